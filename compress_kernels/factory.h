@@ -1,0 +1,39 @@
+// The only header of compress_kernels/ that other folders include.
+#ifndef COMPRESS_KERNELS_FACTORY_H_
+#define COMPRESS_KERNELS_FACTORY_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ringpress/codec.h"
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress::compress_kernels {
+
+/// Makes the codec that `specification` names ("q4", "q4:block=64,round=stochastic", "fp16",
+/// "none") for one element type and reduction. Runs on the widest instruction set of this CPU, or
+/// on the one that force_isa() named.
+/// kInvalidArgument: unknown name (with the nearest one) or parameter, value out of range.
+/// kUnsupported: a lossy codec with a type that is not compressible or an op other than sum or avg.
+Result<std::unique_ptr<Codec>> make_codec(const std::string& specification, DType dtype,
+                                          ReduceOp op);
+
+/// Checks a specification without type or op and returns it with every parameter spelled out.
+Result<std::string> normalize_specification(const std::string& specification);
+
+/// Names of all codecs, in the order of codecs.inc.
+std::vector<std::string_view> codec_names();
+
+/// "scalar", then the SIMD targets that this build and this CPU have, narrowest first.
+std::vector<std::string> available_isas();
+
+/// Codecs made from now on use this instruction set (tests, benchmarks); "" goes back to the widest.
+/// Not for use while codecs run. kInvalidArgument if it is not available.
+Status force_isa(const std::string& name);
+
+}  // namespace ringpress::compress_kernels
+
+#endif  // COMPRESS_KERNELS_FACTORY_H_

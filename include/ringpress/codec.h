@@ -1,0 +1,121 @@
+// A codec turns numbers into bytes and back. It never hears of ranks; a collective never hears of
+// a codec's name: it acts on CodecTraits alone.
+//
+// One codec object belongs to one specification string ("q4:block=128"), one element type and one
+// reduction. It has no mutable state and may be used from several threads at once. What must live
+// from call to call (the residual of error feedback) is passed in by the caller.
+//
+// The four operations, in the order in which an all-reduce uses them:
+//   encode              own values                     -> wire bytes
+//   decode_add_encode   wire bytes of others + own     -> wire bytes      (the hop, fused)
+//   decode_add          wire bytes                     -> added to a sum
+//   decode              wire bytes                     -> values
+//
+// Every implementation (scalar reference, each SIMD target, CUDA) makes the same bytes from the
+// same input: sums are taken in the order given, rounding is to nearest even, no multiply and add
+// is contracted, random bits come from Philox keyed by RandomKey.
+#ifndef RINGPRESS_CODEC_H_
+#define RINGPRESS_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress {
+
+/// Elements that codecs process as one unit. Blocks (one scale each) divide it. A chunk that is cut
+/// at multiples of it has the same blocks as the uncut array.
+inline constexpr std::size_t kTileElements = 1024;
+
+/// What a collective may know of a codec.
+struct CodecTraits {
+  bool identity = false;       // The wire bytes are the elements themselves: no copy is needed.
+  bool fixed_size = true;      // wire_bytes(count) is exact, not an upper bound.
+  bool summable = false;       // Encoded forms may be added without decoding.
+  bool lossless = false;       // decode(encode(x)) == x, bit for bit.
+  bool deterministic = true;   // The bytes do not depend on RandomKey.
+  int rounds = 1;              // Exchanges per all-reduce.
+};
+
+/// Names the random bits of one encode: equal keys give equal bits on every rank and machine.
+struct RandomKey {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;           // The call's number: fresh bits each call.
+  std::uint32_t stream = 0;         // The rank, where ranks must differ; else 0.
+  std::uint64_t first_element = 0;  // Index in the tensor of values[0].
+};
+
+/// Encodes `count` values. `wire` gets wire_bytes(count) bytes and overlaps nothing else.
+struct EncodeArgs {
+  const void* values = nullptr;  // count elements, any alignment.
+  std::size_t count = 0;
+  double input_scale = 1;        // Multiplies the values first (pre-multiplied sums). Only the
+                                 // codec "none" takes anything but 1.
+  float* residual = nullptr;     // Error feedback, count floats or null: x = v + r is encoded, then
+                                 // r = x - decode(encode(x)). Blocks with a non-finite x leave r as
+                                 // it was, so r is always finite.
+  std::byte* wire = nullptr;
+  void* decoded = nullptr;       // Gets decode(wire) when not null; may be `values` itself.
+  RandomKey random;
+};
+
+/// Writes `count` values decoded from wire_bytes(count) bytes. Any bytes decode to something: the
+/// caller has checked the frame, but a decoder never reads or writes out of bounds.
+struct DecodeArgs {
+  const std::byte* wire = nullptr;
+  std::size_t count = 0;
+  void* values = nullptr;
+};
+
+/// As DecodeArgs, but adds (or reduces, for "none" with another op) onto `sum`.
+/// `sum` holds float32 for the compressible types, and the element type itself for all others.
+struct DecodeAddArgs {
+  const std::byte* wire = nullptr;
+  std::size_t count = 0;
+  void* sum = nullptr;
+};
+
+/// The hop: reduces the encoded contributions of other ranks with this rank's own values and
+/// encodes the result, in one pass and without storing the sum.
+struct DecodeAddEncodeArgs {
+  std::span<const std::byte* const> wires;  // Contributions of the others, in rank order.
+  std::size_t own_position = 0;  // Own values are taken after wires[0..own_position).
+  const void* values = nullptr;  // count elements.
+  std::size_t count = 0;
+  double input_scale = 1;        // As in EncodeArgs; for the own values.
+  std::size_t divisor = 1;       // The sum is divided by it before encoding (averages).
+  float* residual = nullptr;     // As in EncodeArgs, applied after the division.
+  std::byte* wire = nullptr;     // wire_bytes(count); null writes the unencoded result to `decoded`
+                                 // (the end of a reduce-scatter); residual must then be null.
+  void* decoded = nullptr;       // Gets decode(wire) when not null; may be `values` itself and, for
+                                 // an identity codec, `wire` itself.
+  RandomKey random;
+};
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  virtual const CodecTraits& traits() const = 0;
+  /// The full specification, every parameter spelled out in a fixed order; equal strings mean equal
+  /// bytes. Ranks compare its hash.
+  virtual const std::string& specification() const = 0;
+  virtual DType dtype() const = 0;
+  virtual ReduceOp op() const = 0;
+
+  /// Bytes that encode() writes for `count` values (an upper bound unless traits().fixed_size).
+  virtual std::size_t wire_bytes(std::size_t count) const = 0;
+
+  virtual void encode(const EncodeArgs& args) const = 0;
+  virtual void decode(const DecodeArgs& args) const = 0;
+  virtual void decode_add(const DecodeAddArgs& args) const = 0;
+  virtual void decode_add_encode(const DecodeAddEncodeArgs& args) const = 0;
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_CODEC_H_

@@ -1,0 +1,71 @@
+// A collective decides who sends what to whom. It sees the network as a Mesh and numbers as a
+// Codec; it acts on CodecTraits, never on a codec's name.
+//
+// Nouns, used as variable names in every implementation:
+//   shard    the part of the tensor that one rank owns (reduces)
+//   chunk    what travels in one frame; a shard is cut into chunks so that encoding, the wire and
+//            decoding overlap
+//   step     which leg of the journey a frame is on; the label of each frame carries it
+#ifndef RINGPRESS_COLLECTIVE_H_
+#define RINGPRESS_COLLECTIVE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringpress/codec.h"
+#include "ringpress/mesh.h"
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress {
+
+/// What every collective needs besides the buffers. All ranks must pass equal values, but for
+/// `mesh` and `residual`.
+struct CollectiveContext {
+  Mesh* mesh = nullptr;
+  const Codec* codec = nullptr;
+  CallSignature call;
+  std::size_t chunk_elements = 0;  // Elements per frame; 0 lets the collective choose.
+  double input_scale = 1;          // As in EncodeArgs.
+  float* residual = nullptr;       // Error feedback for the whole input tensor, or null.
+  std::uint64_t random_seed = 0;   // Equal on all ranks.
+};
+
+/// In place when send == receive.
+struct AllReduceArgs {
+  const void* send = nullptr;  // count elements
+  void* receive = nullptr;     // count elements
+  std::size_t count = 0;
+};
+
+/// In place when receive == send + rank * receive_count elements.
+struct ReduceScatterArgs {
+  const void* send = nullptr;  // world * receive_count elements
+  void* receive = nullptr;     // receive_count elements
+  std::size_t receive_count = 0;
+};
+
+/// In place when send == receive + rank * send_count elements. Bytes arrive as they were sent: pass
+/// a context whose codec is an identity codec, else each value goes through the codec once (on its
+/// owner too, so that all ranks agree).
+struct AllGatherArgs {
+  const void* send = nullptr;  // send_count elements
+  void* receive = nullptr;     // world * send_count elements
+  std::size_t send_count = 0;
+};
+
+/// `ring` or `sra`: an all-reduce and its two halves. Stateless; one object serves all calls.
+/// Every rank ends with identical bytes, or every rank gets an error.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  virtual Algorithm algorithm() const = 0;
+  virtual Status all_reduce(const CollectiveContext& context, const AllReduceArgs& args) const = 0;
+  virtual Status reduce_scatter(const CollectiveContext& context,
+                                const ReduceScatterArgs& args) const = 0;
+  virtual Status all_gather(const CollectiveContext& context, const AllGatherArgs& args) const = 0;
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_COLLECTIVE_H_

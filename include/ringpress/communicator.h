@@ -1,0 +1,96 @@
+// A communicator without NCCL's C types: what the doors, the tests and other frameworks call.
+//
+// A call returns when the result is in the caller's memory (host memory has no streams).
+// Threads: one call at a time per communicator; abort(), failure() and the const queries may be
+// used from any thread at any time.
+#ifndef RINGPRESS_COMMUNICATOR_H_
+#define RINGPRESS_COMMUNICATOR_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "ringpress/settings.h"
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress {
+
+/// Names a communicator before it exists: the address of the root's bootstrap socket and the job's
+/// secret. 128 bytes, as in NCCL.
+using UniqueId = std::array<std::byte, 128>;
+
+/// Opens the bootstrap socket in this process and returns its id. The socket serves one
+/// communicator; it closes when that has formed or the timeout has passed.
+Result<UniqueId> make_unique_id(const Settings& settings);
+
+/// A reduction with the scale that ncclRedOpCreatePreMulSum puts on the inputs.
+struct Reduction {
+  ReduceOp op = ReduceOp::kSum;
+  double input_scale = 1;
+};
+
+/// One half of a point-to-point exchange.
+struct Transfer {
+  bool is_send = false;
+  void* data = nullptr;  // Only read when is_send.
+  std::size_t count = 0;
+  DType dtype = DType::kFloat32;
+  int peer = 0;          // May be this rank itself, if a send and a receive of it are both there.
+};
+
+/// What a communicator did, since it was made.
+struct Statistics {
+  std::uint64_t calls = 0;
+  std::uint64_t compressed_calls = 0;
+  std::uint64_t raw_bytes = 0;       // What this rank's sends would have been uncompressed.
+  std::uint64_t wire_bytes = 0;      // What this rank sent, headers included.
+  std::uint64_t residual_bytes = 0;  // Memory held for error feedback.
+  std::string last_codec;            // Specification used by the last call.
+  std::string last_algorithm;
+  std::string last_reason;           // Why the last call was not compressed, or empty.
+};
+
+class Communicator {
+ public:
+  /// Joins the communicator that `id` names. Every rank of it must call; returns when all have, or
+  /// with an error on every rank (within the timeout) that names what differed or who is missing.
+  static Result<std::unique_ptr<Communicator>> create(const UniqueId& id, int rank, int size,
+                                                      const Settings& settings);
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  virtual Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                            Reduction reduction) = 0;
+  virtual Status reduce_scatter(const void* send, void* receive, std::size_t receive_count,
+                                DType dtype, Reduction reduction) = 0;
+  virtual Status all_gather(const void* send, void* receive, std::size_t send_count,
+                            DType dtype) = 0;
+  virtual Status broadcast(const void* send, void* receive, std::size_t count, DType dtype,
+                           int root) = 0;
+  virtual Status reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                        Reduction reduction, int root) = 0;
+  /// All transfers of one group, in the order of the caller; they progress together.
+  virtual Status exchange(std::span<const Transfer> transfers) = 0;
+
+  /// Makes a communicator of the ranks that pass the same color (>= 0), ordered by key, then rank.
+  /// A negative color gives null. Collective over this communicator.
+  virtual Result<std::unique_ptr<Communicator>> split(int color, int key,
+                                                      const Settings& settings) = 0;
+
+  /// Tells the peers goodbye. Later calls are kInvalidUsage.
+  virtual Status finalize() = 0;
+  /// Ends a call that is under way in another thread, here and on every connected rank.
+  virtual void abort() = 0;
+  virtual Status failure() const = 0;
+  virtual Statistics statistics() const = 0;
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_COMMUNICATOR_H_

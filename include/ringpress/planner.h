@@ -1,0 +1,45 @@
+// What to do with a call: compress it or not, with which codec and algorithm, in what chunks.
+// A planner is pure: it decides from values that are equal on all ranks and never measures or sends.
+#ifndef RINGPRESS_PLANNER_H_
+#define RINGPRESS_PLANNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ringpress/settings.h"
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress {
+
+/// A call as the planner sees it. Every field is equal on all ranks.
+struct PlanRequest {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::size_t count = 0;  // Elements of the whole tensor.
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  double input_scale = 1;
+  int world = 1;
+  bool crosses_hosts = false;
+  std::uint64_t recurrences = 0;  // Earlier calls of the same kind, count, type and op.
+};
+
+/// The decision and, where nothing is compressed, why.
+struct Plan {
+  std::string codec = "none";  // Specification for the codec factory.
+  Algorithm algorithm = Algorithm::kSra;
+  std::size_t chunk_elements = 0;  // 0: the collective chooses.
+  bool error_feedback = false;
+  std::string reason;  // Empty when compressed.
+};
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  virtual Plan plan(const PlanRequest& request) const = 0;
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_PLANNER_H_

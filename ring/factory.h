@@ -1,0 +1,74 @@
+// The only header of ring/ that other folders include.
+#ifndef RING_FACTORY_H_
+#define RING_FACTORY_H_
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ringpress/collective.h"
+#include "ringpress/mesh.h"
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress::ring {
+
+enum class ProgressThread { kOff, kOn, kAuto };
+
+/// How a mesh is made; the same on all ranks but for `rank` and `progress_thread`.
+struct MeshOptions {
+  std::array<std::byte, 128> id{};  // From open_rendezvous().
+  int rank = 0;
+  int size = 1;
+  std::vector<std::string> agreement;  // "NAME=value" lines that must be equal on all ranks.
+  std::string extra_secret;            // Mixed into the secret of the id.
+  std::chrono::milliseconds timeout{600000};
+  int sockets_per_peer = 2;
+  bool shared_memory = true;
+  ProgressThread progress_thread = ProgressThread::kAuto;
+  std::string interface;               // Network interface name, or empty.
+};
+
+/// Opens the socket where the ranks of one communicator find each other, served by a thread of this
+/// process until all have come or `timeout` has passed, and returns the 128-byte id that names it:
+/// magic, address, port and a fresh 128-bit secret. `interface` as in MeshOptions.
+Result<std::array<std::byte, 128>> open_rendezvous(const std::string& interface,
+                                                   const std::string& extra_secret,
+                                                   std::chrono::milliseconds timeout);
+
+/// Meets the other ranks and returns the mesh that joins them. Collective. Fails on every rank, with
+/// the same message, when settings, versions or sizes differ ("RINGPRESS_CODEC: rank 0 has q4, rank 2
+/// has q8") or two processes claim one rank; names the ranks that never came.
+Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options);
+
+/// The collective that an Algorithm names. Never null.
+std::unique_ptr<Collective> make_collective(Algorithm algorithm);
+
+/// Copies count elements from `send` on the root to `receive` everywhere. Exact.
+Status broadcast(const CollectiveContext& context, const void* send, void* receive,
+                 std::size_t count, int root);
+
+/// Reduces to `receive` on the root alone; `receive` is ignored elsewhere. Exact codecs only.
+Status reduce(const CollectiveContext& context, const void* send, void* receive, std::size_t count,
+              int root);
+
+/// One side of a point-to-point transfer, in bytes.
+struct PointToPoint {
+  bool is_send = false;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  int peer = 0;
+  CallSignature call;  // What the peer must have called.
+};
+
+/// Runs all transfers together; those between the same two ranks match in order.
+Status exchange(Mesh& mesh, std::span<const PointToPoint> transfers, std::size_t chunk_bytes);
+
+}  // namespace ringpress::ring
+
+#endif  // RING_FACTORY_H_
