@@ -33,12 +33,12 @@ inline constexpr std::size_t kTileElements = 1024;
 
 /// What a collective may know of a codec.
 struct CodecTraits {
-  bool identity = false;       // The wire bytes are the elements themselves: no copy is needed.
-  bool fixed_size = true;      // wire_bytes(count) is exact, not an upper bound.
-  bool summable = false;       // Encoded forms may be added without decoding.
-  bool lossless = false;       // decode(encode(x)) == x, bit for bit.
-  bool deterministic = true;   // The bytes do not depend on RandomKey.
-  int rounds = 1;              // Exchanges per all-reduce.
+  bool identity = false;      // The wire bytes are the elements themselves: no copy is needed.
+  bool fixed_size = true;     // wire_bytes(count) is exact, not an upper bound.
+  bool summable = false;      // Encoded forms may be added without decoding.
+  bool lossless = false;      // decode(encode(x)) == x, bit for bit.
+  bool deterministic = true;  // The bytes do not depend on RandomKey.
+  int rounds = 1;             // Exchanges per all-reduce.
 };
 
 /// Names the random bits of one encode: equal keys give equal bits on every rank and machine.
@@ -53,13 +53,13 @@ struct RandomKey {
 struct EncodeArgs {
   const void* values = nullptr;  // count elements, any alignment.
   std::size_t count = 0;
-  double input_scale = 1;        // Multiplies the values first (pre-multiplied sums). Only the
-                                 // codec "none" takes anything but 1.
-  float* residual = nullptr;     // Error feedback, count floats or null: x = v + r is encoded, then
-                                 // r = x - decode(encode(x)). Blocks with a non-finite x leave r as
-                                 // it was, so r is always finite.
+  double input_scale = 1;     // Multiplies the values first (pre-multiplied sums). Only the
+                              // codec "none" takes anything but 1.
+  float* residual = nullptr;  // Error feedback, count floats or null: x = v + r is encoded, then
+                              // r = x - decode(encode(x)). Blocks with a non-finite x leave r as
+                              // it was, so r is always finite.
   std::byte* wire = nullptr;
-  void* decoded = nullptr;       // Gets decode(wire) when not null; may be `values` itself.
+  void* decoded = nullptr;  // Gets decode(wire) when not null; may be `values` itself.
   RandomKey random;
 };
 
@@ -83,16 +83,16 @@ struct DecodeAddArgs {
 /// encodes the result, in one pass and without storing the sum.
 struct DecodeAddEncodeArgs {
   std::span<const std::byte* const> wires;  // Contributions of the others, in rank order.
-  std::size_t own_position = 0;  // Own values are taken after wires[0..own_position).
-  const void* values = nullptr;  // count elements.
+  std::size_t own_position = 0;             // Own values are taken after wires[0..own_position).
+  const void* values = nullptr;             // count elements.
   std::size_t count = 0;
-  double input_scale = 1;        // As in EncodeArgs; for the own values.
-  std::size_t divisor = 1;       // The sum is divided by it before encoding (averages).
-  float* residual = nullptr;     // As in EncodeArgs, applied after the division.
-  std::byte* wire = nullptr;     // wire_bytes(count); null writes the unencoded result to `decoded`
-                                 // (the end of a reduce-scatter); residual must then be null.
-  void* decoded = nullptr;       // Gets decode(wire) when not null; may be `values` itself and, for
-                                 // an identity codec, `wire` itself.
+  double input_scale = 1;     // As in EncodeArgs; for the own values.
+  std::size_t divisor = 1;    // The sum is divided by it before encoding (averages).
+  float* residual = nullptr;  // As in EncodeArgs, applied after the division.
+  std::byte* wire = nullptr;  // wire_bytes(count); null writes the unencoded result to `decoded`
+                              // (the end of a reduce-scatter); residual must then be null.
+  void* decoded = nullptr;    // Gets decode(wire) when not null; may be `values` itself and, for
+                              // an identity codec, `wire` itself.
   RandomKey random;
 };
 

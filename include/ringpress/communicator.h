@@ -39,7 +39,7 @@ struct Transfer {
   void* data = nullptr;  // Only read when is_send.
   std::size_t count = 0;
   DType dtype = DType::kFloat32;
-  int peer = 0;          // May be this rank itself, if a send and a receive of it are both there.
+  int peer = 0;  // May be this rank itself, if a send and a receive of it are both there.
 };
 
 /// What a communicator did, since it was made.
@@ -51,7 +51,7 @@ struct Statistics {
   std::uint64_t residual_bytes = 0;  // Memory held for error feedback.
   std::string last_codec;            // Specification used by the last call.
   std::string last_algorithm;
-  std::string last_reason;           // Why the last call was not compressed, or empty.
+  std::string last_reason;  // Why the last call was not compressed, or empty.
 };
 
 class Communicator {
@@ -83,7 +83,8 @@ class Communicator {
   virtual Result<std::unique_ptr<Communicator>> split(int color, int key,
                                                       const Settings& settings) = 0;
 
-  /// Tells the peers goodbye. Later calls are kInvalidUsage.
+  /// Ends the use of this communicator: later calls are kInvalidUsage. Connections close, with a
+  /// goodbye to the peers, when the object is destroyed.
   virtual Status finalize() = 0;
   /// Ends a call that is under way in another thread, here and on every connected rank.
   virtual void abort() = 0;

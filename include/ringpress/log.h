@@ -17,11 +17,16 @@ inline std::atomic<LogLevel> log_level{LogLevel::kWarn};
 }
 
 /// Lines above this level are dropped. Process-wide; the default is kWarn.
-inline void set_log_level(LogLevel level) { internal::log_level.store(level); }
-inline bool log_enabled(LogLevel level) { return level <= internal::log_level.load(); }
+inline void set_log_level(LogLevel level) {
+  internal::log_level.store(level);
+}
+inline bool log_enabled(LogLevel level) {
+  return level <= internal::log_level.load();
+}
 
 /// Writes "ringpress [pid] LEVEL text" as one write(2), cut at 2000 characters. printf-style.
-__attribute__((format(printf, 2, 3))) inline void log_line(LogLevel level, const char* format, ...) {
+__attribute__((format(printf, 2, 3))) inline void log_line(LogLevel level, const char* format,
+                                                           ...) {
   if (!log_enabled(level)) return;
   static constexpr const char* kNames[] = {"ERROR", "WARN", "INFO", "TRACE"};
   char line[2048];

@@ -1,5 +1,6 @@
 // What to do with a call: compress it or not, with which codec and algorithm, in what chunks.
-// A planner is pure: it decides from values that are equal on all ranks and never measures or sends.
+// A planner is pure: it decides from values that are equal on all ranks and never measures or
+// sends.
 #ifndef RINGPRESS_PLANNER_H_
 #define RINGPRESS_PLANNER_H_
 

@@ -28,12 +28,14 @@ struct SettingDescription {
 };
 const std::vector<SettingDescription>& setting_descriptions();
 
-/// Reads NAME=VALUE pairs (those whose name starts with RINGPRESS); the rest is the default.
-/// An unknown name or a value that cannot be parsed is kInvalidArgument and names the nearest name
-/// or the values allowed. Codec and algorithm names are checked by those who own them.
-Result<Settings> parse_settings(const std::vector<std::pair<std::string, std::string>>& environment);
+/// Reads NAME=VALUE pairs (those whose name starts with RINGPRESS); the rest is the default. A
+/// value that cannot be parsed is kInvalidArgument and names what is allowed. An unknown name adds
+/// a line to `warnings` that names the nearest known one. Codec names are checked by the codec
+/// factory.
+Result<Settings> parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
+                                std::vector<std::string>* warnings);
 
-/// parse_settings() of this process's environment.
+/// parse_settings() of this process's environment; warnings go to the log, once per process.
 Result<Settings> settings_from_environment();
 
 /// "NAME=value" of every setting that must agree on all ranks, in the order of the list; the

@@ -31,18 +31,30 @@ enum class Code {
 /// The name of a code as printed in messages, e.g. "timeout". Never null.
 inline const char* code_name(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kInvalidArgument: return "invalid argument";
-    case Code::kInvalidUsage: return "invalid usage";
-    case Code::kUnsupported: return "unsupported";
-    case Code::kMismatch: return "mismatch between ranks";
-    case Code::kTimeout: return "timeout";
-    case Code::kPeerLost: return "peer lost";
-    case Code::kCorrupt: return "corrupt data";
-    case Code::kAborted: return "aborted";
-    case Code::kInProgress: return "in progress";
-    case Code::kSystem: return "system error";
-    case Code::kInternal: return "internal error";
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalidArgument:
+      return "invalid argument";
+    case Code::kInvalidUsage:
+      return "invalid usage";
+    case Code::kUnsupported:
+      return "unsupported";
+    case Code::kMismatch:
+      return "mismatch between ranks";
+    case Code::kTimeout:
+      return "timeout";
+    case Code::kPeerLost:
+      return "peer lost";
+    case Code::kCorrupt:
+      return "corrupt data";
+    case Code::kAborted:
+      return "aborted";
+    case Code::kInProgress:
+      return "in progress";
+    case Code::kSystem:
+      return "system error";
+    case Code::kInternal:
+      return "internal error";
   }
   return "unknown code";
 }
@@ -90,14 +102,14 @@ class [[nodiscard]] Result {
 #define RINGPRESS_CONCAT(a, b) RINGPRESS_CONCAT_INNER(a, b)
 
 /// Returns from the enclosing function with the status if it is not ok.
-#define RINGPRESS_RETURN_IF_ERROR(expression)                         \
-  do {                                                                \
-    ::ringpress::Status ringpress_status = (expression);              \
-    if (!ringpress_status.is_ok()) return ringpress_status;           \
+#define RINGPRESS_RETURN_IF_ERROR(expression)               \
+  do {                                                      \
+    ::ringpress::Status ringpress_status = (expression);    \
+    if (!ringpress_status.is_ok()) return ringpress_status; \
   } while (false)
 
 /// Declares `declaration` from the value of a Result, or returns its status.
-#define RINGPRESS_ASSIGN_OR_RETURN(declaration, expression) \
+#define RINGPRESS_ASSIGN_OR_RETURN(declaration, expression)                                    \
   RINGPRESS_ASSIGN_OR_RETURN_INNER(RINGPRESS_CONCAT(ringpress_result_, __LINE__), declaration, \
                                    expression)
 #define RINGPRESS_ASSIGN_OR_RETURN_INNER(result, declaration, expression) \
@@ -106,9 +118,9 @@ class [[nodiscard]] Result {
   declaration = std::move(result).value()
 
 /// Throws std::logic_error when a precondition of our own code does not hold.
-#define RINGPRESS_EXPECTS(condition, message)                  \
-  do {                                                         \
-    if (!(condition)) throw std::logic_error(message);         \
+#define RINGPRESS_EXPECTS(condition, message)          \
+  do {                                                 \
+    if (!(condition)) throw std::logic_error(message); \
   } while (false)
 
 #endif  // RINGPRESS_STATUS_H_

@@ -26,8 +26,10 @@ using Deadline = Clock::time_point;
 enum class TransportKind : std::uint8_t { kTcp, kSharedMemory };
 inline const char* transport_name(TransportKind kind) {
   switch (kind) {
-    case TransportKind::kTcp: return "tcp";
-    case TransportKind::kSharedMemory: return "shm";
+    case TransportKind::kTcp:
+      return "tcp";
+    case TransportKind::kSharedMemory:
+      return "shm";
   }
   return "unknown transport";
 }

@@ -49,15 +49,19 @@ inline std::size_t dtype_size(DType dtype) {
     case DType::kInt8:
     case DType::kUint8:
     case DType::kFloat8e4m3:
-    case DType::kFloat8e5m2: return 1;
+    case DType::kFloat8e5m2:
+      return 1;
     case DType::kFloat16:
-    case DType::kBfloat16: return 2;
+    case DType::kBfloat16:
+      return 2;
     case DType::kInt32:
     case DType::kUint32:
-    case DType::kFloat32: return 4;
+    case DType::kFloat32:
+      return 4;
     case DType::kInt64:
     case DType::kUint64:
-    case DType::kFloat64: return 8;
+    case DType::kFloat64:
+      return 8;
   }
   return 0;
 }
@@ -67,54 +71,81 @@ inline bool is_compressible(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
 }
 
-inline bool is_floating_point(DType dtype) { return dtype >= DType::kFloat16; }
+inline bool is_floating_point(DType dtype) {
+  return dtype >= DType::kFloat16;
+}
 
 /// Lower-case names for messages and tables. Never null.
 inline const char* dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::kInt8: return "int8";
-    case DType::kUint8: return "uint8";
-    case DType::kInt32: return "int32";
-    case DType::kUint32: return "uint32";
-    case DType::kInt64: return "int64";
-    case DType::kUint64: return "uint64";
-    case DType::kFloat16: return "float16";
-    case DType::kFloat32: return "float32";
-    case DType::kFloat64: return "float64";
-    case DType::kBfloat16: return "bfloat16";
-    case DType::kFloat8e4m3: return "float8e4m3";
-    case DType::kFloat8e5m2: return "float8e5m2";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kInt32:
+      return "int32";
+    case DType::kUint32:
+      return "uint32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kUint64:
+      return "uint64";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat64:
+      return "float64";
+    case DType::kBfloat16:
+      return "bfloat16";
+    case DType::kFloat8e4m3:
+      return "float8e4m3";
+    case DType::kFloat8e5m2:
+      return "float8e5m2";
   }
   return "unknown type";
 }
 
 inline const char* reduce_op_name(ReduceOp op) {
   switch (op) {
-    case ReduceOp::kSum: return "sum";
-    case ReduceOp::kProd: return "prod";
-    case ReduceOp::kMax: return "max";
-    case ReduceOp::kMin: return "min";
-    case ReduceOp::kAvg: return "avg";
+    case ReduceOp::kSum:
+      return "sum";
+    case ReduceOp::kProd:
+      return "prod";
+    case ReduceOp::kMax:
+      return "max";
+    case ReduceOp::kMin:
+      return "min";
+    case ReduceOp::kAvg:
+      return "avg";
   }
   return "unknown op";
 }
 
 inline const char* collective_name(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::kAllReduce: return "all_reduce";
-    case CollectiveKind::kReduceScatter: return "reduce_scatter";
-    case CollectiveKind::kAllGather: return "all_gather";
-    case CollectiveKind::kBroadcast: return "broadcast";
-    case CollectiveKind::kReduce: return "reduce";
-    case CollectiveKind::kSendRecv: return "send/recv";
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kBroadcast:
+      return "broadcast";
+    case CollectiveKind::kReduce:
+      return "reduce";
+    case CollectiveKind::kSendRecv:
+      return "send/recv";
   }
   return "unknown collective";
 }
 
 inline const char* algorithm_name(Algorithm algorithm) {
   switch (algorithm) {
-    case Algorithm::kRing: return "ring";
-    case Algorithm::kSra: return "sra";
+    case Algorithm::kRing:
+      return "ring";
+    case Algorithm::kSra:
+      return "sra";
   }
   return "unknown algorithm";
 }

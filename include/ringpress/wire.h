@@ -33,12 +33,12 @@ using Secret = std::array<std::byte, 16>;
 struct Hello {
   std::uint32_t magic = kHelloMagic;
   std::uint16_t protocol_version = kProtocolVersion;
-  std::uint8_t purpose = 0;          // HelloPurpose
-  std::uint8_t channel = 0;          // Index of the socket within the connection.
+  std::uint8_t purpose = 0;           // HelloPurpose
+  std::uint8_t channel = 0;           // Index of the socket within the connection.
   std::uint32_t library_version = 0;  // major * 10000 + minor * 100 + patch
   std::uint32_t rank = 0;
   std::uint32_t world = 0;
-  std::uint32_t connection = 0;      // Chosen by the connector: joins the sockets of one connection.
+  std::uint32_t connection = 0;  // Chosen by the connector: joins the sockets of one connection.
   std::uint64_t configuration_hash = 0;  // XXH3-64 of every setting that must agree.
   std::array<std::byte, 16> nonce{};
   std::array<std::byte, 16> mac{};
@@ -54,14 +54,14 @@ enum class HelloPurpose : std::uint8_t {
 /// One call as every rank must have made it. Ranks compare it on each frame: a difference is
 /// reported with both values.
 struct CallSignature {
-  std::uint64_t sequence = 0;       // Number of this call on the communicator.
-  std::uint64_t count = 0;          // Elements, as passed by the caller.
-  std::uint64_t codec_hash = 0;     // XXH3-64 of Codec::specification().
+  std::uint64_t sequence = 0;    // Number of this call on the communicator.
+  std::uint64_t count = 0;       // Elements, as passed by the caller.
+  std::uint64_t codec_hash = 0;  // XXH3-64 of Codec::specification().
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  std::int32_t root = -1;           // Root rank, or -1.
+  std::int32_t root = -1;  // Root rank, or -1.
 
   bool operator==(const CallSignature&) const = default;
 };
@@ -95,13 +95,13 @@ enum class FrameKind : std::uint8_t {
 };
 inline constexpr std::size_t kMaxAbortBytes = 1024;
 
-/// Precedes each payload. header_crc is CRC32C of the other 60 bytes, checked before any other field
-/// is believed; payload_crc is CRC32C of the payload, checked before it is decoded.
+/// Precedes each payload. header_crc is CRC32C of the other 60 bytes, checked before any other
+/// field is believed; payload_crc is CRC32C of the payload, checked before it is decoded.
 struct FrameHeader {
   std::uint32_t magic = kFrameMagic;
   FrameKind kind = FrameKind::kData;
-  std::uint8_t flags = 0;           // Bit 0: payload_crc is set. Others must be 0.
-  std::uint16_t reserved = 0;       // Must be 0.
+  std::uint8_t flags = 0;      // Bit 0: payload_crc is set. Others must be 0.
+  std::uint16_t reserved = 0;  // Must be 0.
   std::uint64_t payload_bytes = 0;
   FrameLabel label;
   std::uint32_t payload_crc = 0;

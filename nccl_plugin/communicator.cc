@@ -1,0 +1,359 @@
+// The composition root: builds codecs, collectives, the mesh and the planner into a Communicator.
+#include "ringpress/communicator.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/error_feedback.h"
+#include "nccl_plugin/statistics_file.h"
+#include "ring/factory.h"
+#include "ringpress/planner.h"
+#include "tuner/factory.h"
+
+namespace ringpress {
+namespace {
+
+using nccl_plugin::ErrorFeedback;
+using nccl_plugin::TensorCall;
+
+ring::ProgressThread progress_thread_of(const Settings& settings) {
+  if (settings.progress_thread == "on") return ring::ProgressThread::kOn;
+  if (settings.progress_thread == "off") return ring::ProgressThread::kOff;
+  return ring::ProgressThread::kAuto;
+}
+
+ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Settings& settings) {
+  ring::MeshOptions options;
+  options.id = id;
+  options.rank = rank;
+  options.size = size;
+  options.agreement = agreement_lines(settings);
+  options.extra_secret = settings.secret;
+  options.timeout = std::chrono::milliseconds(settings.timeout_ms);
+  options.sockets_per_peer = settings.sockets_per_peer;
+  options.shared_memory = settings.shared_memory;
+  options.progress_thread = progress_thread_of(settings);
+  options.interface = settings.interface;
+  return options;
+}
+
+/// A codec and the hash by which ranks compare it.
+struct NamedCodec {
+  std::unique_ptr<Codec> codec;
+  std::uint64_t hash = 0;
+};
+
+class MeshCommunicator : public Communicator {
+ public:
+  MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
+      : mesh_(std::move(mesh)),
+        rank_(mesh_->rank()),
+        size_(mesh_->size()),
+        settings_(settings),
+        planner_(tuner::make_planner(settings)),
+        feedback_(settings.feedback_limit_bytes) {
+    for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
+  }
+
+  ~MeshCommunicator() override {
+    nccl_plugin::write_statistics(settings_, rank_, size_, statistics());
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                    Reduction reduction) override;
+  Status reduce_scatter(const void* send, void* receive, std::size_t receive_count, DType dtype,
+                        Reduction reduction) override;
+  Status all_gather(const void* send, void* receive, std::size_t send_count, DType dtype) override;
+  Status broadcast(const void* send, void* receive, std::size_t count, DType dtype,
+                   int root) override;
+  Status reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                Reduction reduction, int root) override;
+  Status exchange(std::span<const Transfer> transfers) override;
+  Result<std::unique_ptr<Communicator>> split(int color, int key,
+                                              const Settings& settings) override;
+  Status finalize() override;
+  void abort() override {
+    mesh_->abort({Code::kAborted, "rank " + std::to_string(rank_) + " aborted the communicator"});
+  }
+  Status failure() const override { return mesh_->failure(); }
+  Statistics statistics() const override;
+
+ private:
+  /// Everything that a call needs, decided before its first byte moves.
+  struct Preparation {
+    CollectiveContext context;
+    const Collective* collective = nullptr;
+    Plan plan;
+    std::uint64_t raw_bytes = 0;
+  };
+
+  Status check_usable() const;
+  Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
+                              Reduction reduction, int root);
+  Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
+  std::uint64_t count_recurrence(const PlanRequest& request);
+  void keep_residual(Preparation* call, const void* send, std::size_t count);
+  Status finish(const Preparation& call, Status status);
+  Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
+  CallSignature pair_signature(const Transfer& transfer);
+
+  // The mesh is given up by finalize(); abort() from another thread may still use it, so it is
+  // destroyed only with the communicator or under `finalized_`.
+  std::unique_ptr<Mesh> mesh_;
+  const int rank_;
+  const int size_;
+  const Settings settings_;
+  std::unique_ptr<Planner> planner_;
+  ErrorFeedback feedback_;
+  bool crosses_hosts_ = false;
+  bool finalized_ = false;
+  std::uint64_t sequence_ = 0;
+  std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec> codecs_;
+  std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
+  std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
+  const std::unique_ptr<Collective> ring_ = ring::make_collective(Algorithm::kRing);
+  const std::unique_ptr<Collective> sra_ = ring::make_collective(Algorithm::kSra);
+  mutable std::mutex statistics_mutex_;
+  Statistics statistics_;
+};
+
+Status MeshCommunicator::check_usable() const {
+  if (finalized_) return {Code::kInvalidUsage, "the communicator was finalized"};
+  return mesh_->failure();
+}
+
+std::uint64_t MeshCommunicator::count_recurrence(const PlanRequest& request) {
+  return recurrences_[{request.kind, request.count, request.dtype, request.op}]++;
+}
+
+Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specification, DType dtype,
+                                                      ReduceOp op) {
+  const auto key = std::make_tuple(specification, dtype, op);
+  const auto found = codecs_.find(key);
+  if (found != codecs_.end()) return &found->second;
+  RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
+  const std::string& text = codec->specification();
+  const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
+  return &codecs_.emplace(key, NamedCodec{std::move(codec), hash}).first->second;
+}
+
+Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
+                                                                std::size_t count, DType dtype,
+                                                                Reduction reduction, int root) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  PlanRequest request{kind,  count,          dtype, reduction.op, reduction.input_scale,
+                      size_, crosses_hosts_, 0};
+  request.recurrences = count_recurrence(request);
+  Preparation call;
+  call.plan = planner_->plan(request);
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
+                             codec_for(call.plan.codec, dtype, reduction.op));
+  call.collective = call.plan.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
+  call.context.mesh = mesh_.get();
+  call.context.codec = named->codec.get();
+  call.context.call = {sequence_++,         count, named->hash,  kind,
+                       call.plan.algorithm, dtype, reduction.op, root};
+  call.context.chunk_elements = call.plan.chunk_elements;
+  call.context.input_scale = reduction.input_scale;
+  call.context.random_seed = settings_.seed;
+  return call;
+}
+
+void MeshCommunicator::keep_residual(Preparation* call, const void* send, std::size_t count) {
+  if (!call->plan.error_feedback || call->context.codec->traits().lossless) return;
+  call->context.residual =
+      feedback_.find({call->context.call.kind, count, call->context.codec->dtype(),
+                      call->context.codec->op(), send});
+}
+
+/// Books a call that has ended.
+Status MeshCommunicator::finish(const Preparation& call, Status status) {
+  const std::lock_guard lock(statistics_mutex_);
+  ++statistics_.calls;
+  if (!call.context.codec->traits().lossless) ++statistics_.compressed_calls;
+  statistics_.raw_bytes += call.raw_bytes;
+  statistics_.residual_bytes = feedback_.bytes();
+  statistics_.last_codec = call.context.codec->specification();
+  statistics_.last_algorithm = algorithm_name(call.plan.algorithm);
+  statistics_.last_reason = call.plan.reason;
+  return status;
+}
+
+/// A communicator of one rank: the reduction of its own values alone.
+Status MeshCommunicator::run_alone(const Preparation& call, const void* send, void* receive,
+                                   std::size_t count) {
+  DecodeAddEncodeArgs args;
+  args.values = send;
+  args.count = count;
+  args.input_scale = call.context.input_scale;
+  args.decoded = receive;
+  call.context.codec->decode_add_encode(args);
+  return Status::ok();
+}
+
+Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                                    Reduction reduction) {
+  RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
+                             prepare(CollectiveKind::kAllReduce, count, dtype, reduction, -1));
+  if (count == 0) return finish(call, Status::ok());
+  if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
+  keep_residual(&call, send, count);
+  const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
+  call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
+  return finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
+}
+
+Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::size_t receive_count,
+                                        DType dtype, Reduction reduction) {
+  RINGPRESS_ASSIGN_OR_RETURN(Preparation call, prepare(CollectiveKind::kReduceScatter,
+                                                       receive_count, dtype, reduction, -1));
+  if (receive_count == 0) return finish(call, Status::ok());
+  if (size_ == 1) return finish(call, run_alone(call, send, receive, receive_count));
+  call.raw_bytes = receive_count * dtype_size(dtype) * static_cast<std::uint64_t>(size_ - 1);
+  return finish(call,
+                call.collective->reduce_scatter(call.context, {send, receive, receive_count}));
+}
+
+Status MeshCommunicator::all_gather(const void* send, void* receive, std::size_t send_count,
+                                    DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
+                             prepare(CollectiveKind::kAllGather, send_count, dtype, {}, -1));
+  if (send_count == 0) return finish(call, Status::ok());
+  if (size_ == 1) return finish(call, run_alone(call, send, receive, send_count));
+  call.raw_bytes = send_count * dtype_size(dtype) * static_cast<std::uint64_t>(size_ - 1);
+  return finish(call, call.collective->all_gather(call.context, {send, receive, send_count}));
+}
+
+Status MeshCommunicator::broadcast(const void* send, void* receive, std::size_t count, DType dtype,
+                                   int root) {
+  RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
+                             prepare(CollectiveKind::kBroadcast, count, dtype, {}, root));
+  if (count == 0) return finish(call, Status::ok());
+  return finish(call, ring::broadcast(call.context, send, receive, count, root));
+}
+
+Status MeshCommunicator::reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                                Reduction reduction, int root) {
+  RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
+                             prepare(CollectiveKind::kReduce, count, dtype, reduction, root));
+  if (count == 0) return finish(call, Status::ok());
+  if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
+  return finish(call, ring::reduce(call.context, send, receive, count, root));
+}
+
+/// Point-to-point calls are numbered per pair of ranks and direction: other ranks do not see them.
+CallSignature MeshCommunicator::pair_signature(const Transfer& transfer) {
+  CallSignature call;
+  call.sequence = transfers_[{transfer.peer, transfer.is_send}]++;
+  call.count = transfer.count;
+  call.kind = CollectiveKind::kSendRecv;
+  call.dtype = transfer.dtype;
+  return call;
+}
+
+Status MeshCommunicator::exchange(std::span<const Transfer> transfers) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  std::vector<ring::PointToPoint> pairs;
+  std::uint64_t raw_bytes = 0;
+  for (const Transfer& transfer : transfers) {
+    const std::size_t bytes = transfer.count * dtype_size(transfer.dtype);
+    if (bytes == 0) continue;
+    if (transfer.is_send && transfer.peer != rank_) raw_bytes += bytes;
+    pairs.push_back(
+        {transfer.is_send, transfer.data, bytes, transfer.peer, pair_signature(transfer)});
+  }
+  const Status status = ring::exchange(*mesh_, pairs, settings_.chunk_bytes);
+  const std::lock_guard lock(statistics_mutex_);
+  ++statistics_.calls;
+  statistics_.raw_bytes += raw_bytes;
+  return status;
+}
+
+Result<std::unique_ptr<Communicator>> MeshCommunicator::split(int color, int key,
+                                                              const Settings& settings) {
+  struct Choice {
+    std::int32_t color, key;
+  };
+  const Choice own{color, key};
+  std::vector<Choice> choices(static_cast<std::size_t>(size_));
+  RINGPRESS_RETURN_IF_ERROR(all_gather(&own, choices.data(), sizeof own, DType::kInt8));
+  std::vector<int> members;  // Ranks of this communicator, in the order of the new one.
+  for (int peer = 0; peer < size_; ++peer) {
+    if (color >= 0 && choices[static_cast<std::size_t>(peer)].color == color) {
+      members.push_back(peer);
+    }
+  }
+  std::stable_sort(members.begin(), members.end(), [&choices](int a, int b) {
+    return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
+  });
+  const bool leads = !members.empty() && members.front() == rank_;
+  UniqueId id{};
+  Status opened = Status::ok();
+  if (leads) {
+    auto made = make_unique_id(settings);
+    if (made.is_ok()) id = made.value();
+    opened = made.status();
+  }
+  std::vector<UniqueId> ids(static_cast<std::size_t>(size_));
+  RINGPRESS_RETURN_IF_ERROR(all_gather(id.data(), ids.data(), sizeof id, DType::kInt8));
+  if (members.empty()) return std::unique_ptr<Communicator>();
+  RINGPRESS_RETURN_IF_ERROR(opened);
+  const auto leader = static_cast<std::size_t>(members.front());
+  if (ids[leader] == UniqueId{}) {
+    return Status(Code::kSystem, "rank " + std::to_string(leader) + ", which leads color " +
+                                     std::to_string(color) + ", could not open a socket");
+  }
+  const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
+  return create(ids[leader], static_cast<int>(place), static_cast<int>(members.size()), settings);
+}
+
+Status MeshCommunicator::finalize() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  finalized_ = true;
+  return Status::ok();
+}
+
+Statistics MeshCommunicator::statistics() const {
+  const std::lock_guard lock(statistics_mutex_);
+  Statistics now = statistics_;
+  now.wire_bytes = mesh_->counters().sent_bytes;
+  return now;
+}
+
+}  // namespace
+
+Result<UniqueId> make_unique_id(const Settings& settings) {
+  return ring::open_rendezvous(settings.interface, settings.secret,
+                               std::chrono::milliseconds(settings.timeout_ms));
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,
+                                                           const Settings& settings) {
+  if (size < 1 || rank < 0 || rank >= size) {
+    return Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " of " +
+                                              std::to_string(size) + " ranks does not exist");
+  }
+  if (settings.backend == "cuda") {
+    return Status(Code::kUnsupported,
+                  "RINGPRESS_BACKEND=cuda: this library was built without a CUDA backend");
+  }
+  if (settings.codec != "auto") {
+    RINGPRESS_RETURN_IF_ERROR(compress_kernels::normalize_specification(settings.codec).status());
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(mesh_options(id, rank, size, settings)));
+  return std::unique_ptr<Communicator>(new MeshCommunicator(std::move(mesh), settings));
+}
+
+}  // namespace ringpress

@@ -1,0 +1,100 @@
+// Residuals of error feedback, found again from call to call without knowing the program's tensors.
+//
+// A training step makes the same calls in the same order, step after step. A CallPattern watches
+// the calls and, once they repeat, says at which position of the repeating sequence a call stands.
+// The residual of a tensor belongs to a position. Which residual a rank adds to its own values is
+// its own affair: it need not be agreed with the others.
+#ifndef NCCL_PLUGIN_ERROR_FEEDBACK_H_
+#define NCCL_PLUGIN_ERROR_FEEDBACK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ringpress/types.h"
+
+namespace ringpress::nccl_plugin {
+
+/// What is known of a call that may carry a residual.
+struct TensorCall {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::size_t count = 0;
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  const void* address = nullptr;  // Of the send buffer; null where it is not to be trusted.
+
+  bool operator==(const TensorCall&) const = default;
+};
+
+/// Finds the shortest sequence that the calls repeat.
+class CallPattern {
+ public:
+  /// Takes note of the next call. Gives its position in the repeating sequence, or nothing while no
+  /// repetition has been seen since the last surprise (a call that did not fit).
+  std::optional<std::size_t> observe(const TensorCall& call);
+
+  /// Calls in the repeating sequence; 0 while there is none.
+  std::size_t period() const { return cycle_.size(); }
+  /// How often a sequence was given up because a call did not fit.
+  std::uint64_t breaks() const { return breaks_; }
+  /// True if the sequence holds at least two different calls, so that its beginning is certain.
+  bool has_landmark() const;
+
+ private:
+  bool try_to_lock();
+
+  std::vector<TensorCall> history_;  // Since the last surprise.
+  std::vector<TensorCall> cycle_;    // Empty while not locked.
+  std::size_t cursor_ = 0;
+  std::uint64_t breaks_ = 0;
+};
+
+/// The residuals of one communicator. One thread at a time.
+class ErrorFeedback {
+ public:
+  /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped.
+  explicit ErrorFeedback(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  /// The residual for a call: call.count floats, zero at first, valid until the next find().
+  /// Null if the call's place in the pattern is not certain yet or it alone exceeds the limit.
+  float* find(const TensorCall& call);
+
+  /// Memory held, in bytes.
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  // Patterns of the calls with their addresses, and without (for programs that allocate anew each
+  // step); a residual belongs to a position in one of the two.
+  enum class Source { kWithAddress, kWithoutAddress };
+  using Key = std::pair<Source, std::size_t>;
+  struct FreeFloats {
+    void operator()(float* memory) const;
+  };
+  struct Entry {
+    Key key;
+    TensorCall call;
+    std::unique_ptr<float[], FreeFloats> values;
+  };
+
+  std::optional<Key> locate(const TensorCall& call);
+  void drop(Source source);
+  void drop_oldest();
+  float* insert(const Key& key, const TensorCall& call);
+  void erase(std::list<Entry>::iterator entry);
+
+  std::size_t limit_bytes_;
+  std::size_t bytes_ = 0;
+  CallPattern with_address_;
+  CallPattern without_address_;
+  std::list<Entry> entries_;  // The most recently used first.
+  std::map<Key, std::list<Entry>::iterator> by_key_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_ERROR_FEEDBACK_H_

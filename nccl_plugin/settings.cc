@@ -1,0 +1,186 @@
+#include "ringpress/settings.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <limits>
+#include <mutex>
+#include <string_view>
+
+#include "ringpress/log.h"
+#include "ringpress/names.h"
+
+extern char** environ;
+
+namespace ringpress {
+namespace {
+
+Status refuse(const char* name, const std::string& text, const std::string& allowed) {
+  return {Code::kInvalidArgument, std::string(name) + "=" + text + ": expected " + allowed};
+}
+
+template <typename Integer>
+Status parse_integer(const char* name, const std::string& text, Integer* value) {
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, *value);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return Status::ok();
+  return refuse(name, text,
+                "a whole number from " + std::to_string(std::numeric_limits<Integer>::min()) +
+                    " to " + std::to_string(std::numeric_limits<Integer>::max()));
+}
+
+Status parse(const char*, const std::string& text, std::string* value) {
+  *value = text;
+  return Status::ok();
+}
+
+Status parse(const char* name, const std::string& text, bool* value) {
+  for (const char* yes : {"1", "on", "true", "yes"}) {
+    if (text == yes) return *value = true, Status::ok();
+  }
+  for (const char* no : {"0", "off", "false", "no"}) {
+    if (text == no) return *value = false, Status::ok();
+  }
+  return refuse(name, text, "1 or 0");
+}
+
+Status parse(const char* name, const std::string& text, int* value) {
+  return parse_integer(name, text, value);
+}
+
+Status parse(const char* name, const std::string& text, std::size_t* value) {
+  return parse_integer(name, text, value);
+}
+
+std::string to_text(const std::string& value) {
+  return value;
+}
+std::string to_text(bool value) {
+  return value ? "1" : "0";
+}
+std::string to_text(int value) {
+  return std::to_string(value);
+}
+std::string to_text(std::size_t value) {
+  return std::to_string(value);
+}
+
+/// False if no setting has that name.
+Result<bool> assign(const std::string& name, const std::string& text, Settings* settings) {
+#define RINGPRESS_SETTING(field, type, setting_name, default_text, agree, meaning) \
+  if (name == setting_name) {                                                      \
+    RINGPRESS_RETURN_IF_ERROR(parse(setting_name, text, &settings->field));        \
+    return true;                                                                   \
+  }
+#include "ringpress/settings.inc"
+#undef RINGPRESS_SETTING
+  return false;
+}
+
+std::string unknown_name(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const SettingDescription& setting : setting_descriptions()) names.push_back(setting.name);
+  return "unknown setting " + name +
+         " is ignored (maybe: " + std::string(nearest_name(name, names)) + "?)";
+}
+
+Status check_one_of(const char* name, const std::string& value,
+                    const std::vector<std::string_view>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return Status::ok();
+  std::string list;
+  for (const std::string_view word : allowed)
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  return {Code::kInvalidArgument, std::string(name) + "=" + value + ": expected one of " + list +
+                                      " (maybe: " + std::string(nearest_name(value, allowed)) +
+                                      "?)"};
+}
+
+Status check(const Settings& settings) {
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "ring", "sra"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_PROGRESS_THREAD", settings.progress_thread, {"auto", "on", "off"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_DEBUG", settings.debug, {"error", "warn", "info", "trace"}));
+  if (settings.timeout_ms < 1) {
+    return refuse("RINGPRESS_TIMEOUT_MS", std::to_string(settings.timeout_ms), "at least 1");
+  }
+  if (settings.sockets_per_peer < 1 || settings.sockets_per_peer > 16) {
+    return refuse("RINGPRESS_SOCKETS", std::to_string(settings.sockets_per_peer), "1 to 16");
+  }
+  return Status::ok();
+}
+
+/// Names that belong to ringpress but are read by its programs, not by the library.
+bool is_for_programs(std::string_view name) {
+  return name.starts_with("RINGPRESS_PERF_");
+}
+
+}  // namespace
+
+const std::vector<SettingDescription>& setting_descriptions() {
+  static const std::vector<SettingDescription> descriptions = {
+#define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
+  {name, default_text, meaning, agree},
+#include "ringpress/settings.inc"
+#undef RINGPRESS_SETTING
+  };
+  return descriptions;
+}
+
+Result<Settings> parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
+                                std::vector<std::string>* warnings) {
+  Settings settings;
+  for (const SettingDescription& setting : setting_descriptions()) {
+    RINGPRESS_RETURN_IF_ERROR(assign(setting.name, setting.default_text, &settings).status());
+  }
+  for (const auto& [name, text] : environment) {
+    if (name != "RINGPRESS" && !name.starts_with("RINGPRESS_")) continue;
+    if (is_for_programs(name)) continue;
+    RINGPRESS_ASSIGN_OR_RETURN(const bool known, assign(name, text, &settings));
+    if (!known && warnings != nullptr) warnings->push_back(unknown_name(name));
+  }
+  RINGPRESS_RETURN_IF_ERROR(check(settings));
+  return settings;
+}
+
+Result<Settings> settings_from_environment() {
+  std::vector<std::pair<std::string, std::string>> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || !text.starts_with("RINGPRESS")) continue;
+    environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  std::vector<std::string> warnings;
+  auto settings = parse_settings(environment, &warnings);
+  static std::once_flag warned;
+  std::call_once(warned, [&warnings] {
+    for (const std::string& warning : warnings) log_line(LogLevel::kWarn, "%s", warning.c_str());
+  });
+  return settings;
+}
+
+std::vector<std::string> agreement_lines(const Settings& settings) {
+  std::vector<std::string> lines;
+  const auto add = [&lines](std::string_view name, const std::string& text) {
+    const bool secret = name == "RINGPRESS_SECRET" && !text.empty();
+    lines.push_back(
+        std::string(name) + "=" +
+        (secret ? "hash " + std::to_string(XXH3_64bits(text.data(), text.size())) : text));
+  };
+#define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
+  if (agree) add(name, to_text(settings.field));
+#include "ringpress/settings.inc"
+#undef RINGPRESS_SETTING
+  return lines;
+}
+
+}  // namespace ringpress

@@ -1,0 +1,63 @@
+#include "nccl_plugin/statistics_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (byte < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
+      json += escape;
+    } else {
+      json += c;
+    }
+  }
+  return json + "\"";
+}
+
+std::string field(const char* name, std::uint64_t value) {
+  return quoted(name) + ": " + std::to_string(value) + ", ";
+}
+
+}  // namespace
+
+std::string statistics_line(int rank, int size, const Statistics& statistics) {
+  return "{" + field("pid", static_cast<std::uint64_t>(getpid())) +
+         field("rank", static_cast<std::uint64_t>(rank)) +
+         field("ranks", static_cast<std::uint64_t>(size)) + field("calls", statistics.calls) +
+         field("compressed_calls", statistics.compressed_calls) +
+         field("raw_bytes", statistics.raw_bytes) + field("wire_bytes", statistics.wire_bytes) +
+         field("residual_bytes", statistics.residual_bytes) +
+         "\"last_codec\": " + quoted(statistics.last_codec) +
+         ", \"last_algorithm\": " + quoted(statistics.last_algorithm) +
+         ", \"last_reason\": " + quoted(statistics.last_reason) + "}";
+}
+
+void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics) {
+  if (settings.statistics.empty()) return;
+  const int file = open(settings.statistics.c_str(),
+                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const std::string line = statistics_line(rank, size, statistics) + "\n";
+  if (file < 0 || write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: %s", settings.statistics.c_str(),
+             std::strerror(errno));
+  }
+  if (file >= 0) close(file);
+}
+
+}  // namespace ringpress::nccl_plugin

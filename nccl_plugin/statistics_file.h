@@ -1,0 +1,21 @@
+// RINGPRESS_STATS: one JSON line per communicator, written when it is destroyed.
+#ifndef NCCL_PLUGIN_STATISTICS_FILE_H_
+#define NCCL_PLUGIN_STATISTICS_FILE_H_
+
+#include <string>
+
+#include "ringpress/communicator.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin {
+
+/// The line, without its newline.
+std::string statistics_line(int rank, int size, const Statistics& statistics);
+
+/// Appends the line to the file that settings.statistics names, if any, as one write. Creates it
+/// with mode 0600 and never follows a symbolic link. A failure is logged, never returned.
+void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics);
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_STATISTICS_FILE_H_

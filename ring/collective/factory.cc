@@ -1,0 +1,17 @@
+#include "ring/factory.h"
+#include "ring/collective/ring.h"
+#include "ring/collective/sra.h"
+
+namespace ringpress::ring {
+
+std::unique_ptr<Collective> make_collective(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kRing:
+      return std::make_unique<Ring>();
+    case Algorithm::kSra:
+      return std::make_unique<ScatterReduceAllGather>();
+  }
+  throw std::logic_error("unknown Algorithm");
+}
+
+}  // namespace ringpress::ring

@@ -1,0 +1,248 @@
+// The ring. Rank r sends to rank r + 1 and receives from rank r - 1 (modulo N) and owns shard r.
+// A slice is chunk number c of every shard; each slice goes through these stages, of which many
+// slices are in different ones at the same time (pipeline.h):
+//
+//   stage 0          encode own values of shard r - 1, send them                         (step 0)
+//   stage 1..N-2     the hop: decode the partial sum that arrived, add own values of the same
+//                    shard, encode, send on: shard r - 1 - s                             (step s)
+//   stage N-1        the last hop: shard r is complete. Divide for an average, encode, keep what
+//                    the bytes decode to, send                                         (step N-1)
+//   stage N..2N-2    decode a complete shard that arrived and send the same bytes on, but for the
+//                    last stage, which only decodes                                      (step s)
+//
+// Stages 0..N-1 alone are the reduce-scatter, stages N-1..2N-2 the all-gather. The sum of a shard
+// is taken in ring order starting after its owner, whatever arrives when. Each rank encodes each
+// element once per call, so one residual per element is enough; the error of a requantising codec
+// grows with N, for which reason `sra` is the default for lossy codecs.
+#include "ring/collective/ring.h"
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "ring/collective/direct.h"
+#include "ring/collective/pipeline.h"
+#include "ring/collective/schedule.h"
+
+namespace ringpress::ring {
+namespace {
+
+constexpr std::size_t kLag = 2;
+constexpr std::size_t kWindow = 2 * kLag;
+
+/// One call on one rank.
+class RingCall {
+ public:
+  /// `keeps_partial_sums`: partial sums of an identity codec may be kept in the receive buffer
+  /// (it has room for all shards).
+  RingCall(const CollectiveContext& context, const TensorView& tensor, std::vector<Range> shards,
+           bool keeps_partial_sums)
+      : context_(context),
+        mesh_(*context.mesh),
+        codec_(*context.codec),
+        tensor_(tensor),
+        shards_(std::move(shards)),
+        chunk_elements_(context.chunk_elements != 0
+                            ? context.chunk_elements
+                            : choose_chunk_elements(shards_[0].count, codec_)),
+        rank_(static_cast<std::size_t>(mesh_.rank())),
+        world_(shards_.size()),
+        left_(static_cast<int>((rank_ + world_ - 1) % world_)),
+        right_(static_cast<int>((rank_ + 1) % world_)),
+        in_place_(sends_in_place(context)),
+        keeps_partial_sums_(in_place_ && keeps_partial_sums),
+        sending_(&mesh_, 0, (2 * world_ - 1) * kWindow,
+                 keeps_partial_sums_ ? 0 : codec_.wire_bytes(chunk_elements_)),
+        arriving_(2 * world_ - 1) {}
+
+  Status reduce_scatter() { return run(0, last_hop()); }
+  Status all_reduce() { return run(0, last_stage()); }
+  Status all_gather() { return run(last_hop(), last_stage()); }
+
+ private:
+  std::size_t last_hop() const { return world_ - 1; }
+  std::size_t last_stage() const { return 2 * (world_ - 1); }
+
+  Status run(std::size_t first, std::size_t last) {
+    first_ = first;
+    last_ = last;
+    const std::size_t slices = chunk_count(shards_, chunk_elements_);
+    RINGPRESS_RETURN_IF_ERROR(run_pipeline(
+        last - first + 1, slices, kLag,
+        [this](std::size_t stage, std::size_t slice) { return run_stage(first_ + stage, slice); }));
+    return sending_.drain();
+  }
+
+  /// The shard that a rank works on in a stage: what it has just received and sends on.
+  std::size_t shard_in(std::size_t stage) const {
+    const std::size_t back = stage <= last_hop() ? stage + 1 : stage - last_hop();
+    return (rank_ + 2 * world_ - back) % world_;
+  }
+
+  Status run_stage(std::size_t stage, std::size_t slice) {
+    if (stage < last_) RINGPRESS_RETURN_IF_ERROR(expect_next(stage, slice));
+    const Range range = chunk_of(shards_[shard_in(stage)], slice, chunk_elements_);
+    if (range.count == 0) return Status::ok();
+    if (stage > last_hop()) return take_result(stage, slice, range);
+    if (stage == first_) return start(stage, slice, range);
+    return hop(stage, slice, range);
+  }
+
+  /// Posts the receive of the frame that stage + 1 of this slice works on.
+  Status expect_next(std::size_t stage, std::size_t slice) {
+    const Range range = chunk_of(shards_[shard_in(stage + 1)], slice, chunk_elements_);
+    if (range.count == 0) return Status::ok();
+    const std::size_t bytes = codec_.wire_bytes(range.count);
+    const bool to_its_place = stage + 1 > last_hop() && codec_.traits().identity;
+    auto request = to_its_place
+                       ? mesh_.irecv(left_, Buffer{tensor_.receive_at(range.offset), bytes},
+                                     label(stage, slice))
+                       : mesh_.irecv_view(left_, bytes, label(stage, slice));
+    if (!request.is_ok()) return request.status();
+    arriving_[stage + 1].push_back(request.value());
+    return Status::ok();
+  }
+
+  /// The first stage: own values, nothing has arrived yet.
+  Status start(std::size_t stage, std::size_t slice, const Range& range) {
+    RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, slice)));
+    const std::byte* payload = tensor_.send_at(range.offset);
+    const bool is_result = stage == last_hop();
+    std::byte* result = is_result ? tensor_.receive_at(range.offset) : nullptr;
+    if (!in_place_) {
+      encode(range, memory, result);
+      payload = memory;
+    } else if (is_result && result != payload) {
+      std::memcpy(result, payload, codec_.wire_bytes(range.count));
+    }
+    return send(stage, slice, {payload, codec_.wire_bytes(range.count)}, nullptr);
+  }
+
+  /// Adds own values to the partial sum that arrived and sends it on, or keeps it.
+  Status hop(std::size_t stage, std::size_t slice, const Range& range) {
+    Request* view = take_arriving(stage);
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer partial_sum, mesh_.wait(view));
+    RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, slice)));
+    const bool is_last_hop = stage == last_hop();
+    const bool is_sent = stage < last_;
+    std::byte* wire = keeps_partial_sums_ ? tensor_.receive_at(range.offset) : memory;
+    const std::byte* const wires[] = {partial_sum.data};
+    DecodeAddEncodeArgs args;
+    args.wires = wires;
+    args.own_position = 1;
+    args.values = tensor_.send_at(range.offset);
+    args.count = range.count;
+    args.input_scale = context_.input_scale;
+    args.divisor = is_last_hop ? divisor_of(context_) : 1;
+    args.residual = is_sent ? residual_at(context_, range.offset) : nullptr;
+    args.wire = is_sent ? wire : nullptr;
+    args.decoded = is_last_hop ? tensor_.receive_at(range.offset) : nullptr;
+    args.random = random_key(context_, range.offset);
+    codec_.decode_add_encode(args);
+    mesh_.release(view);
+    if (!is_sent) return Status::ok();
+    return send(stage, slice, {wire, codec_.wire_bytes(range.count)}, nullptr);
+  }
+
+  /// A complete shard: decode it, and send the same bytes on.
+  Status take_result(std::size_t stage, std::size_t slice, const Range& range) {
+    Request* request = take_arriving(stage);
+    RINGPRESS_ASSIGN_OR_RETURN(ConstBuffer payload, mesh_.wait(request));
+    const bool is_sent = stage < last_;
+    std::byte* result = tensor_.receive_at(range.offset);
+    if (codec_.traits().identity) {
+      mesh_.release(request);
+      request = nullptr;
+      payload = {result, codec_.wire_bytes(range.count)};
+    }
+    if (is_sent) {
+      RINGPRESS_RETURN_IF_ERROR(sending_.acquire(slot(stage, slice)).status());
+      RINGPRESS_RETURN_IF_ERROR(send(stage, slice, payload, request));
+    }
+    if (!codec_.traits().identity) {
+      codec_.decode({payload.data, range.count, result});
+      if (!is_sent) mesh_.release(request);
+    }
+    return Status::ok();
+  }
+
+  Request* take_arriving(std::size_t stage) {
+    Request* request = arriving_[stage].front();
+    arriving_[stage].pop_front();
+    return request;
+  }
+
+  Status send(std::size_t stage, std::size_t slice, ConstBuffer payload, Request* view) {
+    return sending_.send(slot(stage, slice), right_, payload, label(stage, slice), view);
+  }
+
+  void encode(const Range& range, std::byte* wire, void* decoded) {
+    EncodeArgs args;
+    args.values = tensor_.send_at(range.offset);
+    args.count = range.count;
+    args.input_scale = context_.input_scale;
+    args.residual = residual_at(context_, range.offset);
+    args.wire = wire;
+    args.decoded = decoded;
+    args.random = random_key(context_, range.offset);
+    codec_.encode(args);
+  }
+
+  std::size_t slot(std::size_t stage, std::size_t slice) const {
+    return stage * kWindow + slice % kWindow;
+  }
+  FrameLabel label(std::size_t stage, std::size_t slice) const {
+    return {context_.call, static_cast<std::uint32_t>(stage), static_cast<std::uint32_t>(slice)};
+  }
+
+  const CollectiveContext& context_;
+  Mesh& mesh_;
+  const Codec& codec_;
+  const TensorView tensor_;
+  const std::vector<Range> shards_;
+  const std::size_t chunk_elements_;
+  const std::size_t rank_;
+  const std::size_t world_;
+  const int left_;
+  const int right_;
+  const bool in_place_;
+  const bool keeps_partial_sums_;
+  SendWindow sending_;
+  std::vector<std::deque<Request*>> arriving_;  // By the stage that waits for them, oldest first.
+  std::size_t first_ = 0;
+  std::size_t last_ = 0;
+};
+
+}  // namespace
+
+Status Ring::all_reduce(const CollectiveContext& context, const AllReduceArgs& args) const {
+  if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
+  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
+                    dtype_size(context.codec->dtype())};
+  const auto world = static_cast<std::size_t>(context.mesh->size());
+  return RingCall(context, tensor, even_shards(args.count, world, shard_alignment(*context.codec)),
+                  true)
+      .all_reduce();
+}
+
+Status Ring::reduce_scatter(const CollectiveContext& context, const ReduceScatterArgs& args) const {
+  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
+                    dtype_size(context.codec->dtype())};
+  tensor.receive_origin = static_cast<std::size_t>(context.mesh->rank()) * args.receive_count;
+  return RingCall(context, tensor,
+                  equal_shards(args.receive_count, static_cast<std::size_t>(context.mesh->size())),
+                  false)
+      .reduce_scatter();
+}
+
+Status Ring::all_gather(const CollectiveContext& context, const AllGatherArgs& args) const {
+  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
+                    dtype_size(context.codec->dtype())};
+  tensor.send_origin = static_cast<std::size_t>(context.mesh->rank()) * args.send_count;
+  return RingCall(context, tensor,
+                  equal_shards(args.send_count, static_cast<std::size_t>(context.mesh->size())),
+                  false)
+      .all_gather();
+}
+
+}  // namespace ringpress::ring

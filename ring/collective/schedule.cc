@@ -1,0 +1,62 @@
+#include "ring/collective/schedule.h"
+
+#include <algorithm>
+
+namespace ringpress::ring {
+namespace {
+
+// A chunk and what is derived from it fit the second-level cache of one core.
+constexpr std::size_t kLargestChunkBytes = 512 * 1024;
+// Below this a frame costs more in system calls than it gains in overlap.
+constexpr std::size_t kSmallestWireBytes = 16 * 1024;
+// Chunks per shard that keep all stages of the pipeline busy.
+constexpr std::size_t kWantedChunks = 16;
+
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::vector<Range> even_shards(std::size_t count, std::size_t world, std::size_t alignment) {
+  const std::size_t units = count / alignment + (count % alignment != 0 ? 1 : 0);
+  std::vector<Range> shards(world);
+  for (std::size_t rank = 0; rank < world; ++rank) {
+    const std::size_t first = std::min(
+        count, units / world * rank * alignment + std::min(rank, units % world) * alignment);
+    const std::size_t units_here = units / world + (rank < units % world ? 1 : 0);
+    shards[rank] = {first, std::min(count - first, units_here * alignment)};
+  }
+  return shards;
+}
+
+std::vector<Range> equal_shards(std::size_t shard_count, std::size_t world) {
+  std::vector<Range> shards(world);
+  for (std::size_t rank = 0; rank < world; ++rank) shards[rank] = {rank * shard_count, shard_count};
+  return shards;
+}
+
+Range chunk_of(const Range& shard, std::size_t chunk, std::size_t chunk_elements) {
+  const std::size_t begin = chunk * chunk_elements;
+  if (begin >= shard.count) return {shard.offset + shard.count, 0};
+  return {shard.offset + begin, std::min(chunk_elements, shard.count - begin)};
+}
+
+std::size_t chunk_count(const std::vector<Range>& shards, std::size_t chunk_elements) {
+  std::size_t largest = 0;
+  for (const Range& shard : shards) largest = std::max(largest, shard.count);
+  return (largest + chunk_elements - 1) / chunk_elements;
+}
+
+std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec) {
+  const std::size_t largest =
+      std::max(kTileElements,
+               kLargestChunkBytes / dtype_size(codec.dtype()) / kTileElements * kTileElements);
+  const std::size_t tile_wire_bytes = std::max<std::size_t>(1, codec.wire_bytes(kTileElements));
+  const std::size_t smallest = std::min(
+      largest, round_up(kSmallestWireBytes / tile_wire_bytes * kTileElements + 1, kTileElements));
+  const std::size_t wanted = round_up(shard_count / kWantedChunks + 1, kTileElements);
+  return std::clamp(wanted, smallest, largest);
+}
+
+}  // namespace ringpress::ring

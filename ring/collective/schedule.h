@@ -1,0 +1,39 @@
+// How a tensor is cut: pure functions, the same on every rank.
+#ifndef RING_COLLECTIVE_SCHEDULE_H_
+#define RING_COLLECTIVE_SCHEDULE_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "ringpress/codec.h"
+
+namespace ringpress::ring {
+
+/// Elements [offset, offset + count) of a tensor.
+struct Range {
+  std::size_t offset = 0;
+  std::size_t count = 0;
+  bool operator==(const Range&) const = default;
+};
+
+/// Cuts `count` elements into one shard per rank, as even as multiples of `alignment` elements
+/// allow; the last shards may be short or empty.
+std::vector<Range> even_shards(std::size_t count, std::size_t world, std::size_t alignment);
+
+/// `world` shards of exactly `shard_count` elements.
+std::vector<Range> equal_shards(std::size_t shard_count, std::size_t world);
+
+/// Chunk number `chunk` of a shard that is cut every `chunk_elements`; empty past the end.
+Range chunk_of(const Range& shard, std::size_t chunk, std::size_t chunk_elements);
+
+/// Chunks in the largest shard.
+std::size_t chunk_count(const std::vector<Range>& shards, std::size_t chunk_elements);
+
+/// Elements per chunk for shards of at most `shard_count` elements: small enough that a chunk stays
+/// in the cache of one core and that a shard makes several (so that encoding, wire and decoding
+/// overlap), large enough that a frame is worth its system call. A multiple of kTileElements.
+std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec);
+
+}  // namespace ringpress::ring
+
+#endif  // RING_COLLECTIVE_SCHEDULE_H_

@@ -1,0 +1,290 @@
+// Scatter-reduce-allgather. Rank r owns shard r. For each chunk, three stages:
+//
+//   1. scatter   encode the chunk of every other rank's shard and send it to its owner   (step 0)
+//   2. reduce    on the owner: decode what the others sent, add own values, in rank order; encode
+//                the sum and send the same bytes to everybody                            (step 1)
+//   3. gather    decode what each owner sent; the owner has decoded its own bytes too, so all ranks
+//                end with identical values
+//
+// Stage s of chunk c runs at tick c + s * kLag (pipeline.h): while chunk c is encoded, earlier ones
+// are on the wire or being decoded. Each rank encodes each element once: the elements of foreign
+// shards in stage 1, those of its own shard in stage 2, so one residual per element is enough.
+#include "ring/collective/sra.h"
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "ring/collective/direct.h"
+#include "ring/collective/pipeline.h"
+#include "ring/collective/schedule.h"
+
+namespace ringpress::ring {
+namespace {
+
+constexpr std::size_t kLag = 2;
+constexpr std::size_t kWindow = 2 * kLag;
+constexpr std::uint32_t kScatterStep = 0;
+constexpr std::uint32_t kGatherStep = 1;
+// Slots of staging memory: scatter uses 0..kWindow-1, gather the next ones.
+constexpr std::size_t kScatterSlots = 0;
+constexpr std::size_t kGatherSlots = kWindow;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+/// One call on one rank.
+class SraCall {
+ public:
+  SraCall(const CollectiveContext& context, const TensorView& tensor, std::vector<Range> shards)
+      : context_(context),
+        mesh_(*context.mesh),
+        codec_(*context.codec),
+        tensor_(tensor),
+        shards_(std::move(shards)),
+        chunk_elements_(context.chunk_elements != 0
+                            ? context.chunk_elements
+                            : choose_chunk_elements(shards_[0].count, codec_)),
+        rank_(static_cast<std::size_t>(mesh_.rank())),
+        world_(shards_.size()),
+        in_place_(sends_in_place(context)),
+        slot_bytes_(in_place_ ? 0 : aligned(codec_.wire_bytes(chunk_elements_))),
+        scattering_(&mesh_, kScatterSlots, kWindow, slot_bytes_ * (world_ - 1)),
+        gathering_(&mesh_, kGatherSlots, kWindow, slot_bytes_),
+        contributions_(world_),
+        results_(world_) {}
+
+  Status all_reduce() {
+    return run(3, [this](std::size_t stage, std::size_t chunk) {
+      if (stage == 0) return scatter(chunk);
+      if (stage == 1) return reduce_and_publish(chunk);
+      return gather(chunk);
+    });
+  }
+
+  Status reduce_scatter() {
+    return run(2, [this](std::size_t stage, std::size_t chunk) {
+      return stage == 0 ? scatter(chunk) : reduce_for_owner(chunk);
+    });
+  }
+
+  Status all_gather() {
+    return run(2, [this](std::size_t stage, std::size_t chunk) {
+      return stage == 0 ? encode_and_publish(chunk) : gather(chunk);
+    });
+  }
+
+ private:
+  template <typename Stage>
+  Status run(std::size_t stages, Stage&& stage) {
+    RINGPRESS_RETURN_IF_ERROR(
+        run_pipeline(stages, chunk_count(shards_, chunk_elements_), kLag, stage));
+    RINGPRESS_RETURN_IF_ERROR(scattering_.drain());
+    return gathering_.drain();
+  }
+
+  /// Peers in an order that spreads the load: the next rank first.
+  std::size_t peer_at(std::size_t distance) const { return (rank_ + distance) % world_; }
+  Range chunk_of_rank(std::size_t rank, std::size_t chunk) const {
+    return chunk_of(shards_[rank], chunk, chunk_elements_);
+  }
+  FrameLabel label(std::uint32_t step, std::size_t chunk) const {
+    return {context_.call, step, static_cast<std::uint32_t>(chunk)};
+  }
+
+  Status scatter(std::size_t chunk) {
+    RINGPRESS_RETURN_IF_ERROR(expect_contributions(chunk));
+    RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, scattering_.acquire(chunk));
+    for (std::size_t distance = 1; distance < world_; ++distance) {
+      const std::size_t peer = peer_at(distance);
+      const Range range = chunk_of_rank(peer, chunk);
+      if (range.count == 0) continue;
+      const std::byte* payload = tensor_.send_at(range.offset);
+      if (!in_place_) {
+        std::byte* wire = memory + (distance - 1) * slot_bytes_;
+        encode(range, wire, nullptr);
+        payload = wire;
+      }
+      RINGPRESS_RETURN_IF_ERROR(scattering_.send(chunk, static_cast<int>(peer),
+                                                 {payload, codec_.wire_bytes(range.count)},
+                                                 label(kScatterStep, chunk)));
+    }
+    return Status::ok();
+  }
+
+  /// Posts the receives that reduce will wait for.
+  Status expect_contributions(std::size_t chunk) {
+    const Range own = chunk_of_rank(rank_, chunk);
+    if (own.count == 0) return Status::ok();
+    for (std::size_t peer = 0; peer < world_; ++peer) {
+      if (peer == rank_) continue;
+      RINGPRESS_ASSIGN_OR_RETURN(
+          Request * request, mesh_.irecv_view(static_cast<int>(peer), codec_.wire_bytes(own.count),
+                                              label(kScatterStep, chunk)));
+      contributions_[peer].push_back(request);
+    }
+    return Status::ok();
+  }
+
+  Status reduce_and_publish(std::size_t chunk) {
+    RINGPRESS_RETURN_IF_ERROR(expect_results(chunk));
+    const Range own = chunk_of_rank(rank_, chunk);
+    if (own.count == 0) return Status::ok();
+    RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
+    std::byte* wire = in_place_ ? tensor_.receive_at(own.offset) : memory;
+    RINGPRESS_RETURN_IF_ERROR(reduce(own, wire, residual_at(context_, own.offset)));
+    return publish(chunk, {wire, codec_.wire_bytes(own.count)});
+  }
+
+  Status reduce_for_owner(std::size_t chunk) {
+    const Range own = chunk_of_rank(rank_, chunk);
+    return own.count == 0 ? Status::ok() : reduce(own, nullptr, nullptr);
+  }
+
+  Status encode_and_publish(std::size_t chunk) {
+    RINGPRESS_RETURN_IF_ERROR(expect_results(chunk));
+    const Range own = chunk_of_rank(rank_, chunk);
+    if (own.count == 0) return Status::ok();
+    RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
+    std::byte* own_result = tensor_.receive_at(own.offset);
+    if (!in_place_) {
+      encode(own, memory, own_result);
+    } else if (own_result != tensor_.send_at(own.offset)) {
+      std::memcpy(own_result, tensor_.send_at(own.offset), codec_.wire_bytes(own.count));
+    }
+    return publish(chunk, {in_place_ ? own_result : memory, codec_.wire_bytes(own.count)});
+  }
+
+  /// Waits for the others' contributions to `own` and reduces them with this rank's values.
+  Status reduce(const Range& own, std::byte* wire, float* residual) {
+    std::vector<const std::byte*> wires;
+    std::vector<Request*> views;
+    for (std::size_t peer = 0; peer < world_; ++peer) {
+      if (peer == rank_) continue;
+      views.push_back(contributions_[peer].front());
+      contributions_[peer].pop_front();
+      RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer view, mesh_.wait(views.back()));
+      wires.push_back(view.data);
+    }
+    DecodeAddEncodeArgs hop;
+    hop.wires = wires;
+    hop.own_position = rank_;
+    hop.values = tensor_.send_at(own.offset);
+    hop.count = own.count;
+    hop.input_scale = context_.input_scale;
+    hop.divisor = divisor_of(context_);
+    hop.residual = residual;
+    hop.wire = wire;
+    hop.decoded = tensor_.receive_at(own.offset);
+    hop.random = random_key(context_, own.offset);
+    codec_.decode_add_encode(hop);
+    for (Request* view : views) mesh_.release(view);
+    return Status::ok();
+  }
+
+  Status publish(std::size_t chunk, ConstBuffer payload) {
+    for (std::size_t distance = 1; distance < world_; ++distance) {
+      RINGPRESS_RETURN_IF_ERROR(gathering_.send(chunk, static_cast<int>(peer_at(distance)), payload,
+                                                label(kGatherStep, chunk)));
+    }
+    return Status::ok();
+  }
+
+  /// Posts the receives that gather will wait for. An identity codec's bytes go straight to their
+  /// place: a peer publishes a chunk only after it has this rank's contribution to it, so in-place
+  /// memory is no longer being sent from.
+  Status expect_results(std::size_t chunk) {
+    for (std::size_t distance = 1; distance < world_; ++distance) {
+      const std::size_t peer = peer_at(distance);
+      const Range range = chunk_of_rank(peer, chunk);
+      if (range.count == 0) continue;
+      const std::size_t bytes = codec_.wire_bytes(range.count);
+      auto request =
+          codec_.traits().identity
+              ? mesh_.irecv(static_cast<int>(peer), Buffer{tensor_.receive_at(range.offset), bytes},
+                            label(kGatherStep, chunk))
+              : mesh_.irecv_view(static_cast<int>(peer), bytes, label(kGatherStep, chunk));
+      if (!request.is_ok()) return request.status();
+      results_[peer].push_back(request.value());
+    }
+    return Status::ok();
+  }
+
+  Status gather(std::size_t chunk) {
+    for (std::size_t distance = 1; distance < world_; ++distance) {
+      const std::size_t peer = peer_at(distance);
+      const Range range = chunk_of_rank(peer, chunk);
+      if (range.count == 0) continue;
+      Request* request = results_[peer].front();
+      results_[peer].pop_front();
+      RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer view, mesh_.wait(request));
+      if (!codec_.traits().identity) {
+        codec_.decode({view.data, range.count, tensor_.receive_at(range.offset)});
+      }
+      mesh_.release(request);
+    }
+    return Status::ok();
+  }
+
+  void encode(const Range& range, std::byte* wire, void* decoded) {
+    EncodeArgs args;
+    args.values = tensor_.send_at(range.offset);
+    args.count = range.count;
+    args.input_scale = context_.input_scale;
+    args.residual = residual_at(context_, range.offset);
+    args.wire = wire;
+    args.decoded = decoded;
+    args.random = random_key(context_, range.offset);
+    codec_.encode(args);
+  }
+
+  const CollectiveContext& context_;
+  Mesh& mesh_;
+  const Codec& codec_;
+  const TensorView tensor_;
+  const std::vector<Range> shards_;
+  const std::size_t chunk_elements_;
+  const std::size_t rank_;
+  const std::size_t world_;
+  const bool in_place_;
+  const std::size_t slot_bytes_;
+  SendWindow scattering_;
+  SendWindow gathering_;
+  std::vector<std::deque<Request*>> contributions_;  // By peer, oldest first: for reduce.
+  std::vector<std::deque<Request*>> results_;        // By peer, oldest first: for gather.
+};
+
+}  // namespace
+
+Status ScatterReduceAllGather::all_reduce(const CollectiveContext& context,
+                                          const AllReduceArgs& args) const {
+  if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
+  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
+                    dtype_size(context.codec->dtype())};
+  const auto world = static_cast<std::size_t>(context.mesh->size());
+  return SraCall(context, tensor, even_shards(args.count, world, shard_alignment(*context.codec)))
+      .all_reduce();
+}
+
+Status ScatterReduceAllGather::reduce_scatter(const CollectiveContext& context,
+                                              const ReduceScatterArgs& args) const {
+  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
+                    dtype_size(context.codec->dtype())};
+  tensor.receive_origin = static_cast<std::size_t>(context.mesh->rank()) * args.receive_count;
+  return SraCall(context, tensor,
+                 equal_shards(args.receive_count, static_cast<std::size_t>(context.mesh->size())))
+      .reduce_scatter();
+}
+
+Status ScatterReduceAllGather::all_gather(const CollectiveContext& context,
+                                          const AllGatherArgs& args) const {
+  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
+                    dtype_size(context.codec->dtype())};
+  tensor.send_origin = static_cast<std::size_t>(context.mesh->rank()) * args.send_count;
+  return SraCall(context, tensor,
+                 equal_shards(args.send_count, static_cast<std::size_t>(context.mesh->size())))
+      .all_gather();
+}
+
+}  // namespace ringpress::ring

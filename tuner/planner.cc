@@ -1,0 +1,91 @@
+// The rules that decide whether and how a call is compressed, in the order in which they apply. The
+// first rule that says no gives the reason.
+#include <string>
+
+#include "ringpress/codec.h"
+#include "tuner/factory.h"
+
+namespace ringpress::tuner {
+namespace {
+
+// What "auto" compresses with: accurate enough for training with error feedback on every model
+// measured so far, and close to an eighth of the bytes.
+constexpr const char* kDefaultCodec = "q4";
+// Calls of one kind that "auto" leaves exact before it believes that they recur.
+constexpr std::uint64_t kCallsBeforeCompression = 2;
+// Ranks up to which the two latencies of sra beat a ring's 2 (N - 1) for exact calls, and its
+// connections to everybody are affordable.
+constexpr int kLargestExactSraWorld = 16;
+
+/// Why this call can never be lossy, whatever the settings; empty if it can.
+std::string why_never_lossy(const PlanRequest& request) {
+  if (request.kind != CollectiveKind::kAllReduce &&
+      request.kind != CollectiveKind::kReduceScatter) {
+    return std::string(collective_name(request.kind)) + " is always exact";
+  }
+  if (!is_compressible(request.dtype)) {
+    return std::string(dtype_name(request.dtype)) + " is always exact";
+  }
+  if (request.op != ReduceOp::kSum && request.op != ReduceOp::kAvg) {
+    return std::string(reduce_op_name(request.op)) + " is always exact";
+  }
+  if (request.input_scale != 1) return "pre-multiplied sums are always exact";
+  if (request.world < 2) return "a single rank sends nothing";
+  return "";
+}
+
+class SettingsPlanner : public Planner {
+ public:
+  explicit SettingsPlanner(Settings settings) : settings_(std::move(settings)) {}
+
+  Plan plan(const PlanRequest& request) const override {
+    Plan plan;
+    plan.reason = why_exact(request);
+    if (plan.reason.empty()) {
+      plan.codec = settings_.codec == "auto" ? kDefaultCodec : settings_.codec;
+      plan.error_feedback = settings_.error_feedback && request.kind == CollectiveKind::kAllReduce;
+      if (plan.codec == "none") plan.reason = "RINGPRESS_CODEC=none";
+    }
+    plan.algorithm = choose_algorithm(plan, request);
+    plan.chunk_elements = chunk_elements(request);
+    return plan;
+  }
+
+ private:
+  std::string why_exact(const PlanRequest& request) const {
+    std::string reason = why_never_lossy(request);
+    if (!reason.empty()) return reason;
+    if (settings_.mode == "off") return "RINGPRESS=off";
+    if (settings_.mode == "observe") return "RINGPRESS=observe: eligible, left exact";
+    if (settings_.mode == "lossless") return "RINGPRESS=lossless: no lossless codec is built in";
+    const std::size_t bytes = request.count * dtype_size(request.dtype);
+    if (bytes < settings_.minimum_bytes) return "smaller than RINGPRESS_MIN_BYTES";
+    if (settings_.codec != "auto") return "";
+    if (!request.crosses_hosts) return "all ranks share one host";
+    if (request.recurrences < kCallsBeforeCompression) return "has not recurred yet";
+    return "";
+  }
+
+  Algorithm choose_algorithm(const Plan& plan, const PlanRequest& request) const {
+    if (settings_.algorithm == "ring") return Algorithm::kRing;
+    if (settings_.algorithm == "sra") return Algorithm::kSra;
+    const bool lossy = plan.codec != "none";
+    return lossy || request.world <= kLargestExactSraWorld ? Algorithm::kSra : Algorithm::kRing;
+  }
+
+  std::size_t chunk_elements(const PlanRequest& request) const {
+    if (settings_.chunk_bytes == 0) return 0;
+    const std::size_t elements = settings_.chunk_bytes / dtype_size(request.dtype);
+    return (elements + kTileElements - 1) / kTileElements * kTileElements;
+  }
+
+  Settings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_planner(const Settings& settings) {
+  return std::make_unique<SettingsPlanner>(settings);
+}
+
+}  // namespace ringpress::tuner
