@@ -1,0 +1,201 @@
+// Entry points that move data: collectives, sends and receives.
+#include <cstddef>
+#include <cstdint>
+
+#include "nccl_plugin/host/arguments.h"
+#include "nccl_plugin/host/comm.h"
+#include "nccl_plugin/host/group.h"
+#include "nccl_plugin/host/operation.h"
+#include "nccl_plugin/host/registry.h"
+#include "nccl_plugin/host/translate.h"
+#include "ringpress/export.h"
+#include "ringpress/nccl.h"
+
+namespace ringpress::nccl_plugin::host {
+namespace {
+
+/// Which buffers a call needs on this rank.
+struct Needs {
+  bool send = true;
+  bool receive = true;
+  int blocks = 1;  // Runs of `count` elements in the larger buffer.
+};
+
+/// The names of the buffers in the entry point's own declaration.
+struct Names {
+  const char* send = "sendbuff";
+  const char* receive = "recvbuff";
+};
+
+Status check_buffers(const Operation& operation, const Needs& needs, const Names& names) {
+  RINGPRESS_RETURN_IF_ERROR(check_bytes(operation.count, operation.dtype, needs.blocks));
+  if (operation.count == 0) return Status::ok();  // Empty tensors may have null pointers.
+  if (needs.send) RINGPRESS_RETURN_IF_ERROR(check_pointer(operation.send, names.send));
+  if (needs.receive) RINGPRESS_RETURN_IF_ERROR(check_pointer(operation.receive, names.receive));
+  return Status::ok();
+}
+
+/// The common body: finds `comm`, reads `datatype`, lets `check` see to the rest, and submits.
+template <typename Check>
+ncclResult_t enqueue(const char* function, ncclComm_t handle, const ncclDataType_t& datatype,
+                     Operation operation, Check&& check) noexcept {
+  return group_firewall(function, handle, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> comm, find_ready_comm(handle));
+    RINGPRESS_ASSIGN_OR_RETURN(operation.dtype, to_dtype(enum_value(datatype)));
+    RINGPRESS_RETURN_IF_ERROR(check(*comm, operation));
+    if (operation.count == 0) return Status::ok();
+    return submit_operation(comm, operation);
+  });
+}
+
+Operation make_operation(OperationKind kind, const void* send, void* receive, std::size_t count,
+                         int root = -1) {
+  return {kind, DType::kInt8, send, receive, count, {}, root};
+}
+
+Status check_reduction(ncclComm& comm, Operation& operation, const ncclRedOp_t& op) {
+  RINGPRESS_ASSIGN_OR_RETURN(operation.reduction,
+                             to_reduction(comm, enum_value(op), operation.dtype));
+  return Status::ok();
+}
+
+Status check_root(const ncclComm& comm, const Operation& operation) {
+  return check_rank(operation.root, comm.size(), "root");
+}
+
+ncclResult_t broadcast(const char* function, const Operation& operation,
+                       const ncclDataType_t& datatype, ncclComm_t comm, const Names& names) {
+  return enqueue(function, comm, datatype, operation, [&](ncclComm& c, Operation& o) -> Status {
+    RINGPRESS_RETURN_IF_ERROR(check_root(c, o));
+    return check_buffers(o, {o.root == c.rank(), true, 1}, names);
+  });
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::host
+
+using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
+using ringpress::Status;
+
+RINGPRESS_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                            ncclDataType_t datatype, ncclRedOp_t op,
+                                            ncclComm_t comm, cudaStream_t) {
+  return enqueue("ncclAllReduce", comm, datatype,
+                 make_operation(OperationKind::kAllReduce, sendbuff, recvbuff, count),
+                 [&](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_reduction(c, o, op));
+                   return check_buffers(o, {}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(AllReduce);
+
+RINGPRESS_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff,
+                                                size_t recvcount, ncclDataType_t datatype,
+                                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t) {
+  return enqueue("ncclReduceScatter", comm, datatype,
+                 make_operation(OperationKind::kReduceScatter, sendbuff, recvbuff, recvcount),
+                 [&](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_reduction(c, o, op));
+                   return check_buffers(o, {true, true, c.size()}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(ReduceScatter);
+
+RINGPRESS_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                            ncclDataType_t datatype, ncclComm_t comm,
+                                            cudaStream_t) {
+  return enqueue("ncclAllGather", comm, datatype,
+                 make_operation(OperationKind::kAllGather, sendbuff, recvbuff, sendcount),
+                 [](ncclComm& c, Operation& o) -> Status {
+                   return check_buffers(o, {true, true, c.size()}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(AllGather);
+
+RINGPRESS_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                                            ncclDataType_t datatype, int root, ncclComm_t comm,
+                                            cudaStream_t) {
+  return broadcast("ncclBroadcast",
+                   make_operation(OperationKind::kBroadcast, sendbuff, recvbuff, count, root),
+                   datatype, comm, {});
+}
+RINGPRESS_PROFILING_NAME(Broadcast);
+
+RINGPRESS_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root,
+                                        ncclComm_t comm, cudaStream_t) {
+  return broadcast("ncclBcast", make_operation(OperationKind::kBroadcast, buff, buff, count, root),
+                   datatype, comm, {"buff", "buff"});
+}
+RINGPRESS_PROFILING_NAME(Bcast);
+
+RINGPRESS_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                         ncclDataType_t datatype, ncclRedOp_t op, int root,
+                                         ncclComm_t comm, cudaStream_t) {
+  return enqueue("ncclReduce", comm, datatype,
+                 make_operation(OperationKind::kReduce, sendbuff, recvbuff, count, root),
+                 [&](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_reduction(c, o, op));
+                   RINGPRESS_RETURN_IF_ERROR(check_root(c, o));
+                   return check_buffers(o, {true, o.root == c.rank(), 1}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(Reduce);
+
+RINGPRESS_EXPORT ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
+  return enqueue("ncclAlltoAll", comm, datatype,
+                 make_operation(OperationKind::kAllToAll, sendbuff, recvbuff, count),
+                 [](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_buffers(o, {true, true, c.size()}, {}));
+                   if (o.count == 0 || o.send != o.receive || c.size() == 1) return Status::ok();
+                   return Status(ringpress::Code::kInvalidArgument,
+                                 "sendbuff and recvbuff are equal, but it cannot work in place");
+                 });
+}
+RINGPRESS_PROFILING_NAME(AlltoAll);
+
+RINGPRESS_EXPORT ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count,
+                                         ncclDataType_t datatype, int root, ncclComm_t comm,
+                                         cudaStream_t) {
+  return enqueue("ncclGather", comm, datatype,
+                 make_operation(OperationKind::kGather, sendbuff, recvbuff, count, root),
+                 [](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_root(c, o));
+                   return check_buffers(o, {true, o.root == c.rank(), c.size()}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(Gather);
+
+RINGPRESS_EXPORT ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count,
+                                          ncclDataType_t datatype, int root, ncclComm_t comm,
+                                          cudaStream_t) {
+  return enqueue("ncclScatter", comm, datatype,
+                 make_operation(OperationKind::kScatter, sendbuff, recvbuff, count, root),
+                 [](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_root(c, o));
+                   return check_buffers(o, {o.root == c.rank(), true, c.size()}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(Scatter);
+
+RINGPRESS_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype,
+                                       int peer, ncclComm_t comm, cudaStream_t) {
+  return enqueue("ncclSend", comm, datatype,
+                 make_operation(OperationKind::kSend, sendbuff, nullptr, count, peer),
+                 [](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_rank(o.root, c.size(), "peer"));
+                   return check_buffers(o, {true, false, 1}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(Send);
+
+RINGPRESS_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype,
+                                       int peer, ncclComm_t comm, cudaStream_t) {
+  return enqueue("ncclRecv", comm, datatype,
+                 make_operation(OperationKind::kReceive, nullptr, recvbuff, count, peer),
+                 [](ncclComm& c, Operation& o) -> Status {
+                   RINGPRESS_RETURN_IF_ERROR(check_rank(o.root, c.size(), "peer"));
+                   return check_buffers(o, {false, true, 1}, {});
+                 });
+}
+RINGPRESS_PROFILING_NAME(Recv);

@@ -1,0 +1,158 @@
+// Entry points that make a communicator from another one.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/host/arguments.h"
+#include "nccl_plugin/host/comm.h"
+#include "nccl_plugin/host/configuration.h"
+#include "nccl_plugin/host/group.h"
+#include "nccl_plugin/host/registry.h"
+#include "nccl_plugin/host/translate.h"
+#include "ringpress/communicator.h"
+#include "ringpress/export.h"
+#include "ringpress/nccl.h"
+
+namespace ringpress::nccl_plugin::host {
+namespace {
+
+/// A fresh handle that inherits from `parent`, unless this rank gets none.
+Result<std::shared_ptr<ncclComm>> make_child(const ncclComm& parent, const ncclConfig_t* config) {
+  RINGPRESS_ASSIGN_OR_RETURN(const Configuration configuration,
+                             parse_configuration(config, {parent.blocking()}));
+  auto child = std::make_shared<ncclComm>(configuration.blocking, parent.device());
+  Registry::instance().add(child);
+  return child;
+}
+
+Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclConfig_t* config) {
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_ready_comm(handle));
+  RINGPRESS_RETURN_IF_ERROR(check_pointer(out, "newcomm"));
+  *out = nullptr;
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
+    return Status(Code::kInvalidArgument, "color is " + std::to_string(color) +
+                                              ", but must be 0 or more or NCCL_SPLIT_NOCOLOR");
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(Settings settings, settings_for_init());
+  std::shared_ptr<ncclComm> child;
+  if (color != NCCL_SPLIT_NOCOLOR) {
+    RINGPRESS_ASSIGN_OR_RETURN(child, make_child(*parent, config));
+    *out = child.get();
+  }
+  const auto run = [parent, child, color, key, settings = std::move(settings)]() -> Status {
+    return parent->run([&](Communicator& communicator) -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(auto made, communicator.split(color, key, settings));
+      return child == nullptr ? Status::ok() : child->attach(std::move(made));
+    });
+  };
+  return submit_setup(parent, {child, out, run});
+}
+
+/// The ranks of a communicator that a shrink keeps, in order.
+Result<std::vector<int>> surviving_ranks(const ncclComm& comm, const int* excluded, int count) {
+  std::vector<bool> keep(static_cast<std::size_t>(comm.size()), true);
+  for (int i = 0; i < count; ++i) {
+    RINGPRESS_RETURN_IF_ERROR(check_rank(excluded[i], comm.size(), "a rank of excludeRanksList"));
+    if (excluded[i] == comm.rank()) {
+      return Status(Code::kInvalidArgument, "excludeRanksList has the calling rank " +
+                                                std::to_string(comm.rank()) +
+                                                "; only the ranks that stay may call");
+    }
+    keep[static_cast<std::size_t>(excluded[i])] = false;
+  }
+  std::vector<int> ranks;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    if (keep[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// Brings the id that the first of `ranks` makes to the others. Only `ranks` take part.
+Result<UniqueId> agree_on_id(Communicator& communicator, const std::vector<int>& ranks,
+                             const Settings& settings) {
+  UniqueId id{};
+  std::vector<Transfer> transfers;
+  const int leader = ranks.front();
+  if (communicator.rank() == leader) {
+    RINGPRESS_ASSIGN_OR_RETURN(id, make_unique_id(settings));
+    for (const int rank : ranks) {
+      if (rank != leader) transfers.push_back({true, id.data(), id.size(), DType::kUint8, rank});
+    }
+  } else {
+    transfers.push_back({false, id.data(), id.size(), DType::kUint8, leader});
+  }
+  if (!transfers.empty()) RINGPRESS_RETURN_IF_ERROR(communicator.exchange(transfers));
+  return id;
+}
+
+/// The arguments of ncclCommShrink().
+struct Shrink {
+  const int* excluded = nullptr;
+  int excluded_count = 0;
+  int flags = NCCL_SHRINK_DEFAULT;
+};
+
+Status check_shrink(const Shrink& shrink) {
+  if (shrink.excluded_count < 1) {
+    return Status(Code::kInvalidArgument, "excludeRanksCount is " +
+                                              std::to_string(shrink.excluded_count) +
+                                              ", but must be at least 1");
+  }
+  RINGPRESS_RETURN_IF_ERROR(check_pointer(shrink.excluded, "excludeRanksList"));
+  if (shrink.flags == NCCL_SHRINK_DEFAULT) return Status::ok();
+  if (shrink.flags != NCCL_SHRINK_ABORT) {
+    return Status(Code::kInvalidArgument,
+                  "shrinkFlags is " + std::to_string(shrink.flags) +
+                      ", but must be NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT");
+  }
+  return Status(Code::kUnsupported,
+                "NCCL_SHRINK_ABORT: the host backend cannot reuse the connections of a failed "
+                "communicator; abort it and make a new one with ncclCommInitRank");
+}
+
+Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
+              const ncclConfig_t* config) {
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_ready_comm(handle));
+  RINGPRESS_RETURN_IF_ERROR(check_pointer(out, "newcomm"));
+  *out = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(check_shrink(request));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<int> ranks,
+                             surviving_ranks(*parent, request.excluded, request.excluded_count));
+  RINGPRESS_ASSIGN_OR_RETURN(Settings settings, settings_for_init());
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> child, make_child(*parent, config));
+  *out = child.get();
+  const auto run = [parent, child, ranks, settings = std::move(settings)]() -> Status {
+    return parent->run([&](Communicator& communicator) -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, agree_on_id(communicator, ranks, settings));
+      const auto place = std::find(ranks.begin(), ranks.end(), parent->rank()) - ranks.begin();
+      RINGPRESS_ASSIGN_OR_RETURN(auto made,
+                                 Communicator::create(id, static_cast<int>(place),
+                                                      static_cast<int>(ranks.size()), settings));
+      return child->attach(std::move(made));
+    });
+  };
+  return submit_setup(parent, {child, out, run});
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::host
+
+using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
+
+RINGPRESS_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
+                                            ncclComm_t* newcomm, ncclConfig_t* config) {
+  return group_firewall("ncclCommSplit", comm,
+                        [&] { return split(comm, color, key, newcomm, config); });
+}
+RINGPRESS_PROFILING_NAME(CommSplit);
+
+RINGPRESS_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList,
+                                             int excludeRanksCount, ncclComm_t* newcomm,
+                                             ncclConfig_t* config, int shrinkFlags) {
+  return group_firewall("ncclCommShrink", comm, [&] {
+    return shrink(comm, {excludeRanksList, excludeRanksCount, shrinkFlags}, newcomm, config);
+  });
+}
+RINGPRESS_PROFILING_NAME(CommShrink);

@@ -1,0 +1,71 @@
+// Entry points that NCCL does not have.
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "nccl_plugin/host/arguments.h"
+#include "nccl_plugin/host/comm.h"
+#include "nccl_plugin/host/registry.h"
+#include "nccl_plugin/host/translate.h"
+#include "ringpress/export.h"
+#include "ringpress/ringpress.h"
+#include "ringpress/version.h"
+
+using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
+using ringpress::Code;
+using ringpress::Statistics;
+using ringpress::Status;
+
+#define RINGPRESS_TEXT_INNER(x) #x
+#define RINGPRESS_TEXT(x) RINGPRESS_TEXT_INNER(x)
+
+namespace {
+
+template <std::size_t kBytes>
+void copy_text(const std::string& from, char (&to)[kBytes]) {
+  std::snprintf(to, kBytes, "%s", from.c_str());
+}
+
+ringpressStatistics_t to_c(const Statistics& from) {
+  ringpressStatistics_t to{};
+  to.calls = from.calls;
+  to.compressed_calls = from.compressed_calls;
+  to.raw_bytes = from.raw_bytes;
+  to.wire_bytes = from.wire_bytes;
+  to.residual_bytes = from.residual_bytes;
+  copy_text(from.last_codec, to.codec);
+  copy_text(from.last_algorithm, to.algorithm);
+  copy_text(from.last_reason, to.reason);
+  return to;
+}
+
+}  // namespace
+
+extern "C" {
+
+RINGPRESS_EXPORT int ringpressGetStatistics(void* comm, ringpressStatistics_t* statistics) {
+  const auto handle = static_cast<ncclComm_t>(comm);
+  return firewall("ringpressGetStatistics", handle, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_known_comm(handle));
+    RINGPRESS_RETURN_IF_ERROR(check_pointer(statistics, "statistics"));
+    const std::size_t bytes = statistics->size;
+    if (bytes < sizeof(ringpressStatistics_t)) {
+      return Status(Code::kInvalidArgument,
+                    "statistics->size is " + std::to_string(bytes) +
+                        "; set it to sizeof(ringpressStatistics_t) before the call");
+    }
+    *statistics = to_c(live->statistics());
+    statistics->size = bytes;
+    return Status::ok();
+  });
+}
+
+RINGPRESS_EXPORT const char* ringpressVersion(void) {
+  return RINGPRESS_TEXT(RINGPRESS_VERSION_MAJOR) "." RINGPRESS_TEXT(
+      RINGPRESS_VERSION_MINOR) "." RINGPRESS_TEXT(RINGPRESS_VERSION_PATCH);
+}
+
+}  // extern "C"

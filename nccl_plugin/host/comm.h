@@ -1,0 +1,111 @@
+// What an ncclComm_t of the host backend points to: a Communicator, and what NCCL's API adds to it:
+// when calls are allowed, one call at a time, nonblocking mode, abort, user-made operators.
+//
+// Life: kSetup -> kReady -> kFinalized, or from kSetup to kFailed, or from anywhere to kRevoked or
+// kAborted.
+#ifndef NCCL_PLUGIN_HOST_COMM_H_
+#define NCCL_PLUGIN_HOST_COMM_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "nccl_plugin/host/operators.h"
+#include "nccl_plugin/host/registrations.h"
+#include "nccl_plugin/host/worker.h"
+#include "ringpress/communicator.h"
+#include "ringpress/nccl.h"
+#include "ringpress/status.h"
+
+/// Thread-safe. Always owned by shared_ptr.
+struct ncclComm : std::enable_shared_from_this<ncclComm> {
+ public:
+  ncclComm(bool blocking, int device) : blocking_(blocking), device_(device) {}
+
+  bool blocking() const { return blocking_; }
+  int device() const { return device_; }
+
+  /// Ends the setup well. If the communicator was aborted meanwhile, `communicator` is dropped.
+  ringpress::Status attach(std::unique_ptr<ringpress::Communicator> communicator);
+  /// Ends the setup badly: every later call returns `status`.
+  void fail(const ringpress::Status& status);
+
+  /// Ok when new calls are allowed: set up, idle if nonblocking, not finalized, revoked or failed.
+  ringpress::Status check_ready() const;
+  /// Ok once rank() and size() are known.
+  ringpress::Status check_known() const;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// Calls `call` with the Communicator, alone: other threads wait.
+  template <typename Call>
+  ringpress::Status run(Call&& call) {
+    RINGPRESS_RETURN_IF_ERROR(enter());
+    const Leave leave{this};
+    return std::forward<Call>(call)(*communicator_);
+  }
+
+  /// Runs `job` in this communicator's own thread and returns at once; async_status() tells how it
+  /// went. For nonblocking communicators.
+  void submit(std::function<ringpress::Status()> job);
+  /// Runs `job`, which must not throw, in this communicator's own thread and returns at once. The
+  /// caller keeps this object alive until the job is done.
+  void run_aside(std::function<void()> job);
+
+  ringpress::Status finalize();
+  /// Waits for calls under way, says goodbye to the peers and ends the thread. Last call.
+  void destroy();
+  /// Ends calls under way in other threads, and waits until they have left. Last call.
+  void abort();
+  /// As abort(), but queries, destroy() and abort() are still allowed.
+  ringpress::Status revoke();
+
+  /// kInProgress, or how the communicator is doing.
+  ringpress::Status async_status() const;
+  ringpress::Statistics statistics() const { return communicator_->statistics(); }
+
+  std::string last_error() const;
+  void set_last_error(const std::string& text);
+
+  ringpress::nccl_plugin::host::UserOperators& operators() { return operators_; }
+  ringpress::nccl_plugin::host::Registrations& registrations() { return registrations_; }
+
+ private:
+  enum class State { kSetup, kReady, kFinalized, kRevoked, kAborted, kFailed };
+  struct Leave {
+    ncclComm* comm;
+    ~Leave() { comm->leave(); }
+  };
+
+  ringpress::Status state_status() const;  // With mutex_ held.
+  ringpress::Status enter();
+  void leave();
+  void finish(const ringpress::Status& status);
+  bool stop_calls(State state);
+
+  const bool blocking_;
+  const int device_;
+
+  mutable std::mutex mutex_;  // Guards what follows; never held across a call of communicator_.
+  std::condition_variable changed_;
+  State state_ = State::kSetup;
+  bool busy_ = false;          // A thread is inside communicator_.
+  std::size_t pending_ = 0;    // Jobs submitted and not finished.
+  ringpress::Status failure_;  // Of the setup, or the first of a submitted job.
+  std::string last_error_;
+  ringpress::nccl_plugin::host::Worker worker_;
+
+  // Written once, when state_ leaves kSetup; later reads need no lock.
+  std::unique_ptr<ringpress::Communicator> communicator_;
+  int rank_ = -1;
+  int size_ = 0;
+
+  ringpress::nccl_plugin::host::UserOperators operators_;
+  ringpress::nccl_plugin::host::Registrations registrations_;
+};
+
+#endif  // NCCL_PLUGIN_HOST_COMM_H_

@@ -1,0 +1,30 @@
+// ncclConfig_t as programs of any NCCL version pass it: checked, and reduced to what is used.
+#ifndef NCCL_PLUGIN_HOST_CONFIGURATION_H_
+#define NCCL_PLUGIN_HOST_CONFIGURATION_H_
+
+#include "ringpress/nccl.h"
+#include "ringpress/settings.h"
+#include "ringpress/status.h"
+
+namespace ringpress::nccl_plugin::host {
+
+/// What the host backend uses of an ncclConfig_t.
+struct Configuration {
+  bool blocking = true;
+};
+
+/// Checks `config`, which may be shorter (older programs) or longer (newer ones) than ours. What it
+/// leaves unset, and everything if it is null, comes from `inherited`.
+Result<Configuration> parse_configuration(const ncclConfig_t* config,
+                                          const Configuration& inherited);
+
+/// The settings of a communicator that is about to be made. An error also goes to standard error:
+/// programs tend to print the code alone.
+Result<Settings> settings_for_init();
+
+/// Makes RINGPRESS_DEBUG hold from now on.
+void apply_debug_level(const Settings& settings);
+
+}  // namespace ringpress::nccl_plugin::host
+
+#endif  // NCCL_PLUGIN_HOST_CONFIGURATION_H_
