@@ -20,36 +20,49 @@ std::optional<std::size_t> CallPattern::observe(const TensorCall& call) {
     if (call == cycle_[cursor_]) {
       const std::size_t position = cursor_;
       cursor_ = (cursor_ + 1) % cycle_.size();
+      ++run_;
       return position;
     }
-    ++breaks_;
-    cycle_.clear();
-    history_.clear();
+    give_up();
   }
   history_.push_back(call);
-  if (history_.size() > 3 * kLongestPeriod) {
-    history_.erase(history_.begin(), history_.begin() + kLongestPeriod);
+  if (history_.size() > 4 * kLongestPeriod) {
+    history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kLongestPeriod));
   }
   if (!try_to_lock()) return std::nullopt;
-  // The call just seen is the last of the sequence.
-  return cycle_.size() - 1;
+  return cycle_.size() - 1;  // The call just seen is the last of the sequence.
 }
 
-// A period P is believed when every call since the surprise, but for the first P, equals the one P
-// calls before it, and at least P calls have confirmed it. The calls before the surprise prove
-// nothing, but the surprise itself must fit: after A A B, a second A A does not suggest period 1.
+// A period P is believed when the last calls, at least 2 P of them and more than `evidence_`,
+// repeat with it. A step such as A A B suggests the period 1 at its beginning each time; but such a
+// wrong run is never longer than the one before it, so after the first surprise it is not believed
+// again.
 bool CallPattern::try_to_lock() {
   const std::size_t size = history_.size();
-  for (std::size_t period = 1; period <= std::min(kLongestPeriod, size / 2); ++period) {
-    if (!std::equal(history_.begin() + static_cast<std::ptrdiff_t>(period), history_.end(),
-                    history_.begin())) {
-      continue;
-    }
-    cycle_.assign(history_.end() - static_cast<std::ptrdiff_t>(period), history_.end());
-    cursor_ = 0;
-    return true;
+  repeats_.resize(std::min(kLongestPeriod, size - 1), 0);
+  std::size_t period = 0;
+  for (std::size_t p = repeats_.size(); p >= 1; --p) {
+    std::size_t& repeats = repeats_[p - 1];
+    repeats = history_[size - 1] == history_[size - 1 - p] ? repeats + 1 : 0;
+    if (repeats >= p && repeats + p > evidence_) period = p;
   }
-  return false;
+  if (period == 0) return false;
+  cycle_.assign(history_.end() - static_cast<std::ptrdiff_t>(period), history_.end());
+  cursor_ = 0;
+  run_ = repeats_[period - 1] + period;
+  return true;
+}
+
+// A run that is longer than two of the longest periods cannot have been a part of another sequence:
+// it was right, and now the program does something else.
+void CallPattern::give_up() {
+  ++breaks_;
+  evidence_ = run_ > 2 * kLongestPeriod ? 0 : std::max(evidence_, run_);
+  history_.assign(cycle_.begin(), cycle_.end());
+  std::rotate(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(cursor_),
+              history_.end());
+  repeats_.clear();
+  cycle_.clear();
 }
 
 bool CallPattern::has_landmark() const {

@@ -47,10 +47,14 @@ class CallPattern {
 
  private:
   bool try_to_lock();
+  void give_up();
 
-  std::vector<TensorCall> history_;  // Since the last surprise.
-  std::vector<TensorCall> cycle_;    // Empty while not locked.
+  std::vector<TensorCall> history_;   // The last calls, the newest at the end.
+  std::vector<std::size_t> repeats_;  // [p]: how many of the last calls equal the one p + 1 before.
+  std::vector<TensorCall> cycle_;     // Empty while not locked.
   std::size_t cursor_ = 0;
+  std::size_t run_ = 0;       // Calls that have fitted the cycle, those that suggested it included.
+  std::size_t evidence_ = 0;  // A run must be longer than this before it is believed.
   std::uint64_t breaks_ = 0;
 };
 

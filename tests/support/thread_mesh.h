@@ -1,6 +1,7 @@
 // A mesh between threads of one process, without a network: what collectives are tested on. Frames
-// are copied when sent, so a collective that reuses memory too early is caught by the sanitizers and
-// by wrong results on the real transports, not here; order, labels and lengths are checked strictly.
+// are copied when sent, so a collective that reuses memory too early is caught by the sanitizers
+// and by wrong results on the real transports, not here; order, labels and lengths are checked
+// strictly.
 #ifndef TESTS_SUPPORT_THREAD_MESH_H_
 #define TESTS_SUPPORT_THREAD_MESH_H_
 
@@ -109,13 +110,13 @@ class ThreadMesh : public Mesh {
     RINGPRESS_EXPECTS(peer != rank_ && peer >= 0 && peer < size(), "bad peer");
     fabric_->put(rank_, peer, label, payload);
     counters_.sent_bytes += payload.bytes + sizeof(FrameHeader);
-    return add({});
+    return add(Transfer());
   }
   Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) override {
-    return add({true, peer, into, into.bytes, label, {}, false});
+    return add({peer, into, into.bytes, label});
   }
   Result<Request*> irecv_view(int peer, std::size_t bytes, const FrameLabel& label) override {
-    return add({true, peer, {}, bytes, label, {}, false});
+    return add({peer, {}, bytes, label});
   }
   /// Frames of a peer are taken in the order of the receives, whichever is waited for.
   Result<ConstBuffer> wait(Request* request) override {
@@ -157,9 +158,8 @@ class ThreadMesh : public Mesh {
  private:
   struct Transfer : Request {
     Transfer() = default;
-    Transfer(bool receive, int from, Buffer to, std::size_t size_bytes, FrameLabel expected,
-             std::vector<std::byte>, bool)
-        : is_receive(receive), peer(from), into(to), bytes(size_bytes), label(expected) {}
+    Transfer(int from, Buffer to, std::size_t size_bytes, FrameLabel expected)
+        : is_receive(true), peer(from), into(to), bytes(size_bytes), label(expected) {}
     bool is_receive = false;
     int peer = 0;
     Buffer into;

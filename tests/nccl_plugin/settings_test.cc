@@ -1,0 +1,84 @@
+#include "ringpress/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ringpress {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+TEST(Settings, DefaultsParse) {
+  const auto settings = parse_settings({}, nullptr);
+  ASSERT_TRUE(settings.is_ok()) << settings.status().message();
+  EXPECT_EQ(settings.value().codec, "auto");
+  EXPECT_EQ(settings.value().minimum_bytes, 65536U);
+  EXPECT_TRUE(settings.value().error_feedback);
+  EXPECT_EQ(settings.value().timeout_ms, 600000);
+}
+
+TEST(Settings, ReadsEveryType) {
+  const Environment environment = {{"RINGPRESS_CODEC", "q2:block=64"},
+                                   {"RINGPRESS_EF", "off"},
+                                   {"RINGPRESS_SEED", "18446744073709551615"},
+                                   {"RINGPRESS_SOCKETS", "4"},
+                                   {"PATH", "/bin"}};
+  const auto settings = parse_settings(environment, nullptr);
+  ASSERT_TRUE(settings.is_ok()) << settings.status().message();
+  EXPECT_EQ(settings.value().codec, "q2:block=64");
+  EXPECT_FALSE(settings.value().error_feedback);
+  EXPECT_EQ(settings.value().seed, 18446744073709551615ULL);
+  EXPECT_EQ(settings.value().sockets_per_peer, 4);
+}
+
+TEST(Settings, AWrongValueIsRefusedByName) {
+  const Environment wrong = {{"RINGPRESS_EF", "maybe"},
+                             {"RINGPRESS_SEED", "-1"},
+                             {"RINGPRESS_TIMEOUT_MS", "0"},
+                             {"RINGPRESS_SOCKETS", "17"},
+                             {"RINGPRESS_SOCKETS", "2x"},
+                             {"RINGPRESS_MIN_BYTES", ""},
+                             {"RINGPRESS_ALGO", "rong"},
+                             {"RINGPRESS", "of"},
+                             {"RINGPRESS_DEBUG", "loud"},
+                             {"RINGPRESS_BACKEND", "gpu"},
+                             {"RINGPRESS_TIMEOUT_MS", "99999999999"}};
+  for (const auto& [name, text] : wrong) {
+    const auto settings = parse_settings({{name, text}}, nullptr);
+    ASSERT_FALSE(settings.is_ok()) << name << "=" << text;
+    EXPECT_EQ(settings.status().code(), Code::kInvalidArgument);
+    EXPECT_TRUE(settings.status().message().starts_with(name + "=" + text))
+        << settings.status().message();
+  }
+  const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
+  EXPECT_NE(settings.status().message().find("maybe: ring?"), std::string::npos);
+}
+
+TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {
+  std::vector<std::string> warnings;
+  const Environment environment = {
+      {"RINGPRESS_CODEX", "q4"}, {"RINGPRESS_PERF_RANK", "0"}, {"RINGPRESSURE", "1"}};
+  ASSERT_TRUE(parse_settings(environment, &warnings).is_ok());
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("RINGPRESS_CODEX"), std::string::npos);
+  EXPECT_NE(warnings[0].find("maybe: RINGPRESS_CODEC?"), std::string::npos);
+}
+
+TEST(Settings, AgreementHidesTheSecretAndOmitsWhatMayDiffer) {
+  auto settings =
+      parse_settings({{"RINGPRESS_SECRET", "swordfish"}, {"RINGPRESS_CODEC", "q8"}}, nullptr)
+          .value();
+  const auto lines = agreement_lines(settings);
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "RINGPRESS_CODEC=q8"), lines.end());
+  for (const std::string& line : lines) {
+    EXPECT_EQ(line.find("swordfish"), std::string::npos);
+    EXPECT_FALSE(line.starts_with("RINGPRESS_TIMEOUT_MS"));
+  }
+  auto other = settings;
+  other.secret = "sailfish";
+  EXPECT_NE(agreement_lines(other), lines);
+}
+
+}  // namespace
+}  // namespace ringpress

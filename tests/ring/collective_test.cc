@@ -1,0 +1,178 @@
+// ring and sra against the contract of Collective, over a mesh of threads.
+#include <algorithm>
+
+#include "tests/contract/collective_contract.h"
+
+namespace ringpress::testing {
+namespace {
+
+// Bounds on the relative error of one all-reduce of gradient-like data with up to 8 ranks; a ring
+// requantises at each hop.
+double error_bound(const CollectiveCase& c) {
+  const double hops = c.algorithm == Algorithm::kRing ? c.world : 2;
+  if (c.codec == "none") return 1e-6;
+  if (c.codec == "fp16") return 1e-3 * hops;
+  if (c.codec == "bf16") return 8e-3 * hops;
+  if (c.codec.starts_with("q8")) return 0.02 * hops;
+  return 0.35 * hops;  // q4
+}
+
+TEST_P(CollectiveContract, AllReduceAgreesOnAllRanksAndStaysWithinTheErrorBound) {
+  EXPECT_TRUE(rc::check("all_reduce", [this] {
+    CollectiveCase c = base();
+    c.codec = *rc::gen::element<std::string>("none", "fp16", "bf16", "q8", "q4",
+                                             "q4:round=stochastic", "q4:grid=minmax", "q1");
+    c.world = *rc::gen::inRange(2, 9);
+    c.count = *rc::gen::oneOf(rc::gen::inRange<std::size_t>(1, 300),
+                              rc::gen::inRange<std::size_t>(1, 60000));
+    c.chunk_elements = *rc::gen::element<std::size_t>(0, 1024, 4096);
+    c.in_place = *rc::gen::arbitrary<bool>();
+    c.misalignment_bytes = *rc::gen::inRange<std::size_t>(0, 8);
+    c.op = *rc::gen::element(ReduceOp::kSum, ReduceOp::kAvg);
+    const auto inputs = random_inputs(c, *rc::gen::arbitrary<std::uint16_t>());
+    const auto results = all_reduce_results(c, inputs);
+    expect_identical(results);
+    if (c.codec != "q1") {
+      RC_ASSERT(relative_error(results[0], exact_sum(inputs, c.op)) <= error_bound(c));
+    }
+    RC_ASSERT(!HasFailure());
+  }));
+}
+
+TEST_P(CollectiveContract, UncompressedSumIsTakenInAFixedOrder) {
+  CollectiveCase c = base();
+  c.world = 4;
+  c.count = 30000;
+  const auto inputs = random_inputs(c, 3);
+  const auto first = all_reduce_results(c, inputs);
+  c.in_place = true;
+  const auto second = all_reduce_results(c, inputs);
+  EXPECT_EQ(first, second);
+}
+
+TEST_P(CollectiveContract, SixtyFourRanks) {
+  CollectiveCase c = base();
+  c.world = 64;
+  for (const char* codec : {"none", "q8"}) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{70000}}) {
+      c.codec = codec;
+      c.count = count;
+      const auto inputs = random_inputs(c, 5);
+      const auto results = all_reduce_results(c, inputs);
+      expect_identical(results);
+      const double bound = c.codec == "none" ? 1e-5 : c.algorithm == Algorithm::kRing ? 0.4 : 0.05;
+      EXPECT_LE(relative_error(results[0], exact_sum(inputs, c.op)), bound) << codec << count;
+    }
+  }
+}
+
+TEST_P(CollectiveContract, NonFiniteValuesReachEveryRankAndSpareTheResidual) {
+  for (const float poison : {std::nanf(""), INFINITY, -INFINITY}) {
+    for (const char* codec : {"none", "fp16", "q8", "q4", "q2", "q1", "q4:grid=minmax"}) {
+      CollectiveCase c = base();
+      c.codec = codec;
+      c.world = 3;
+      c.count = 9000;
+      auto inputs = random_inputs(c, 11);
+      inputs[1][4321] = poison;
+      std::vector<std::vector<float>> residuals(3, std::vector<float>(c.count));
+      const auto results = all_reduce_results(c, inputs, &residuals);
+      expect_identical(results);
+      for (const auto& result : results) EXPECT_FALSE(std::isfinite(result[4321])) << codec;
+      EXPECT_TRUE(std::isfinite(results[0][0])) << codec;
+      for (const auto& residual : residuals) {
+        for (const float value : residual) ASSERT_TRUE(std::isfinite(value)) << codec;
+      }
+    }
+  }
+}
+
+TEST_P(CollectiveContract, ErrorFeedbackDeliversOverTimeWhatOneCallDrops) {
+  CollectiveCase c = base();
+  c.codec = "q2";
+  c.world = 3;
+  c.count = 5000;
+  const auto inputs = random_inputs(c, 21);
+  const auto exact = exact_sum(inputs, c.op);
+  std::vector<std::vector<float>> residuals(3, std::vector<float>(c.count));
+  std::vector<double> total(c.count);
+  std::vector<double> total_without(c.count);
+  constexpr int kSteps = 60;
+  for (int step = 0; step < kSteps; ++step) {
+    const auto with = all_reduce_results(c, inputs, &residuals, static_cast<std::uint64_t>(step));
+    const auto without = all_reduce_results(c, inputs, nullptr, static_cast<std::uint64_t>(step));
+    for (std::size_t i = 0; i < c.count; ++i) {
+      total[i] += with[0][i] / kSteps;
+      total_without[i] += without[0][i] / kSteps;
+    }
+  }
+  const std::vector<float> mean(total.begin(), total.end());
+  const std::vector<float> mean_without(total_without.begin(), total_without.end());
+  EXPECT_LT(relative_error(mean, exact), 0.1);
+  EXPECT_LT(relative_error(mean, exact), 0.25 * relative_error(mean_without, exact));
+}
+
+TEST_P(CollectiveContract, ReduceScatterGivesEachRankItsShard) {
+  EXPECT_TRUE(rc::check("reduce_scatter", [this] {
+    CollectiveCase c = base();
+    c.codec = *rc::gen::element<std::string>("none", "q8", "q4");
+    c.world = *rc::gen::inRange(2, 7);
+    c.count = *rc::gen::inRange<std::size_t>(1, 9000);  // Per shard.
+    c.in_place = *rc::gen::arbitrary<bool>();
+    c.op = *rc::gen::element(ReduceOp::kSum, ReduceOp::kAvg);
+    CollectiveCase whole = c;
+    whole.count = c.count * static_cast<std::size_t>(c.world);
+    const auto inputs = random_inputs(whole, *rc::gen::arbitrary<std::uint16_t>());
+    std::vector<float> result(whole.count);
+    const auto codec = codec_for(c);
+    const auto collective = ring::make_collective(c.algorithm);
+    run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
+      const auto rank = static_cast<std::size_t>(mesh->rank());
+      std::vector<float> send = inputs[rank];
+      std::vector<float> receive(c.count);
+      float* out = c.in_place ? send.data() + rank * c.count : receive.data();
+      const auto context = context_for(c, mesh, codec.get(), CollectiveKind::kReduceScatter, 0);
+      RINGPRESS_RETURN_IF_ERROR(collective->reduce_scatter(context, {send.data(), out, c.count}));
+      std::copy(out, out + c.count, result.begin() + static_cast<std::ptrdiff_t>(rank * c.count));
+      return Status::ok();
+    });
+    RC_ASSERT(relative_error(result, exact_sum(inputs, c.op)) <= error_bound(c));
+    RC_ASSERT(!HasFailure());
+  }));
+}
+
+TEST_P(CollectiveContract, AllGatherGivesEachRankEveryShard) {
+  EXPECT_TRUE(rc::check("all_gather", [this] {
+    CollectiveCase c = base();
+    c.codec = *rc::gen::element<std::string>("none", "q8");
+    c.world = *rc::gen::inRange(2, 7);
+    c.count = *rc::gen::inRange<std::size_t>(1, 9000);  // Per shard.
+    c.in_place = *rc::gen::arbitrary<bool>();
+    const auto inputs = random_inputs(c, *rc::gen::arbitrary<std::uint16_t>());
+    std::vector<std::vector<float>> results(inputs.size());
+    const auto codec = codec_for(c);
+    const auto collective = ring::make_collective(c.algorithm);
+    run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
+      const auto rank = static_cast<std::size_t>(mesh->rank());
+      std::vector<float> receive(c.count * inputs.size());
+      float* own = receive.data() + rank * c.count;
+      if (c.in_place) std::copy(inputs[rank].begin(), inputs[rank].end(), own);
+      const float* send = c.in_place ? own : inputs[rank].data();
+      const auto context = context_for(c, mesh, codec.get(), CollectiveKind::kAllGather, 0);
+      RINGPRESS_RETURN_IF_ERROR(collective->all_gather(context, {send, receive.data(), c.count}));
+      results[rank] = receive;
+      return Status::ok();
+    });
+    expect_identical(results);
+    std::vector<double> expected;
+    for (const auto& input : inputs) expected.insert(expected.end(), input.begin(), input.end());
+    RC_ASSERT(relative_error(results[0], expected) <= (c.codec == "none" ? 0 : error_bound(c)));
+    RC_ASSERT(!HasFailure());
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ring, CollectiveContract, ::testing::Values(Algorithm::kRing));
+INSTANTIATE_TEST_SUITE_P(Sra, CollectiveContract, ::testing::Values(Algorithm::kSra));
+
+}  // namespace
+}  // namespace ringpress::testing

@@ -1,0 +1,109 @@
+#include "ringpress/planner.h"
+
+#include <gtest/gtest.h>
+
+#include "tuner/factory.h"
+
+namespace ringpress {
+namespace {
+
+Settings settings_with(std::vector<std::pair<std::string, std::string>> environment) {
+  return parse_settings(environment, nullptr).value();
+}
+
+PlanRequest gradient() {
+  PlanRequest request;
+  request.count = 1 << 20;
+  request.world = 4;
+  request.crosses_hosts = true;
+  request.recurrences = 10;
+  return request;
+}
+
+TEST(Planner, AutoCompressesRecurringGradientsBetweenHosts) {
+  const auto planner = tuner::make_planner(settings_with({}));
+  const Plan plan = planner->plan(gradient());
+  EXPECT_EQ(plan.codec, "q4");
+  EXPECT_EQ(plan.algorithm, Algorithm::kSra);
+  EXPECT_TRUE(plan.error_feedback);
+  EXPECT_EQ(plan.reason, "");
+}
+
+TEST(Planner, AutoLeavesFirstCallsAndOneHostAlone) {
+  const auto planner = tuner::make_planner(settings_with({}));
+  PlanRequest request = gradient();
+  request.recurrences = 0;
+  EXPECT_EQ(planner->plan(request).codec, "none");
+  EXPECT_EQ(planner->plan(request).reason, "has not recurred yet");
+  request = gradient();
+  request.crosses_hosts = false;
+  EXPECT_EQ(planner->plan(request).reason, "all ranks share one host");
+}
+
+TEST(Planner, AnExplicitCodecAppliesAtOnceAndEverywhere) {
+  const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "q2"}}));
+  PlanRequest request = gradient();
+  request.recurrences = 0;
+  request.crosses_hosts = false;
+  EXPECT_EQ(planner->plan(request).codec, "q2");
+}
+
+// Whatever the settings, what must be exact is exact, and the reason says why.
+TEST(Planner, WhatIsNeverLossy) {
+  const auto planner =
+      tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_MIN_BYTES", "0"}}));
+  for (int kind = 0; kind <= static_cast<int>(CollectiveKind::kSendRecv); ++kind) {
+    for (int type = 0; type < kDTypeCount; ++type) {
+      for (int op = 0; op < kReduceOpCount; ++op) {
+        PlanRequest request = gradient();
+        request.kind = static_cast<CollectiveKind>(kind);
+        request.dtype = static_cast<DType>(type);
+        request.op = static_cast<ReduceOp>(op);
+        const bool eligible =
+            (request.kind == CollectiveKind::kAllReduce ||
+             request.kind == CollectiveKind::kReduceScatter) &&
+            (request.dtype == DType::kFloat32 || request.dtype == DType::kFloat16 ||
+             request.dtype == DType::kBfloat16) &&
+            (request.op == ReduceOp::kSum || request.op == ReduceOp::kAvg);
+        const Plan plan = planner->plan(request);
+        EXPECT_EQ(plan.codec, eligible ? "q4" : "none");
+        EXPECT_EQ(plan.reason.empty(), eligible);
+      }
+    }
+  }
+  PlanRequest request = gradient();
+  request.input_scale = 0.5;
+  EXPECT_EQ(planner->plan(request).codec, "none");
+  request = gradient();
+  request.world = 1;
+  EXPECT_EQ(planner->plan(request).codec, "none");
+}
+
+TEST(Planner, SmallCallsOffAndObserve) {
+  PlanRequest request = gradient();
+  request.count = 16383;
+  EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(request).reason,
+            "smaller than RINGPRESS_MIN_BYTES");
+  request.count = 16384;
+  EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(request).codec, "q4");
+  for (const char* mode : {"off", "observe", "lossless"}) {
+    const Plan plan = tuner::make_planner(settings_with({{"RINGPRESS", mode}}))->plan(gradient());
+    EXPECT_EQ(plan.codec, "none");
+    EXPECT_NE(plan.reason.find(mode), std::string::npos);
+  }
+}
+
+TEST(Planner, AlgorithmAndChunkFollowTheSettings) {
+  const auto planner = tuner::make_planner(
+      settings_with({{"RINGPRESS_ALGO", "ring"}, {"RINGPRESS_CHUNK_BYTES", "5000"}}));
+  const Plan plan = planner->plan(gradient());
+  EXPECT_EQ(plan.algorithm, Algorithm::kRing);
+  EXPECT_EQ(plan.chunk_elements, 2048U);  // 1250 floats, in whole tiles.
+  PlanRequest many = gradient();
+  many.world = 64;
+  many.dtype = DType::kInt32;
+  EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(many).algorithm, Algorithm::kRing);
+}
+
+}  // namespace
+}  // namespace ringpress
