@@ -30,8 +30,8 @@ std::vector<std::string_view> codec_names();
 /// "scalar", then the SIMD targets that this build and this CPU have, narrowest first.
 std::vector<std::string> available_isas();
 
-/// Codecs made from now on use this instruction set (tests, benchmarks); "" goes back to the widest.
-/// Not for use while codecs run. kInvalidArgument if it is not available.
+/// Codecs made from now on use this instruction set (tests, benchmarks); "" goes back to the
+/// widest. Not for use while codecs run. kInvalidArgument if it is not available.
 Status force_isa(const std::string& name);
 
 }  // namespace ringpress::compress_kernels

@@ -1,0 +1,47 @@
+// The bits of a float32 and the limits that the codecs test on them.
+#ifndef COMPRESS_KERNELS_CORE_FLOAT_BITS_H_
+#define COMPRESS_KERNELS_CORE_FLOAT_BITS_H_
+
+#include <cstdint>
+#include <cstring>
+
+#include "compress_kernels/core/host_device.h"
+
+namespace ringpress::compress_kernels::core {
+
+inline constexpr std::uint32_t kSignBit = 0x80000000u;
+inline constexpr std::uint32_t kMagnitudeMask = 0x7FFFFFFFu;
+inline constexpr std::uint32_t kInfinityBits = 0x7F800000u;  // Magnitudes from here on: Inf, NaN.
+inline constexpr std::uint32_t kCanonicalNanBits = 0x7FC00000u;
+
+RINGPRESS_HOST_DEVICE inline std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+RINGPRESS_HOST_DEVICE inline float float_of(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// The magnitude as an integer: ordered like the magnitudes themselves, NaN above everything.
+RINGPRESS_HOST_DEVICE inline std::uint32_t magnitude_bits(float value) {
+  return bits_of(value) & kMagnitudeMask;
+}
+
+/// Tested on the bits, so that no compiler option can fold it away.
+RINGPRESS_HOST_DEVICE inline bool is_finite(float value) {
+  return magnitude_bits(value) < kInfinityBits;
+}
+
+/// Nearest integer, ties to even, for |value| < 2^22 under the default rounding mode.
+RINGPRESS_HOST_DEVICE inline float round_to_even(float value) {
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: floats there are whole numbers.
+  return (value + kShift) - kShift;
+}
+
+}  // namespace ringpress::compress_kernels::core
+
+#endif  // COMPRESS_KERNELS_CORE_FLOAT_BITS_H_

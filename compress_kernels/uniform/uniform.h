@@ -1,0 +1,93 @@
+// q1 .. q8: codes of 1 to 8 bits with one scale per block.
+//
+// Wire bytes of a chunk of n values, B bits, blocks of `block` values, m = ceil(n / block). There
+// is no header and the bytes do not depend on the element type.
+//
+//   grid      bytes               content
+//   uniform   2 m                 scale of each block, bfloat16
+//             ceil(n B / 8)       codes, least significant bit first, contiguous over all blocks;
+//                                 bits after the last code are zero
+//   minmax    4 m                 smallest value of each block, float32
+//             2 m                 step of each block, bfloat16
+//             ceil(n B / 8)       codes, as above
+//
+// Arithmetic, each operation rounded to float32 (x: value plus residual; RNE: to the nearest
+// integer, ties to even; u: see philox.h):
+//
+//   uniform, B >= 2   L = 2^(B-1) - 1, scale s = largest |x| of the block, rounded up to bfloat16
+//                     nearest     code = RNE(x * (L / s)) + L
+//                     stochastic  code = floor(x * (L / s) + L + u), limited to [0, 2 L]
+//                     value       (code - L) * (s / L)
+//   uniform, B = 1    nearest     s = mean |x| rounded to bfloat16; code = 1 where x >= 0
+//                     stochastic  s = largest |x| rounded up; code = floor(x * (0.5 / s) + 0.5 + u)
+//                     value       (2 code - 1) * s
+//   minmax            low = smallest x, step = (largest x - low) / (2^B - 1), rounded up to
+//   bfloat16
+//                     nearest     code = RNE((x - low) * (1 / step)), at most 2^B - 1
+//                     stochastic  code = floor((x - low) * (1 / step) + u), at most 2^B - 1
+//                     value       low + code * step
+//
+// Error of one value in a finite block: nearest at most half a step, stochastic less than one step
+// (a step is s / L, 2 s for one stochastic bit, or the minmax step), one nearest bit at most the
+// larger of s and largest |x| - s; each plus float32 rounding of the result. A block whose extent
+// is below 2^-100 loses that extent; minmax saturates at +-2^126. Zeros stay zero on the uniform
+// grid of 2 bits and more. A block with a NaN or an infinity gets scale NaN (low too) and codes 0;
+// it decodes to NaN throughout and leaves its residual alone.
+#ifndef COMPRESS_KERNELS_UNIFORM_UNIFORM_H_
+#define COMPRESS_KERNELS_UNIFORM_UNIFORM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/core/bit_pack.h"
+#include "compress_kernels/kernel_codec.h"
+#include "ringpress/types.h"
+
+namespace ringpress::compress_kernels {
+
+enum class Grid : std::uint8_t { kUniform, kMinMax };
+enum class Rounding : std::uint8_t { kNearest, kStochastic };
+
+inline constexpr std::size_t kSmallestBlock = 32;
+inline constexpr std::size_t kLargestBlock = 1024;
+
+struct UniformParameters {
+  int bits = 4;
+  Grid grid = Grid::kUniform;
+  std::size_t block = 128;  // Elements; a power of two.
+  Rounding rounding = Rounding::kNearest;
+  DType dtype = DType::kFloat32;
+};
+
+/// Where the parts of a chunk begin, in bytes from its start.
+struct UniformLayout {
+  std::size_t blocks = 0;
+  std::size_t units_offset = 0;  // bfloat16 scales or steps. The lows of minmax are at 0.
+  std::size_t codes_offset = 0;
+  std::size_t total_bytes = 0;
+};
+
+inline UniformLayout uniform_layout(const UniformParameters& parameters, std::size_t count) {
+  UniformLayout layout;
+  layout.blocks = (count + parameters.block - 1) / parameters.block;
+  layout.units_offset = parameters.grid == Grid::kMinMax ? layout.blocks * sizeof(float) : 0;
+  layout.codes_offset = layout.units_offset + layout.blocks * sizeof(std::uint16_t);
+  layout.total_bytes = layout.codes_offset + core::packed_bytes(count, parameters.bits);
+  return layout;
+}
+
+inline std::size_t encoded_bytes(const UniformParameters& parameters, std::size_t count) {
+  return uniform_layout(parameters, count).total_bytes;
+}
+
+namespace uniform {
+
+/// The specification: one element at a time.
+const KernelTable<UniformParameters>& reference_kernels();
+/// The kernels of a Highway target; null if this build has none for it.
+const KernelTable<UniformParameters>* simd_kernels(std::int64_t target);
+
+}  // namespace uniform
+}  // namespace ringpress::compress_kernels
+
+#endif  // COMPRESS_KERNELS_UNIFORM_UNIFORM_H_

@@ -1,0 +1,228 @@
+// The specification of q1 .. q8 as code: plain loops over blocks and elements.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "compress_kernels/core/bit_pack.h"
+#include "compress_kernels/core/block_scale.h"
+#include "compress_kernels/core/element.h"
+#include "compress_kernels/core/philox.h"
+#include "compress_kernels/core/reduce.h"
+#include "compress_kernels/uniform/uniform.h"
+
+namespace ringpress::compress_kernels::uniform {
+namespace {
+
+std::uint8_t* as_bytes(std::byte* wire) {
+  return reinterpret_cast<std::uint8_t*>(wire);
+}
+const std::uint8_t* as_bytes(const std::byte* wire) {
+  return reinterpret_cast<const std::uint8_t*>(wire);
+}
+
+/// The extremes of a block.
+struct Extremes {
+  std::uint32_t magnitude = 0;  // Bits of the largest |x|.
+  float minimum = 0;
+  float maximum = 0;
+};
+
+Extremes find_extremes(const float* x, std::size_t count) {
+  Extremes extremes{0, x[0], x[0]};
+  for (std::size_t i = 0; i < count; ++i) {
+    extremes.magnitude = std::max(extremes.magnitude, core::magnitude_bits(x[i]));
+    extremes.minimum = std::min(extremes.minimum, x[i]);
+    extremes.maximum = std::max(extremes.maximum, x[i]);
+  }
+  return extremes;
+}
+
+/// Sum of |x| / block in the fixed order of sum_lanes().
+float scaled_sum(const float* x, std::size_t count, std::size_t block) {
+  std::array<float, core::kSumLanes> lanes{};
+  const float factor = 1.0f / static_cast<float>(block);
+  for (std::size_t i = 0; i < count; ++i) {
+    lanes[i % core::kSumLanes] += core::float_of(core::magnitude_bits(x[i])) * factor;
+  }
+  return core::sum_lanes(lanes.data());
+}
+
+core::BlockScale measure(const UniformParameters& parameters, const float* x, std::size_t count) {
+  const Extremes extremes = find_extremes(x, count);
+  if (extremes.magnitude >= core::kInfinityBits) return core::scale_of_nonfinite_block();
+  if (parameters.grid == Grid::kMinMax) {
+    return core::scale_from_range(extremes.minimum, extremes.maximum, parameters.bits);
+  }
+  if (parameters.bits > 1) {
+    return core::scale_from_magnitude(extremes.magnitude, parameters.bits);
+  }
+  if (parameters.rounding == Rounding::kStochastic) {
+    return core::scale_from_magnitude_one_bit(extremes.magnitude);
+  }
+  return core::scale_from_mean(extremes.magnitude, scaled_sum(x, count, parameters.block),
+                               parameters.block, count);
+}
+
+float limit(float code, int largest) {
+  return std::min(std::max(code, 0.0f), static_cast<float>(largest));
+}
+
+/// The code of one finite value. `u` is used by stochastic rounding only.
+std::uint32_t quantise(const UniformParameters& parameters, const core::BlockScale& scale, float x,
+                       float u) {
+  const bool stochastic = parameters.rounding == Rounding::kStochastic;
+  if (parameters.grid == Grid::kMinMax) {
+    const int largest = core::minmax_levels(parameters.bits);
+    const float y = limit((x - scale.low) * scale.inverse, largest);
+    const float code = stochastic ? std::floor(y + u) : core::round_to_even(y);
+    return static_cast<std::uint32_t>(limit(code, largest));
+  }
+  if (parameters.bits == 1) {
+    if (!stochastic) return x >= 0 ? 1 : 0;
+    return static_cast<std::uint32_t>(limit(std::floor(x * scale.inverse + 0.5f + u), 1));
+  }
+  const int levels = core::uniform_levels(parameters.bits);
+  const float y = x * scale.inverse;
+  if (!stochastic) {
+    const float code = core::round_to_even(y) + static_cast<float>(levels);
+    return static_cast<std::uint32_t>(limit(code, 2 * levels));
+  }
+  const float code = std::floor(y + static_cast<float>(levels) + u);
+  return static_cast<std::uint32_t>(limit(code, 2 * levels));
+}
+
+float dequantise(const UniformParameters& parameters, float low, std::uint16_t stored_unit,
+                 std::uint32_t code) {
+  if (parameters.grid == Grid::kMinMax) {
+    return low + static_cast<float>(code) * core::minmax_unit(stored_unit);
+  }
+  const float unit = core::uniform_unit(stored_unit, parameters.bits);
+  if (parameters.bits == 1) return (code == 1 ? 1.0f : -1.0f) * unit;
+  const int steps = static_cast<int>(code) - core::uniform_levels(parameters.bits);
+  return static_cast<float>(steps) * unit;
+}
+
+float decode_element(const UniformParameters& parameters, const std::byte* wire,
+                     const UniformLayout& layout, std::size_t index) {
+  const std::size_t block = index / parameters.block;
+  const float low =
+      parameters.grid == Grid::kMinMax ? core::load_element<float>(wire, block) : 0.0f;
+  const auto stored_unit = core::load_element<std::uint16_t>(wire + layout.units_offset, block);
+  const std::uint32_t code =
+      core::read_code(as_bytes(wire + layout.codes_offset), index, parameters.bits);
+  return dequantise(parameters, low, stored_unit, code);
+}
+
+/// Where the results of encoding go; see EncodeArgs.
+struct Output {
+  std::byte* wire = nullptr;
+  float* residual = nullptr;
+  void* decoded = nullptr;
+  RandomKey random;
+};
+
+/// Encodes the block that starts at element `first`. `x` holds its `count` values.
+void encode_block(const UniformParameters& parameters, const UniformLayout& layout, const float* x,
+                  std::size_t first, std::size_t count, const Output& output) {
+  const core::BlockScale scale = measure(parameters, x, count);
+  const bool finite = scale.stored_unit != core::kBfloat16Nan;
+  const std::size_t block = first / parameters.block;
+  if (parameters.grid == Grid::kMinMax) core::store_element(output.wire, block, scale.low);
+  core::store_element(output.wire + layout.units_offset, block, scale.stored_unit);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float u = parameters.rounding == Rounding::kStochastic
+                        ? core::unit_interval(core::random_half(output.random, first + i))
+                        : 0.0f;
+    const std::uint32_t code = finite ? quantise(parameters, scale, x[i], u) : 0;
+    core::write_code(as_bytes(output.wire + layout.codes_offset), first + i, parameters.bits, code);
+    const float value = dequantise(parameters, scale.low, scale.stored_unit, code);
+    if (output.residual != nullptr && finite) {
+      core::store_element<float>(output.residual, first + i, x[i] - value);
+    }
+    if (output.decoded == nullptr) continue;
+    core::visit_compressible(parameters.dtype, [&](auto tag) {
+      core::store_wide<typename decltype(tag)::type>(output.decoded, first + i, value);
+    });
+  }
+}
+
+/// Encodes `count` values, given one at a time by value(index); adds the residual first.
+template <typename Value>
+void encode_values(const UniformParameters& parameters, std::size_t count, const Output& output,
+                   Value&& value) {
+  const UniformLayout layout = uniform_layout(parameters, count);
+  std::memset(output.wire + layout.codes_offset, 0, layout.total_bytes - layout.codes_offset);
+  std::array<float, kLargestBlock> x;
+  for (std::size_t first = 0; first < count; first += parameters.block) {
+    const std::size_t length = std::min(parameters.block, count - first);
+    for (std::size_t i = 0; i < length; ++i) {
+      x[i] = value(first + i);
+      if (output.residual != nullptr) {
+        x[i] += core::load_element<float>(output.residual, first + i);
+      }
+    }
+    encode_block(parameters, layout, x.data(), first, length, output);
+  }
+}
+
+float load_own(const UniformParameters& parameters, const void* values, std::size_t index) {
+  return core::visit_compressible(parameters.dtype, [&](auto tag) -> float {
+    return core::load_wide<typename decltype(tag)::type>(values, index);
+  });
+}
+
+void encode(const UniformParameters& parameters, const EncodeArgs& args) {
+  const Output output{args.wire, args.residual, args.decoded, args.random};
+  encode_values(parameters, args.count, output,
+                [&](std::size_t i) { return load_own(parameters, args.values, i); });
+}
+
+void decode(const UniformParameters& parameters, const DecodeArgs& args) {
+  const UniformLayout layout = uniform_layout(parameters, args.count);
+  for (std::size_t i = 0; i < args.count; ++i) {
+    const float value = decode_element(parameters, args.wire, layout, i);
+    core::visit_compressible(parameters.dtype, [&](auto tag) {
+      core::store_wide<typename decltype(tag)::type>(args.values, i, value);
+    });
+  }
+}
+
+void decode_add(const UniformParameters& parameters, const DecodeAddArgs& args) {
+  const UniformLayout layout = uniform_layout(parameters, args.count);
+  for (std::size_t i = 0; i < args.count; ++i) {
+    const float value = decode_element(parameters, args.wire, layout, i);
+    core::store_element<float>(args.sum, i, core::load_element<float>(args.sum, i) + value);
+  }
+}
+
+void decode_add_encode(const UniformParameters& parameters, const DecodeAddEncodeArgs& args) {
+  const UniformLayout layout = uniform_layout(parameters, args.count);
+  const auto value = [&](std::size_t i) {
+    const float sum = core::reduce_in_order<ReduceOp::kSum>(
+        args.wires.size(), args.own_position,
+        [&](std::size_t k) { return decode_element(parameters, args.wires[k], layout, i); },
+        [&] { return load_own(parameters, args.values, i); });
+    return args.divisor == 1 ? sum : core::divide(sum, args.divisor);
+  };
+  if (args.wire != nullptr) {
+    encode_values(parameters, args.count,
+                  Output{args.wire, args.residual, args.decoded, args.random}, value);
+    return;
+  }
+  for (std::size_t i = 0; i < args.count; ++i) {
+    core::visit_compressible(parameters.dtype, [&](auto tag) {
+      core::store_wide<typename decltype(tag)::type>(args.decoded, i, value(i));
+    });
+  }
+}
+
+}  // namespace
+
+const KernelTable<UniformParameters>& reference_kernels() {
+  static constexpr KernelTable<UniformParameters> kTable{encode, decode, decode_add,
+                                                         decode_add_encode};
+  return kTable;
+}
+
+}  // namespace ringpress::compress_kernels::uniform
