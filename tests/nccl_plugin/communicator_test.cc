@@ -1,0 +1,228 @@
+// Communicators over real transports, ranks as threads of one process. NCCL_HOSTID is not used
+// here: RINGPRESS_SHM=0 sends everything over TCP.
+#include "ringpress/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "tests/support/random_tensor.h"
+
+namespace ringpress {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Settings settings_with(Environment environment) {
+  environment.emplace_back("RINGPRESS_TIMEOUT_MS", "20000");
+  auto settings = parse_settings(environment, nullptr);
+  RINGPRESS_EXPECTS(settings.is_ok(), settings.status().message());
+  return settings.value();
+}
+
+/// Runs `body` on every rank of a new communicator and gives each rank's outcome, that of the
+/// creation if it failed.
+std::vector<Status> run_with(const std::vector<Settings>& settings,
+                             const std::function<Status(Communicator*)>& body) {
+  const int size = static_cast<int>(settings.size());
+  const auto id = make_unique_id(settings[0]);
+  RINGPRESS_EXPECTS(id.is_ok(), id.status().message());
+  std::vector<Status> outcomes(settings.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto index = static_cast<std::size_t>(rank);
+      auto communicator = Communicator::create(id.value(), rank, size, settings[index]);
+      outcomes[index] =
+          communicator.is_ok() ? body(communicator.value().get()) : communicator.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+std::vector<Status> run(int size, const Environment& environment,
+                        const std::function<Status(Communicator*)>& body) {
+  return run_with(std::vector<Settings>(static_cast<std::size_t>(size), settings_with(environment)),
+                  body);
+}
+
+void expect_ok(const std::vector<Status>& outcomes) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    EXPECT_TRUE(outcomes[rank].is_ok()) << "rank " << rank << ": " << outcomes[rank].message();
+  }
+}
+
+/// All-reduces gradients `steps` times on each rank; gives the relative error and checks that all
+/// ranks agree.
+double all_reduce_error(int size, const Environment& environment, std::size_t count,
+                        std::vector<Statistics>* statistics) {
+  std::vector<std::vector<float>> results(static_cast<std::size_t>(size));
+  statistics->resize(results.size());
+  expect_ok(run(size, environment, [&](Communicator* communicator) {
+    const auto rank = static_cast<std::size_t>(communicator->rank());
+    const auto input = testing::random_gradient(count, 1, communicator->rank());
+    results[rank].resize(count);
+    for (int step = 0; step < 3; ++step) {
+      RINGPRESS_RETURN_IF_ERROR(
+          communicator->all_reduce(input.data(), results[rank].data(), count, DType::kFloat32, {}));
+    }
+    (*statistics)[rank] = communicator->statistics();
+    return Status::ok();
+  }));
+  std::vector<double> exact(count);
+  for (int rank = 0; rank < size; ++rank) {
+    const auto input = testing::random_gradient(count, 1, rank);
+    for (std::size_t i = 0; i < count; ++i) exact[i] += input[i];
+  }
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    error += std::pow(results[0][i] - exact[i], 2);
+    norm += std::pow(exact[i], 2);
+  }
+  for (const auto& result : results) EXPECT_EQ(result, results[0]);
+  return std::sqrt(error / norm);
+}
+
+TEST(Communicator, CompressesOverTcpAndSharedMemory) {
+  for (const char* shared_memory : {"0", "1"}) {
+    for (const char* algorithm : {"ring", "sra"}) {
+      std::vector<Statistics> statistics;
+      const double error = all_reduce_error(3,
+                                            {{"RINGPRESS_CODEC", "q4"},
+                                             {"RINGPRESS_SHM", shared_memory},
+                                             {"RINGPRESS_ALGO", algorithm}},
+                                            200000, &statistics);
+      EXPECT_LT(error, 0.6);
+      EXPECT_GT(error, 0);
+      for (const Statistics& rank : statistics) {
+        EXPECT_EQ(rank.compressed_calls, 3U);
+        EXPECT_EQ(rank.last_algorithm, algorithm);
+        EXPECT_EQ(rank.last_reason, "");
+        EXPECT_GT(static_cast<double>(rank.raw_bytes) / static_cast<double>(rank.wire_bytes), 7.0);
+        EXPECT_EQ(rank.residual_bytes, 200000U * sizeof(float));
+      }
+    }
+  }
+}
+
+TEST(Communicator, ExactWhereNothingIsCompressed) {
+  std::vector<Statistics> statistics;
+  EXPECT_LT(all_reduce_error(4, {{"RINGPRESS_CODEC", "none"}}, 100000, &statistics), 1e-6);
+  EXPECT_EQ(statistics[0].compressed_calls, 0U);
+  EXPECT_LT(all_reduce_error(2, {{"RINGPRESS_CODEC", "q2"}}, 1000, &statistics), 1e-6);
+  EXPECT_EQ(statistics[0].last_reason, "smaller than RINGPRESS_MIN_BYTES");
+  EXPECT_LT(all_reduce_error(2, {}, 100000, &statistics), 1e-6);
+  EXPECT_EQ(statistics[0].last_reason, "all ranks share one host");
+}
+
+TEST(Communicator, AnUnknownCodecIsRefusedWithTheNearestName) {
+  for (const Status& status :
+       run(2, {{"RINGPRESS_CODEC", "q44"}}, [](Communicator*) { return Status::ok(); })) {
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(status.message().find("q44"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("q4"), std::string::npos) << status.message();
+  }
+}
+
+TEST(Communicator, DifferentSettingsAreNamedOnEveryRank) {
+  const auto outcomes = run_with(
+      {settings_with({{"RINGPRESS_CODEC", "q4"}}), settings_with({{"RINGPRESS_CODEC", "q4"}}),
+       settings_with({{"RINGPRESS_CODEC", "q8"}})},
+      [](Communicator*) { return Status::ok(); });
+  for (const Status& status : outcomes) {
+    EXPECT_EQ(status.code(), Code::kMismatch);
+    for (const char* part : {"RINGPRESS_CODEC", "q4", "q8", "rank 0", "rank 2"}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    }
+  }
+}
+
+TEST(Communicator, DifferentCallsAreNamedOnEveryRank) {
+  for (const char* shared_memory : {"0", "1"}) {
+    for (const char* algorithm : {"ring", "sra"}) {
+      const auto outcomes =
+          run(4, {{"RINGPRESS_SHM", shared_memory}, {"RINGPRESS_ALGO", algorithm}},
+              [](Communicator* communicator) {
+                const std::size_t count = communicator->rank() == 2 ? 54321 : 98765;
+                std::vector<float> values(98765);
+                return communicator->all_reduce(values.data(), values.data(), count,
+                                                DType::kFloat32, {});
+              });
+      for (const Status& status : outcomes) {
+        EXPECT_EQ(status.code(), Code::kMismatch) << status.message();
+        for (const char* part : {"54321", "98765", "all_reduce"}) {
+          EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+        }
+      }
+    }
+  }
+}
+
+TEST(Communicator, SplitsByColorAndKey) {
+  expect_ok(run(5, {}, [](Communicator* communicator) -> Status {
+    const int rank = communicator->rank();
+    const int color = rank == 4 ? -1 : rank % 2;
+    RINGPRESS_ASSIGN_OR_RETURN(auto child, communicator->split(color, -rank, settings_with({})));
+    if (rank == 4) {
+      EXPECT_EQ(child, nullptr);
+      return Status::ok();
+    }
+    EXPECT_EQ(child->size(), 2);
+    EXPECT_EQ(child->rank(), rank < 2 ? 1 : 0);  // The larger key comes last.
+    std::int64_t sum = rank;
+    RINGPRESS_RETURN_IF_ERROR(child->all_reduce(&sum, &sum, 1, DType::kInt64, {}));
+    EXPECT_EQ(sum, rank % 2 == 0 ? 2 : 4);
+    return Status::ok();
+  }));
+}
+
+TEST(Communicator, ASingleRankScalesAndCopies) {
+  expect_ok(run(1, {{"RINGPRESS_CODEC", "q4"}}, [](Communicator* communicator) {
+    std::vector<float> values(50000, 3.0F);
+    std::vector<float> result(values.size());
+    const Status status = communicator->all_reduce(values.data(), result.data(), values.size(),
+                                                   DType::kFloat32, {ReduceOp::kSum, 0.5});
+    EXPECT_EQ(result, std::vector<float>(values.size(), 1.5F));
+    return status;
+  }));
+}
+
+TEST(Communicator, NothingWorksAfterFinalize) {
+  expect_ok(run(2, {}, [](Communicator* communicator) {
+    float value = 1;
+    RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(&value, &value, 1, DType::kFloat32, {}));
+    RINGPRESS_RETURN_IF_ERROR(communicator->finalize());
+    EXPECT_EQ(communicator->all_reduce(&value, &value, 1, DType::kFloat32, {}).code(),
+              Code::kInvalidUsage);
+    EXPECT_EQ(value, 2.0F);
+    return Status::ok();
+  }));
+}
+
+TEST(Communicator, AbortEndsACallOnEveryRank) {
+  const auto outcomes = run(3, {}, [](Communicator* communicator) {
+    std::vector<float> values(1000);
+    RINGPRESS_RETURN_IF_ERROR(
+        communicator->all_reduce(values.data(), values.data(), values.size(), DType::kFloat32, {}));
+    if (communicator->rank() == 0) {  // The others wait for a rank that aborts instead.
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      communicator->abort();
+      return communicator->failure();
+    }
+    return communicator->all_reduce(values.data(), values.data(), values.size(), DType::kFloat32,
+                                    {});
+  });
+  for (const Status& status : outcomes) {
+    EXPECT_EQ(status.code(), Code::kAborted) << status.message();
+    EXPECT_NE(status.message().find("rank 0"), std::string::npos) << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace ringpress
