@@ -62,9 +62,11 @@ class SendChannel {
   virtual Result<Request*> isend(ConstBuffer payload, const FrameLabel& label) = 0;
   virtual Result<Completion> test(Request* request) = 0;
   virtual void release(Request* request) = 0;
-  /// Sends the reason of a failure (or, with an empty one, a goodbye) ahead of nothing: frames
-  /// already started go first if they still can. Best effort, returns at once.
-  virtual void close(const std::string& reason) = 0;
+  /// Sends the reason of a failure or, when it is ok, a goodbye. A goodbye goes after all frames that
+  /// were started; a failure only after the one that is half sent. Best effort, returns at once.
+  virtual void close(const Status& reason) = 0;
+  /// True when nothing is left to send, or nobody is left to send it to.
+  virtual bool flushed() const = 0;
 };
 
 /// The receiving end. Frames match irecv() calls in order; a frame whose label or length is not
@@ -79,7 +81,15 @@ class RecvChannel {
   virtual Result<Request*> irecv_view(std::size_t bytes, const FrameLabel& label) = 0;
   virtual Result<Completion> test(Request* request) = 0;
   virtual void release(Request* request) = 0;
-  virtual void close(const std::string& reason) = 0;
+  /// As SendChannel::close(): the sender hears it too.
+  virtual void close(const Status& reason) = 0;
+  virtual bool flushed() const = 0;
+};
+
+/// Bytes that have crossed the connections of a transport, payload and headers.
+struct TransportCounters {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
 };
 
 /// One medium in one process, for one communicator.
@@ -104,11 +114,13 @@ class Transport {
   /// Makes memory known to the medium (verbs); a no-op elsewhere.
   virtual Status register_memory(Buffer memory) = 0;
   virtual void deregister_memory(Buffer memory) = 0;
-  /// Moves bytes without blocking. True if anything moved.
+  /// Moves bytes without blocking. True if anything moved. An error is one that concerns the whole
+  /// communicator: an abort frame, or a connection that broke under a transfer.
   virtual Result<bool> progress() = 0;
   /// Sleeps until progress() may have something to do, wake() was called or `until` has come.
   virtual void wait(Deadline until) = 0;
   virtual void wake() = 0;
+  virtual TransportCounters counters() const = 0;
 };
 
 }  // namespace ringpress

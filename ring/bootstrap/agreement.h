@@ -1,0 +1,21 @@
+// Compares what the ranks of a communicator say of themselves. Pure: no sockets.
+#ifndef RING_BOOTSTRAP_AGREEMENT_H_
+#define RING_BOOTSTRAP_AGREEMENT_H_
+
+#include <map>
+
+#include "ring/bootstrap/message.h"
+
+namespace ringpress::ring::bootstrap {
+
+/// Ok if `join` fits those who came before, by rank; else kMismatch or kInvalidArgument with both
+/// ranks and both values.
+Status compare_join(const std::map<std::uint32_t, Join>& joined, const Join& join);
+
+/// "ranks 1, 3 of 4 never came (waited 5 s)".
+Status missing_ranks(const std::map<std::uint32_t, Join>& joined, std::uint32_t size,
+                     long long waited_ms);
+
+}  // namespace ringpress::ring::bootstrap
+
+#endif  // RING_BOOTSTRAP_AGREEMENT_H_

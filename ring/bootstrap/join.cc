@@ -1,0 +1,137 @@
+#include "ring/bootstrap/join.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "ring/transport/common/hello.h"
+#include "ring/transport/common/socket.h"
+
+namespace ringpress::ring::bootstrap {
+namespace {
+
+using transport::Fd;
+using transport::Transferred;
+
+constexpr std::chrono::milliseconds kRetryPause{50};
+constexpr std::chrono::milliseconds kConnectPatience{5000};
+constexpr std::chrono::milliseconds kAnswerGrace{2000};
+
+/// A connection to the rendezvous whose every step ends by the deadline.
+class Caller {
+ public:
+  Caller(Fd socket, std::string address, Deadline deadline)
+      : socket_(std::move(socket)), address_(std::move(address)), deadline_(deadline) {}
+
+  Status await(short events) const {
+    while (true) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+      if (left.count() <= 0) {
+        return Status(Code::kTimeout, "no answer from the rendezvous at " + address_);
+      }
+      pollfd waited{socket_.get(), events, 0};
+      const int limit = static_cast<int>(std::min<long long>(left.count(), 3600 * 1000));
+      if (::poll(&waited, 1, limit) > 0) return Status::ok();
+    }
+  }
+  Status send_all(const void* data, std::size_t bytes) const {
+    const auto* position = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const Transferred sent = transport::send_bytes(socket_.get(), position, bytes);
+      if (sent.error != 0) return lost();
+      position += sent.bytes;
+      bytes -= sent.bytes;
+      if (sent.bytes == 0) RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
+    }
+    return Status::ok();
+  }
+  Status receive_all(void* data, std::size_t bytes) const {
+    auto* position = static_cast<char*>(data);
+    while (bytes > 0) {
+      const Transferred got = transport::receive_bytes(socket_.get(), position, bytes);
+      if (got.closed || got.error != 0) return lost();
+      position += got.bytes;
+      bytes -= got.bytes;
+      if (got.bytes == 0) RINGPRESS_RETURN_IF_ERROR(await(POLLIN));
+    }
+    return Status::ok();
+  }
+  Status connected() const {
+    RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
+    return transport::connect_result(socket_.get());
+  }
+
+ private:
+  Status lost() const {
+    return Status(Code::kPeerLost, "the rendezvous at " + address_ + " closed the connection");
+  }
+
+  Fd socket_;
+  std::string address_;
+  Deadline deadline_;
+};
+
+/// The rendezvous listens before its id is known, so a refusal soon means that it is gone.
+Result<Caller> call(const std::string& address, Deadline deadline) {
+  RINGPRESS_ASSIGN_OR_RETURN(const auto target, transport::parse_address(address));
+  const Deadline give_up = std::min(deadline, Clock::now() + kConnectPatience);
+  while (true) {
+    Result<Fd> socket = transport::start_connect(target);
+    Status status = socket.status();
+    if (socket.is_ok()) {
+      Caller caller(std::move(socket).value(), address, deadline);
+      status = caller.connected();
+      if (status.is_ok()) return caller;
+    }
+    if (Clock::now() >= give_up) {
+      return Status(status.code(),
+                    "cannot reach the rendezvous at " + address + ": " + status.message());
+    }
+    std::this_thread::sleep_for(kRetryPause);
+  }
+}
+
+Status shake_hands(const Caller& caller, const Secret& secret, const Join& join) {
+  Identity identity;
+  identity.rank = join.rank;
+  identity.world = join.size;
+  transport::ConnectorHandshake handshake(
+      transport::make_hello(identity, HelloPurpose::kRendezvous), secret);
+  const transport::HelloBytes first = handshake.first();
+  RINGPRESS_RETURN_IF_ERROR(caller.send_all(first.data(), first.size()));
+  transport::HelloBytes second;
+  const Status received = caller.receive_all(second.data(), second.size());
+  const Status stranger(Code::kMismatch,
+                        "the rendezvous does not accept this process: is RINGPRESS_SECRET the "
+                        "same on all ranks, and the unique id from this job?");
+  if (received.code() == Code::kPeerLost) return stranger;
+  RINGPRESS_RETURN_IF_ERROR(received);
+  const auto third = handshake.answer(second);
+  if (!third) return stranger;
+  return caller.send_all(third->data(), third->size());
+}
+
+}  // namespace
+
+Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& secret,
+                                      const Join& join, std::chrono::milliseconds timeout) {
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string message, pack_join(join));
+  RINGPRESS_ASSIGN_OR_RETURN(const Caller caller,
+                             call(address, Clock::now() + timeout + kAnswerGrace));
+  RINGPRESS_RETURN_IF_ERROR(shake_hands(caller, secret, join));
+  RINGPRESS_RETURN_IF_ERROR(caller.send_all(message.data(), message.size()));
+  std::string head(kPrefixBytes, '\0');
+  RINGPRESS_RETURN_IF_ERROR(caller.receive_all(head.data(), head.size()));
+  const Prefix prefix = unpack_prefix(head);
+  if (prefix.length > max_answer_bytes(join.size)) {
+    return Status(Code::kCorrupt, "the rendezvous answered with too many bytes");
+  }
+  std::string body(prefix.length, '\0');
+  RINGPRESS_RETURN_IF_ERROR(caller.receive_all(body.data(), body.size()));
+  RINGPRESS_ASSIGN_OR_RETURN(Answer answer, unpack_answer(prefix, body, join.size));
+  RINGPRESS_RETURN_IF_ERROR(answer.status);
+  return std::move(answer.places);
+}
+
+}  // namespace ringpress::ring::bootstrap

@@ -1,0 +1,126 @@
+#include "ring/bootstrap/message.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ringpress::ring::bootstrap {
+namespace {
+
+void put_number(std::string& bytes, std::uint32_t number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+std::uint32_t get_number(const std::string& bytes, std::size_t at) {
+  std::uint32_t number = 0;
+  std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
+
+void put_text(std::string& bytes, const std::string& text) {
+  std::string field = text.substr(0, kMaxAddressBytes);
+  field.resize(kMaxAddressBytes, '\0');
+  bytes += field;
+}
+
+std::string get_text(const std::string& bytes, std::size_t at) {
+  const std::string field = bytes.substr(at, kMaxAddressBytes);
+  return field.substr(0, std::min(field.find('\0'), field.size()));
+}
+
+void put_place(std::string& bytes, const Place& place) {
+  put_text(bytes, place.tcp);
+  put_text(bytes, place.shm);
+  bytes.append(reinterpret_cast<const char*>(place.identity.host.data()), sizeof(HostHash));
+  bytes.append(reinterpret_cast<const char*>(place.identity.machine.data()), sizeof(HostHash));
+}
+
+/// `bytes` holds kPlaceBytes from `at` on.
+Place get_place(const std::string& bytes, std::size_t at) {
+  Place place;
+  place.tcp = get_text(bytes, at);
+  place.shm = get_text(bytes, at + kMaxAddressBytes);
+  const char* hashes = bytes.data() + at + 2 * kMaxAddressBytes;
+  std::memcpy(place.identity.host.data(), hashes, sizeof(HostHash));
+  std::memcpy(place.identity.machine.data(), hashes + sizeof(HostHash), sizeof(HostHash));
+  return place;
+}
+
+constexpr std::size_t kJoinFixedBytes = 16 + kPlaceBytes;
+
+std::string with_prefix(std::uint32_t code, const std::string& body) {
+  std::string bytes;
+  put_number(bytes, code);
+  put_number(bytes, static_cast<std::uint32_t>(body.size()));
+  return bytes + body;
+}
+
+}  // namespace
+
+Prefix unpack_prefix(const std::string& bytes) {
+  return {get_number(bytes, 0), get_number(bytes, 4)};
+}
+
+Result<std::string> pack_join(const Join& join) {
+  std::string body;
+  for (const std::uint32_t number :
+       {join.protocol_version, join.library_version, join.rank, join.size}) {
+    put_number(body, number);
+  }
+  put_place(body, join.place);
+  for (const std::string& line : join.agreement) body += line + '\n';
+  if (body.size() > kMaxJoinBytes) {
+    return Status(Code::kInvalidArgument, "the settings that ranks compare are longer than 16 KiB");
+  }
+  return with_prefix(0, body);
+}
+
+Result<Join> unpack_join(const std::string& body) {
+  if (body.size() < kJoinFixedBytes || body.size() > kMaxJoinBytes) {
+    return Status(Code::kCorrupt, "a join message has a wrong length");
+  }
+  Join join;
+  join.protocol_version = get_number(body, 0);
+  join.library_version = get_number(body, 4);
+  join.rank = get_number(body, 8);
+  join.size = get_number(body, 12);
+  join.place = get_place(body, 16);
+  std::size_t start = kJoinFixedBytes;
+  while (start < body.size()) {
+    const std::size_t end = std::min(body.find('\n', start), body.size());
+    join.agreement.push_back(body.substr(start, end - start));
+    start = end + 1;
+  }
+  return join;
+}
+
+std::string pack_answer(const Answer& answer) {
+  if (!answer.status.is_ok()) {
+    return with_prefix(static_cast<std::uint32_t>(answer.status.code()),
+                       answer.status.message().substr(0, kMaxReasonBytes));
+  }
+  std::string body;
+  for (const Place& place : answer.places) put_place(body, place);
+  return with_prefix(0, body);
+}
+
+std::size_t max_answer_bytes(std::uint32_t size) {
+  return std::max(kMaxReasonBytes, size * kPlaceBytes);
+}
+
+Result<Answer> unpack_answer(const Prefix& prefix, const std::string& body, std::uint32_t size) {
+  Answer answer;
+  if (prefix.code != 0) {
+    const bool known = prefix.code <= static_cast<std::uint32_t>(Code::kInternal);
+    answer.status = Status(known ? static_cast<Code>(prefix.code) : Code::kInternal, body);
+    return answer;
+  }
+  if (body.size() != size * kPlaceBytes) {
+    return Status(Code::kCorrupt, "the rendezvous answered with a table of a wrong length");
+  }
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    answer.places.push_back(get_place(body, rank * kPlaceBytes));
+  }
+  return answer;
+}
+
+}  // namespace ringpress::ring::bootstrap

@@ -1,0 +1,239 @@
+#include "ring/bootstrap/rendezvous.h"
+
+#include <pthread.h>
+
+#include <list>
+#include <map>
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "ring/bootstrap/agreement.h"
+#include "ring/transport/common/handshake_socket.h"
+#include "ringpress/log.h"
+
+namespace ringpress::ring::bootstrap {
+namespace {
+
+using transport::AcceptorHandshake;
+using transport::EventHandler;
+using transport::Fd;
+using transport::HandshakeSocket;
+using transport::Reactor;
+using transport::Transferred;
+
+constexpr std::size_t kMaxStrangers = 1024;
+
+/// One authenticated rank: reads its join message, later writes the answer.
+class Member final : public EventHandler {
+ public:
+  Member(Reactor& reactor, Fd socket) : reactor_(reactor), socket_(std::move(socket)) {
+    if (!reactor_.add(socket_.get(), this).is_ok()) gone_ = true;
+  }
+  ~Member() override { reactor_.remove(socket_.get(), this); }
+
+  void on_events(std::uint32_t) override {
+    read();
+    write();
+  }
+  void answer(const std::string& bytes) {
+    if (answered_) return;
+    answered_ = true;
+    outgoing_ = bytes;
+    write();
+  }
+  /// The complete message, once.
+  bool take_message(std::string& body) {
+    if (!complete_ || taken_) return false;
+    taken_ = true;
+    body = incoming_.substr(kPrefixBytes);
+    return true;
+  }
+  bool answered() const { return answered_; }
+  bool finished() const { return gone_ || (answered_ && sent_ == outgoing_.size()); }
+
+ private:
+  void read() {
+    while (!gone_ && !complete_) {
+      std::size_t wanted = kPrefixBytes;
+      if (incoming_.size() >= kPrefixBytes) {
+        const std::size_t length = unpack_prefix(incoming_).length;
+        if (length > kMaxJoinBytes) gone_ = true;
+        wanted = kPrefixBytes + length;
+      }
+      if (gone_) return;
+      if (incoming_.size() == wanted && wanted > kPrefixBytes) {
+        complete_ = true;
+        return;
+      }
+      char buffer[4096];
+      const std::size_t room = std::min(sizeof buffer, wanted - incoming_.size());
+      const Transferred got = transport::receive_bytes(socket_.get(), buffer, room);
+      if (got.closed || got.error != 0 || room == 0) gone_ = true;
+      if (got.bytes == 0) return;
+      incoming_.append(buffer, got.bytes);
+    }
+  }
+  void write() {
+    while (!gone_ && sent_ < outgoing_.size()) {
+      const Transferred sent =
+          transport::send_bytes(socket_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
+      if (sent.error != 0) gone_ = true;
+      if (sent.bytes == 0) return;
+      sent_ += sent.bytes;
+    }
+  }
+
+  Reactor& reactor_;
+  Fd socket_;
+  std::string incoming_;
+  std::string outgoing_;
+  std::size_t sent_ = 0;
+  bool complete_ = false;
+  bool taken_ = false;
+  bool answered_ = false;
+  bool gone_ = false;
+};
+
+class Rendezvous final : private EventHandler {
+ public:
+  Rendezvous(Fd listener, const Secret& secret, std::chrono::milliseconds timeout)
+      : secret_(secret), timeout_(timeout), listener_(std::move(listener)) {}
+  ~Rendezvous() override { reactor_.remove(listener_.get(), this); }
+
+  Status start() {
+    RINGPRESS_RETURN_IF_ERROR(reactor_.ready());
+    return reactor_.add(listener_.get(), this);
+  }
+
+  void serve() {
+    const Deadline opened = Clock::now();
+    Deadline deadline = opened + timeout_;
+    while (!everybody_answered()) {
+      const Deadline now = Clock::now();
+      if (now >= deadline && !out_of_time(now, deadline)) return;
+      reactor_.dispatch_until(std::min(deadline, now + std::chrono::milliseconds(250)));
+      settle_strangers();
+      if (read_messages() && joined_.size() == 1) deadline = Clock::now() + timeout_;
+    }
+  }
+
+ private:
+  void on_events(std::uint32_t) override {
+    while (true) {
+      Fd socket = transport::accept_from(listener_.get());
+      if (!socket.valid()) return;
+      if (strangers_.size() >= kMaxStrangers) strangers_.pop_front();
+      strangers_.push_back(std::make_unique<HandshakeSocket>(
+          reactor_, std::move(socket),
+          AcceptorHandshake(transport::make_hello(Identity{}, HelloPurpose::kRendezvous),
+                            secret_)));
+    }
+  }
+
+  void settle_strangers() {
+    for (auto& socket : strangers_) {
+      if (socket->state() == HandshakeSocket::State::kReady) {
+        members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket()));
+        members_.back()->on_events(0);
+        socket.reset();
+      } else if (socket->state() == HandshakeSocket::State::kRefused ||
+                 socket->expired(Clock::now())) {
+        log_line(LogLevel::kInfo, "rendezvous: dropped a connection: %s",
+                 socket->refusal().c_str());
+        socket.reset();
+      }
+    }
+    strangers_.remove(nullptr);
+  }
+
+  /// True if a rank joined.
+  bool read_messages() {
+    bool any = false;
+    std::string body;
+    for (auto& member : members_) {
+      if (!member->take_message(body)) continue;
+      any = true;
+      const Result<Join> join = unpack_join(body);
+      Status verdict = join.is_ok() ? compare_join(joined_, join.value()) : join.status();
+      if (verdict.is_ok()) joined_[join.value().rank] = join.value();
+      if (size_ == 0 && join.is_ok()) size_ = std::min(join.value().size, kMaxRanks);
+      if (answer_.status.is_ok()) answer_.status = verdict;
+    }
+    const bool complete = size_ != 0 && joined_.size() == size_;
+    if (complete) {
+      answer_.places.clear();
+      for (const auto& [rank, join] : joined_) answer_.places.push_back(join.place);
+    }
+    if (complete || !answer_.status.is_ok()) answer_all();
+    return any;
+  }
+
+  void answer_all() {
+    const std::string bytes = pack_answer(answer_);
+    for (auto& member : members_) member->answer(bytes);
+  }
+
+  /// Counts ranks that have got an answer; those who come after a failure get it too.
+  bool everybody_answered() const {
+    std::size_t finished = 0;
+    for (const auto& member : members_) {
+      if (member->answered() && member->finished()) ++finished;
+    }
+    return size_ != 0 && finished >= size_;
+  }
+
+  /// Tells those who came who is missing. False when there is nothing more to wait for.
+  bool out_of_time(Deadline now, Deadline& deadline) {
+    if (!answer_.status.is_ok() || size_ == 0) return false;
+    answer_.status = missing_ranks(joined_, size_, timeout_.count());
+    answer_all();
+    deadline = now + std::chrono::seconds(5);
+    return true;
+  }
+
+  Reactor reactor_;
+  const Secret secret_;
+  const std::chrono::milliseconds timeout_;
+  Fd listener_;
+  std::list<std::unique_ptr<HandshakeSocket>> strangers_;
+  std::list<std::unique_ptr<Member>> members_;
+  std::map<std::uint32_t, Join> joined_;
+  std::uint32_t size_ = 0;
+  Answer answer_;
+};
+
+void run(std::unique_ptr<Rendezvous> rendezvous) {
+  pthread_setname_np(pthread_self(), "rp-rendezvous");
+  try {
+    rendezvous->serve();
+  } catch (const std::exception& error) {
+    log_line(LogLevel::kError, "rendezvous ended: %s", error.what());
+  }
+}
+
+}  // namespace
+
+Result<IdBytes> start_rendezvous(const std::string& interface, const std::string& extra_secret,
+                                 std::chrono::milliseconds timeout) {
+  UniqueId id;
+  transport::fill_random(id.secret.data(), id.secret.size());
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string host, interface_address(interface));
+  RINGPRESS_ASSIGN_OR_RETURN(const auto wanted, transport::parse_address(host + ":0"));
+  RINGPRESS_ASSIGN_OR_RETURN(Fd listener, transport::listen_on(wanted));
+  RINGPRESS_ASSIGN_OR_RETURN(const auto address, transport::local_address(listener.get()));
+  id.address = transport::to_text(address);
+  RINGPRESS_ASSIGN_OR_RETURN(const IdBytes bytes, pack_id(id));
+  auto rendezvous = std::make_unique<Rendezvous>(
+      std::move(listener), transport::mix_secret(id.secret, extra_secret), timeout);
+  RINGPRESS_RETURN_IF_ERROR(rendezvous->start());
+  try {
+    std::thread(run, std::move(rendezvous)).detach();
+  } catch (const std::system_error& error) {
+    return Status(Code::kSystem,
+                  std::string("cannot start the rendezvous thread: ") + error.what());
+  }
+  return bytes;
+}
+
+}  // namespace ringpress::ring::bootstrap

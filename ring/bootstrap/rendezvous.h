@@ -1,0 +1,20 @@
+// The root's side of the bootstrap: a thread that waits for every rank, compares what they say, and
+// gives all of them the same answer. It ends when all have it or the timeout has passed, and keeps
+// nothing of the process that started it.
+#ifndef RING_BOOTSTRAP_RENDEZVOUS_H_
+#define RING_BOOTSTRAP_RENDEZVOUS_H_
+
+#include <chrono>
+#include <string>
+
+#include "ring/bootstrap/unique_id.h"
+
+namespace ringpress::ring::bootstrap {
+
+/// Starts the thread; see open_rendezvous() in ring/factory.h.
+Result<IdBytes> start_rendezvous(const std::string& interface, const std::string& extra_secret,
+                                 std::chrono::milliseconds timeout);
+
+}  // namespace ringpress::ring::bootstrap
+
+#endif  // RING_BOOTSTRAP_RENDEZVOUS_H_

@@ -1,0 +1,137 @@
+// Assembles a mesh: transports that listen, then the bootstrap, then the mesh over what it found.
+#include <sched.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "ring/bootstrap/host_identity.h"
+#include "ring/bootstrap/join.h"
+#include "ring/bootstrap/rendezvous.h"
+#include "ring/factory.h"
+#include "ring/mesh_impl.h"
+#include "ring/transport/common/hello.h"
+#include "ring/transport/tcp/factory.h"
+#include "ringpress/version.h"
+
+namespace ringpress::ring {
+namespace {
+
+using bootstrap::Join;
+using bootstrap::Place;
+
+constexpr int kMaxSockets = 16;
+
+Status check_options(const MeshOptions& options) {
+  if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+    return Status(Code::kInvalidArgument, "rank " + std::to_string(options.rank) +
+                                              " does not exist in a communicator of " +
+                                              std::to_string(options.size) + " ranks");
+  }
+  if (options.sockets_per_peer < 1 || options.sockets_per_peer > kMaxSockets) {
+    return Status(Code::kInvalidArgument, "sockets per peer must be 1 to " +
+                                              std::to_string(kMaxSockets) + ", not " +
+                                              std::to_string(options.sockets_per_peer));
+  }
+  return Status::ok();
+}
+
+int available_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+/// FNV-1a; every rank has the same lines when the bootstrap has succeeded.
+std::uint64_t configuration_hash(const std::vector<std::string>& agreement) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const std::string& line : agreement) {
+    for (const char c : line + '\n')
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  }
+  return hash;
+}
+
+void place_peers(const MeshOptions& options, const std::vector<Place>& places, MeshParts& parts) {
+  const Place& own = places[static_cast<std::size_t>(options.rank)];
+  int ranks_here = 0;
+  for (const Place& place : places) {
+    PeerPlace peer;
+    peer.tcp = place.tcp;
+    peer.local = place.identity.host == own.identity.host;
+    if (peer.local && !own.shm.empty()) peer.shm = place.shm;
+    parts.places.push_back(std::move(peer));
+    if (place.identity.machine == own.identity.machine) ++ranks_here;
+  }
+  const int cores = available_cores();
+  parts.cores_to_spare = cores >= ranks_here;
+  switch (options.progress_thread) {
+    case ProgressThread::kOff:
+      parts.progress_thread = false;
+      break;
+    case ProgressThread::kOn:
+      parts.progress_thread = true;
+      break;
+    case ProgressThread::kAuto:
+      parts.progress_thread = cores >= 2 * ranks_here;
+      break;
+  }
+}
+
+Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
+  RINGPRESS_RETURN_IF_ERROR(check_options(options));
+  RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::unpack_id(options.id));
+  Join join;
+  join.protocol_version = kProtocolVersion;
+  join.library_version = kLibraryVersion;
+  join.rank = static_cast<std::uint32_t>(options.rank);
+  join.size = static_cast<std::uint32_t>(options.size);
+  join.agreement = options.agreement;
+  join.agreement.push_back("sockets per peer=" + std::to_string(options.sockets_per_peer));
+  join.place.identity = bootstrap::host_identity();
+
+  Identity identity;
+  identity.rank = join.rank;
+  identity.world = join.size;
+  identity.secret = transport::mix_secret(id.secret, options.extra_secret);
+  identity.configuration_hash = configuration_hash(join.agreement);
+
+  MeshParts parts;
+  parts.rank = options.rank;
+  parts.timeout = options.timeout;
+  parts.reactor = std::make_unique<transport::Reactor>();
+  RINGPRESS_RETURN_IF_ERROR(parts.reactor->ready());
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string host,
+                             options.interface.empty()
+                                 ? bootstrap::route_address(id.address)
+                                 : bootstrap::interface_address(options.interface));
+  parts.tcp = transport::tcp::make_tcp_transport(*parts.reactor, {host, options.sockets_per_peer});
+  RINGPRESS_ASSIGN_OR_RETURN(join.place.tcp, parts.tcp->listen(identity));
+
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const std::vector<Place> places,
+      bootstrap::join_ranks(id.address, identity.secret, join, options.timeout));
+  place_peers(options, places, parts);
+  return std::unique_ptr<Mesh>(std::make_unique<MeshImpl>(std::move(parts)));
+}
+
+}  // namespace
+
+Result<std::array<std::byte, 128>> open_rendezvous(const std::string& interface,
+                                                   const std::string& extra_secret,
+                                                   std::chrono::milliseconds timeout) {
+  try {
+    return bootstrap::start_rendezvous(interface, extra_secret, timeout);
+  } catch (const std::exception& error) {
+    return Status(Code::kSystem, std::string("cannot open the rendezvous: ") + error.what());
+  }
+}
+
+Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options) {
+  try {
+    return assemble(options);
+  } catch (const std::exception& error) {
+    return Status(Code::kSystem, std::string("cannot make the mesh: ") + error.what());
+  }
+}
+
+}  // namespace ringpress::ring

@@ -1,0 +1,463 @@
+#include "ring/mesh_impl.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "ringpress/log.h"
+
+namespace ringpress::ring {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// How long a wait tries again before it sleeps. Waking a sleeper costs several times the travel of
+// a small frame; but a rank without a core of its own would spin on the core its peer needs.
+constexpr microseconds kSpinTime{50};
+constexpr microseconds kYieldTime{50};
+constexpr milliseconds kConnectPause{50};  // While a connection may have to be tried again.
+constexpr milliseconds kSpreadPatience{1000};
+constexpr milliseconds kGoodbyePatience{2000};
+constexpr std::size_t kLargeBytes = 256 * 1024;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+/// The owner's right to touch the transports, for the length of one call.
+class MeshImpl::Turn {
+ public:
+  explicit Turn(MeshImpl& mesh) : mesh_(mesh) { mesh_.owner_.lock(); }
+  ~Turn() {
+    const bool arm = mesh_.parts_.progress_thread && mesh_.large_outstanding_ > 0;
+    mesh_.owner_.unlock();
+    // An abort() that found the mesh in use has left the spreading to us.
+    if (mesh_.failed_.load()) mesh_.spread_failure_if_free();
+    if (arm) mesh_.arm_progress_thread();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  MeshImpl& mesh_;
+};
+
+MeshImpl::MeshImpl(MeshParts parts) : parts_(std::move(parts)), peers_(parts_.places.size()) {
+  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+    peers_[peer].by_shm = parts_.shm != nullptr && !parts_.places[peer].shm.empty();
+  }
+  if (parts_.progress_thread) thread_ = std::thread([this] { run_progress_thread(); });
+}
+
+MeshImpl::~MeshImpl() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard<std::mutex> lock(thread_mutex_);
+      thread_stop_ = true;
+    }
+    thread_wake_.notify_one();
+    parts_.reactor->wake();
+    thread_.join();
+  }
+  const std::lock_guard<std::mutex> lock(owner_);
+  if (!failed_.load()) {
+    for_each_channel([](auto& channel) { channel.close(Status::ok()); });
+    flush_channels(std::min(parts_.timeout, kGoodbyePatience));
+  }
+  // Channels refer to their transports, transports to the reactor.
+  peers_.clear();
+}
+
+bool MeshImpl::is_local(int peer) const {
+  return parts_.places[static_cast<std::size_t>(peer)].local;
+}
+
+// --- starting ---
+
+Result<Request*> MeshImpl::isend(int peer, ConstBuffer payload, const FrameLabel& label) {
+  Turn turn(*this);
+  MeshRequest* request = requests_.take();
+  request->direction = Direction::kSend;
+  request->peer = static_cast<std::size_t>(peer);
+  request->source = payload;
+  request->label = label;
+  return start(request);
+}
+
+Result<Request*> MeshImpl::irecv(int peer, Buffer into, const FrameLabel& label) {
+  Turn turn(*this);
+  MeshRequest* request = requests_.take();
+  request->direction = Direction::kReceive;
+  request->peer = static_cast<std::size_t>(peer);
+  request->into = into;
+  request->label = label;
+  return start(request);
+}
+
+Result<Request*> MeshImpl::irecv_view(int peer, std::size_t bytes, const FrameLabel& label) {
+  Turn turn(*this);
+  MeshRequest* request = requests_.take();
+  request->direction = Direction::kReceiveView;
+  request->peer = static_cast<std::size_t>(peer);
+  request->into = Buffer{};
+  request->into.bytes = bytes;
+  request->label = label;
+  return start(request);
+}
+
+Result<Request*> MeshImpl::start(MeshRequest* request) {
+  request->inner = nullptr;
+  request->done = false;
+  if (failed_.load()) {
+    requests_.give(request);
+    return failure();
+  }
+  RINGPRESS_EXPECTS(request->peer < peers_.size() && request->peer != std::size_t(parts_.rank),
+                    "a frame to or from a rank that is not a peer");
+  Peer& peer = peers_[request->peer];
+  const bool sends = request->direction == Direction::kSend;
+  if (request_outstanding(*request)) ++large_outstanding_;
+  if (sends ? peer.send != nullptr : peer.receive != nullptr) {
+    const Status issued = issue(*request);
+    if (!issued.is_ok()) return fail(issued);
+    return static_cast<Request*>(request);
+  }
+  (sends ? peer.unsent : peer.unreceived).push_back(request);
+  ++unconnected_;
+  const Status connected = connect_peers();
+  if (!connected.is_ok()) return fail(connected);
+  return static_cast<Request*>(request);
+}
+
+Status MeshImpl::issue(MeshRequest& request) {
+  Peer& peer = peers_[request.peer];
+  const auto store = [&request](Result<Request*> inner) {
+    if (!inner.is_ok()) return inner.status();
+    request.inner = inner.value();
+    return Status::ok();
+  };
+  switch (request.direction) {
+    case Direction::kSend:
+      return store(peer.send->isend(request.source, request.label));
+    case Direction::kReceive:
+      return store(peer.receive->irecv(request.into, request.label));
+    case Direction::kReceiveView:
+      return store(peer.receive->irecv_view(request.into.bytes, request.label));
+  }
+  return Status(Code::kInternal, "a request without a direction");
+}
+
+Status MeshImpl::issue_all(std::deque<MeshRequest*>& requests) {
+  while (!requests.empty()) {
+    MeshRequest* request = requests.front();
+    requests.pop_front();
+    --unconnected_;
+    RINGPRESS_RETURN_IF_ERROR(issue(*request));
+  }
+  return Status::ok();
+}
+
+bool MeshImpl::request_outstanding(const MeshRequest& request) const {
+  const std::size_t bytes =
+      request.direction == Direction::kSend ? request.source.bytes : request.into.bytes;
+  return bytes >= kLargeBytes && !request.done;
+}
+
+// --- connecting ---
+
+Status MeshImpl::connect_peers() {
+  if (unconnected_ == 0) return Status::ok();
+  for (std::size_t index = 0; index < peers_.size(); ++index) {
+    if (!peers_[index].unsent.empty()) RINGPRESS_RETURN_IF_ERROR(connect_peer(index));
+  }
+  return Status::ok();
+}
+
+Status MeshImpl::connect_peer(std::size_t index) {
+  Peer& peer = peers_[index];
+  const PeerPlace& place = parts_.places[index];
+  const auto number = static_cast<std::uint32_t>(index);
+  if (peer.by_shm) {
+    Result<std::unique_ptr<SendChannel>> channel = parts_.shm->connect(number, place.shm);
+    if (channel.is_ok()) {
+      peer.send = std::move(channel).value();
+    } else {
+      log_line(LogLevel::kInfo, "rank %d reaches rank %zu by TCP: %s", parts_.rank, index,
+               channel.status().message().c_str());
+      peer.by_shm = false;
+    }
+  }
+  if (!peer.by_shm) {
+    RINGPRESS_ASSIGN_OR_RETURN(peer.send, parts_.tcp->connect(number, place.tcp));
+  }
+  return peer.send == nullptr ? Status::ok() : issue_all(peer.unsent);
+}
+
+Status MeshImpl::accept_peers() {
+  for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
+    while (transport != nullptr) {
+      RINGPRESS_ASSIGN_OR_RETURN(Transport::Accepted accepted, transport->accept());
+      if (accepted.channel == nullptr) break;
+      Peer& peer = peers_[accepted.peer];
+      if (peer.receive != nullptr) continue;  // One connection a pair; a second is dropped.
+      peer.receive = std::move(accepted.channel);
+      RINGPRESS_RETURN_IF_ERROR(issue_all(peer.unreceived));
+    }
+  }
+  return Status::ok();
+}
+
+// --- waiting ---
+
+void MeshImpl::return_inner(MeshRequest& request) {
+  if (request.inner == nullptr) return;
+  Peer& peer = peers_[request.peer];
+  if (request.direction == Direction::kSend) {
+    peer.send->release(request.inner);
+  } else {
+    peer.receive->release(request.inner);
+  }
+  request.inner = nullptr;
+}
+
+Status MeshImpl::finish_if_done(MeshRequest& request) {
+  if (request.done || request.inner == nullptr) return Status::ok();
+  Peer& peer = peers_[request.peer];
+  RINGPRESS_ASSIGN_OR_RETURN(const Completion completion, request.direction == Direction::kSend
+                                                              ? peer.send->test(request.inner)
+                                                              : peer.receive->test(request.inner));
+  if (!completion.done) return Status::ok();
+  if (request_outstanding(request)) --large_outstanding_;
+  request.done = true;
+  request.view = completion.view;
+  if (request.direction != Direction::kReceiveView) return_inner(request);
+  return Status::ok();
+}
+
+Status MeshImpl::advance() {
+  RINGPRESS_RETURN_IF_ERROR(parts_.tcp->progress().status());
+  if (parts_.shm != nullptr) RINGPRESS_RETURN_IF_ERROR(parts_.shm->progress().status());
+  RINGPRESS_RETURN_IF_ERROR(accept_peers());
+  return connect_peers();
+}
+
+Result<ConstBuffer> MeshImpl::wait(Request* request) {
+  Turn turn(*this);
+  if (failed_.load()) return failure();
+  auto& waited = *static_cast<MeshRequest*>(request);
+  Status status = finish_if_done(waited);
+  if (status.is_ok() && !waited.done) status = sleep_until_done(waited);
+  if (!status.is_ok()) return fail(status);
+  return waited.view;
+}
+
+Status MeshImpl::sleep_until_done(MeshRequest& request) {
+  Deadline now = Clock::now();
+  Deadline last_moved = now;
+  const Deadline spin_until = now + (parts_.cores_to_spare ? kSpinTime : kYieldTime);
+  std::uint64_t moved = moved_bytes();
+  while (true) {
+    if (failed_.load()) return failure();
+    RINGPRESS_RETURN_IF_ERROR(advance());
+    RINGPRESS_RETURN_IF_ERROR(finish_if_done(request));
+    if (request.done) return Status::ok();
+    now = Clock::now();
+    if (now < spin_until) {
+      if (parts_.cores_to_spare) {
+        relax();
+      } else {
+        sched_yield();
+      }
+      continue;
+    }
+    if (moved_bytes() != moved) {
+      moved = moved_bytes();
+      last_moved = now;
+    }
+    Deadline until = last_moved + parts_.timeout;
+    if (now >= until) return timed_out(request);
+    if (unconnected_ > 0) until = std::min(until, now + kConnectPause);
+    parts_.tcp->wait(until);
+  }
+}
+
+Result<bool> MeshImpl::poll(Request* request) {
+  Turn turn(*this);
+  if (failed_.load()) return failure();
+  auto& polled = *static_cast<MeshRequest*>(request);
+  Status status = finish_if_done(polled);
+  if (status.is_ok() && !polled.done) {
+    status = advance();
+    if (status.is_ok()) status = finish_if_done(polled);
+  }
+  if (!status.is_ok()) return fail(status);
+  return polled.done;
+}
+
+void MeshImpl::release(Request* request) {
+  Turn turn(*this);
+  if (failed_.load() || request == nullptr) return;
+  auto& released = *static_cast<MeshRequest*>(request);
+  if (!released.done) return;  // It stays until the mesh goes: bytes may still move.
+  return_inner(released);
+  requests_.give(&released);
+}
+
+std::uint64_t MeshImpl::moved_bytes() const {
+  std::uint64_t moved = 0;
+  for (const Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
+    if (transport == nullptr) continue;
+    const TransportCounters counters = transport->counters();
+    moved += counters.sent_bytes + counters.received_bytes;
+  }
+  return moved;
+}
+
+Status MeshImpl::timed_out(const MeshRequest& request) const {
+  const bool sends = request.direction == Direction::kSend;
+  const std::string peer = "rank " + std::to_string(request.peer);
+  std::string text = "rank " + std::to_string(parts_.rank) + " waited " +
+                     std::to_string(parts_.timeout.count()) + " ms for " + peer + " to " +
+                     (sends ? "take" : "send") + " a frame of " + describe(request.label.call);
+  if (request.inner == nullptr) text += " (" + peer + " has not connected)";
+  return Status(Code::kTimeout, text);
+}
+
+// --- staging ---
+
+Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
+  Turn turn(*this);
+  if (failed_.load()) return failure();
+  if (slot >= staging_.size()) {
+    staging_.resize(slot + 1);
+    private_staging_.resize(slot + 1);
+  }
+  Buffer& buffer = staging_[slot];
+  if (buffer.data != nullptr && buffer.bytes >= bytes) return buffer;
+  if (parts_.shm != nullptr) {
+    RINGPRESS_ASSIGN_OR_RETURN(buffer, parts_.shm->allocate(bytes));
+    if (buffer.data != nullptr) return buffer;
+  }
+  auto& memory = private_staging_[slot];
+  if (memory == nullptr) memory = std::make_unique<transport::ViewMemory>();
+  buffer = Buffer{};
+  buffer.data = memory->reserve(std::max<std::size_t>(bytes, 1));
+  buffer.bytes = bytes;
+  return buffer;
+}
+
+// --- failing ---
+
+template <typename Function>
+void MeshImpl::for_each_channel(Function function) {
+  for (Peer& peer : peers_) {
+    if (peer.send != nullptr) function(*peer.send);
+    if (peer.receive != nullptr) function(*peer.receive);
+  }
+}
+
+void MeshImpl::latch_failure(const Status& reason) {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  if (!failure_.is_ok()) return;
+  failure_ = reason;
+  failed_.store(true);
+}
+
+/// Owner only. Returns the first failure, which may not be `reason`.
+Status MeshImpl::fail(const Status& reason) {
+  latch_failure(reason);
+  spread_failure();
+  return failure();
+}
+
+/// Owner only. Sends the reason to all connected peers, once. Frames that are half sent end first,
+/// so that the peer can read the reason behind them; the caller's memory is still valid now.
+void MeshImpl::spread_failure() {
+  if (spread_.exchange(true)) return;
+  const Status reason = failure();
+  static_cast<void>(accept_peers());
+  for_each_channel([&reason](auto& channel) { channel.close(reason); });
+  flush_channels(kSpreadPatience);
+}
+
+void MeshImpl::spread_failure_if_free() {
+  if (spread_.load() || !owner_.try_lock()) return;
+  spread_failure();
+  owner_.unlock();
+}
+
+void MeshImpl::flush_channels(milliseconds patience) {
+  const Deadline until = Clock::now() + patience;
+  while (Clock::now() < until) {
+    bool flushed = true;
+    for_each_channel([&flushed](auto& channel) { flushed = flushed && channel.flushed(); });
+    if (flushed) return;
+    parts_.tcp->wait(until);
+    if (parts_.shm != nullptr) static_cast<void>(parts_.shm->progress());
+  }
+}
+
+void MeshImpl::abort(const Status& reason) {
+  latch_failure(reason.is_ok() ? Status(Code::kAborted, "aborted") : reason);
+  parts_.reactor->wake();
+  spread_failure_if_free();
+}
+
+Status MeshImpl::failure() const {
+  const std::lock_guard<std::mutex> lock(failure_mutex_);
+  return failure_;
+}
+
+MeshCounters MeshImpl::counters() const {
+  const std::lock_guard<std::mutex> lock(owner_);
+  MeshCounters total;
+  for (const Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
+    if (transport == nullptr) continue;
+    const TransportCounters counters = transport->counters();
+    total.sent_bytes += counters.sent_bytes;
+    total.received_bytes += counters.received_bytes;
+  }
+  return total;
+}
+
+// --- the progress thread ---
+
+void MeshImpl::arm_progress_thread() {
+  {
+    const std::lock_guard<std::mutex> lock(thread_mutex_);
+    if (thread_armed_) return;
+    thread_armed_ = true;
+  }
+  thread_wake_.notify_one();
+}
+
+void MeshImpl::run_progress_thread() {
+  pthread_setname_np(pthread_self(), "rp-progress");
+  std::unique_lock<std::mutex> lock(thread_mutex_);
+  while (!thread_stop_) {
+    if (!thread_armed_) {
+      thread_wake_.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    bool useful = false;
+    // When a call of the user is under way it moves the bytes itself.
+    if (owner_.try_lock()) {
+      useful = large_outstanding_ > 0 && !failed_.load();
+      const Status moved = useful ? advance() : Status::ok();
+      if (!moved.is_ok()) static_cast<void>(fail(moved));
+      owner_.unlock();
+      if (useful) parts_.reactor->await_ready(Clock::now() + milliseconds(20));
+    }
+    lock.lock();
+    if (!useful) thread_armed_ = false;
+  }
+}
+
+}  // namespace ringpress::ring

@@ -1,0 +1,135 @@
+// The mesh: picks a transport for each pair of ranks, opens connections at first use, and turns
+// every failure into one Status on every connected rank.
+//
+// Who may touch the transports: whoever holds `owner_`. A call of the user takes it for its whole
+// length, sleeping included, and it is uncontended then. The progress thread takes it only between
+// calls, and only while large transfers are under way; abort() takes it only if it is free, and
+// otherwise leaves the work to the call that holds it.
+#ifndef RING_MESH_IMPL_H_
+#define RING_MESH_IMPL_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ring/transport/common/operation.h"
+#include "ring/transport/common/reactor.h"
+#include "ringpress/mesh.h"
+
+namespace ringpress::ring {
+
+/// How one peer can be reached.
+struct PeerPlace {
+  std::string tcp;
+  std::string shm;     // Empty: not by shared memory.
+  bool local = false;  // On this host.
+};
+
+struct MeshParts {
+  int rank = 0;
+  std::vector<PeerPlace> places;  // By rank, this one included.
+  std::chrono::milliseconds timeout{0};
+  std::unique_ptr<transport::Reactor> reactor;
+  std::unique_ptr<Transport> tcp;
+  std::unique_ptr<Transport> shm;  // May be null.
+  bool cores_to_spare = false;     // Each rank of this machine has a core of its own.
+  bool progress_thread = false;
+};
+
+class MeshImpl final : public Mesh {
+ public:
+  explicit MeshImpl(MeshParts parts);
+  ~MeshImpl() override;
+
+  int rank() const override { return parts_.rank; }
+  int size() const override { return static_cast<int>(parts_.places.size()); }
+  bool is_local(int peer) const override;
+
+  Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override;
+  Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) override;
+  Result<Request*> irecv_view(int peer, std::size_t bytes, const FrameLabel& label) override;
+  Result<ConstBuffer> wait(Request* request) override;
+  Result<bool> poll(Request* request) override;
+  void release(Request* request) override;
+  Result<Buffer> staging(std::size_t slot, std::size_t bytes) override;
+
+  void abort(const Status& reason) override;
+  Status failure() const override;
+  MeshCounters counters() const override;
+
+ private:
+  enum class Direction { kSend, kReceive, kReceiveView };
+  struct MeshRequest final : Request {
+    Direction direction = Direction::kSend;
+    std::size_t peer = 0;
+    ConstBuffer source;
+    Buffer into;  // Without data for kReceiveView.
+    FrameLabel label;
+    Request* inner = nullptr;  // The channel's request, once there is a channel.
+    bool done = false;
+    ConstBuffer view;
+  };
+  struct Peer {
+    std::unique_ptr<SendChannel> send;
+    std::unique_ptr<RecvChannel> receive;
+    bool by_shm = false;  // Frames to it go through shared memory, if that can be set up.
+    std::deque<MeshRequest*> unsent;  // Requests that wait for a channel, in order.
+    std::deque<MeshRequest*> unreceived;
+  };
+  class Turn;
+
+  Result<Request*> start(MeshRequest* request);
+  Status issue(MeshRequest& request);
+  Status issue_all(std::deque<MeshRequest*>& requests);
+  Status finish_if_done(MeshRequest& request);
+  Status sleep_until_done(MeshRequest& request);
+  Status advance();
+  Status connect_peers();
+  Status connect_peer(std::size_t index);
+  Status accept_peers();
+  bool request_outstanding(const MeshRequest& request) const;
+  void return_inner(MeshRequest& request);
+  std::uint64_t moved_bytes() const;
+  Status timed_out(const MeshRequest& request) const;
+
+  Status fail(const Status& reason);
+  void latch_failure(const Status& reason);
+  void spread_failure();
+  void spread_failure_if_free();
+  void flush_channels(std::chrono::milliseconds patience);
+  template <typename Function>
+  void for_each_channel(Function function);
+
+  void run_progress_thread();
+  void arm_progress_thread();
+
+  MeshParts parts_;
+  std::vector<Peer> peers_;
+  transport::Pool<MeshRequest> requests_;
+  std::vector<Buffer> staging_;  // By slot.
+  std::vector<std::unique_ptr<transport::ViewMemory>> private_staging_;
+  std::size_t unconnected_ = 0;        // Requests that wait for a channel.
+  std::size_t large_outstanding_ = 0;  // Requests worth a progress thread.
+
+  mutable std::mutex owner_;
+  mutable std::mutex failure_mutex_;
+  Status failure_;
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> spread_{false};  // The peers know of the failure.
+
+  std::thread thread_;
+  std::mutex thread_mutex_;
+  std::condition_variable thread_wake_;
+  bool thread_armed_ = false;
+  bool thread_stop_ = false;
+};
+
+}  // namespace ringpress::ring
+
+#endif  // RING_MESH_IMPL_H_

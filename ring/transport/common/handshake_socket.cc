@@ -1,0 +1,95 @@
+#include "ring/transport/common/handshake_socket.h"
+
+#include <cerrno>
+
+namespace ringpress::ring::transport {
+
+HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, ConnectorHandshake handshake)
+    : reactor_(reactor),
+      socket_(std::move(socket)),
+      handshake_(std::move(handshake)),
+      state_(State::kConnecting),
+      expires_(Clock::now() + kHandshakeTimeout) {
+  const Status added = reactor_.add(socket_.get(), this);
+  if (!added.is_ok()) refuse(added.message());
+}
+
+HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, AcceptorHandshake handshake)
+    : reactor_(reactor),
+      socket_(std::move(socket)),
+      handshake_(std::move(handshake)),
+      state_(State::kTalking),
+      expires_(Clock::now() + kHandshakeTimeout) {
+  const Status added = reactor_.add(socket_.get(), this);
+  if (!added.is_ok()) refuse(added.message());
+}
+
+HandshakeSocket::~HandshakeSocket() {
+  if (socket_.valid()) reactor_.remove(socket_.get(), this);
+}
+
+const Hello& HandshakeSocket::peer() const {
+  return std::visit([](const auto& side) -> const Hello& { return side.peer(); }, handshake_);
+}
+
+Fd HandshakeSocket::take_socket() {
+  reactor_.remove(socket_.get(), this);
+  return std::move(socket_);
+}
+
+void HandshakeSocket::refuse(const std::string& why) {
+  state_ = State::kRefused;
+  refusal_ = why;
+  if (socket_.valid()) reactor_.remove(socket_.get(), this);
+  socket_.reset();
+}
+
+void HandshakeSocket::send_hello(const HelloBytes& hello) {
+  // The socket's buffer is empty: 64 bytes go in one piece or the connection is useless.
+  const Transferred sent = send_bytes(socket_.get(), hello.data(), hello.size());
+  if (sent.bytes != hello.size()) refuse("the connection closed during the handshake");
+}
+
+void HandshakeSocket::on_events(std::uint32_t events) {
+  if (state_ == State::kConnecting) {
+    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
+    const Status connected = connect_result(socket_.get());
+    if (!connected.is_ok()) return refuse(connected.message());
+    if ((events & EPOLLHUP) != 0) return;  // Not yet connected: reported before connect() ends.
+    state_ = State::kTalking;
+    send_hello(std::get<ConnectorHandshake>(handshake_).first());
+  }
+  while (state_ == State::kTalking) {
+    const Transferred got = receive_bytes(socket_.get(), incoming_.data() + incoming_bytes_,
+                                          incoming_.size() - incoming_bytes_);
+    if (got.closed || got.error != 0) {
+      return refuse("the other side closed the connection during the handshake");
+    }
+    incoming_bytes_ += got.bytes;
+    if (got.bytes == 0) return;
+    if (incoming_bytes_ == incoming_.size()) on_hello();
+  }
+}
+
+void HandshakeSocket::on_hello() {
+  incoming_bytes_ = 0;
+  if (auto* connector = std::get_if<ConnectorHandshake>(&handshake_)) {
+    const std::optional<HelloBytes> third = connector->answer(incoming_);
+    if (!third) return refuse("the other side does not know this job's secret");
+    send_hello(*third);
+    if (state_ == State::kTalking) state_ = State::kReady;
+    return;
+  }
+  auto& acceptor = std::get<AcceptorHandshake>(handshake_);
+  if (answered_) {
+    if (!acceptor.confirm(incoming_)) return refuse("a wrong third hello");
+    state_ = State::kReady;
+    return;
+  }
+  const std::optional<HelloBytes> second = acceptor.answer(incoming_);
+  if (!second) return refuse("a stranger");
+  answered_ = true;
+  send_hello(*second);
+}
+
+}  // namespace ringpress::ring::transport

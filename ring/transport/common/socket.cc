@@ -1,0 +1,207 @@
+#include "ring/transport/common/socket.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace ringpress::ring::transport {
+namespace {
+
+constexpr int kBacklog = 1024;
+
+Transferred transferred(ssize_t result, bool receiving) {
+  Transferred moved;
+  if (result > 0) {
+    moved.bytes = static_cast<std::size_t>(result);
+  } else if (result == 0) {
+    moved.closed = receiving;
+  } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
+    moved.error = errno;
+  }
+  return moved;
+}
+
+bool parse_port(const std::string& text, std::uint16_t& port) {
+  if (text.empty() || text.size() > 5) return false;
+  unsigned value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return false;
+    value = value * 10 + static_cast<unsigned>(c - '0');
+  }
+  port = static_cast<std::uint16_t>(value);
+  return value <= 65535;
+}
+
+bool parse_ipv6(const std::string& host, std::uint16_t port, SocketAddress& address) {
+  const std::size_t percent = host.find('%');
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  if (inet_pton(AF_INET6, host.substr(0, percent).c_str(), &v6->sin6_addr) != 1) return false;
+  if (percent != std::string::npos) {
+    v6->sin6_scope_id = if_nametoindex(host.substr(percent + 1).c_str());
+  }
+  v6->sin6_family = AF_INET6;
+  v6->sin6_port = htons(port);
+  address.length = sizeof *v6;
+  return true;
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    descriptor_ = std::exchange(other.descriptor_, -1);
+  }
+  return *this;
+}
+
+void Fd::reset() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+Status system_error(const std::string& operation) {
+  const int error = errno;
+  char buffer[128] = "";
+  return Status(Code::kSystem, operation + ": " + strerror_r(error, buffer, sizeof buffer));
+}
+
+Result<SocketAddress> parse_address(const std::string& text) {
+  const Status bad(Code::kInvalidArgument, "\"" + text + "\" is not an address with a port");
+  const std::size_t colon = text.rfind(':');
+  SocketAddress address;
+  std::uint16_t port = 0;
+  if (colon == std::string::npos || !parse_port(text.substr(colon + 1), port)) return bad;
+  const std::string host = text.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    if (!parse_ipv6(host.substr(1, host.size() - 2), port, address)) return bad;
+    return address;
+  }
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
+  if (inet_pton(AF_INET, host.c_str(), &v4->sin_addr) != 1) return bad;
+  v4->sin_family = AF_INET;
+  v4->sin_port = htons(port);
+  address.length = sizeof *v4;
+  return address;
+}
+
+std::string to_text(const SocketAddress& address) {
+  char host[INET6_ADDRSTRLEN] = "";
+  if (address.storage.ss_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+    inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+    std::string text = std::string("[") + host;
+    char name[IF_NAMESIZE] = "";
+    if (v6->sin6_scope_id != 0 && if_indextoname(v6->sin6_scope_id, name) != nullptr) {
+      text += std::string("%") + name;
+    }
+    return text + "]:" + std::to_string(ntohs(v6->sin6_port));
+  }
+  const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address.storage);
+  inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+  return std::string(host) + ":" + std::to_string(ntohs(v4->sin_port));
+}
+
+Result<SocketAddress> abstract_address(const std::string& name) {
+  SocketAddress address;
+  auto* local = reinterpret_cast<sockaddr_un*>(&address.storage);
+  local->sun_family = AF_UNIX;
+  if (name.empty() || name.size() > sizeof local->sun_path - 1) {
+    return Status(Code::kInvalidArgument, "bad name of a local socket");
+  }
+  // The leading zero byte of sun_path selects the abstract namespace.
+  std::memcpy(local->sun_path + 1, name.data(), name.size());
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
+Result<Fd> listen_on(const SocketAddress& address) {
+  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return system_error("socket");
+  if (::bind(socket.get(), address.get(), address.length) != 0) return system_error("bind");
+  if (::listen(socket.get(), kBacklog) != 0) return system_error("listen");
+  return socket;
+}
+
+Result<SocketAddress> local_address(int descriptor) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  if (getsockname(descriptor, address.get(), &address.length) != 0) {
+    return system_error("getsockname");
+  }
+  return address;
+}
+
+Result<Fd> start_connect(const SocketAddress& address) {
+  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return system_error("socket");
+  int result = 0;
+  do {
+    result = ::connect(socket.get(), address.get(), address.length);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno != EINPROGRESS) return system_error("connect");
+  return socket;
+}
+
+Status connect_result(int descriptor) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0) {
+    return system_error("getsockopt");
+  }
+  errno = error;
+  return error == 0 ? Status::ok() : system_error("connect");
+}
+
+Fd accept_from(int listener) {
+  int descriptor = -1;
+  do {
+    descriptor = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
+  return Fd(descriptor);
+}
+
+void set_no_delay(int descriptor) {
+  const int on = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+Transferred send_vector(int descriptor, const iovec* pieces, std::size_t count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces);
+  message.msg_iovlen = count;
+  ssize_t result = 0;
+  do {
+    result = ::sendmsg(descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (result < 0 && errno == EINTR);
+  return transferred(result, false);
+}
+
+Transferred receive_vector(int descriptor, iovec* pieces, std::size_t count) {
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = count;
+  ssize_t result = 0;
+  do {
+    result = ::recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (result < 0 && errno == EINTR);
+  return transferred(result, true);
+}
+
+Transferred send_bytes(int descriptor, const void* data, std::size_t bytes) {
+  const iovec piece{const_cast<void*>(data), bytes};
+  return send_vector(descriptor, &piece, 1);
+}
+
+Transferred receive_bytes(int descriptor, void* data, std::size_t bytes) {
+  iovec piece{data, bytes};
+  return receive_vector(descriptor, &piece, 1);
+}
+
+}  // namespace ringpress::ring::transport

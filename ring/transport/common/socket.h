@@ -1,0 +1,83 @@
+// Sockets without surprises: every descriptor is closed once, is not inherited by exec, never
+// blocks and never raises SIGPIPE. Addresses are text, "192.0.2.7:4711" or "[fd00::7]:4711".
+#ifndef RING_TRANSPORT_COMMON_SOCKET_H_
+#define RING_TRANSPORT_COMMON_SOCKET_H_
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "ringpress/status.h"
+
+namespace ringpress::ring::transport {
+
+/// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int descriptor) : descriptor_(descriptor) {}
+  Fd(Fd&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { reset(); }
+
+  int get() const { return descriptor_; }
+  bool valid() const { return descriptor_ >= 0; }
+  void reset();
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// kSystem with the operation and what errno means.
+Status system_error(const std::string& operation);
+
+/// A socket address of any family.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+/// Parses what to_text() writes. Never asks a name server.
+Result<SocketAddress> parse_address(const std::string& text);
+std::string to_text(const SocketAddress& address);
+
+/// The name of an address in the abstract Unix namespace, which belongs to a network namespace and
+/// leaves nothing behind in a file system.
+Result<SocketAddress> abstract_address(const std::string& name);
+
+/// Listens; port 0 picks a free one. Returns the socket; local_address() tells the port.
+Result<Fd> listen_on(const SocketAddress& address);
+Result<SocketAddress> local_address(int descriptor);
+
+/// Starts connecting; the socket becomes writable when that has ended either way.
+Result<Fd> start_connect(const SocketAddress& address);
+/// How it ended.
+Status connect_result(int descriptor);
+
+/// A new connection, or an invalid Fd when none is waiting.
+Fd accept_from(int listener);
+
+/// Small frames leave at once. Ignored where it makes no sense.
+void set_no_delay(int descriptor);
+
+/// What one attempt to move bytes did.
+struct Transferred {
+  std::size_t bytes = 0;
+  bool closed = false;  // The other side has closed its end (receiving only).
+  int error = 0;        // errno, or 0; "try again" is no error and moves 0 bytes.
+};
+Transferred send_vector(int descriptor, const iovec* pieces, std::size_t count);
+Transferred receive_vector(int descriptor, iovec* pieces, std::size_t count);
+Transferred send_bytes(int descriptor, const void* data, std::size_t bytes);
+Transferred receive_bytes(int descriptor, void* data, std::size_t bytes);
+
+}  // namespace ringpress::ring::transport
+
+#endif  // RING_TRANSPORT_COMMON_SOCKET_H_

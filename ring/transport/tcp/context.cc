@@ -1,0 +1,186 @@
+#include "ring/transport/tcp/context.h"
+
+#include <algorithm>
+
+#include "ringpress/log.h"
+
+namespace ringpress::ring::transport::tcp {
+namespace {
+
+constexpr int kMaxAttempts = 40;
+constexpr std::chrono::milliseconds kRetryPause{50};
+constexpr std::size_t kSpareHandshakes = 64;  // Beyond those that peers need.
+
+}  // namespace
+
+std::unique_ptr<Transport> make_tcp_transport(Reactor& reactor, const TcpOptions& options) {
+  return std::make_unique<TcpTransport>(reactor, options);
+}
+
+TcpTransport::TcpTransport(Reactor& reactor, TcpOptions options)
+    : reactor_(reactor), options_(std::move(options)) {}
+
+TcpTransport::~TcpTransport() {
+  if (listener_.valid()) reactor_.remove(listener_.get(), this);
+}
+
+Result<std::string> TcpTransport::listen(const Identity& identity) {
+  identity_ = identity;
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress wanted, parse_address(options_.host + ":0"));
+  RINGPRESS_ASSIGN_OR_RETURN(listener_, listen_on(wanted));
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, local_address(listener_.get()));
+  RINGPRESS_RETURN_IF_ERROR(reactor_.add(listener_.get(), this));
+  return to_text(address);
+}
+
+Status TcpTransport::start_handshakes(Outgoing& outgoing, const std::string& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress target, parse_address(address));
+  const std::uint32_t connection = next_connection_++;
+  for (int i = 0; i < options_.sockets_per_peer; ++i) {
+    RINGPRESS_ASSIGN_OR_RETURN(Fd socket, start_connect(target));
+    set_no_delay(socket.get());
+    Hello hello = make_hello(identity_, HelloPurpose::kData);
+    hello.channel = static_cast<std::uint8_t>(i);
+    hello.connection = connection;
+    outgoing.sockets.push_back(std::make_unique<HandshakeSocket>(
+        reactor_, std::move(socket), ConnectorHandshake(hello, identity_.secret)));
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<SendChannel>> TcpTransport::retry_later(std::uint32_t peer,
+                                                               Outgoing& outgoing,
+                                                               const std::string& why) {
+  outgoing.sockets.clear();
+  if (++outgoing.attempts >= kMaxAttempts) {
+    return Status(Code::kPeerLost, "rank " + std::to_string(peer) + " cannot be reached: " + why);
+  }
+  outgoing.retry_at = Clock::now() + kRetryPause;
+  return std::unique_ptr<SendChannel>();
+}
+
+Result<std::unique_ptr<SendChannel>> TcpTransport::connect(std::uint32_t peer,
+                                                           const std::string& address) {
+  Outgoing& outgoing = outgoing_[peer];
+  if (outgoing.sockets.empty()) {
+    if (Clock::now() < outgoing.retry_at) return std::unique_ptr<SendChannel>();
+    const Status started = start_handshakes(outgoing, address);
+    if (!started.is_ok()) return retry_later(peer, outgoing, address + ": " + started.message());
+  }
+  bool ready = true;
+  for (const auto& socket : outgoing.sockets) {
+    if (socket->state() == HandshakeSocket::State::kRefused) {
+      return retry_later(peer, outgoing, address + ": " + socket->refusal());
+    }
+    if (socket->state() != HandshakeSocket::State::kReady) ready = false;
+  }
+  if (!ready) return std::unique_ptr<SendChannel>();
+  std::vector<Fd> sockets;
+  for (const auto& socket : outgoing.sockets) sockets.push_back(socket->take_socket());
+  outgoing_.erase(peer);
+  return std::unique_ptr<SendChannel>(
+      std::make_unique<TcpSendChannel>(make_connections(std::move(sockets), peer)));
+}
+
+Connections TcpTransport::make_connections(std::vector<Fd> sockets, std::uint32_t peer) {
+  Connections connections;
+  for (Fd& socket : sockets) {
+    connections.push_back(std::make_unique<Connection>(reactor_, events_, std::move(socket),
+                                                       Ends{identity_.rank, peer}));
+  }
+  return connections;
+}
+
+void TcpTransport::on_events(std::uint32_t) {
+  while (true) {
+    Fd socket = accept_from(listener_.get());
+    if (!socket.valid()) return;
+    set_no_delay(socket.get());
+    const std::size_t room =
+        kSpareHandshakes +
+        2 * identity_.world * static_cast<std::size_t>(options_.sockets_per_peer);
+    if (strangers_.size() >= room) strangers_.pop_front();
+    strangers_.push_back(std::make_unique<HandshakeSocket>(
+        reactor_, std::move(socket),
+        AcceptorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret)));
+  }
+}
+
+void TcpTransport::settle_strangers() {
+  const Deadline now = Clock::now();
+  for (auto& socket : strangers_) {
+    if (socket->state() == HandshakeSocket::State::kReady) {
+      adopt(std::move(socket));
+    } else if (socket->state() == HandshakeSocket::State::kRefused || socket->expired(now)) {
+      socket.reset();
+      if (!warned_) {
+        log_line(LogLevel::kWarn, "rank %u: dropped a connection that is not from this job",
+                 identity_.rank);
+      }
+      warned_ = true;
+    }
+  }
+  std::erase(strangers_, nullptr);
+}
+
+void TcpTransport::adopt(std::unique_ptr<HandshakeSocket> socket) {
+  const Hello& hello = socket->peer();
+  const bool ours = hello.purpose == static_cast<std::uint8_t>(HelloPurpose::kData) &&
+                    hello.protocol_version == kProtocolVersion && hello.world == identity_.world &&
+                    hello.rank < identity_.world && hello.rank != identity_.rank &&
+                    hello.configuration_hash == identity_.configuration_hash &&
+                    hello.channel < options_.sockets_per_peer;
+  if (!ours) return;
+  const std::uint32_t peer = hello.rank;
+  Incoming& incoming = incoming_[peer];
+  if (incoming.connection != hello.connection) {  // A new attempt replaces one that never finished.
+    incoming.connection = hello.connection;
+    incoming.sockets.clear();
+    incoming.sockets.resize(static_cast<std::size_t>(options_.sockets_per_peer));
+  }
+  incoming.sockets[hello.channel] = socket->take_socket();
+  for (const Fd& part : incoming.sockets) {
+    if (!part.valid()) return;
+  }
+  Accepted accepted;
+  accepted.peer = peer;
+  accepted.channel =
+      std::make_unique<TcpRecvChannel>(make_connections(std::move(incoming.sockets), peer));
+  incoming_.erase(peer);
+  accepted_.push_back(std::move(accepted));
+}
+
+Result<Transport::Accepted> TcpTransport::accept() {
+  if (!strangers_.empty()) settle_strangers();
+  if (accepted_.empty()) return Accepted{};
+  Accepted accepted = std::move(accepted_.front());
+  accepted_.pop_front();
+  return accepted;
+}
+
+Result<Buffer> TcpTransport::allocate(std::size_t) {
+  return Buffer{};
+}
+
+Status TcpTransport::register_memory(Buffer) {
+  return Status::ok();
+}
+
+void TcpTransport::deregister_memory(Buffer) {}
+
+Result<bool> TcpTransport::progress() {
+  const std::uint64_t before = events_.counters.sent_bytes + events_.counters.received_bytes;
+  reactor_.dispatch();
+  if (!events_.failure.is_ok()) return events_.failure;
+  return events_.counters.sent_bytes + events_.counters.received_bytes != before;
+}
+
+void TcpTransport::wait(Deadline until) {
+  reactor_.dispatch_until(until);
+}
+
+void TcpTransport::wake() {
+  reactor_.wake();
+}
+
+}  // namespace ringpress::ring::transport::tcp

@@ -1,0 +1,73 @@
+// The TCP transport of one mesh: its listening socket, the handshakes under way, and the counters.
+//
+// Strangers (wrong or no hello) are dropped after kHandshakeTimeout at most; there is room for a
+// bounded number of them, and the oldest gives way when it is full, so they cannot keep peers out.
+#ifndef RING_TRANSPORT_TCP_CONTEXT_H_
+#define RING_TRANSPORT_TCP_CONTEXT_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ring/transport/common/handshake_socket.h"
+#include "ring/transport/tcp/channel.h"
+#include "ring/transport/tcp/factory.h"
+
+namespace ringpress::ring::transport::tcp {
+
+class TcpTransport final : public Transport, private EventHandler {
+ public:
+  TcpTransport(Reactor& reactor, TcpOptions options);
+  ~TcpTransport() override;
+
+  TransportKind kind() const override { return TransportKind::kTcp; }
+  Result<std::string> listen(const Identity& identity) override;
+  Result<std::unique_ptr<SendChannel>> connect(std::uint32_t peer,
+                                               const std::string& address) override;
+  Result<Accepted> accept() override;
+  Result<Buffer> allocate(std::size_t bytes) override;
+  Status register_memory(Buffer memory) override;
+  void deregister_memory(Buffer memory) override;
+  Result<bool> progress() override;
+  void wait(Deadline until) override;
+  void wake() override;
+  TransportCounters counters() const override { return events_.counters; }
+
+ private:
+  using Handshakes = std::vector<std::unique_ptr<HandshakeSocket>>;
+  struct Outgoing {  // A connection that this rank opens.
+    Handshakes sockets;
+    int attempts = 0;
+    Deadline retry_at{};
+  };
+  struct Incoming {  // The sockets, so far, of a connection that a peer opens.
+    std::uint32_t connection = 0;
+    std::vector<Fd> sockets;
+  };
+
+  void on_events(std::uint32_t events) override;  // The listening socket.
+  Status start_handshakes(Outgoing& outgoing, const std::string& address);
+  Result<std::unique_ptr<SendChannel>> retry_later(std::uint32_t peer, Outgoing& outgoing,
+                                                   const std::string& why);
+  void settle_strangers();
+  void adopt(std::unique_ptr<HandshakeSocket> socket);
+  Connections make_connections(std::vector<Fd> sockets, std::uint32_t peer);
+
+  Reactor& reactor_;
+  const TcpOptions options_;
+  Identity identity_;
+  Events events_;
+  Fd listener_;
+  std::uint32_t next_connection_ = 1;
+  std::map<std::uint32_t, Outgoing> outgoing_;              // By peer.
+  std::deque<std::unique_ptr<HandshakeSocket>> strangers_;  // Not yet authenticated, oldest first.
+  std::map<std::uint32_t, Incoming> incoming_;              // By peer.
+  std::deque<Accepted> accepted_;
+  bool warned_ = false;  // One line about strangers is enough.
+};
+
+}  // namespace ringpress::ring::transport::tcp
+
+#endif  // RING_TRANSPORT_TCP_CONTEXT_H_
