@@ -55,9 +55,10 @@ ncclResult_t firewall(const char* function, ncclComm_t comm, Body&& body) noexce
 
 }  // namespace ringpress::nccl_plugin::host
 
-/// Gives the entry point nccl`name`, defined above in the same file, its second name.
+/// Gives the entry point nccl`name`, defined above in the same file, its second name. Like the
+/// first, it throws nothing.
 #define RINGPRESS_PROFILING_NAME(name)                           \
   extern "C" RINGPRESS_EXPORT __typeof__(nccl##name) pnccl##name \
-      __attribute__((alias("nccl" #name)))
+      __attribute__((nothrow, alias("nccl" #name)))
 
 #endif  // NCCL_PLUGIN_HOST_TRANSLATE_H_
