@@ -1,0 +1,337 @@
+#include "perf/all_reduce/benchmark.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "perf/all_reduce/error.h"
+#include "perf/all_reduce/input.h"
+
+namespace ringpress::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+ncclRedOp_t plain_operation(Operation operation) {
+  switch (operation) {
+    case Operation::kSum:
+      return ncclSum;
+    case Operation::kProd:
+      return ncclProd;
+    case Operation::kMax:
+      return ncclMax;
+    case Operation::kMin:
+      return ncclMin;
+    case Operation::kAvg:
+      return ncclAvg;
+    case Operation::kMulSum:
+      return ncclSum;  // Replaced by an operation made for the occasion.
+  }
+  return ncclSum;
+}
+
+/// How many in-place calls in a row keep a float finite: each multiplies values by the number of
+/// ranks. Products grow faster than that, so their input is renewed every time.
+int calls_until_overflow(const ElementType& type, Operation operation, int ranks) {
+  constexpr int kNever = 1 << 30;
+  if (!type.is_float || ranks == 1) return kNever;
+  switch (operation) {
+    case Operation::kMax:
+    case Operation::kMin:
+    case Operation::kAvg:
+      return kNever;
+    case Operation::kProd:
+      return 1;
+    case Operation::kSum:
+    case Operation::kMulSum:
+      break;
+  }
+  const double factor =
+      ranks * (operation == Operation::kMulSum ? GeneratedWorkload::kPreMultiplier : 1);
+  // Inputs are below 4.
+  return std::max(1, static_cast<int>((type.largest_exponent - 2) / std::log2(factor)));
+}
+
+bool is_exact_codec(const std::optional<ringpressStatistics_t>& statistics) {
+  if (!statistics) return true;
+  const std::string specification = statistics->codec;
+  const std::string name = specification.substr(0, specification.find(':'));
+  return name.empty() || name == "none" || name == "lossless";
+}
+
+/// One number per iteration from those of all ranks (ranks major).
+std::vector<double> combine_ranks(const std::vector<double>& all, std::size_t iterations,
+                                  Average average) {
+  std::vector<double> combined(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(iterations));
+  const std::size_t ranks = all.size() / iterations;
+  for (std::size_t i = 0; i < iterations; ++i) {
+    for (std::size_t rank = 1; rank < ranks; ++rank) {
+      const double other = all[rank * iterations + i];
+      switch (average) {
+        case Average::kRankZero:
+          break;
+        case Average::kMean:
+          combined[i] += other;
+          break;
+        case Average::kMinimum:
+          combined[i] = std::min(combined[i], other);
+          break;
+        case Average::kMaximum:
+          combined[i] = std::max(combined[i], other);
+          break;
+      }
+    }
+    if (average == Average::kMean) combined[i] /= static_cast<double>(ranks);
+  }
+  return combined;
+}
+
+}  // namespace
+
+/// What is being measured now, with its memory.
+struct Benchmark::Case {
+  ElementType type;
+  OperationName operation;
+  std::unique_ptr<Workload> workload;
+  DeviceBuffer send;
+  DeviceBuffer receive;
+  std::vector<ncclRedOp_t> handles;  // By setting.
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+};
+
+Benchmark::Benchmark(const Options& options, Session& session, Listener listener)
+    : options_(options), session_(session), listener_(std::move(listener)) {}
+
+std::unique_ptr<Workload> Benchmark::make_workload(const ElementType& type,
+                                                   Operation operation) const {
+  if (options_.inputs.empty()) {
+    return std::make_unique<GeneratedWorkload>(GeneratedWorkload::Shape{
+        type, operation, session_.rank(), session_.ranks(), options_.seed});
+  }
+  std::vector<float> own = read_inputs(options_.inputs, session_.rank());
+  const std::vector<double> sizes = session_.control().gather({static_cast<double>(own.size())});
+  for (std::size_t rank = 1; rank < sizes.size(); ++rank) {
+    if (sizes[rank] == sizes[0]) continue;
+    throw PerfError(
+        fmt::format("--input: rank 0 has {} values, rank {} has {}", sizes[0], rank, sizes[rank]));
+  }
+  std::vector<double> sums(own.begin(), own.end());
+  session_.control().sum(sums);
+  return std::make_unique<RecordedWorkload>(std::move(own), std::move(sums));
+}
+
+std::vector<ResultRow> Benchmark::run() {
+  sizes_ = sweep_sizes(options_);
+  if (!options_.inputs.empty() && options_.maximum_bytes == 0) {
+    sizes_ = {read_inputs(options_.inputs, session_.rank()).size() * sizeof(float)};
+  }
+  std::vector<ElementType> types(element_types().begin(), element_types().end());
+  std::vector<OperationName> names(operations().begin(), operations().end());
+  if (options_.data_type != "all") types = {find_element_type(options_.data_type)};
+  if (options_.operation != "all") names = {find_operation(options_.operation)};
+  steps_ = static_cast<int>(types.size() * names.size() * sizes_.size() *
+                            (options_.placement == Placement::kBoth ? 2 : 1));
+  for (const ElementType& type : types) {
+    for (const OperationName& operation : names) run_case(type, operation);
+  }
+  return std::move(rows_);
+}
+
+void Benchmark::run_case(const ElementType& type, const OperationName& operation) {
+  const std::size_t largest = *std::max_element(sizes_.begin(), sizes_.end());
+  Case current = {type,
+                  operation,
+                  make_workload(type, operation.value),
+                  DeviceBuffer(largest),
+                  DeviceBuffer(largest),
+                  {}};
+  fill(*current.workload, type, largest / type.bytes, current.send);
+  prepare_operations(current);
+  for (const std::size_t bytes : sizes_) run_size(current, bytes);
+  release_operations(current);
+}
+
+void Benchmark::prepare_operations(Case& current) const {
+  for (std::size_t setting = 0; setting < options_.settings.size(); ++setting) {
+    ncclRedOp_t handle = plain_operation(current.operation.value);
+    if (current.operation.value == Operation::kMulSum) {
+      std::array<std::byte, sizeof(double)> scalar = {};
+      const double multiplier = GeneratedWorkload::kPreMultiplier;
+      store_elements(current.type, {&multiplier, 1}, scalar.data());
+      ncclComm_t comm = session_.measured(setting).handle();
+      require(ncclRedOpCreatePreMulSum(&handle, scalar.data(), current.type.value,
+                                       ncclScalarHostImmediate, comm),
+              "ncclRedOpCreatePreMulSum", comm);
+    }
+    current.handles.push_back(handle);
+  }
+}
+
+void Benchmark::release_operations(Case& current) const {
+  if (current.operation.value != Operation::kMulSum) return;
+  for (std::size_t setting = 0; setting < options_.settings.size(); ++setting) {
+    ncclComm_t comm = session_.measured(setting).handle();
+    require(ncclRedOpDestroy(current.handles[setting], comm), "ncclRedOpDestroy", comm);
+  }
+}
+
+void Benchmark::run_size(Case& current, std::size_t bytes) {
+  current.count = bytes / current.type.bytes;
+  current.bytes = current.count * current.type.bytes;
+  std::vector<ResultRow> rows;
+  for (const Setting& setting : options_.settings) {
+    ResultRow row;
+    row.bytes = current.bytes;
+    row.count = current.count;
+    row.type = current.type.name;
+    row.operation = current.operation.name;
+    row.root = options_.root;
+    row.setting = setting.label;
+    rows.push_back(std::move(row));
+  }
+  if (options_.placement != Placement::kInPlace) measure_placement(current, false, rows);
+  if (options_.placement != Placement::kOutOfPlace) measure_placement(current, true, rows);
+  for (ResultRow& row : rows) {
+    if (row.identical && !*row.identical) row.ok = false;
+    const double limit = options_.maximum_relative_error;
+    if (limit > 0 && row.relative_error && !(*row.relative_error <= limit)) row.ok = false;
+    if (session_.is_root() && listener_.on_row) listener_.on_row(row);
+    rows_.push_back(std::move(row));
+  }
+}
+
+void Benchmark::report_step(const std::string& what) {
+  ++step_;
+  if (session_.is_root() && listener_.on_step) listener_.on_step(what, step_, steps_);
+}
+
+void Benchmark::call(Case& current, std::size_t setting, bool in_place) {
+  const Group& group = session_.measured(setting);
+  const void* send = in_place ? current.receive.data() : current.send.data();
+  const bool grouped = options_.calls_per_iteration > 1;
+  if (grouped) require(ncclGroupStart(), "ncclGroupStart");
+  for (int i = 0; i < options_.calls_per_iteration; ++i) {
+    require(ncclAllReduce(send, current.receive.data(), current.count, current.type.value,
+                          current.handles[setting], group.handle(), stream_.handle()),
+            "ncclAllReduce", group.handle());
+  }
+  if (grouped) require(ncclGroupEnd(), "ncclGroupEnd", group.handle());
+  stream_.synchronize();
+}
+
+double Benchmark::time_once(Case& current, std::size_t setting, bool in_place) {
+  const auto begin = Clock::now();
+  call(current, setting, in_place);
+  const std::chrono::duration<double, std::micro> elapsed = Clock::now() - begin;
+  return elapsed.count() / options_.calls_per_iteration;
+}
+
+std::vector<double> Benchmark::time_settings(Case& current, bool in_place) {
+  const int renewal = in_place
+                          ? std::max(1, calls_until_overflow(current.type, current.operation.value,
+                                                             session_.ranks()) /
+                                            options_.calls_per_iteration)
+                          : 1 << 30;
+  const std::size_t settings = options_.settings.size();
+  const bool renew_for_each_setting = in_place && settings > 1;
+  std::vector<double> times;
+  times.reserve(static_cast<std::size_t>(options_.iterations) * settings);
+  for (int iteration = -options_.warmup_iterations; iteration < options_.iterations; ++iteration) {
+    const bool renew = iteration % renewal == 0 || renew_for_each_setting;
+    for (std::size_t setting = 0; setting < settings; ++setting) {
+      const bool fresh_input = in_place && renew;
+      if (fresh_input) current.receive.copy_from(current.send, current.bytes);
+      const bool meet = fresh_input || settings > 1 || options_.barrier_between || iteration == 0;
+      if (meet) session_.control().barrier();
+      const double time = time_once(current, setting, in_place);
+      if (iteration >= 0) times.push_back(time);
+    }
+  }
+  return times;
+}
+
+PlacementResult Benchmark::placement_result(const Case& current,
+                                            std::vector<double> own_times) const {
+  const std::size_t iterations = own_times.size();
+  const std::vector<double> all = session_.control().gather(own_times);
+  PlacementResult result;
+  result.iterations = summarize(combine_ranks(all, iterations, options_.average));
+  result.time_us = options_.interleaved() ? result.iterations.median : result.iterations.mean;
+  set_bandwidths(result, current.bytes, session_.ranks());
+  return result;
+}
+
+CompressionResult Benchmark::compression_of(const ringpressStatistics_t& before,
+                                            const ringpressStatistics_t& after) const {
+  const double calls = static_cast<double>(std::max<std::uint64_t>(after.calls - before.calls, 1));
+  CompressionResult result;
+  result.codec = after.codec;
+  result.algorithm = after.algorithm;
+  result.reason = after.reason;
+  result.residual_bytes = after.residual_bytes;
+  const std::vector<double> all = session_.control().gather(
+      {static_cast<double>(after.raw_bytes - before.raw_bytes) / calls,
+       static_cast<double>(after.wire_bytes - before.wire_bytes) / calls});
+  for (std::size_t at = 0; at < all.size(); at += 2) {
+    result.raw_bytes = std::max(result.raw_bytes, all[at]);
+    result.wire_bytes = std::max(result.wire_bytes, all[at + 1]);
+  }
+  return result;
+}
+
+void Benchmark::check_setting(Case& current, std::size_t setting, bool in_place, ResultRow& row,
+                              PlacementResult& result) {
+  if (in_place) {
+    current.receive.copy_from(current.send, current.bytes);
+  }
+  const Group& group = session_.measured(setting);
+  const void* send = in_place ? current.receive.data() : current.send.data();
+  require(ncclAllReduce(send, current.receive.data(), current.count, current.type.value,
+                        current.handles[setting], group.handle(), stream_.handle()),
+          "ncclAllReduce", group.handle());
+  stream_.synchronize();
+  Strictness strictness = Strictness::kFinite;
+  if (current.workload->sums_exactly() && is_exact_codec(group.statistics())) {
+    const bool divides = current.type.is_float && current.operation.value == Operation::kAvg;
+    strictness = divides ? Strictness::kLastPlace : Strictness::kExact;
+  }
+  const CheckResult checked = check(*current.workload, current.type, current.count, current.receive,
+                                    strictness, session_.control());
+  result.wrong_elements = checked.wrong_elements;
+  row.ok = row.ok && checked.wrong_elements == 0;
+  row.identical = row.identical.value_or(true) && checked.identical;
+  if (!row.relative_error) row.relative_error = checked.relative_error;
+}
+
+void Benchmark::measure_placement(Case& current, bool in_place, std::vector<ResultRow>& rows) {
+  report_step(fmt::format("{} bytes of {}, {}, {}", current.bytes, current.type.name,
+                          current.operation.name, in_place ? "in place" : "out of place"));
+  const std::size_t settings = options_.settings.size();
+  std::vector<PlacementResult> checks(settings);
+  std::vector<std::optional<ringpressStatistics_t>> before(settings);
+  // Checked first, so that relerr is that of one call, without error fed back from earlier ones.
+  for (std::size_t setting = 0; setting < settings; ++setting) {
+    if (options_.check) check_setting(current, setting, in_place, rows[setting], checks[setting]);
+    before[setting] = session_.measured(setting).statistics();
+  }
+  const std::vector<double> times = time_settings(current, in_place);
+  for (std::size_t setting = 0; setting < settings; ++setting) {
+    std::vector<double> own_times;
+    for (std::size_t i = setting; i < times.size(); i += settings) own_times.push_back(times[i]);
+    PlacementResult result = placement_result(current, std::move(own_times));
+    result.wrong_elements = checks[setting].wrong_elements;
+    ResultRow& row = rows[setting];
+    (in_place ? row.in_place : row.out_of_place) = std::move(result);
+    const auto after = session_.measured(setting).statistics();
+    if (before[setting] && after && !row.compression) {
+      row.compression = compression_of(*before[setting], *after);
+    }
+  }
+}
+
+}  // namespace ringpress::perf

@@ -1,0 +1,62 @@
+// The sweep over sizes, types, operations and settings.
+#ifndef PERF_ALL_REDUCE_BENCHMARK_H_
+#define PERF_ALL_REDUCE_BENCHMARK_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perf/all_reduce/check.h"
+#include "perf/all_reduce/options.h"
+#include "perf/all_reduce/results.h"
+#include "perf/all_reduce/session.h"
+#include "perf/all_reduce/workload.h"
+
+namespace ringpress::perf {
+
+class Benchmark {
+ public:
+  /// `on_row` hears of each row when it is measured, `on_step` what is about to be done and which
+  /// step of how many it is; both on rank 0 only.
+  struct Listener {
+    std::function<void(const ResultRow&)> on_row;
+    std::function<void(const std::string&, int step, int steps)> on_step;
+  };
+  Benchmark(const Options& options, Session& session, Listener listener);
+
+  /// Collective. Every rank gets the rows.
+  std::vector<ResultRow> run();
+
+ private:
+  struct Case;
+
+  void run_case(const ElementType& type, const OperationName& operation);
+  void run_size(Case& current, std::size_t bytes);
+  void prepare_operations(Case& current) const;
+  void release_operations(Case& current) const;
+  void measure_placement(Case& current, bool in_place, std::vector<ResultRow>& rows);
+  void check_setting(Case& current, std::size_t setting, bool in_place, ResultRow& row,
+                     PlacementResult& result);
+  std::vector<double> time_settings(Case& current, bool in_place);
+  double time_once(Case& current, std::size_t setting, bool in_place);
+  void call(Case& current, std::size_t setting, bool in_place);
+  PlacementResult placement_result(const Case& current, std::vector<double> own_times) const;
+  CompressionResult compression_of(const ringpressStatistics_t& before,
+                                   const ringpressStatistics_t& after) const;
+  std::unique_ptr<Workload> make_workload(const ElementType& type, Operation operation) const;
+  void report_step(const std::string& what);
+
+  const Options options_;
+  Session& session_;
+  Listener listener_;
+  DeviceStream stream_;
+  std::vector<std::size_t> sizes_;
+  std::vector<ResultRow> rows_;
+  int step_ = 0;
+  int steps_ = 0;
+};
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_ALL_REDUCE_BENCHMARK_H_

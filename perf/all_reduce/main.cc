@@ -1,0 +1,122 @@
+// all_reduce_perf: measures all-reduce of any library with the NCCL API.
+//
+// 1. Options; with --ranks this process starts copies of itself and only watches them.
+// 2. Each rank learns its place and meets the others (session.h).
+// 3. The sweep (benchmark.h); rank 0 prints a row when it is measured.
+// 4. Exit status 0: all results right; 1: wrong results, too little bandwidth, or an error;
+//    2: a bad command line; 124: -T passed.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+
+#include "perf/all_reduce/benchmark.h"
+#include "perf/all_reduce/error.h"
+#include "perf/all_reduce/json_report.h"
+#include "perf/all_reduce/launch.h"
+#include "perf/all_reduce/options.h"
+#include "perf/all_reduce/progress.h"
+#include "perf/all_reduce/session.h"
+#include "perf/all_reduce/table.h"
+
+namespace ringpress::perf {
+namespace {
+
+std::string time_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+bool bandwidth_suffices(const std::vector<ResultRow>& rows) {
+  constexpr double kTolerance = 0.9;
+  const char* minimum = std::getenv("NCCL_TESTS_MIN_BW");
+  return minimum == nullptr ||
+         average_bus_bandwidth(rows) >= kTolerance * std::strtod(minimum, nullptr);
+}
+
+RankIdentity identity_of(const Options& options) {
+  if (options.local_rank < 0) {
+    return rank_from_environment([](const char* name) { return std::getenv(name); });
+  }
+  RankIdentity identity;
+  identity.rank = options.local_rank;
+  identity.ranks = options.local_ranks;
+  identity.local_rank = options.local_rank;
+  identity.launcher = "--ranks";
+  return identity;
+}
+
+void print_now(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+}
+
+int run_rank(const Options& options, const RankIdentity& identity, int argc, char** argv) {
+  RunDescription run;
+  run.arguments.assign(argv, argv + argc);
+  run.start_time = time_now();
+  require(ncclGetVersion(&run.library_version), "ncclGetVersion");
+  Session session(options, identity);
+  run.ranks = session.rank_descriptions();
+  if (session.is_root()) print_now(format_preamble(options, run.library_version, run.ranks));
+
+  Progress progress(options.progress);
+  const Benchmark::Listener listener = {[&progress](const ResultRow& row) {
+                                          progress.clear();
+                                          print_now(format_row(row) + "\n");
+                                        },
+                                        [&progress](const std::string& what, int step, int steps) {
+                                          progress.step(what, step, steps);
+                                        }};
+  std::vector<ResultRow> rows;
+  for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle) {
+    Benchmark benchmark(options, session, listener);
+    rows = benchmark.run();
+  }
+  run.end_time = time_now();
+  run.bandwidth_ok = bandwidth_suffices(rows);
+  if (session.is_root()) {
+    print_now(format_summary(rows, run.bandwidth_ok));
+    if (!options.json_path.empty()) {
+      write_text_file(options.json_path, format_json(options, run, rows));
+    }
+  }
+  bool ok = run.bandwidth_ok;
+  for (const ResultRow& row : rows) ok = ok && row.ok;
+  session.control().barrier();
+  return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int run_program(int argc, char** argv) {
+  const ParsedOptions parsed = parse_options(argc, argv);
+  if (!parsed.run) {
+    fmt::print(parsed.exit_status == 0 ? stdout : stderr, "{}", parsed.text);
+    return parsed.exit_status;
+  }
+  const Options& options = parsed.options;
+  std::string who = "all_reduce_perf";
+  try {
+    if (options.local_ranks > 0 && options.local_rank < 0) {
+      return run_local_ranks(options, argc, argv);
+    }
+    const RankIdentity identity = identity_of(options);
+    who = fmt::format("all_reduce_perf: rank {}", identity.rank);
+    return run_rank(options, identity, argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", who, error.what());
+    return EXIT_FAILURE;
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::perf
+
+int main(int argc, char** argv) {
+  return ringpress::perf::run_program(argc, argv);
+}

@@ -1,0 +1,260 @@
+#include "perf/all_reduce/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+
+#include "perf/all_reduce/elements.h"
+#include "perf/all_reduce/error.h"
+
+namespace ringpress::perf {
+namespace {
+
+constexpr std::string_view kDescription =
+    "Measures all-reduce through the NCCL API, with the flags and the table of nccl-tests.\n"
+    "Ranks come from --ranks N, or from torchrun, mpirun or srun.";
+
+/// A flag of nccl-tests that has no meaning here: accepted with its neutral value only.
+struct UnsupportedFlag {
+  const char* names;
+  const char* neutral;
+  const char* reason;
+};
+
+constexpr UnsupportedFlag kUnsupportedFlags[] = {
+    {"-t,--nthreads", "1", "one thread per process; use --ranks N for more ranks on this host"},
+    {"-g,--ngpus", "1", "one device per process; use --ranks N for more ranks on this host"},
+    {"-p,--parallel_init", "0", "ranks are processes and always initialise in parallel"},
+    {"-y,--stream_null", "0", "host memory has no streams"},
+    {"-G,--cudagraph", "0", "host memory has no graphs"},
+    {"-C,--report_cputime", "0", "a call returns when it is done, so wall time is the only time"},
+    {"-S,--report_timestamps", "0", "timestamps are in the JSON file (-J)"},
+    {"-R,--local_register", "0", "buffers need no registration"},
+    {"-x,--cta_policy", "0", "there are no CTAs on the host"},
+    {"-D,--device_implementation", "0", "there is no device-side implementation"},
+    {"-V,--device_cta_count", "0", "there is no device-side implementation"},
+    {"-M,--memory_report", "0", "memory is not reported"},
+    {"-u,--unalign", "0", "alignment is covered by the tests"},
+    {"-I,--per_iter_timing", "0", "times of single iterations are in the JSON file (-J)"},
+    {"-K,--per_iter_output", "0", "times of single iterations are in the JSON file (-J)"},
+};
+
+/// What the command line holds as text before it is checked.
+struct RawOptions {
+  std::string minimum_bytes;
+  std::string maximum_bytes;
+  std::string step_bytes = "1M";
+  int check = 1;
+  int blocking = 0;
+  int average = 1;
+  std::string codec;
+  std::string algorithm;
+  std::string compare;
+  std::string placement = "both";
+  std::map<std::string, std::string> unsupported;
+};
+
+void add_nccl_tests_flags(CLI::App& app, Options& options, RawOptions& raw) {
+  app.add_option("-b,--minbytes", raw.minimum_bytes, "smallest size, e.g. 4K (default 32M)");
+  app.add_option("-e,--maxbytes", raw.maximum_bytes, "largest size (default 32M)");
+  app.add_option("-i,--stepbytes", raw.step_bytes, "increment between sizes (default 1M)");
+  app.add_option("-f,--stepfactor", options.step_factor, "factor between sizes, instead of -i");
+  app.add_option("-n,--iters", options.iterations, "timed iterations (default 20)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("-w,--warmup_iters", options.warmup_iterations, "untimed iterations (default 1)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-m,--agg_iters", options.calls_per_iteration,
+                 "calls in one group per iteration (default 1)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("-N,--run_cycles", options.cycles, "repeat the sweep N times, 0: for ever")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-c,--check", raw.check, "check the results, 0 or 1 (default 1)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-o,--op", options.operation, "sum, prod, max, min, avg, mulsum or all");
+  app.add_option("-d,--datatype", options.data_type, "nccl-tests' type name, or all");
+  app.add_option("-r,--root", options.root, "accepted for nccl-tests; an all-reduce has no root");
+  app.add_option("-z,--blocking", raw.blocking, "1: a barrier before each iteration")
+      ->check(CLI::Range(0, 1));
+  app.add_option("-a,--average", raw.average,
+                 "time over ranks: 0 rank 0, 1 mean (default), 2 minimum, 3 maximum")
+      ->check(CLI::Range(0, 3));
+  app.add_option("-T,--timeout", options.timeout_seconds,
+                 "end the ranks of --ranks after so many seconds (default 1800)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("-J,--output_file", options.json_path, "write results as JSON to this file");
+}
+
+void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
+  app.add_option("--ranks", options.local_ranks, "start N ranks on this host")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--codec", raw.codec, "codec specification, e.g. q4:block=128 (RINGPRESS_CODEC)");
+  app.add_option("--algo", raw.algorithm, "ring, sra or auto (RINGPRESS_ALGO)");
+  app.add_option("--compare", raw.compare,
+                 "codec specifications to interleave in one run: a,b@ring,c; times are medians");
+  app.add_option("--input", options.inputs,
+                 "float32 .npy with %d for the rank; several are joined, repeated to the size");
+  app.add_option("--placement", raw.placement, "both, out-of-place or in-place (default both)")
+      ->check(CLI::IsMember({"both", "out-of-place", "in-place"}));
+  app.add_option("--max-relerr", options.maximum_relative_error,
+                 "fail when the relative error is larger");
+  app.add_option("--seed", options.seed, "seed of the generated input");
+  app.add_option("--id-file", options.id_file,
+                 "file on a shared disk through which rank 0 hands out the unique id");
+  app.add_flag("--progress", options.progress, "report progress on standard error");
+  app.add_option("--local-rank", options.local_rank)->group("");
+  app.add_option("--id-descriptor", options.id_descriptor)->group("");
+}
+
+void check_unsupported(const RawOptions& raw) {
+  for (const UnsupportedFlag& flag : kUnsupportedFlags) {
+    const auto found = raw.unsupported.find(flag.names);
+    if (found == raw.unsupported.end() || found->second.empty()) continue;
+    if (found->second == flag.neutral) continue;
+    throw PerfError(std::string(flag.names) + " " + found->second +
+                    " is not supported: " + flag.reason);
+  }
+}
+
+Placement placement_of(const std::string& text) {
+  if (text == "out-of-place") return Placement::kOutOfPlace;
+  return text == "in-place" ? Placement::kInPlace : Placement::kBoth;
+}
+
+void check_names(const Options& options) {
+  if (options.data_type != "all") find_element_type(options.data_type);
+  if (options.operation != "all") find_operation(options.operation);
+  for (const std::string& input : options.inputs) {
+    const std::size_t percent = input.find('%');
+    const bool one_rank_field = percent != std::string::npos &&
+                                input.compare(percent, 2, "%d") == 0 &&
+                                input.find('%', percent + 1) == std::string::npos;
+    if (!one_rank_field) throw PerfError("--input " + input + ": needs exactly one %d");
+  }
+  if (!options.inputs.empty() && (options.data_type != "float" || options.operation != "sum")) {
+    throw PerfError("--input works with -d float -o sum only");
+  }
+}
+
+void check_options(Options& options, const RawOptions& raw) {
+  check_unsupported(raw);
+  if (!raw.minimum_bytes.empty()) options.minimum_bytes = parse_size(raw.minimum_bytes);
+  if (!raw.maximum_bytes.empty()) options.maximum_bytes = parse_size(raw.maximum_bytes);
+  if (raw.maximum_bytes.empty() && !raw.minimum_bytes.empty()) {
+    options.maximum_bytes = std::max(options.maximum_bytes, options.minimum_bytes);
+  }
+  if (!options.inputs.empty() && raw.minimum_bytes.empty() && raw.maximum_bytes.empty()) {
+    options.minimum_bytes = options.maximum_bytes = 0;  // The size of the input.
+  }
+  options.step_bytes = parse_size(raw.step_bytes);
+  options.check = raw.check != 0;
+  options.barrier_between = raw.blocking != 0;
+  options.average = static_cast<Average>(raw.average);
+  options.placement = placement_of(raw.placement);
+  if (!raw.compare.empty() && !raw.codec.empty()) {
+    throw PerfError("--codec and --compare exclude each other");
+  }
+  if (raw.compare.empty()) {
+    options.settings = {{raw.codec.empty() ? "default" : raw.codec, raw.codec, raw.algorithm}};
+  } else {
+    options.settings = parse_settings_list(raw.compare);
+    for (Setting& setting : options.settings) {
+      if (setting.algorithm.empty()) setting.algorithm = raw.algorithm;
+    }
+  }
+  check_names(options);
+  if (options.minimum_bytes > options.maximum_bytes) {
+    throw PerfError("-b is larger than -e");
+  }
+}
+
+}  // namespace
+
+std::size_t parse_size(const std::string& text) {
+  const char* begin = text.c_str();
+  char* end = nullptr;
+  const double number = std::strtod(begin, &end);
+  std::string unit(end);
+  for (char& letter : unit) letter = static_cast<char>(std::toupper(letter));
+  if (unit.size() == 2 && unit[1] == 'B') unit.pop_back();
+  const std::size_t power = std::string_view("BKMGT").find(unit.empty() ? 'B' : unit[0]);
+  const bool starts_with_digit = !text.empty() && (std::isdigit(text[0]) || text[0] == '.');
+  const bool known_unit = unit.size() <= 1 && power != std::string_view::npos;
+  if (end == begin || !starts_with_digit || !known_unit || !std::isfinite(number)) {
+    throw PerfError("\"" + text + "\" is not a size such as 64, 4K, 1.5M or 2G");
+  }
+  const double bytes = std::ldexp(number, static_cast<int>(10 * power));
+  if (bytes > std::ldexp(1.0, 50)) throw PerfError("\"" + text + "\" is too large");
+  return static_cast<std::size_t>(bytes);
+}
+
+std::vector<Setting> parse_settings_list(const std::string& text) {
+  std::vector<std::string> specifications;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.empty()) throw PerfError("--compare " + text + ": an empty setting");
+    const std::size_t equals = part.find('=');
+    const bool continues = equals != std::string::npos && equals < part.find(':');
+    if (continues && specifications.empty()) {
+      throw PerfError("--compare " + text + ": \"" + part + "\" follows no codec");
+    }
+    if (continues) {
+      specifications.back() += "," + part;
+    } else {
+      specifications.push_back(part);
+    }
+  }
+  std::vector<Setting> settings;
+  for (const std::string& specification : specifications) {
+    const std::size_t at = specification.find('@');
+    const bool has_algorithm = at != std::string::npos;
+    settings.push_back({specification, specification.substr(0, at),
+                        has_algorithm ? specification.substr(at + 1) : ""});
+  }
+  return settings;
+}
+
+std::vector<std::size_t> sweep_sizes(const Options& options) {
+  std::vector<std::size_t> sizes;
+  std::size_t bytes = options.minimum_bytes;
+  while (bytes <= options.maximum_bytes) {
+    sizes.push_back(bytes);
+    const std::size_t next =
+        options.step_factor > 1 ? bytes * options.step_factor : bytes + options.step_bytes;
+    if (next <= bytes) break;
+    bytes = next;
+  }
+  return sizes;
+}
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+  ParsedOptions parsed;
+  RawOptions raw;
+  CLI::App app{std::string(kDescription), "all_reduce_perf"};
+  add_nccl_tests_flags(app, parsed.options, raw);
+  add_own_flags(app, parsed.options, raw);
+  for (const UnsupportedFlag& flag : kUnsupportedFlags) {
+    app.add_option(flag.names, raw.unsupported[flag.names])->group("");
+  }
+  try {
+    app.parse(argc, argv);
+    check_options(parsed.options, raw);
+    parsed.run = true;
+  } catch (const CLI::CallForHelp&) {
+    parsed.text = app.help();
+  } catch (const CLI::ParseError& error) {
+    parsed.exit_status = 2;
+    parsed.text = std::string("all_reduce_perf: ") + error.what() + " (-h lists the options)\n";
+  } catch (const PerfError& error) {
+    parsed.exit_status = 2;
+    parsed.text = std::string("all_reduce_perf: ") + error.what() + "\n";
+  }
+  return parsed;
+}
+
+}  // namespace ringpress::perf

@@ -1,0 +1,81 @@
+// The command line of all_reduce_perf: nccl-tests' flags and those of this project.
+#ifndef PERF_ALL_REDUCE_OPTIONS_H_
+#define PERF_ALL_REDUCE_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringpress::perf {
+
+/// One codec and algorithm to measure. Empty text leaves the choice to the environment.
+struct Setting {
+  std::string label;
+  std::string codec;
+  std::string algorithm;
+};
+
+/// Which buffers the timed calls use.
+enum class Placement { kBoth, kOutOfPlace, kInPlace };
+
+/// How one time is made from the ranks' times; the values are nccl-tests' -a.
+enum class Average { kRankZero = 0, kMean = 1, kMinimum = 2, kMaximum = 3 };
+
+struct Options {
+  std::size_t minimum_bytes = 32 * 1024 * 1024;
+  std::size_t maximum_bytes = 32 * 1024 * 1024;
+  std::size_t step_bytes = 1024 * 1024;
+  std::size_t step_factor = 1;
+  int iterations = 20;
+  int warmup_iterations = 1;
+  int calls_per_iteration = 1;
+  int cycles = 1;
+  bool check = true;
+  bool barrier_between = false;
+  int root = -1;
+  std::string operation = "sum";
+  std::string data_type = "float";
+  Average average = Average::kMean;
+  int timeout_seconds = 1800;
+  std::string json_path;
+
+  std::vector<Setting> settings;  // At least one; more than one are interleaved.
+  std::vector<std::string> inputs;
+  Placement placement = Placement::kBoth;
+  double maximum_relative_error = 0;  // 0: no limit for lossy codecs.
+  std::uint64_t seed = 1;
+  bool progress = false;
+
+  int local_ranks = 0;     // --ranks: start so many ranks of this host.
+  std::string id_file;     // Where rank 0 leaves the unique id.
+  int local_rank = -1;     // Set in a rank that --ranks started.
+  int id_descriptor = -1;  // Pipe that carries the unique id between such ranks.
+
+  bool interleaved() const { return settings.size() > 1; }
+};
+
+/// What parsing found: options to run with, or text to print and an exit status.
+struct ParsedOptions {
+  Options options;
+  bool run = false;
+  int exit_status = 0;
+  std::string text;
+};
+
+ParsedOptions parse_options(int argc, const char* const* argv);
+
+/// "64", "4K", "1.5M", "2G" (powers of 1024, either case, an optional B) to bytes. Throws
+/// PerfError.
+std::size_t parse_size(const std::string& text);
+
+/// Splits "none,q4:block=64,grid=minmax,q8@ring" into settings: a part that is only `key=value`
+/// belongs to the specification before it; what follows an @ names the algorithm. Throws PerfError.
+std::vector<Setting> parse_settings_list(const std::string& text);
+
+/// The sizes of a sweep, in bytes, smallest first.
+std::vector<std::size_t> sweep_sizes(const Options& options);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_ALL_REDUCE_OPTIONS_H_

@@ -1,0 +1,66 @@
+#include "perf/all_reduce/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "perf/all_reduce/error.h"
+
+namespace ringpress::perf {
+namespace {
+
+/// The smallest sample that `percent` of all samples do not exceed.
+double percentile(const std::vector<double>& sorted, std::size_t percent) {
+  const std::size_t rank = (sorted.size() * percent + 99) / 100;
+  return sorted[std::min(std::max<std::size_t>(rank, 1), sorted.size()) - 1];
+}
+
+double median_of(const std::vector<double>& sorted) {
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 != 0 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+}  // namespace
+
+IterationStatistics summarize(std::vector<double> samples_us) {
+  if (samples_us.empty()) throw PerfError("no iteration was timed");
+  std::vector<double> sorted = samples_us;
+  std::sort(sorted.begin(), sorted.end());
+  const auto count = static_cast<double>(sorted.size());
+  IterationStatistics statistics;
+  statistics.minimum = sorted.front();
+  statistics.maximum = sorted.back();
+  statistics.mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / count;
+  statistics.median = median_of(sorted);
+  statistics.percentile95 = percentile(sorted, 95);
+  statistics.percentile99 = percentile(sorted, 99);
+  double squares = 0;
+  for (const double sample : sorted) {
+    squares += (sample - statistics.mean) * (sample - statistics.mean);
+  }
+  statistics.deviation = std::sqrt(squares / count);
+  statistics.samples = std::move(samples_us);
+  return statistics;
+}
+
+void set_bandwidths(PlacementResult& result, std::size_t bytes, int ranks) {
+  const double seconds = result.time_us * 1e-6;
+  result.algorithm_bandwidth = seconds > 0 ? static_cast<double>(bytes) / 1e9 / seconds : 0;
+  result.bus_bandwidth = result.algorithm_bandwidth * 2 * (ranks - 1) / ranks;
+}
+
+double average_bus_bandwidth(const std::vector<ResultRow>& rows) {
+  double sum = 0;
+  int placements = 0;
+  for (const ResultRow& row : rows) {
+    for (const auto* placement : {&row.out_of_place, &row.in_place}) {
+      if (!placement->has_value()) continue;
+      sum += (*placement)->bus_bandwidth;
+      ++placements;
+    }
+  }
+  return placements == 0 ? 0 : sum / placements;
+}
+
+}  // namespace ringpress::perf

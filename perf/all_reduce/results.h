@@ -1,0 +1,73 @@
+// What a run measured, before it is printed.
+#ifndef PERF_ALL_REDUCE_RESULTS_H_
+#define PERF_ALL_REDUCE_RESULTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringpress::perf {
+
+/// Times of single iterations, in microseconds per call.
+struct IterationStatistics {
+  double minimum = 0;
+  double maximum = 0;
+  double mean = 0;
+  double median = 0;
+  double percentile95 = 0;
+  double percentile99 = 0;
+  double deviation = 0;
+  std::vector<double> samples;
+};
+
+/// Throws PerfError if there are no samples.
+IterationStatistics summarize(std::vector<double> samples_us);
+
+/// One half of a table row.
+struct PlacementResult {
+  double time_us = 0;
+  double algorithm_bandwidth = 0;              // 1e9 bytes of the uncompressed message per second.
+  double bus_bandwidth = 0;                    // The same times 2 (ranks - 1) / ranks.
+  std::optional<std::int64_t> wrong_elements;  // Of all ranks; none when not checked.
+  IterationStatistics iterations;
+};
+
+/// What ringpress did in the timed calls. The bytes are those that the busiest rank sends per call.
+struct CompressionResult {
+  std::string codec;
+  std::string algorithm;
+  std::string reason;  // Why nothing was compressed, or empty.
+  double raw_bytes = 0;
+  double wire_bytes = 0;
+  std::uint64_t residual_bytes = 0;
+
+  double ratio() const { return wire_bytes > 0 ? raw_bytes / wire_bytes : 1; }
+};
+
+/// One size, type, operation and setting.
+struct ResultRow {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  std::string type;
+  std::string operation;
+  int root = -1;
+  std::string setting;
+  std::optional<PlacementResult> out_of_place;
+  std::optional<PlacementResult> in_place;
+  std::optional<CompressionResult> compression;  // None when the library is not ringpress.
+  std::optional<double> relative_error;
+  std::optional<bool> identical;
+  bool ok = true;
+};
+
+/// Fills the bandwidths of `result` from its time.
+void set_bandwidths(PlacementResult& result, std::size_t bytes, int ranks);
+
+/// Mean bus bandwidth over all rows and placements, as nccl-tests has it; 0 without rows.
+double average_bus_bandwidth(const std::vector<ResultRow>& rows);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_ALL_REDUCE_RESULTS_H_
