@@ -35,7 +35,7 @@ std::string explain_columns(const Options& options) {
       "# #wrong: elements that are not exact, or not finite where the codec is lossy\n"
       "# ratio: uncompressed / sent bytes, headers included; relerr: ||result - exact|| / ||exact||"
       " of the first call\n"
-      "# same: whether all ranks ended with the same bytes\n",
+      "# identical: whether all ranks ended with the same bytes\n",
       time);
 }
 
@@ -74,7 +74,7 @@ std::string format_preamble(const Options& options, int library_version,
   for (int placement = 0; placement < 2; ++placement) {
     text += fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong");
   }
-  text += fmt::format("  {:>7}  {:>9}  {:>4}  {}\n", "ratio", "relerr", "same", "codec");
+  text += fmt::format("  {:>7}  {:>9}  {:>9}  {}\n", "ratio", "relerr", "identical", "codec");
   text += fmt::format("#{:>11}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
   for (int placement = 0; placement < 2; ++placement) {
     text += fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
@@ -90,7 +90,7 @@ std::string format_row(const ResultRow& row) {
       row.compression ? fmt::format("{:.3f}", row.compression->ratio()) : "N/A";
   const std::string error = row.relative_error ? fmt::format("{:.2e}", *row.relative_error) : "N/A";
   const char* same = !row.identical ? "N/A" : *row.identical ? "yes" : "NO";
-  text += fmt::format("  {:>7}  {:>9}  {:>4}  {}", ratio, error, same,
+  text += fmt::format("  {:>7}  {:>9}  {:>9}  {}", ratio, error, same,
                       row.compression ? row.compression->codec : row.setting);
   return text;
 }

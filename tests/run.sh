@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test that this machine can run.
+#
+# 1. Packages (apt-get; only those that are missing).
+# 2. ASan + UBSan build and suite in build-asan/, TSan build and suite in build-tsan/.
+# 3. Normal build in build/; each fuzz target for RINGPRESS_FUZZ_SECONDS (60).
+# 4. The whole suite; its summary is the last output.
+# Everything is run even when a stage fails; the exit status is 0 only if all stages passed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly PACKAGES=(
+  g++ cmake ninja-build ccache pkg-config clang libclang-rt-14-dev python3 binutils
+  libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
+  libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev libfmt-dev libbenchmark-dev
+  iproute2 util-linux
+)
+readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-60}
+JOBS=$(nproc)
+readonly JOBS
+
+usage() {
+  cat <<'TEXT'
+usage: tests/run.sh [--quick] [--no-install]
+  --quick       the normal build and its suite only: no sanitizers, no fuzzing
+  --no-install  use what is installed
+TEXT
+}
+
+quick=0 install=1
+for argument in "$@"; do
+  case $argument in
+    --quick) quick=1 ;;
+    --no-install) install=0 ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+
+report=() failed=0
+
+# stage NAME COMMAND...: runs a command, notes its time and whether it passed.
+stage() {
+  local name=$1 begin=$SECONDS status=0
+  shift
+  printf '\n==== %s\n' "$name"
+  "$@" || status=$?
+  local result=passed
+  if [[ $status -ne 0 ]]; then result="FAILED ($status)" failed=1; fi
+  report+=("$(printf '%-28s %5d s  %s' "$name" $((SECONDS - begin)) "$result")")
+  printf '==== %s: %s after %d s\n' "$name" "$result" $((SECONDS - begin))
+  return "$status"
+}
+
+install_packages() {
+  local missing=() package
+  for package in "${PACKAGES[@]}"; do
+    dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' ||
+      missing+=("$package")
+  done
+  if [[ ${#missing[@]} -eq 0 ]]; then echo "all packages are installed"; return 0; fi
+  local as_root=()
+  [[ $(id -u) -eq 0 ]] || as_root=(sudo)
+  export DEBIAN_FRONTEND=noninteractive
+  "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# build DIR CMAKE_ARGUMENT...
+build() {
+  local directory=$1
+  shift
+  cmake -S . -B "$directory" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache "$@" >/dev/null && cmake --build "$directory" -j "$JOBS"
+}
+
+suite() {  # suite DIR CTEST_ARGUMENT...
+  local directory=$1
+  shift
+  ctest --test-dir "$directory" -j "$JOBS" --output-on-failure --timeout 300 "$@"
+}
+
+# The layout of the tree and the fuzzers' builds do not depend on a sanitizer.
+sanitized() {
+  local name=$1 sanitizers=$2 directory=$3
+  stage "$name build" build "$directory" -DRINGPRESS_SANITIZE="$sanitizers" \
+    -DRINGPRESS_PERF=OFF &&
+    stage "$name suite" suite "$directory" --no-tests=error -LE layout
+}
+
+fuzz() {
+  local target status=0 corpus
+  stage "fuzzers build" build build-fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
+    -DRINGPRESS_FUZZ=ON -DRINGPRESS_PERF=OFF || return 1
+  for target in build-fuzz/fuzz/*_fuzz; do
+    [[ -x $target ]] || continue
+    corpus=$(mktemp -d)
+    stage "$(basename "$target")" "$target" -max_total_time="$FUZZ_SECONDS" -timeout=20 \
+      -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=build-fuzz/ \
+      "$corpus" || status=1
+    rm -rf "$corpus"
+  done
+  return "$status"
+}
+
+finish() {
+  printf '\n==== stages\n'
+  printf '%s\n' "${report[@]}"
+  printf '%-28s %5d s\n\n' total "$SECONDS"
+}
+
+[[ $install -eq 0 ]] || stage packages install_packages || exit 1
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+if [[ $quick -eq 0 ]]; then
+  sanitized "ASan+UBSan" address,undefined build-asan
+  sanitized "TSan" thread build-tsan
+  fuzz
+fi
+stage "normal build" build build || { finish; exit 1; }
+# Its time is in ctest's own summary, which has to come last.
+suite_log=$(mktemp)
+suite build --no-tests=error >"$suite_log" 2>&1 || failed=1
+finish
+cat "$suite_log"
+rm -f "$suite_log"
+exit "$failed"
