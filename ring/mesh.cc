@@ -10,7 +10,9 @@
 #include "ring/factory.h"
 #include "ring/mesh_impl.h"
 #include "ring/transport/common/hello.h"
+#include "ring/transport/shm/factory.h"
 #include "ring/transport/tcp/factory.h"
+#include "ringpress/log.h"
 #include "ringpress/version.h"
 
 namespace ringpress::ring {
@@ -77,6 +79,24 @@ void place_peers(const MeshOptions& options, const std::vector<Place>& places, M
   }
 }
 
+/// Where shared memory is not to be had, TCP carries everything.
+void add_shared_memory(const Identity& identity, MeshParts& parts, Place& place) {
+  Result<std::unique_ptr<Transport>> made =
+      transport::shm::make_shm_transport(*parts.reactor, {identity.world, true});
+  Status status = made.status();
+  if (made.is_ok()) {
+    Result<std::string> address = made.value()->listen(identity);
+    status = address.status();
+    if (address.is_ok()) {
+      place.shm = address.value();
+      parts.shm = std::move(made).value();
+      return;
+    }
+  }
+  log_line(LogLevel::kInfo, "rank %d uses no shared memory: %s", parts.rank,
+           status.message().c_str());
+}
+
 Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(check_options(options));
   RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::unpack_id(options.id));
@@ -107,6 +127,7 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   parts.tcp = transport::tcp::make_tcp_transport(*parts.reactor, {host, options.sockets_per_peer});
   RINGPRESS_ASSIGN_OR_RETURN(join.place.tcp, parts.tcp->listen(identity));
 
+  if (options.shared_memory) add_shared_memory(identity, parts, join.place);
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::vector<Place> places,
       bootstrap::join_ranks(id.address, identity.secret, join, options.timeout));

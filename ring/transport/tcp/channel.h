@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "ring/transport/tcp/connection.h"
+#include "ring/transport/common/connection.h"
 
 namespace ringpress::ring::transport::tcp {
 

@@ -1,8 +1,8 @@
-// One TCP socket after its handshake. Data frames flow one way; abort and goodbye frames flow both
-// ways. A frame that is received is checked (header CRC32C, label, length, payload CRC32C) before
-// its operation is done.
-#ifndef RING_TRANSPORT_TCP_CONNECTION_H_
-#define RING_TRANSPORT_TCP_CONNECTION_H_
+// One stream socket after its handshake. Data frames flow one way; abort and goodbye frames flow
+// both ways. A frame that is received is checked (header CRC32C, label, length, payload CRC32C)
+// before its operation is done.
+#ifndef RING_TRANSPORT_COMMON_CONNECTION_H_
+#define RING_TRANSPORT_COMMON_CONNECTION_H_
 
 #include <deque>
 #include <string>
@@ -11,7 +11,7 @@
 #include "ring/transport/common/reactor.h"
 #include "ring/transport/common/socket.h"
 
-namespace ringpress::ring::transport::tcp {
+namespace ringpress::ring::transport {
 
 class Connection;
 
@@ -37,7 +37,8 @@ struct ReceiveOperation final : Request {
 /// What connections tell their transport.
 struct Events {
   TransportCounters counters;
-  Status failure;  // The first that concerns the whole communicator.
+  Status failure;             // The first that concerns the whole communicator.
+  std::uint64_t endings = 0;  // Connections that can no longer exchange frames.
 };
 
 /// The two ends of a connection.
@@ -108,6 +109,6 @@ class Connection final : public EventHandler {
   std::size_t control_filled_bytes_ = 0;
 };
 
-}  // namespace ringpress::ring::transport::tcp
+}  // namespace ringpress::ring::transport
 
-#endif  // RING_TRANSPORT_TCP_CONNECTION_H_
+#endif  // RING_TRANSPORT_COMMON_CONNECTION_H_

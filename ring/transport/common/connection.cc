@@ -1,4 +1,4 @@
-#include "ring/transport/tcp/connection.h"
+#include "ring/transport/common/connection.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -6,7 +6,7 @@
 
 #include "ring/transport/common/crc32c.h"
 
-namespace ringpress::ring::transport::tcp {
+namespace ringpress::ring::transport {
 namespace {
 
 constexpr std::size_t kMaxPieces = 16;  // Of one sendmsg: eight small frames.
@@ -67,7 +67,10 @@ bool Connection::flushed() const {
 }
 
 void Connection::fail(const Status& reason, bool everybody) {
-  if (failure_.is_ok()) failure_ = reason;
+  if (failure_.is_ok()) {
+    failure_ = reason;
+    ++events_.endings;
+  }
   if (everybody && events_.failure.is_ok()) events_.failure = failure_;
 }
 
@@ -267,4 +270,4 @@ void Connection::on_end_of_stream(int error) {
   fail(Status(Code::kPeerLost, text), busy());
 }
 
-}  // namespace ringpress::ring::transport::tcp
+}  // namespace ringpress::ring::transport

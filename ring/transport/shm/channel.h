@@ -1,0 +1,131 @@
+// The two ends of a lane. Payloads travel in one of three ways (PayloadPlace):
+//   small ones are copied into the bounce ring at once, so that the sender need not wait;
+//   those in staging memory are read where they are;
+//   others are read by the receiver from the sender's process, or, where the kernel forbids that,
+//   pass through the bounce ring piece by piece.
+// Payloads carry no CRC32C here: both ranks read the same memory, there is no wire. Headers do.
+#ifndef RING_TRANSPORT_SHM_CHANNEL_H_
+#define RING_TRANSPORT_SHM_CHANNEL_H_
+
+#include <array>
+#include <deque>
+
+#include "ring/transport/common/connection.h"
+#include "ring/transport/common/operation.h"
+#include "ring/transport/shm/link.h"
+
+namespace ringpress::ring::transport::shm {
+
+struct ShmSend final : Request {
+  FrameHeader header;
+  ConstBuffer payload;
+  std::uint64_t frame = 0;       // Number from 1, once posted.
+  std::size_t copied_bytes = 0;  // Into the bounce ring.
+  PayloadPlace place = PayloadPlace::kBounce;
+  bool done = false;
+};
+
+struct ShmReceive final : Request {
+  ExpectedFrame expected;
+  std::byte* into = nullptr;  // Null: a view was asked for.
+  std::size_t received_bytes = 0;
+  std::uint64_t frame = 0;  // To be released with the view, or 0.
+  ConstBuffer view;
+  bool matched = false;
+  bool done = false;
+  ViewMemory memory;
+};
+
+/// Called by the transport whenever something may have happened.
+class Pumped {
+ public:
+  virtual ~Pumped() = default;
+  virtual void pump() = 0;
+};
+
+/// The channels that a transport pumps. A channel takes itself out when it goes.
+using PumpList = std::vector<Pumped*>;
+
+/// What a channel needs of its transport, which outlives it.
+struct ChannelHome {
+  Reactor& reactor;
+  Events& events;
+  PumpList& pumped;
+  Segment& own;
+};
+
+class ShmSendChannel final : public SendChannel, private Pumped {
+ public:
+  ShmSendChannel(const ChannelHome& home, Link link, Ends ends);
+  ~ShmSendChannel() override;
+  Result<Request*> isend(ConstBuffer payload, const FrameLabel& label) override;
+  Result<Completion> test(Request* request) override;
+  void release(Request* request) override;
+  void close(const Status& reason) override;
+  bool flushed() const override;
+
+ private:
+  void pump() override;
+  bool post(ShmSend& send);
+  bool copy(ShmSend& send);
+  bool slot_free() const;
+  void reap();
+  PayloadPlace choose_place(const ShmSend& send) const;
+  void fail_if_peer_is_gone();
+
+  ChannelHome home_;
+  Link link_;
+  Lane& lane_;
+  std::byte* bounce_;
+  Connection control_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t produced_ = 0;
+  std::deque<ShmSend*> queue_;     // Not yet posted, or not yet copied; in order.
+  std::deque<ShmSend*> in_place_;  // Posted, read by the peer where they are.
+  Pool<ShmSend> sends_;
+};
+
+class ShmRecvChannel final : public RecvChannel, private Pumped {
+ public:
+  ShmRecvChannel(const ChannelHome& home, Link link, Ends ends);
+  ~ShmRecvChannel() override;
+  Result<Request*> irecv(Buffer into, const FrameLabel& label) override;
+  Result<Request*> irecv_view(std::size_t bytes, const FrameLabel& label) override;
+  Result<Completion> test(Request* request) override;
+  void release(Request* request) override;
+  void close(const Status& reason) override;
+  bool flushed() const override;
+
+ private:
+  Result<Request*> start(ShmReceive* receive, std::size_t bytes, const FrameLabel& label);
+  void pump() override;
+  bool match(ShmReceive& receive);
+  bool take_payload(ShmReceive& receive);
+  bool take_bounced(ShmReceive& receive);
+  bool take_staged(ShmReceive& receive);
+  bool take_from_process(ShmReceive& receive);
+  std::byte* target(ShmReceive& receive);
+  void finish(ShmReceive& receive, bool keep_frame);
+  void give_back(std::uint64_t frame, bool sender_waits_for_it);
+  void fail(const Status& reason);
+  Slot& slot_of(std::uint64_t frame) { return lane_.slots[(frame - 1) % kSlots]; }
+
+  ChannelHome home_;
+  Link link_;
+  Ends ends_;
+  Lane& lane_;
+  const std::byte* bounce_;
+  Connection control_;
+  Status failure_;
+  std::uint64_t taken_ = 0;  // Frames that have been received.
+  std::uint64_t consumed_ = 0;
+  FrameHeader header_;  // Of the frame that is being received; private, so that it is fixed.
+  PayloadPlace place_ = PayloadPlace::kBounce;
+  std::uint64_t where_ = 0;
+  std::deque<ShmReceive*> queue_;
+  Pool<ShmReceive> receives_;
+};
+
+}  // namespace ringpress::ring::transport::shm
+
+#endif  // RING_TRANSPORT_SHM_CHANNEL_H_

@@ -1,0 +1,200 @@
+#include "ring/transport/shm/context.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace ringpress::ring::transport::shm {
+namespace {
+
+constexpr std::size_t kSpareOpenings = 64;  // Beyond those that peers need.
+
+std::string random_name() {
+  std::array<unsigned char, 16> bytes;
+  fill_random(bytes.data(), bytes.size());
+  std::string name = "ringpress-";
+  for (const unsigned char byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    name += digits;
+  }
+  return name;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> make_shm_transport(Reactor& reactor,
+                                                      const SharedMemoryOptions& options) {
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Segment> segment, Segment::create(options.world));
+  return std::unique_ptr<Transport>(
+      std::make_unique<ShmTransport>(reactor, std::move(segment), options));
+}
+
+ShmTransport::ShmTransport(Reactor& reactor, std::unique_ptr<Segment> segment,
+                           const SharedMemoryOptions& options)
+    : reactor_(reactor), options_(options), segment_(std::move(segment)) {
+  reactor_.set_guard(this);
+}
+
+ShmTransport::~ShmTransport() {
+  reactor_.set_guard(nullptr);
+  if (listener_.valid()) reactor_.remove(listener_.get(), this);
+}
+
+Result<std::string> ShmTransport::listen(const Identity& identity) {
+  identity_ = identity;
+  const std::string name = random_name();
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, abstract_address(name));
+  RINGPRESS_ASSIGN_OR_RETURN(listener_, listen_on(address));
+  RINGPRESS_RETURN_IF_ERROR(reactor_.add(listener_.get(), this));
+  return name;
+}
+
+OwnMemory ShmTransport::own_memory() const {
+  return {segment_.get(), reactor_.wake_descriptor(), options_.world};
+}
+
+ChannelHome ShmTransport::home() {
+  return {reactor_, events_, pumped_, *segment_};
+}
+
+// --- connecting ---
+
+Status ShmTransport::advance_outgoing(Opening& opening) {
+  if (opening.handover != nullptr) {
+    if (opening.handover->state() != Handover::State::kFailed) return Status::ok();
+    return Status(Code::kUnsupported, opening.handover->failure());
+  }
+  if (opening.hellos->state() == HandshakeSocket::State::kRefused) {
+    return Status(Code::kUnsupported, opening.hellos->refusal());
+  }
+  if (opening.hellos->state() == HandshakeSocket::State::kReady) {
+    opening.handover =
+        std::make_unique<Handover>(reactor_, own_memory(), opening.hellos->take_socket(), true);
+    opening.hellos.reset();
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<SendChannel>> ShmTransport::connect(std::uint32_t peer,
+                                                           const std::string& address) {
+  Opening& opening = outgoing_[peer];
+  if (opening.hellos == nullptr && opening.handover == nullptr) {
+    RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress target, abstract_address(address));
+    RINGPRESS_ASSIGN_OR_RETURN(Fd socket, start_connect(target));
+    opening.hellos = std::make_unique<HandshakeSocket>(
+        reactor_, std::move(socket),
+        ConnectorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret));
+  }
+  const Status status = advance_outgoing(opening);
+  if (!status.is_ok()) {
+    outgoing_.erase(peer);
+    return status;
+  }
+  if (opening.handover == nullptr || opening.handover->state() != Handover::State::kReady) {
+    return std::unique_ptr<SendChannel>();
+  }
+  auto channel = std::make_unique<ShmSendChannel>(home(), opening.handover->take_link(),
+                                                  Ends{identity_.rank, peer});
+  outgoing_.erase(peer);
+  return std::unique_ptr<SendChannel>(std::move(channel));
+}
+
+void ShmTransport::on_events(std::uint32_t) {
+  while (true) {
+    Fd socket = accept_from(listener_.get());
+    if (!socket.valid()) return;
+    if (incoming_.size() >= kSpareOpenings + 2 * identity_.world) incoming_.pop_front();
+    Opening opening;
+    opening.hellos = std::make_unique<HandshakeSocket>(
+        reactor_, std::move(socket),
+        AcceptorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret));
+    incoming_.push_back(std::move(opening));
+  }
+}
+
+bool ShmTransport::is_peer(const Hello& hello) const {
+  return hello.purpose == static_cast<std::uint8_t>(HelloPurpose::kData) &&
+         hello.protocol_version == kProtocolVersion && hello.world == identity_.world &&
+         hello.rank < identity_.world && hello.rank != identity_.rank &&
+         hello.configuration_hash == identity_.configuration_hash;
+}
+
+/// False when there is nothing to expect of it any more.
+bool ShmTransport::advance_incoming(Opening& opening, Deadline now) {
+  if (opening.handover != nullptr) {
+    return opening.handover->state() != Handover::State::kFailed && !opening.handover->expired(now);
+  }
+  if (opening.hellos->state() == HandshakeSocket::State::kReady) {
+    if (!is_peer(opening.hellos->peer())) return false;
+    opening.peer = opening.hellos->peer().rank;
+    opening.handover =
+        std::make_unique<Handover>(reactor_, own_memory(), opening.hellos->take_socket(), false);
+    opening.hellos.reset();
+    return true;
+  }
+  return opening.hellos->state() != HandshakeSocket::State::kRefused &&
+         !opening.hellos->expired(now);
+}
+
+Result<Transport::Accepted> ShmTransport::accept() {
+  Accepted accepted;
+  if (incoming_.empty()) return accepted;
+  const Deadline now = Clock::now();
+  for (auto opening = incoming_.begin(); opening != incoming_.end();) {
+    if (!advance_incoming(*opening, now)) {
+      opening = incoming_.erase(opening);
+      continue;
+    }
+    if (opening->handover != nullptr && opening->handover->state() == Handover::State::kReady) {
+      accepted.peer = opening->peer;
+      accepted.channel = std::make_unique<ShmRecvChannel>(home(), opening->handover->take_link(),
+                                                          Ends{identity_.rank, opening->peer});
+      incoming_.erase(opening);
+      return accepted;
+    }
+    ++opening;
+  }
+  return accepted;
+}
+
+// --- moving ---
+
+Result<Buffer> ShmTransport::allocate(std::size_t bytes) {
+  return segment_->allocate(bytes);
+}
+
+Status ShmTransport::register_memory(Buffer) {
+  return Status::ok();
+}
+
+void ShmTransport::deregister_memory(Buffer) {}
+
+Result<bool> ShmTransport::progress() {
+  const std::uint32_t doorbell = segment_->head().doorbell.load();
+  if (doorbell == seen_doorbell_ && events_.endings == seen_endings_) return false;
+  seen_doorbell_ = doorbell;
+  seen_endings_ = events_.endings;
+  for (Pumped* channel : pumped_) channel->pump();
+  if (!events_.failure.is_ok()) return events_.failure;
+  return true;
+}
+
+bool ShmTransport::enter_sleep() {
+  SegmentHead& head = segment_->head();
+  head.sleeping.store(1);
+  return head.doorbell.load() == seen_doorbell_;
+}
+
+void ShmTransport::leave_sleep() {
+  segment_->head().sleeping.store(0);
+}
+
+void ShmTransport::wait(Deadline until) {
+  reactor_.dispatch_until(until);
+}
+
+void ShmTransport::wake() {
+  reactor_.wake();
+}
+
+}  // namespace ringpress::ring::transport::shm

@@ -1,0 +1,71 @@
+// The shared-memory transport of one mesh: this rank's segment, its local listening socket, and the
+// connections that are being set up.
+#ifndef RING_TRANSPORT_SHM_CONTEXT_H_
+#define RING_TRANSPORT_SHM_CONTEXT_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ring/transport/common/handshake_socket.h"
+#include "ring/transport/shm/channel.h"
+#include "ring/transport/shm/factory.h"
+#include "ring/transport/shm/handover.h"
+
+namespace ringpress::ring::transport::shm {
+
+class ShmTransport final : public Transport, private EventHandler, private SleepGuard {
+ public:
+  ShmTransport(Reactor& reactor, std::unique_ptr<Segment> segment,
+               const SharedMemoryOptions& options);
+  ~ShmTransport() override;
+
+  TransportKind kind() const override { return TransportKind::kSharedMemory; }
+  Result<std::string> listen(const Identity& identity) override;
+  Result<std::unique_ptr<SendChannel>> connect(std::uint32_t peer,
+                                               const std::string& address) override;
+  Result<Accepted> accept() override;
+  Result<Buffer> allocate(std::size_t bytes) override;
+  Status register_memory(Buffer memory) override;
+  void deregister_memory(Buffer memory) override;
+  Result<bool> progress() override;
+  void wait(Deadline until) override;
+  void wake() override;
+  TransportCounters counters() const override { return events_.counters; }
+
+ private:
+  /// A connection before it is one: first the hellos, then the handover.
+  struct Opening {
+    std::unique_ptr<HandshakeSocket> hellos;
+    std::unique_ptr<Handover> handover;
+    std::uint32_t peer = 0;
+  };
+
+  void on_events(std::uint32_t events) override;  // The listening socket.
+  bool enter_sleep() override;
+  void leave_sleep() override;
+
+  Status advance_outgoing(Opening& opening);
+  bool advance_incoming(Opening& opening, Deadline now);
+  bool is_peer(const Hello& hello) const;
+  OwnMemory own_memory() const;
+  ChannelHome home();
+
+  Reactor& reactor_;
+  const SharedMemoryOptions options_;
+  Identity identity_;
+  Events events_;
+  std::unique_ptr<Segment> segment_;
+  PumpList pumped_;
+  std::uint32_t seen_doorbell_ = 0;
+  std::uint64_t seen_endings_ = 0;
+  Fd listener_;
+  std::map<std::uint32_t, Opening> outgoing_;  // By peer.
+  std::deque<Opening> incoming_;               // Oldest first.
+};
+
+}  // namespace ringpress::ring::transport::shm
+
+#endif  // RING_TRANSPORT_SHM_CONTEXT_H_

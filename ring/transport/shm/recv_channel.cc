@@ -1,0 +1,215 @@
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ring/transport/shm/channel.h"
+
+namespace ringpress::ring::transport::shm {
+namespace {
+
+std::string rank_name(std::uint32_t rank) {
+  return "rank " + std::to_string(rank);
+}
+
+}  // namespace
+
+ShmRecvChannel::ShmRecvChannel(const ChannelHome& home, Link link, Ends ends)
+    : home_(home),
+      link_(std::move(link)),
+      ends_(ends),
+      lane_(link_.peer->segment->lane(ends.local_rank)),
+      bounce_(link_.peer->segment->bounce(ends.local_rank)),
+      control_(home.reactor, home.events, std::move(link_.control), ends) {
+  home_.pumped.push_back(this);
+}
+
+ShmRecvChannel::~ShmRecvChannel() {
+  std::erase(home_.pumped, static_cast<Pumped*>(this));
+}
+
+Result<Request*> ShmRecvChannel::irecv(Buffer into, const FrameLabel& label) {
+  ShmReceive* receive = receives_.take();
+  receive->into = into.data;
+  return start(receive, into.bytes, label);
+}
+
+Result<Request*> ShmRecvChannel::irecv_view(std::size_t bytes, const FrameLabel& label) {
+  ShmReceive* receive = receives_.take();
+  receive->into = nullptr;
+  return start(receive, bytes, label);
+}
+
+Result<Request*> ShmRecvChannel::start(ShmReceive* receive, std::size_t bytes,
+                                       const FrameLabel& label) {
+  if (!failure_.is_ok()) {
+    receives_.give(receive);
+    return failure_;
+  }
+  receive->expected = {label, bytes};
+  receive->received_bytes = 0;
+  receive->frame = 0;
+  receive->view = ConstBuffer();
+  receive->matched = false;
+  receive->done = false;
+  queue_.push_back(receive);
+  pump();
+  return static_cast<Request*>(receive);
+}
+
+void ShmRecvChannel::fail(const Status& reason) {
+  if (failure_.is_ok()) failure_ = reason;
+  if (home_.events.failure.is_ok()) home_.events.failure = failure_;
+}
+
+/// False while the next frame is not there, or when it is not what was expected.
+bool ShmRecvChannel::match(ShmReceive& receive) {
+  if (lane_.posted.load() <= taken_) return false;
+  const Slot& slot = slot_of(taken_ + 1);
+  HeaderBytes bytes;
+  std::memcpy(bytes.data(), &slot.header, sizeof bytes);
+  place_ = slot.place;
+  where_ = slot.where;
+  Status status = parse_header(bytes, header_);
+  if (status.is_ok() && header_.kind != FrameKind::kData) {
+    status = Status(Code::kCorrupt, "a control frame in shared memory");
+  }
+  if (!status.is_ok()) {
+    fail(Status(Code::kCorrupt, status.message() + ", from " + rank_name(ends_.peer_rank) + " to " +
+                                    rank_name(ends_.local_rank)));
+    return false;
+  }
+  status = match_frame(header_, receive.expected, ends_.peer_rank, ends_.local_rank);
+  if (!status.is_ok()) fail(status);
+  receive.matched = status.is_ok();
+  if (receive.matched) home_.events.counters.received_bytes += kHeaderBytes;
+  return receive.matched;
+}
+
+std::byte* ShmRecvChannel::target(ShmReceive& receive) {
+  if (receive.into != nullptr || receive.expected.payload_bytes == 0) return receive.into;
+  std::byte* memory = receive.memory.reserve(receive.expected.payload_bytes);
+  receive.view = ConstBuffer(memory, receive.expected.payload_bytes);
+  return memory;
+}
+
+bool ShmRecvChannel::take_bounced(ShmReceive& receive) {
+  std::byte* into = target(receive);
+  while (receive.received_bytes < receive.expected.payload_bytes) {
+    const auto ready = static_cast<std::size_t>(lane_.produced.load() - consumed_);
+    const auto start = static_cast<std::size_t>(consumed_ % kBounceBytes);
+    const std::size_t left = receive.expected.payload_bytes - receive.received_bytes;
+    const std::size_t bytes = std::min({ready, left, kBounceBytes - start});
+    if (bytes == 0) return false;
+    std::memcpy(into + receive.received_bytes, bounce_ + start, bytes);
+    receive.received_bytes += bytes;
+    consumed_ += bytes;
+    home_.events.counters.received_bytes += bytes;
+    lane_.consumed.store(consumed_);
+    if (lane_.sender_waits.load() != 0) link_.peer->ring();
+  }
+  finish(receive, false);
+  give_back(taken_, false);
+  return true;
+}
+
+bool ShmRecvChannel::take_staged(ShmReceive& receive) {
+  const std::size_t bytes = receive.expected.payload_bytes;
+  const std::byte* payload = link_.peer->segment->at(where_, bytes);
+  if (payload == nullptr) {
+    fail(Status(Code::kCorrupt,
+                rank_name(ends_.peer_rank) + " named memory that it does not share"));
+    return false;
+  }
+  home_.events.counters.received_bytes += bytes;
+  if (receive.into == nullptr) {
+    receive.view = ConstBuffer(payload, bytes);
+    finish(receive, true);
+    return true;
+  }
+  std::memcpy(receive.into, payload, bytes);
+  finish(receive, false);
+  give_back(taken_, true);
+  return true;
+}
+
+bool ShmRecvChannel::take_from_process(ShmReceive& receive) {
+  std::byte* into = target(receive);
+  while (receive.received_bytes < receive.expected.payload_bytes) {
+    const std::size_t left = receive.expected.payload_bytes - receive.received_bytes;
+    const iovec here{into + receive.received_bytes, left};
+    const iovec there{reinterpret_cast<void*>(where_ + receive.received_bytes), left};
+    const ssize_t got =
+        link_.reads_process ? process_vm_readv(link_.process, &here, 1, &there, 1, 0) : -1;
+    if (got <= 0) {
+      fail(Status(Code::kPeerLost, rank_name(ends_.peer_rank) + " was lost: its memory is gone"));
+      return false;
+    }
+    receive.received_bytes += static_cast<std::size_t>(got);
+    home_.events.counters.received_bytes += static_cast<std::uint64_t>(got);
+  }
+  finish(receive, false);
+  give_back(taken_, true);
+  return true;
+}
+
+bool ShmRecvChannel::take_payload(ShmReceive& receive) {
+  switch (place_) {
+    case PayloadPlace::kBounce:
+      return take_bounced(receive);
+    case PayloadPlace::kStaging:
+      return take_staged(receive);
+    case PayloadPlace::kProcess:
+      return take_from_process(receive);
+  }
+  fail(Status(Code::kCorrupt, rank_name(ends_.peer_rank) + " sent an unknown kind of frame"));
+  return false;
+}
+
+void ShmRecvChannel::finish(ShmReceive& receive, bool keep_frame) {
+  ++taken_;
+  receive.frame = keep_frame ? taken_ : 0;
+  receive.done = true;
+  queue_.pop_front();
+}
+
+void ShmRecvChannel::give_back(std::uint64_t frame, bool sender_waits_for_it) {
+  slot_of(frame).released.store(frame);
+  if (sender_waits_for_it || lane_.sender_waits.load() != 0) link_.peer->ring();
+}
+
+void ShmRecvChannel::pump() {
+  while (failure_.is_ok() && !queue_.empty()) {
+    ShmReceive& front = *queue_.front();
+    if (!front.matched && !match(front)) break;
+    if (!take_payload(front)) break;
+  }
+  // What the peer posted before it went is still good; only what never came fails.
+  if (!queue_.empty() && failure_.is_ok() && !control_.failure().is_ok()) fail(control_.failure());
+}
+
+Result<Completion> ShmRecvChannel::test(Request* request) {
+  auto* receive = static_cast<ShmReceive*>(request);
+  if (!receive->done) pump();
+  if (receive->done) return Completion{true, receive->view};
+  if (!failure_.is_ok()) return failure_;
+  return Completion{};
+}
+
+void ShmRecvChannel::release(Request* request) {
+  auto* receive = static_cast<ShmReceive*>(request);
+  if (!receive->done) return;
+  if (receive->frame != 0) give_back(receive->frame, true);
+  receives_.give(receive);
+}
+
+void ShmRecvChannel::close(const Status& reason) {
+  if (!reason.is_ok()) queue_.clear();
+  control_.close(reason);
+}
+
+bool ShmRecvChannel::flushed() const {
+  return control_.flushed();
+}
+
+}  // namespace ringpress::ring::transport::shm

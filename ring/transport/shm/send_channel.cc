@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ring/transport/shm/channel.h"
+
+namespace ringpress::ring::transport::shm {
+namespace {
+
+// Up to here a copy costs less than waiting until the peer has read the payload where it is.
+constexpr std::size_t kEagerBytes = 16 * 1024;
+// The peer copies out one piece while the next is copied in.
+constexpr std::size_t kPieceBytes = 128 * 1024;
+
+}  // namespace
+
+ShmSendChannel::ShmSendChannel(const ChannelHome& home, Link link, Ends ends)
+    : home_(home),
+      link_(std::move(link)),
+      lane_(home.own.lane(ends.peer_rank)),
+      bounce_(home.own.bounce(ends.peer_rank)),
+      control_(home.reactor, home.events, std::move(link_.control), ends) {
+  home_.pumped.push_back(this);
+}
+
+ShmSendChannel::~ShmSendChannel() {
+  std::erase(home_.pumped, static_cast<Pumped*>(this));
+}
+
+PayloadPlace ShmSendChannel::choose_place(const ShmSend& send) const {
+  if (send.payload.bytes <= kEagerBytes) return PayloadPlace::kBounce;
+  if (home_.own.offset_of(send.payload) != 0) return PayloadPlace::kStaging;
+  return link_.reads_process ? PayloadPlace::kProcess : PayloadPlace::kBounce;
+}
+
+Result<Request*> ShmSendChannel::isend(ConstBuffer payload, const FrameLabel& label) {
+  if (!control_.failure().is_ok()) return control_.failure();
+  ShmSend* send = sends_.take();
+  send->header = data_header(label, payload.bytes);
+  send->payload = payload;
+  send->frame = 0;
+  send->copied_bytes = 0;
+  send->done = false;
+  send->place = choose_place(*send);
+  queue_.push_back(send);
+  pump();
+  return static_cast<Request*>(send);
+}
+
+bool ShmSendChannel::slot_free() const {
+  if (posted_ < kSlots) return true;
+  return lane_.slots[posted_ % kSlots].released.load() == posted_ - kSlots + 1;
+}
+
+/// False when the peer has not given back enough slots.
+bool ShmSendChannel::post(ShmSend& send) {
+  if (!slot_free()) return false;
+  Slot& slot = lane_.slots[posted_ % kSlots];
+  slot.header = send.header;
+  slot.place = send.place;
+  slot.where = 0;
+  if (send.place == PayloadPlace::kStaging) slot.where = home_.own.offset_of(send.payload);
+  if (send.place == PayloadPlace::kProcess) {
+    slot.where = reinterpret_cast<std::uint64_t>(send.payload.data);
+  }
+  send.frame = ++posted_;
+  if (send.place == PayloadPlace::kBounce) {
+    // A payload that fits is there before the peer sees the frame: one wake-up, not two.
+    copy(send);
+  } else {
+    in_place_.push_back(&send);
+  }
+  lane_.posted.store(posted_);
+  home_.events.counters.sent_bytes += kHeaderBytes;
+  return true;
+}
+
+/// Copies what there is room for, at most one piece. False when there was none.
+bool ShmSendChannel::copy(ShmSend& send) {
+  const std::size_t left = send.payload.bytes - send.copied_bytes;
+  const std::size_t room =
+      kBounceBytes - static_cast<std::size_t>(produced_ - lane_.consumed.load());
+  const std::size_t start = static_cast<std::size_t>(produced_ % kBounceBytes);
+  const std::size_t bytes = std::min({left, room, kBounceBytes - start, kPieceBytes});
+  if (bytes > 0) std::memcpy(bounce_ + start, send.payload.data + send.copied_bytes, bytes);
+  produced_ += bytes;
+  send.copied_bytes += bytes;
+  home_.events.counters.sent_bytes += bytes;
+  lane_.produced.store(produced_);
+  send.done = send.copied_bytes == send.payload.bytes;
+  return bytes > 0 || send.done;
+}
+
+void ShmSendChannel::reap() {
+  // Receivers may give views back in any order; operations still end in order of their frames.
+  while (!in_place_.empty()) {
+    ShmSend* first = in_place_.front();
+    if (lane_.slots[(first->frame - 1) % kSlots].released.load() < first->frame) return;
+    first->done = true;
+    home_.events.counters.sent_bytes += first->payload.bytes;
+    in_place_.pop_front();
+  }
+}
+
+void ShmSendChannel::pump() {
+  reap();
+  bool announced = false;
+  while (!queue_.empty()) {
+    ShmSend& send = *queue_.front();
+    const bool moved = send.frame == 0 ? post(send) : copy(send);
+    if (!moved) {
+      if (announced) break;
+      // Announce, then look again: the peer may have made room in between.
+      lane_.sender_waits.store(1);
+      announced = true;
+      continue;
+    }
+    link_.peer->ring();
+    if (send.done || send.place != PayloadPlace::kBounce) queue_.pop_front();
+  }
+  if (announced && queue_.empty()) lane_.sender_waits.store(0);
+  fail_if_peer_is_gone();
+}
+
+void ShmSendChannel::fail_if_peer_is_gone() {
+  const bool busy = !queue_.empty() || !in_place_.empty();
+  if (busy && !control_.failure().is_ok() && home_.events.failure.is_ok()) {
+    home_.events.failure = control_.failure();
+  }
+}
+
+Result<Completion> ShmSendChannel::test(Request* request) {
+  auto* send = static_cast<ShmSend*>(request);
+  if (!send->done) pump();
+  if (send->done) return Completion{true, {}};
+  if (!control_.failure().is_ok()) return control_.failure();
+  return Completion{};
+}
+
+void ShmSendChannel::release(Request* request) {
+  auto* send = static_cast<ShmSend*>(request);
+  if (send->done) sends_.give(send);
+}
+
+void ShmSendChannel::close(const Status& reason) {
+  if (!reason.is_ok()) {
+    queue_.clear();
+    in_place_.clear();
+  }
+  control_.close(reason);
+}
+
+bool ShmSendChannel::flushed() const {
+  if (!control_.failure().is_ok()) return true;
+  return control_.flushed() && queue_.empty() && in_place_.empty();
+}
+
+}  // namespace ringpress::ring::transport::shm
