@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""One rank of the peer measurement with Gloo, through torch.distributed.
+
+usage: gloo_all_reduce.py BYTES:ITERATIONS...   (rank and address from torchrun's variables)
+Rank 0 prints one JSON line per size: {"bytes", "times_us"}; times are its own, per call, in place.
+"""
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+WARMUP = 2
+
+
+def measure(count, iterations):
+    tensor = torch.full((count,), 1e-3, dtype=torch.float32)
+    times = []
+    for iteration in range(-WARMUP, iterations):
+        begin = time.perf_counter()
+        dist.all_reduce(tensor)
+        elapsed = time.perf_counter() - begin
+        if iteration >= 0:
+            times.append(elapsed * 1e6)
+        if iteration % 16 == 0:
+            tensor.fill_(1e-3)  # Keeps the sums finite.
+            dist.barrier()
+    return times
+
+
+def main():
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    for plan in sys.argv[1:]:
+        size, iterations = (int(part) for part in plan.split(":"))
+        times = measure(size // 4, iterations)
+        if dist.get_rank() == 0:
+            print(json.dumps({"bytes": size, "times_us": times}), flush=True)
+    dist.barrier()
+    # Not destroy_process_group(): the ranks end together after the barrier.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
