@@ -21,6 +21,8 @@ inline constexpr float kMinMaxLimit = 8.507059173023462e37f;
 
 inline constexpr std::uint16_t kBfloat16Nan = 0x7FC0;
 inline constexpr std::uint32_t kLargestBfloat16 = 0x7F7F;
+/// The largest bfloat16 below 2^127.
+inline constexpr std::uint32_t kLargestOneBitScale = 0x7EFF;
 
 /// Smallest bfloat16 that is not below a finite magnitude; the largest finite one at the very top.
 RINGPRESS_HOST_DEVICE inline std::uint16_t round_up_to_bfloat16(std::uint32_t magnitude) {
@@ -94,9 +96,9 @@ RINGPRESS_HOST_DEVICE inline BlockScale scale_from_mean(std::uint32_t largest, f
 RINGPRESS_HOST_DEVICE inline BlockScale scale_from_magnitude_one_bit(std::uint32_t largest) {
   BlockScale scale;
   if (largest < kExtentFloorBits) return scale;
-  constexpr std::uint16_t kLargest = 0x7EFF;
-  const std::uint16_t stored = round_up_to_bfloat16(largest);
-  scale.stored_unit = stored < kLargest ? stored : kLargest;
+  const std::uint32_t stored = round_up_to_bfloat16(largest);
+  scale.stored_unit =
+      static_cast<std::uint16_t>(stored < kLargestOneBitScale ? stored : kLargestOneBitScale);
   scale.inverse = 0.5f / widen(Bfloat16{scale.stored_unit});
   return scale;
 }

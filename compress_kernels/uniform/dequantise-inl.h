@@ -1,0 +1,121 @@
+// From packed codes and scales to values. Compiled once per target.
+#if defined(COMPRESS_KERNELS_UNIFORM_DEQUANTISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef COMPRESS_KERNELS_UNIFORM_DEQUANTISE_INL_H_
+#undef COMPRESS_KERNELS_UNIFORM_DEQUANTISE_INL_H_
+#else
+#define COMPRESS_KERNELS_UNIFORM_DEQUANTISE_INL_H_
+#endif
+
+#include "compress_kernels/core/vector_io-inl.h"
+#include "compress_kernels/uniform/measure-inl.h"
+#include "compress_kernels/uniform/tile.h"
+#include "compress_kernels/uniform/uniform.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ringpress::compress_kernels::uniform {
+namespace HWY_NAMESPACE {
+#if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+
+/// Whether decoded values replace what is in the output or are added to it.
+enum class Target { kStore, kAdd };
+
+struct DequantiseArgs {
+  const std::uint8_t* codes = nullptr;  // Loads may reach 16 bytes past the last code.
+  std::size_t elements = 0;             // A multiple of 16.
+  const GroupScales* scales = nullptr;
+  float* values = nullptr;  // Any alignment.
+};
+
+/// Elements whose codes fill whole bytes for every width and fit one 128-bit load.
+constexpr std::size_t kStepElements = 16;
+constexpr std::size_t kStepVectors = kStepElements / kLanes;
+
+/// For vector number kVector of a step: the two bytes of the step that hold each lane's code, and
+/// how far to shift them.
+template <int kBits, std::size_t kVector>
+struct Extraction {
+  alignas(64) std::uint8_t bytes[4 * kLanes];
+  alignas(64) std::uint32_t shifts[kLanes];
+
+  constexpr Extraction() : bytes(), shifts() {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::size_t first_bit = (kVector * kLanes + lane) * kBits;
+      const std::size_t byte = first_bit / 8;
+      shifts[lane] = static_cast<std::uint32_t>(first_bit % 8);
+      bytes[4 * lane] = static_cast<std::uint8_t>(byte);
+      bytes[4 * lane + 1] = static_cast<std::uint8_t>(byte + 1 < 16 ? byte + 1 : 0x80);
+      bytes[4 * lane + 2] = 0x80;
+      bytes[4 * lane + 3] = 0x80;
+    }
+  }
+};
+
+/// Codes as floats, minus the middle of the uniform grid.
+template <int kBits, Grid kGrid, std::size_t kVector>
+HWY_INLINE Floats
+extract_codes(hn::Vec<hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag>> packed) {
+  static constexpr Extraction<kBits, kVector> kExtraction;
+  const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
+  const Words windows =
+      hn::BitCast(kWordTag, hn::TableLookupBytes(packed, hn::Load(byte_tag, kExtraction.bytes)));
+  const Words shifted = windows >> hn::Load(kWordTag, kExtraction.shifts);
+  const Words mask = hn::Set(kWordTag, (1u << kBits) - 1u);
+  // In [2^23, 2^24) the low bits of a float are a whole number.
+  const Words number = hn::OrAnd(hn::Set(kWordTag, 0x4B000000u), shifted, mask);
+  constexpr float kMiddle =
+      kGrid == Grid::kUniform && kBits > 1 ? static_cast<float>((1 << (kBits - 1)) - 1) : 0.0f;
+  return hn::Sub(hn::BitCast(kFloatTag, number), hn::Set(kFloatTag, 8388608.0f + kMiddle));
+}
+
+template <int kBits, Grid kGrid, std::size_t kVector, Target kTarget>
+HWY_INLINE void dequantise_vector(
+    const DequantiseArgs& args, std::size_t i,
+    hn::Vec<hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag>> packed) {
+  if constexpr (kVector < kStepVectors) {
+    const std::size_t group = i / kGroupElements;
+    const Floats unit = hn::Set(kFloatTag, args.scales->unit[group]);
+    const Floats code = extract_codes<kBits, kGrid, kVector>(packed);
+    Floats value;
+    if constexpr (kGrid == Grid::kMinMax) {
+      value = hn::Add(hn::Set(kFloatTag, args.scales->low[group]), hn::Mul(code, unit));
+    } else if constexpr (kBits == 1) {
+      value = hn::Mul(hn::Sub(hn::Add(code, code), hn::Set(kFloatTag, 1.0f)), unit);
+    } else {
+      value = hn::Mul(code, unit);
+    }
+    const std::size_t index = i + kVector * kLanes;
+    if constexpr (kTarget == Target::kAdd) {
+      value = hn::Add(load_floats<float>(args.values, index), value);
+    }
+    store_floats<float>(value, args.values, index);
+    dequantise_vector<kBits, kGrid, kVector + 1, kTarget>(args, i, packed);
+  }
+}
+
+template <int kBits, Grid kGrid, Target kTarget>
+void dequantise_tile(const DequantiseArgs& args) {
+  const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
+  for (std::size_t i = 0; i < args.elements; i += kStepElements) {
+    const auto packed = hn::LoadDup128(byte_tag, args.codes + i * kBits / 8);
+    dequantise_vector<kBits, kGrid, 0, kTarget>(args, i, packed);
+  }
+}
+
+using DequantiseFunction = void (*)(const DequantiseArgs&);
+
+template <int kBits>
+DequantiseFunction dequantise_function(Grid grid, Target target) {
+  if (grid == Grid::kUniform) {
+    return target == Target::kStore ? dequantise_tile<kBits, Grid::kUniform, Target::kStore>
+                                    : dequantise_tile<kBits, Grid::kUniform, Target::kAdd>;
+  }
+  return target == Target::kStore ? dequantise_tile<kBits, Grid::kMinMax, Target::kStore>
+                                  : dequantise_tile<kBits, Grid::kMinMax, Target::kAdd>;
+}
+
+#endif
+}  // namespace HWY_NAMESPACE
+}  // namespace ringpress::compress_kernels::uniform
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
