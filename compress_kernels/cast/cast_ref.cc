@@ -1,5 +1,8 @@
 // The specification of fp16 and bf16 (and of the sums of "none" on compressible types) as code.
 #include "compress_kernels/cast/cast.h"
+
+#include <cstring>
+
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/reduce.h"
 
@@ -37,13 +40,27 @@ float load_own(const CastParameters& parameters, const void* values, double inpu
                           : core::apply_scale(value, core::convert_scale<float>(input_scale));
 }
 
+/// Where the wire type is the element type and nothing is to be computed, every bit stays.
+void copy(const CastParameters& parameters, const void* from, void* to, std::size_t count) {
+  if (to != nullptr) std::memmove(to, from, encoded_bytes(parameters, count));
+}
+
 void encode(const CastParameters& parameters, const EncodeArgs& args) {
+  if (parameters.wire == parameters.dtype && args.residual == nullptr && args.input_scale == 1) {
+    copy(parameters, args.values, args.wire, args.count);
+    copy(parameters, args.values, args.decoded, args.count);
+    return;
+  }
   for (std::size_t i = 0; i < args.count; ++i) {
     encode_element(parameters, args, i, load_own(parameters, args.values, args.input_scale, i));
   }
 }
 
 void decode(const CastParameters& parameters, const DecodeArgs& args) {
+  if (parameters.wire == parameters.dtype) {
+    copy(parameters, args.wire, args.values, args.count);
+    return;
+  }
   for (std::size_t i = 0; i < args.count; ++i) {
     store(parameters.dtype, args.values, i, load(parameters.wire, args.wire, i));
   }

@@ -73,17 +73,6 @@ inline void finish_element(float x, const Output& output, std::size_t i) {
   if (output.decoded != nullptr) core::store_wide<T>(output.decoded, i, value);
 }
 
-/// Factors for own values and for the sum; 1 leaves the value as it is, to the bit.
-struct Factors {
-  float input = 1;
-  std::size_t divisor = 1;
-};
-
-HWY_INLINE Floats divide_vector(Floats sum, const Factors& factors) {
-  if (factors.divisor == 1) return sum;
-  return hn::Div(sum, hn::Set(kFloatTag, static_cast<float>(factors.divisor)));
-}
-
 template <typename Wire, typename T>
 void encode_as(const EncodeArgs& args) {
   const Output output{args.wire, args.decoded, args.residual};
@@ -129,18 +118,19 @@ template <typename Wire, typename T>
 void add_one_as(const DecodeAddEncodeArgs& args) {
   const Output output{args.wire, args.decoded, args.residual};
   const std::byte* part = args.wires[0];
-  const Factors factors{core::convert_scale<float>(args.input_scale), args.divisor};
-  const Floats scales = hn::Set(kFloatTag, factors.input);
+  const float scale = core::convert_scale<float>(args.input_scale);
+  const arrays::Divisor divisor(args.divisor);
+  const Floats scales = hn::Set(kFloatTag, scale);
   std::size_t i = 0;
   for (; i + kLanes <= args.count; i += kLanes) {
     Floats own = arrays::load_floats<T>(args.values, i);
     if (args.input_scale != 1) own = hn::Mul(own, scales);
     const Floats sum = hn::Add(arrays::load_floats<Wire>(part, i), own);
-    finish_vector<Wire, T>(divide_vector(sum, factors), output, i);
+    finish_vector<Wire, T>(args.divisor == 1 ? sum : divisor.divide(sum), output, i);
   }
   for (; i < args.count; ++i) {
     float own = core::load_wide<T>(args.values, i);
-    if (args.input_scale != 1) own *= factors.input;
+    if (args.input_scale != 1) own *= scale;
     const float sum = core::load_wide<Wire>(part, i) + own;
     const float x = args.divisor == 1 ? sum : core::divide(sum, args.divisor);
     finish_element<Wire, T>(x, output, i);

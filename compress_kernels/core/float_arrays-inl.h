@@ -92,17 +92,33 @@ inline void subtract_floats(const void* a, const void* b, std::size_t count, voi
   }
 }
 
-/// values[i] /= divisor. A power of two is multiplied with its reciprocal, which rounds alike.
+/// Divides vectors by a whole number. A power of two is multiplied with its reciprocal, which
+/// rounds alike.
+class Divisor {
+ public:
+  explicit Divisor(std::size_t divisor) : exact_(std::has_single_bit(divisor)) {
+    const float number = static_cast<float>(divisor);
+    factor_ = exact_ ? 1.0f / number : number;
+  }
+
+  HWY_INLINE Floats divide(Floats x) const {
+    const Floats factor = hn::Set(kFloatTag, factor_);
+    return exact_ ? hn::Mul(x, factor) : hn::Div(x, factor);
+  }
+
+ private:
+  bool exact_;
+  float factor_;
+};
+
+/// values[i] /= divisor
 inline void divide_floats(std::size_t divisor, std::size_t count, float* values) {
-  const float number = static_cast<float>(divisor);
-  const bool exact = std::has_single_bit(divisor);
-  const Floats vector = hn::Set(kFloatTag, exact ? 1.0f / number : number);
+  const Divisor vector_divisor(divisor);
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    const Floats x = hn::Load(kFloatTag, values + i);
-    hn::Store(exact ? hn::Mul(x, vector) : hn::Div(x, vector), kFloatTag, values + i);
+    hn::Store(vector_divisor.divide(hn::Load(kFloatTag, values + i)), kFloatTag, values + i);
   }
-  for (; i < count; ++i) values[i] = divide(values[i], divisor);
+  for (; i < count; ++i) values[i] = core::divide(values[i], divisor);
 }
 
 #endif

@@ -126,7 +126,9 @@ HWY_INLINE void pack_codes(Integers a, Integers b, Integers c, Integers d,
       store_packed<kBits>(hn::Or(pieces, high), bytes);
     } else {
       const Longs low_mask = hn::Set(kLongTag, (std::uint64_t{1} << (4 * kBits)) - 1);
-      store_packed<kBits>(hn::IfVecThenElse(low_mask, pieces, high), bytes);
+      // Not IfVecThenElse: below AVX-512 that takes whole bytes from either side.
+      const Longs merged = hn::OrAnd(hn::AndNot(low_mask, high), pieces, low_mask);
+      store_packed<kBits>(merged, bytes);
     }
   }
 }

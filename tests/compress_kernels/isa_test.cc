@@ -1,0 +1,285 @@
+// Every instruction set makes the bits of the scalar reference: any codec, type, reduction, length,
+// alignment and kind of values.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+#include "compress_kernels/specification.h"
+#include "tests/compress_kernels/codec_data.h"
+
+namespace ringpress::compress_kernels::testing {
+namespace {
+
+/// What is run, on each instruction set alike.
+struct Case {
+  std::string specification;
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  std::size_t count = 0;
+  Values kind = Values::kNormal;
+  std::uint32_t seed = 0;
+  std::size_t offset = 0;  // Misalignment of all buffers, in bytes.
+  std::size_t parts = 0;
+  std::size_t own_position = 0;
+  std::size_t divisor = 1;
+  double input_scale = 1;
+  bool residual = false;
+  bool decoded = false;
+  bool in_place = false;
+  RandomKey random;
+};
+
+std::ostream& operator<<(std::ostream& stream, const Case& c) {
+  return stream << c.specification << ' ' << dtype_name(c.dtype) << ' ' << reduce_op_name(c.op)
+                << " count " << c.count << " kind " << static_cast<int>(c.kind) << " seed "
+                << c.seed << " offset " << c.offset << " parts " << c.parts << " own "
+                << c.own_position << " divisor " << c.divisor << " scale " << c.input_scale
+                << " residual " << c.residual << " decoded " << c.decoded << " in place "
+                << c.in_place;
+}
+
+/// What the operations left behind.
+struct Outcome {
+  std::vector<std::byte> wire;
+  std::vector<std::byte> values;
+  std::vector<std::byte> residual;
+  bool guards_intact = true;
+};
+
+std::vector<std::byte> bytes_of(const GuardedBuffer& buffer) {
+  return {buffer.data(), buffer.data() + buffer.bytes()};
+}
+
+/// The buffers of one operation.
+struct Buffers {
+  GuardedBuffer values;
+  GuardedBuffer decoded;
+  GuardedBuffer residual;
+  GuardedBuffer wire;
+
+  Buffers(const Codec& codec, const Case& c)
+      : values(c.count * dtype_size(c.dtype), c.offset),
+        decoded(c.count * dtype_size(c.dtype), c.offset * 3 % 7),
+        residual(c.residual ? c.count * sizeof(float) : 0, c.offset * 5 % 11),
+        wire(codec.wire_bytes(c.count), c.offset * 7 % 13) {
+    values.assign(draw_elements(c.count, c.dtype, c.kind, c.seed).data());
+    if (!c.residual) return;
+    std::vector<float> old = draw_floats(c.count, Values::kNormal, c.seed + 1);
+    for (float& r : old) r *= 0.1f;
+    residual.assign(old.data());
+  }
+
+  /// Arguments that EncodeArgs and DecodeAddEncodeArgs share.
+  template <typename Args>
+  Args arguments(const Case& c) {
+    Args args;
+    args.values = values.data();
+    args.count = c.count;
+    args.input_scale = c.input_scale;
+    args.residual = c.residual ? residual.floats() : nullptr;
+    args.wire = wire.data();
+    if (c.decoded) args.decoded = c.in_place ? values.data() : decoded.data();
+    args.random = c.random;
+    return args;
+  }
+
+  Outcome outcome(const Case& c) const {
+    const bool intact = values.guards_intact() && decoded.guards_intact() &&
+                        residual.guards_intact() && wire.guards_intact();
+    return {bytes_of(wire), bytes_of(c.in_place ? values : decoded), bytes_of(residual), intact};
+  }
+};
+
+Outcome run_encode(const Codec& codec, const Case& c) {
+  Buffers buffers(codec, c);
+  codec.encode(buffers.arguments<EncodeArgs>(c));
+  return buffers.outcome(c);
+}
+
+Outcome run_decode(const Codec& codec, const Case& c, const std::vector<std::byte>& wire) {
+  Buffers buffers(codec, c);
+  buffers.wire.assign(wire.data());
+  DecodeArgs args;
+  args.wire = buffers.wire.data();
+  args.count = c.count;
+  args.values = buffers.decoded.data();
+  codec.decode(args);
+  return buffers.outcome(c);
+}
+
+DType sum_type(DType dtype) {
+  return is_compressible(dtype) ? DType::kFloat32 : dtype;
+}
+
+Outcome run_decode_add(const Codec& codec, const Case& c, const std::vector<std::byte>& wire) {
+  Buffers buffers(codec, c);
+  buffers.wire.assign(wire.data());
+  const DType type = sum_type(c.dtype);
+  GuardedBuffer sum(c.count * dtype_size(type), c.offset);
+  sum.assign(draw_elements(c.count, type, Values::kNormal, c.seed + 2).data());
+  DecodeAddArgs args;
+  args.wire = buffers.wire.data();
+  args.count = c.count;
+  args.sum = sum.data();
+  codec.decode_add(args);
+  Outcome outcome = buffers.outcome(c);
+  outcome.values = bytes_of(sum);
+  outcome.guards_intact = outcome.guards_intact && sum.guards_intact();
+  return outcome;
+}
+
+/// The wires of `parts` other ranks, as the reference encodes them.
+std::vector<std::vector<std::byte>> make_wires(const Codec& codec, const Case& c) {
+  std::vector<std::vector<std::byte>> wires;
+  for (std::size_t k = 0; k < c.parts; ++k) {
+    Case other = c;
+    other.seed = c.seed + 10 + static_cast<std::uint32_t>(k);
+    other.residual = other.decoded = other.in_place = false;
+    wires.push_back(run_encode(codec, other).wire);
+  }
+  return wires;
+}
+
+Outcome run_hop(const Codec& codec, const Case& c,
+                const std::vector<std::vector<std::byte>>& wires) {
+  Buffers buffers(codec, c);
+  std::vector<const std::byte*> pointers;
+  for (const auto& wire : wires) pointers.push_back(wire.data());
+  auto args = buffers.arguments<DecodeAddEncodeArgs>(c);
+  args.wires = pointers;
+  args.own_position = c.own_position;
+  args.divisor = c.divisor;
+  if (c.decoded && !c.residual && c.seed % 4 == 0) args.wire = nullptr;
+  codec.decode_add_encode(args);
+  return buffers.outcome(c);
+}
+
+std::unique_ptr<Codec> make_on(const std::string& isa, const Case& c) {
+  EXPECT_TRUE(force_isa(isa).is_ok());
+  auto codec = make_codec(c.specification, c.dtype, c.op);
+  EXPECT_TRUE(force_isa("").is_ok());
+  EXPECT_TRUE(codec.is_ok()) << codec.status().message();
+  return std::move(codec).value();
+}
+
+/// Wires of quantising codecs are compared byte by byte, all else by element.
+bool same_wire(const Codec& codec, const Case& c, const std::vector<std::byte>& a,
+               const std::vector<std::byte>& b) {
+  const std::string& name = codec.specification();
+  if (name[0] == 'q') return a == b;
+  DType type = c.dtype;
+  if (name == "fp16") type = DType::kFloat16;
+  if (name == "bf16") type = DType::kBfloat16;
+  return first_difference(a.data(), b.data(), c.count, type) == c.count;
+}
+
+void expect_same(const Codec& codec, const Case& c, const Outcome& actual, const Outcome& expected,
+                 DType values_type, const std::string& what) {
+  SCOPED_TRACE(what);
+  EXPECT_TRUE(actual.guards_intact) << c;
+  EXPECT_TRUE(same_wire(codec, c, actual.wire, expected.wire)) << c;
+  EXPECT_EQ(first_difference(actual.values.data(), expected.values.data(), c.count, values_type),
+            c.count)
+      << c;
+  EXPECT_EQ(actual.residual, expected.residual) << c;
+}
+
+void compare_isas(const Case& c) {
+  const auto reference = make_on("scalar", c);
+  const Outcome encoded = run_encode(*reference, c);
+  const Outcome decoded = run_decode(*reference, c, encoded.wire);
+  const Outcome added = run_decode_add(*reference, c, encoded.wire);
+  const auto wires = make_wires(*reference, c);
+  const Outcome hopped = run_hop(*reference, c, wires);
+  for (const std::string& isa : available_isas()) {
+    const auto codec = make_on(isa, c);
+    SCOPED_TRACE(isa);
+    expect_same(*codec, c, run_encode(*codec, c), encoded, c.dtype, "encode");
+    expect_same(*codec, c, run_decode(*codec, c, encoded.wire), decoded, c.dtype, "decode");
+    expect_same(*codec, c, run_decode_add(*codec, c, encoded.wire), added, sum_type(c.dtype),
+                "decode_add");
+    expect_same(*codec, c, run_hop(*codec, c, wires), hopped, c.dtype, "decode_add_encode");
+  }
+}
+
+std::string draw_specification(const CodecEntry& entry) {
+  std::string text(entry.name);
+  if (entry.family != Family::kUniform) return text;
+  text += ":block=" + std::to_string(*rc::gen::element(32, 64, 128, 256, 512, 1024));
+  text += ",grid=" + *rc::gen::element<std::string>("uniform", "minmax");
+  return text + ",round=" + *rc::gen::element<std::string>("nearest", "stochastic");
+}
+
+Case draw_case() {
+  Case c;
+  const CodecEntry entry = *rc::gen::elementOf(codec_list());
+  c.specification = draw_specification(entry);
+  c.dtype = *rc::gen::element(DType::kFloat32, DType::kFloat16, DType::kBfloat16);
+  c.op = *rc::gen::element(ReduceOp::kSum, ReduceOp::kAvg);
+  c.residual = *rc::gen::arbitrary<bool>();
+  c.divisor = *rc::gen::element<std::size_t>(1, 1, 2, 3, 7, 8);
+  if (entry.family == Family::kNone) {
+    c.dtype = static_cast<DType>(*rc::gen::inRange(0, kDTypeCount));
+    c.op = static_cast<ReduceOp>(*rc::gen::inRange(0, kReduceOpCount));
+    c.residual = false;
+    c.input_scale = *rc::gen::element(1.0, 1.0, 3.0, -0.5);
+  }
+  c.count = *rc::gen::element<std::size_t>(0, 1024, 4096) +
+            static_cast<std::size_t>(*rc::gen::inRange(0, 1200));
+  c.kind = *rc::gen::elementOf(std::vector<Values>(std::begin(kAllValues), std::end(kAllValues)));
+  c.seed = *rc::gen::arbitrary<std::uint32_t>();
+  c.offset = static_cast<std::size_t>(*rc::gen::inRange(0, 64));
+  c.parts = static_cast<std::size_t>(*rc::gen::inRange(0, 8));
+  c.own_position = static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(c.parts) + 1));
+  c.decoded = *rc::gen::arbitrary<bool>();
+  c.in_place = c.decoded && *rc::gen::arbitrary<bool>();
+  c.random.seed = *rc::gen::arbitrary<std::uint64_t>();
+  c.random.step = *rc::gen::arbitrary<std::uint64_t>();
+  c.random.stream = *rc::gen::arbitrary<std::uint32_t>();
+  c.random.first_element = *rc::gen::arbitrary<std::uint64_t>() >> *rc::gen::inRange(1, 60);
+  return c;
+}
+
+RC_GTEST_PROP(Isa, MakesTheBitsOfTheReference, ()) {
+  const Case c = draw_case();
+  compare_isas(c);
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+/// Every codec of the list, with lengths around vectors, packs, blocks and tiles.
+TEST(Isa, AgreesAtEveryBoundary) {
+  for (const CodecEntry& entry : codec_list()) {
+    for (const std::size_t edge : {0, 16, 32, 64, 128, 1024, 2048}) {
+      for (int difference = -1; difference <= 1; ++difference) {
+        if (edge == 0 && difference < 0) continue;
+        Case c;
+        c.specification = std::string(entry.name);
+        c.count = edge + static_cast<std::size_t>(difference);
+        c.kind = Values::kSpecial;
+        c.seed = static_cast<std::uint32_t>(c.count);
+        c.offset = 1;
+        c.parts = 2;
+        c.own_position = 1;
+        c.residual = entry.family != Family::kNone;
+        c.decoded = true;
+        compare_isas(c);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Isa, ScalarComesFirstAndUnknownNamesAreRefused) {
+  EXPECT_EQ(available_isas().front(), "scalar");
+  const Status status = force_isa("mmx");
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("mmx"), std::string::npos);
+  EXPECT_NE(status.message().find("scalar"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringpress::compress_kernels::testing
