@@ -24,10 +24,6 @@ float buffer[64];
 constexpr std::size_t kTooMany = SIZE_MAX / 2;
 
 std::vector<BadCall> bad_collectives() {
-  const auto bad_type = from_int<ncclDataType_t>(12);
-  const auto negative_type = from_int<ncclDataType_t>(-1);
-  const auto bad_op = from_int<ncclRedOp_t>(1000000);
-  const auto negative_op = from_int<ncclRedOp_t>(-3);
   float* const b = buffer;
   const ncclResult_t argument = ncclInvalidArgument;
   return {
@@ -47,19 +43,29 @@ std::vector<BadCall> bad_collectives() {
        [=](ncclComm_t c) { return ncclAllReduce(b, nullptr, 1, ncclFloat, ncclSum, c, nullptr); },
        argument, "recvbuff is null"},
       {"AllReduceBadType",
-       [=](ncclComm_t c) { return ncclAllReduce(b, b, 1, bad_type, ncclSum, c, nullptr); },
+       [=](ncclComm_t c) {
+         return ncclAllReduce(b, b, 1, from_int<ncclDataType_t>(12), ncclSum, c, nullptr);
+       },
        argument, "datatype 12 "},
       {"AllReduceNegativeType",
-       [=](ncclComm_t c) { return ncclAllReduce(b, b, 1, negative_type, ncclSum, c, nullptr); },
+       [=](ncclComm_t c) {
+         return ncclAllReduce(b, b, 1, from_int<ncclDataType_t>(-1), ncclSum, c, nullptr);
+       },
        argument, "datatype -1 "},
       {"AllReduceBadTypeCountZero",
-       [=](ncclComm_t c) { return ncclAllReduce(b, b, 0, bad_type, ncclSum, c, nullptr); },
+       [=](ncclComm_t c) {
+         return ncclAllReduce(b, b, 0, from_int<ncclDataType_t>(12), ncclSum, c, nullptr);
+       },
        argument, "datatype 12 "},
       {"AllReduceBadOp",
-       [=](ncclComm_t c) { return ncclAllReduce(b, b, 1, ncclFloat, bad_op, c, nullptr); },
+       [=](ncclComm_t c) {
+         return ncclAllReduce(b, b, 1, ncclFloat, from_int<ncclRedOp_t>(1000000), c, nullptr);
+       },
        argument, "op 1000000 "},
       {"AllReduceNegativeOp",
-       [=](ncclComm_t c) { return ncclAllReduce(b, b, 1, ncclFloat, negative_op, c, nullptr); },
+       [=](ncclComm_t c) {
+         return ncclAllReduce(b, b, 1, ncclFloat, from_int<ncclRedOp_t>(-3), c, nullptr);
+       },
        argument, "op -3 "},
       {"AllReduceOverflow",
        [=](ncclComm_t c) { return ncclAllReduce(b, b, kTooMany, ncclFloat, ncclSum, c, nullptr); },
