@@ -13,8 +13,11 @@ namespace ringpress::ring {
 
 /// Does stage s of chunk c at tick c + s * lag. A frame that stage s sends is awaited by the peer's
 /// stage s + 1, so it has `lag` ticks to travel while other chunks are encoded and decoded. Every
-/// rank works in the same order, so frames between two ranks match without tags. Blocking waits
-/// cannot deadlock: the rank that is furthest behind waits only for what others have already sent.
+/// rank works in the same order, so frames between two ranks match in order.
+///
+/// No deadlock: whatever a rank waits for, a frame or the memory of a send of 2 * lag chunks ago
+/// (which a peer gives back as soon as it has used it, in its next stage), a peer has done at least
+/// `lag` ticks before. So the rank that is furthest behind never waits for one that waits for it.
 template <typename Stage>
 Status run_pipeline(std::size_t stages, std::size_t chunks, std::size_t lag, Stage&& stage) {
   if (chunks == 0) return Status::ok();
@@ -46,12 +49,10 @@ class SendWindow {
     return memory.data;
   }
 
-  /// Sends `payload` as part of slot `index`. `view` is released when the send is done: a frame
-  /// that is passed on from the memory in which it arrived.
-  Status send(std::size_t index, int peer, ConstBuffer payload, const FrameLabel& label,
-              Request* view = nullptr) {
+  /// Sends `payload` as part of slot `index`.
+  Status send(std::size_t index, int peer, ConstBuffer payload, const FrameLabel& label) {
     RINGPRESS_ASSIGN_OR_RETURN(Request * request, mesh_->isend(peer, payload, label));
-    pending_[index % pending_.size()].push_back({request, view});
+    pending_[index % pending_.size()].push_back(request);
     return Status::ok();
   }
 
@@ -62,17 +63,10 @@ class SendWindow {
   }
 
  private:
-  struct Sending {
-    Request* request;
-    Request* view;
-  };
-
-  Status finish(std::vector<Sending>& sends) {
-    for (const Sending& sending : sends) {
-      auto done = mesh_->wait(sending.request);
-      if (!done.is_ok()) return done.status();
-      mesh_->release(sending.request);
-      if (sending.view != nullptr) mesh_->release(sending.view);
+  Status finish(std::vector<Request*>& sends) {
+    for (Request* request : sends) {
+      RINGPRESS_RETURN_IF_ERROR(mesh_->wait(request).status());
+      mesh_->release(request);
     }
     sends.clear();
     return Status::ok();
@@ -81,7 +75,7 @@ class SendWindow {
   Mesh* mesh_;
   std::size_t first_slot_;
   std::size_t bytes_;
-  std::vector<std::vector<Sending>> pending_;
+  std::vector<std::vector<Request*>> pending_;
 };
 
 /// The caller's tensors as bytes, addressed by the index of an element in the whole tensor. A

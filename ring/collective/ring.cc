@@ -115,7 +115,7 @@ class RingCall {
     } else if (is_result && result != payload) {
       std::memcpy(result, payload, codec_.wire_bytes(range.count));
     }
-    return send(stage, slice, {payload, codec_.wire_bytes(range.count)}, nullptr);
+    return send(stage, slice, {payload, codec_.wire_bytes(range.count)});
   }
 
   /// Adds own values to the partial sum that arrived and sends it on, or keeps it.
@@ -141,28 +141,29 @@ class RingCall {
     codec_.decode_add_encode(args);
     mesh_.release(view);
     if (!is_sent) return Status::ok();
-    return send(stage, slice, {wire, codec_.wire_bytes(range.count)}, nullptr);
+    return send(stage, slice, {wire, codec_.wire_bytes(range.count)});
   }
 
-  /// A complete shard: decode it, and send the same bytes on.
+  /// A complete shard: decode it, and send the same bytes on. They are copied to this rank's own
+  /// memory first: holding on to memory of the left neighbour until the right one has read it would
+  /// make ranks wait for each other in a circle.
   Status take_result(std::size_t stage, std::size_t slice, const Range& range) {
     Request* request = take_arriving(stage);
     RINGPRESS_ASSIGN_OR_RETURN(ConstBuffer payload, mesh_.wait(request));
-    const bool is_sent = stage < last_;
     std::byte* result = tensor_.receive_at(range.offset);
-    if (codec_.traits().identity) {
-      mesh_.release(request);
-      request = nullptr;
-      payload = {result, codec_.wire_bytes(range.count)};
-    }
+    const bool is_sent = stage < last_;
     if (is_sent) {
-      RINGPRESS_RETURN_IF_ERROR(sending_.acquire(slot(stage, slice)).status());
-      RINGPRESS_RETURN_IF_ERROR(send(stage, slice, payload, request));
+      RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, slice)));
+      const std::size_t bytes = codec_.wire_bytes(range.count);
+      const std::byte* source = codec_.traits().identity ? result : payload.data;
+      if (!codec_.traits().identity) {
+        std::memcpy(memory, payload.data, bytes);
+        source = memory;
+      }
+      RINGPRESS_RETURN_IF_ERROR(send(stage, slice, {source, bytes}));
     }
-    if (!codec_.traits().identity) {
-      codec_.decode({payload.data, range.count, result});
-      if (!is_sent) mesh_.release(request);
-    }
+    if (!codec_.traits().identity) codec_.decode({payload.data, range.count, result});
+    mesh_.release(request);
     return Status::ok();
   }
 
@@ -172,8 +173,8 @@ class RingCall {
     return request;
   }
 
-  Status send(std::size_t stage, std::size_t slice, ConstBuffer payload, Request* view) {
-    return sending_.send(slot(stage, slice), right_, payload, label(stage, slice), view);
+  Status send(std::size_t stage, std::size_t slice, ConstBuffer payload) {
+    return sending_.send(slot(stage, slice), right_, payload, label(stage, slice));
   }
 
   void encode(const Range& range, std::byte* wire, void* decoded) {
