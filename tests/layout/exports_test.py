@@ -1,0 +1,44 @@
+"""Compares what libringpress.so shows with exports.txt, and what it needs with a short list.
+
+usage: exports_test.py LIBRARY [--any-needed]     (sanitizers bring libraries of their own)
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ALLOWED_NEEDED = re.compile(
+    r"(libc|libm|libdl|libpthread|librt|libhwy|libisal|ld-linux[-\w]*)\.so(\.\d+)*")
+
+
+def exported_names(library):
+    table = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
+                           capture_output=True, text=True).stdout
+    return {line.split()[-1] for line in table.splitlines()}
+
+
+def needed_libraries(library):
+    table = subprocess.run(["readelf", "-d", "-W", library], check=True, capture_output=True,
+                           text=True).stdout
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", table)
+
+
+def main():
+    library = sys.argv[1]
+    stored = pathlib.Path(__file__).with_name("exports.txt").read_text().split()
+    problems = []
+    if stored != sorted(stored):
+        problems.append("exports.txt is not sorted")
+    shown = exported_names(library)
+    problems += [f"shown, but not in exports.txt: {name}" for name in sorted(shown - set(stored))]
+    problems += [f"in exports.txt, but not shown: {name}" for name in sorted(set(stored) - shown)]
+    if "--any-needed" not in sys.argv:
+        problems += [f"needs {name}" for name in needed_libraries(library)
+                     if not ALLOWED_NEEDED.fullmatch(name)]
+    print("\n".join(problems) or f"{len(shown)} names, as stored")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+// Prints every type, value and layout of the NCCL API as the compiler sees it. Compiled against our
+// nccl.h and, where it is installed, NVIDIA's: both must print api_dump.txt.
+#ifdef RINGPRESS_DUMP_INSTALLED_HEADER
+#include <nccl.h>
+#else
+#include "ringpress/nccl.h"
+#endif
+
+#include <cxxabi.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+
+namespace {
+
+template <typename T>
+std::string type_name() {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(typeid(T).name(), nullptr, nullptr, &status), std::free);
+  return text == nullptr ? "?" : text.get();
+}
+
+template <typename T>
+void print_value(const char* name, T value) {
+  std::printf("%s = %.17g (%s)\n", name, static_cast<double>(value), type_name<T>().c_str());
+}
+
+template <typename T>
+void print_size(const char* name) {
+  std::printf("%s: %zu bytes, aligned to %zu, %s\n", name, sizeof(T), alignof(T),
+              type_name<T>().c_str());
+}
+
+#define TYPE(type) print_size<type>(#type)
+#define VALUE(value) print_value(#value, value)
+#define FIELD(type, field)                                                            \
+  std::printf("%s.%s: at %zu, %zu bytes, %s\n", #type, #field, offsetof(type, field), \
+              sizeof(type::field), type_name<decltype(type::field)>().c_str())
+#define FUNCTION(name)                                                                        \
+  static_assert(std::is_same_v<decltype(nccl##name), decltype(pnccl##name)>, "names differ"); \
+  std::printf("nccl%s: %s\n", #name, type_name<decltype(nccl##name)>().c_str())
+
+void print_types() {
+  TYPE(ncclComm_t);
+  TYPE(ncclWindow_t);
+  TYPE(cudaStream_t);
+  TYPE(ncclUniqueId);
+  TYPE(ncclResult_t);
+  TYPE(ncclDataType_t);
+  TYPE(ncclRedOp_t);
+  TYPE(ncclRedOp_dummy_t);
+  TYPE(ncclScalarResidence_t);
+  TYPE(ncclConfig_t);
+  TYPE(ncclSimInfo_t);
+  FIELD(ncclUniqueId, internal);
+  FIELD(ncclConfig_t, size);
+  FIELD(ncclConfig_t, magic);
+  FIELD(ncclConfig_t, version);
+  FIELD(ncclConfig_t, blocking);
+  FIELD(ncclConfig_t, cgaClusterSize);
+  FIELD(ncclConfig_t, minCTAs);
+  FIELD(ncclConfig_t, maxCTAs);
+  FIELD(ncclConfig_t, netName);
+  FIELD(ncclConfig_t, splitShare);
+  FIELD(ncclConfig_t, trafficClass);
+  FIELD(ncclConfig_t, commName);
+  FIELD(ncclConfig_t, collnetEnable);
+  FIELD(ncclConfig_t, CTAPolicy);
+  FIELD(ncclConfig_t, shrinkShare);
+  FIELD(ncclConfig_t, nvlsCTAs);
+  FIELD(ncclConfig_t, nChannelsPerNetPeer);
+  FIELD(ncclConfig_t, nvlinkCentricSched);
+  FIELD(ncclSimInfo_t, size);
+  FIELD(ncclSimInfo_t, magic);
+  FIELD(ncclSimInfo_t, version);
+  FIELD(ncclSimInfo_t, estimatedTime);
+}
+
+void print_enumerators() {
+  VALUE(ncclSuccess);
+  VALUE(ncclUnhandledCudaError);
+  VALUE(ncclSystemError);
+  VALUE(ncclInternalError);
+  VALUE(ncclInvalidArgument);
+  VALUE(ncclInvalidUsage);
+  VALUE(ncclRemoteError);
+  VALUE(ncclInProgress);
+  VALUE(ncclNumResults);
+  VALUE(ncclInt8);
+  VALUE(ncclChar);
+  VALUE(ncclUint8);
+  VALUE(ncclInt32);
+  VALUE(ncclInt);
+  VALUE(ncclUint32);
+  VALUE(ncclInt64);
+  VALUE(ncclUint64);
+  VALUE(ncclFloat16);
+  VALUE(ncclHalf);
+  VALUE(ncclFloat32);
+  VALUE(ncclFloat);
+  VALUE(ncclFloat64);
+  VALUE(ncclDouble);
+  VALUE(ncclBfloat16);
+  VALUE(ncclFloat8e4m3);
+  VALUE(ncclFloat8e5m2);
+  VALUE(ncclNumTypes);
+  VALUE(ncclNumOps_dummy);
+  VALUE(ncclSum);
+  VALUE(ncclProd);
+  VALUE(ncclMax);
+  VALUE(ncclMin);
+  VALUE(ncclAvg);
+  VALUE(ncclNumOps);
+  VALUE(ncclMaxRedOp);
+  VALUE(ncclScalarDevice);
+  VALUE(ncclScalarHostImmediate);
+}
+
+void print_macros() {
+  VALUE(NCCL_MAJOR);
+  VALUE(NCCL_MINOR);
+  VALUE(NCCL_PATCH);
+  VALUE(NCCL_VERSION_CODE);
+  VALUE(NCCL_VERSION(2, 7, 8));
+  VALUE(NCCL_VERSION(2, 8, 3));
+  VALUE(NCCL_VERSION(2, 28, 9));
+  std::printf("NCCL_SUFFIX = \"%s\"\n", NCCL_SUFFIX);
+  VALUE(NCCL_UNIQUE_ID_BYTES);
+  VALUE(NCCL_CONFIG_UNDEF_INT);
+  VALUE(NCCL_UNDEF_FLOAT);
+  VALUE(NCCL_SPLIT_NOCOLOR);
+  VALUE(NCCL_WIN_DEFAULT);
+  VALUE(NCCL_WIN_COLL_SYMMETRIC);
+  VALUE(NCCL_WIN_REQUIRED_ALIGNMENT);
+  VALUE(NCCL_CTA_POLICY_DEFAULT);
+  VALUE(NCCL_CTA_POLICY_EFFICIENCY);
+  VALUE(NCCL_CTA_POLICY_ZERO);
+  VALUE(NCCL_SHRINK_DEFAULT);
+  VALUE(NCCL_SHRINK_ABORT);
+  VALUE(NCCL_REVOKE_DEFAULT);
+  const ncclComm_t null_comm = NCCL_COMM_NULL;
+  const char* const null_pointer = NCCL_CONFIG_UNDEF_PTR;
+  std::printf("nulls: %d %d\n", null_comm == nullptr, null_pointer == nullptr);
+}
+
+void print_initializers() {
+  const ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  std::printf("config: %zu %#x %u, %d %d %d %d, %d %d %d, %d, %d %d %d %d %d %d\n", config.size,
+              config.magic, config.version, config.blocking, config.cgaClusterSize, config.minCTAs,
+              config.maxCTAs, config.netName == nullptr, config.splitShare, config.trafficClass,
+              config.commName == nullptr, config.collnetEnable, config.CTAPolicy,
+              config.shrinkShare, config.nvlsCTAs, config.nChannelsPerNetPeer,
+              config.nvlinkCentricSched);
+  const ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  std::printf("simulation: %zu %#x %u %g\n", info.size, info.magic, info.version,
+              static_cast<double>(info.estimatedTime));
+}
+
+void print_functions() {
+  FUNCTION(GetVersion);
+  FUNCTION(GetErrorString);
+  FUNCTION(GetLastError);
+  FUNCTION(ResetDebugInit);
+  FUNCTION(GetUniqueId);
+  FUNCTION(CommInitRank);
+  FUNCTION(CommInitRankConfig);
+  FUNCTION(CommInitRankScalable);
+  FUNCTION(CommInitAll);
+  FUNCTION(CommSplit);
+  FUNCTION(CommShrink);
+  FUNCTION(CommFinalize);
+  FUNCTION(CommDestroy);
+  FUNCTION(CommAbort);
+  FUNCTION(CommRevoke);
+  FUNCTION(CommGetAsyncError);
+  FUNCTION(CommCount);
+  FUNCTION(CommUserRank);
+  FUNCTION(CommCuDevice);
+  FUNCTION(MemAlloc);
+  FUNCTION(MemFree);
+  FUNCTION(CommRegister);
+  FUNCTION(CommDeregister);
+  FUNCTION(CommWindowRegister);
+  FUNCTION(CommWindowDeregister);
+  FUNCTION(RedOpCreatePreMulSum);
+  FUNCTION(RedOpDestroy);
+  FUNCTION(AllReduce);
+  FUNCTION(ReduceScatter);
+  FUNCTION(AllGather);
+  FUNCTION(Broadcast);
+  FUNCTION(Bcast);
+  FUNCTION(Reduce);
+  FUNCTION(AlltoAll);
+  FUNCTION(Gather);
+  FUNCTION(Scatter);
+  FUNCTION(Send);
+  FUNCTION(Recv);
+  FUNCTION(GroupStart);
+  FUNCTION(GroupEnd);
+  FUNCTION(GroupSimulateEnd);
+}
+
+}  // namespace
+
+int main() {
+  print_types();
+  print_enumerators();
+  print_macros();
+  print_initializers();
+  print_functions();
+}

@@ -1,0 +1,147 @@
+// The NCCL API between processes, as programs use it: forked ranks, killed ranks, ranks whose
+// environments differ.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/support/nccl_ranks.h"
+
+namespace ringpress::testing {
+namespace {
+
+/// Carries the unique id from rank 0 to the others.
+class IdPipes {
+ public:
+  explicit IdPipes(int size) : pipes_(static_cast<std::size_t>(size)) {
+    for (auto& ends : pipes_) EXPECT_EQ(pipe(ends.data()), 0);
+  }
+  ~IdPipes() {
+    for (const auto& ends : pipes_) {
+      close(ends[0]);
+      close(ends[1]);
+    }
+  }
+  IdPipes(const IdPipes&) = delete;
+  IdPipes& operator=(const IdPipes&) = delete;
+
+  ncclUniqueId agree(int rank) const {
+    ncclUniqueId id{};
+    if (rank == 0) {
+      id = make_nccl_id();
+      for (const auto& ends : pipes_) {
+        EXPECT_EQ(write(ends[1], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+      }
+    }
+    EXPECT_EQ(read(pipes_[static_cast<std::size_t>(rank)][0], &id, sizeof id),
+              static_cast<ssize_t>(sizeof id));
+    return id;
+  }
+
+ private:
+  std::vector<std::array<int, 2>> pipes_;
+};
+
+/// Runs body(id, rank) in `size` processes forked from this one, and expects that none fails.
+template <typename Body>
+void run_processes(int size, Body body) {
+  const IdPipes pipes(size);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < size; ++rank) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      body(pipes.agree(rank), rank);
+      std::exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    children.push_back(child);
+  }
+  for (int rank = 0; rank < size; ++rank) {
+    int status = 0;
+    ASSERT_EQ(waitpid(children[static_cast<std::size_t>(rank)], &status, 0),
+              children[static_cast<std::size_t>(rank)]);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        << "rank " << rank << " ended with status " << status;
+  }
+}
+
+TEST(Processes, CollectivesAndTransfers) {
+  constexpr int kSize = 3;
+  run_processes(kSize, [](const ncclUniqueId& id, int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_NCCL_OK(ncclCommInitRank(&comm, kSize, id, rank));
+    for (const std::size_t count : {std::size_t{1}, std::size_t{1023}, std::size_t{300001}}) {
+      std::vector<float> values(count, static_cast<float>(rank + 1));
+      ASSERT_NCCL_OK(
+          ncclAllReduce(values.data(), values.data(), count, ncclFloat, ncclSum, comm, nullptr));
+      EXPECT_EQ(values, std::vector<float>(count, 6));
+      std::vector<float> received(count);
+      EXPECT_NCCL_OK(ncclGroupStart());
+      EXPECT_NCCL_OK(ncclSend(values.data(), count, ncclFloat, (rank + 1) % kSize, comm, nullptr));
+      EXPECT_NCCL_OK(
+          ncclRecv(received.data(), count, ncclFloat, (rank + kSize - 1) % kSize, comm, nullptr));
+      EXPECT_NCCL_OK(ncclGroupEnd());
+      EXPECT_EQ(received, values);
+    }
+    ncclComm_t child = nullptr;
+    ASSERT_NCCL_OK(ncclCommSplit(comm, 0, -rank, &child, nullptr));
+    double value = rank == 0 ? 7 : 0;
+    EXPECT_NCCL_OK(ncclBroadcast(&value, &value, 1, ncclDouble, kSize - 1, child, nullptr));
+    EXPECT_EQ(value, 7) << "rank 0 of the parent is the last of the child";
+    EXPECT_NCCL_OK(ncclCommDestroy(child));
+    EXPECT_NCCL_OK(ncclCommFinalize(comm));
+    EXPECT_NCCL_OK(ncclCommDestroy(comm));
+  });
+}
+
+TEST(Processes, ARankThatDiesIsAnErrorOnEveryOther) {
+  run_processes(3, [](const ncclUniqueId& id, int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_NCCL_OK(ncclCommInitRank(&comm, 3, id, rank));
+    std::vector<float> values(200000, 1);
+    ASSERT_NCCL_OK(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum,
+                                 comm, nullptr));
+    if (rank == 2) _exit(0);  // Without a goodbye.
+    EXPECT_EQ(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum, comm,
+                            nullptr),
+              ncclRemoteError);
+    EXPECT_STRNE(ncclGetLastError(comm), "");
+    ncclResult_t state = ncclSuccess;
+    EXPECT_NCCL_OK(ncclCommGetAsyncError(comm, &state));
+    EXPECT_EQ(state, ncclRemoteError);
+    EXPECT_NCCL_OK(ncclCommAbort(comm));
+  });
+}
+
+TEST(Processes, DifferentSettingsAreRefusedWithBothValues) {
+  run_processes(2, [](const ncclUniqueId& id, int rank) {
+    const ScopedEnvironment codec("RINGPRESS_CODEC", rank == 0 ? "q4" : "q8");
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRank(&comm, 2, id, rank), ncclInvalidUsage);
+    expect_last_error("RINGPRESS_CODEC");
+    expect_last_error("q4");
+    expect_last_error("q8");
+    EXPECT_EQ(comm, nullptr);
+  });
+}
+
+TEST(Processes, AnAbortReachesThePeers) {
+  run_processes(2, [](const ncclUniqueId& id, int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
+    float value = 1;
+    ASSERT_NCCL_OK(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr));
+    if (rank == 1) {
+      EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr),
+                ncclRemoteError);
+    }
+    EXPECT_NCCL_OK(ncclCommAbort(comm));
+  });
+}
+
+}  // namespace
+}  // namespace ringpress::testing
