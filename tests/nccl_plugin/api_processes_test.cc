@@ -46,6 +46,28 @@ class IdPipes {
   std::vector<std::array<int, 2>> pipes_;
 };
 
+/// Lets a process wait for what another one has done.
+class Signal {
+ public:
+  Signal() { EXPECT_EQ(pipe(ends_.data()), 0); }
+  ~Signal() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+
+  void raise() const { EXPECT_EQ(write(ends_[1], "", 1), 1); }
+  /// Returns after one raise(), each of which ends one wait.
+  void wait() const {
+    char byte;
+    EXPECT_EQ(read(ends_[0], &byte, 1), 1);
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
 /// Runs body(id, rank) in `size` processes forked from this one, and expects that none fails.
 template <typename Body>
 void run_processes(int size, Body body) {
@@ -99,13 +121,19 @@ TEST(Processes, CollectivesAndTransfers) {
 }
 
 TEST(Processes, ARankThatDiesIsAnErrorOnEveryOther) {
-  run_processes(3, [](const ncclUniqueId& id, int rank) {
+  const Signal done;  // Raised by each rank that has finished the first call.
+  run_processes(3, [&](const ncclUniqueId& id, int rank) {
     ncclComm_t comm = nullptr;
     ASSERT_NCCL_OK(ncclCommInitRank(&comm, 3, id, rank));
     std::vector<float> values(200000, 1);
     ASSERT_NCCL_OK(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum,
                                  comm, nullptr));
-    if (rank == 2) _exit(0);  // Without a goodbye.
+    if (rank == 2) {
+      done.wait();
+      done.wait();
+      _exit(HasFailure() ? 1 : 0);  // Without a goodbye.
+    }
+    done.raise();
     EXPECT_EQ(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum, comm,
                             nullptr),
               ncclRemoteError);
@@ -130,12 +158,16 @@ TEST(Processes, DifferentSettingsAreRefusedWithBothValues) {
 }
 
 TEST(Processes, AnAbortReachesThePeers) {
-  run_processes(2, [](const ncclUniqueId& id, int rank) {
+  const Signal done;
+  run_processes(2, [&](const ncclUniqueId& id, int rank) {
     ncclComm_t comm = nullptr;
     ASSERT_NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
     float value = 1;
     ASSERT_NCCL_OK(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr));
-    if (rank == 1) {
+    if (rank == 0) {
+      done.wait();
+    } else {
+      done.raise();
       EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr),
                 ncclRemoteError);
     }
