@@ -13,10 +13,12 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// How long a wait tries again before it sleeps. Waking a sleeper costs several times the travel of
-// a small frame; but a rank without a core of its own would spin on the core its peer needs.
-constexpr microseconds kSpinTime{50};
+// How long a wait tries again before it sleeps: waking a sleeper costs several times the travel of
+// a small frame. Only for the first moment, and only with a core of its own, does it not give way
+// to other threads: what it waits for may have to run on this very core.
+constexpr microseconds kSpinTime{4};
 constexpr microseconds kYieldTime{50};
+constexpr unsigned kAttemptsPerAdvance = 8;
 constexpr milliseconds kConnectPause{50};  // While a connection may have to be tried again.
 constexpr milliseconds kSpreadPatience{1000};
 constexpr milliseconds kGoodbyePatience{2000};
@@ -260,20 +262,23 @@ Result<ConstBuffer> MeshImpl::wait(Request* request) {
 Status MeshImpl::sleep_until_done(MeshRequest& request) {
   Deadline now = Clock::now();
   Deadline last_moved = now;
-  const Deadline spin_until = now + (parts_.cores_to_spare ? kSpinTime : kYieldTime);
+  const Deadline spin_until = parts_.cores_to_spare ? now + kSpinTime : now;
+  const Deadline yield_until = now + kYieldTime;
   std::uint64_t moved = moved_bytes();
-  while (true) {
+  for (unsigned attempt = 0;; ++attempt) {
     if (failed_.load()) return failure();
-    RINGPRESS_RETURN_IF_ERROR(advance());
+    // Looking at this request alone is cheaper than looking at everything.
+    const bool awake = now < yield_until;
+    if (!awake || attempt % kAttemptsPerAdvance == 0) RINGPRESS_RETURN_IF_ERROR(advance());
     RINGPRESS_RETURN_IF_ERROR(finish_if_done(request));
     if (request.done) return Status::ok();
     now = Clock::now();
     if (now < spin_until) {
-      if (parts_.cores_to_spare) {
-        relax();
-      } else {
-        sched_yield();
-      }
+      relax();
+      continue;
+    }
+    if (now < yield_until) {
+      sched_yield();
       continue;
     }
     if (moved_bytes() != moved) {

@@ -17,6 +17,7 @@ using transport::Transferred;
 constexpr std::chrono::milliseconds kRetryPause{50};
 constexpr std::chrono::milliseconds kConnectPatience{5000};
 constexpr std::chrono::milliseconds kAnswerGrace{2000};
+constexpr std::chrono::milliseconds kFailureGrace{1000};
 
 /// A connection to the rendezvous whose every step ends by the deadline.
 class Caller {
@@ -56,6 +57,12 @@ class Caller {
       if (got.bytes == 0) RINGPRESS_RETURN_IF_ERROR(await(POLLIN));
     }
     return Status::ok();
+  }
+  /// Waits until the other side closes, but not beyond `limit`.
+  void await_close(std::chrono::milliseconds limit) {
+    deadline_ = std::min(deadline_, Clock::now() + limit);
+    char byte = 0;
+    static_cast<void>(receive_all(&byte, 1));
   }
   Status connected() const {
     RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
@@ -117,8 +124,7 @@ Status shake_hands(const Caller& caller, const Secret& secret, const Join& join)
 Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& secret,
                                       const Join& join, std::chrono::milliseconds timeout) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::string message, pack_join(join));
-  RINGPRESS_ASSIGN_OR_RETURN(const Caller caller,
-                             call(address, Clock::now() + timeout + kAnswerGrace));
+  RINGPRESS_ASSIGN_OR_RETURN(Caller caller, call(address, Clock::now() + timeout + kAnswerGrace));
   RINGPRESS_RETURN_IF_ERROR(shake_hands(caller, secret, join));
   RINGPRESS_RETURN_IF_ERROR(caller.send_all(message.data(), message.size()));
   std::string head(kPrefixBytes, '\0');
@@ -130,6 +136,9 @@ Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& 
   std::string body(prefix.length, '\0');
   RINGPRESS_RETURN_IF_ERROR(caller.receive_all(body.data(), body.size()));
   RINGPRESS_ASSIGN_OR_RETURN(Answer answer, unpack_answer(prefix, body, join.size));
+  // The rendezvous closes when every rank has its answer. It may live in this process: a rank that
+  // went on and exited sooner would take it away from the others.
+  caller.await_close(answer.status.is_ok() ? timeout : kFailureGrace);
   RINGPRESS_RETURN_IF_ERROR(answer.status);
   return std::move(answer.places);
 }

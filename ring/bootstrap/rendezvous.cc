@@ -30,7 +30,11 @@ class Member final : public EventHandler {
   Member(Reactor& reactor, Fd socket) : reactor_(reactor), socket_(std::move(socket)) {
     if (!reactor_.add(socket_.get(), this).is_ok()) gone_ = true;
   }
-  ~Member() override { reactor_.remove(socket_.get(), this); }
+  ~Member() override {
+    reactor_.remove(socket_.get(), this);
+    // Closing is not enough: a process forked in between would keep the connection open.
+    ::shutdown(socket_.get(), SHUT_WR);
+  }
 
   void on_events(std::uint32_t) override {
     read();

@@ -50,7 +50,8 @@ Result<std::string> ShmTransport::listen(const Identity& identity) {
 }
 
 OwnMemory ShmTransport::own_memory() const {
-  return {segment_.get(), reactor_.wake_descriptor(), options_.world};
+  return {segment_.get(), reactor_.wake_descriptor(), options_.world,
+          options_.reads_process};
 }
 
 ChannelHome ShmTransport::home() {
@@ -122,7 +123,9 @@ bool ShmTransport::is_peer(const Hello& hello) const {
 /// False when there is nothing to expect of it any more.
 bool ShmTransport::advance_incoming(Opening& opening, Deadline now) {
   if (opening.handover != nullptr) {
-    return opening.handover->state() != Handover::State::kFailed && !opening.handover->expired(now);
+    return opening.handover->state() == Handover::State::kReady ||
+           (opening.handover->state() == Handover::State::kUnderWay &&
+            !opening.handover->expired(now));
   }
   if (opening.hellos->state() == HandshakeSocket::State::kReady) {
     if (!is_peer(opening.hellos->peer())) return false;
@@ -170,6 +173,7 @@ Status ShmTransport::register_memory(Buffer) {
 void ShmTransport::deregister_memory(Buffer) {}
 
 Result<bool> ShmTransport::progress() {
+  reactor_.dispatch();
   const std::uint32_t doorbell = segment_->head().doorbell.load();
   if (doorbell == seen_doorbell_ && events_.endings == seen_endings_) return false;
   seen_doorbell_ = doorbell;

@@ -162,7 +162,7 @@ void Handover::step_acceptor() {
     if (!receive_message(&offer, sizeof offer, true)) return;
     map_peer();
     link_.process = process_of(link_.control.get());
-    link_.reads_process = can_read(link_.process, offer);
+    link_.reads_process = own_.reads_process && can_read(link_.process, offer);
     const Reply reply{state_ == State::kFailed ? 0u : 1u, link_.reads_process ? 1u : 0u};
     send_message(&reply, sizeof reply, true);
     exchanged_ = true;

@@ -20,6 +20,7 @@ struct OwnMemory {
   const Segment* segment = nullptr;
   int wake = -1;
   std::uint32_t world = 1;
+  bool reads_process = true;  // As in SharedMemoryOptions.
 };
 
 class Handover final : public EventHandler {

@@ -1,0 +1,163 @@
+// Ranks that meet, and ranks that should not.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "ring/bootstrap/host_identity.h"
+#include "ring/bootstrap/unique_id.h"
+#include "ring/transport/common/socket.h"
+#include "tests/support/peer_group.h"
+
+namespace ringpress::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Bootstrap : public ::testing::TestWithParam<PeerKind> {};
+
+std::string fine(Mesh& mesh) {
+  return std::to_string(mesh.rank()) + " of " + std::to_string(mesh.size());
+}
+
+TEST_P(Bootstrap, AllRanksMeet) {
+  for (const int size : {1, 2, 5, 16}) {
+    const auto reports = run_mesh_peers(
+        GetParam(), size, [](ring::MeshOptions&) {}, fine);
+    for (int rank = 0; rank < size; ++rank) {
+      EXPECT_EQ(reports[static_cast<std::size_t>(rank)].text,
+                std::to_string(rank) + " of " + std::to_string(size));
+    }
+  }
+}
+
+TEST_P(Bootstrap, EveryRankHearsWhichSettingDiffers) {
+  const auto start = Clock::now();
+  const auto reports = run_mesh_peers(
+      GetParam(), 4,
+      [](ring::MeshOptions& options) {
+        options.agreement = {"RINGPRESS_BUDGET=1",
+                             options.rank == 2 ? "RINGPRESS_CODEC=q8" : "RINGPRESS_CODEC=q4"};
+      },
+      fine);
+  // Which of the other ranks is named with rank 2 depends on who came first.
+  for (const PeerReport& report : reports) {
+    EXPECT_EQ(report.text, reports[0].text);
+    EXPECT_NE(report.text.find("mismatch between ranks: RINGPRESS_CODEC: rank"), std::string::npos)
+        << report.text;
+    EXPECT_NE(report.text.find("rank 2 has q8"), std::string::npos) << report.text;
+    EXPECT_NE(report.text.find("has q4"), std::string::npos) << report.text;
+  }
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_P(Bootstrap, EveryRankHearsOfAnotherSize) {
+  const auto reports = run_mesh_peers(
+      GetParam(), 3, [](ring::MeshOptions& options) { options.size = options.rank == 1 ? 4 : 3; },
+      fine);
+  for (const PeerReport& report : reports) {
+    EXPECT_NE(report.text.find("number of ranks: rank"), std::string::npos) << report.text;
+    EXPECT_NE(report.text.find("rank 1 has 4"), std::string::npos) << report.text;
+  }
+}
+
+TEST_P(Bootstrap, EveryRankHearsOfARankClaimedTwice) {
+  const auto reports = run_mesh_peers(
+      GetParam(), 3,
+      [](ring::MeshOptions& options) { options.rank = options.rank == 2 ? 1 : options.rank; },
+      fine);
+  for (const PeerReport& report : reports) {
+    EXPECT_EQ(report.text, "mismatch between ranks: two processes both claim to be rank 1");
+  }
+}
+
+TEST_P(Bootstrap, NamesTheRanksThatNeverCame) {
+  IdExchange exchange(4);
+  const auto reports = run_peers(GetParam(), 4, [&](int rank) -> std::string {
+    ring::MeshOptions options;
+    options.rank = rank;
+    options.size = 4;
+    options.timeout = milliseconds(700);
+    options.id = exchange.share(
+        rank, [&] { return ring::open_rendezvous("lo", "", options.timeout).value(); });
+    if (rank % 2 == 1) return "absent";
+    return to_text(ring::make_mesh(options).status());
+  });
+  EXPECT_EQ(reports[0].text, "timeout: ranks 1, 3 of 4 never came (waited 700 ms)");
+  EXPECT_EQ(reports[2].text, reports[0].text);
+}
+
+TEST_P(Bootstrap, AnotherPassphraseIsRefused) {
+  const auto reports = run_mesh_peers(
+      GetParam(), 2,
+      [](ring::MeshOptions& options) {
+        options.extra_secret = options.rank == 0 ? "one" : "other";
+        options.timeout = milliseconds(1500);
+      },
+      fine);
+  EXPECT_NE(reports[1].text.find("RINGPRESS_SECRET"), std::string::npos) << reports[1].text;
+  EXPECT_EQ(reports[0].text, "timeout: rank 1 of 2 never came (waited 1500 ms)");
+}
+
+INSTANTIATE_TEST_SUITE_P(Peers, Bootstrap,
+                         ::testing::Values(PeerKind::kThreads, PeerKind::kProcesses),
+                         [](const auto& instance) { return peer_kind_name(instance.param); });
+
+TEST(BootstrapErrors, NothingListens) {
+  ring::bootstrap::UniqueId id;
+  id.address = "127.0.0.1:1";
+  ring::MeshOptions options;
+  options.id = ring::bootstrap::pack_id(id).value();
+  options.timeout = milliseconds(300);
+  const Status status = ring::make_mesh(options).status();
+  EXPECT_NE(status.message().find("cannot reach the rendezvous at 127.0.0.1:1"), std::string::npos)
+      << status.message();
+}
+
+TEST(BootstrapErrors, RefusesWrongOptions) {
+  ring::MeshOptions options;
+  EXPECT_EQ(ring::make_mesh(options).status().code(), Code::kInvalidArgument);  // No id.
+  options.rank = 2;
+  options.size = 2;
+  EXPECT_EQ(ring::make_mesh(options).status().code(), Code::kInvalidArgument);
+  options.rank = 0;
+  options.sockets_per_peer = 0;
+  EXPECT_EQ(ring::make_mesh(options).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ring::open_rendezvous("nonesuch0", "", milliseconds(10)).status().message(),
+            "no network interface matches \"nonesuch0\"");
+}
+
+TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
+  const UniqueIdBytes id = ring::open_rendezvous("lo", "", milliseconds(20000)).value();
+  const auto address =
+      ring::transport::parse_address(ring::bootstrap::unpack_id(id).value().address).value();
+  std::vector<ring::transport::Fd> strangers;
+  for (int i = 0; i < 50; ++i) {
+    ring::transport::Fd socket = ring::transport::start_connect(address).value();
+    if (i % 2 == 0) {
+      const std::string garbage(static_cast<std::size_t>(20 + 10 * i), 'G');
+      static_cast<void>(ring::transport::send_bytes(socket.get(), garbage.data(), garbage.size()));
+    }
+    if (i % 3 != 0) strangers.push_back(std::move(socket));
+  }
+  const auto reports = run_peers(PeerKind::kThreads, 2, [&](int rank) {
+    ring::MeshOptions options;
+    options.id = id;
+    options.rank = rank;
+    options.size = 2;
+    options.timeout = milliseconds(20000);
+    return to_text(ring::make_mesh(options).status());
+  });
+  EXPECT_EQ(reports[0].text, "ok: ");
+  EXPECT_EQ(reports[1].text, "ok: ");
+}
+
+TEST(Interfaces, AreChosenByName) {
+  EXPECT_EQ(ring::bootstrap::interface_address("lo").value(), "127.0.0.1");
+  EXPECT_EQ(ring::bootstrap::interface_address("=lo").value(), "127.0.0.1");
+  EXPECT_EQ(ring::bootstrap::interface_address("nonesuch,lo").value(), "127.0.0.1");
+  EXPECT_FALSE(ring::bootstrap::interface_address("=l").is_ok());
+  EXPECT_EQ(ring::bootstrap::route_address("127.0.0.1:5").value(), "127.0.0.1");
+}
+
+}  // namespace
+}  // namespace ringpress::testing
