@@ -8,6 +8,8 @@
 #define COMPRESS_KERNELS_CORE_FLOAT_ARRAYS_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
+
 #include <bit>
 
 #include "compress_kernels/core/reduce.h"
@@ -90,6 +92,21 @@ inline void subtract_floats(const void* a, const void* b, std::size_t count, voi
   for (; i < count; ++i) {
     store_element<float>(difference, i, load_element<float>(a, i) - load_element<float>(b, i));
   }
+}
+
+/// Copies without reading `to` into the cache first. Call hwy::FlushStream() after the last one.
+inline void stream_bytes(const void* from, void* to, std::size_t bytes) {
+  const hn::ScalableTag<std::uint8_t> d;
+  constexpr std::size_t kVectorBytes = hn::MaxLanes(d);
+  const auto* source = static_cast<const std::uint8_t*>(from);
+  auto* target = static_cast<std::uint8_t*>(to);
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(target) % kVectorBytes;
+  std::size_t i = misaligned == 0 ? 0 : std::min(bytes, kVectorBytes - misaligned);
+  std::memcpy(target, source, i);
+  for (; i + kVectorBytes <= bytes; i += kVectorBytes) {
+    hn::Stream(hn::LoadU(d, source + i), d, target + i);
+  }
+  std::memcpy(target + i, source + i, bytes - i);
 }
 
 /// Divides vectors by a whole number. A power of two is multiplied with its reciprocal, which

@@ -21,6 +21,12 @@ namespace HWY_NAMESPACE {
 /// values (the residual).
 enum class Extra { kNone, kDecoded, kResidual };
 
+/// An array of the caller whose next tiles are wanted in the cache while this one is quantised.
+struct InputStream {
+  const void* tile = nullptr;  // Where the array holds the present tile; null: no such array.
+  std::size_t element_bytes = 0;
+};
+
 struct QuantiseArgs {
   const float* x = nullptr;  // Any alignment; a whole number of packs, all finite.
   std::size_t elements = 0;  // A multiple of 64.
@@ -28,6 +34,7 @@ struct QuantiseArgs {
   const std::uint16_t* random = nullptr;  // 16 bits per element; stochastic rounding only.
   std::uint8_t* codes = nullptr;          // Stores may reach kSlack bytes past the last code.
   float* extra = nullptr;                 // Any alignment.
+  InputStream inputs[2];
 };
 
 // 1.5 * 2^23: adding it rounds to the nearest integer, ties to even, and leaves that integer in the
@@ -140,10 +147,24 @@ HWY_INLINE Integers quantise_and_store(const QuantiseArgs& args, std::size_t i) 
   return result.code;
 }
 
+/// Spreads requests for memory evenly over the work on a tile.
+HWY_INLINE void prefetch_inputs(const QuantiseArgs& args, std::size_t i) {
+  constexpr std::size_t kLineBytes = 64;
+  for (const InputStream& input : args.inputs) {
+    if (input.tile == nullptr) return;
+    const auto* start = static_cast<const std::byte*>(input.tile) + i * input.element_bytes;
+    const std::size_t bytes = kPackElements * input.element_bytes;
+    for (std::size_t offset = 0; offset < bytes; offset += kLineBytes) {
+      core::HWY_NAMESPACE::prefetch_ahead(start + offset);
+    }
+  }
+}
+
 template <int kBits, Grid kGrid, Rounding kRounding, Extra kExtra>
 void quantise_tile(const QuantiseArgs& args) {
   std::uint8_t* HWY_RESTRICT codes = args.codes;
   for (std::size_t i = 0; i < args.elements; i += kPackElements) {
+    prefetch_inputs(args, i);
     const Integers a = quantise_and_store<kBits, kGrid, kRounding, kExtra>(args, i);
     const Integers b = quantise_and_store<kBits, kGrid, kRounding, kExtra>(args, i + kLanes);
     const Integers c = quantise_and_store<kBits, kGrid, kRounding, kExtra>(args, i + 2 * kLanes);

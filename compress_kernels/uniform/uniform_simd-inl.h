@@ -148,6 +148,7 @@ struct Output {
   float* residual = nullptr;
   void* decoded = nullptr;
   RandomKey random;
+  const void* values = nullptr;  // Read by the caller, tile after tile; known here for prefetching.
 };
 
 /// Encodes the tiles of one chunk.
@@ -228,6 +229,10 @@ class Encoder {
     args.random = random;
     args.codes = direct ? wire : tile.codes;
     args.extra = choose_extra(span, tile);
+    const std::size_t element_bytes = dtype_size(parameters_.dtype);
+    args.inputs[0] = {static_cast<const std::byte*>(output_.values) + span.first * element_bytes,
+                      element_bytes};
+    args.inputs[1] = {residual_at(span), sizeof(float)};
     quantise_(args);
     if (!direct) {
       clear_unused_bits(span, tile.codes);
@@ -323,7 +328,7 @@ class Encoder {
 };
 
 inline void encode(const UniformParameters& parameters, const EncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
   const Encoder encoder(parameters, args.count, output);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
@@ -342,19 +347,40 @@ inline void encode(const UniformParameters& parameters, const EncodeArgs& args) 
   }
 }
 
+/// Decoded arrays from here on are written around the cache: nobody reads them soon, and fetching
+/// each line before it is overwritten would cost as much as writing it.
+constexpr std::size_t kStreamBytes = std::size_t{256} << 10;
+
+/// Writes tile.decoded to its place in a large array.
+inline void stream_tile(DType dtype, Span span, Tile& tile, void* values) {
+  const std::size_t element_bytes = dtype_size(dtype);
+  const void* elements = tile.decoded;
+  if (dtype != DType::kFloat32) {
+    arrays::store_array(dtype, tile.decoded, span.elements, tile.x, 0);
+    elements = tile.x;
+  }
+  std::byte* target = static_cast<std::byte*>(values) + span.first * element_bytes;
+  arrays::stream_bytes(elements, target, span.elements * element_bytes);
+}
+
 inline void decode(const UniformParameters& parameters, const DecodeArgs& args) {
   const Decoder decoder(parameters, args.count);
+  const bool stream = args.count * dtype_size(parameters.dtype) >= kStreamBytes;
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
     const Span span = tile_at(first, args.count);
-    if (parameters.dtype == DType::kFloat32 && span.elements == kTileElements) {
+    if (stream) {
+      decoder.decode(args.wire, span, Target::kStore, tile, tile.decoded);
+      stream_tile(parameters.dtype, span, tile, args.values);
+    } else if (parameters.dtype == DType::kFloat32 && span.elements == kTileElements) {
       auto* values = static_cast<float*>(arrays::at<float>(args.values, first));
       decoder.decode(args.wire, span, Target::kStore, tile, values);
-      continue;
+    } else {
+      decoder.decode(args.wire, span, Target::kStore, tile, tile.decoded);
+      arrays::store_array(parameters.dtype, tile.decoded, span.elements, args.values, first);
     }
-    decoder.decode(args.wire, span, Target::kStore, tile, tile.decoded);
-    arrays::store_array(parameters.dtype, tile.decoded, span.elements, args.values, first);
   }
+  if (stream) hwy::FlushStream();
 }
 
 inline void decode_add(const UniformParameters& parameters, const DecodeAddArgs& args) {
@@ -398,7 +424,7 @@ inline void gather_sum(const Decoder& decoder, DType dtype, const DecodeAddEncod
 inline void decode_add_encode(const UniformParameters& parameters,
                               const DecodeAddEncodeArgs& args) {
   const Decoder decoder(parameters, args.count);
-  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
   const Encoder encoder(parameters, args.count, output);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
