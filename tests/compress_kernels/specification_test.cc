@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include "compress_kernels/factory.h"
+#include "compress_kernels/specification.h"
+
+namespace ringpress::compress_kernels {
+namespace {
+
+std::string normalized(const std::string& text) {
+  const auto result = normalize_specification(text);
+  EXPECT_TRUE(result.is_ok()) << result.status().message();
+  return result.is_ok() ? result.value() : "";
+}
+
+/// The message for a specification that must be refused.
+std::string refusal(const std::string& text) {
+  const auto result = normalize_specification(text);
+  EXPECT_FALSE(result.is_ok()) << text;
+  EXPECT_EQ(result.status().code(), Code::kInvalidArgument);
+  return result.status().message();
+}
+
+testing::AssertionResult names(const std::string& message,
+                               std::initializer_list<const char*> parts) {
+  for (const char* part : parts) {
+    if (message.find(part) == std::string::npos) {
+      return testing::AssertionFailure() << '"' << message << "\" does not name " << part;
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+TEST(Specification, SpellsOutEveryParameter) {
+  EXPECT_EQ(normalized("none"), "none");
+  EXPECT_EQ(normalized("fp16"), "fp16");
+  EXPECT_EQ(normalized("q4"), "q4:block=128,grid=uniform,round=nearest");
+  EXPECT_EQ(normalized("q8:round=stochastic,block=1024"),
+            "q8:block=1024,grid=uniform,round=stochastic");
+  EXPECT_EQ(normalized("q1:grid=minmax"), "q1:block=128,grid=minmax,round=nearest");
+}
+
+TEST(Specification, NormalizedFormStaysAsItIs) {
+  for (const std::string_view name : codec_names()) {
+    const std::string once = normalized(std::string(name));
+    EXPECT_EQ(normalized(once), once);
+  }
+}
+
+TEST(Specification, UnknownCodecIsRefusedWithTheNearestName) {
+  EXPECT_TRUE(names(refusal("fp61"), {"fp61", "fp16"}));
+  EXPECT_TRUE(names(refusal("nome"), {"nome", "none"}));
+  EXPECT_TRUE(names(refusal("q44"), {"q44", "q4"}));
+  EXPECT_TRUE(names(refusal(""), {"\"\""}));
+  EXPECT_TRUE(names(refusal("Q4"), {"Q4", "q4"}));
+}
+
+TEST(Specification, ParameterErrorsNameParameterValueAndWhatIsAllowed) {
+  EXPECT_TRUE(names(refusal("q4:block=48"), {"block", "48", "power of two", "32", "1024"}));
+  EXPECT_TRUE(names(refusal("q4:block=16"), {"block", "16"}));
+  EXPECT_TRUE(names(refusal("q4:block=2048"), {"block", "2048"}));
+  EXPECT_TRUE(names(refusal("q4:block=64k"), {"block", "64k"}));
+  EXPECT_TRUE(names(refusal("q4:block=-64"), {"block", "-64"}));
+  EXPECT_TRUE(names(refusal("q4:block=99999999999999999999999"), {"block"}));
+  EXPECT_TRUE(names(refusal("q4:grid=loyd"), {"grid", "loyd", "uniform", "minmax"}));
+  EXPECT_TRUE(names(refusal("q4:round=up"), {"round", "up", "nearest", "stochastic"}));
+  EXPECT_TRUE(names(refusal("q4:blok=64"), {"blok", "block"}));
+  EXPECT_TRUE(names(refusal("fp16:block=64"), {"fp16", "block=64"}));
+}
+
+TEST(Specification, MalformedListsAreRefused) {
+  EXPECT_TRUE(names(refusal("q4:"), {"name=value"}));
+  EXPECT_TRUE(names(refusal("q4:block"), {"block", "name=value"}));
+  EXPECT_TRUE(names(refusal("q4:block=64,"), {"name=value"}));
+  EXPECT_TRUE(names(refusal("q4:block=64,block=64"), {"block", "twice"}));
+  EXPECT_TRUE(names(refusal("q4: block=64"), {" block"}));
+  EXPECT_LT(refusal(std::string(100000, 'q')).size(), 300u);
+}
+
+TEST(MakeCodec, LossyCodecsRefuseOtherTypesAndReductions) {
+  const auto integer = make_codec("q4", DType::kInt32, ReduceOp::kSum);
+  EXPECT_EQ(integer.status().code(), Code::kUnsupported);
+  EXPECT_TRUE(names(integer.status().message(), {"q4", "int32"}));
+  const auto maximum = make_codec("fp16", DType::kFloat32, ReduceOp::kMax);
+  EXPECT_EQ(maximum.status().code(), Code::kUnsupported);
+  EXPECT_TRUE(names(maximum.status().message(), {"fp16", "max"}));
+}
+
+TEST(MakeCodec, NoneTakesEveryTypeAndReduction) {
+  for (int type = 0; type < kDTypeCount; ++type) {
+    for (int op = 0; op < kReduceOpCount; ++op) {
+      const auto dtype = static_cast<DType>(type);
+      const auto codec = make_codec("none", dtype, static_cast<ReduceOp>(op));
+      ASSERT_TRUE(codec.is_ok());
+      EXPECT_TRUE(codec.value()->traits().identity);
+      EXPECT_TRUE(codec.value()->traits().lossless);
+      EXPECT_EQ(codec.value()->wire_bytes(10), 10 * dtype_size(dtype));
+    }
+  }
+}
+
+TEST(MakeCodec, TraitsSayWhatTheCodecDoes) {
+  const auto traits = [](const std::string& specification, DType dtype) {
+    return make_codec(specification, dtype, ReduceOp::kSum).value()->traits();
+  };
+  EXPECT_FALSE(traits("q4", DType::kFloat32).lossless);
+  EXPECT_TRUE(traits("q4", DType::kFloat32).deterministic);
+  EXPECT_FALSE(traits("q4:round=stochastic", DType::kFloat32).deterministic);
+  EXPECT_FALSE(traits("fp16", DType::kBfloat16).lossless);
+  EXPECT_TRUE(traits("fp16", DType::kFloat16).identity);
+}
+
+/// Bytes per value that performance models count on: codes plus one bfloat16 per block.
+TEST(MakeCodec, WireBytesAreCodesAndScales) {
+  const auto wire_bytes = [](const std::string& specification, std::size_t count) {
+    return make_codec(specification, DType::kFloat32, ReduceOp::kSum).value()->wire_bytes(count);
+  };
+  EXPECT_EQ(wire_bytes("q4", 0), 0u);
+  EXPECT_EQ(wire_bytes("q4", 1), 2u + 1u);
+  EXPECT_EQ(wire_bytes("q4", 1024), 8u * 2u + 512u);
+  EXPECT_EQ(wire_bytes("q3:block=32", 33), 2u * 2u + 13u);
+  EXPECT_EQ(wire_bytes("q4:grid=minmax", 1024), 8u * 6u + 512u);
+  EXPECT_EQ(wire_bytes("fp16", 5), 10u);
+}
+
+}  // namespace
+}  // namespace ringpress::compress_kernels
