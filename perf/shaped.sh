@@ -242,7 +242,7 @@ bytes_per_second() {
 }
 
 pace_library() {
-  local built=${RINGPRESS_BUILD:-$PERF_DIR/../build}/perf/libringpress_pace.so
+  local built=${SHAPED_BUILD:-$PERF_DIR/../build}/perf/libringpress_pace.so
   if [[ -e $built ]]; then readlink -f "$built"; return; fi
   local made
   made=$(mktemp "${TMPDIR:-/tmp}/ringpress-pace.XXXXXX.so")

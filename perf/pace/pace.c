@@ -3,15 +3,15 @@
  *
  * One token bucket for the whole process. A call may send when the bucket is not empty and then
  * pays for what it sent, if need be with debt; so the long-run rate is right whatever the sizes.
- * Blocking sockets wait for the debt to be paid; non-blocking ones wait a little and then report
- * EAGAIN, which the program has to expect anyway.
+ * Every call waits until the debt is paid, on non-blocking sockets too: to report EAGAIN for a
+ * socket that is writable would leave edge-triggered event loops waiting for ever. Small messages
+ * (handshakes) are never held back: they only add to the debt.
  *
  * PACE_BYTES_PER_SECOND  the rate; nothing is limited when it is not set
  * PACE_BURST_BYTES       size of the bucket, 262144 if not set */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 static const double kDefaultBurstBytes = 262144;
-static const double kLongestWaitSeconds = 200e-6; /* Of a call on a non-blocking socket. */
+static const size_t kSmallBytes = 1024;
 
 typedef ssize_t (*SendFunction)(int, const void*, size_t, int);
 typedef ssize_t (*SendMessageFunction)(int, const struct msghdr*, int);
@@ -97,24 +97,24 @@ static int is_limited(int descriptor) {
   return found && type == SOCK_STREAM && (domain == AF_INET || domain == AF_INET6);
 }
 
-/* Waits for its turn; returns 0 with EAGAIN where that would take too long. */
-static int may_send(int descriptor, int flags) {
-  const int blocks = (flags & MSG_DONTWAIT) == 0 && (fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0;
+static void wait_for_turn(size_t bytes) {
+  if (bytes <= kSmallBytes) return;
   double wait = seconds_to_wait();
-  while (wait > 0 && blocks) {
+  while (wait > 0) {
     sleep_seconds(wait);
     wait = seconds_to_wait();
   }
-  if (wait <= 0) return 1;
-  sleep_seconds(wait < kLongestWaitSeconds ? wait : kLongestWaitSeconds);
-  if (seconds_to_wait() <= 0) return 1;
-  errno = EAGAIN;
-  return 0;
+}
+
+static size_t total_bytes(const struct iovec* pieces, size_t count) {
+  size_t total = 0;
+  for (size_t i = 0; i < count; ++i) total += pieces[i].iov_len;
+  return total;
 }
 
 ssize_t send(int descriptor, const void* data, size_t bytes, int flags) {
   if (!is_limited(descriptor)) return next_send(descriptor, data, bytes, flags);
-  if (!may_send(descriptor, flags)) return -1;
+  wait_for_turn(bytes);
   const ssize_t sent = next_send(descriptor, data, bytes, flags);
   pay(sent);
   return sent;
@@ -122,7 +122,7 @@ ssize_t send(int descriptor, const void* data, size_t bytes, int flags) {
 
 ssize_t sendmsg(int descriptor, const struct msghdr* message, int flags) {
   if (!is_limited(descriptor)) return next_sendmsg(descriptor, message, flags);
-  if (!may_send(descriptor, flags)) return -1;
+  wait_for_turn(total_bytes(message->msg_iov, message->msg_iovlen));
   const ssize_t sent = next_sendmsg(descriptor, message, flags);
   pay(sent);
   return sent;
@@ -130,7 +130,7 @@ ssize_t sendmsg(int descriptor, const struct msghdr* message, int flags) {
 
 ssize_t write(int descriptor, const void* data, size_t bytes) {
   if (!is_limited(descriptor)) return next_write(descriptor, data, bytes);
-  if (!may_send(descriptor, 0)) return -1;
+  wait_for_turn(bytes);
   const ssize_t sent = next_write(descriptor, data, bytes);
   pay(sent);
   return sent;
@@ -138,7 +138,7 @@ ssize_t write(int descriptor, const void* data, size_t bytes) {
 
 ssize_t writev(int descriptor, const struct iovec* pieces, int count) {
   if (!is_limited(descriptor)) return next_writev(descriptor, pieces, count);
-  if (!may_send(descriptor, 0)) return -1;
+  wait_for_turn(total_bytes(pieces, (size_t)count));
   const ssize_t sent = next_writev(descriptor, pieces, count);
   pay(sent);
   return sent;
