@@ -1,0 +1,83 @@
+// The bytes that tests/golden keeps: what each codec makes of one fixed input. See
+// tests/golden/README.md.
+#ifndef TESTS_COMPRESS_KERNELS_GOLDEN_CASES_H_
+#define TESTS_COMPRESS_KERNELS_GOLDEN_CASES_H_
+
+#include <Random123/philox.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+#include "tests/compress_kernels/codec_data.h"
+
+namespace ringpress::compress_kernels::testing {
+
+inline constexpr std::size_t kGoldenCount = 1500;
+inline constexpr DType kGoldenTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+
+/// Values from Philox counters alone: no library decides their bits. Blocks 2 and 3 of 128 hold
+/// zeros and a NaN.
+inline std::vector<float> golden_values(std::uint32_t stream) {
+  std::vector<float> values(kGoldenCount);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const philox4x32_ctr_t counter{{static_cast<std::uint32_t>(i), stream, 0, 0}};
+    const philox4x32_key_t key{{2024, 7}};
+    const philox4x32_ctr_t words = philox4x32(counter, key);
+    const float fraction = static_cast<float>(words.v[0] >> 8) * 0x1p-24f - 0.5f;
+    values[i] = std::ldexp(fraction, static_cast<int>(words.v[1] % 12) - 8);
+    if (i / 128 == 2) values[i] = 0.0f;
+  }
+  values[3 * 128 + 5] = std::numeric_limits<float>::quiet_NaN();
+  return values;
+}
+
+/// The codec with its defaults, and the other grid and rounding where it has them.
+inline std::vector<std::string> golden_variants(std::string_view codec) {
+  const std::string name(codec);
+  if (name[0] != 'q') return {name};
+  return {name, name + ":grid=minmax,block=64", name + ":round=stochastic"};
+}
+
+/// Wire bytes of an encode, then of a hop that adds a second input, for each variant in turn.
+inline std::vector<std::byte> golden_bytes(std::string_view codec, DType dtype) {
+  std::vector<std::byte> all;
+  const auto first = to_elements(golden_values(0), dtype);
+  const auto second = to_elements(golden_values(1), dtype);
+  for (const std::string& specification : golden_variants(codec)) {
+    const auto made = make_codec(specification, dtype, ReduceOp::kAvg);
+    std::vector<std::byte> wire(made.value()->wire_bytes(kGoldenCount));
+    EncodeArgs encode;
+    encode.values = first.data();
+    encode.count = kGoldenCount;
+    encode.wire = wire.data();
+    encode.random = {11, 12, 13, 16};
+    made.value()->encode(encode);
+    all.insert(all.end(), wire.begin(), wire.end());
+    const std::vector<std::byte> part = wire;
+    const std::byte* parts[] = {part.data()};
+    DecodeAddEncodeArgs hop;
+    hop.wires = parts;
+    hop.own_position = 1;
+    hop.values = second.data();
+    hop.count = kGoldenCount;
+    hop.divisor = 2;
+    hop.wire = wire.data();
+    hop.random = {11, 12, 14, 16};
+    made.value()->decode_add_encode(hop);
+    all.insert(all.end(), wire.begin(), wire.end());
+  }
+  return all;
+}
+
+inline std::string golden_file(const std::string& folder, std::string_view codec, DType dtype) {
+  return folder + '/' + std::string(codec) + '_' + dtype_name(dtype) + "_v1.bin";
+}
+
+}  // namespace ringpress::compress_kernels::testing
+
+#endif  // TESTS_COMPRESS_KERNELS_GOLDEN_CASES_H_

@@ -1,0 +1,21 @@
+# The codec fuzz target: with libFuzzer where the compiler is clang (codec_fuzz, not built by
+# default), and on pseudo-random inputs everywhere.
+add_executable(codec_fuzz_random ${CMAKE_CURRENT_LIST_DIR}/codec_fuzz.cc
+                                 ${CMAKE_CURRENT_LIST_DIR}/codec_fuzz_random.cc)
+target_link_libraries(codec_fuzz_random PRIVATE ringpress_codecs)
+add_test(NAME fuzz.codec_random COMMAND codec_fuzz_random)
+
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # The codecs once more, instrumented.
+  get_target_property(codec_sources ringpress_codecs SOURCES)
+  list(TRANSFORM codec_sources PREPEND ${PROJECT_SOURCE_DIR}/compress_kernels/)
+  add_executable(codec_fuzz EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/codec_fuzz.cc
+                                             ${codec_sources})
+  target_include_directories(codec_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(codec_fuzz SYSTEM PRIVATE ${RANDOM123_INCLUDE})
+  target_compile_definitions(codec_fuzz PRIVATE HWY_DISABLED_TARGETS=HWY_SSSE3)
+  target_link_libraries(codec_fuzz PRIVATE ringpress_include PkgConfig::HWY)
+  target_compile_options(codec_fuzz PRIVATE -fsanitize=fuzzer,address,undefined
+                                            -fno-sanitize-recover=all)
+  target_link_options(codec_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
+endif()
