@@ -63,6 +63,31 @@ inline void add_floats(const void* array, std::size_t first, std::size_t count, 
 }
 
 template <typename T>
+void load_sum_of(const void* array, const void* floats, std::size_t first, std::size_t count,
+                 float* values) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Floats x = load_floats<T>(array, first + i);
+    hn::Store(hn::Add(x, load_floats<float>(floats, first + i)), kFloatTag, values + i);
+  }
+  for (; i < count; ++i) {
+    values[i] = load_wide<T>(array, first + i) + load_element<float>(floats, first + i);
+  }
+}
+
+/// values[i] = array[first + i] + floats[first + i]
+inline void load_sum(DType dtype, const void* array, const void* floats, std::size_t first,
+                     std::size_t count, float* values) {
+  if (dtype == DType::kFloat16) {
+    load_sum_of<Float16>(array, floats, first, count, values);
+  } else if (dtype == DType::kBfloat16) {
+    load_sum_of<Bfloat16>(array, floats, first, count, values);
+  } else {
+    load_sum_of<float>(array, floats, first, count, values);
+  }
+}
+
+template <typename T>
 void store_elements(const float* values, std::size_t count, void* array, std::size_t first) {
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {

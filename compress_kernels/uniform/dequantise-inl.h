@@ -6,6 +6,8 @@
 #define COMPRESS_KERNELS_UNIFORM_DEQUANTISE_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
+
 #include "compress_kernels/core/vector_io-inl.h"
 #include "compress_kernels/uniform/measure-inl.h"
 #include "compress_kernels/uniform/tile.h"
@@ -16,14 +18,15 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-/// Whether decoded values replace what is in the output or are added to it.
-enum class Target { kStore, kAdd };
+/// What is done with decoded values: stored, added to others, or stored around the cache.
+enum class Target { kStore, kAdd, kStream };
 
 struct DequantiseArgs {
   const std::uint8_t* codes = nullptr;  // Loads may reach 16 bytes past the last code.
   std::size_t elements = 0;             // A multiple of 16.
   const GroupScales* scales = nullptr;
-  float* values = nullptr;  // Any alignment.
+  const float* addend = nullptr;  // kAdd only: values = addend + decoded. May be `values`.
+  float* values = nullptr;        // Any alignment, but that of a vector for kStream.
 };
 
 /// Elements whose codes fill whole bytes for every width and fit one 128-bit load.
@@ -85,9 +88,13 @@ HWY_INLINE void dequantise_vector(
     }
     const std::size_t index = i + kVector * kLanes;
     if constexpr (kTarget == Target::kAdd) {
-      value = hn::Add(load_floats<float>(args.values, index), value);
+      value = hn::Add(load_floats<float>(args.addend, index), value);
     }
-    store_floats<float>(value, args.values, index);
+    if constexpr (kTarget == Target::kStream) {
+      hn::Stream(value, kFloatTag, args.values + index);
+    } else {
+      store_floats<float>(value, args.values, index);
+    }
     dequantise_vector<kBits, kGrid, kVector + 1, kTarget>(args, i, packed);
   }
 }
@@ -103,14 +110,23 @@ void dequantise_tile(const DequantiseArgs& args) {
 
 using DequantiseFunction = void (*)(const DequantiseArgs&);
 
+template <int kBits, Grid kGrid>
+DequantiseFunction dequantise_function(Target target) {
+  switch (target) {
+    case Target::kStore:
+      return dequantise_tile<kBits, kGrid, Target::kStore>;
+    case Target::kAdd:
+      return dequantise_tile<kBits, kGrid, Target::kAdd>;
+    case Target::kStream:
+      return dequantise_tile<kBits, kGrid, Target::kStream>;
+  }
+  return nullptr;
+}
+
 template <int kBits>
 DequantiseFunction dequantise_function(Grid grid, Target target) {
-  if (grid == Grid::kUniform) {
-    return target == Target::kStore ? dequantise_tile<kBits, Grid::kUniform, Target::kStore>
-                                    : dequantise_tile<kBits, Grid::kUniform, Target::kAdd>;
-  }
-  return target == Target::kStore ? dequantise_tile<kBits, Grid::kMinMax, Target::kStore>
-                                  : dequantise_tile<kBits, Grid::kMinMax, Target::kAdd>;
+  return grid == Grid::kUniform ? dequantise_function<kBits, Grid::kUniform>(target)
+                                : dequantise_function<kBits, Grid::kMinMax>(target);
 }
 
 #endif

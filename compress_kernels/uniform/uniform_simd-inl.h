@@ -93,17 +93,18 @@ inline Span tile_at(std::size_t first, std::size_t count) {
   return {first, std::min(kTileElements, count - first)};
 }
 
-/// Decodes tiles of one chunk layout; any number of wires.
+/// Decodes tiles of one chunk layout; any number of wires. One object for each target.
 class Decoder {
  public:
-  Decoder(const UniformParameters& parameters, std::size_t count)
+  Decoder(const UniformParameters& parameters, std::size_t count, Target target)
       : parameters_(parameters),
         layout_(uniform_layout(parameters, count)),
-        store_(choose_dequantise(parameters, Target::kStore)),
-        add_(choose_dequantise(parameters, Target::kAdd)) {}
+        dequantise_(choose_dequantise(parameters, target)) {}
 
-  /// Writes the tile's values, or adds them. Touches span.elements rounded up to 16 floats.
-  void decode(const std::byte* wire, Span span, Target target, Tile& tile, float* values) const {
+  /// Sends the tile's values to `values`, where they touch span.elements rounded up to 16 floats.
+  /// `addend` is used by Target::kAdd alone.
+  void decode(const std::byte* wire, Span span, Tile& tile, float* values,
+              const float* addend = nullptr) const {
     load_scales(wire, span, tile);
     const auto bits = static_cast<std::size_t>(parameters_.bits);
     const std::size_t first_byte = layout_.codes_offset + span.first * bits / 8;
@@ -113,8 +114,7 @@ class Decoder {
       std::memcpy(tile.codes, codes, code_bytes);
       codes = tile.codes;
     }
-    const DequantiseArgs args{codes, round_up(span.elements, kStepElements), &tile.groups, values};
-    (target == Target::kStore ? store_ : add_)(args);
+    dequantise_({codes, round_up(span.elements, kStepElements), &tile.groups, addend, values});
   }
 
  private:
@@ -138,8 +138,7 @@ class Decoder {
 
   const UniformParameters& parameters_;
   UniformLayout layout_;
-  DequantiseFunction store_;
-  DequantiseFunction add_;
+  DequantiseFunction dequantise_;
 };
 
 /// Where encoding writes to; see EncodeArgs.
@@ -339,9 +338,10 @@ inline void encode(const UniformParameters& parameters, const EncodeArgs& args) 
       encoder.encode(static_cast<const float*>(arrays::at<float>(args.values, first)), span, tile);
       continue;
     }
-    arrays::load_array(parameters.dtype, args.values, first, span.elements, tile.x);
-    if (args.residual != nullptr) {
-      arrays::add_floats(args.residual, first, span.elements, tile.x);
+    if (args.residual == nullptr) {
+      arrays::load_array(parameters.dtype, args.values, first, span.elements, tile.x);
+    } else {
+      arrays::load_sum(parameters.dtype, args.values, args.residual, first, span.elements, tile.x);
     }
     encoder.encode(tile.x, span, tile);
   }
@@ -363,73 +363,99 @@ inline void stream_tile(DType dtype, Span span, Tile& tile, void* values) {
   arrays::stream_bytes(elements, target, span.elements * element_bytes);
 }
 
+/// How a tile may be decoded straight into the caller's array; otherwise it goes through scratch.
+inline Target decode_target(const UniformParameters& parameters, const DecodeArgs& args) {
+  const bool large = args.count * dtype_size(parameters.dtype) >= kStreamBytes;
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(args.values) % (kLanes * sizeof(float)) == 0;
+  return large && aligned && parameters.dtype == DType::kFloat32 ? Target::kStream : Target::kStore;
+}
+
 inline void decode(const UniformParameters& parameters, const DecodeArgs& args) {
-  const Decoder decoder(parameters, args.count);
-  const bool stream = args.count * dtype_size(parameters.dtype) >= kStreamBytes;
+  const Target target = decode_target(parameters, args);
+  const bool large = args.count * dtype_size(parameters.dtype) >= kStreamBytes;
+  const bool direct = parameters.dtype == DType::kFloat32 && (target == Target::kStream || !large);
+  const Decoder to_caller(parameters, args.count, target);
+  const Decoder to_scratch(parameters, args.count, Target::kStore);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
     const Span span = tile_at(first, args.count);
-    if (stream) {
-      decoder.decode(args.wire, span, Target::kStore, tile, tile.decoded);
-      stream_tile(parameters.dtype, span, tile, args.values);
-    } else if (parameters.dtype == DType::kFloat32 && span.elements == kTileElements) {
+    if (direct && span.elements == kTileElements) {
       auto* values = static_cast<float*>(arrays::at<float>(args.values, first));
-      decoder.decode(args.wire, span, Target::kStore, tile, values);
+      to_caller.decode(args.wire, span, tile, values);
+      continue;
+    }
+    to_scratch.decode(args.wire, span, tile, tile.decoded);
+    if (large) {
+      stream_tile(parameters.dtype, span, tile, args.values);
     } else {
-      decoder.decode(args.wire, span, Target::kStore, tile, tile.decoded);
       arrays::store_array(parameters.dtype, tile.decoded, span.elements, args.values, first);
     }
   }
-  if (stream) hwy::FlushStream();
+  if (large) hwy::FlushStream();
 }
 
 inline void decode_add(const UniformParameters& parameters, const DecodeAddArgs& args) {
-  const Decoder decoder(parameters, args.count);
+  const Decoder decoder(parameters, args.count, Target::kAdd);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
     const Span span = tile_at(first, args.count);
     auto* sum = static_cast<float*>(arrays::at<float>(args.sum, first));
     if (span.elements == kTileElements) {
-      decoder.decode(args.wire, span, Target::kAdd, tile, sum);
+      decoder.decode(args.wire, span, tile, sum, sum);
       continue;
     }
     std::memcpy(tile.decoded, static_cast<const void*>(sum), span.elements * sizeof(float));
-    decoder.decode(args.wire, span, Target::kAdd, tile, tile.decoded);
+    decoder.decode(args.wire, span, tile, tile.decoded, tile.decoded);
     std::memcpy(static_cast<void*>(sum), tile.decoded, span.elements * sizeof(float));
   }
 }
 
-/// tile.x = sum of the contributions in order, divided, plus residual.
-inline void gather_sum(const Decoder& decoder, DType dtype, const DecodeAddEncodeArgs& args,
+/// The decoders of a hop.
+struct HopDecoders {
+  Decoder store;
+  Decoder add;
+};
+
+/// tile.x = sum of the contributions in order.
+inline void gather_sum(const HopDecoders& decoders, DType dtype, const DecodeAddEncodeArgs& args,
                        Span span, Tile& tile) {
-  for (std::size_t position = 0; position <= args.wires.size(); ++position) {
-    if (position == args.own_position) {
-      if (position == 0) {
-        arrays::load_array(dtype, args.values, span.first, span.elements, tile.x);
-      } else {
-        arrays::add_array(dtype, args.values, span.first, span.elements, tile.x);
-      }
-      continue;
-    }
-    const std::size_t index = position > args.own_position ? position - 1 : position;
-    const Target target = position == 0 ? Target::kStore : Target::kAdd;
-    decoder.decode(args.wires[index], span, target, tile, tile.x);
+  std::size_t position = 0;
+  if (dtype == DType::kFloat32 && span.elements == kTileElements && args.own_position <= 1 &&
+      !args.wires.empty()) {
+    // A sum of two does not depend on their order: own values come straight from the caller's
+    // memory.
+    const auto* own = static_cast<const float*>(arrays::at<float>(args.values, span.first));
+    decoders.add.decode(args.wires[0], span, tile, tile.x, own);
+    position = 2;
   }
-  if (args.divisor != 1) arrays::divide_floats(args.divisor, span.elements, tile.x);
-  if (args.residual != nullptr) {
-    arrays::add_floats(args.residual, span.first, span.elements, tile.x);
+  for (; position <= args.wires.size(); ++position) {
+    const std::size_t index = position > args.own_position ? position - 1 : position;
+    if (position != args.own_position) {
+      const Decoder& decoder = position == 0 ? decoders.store : decoders.add;
+      decoder.decode(args.wires[index], span, tile, tile.x, tile.x);
+    } else if (position == 0) {
+      arrays::load_array(dtype, args.values, span.first, span.elements, tile.x);
+    } else {
+      arrays::add_array(dtype, args.values, span.first, span.elements, tile.x);
+    }
   }
 }
 
 inline void decode_add_encode(const UniformParameters& parameters,
                               const DecodeAddEncodeArgs& args) {
-  const Decoder decoder(parameters, args.count);
+  const HopDecoders decoders{Decoder(parameters, args.count, Target::kStore),
+                             Decoder(parameters, args.count, Target::kAdd)};
   const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
   const Encoder encoder(parameters, args.count, output);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
     const Span span = tile_at(first, args.count);
-    gather_sum(decoder, parameters.dtype, args, span, tile);
+    gather_sum(decoders, parameters.dtype, args, span, tile);
+    if (args.divisor != 1) arrays::divide_floats(args.divisor, span.elements, tile.x);
+    if (args.residual != nullptr) {
+      arrays::add_floats(args.residual, first, span.elements, tile.x);
+    }
     if (args.wire != nullptr) {
       encoder.encode(tile.x, span, tile);
     } else {
