@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 // a small frame. Only for the first moment, and only with a core of its own, does it not give way
 // to other threads: what it waits for may have to run on this very core.
 constexpr microseconds kSpinTime{4};
-constexpr microseconds kYieldTime{50};
+constexpr microseconds kYieldTime{100};
 constexpr unsigned kAttemptsPerAdvance = 8;
 constexpr milliseconds kConnectPause{50};  // While a connection may have to be tried again.
 constexpr milliseconds kSpreadPatience{1000};

@@ -24,6 +24,19 @@
 
 #include "ring/factory.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RINGPRESS_TEST_WITH_TSAN
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(RINGPRESS_TEST_WITH_TSAN)
+/// Ranks that are processes start threads, and the rendezvous of an earlier test may still have
+/// one.
+extern "C" __attribute__((weak, used, visibility("default"))) const char* __tsan_default_options() {
+  return "die_after_fork=0";
+}
+#endif
+
 namespace ringpress::testing {
 
 enum class PeerKind { kThreads, kProcesses };

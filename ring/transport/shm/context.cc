@@ -50,8 +50,7 @@ Result<std::string> ShmTransport::listen(const Identity& identity) {
 }
 
 OwnMemory ShmTransport::own_memory() const {
-  return {segment_.get(), reactor_.wake_descriptor(), options_.world,
-          options_.reads_process};
+  return {segment_.get(), reactor_.wake_descriptor(), options_.world, options_.reads_process};
 }
 
 ChannelHome ShmTransport::home() {

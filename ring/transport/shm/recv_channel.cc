@@ -142,11 +142,17 @@ bool ShmRecvChannel::take_from_process(ShmReceive& receive) {
     const ssize_t got =
         link_.reads_process ? process_vm_readv(link_.process, &here, 1, &there, 1, 0) : -1;
     if (got <= 0) {
-      fail(Status(Code::kPeerLost, rank_name(ends_.peer_rank) + " was lost: its memory is gone"));
+      // The sender is about to go; its control connection will say why.
+      control_.read();
       return false;
     }
     receive.received_bytes += static_cast<std::size_t>(got);
     home_.events.counters.received_bytes += static_cast<std::uint64_t>(got);
+  }
+  // A sender that failed may have reused the memory while it was read.
+  if (lane_.withdrawn.load() != 0) {
+    control_.read();
+    return false;
   }
   finish(receive, false);
   give_back(taken_, true);

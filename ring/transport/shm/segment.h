@@ -46,8 +46,9 @@ static_assert(sizeof(Slot) == 128);
 
 /// Written by the owner, but for `consumed` and Slot::released.
 struct alignas(128) Lane {
-  alignas(64) std::atomic<std::uint64_t> posted{0};        // Frames.
-  std::atomic<std::uint64_t> produced{0};                  // Bytes written to the bounce ring.
+  alignas(64) std::atomic<std::uint64_t> posted{0};  // Frames.
+  std::atomic<std::uint64_t> produced{0};            // Bytes written to the bounce ring.
+  std::atomic<std::uint32_t> withdrawn{0};  // The sender failed: its memory may change now.
   alignas(64) std::atomic<std::uint64_t> consumed{0};      // Bytes read from the bounce ring.
   alignas(64) std::atomic<std::uint32_t> sender_waits{0};  // For room.
   std::array<Slot, kSlots> slots;

@@ -143,6 +143,7 @@ void ShmSendChannel::release(Request* request) {
 
 void ShmSendChannel::close(const Status& reason) {
   if (!reason.is_ok()) {
+    lane_.withdrawn.store(1);
     queue_.clear();
     in_place_.clear();
   }
