@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "compress_kernels/cast/cast.h"
 #include "compress_kernels/core/float_arrays-inl.h"
@@ -26,6 +27,10 @@ namespace arrays = core::HWY_NAMESPACE;
 using arrays::Floats;
 using arrays::kFloatTag;
 using arrays::kLanes;
+
+/// Conversions take long enough for requests ahead of the loop to pay; plain float32 sums do not.
+template <typename Wire>
+inline constexpr bool kConverts = !std::is_same_v<Wire, float>;
 
 /// Where results go, whatever produced them; all may be null but `wire` or `decoded`.
 struct Output {
@@ -80,6 +85,7 @@ void encode_as(const EncodeArgs& args) {
   const Floats scales = hn::Set(kFloatTag, scale);
   std::size_t i = 0;
   for (; i + kLanes <= args.count; i += kLanes) {
+    arrays::prefetch_ahead(arrays::at<T>(args.values, i));
     const Floats x = arrays::load_floats<T>(args.values, i);
     finish_vector<Wire, T>(args.input_scale == 1 ? x : hn::Mul(x, scales), output, i);
   }
@@ -104,6 +110,7 @@ template <typename Wire>
 void decode_add_as(const DecodeAddArgs& args) {
   std::size_t i = 0;
   for (; i + kLanes <= args.count; i += kLanes) {
+    if constexpr (kConverts<Wire>) arrays::prefetch_ahead(arrays::at<float>(args.sum, i));
     const Floats sum = arrays::load_floats<float>(args.sum, i);
     arrays::store_floats<float>(hn::Add(sum, arrays::load_floats<Wire>(args.wire, i)), args.sum, i);
   }
@@ -123,6 +130,7 @@ void add_one_as(const DecodeAddEncodeArgs& args) {
   const Floats scales = hn::Set(kFloatTag, scale);
   std::size_t i = 0;
   for (; i + kLanes <= args.count; i += kLanes) {
+    if constexpr (kConverts<Wire>) arrays::prefetch_ahead(arrays::at<T>(args.values, i));
     Floats own = arrays::load_floats<T>(args.values, i);
     if (args.input_scale != 1) own = hn::Mul(own, scales);
     const Floats sum = hn::Add(arrays::load_floats<Wire>(part, i), own);
