@@ -135,7 +135,8 @@ std::vector<ResultRow> Benchmark::run() {
   if (options_.data_type != "all") types = {find_element_type(options_.data_type)};
   if (options_.operation != "all") names = {find_operation(options_.operation)};
   steps_ = static_cast<int>(types.size() * names.size() * sizes_.size() *
-                            (options_.placement == Placement::kBoth ? 2 : 1));
+                            (options_.placement == Placement::kBoth ? 2 : 1)) *
+           (1 + options_.warmup_iterations + options_.iterations);
   for (const ElementType& type : types) {
     for (const OperationName& operation : names) run_case(type, operation);
   }
@@ -205,9 +206,12 @@ void Benchmark::run_size(Case& current, std::size_t bytes) {
   }
 }
 
-void Benchmark::report_step(const std::string& what) {
+void Benchmark::report_step(const Case& current, bool in_place) {
   ++step_;
-  if (session_.is_root() && listener_.on_step) listener_.on_step(what, step_, steps_);
+  if (!session_.is_root() || !listener_.on_step) return;
+  listener_.on_step(fmt::format("{} bytes of {}, {}, {}", current.bytes, current.type.name,
+                                current.operation.name, in_place ? "in place" : "out of place"),
+                    step_, steps_);
 }
 
 void Benchmark::call(Case& current, std::size_t setting, bool in_place) {
@@ -242,6 +246,7 @@ std::vector<double> Benchmark::time_settings(Case& current, bool in_place) {
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(options_.iterations) * settings);
   for (int iteration = -options_.warmup_iterations; iteration < options_.iterations; ++iteration) {
+    report_step(current, in_place);
     const bool renew = iteration % renewal == 0 || renew_for_each_setting;
     for (std::size_t setting = 0; setting < settings; ++setting) {
       const bool fresh_input = in_place && renew;
@@ -309,8 +314,7 @@ void Benchmark::check_setting(Case& current, std::size_t setting, bool in_place,
 }
 
 void Benchmark::measure_placement(Case& current, bool in_place, std::vector<ResultRow>& rows) {
-  report_step(fmt::format("{} bytes of {}, {}, {}", current.bytes, current.type.name,
-                          current.operation.name, in_place ? "in place" : "out of place"));
+  report_step(current, in_place);
   const std::size_t settings = options_.settings.size();
   std::vector<PlacementResult> checks(settings);
   std::vector<std::optional<ringpressStatistics_t>> before(settings);

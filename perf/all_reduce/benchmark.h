@@ -45,7 +45,7 @@ class Benchmark {
   CompressionResult compression_of(const ringpressStatistics_t& before,
                                    const ringpressStatistics_t& after) const;
   std::unique_ptr<Workload> make_workload(const ElementType& type, Operation operation) const;
-  void report_step(const std::string& what);
+  void report_step(const Case& current, bool in_place);
 
   const Options options_;
   Session& session_;

@@ -66,14 +66,17 @@ int run_rank(const Options& options, const RankIdentity& identity, int argc, cha
   run.ranks = session.rank_descriptions();
   if (session.is_root()) print_now(format_preamble(options, run.library_version, run.ranks));
 
-  Progress progress(options.progress);
-  const Benchmark::Listener listener = {[&progress](const ResultRow& row) {
-                                          progress.clear();
-                                          print_now(format_row(row) + "\n");
-                                        },
-                                        [&progress](const std::string& what, int step, int steps) {
-                                          progress.step(what, step, steps);
-                                        }};
+  Progress progress;
+  Benchmark::Listener listener;
+  listener.on_row = [&progress](const ResultRow& row) {
+    progress.clear();
+    print_now(format_row(row) + "\n");
+  };
+  if (options.progress) {
+    listener.on_step = [&progress](const std::string& what, int step, int steps) {
+      progress.step(what, step, steps);
+    };
+  }
   std::vector<ResultRow> rows;
   for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle) {
     Benchmark benchmark(options, session, listener);

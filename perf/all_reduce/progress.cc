@@ -6,14 +6,20 @@
 namespace ringpress::perf {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kBarCells = 24;
+constexpr std::chrono::milliseconds kRedrawInterval{100};
+constexpr std::chrono::milliseconds kLineInterval{3000};
 
 }  // namespace
 
-Progress::Progress(bool enabled) : enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void Progress::step(const std::string& what, int step, int steps) {
-  if (!enabled_) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + (terminal_ ? kRedrawInterval : kLineInterval);
   if (!terminal_) {
     fmt::print(stderr, "[{}/{}] {}\n", step, steps, what);
     return;

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Puts measured tables into README.md, between <!-- demo --> or <!-- peers --> and their ends.
+
+usage: readme_tables.py README.md --demo perf/results/demo.json
+       readme_tables.py README.md --peers perf/results/peers-*.json
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+
+def markdown(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def demo_table(demo):
+    """Every run of a demo.json, one below the other."""
+    header = ["gradients", "setting", "time", "speed-up", "algbw GB/s", "busbw GB/s", "ratio",
+              "sent a rank", "relative error", "ranks agree"]
+    rows = []
+    for run in demo["runs"]:
+        first = run["rows"][0]
+        for row in run["rows"]:
+            title = f"{run['title']} ({row['bytes'] / 1e6:.2f} MB)" if row is first else ""
+            rows.append([title, f"`{row['setting']}`", f"{row['time_us'] / 1e3:.1f} ms",
+                         f"{first['time_us'] / row['time_us']:.2f}x", f"{row['algbw']:.3f}",
+                         f"{row['busbw']:.3f}", f"{row['ratio']:.2f}",
+                         f"{row['wire_bytes'] / 1e6:.2f} MB", f"{row['relerr']:.1e}",
+                         "yes" if row["identical"] else "no"])
+    caption = f"{demo['ranks']} ranks, {demo['rate']} links; {demo['machine']}.\n\n"
+    return caption + markdown(header, rows)
+
+
+def size_text(size):
+    for unit, shift in (("MB", 20), ("KB", 10)):
+        if size >= 1 << shift and size % (1 << shift) == 0:
+            return f"{size >> shift} {unit}"
+    return f"{size / 1e6:g} MB"
+
+
+def peers_table(reports):
+    """One row per report and size: times, and how many times faster than the better peer."""
+    groups = sorted({group for report in reports for row in report["rows"] for group in row["best"]},
+                    key=lambda group: (group.startswith("ringpress"), group))
+    header = ["link", "ranks", "size"] + [f"{group}, ms" for group in groups]
+    rows = []
+    for report in reports:
+        for row in report["rows"]:
+            peers = [cell["median_us"] for group, cell in row["best"].items()
+                     if not group.startswith("ringpress")]
+            line = [report["link"], str(report["ranks"]), size_text(row["bytes"])]
+            for group in groups:
+                cell = row["best"].get(group)
+                shown = "" if cell is None else f"{cell['median_us'] / 1e3:.3g}"
+                if cell and peers and group.startswith("ringpress"):
+                    shown += f" ({min(peers) / cell['median_us']:.2f}x)"
+                line.append(shown)
+            rows.append(line)
+    machines = sorted({f"{r['machine']['cores']} cores, {r['machine']['cpu']}" for r in reports})
+    return ("Median times; in brackets: times faster than the better of the peers. "
+            f"{'; '.join(machines)}.\n\n" + markdown(header, rows))
+
+
+def replaced(text, marker, table):
+    begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    if begin not in text or end not in text:
+        raise ValueError(f"no {begin} ... {end} in the text")
+    return text[:text.index(begin)] + begin + "\n" + table + text[text.index(end):]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("readme", type=pathlib.Path)
+    parser.add_argument("--demo", type=pathlib.Path)
+    parser.add_argument("--peers", type=pathlib.Path, nargs="+")
+    arguments = parser.parse_args()
+    text = arguments.readme.read_text(encoding="utf-8")
+    if arguments.demo:
+        text = replaced(text, "demo", demo_table(json.loads(arguments.demo.read_text())))
+    if arguments.peers:
+        reports = [json.loads(path.read_text()) for path in arguments.peers]
+        text = replaced(text, "peers", peers_table(reports))
+    arguments.readme.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# usage: all_reduce_perf_test.sh ALL_REDUCE_PERF SOURCE_DIR
+# Runs the program with real ranks and checks what it prints and how it ends.
+set -uo pipefail
+readonly PROGRAM=$1 SOURCE=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+# expect STATUS COMMAND...: output goes to $work/out.
+expect() {
+  local wanted=$1 status=0
+  shift
+  "$@" >"$work/out" 2>&1 || status=$?
+  if [[ $status -ne $wanted ]]; then
+    fail "status $status instead of $wanted: $*"
+    tail -n 20 "$work/out"
+  fi
+}
+
+says() { grep -q -- "$1" "$work/out" || { fail "no \"$1\" in:"; cat "$work/out"; }; }
+
+rows() { grep -vc '^#' "$work/out"; }
+
+expect 0 "$PROGRAM" --ranks 3 -b 4000 -e 4000 -n 2 -d all -o all -J "$work/all.json"
+[[ $(rows) -eq 72 ]] || fail "$(rows) rows instead of 72"
+says "# Out of bounds values : 0 OK"
+[[ -s $work/all.json ]] || fail "no JSON"
+
+expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 3 --compare none,q8,q4 --max-relerr 0.5
+[[ $(rows) -eq 3 ]] || fail "$(rows) rows instead of 3"
+expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec q4 --max-relerr 1e-9
+says "FAILED"
+
+expect 0 "$PROGRAM" --ranks 4 -n 2 --input "$SOURCE/tests/data/conv_step400_rank%d.npy" --codec q8
+says "561832"
+expect 1 "$PROGRAM" --ranks 5 -n 2 --input "$SOURCE/tests/data/conv_step400_rank%d.npy"
+says "conv_step400_rank4.npy: No such file"
+
+expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M --codec q44
+says "q44"
+expect 2 "$PROGRAM" --ranks 2 -d flaot
+expect 0 env RANK=0 WORLD_SIZE=1 "$PROGRAM" -b 4K -e 4K -n 2
+
+# The id through a file, one process per rank by hand.
+for rank in 0 1; do
+  RANK=$rank WORLD_SIZE=2 "$PROGRAM" --id-file "$work/id" -b 4K -e 4K -n 2 >"$work/rank$rank" 2>&1 &
+  pids[rank]=$!
+done
+for rank in 0 1; do wait "${pids[rank]}" || { fail "--id-file, rank $rank"; cat "$work/rank$rank"; }; done
+
+# A killed rank ends all of them.
+"$PROGRAM" --ranks 3 -b 1M -e 1M -N 0 -c 0 >"$work/out" 2>&1 &
+parent=$!
+victim=''
+for ((attempt = 0; attempt < 200; ++attempt)); do
+  victim=$(pgrep -P "$parent" -f -- '--local-rank=1' || true)
+  [[ -n $victim ]] && grep -q '^ ' "$work/out" && break
+  sleep 0.05
+done
+kill -KILL "$victim"
+status=0
+wait "$parent" || status=$?
+[[ $status -ne 0 ]] || fail "a killed rank went unnoticed"
+says "rank 1"
+
+[[ $failures -eq 0 ]] && echo "all right"
+exit "$((failures > 0))"

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# usage: shaped_test.sh SHAPED
+# Arguments, exit status, output and environment of shaped.sh; nothing is timed.
+set -uo pipefail
+readonly SHAPED=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+refused() {  # refused PART-OF-MESSAGE ARGUMENT...
+  local message=$1 status=0
+  shift
+  "$SHAPED" "$@" >"$work/out" 2>"$work/error" || status=$?
+  [[ $status -eq 2 ]] || fail "status $status instead of 2: shaped.sh $*"
+  grep -q -- "$message" "$work/error" || { fail "no \"$message\":"; cat "$work/error"; }
+}
+
+refused "--ranks is missing" -- true
+refused "--ranks 0" --ranks 0 -- true
+refused "--ranks 65" --ranks 65 -- true
+refused "--ranks two" --ranks two -- true
+refused "--rate fast" --ranks 2 --rate fast -- true
+refused "--burst big" --ranks 2 --burst big -- true
+refused "--delay long" --ranks 2 --delay long -- true
+refused "--mode magic" --ranks 2 --mode magic -- true
+refused "no command" --ranks 2
+refused "unknown option" --ranks 2 true
+refused "needs a value" --ranks
+
+run() {  # run WANTED-STATUS ARGUMENT...
+  local wanted=$1 status=0
+  shift
+  "$SHAPED" "$@" >"$work/out" 2>"$work/error" || status=$?
+  [[ $status -eq $wanted ]] || { fail "status $status, not $wanted: $*"; cat "$work/error"; }
+}
+
+for mode in auto software; do
+  run 0 --mode "$mode" --ranks 3 -- bash -c 'echo "rank {rank} is $RANK of $WORLD_SIZE"'
+  [[ $(cat "$work/out") == "rank 0 is 0 of 3" ]] || fail "$mode: output of rank 0"
+  for rank in 1 2; do
+    grep -qx "\[rank $rank\] rank $rank is $rank of 3" "$work/error" || fail "$mode: rank $rank"
+  done
+  run 7 --mode "$mode" --ranks 2 --rate none -- bash -c 'exit $((RANK * 7))'
+  run 0 --mode "$mode" --ranks 2 -- bash -c '[ -n "$MASTER_ADDR" ] && [ -n "$MASTER_PORT" ]'
+  # Words with blanks and quotes arrive as they are.
+  run 0 --mode "$mode" --ranks 1 -- printf '%s|' "a b" "c'd" '$e'
+  [[ $(cat "$work/out") == "a b|c'd|\$e|" ]] || fail "$mode: words became $(cat "$work/out")"
+done
+
+# Ranks end with the script.
+"$SHAPED" --ranks 2 -- bash -c 'echo $$ >"$0.$RANK"; exec -a shaped_test_sleeper sleep 300' \
+  "$work/alive" >/dev/null 2>&1 &
+script=$!
+for ((attempt = 0; attempt < 100; ++attempt)); do
+  [[ -e $work/alive.0 && -e $work/alive.1 ]] && break
+  sleep 0.1
+done
+kill -TERM "$script"
+wait "$script"
+[[ $? -eq 143 ]] || fail "status after TERM"
+for ((attempt = 0; attempt < 50; ++attempt)); do
+  pgrep -f shaped_test_sleeper >/dev/null || break
+  sleep 0.1
+done
+pgrep -f shaped_test_sleeper >/dev/null && fail "a rank outlived the script"
+
+[[ $failures -eq 0 ]] && echo "all right"
+exit "$((failures > 0))"

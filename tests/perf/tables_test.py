@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""usage: tables_test.py PERF_DIR   Tests of the demo's report, its page, and the README's tables."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+PERF = pathlib.Path(sys.argv.pop(1))
+sys.path[:0] = [str(PERF), str(PERF / "demo"), str(PERF / "peers")]
+import page  # noqa: E402
+import peers  # noqa: E402
+import readme_tables  # noqa: E402
+import report  # noqa: E402
+
+
+def result(setting, time_us, ratio, relerr):
+    return {"size": 4000000, "out_of_place": {"time": time_us, "alg_bw": 1.0, "bus_bw": 1.5},
+            "out_of_place_per_iter": {"min_us": time_us - 1, "max_us": time_us + 1},
+            "ringpress": {"setting": setting, "codec": setting + ":block=128", "algorithm": "sra",
+                          "ratio": ratio, "wire_bytes": 6000000 / ratio, "relerr": relerr,
+                          "identical": True}}
+
+
+def demo():
+    run = {"config": {"devices": [{}, {}, {}, {}]},
+           "results": [result("none", 40000, 1.0, 0), result("q4", 5000, 7.75, 0.14)]}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(run, file)
+        file.flush()
+        read = report.read_run("a < b", file.name)
+    return {"machine": "m & n", "rate": "1gbit", "ranks": read["ranks"], "runs": [read]}
+
+
+class Demo(unittest.TestCase):
+    def test_cells_compare_with_the_first_row(self):
+        rows = demo()["runs"][0]["rows"]
+        cells = report.cells(rows[1], rows[0])
+        self.assertEqual(len(cells), len(report.COLUMNS))
+        self.assertEqual(cells[:3], ("q4", "5.00 ms", "8.00x"))
+        self.assertEqual(cells[-1], "yes")
+
+    def test_page_is_one_file_and_escapes(self):
+        text = page.render(demo(), report.COLUMNS, report.cells)
+        self.assertIn("a &lt; b", text)
+        self.assertIn("m &amp; n", text)
+        self.assertIn("8.00x faster", text)
+        for outside in ("http", "src=", "@import", "url("):
+            self.assertNotIn(outside, text)
+        self.assertEqual(text.count("<svg"), text.count("</svg>"))
+
+
+class Readme(unittest.TestCase):
+    def test_demo_table_replaces_what_was_there(self):
+        table = readme_tables.demo_table(demo())
+        text = "top\n<!-- demo -->\nold\n<!-- /demo -->\nend\n"
+        once = readme_tables.replaced(text, "demo", table)
+        self.assertNotIn("old", once)
+        self.assertIn("| `q4` | 5.0 ms | 8.00x |", once)
+        self.assertEqual(once, readme_tables.replaced(once, "demo", table))
+        with self.assertRaises(ValueError):
+            readme_tables.replaced("no markers", "demo", table)
+
+
+class Peers(unittest.TestCase):
+    def rows(self):
+        entries = [peers.Contender(name, group, None) for name, group in
+                   (("gloo", "gloo"), ("openmpi default", "openmpi"),
+                    ("openmpi segmented ring", "openmpi"), ("ringpress q4", "ringpress q4"))]
+        samples = {"gloo": {1024: [100, 110, 120]}, "openmpi default": {1024: [90]},
+                   "openmpi segmented ring": {1024: [60, 70]}, "ringpress q4": {1024: [10, 13]}}
+        return peers.summarize(entries, samples, [1024])
+
+    def test_the_best_configuration_of_a_peer_counts(self):
+        row = self.rows()[0]
+        self.assertEqual(row["best"]["openmpi"]["configuration"], "openmpi segmented ring")
+        self.assertAlmostEqual(row["ratios"]["ringpress q4 over openmpi"], 65 / 11.5)
+        self.assertAlmostEqual(row["ratios"]["ringpress q4 over gloo"], 110 / 11.5)
+
+    def test_tables_name_the_ratio_to_the_better_peer(self):
+        self.assertIn("(5.65x)", peers.table(self.rows()))
+        text = readme_tables.peers_table([{"link": "1gbit", "ranks": 4, "rows": self.rows(),
+                                           "machine": {"cores": 2, "cpu": "x"}}])
+        self.assertIn("| 1gbit | 4 | 1 KB |", text)
+        self.assertIn("(5.65x)", text)
+
+    def test_sizes_and_iterations(self):
+        self.assertEqual(peers.parse_bytes("4K"), 4096)
+        self.assertEqual(peers.parse_bytes("100000000"), 100000000)
+        self.assertEqual(peers.iterations_for(4096), 200)
+        self.assertEqual(peers.iterations_for(1 << 30), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
