@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ringpress/ringpress.h"
@@ -23,7 +24,7 @@ struct BadCall {
 float buffer[64];
 constexpr std::size_t kTooMany = SIZE_MAX / 2;
 
-std::vector<BadCall> bad_collectives() {
+std::vector<BadCall> bad_reductions_and_gathers() {
   float* const b = buffer;
   const ncclResult_t argument = ncclInvalidArgument;
   return {
@@ -86,6 +87,13 @@ std::vector<BadCall> bad_collectives() {
       {"AllGatherOverflowByRanks",
        [=](ncclComm_t c) { return ncclAllGather(b, b, kTooMany / 4, ncclFloat, c, nullptr); },
        argument, "for each of 2 ranks does not fit"},
+  };
+}
+
+std::vector<BadCall> bad_movements() {
+  float* const b = buffer;
+  const ncclResult_t argument = ncclInvalidArgument;
+  return {
       {"BroadcastRootTooLarge",
        [=](ncclComm_t c) { return ncclBroadcast(b, b, 1, ncclFloat, 2, c, nullptr); }, argument,
        "root is 2, but must be from 0 to 1"},
@@ -120,6 +128,12 @@ std::vector<BadCall> bad_collectives() {
       {"RecvNull", [=](ncclComm_t c) { return ncclRecv(nullptr, 1, ncclFloat, 0, c, nullptr); },
        argument, "recvbuff is null"},
   };
+}
+
+std::vector<BadCall> bad_collectives() {
+  std::vector<BadCall> calls = bad_reductions_and_gathers();
+  for (BadCall& call : bad_movements()) calls.push_back(std::move(call));
+  return calls;
 }
 
 std::vector<BadCall> bad_other_calls() {

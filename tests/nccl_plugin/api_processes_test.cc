@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ class Signal {
 template <typename Body>
 void run_processes(int size, Body body) {
   const IdPipes pipes(size);
+  std::fflush(nullptr);  // Else each child prints what is buffered here, too.
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = fork();
