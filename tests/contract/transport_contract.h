@@ -123,7 +123,7 @@ TYPED_TEST_P(TransportContract, CarriesEverySizeIntoTheBufferOfTheReceiver) {
   std::uint64_t call = 0;
   for (const std::size_t bytes :
        {0u, 1u, 63u, 64u, 65u, 4096u, 16384u, 16385u, 131072u, 1048576u, 1048577u, 5000001u}) {
-    const std::vector<std::byte> sent = random_bytes(bytes, 1);
+    const std::vector<std::byte> sent = random_bytes(bytes + 1, 1);
     std::vector<std::byte> received(bytes + 1, std::byte{0x5a});
     Request* receive =
         pair.receive()->irecv(Buffer{received.data(), bytes}, label_of(call)).value();
