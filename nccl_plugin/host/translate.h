@@ -55,10 +55,16 @@ ncclResult_t firewall(const char* function, ncclComm_t comm, Body&& body) noexce
 
 }  // namespace ringpress::nccl_plugin::host
 
-/// Gives the entry point nccl`name`, defined above in the same file, its second name. Like the
-/// first, it throws nothing.
-#define RINGPRESS_PROFILING_NAME(name)                           \
-  extern "C" RINGPRESS_EXPORT __typeof__(nccl##name) pnccl##name \
-      __attribute__((nothrow, alias("nccl" #name)))
+// An entry point throws nothing, and gcc, which has seen that, wants its second name to say so.
+// clang takes the word for a different type.
+#ifdef __clang__
+#define RINGPRESS_ALIAS_OF(target) __attribute__((alias(target)))
+#else
+#define RINGPRESS_ALIAS_OF(target) __attribute__((nothrow, alias(target)))
+#endif
+
+/// Gives the entry point nccl`name`, defined above in the same file, its second name.
+#define RINGPRESS_PROFILING_NAME(name) \
+  extern "C" RINGPRESS_EXPORT __typeof__(nccl##name) pnccl##name RINGPRESS_ALIAS_OF("nccl" #name)
 
 #endif  // NCCL_PLUGIN_HOST_TRANSLATE_H_
