@@ -13,7 +13,7 @@ readonly PACKAGES=(
   g++ cmake ninja-build ccache pkg-config clang libclang-rt-14-dev python3 binutils
   libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
   libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev libfmt-dev libbenchmark-dev
-  iproute2 util-linux
+  iproute2 util-linux procps
 )
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-60}
 JOBS=$(nproc)
@@ -66,12 +66,13 @@ install_packages() {
     "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# build DIR CMAKE_ARGUMENT...
+# build DIR TARGET CMAKE_ARGUMENT...
 build() {
-  local directory=$1
-  shift
+  local directory=$1 target=$2
+  shift 2
   cmake -S . -B "$directory" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
-    -DCMAKE_C_COMPILER_LAUNCHER=ccache "$@" >/dev/null && cmake --build "$directory" -j "$JOBS"
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache -DRINGPRESS_TESTS=ON "$@" >/dev/null &&
+    cmake --build "$directory" --target "$target" -j "$JOBS"
 }
 
 suite() {  # suite DIR CTEST_ARGUMENT...
@@ -80,18 +81,18 @@ suite() {  # suite DIR CTEST_ARGUMENT...
   ctest --test-dir "$directory" -j "$JOBS" --output-on-failure --timeout 300 "$@"
 }
 
-# The layout of the tree and the fuzzers' builds do not depend on a sanitizer.
+# The layout of the tree does not depend on a sanitizer.
 sanitized() {
   local name=$1 sanitizers=$2 directory=$3
-  stage "$name build" build "$directory" -DRINGPRESS_SANITIZE="$sanitizers" \
+  stage "$name build" build "$directory" all -DRINGPRESS_SANITIZE="$sanitizers" \
     -DRINGPRESS_PERF=OFF &&
     stage "$name suite" suite "$directory" --no-tests=error -LE layout
 }
 
 fuzz() {
   local target status=0 corpus
-  stage "fuzzers build" build build-fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
-    -DRINGPRESS_FUZZ=ON -DRINGPRESS_PERF=OFF || return 1
+  stage "fuzzers build" build build-fuzz fuzzers -DCMAKE_C_COMPILER=clang \
+    -DCMAKE_CXX_COMPILER=clang++ -DRINGPRESS_PERF=OFF || return 1
   for target in build-fuzz/fuzz/*_fuzz; do
     [[ -x $target ]] || continue
     corpus=$(mktemp -d)
@@ -118,7 +119,7 @@ if [[ $quick -eq 0 ]]; then
   sanitized "TSan" thread build-tsan
   fuzz
 fi
-stage "normal build" build build || { finish; exit 1; }
+stage "normal build" build build all -DRINGPRESS_PERF=ON || { finish; exit 1; }
 finish
 suite build --no-tests=error || failed=1
 exit "$failed"
