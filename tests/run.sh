@@ -90,17 +90,19 @@ sanitized() {
 }
 
 fuzz() {
-  local target status=0 corpus
+  local target status=0 corpus found=0
   stage "fuzzers build" build build-fuzz fuzzers -DCMAKE_C_COMPILER=clang \
     -DCMAKE_CXX_COMPILER=clang++ -DRINGPRESS_PERF=OFF || return 1
   for target in build-fuzz/fuzz/*_fuzz; do
     [[ -x $target ]] || continue
+    found=$((found + 1))
     corpus=$(mktemp -d)
     stage "$(basename "$target")" "$target" -max_total_time="$FUZZ_SECONDS" -timeout=20 \
       -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=build-fuzz/ \
       "$corpus" || status=1
     rm -rf "$corpus"
   done
+  if [[ $found -eq 0 ]]; then echo "no fuzz target was built"; status=1; fi
   return "$status"
 }
 
