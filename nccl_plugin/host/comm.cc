@@ -125,7 +125,7 @@ void ncclComm::run_aside(std::function<void()> job) {
 
 Status ncclComm::finalize() {
   return run([this](Communicator& communicator) {
-    const Status status = communicator.finalize();
+    Status status = communicator.finalize();
     const std::lock_guard lock(mutex_);
     if (state_ == State::kReady) state_ = State::kFinalized;
     return status;

@@ -119,8 +119,8 @@ Status run_lanes(const std::vector<Lane>& lanes) {
   if (std::any_of(lanes.begin(), lanes.end(),
                   [&](const Lane& lane) { return is_blocking(lane) != blocking; })) {
     // NCCL's code for it.
-    const Status refused(Code::kInvalidArgument,
-                         "a group must not mix blocking and nonblocking communicators");
+    Status refused(Code::kInvalidArgument,
+                   "a group must not mix blocking and nonblocking communicators");
     cancel_setups(lanes, refused);
     return refused;
   }

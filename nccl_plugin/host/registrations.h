@@ -15,7 +15,7 @@ class Registrations {
   void* add() {
     const std::lock_guard lock(mutex_);
     live_.insert(++last_);
-    return reinterpret_cast<void*>(last_);
+    return reinterpret_cast<void*>(last_);  // NOLINT: a number; nobody follows it.
   }
   /// False if `handle` is not live.
   bool remove(const void* handle) {

@@ -35,22 +35,13 @@ ncclResult_t to_nccl_result(Code code) {
     case Code::kInvalidArgument:
       return ncclInvalidArgument;
     case Code::kInvalidUsage:
+    case Code::kUnsupported:  // NCCL, too, answers so when its build lacks a feature.
+    case Code::kMismatch:     // Each rank's arguments are valid alone; together they are not.
       return ncclInvalidUsage;
-    // NCCL, too, answers a feature that a build lacks with "invalid usage".
-    case Code::kUnsupported:
-      return ncclInvalidUsage;
-    // Each rank's arguments are valid alone; together they are not.
-    case Code::kMismatch:
-      return ncclInvalidUsage;
-    // The next three: something beyond this process failed, and a retry may help.
-    case Code::kTimeout:
-      return ncclRemoteError;
-    case Code::kPeerLost:
-      return ncclRemoteError;
-    case Code::kCorrupt:
-      return ncclRemoteError;
-    // Somebody, here or on a peer, gave the communicator up.
-    case Code::kAborted:
+    case Code::kTimeout:   // Beyond this process: a peer hangs,
+    case Code::kPeerLost:  // or is gone,
+    case Code::kCorrupt:   // or bytes changed on their way,
+    case Code::kAborted:   // or somebody, here or there, gave the communicator up.
       return ncclRemoteError;
     case Code::kInProgress:
       return ncclInProgress;
