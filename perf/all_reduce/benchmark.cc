@@ -266,7 +266,7 @@ PlacementResult Benchmark::placement_result(const Case& current,
   const std::vector<double> all = session_.control().gather(own_times);
   PlacementResult result;
   result.iterations = summarize(combine_ranks(all, iterations, options_.average));
-  result.time_us = options_.interleaved() ? result.iterations.median : result.iterations.mean;
+  result.time_us = options_.reports_median() ? result.iterations.median : result.iterations.mean;
   set_bandwidths(result, current.bytes, session_.ranks());
   return result;
 }

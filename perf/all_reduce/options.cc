@@ -103,6 +103,8 @@ void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--seed", options.seed, "seed of the generated input");
   app.add_option("--id-file", options.id_file,
                  "file on a shared disk through which rank 0 hands out the unique id");
+  app.add_flag("--p50", options.median,
+               "print median times; with --compare they always are (spread: see -J)");
   app.add_flag("--progress", options.progress, "report progress on standard error");
   app.add_option("--local-rank", options.local_rank)->group("");
   app.add_option("--id-descriptor", options.id_descriptor)->group("");

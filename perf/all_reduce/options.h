@@ -46,6 +46,7 @@ struct Options {
   double maximum_relative_error = 0;  // 0: no limit for lossy codecs.
   std::uint64_t seed = 1;
   bool progress = false;
+  bool median = false;  // --p50: times are medians although only one setting is measured.
 
   int local_ranks = 0;     // --ranks: start so many ranks of this host.
   std::string id_file;     // Where rank 0 leaves the unique id.
@@ -53,6 +54,7 @@ struct Options {
   int id_descriptor = -1;  // Pipe that carries the unique id between such ranks.
 
   bool interleaved() const { return settings.size() > 1; }
+  bool reports_median() const { return median || interleaved(); }
 };
 
 /// What parsing found: options to run with, or text to print and an exit status.
