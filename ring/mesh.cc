@@ -1,6 +1,9 @@
 // Assembles a mesh: transports that listen, then the bootstrap, then the mesh over what it found.
 #include <sched.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <exception>
 
@@ -43,14 +46,11 @@ int available_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-/// FNV-1a; every rank has the same lines when the bootstrap has succeeded.
+/// Every rank has the same lines when the bootstrap has succeeded.
 std::uint64_t configuration_hash(const std::vector<std::string>& agreement) {
-  std::uint64_t hash = 14695981039346656037ull;
-  for (const std::string& line : agreement) {
-    for (const char c : line + '\n')
-      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  }
-  return hash;
+  std::string text;
+  for (const std::string& line : agreement) text += line + '\n';
+  return XXH3_64bits(text.data(), text.size());
 }
 
 void place_peers(const MeshOptions& options, const std::vector<Place>& places, MeshParts& parts) {

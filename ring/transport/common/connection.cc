@@ -10,6 +10,8 @@ namespace ringpress::ring::transport {
 namespace {
 
 constexpr std::size_t kMaxPieces = 16;  // Of one sendmsg: eight small frames.
+// Of one sendmsg. The receiver of a longer one starts late, and what it reads has left the cache.
+constexpr std::size_t kMaxSendBytes = 256 * 1024;
 
 std::string rank_name(std::uint32_t rank) {
   return "rank " + std::to_string(rank);
@@ -78,15 +80,17 @@ void Connection::fail(const Status& reason, bool everybody) {
 
 std::size_t Connection::gather_sends(iovec* pieces, std::size_t limit) const {
   std::size_t count = 0;
+  std::size_t room = kMaxSendBytes;
   for (const SendOperation* operation : sends_) {
-    if (count + 2 > limit) break;
+    if (count + 2 > limit || room == 0) break;
     const std::size_t sent = operation->sent_bytes;
     const auto* header = reinterpret_cast<const std::byte*>(&operation->header);
     if (sent < kHeaderBytes) pieces[count++] = piece_of(header + sent, kHeaderBytes - sent);
     const std::size_t skip = sent < kHeaderBytes ? 0 : sent - kHeaderBytes;
-    if (operation->payload.bytes > skip) {
-      pieces[count++] = piece_of(operation->payload.data + skip, operation->payload.bytes - skip);
-    }
+    const std::size_t payload = std::min(operation->payload.bytes - skip, room);
+    if (payload > 0) pieces[count++] = piece_of(operation->payload.data + skip, payload);
+    if (payload < operation->payload.bytes - skip) break;
+    room -= payload;
   }
   return count;
 }
