@@ -100,7 +100,8 @@ HWY_INLINE void dequantise_vector(
 }
 
 template <int kBits, Grid kGrid, Target kTarget>
-void dequantise_tile(const DequantiseArgs& args) {
+void dequantise_tile(const DequantiseArgs& caller_args) {
+  const DequantiseArgs args = caller_args;  // A copy that no store through a pointer can change.
   const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
   for (std::size_t i = 0; i < args.elements; i += kStepElements) {
     const auto packed = hn::LoadDup128(byte_tag, args.codes + i * kBits / 8);

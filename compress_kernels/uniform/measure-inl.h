@@ -39,16 +39,21 @@ HWY_INLINE Words magnitudes(Floats x) {
   return hn::And(hn::BitCast(kWordTag, x), hn::Set(kWordTag, core::kMagnitudeMask));
 }
 
+/// The largest magnitude of x[first .. first + block), in every lane.
+HWY_INLINE Words find_magnitude(const float* x, std::size_t first, std::size_t block) {
+  Words even = hn::Zero(kWordTag);
+  Words odd = hn::Zero(kWordTag);
+  for (std::size_t i = first; i < first + block; i += 2 * kLanes) {
+    even = hn::Max(even, magnitudes(load_floats<float>(x, i)));
+    odd = hn::Max(odd, magnitudes(load_floats<float>(x, i + kLanes)));
+  }
+  return hn::MaxOfLanes(kWordTag, hn::Max(even, odd));
+}
+
 inline void find_magnitudes(const MeasureArgs& args, BlockScales& scales) {
   const std::size_t block = args.parameters->block;
   for (std::size_t b = 0; b < args.block_count; ++b) {
-    Words even = hn::Zero(kWordTag);
-    Words odd = hn::Zero(kWordTag);
-    for (std::size_t i = b * block; i < (b + 1) * block; i += 2 * kLanes) {
-      even = hn::Max(even, magnitudes(load_floats<float>(args.x, i)));
-      odd = hn::Max(odd, magnitudes(load_floats<float>(args.x, i + kLanes)));
-    }
-    scales.magnitude[b] = hn::GetLane(hn::MaxOfLanes(kWordTag, hn::Max(even, odd)));
+    scales.magnitude[b] = hn::GetLane(find_magnitude(args.x, b * block, block));
   }
 }
 
@@ -228,6 +233,78 @@ inline void spread_to_groups(const float* HWY_RESTRICT blocks, std::size_t block
     for (std::size_t r = 0; r < repeats; r += kLanes) {
       hn::StoreU(value, kFloatTag, groups + b * repeats + r);
     }
+  }
+}
+
+/// Four equal lanes: what one block needs. Short vectors divide fastest.
+using QuadTag = hn::Full128<float>;
+using QuadWordTag = hn::Full128<std::uint32_t>;
+constexpr QuadTag kQuadTag;
+constexpr QuadWordTag kQuadWordTag;
+
+template <class V>
+HWY_INLINE auto lowest_quad(V vector) {
+  if constexpr (hn::MaxLanes(hn::DFromV<V>()) == 4) {
+    return vector;
+  } else {
+    return lowest_quad(hn::LowerHalf(vector));
+  }
+}
+
+/// Repeats a value for the groups of one block. May write three entries too many.
+HWY_INLINE void spread_quad(hn::Vec<QuadTag> value, std::size_t groups_per_block,
+                            float* HWY_RESTRICT groups) {
+  for (std::size_t i = 0; i < groups_per_block; i += 4) hn::StoreU(value, kQuadTag, groups + i);
+}
+
+/// The usual case of measure_blocks(), `uniform` with 2 bits and more, without waiting for all
+/// blocks before the first division. Fills the stored units, the groups' inverses and, if needed,
+/// their units; returns false if a block is not finite, and what was filled is then of no use.
+inline bool measure_magnitudes(const MeasureArgs& args, bool needs_units, BlockScales& scales,
+                               GroupScales& groups) {
+  const std::size_t block = args.parameters->block;
+  const std::size_t groups_per_block = block / kGroupElements;
+  const auto levels =
+      hn::Set(kQuadTag, static_cast<float>(core::uniform_levels(args.parameters->bits)));
+  Words largest = hn::Zero(kWordTag);
+  for (std::size_t b = 0; b < args.block_count; ++b) {
+    const Words magnitude = find_magnitude(args.x, b * block, block);
+    largest = hn::Max(largest, magnitude);
+    const auto quad = lowest_quad(magnitude);
+    const auto present = hn::Not(
+        hn::Lt(hn::BitCast(hn::RebindToSigned<QuadWordTag>(), quad),
+               hn::Set(hn::RebindToSigned<QuadWordTag>(), std::int32_t{core::kExtentFloorBits})));
+    const auto rounded = hn::Min(hn::ShiftRight<16>(hn::Add(quad, hn::Set(kQuadWordTag, 0xFFFFu))),
+                                 hn::Set(kQuadWordTag, core::kLargestBfloat16));
+    const auto stored = hn::IfThenElseZero(hn::RebindMask(kQuadWordTag, present), rounded);
+    const auto scale = hn::BitCast(kQuadTag, hn::ShiftLeft<16>(rounded));
+    const auto inverse =
+        hn::IfThenElseZero(hn::RebindMask(kQuadTag, present), hn::Div(levels, scale));
+    scales.stored_unit[b] = static_cast<std::uint16_t>(hn::GetLane(stored));
+    spread_quad(inverse, groups_per_block, groups.inverse + b * groups_per_block);
+    if (!needs_units) continue;
+    const auto unit = hn::Div(hn::BitCast(kQuadTag, hn::ShiftLeft<16>(stored)), levels);
+    spread_quad(unit, groups_per_block, groups.unit + b * groups_per_block);
+  }
+  return hn::AllTrue(kWordTag, hn::Not(at_least(largest, core::kInfinityBits)));
+}
+
+/// Fills the groups' units, and lows for minmax, from what stands in a wire.
+inline void load_group_scales(const UniformParameters& parameters, const std::byte* units,
+                              const std::byte* lows, std::size_t block_count, GroupScales& groups) {
+  const std::size_t groups_per_block = parameters.block / kGroupElements;
+  const bool is_plain = parameters.grid == Grid::kMinMax || parameters.bits == 1;
+  const float levels = is_plain ? 1.0f : static_cast<float>(core::uniform_levels(parameters.bits));
+  const auto divisor = hn::Set(kQuadTag, levels);
+  for (std::size_t b = 0; b < block_count; ++b) {
+    const auto stored = core::load_element<core::Bfloat16>(units, b);
+    const auto unit = hn::Div(hn::Set(kQuadTag, core::widen(stored)), divisor);
+    spread_quad(unit, groups_per_block, groups.unit + b * groups_per_block);
+  }
+  if (parameters.grid == Grid::kUniform) return;
+  for (std::size_t b = 0; b < block_count; ++b) {
+    const auto low = hn::Set(kQuadTag, core::load_element<float>(lows, b));
+    spread_quad(low, groups_per_block, groups.low + b * groups_per_block);
   }
 }
 

@@ -34,16 +34,22 @@ struct QuantiseArgs {
   const std::uint16_t* random = nullptr;  // 16 bits per element; stochastic rounding only.
   std::uint8_t* codes = nullptr;          // Stores may reach kSlack bytes past the last code.
   float* extra = nullptr;                 // Any alignment.
-  InputStream inputs[2];
+  InputStream values;                     // Never null.
+  InputStream residual;                   // Null without error feedback.
 };
 
-// 1.5 * 2^23: adding it rounds to the nearest integer, ties to even, and leaves that integer in the
-// low bits.
-constexpr float kRoundingShift = 12582912.0f;
-constexpr std::int32_t kRoundingShiftBits = 0x4B400000;
-
-HWY_INLINE Integers integers_of(Floats shifted) {
-  return hn::Sub(hn::BitCast(kIntegerTag, shifted), hn::Set(kIntegerTag, kRoundingShiftBits));
+/// The nearest integers, ties to even, of numbers that fit. Highway's NearestInt also handles those
+/// that do not, at the price of two more operations.
+HWY_INLINE Integers nearest_integers(Floats x) {
+#if HWY_TARGET == HWY_AVX3
+  return Integers{_mm512_maskz_cvtps_epi32(0xFFFF, x.raw)};  // The plain form warns in GCC 12.
+#elif HWY_TARGET == HWY_AVX2
+  return Integers{_mm256_cvtps_epi32(x.raw)};
+#elif HWY_TARGET == HWY_SSE4
+  return Integers{_mm_cvtps_epi32(x.raw)};
+#else
+  return hn::NearestInt(x);
+#endif
 }
 
 HWY_INLINE Floats random_units(const std::uint16_t* random) {
@@ -82,43 +88,37 @@ HWY_INLINE Quantised quantise_one_bit(Floats x, Floats inverse, Floats unit,
     const Floats y = hn::Add(hn::Mul(x, inverse), hn::Set(kFloatTag, 0.5f));
     const Floats code = floor_and_limit(hn::Add(y, random_units(random)), 1.0f);
     const Floats sign = hn::Sub(hn::Add(code, code), one);
-    return {integers_of(hn::Add(code, hn::Set(kFloatTag, kRoundingShift))), hn::Mul(sign, unit)};
+    return {nearest_integers(code), hn::Mul(sign, unit)};
   }
 }
 
 template <int kBits, Rounding kRounding>
 HWY_INLINE Quantised quantise_uniform(Floats x, Floats inverse, Floats unit,
                                       const std::uint16_t* random) {
-  const Floats shift = hn::Set(kFloatTag, kRoundingShift);
   constexpr float kLevels = static_cast<float>((1 << (kBits - 1)) - 1);
-  Floats shifted = hn::Mul(x, inverse);
-  if constexpr (kRounding == Rounding::kNearest) {
-    // No limit is needed: |x| is at most 1 + 2^-7.99 of the scale (at the very top of float32),
-    // which rounds to kLevels for up to 127 levels.
-    shifted = hn::Add(shifted, shift);
-  } else {
+  Floats y = hn::Mul(x, inverse);
+  // Nearest needs no limit: |x| is at most 1 + 2^-7.99 times the scale (at the very top of
+  // float32), which rounds to kLevels for up to 127 levels.
+  if constexpr (kRounding == Rounding::kStochastic) {
     const Floats levels = hn::Set(kFloatTag, kLevels);
-    const Floats y = hn::Add(hn::Add(shifted, levels), random_units(random));
-    shifted = hn::Add(hn::Sub(floor_and_limit(y, 2 * kLevels), levels), shift);
+    y = hn::Add(hn::Add(y, levels), random_units(random));
+    y = hn::Sub(floor_and_limit(y, 2 * kLevels), levels);
   }
-  return {integers_of(shifted), hn::Mul(hn::Sub(shifted, shift), unit)};
+  const Integers steps = nearest_integers(y);
+  return {steps, hn::Mul(hn::ConvertTo(kFloatTag, steps), unit)};
 }
 
 template <int kBits, Rounding kRounding>
 HWY_INLINE Quantised quantise_minmax(Floats x, Floats inverse, Floats unit, Floats low,
                                      const std::uint16_t* random) {
-  const Floats shift = hn::Set(kFloatTag, kRoundingShift);
   constexpr float kLargest = static_cast<float>((1 << kBits) - 1);
   Floats y = hn::Mul(hn::Sub(x, low), inverse);
-  if constexpr (kRounding == Rounding::kNearest) {
-    y = hn::Clamp(y, hn::Zero(kFloatTag), hn::Set(kFloatTag, kLargest));
-  } else {
-    y = hn::Clamp(y, hn::Zero(kFloatTag), hn::Set(kFloatTag, kLargest));
+  y = hn::Clamp(y, hn::Zero(kFloatTag), hn::Set(kFloatTag, kLargest));
+  if constexpr (kRounding == Rounding::kStochastic) {
     y = floor_and_limit(hn::Add(y, random_units(random)), kLargest);
   }
-  const Floats shifted = hn::Add(y, shift);
-  const Floats code = hn::Sub(shifted, shift);
-  return {integers_of(shifted), hn::Add(low, hn::Mul(code, unit))};
+  const Integers code = nearest_integers(y);
+  return {code, hn::Add(low, hn::Mul(hn::ConvertTo(kFloatTag, code), unit))};
 }
 
 template <int kBits, Grid kGrid, Rounding kRounding>
@@ -147,21 +147,27 @@ HWY_INLINE Integers quantise_and_store(const QuantiseArgs& args, std::size_t i) 
   return result.code;
 }
 
-/// Spreads requests for memory evenly over the work on a tile.
-HWY_INLINE void prefetch_inputs(const QuantiseArgs& args, std::size_t i) {
-  constexpr std::size_t kLineBytes = 64;
-  for (const InputStream& input : args.inputs) {
-    if (input.tile == nullptr) return;
-    const auto* start = static_cast<const std::byte*>(input.tile) + i * input.element_bytes;
-    const std::size_t bytes = kPackElements * input.element_bytes;
-    for (std::size_t offset = 0; offset < bytes; offset += kLineBytes) {
-      core::HWY_NAMESPACE::prefetch_ahead(start + offset);
-    }
+/// Asks for what the array holds some tiles after elements i to i + kPackElements. The number of
+/// requests is fixed: a loop whose length depends on the element type costs more than it saves.
+HWY_INLINE void prefetch_input(const InputStream& input, std::size_t i) {
+  constexpr std::size_t kLineElements = 16;
+  static_assert(kPackElements % kLineElements == 0);
+  const auto* start = static_cast<const std::byte*>(input.tile);
+  HWY_UNROLL(4)
+  for (std::size_t line = 0; line < kPackElements; line += kLineElements) {
+    core::HWY_NAMESPACE::prefetch_ahead(start + (i + line) * input.element_bytes);
   }
 }
 
+/// Spreads requests for memory evenly over the work on a tile.
+HWY_INLINE void prefetch_inputs(const QuantiseArgs& args, std::size_t i) {
+  prefetch_input(args.values, i);
+  if (args.residual.tile != nullptr) prefetch_input(args.residual, i);
+}
+
 template <int kBits, Grid kGrid, Rounding kRounding, Extra kExtra>
-void quantise_tile(const QuantiseArgs& args) {
+void quantise_tile(const QuantiseArgs& caller_args) {
+  const QuantiseArgs args = caller_args;  // A copy that no store through a pointer can change.
   std::uint8_t* HWY_RESTRICT codes = args.codes;
   for (std::size_t i = 0; i < args.elements; i += kPackElements) {
     prefetch_inputs(args, i);

@@ -121,19 +121,9 @@ class Decoder {
   void load_scales(const std::byte* wire, Span span, Tile& tile) const {
     const std::size_t first_block = span.first / parameters_.block;
     const std::size_t blocks = round_up(span.elements, parameters_.block) / parameters_.block;
-    BlockScales& scales = tile.blocks;
     const std::byte* units = wire + layout_.units_offset + first_block * sizeof(std::uint16_t);
-    std::memcpy(scales.stored_unit, units, blocks * sizeof(std::uint16_t));
-    const hn::Rebind<std::uint16_t, arrays::FloatTag> halves;
-    for (std::size_t b = 0; b < blocks; b += kLanes) {
-      const Words stored = hn::PromoteTo(kWordTag, hn::LoadU(halves, scales.stored_unit + b));
-      hn::Store(units_from_stored(parameters_, stored), kFloatTag, scales.unit + b);
-    }
-    spread_to_groups(scales.unit, blocks, parameters_.block, tile.groups.unit);
-    if (parameters_.grid == Grid::kMinMax) {
-      std::memcpy(scales.low, wire + first_block * sizeof(float), blocks * sizeof(float));
-      spread_to_groups(scales.low, blocks, parameters_.block, tile.groups.low);
-    }
+    const std::byte* lows = wire + first_block * sizeof(float);
+    load_group_scales(parameters_, units, lows, blocks, tile.groups);
   }
 
   const UniformParameters& parameters_;
@@ -164,15 +154,8 @@ class Encoder {
     if (span.elements < kTileElements) pad(span, tile);
     const std::size_t blocks = round_up(span.elements, parameters_.block) / parameters_.block;
     const std::size_t last = span.elements - (blocks - 1) * parameters_.block;
-    const bool all_finite = measure_blocks(MeasureArgs{&parameters_, x, blocks, last}, tile.blocks);
+    const bool all_finite = measure(MeasureArgs{&parameters_, x, blocks, last}, tile);
     store_scales(span, blocks, tile.blocks);
-    spread_to_groups(tile.blocks.inverse, blocks, parameters_.block, tile.groups.inverse);
-    if (extra(output_) != Extra::kNone) {
-      spread_to_groups(tile.blocks.unit, blocks, parameters_.block, tile.groups.unit);
-    }
-    if (parameters_.grid == Grid::kMinMax) {
-      spread_to_groups(tile.blocks.low, blocks, parameters_.block, tile.groups.low);
-    }
     if (all_finite) {
       quantise(x, span, tile);
     } else {
@@ -184,6 +167,19 @@ class Encoder {
   static Extra extra(const Output& output) {
     if (output.decoded != nullptr) return Extra::kDecoded;
     return output.residual != nullptr ? Extra::kResidual : Extra::kNone;
+  }
+
+  /// Fills the scales of the blocks and of the groups; returns whether all blocks are finite.
+  bool measure(const MeasureArgs& args, Tile& tile) const {
+    const bool usual = parameters_.grid == Grid::kUniform && parameters_.bits > 1;
+    if (usual && measure_magnitudes(args, extra(output_) != Extra::kNone, tile.blocks, tile.groups))
+      return true;
+    const bool all_finite = measure_blocks(args, tile.blocks);
+    const std::size_t block = parameters_.block;
+    spread_to_groups(tile.blocks.inverse, args.block_count, block, tile.groups.inverse);
+    spread_to_groups(tile.blocks.unit, args.block_count, block, tile.groups.unit);
+    spread_to_groups(tile.blocks.low, args.block_count, block, tile.groups.low);
+    return all_finite;
   }
 
   /// Fills the rest of the last block, and of the last pack of the kernels, with values that leave
@@ -229,9 +225,9 @@ class Encoder {
     args.codes = direct ? wire : tile.codes;
     args.extra = choose_extra(span, tile);
     const std::size_t element_bytes = dtype_size(parameters_.dtype);
-    args.inputs[0] = {static_cast<const std::byte*>(output_.values) + span.first * element_bytes,
-                      element_bytes};
-    args.inputs[1] = {residual_at(span), sizeof(float)};
+    args.values = {static_cast<const std::byte*>(output_.values) + span.first * element_bytes,
+                   element_bytes};
+    args.residual = {residual_at(span), sizeof(float)};
     quantise_(args);
     if (!direct) {
       clear_unused_bits(span, tile.codes);
