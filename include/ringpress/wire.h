@@ -20,7 +20,8 @@ inline constexpr std::uint32_t kHelloMagic = 0x48505252;  // "RRPH" in memory or
 inline constexpr std::uint32_t kFrameMagic = 0x46505252;  // "RRPF" in memory order
 inline constexpr std::uint16_t kProtocolVersion = 1;
 
-/// The per-job 128-bit secret; travels inside the NCCL unique id, never on a data connection.
+/// The per-job 128-bit secret. It travels inside the NCCL unique id, which the program passes around;
+/// that of a split or shrunk communicator travels over its parent's authenticated connections.
 using Secret = std::array<std::byte, 16>;
 
 /// 64 bytes that open a connection, in both directions.
