@@ -62,7 +62,7 @@ def error_plot(runs):
               if row["setting"] != "none" and row["relerr"] and row["relerr"] > 0]
     if not points:
         return ""
-    left, top, right, bottom = 70, 14, WIDTH - 150, 250
+    left, top, right, bottom = 70, 40, WIDTH - 150, 280
     shares = [point[0] for point in points]
     x_low, x_high = math.log10(min(shares) / 1.3), math.log10(max(shares) * 1.3)
     y_low, y_high = decades([point[1] for point in points])
@@ -78,7 +78,7 @@ def error_plot(runs):
         parts.append(f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
         parts.append(text(left - 8, y + 4, f"1e{power}", "end", "soft"))
     parts.append(text(left, bottom + 36, "bytes sent by a rank per byte of message (log)", css="soft"))
-    parts.append(text(left, top - 2, "relative error of one call (log)", css="soft"))
+    parts.append(text(left, top - 24, "relative error of one call (log)", css="soft"))
     titles = [run["title"] for run in runs]
     for share, error, setting, title in points:
         x, y = place(share, error)
