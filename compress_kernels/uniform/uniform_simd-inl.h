@@ -1,10 +1,5 @@
-// q1 .. q8 for one target: walks a chunk tile by tile and calls the kernels of measure-inl.h,
-// quantise-inl.h and dequantise-inl.h, chosen once per chunk. Compiled once per target.
-//
-// Phases of encoding a tile of 1024 elements, all in the first-level cache:
-//   1. gather    own values (converted to float32), plus decoded contributions, plus residual
-//   2. measure   extremes of each block -> scales
-//   3. quantise  codes -> wire bytes; decoded values or new residual from the same registers
+// q1 .. q8 for one target: the four operations as walks over the tiles of a chunk. Compiled once
+// per target.
 #if defined(COMPRESS_KERNELS_UNIFORM_UNIFORM_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef COMPRESS_KERNELS_UNIFORM_UNIFORM_SIMD_INL_H_
 #undef COMPRESS_KERNELS_UNIFORM_UNIFORM_SIMD_INL_H_
@@ -12,16 +7,11 @@
 #define COMPRESS_KERNELS_UNIFORM_UNIFORM_SIMD_INL_H_
 #endif
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "compress_kernels/core/float_arrays-inl.h"
-#include "compress_kernels/core/vector_io-inl.h"
-#include "compress_kernels/uniform/dequantise-inl.h"
-#include "compress_kernels/uniform/measure-inl.h"
-#include "compress_kernels/uniform/quantise-inl.h"
-#include "compress_kernels/uniform/random-inl.h"
+#include "compress_kernels/uniform/decoder-inl.h"
+#include "compress_kernels/uniform/encoder-inl.h"
 #include "compress_kernels/uniform/tile.h"
 #include "compress_kernels/uniform/uniform.h"
 
@@ -29,298 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
-
-namespace arrays = core::HWY_NAMESPACE;
-
-constexpr std::size_t kPadElements = 64;  // Kernels take tiles in multiples of this.
-constexpr std::size_t kLoadSlack = 16;    // Bytes that dequantise_tile() may read too far.
-
-HWY_INLINE std::size_t round_up(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-inline QuantiseFunction choose_quantise(const UniformParameters& parameters, Extra extra) {
-  switch (parameters.bits) {
-    case 1:
-      return quantise_function<1>(parameters, extra);
-    case 2:
-      return quantise_function<2>(parameters, extra);
-    case 3:
-      return quantise_function<3>(parameters, extra);
-    case 4:
-      return quantise_function<4>(parameters, extra);
-    case 5:
-      return quantise_function<5>(parameters, extra);
-    case 6:
-      return quantise_function<6>(parameters, extra);
-    case 7:
-      return quantise_function<7>(parameters, extra);
-    case 8:
-      return quantise_function<8>(parameters, extra);
-  }
-  return nullptr;
-}
-
-inline DequantiseFunction choose_dequantise(const UniformParameters& parameters, Target target) {
-  switch (parameters.bits) {
-    case 1:
-      return dequantise_function<1>(parameters.grid, target);
-    case 2:
-      return dequantise_function<2>(parameters.grid, target);
-    case 3:
-      return dequantise_function<3>(parameters.grid, target);
-    case 4:
-      return dequantise_function<4>(parameters.grid, target);
-    case 5:
-      return dequantise_function<5>(parameters.grid, target);
-    case 6:
-      return dequantise_function<6>(parameters.grid, target);
-    case 7:
-      return dequantise_function<7>(parameters.grid, target);
-    case 8:
-      return dequantise_function<8>(parameters.grid, target);
-  }
-  return nullptr;
-}
-
-/// Part of a chunk: the tile that starts at element `first`.
-struct Span {
-  std::size_t first = 0;
-  std::size_t elements = 0;
-};
-
-inline Span tile_at(std::size_t first, std::size_t count) {
-  return {first, std::min(kTileElements, count - first)};
-}
-
-/// Decodes tiles of one chunk layout; any number of wires. One object for each target.
-class Decoder {
- public:
-  Decoder(const UniformParameters& parameters, std::size_t count, Target target)
-      : parameters_(parameters),
-        layout_(uniform_layout(parameters, count)),
-        dequantise_(choose_dequantise(parameters, target)) {}
-
-  /// Sends the tile's values to `values`, where they touch span.elements rounded up to 16 floats.
-  /// `addend` is used by Target::kAdd alone.
-  void decode(const std::byte* wire, Span span, Tile& tile, float* values,
-              const float* addend = nullptr) const {
-    load_scales(wire, span, tile);
-    const auto bits = static_cast<std::size_t>(parameters_.bits);
-    const std::size_t first_byte = layout_.codes_offset + span.first * bits / 8;
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(wire) + first_byte;
-    const std::size_t code_bytes = core::packed_bytes(span.elements, parameters_.bits);
-    if (first_byte + code_bytes + kLoadSlack > layout_.total_bytes) {
-      std::memcpy(tile.codes, codes, code_bytes);
-      codes = tile.codes;
-    }
-    dequantise_({codes, round_up(span.elements, kStepElements), &tile.groups, addend, values});
-  }
-
- private:
-  void load_scales(const std::byte* wire, Span span, Tile& tile) const {
-    const std::size_t first_block = span.first / parameters_.block;
-    const std::size_t blocks = round_up(span.elements, parameters_.block) / parameters_.block;
-    const std::byte* units = wire + layout_.units_offset + first_block * sizeof(std::uint16_t);
-    const std::byte* lows = wire + first_block * sizeof(float);
-    load_group_scales(parameters_, units, lows, blocks, tile.groups);
-  }
-
-  const UniformParameters& parameters_;
-  UniformLayout layout_;
-  DequantiseFunction dequantise_;
-};
-
-/// Where encoding writes to; see EncodeArgs.
-struct Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-  RandomKey random;
-  const void* values = nullptr;  // Read by the caller, tile after tile; known here for prefetching.
-};
-
-/// Encodes the tiles of one chunk.
-class Encoder {
- public:
-  Encoder(const UniformParameters& parameters, std::size_t count, const Output& output)
-      : parameters_(parameters),
-        layout_(uniform_layout(parameters, count)),
-        output_(output),
-        quantise_(choose_quantise(parameters, extra(output))) {}
-
-  /// Encodes the tile whose values are at `x`: in tile.x, or, for a whole tile, anywhere.
-  void encode(const float* x, Span span, Tile& tile) const {
-    if (span.elements < kTileElements) pad(span, tile);
-    const std::size_t blocks = round_up(span.elements, parameters_.block) / parameters_.block;
-    const std::size_t last = span.elements - (blocks - 1) * parameters_.block;
-    const bool all_finite = measure(MeasureArgs{&parameters_, x, blocks, last}, tile);
-    store_scales(span, blocks, tile.blocks);
-    if (all_finite) {
-      quantise(x, span, tile);
-    } else {
-      quantise_around_nonfinite(x, span, blocks, tile);
-    }
-  }
-
- private:
-  static Extra extra(const Output& output) {
-    if (output.decoded != nullptr) return Extra::kDecoded;
-    return output.residual != nullptr ? Extra::kResidual : Extra::kNone;
-  }
-
-  /// Fills the scales of the blocks and of the groups; returns whether all blocks are finite.
-  bool measure(const MeasureArgs& args, Tile& tile) const {
-    const bool usual = parameters_.grid == Grid::kUniform && parameters_.bits > 1;
-    if (usual && measure_magnitudes(args, extra(output_) != Extra::kNone, tile.blocks, tile.groups))
-      return true;
-    const bool all_finite = measure_blocks(args, tile.blocks);
-    const std::size_t block = parameters_.block;
-    spread_to_groups(tile.blocks.inverse, args.block_count, block, tile.groups.inverse);
-    spread_to_groups(tile.blocks.unit, args.block_count, block, tile.groups.unit);
-    spread_to_groups(tile.blocks.low, args.block_count, block, tile.groups.low);
-    return all_finite;
-  }
-
-  /// Fills the rest of the last block, and of the last pack of the kernels, with values that leave
-  /// the extremes as they are.
-  void pad(Span span, Tile& tile) const {
-    const std::size_t end =
-        round_up(span.elements, std::max<std::size_t>(parameters_.block, kPadElements));
-    const float value = parameters_.grid == Grid::kMinMax ? tile.x[span.elements - 1] : 0.0f;
-    std::fill(tile.x + span.elements, tile.x + end, value);
-  }
-
-  void store_scales(Span span, std::size_t blocks, const BlockScales& scales) const {
-    const std::size_t first_block = span.first / parameters_.block;
-    std::byte* units = output_.wire + layout_.units_offset + first_block * sizeof(std::uint16_t);
-    std::memcpy(units, scales.stored_unit, blocks * sizeof(std::uint16_t));
-    if (parameters_.grid == Grid::kUniform) return;
-    std::byte* lows = output_.wire + first_block * sizeof(float);
-    std::memcpy(lows, scales.low, blocks * sizeof(float));
-    for (std::size_t b = 0; b < blocks; ++b) {
-      if (scales.stored_unit[b] != core::kBfloat16Nan) continue;
-      core::store_element<float>(lows, b, core::float_of(core::kCanonicalNanBits));
-    }
-  }
-
-  std::uint8_t* wire_codes(Span span) const {
-    const auto bits = static_cast<std::size_t>(parameters_.bits);
-    return reinterpret_cast<std::uint8_t*>(output_.wire) + layout_.codes_offset +
-           span.first * bits / 8;
-  }
-
-  void quantise(const float* x, Span span, Tile& tile) const {
-    const std::uint16_t* random = tile.random;
-    if (parameters_.rounding == Rounding::kStochastic) random = draw(span, tile);
-    const std::size_t code_bytes = core::packed_bytes(span.elements, parameters_.bits);
-    std::uint8_t* wire = wire_codes(span);
-    const auto* wire_end = reinterpret_cast<std::uint8_t*>(output_.wire) + layout_.total_bytes;
-    const bool direct = wire + code_bytes + kSlack <= wire_end && span.elements == kTileElements;
-    QuantiseArgs args;
-    args.x = x;
-    args.elements = round_up(span.elements, kPadElements);
-    args.scales = &tile.groups;
-    args.random = random;
-    args.codes = direct ? wire : tile.codes;
-    args.extra = choose_extra(span, tile);
-    const std::size_t element_bytes = dtype_size(parameters_.dtype);
-    args.values = {static_cast<const std::byte*>(output_.values) + span.first * element_bytes,
-                   element_bytes};
-    args.residual = {residual_at(span), sizeof(float)};
-    quantise_(args);
-    if (!direct) {
-      clear_unused_bits(span, tile.codes);
-      std::memcpy(wire, tile.codes, code_bytes);
-    }
-    finish_extra(x, span, tile);
-  }
-
-  /// Random numbers of the tile's elements.
-  const std::uint16_t* draw(Span span, Tile& tile) const {
-    const std::uint64_t first = output_.random.first_element + span.first;
-    const std::size_t offset = first % core::kElementsPerGroup;
-    const std::size_t groups =
-        round_up(offset + span.elements, core::kElementsPerGroup) / core::kElementsPerGroup;
-    random_halves(output_.random, first / core::kElementsPerGroup, groups, tile.random);
-    return tile.random + offset;
-  }
-
-  /// Kernels write whole packs: only a whole tile may go straight to the caller's memory.
-  float* choose_extra(Span span, Tile& tile) const {
-    if (span.elements < kTileElements) return tile.decoded;
-    if (output_.decoded == nullptr) return residual_at(span);
-    if (parameters_.dtype != DType::kFloat32) return tile.decoded;
-    return static_cast<float*>(arrays::at<float>(output_.decoded, span.first));
-  }
-
-  float* residual_at(Span span) const {
-    if (output_.residual == nullptr) return nullptr;
-    return static_cast<float*>(arrays::at<float>(output_.residual, span.first));
-  }
-
-  /// Moves decoded values and residual from where the kernel left them to where they belong.
-  void finish_extra(const float* x, Span span, Tile& tile) const {
-    const float* extra_values = choose_extra(span, tile);
-    if (output_.decoded == nullptr) {
-      if (output_.residual != nullptr && extra_values == tile.decoded) {
-        std::memcpy(static_cast<void*>(residual_at(span)), tile.decoded,
-                    span.elements * sizeof(float));
-      }
-      return;
-    }
-    if (output_.residual != nullptr) {
-      arrays::subtract_floats(x, extra_values, span.elements, residual_at(span));
-    }
-    if (extra_values == tile.decoded) {
-      arrays::store_array(parameters_.dtype, tile.decoded, span.elements, output_.decoded,
-                          span.first);
-    }
-  }
-
-  void clear_unused_bits(Span span, std::uint8_t* codes) const {
-    const std::size_t used_bits = span.elements * static_cast<std::size_t>(parameters_.bits);
-    if (used_bits % 8 != 0) {
-      const unsigned mask = (1u << (used_bits % 8)) - 1u;
-      codes[used_bits / 8] = static_cast<std::uint8_t>(codes[used_bits / 8] & mask);
-    }
-  }
-
-  /// Quantises a tile in which some blocks are not finite: with zeros in their place, whose codes
-  /// are then cleared; their residual stays as it was.
-  void quantise_around_nonfinite(const float* x, Span span, std::size_t blocks, Tile& tile) const {
-    const std::size_t block = parameters_.block;
-    if (x != tile.x) std::memcpy(tile.x, static_cast<const void*>(x), sizeof tile.x);
-    float kept_residual[kTileElements];
-    if (output_.residual != nullptr) {
-      std::memcpy(kept_residual, static_cast<const void*>(residual_at(span)),
-                  span.elements * sizeof(float));
-    }
-    for (std::size_t b = 0; b < blocks; ++b) {
-      if (is_finite_block(tile, b)) continue;
-      std::fill_n(tile.x + b * block, block, 0.0f);
-    }
-    quantise(tile.x, span, tile);
-    for (std::size_t b = 0; b < blocks; ++b) {
-      if (is_finite_block(tile, b)) continue;
-      const std::size_t length = std::min(block, span.elements - b * block);
-      const std::size_t first_byte = b * block * static_cast<std::size_t>(parameters_.bits) / 8;
-      std::memset(wire_codes(span) + first_byte, 0, core::packed_bytes(length, parameters_.bits));
-      if (output_.residual == nullptr) continue;
-      std::memcpy(arrays::at<float>(static_cast<void*>(residual_at(span)), b * block),
-                  kept_residual + b * block, length * sizeof(float));
-    }
-  }
-
-  static bool is_finite_block(const Tile& tile, std::size_t b) {
-    return tile.blocks.stored_unit[b] != core::kBfloat16Nan;
-  }
-
-  const UniformParameters& parameters_;
-  UniformLayout layout_;
-  const Output& output_;
-  QuantiseFunction quantise_;
-};
 
 inline void encode(const UniformParameters& parameters, const EncodeArgs& args) {
   const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
@@ -341,11 +39,8 @@ inline void encode(const UniformParameters& parameters, const EncodeArgs& args) 
     }
     encoder.encode(tile.x, span, tile);
   }
+  encoder.finish();
 }
-
-/// Decoded arrays from here on are written around the cache: nobody reads them soon, and fetching
-/// each line before it is overwritten would cost as much as writing it.
-constexpr std::size_t kStreamBytes = std::size_t{256} << 10;
 
 /// Writes tile.decoded to its place in a large array.
 inline void stream_tile(DType dtype, Span span, Tile& tile, void* values) {
@@ -458,6 +153,7 @@ inline void decode_add_encode(const UniformParameters& parameters,
       arrays::store_array(parameters.dtype, tile.x, span.elements, args.decoded, first);
     }
   }
+  if (args.wire != nullptr) encoder.finish();
 }
 
 inline const KernelTable<UniformParameters>& kernels() {

@@ -21,9 +21,10 @@ namespace ringpress::compress_kernels::testing {
 class GuardedBuffer {
  public:
   GuardedBuffer(std::size_t bytes, std::size_t offset)
-      : memory_(kGuardBytes + offset + bytes + kGuardBytes, kGuard),
-        begin_(kGuardBytes + offset),
-        bytes_(bytes) {}
+      : memory_(kGuardBytes + kAlignment + offset + bytes + kGuardBytes, kGuard), bytes_(bytes) {
+    const auto start = reinterpret_cast<std::uintptr_t>(memory_.data()) + kGuardBytes;
+    begin_ = static_cast<std::ptrdiff_t>(kGuardBytes + (kAlignment - start % kAlignment) + offset);
+  }
 
   std::byte* data() { return memory_.data() + begin_; }
   const std::byte* data() const { return memory_.data() + begin_; }
@@ -34,6 +35,9 @@ class GuardedBuffer {
     if (bytes_ > 0) std::memcpy(data(), source, bytes_);
   }
 
+  GuardedBuffer(const GuardedBuffer&) = delete;  // A copy would be aligned differently.
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+
   bool guards_intact() const {
     const auto is_guard = [](std::byte b) { return b == kGuard; };
     return std::all_of(memory_.begin(), memory_.begin() + begin_, is_guard) &&
@@ -42,10 +46,11 @@ class GuardedBuffer {
 
  private:
   static constexpr std::size_t kGuardBytes = 128;
+  static constexpr std::size_t kAlignment = 64;
   static constexpr std::byte kGuard{0xA5};
 
   std::vector<std::byte> memory_;
-  std::ptrdiff_t begin_;
+  std::ptrdiff_t begin_ = 0;
   std::size_t bytes_;
 };
 

@@ -273,6 +273,28 @@ TEST(Isa, AgreesAtEveryBoundary) {
   }
 }
 
+/// Large arrays and wires are written around the cache, by other code.
+TEST(Isa, AgreesOnLargeArrays) {
+  struct Size {
+    const char* specification;
+    DType dtype;
+    std::size_t count;
+  };
+  for (const Size& size : {Size{"q4", DType::kFloat32, 70001}, Size{"q3", DType::kFloat16, 140001},
+                           Size{"q7", DType::kFloat32, 1300001}}) {
+    for (const std::size_t offset : {0, 1}) {
+      Case c;
+      c.specification = size.specification;
+      c.dtype = size.dtype;
+      c.count = size.count;
+      c.offset = offset;
+      c.parts = 1;
+      c.own_position = 1;
+      compare_isas(c);
+    }
+  }
+}
+
 TEST(Isa, ScalarComesFirstAndUnknownNamesAreRefused) {
   EXPECT_EQ(available_isas().front(), "scalar");
   const Status status = force_isa("mmx");
