@@ -1,11 +1,8 @@
 #include "ring/mesh_impl.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
-
-#include "ringpress/log.h"
 
 namespace ringpress::ring {
 namespace {
@@ -20,8 +17,6 @@ constexpr microseconds kSpinTime{4};
 constexpr microseconds kYieldTime{100};
 constexpr unsigned kAttemptsPerAdvance = 8;
 constexpr milliseconds kConnectPause{50};  // While a connection may have to be tried again.
-constexpr milliseconds kSpreadPatience{1000};
-constexpr milliseconds kGoodbyePatience{2000};
 constexpr std::size_t kLargeBytes = 256 * 1024;
 
 void relax() {
@@ -69,8 +64,7 @@ MeshImpl::~MeshImpl() {
   }
   const std::lock_guard<std::mutex> lock(owner_);
   if (!failed_.load()) {
-    for_each_channel([](auto& channel) { channel.close(Status::ok()); });
-    flush_channels(std::min(parts_.timeout, kGoodbyePatience));
+    say_goodbye();
   }
   // Channels refer to their transports, transports to the reactor.
   peers_.clear();
@@ -169,50 +163,6 @@ bool MeshImpl::request_outstanding(const MeshRequest& request) const {
   const std::size_t bytes =
       request.direction == Direction::kSend ? request.source.bytes : request.into.bytes;
   return bytes >= kLargeBytes && !request.done;
-}
-
-// --- connecting ---
-
-Status MeshImpl::connect_peers() {
-  if (unconnected_ == 0) return Status::ok();
-  for (std::size_t index = 0; index < peers_.size(); ++index) {
-    if (!peers_[index].unsent.empty()) RINGPRESS_RETURN_IF_ERROR(connect_peer(index));
-  }
-  return Status::ok();
-}
-
-Status MeshImpl::connect_peer(std::size_t index) {
-  Peer& peer = peers_[index];
-  const PeerPlace& place = parts_.places[index];
-  const auto number = static_cast<std::uint32_t>(index);
-  if (peer.by_shm) {
-    Result<std::unique_ptr<SendChannel>> channel = parts_.shm->connect(number, place.shm);
-    if (channel.is_ok()) {
-      peer.send = std::move(channel).value();
-    } else {
-      log_line(LogLevel::kInfo, "rank %d reaches rank %zu by TCP: %s", parts_.rank, index,
-               channel.status().message().c_str());
-      peer.by_shm = false;
-    }
-  }
-  if (!peer.by_shm) {
-    RINGPRESS_ASSIGN_OR_RETURN(peer.send, parts_.tcp->connect(number, place.tcp));
-  }
-  return peer.send == nullptr ? Status::ok() : issue_all(peer.unsent);
-}
-
-Status MeshImpl::accept_peers() {
-  for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
-    while (transport != nullptr) {
-      RINGPRESS_ASSIGN_OR_RETURN(Transport::Accepted accepted, transport->accept());
-      if (accepted.channel == nullptr) break;
-      Peer& peer = peers_[accepted.peer];
-      if (peer.receive != nullptr) continue;  // One connection a pair; a second is dropped.
-      peer.receive = std::move(accepted.channel);
-      RINGPRESS_RETURN_IF_ERROR(issue_all(peer.unreceived));
-    }
-  }
-  return Status::ok();
 }
 
 // --- waiting ---
@@ -357,68 +307,6 @@ Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
   return buffer;
 }
 
-// --- failing ---
-
-template <typename Function>
-void MeshImpl::for_each_channel(Function function) {
-  for (Peer& peer : peers_) {
-    if (peer.send != nullptr) function(*peer.send);
-    if (peer.receive != nullptr) function(*peer.receive);
-  }
-}
-
-void MeshImpl::latch_failure(const Status& reason) {
-  const std::lock_guard<std::mutex> lock(failure_mutex_);
-  if (!failure_.is_ok()) return;
-  failure_ = reason;
-  failed_.store(true);
-}
-
-/// Owner only. Returns the first failure, which may not be `reason`.
-Status MeshImpl::fail(const Status& reason) {
-  latch_failure(reason);
-  spread_failure();
-  return failure();
-}
-
-/// Owner only. Sends the reason to all connected peers, once. Frames that are half sent end first,
-/// so that the peer can read the reason behind them; the caller's memory is still valid now.
-void MeshImpl::spread_failure() {
-  if (spread_.exchange(true)) return;
-  const Status reason = failure();
-  static_cast<void>(accept_peers());
-  for_each_channel([&reason](auto& channel) { channel.close(reason); });
-  flush_channels(kSpreadPatience);
-}
-
-void MeshImpl::spread_failure_if_free() {
-  if (spread_.load() || !owner_.try_lock()) return;
-  spread_failure();
-  owner_.unlock();
-}
-
-void MeshImpl::flush_channels(milliseconds patience) {
-  const Deadline until = Clock::now() + patience;
-  while (Clock::now() < until) {
-    bool flushed = true;
-    for_each_channel([&flushed](auto& channel) { flushed = flushed && channel.flushed(); });
-    if (flushed) return;
-    parts_.tcp->wait(until);
-    if (parts_.shm != nullptr) static_cast<void>(parts_.shm->progress());
-  }
-}
-
-void MeshImpl::abort(const Status& reason) {
-  latch_failure(reason.is_ok() ? Status(Code::kAborted, "aborted") : reason);
-  parts_.reactor->wake();
-  spread_failure_if_free();
-}
-
-Status MeshImpl::failure() const {
-  const std::lock_guard<std::mutex> lock(failure_mutex_);
-  return failure_;
-}
-
 MeshCounters MeshImpl::counters() const {
   const std::lock_guard<std::mutex> lock(owner_);
   MeshCounters total;
@@ -429,40 +317,6 @@ MeshCounters MeshImpl::counters() const {
     total.received_bytes += counters.received_bytes;
   }
   return total;
-}
-
-// --- the progress thread ---
-
-void MeshImpl::arm_progress_thread() {
-  {
-    const std::lock_guard<std::mutex> lock(thread_mutex_);
-    if (thread_armed_) return;
-    thread_armed_ = true;
-  }
-  thread_wake_.notify_one();
-}
-
-void MeshImpl::run_progress_thread() {
-  pthread_setname_np(pthread_self(), "rp-progress");
-  std::unique_lock<std::mutex> lock(thread_mutex_);
-  while (!thread_stop_) {
-    if (!thread_armed_) {
-      thread_wake_.wait(lock);
-      continue;
-    }
-    lock.unlock();
-    bool useful = false;
-    // When a call of the user is under way it moves the bytes itself.
-    if (owner_.try_lock()) {
-      useful = large_outstanding_ > 0 && !failed_.load();
-      const Status moved = useful ? advance() : Status::ok();
-      if (!moved.is_ok()) static_cast<void>(fail(moved));
-      owner_.unlock();
-      if (useful) parts_.reactor->await_ready(Clock::now() + milliseconds(20));
-    }
-    lock.lock();
-    if (!useful) thread_armed_ = false;
-  }
 }
 
 }  // namespace ringpress::ring

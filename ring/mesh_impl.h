@@ -102,6 +102,7 @@ class MeshImpl final : public Mesh {
   void latch_failure(const Status& reason);
   void spread_failure();
   void spread_failure_if_free();
+  void say_goodbye();
   void flush_channels(std::chrono::milliseconds patience);
   template <typename Function>
   void for_each_channel(Function function);
