@@ -95,9 +95,27 @@ void encode_as(const EncodeArgs& args) {
   }
 }
 
+/// Decodes whole vectors around the cache, as long as `values` is aligned, and returns how many
+/// elements that were. Large arrays are not read soon: see uniform/decoder-inl.h.
+template <typename Wire>
+std::size_t stream_decoded(const DecodeArgs& args) {
+  constexpr std::size_t kStreamBytes = std::size_t{256} << 10;
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(args.values) % (kLanes * sizeof(float)) == 0;
+  if (!aligned || args.count * sizeof(float) < kStreamBytes) return 0;
+  auto* values = static_cast<float*>(args.values);
+  std::size_t i = 0;
+  for (; i + kLanes <= args.count; i += kLanes) {
+    hn::Stream(arrays::load_floats<Wire>(args.wire, i), kFloatTag, values + i);
+  }
+  hwy::FlushStream();
+  return i;
+}
+
 template <typename Wire, typename T>
 void decode_as(const DecodeArgs& args) {
   std::size_t i = 0;
+  if constexpr (std::is_same_v<T, float>) i = stream_decoded<Wire>(args);
   for (; i + kLanes <= args.count; i += kLanes) {
     arrays::store_floats<T>(arrays::load_floats<Wire>(args.wire, i), args.values, i);
   }

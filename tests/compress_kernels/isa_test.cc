@@ -280,8 +280,9 @@ TEST(Isa, AgreesOnLargeArrays) {
     DType dtype;
     std::size_t count;
   };
-  for (const Size& size : {Size{"q4", DType::kFloat32, 70001}, Size{"q3", DType::kFloat16, 140001},
-                           Size{"q7", DType::kFloat32, 1300001}}) {
+  for (const Size& size :
+       {Size{"q4", DType::kFloat32, 70001}, Size{"q3", DType::kFloat16, 140001},
+        Size{"fp16", DType::kFloat32, 70001}, Size{"q7", DType::kFloat32, 1300001}}) {
     for (const std::size_t offset : {0, 1}) {
       Case c;
       c.specification = size.specification;
