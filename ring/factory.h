@@ -31,7 +31,7 @@ struct MeshOptions {
   int sockets_per_peer = 2;
   bool shared_memory = true;
   ProgressThread progress_thread = ProgressThread::kAuto;
-  std::string interface;               // Network interface name, or empty.
+  std::string interface;  // Network interface name, or empty.
 };
 
 /// Opens the socket where the ranks of one communicator find each other, served by a thread of this
@@ -41,9 +41,9 @@ Result<std::array<std::byte, 128>> open_rendezvous(const std::string& interface,
                                                    const std::string& extra_secret,
                                                    std::chrono::milliseconds timeout);
 
-/// Meets the other ranks and returns the mesh that joins them. Collective. Fails on every rank, with
-/// the same message, when settings, versions or sizes differ ("RINGPRESS_CODEC: rank 0 has q4, rank 2
-/// has q8") or two processes claim one rank; names the ranks that never came.
+/// Meets the other ranks and returns the mesh that joins them. Collective. Fails on every rank,
+/// with the same message, when settings, versions or sizes differ ("RINGPRESS_CODEC: rank 0 has q4,
+/// rank 2 has q8") or two processes claim one rank; names the ranks that never came.
 Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options);
 
 /// The collective that an Algorithm names. Never null.

@@ -1,4 +1,4 @@
-// Small uncompressed all-reduce: everybody sends everything to everybody, one latency in all.
+// Small uncompressed all-reduce: whole tensors are exchanged, so latency counts and bytes do not.
 #ifndef RING_COLLECTIVE_DIRECT_H_
 #define RING_COLLECTIVE_DIRECT_H_
 
@@ -8,11 +8,11 @@
 
 namespace ringpress::ring {
 
-/// True if an all-reduce of `count` elements is faster in one exchange of whole tensors than in the
-/// two of sra or the 2 (N - 1) of a ring. Depends on values that are equal on all ranks.
+/// True if an all-reduce of `count` elements is faster in exchanges of whole tensors than in the
+/// two steps of sra or the 2 (N - 1) of a ring. Depends on values that are equal on all ranks.
 bool exchanges_whole(const CollectiveContext& context, std::size_t count);
 
-/// Each rank adds all contributions in rank order, so all get the same bits. Identity codecs only.
+/// Identity codecs only. All ranks add in the same fixed order and get the same bits.
 Status all_reduce_whole(const CollectiveContext& context, const AllReduceArgs& args);
 
 }  // namespace ringpress::ring
