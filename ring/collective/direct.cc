@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
 
 namespace ringpress::ring {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "ring/collective/schedule.h"
 #include "ringpress/collective.h"
 
 namespace ringpress::ring {
@@ -77,49 +76,6 @@ class SendWindow {
   std::size_t bytes_;
   std::vector<std::vector<Request*>> pending_;
 };
-
-/// The caller's tensors as bytes, addressed by the index of an element in the whole tensor. A
-/// buffer that holds one shard only begins at that shard's first element: its origin.
-struct TensorView {
-  const std::byte* send = nullptr;
-  std::byte* receive = nullptr;
-  std::size_t element_bytes = 1;
-  std::size_t send_origin = 0;
-  std::size_t receive_origin = 0;
-
-  const std::byte* send_at(std::size_t element) const {
-    return send + (element - send_origin) * element_bytes;
-  }
-  std::byte* receive_at(std::size_t element) const {
-    return receive + (element - receive_origin) * element_bytes;
-  }
-};
-
-/// Names the random bits of a chunk.
-inline RandomKey random_key(const CollectiveContext& context, std::size_t first_element) {
-  return {context.random_seed, context.call.sequence,
-          static_cast<std::uint32_t>(context.mesh->rank()), first_element};
-}
-
-inline float* residual_at(const CollectiveContext& context, std::size_t element) {
-  return context.residual == nullptr ? nullptr : context.residual + element;
-}
-
-/// True if frames can be sent from and received into the caller's memory as they are.
-inline bool sends_in_place(const CollectiveContext& context) {
-  return context.codec->traits().identity && context.input_scale == 1;
-}
-
-/// Shards begin at multiples of it: whole tiles, so that blocks are cut alike whatever the number
-/// of ranks; a cache line for an identity codec, so that small tensors spread evenly.
-inline std::size_t shard_alignment(const Codec& codec) {
-  return codec.traits().identity ? 64 : kTileElements;
-}
-
-/// What an average divides by.
-inline std::size_t divisor_of(const CollectiveContext& context) {
-  return context.codec->op() == ReduceOp::kAvg ? static_cast<std::size_t>(context.mesh->size()) : 1;
-}
 
 }  // namespace ringpress::ring
 

@@ -20,9 +20,9 @@
 #include <deque>
 #include <vector>
 
+#include "ring/collective/chunked_call.h"
 #include "ring/collective/direct.h"
 #include "ring/collective/pipeline.h"
-#include "ring/collective/schedule.h"
 
 namespace ringpress::ring {
 namespace {
@@ -31,25 +31,14 @@ constexpr std::size_t kLag = 2;
 constexpr std::size_t kWindow = 2 * kLag;
 
 /// One call on one rank.
-class RingCall {
+class RingCall : ChunkedCall {
  public:
   /// `keeps_partial_sums`: partial sums of an identity codec may be kept in the receive buffer
   /// (it has room for all shards).
-  RingCall(const CollectiveContext& context, const TensorView& tensor, std::vector<Range> shards,
-           bool keeps_partial_sums)
-      : context_(context),
-        mesh_(*context.mesh),
-        codec_(*context.codec),
-        tensor_(tensor),
-        shards_(std::move(shards)),
-        chunk_elements_(context.chunk_elements != 0
-                            ? context.chunk_elements
-                            : choose_chunk_elements(shards_[0].count, codec_)),
-        rank_(static_cast<std::size_t>(mesh_.rank())),
-        world_(shards_.size()),
+  RingCall(const CollectiveContext& context, ShardedTensor tensor, bool keeps_partial_sums)
+      : ChunkedCall(context, std::move(tensor)),
         left_(static_cast<int>((rank_ + world_ - 1) % world_)),
         right_(static_cast<int>((rank_ + 1) % world_)),
-        in_place_(sends_in_place(context)),
         keeps_partial_sums_(in_place_ && keeps_partial_sums),
         sending_(&mesh_, 0, (2 * world_ - 1) * kWindow,
                  keeps_partial_sums_ ? 0 : codec_.wire_bytes(chunk_elements_)),
@@ -66,9 +55,8 @@ class RingCall {
   Status run(std::size_t first, std::size_t last) {
     first_ = first;
     last_ = last;
-    const std::size_t slices = chunk_count(shards_, chunk_elements_);
     RINGPRESS_RETURN_IF_ERROR(run_pipeline(
-        last - first + 1, slices, kLag,
+        last - first + 1, chunks(), kLag,
         [this](std::size_t stage, std::size_t slice) { return run_stage(first_ + stage, slice); }));
     return sending_.drain();
   }
@@ -81,7 +69,7 @@ class RingCall {
 
   Status run_stage(std::size_t stage, std::size_t slice) {
     if (stage < last_) RINGPRESS_RETURN_IF_ERROR(expect_next(stage, slice));
-    const Range range = chunk_of(shards_[shard_in(stage)], slice, chunk_elements_);
+    const Range range = chunk_of_shard(shard_in(stage), slice);
     if (range.count == 0) return Status::ok();
     if (stage > last_hop()) return take_result(stage, slice, range);
     if (stage == first_) return start(stage, slice, range);
@@ -90,7 +78,7 @@ class RingCall {
 
   /// Posts the receive of the frame that stage + 1 of this slice works on.
   Status expect_next(std::size_t stage, std::size_t slice) {
-    const Range range = chunk_of(shards_[shard_in(stage + 1)], slice, chunk_elements_);
+    const Range range = chunk_of_shard(shard_in(stage + 1), slice);
     if (range.count == 0) return Status::ok();
     const std::size_t bytes = codec_.wire_bytes(range.count);
     const bool to_its_place = stage + 1 > last_hop() && codec_.traits().identity;
@@ -134,10 +122,10 @@ class RingCall {
     args.count = range.count;
     args.input_scale = context_.input_scale;
     args.divisor = is_last_hop ? divisor_of(context_) : 1;
-    args.residual = is_sent ? residual_at(context_, range.offset) : nullptr;
+    args.residual = is_sent ? residual(range) : nullptr;
     args.wire = is_sent ? wire : nullptr;
     args.decoded = is_last_hop ? tensor_.receive_at(range.offset) : nullptr;
-    args.random = random_key(context_, range.offset);
+    args.random = random_key(range);
     codec_.decode_add_encode(args);
     mesh_.release(view);
     if (!is_sent) return Status::ok();
@@ -177,36 +165,12 @@ class RingCall {
     return sending_.send(slot(stage, slice), right_, payload, label(stage, slice));
   }
 
-  void encode(const Range& range, std::byte* wire, void* decoded) {
-    EncodeArgs args;
-    args.values = tensor_.send_at(range.offset);
-    args.count = range.count;
-    args.input_scale = context_.input_scale;
-    args.residual = residual_at(context_, range.offset);
-    args.wire = wire;
-    args.decoded = decoded;
-    args.random = random_key(context_, range.offset);
-    codec_.encode(args);
-  }
-
   std::size_t slot(std::size_t stage, std::size_t slice) const {
     return stage * kWindow + slice % kWindow;
   }
-  FrameLabel label(std::size_t stage, std::size_t slice) const {
-    return {context_.call, static_cast<std::uint32_t>(stage), static_cast<std::uint32_t>(slice)};
-  }
 
-  const CollectiveContext& context_;
-  Mesh& mesh_;
-  const Codec& codec_;
-  const TensorView tensor_;
-  const std::vector<Range> shards_;
-  const std::size_t chunk_elements_;
-  const std::size_t rank_;
-  const std::size_t world_;
   const int left_;
   const int right_;
-  const bool in_place_;
   const bool keeps_partial_sums_;
   SendWindow sending_;
   std::vector<std::deque<Request*>> arriving_;  // By the stage that waits for them, oldest first.
@@ -218,32 +182,15 @@ class RingCall {
 
 Status Ring::all_reduce(const CollectiveContext& context, const AllReduceArgs& args) const {
   if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
-  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
-                    dtype_size(context.codec->dtype())};
-  const auto world = static_cast<std::size_t>(context.mesh->size());
-  return RingCall(context, tensor, even_shards(args.count, world, shard_alignment(*context.codec)),
-                  true)
-      .all_reduce();
+  return RingCall(context, tensor_of(context, args), true).all_reduce();
 }
 
 Status Ring::reduce_scatter(const CollectiveContext& context, const ReduceScatterArgs& args) const {
-  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
-                    dtype_size(context.codec->dtype())};
-  tensor.receive_origin = static_cast<std::size_t>(context.mesh->rank()) * args.receive_count;
-  return RingCall(context, tensor,
-                  equal_shards(args.receive_count, static_cast<std::size_t>(context.mesh->size())),
-                  false)
-      .reduce_scatter();
+  return RingCall(context, tensor_of(context, args), false).reduce_scatter();
 }
 
 Status Ring::all_gather(const CollectiveContext& context, const AllGatherArgs& args) const {
-  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
-                    dtype_size(context.codec->dtype())};
-  tensor.send_origin = static_cast<std::size_t>(context.mesh->rank()) * args.send_count;
-  return RingCall(context, tensor,
-                  equal_shards(args.send_count, static_cast<std::size_t>(context.mesh->size())),
-                  false)
-      .all_gather();
+  return RingCall(context, tensor_of(context, args), false).all_gather();
 }
 
 }  // namespace ringpress::ring

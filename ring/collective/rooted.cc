@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
 #include "ring/factory.h"
 

@@ -15,9 +15,9 @@
 #include <deque>
 #include <vector>
 
+#include "ring/collective/chunked_call.h"
 #include "ring/collective/direct.h"
 #include "ring/collective/pipeline.h"
-#include "ring/collective/schedule.h"
 
 namespace ringpress::ring {
 namespace {
@@ -35,20 +35,10 @@ std::size_t aligned(std::size_t bytes) {
 }
 
 /// One call on one rank.
-class SraCall {
+class SraCall : ChunkedCall {
  public:
-  SraCall(const CollectiveContext& context, const TensorView& tensor, std::vector<Range> shards)
-      : context_(context),
-        mesh_(*context.mesh),
-        codec_(*context.codec),
-        tensor_(tensor),
-        shards_(std::move(shards)),
-        chunk_elements_(context.chunk_elements != 0
-                            ? context.chunk_elements
-                            : choose_chunk_elements(shards_[0].count, codec_)),
-        rank_(static_cast<std::size_t>(mesh_.rank())),
-        world_(shards_.size()),
-        in_place_(sends_in_place(context)),
+  SraCall(const CollectiveContext& context, ShardedTensor tensor)
+      : ChunkedCall(context, std::move(tensor)),
         slot_bytes_(in_place_ ? 0 : aligned(codec_.wire_bytes(chunk_elements_))),
         scattering_(&mesh_, kScatterSlots, kWindow, slot_bytes_ * (world_ - 1)),
         gathering_(&mesh_, kGatherSlots, kWindow, slot_bytes_),
@@ -78,27 +68,20 @@ class SraCall {
  private:
   template <typename Stage>
   Status run(std::size_t stages, Stage&& stage) {
-    RINGPRESS_RETURN_IF_ERROR(
-        run_pipeline(stages, chunk_count(shards_, chunk_elements_), kLag, stage));
+    RINGPRESS_RETURN_IF_ERROR(run_pipeline(stages, chunks(), kLag, stage));
     RINGPRESS_RETURN_IF_ERROR(scattering_.drain());
     return gathering_.drain();
   }
 
   /// Peers in an order that spreads the load: the next rank first.
   std::size_t peer_at(std::size_t distance) const { return (rank_ + distance) % world_; }
-  Range chunk_of_rank(std::size_t rank, std::size_t chunk) const {
-    return chunk_of(shards_[rank], chunk, chunk_elements_);
-  }
-  FrameLabel label(std::uint32_t step, std::size_t chunk) const {
-    return {context_.call, step, static_cast<std::uint32_t>(chunk)};
-  }
 
   Status scatter(std::size_t chunk) {
     RINGPRESS_RETURN_IF_ERROR(expect_contributions(chunk));
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, scattering_.acquire(chunk));
     for (std::size_t distance = 1; distance < world_; ++distance) {
       const std::size_t peer = peer_at(distance);
-      const Range range = chunk_of_rank(peer, chunk);
+      const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
       const std::byte* payload = tensor_.send_at(range.offset);
       if (!in_place_) {
@@ -115,7 +98,7 @@ class SraCall {
 
   /// Posts the receives that reduce will wait for.
   Status expect_contributions(std::size_t chunk) {
-    const Range own = chunk_of_rank(rank_, chunk);
+    const Range own = chunk_of_shard(rank_, chunk);
     if (own.count == 0) return Status::ok();
     for (std::size_t peer = 0; peer < world_; ++peer) {
       if (peer == rank_) continue;
@@ -129,22 +112,22 @@ class SraCall {
 
   Status reduce_and_publish(std::size_t chunk) {
     RINGPRESS_RETURN_IF_ERROR(expect_results(chunk));
-    const Range own = chunk_of_rank(rank_, chunk);
+    const Range own = chunk_of_shard(rank_, chunk);
     if (own.count == 0) return Status::ok();
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
     std::byte* wire = in_place_ ? tensor_.receive_at(own.offset) : memory;
-    RINGPRESS_RETURN_IF_ERROR(reduce(own, wire, residual_at(context_, own.offset)));
+    RINGPRESS_RETURN_IF_ERROR(reduce(own, wire, residual(own)));
     return publish(chunk, {wire, codec_.wire_bytes(own.count)});
   }
 
   Status reduce_for_owner(std::size_t chunk) {
-    const Range own = chunk_of_rank(rank_, chunk);
+    const Range own = chunk_of_shard(rank_, chunk);
     return own.count == 0 ? Status::ok() : reduce(own, nullptr, nullptr);
   }
 
   Status encode_and_publish(std::size_t chunk) {
     RINGPRESS_RETURN_IF_ERROR(expect_results(chunk));
-    const Range own = chunk_of_rank(rank_, chunk);
+    const Range own = chunk_of_shard(rank_, chunk);
     if (own.count == 0) return Status::ok();
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
     std::byte* own_result = tensor_.receive_at(own.offset);
@@ -157,7 +140,7 @@ class SraCall {
   }
 
   /// Waits for the others' contributions to `own` and reduces them with this rank's values.
-  Status reduce(const Range& own, std::byte* wire, float* residual) {
+  Status reduce(const Range& own, std::byte* wire, float* error_feedback) {
     std::vector<const std::byte*> wires;
     std::vector<Request*> views;
     for (std::size_t peer = 0; peer < world_; ++peer) {
@@ -174,10 +157,10 @@ class SraCall {
     hop.count = own.count;
     hop.input_scale = context_.input_scale;
     hop.divisor = divisor_of(context_);
-    hop.residual = residual;
+    hop.residual = error_feedback;
     hop.wire = wire;
     hop.decoded = tensor_.receive_at(own.offset);
-    hop.random = random_key(context_, own.offset);
+    hop.random = random_key(own);
     codec_.decode_add_encode(hop);
     for (Request* view : views) mesh_.release(view);
     return Status::ok();
@@ -197,7 +180,7 @@ class SraCall {
   Status expect_results(std::size_t chunk) {
     for (std::size_t distance = 1; distance < world_; ++distance) {
       const std::size_t peer = peer_at(distance);
-      const Range range = chunk_of_rank(peer, chunk);
+      const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
       const std::size_t bytes = codec_.wire_bytes(range.count);
       auto request =
@@ -214,7 +197,7 @@ class SraCall {
   Status gather(std::size_t chunk) {
     for (std::size_t distance = 1; distance < world_; ++distance) {
       const std::size_t peer = peer_at(distance);
-      const Range range = chunk_of_rank(peer, chunk);
+      const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
       Request* request = results_[peer].front();
       results_[peer].pop_front();
@@ -227,27 +210,6 @@ class SraCall {
     return Status::ok();
   }
 
-  void encode(const Range& range, std::byte* wire, void* decoded) {
-    EncodeArgs args;
-    args.values = tensor_.send_at(range.offset);
-    args.count = range.count;
-    args.input_scale = context_.input_scale;
-    args.residual = residual_at(context_, range.offset);
-    args.wire = wire;
-    args.decoded = decoded;
-    args.random = random_key(context_, range.offset);
-    codec_.encode(args);
-  }
-
-  const CollectiveContext& context_;
-  Mesh& mesh_;
-  const Codec& codec_;
-  const TensorView tensor_;
-  const std::vector<Range> shards_;
-  const std::size_t chunk_elements_;
-  const std::size_t rank_;
-  const std::size_t world_;
-  const bool in_place_;
   const std::size_t slot_bytes_;
   SendWindow scattering_;
   SendWindow gathering_;
@@ -260,31 +222,17 @@ class SraCall {
 Status ScatterReduceAllGather::all_reduce(const CollectiveContext& context,
                                           const AllReduceArgs& args) const {
   if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
-  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
-                    dtype_size(context.codec->dtype())};
-  const auto world = static_cast<std::size_t>(context.mesh->size());
-  return SraCall(context, tensor, even_shards(args.count, world, shard_alignment(*context.codec)))
-      .all_reduce();
+  return SraCall(context, tensor_of(context, args)).all_reduce();
 }
 
 Status ScatterReduceAllGather::reduce_scatter(const CollectiveContext& context,
                                               const ReduceScatterArgs& args) const {
-  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
-                    dtype_size(context.codec->dtype())};
-  tensor.receive_origin = static_cast<std::size_t>(context.mesh->rank()) * args.receive_count;
-  return SraCall(context, tensor,
-                 equal_shards(args.receive_count, static_cast<std::size_t>(context.mesh->size())))
-      .reduce_scatter();
+  return SraCall(context, tensor_of(context, args)).reduce_scatter();
 }
 
 Status ScatterReduceAllGather::all_gather(const CollectiveContext& context,
                                           const AllGatherArgs& args) const {
-  TensorView tensor{static_cast<const std::byte*>(args.send), static_cast<std::byte*>(args.receive),
-                    dtype_size(context.codec->dtype())};
-  tensor.send_origin = static_cast<std::size_t>(context.mesh->rank()) * args.send_count;
-  return SraCall(context, tensor,
-                 equal_shards(args.send_count, static_cast<std::size_t>(context.mesh->size())))
-      .all_gather();
+  return SraCall(context, tensor_of(context, args)).all_gather();
 }
 
 }  // namespace ringpress::ring

@@ -1,0 +1,136 @@
+// What one call of ring or sra holds on one rank, and the arithmetic on it that both share.
+#ifndef RING_COLLECTIVE_CHUNKED_CALL_H_
+#define RING_COLLECTIVE_CHUNKED_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ring/collective/schedule.h"
+#include "ringpress/collective.h"
+
+namespace ringpress::ring {
+
+/// The caller's tensors as bytes, addressed by the index of an element in the whole tensor, and how
+/// the tensor is cut into shards. A buffer that holds one shard only begins at that shard's first
+/// element: its origin.
+struct ShardedTensor {
+  const std::byte* send = nullptr;
+  std::byte* receive = nullptr;
+  std::size_t element_bytes = 1;
+  std::size_t send_origin = 0;
+  std::size_t receive_origin = 0;
+  std::vector<Range> shards;  // By rank.
+
+  const std::byte* send_at(std::size_t element) const {
+    return send + (element - send_origin) * element_bytes;
+  }
+  std::byte* receive_at(std::size_t element) const {
+    return receive + (element - receive_origin) * element_bytes;
+  }
+};
+
+/// All-reduce: shards begin at whole tiles, so that blocks are cut alike whatever the number of
+/// ranks; at cache lines for an identity codec, so that small tensors spread evenly.
+inline ShardedTensor tensor_of(const CollectiveContext& context, const AllReduceArgs& args) {
+  const auto world = static_cast<std::size_t>(context.mesh->size());
+  const std::size_t alignment = context.codec->traits().identity ? 64 : kTileElements;
+  return {static_cast<const std::byte*>(args.send),
+          static_cast<std::byte*>(args.receive),
+          dtype_size(context.codec->dtype()),
+          0,
+          0,
+          even_shards(args.count, world, alignment)};
+}
+
+inline ShardedTensor tensor_of(const CollectiveContext& context, const ReduceScatterArgs& args) {
+  const auto world = static_cast<std::size_t>(context.mesh->size());
+  return {static_cast<const std::byte*>(args.send),
+          static_cast<std::byte*>(args.receive),
+          dtype_size(context.codec->dtype()),
+          0,
+          static_cast<std::size_t>(context.mesh->rank()) * args.receive_count,
+          equal_shards(args.receive_count, world)};
+}
+
+inline ShardedTensor tensor_of(const CollectiveContext& context, const AllGatherArgs& args) {
+  const auto world = static_cast<std::size_t>(context.mesh->size());
+  return {static_cast<const std::byte*>(args.send),
+          static_cast<std::byte*>(args.receive),
+          dtype_size(context.codec->dtype()),
+          static_cast<std::size_t>(context.mesh->rank()) * args.send_count,
+          0,
+          equal_shards(args.send_count, world)};
+}
+
+/// True if frames can be sent from and received into the caller's memory as they are.
+inline bool sends_in_place(const CollectiveContext& context) {
+  return context.codec->traits().identity && context.input_scale == 1;
+}
+
+/// What an average divides by.
+inline std::size_t divisor_of(const CollectiveContext& context) {
+  return context.codec->op() == ReduceOp::kAvg ? static_cast<std::size_t>(context.mesh->size()) : 1;
+}
+
+class ChunkedCall {
+ protected:
+  ChunkedCall(const CollectiveContext& context, ShardedTensor tensor)
+      : context_(context),
+        mesh_(*context.mesh),
+        codec_(*context.codec),
+        tensor_(std::move(tensor)),
+        rank_(static_cast<std::size_t>(mesh_.rank())),
+        world_(tensor_.shards.size()),
+        chunk_elements_(context.chunk_elements != 0
+                            ? context.chunk_elements
+                            : choose_chunk_elements(tensor_.shards[0].count, codec_)),
+        in_place_(sends_in_place(context)) {}
+  ~ChunkedCall() = default;
+  ChunkedCall(const ChunkedCall&) = delete;
+  ChunkedCall& operator=(const ChunkedCall&) = delete;
+
+  /// Chunks in the largest shard; shorter shards have empty ones at the end.
+  std::size_t chunks() const { return chunk_count(tensor_.shards, chunk_elements_); }
+  /// Chunk number `chunk` of the shard that `owner` reduces.
+  Range chunk_of_shard(std::size_t owner, std::size_t chunk) const {
+    return chunk_of(tensor_.shards[owner], chunk, chunk_elements_);
+  }
+  FrameLabel label(std::size_t step, std::size_t chunk) const {
+    return {context_.call, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(chunk)};
+  }
+  RandomKey random_key(const Range& range) const {
+    return {context_.random_seed, context_.call.sequence, static_cast<std::uint32_t>(rank_),
+            range.offset};
+  }
+  float* residual(const Range& range) const {
+    return context_.residual == nullptr ? nullptr : context_.residual + range.offset;
+  }
+
+  /// Encodes own values with error feedback; `decoded`, if not null, gets what others will decode.
+  void encode(const Range& range, std::byte* wire, void* decoded) const {
+    EncodeArgs args;
+    args.values = tensor_.send_at(range.offset);
+    args.count = range.count;
+    args.input_scale = context_.input_scale;
+    args.residual = residual(range);
+    args.wire = wire;
+    args.decoded = decoded;
+    args.random = random_key(range);
+    codec_.encode(args);
+  }
+
+  const CollectiveContext& context_;
+  Mesh& mesh_;
+  const Codec& codec_;
+  const ShardedTensor tensor_;
+  const std::size_t rank_;
+  const std::size_t world_;
+  const std::size_t chunk_elements_;
+  const bool in_place_;  // Frames are sent from the caller's memory; nothing is encoded.
+};
+
+}  // namespace ringpress::ring
+
+#endif  // RING_COLLECTIVE_CHUNKED_CALL_H_
