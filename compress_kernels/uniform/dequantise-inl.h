@@ -70,6 +70,16 @@ extract_codes(hn::Vec<hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTa
   return hn::Sub(hn::BitCast(kFloatTag, number), hn::Set(kFloatTag, 8388608.0f + kMiddle));
 }
 
+/// The uniform grid: what a code from extract_codes() stands for.
+template <int kBits>
+HWY_INLINE Floats value_of_code(Floats code, Floats unit) {
+  if constexpr (kBits == 1) {
+    return hn::Mul(hn::Sub(hn::Add(code, code), hn::Set(kFloatTag, 1.0f)), unit);
+  } else {
+    return hn::Mul(code, unit);
+  }
+}
+
 template <int kBits, Grid kGrid, std::size_t kVector, Target kTarget>
 HWY_INLINE void dequantise_vector(
     const DequantiseArgs& args, std::size_t i,
@@ -81,10 +91,8 @@ HWY_INLINE void dequantise_vector(
     Floats value;
     if constexpr (kGrid == Grid::kMinMax) {
       value = hn::Add(hn::Set(kFloatTag, args.scales->low[group]), hn::Mul(code, unit));
-    } else if constexpr (kBits == 1) {
-      value = hn::Mul(hn::Sub(hn::Add(code, code), hn::Set(kFloatTag, 1.0f)), unit);
     } else {
-      value = hn::Mul(code, unit);
+      value = value_of_code<kBits>(code, unit);
     }
     const std::size_t index = i + kVector * kLanes;
     if constexpr (kTarget == Target::kAdd) {

@@ -1,4 +1,5 @@
-// Encodes chunks tile by tile; the kernel is chosen once per chunk. Compiled once per target.
+// Encodes chunks tile by tile; the kernel is chosen once per chunk. What fused_encoder-inl.h takes
+// does not come here. Compiled once per target.
 //
 // Phases of a tile of 1024 elements, all in the first-level cache:
 //   1. gather    (the caller) own values, plus decoded contributions, plus residual, as float32
@@ -15,6 +16,7 @@
 #include <cstring>
 
 #include "compress_kernels/core/float_arrays-inl.h"
+#include "compress_kernels/uniform/code_sink-inl.h"
 #include "compress_kernels/uniform/decoder-inl.h"
 #include "compress_kernels/uniform/measure-inl.h"
 #include "compress_kernels/uniform/quantise-inl.h"
@@ -58,12 +60,18 @@ struct Output {
   const void* values = nullptr;  // Read by the caller, tile after tile; known here for prefetching.
 };
 
+inline Extra extra(const Output& output) {
+  if (output.decoded != nullptr) return Extra::kDecoded;
+  return output.residual != nullptr ? Extra::kResidual : Extra::kNone;
+}
+
 /// Encodes the tiles of one chunk.
 class Encoder {
  public:
   Encoder(const UniformParameters& parameters, std::size_t count, const Output& output)
       : parameters_(parameters),
         layout_(uniform_layout(parameters, count)),
+        sink_(parameters.bits, layout_, output.wire),
         output_(output),
         quantise_(choose_quantise(parameters, extra(output))) {}
 
@@ -82,18 +90,9 @@ class Encoder {
   }
 
   /// Makes everything visible to other threads. Call after the last tile.
-  void finish() const {
-    if (streams()) hwy::FlushStream();
-  }
+  void finish() const { sink_.finish(); }
 
  private:
-  bool streams() const { return layout_.total_bytes >= kStreamWireBytes; }
-
-  static Extra extra(const Output& output) {
-    if (output.decoded != nullptr) return Extra::kDecoded;
-    return output.residual != nullptr ? Extra::kResidual : Extra::kNone;
-  }
-
   /// Fills the scales of the blocks and of the groups; returns whether all blocks are finite.
   bool measure(const MeasureArgs& args, Tile& tile) const {
     const bool usual = parameters_.grid == Grid::kUniform && parameters_.bits > 1;
@@ -129,40 +128,22 @@ class Encoder {
     }
   }
 
-  std::uint8_t* wire_codes(Span span) const {
-    const auto bits = static_cast<std::size_t>(parameters_.bits);
-    return reinterpret_cast<std::uint8_t*>(output_.wire) + layout_.codes_offset +
-           span.first * bits / 8;
-  }
-
   void quantise(const float* x, Span span, Tile& tile) const {
     const std::uint16_t* random = tile.random;
     if (parameters_.rounding == Rounding::kStochastic) random = draw(span, tile);
-    const std::size_t code_bytes = core::packed_bytes(span.elements, parameters_.bits);
-    std::uint8_t* wire = wire_codes(span);
-    const auto* wire_end = reinterpret_cast<std::uint8_t*>(output_.wire) + layout_.total_bytes;
-    const bool direct =
-        !streams() && wire + code_bytes + kSlack <= wire_end && span.elements == kTileElements;
     QuantiseArgs args;
     args.x = x;
     args.elements = round_up(span.elements, kPadElements);
     args.scales = &tile.groups;
     args.random = random;
-    args.codes = direct ? wire : tile.codes;
+    args.codes = sink_.target(span, tile);
     args.extra = choose_extra(span, tile);
     const std::size_t element_bytes = dtype_size(parameters_.dtype);
     args.values = {static_cast<const std::byte*>(output_.values) + span.first * element_bytes,
                    element_bytes};
     args.residual = {residual_at(span), sizeof(float)};
     quantise_(args);
-    if (!direct) {
-      clear_unused_bits(span, tile.codes);
-      if (streams()) {
-        arrays::stream_bytes(tile.codes, wire, code_bytes);
-      } else {
-        std::memcpy(wire, tile.codes, code_bytes);
-      }
-    }
+    sink_.store(span, tile);
     finish_extra(x, span, tile);
   }
 
@@ -208,14 +189,6 @@ class Encoder {
     }
   }
 
-  void clear_unused_bits(Span span, std::uint8_t* codes) const {
-    const std::size_t used_bits = span.elements * static_cast<std::size_t>(parameters_.bits);
-    if (used_bits % 8 != 0) {
-      const unsigned mask = (1u << (used_bits % 8)) - 1u;
-      codes[used_bits / 8] = static_cast<std::uint8_t>(codes[used_bits / 8] & mask);
-    }
-  }
-
   /// Quantises a tile in which some blocks are not finite: with zeros in their place, whose codes
   /// are then cleared; their residual stays as it was.
   void quantise_around_nonfinite(const float* x, Span span, std::size_t blocks, Tile& tile) const {
@@ -235,7 +208,8 @@ class Encoder {
       if (is_finite_block(tile, b)) continue;
       const std::size_t length = std::min(block, span.elements - b * block);
       const std::size_t first_byte = b * block * static_cast<std::size_t>(parameters_.bits) / 8;
-      std::memset(wire_codes(span) + first_byte, 0, core::packed_bytes(length, parameters_.bits));
+      std::memset(sink_.wire_codes(span) + first_byte, 0,
+                  core::packed_bytes(length, parameters_.bits));
       if (output_.residual == nullptr) continue;
       std::memcpy(arrays::at<float>(static_cast<void*>(residual_at(span)), b * block),
                   kept_residual + b * block, length * sizeof(float));
@@ -248,6 +222,7 @@ class Encoder {
 
   const UniformParameters& parameters_;
   UniformLayout layout_;
+  CodeSink sink_;
   const Output& output_;
   QuantiseFunction quantise_;
 };

@@ -257,6 +257,64 @@ HWY_INLINE void spread_quad(hn::Vec<QuadTag> value, std::size_t groups_per_block
   for (std::size_t i = 0; i < groups_per_block; i += 4) hn::StoreU(value, kQuadTag, groups + i);
 }
 
+/// What the codes of one block are made with; see core::BlockScale.
+struct QuadScale {
+  hn::Vec<QuadWordTag> stored;
+  hn::Vec<QuadTag> inverse;
+};
+
+HWY_INLINE hn::Mask<QuadWordTag> has_extent(hn::Vec<QuadWordTag> magnitude) {
+  const hn::RebindToSigned<QuadWordTag> integer_tag;
+  return hn::Not(hn::RebindMask(
+      kQuadWordTag, hn::Lt(hn::BitCast(integer_tag, magnitude),
+                           hn::Set(integer_tag, std::int32_t{core::kExtentFloorBits}))));
+}
+
+HWY_INLINE QuadScale quad_from_magnitude(hn::Vec<QuadWordTag> magnitude, hn::Vec<QuadTag> levels) {
+  const auto present = has_extent(magnitude);
+  const auto rounded =
+      hn::Min(hn::ShiftRight<16>(hn::Add(magnitude, hn::Set(kQuadWordTag, 0xFFFFu))),
+              hn::Set(kQuadWordTag, core::kLargestBfloat16));
+  const auto scale = hn::BitCast(kQuadTag, hn::ShiftLeft<16>(rounded));
+  return {hn::IfThenElseZero(present, rounded),
+          hn::IfThenElseZero(hn::RebindMask(kQuadTag, present), hn::Div(levels, scale))};
+}
+
+/// For one bit, rounded to nearest. `mean` is that of the magnitudes, `magnitude` the largest.
+HWY_INLINE QuadScale quad_from_mean(hn::Vec<QuadWordTag> magnitude, hn::Vec<QuadTag> mean) {
+  const auto bits = hn::BitCast(kQuadWordTag, mean);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(kQuadWordTag, 1u));
+  const auto sum = hn::Add(hn::Add(bits, hn::Set(kQuadWordTag, 0x7FFFu)), odd);
+  const auto rounded =
+      hn::Min(hn::ShiftRight<16>(sum), hn::Set(kQuadWordTag, core::kLargestBfloat16));
+  return {hn::IfThenElseZero(has_extent(magnitude), rounded), hn::Zero(kQuadTag)};
+}
+
+/// The value of one step of the uniform grid.
+template <int kBits>
+HWY_INLINE hn::Vec<QuadTag> quad_unit(hn::Vec<QuadWordTag> stored) {
+  const auto scale = hn::BitCast(kQuadTag, hn::ShiftLeft<16>(stored));
+  if constexpr (kBits == 1) {
+    return scale;
+  } else {
+    constexpr float kLevels = static_cast<float>((1 << (kBits - 1)) - 1);
+    return hn::Div(scale, hn::Set(kQuadTag, kLevels));
+  }
+}
+
+/// The sum of all lanes, in every lane: halves are added first, neighbours last.
+template <class V>
+HWY_INLINE hn::Vec<QuadTag> sum_halves(V vector) {
+  const hn::DFromV<V> d;
+  if constexpr (hn::MaxLanes(d) == 4) {
+    const auto pairs = hn::Add(vector, hn::Shuffle1032(vector));
+    return hn::Add(pairs, hn::Shuffle2301(pairs));
+  } else {
+    const hn::Half<hn::DFromV<V>> half;
+    return sum_halves(hn::Add(hn::LowerHalf(half, vector), hn::UpperHalf(half, vector)));
+  }
+}
+
 /// The usual case of measure_blocks(), `uniform` with 2 bits and more, without waiting for all
 /// blocks before the first division. Fills the stored units, the groups' inverses and, if needed,
 /// their units; returns false if a block is not finite, and what was filled is then of no use.
@@ -271,15 +329,7 @@ inline bool measure_magnitudes(const MeasureArgs& args, bool needs_units, BlockS
     const Words magnitude = find_magnitude(args.x, b * block, block);
     largest = hn::Max(largest, magnitude);
     const auto quad = lowest_quad(magnitude);
-    const auto present = hn::Not(
-        hn::Lt(hn::BitCast(hn::RebindToSigned<QuadWordTag>(), quad),
-               hn::Set(hn::RebindToSigned<QuadWordTag>(), std::int32_t{core::kExtentFloorBits})));
-    const auto rounded = hn::Min(hn::ShiftRight<16>(hn::Add(quad, hn::Set(kQuadWordTag, 0xFFFFu))),
-                                 hn::Set(kQuadWordTag, core::kLargestBfloat16));
-    const auto stored = hn::IfThenElseZero(hn::RebindMask(kQuadWordTag, present), rounded);
-    const auto scale = hn::BitCast(kQuadTag, hn::ShiftLeft<16>(rounded));
-    const auto inverse =
-        hn::IfThenElseZero(hn::RebindMask(kQuadTag, present), hn::Div(levels, scale));
+    const auto [stored, inverse] = quad_from_magnitude(quad, levels);
     scales.stored_unit[b] = static_cast<std::uint16_t>(hn::GetLane(stored));
     spread_quad(inverse, groups_per_block, groups.inverse + b * groups_per_block);
     if (!needs_units) continue;

@@ -12,6 +12,7 @@
 #include "compress_kernels/core/float_arrays-inl.h"
 #include "compress_kernels/uniform/decoder-inl.h"
 #include "compress_kernels/uniform/encoder-inl.h"
+#include "compress_kernels/uniform/fused_encoder-inl.h"
 #include "compress_kernels/uniform/tile.h"
 #include "compress_kernels/uniform/uniform.h"
 
@@ -23,9 +24,14 @@ namespace HWY_NAMESPACE {
 inline void encode(const UniformParameters& parameters, const EncodeArgs& args) {
   const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
   const Encoder encoder(parameters, args.count, output);
+  const FusedEncoder fused(parameters, args.count, output);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
     const Span span = tile_at(first, args.count);
+    if (fused.takes(span)) {
+      fused.encode(span, tile);
+      continue;
+    }
     const bool direct = parameters.dtype == DType::kFloat32 && args.residual == nullptr &&
                         span.elements == kTileElements;
     if (direct) {
@@ -133,15 +139,28 @@ inline void gather_sum(const HopDecoders& decoders, DType dtype, const DecodeAdd
   }
 }
 
+/// The contribution that a fused hop adds to the own values: there must be no other, nor a
+/// division.
+inline const std::byte* fused_contribution(const DecodeAddEncodeArgs& args) {
+  const bool fuses = args.wires.size() == 1 && args.divisor == 1 && args.wire != nullptr;
+  return fuses ? args.wires[0] : nullptr;
+}
+
 inline void decode_add_encode(const UniformParameters& parameters,
                               const DecodeAddEncodeArgs& args) {
   const HopDecoders decoders{Decoder(parameters, args.count, Target::kStore),
                              Decoder(parameters, args.count, Target::kAdd)};
   const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
   const Encoder encoder(parameters, args.count, output);
+  const std::byte* contribution = fused_contribution(args);
+  const FusedEncoder fused(parameters, args.count, output, contribution);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {
     const Span span = tile_at(first, args.count);
+    if (contribution != nullptr && fused.takes(span)) {
+      fused.encode(span, tile);
+      continue;
+    }
     gather_sum(decoders, parameters.dtype, args, span, tile);
     if (args.divisor != 1) arrays::divide_floats(args.divisor, span.elements, tile.x);
     if (args.residual != nullptr) {

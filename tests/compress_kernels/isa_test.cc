@@ -273,6 +273,34 @@ TEST(Isa, AgreesAtEveryBoundary) {
   }
 }
 
+/// Whole tiles with the usual parameters and at most one contribution have kernels of their own,
+/// one for each width, type and output.
+TEST(Isa, AgreesOnWholeTiles) {
+  for (const CodecEntry& entry : codec_list()) {
+    if (entry.family != Family::kUniform) continue;
+    for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
+      for (const Values kind : kAllValues) {
+        for (const int outputs : {0, 1, 2, 3}) {
+          Case c;
+          c.specification = std::string(entry.name);
+          c.dtype = dtype;
+          c.count = 3 * kTileElements + 200;
+          c.kind = kind;
+          c.seed = 5;
+          c.offset = outputs % 2 == 0 ? 0 : 3;
+          c.parts = 1;
+          c.own_position = static_cast<std::size_t>(outputs % 2);
+          c.residual = outputs == 1;
+          c.decoded = outputs >= 2;
+          c.in_place = outputs == 3;
+          compare_isas(c);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 /// Large arrays and wires are written around the cache, by other code.
 TEST(Isa, AgreesOnLargeArrays) {
   struct Size {
