@@ -53,18 +53,24 @@ struct Extraction {
   }
 };
 
-/// Codes as floats, minus the middle of the uniform grid.
-template <int kBits, Grid kGrid, std::size_t kVector>
-HWY_INLINE Floats
-extract_codes(hn::Vec<hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag>> packed) {
+using PackedBytes = hn::Vec<hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag>>;
+
+/// Codes in the lowest bits of each lane, below bits of their neighbours.
+template <int kBits, std::size_t kVector>
+HWY_INLINE Words align_codes(PackedBytes packed) {
   static constexpr Extraction<kBits, kVector> kExtraction;
   const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
   const Words windows =
       hn::BitCast(kWordTag, hn::TableLookupBytes(packed, hn::Load(byte_tag, kExtraction.bytes)));
-  const Words shifted = windows >> hn::Load(kWordTag, kExtraction.shifts);
+  return windows >> hn::Load(kWordTag, kExtraction.shifts);
+}
+
+/// Codes as floats, minus the middle of the uniform grid.
+template <int kBits, Grid kGrid>
+HWY_INLINE Floats convert_codes(Words aligned) {
   const Words mask = hn::Set(kWordTag, (1u << kBits) - 1u);
   // In [2^23, 2^24) the low bits of a float are a whole number.
-  const Words number = hn::OrAnd(hn::Set(kWordTag, 0x4B000000u), shifted, mask);
+  const Words number = hn::OrAnd(hn::Set(kWordTag, 0x4B000000u), aligned, mask);
   constexpr float kMiddle =
       kGrid == Grid::kUniform && kBits > 1 ? static_cast<float>((1 << (kBits - 1)) - 1) : 0.0f;
   return hn::Sub(hn::BitCast(kFloatTag, number), hn::Set(kFloatTag, 8388608.0f + kMiddle));
@@ -81,13 +87,11 @@ HWY_INLINE Floats value_of_code(Floats code, Floats unit) {
 }
 
 template <int kBits, Grid kGrid, std::size_t kVector, Target kTarget>
-HWY_INLINE void dequantise_vector(
-    const DequantiseArgs& args, std::size_t i,
-    hn::Vec<hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag>> packed) {
+HWY_INLINE void dequantise_vector(const DequantiseArgs& args, std::size_t i, PackedBytes packed) {
   if constexpr (kVector < kStepVectors) {
     const std::size_t group = i / kGroupElements;
     const Floats unit = hn::Set(kFloatTag, args.scales->unit[group]);
-    const Floats code = extract_codes<kBits, kGrid, kVector>(packed);
+    const Floats code = convert_codes<kBits, kGrid>(align_codes<kBits, kVector>(packed));
     Floats value;
     if constexpr (kGrid == Grid::kMinMax) {
       value = hn::Add(hn::Set(kFloatTag, args.scales->low[group]), hn::Mul(code, unit));

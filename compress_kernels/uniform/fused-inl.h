@@ -85,6 +85,53 @@ HWY_INLINE QuadScale find_scale(const Block& x, hn::Vec<QuadWordTag> magnitude) 
   }
 }
 
+HWY_INLINE Floats spread(hn::Vec<QuadTag> equal_lanes) {
+  return hn::Set(kFloatTag, hn::GetLane(equal_lanes));
+}
+
+/// For each lane the entry of `table` that the lowest bits of its index name.
+HWY_INLINE Floats look_up(Floats table, Words indices) {
+#if HWY_TARGET == HWY_AVX3
+  // Highway's form asks for indices without higher bits.
+  return Floats{_mm512_maskz_permutexvar_ps(0xFFFF, indices.raw, table.raw)};
+#else
+  const Words lowest = hn::And(indices, hn::Set(kWordTag, std::uint32_t{kLanes - 1}));
+  return hn::TableLookupLanes(table, hn::IndicesFromVec(kFloatTag, lowest));
+#endif
+}
+
+/// Decodes vectors of one block. All values of up to 4 bits fit one register: they are made once
+/// per block and looked up, which takes fewer operations than making them.
+template <int kBits>
+class BlockDecoder {
+ public:
+  HWY_INLINE explicit BlockDecoder(std::uint16_t stored_unit) {
+    const auto stored = hn::Set(kQuadWordTag, std::uint32_t{stored_unit});
+    const Floats unit = spread(quad_unit<kBits>(stored));
+    unit_or_table_ = kLooksUp ? value_of_code<kBits>(convert(hn::Iota(kWordTag, 0)), unit) : unit;
+  }
+
+  /// The vector whose codes begin at `codes`.
+  HWY_INLINE Floats decode(const std::uint8_t* codes) const {
+    const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
+    const Words aligned = align_codes<kBits, 0>(hn::LoadDup128(byte_tag, codes));
+    if constexpr (kLooksUp) {
+      return look_up(unit_or_table_, aligned);
+    } else {
+      return value_of_code<kBits>(convert(aligned), unit_or_table_);
+    }
+  }
+
+ private:
+  static constexpr bool kLooksUp = kBits <= 4;
+
+  static HWY_INLINE Floats convert(Words aligned) {
+    return convert_codes<kBits, Grid::kUniform>(aligned);
+  }
+
+  Floats unit_or_table_;
+};
+
 /// Asks for what comes some blocks after the one at `address`.
 template <std::size_t kBytes>
 HWY_INLINE void prefetch_block(const void* address) {
@@ -137,38 +184,33 @@ class FusedEncoding {
   }
 
   static HWY_INLINE Block gather(const FusedArgs& args, std::size_t b) {
-    const Floats unit = added_unit(args, b);
+    const BlockDecoder<kBits> added(added_unit(args, b));
     const std::size_t i = b * kFusedBlock;
-    return {gather_pack(args, unit, i), gather_pack(args, unit, i + kPackElements)};
+    return {gather_pack(args, added, i), gather_pack(args, added, i + kPackElements)};
   }
 
-  static HWY_INLINE Pack gather_pack(const FusedArgs& args, Floats unit, std::size_t i) {
-    return {gather_vector(args, unit, i), gather_vector(args, unit, i + kLanes),
-            gather_vector(args, unit, i + 2 * kLanes), gather_vector(args, unit, i + 3 * kLanes)};
-  }
-
-  static HWY_INLINE Floats gather_vector(const FusedArgs& args, Floats unit, std::size_t i) {
-    Floats x = load_floats<Element>(args.values, i);
+  static HWY_INLINE std::uint16_t added_unit(const FusedArgs& args, std::size_t b) {
     if constexpr (kAdds) {
-      const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
-      const auto packed = hn::LoadDup128(byte_tag, args.added_codes + i * kBits / 8);
-      const Floats code = extract_codes<kBits, Grid::kUniform, 0>(packed);
-      x = hn::Add(x, value_of_code<kBits>(code, unit));
+      return core::load_element<core::Bfloat16>(args.added_units, b).bits;
+    } else {
+      return 0;
     }
+  }
+
+  static HWY_INLINE Pack gather_pack(const FusedArgs& args, const BlockDecoder<kBits>& added,
+                                     std::size_t i) {
+    return {gather_vector(args, added, i), gather_vector(args, added, i + kLanes),
+            gather_vector(args, added, i + 2 * kLanes), gather_vector(args, added, i + 3 * kLanes)};
+  }
+
+  static HWY_INLINE Floats gather_vector(const FusedArgs& args, const BlockDecoder<kBits>& added,
+                                         std::size_t i) {
+    Floats x = load_floats<Element>(args.values, i);
+    if constexpr (kAdds) x = hn::Add(x, added.decode(args.added_codes + i * kBits / 8));
     if constexpr (kExtra == Extra::kResidual) {
       x = hn::Add(x, load_floats<float>(args.residual, i));
     }
     return x;
-  }
-
-  static HWY_INLINE Floats added_unit(const FusedArgs& args, std::size_t b) {
-    if constexpr (!kAdds) return hn::Zero(kFloatTag);
-    const auto stored = core::load_element<core::Bfloat16>(args.added_units, b);
-    return spread(quad_unit<kBits>(hn::Set(kQuadWordTag, std::uint32_t{stored.bits})));
-  }
-
-  static HWY_INLINE Floats spread(hn::Vec<QuadTag> equal_lanes) {
-    return hn::Set(kFloatTag, hn::GetLane(equal_lanes));
   }
 
   static HWY_INLINE void quantise(const FusedArgs& args, const Scale& scale, const Pack& x,
