@@ -10,6 +10,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kSpreadPatience{1000};
 constexpr milliseconds kGoodbyePatience{2000};
+constexpr milliseconds kCausePatience{1000};
 
 }  // namespace
 
@@ -36,19 +37,56 @@ void MeshImpl::latch_failure(const Status& reason) {
 
 /// Owner only. Returns the first failure, which may not be `reason`.
 Status MeshImpl::fail(const Status& reason) {
-  latch_failure(reason);
+  latch_failure(failed_.load() ? reason : cause_of(reason));
   spread_failure();
   return failure();
 }
 
+/// A peer that is gone may have failed for a reason that others have heard or will say in a moment.
+/// Waits a little for it; gives `reason` itself if nobody knows better.
+Status MeshImpl::cause_of(const Status& reason) {
+  if (reason.code() != Code::kPeerLost) return reason;
+  const Deadline until = Clock::now() + std::min(parts_.timeout, kCausePatience);
+  while (!failed_.load() && Clock::now() < until) {
+    for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
+      if (transport == nullptr) continue;
+      const Status heard = transport->progress().status();
+      if (!heard.is_ok() && heard.code() != Code::kPeerLost) return heard;
+    }
+    const Status accepted = accept_peers();
+    if (!accepted.is_ok() && accepted.code() != Code::kPeerLost) return accepted;
+    parts_.tcp->wait(std::min(until, Clock::now() + milliseconds(20)));
+  }
+  return reason;
+}
+
 /// Owner only. Sends the reason to all connected peers, once. Frames that are half sent end first,
-/// so that the peer can read the reason behind them; the caller's memory is still valid now.
+/// so that the peer can read the reason behind them; the caller's memory is still valid now. Peers
+/// that connect later are refused: they must not wait for a rank that has given up.
 void MeshImpl::spread_failure() {
   if (spread_.exchange(true)) return;
   const Status reason = failure();
+  finish_connecting();
   static_cast<void>(accept_peers());
+  for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
+    if (transport != nullptr) transport->stop_listening();
+  }
   for_each_channel([&reason](auto& channel) { channel.close(reason); });
   flush_channels(kSpreadPatience);
+}
+
+/// Peers that this rank is connecting to expect frames from it: they must hear why none will come.
+void MeshImpl::finish_connecting() {
+  const Deadline until = Clock::now() + kSpreadPatience;
+  const auto is_waiting = [](const Peer& peer) { return !peer.unsent.empty(); };
+  while (Clock::now() < until && std::any_of(peers_.begin(), peers_.end(), is_waiting)) {
+    static_cast<void>(parts_.tcp->progress());
+    for (std::size_t index = 0; index < peers_.size(); ++index) {
+      if (!is_waiting(peers_[index])) continue;
+      if (!connect_peer(index).is_ok()) peers_[index].unsent.clear();
+    }
+    parts_.tcp->wait(std::min(until, Clock::now() + milliseconds(20)));
+  }
 }
 
 void MeshImpl::spread_failure_if_free() {

@@ -100,7 +100,9 @@ class MeshImpl final : public Mesh {
 
   Status fail(const Status& reason);
   void latch_failure(const Status& reason);
+  Status cause_of(const Status& reason);
   void spread_failure();
+  void finish_connecting();
   void spread_failure_if_free();
   void say_goodbye();
   void flush_channels(std::chrono::milliseconds patience);

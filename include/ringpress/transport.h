@@ -108,6 +108,8 @@ class Transport {
     std::unique_ptr<RecvChannel> channel;
   };
   virtual Result<Accepted> accept() = 0;
+  /// Stops listening: who connects from now on is refused at once instead of waiting.
+  virtual void stop_listening() = 0;
   /// Memory that this transport sends from without a copy; page-aligned, lives as long as the
   /// transport. Null data: the transport has no preference.
   virtual Result<Buffer> allocate(std::size_t bytes) = 0;

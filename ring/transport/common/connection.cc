@@ -73,7 +73,7 @@ void Connection::fail(const Status& reason, bool everybody) {
     failure_ = reason;
     ++events_.endings;
   }
-  if (everybody && events_.failure.is_ok()) events_.failure = failure_;
+  if (everybody) events_.report(failure_);
 }
 
 // --- sending ---

@@ -37,8 +37,14 @@ struct ReceiveOperation final : Request {
 /// What connections tell their transport.
 struct Events {
   TransportCounters counters;
-  Status failure;             // The first that concerns the whole communicator.
+  Status failure;             // What ends the whole communicator.
   std::uint64_t endings = 0;  // Connections that can no longer exchange frames.
+
+  /// The first failure counts; but a lost peer is a symptom, which any other reason explains.
+  void report(const Status& reason) {
+    const bool explains = failure.code() == Code::kPeerLost && reason.code() != Code::kPeerLost;
+    if (failure.is_ok() || explains) failure = reason;
+  }
 };
 
 /// The two ends of a connection.

@@ -37,7 +37,13 @@ ShmTransport::ShmTransport(Reactor& reactor, std::unique_ptr<Segment> segment,
 
 ShmTransport::~ShmTransport() {
   reactor_.set_guard(nullptr);
-  if (listener_.valid()) reactor_.remove(listener_.get(), this);
+  stop_listening();
+}
+
+void ShmTransport::stop_listening() {
+  if (!listener_.valid()) return;
+  reactor_.remove(listener_.get(), this);
+  listener_ = Fd();
 }
 
 Result<std::string> ShmTransport::listen(const Identity& identity) {

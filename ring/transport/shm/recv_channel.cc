@@ -59,7 +59,7 @@ Result<Request*> ShmRecvChannel::start(ShmReceive* receive, std::size_t bytes,
 
 void ShmRecvChannel::fail(const Status& reason) {
   if (failure_.is_ok()) failure_ = reason;
-  if (home_.events.failure.is_ok()) home_.events.failure = failure_;
+  home_.events.report(failure_);
 }
 
 /// False while the next frame is not there, or when it is not what was expected.

@@ -123,9 +123,7 @@ void ShmSendChannel::pump() {
 
 void ShmSendChannel::fail_if_peer_is_gone() {
   const bool busy = !queue_.empty() || !in_place_.empty();
-  if (busy && !control_.failure().is_ok() && home_.events.failure.is_ok()) {
-    home_.events.failure = control_.failure();
-  }
+  if (busy && !control_.failure().is_ok()) home_.events.report(control_.failure());
 }
 
 Result<Completion> ShmSendChannel::test(Request* request) {

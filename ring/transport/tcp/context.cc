@@ -21,7 +21,13 @@ TcpTransport::TcpTransport(Reactor& reactor, TcpOptions options)
     : reactor_(reactor), options_(std::move(options)) {}
 
 TcpTransport::~TcpTransport() {
-  if (listener_.valid()) reactor_.remove(listener_.get(), this);
+  stop_listening();
+}
+
+void TcpTransport::stop_listening() {
+  if (!listener_.valid()) return;
+  reactor_.remove(listener_.get(), this);
+  listener_ = Fd();
 }
 
 Result<std::string> TcpTransport::listen(const Identity& identity) {
