@@ -130,8 +130,9 @@ class Hub {
 class Hubs {
  public:
   static Hubs& instance() {
-    static Hubs hubs;
-    return hubs;
+    // Never destroyed: threads that a test leaves behind may still be looking at it at exit.
+    static Hubs* const hubs = new Hubs;
+    return *hubs;
   }
   UniqueId make_id() {
     const std::lock_guard lock(mutex_);
