@@ -18,6 +18,7 @@
 #include "compress_kernels/uniform/dequantise-inl.h"
 #include "compress_kernels/uniform/measure-inl.h"
 #include "compress_kernels/uniform/pack-inl.h"
+#include "compress_kernels/uniform/quad_scale-inl.h"
 #include "compress_kernels/uniform/quantise-inl.h"
 #include "compress_kernels/uniform/uniform.h"
 

@@ -9,6 +9,7 @@
 
 #include "compress_kernels/core/block_scale.h"
 #include "compress_kernels/core/vector_io-inl.h"
+#include "compress_kernels/uniform/quad_scale-inl.h"
 #include "compress_kernels/uniform/tile.h"
 #include "compress_kernels/uniform/uniform.h"
 
@@ -17,14 +18,8 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace hn = hwy::HWY_NAMESPACE;
-using core::HWY_NAMESPACE::Floats;
-using core::HWY_NAMESPACE::kFloatTag;
-using core::HWY_NAMESPACE::kLanes;
-using core::HWY_NAMESPACE::kWordTag;
 using core::HWY_NAMESPACE::load_floats;
 using core::HWY_NAMESPACE::store_floats;
-using core::HWY_NAMESPACE::Words;
 
 /// The blocks to measure: x may have any alignment; the last block may be shorter than the others,
 /// padded to its full length (with zeros; for minmax with its last value).
@@ -233,85 +228,6 @@ inline void spread_to_groups(const float* HWY_RESTRICT blocks, std::size_t block
     for (std::size_t r = 0; r < repeats; r += kLanes) {
       hn::StoreU(value, kFloatTag, groups + b * repeats + r);
     }
-  }
-}
-
-/// Four equal lanes: what one block needs. Short vectors divide fastest.
-using QuadTag = hn::Full128<float>;
-using QuadWordTag = hn::Full128<std::uint32_t>;
-constexpr QuadTag kQuadTag;
-constexpr QuadWordTag kQuadWordTag;
-
-template <class V>
-HWY_INLINE auto lowest_quad(V vector) {
-  if constexpr (hn::MaxLanes(hn::DFromV<V>()) == 4) {
-    return vector;
-  } else {
-    return lowest_quad(hn::LowerHalf(vector));
-  }
-}
-
-/// Repeats a value for the groups of one block. May write three entries too many.
-HWY_INLINE void spread_quad(hn::Vec<QuadTag> value, std::size_t groups_per_block,
-                            float* HWY_RESTRICT groups) {
-  for (std::size_t i = 0; i < groups_per_block; i += 4) hn::StoreU(value, kQuadTag, groups + i);
-}
-
-/// What the codes of one block are made with; see core::BlockScale.
-struct QuadScale {
-  hn::Vec<QuadWordTag> stored;
-  hn::Vec<QuadTag> inverse;
-};
-
-HWY_INLINE hn::Mask<QuadWordTag> has_extent(hn::Vec<QuadWordTag> magnitude) {
-  const hn::RebindToSigned<QuadWordTag> integer_tag;
-  return hn::Not(hn::RebindMask(
-      kQuadWordTag, hn::Lt(hn::BitCast(integer_tag, magnitude),
-                           hn::Set(integer_tag, std::int32_t{core::kExtentFloorBits}))));
-}
-
-HWY_INLINE QuadScale quad_from_magnitude(hn::Vec<QuadWordTag> magnitude, hn::Vec<QuadTag> levels) {
-  const auto present = has_extent(magnitude);
-  const auto rounded =
-      hn::Min(hn::ShiftRight<16>(hn::Add(magnitude, hn::Set(kQuadWordTag, 0xFFFFu))),
-              hn::Set(kQuadWordTag, core::kLargestBfloat16));
-  const auto scale = hn::BitCast(kQuadTag, hn::ShiftLeft<16>(rounded));
-  return {hn::IfThenElseZero(present, rounded),
-          hn::IfThenElseZero(hn::RebindMask(kQuadTag, present), hn::Div(levels, scale))};
-}
-
-/// For one bit, rounded to nearest. `mean` is that of the magnitudes, `magnitude` the largest.
-HWY_INLINE QuadScale quad_from_mean(hn::Vec<QuadWordTag> magnitude, hn::Vec<QuadTag> mean) {
-  const auto bits = hn::BitCast(kQuadWordTag, mean);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(kQuadWordTag, 1u));
-  const auto sum = hn::Add(hn::Add(bits, hn::Set(kQuadWordTag, 0x7FFFu)), odd);
-  const auto rounded =
-      hn::Min(hn::ShiftRight<16>(sum), hn::Set(kQuadWordTag, core::kLargestBfloat16));
-  return {hn::IfThenElseZero(has_extent(magnitude), rounded), hn::Zero(kQuadTag)};
-}
-
-/// The value of one step of the uniform grid.
-template <int kBits>
-HWY_INLINE hn::Vec<QuadTag> quad_unit(hn::Vec<QuadWordTag> stored) {
-  const auto scale = hn::BitCast(kQuadTag, hn::ShiftLeft<16>(stored));
-  if constexpr (kBits == 1) {
-    return scale;
-  } else {
-    constexpr float kLevels = static_cast<float>((1 << (kBits - 1)) - 1);
-    return hn::Div(scale, hn::Set(kQuadTag, kLevels));
-  }
-}
-
-/// The sum of all lanes, in every lane: halves are added first, neighbours last.
-template <class V>
-HWY_INLINE hn::Vec<QuadTag> sum_halves(V vector) {
-  const hn::DFromV<V> d;
-  if constexpr (hn::MaxLanes(d) == 4) {
-    const auto pairs = hn::Add(vector, hn::Shuffle1032(vector));
-    return hn::Add(pairs, hn::Shuffle2301(pairs));
-  } else {
-    const hn::Half<hn::DFromV<V>> half;
-    return sum_halves(hn::Add(hn::LowerHalf(half, vector), hn::UpperHalf(half, vector)));
   }
 }
 
