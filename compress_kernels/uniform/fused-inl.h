@@ -178,6 +178,8 @@ class FusedEncoding {
     namespace io = core::HWY_NAMESPACE;
     constexpr std::size_t kCodeBytes = kFusedBlock * kBits / 8;
     prefetch_block<kFusedBlock * sizeof(Element)>(io::at<Element>(args.values, b * kFusedBlock));
+    // Stores that miss hold up the loads behind them.
+    prefetch_block<kCodeBytes>(args.codes + b * kCodeBytes);
     if constexpr (kAdds) prefetch_block<kCodeBytes>(args.added_codes + b * kCodeBytes);
     if constexpr (kExtra == Extra::kResidual) {
       prefetch_block<kFusedBlock * sizeof(float)>(args.residual + b * kFusedBlock);
