@@ -153,7 +153,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
                                                                 std::size_t count, DType dtype,
                                                                 Reduction reduction, int root) {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
-  PlanRequest request{kind,  count,          dtype, reduction.op, reduction.input_scale,
+  PlanRequest request{kind,  count,          dtype, reduction.op, reduction.pre_multiplied,
                       size_, crosses_hosts_, 0};
   request.recurrences = count_recurrence(request);
   Preparation call;
@@ -166,6 +166,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   call.context.call = {sequence_++,         count, named->hash,  kind,
                        call.plan.algorithm, dtype, reduction.op, root};
   call.context.chunk_elements = call.plan.chunk_elements;
+  call.context.pre_multiplied = reduction.pre_multiplied;
   call.context.input_scale = reduction.input_scale;
   call.context.random_seed = settings_.seed;
   return call;
@@ -345,6 +346,9 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
     return Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " of " +
                                               std::to_string(size) + " ranks does not exist");
   }
+  // The ranks meet first: if one has a wrong name, the others hear of it instead of waiting.
+  RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(mesh_options(id, rank, size, settings)));
+  RINGPRESS_RETURN_IF_ERROR(check_names(settings));
   if (settings.backend == "cuda") {
     return Status(Code::kUnsupported,
                   "RINGPRESS_BACKEND=cuda: this library was built without a CUDA backend");
@@ -352,7 +356,6 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   if (settings.codec != "auto") {
     RINGPRESS_RETURN_IF_ERROR(compress_kernels::normalize_specification(settings.codec).status());
   }
-  RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(mesh_options(id, rank, size, settings)));
   return std::unique_ptr<Communicator>(new MeshCommunicator(std::move(mesh), settings));
 }
 

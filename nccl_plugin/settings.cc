@@ -98,17 +98,8 @@ Status check_one_of(const char* name, const std::string& value,
                                       "?)"};
 }
 
-Status check(const Settings& settings) {
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "ring", "sra"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_PROGRESS_THREAD", settings.progress_thread, {"auto", "on", "off"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_DEBUG", settings.debug, {"error", "warn", "info", "trace"}));
+/// What the rendezvous itself needs.
+Status check_ranges(const Settings& settings) {
   if (settings.timeout_ms < 1) {
     return refuse("RINGPRESS_TIMEOUT_MS", std::to_string(settings.timeout_ms), "at least 1");
   }
@@ -147,8 +138,20 @@ Result<Settings> parse_settings(const std::vector<std::pair<std::string, std::st
     RINGPRESS_ASSIGN_OR_RETURN(const bool known, assign(name, text, &settings));
     if (!known && warnings != nullptr) warnings->push_back(unknown_name(name));
   }
-  RINGPRESS_RETURN_IF_ERROR(check(settings));
+  RINGPRESS_RETURN_IF_ERROR(check_ranges(settings));
   return settings;
+}
+
+Status check_names(const Settings& settings) {
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "ring", "sra"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_PROGRESS_THREAD", settings.progress_thread, {"auto", "on", "off"}));
+  return check_one_of("RINGPRESS_DEBUG", settings.debug, {"error", "warn", "info", "trace"});
 }
 
 Result<Settings> settings_from_environment() {

@@ -29,7 +29,7 @@ std::string why_never_lossy(const PlanRequest& request) {
   if (request.op != ReduceOp::kSum && request.op != ReduceOp::kAvg) {
     return std::string(reduce_op_name(request.op)) + " is always exact";
   }
-  if (request.input_scale != 1) return "pre-multiplied sums are always exact";
+  if (request.pre_multiplied) return "pre-multiplied sums are always exact";
   if (request.world < 2) return "a single rank sends nothing";
   return "";
 }

@@ -26,7 +26,8 @@ struct CollectiveContext {
   const Codec* codec = nullptr;
   CallSignature call;
   std::size_t chunk_elements = 0;  // Elements per frame; 0 lets the collective choose.
-  double input_scale = 1;          // As in EncodeArgs.
+  bool pre_multiplied = false;     // Inputs are scaled, on every rank by its own factor:
+  double input_scale = 1;          // as in EncodeArgs. The one value that may differ by rank.
   float* residual = nullptr;       // Error feedback for the whole input tensor, or null.
   std::uint64_t random_seed = 0;   // Equal on all ranks.
 };

@@ -30,7 +30,8 @@ Result<UniqueId> make_unique_id(const Settings& settings);
 /// A reduction with the scale that ncclRedOpCreatePreMulSum puts on the inputs.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
-  double input_scale = 1;
+  double input_scale = 1;       // May differ from rank to rank.
+  bool pre_multiplied = false;  // Inputs are scaled, whatever the scale: equal on all ranks.
 };
 
 /// One half of a point-to-point exchange.

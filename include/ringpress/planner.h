@@ -20,7 +20,7 @@ struct PlanRequest {
   std::size_t count = 0;  // Elements of the whole tensor.
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  double input_scale = 1;
+  bool pre_multiplied = false;
   int world = 1;
   bool crosses_hosts = false;
   std::uint64_t recurrences = 0;  // Earlier calls of the same kind, count, type and op.

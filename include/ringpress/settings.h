@@ -29,11 +29,16 @@ struct SettingDescription {
 const std::vector<SettingDescription>& setting_descriptions();
 
 /// Reads NAME=VALUE pairs (those whose name starts with RINGPRESS); the rest is the default. A
-/// value that cannot be parsed is kInvalidArgument and names what is allowed. An unknown name adds
-/// a line to `warnings` that names the nearest known one. Codec names are checked by the codec
-/// factory.
+/// value that cannot be parsed is kInvalidArgument and names what is allowed (names are checked
+/// later, by check_names()). An unknown name adds a line to `warnings` that names the nearest known
+/// one. Codec names are checked by the codec factory.
 Result<Settings> parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
                                 std::vector<std::string>* warnings);
+
+/// Checks the settings that name one of a few things (mode, algorithm, backend ...):
+/// kInvalidArgument with the names allowed. Apart from parsing, so that a rank with a wrong name
+/// still meets the others and all of them can say who has what.
+Status check_names(const Settings& settings);
 
 /// parse_settings() of this process's environment; warnings go to the log, once per process.
 Result<Settings> settings_from_environment();

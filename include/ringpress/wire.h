@@ -20,8 +20,9 @@ inline constexpr std::uint32_t kHelloMagic = 0x48505252;  // "RRPH" in memory or
 inline constexpr std::uint32_t kFrameMagic = 0x46505252;  // "RRPF" in memory order
 inline constexpr std::uint16_t kProtocolVersion = 1;
 
-/// The per-job 128-bit secret. It travels inside the NCCL unique id, which the program passes around;
-/// that of a split or shrunk communicator travels over its parent's authenticated connections.
+/// The per-job 128-bit secret. It travels inside the NCCL unique id, which the program passes
+/// around; that of a split or shrunk communicator travels over its parent's authenticated
+/// connections.
 using Secret = std::array<std::byte, 16>;
 
 /// 64 bytes that open a connection, in both directions.
@@ -71,9 +72,11 @@ static_assert(sizeof(CallSignature) == 32);
 /// "call 7: all_reduce of 1000 float32, sum, ring" for messages.
 inline std::string describe(const CallSignature& call) {
   std::string text = "call " + std::to_string(call.sequence) + ": " + collective_name(call.kind) +
-                     " of " + std::to_string(call.count) + " " + dtype_name(call.dtype) + ", " +
-                     reduce_op_name(call.op) + ", " + algorithm_name(call.algorithm);
+                     " of " + std::to_string(call.count) + " " + dtype_name(call.dtype);
   if (call.root >= 0) text += ", root " + std::to_string(call.root);
+  if (call.kind == CollectiveKind::kSendRecv || call.kind == CollectiveKind::kBroadcast)
+    return text;
+  text += std::string(", ") + reduce_op_name(call.op) + ", " + algorithm_name(call.algorithm);
   char codec[32];
   std::snprintf(codec, sizeof codec, ", codec #%08x", static_cast<unsigned>(call.codec_hash));
   return text + codec;

@@ -133,7 +133,7 @@ Result<Reduction> UserOperators::resolve(int op, DType dtype) const {
                                               dtype_name(user_operator.dtype) +
                                               ", but datatype is " + dtype_name(dtype));
   }
-  Reduction reduction{ReduceOp::kSum, user_operator.scale};
+  Reduction reduction{ReduceOp::kSum, user_operator.scale, true};
   if (user_operator.scalar != nullptr) {
     RINGPRESS_ASSIGN_OR_RETURN(reduction.input_scale, read_scalar(user_operator.scalar, dtype));
   }

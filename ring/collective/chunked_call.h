@@ -66,7 +66,7 @@ inline ShardedTensor tensor_of(const CollectiveContext& context, const AllGather
 
 /// True if frames can be sent from and received into the caller's memory as they are.
 inline bool sends_in_place(const CollectiveContext& context) {
-  return context.codec->traits().identity && context.input_scale == 1;
+  return context.codec->traits().identity && !context.pre_multiplied;
 }
 
 /// What an average divides by.

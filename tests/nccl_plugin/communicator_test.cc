@@ -130,6 +130,16 @@ TEST(Communicator, AnUnknownCodecIsRefusedWithTheNearestName) {
   }
 }
 
+TEST(Communicator, AWrongNameOnAllRanksIsRefused) {
+  const auto create = [](const char* name, const char* value) {
+    return run(2, {{name, value}}, [](Communicator*) { return Status::ok(); })[1];
+  };
+  EXPECT_EQ(create("RINGPRESS_ALGO", "rign").message().find("RINGPRESS_ALGO=rign"), 0U);
+  const Status cuda = create("RINGPRESS_BACKEND", "cuda");
+  EXPECT_EQ(cuda.code(), Code::kUnsupported);
+  EXPECT_NE(cuda.message().find("without a CUDA backend"), std::string::npos);
+}
+
 TEST(Communicator, DifferentSettingsAreNamedOnEveryRank) {
   const auto outcomes = run_with(
       {settings_with({{"RINGPRESS_CODEC", "q4"}}), settings_with({{"RINGPRESS_CODEC", "q4"}}),
@@ -139,6 +149,18 @@ TEST(Communicator, DifferentSettingsAreNamedOnEveryRank) {
     EXPECT_EQ(status.code(), Code::kMismatch);
     for (const char* part : {"RINGPRESS_CODEC", "has q4", "rank 2 has q8"}) {
       EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    }
+  }
+}
+
+TEST(Communicator, AWrongNameOnOneRankIsNamedOnAll) {
+  for (const char* setting : {"RINGPRESS_CODEC", "RINGPRESS_ALGO"}) {
+    const auto outcomes =
+        run_with({settings_with({}), settings_with({{setting, "rong"}}), settings_with({})},
+                 [](Communicator*) { return Status::ok(); });
+    for (const Status& status : outcomes) {
+      EXPECT_EQ(status.code(), Code::kMismatch);
+      EXPECT_NE(status.message().find("rank 1 has rong"), std::string::npos) << status.message();
     }
   }
 }
@@ -187,10 +209,28 @@ TEST(Communicator, ASingleRankScalesAndCopies) {
     std::vector<float> values(50000, 3.0F);
     std::vector<float> result(values.size());
     const Status status = communicator->all_reduce(values.data(), result.data(), values.size(),
-                                                   DType::kFloat32, {ReduceOp::kSum, 0.5});
+                                                   DType::kFloat32, {ReduceOp::kSum, 0.5, true});
     EXPECT_EQ(result, std::vector<float>(values.size(), 1.5F));
     return status;
   }));
+}
+
+// One rank's factor is 1: what is compressed and how it travels must not depend on that.
+TEST(Communicator, RanksMayPreMultiplyByDifferentFactors) {
+  for (const std::size_t count : {std::size_t{10}, std::size_t{100000}}) {
+    for (const char* algorithm : {"ring", "sra"}) {
+      expect_ok(run(3, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_ALGO", algorithm}},
+                    [count](Communicator* communicator) {
+                      std::vector<float> values(count, 1.0F);
+                      const double factor = communicator->rank() + 1;
+                      const Status status =
+                          communicator->all_reduce(values.data(), values.data(), count,
+                                                   DType::kFloat32, {ReduceOp::kSum, factor, true});
+                      EXPECT_EQ(values, std::vector<float>(count, 6.0F));
+                      return status;
+                    }));
+    }
+  }
 }
 
 TEST(Communicator, NothingWorksAfterFinalize) {

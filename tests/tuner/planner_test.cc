@@ -72,7 +72,7 @@ TEST(Planner, WhatIsNeverLossy) {
     }
   }
   PlanRequest request = gradient();
-  request.input_scale = 0.5;
+  request.pre_multiplied = true;
   EXPECT_EQ(planner->plan(request).codec, "none");
   request = gradient();
   request.world = 1;
