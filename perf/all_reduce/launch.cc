@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -86,6 +87,22 @@ struct Child {
   pid_t process = -1;
   bool running = false;
 };
+
+/// Gives each rank a core of its own where there are enough, as mpirun does: two ranks that share
+/// one take turns in each exchange. Left as it is where the kernel refuses.
+void bind_to_core(int rank, int ranks) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks) return;
+  int cores_before = 0;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || cores_before++ < rank) continue;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(core, &own);
+    sched_setaffinity(0, sizeof own, &own);
+    return;
+  }
+}
 
 [[noreturn]] void become_rank(int rank, int id_descriptor, int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -221,6 +238,7 @@ int run_local_ranks(const Options& options, int argc, char** argv) {
       // Rank 0 writes the id and the others read it, so that one that dies is seen as end of file.
       const int mine = rank == 0 ? 1 : 0;
       close(id_pipe[1 - mine]);
+      bind_to_core(rank, options.local_ranks);
       become_rank(rank, id_pipe[mine], argc, argv);
     }
     children[static_cast<std::size_t>(rank)] = {process, true};

@@ -39,7 +39,7 @@ def parse_bytes(text):
 
 def iterations_for(size):
     """Enough calls for a median, few enough for large sizes on slow links."""
-    return max(2, min(200, (32 << 20) // max(size, 1)))
+    return max(2, min(1000, (32 << 20) // max(size, 1)))
 
 
 class Contender:
@@ -53,7 +53,11 @@ class Contender:
         if self.arguments.local:
             return []
         return [str(SHAPED), "--ranks", str(self.arguments.ranks), "--rate", self.arguments.rate,
-                "--"]
+                *self.shaping(), "--"]
+
+    def shaping(self):
+        """More options of shaped.sh."""
+        return []
 
     def execute(self, command, environment=None):
         self.command = shlex.join(command)
@@ -136,6 +140,10 @@ class Ringpress(Contender):
     def __init__(self, name, group, arguments, codec):
         super().__init__(name, group, arguments)
         self.codec = codec
+
+    def shaping(self):
+        # A core of its own for each rank, as mpirun binds; Gloo's two threads a rank do better free.
+        return ["--pin"] if self.arguments.ranks <= os.cpu_count() else []
 
     def sizes(self, sizes):
         # Below 64 KiB every codec is "none".
