@@ -10,6 +10,11 @@
 //   stage N..2N-2    decode a complete shard that arrived and send the same bytes on, but for the
 //                    last stage, which only decodes                                      (step s)
 //
+// Small uncompressed tensors do not go round: they are exchanged whole (direct.h). Frames of an
+// identity codec are sent from and received into the caller's memory; others pass through the
+// mesh's staging memory (SendWindow hands out its slots) and arrive as views that are released once
+// read.
+//
 // Stages 0..N-1 alone are the reduce-scatter, stages N-1..2N-2 the all-gather. The sum of a shard
 // is taken in ring order starting after its owner, whatever arrives when. Each rank encodes each
 // element once per call, so one residual per element is enough; the error of a requantising codec
