@@ -39,7 +39,7 @@ def parse_bytes(text):
 
 def iterations_for(size):
     """Enough calls for a median, few enough for large sizes on slow links."""
-    return max(2, min(1000, (32 << 20) // max(size, 1)))
+    return max(2, min(200, (32 << 20) // max(size, 1)))
 
 
 class Contender:
