@@ -48,6 +48,10 @@ Status MeshImpl::cause_of(const Status& reason) {
   if (reason.code() != Code::kPeerLost) return reason;
   const Deadline until = Clock::now() + std::min(parts_.timeout, kCausePatience);
   while (!failed_.load() && Clock::now() < until) {
+    // The reason may lie behind frames that nobody will receive any more.
+    for (Peer& peer : peers_) {
+      if (peer.receive != nullptr) peer.receive->drain();
+    }
     for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
       if (transport == nullptr) continue;
       const Status heard = transport->progress().status();

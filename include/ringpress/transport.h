@@ -83,6 +83,9 @@ class RecvChannel {
   virtual void release(Request* request) = 0;
   /// As SendChannel::close(): the sender hears it too.
   virtual void close(const Status& reason) = 0;
+  /// Gives up all receives and drops frames that come in, so that the reason of a failure that lies
+  /// behind them is heard. For a communicator that has failed already.
+  virtual void drain() = 0;
   virtual bool flushed() const = 0;
 };
 

@@ -274,6 +274,49 @@ TYPED_TEST_P(TransportContract, CarriesTheReasonOfAFailureBothWays) {
   EXPECT_EQ(progress.status().message(), "the reason ? of it");
 }
 
+// The sender was ahead of the receiver when it failed: frames that nobody receives lie in front.
+TYPED_TEST_P(TransportContract, HearsTheReasonBehindUnclaimedFrames) {
+  auto& pair = this->pair_;
+  std::vector<std::vector<std::byte>> payloads;
+  for (const std::size_t bytes : {100UL, 0UL, 3000UL, 70000UL, 12UL, 100UL}) {
+    payloads.push_back(random_bytes(bytes, 1));
+  }
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
+    ASSERT_TRUE(pair.send()->isend({payloads[i].data(), payloads[i].size()}, label_of(i)).is_ok());
+  }
+  std::vector<std::byte> into(100);
+  pair.drive_receive(pair.receive()->irecv({into.data(), into.size()}, label_of(0)).value());
+  EXPECT_EQ(into, payloads[0]);
+  pair.send()->close({Code::kMismatch, "rank 0 gave up"});
+  Status heard;
+  EXPECT_TRUE(pair.drive([&] {
+    pair.receive()->drain();
+    heard = pair.receiver().progress().status();
+    return !heard.is_ok();
+  }));
+  EXPECT_EQ(heard.code(), Code::kMismatch);
+  EXPECT_NE(heard.message().find("rank 0 gave up"), std::string::npos) << heard.message();
+}
+
+// As above, with a receive that has got a part of its frame.
+TYPED_TEST_P(TransportContract, DrainsAFrameThatIsHalfReceived) {
+  auto& pair = this->pair_;
+  const auto payload = random_bytes(20'000'000, 1);
+  ASSERT_TRUE(pair.send()->isend({payload.data(), payload.size()}, label_of(0)).is_ok());
+  std::vector<std::byte> into(payload.size());
+  Request* receive = pair.receive()->irecv({into.data(), into.size()}, label_of(0)).value();
+  ASSERT_TRUE(pair.receiver().progress().is_ok());
+  if (pair.receive()->test(receive).value().done) return;  // This medium moves it in one piece.
+  pair.receive()->drain();
+  pair.send()->close({Code::kMismatch, "rank 0 gave up"});
+  Status heard;
+  EXPECT_TRUE(pair.drive([&] {
+    heard = pair.receiver().progress().status();
+    return !heard.is_ok();
+  }));
+  EXPECT_EQ(heard.code(), Code::kMismatch) << heard.message();
+}
+
 TYPED_TEST_P(TransportContract, CarriesTheReasonOfAFailureForward) {
   auto& pair = this->pair_;
   std::vector<std::byte> memory(1000);
@@ -289,6 +332,7 @@ REGISTER_TYPED_TEST_SUITE_P(TransportContract, CarriesEverySizeIntoTheBufferOfTh
                             KeepsOrderWithManyFramesUnderWay, NamesBothCallsThatDiffer,
                             RefusesAnotherLengthOrChunk, ReportsALeavingSenderAfterItsLastFrame,
                             ReportsALostPeerOnBothSides, CarriesTheReasonOfAFailureBothWays,
+                            HearsTheReasonBehindUnclaimedFrames, DrainsAFrameThatIsHalfReceived,
                             CarriesTheReasonOfAFailureForward);
 
 }  // namespace ringpress::testing

@@ -176,7 +176,9 @@ TEST(Communicator, DifferentCallsAreNamedOnEveryRank) {
                 return communicator->all_reduce(values.data(), values.data(), count,
                                                 DType::kFloat32, {});
               });
-      for (const Status& status : outcomes) {
+      for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+        const Status& status = outcomes[rank];
+        SCOPED_TRACE("rank " + std::to_string(rank) + ", " + algorithm + ", shm " + shared_memory);
         EXPECT_EQ(status.code(), Code::kMismatch) << status.message();
         for (const char* part : {"54321", "98765", "all_reduce"}) {
           EXPECT_NE(status.message().find(part), std::string::npos) << status.message();

@@ -13,6 +13,8 @@ constexpr std::size_t kMaxPieces = 16;  // Of one sendmsg: eight small frames.
 // Of one sendmsg. The receiver of a longer one starts late, and what it reads has left the cache.
 constexpr std::size_t kMaxSendBytes = 256 * 1024;
 
+constexpr std::size_t kDropBytes = 64 * 1024;
+
 std::string rank_name(std::uint32_t rank) {
   return "rank " + std::to_string(rank);
 }
@@ -62,6 +64,19 @@ void Connection::close(const Status& reason) {
   }
   control_ = control_frame(reason);
   write();
+}
+
+void Connection::drain() {
+  if (draining_) return;
+  draining_ = true;
+  dropped_.resize(kDropBytes);
+  if (header_checked_ && !reading_control()) {
+    const std::size_t received = header_matched_ ? receives_.front()->received_bytes : 0;
+    left_to_drop_bytes_ = header_.payload_bytes - received;
+    drop(0);
+  }
+  receives_.clear();
+  read();
 }
 
 bool Connection::flushed() const {
@@ -145,6 +160,10 @@ std::size_t Connection::gather_receive(iovec* pieces) {
                          control_text_.size() - control_filled_bytes_);
     return 1;
   }
+  if (dropping()) {
+    pieces[0] = piece_of(dropped_.data(), std::min(dropped_.size(), left_to_drop_bytes_));
+    return 1;
+  }
   ReceiveOperation* front = receives_.empty() ? nullptr : receives_.front();
   if (!header_checked_) {
     // The payload is read along, before its header is known to match: a frame that does not match
@@ -184,6 +203,7 @@ void Connection::take_received(std::size_t bytes) {
     if (control_filled_bytes_ == control_text_.size()) on_control();
     return;
   }
+  if (dropping()) return drop(bytes);
   if (header_checked_) {
     const ReceiveOperation* front = receives_.front();
     const std::size_t left = front->expected.payload_bytes - front->received_bytes;
@@ -218,11 +238,20 @@ void Connection::on_header(std::size_t payload_bytes) {
     if (control_filled_bytes_ == control_text_.size()) on_control();
     return;
   }
+  if (draining_) {
+    left_to_drop_bytes_ = header_.payload_bytes;
+    return drop(0);
+  }
   if (receives_.empty()) return;
   match_header();
   if (header_matched_ && (payload_bytes > 0 || header_.payload_bytes == 0)) {
     on_payload(payload_bytes);
   }
+}
+
+void Connection::drop(std::size_t bytes) {
+  left_to_drop_bytes_ -= bytes;
+  if (left_to_drop_bytes_ == 0) header_checked_ = false;
 }
 
 void Connection::match_header() {

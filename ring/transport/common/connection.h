@@ -67,6 +67,8 @@ class Connection final : public EventHandler {
   void write();
   void read();
   void close(const Status& reason);
+  /// As RecvChannel::drain().
+  void drain();
   bool flushed() const;
   /// Ok while frames can be exchanged.
   const Status& failure() const { return failure_; }
@@ -90,6 +92,8 @@ class Connection final : public EventHandler {
   void fail(const Status& reason, bool everybody);
   bool busy() const { return !sends_.empty() || !receives_.empty(); }
   bool reading_control() const { return header_checked_ && header_.kind != FrameKind::kData; }
+  bool dropping() const { return draining_ && header_checked_ && !reading_control(); }
+  void drop(std::size_t bytes);
 
   Reactor& reactor_;
   Events& events_;
@@ -113,6 +117,10 @@ class Connection final : public EventHandler {
   bool header_matched_ = false;  // header_ is what the first of receives_ expects.
   std::string control_text_;     // Payload of a control frame, as long as it will be.
   std::size_t control_filled_bytes_ = 0;
+
+  bool draining_ = false;               // drain() was called.
+  std::vector<std::byte> dropped_;      // Where dropped bytes are read to.
+  std::size_t left_to_drop_bytes_ = 0;  // Of the payload that is coming in.
 };
 
 }  // namespace ringpress::ring::transport

@@ -94,6 +94,7 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   Result<Completion> test(Request* request) override;
   void release(Request* request) override;
   void close(const Status& reason) override;
+  void drain() override;
   bool flushed() const override;
 
  private:

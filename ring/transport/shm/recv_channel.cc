@@ -214,6 +214,12 @@ void ShmRecvChannel::close(const Status& reason) {
   control_.close(reason);
 }
 
+/// The reason of a failure does not queue behind frames here: it has a connection of its own.
+void ShmRecvChannel::drain() {
+  queue_.clear();
+  control_.drain();
+}
+
 bool ShmRecvChannel::flushed() const {
   return control_.flushed();
 }

@@ -102,6 +102,10 @@ void TcpRecvChannel::close(const Status& reason) {
   for (auto& connection : connections_) connection->close(reason);
 }
 
+void TcpRecvChannel::drain() {
+  for (auto& connection : connections_) connection->drain();
+}
+
 bool TcpRecvChannel::flushed() const {
   return all_flushed(connections_);
 }

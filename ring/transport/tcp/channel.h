@@ -35,6 +35,7 @@ class TcpRecvChannel final : public RecvChannel {
   Result<Completion> test(Request* request) override;
   void release(Request* request) override;
   void close(const Status& reason) override;
+  void drain() override;
   bool flushed() const override;
 
  private:
