@@ -21,6 +21,7 @@ ShmRecvChannel::ShmRecvChannel(const ChannelHome& home, Link link, Ends ends)
       lane_(link_.peer->segment->lane(ends.local_rank)),
       bounce_(link_.peer->segment->bounce(ends.local_rank)),
       control_(home.reactor, home.events, std::move(link_.control), ends) {
+  link_.peer->segment->populate(ends.local_rank);
   home_.pumped.push_back(this);
 }
 

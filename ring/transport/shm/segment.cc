@@ -9,6 +9,7 @@
 namespace ringpress::ring::transport::shm {
 namespace {
 
+constexpr std::uintptr_t kPageBytes = 4096;
 // Addresses, not memory: pages are taken when they are first touched.
 constexpr std::size_t kStagingBytes = std::size_t{64} << 20;
 constexpr std::size_t kStagingBytesPerRank = std::size_t{8} << 20;
@@ -82,6 +83,22 @@ Lane& Segment::lane(std::uint32_t rank) const {
 
 std::byte* Segment::bounce(std::uint32_t rank) const {
   return base_ + bounce_offset(world_) + rank * kBounceBytes;
+}
+
+void Segment::populate(std::uint32_t rank) const {
+#ifdef MADV_POPULATE_WRITE
+  // Advice only: a kernel before 5.14 refuses it, and the pages come when they are touched.
+  const auto touch = [](void* start, std::size_t bytes) {
+    const auto address = reinterpret_cast<std::uintptr_t>(start);
+    const std::uintptr_t begin = address / kPageBytes * kPageBytes;
+    static_cast<void>(madvise(reinterpret_cast<void*>(begin), address + bytes - begin,
+                              MADV_POPULATE_WRITE));
+  };
+  touch(&lane(rank), sizeof(Lane));
+  touch(bounce(rank), kBounceBytes);
+#else
+  static_cast<void>(rank);
+#endif
 }
 
 Buffer Segment::allocate(std::size_t bytes) {

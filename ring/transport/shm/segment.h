@@ -6,7 +6,8 @@
 //   staging           what allocate() hands out: payloads that are read in place
 //
 // It is a memory file without a name: it is passed over a local socket and vanishes with the last
-// process that has it, however that ends. Only pages that are used take memory.
+// process that has it, however that ends. Only pages of ranks that are connected, and staging that is used,
+// take memory.
 //
 // Memory order: every word that tells the other side something is stored and loaded sequentially
 // consistent, because "I publish, then look whether you sleep" meets "I say that I sleep, then look
@@ -27,7 +28,7 @@
 namespace ringpress::ring::transport::shm {
 
 inline constexpr std::size_t kSlots = 64;  // Frames of one lane that may be under way.
-inline constexpr std::size_t kBounceBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kBounceBytes = std::size_t{1} << 18;
 static_assert((kBounceBytes & (kBounceBytes - 1)) == 0);
 
 enum class PayloadPlace : std::uint32_t {
@@ -74,6 +75,9 @@ class Segment {
   SegmentHead& head() const { return *reinterpret_cast<SegmentHead*>(base_); }
   Lane& lane(std::uint32_t rank) const;
   std::byte* bounce(std::uint32_t rank) const;
+  /// Takes the pages of a rank's lane and bounce ring now instead of one by one when frames first
+  /// reach them: a fault costs as much as a small frame.
+  void populate(std::uint32_t rank) const;
 
   /// Page-aligned memory of the staging area; null data when that is used up.
   Buffer allocate(std::size_t bytes);

@@ -9,7 +9,7 @@ namespace {
 // Up to here a copy costs less than waiting until the peer has read the payload where it is.
 constexpr std::size_t kEagerBytes = 16 * 1024;
 // The peer copies out one piece while the next is copied in.
-constexpr std::size_t kPieceBytes = 128 * 1024;
+constexpr std::size_t kPieceBytes = 64 * 1024;
 
 }  // namespace
 
@@ -19,6 +19,7 @@ ShmSendChannel::ShmSendChannel(const ChannelHome& home, Link link, Ends ends)
       lane_(home.own.lane(ends.peer_rank)),
       bounce_(home.own.bounce(ends.peer_rank)),
       control_(home.reactor, home.events, std::move(link_.control), ends) {
+  home_.own.populate(ends.peer_rank);
   home_.pumped.push_back(this);
 }
 
