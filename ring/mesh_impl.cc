@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ring/transport/shm/factory.h"
+
 namespace ringpress::ring {
 namespace {
 
@@ -305,6 +307,10 @@ Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
   buffer.data = memory->reserve(std::max<std::size_t>(bytes, 1));
   buffer.bytes = bytes;
   return buffer;
+}
+
+bool MeshImpl::reads_staging(int peer, std::size_t bytes) const {
+  return bytes > transport::shm::kEagerBytes && peers_[static_cast<std::size_t>(peer)].by_shm;
 }
 
 MeshCounters MeshImpl::counters() const {

@@ -58,6 +58,7 @@ class MeshImpl final : public Mesh {
   Result<bool> poll(Request* request) override;
   void release(Request* request) override;
   Result<Buffer> staging(std::size_t slot, std::size_t bytes) override;
+  bool reads_staging(int peer, std::size_t bytes) const override;
 
   void abort(const Status& reason) override;
   Status failure() const override;

@@ -39,8 +39,9 @@ class Mesh {
   virtual Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) = 0;
   /// Starts receiving exactly into.bytes from `peer`.
   virtual Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) = 0;
-  /// Starts receiving exactly `bytes` from `peer` into the transport's memory. Release the view soon:
-  /// the peer's send may end only then, so never wait for a send before releasing what came in.
+  /// Starts receiving exactly `bytes` from `peer` into the transport's memory. Release the view
+  /// soon: the peer's send may end only then, so never wait for a send before releasing what came
+  /// in.
   virtual Result<Request*> irecv_view(int peer, std::size_t bytes, const FrameLabel& label) = 0;
   /// Waits until `request` is done. For irecv_view gives the payload, valid until release().
   virtual Result<ConstBuffer> wait(Request* request) = 0;
@@ -53,6 +54,9 @@ class Mesh {
   /// numbered by the caller; asking again for a slot gives the same memory, grown if needed (its
   /// contents are then lost). Lives as long as the mesh.
   virtual Result<Buffer> staging(std::size_t slot, std::size_t bytes) = 0;
+  /// True if `peer` reads frames of so many bytes in staging memory where they are, which is worth
+  /// a copy into it. Otherwise any memory is as good. May differ by rank and by pair.
+  virtual bool reads_staging(int peer, std::size_t bytes) const = 0;
 
   /// Fails the mesh with `reason`, here and at all connected peers. Any thread.
   virtual void abort(const Status& reason) = 0;

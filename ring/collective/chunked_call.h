@@ -69,6 +69,22 @@ inline bool sends_in_place(const CollectiveContext& context) {
   return context.codec->traits().identity && !context.pre_multiplied;
 }
 
+/// The same on every rank.
+inline bool is_on_one_host(const Mesh& mesh) {
+  for (int peer = 0; peer < mesh.size(); ++peer) {
+    if (!mesh.is_local(peer)) return false;
+  }
+  return true;
+}
+
+/// True if a frame of so many bytes to some peer is worth a copy into staging memory.
+inline bool any_reads_staging(const Mesh& mesh, std::size_t bytes) {
+  for (int peer = 0; peer < mesh.size(); ++peer) {
+    if (peer != mesh.rank() && mesh.reads_staging(peer, bytes)) return true;
+  }
+  return false;
+}
+
 /// What an average divides by.
 inline std::size_t divisor_of(const CollectiveContext& context) {
   return context.codec->op() == ReduceOp::kAvg ? static_cast<std::size_t>(context.mesh->size()) : 1;
@@ -83,9 +99,10 @@ class ChunkedCall {
         tensor_(std::move(tensor)),
         rank_(static_cast<std::size_t>(mesh_.rank())),
         world_(tensor_.shards.size()),
-        chunk_elements_(context.chunk_elements != 0
-                            ? context.chunk_elements
-                            : choose_chunk_elements(tensor_.shards[0].count, codec_)),
+        chunk_elements_(
+            context.chunk_elements != 0
+                ? context.chunk_elements
+                : choose_chunk_elements(tensor_.shards[0].count, codec_, is_on_one_host(mesh_))),
         in_place_(sends_in_place(context)) {}
   ~ChunkedCall() = default;
   ChunkedCall(const ChunkedCall&) = delete;

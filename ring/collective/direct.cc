@@ -99,8 +99,9 @@ bool exchanges_whole(const CollectiveContext& context, std::size_t count) {
 
 Status all_reduce_whole(const CollectiveContext& context, const AllReduceArgs& args) {
   const void* values = args.send;
-  if (args.send == args.receive) {  // The result must not overwrite what is still being sent.
-    const std::size_t bytes = args.count * dtype_size(context.codec->dtype());
+  // The result must not overwrite what is still being sent.
+  const std::size_t bytes = args.count * dtype_size(context.codec->dtype());
+  if (args.send == args.receive || any_reads_staging(*context.mesh, bytes)) {
     RINGPRESS_ASSIGN_OR_RETURN(const Buffer copy, context.mesh->staging(0, bytes));
     std::memcpy(copy.data, args.send, bytes);
     values = copy.data;

@@ -9,6 +9,9 @@
 // Stage s of chunk c runs at tick c + s * kLag (pipeline.h): while chunk c is encoded, earlier ones
 // are on the wire or being decoded. Each rank encodes each element once: the elements of foreign
 // shards in stage 1, those of its own shard in stage 2, so one residual per element is enough.
+//
+// Frames of an identity codec are sent from the caller's memory, except to peers that read staging
+// memory in place: a copy in this rank's cache costs less than one between processes.
 #include "ring/collective/sra.h"
 
 #include <cstring>
@@ -39,7 +42,9 @@ class SraCall : ChunkedCall {
  public:
   SraCall(const CollectiveContext& context, ShardedTensor tensor)
       : ChunkedCall(context, std::move(tensor)),
-        slot_bytes_(in_place_ ? 0 : aligned(codec_.wire_bytes(chunk_elements_))),
+        chunk_wire_bytes_(codec_.wire_bytes(chunk_elements_)),
+        sends_from_caller_(in_place_ && !any_reads_staging(mesh_, chunk_wire_bytes_)),
+        slot_bytes_(sends_from_caller_ ? 0 : aligned(chunk_wire_bytes_)),
         scattering_(&mesh_, kScatterSlots, kWindow, slot_bytes_ * (world_ - 1)),
         gathering_(&mesh_, kGatherSlots, kWindow, slot_bytes_),
         contributions_(world_),
@@ -84,7 +89,7 @@ class SraCall : ChunkedCall {
       const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
       const std::byte* payload = tensor_.send_at(range.offset);
-      if (!in_place_) {
+      if (!in_place_ || mesh_.reads_staging(static_cast<int>(peer), chunk_wire_bytes_)) {
         std::byte* wire = memory + (distance - 1) * slot_bytes_;
         encode(range, wire, nullptr);
         payload = wire;
@@ -115,7 +120,7 @@ class SraCall : ChunkedCall {
     const Range own = chunk_of_shard(rank_, chunk);
     if (own.count == 0) return Status::ok();
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
-    std::byte* wire = in_place_ ? tensor_.receive_at(own.offset) : memory;
+    std::byte* wire = sends_from_caller_ ? tensor_.receive_at(own.offset) : memory;
     RINGPRESS_RETURN_IF_ERROR(reduce(own, wire, residual(own)));
     return publish(chunk, {wire, codec_.wire_bytes(own.count)});
   }
@@ -131,12 +136,12 @@ class SraCall : ChunkedCall {
     if (own.count == 0) return Status::ok();
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
     std::byte* own_result = tensor_.receive_at(own.offset);
-    if (!in_place_) {
+    if (!sends_from_caller_) {
       encode(own, memory, own_result);
     } else if (own_result != tensor_.send_at(own.offset)) {
       std::memcpy(own_result, tensor_.send_at(own.offset), codec_.wire_bytes(own.count));
     }
-    return publish(chunk, {in_place_ ? own_result : memory, codec_.wire_bytes(own.count)});
+    return publish(chunk, {sends_from_caller_ ? own_result : memory, codec_.wire_bytes(own.count)});
   }
 
   /// Waits for the others' contributions to `own` and reduces them with this rank's values.
@@ -210,6 +215,8 @@ class SraCall : ChunkedCall {
     return Status::ok();
   }
 
+  const std::size_t chunk_wire_bytes_;  // Of a whole chunk.
+  const bool sends_from_caller_;        // No frame passes through staging memory.
   const std::size_t slot_bytes_;
   SendWindow scattering_;
   SendWindow gathering_;

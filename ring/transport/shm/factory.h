@@ -9,6 +9,10 @@
 
 namespace ringpress::ring::transport::shm {
 
+/// Payloads up to here are copied when they are sent, wherever they lie: a copy costs less than
+/// waiting until the peer has read them.
+inline constexpr std::size_t kEagerBytes = 16 * 1024;
+
 struct SharedMemoryOptions {
   std::uint32_t world = 1;
   bool reads_process =

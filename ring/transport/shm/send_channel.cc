@@ -2,12 +2,11 @@
 #include <cstring>
 
 #include "ring/transport/shm/channel.h"
+#include "ring/transport/shm/factory.h"
 
 namespace ringpress::ring::transport::shm {
 namespace {
 
-// Up to here a copy costs less than waiting until the peer has read the payload where it is.
-constexpr std::size_t kEagerBytes = 16 * 1024;
 // The peer copies out one piece while the next is copied in.
 constexpr std::size_t kPieceBytes = 64 * 1024;
 
