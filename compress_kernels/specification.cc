@@ -2,29 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
+
+#include "ringpress/names.h"
 
 namespace ringpress::compress_kernels {
 namespace {
 
 constexpr std::string_view kParameterNames[] = {"block", "grid", "round"};
 constexpr std::size_t kLongestQuote = 80;  // Characters of the caller's text in a message.
-
-/// Insertions, deletions and substitutions that turn `a` into `b`.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 std::string quoted(std::string_view text) {
   if (text.size() > kLongestQuote)
@@ -114,8 +99,8 @@ const std::vector<CodecEntry>& codec_list() {
 }
 
 Result<Specification> parse_specification(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  const std::string_view name = std::string_view(text).substr(0, colon);
+  const std::size_t end = text.find_first_of(":,= ");
+  const std::string_view name = std::string_view(text).substr(0, end);
   std::vector<std::string_view> names;
   Specification specification;
   for (const CodecEntry& codec : codec_list()) {
@@ -126,11 +111,14 @@ Result<Specification> parse_specification(const std::string& text) {
     return invalid("unknown codec " + quoted(name) + " (maybe " +
                    std::string(nearest_name(name, names)) + "?)");
   }
+  if (end != std::string::npos && text[end] != ':') {
+    return invalid("codec " + quoted(text) + ": parameters follow a colon, as in q4:block=64");
+  }
   if (specification.codec.family == Family::kUniform) {
     specification.uniform.bits = specification.codec.bits;
   }
-  if (colon != std::string::npos) {
-    RINGPRESS_RETURN_IF_ERROR(set_parameters(std::string_view(text).substr(colon + 1),
+  if (end != std::string::npos) {
+    RINGPRESS_RETURN_IF_ERROR(set_parameters(std::string_view(text).substr(end + 1),
                                              specification.codec, specification.uniform));
   }
   return specification;
@@ -144,15 +132,6 @@ std::string to_string(const Specification& specification) {
   text += parameters.grid == Grid::kUniform ? ",grid=uniform" : ",grid=minmax";
   text += parameters.rounding == Rounding::kNearest ? ",round=nearest" : ",round=stochastic";
   return text;
-}
-
-std::string_view nearest_name(std::string_view word,
-                              const std::vector<std::string_view>& candidates) {
-  const std::string_view start = word.substr(0, kLongestQuote);
-  return *std::min_element(candidates.begin(), candidates.end(),
-                           [&](std::string_view a, std::string_view b) {
-                             return edit_distance(start, a) < edit_distance(start, b);
-                           });
 }
 
 }  // namespace ringpress::compress_kernels

@@ -34,10 +34,6 @@ Result<Specification> parse_specification(const std::string& text);
 /// Every parameter spelled out in a fixed order; parses back to the same Specification.
 std::string to_string(const Specification& specification);
 
-/// The entry of `candidates` (not empty) that needs the fewest edits to become `word`.
-std::string_view nearest_name(std::string_view word,
-                              const std::vector<std::string_view>& candidates);
-
 }  // namespace ringpress::compress_kernels
 
 #endif  // COMPRESS_KERNELS_SPECIFICATION_H_

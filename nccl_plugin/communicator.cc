@@ -346,13 +346,14 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
     return Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " of " +
                                               std::to_string(size) + " ranks does not exist");
   }
-  // The ranks meet first: if one has a wrong name, the others hear of it instead of waiting.
+  // The ranks meet first: if one has a wrong setting, the others hear of it instead of waiting.
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(mesh_options(id, rank, size, settings)));
-  RINGPRESS_RETURN_IF_ERROR(check_names(settings));
+  RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
   if (settings.backend == "cuda") {
     return Status(Code::kUnsupported,
                   "RINGPRESS_BACKEND=cuda: this library was built without a CUDA backend");
   }
+  nccl_plugin::check_statistics_file(settings);
   if (settings.codec != "auto") {
     RINGPRESS_RETURN_IF_ERROR(compress_kernels::normalize_specification(settings.codec).status());
   }

@@ -18,18 +18,25 @@ extern char** environ;
 namespace ringpress {
 namespace {
 
+constexpr int kMaxSockets = 16;
+
 Status refuse(const char* name, const std::string& text, const std::string& allowed) {
   return {Code::kInvalidArgument, std::string(name) + "=" + text + ": expected " + allowed};
 }
 
 template <typename Integer>
-Status parse_integer(const char* name, const std::string& text, Integer* value) {
+Status parse_integer(const char* name, const std::string& text, Integer smallest, Integer* value) {
+  constexpr Integer kLargest = std::numeric_limits<Integer>::max();
   const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, *value);
-  if (parsed.ec == std::errc() && parsed.ptr == end) return Status::ok();
-  return refuse(name, text,
-                "a whole number from " + std::to_string(std::numeric_limits<Integer>::min()) +
-                    " to " + std::to_string(std::numeric_limits<Integer>::max()));
+  Integer number = 0;
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || number < smallest) {
+    return refuse(
+        name, text,
+        "a whole number from " + std::to_string(smallest) + " to " + std::to_string(kLargest));
+  }
+  *value = number;
+  return Status::ok();
 }
 
 Status parse(const char*, const std::string& text, std::string* value) {
@@ -47,12 +54,13 @@ Status parse(const char* name, const std::string& text, bool* value) {
   return refuse(name, text, "1 or 0");
 }
 
+/// Settings of this type count things of which there must be one.
 Status parse(const char* name, const std::string& text, int* value) {
-  return parse_integer(name, text, value);
+  return parse_integer(name, text, 1, value);
 }
 
 Status parse(const char* name, const std::string& text, std::size_t* value) {
-  return parse_integer(name, text, value);
+  return parse_integer(name, text, std::size_t{0}, value);
 }
 
 std::string to_text(const std::string& value) {
@@ -98,15 +106,16 @@ Status check_one_of(const char* name, const std::string& value,
                                       "?)"};
 }
 
-/// What the rendezvous itself needs.
-Status check_ranges(const Settings& settings) {
-  if (settings.timeout_ms < 1) {
-    return refuse("RINGPRESS_TIMEOUT_MS", std::to_string(settings.timeout_ms), "at least 1");
-  }
-  if (settings.sockets_per_peer < 1 || settings.sockets_per_peer > 16) {
-    return refuse("RINGPRESS_SOCKETS", std::to_string(settings.sockets_per_peer), "1 to 16");
-  }
-  return Status::ok();
+void note_mistake(const Status& status, Settings* settings) {
+  if (!status.is_ok() && settings->mistake.empty()) settings->mistake = status.message();
+}
+
+/// What the transports themselves need.
+void check_sockets(Settings* settings) {
+  if (settings->sockets_per_peer <= kMaxSockets) return;
+  note_mistake(refuse("RINGPRESS_SOCKETS", std::to_string(settings->sockets_per_peer), "1 to 16"),
+               settings);
+  settings->sockets_per_peer = 1;
 }
 
 /// Names that belong to ringpress but are read by its programs, not by the library.
@@ -126,23 +135,27 @@ const std::vector<SettingDescription>& setting_descriptions() {
   return descriptions;
 }
 
-Result<Settings> parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
-                                std::vector<std::string>* warnings) {
+Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
+                        std::vector<std::string>* warnings) {
   Settings settings;
   for (const SettingDescription& setting : setting_descriptions()) {
-    RINGPRESS_RETURN_IF_ERROR(assign(setting.name, setting.default_text, &settings).status());
+    note_mistake(assign(setting.name, setting.default_text, &settings).status(), &settings);
   }
   for (const auto& [name, text] : environment) {
     if (name != "RINGPRESS" && !name.starts_with("RINGPRESS_")) continue;
     if (is_for_programs(name)) continue;
-    RINGPRESS_ASSIGN_OR_RETURN(const bool known, assign(name, text, &settings));
-    if (!known && warnings != nullptr) warnings->push_back(unknown_name(name));
+    const Result<bool> known = assign(name, text, &settings);
+    note_mistake(known.status(), &settings);
+    if (known.is_ok() && !known.value() && warnings != nullptr) {
+      warnings->push_back(unknown_name(name));
+    }
   }
-  RINGPRESS_RETURN_IF_ERROR(check_ranges(settings));
+  check_sockets(&settings);
   return settings;
 }
 
-Status check_names(const Settings& settings) {
+Status check_settings(const Settings& settings) {
+  if (!settings.mistake.empty()) return {Code::kInvalidArgument, settings.mistake};
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
   RINGPRESS_RETURN_IF_ERROR(
@@ -154,7 +167,7 @@ Status check_names(const Settings& settings) {
   return check_one_of("RINGPRESS_DEBUG", settings.debug, {"error", "warn", "info", "trace"});
 }
 
-Result<Settings> settings_from_environment() {
+Settings settings_from_environment() {
   std::vector<std::pair<std::string, std::string>> environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
@@ -163,7 +176,7 @@ Result<Settings> settings_from_environment() {
     environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   std::vector<std::string> warnings;
-  auto settings = parse_settings(environment, &warnings);
+  Settings settings = parse_settings(environment, &warnings);
   static std::once_flag warned;
   std::call_once(warned, [&warnings] {
     for (const std::string& warning : warnings) log_line(LogLevel::kWarn, "%s", warning.c_str());
@@ -172,7 +185,8 @@ Result<Settings> settings_from_environment() {
 }
 
 std::vector<std::string> agreement_lines(const Settings& settings) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = {
+      "Invalid setting=" + (settings.mistake.empty() ? std::string("none") : settings.mistake)};
   const auto add = [&lines](std::string_view name, const std::string& text) {
     const bool secret = name == "RINGPRESS_SECRET" && !text.empty();
     lines.push_back(

@@ -34,7 +34,22 @@ std::string field(const char* name, std::uint64_t value) {
   return quoted(name) + ": " + std::to_string(value) + ", ";
 }
 
+/// A descriptor, or -1 after a warning.
+int open_to_append(const std::string& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) {
+    log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: %s", path.c_str(), std::strerror(errno));
+  }
+  return file;
+}
+
 }  // namespace
+
+void check_statistics_file(const Settings& settings) {
+  if (settings.statistics.empty()) return;
+  const int file = open_to_append(settings.statistics);
+  if (file >= 0) close(file);
+}
 
 std::string statistics_line(int rank, int size, const Statistics& statistics) {
   return "{" + field("pid", static_cast<std::uint64_t>(getpid())) +
@@ -50,14 +65,14 @@ std::string statistics_line(int rank, int size, const Statistics& statistics) {
 
 void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics) {
   if (settings.statistics.empty()) return;
-  const int file = open(settings.statistics.c_str(),
-                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int file = open_to_append(settings.statistics);
+  if (file < 0) return;
   const std::string line = statistics_line(rank, size, statistics) + "\n";
-  if (file < 0 || write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: %s", settings.statistics.c_str(),
-             std::strerror(errno));
+  if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: a line was not written: %s",
+             settings.statistics.c_str(), std::strerror(errno));
   }
-  if (file >= 0) close(file);
+  close(file);
 }
 
 }  // namespace ringpress::nccl_plugin

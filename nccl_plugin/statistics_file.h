@@ -12,6 +12,10 @@ namespace ringpress::nccl_plugin {
 /// The line, without its newline.
 std::string statistics_line(int rank, int size, const Statistics& statistics);
 
+/// Creates the file that settings.statistics names, if any, so that a wrong path is a warning now
+/// and not at the end of a long job.
+void check_statistics_file(const Settings& settings);
+
 /// Appends the line to the file that settings.statistics names, if any, as one write. Creates it
 /// with mode 0600 and never follows a symbolic link. A failure is logged, never returned.
 void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics);

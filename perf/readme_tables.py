@@ -48,18 +48,20 @@ def peers_table(reports):
     rows = []
     for report in reports:
         for row in report["rows"]:
-            peers = [cell["median_us"] for group, cell in row["best"].items()
+            peers = [cell["time_us"] for group, cell in row["best"].items()
                      if not group.startswith("ringpress")]
-            line = [report["link"], str(report["ranks"]), size_text(row["bytes"])]
+            size = size_text(row["bytes"]) + (" (mean)" if row["statistic"] == "mean" else "")
+            line = [report["link"], str(report["ranks"]), size]
             for group in groups:
                 cell = row["best"].get(group)
-                shown = "" if cell is None else f"{cell['median_us'] / 1e3:.3g}"
+                shown = "" if cell is None else f"{cell['time_us'] / 1e3:.3g}"
                 if cell and peers and group.startswith("ringpress"):
-                    shown += f" ({min(peers) / cell['median_us']:.2f}x)"
+                    shown += f" ({min(peers) / cell['time_us']:.2f}x)"
                 line.append(shown)
             rows.append(line)
     machines = sorted({f"{r['machine']['cores']} cores, {r['machine']['cpu']}" for r in reports})
-    return ("Median times; in brackets: times faster than the better of the peers. "
+    return ("Median times, means where a shaped link's burst makes some calls fast and others slow; "
+            "in brackets: times faster than the better of the peers. "
             f"{'; '.join(machines)}.\n\n" + markdown(header, rows))
 
 

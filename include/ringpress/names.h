@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ringpress {
@@ -25,17 +27,25 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The candidate with the fewest edits to `word`, the first of equals; empty if there is none.
-/// Words longer than 256 characters are compared by their beginning.
+/// How far the characters of two words are apart, place by place: q9 is nearer to q8 than to q1.
+inline int character_distance(std::string_view a, std::string_view b) {
+  int distance = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) distance += std::abs(a[i] - b[i]);
+  return distance;
+}
+
+/// The candidate with the fewest edits to `word`, of equals the one with the nearest characters;
+/// empty if there is none. Words longer than 256 characters are compared by their beginning.
 inline std::string_view nearest_name(std::string_view word,
                                      const std::vector<std::string_view>& candidates) {
   const std::string_view beginning = word.substr(0, 256);
   std::string_view nearest;
-  std::size_t fewest = static_cast<std::size_t>(-1);
+  std::pair<std::size_t, int> smallest(static_cast<std::size_t>(-1), 0);
   for (const std::string_view candidate : candidates) {
-    const std::size_t edits = edit_distance(beginning, candidate);
-    if (edits < fewest) {
-      fewest = edits;
+    const std::pair distance(edit_distance(beginning, candidate),
+                             character_distance(beginning, candidate));
+    if (distance < smallest) {
+      smallest = distance;
       nearest = candidate;
     }
   }

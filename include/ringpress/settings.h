@@ -12,11 +12,15 @@
 
 namespace ringpress {
 
-/// Every setting, parsed and checked.
+/// Every setting.
 struct Settings {
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) type field{};
 #include "ringpress/settings.inc"
 #undef RINGPRESS_SETTING
+  /// The first value that could not be parsed, with what is allowed; empty if all could. Its
+  /// setting has the default. Kept, so that a rank with a wrong value still meets the others and
+  /// all of them can say who has what.
+  std::string mistake;
 };
 
 /// A row of the list, as text.
@@ -28,23 +32,22 @@ struct SettingDescription {
 };
 const std::vector<SettingDescription>& setting_descriptions();
 
-/// Reads NAME=VALUE pairs (those whose name starts with RINGPRESS); the rest is the default. A
-/// value that cannot be parsed is kInvalidArgument and names what is allowed (names are checked
-/// later, by check_names()). An unknown name adds a line to `warnings` that names the nearest known
-/// one. Codec names are checked by the codec factory.
-Result<Settings> parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
-                                std::vector<std::string>* warnings);
+/// Reads NAME=VALUE pairs (those whose name starts with RINGPRESS); the rest is the default. An
+/// unknown name adds a line to `warnings` (may be null) that names the nearest known one. Nothing
+/// is refused here: check_settings() does that, and the codec factory checks codec names.
+Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
+                        std::vector<std::string>* warnings);
 
-/// Checks the settings that name one of a few things (mode, algorithm, backend ...):
-/// kInvalidArgument with the names allowed. Apart from parsing, so that a rank with a wrong name
-/// still meets the others and all of them can say who has what.
-Status check_names(const Settings& settings);
+/// kInvalidArgument, with what is allowed, for a value that could not be parsed or names none of
+/// the things that its setting chooses from (mode, algorithm, backend ...).
+Status check_settings(const Settings& settings);
 
 /// parse_settings() of this process's environment; warnings go to the log, once per process.
-Result<Settings> settings_from_environment();
+Settings settings_from_environment();
 
-/// "NAME=value" of every setting that must agree on all ranks, in the order of the list; the
-/// secret appears as a hash. Ranks exchange these lines and name the first that differs.
+/// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after the
+/// mistake if there is one; the secret appears as a hash. Ranks exchange these lines and name the
+/// first that differs.
 std::vector<std::string> agreement_lines(const Settings& settings);
 
 }  // namespace ringpress

@@ -35,7 +35,7 @@ Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclC
     return Status(Code::kInvalidArgument, "color is " + std::to_string(color) +
                                               ", but must be 0 or more or NCCL_SPLIT_NOCOLOR");
   }
-  RINGPRESS_ASSIGN_OR_RETURN(Settings settings, settings_for_init());
+  Settings settings = settings_for_init();
   std::shared_ptr<ncclComm> child;
   if (color != NCCL_SPLIT_NOCOLOR) {
     RINGPRESS_ASSIGN_OR_RETURN(child, make_child(*parent, config));
@@ -120,7 +120,7 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
   RINGPRESS_RETURN_IF_ERROR(check_shrink(request));
   RINGPRESS_ASSIGN_OR_RETURN(const std::vector<int> ranks,
                              surviving_ranks(*parent, request.excluded, request.excluded_count));
-  RINGPRESS_ASSIGN_OR_RETURN(Settings settings, settings_for_init());
+  Settings settings = settings_for_init();
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> child, make_child(*parent, config));
   *out = child.get();
   const auto run = [parent, child, ranks, settings = std::move(settings)]() -> Status {

@@ -111,9 +111,7 @@ RINGPRESS_PROFILING_NAME(CommCuDevice);
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 RINGPRESS_EXPORT void ncclResetDebugInit(void) {
   static_cast<void>(catch_all([]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(const ringpress::Settings settings,
-                               ringpress::settings_from_environment());
-    apply_debug_level(settings);
+    apply_debug_level(ringpress::settings_from_environment());
     return Status::ok();
   }));
 }

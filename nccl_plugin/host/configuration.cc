@@ -78,16 +78,9 @@ Result<Configuration> parse_configuration(const ncclConfig_t* config,
   return result;
 }
 
-Result<Settings> settings_for_init() {
-  Result<Settings> settings = settings_from_environment();
-  if (settings.is_ok()) {
-    apply_debug_level(settings.value());
-    if (settings.value().backend != "cuda") return settings;
-    settings = Status(Code::kUnsupported,
-                      "RINGPRESS_BACKEND=cuda, but this build has no CUDA backend; set it to host "
-                      "or auto");
-  }
-  log_line(LogLevel::kError, "%s", settings.status().message().c_str());
+Settings settings_for_init() {
+  Settings settings = settings_from_environment();
+  apply_debug_level(settings);
   return settings;
 }
 

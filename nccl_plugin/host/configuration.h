@@ -18,9 +18,9 @@ struct Configuration {
 Result<Configuration> parse_configuration(const ncclConfig_t* config,
                                           const Configuration& inherited);
 
-/// The settings of a communicator that is about to be made. An error also goes to standard error:
-/// programs tend to print the code alone.
-Result<Settings> settings_for_init();
+/// The settings of a communicator that is about to be made. Wrong ones are refused when the ranks
+/// have met.
+Settings settings_for_init();
 
 /// Makes RINGPRESS_DEBUG hold from now on.
 void apply_debug_level(const Settings& settings);

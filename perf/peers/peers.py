@@ -37,9 +37,16 @@ def parse_bytes(text):
     return int(text)
 
 
-def iterations_for(size):
+def iterations_for(size, local):
     """Enough calls for a median, few enough for large sizes on slow links."""
-    return max(2, min(200, (32 << 20) // max(size, 1)))
+    return max(8 if local else 2, min(200, (32 << 20) // max(size, 1)))
+
+
+def statistic_for(size, local, rate):
+    """What a cell shows. A shaped link lets a burst pass at full speed after each pause, so sizes
+    between latency and 100 MB have fast calls after slow ones: there only the mean tells."""
+    between = 16 << 10 <= size < 100_000_000
+    return "mean" if not local and rate != "none" and between else "median"
 
 
 class Contender:
@@ -75,9 +82,8 @@ class Contender:
     def sizes(self, sizes):
         return sizes
 
-    @staticmethod
-    def plan(sizes):
-        return [f"{size}:{iterations_for(size)}" for size in sizes]
+    def plan(self, sizes):
+        return [f"{size}:{iterations_for(size, self.arguments.local)}" for size in sizes]
 
     @staticmethod
     def parse_lines(text):
@@ -155,7 +161,7 @@ class Ringpress(Contender):
             report = self.arguments.work / "report.json"
             command = [str(self.arguments.build / "perf" / "all_reduce_perf"), "--codec",
                        self.codec, "-b", str(size), "-e", str(size), "-n",
-                       str(iterations_for(size)), "-w", "2", "-c", "0", "-a", "0", "--placement",
+                       str(iterations_for(size, self.arguments.local)), "-w", "2", "-c", "0", "-a", "0", "--placement",
                        "in-place", "-J", str(report)]
             if self.arguments.local:
                 command += ["--ranks", str(self.arguments.ranks)]
@@ -208,11 +214,11 @@ def measure(arguments, sizes):
     return entries, samples
 
 
-def summarize(entries, samples, sizes):
-    """Per size: the best configuration of each group, by median."""
+def summarize(entries, samples, sizes, statistic_of):
+    """Per size: the best configuration of each group, by the statistic of that size."""
     rows = []
     for size in sizes:
-        best = {}
+        best, statistic = {}, statistic_of(size)
         for entry in entries:
             times = samples[entry.name].get(size)
             if not times:
@@ -220,9 +226,10 @@ def summarize(entries, samples, sizes):
             cell = {"configuration": entry.name, "median_us": statistics.median(times),
                     "mean_us": statistics.fmean(times), "min_us": min(times),
                     "max_us": max(times), "samples": len(times)}
-            if entry.group not in best or cell["median_us"] < best[entry.group]["median_us"]:
+            cell["time_us"] = cell[f"{statistic}_us"]
+            if entry.group not in best or cell["time_us"] < best[entry.group]["time_us"]:
                 best[entry.group] = cell
-        rows.append({"bytes": size, "best": best, "ratios": ratios(best)})
+        rows.append({"bytes": size, "statistic": statistic, "best": best, "ratios": ratios(best)})
     return rows
 
 
@@ -232,7 +239,7 @@ def ratios(best):
     for peer in ("gloo", "openmpi"):
         for group, cell in best.items():
             if group.startswith("ringpress") and peer in best:
-                found[f"{group} over {peer}"] = best[peer]["median_us"] / cell["median_us"]
+                found[f"{group} over {peer}"] = best[peer]["time_us"] / cell["time_us"]
     return found
 
 
@@ -246,19 +253,19 @@ def human(size):
 def table(rows):
     groups = sorted({group for row in rows for group in row["best"]},
                     key=lambda group: (group.startswith("ringpress"), group))
-    lines = ["median time (us) of one all-reduce; (x): times faster than the better peer",
-             f"{'size':>9}  " + "  ".join(f"{group:>20}" for group in groups)]
+    lines = ["time (us) of one all-reduce; (x): times faster than the better peer",
+             f"{'size':>9}  {'':>6}  " + "  ".join(f"{group:>20}" for group in groups)]
     for row in rows:
-        peers = [row["best"][peer]["median_us"] for peer in ("gloo", "openmpi")
+        peers = [row["best"][peer]["time_us"] for peer in ("gloo", "openmpi")
                  if peer in row["best"]]
         cells = []
         for group in groups:
             cell = row["best"].get(group)
-            text = "" if cell is None else f"{cell['median_us']:.1f}"
+            text = "" if cell is None else f"{cell['time_us']:.1f}"
             if cell and peers and group.startswith("ringpress"):
-                text += f" ({min(peers) / cell['median_us']:.2f}x)"
+                text += f" ({min(peers) / cell['time_us']:.2f}x)"
             cells.append(f"{text:>20}")
-        lines.append(f"{human(row['bytes']):>9}  " + "  ".join(cells))
+        lines.append(f"{human(row['bytes']):>9}  {row['statistic']:>6}  " + "  ".join(cells))
     return "\n".join(lines)
 
 
@@ -308,7 +315,8 @@ def main():
         arguments.work = pathlib.Path(work)
         started = datetime.datetime.now().isoformat(timespec="seconds")
         entries, samples = measure(arguments, sizes)
-        rows = summarize(entries, samples, sizes)
+        rows = summarize(entries, samples, sizes,
+                         lambda size: statistic_for(size, arguments.local, arguments.rate))
         print(table(rows))
         report = {
             "link": link, "ranks": arguments.ranks, "rounds": arguments.rounds,

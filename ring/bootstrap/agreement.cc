@@ -78,7 +78,7 @@ Status compare_join(const std::map<std::uint32_t, Join>& joined, const Join& joi
 }
 
 Status missing_ranks(const std::map<std::uint32_t, Join>& joined, std::uint32_t size,
-                     long long waited_ms) {
+                     long long waited_ms, std::size_t refused) {
   std::string list;
   std::size_t missing = 0;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
@@ -86,9 +86,13 @@ Status missing_ranks(const std::map<std::uint32_t, Join>& joined, std::uint32_t 
     if (++missing <= kMaxListed) list += (missing > 1 ? ", " : "") + std::to_string(rank);
   }
   if (missing > kMaxListed) list += ", ...";
-  return Status(Code::kTimeout, (missing == 1 ? "rank " : "ranks ") + list + " of " +
-                                    std::to_string(size) + " never came (waited " +
-                                    std::to_string(waited_ms) + " ms)");
+  std::string text = (missing == 1 ? "rank " : "ranks ") + list + " of " + std::to_string(size) +
+                     " never came (waited " + std::to_string(waited_ms) + " ms)";
+  if (refused > 0) {
+    text += "; connections that did not know the job's secret: " + std::to_string(refused) +
+            " (is RINGPRESS_SECRET the same on all ranks?)";
+  }
+  return Status(Code::kTimeout, text);
 }
 
 }  // namespace ringpress::ring::bootstrap

@@ -12,9 +12,10 @@ namespace ringpress::ring::bootstrap {
 /// ranks and both values.
 Status compare_join(const std::map<std::uint32_t, Join>& joined, const Join& join);
 
-/// "ranks 1, 3 of 4 never came (waited 5 s)".
+/// "ranks 1, 3 of 4 never came (waited 5000 ms)", and how many connections were refused because
+/// they did not know the job's secret, if any.
 Status missing_ranks(const std::map<std::uint32_t, Join>& joined, std::uint32_t size,
-                     long long waited_ms);
+                     long long waited_ms, std::size_t refused);
 
 }  // namespace ringpress::ring::bootstrap
 

@@ -87,6 +87,7 @@ Result<Caller> call(const std::string& address, Deadline deadline) {
     Result<Fd> socket = transport::start_connect(target);
     Status status = socket.status();
     if (socket.is_ok()) {
+      transport::set_no_delay(socket.value().get());
       Caller caller(std::move(socket).value(), address, deadline);
       status = caller.connected();
       if (status.is_ok()) return caller;

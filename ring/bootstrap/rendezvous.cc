@@ -127,6 +127,7 @@ class Rendezvous final : private EventHandler {
     while (true) {
       Fd socket = transport::accept_from(listener_.get());
       if (!socket.valid()) return;
+      transport::set_no_delay(socket.get());
       if (strangers_.size() >= kMaxStrangers) strangers_.pop_front();
       strangers_.push_back(std::make_unique<HandshakeSocket>(
           reactor_, std::move(socket),
@@ -145,6 +146,7 @@ class Rendezvous final : private EventHandler {
                  socket->expired(Clock::now())) {
         log_line(LogLevel::kInfo, "rendezvous: dropped a connection: %s",
                  socket->refusal().c_str());
+        ++refused_;
         socket.reset();
       }
     }
@@ -190,7 +192,7 @@ class Rendezvous final : private EventHandler {
   /// Tells those who came who is missing. False when there is nothing more to wait for.
   bool out_of_time(Deadline now, Deadline& deadline) {
     if (!answer_.status.is_ok() || size_ == 0) return false;
-    answer_.status = missing_ranks(joined_, size_, timeout_.count());
+    answer_.status = missing_ranks(joined_, size_, timeout_.count(), refused_);
     answer_all();
     deadline = now + std::chrono::seconds(5);
     return true;
@@ -204,6 +206,7 @@ class Rendezvous final : private EventHandler {
   std::list<std::unique_ptr<Member>> members_;
   std::map<std::uint32_t, Join> joined_;
   std::uint32_t size_ = 0;
+  std::size_t refused_ = 0;  // Connections that did not know the job's secret.
   Answer answer_;
 };
 

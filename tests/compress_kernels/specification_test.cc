@@ -67,6 +67,20 @@ TEST(Specification, ParameterErrorsNameParameterValueAndWhatIsAllowed) {
   EXPECT_TRUE(names(refusal("fp16:block=64"), {"fp16", "block=64"}));
 }
 
+TEST(Specification, AnUnknownNameGetsTheNearestOne) {
+  EXPECT_TRUE(names(refusal("q9"), {"q9", "maybe q8?"}));
+  EXPECT_TRUE(names(refusal("q44"), {"q44", "maybe q4?"}));
+  EXPECT_TRUE(names(refusal("fp61"), {"fp61", "maybe fp16?"}));
+  EXPECT_TRUE(names(refusal("non"), {"maybe none?"}));
+  EXPECT_TRUE(names(refusal("q9,block=64"), {"q9", "maybe q8?"}));
+}
+
+TEST(Specification, ParametersFollowAColon) {
+  for (const char* text : {"q4,block=64", "q4 block=64", "q4=64"}) {
+    EXPECT_TRUE(names(refusal(text), {text, "follow a colon", "q4:block=64"}));
+  }
+}
+
 TEST(Specification, MalformedListsAreRefused) {
   EXPECT_TRUE(names(refusal("q4:"), {"name=value"}));
   EXPECT_TRUE(names(refusal("q4:block"), {"block", "name=value"}));

@@ -343,20 +343,19 @@ TEST(Arguments, ConfigurationsOfOtherVersionsAndWrongOnes) {
 }
 
 TEST(Arguments, WrongSettingsFailTheInitWithTheirText) {
-  const ncclUniqueId id = make_nccl_id();
   ncclComm_t comm = nullptr;
   {
     const ScopedEnvironment wrong("RINGPRESS_SOCKETS", "17");
-    EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommInitRank(&comm, 1, make_nccl_id(), 0), ncclInvalidArgument);
     expect_last_error("RINGPRESS_SOCKETS=17");
     EXPECT_EQ(comm, nullptr);
   }
   {
     const ScopedEnvironment wrong("RINGPRESS_EF", "perhaps");
-    EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommInitRank(&comm, 1, make_nccl_id(), 0), ncclInvalidArgument);
     expect_last_error("RINGPRESS_EF=perhaps");
   }
-  EXPECT_NCCL_OK(ncclCommInitRank(&comm, 1, id, 0));
+  EXPECT_NCCL_OK(ncclCommInitRank(&comm, 1, make_nccl_id(), 0));
   EXPECT_NCCL_OK(ncclCommDestroy(comm));
 }
 

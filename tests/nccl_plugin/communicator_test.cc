@@ -19,9 +19,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 Settings settings_with(Environment environment) {
   environment.emplace_back("RINGPRESS_TIMEOUT_MS", "20000");
-  auto settings = parse_settings(environment, nullptr);
-  RINGPRESS_EXPECTS(settings.is_ok(), settings.status().message());
-  return settings.value();
+  return parse_settings(environment, nullptr);
 }
 
 /// Runs `body` on every rank of a new communicator and gives each rank's outcome, that of the
@@ -162,6 +160,32 @@ TEST(Communicator, AWrongNameOnOneRankIsNamedOnAll) {
       EXPECT_EQ(status.code(), Code::kMismatch);
       EXPECT_NE(status.message().find("rank 1 has rong"), std::string::npos) << status.message();
     }
+  }
+}
+
+TEST(Communicator, AWrongValueOnOneRankIsNamedOnAll) {
+  const Environment wrong = {{"RINGPRESS_SOCKETS", "17"},
+                             {"RINGPRESS_SEED", "x"},
+                             {"RINGPRESS_TIMEOUT_MS", "soon"},
+                             {"RINGPRESS_EF", "maybe"}};
+  for (const auto& [name, text] : wrong) {
+    auto mistaken = settings_with({});
+    mistaken.mistake = parse_settings({{name, text}}, nullptr).mistake;
+    const auto outcomes = run_with({settings_with({}), settings_with({}), mistaken},
+                                   [](Communicator*) { return Status::ok(); });
+    for (const Status& status : outcomes) {
+      EXPECT_EQ(status.code(), Code::kMismatch);
+      EXPECT_NE(status.message().find("rank 2 has " + name + "=" + text), std::string::npos)
+          << status.message();
+    }
+  }
+}
+
+TEST(Communicator, AWrongValueOnAllRanksIsRefused) {
+  for (const Status& status :
+       run(2, {{"RINGPRESS_SOCKETS", "17"}}, [](Communicator*) { return Status::ok(); })) {
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_EQ(status.message(), "RINGPRESS_SOCKETS=17: expected 1 to 16");
   }
 }
 

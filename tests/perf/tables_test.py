@@ -63,19 +63,30 @@ class Readme(unittest.TestCase):
 
 
 class Peers(unittest.TestCase):
-    def rows(self):
+    def rows(self, statistic="median"):
         entries = [peers.Contender(name, group, None) for name, group in
                    (("gloo", "gloo"), ("openmpi default", "openmpi"),
                     ("openmpi segmented ring", "openmpi"), ("ringpress q4", "ringpress q4"))]
         samples = {"gloo": {1024: [100, 110, 120]}, "openmpi default": {1024: [90]},
                    "openmpi segmented ring": {1024: [60, 70]}, "ringpress q4": {1024: [10, 13]}}
-        return peers.summarize(entries, samples, [1024])
+        return peers.summarize(entries, samples, [1024], lambda size: statistic)
 
     def test_the_best_configuration_of_a_peer_counts(self):
         row = self.rows()[0]
         self.assertEqual(row["best"]["openmpi"]["configuration"], "openmpi segmented ring")
         self.assertAlmostEqual(row["ratios"]["ringpress q4 over openmpi"], 65 / 11.5)
         self.assertAlmostEqual(row["ratios"]["ringpress q4 over gloo"], 110 / 11.5)
+
+    def test_means_are_used_and_marked_where_a_burst_passes(self):
+        row = self.rows("mean")[0]
+        self.assertAlmostEqual(row["ratios"]["ringpress q4 over gloo"], 110 / 11.5)
+        text = readme_tables.peers_table([{"link": "1gbit", "ranks": 4, "rows": [row],
+                                           "machine": {"cores": 2, "cpu": "x"}}])
+        self.assertIn("| 1 KB (mean) |", text)
+        shown = [peers.statistic_for(size, False, "1gbit") for size in (4096, 1 << 20, 1 << 28)]
+        self.assertEqual(shown, ["median", "mean", "median"])
+        self.assertEqual(peers.statistic_for(1 << 20, True, "1gbit"), "median")
+        self.assertEqual(peers.statistic_for(1 << 20, False, "none"), "median")
 
     def test_tables_name_the_ratio_to_the_better_peer(self):
         self.assertIn("(5.65x)", peers.table(self.rows()))
@@ -87,8 +98,9 @@ class Peers(unittest.TestCase):
     def test_sizes_and_iterations(self):
         self.assertEqual(peers.parse_bytes("4K"), 4096)
         self.assertEqual(peers.parse_bytes("100000000"), 100000000)
-        self.assertEqual(peers.iterations_for(4096), 200)
-        self.assertEqual(peers.iterations_for(1 << 30), 2)
+        self.assertEqual(peers.iterations_for(4096, True), 200)
+        self.assertEqual(peers.iterations_for(1 << 30, False), 2)
+        self.assertEqual(peers.iterations_for(1 << 30, True), 8)
 
 
 if __name__ == "__main__":

@@ -326,6 +326,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
                                                            const Settings& settings) {
   RINGPRESS_ASSIGN_OR_RETURN(std::shared_ptr<Hub> hub,
                              Hubs::instance().join(id, rank, size, settings.timeout_ms));
+  RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
   return std::unique_ptr<Communicator>(new InProcessCommunicator(std::move(hub), rank));
 }
 

@@ -8,7 +8,7 @@ namespace ringpress {
 namespace {
 
 Settings settings_with(std::vector<std::pair<std::string, std::string>> environment) {
-  return parse_settings(environment, nullptr).value();
+  return parse_settings(environment, nullptr);
 }
 
 PlanRequest gradient() {

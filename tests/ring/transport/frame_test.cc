@@ -208,7 +208,7 @@ TEST(Agreement, NamesBothRanksAndBothValues) {
   EXPECT_EQ(verdict([](auto&) {}, 1), "two processes both claim to be rank 1");
   EXPECT_EQ(verdict([](auto& j) { j.rank = 4; }),
             "rank 4 does not exist in a communicator of 4 ranks");
-  EXPECT_EQ(bootstrap::missing_ranks(joined, 4, 500).message(),
+  EXPECT_EQ(bootstrap::missing_ranks(joined, 4, 500, 0).message(),
             "ranks 0, 2, 3 of 4 never came (waited 500 ms)");
 }
 
