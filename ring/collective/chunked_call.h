@@ -77,6 +77,13 @@ inline bool is_on_one_host(const Mesh& mesh) {
   return true;
 }
 
+inline std::size_t elements_per_chunk(const CollectiveContext& context, std::size_t shard_count) {
+  if (context.chunk_elements != 0) return context.chunk_elements;
+  if (!is_on_one_host(*context.mesh)) return choose_chunk_elements(shard_count, *context.codec);
+  return choose_local_chunk_elements(shard_count, *context.codec,
+                                     static_cast<std::size_t>(context.mesh->size()));
+}
+
 /// True if a frame of so many bytes to some peer is worth a copy into staging memory.
 inline bool any_reads_staging(const Mesh& mesh, std::size_t bytes) {
   for (int peer = 0; peer < mesh.size(); ++peer) {
@@ -99,10 +106,7 @@ class ChunkedCall {
         tensor_(std::move(tensor)),
         rank_(static_cast<std::size_t>(mesh_.rank())),
         world_(tensor_.shards.size()),
-        chunk_elements_(
-            context.chunk_elements != 0
-                ? context.chunk_elements
-                : choose_chunk_elements(tensor_.shards[0].count, codec_, is_on_one_host(mesh_))),
+        chunk_elements_(elements_per_chunk(context, tensor_.shards[0].count)),
         in_place_(sends_in_place(context)) {}
   ~ChunkedCall() = default;
   ChunkedCall(const ChunkedCall&) = delete;

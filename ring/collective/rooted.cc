@@ -32,7 +32,7 @@ FrameLabel label_of(const CollectiveContext& context, std::size_t chunk) {
 
 std::size_t chunk_elements_of(const CollectiveContext& context, std::size_t count) {
   return context.chunk_elements != 0 ? context.chunk_elements
-                                     : choose_chunk_elements(count, *context.codec, false);
+                                     : choose_chunk_elements(count, *context.codec);
 }
 
 /// Receives that stay `kWindow` chunks ahead of their use.

@@ -12,9 +12,10 @@ constexpr std::size_t kLargestChunkBytes = 512 * 1024;
 constexpr std::size_t kLargestWireBytes = 128 * 1024;
 // Below this a frame costs more in system calls than it gains in overlap.
 constexpr std::size_t kSmallestWireBytes = 16 * 1024;
-// Of an identity codec on one host: half of it costs 5 % of the time of 64 MiB in waits for the
-// other ranks, twice as much leaves the cache.
-constexpr std::size_t kLocalWireBytes = 256 * 1024;
+// Of an identity codec on one host, for all peers together: a quarter of it costs 5 to 10 % in
+// waits for the other ranks, more leaves the cache.
+constexpr std::size_t kLocalTotalBytes = 1024 * 1024;
+constexpr std::size_t kSmallestLocalWireBytes = 128 * 1024;
 // Smaller shards go faster in frames that are copied at once.
 constexpr std::size_t kSmallestLocalShardBytes = 64 * 1024;
 // Chunks per shard that keep all stages of the pipeline busy.
@@ -52,19 +53,26 @@ std::size_t chunk_count(const std::vector<Range>& shards, std::size_t chunk_elem
   return (largest + chunk_elements - 1) / chunk_elements;
 }
 
-std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec, bool one_host) {
-  const bool only_copies = one_host && codec.traits().identity &&
-                           codec.wire_bytes(shard_count) >= kSmallestLocalShardBytes;
-  const std::size_t largest_wire_bytes = only_copies ? kLocalWireBytes : kLargestWireBytes;
-  const std::size_t smallest_wire_bytes = only_copies ? kLocalWireBytes : kSmallestWireBytes;
+std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec) {
   const std::size_t tile_bytes = kTileElements * dtype_size(codec.dtype());
   const std::size_t tile_wire_bytes = std::max<std::size_t>(1, codec.wire_bytes(kTileElements));
   const std::size_t largest_tiles = std::max<std::size_t>(
-      1, std::min(kLargestChunkBytes / tile_bytes, largest_wire_bytes / tile_wire_bytes));
+      1, std::min(kLargestChunkBytes / tile_bytes, kLargestWireBytes / tile_wire_bytes));
   const std::size_t smallest_tiles =
-      std::min(largest_tiles, (smallest_wire_bytes + tile_wire_bytes - 1) / tile_wire_bytes);
+      std::min(largest_tiles, (kSmallestWireBytes + tile_wire_bytes - 1) / tile_wire_bytes);
   const std::size_t wanted_tiles = shard_count / (kWantedChunks * kTileElements) + 1;
   return std::clamp(wanted_tiles, smallest_tiles, largest_tiles) * kTileElements;
+}
+
+std::size_t choose_local_chunk_elements(std::size_t shard_count, const Codec& codec,
+                                        std::size_t world) {
+  const std::size_t shard_bytes = codec.wire_bytes(shard_count);
+  if (!codec.traits().identity || shard_bytes < kSmallestLocalShardBytes) {
+    return choose_chunk_elements(shard_count, codec);
+  }
+  const std::size_t bytes =
+      std::max(kLocalTotalBytes / std::max<std::size_t>(1, world - 1), kSmallestLocalWireBytes);
+  return std::max<std::size_t>(1, bytes / codec.wire_bytes(kTileElements)) * kTileElements;
 }
 
 }  // namespace ringpress::ring

@@ -31,9 +31,13 @@ std::size_t chunk_count(const std::vector<Range>& shards, std::size_t chunk_elem
 
 /// Elements per chunk for shards of at most `shard_count` elements: small enough that a chunk stays
 /// in the cache of one core and that a shard makes several (so that encoding, wire and decoding
-/// overlap), large enough that a frame is worth its system call. On one host an identity codec
-/// has nothing to overlap, so a shard need not make several. A multiple of kTileElements.
-std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec, bool one_host);
+/// overlap), large enough that a frame is worth its system call. A multiple of kTileElements.
+std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec);
+
+/// The same where all `world` ranks share one host. An identity codec has nothing to overlap there,
+/// so a shard need not make several chunks.
+std::size_t choose_local_chunk_elements(std::size_t shard_count, const Codec& codec,
+                                        std::size_t world);
 
 }  // namespace ringpress::ring
 

@@ -45,11 +45,15 @@ TEST(ChunkSize, IsWholeTilesAndFitsTheCache) {
     const auto codec = compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum);
     ASSERT_TRUE(codec.is_ok());
     for (const std::size_t shard : {std::size_t{1}, std::size_t{5000}, std::size_t{1} << 30}) {
-      for (const bool one_host : {false, true}) {
-        const std::size_t elements = choose_chunk_elements(shard, *codec.value(), one_host);
-        EXPECT_EQ(elements % kTileElements, 0U);
-        EXPECT_GE(elements, kTileElements);
-        EXPECT_LE(elements * sizeof(float), 512U * 1024);
+      const std::size_t elements = choose_chunk_elements(shard, *codec.value());
+      EXPECT_EQ(elements % kTileElements, 0U);
+      EXPECT_GE(elements, kTileElements);
+      EXPECT_LE(elements * sizeof(float), 512U * 1024);
+      for (const std::size_t world : {1, 2, 3, 64}) {
+        const std::size_t local = choose_local_chunk_elements(shard, *codec.value(), world);
+        EXPECT_EQ(local % kTileElements, 0U);
+        EXPECT_GE(local, kTileElements);
+        EXPECT_LE(local * sizeof(float), 1024U * 1024);
       }
     }
   }
