@@ -10,16 +10,19 @@ constexpr std::size_t kLargestChunkBytes = 512 * 1024;
 // Several ranks that send larger frames to one receiver at a time crowd its link while others idle:
 // measured, 512 KiB cost sra 3 % of a 1 Gb/s wire, 128 KiB nothing.
 constexpr std::size_t kLargestWireBytes = 128 * 1024;
-// Below this a frame costs more in system calls than it gains in overlap.
+// Below this a frame costs more in system calls than it gains in overlap: more where there is no
+// encoding and decoding to overlap.
 constexpr std::size_t kSmallestWireBytes = 16 * 1024;
+constexpr std::size_t kSmallestExactWireBytes = 32 * 1024;
 // Of an identity codec on one host, for all peers together: a quarter of it costs 5 to 10 % in
 // waits for the other ranks, more leaves the cache.
 constexpr std::size_t kLocalTotalBytes = 1024 * 1024;
 constexpr std::size_t kSmallestLocalWireBytes = 128 * 1024;
-// Smaller shards go faster in frames that are copied at once.
+// Smaller shards go faster in frames that shared memory copies when they are sent.
 constexpr std::size_t kSmallestLocalShardBytes = 64 * 1024;
+constexpr std::size_t kCopiedFrameBytes = 16 * 1024;
 // Chunks per shard that keep all stages of the pipeline busy.
-constexpr std::size_t kWantedChunks = 16;
+constexpr std::size_t kWantedChunks = 8;
 
 }  // namespace
 
@@ -58,8 +61,10 @@ std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec) {
   const std::size_t tile_wire_bytes = std::max<std::size_t>(1, codec.wire_bytes(kTileElements));
   const std::size_t largest_tiles = std::max<std::size_t>(
       1, std::min(kLargestChunkBytes / tile_bytes, kLargestWireBytes / tile_wire_bytes));
+  const std::size_t smallest_bytes =
+      codec.traits().identity ? kSmallestExactWireBytes : kSmallestWireBytes;
   const std::size_t smallest_tiles =
-      std::min(largest_tiles, (kSmallestWireBytes + tile_wire_bytes - 1) / tile_wire_bytes);
+      std::min(largest_tiles, (smallest_bytes + tile_wire_bytes - 1) / tile_wire_bytes);
   const std::size_t wanted_tiles = shard_count / (kWantedChunks * kTileElements) + 1;
   return std::clamp(wanted_tiles, smallest_tiles, largest_tiles) * kTileElements;
 }
@@ -67,11 +72,11 @@ std::size_t choose_chunk_elements(std::size_t shard_count, const Codec& codec) {
 std::size_t choose_local_chunk_elements(std::size_t shard_count, const Codec& codec,
                                         std::size_t world) {
   const std::size_t shard_bytes = codec.wire_bytes(shard_count);
-  if (!codec.traits().identity || shard_bytes < kSmallestLocalShardBytes) {
-    return choose_chunk_elements(shard_count, codec);
-  }
-  const std::size_t bytes =
-      std::max(kLocalTotalBytes / std::max<std::size_t>(1, world - 1), kSmallestLocalWireBytes);
+  if (!codec.traits().identity) return choose_chunk_elements(shard_count, codec);
+  const std::size_t peers = std::max<std::size_t>(1, world - 1);
+  const std::size_t bytes = shard_bytes < kSmallestLocalShardBytes
+                                ? kCopiedFrameBytes
+                                : std::max(kLocalTotalBytes / peers, kSmallestLocalWireBytes);
   return std::max<std::size_t>(1, bytes / codec.wire_bytes(kTileElements)) * kTileElements;
 }
 
