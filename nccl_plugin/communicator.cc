@@ -155,6 +155,9 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   RINGPRESS_RETURN_IF_ERROR(check_usable());
   PlanRequest request{kind,  count,          dtype, reduction.op, reduction.pre_multiplied,
                       size_, crosses_hosts_, 0};
+  const bool is_shard =
+      kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
+  if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.recurrences = count_recurrence(request);
   Preparation call;
   call.plan = planner_->plan(request);
@@ -185,6 +188,10 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
   ++statistics_.calls;
   if (!call.context.codec->traits().lossless) ++statistics_.compressed_calls;
   statistics_.raw_bytes += call.raw_bytes;
+  if (!call.plan.observed_codec.empty()) {
+    ++statistics_.observed_calls;
+    statistics_.observed_raw_bytes += call.raw_bytes;
+  }
   statistics_.residual_bytes = feedback_.bytes();
   statistics_.last_codec = call.context.codec->specification();
   statistics_.last_algorithm = algorithm_name(call.plan.algorithm);

@@ -58,6 +58,8 @@ std::string statistics_line(int rank, int size, const Statistics& statistics) {
          field("compressed_calls", statistics.compressed_calls) +
          field("raw_bytes", statistics.raw_bytes) + field("wire_bytes", statistics.wire_bytes) +
          field("residual_bytes", statistics.residual_bytes) +
+         field("observed_calls", statistics.observed_calls) +
+         field("observed_raw_bytes", statistics.observed_raw_bytes) +
          "\"last_codec\": " + quoted(statistics.last_codec) +
          ", \"last_algorithm\": " + quoted(statistics.last_algorithm) +
          ", \"last_reason\": " + quoted(statistics.last_reason) + "}";

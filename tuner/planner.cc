@@ -41,22 +41,30 @@ class SettingsPlanner : public Planner {
   Plan plan(const PlanRequest& request) const override {
     Plan plan;
     plan.reason = why_exact(request);
-    if (plan.reason.empty()) {
-      plan.codec = settings_.codec == "auto" ? kDefaultCodec : settings_.codec;
-      plan.error_feedback = settings_.error_feedback && request.kind == CollectiveKind::kAllReduce;
-      if (plan.codec == "none") plan.reason = "RINGPRESS_CODEC=none";
-    }
+    if (plan.reason.empty()) choose_codec(&plan, request);
     plan.algorithm = choose_algorithm(plan, request);
     plan.chunk_elements = chunk_elements(request);
     return plan;
   }
 
  private:
+  void choose_codec(Plan* plan, const PlanRequest& request) const {
+    const std::string codec = settings_.codec == "auto" ? kDefaultCodec : settings_.codec;
+    if (codec == "none") {
+      plan->reason = "RINGPRESS_CODEC=none";
+    } else if (settings_.mode == "observe") {
+      plan->reason = "RINGPRESS=observe: would be " + codec;
+      plan->observed_codec = codec;
+    } else {
+      plan->codec = codec;
+      plan->error_feedback = settings_.error_feedback && request.kind == CollectiveKind::kAllReduce;
+    }
+  }
+
   std::string why_exact(const PlanRequest& request) const {
     std::string reason = why_never_lossy(request);
     if (!reason.empty()) return reason;
     if (settings_.mode == "off") return "RINGPRESS=off";
-    if (settings_.mode == "observe") return "RINGPRESS=observe: eligible, left exact";
     if (settings_.mode == "lossless") return "RINGPRESS=lossless: no lossless codec is built in";
     const std::size_t bytes = request.count * dtype_size(request.dtype);
     if (bytes < settings_.minimum_bytes) return "smaller than RINGPRESS_MIN_BYTES";

@@ -52,7 +52,9 @@ struct Statistics {
   std::uint64_t residual_bytes = 0;  // Memory held for error feedback.
   std::string last_codec;            // Specification used by the last call.
   std::string last_algorithm;
-  std::string last_reason;  // Why the last call was not compressed, or empty.
+  std::string last_reason;               // Why the last call was not compressed, or empty.
+  std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
+  std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.
 };
 
 class Communicator {

@@ -33,6 +33,8 @@ struct Plan {
   std::size_t chunk_elements = 0;  // 0: the collective chooses.
   bool error_feedback = false;
   std::string reason;  // Empty when compressed.
+  /// RINGPRESS=observe: the codec that would have compressed this call; else empty.
+  std::string observed_codec;
 };
 
 class Planner {

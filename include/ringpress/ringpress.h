@@ -16,12 +16,14 @@ typedef struct {
   size_t size;
   uint64_t calls;
   uint64_t compressed_calls;
-  uint64_t raw_bytes;      /* What this rank's sends would have been uncompressed. */
-  uint64_t wire_bytes;     /* What this rank sent, headers included. */
-  uint64_t residual_bytes; /* Memory held for error feedback. */
-  char codec[128];         /* Specification used by the last call. */
-  char algorithm[16];      /* "ring" or "sra". */
-  char reason[160];        /* Why the last call was not compressed, or empty. */
+  uint64_t raw_bytes;          /* What this rank's sends would have been uncompressed. */
+  uint64_t wire_bytes;         /* What this rank sent, headers included. */
+  uint64_t residual_bytes;     /* Memory held for error feedback. */
+  char codec[128];             /* Specification used by the last call. */
+  char algorithm[16];          /* "ring" or "sra". */
+  char reason[160];            /* Why the last call was not compressed, or empty. */
+  uint64_t observed_calls;     /* RINGPRESS=observe: calls that would be compressed, */
+  uint64_t observed_raw_bytes; /* and their part of raw_bytes. */
 } ringpressStatistics_t;
 
 /* Fills `statistics` for an ncclComm_t of the host backend. Returns an ncclResult_t. */

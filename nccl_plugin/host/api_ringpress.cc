@@ -39,6 +39,8 @@ ringpressStatistics_t to_c(const Statistics& from) {
   copy_text(from.last_codec, to.codec);
   copy_text(from.last_algorithm, to.algorithm);
   copy_text(from.last_reason, to.reason);
+  to.observed_calls = from.observed_calls;
+  to.observed_raw_bytes = from.observed_raw_bytes;
   return to;
 }
 

@@ -119,6 +119,36 @@ TEST(Communicator, ExactWhereNothingIsCompressed) {
   EXPECT_EQ(statistics[0].last_reason, "all ranks share one host");
 }
 
+// RINGPRESS_MIN_BYTES speaks of the tensor that is reduced, not of a rank's share of it.
+TEST(Communicator, AReduceScatterIsAsLargeAsWhatItReduces) {
+  expect_ok(run(4, {{"RINGPRESS_CODEC", "q4"}}, [](Communicator* communicator) -> Status {
+    for (const std::size_t count : {std::size_t{4096}, std::size_t{4095}}) {
+      const std::vector<float> send(4 * count, 1.0F);
+      std::vector<float> receive(count);
+      RINGPRESS_RETURN_IF_ERROR(
+          communicator->reduce_scatter(send.data(), receive.data(), count, DType::kFloat32, {}));
+      const bool is_small = 4 * count * sizeof(float) < 65536;
+      EXPECT_EQ(communicator->statistics().last_reason,
+                is_small ? "smaller than RINGPRESS_MIN_BYTES" : "");
+    }
+    return Status::ok();
+  }));
+}
+
+TEST(Communicator, ObserveCompressesNothingAndCountsWhatItWould) {
+  std::vector<Statistics> statistics;
+  const double error = all_reduce_error(2, {{"RINGPRESS", "observe"}, {"RINGPRESS_CODEC", "q4"}},
+                                        100000, &statistics);
+  EXPECT_LT(error, 1e-6);
+  EXPECT_EQ(statistics[0].compressed_calls, 0U);
+  EXPECT_EQ(statistics[0].observed_calls, 3U);
+  EXPECT_EQ(statistics[0].observed_raw_bytes, statistics[0].raw_bytes);
+  EXPECT_EQ(statistics[0].last_reason, "RINGPRESS=observe: would be q4");
+  all_reduce_error(2, {{"RINGPRESS", "observe"}}, 100000, &statistics);
+  EXPECT_EQ(statistics[0].observed_calls, 0U);
+  EXPECT_EQ(statistics[0].last_reason, "all ranks share one host");
+}
+
 TEST(Communicator, AnUnknownCodecIsRefusedWithTheNearestName) {
   for (const Status& status :
        run(2, {{"RINGPRESS_CODEC", "q44"}}, [](Communicator*) { return Status::ok(); })) {
