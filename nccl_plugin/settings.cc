@@ -1,8 +1,5 @@
 #include "ringpress/settings.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -188,10 +185,8 @@ std::vector<std::string> agreement_lines(const Settings& settings) {
   std::vector<std::string> lines = {
       "Invalid setting=" + (settings.mistake.empty() ? std::string("none") : settings.mistake)};
   const auto add = [&lines](std::string_view name, const std::string& text) {
-    const bool secret = name == "RINGPRESS_SECRET" && !text.empty();
-    lines.push_back(
-        std::string(name) + "=" +
-        (secret ? "hash " + std::to_string(XXH3_64bits(text.data(), text.size())) : text));
+    if (name == "RINGPRESS_SECRET") return;  // Compared by the handshake, never sent.
+    lines.push_back(std::string(name) + "=" + text);
   };
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
   if (agree) add(name, to_text(settings.field));
