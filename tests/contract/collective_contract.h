@@ -24,8 +24,9 @@ namespace ringpress::testing {
 
 /// Runs `body` once per rank, each in a thread, over one ThreadMesh; fails the test if a rank
 /// returned an error, left requests open or left frames on a link.
-inline void run_ranks(int world, const std::function<Status(ThreadMesh*)>& body) {
-  auto fabric = std::make_shared<ThreadFabric>(world);
+inline void run_ranks(int world, const std::function<Status(ThreadMesh*)>& body,
+                      bool one_host = true) {
+  auto fabric = std::make_shared<ThreadFabric>(world, one_host);
   std::vector<Status> outcomes(static_cast<std::size_t>(world));
   std::vector<std::size_t> open_requests(static_cast<std::size_t>(world));
   std::vector<std::thread> threads;
@@ -59,6 +60,7 @@ struct CollectiveCase {
   std::size_t count = 1;
   std::size_t chunk_elements = kTileElements;
   bool in_place = false;
+  bool one_host = true;
   std::size_t misalignment_bytes = 0;
   ReduceOp op = ReduceOp::kSum;
 };
@@ -108,22 +110,25 @@ inline std::vector<std::vector<float>> all_reduce_results(
   std::vector<std::vector<float>> results(inputs.size());
   const auto codec = codec_for(c);
   const auto collective = ring::make_collective(c.algorithm);
-  run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
-    const auto rank = static_cast<std::size_t>(mesh->rank());
-    MisalignedFloats send(c.count, c.misalignment_bytes);
-    MisalignedFloats receive(c.count, c.misalignment_bytes);
-    send.set(inputs[rank]);
-    auto context = context_for(c, mesh, codec.get(), CollectiveKind::kAllReduce, sequence);
-    if (residuals != nullptr) context.residual = (*residuals)[rank].data();
-    void* out = c.in_place ? send.data() : receive.data();
-    RINGPRESS_RETURN_IF_ERROR(collective->all_reduce(context, {send.data(), out, c.count}));
-    results[rank] = c.in_place ? send.get() : receive.get();
-    if (!c.in_place) {
-      const auto untouched = send.get();
-      EXPECT_EQ(std::memcmp(untouched.data(), inputs[rank].data(), c.count * sizeof(float)), 0);
-    }
-    return Status::ok();
-  });
+  run_ranks(
+      c.world,
+      [&](ThreadMesh* mesh) -> Status {
+        const auto rank = static_cast<std::size_t>(mesh->rank());
+        MisalignedFloats send(c.count, c.misalignment_bytes);
+        MisalignedFloats receive(c.count, c.misalignment_bytes);
+        send.set(inputs[rank]);
+        auto context = context_for(c, mesh, codec.get(), CollectiveKind::kAllReduce, sequence);
+        if (residuals != nullptr) context.residual = (*residuals)[rank].data();
+        void* out = c.in_place ? send.data() : receive.data();
+        RINGPRESS_RETURN_IF_ERROR(collective->all_reduce(context, {send.data(), out, c.count}));
+        results[rank] = c.in_place ? send.get() : receive.get();
+        if (!c.in_place) {
+          const auto untouched = send.get();
+          EXPECT_EQ(std::memcmp(untouched.data(), inputs[rank].data(), c.count * sizeof(float)), 0);
+        }
+        return Status::ok();
+      },
+      c.one_host);
   return results;
 }
 

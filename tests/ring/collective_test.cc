@@ -27,6 +27,7 @@ TEST_P(CollectiveContract, AllReduceAgreesOnAllRanksAndStaysWithinTheErrorBound)
                               rc::gen::inRange<std::size_t>(1, 60000));
     c.chunk_elements = *rc::gen::element<std::size_t>(0, 1024, 4096);
     c.in_place = *rc::gen::arbitrary<bool>();
+    c.one_host = *rc::gen::arbitrary<bool>();
     c.misalignment_bytes = *rc::gen::inRange<std::size_t>(0, 8);
     c.op = *rc::gen::element(ReduceOp::kSum, ReduceOp::kAvg);
     const auto inputs = random_inputs(c, *rc::gen::arbitrary<std::uint16_t>());
@@ -48,6 +49,26 @@ TEST_P(CollectiveContract, UncompressedSumIsTakenInAFixedOrder) {
   c.in_place = true;
   const auto second = all_reduce_results(c, inputs);
   EXPECT_EQ(first, second);
+}
+
+// Tensors that are exchanged whole, in several frames, and the first ones that are not.
+TEST_P(CollectiveContract, TwoHostsExchangeSmallTensorsWhole) {
+  CollectiveCase c = base();
+  c.one_host = false;
+  c.chunk_elements = 0;
+  for (const std::size_t count : {1U, 32767U, 32768U, 32769U, 65535U, 65536U, 65537U}) {
+    for (const bool in_place : {false, true}) {
+      for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+        c.count = count;
+        c.in_place = in_place;
+        c.op = op;
+        const auto inputs = random_inputs(c, count);
+        const auto results = all_reduce_results(c, inputs);
+        expect_identical(results);
+        EXPECT_LE(relative_error(results[0], exact_sum(inputs, op)), error_bound(c)) << count;
+      }
+    }
+  }
 }
 
 TEST_P(CollectiveContract, SixtyFourRanks) {

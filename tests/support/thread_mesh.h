@@ -23,9 +23,11 @@ namespace ringpress::testing {
 /// What the ranks of one ThreadMesh share.
 class ThreadFabric {
  public:
-  explicit ThreadFabric(int size) : size_(size) {}
+  explicit ThreadFabric(int size, bool is_one_host = true)
+      : size_(size), is_one_host_(is_one_host) {}
 
   int size() const { return size_; }
+  bool is_one_host() const { return is_one_host_; }
 
   void put(int from, int to, const FrameLabel& label, ConstBuffer payload) {
     const std::lock_guard lock(mutex_);
@@ -91,6 +93,7 @@ class ThreadFabric {
   }
 
   const int size_;
+  const bool is_one_host_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<std::pair<int, int>, std::deque<Frame>> links_;
@@ -104,7 +107,7 @@ class ThreadMesh : public Mesh {
 
   int rank() const override { return rank_; }
   int size() const override { return fabric_->size(); }
-  bool is_local(int) const override { return true; }
+  bool is_local(int) const override { return fabric_->is_one_host(); }
 
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override {
     RINGPRESS_EXPECTS(peer != rank_ && peer >= 0 && peer < size(), "bad peer");
