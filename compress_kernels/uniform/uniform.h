@@ -21,8 +21,8 @@
 //   uniform, B = 1    nearest     s = mean |x| rounded to bfloat16; code = 1 where x >= 0
 //                     stochastic  s = largest |x| rounded up; code = floor(x * (0.5 / s) + 0.5 + u)
 //                     value       (2 code - 1) * s
-//   minmax            low = smallest x, step = (largest x - low) / (2^B - 1), rounded up to
-//   bfloat16
+//   minmax            low = smallest x
+//                     step = (largest x - low) / (2^B - 1), rounded up to bfloat16
 //                     nearest     code = RNE((x - low) * (1 / step)), at most 2^B - 1
 //                     stochastic  code = floor((x - low) * (1 / step) + u), at most 2^B - 1
 //                     value       low + code * step

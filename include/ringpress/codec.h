@@ -5,7 +5,8 @@
 // reduction. It has no mutable state and may be used from several threads at once. What must live
 // from call to call (the residual of error feedback) is passed in by the caller.
 //
-// The four operations, in the order in which an all-reduce uses them:
+// The four operations. An all-reduce uses them in this order, but for decode_add, which serves
+// callers that keep a sum of their own:
 //   encode              own values                     -> wire bytes
 //   decode_add_encode   wire bytes of others + own     -> wire bytes      (the hop, fused)
 //   decode_add          wire bytes                     -> added to a sum
@@ -79,10 +80,10 @@ struct DecodeAddArgs {
   void* sum = nullptr;
 };
 
-/// The hop: reduces the encoded contributions of other ranks with this rank's own values and
-/// encodes the result, in one pass and without storing the sum.
+/// The hop: reduces what other ranks sent (their contributions, or one partial sum of several) with
+/// this rank's own values and encodes the result, in one pass and without storing the sum.
 struct DecodeAddEncodeArgs {
-  std::span<const std::byte* const> wires;  // Contributions of the others, in rank order.
+  std::span<const std::byte* const> wires;  // Encoded, in the order of summation.
   std::size_t own_position = 0;             // Own values are taken after wires[0..own_position).
   const void* values = nullptr;             // count elements.
   std::size_t count = 0;
@@ -91,8 +92,8 @@ struct DecodeAddEncodeArgs {
   float* residual = nullptr;  // As in EncodeArgs, applied after the division.
   std::byte* wire = nullptr;  // wire_bytes(count); null writes the unencoded result to `decoded`
                               // (the end of a reduce-scatter); residual must then be null.
-  void* decoded = nullptr;    // Gets decode(wire) when not null; may be `values` itself and, for
-                              // an identity codec, `wire` itself.
+  void* decoded = nullptr;    // Gets decode(wire) when not null; may be `values` itself.
+                              // For an identity codec `wire` may be `values` or `decoded`.
   RandomKey random;
 };
 

@@ -107,7 +107,7 @@ class ChunkedCall {
         rank_(static_cast<std::size_t>(mesh_.rank())),
         world_(tensor_.shards.size()),
         chunk_elements_(elements_per_chunk(context, tensor_.shards[0].count)),
-        in_place_(sends_in_place(context)) {}
+        sends_caller_memory_(sends_in_place(context)) {}
   ~ChunkedCall() = default;
   ChunkedCall(const ChunkedCall&) = delete;
   ChunkedCall& operator=(const ChunkedCall&) = delete;
@@ -118,6 +118,7 @@ class ChunkedCall {
   Range chunk_of_shard(std::size_t owner, std::size_t chunk) const {
     return chunk_of(tensor_.shards[owner], chunk, chunk_elements_);
   }
+  /// Names a frame, so that the receiver can check that it is the one it waits for.
   FrameLabel label(std::size_t step, std::size_t chunk) const {
     return {context_.call, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(chunk)};
   }
@@ -125,6 +126,7 @@ class ChunkedCall {
     return {context_.random_seed, context_.call.sequence, static_cast<std::uint32_t>(rank_),
             range.offset};
   }
+  /// The part of the tensor's residual for `range`, or null without error feedback.
   float* residual(const Range& range) const {
     return context_.residual == nullptr ? nullptr : context_.residual + range.offset;
   }
@@ -149,7 +151,8 @@ class ChunkedCall {
   const std::size_t rank_;
   const std::size_t world_;
   const std::size_t chunk_elements_;
-  const bool in_place_;  // Frames are sent from the caller's memory; nothing is encoded.
+  // Frames are the caller's values as they are: an identity codec, and no factor to apply first.
+  const bool sends_caller_memory_;
 };
 
 }  // namespace ringpress::ring

@@ -39,7 +39,8 @@ class SendWindow {
   SendWindow(Mesh* mesh, std::size_t first_slot, std::size_t slots, std::size_t bytes)
       : mesh_(mesh), first_slot_(first_slot), bytes_(bytes), pending_(slots) {}
 
-  /// Waits until the sends that used slot `index` are done; gives the slot's memory.
+  /// Waits until all sends of the slot's last use are done; gives its memory, or null if slots have
+  /// none.
   Result<std::byte*> acquire(std::size_t index) {
     RINGPRESS_RETURN_IF_ERROR(finish(pending_[index % pending_.size()]));
     if (bytes_ == 0) return static_cast<std::byte*>(nullptr);

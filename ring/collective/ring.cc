@@ -1,6 +1,6 @@
 // The ring. Rank r sends to rank r + 1 and receives from rank r - 1 (modulo N) and owns shard r.
-// A slice is chunk number c of every shard; each slice goes through these stages, of which many
-// slices are in different ones at the same time (pipeline.h):
+// Slice c is chunk c of every shard. It passes these stages one after the other, while other slices
+// are in other stages (pipeline.h says in which order, and why no rank waits for ever):
 //
 //   stage 0          encode own values of shard r - 1, send them                         (step 0)
 //   stage 1..N-2     the hop: decode the partial sum that arrived, add own values of the same
@@ -10,15 +10,20 @@
 //   stage N..2N-2    decode a complete shard that arrived and send the same bytes on, but for the
 //                    last stage, which only decodes                                      (step s)
 //
-// Small uncompressed tensors do not go round: they are exchanged whole (direct.h). Frames of an
-// identity codec are sent from and received into the caller's memory; others pass through the
-// mesh's staging memory (SendWindow hands out its slots) and arrive as views that are released once
-// read.
+// What a stage sends, the right neighbour handles in its next stage. So a frame's label carries the
+// sender's stage, and a receive that belongs to stage s is posted with label s - 1 during that
+// stage: well before it is waited for.
+//
+// Memory: encoded frames are sent from the mesh's staging memory, kWindow slots a stage
+// (SendWindow). Frames of an identity codec are sent from the caller's memory, and its results are
+// received there; everything else arrives as a view of the transport's memory, released once read.
+// Small uncompressed tensors do not go round: they are exchanged whole (direct.h).
 //
 // Stages 0..N-1 alone are the reduce-scatter, stages N-1..2N-2 the all-gather. The sum of a shard
 // is taken in ring order starting after its owner, whatever arrives when. Each rank encodes each
-// element once per call, so one residual per element is enough; the error of a requantising codec
-// grows with N, for which reason `sra` is the default for lossy codecs.
+// element once per call, so one residual per element is enough. The error of a requantising codec
+// grows with N, and each stage has a latency: so `sra` is the default for lossy codecs, and for
+// exact calls of few ranks.
 #include "ring/collective/ring.h"
 
 #include <cstring>
@@ -32,7 +37,9 @@
 namespace ringpress::ring {
 namespace {
 
-constexpr std::size_t kLag = 2;
+constexpr std::size_t kLag = 2;  // Ticks between the stages of a slice.
+// Slots per stage: a frame is still being read by the neighbour kLag ticks after it was sent, and
+// the sender learns of it another kLag ticks later at worst.
 constexpr std::size_t kWindow = 2 * kLag;
 
 /// One call on one rank.
@@ -44,8 +51,8 @@ class RingCall : ChunkedCall {
       : ChunkedCall(context, std::move(tensor)),
         left_(static_cast<int>((rank_ + world_ - 1) % world_)),
         right_(static_cast<int>((rank_ + 1) % world_)),
-        keeps_partial_sums_(in_place_ && keeps_partial_sums),
-        sending_(&mesh_, 0, (2 * world_ - 1) * kWindow,
+        keeps_partial_sums_(sends_caller_memory_ && keeps_partial_sums),
+        sending_(&mesh_, /*first_slot=*/0, (2 * world_ - 1) * kWindow,
                  keeps_partial_sums_ ? 0 : codec_.wire_bytes(chunk_elements_)),
         arriving_(2 * world_ - 1) {}
 
@@ -81,7 +88,8 @@ class RingCall : ChunkedCall {
     return hop(stage, slice, range);
   }
 
-  /// Posts the receive of the frame that stage + 1 of this slice works on.
+  /// Posts the receive of the frame that stage + 1 of this slice works on. Results that need no
+  /// decoding go straight to their place.
   Status expect_next(std::size_t stage, std::size_t slice) {
     const Range range = chunk_of_shard(shard_in(stage + 1), slice);
     if (range.count == 0) return Status::ok();
@@ -102,7 +110,7 @@ class RingCall : ChunkedCall {
     const std::byte* payload = tensor_.send_at(range.offset);
     const bool is_result = stage == last_hop();
     std::byte* result = is_result ? tensor_.receive_at(range.offset) : nullptr;
-    if (!in_place_) {
+    if (!sends_caller_memory_) {
       encode(range, memory, result);
       payload = memory;
     } else if (is_result && result != payload) {
@@ -170,6 +178,7 @@ class RingCall : ChunkedCall {
     return sending_.send(slot(stage, slice), right_, payload, label(stage, slice));
   }
 
+  /// Each stage has kWindow slots of its own, used in turn.
   std::size_t slot(std::size_t stage, std::size_t slice) const {
     return stage * kWindow + slice % kWindow;
   }

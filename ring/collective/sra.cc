@@ -43,7 +43,7 @@ class SraCall : ChunkedCall {
   SraCall(const CollectiveContext& context, ShardedTensor tensor)
       : ChunkedCall(context, std::move(tensor)),
         chunk_wire_bytes_(codec_.wire_bytes(chunk_elements_)),
-        sends_from_caller_(in_place_ && !any_reads_staging(mesh_, chunk_wire_bytes_)),
+        sends_from_caller_(sends_caller_memory_ && !any_reads_staging(mesh_, chunk_wire_bytes_)),
         slot_bytes_(sends_from_caller_ ? 0 : aligned(chunk_wire_bytes_)),
         scattering_(&mesh_, kScatterSlots, kWindow, slot_bytes_ * (world_ - 1)),
         gathering_(&mesh_, kGatherSlots, kWindow, slot_bytes_),
@@ -89,7 +89,7 @@ class SraCall : ChunkedCall {
       const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
       const std::byte* payload = tensor_.send_at(range.offset);
-      if (!in_place_ || mesh_.reads_staging(static_cast<int>(peer), chunk_wire_bytes_)) {
+      if (!sends_caller_memory_ || mesh_.reads_staging(static_cast<int>(peer), chunk_wire_bytes_)) {
         std::byte* wire = memory + (distance - 1) * slot_bytes_;
         encode(range, wire, nullptr);
         payload = wire;
