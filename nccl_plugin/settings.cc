@@ -182,8 +182,9 @@ Settings settings_from_environment() {
 }
 
 std::vector<std::string> agreement_lines(const Settings& settings) {
-  std::vector<std::string> lines = {
-      "Invalid setting=" + (settings.mistake.empty() ? std::string("none") : settings.mistake)};
+  const Status valid = check_settings(settings);
+  std::vector<std::string> lines = {"Invalid setting=" +
+                                    (valid.is_ok() ? std::string("none") : valid.message())};
   const auto add = [&lines](std::string_view name, const std::string& text) {
     if (name == "RINGPRESS_SECRET") return;  // Compared by the handshake, never sent.
     lines.push_back(std::string(name) + "=" + text);

@@ -1,6 +1,7 @@
 #include "nccl_plugin/statistics_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,9 +35,12 @@ std::string field(const char* name, std::uint64_t value) {
   return quoted(name) + ": " + std::to_string(value) + ", ";
 }
 
+/// O_NONBLOCK: a pipe without a reader is an error, not a wait.
+constexpr int kOpenFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+
 /// A descriptor, or -1 after a warning.
 int open_to_append(const std::string& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int file = open(path.c_str(), kOpenFlags, 0600);
   if (file < 0) {
     log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: %s", path.c_str(), std::strerror(errno));
   }
@@ -47,6 +51,9 @@ int open_to_append(const std::string& path) {
 
 void check_statistics_file(const Settings& settings) {
   if (settings.statistics.empty()) return;
+  struct stat found {};
+  // Opening and closing a pipe would end its reader.
+  if (stat(settings.statistics.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) return;
   const int file = open_to_append(settings.statistics);
   if (file >= 0) close(file);
 }

@@ -45,8 +45,8 @@ Status check_settings(const Settings& settings);
 /// parse_settings() of this process's environment; warnings go to the log, once per process.
 Settings settings_from_environment();
 
-/// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after the
-/// mistake if there is one. Ranks exchange these lines and name the first that differs. The secret
+/// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after what
+/// check_settings() says. Ranks exchange these lines and name the first that differs. The secret
 /// is not among them: ranks that differ in it never meet.
 std::vector<std::string> agreement_lines(const Settings& settings);
 

@@ -13,6 +13,7 @@
 #include "nccl_plugin/host/translate.h"
 #include "ringpress/communicator.h"
 #include "ringpress/export.h"
+#include "ringpress/log.h"
 #include "ringpress/nccl.h"
 
 namespace ringpress::nccl_plugin::host {
@@ -25,6 +26,12 @@ Result<std::shared_ptr<ncclComm>> make_child(const ncclComm& parent, const ncclC
   auto child = std::make_shared<ncclComm>(configuration.blocking, parent.device());
   Registry::instance().add(child);
   return child;
+}
+
+/// The failure, after telling the user as ncclCommInitRank() does.
+Status logged(const char* function, const Status& failure) {
+  log_line(LogLevel::kError, "%s: %s", function, failure.message().c_str());
+  return failure;
 }
 
 Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclConfig_t* config) {
@@ -43,8 +50,9 @@ Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclC
   }
   const auto run = [parent, child, color, key, settings = std::move(settings)]() -> Status {
     return parent->run([&](Communicator& communicator) -> Status {
-      RINGPRESS_ASSIGN_OR_RETURN(auto made, communicator.split(color, key, settings));
-      return child == nullptr ? Status::ok() : child->attach(std::move(made));
+      auto made = communicator.split(color, key, settings);
+      if (!made.is_ok()) return logged("ncclCommSplit", made.status());
+      return child == nullptr ? Status::ok() : child->attach(std::move(made).value());
     });
   };
   return submit_setup(parent, {child, out, run});
@@ -127,10 +135,10 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
     return parent->run([&](Communicator& communicator) -> Status {
       RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, agree_on_id(communicator, ranks, settings));
       const auto place = std::find(ranks.begin(), ranks.end(), parent->rank()) - ranks.begin();
-      RINGPRESS_ASSIGN_OR_RETURN(auto made,
-                                 Communicator::create(id, static_cast<int>(place),
-                                                      static_cast<int>(ranks.size()), settings));
-      return child->attach(std::move(made));
+      auto made = Communicator::create(id, static_cast<int>(place), static_cast<int>(ranks.size()),
+                                       settings);
+      if (!made.is_ok()) return logged("ncclCommShrink", made.status());
+      return child->attach(std::move(made).value());
     });
   };
   return submit_setup(parent, {child, out, run});

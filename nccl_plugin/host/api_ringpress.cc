@@ -29,6 +29,9 @@ void copy_text(const std::string& from, char (&to)[kBytes]) {
   std::snprintf(to, kBytes, "%s", from.c_str());
 }
 
+/// What the first version of the header knew.
+constexpr std::size_t kOldestStatisticsBytes = offsetof(ringpressStatistics_t, observed_calls);
+
 ringpressStatistics_t to_c(const Statistics& from) {
   ringpressStatistics_t to{};
   to.calls = from.calls;
@@ -54,13 +57,14 @@ RINGPRESS_EXPORT int ringpressGetStatistics(void* comm, ringpressStatistics_t* s
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_known_comm(handle));
     RINGPRESS_RETURN_IF_ERROR(check_pointer(statistics, "statistics"));
     const std::size_t bytes = statistics->size;
-    if (bytes < sizeof(ringpressStatistics_t)) {
+    if (bytes < kOldestStatisticsBytes) {
       return Status(Code::kInvalidArgument,
                     "statistics->size is " + std::to_string(bytes) +
                         "; set it to sizeof(ringpressStatistics_t) before the call");
     }
-    *statistics = to_c(live->statistics());
-    statistics->size = bytes;
+    ringpressStatistics_t current = to_c(live->statistics());
+    current.size = bytes;
+    std::memcpy(statistics, &current, std::min(bytes, sizeof current));
     return Status::ok();
   });
 }

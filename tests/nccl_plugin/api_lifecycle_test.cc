@@ -1,6 +1,7 @@
 // Communicators from their id to their end, and what may be asked of them meanwhile.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -240,6 +241,13 @@ TEST(Statistics, CountCalls) {
     EXPECT_EQ(ringpressGetStatistics(comm, &statistics), ncclSuccess);
     EXPECT_EQ(statistics.calls, 3u);
     EXPECT_EQ(statistics.size, sizeof statistics);
+
+    ringpressStatistics_t older{};  // A program that was built before the last fields came.
+    older.size = offsetof(ringpressStatistics_t, observed_calls);
+    older.observed_calls = 77;
+    EXPECT_EQ(ringpressGetStatistics(comm, &older), ncclSuccess);
+    EXPECT_EQ(older.calls, 3u);
+    EXPECT_EQ(older.observed_calls, 77u);
   });
   ringpressStatistics_t statistics{};
   EXPECT_EQ(ringpressGetStatistics(nullptr, &statistics), ncclInvalidArgument);

@@ -182,25 +182,26 @@ TEST(Communicator, DifferentSettingsAreNamedOnEveryRank) {
 }
 
 TEST(Communicator, AWrongNameOnOneRankIsNamedOnAll) {
-  for (const char* setting : {"RINGPRESS_CODEC", "RINGPRESS_ALGO"}) {
+  const Environment wrong = {{"RINGPRESS_CODEC", "rank 1 has rong"},
+                             {"RINGPRESS_ALGO", "rank 1 has RINGPRESS_ALGO=rong"}};
+  for (const auto& [setting, named] : wrong) {
     const auto outcomes =
         run_with({settings_with({}), settings_with({{setting, "rong"}}), settings_with({})},
                  [](Communicator*) { return Status::ok(); });
     for (const Status& status : outcomes) {
       EXPECT_EQ(status.code(), Code::kMismatch);
-      EXPECT_NE(status.message().find("rank 1 has rong"), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find(named), std::string::npos) << status.message();
     }
   }
 }
 
 TEST(Communicator, AWrongValueOnOneRankIsNamedOnAll) {
-  const Environment wrong = {{"RINGPRESS_SOCKETS", "17"},
-                             {"RINGPRESS_SEED", "x"},
-                             {"RINGPRESS_TIMEOUT_MS", "soon"},
-                             {"RINGPRESS_EF", "maybe"}};
+  const Environment wrong = {{"RINGPRESS_SOCKETS", "17"},         {"RINGPRESS_SEED", "x"},
+                             {"RINGPRESS_TIMEOUT_MS", "soon"},    {"RINGPRESS_EF", "maybe"},
+                             {"RINGPRESS_ALGO", "tree"},          {"RINGPRESS_DEBUG", "INFO"},
+                             {"RINGPRESS_PROGRESS_THREAD", "yes"}};
   for (const auto& [name, text] : wrong) {
-    auto mistaken = settings_with({});
-    mistaken.mistake = parse_settings({{name, text}}, nullptr).mistake;
+    const auto mistaken = parse_settings({{name, text}}, nullptr);
     const auto outcomes = run_with({settings_with({}), settings_with({}), mistaken},
                                    [](Communicator*) { return Status::ok(); });
     for (const Status& status : outcomes) {
@@ -208,6 +209,17 @@ TEST(Communicator, AWrongValueOnOneRankIsNamedOnAll) {
       EXPECT_NE(status.message().find("rank 2 has " + name + "=" + text), std::string::npos)
           << status.message();
     }
+  }
+}
+
+// RINGPRESS_CHUNK_BYTES is an upper limit, not an amount of memory to reserve.
+TEST(Communicator, AChunkIsNeverLargerThanTheShard) {
+  for (const char* codec : {"none", "q4"}) {
+    std::vector<Statistics> statistics;
+    EXPECT_LT(all_reduce_error(
+                  3, {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_CHUNK_BYTES", "9223372036854775808"}},
+                  100000, &statistics),
+              0.6);
   }
 }
 
