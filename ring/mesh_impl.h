@@ -79,7 +79,9 @@ class MeshImpl final : public Mesh {
   struct Peer {
     std::unique_ptr<SendChannel> send;
     std::unique_ptr<RecvChannel> receive;
-    bool by_shm = false;  // Frames to it go through shared memory, if that can be set up.
+    // Frames to it go through shared memory, if that can be set up. Only ever turns false; read
+    // without the lock.
+    std::atomic<bool> by_shm = false;
     std::deque<MeshRequest*> unsent;  // Requests that wait for a channel, in order.
     std::deque<MeshRequest*> unreceived;
   };

@@ -89,7 +89,7 @@ Status missing_ranks(const std::map<std::uint32_t, Join>& joined, std::uint32_t 
   std::string text = (missing == 1 ? "rank " : "ranks ") + list + " of " + std::to_string(size) +
                      " never came (waited " + std::to_string(waited_ms) + " ms)";
   if (refused > 0) {
-    text += "; connections that did not know the job's secret: " + std::to_string(refused) +
+    text += "; connections refused: " + std::to_string(refused) +
             " (is RINGPRESS_SECRET the same on all ranks?)";
   }
   return Status(Code::kTimeout, text);

@@ -12,8 +12,8 @@ namespace ringpress::ring::bootstrap {
 /// ranks and both values.
 Status compare_join(const std::map<std::uint32_t, Join>& joined, const Join& join);
 
-/// "ranks 1, 3 of 4 never came (waited 5000 ms)", and how many connections were refused because
-/// they did not know the job's secret, if any.
+/// "ranks 1, 3 of 4 never came (waited 5000 ms)", and how many connections were refused,
+/// if any: strangers, or ranks that do not know the job's secret.
 Status missing_ranks(const std::map<std::uint32_t, Join>& joined, std::uint32_t size,
                      long long waited_ms, std::size_t refused);
 

@@ -206,7 +206,7 @@ class Rendezvous final : private EventHandler {
   std::list<std::unique_ptr<Member>> members_;
   std::map<std::uint32_t, Join> joined_;
   std::uint32_t size_ = 0;
-  std::size_t refused_ = 0;  // Connections that did not know the job's secret.
+  std::size_t refused_ = 0;  // Connections that did not prove to know the job's secret.
   Answer answer_;
 };
 

@@ -2,6 +2,7 @@
 #ifndef RING_COLLECTIVE_CHUNKED_CALL_H_
 #define RING_COLLECTIVE_CHUNKED_CALL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -78,7 +79,11 @@ inline bool is_on_one_host(const Mesh& mesh) {
 }
 
 inline std::size_t elements_per_chunk(const CollectiveContext& context, std::size_t shard_count) {
-  if (context.chunk_elements != 0) return context.chunk_elements;
+  if (context.chunk_elements != 0) {
+    // No more than the shard, in whole tiles: memory is reserved by this figure.
+    const std::size_t tiles = (shard_count + kTileElements - 1) / kTileElements;
+    return std::min(context.chunk_elements, std::max<std::size_t>(1, tiles) * kTileElements);
+  }
   if (!is_on_one_host(*context.mesh)) return choose_chunk_elements(shard_count, *context.codec);
   return choose_local_chunk_elements(shard_count, *context.codec,
                                      static_cast<std::size_t>(context.mesh->size()));

@@ -167,7 +167,7 @@ Status all_reduce_whole(const CollectiveContext& context, const AllReduceArgs& a
     copy = staging.data;
   }
   const auto world = static_cast<unsigned>(context.mesh->size());
-  if (world == 2 || !std::has_single_bit(world)) return ExchangeWithAll(context, args, copy).run();
+  if (world <= 2 || !std::has_single_bit(world)) return ExchangeWithAll(context, args, copy).run();
   if (copy != nullptr) std::memcpy(copy, args.send, bytes);
   return exchange_doubling(context, copy != nullptr ? copy : args.send, args.receive, args.count);
 }

@@ -11,9 +11,9 @@ constexpr std::size_t kLargestChunkBytes = 512 * 1024;
 // measured, 512 KiB cost sra 3 % of a 1 Gb/s wire, 128 KiB nothing.
 constexpr std::size_t kLargestWireBytes = 128 * 1024;
 // Below this a frame costs more in system calls than it gains in overlap: more where there is no
-// encoding and decoding to overlap.
+// encoding and decoding to overlap (1 MB between two hosts: 64 KiB 335 us, 128 KiB 280 us).
 constexpr std::size_t kSmallestWireBytes = 16 * 1024;
-constexpr std::size_t kSmallestExactWireBytes = 32 * 1024;
+constexpr std::size_t kSmallestExactWireBytes = kLargestWireBytes;
 // Of an identity codec on one host, for all peers together: a quarter of it costs 5 to 10 % in
 // waits for the other ranks, more leaves the cache.
 constexpr std::size_t kLocalTotalBytes = 1024 * 1024;

@@ -71,7 +71,8 @@ void Connection::drain() {
   draining_ = true;
   dropped_.resize(kDropBytes);
   if (header_checked_ && !reading_control()) {
-    const std::size_t received = header_matched_ ? receives_.front()->received_bytes : 0;
+    const bool is_claimed = header_matched_ && !receives_.empty();
+    const std::size_t received = is_claimed ? receives_.front()->received_bytes : 0;
     left_to_drop_bytes_ = header_.payload_bytes - received;
     drop(0);
   }

@@ -96,8 +96,8 @@ TEST_P(Bootstrap, AnotherPassphraseIsRefused) {
       fine);
   EXPECT_NE(reports[1].text.find("RINGPRESS_SECRET"), std::string::npos) << reports[1].text;
   EXPECT_EQ(reports[0].text,
-            "timeout: rank 1 of 2 never came (waited 1500 ms); connections that did not know the "
-            "job's secret: 1 (is RINGPRESS_SECRET the same on all ranks?)");
+            "timeout: rank 1 of 2 never came (waited 1500 ms); connections refused: 1 "
+            "(is RINGPRESS_SECRET the same on all ranks?)");
 }
 
 INSTANTIATE_TEST_SUITE_P(Peers, Bootstrap,
