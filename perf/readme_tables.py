@@ -40,25 +40,35 @@ def size_text(size):
     return f"{size / 1e6:g} MB"
 
 
+def newest_rows(reports):
+    """(link, ranks, row) of every size; what was measured again counts as it was measured last."""
+    found = {}
+    for report in sorted(reports, key=lambda report: report["start_time"]):
+        for row in report["rows"]:
+            found[(report["link"], report["ranks"], row["bytes"])] = row
+    links = list(dict.fromkeys(report["link"] for report in reports))
+    keys = sorted(found, key=lambda key: (links.index(key[0]), key[1:]))
+    return [(link, ranks, found[(link, ranks, size)]) for link, ranks, size in keys]
+
+
 def peers_table(reports):
-    """One row per report and size: times, and how many times faster than the better peer."""
+    """One row per link, ranks and size: times, and how many times faster than the better peer."""
     groups = sorted({group for report in reports for row in report["rows"] for group in row["best"]},
                     key=lambda group: (group.startswith("ringpress"), group))
     header = ["link", "ranks", "size"] + [f"{group}, ms" for group in groups]
     rows = []
-    for report in reports:
-        for row in report["rows"]:
-            peers = [cell["time_us"] for group, cell in row["best"].items()
-                     if not group.startswith("ringpress")]
-            size = size_text(row["bytes"]) + (" (mean)" if row["statistic"] == "mean" else "")
-            line = [report["link"], str(report["ranks"]), size]
-            for group in groups:
-                cell = row["best"].get(group)
-                shown = "" if cell is None else f"{cell['time_us'] / 1e3:.3g}"
-                if cell and peers and group.startswith("ringpress"):
-                    shown += f" ({min(peers) / cell['time_us']:.2f}x)"
-                line.append(shown)
-            rows.append(line)
+    for link, ranks, row in newest_rows(reports):
+        peers = [cell["time_us"] for group, cell in row["best"].items()
+                 if not group.startswith("ringpress")]
+        size = size_text(row["bytes"]) + (" (mean)" if row["statistic"] == "mean" else "")
+        line = [link, str(ranks), size]
+        for group in groups:
+            cell = row["best"].get(group)
+            shown = "" if cell is None else f"{cell['time_us'] / 1e3:.3g}"
+            if cell and peers and group.startswith("ringpress"):
+                shown += f" ({min(peers) / cell['time_us']:.2f}x)"
+            line.append(shown)
+        rows.append(line)
     machines = sorted({f"{r['machine']['cores']} cores, {r['machine']['cpu']}" for r in reports})
     return ("Median times, means where a shaped link's burst makes some calls fast and others slow; "
             "in brackets: times faster than the better of the peers. "

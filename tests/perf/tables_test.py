@@ -80,7 +80,7 @@ class Peers(unittest.TestCase):
     def test_means_are_used_and_marked_where_a_burst_passes(self):
         row = self.rows("mean")[0]
         self.assertAlmostEqual(row["ratios"]["ringpress q4 over gloo"], 110 / 11.5)
-        text = readme_tables.peers_table([{"link": "1gbit", "ranks": 4, "rows": [row],
+        text = readme_tables.peers_table([{"link": "1gbit", "ranks": 4, "start_time": "1", "rows": [row],
                                            "machine": {"cores": 2, "cpu": "x"}}])
         self.assertIn("| 1 KB (mean) |", text)
         shown = [peers.statistic_for(size, False, "1gbit") for size in (4096, 1 << 20, 1 << 28)]
@@ -90,10 +90,18 @@ class Peers(unittest.TestCase):
 
     def test_tables_name_the_ratio_to_the_better_peer(self):
         self.assertIn("(5.65x)", peers.table(self.rows()))
-        text = readme_tables.peers_table([{"link": "1gbit", "ranks": 4, "rows": self.rows(),
+        text = readme_tables.peers_table([{"link": "1gbit", "ranks": 4, "start_time": "1", "rows": self.rows(),
                                            "machine": {"cores": 2, "cpu": "x"}}])
         self.assertIn("| 1gbit | 4 | 1 KB |", text)
         self.assertIn("(5.65x)", text)
+
+    def test_what_was_measured_again_counts_as_last_measured(self):
+        report = lambda time, size, mark: {"link": "1gbit", "ranks": 4, "start_time": time,
+                                           "rows": [{"bytes": size, "mark": mark}]}
+        rows = readme_tables.newest_rows([report("2", 4096, "new"), report("1", 4096, "old"),
+                                          report("3", 64, "other")])
+        self.assertEqual([(row["bytes"], row["mark"]) for _, _, row in rows],
+                         [(64, "other"), (4096, "new")])
 
     def test_sizes_and_iterations(self):
         self.assertEqual(peers.parse_bytes("4K"), 4096)
