@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ringpress/log.h"
+
 namespace ringpress::nccl_plugin {
 namespace {
 
@@ -106,7 +108,17 @@ std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) 
 
 float* ErrorFeedback::insert(const Key& key, const TensorCall& call) {
   const std::size_t bytes = residual_bytes(call);
-  if (bytes == 0 || (limit_bytes_ != 0 && bytes > limit_bytes_)) return nullptr;
+  if (bytes == 0) return nullptr;
+  if (limit_bytes_ != 0 && bytes > limit_bytes_) {
+    if (!warned_) {
+      log_line(LogLevel::kWarn,
+               "a tensor needs %zu bytes for error feedback and RINGPRESS_EF_MAX_BYTES is %zu: it "
+               "is compressed without",
+               bytes, limit_bytes_);
+    }
+    warned_ = true;
+    return nullptr;
+  }
   while (limit_bytes_ != 0 && bytes_ + bytes > limit_bytes_) drop_oldest();
   auto* values = static_cast<float*>(std::calloc(call.count, sizeof(float)));
   if (values == nullptr) return nullptr;  // Out of memory: the call goes without a residual.

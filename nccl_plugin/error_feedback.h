@@ -92,6 +92,7 @@ class ErrorFeedback {
   void erase(std::list<Entry>::iterator entry);
 
   std::size_t limit_bytes_;
+  bool warned_ = false;  // Of a tensor above the limit.
   std::size_t bytes_ = 0;
   CallPattern with_address_;
   CallPattern without_address_;

@@ -141,6 +141,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
   for (const auto& [name, text] : environment) {
     if (name != "RINGPRESS" && !name.starts_with("RINGPRESS_")) continue;
     if (is_for_programs(name)) continue;
+    if (text.empty()) continue;  // As if it were not there: the default.
     const Result<bool> known = assign(name, text, &settings);
     note_mistake(known.status(), &settings);
     if (known.is_ok() && !known.value() && warnings != nullptr) {

@@ -42,10 +42,18 @@ Status MeshImpl::fail(const Status& reason) {
   return failure();
 }
 
+bool MeshImpl::was_told_why() const {
+  const auto was_told = [](const Transport* transport) {
+    return transport != nullptr && transport->was_told_why();
+  };
+  return was_told(parts_.tcp.get()) || was_told(parts_.shm.get());
+}
+
 /// A peer that is gone may have failed for a reason that others have heard or will say in a moment.
-/// Waits a little for it; gives `reason` itself if nobody knows better.
+/// Waits a little for it; gives `reason` itself if nobody knows better. What a peer said is taken
+/// at once: it has waited, and around a ring every further wait would add up.
 Status MeshImpl::cause_of(const Status& reason) {
-  if (reason.code() != Code::kPeerLost) return reason;
+  if (reason.code() != Code::kPeerLost || was_told_why()) return reason;
   const Deadline until = Clock::now() + std::min(parts_.timeout, kCausePatience);
   while (!failed_.load() && Clock::now() < until) {
     // The reason may lie behind frames that nobody will receive any more.
@@ -55,7 +63,9 @@ Status MeshImpl::cause_of(const Status& reason) {
     for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
       if (transport == nullptr) continue;
       const Status heard = transport->progress().status();
-      if (!heard.is_ok() && heard.code() != Code::kPeerLost) return heard;
+      if (!heard.is_ok() && (heard.code() != Code::kPeerLost || transport->was_told_why())) {
+        return heard;
+      }
     }
     const Status accepted = accept_peers();
     if (!accepted.is_ok() && accepted.code() != Code::kPeerLost) return accepted;

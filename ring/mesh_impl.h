@@ -103,6 +103,7 @@ class MeshImpl final : public Mesh {
 
   Status fail(const Status& reason);
   void latch_failure(const Status& reason);
+  bool was_told_why() const;
   Status cause_of(const Status& reason);
   void spread_failure();
   void finish_connecting();

@@ -122,6 +122,8 @@ class Transport {
   /// Moves bytes without blocking. True if anything moved. An error is one that concerns the whole
   /// communicator: an abort frame, or a connection that broke under a transfer.
   virtual Result<bool> progress() = 0;
+  /// True if the error of progress() is what a peer said, not what this rank saw.
+  virtual bool was_told_why() const = 0;
   /// Sleeps until progress() may have something to do, wake() was called or `until` has come.
   virtual void wait(Deadline until) = 0;
   virtual void wake() = 0;

@@ -25,7 +25,7 @@ Result<DType> to_dtype(int value) {
 }
 
 Status check_bytes(std::size_t count, DType dtype, int blocks) {
-  constexpr std::size_t kLimit = PTRDIFF_MAX;
+  constexpr std::size_t kLimit = std::size_t{1} << 56;  // No process has more addresses.
   if (count <= kLimit / dtype_size(dtype) / static_cast<std::size_t>(blocks)) return Status::ok();
   return Status(Code::kInvalidArgument,
                 "count " + std::to_string(count) + " of " + dtype_name(dtype) +

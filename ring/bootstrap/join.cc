@@ -29,7 +29,8 @@ class Caller {
     while (true) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
       if (left.count() <= 0) {
-        return Status(Code::kTimeout, "no answer from the rendezvous at " + address_);
+        return Status(Code::kTimeout, "no answer from the rendezvous at " + address_ +
+                                          " (was the unique id used before?)");
       }
       pollfd waited{socket_.get(), events, 0};
       const int limit = static_cast<int>(std::min<long long>(left.count(), 3600 * 1000));

@@ -38,7 +38,7 @@ TEST(Settings, AWrongValueIsRefusedByName) {
                              {"RINGPRESS_TIMEOUT_MS", "0"},
                              {"RINGPRESS_SOCKETS", "17"},
                              {"RINGPRESS_SOCKETS", "2x"},
-                             {"RINGPRESS_MIN_BYTES", ""},
+                             {"RINGPRESS_MIN_BYTES", "64K"},
                              {"RINGPRESS_ALGO", "rong"},
                              {"RINGPRESS", "of"},
                              {"RINGPRESS_DEBUG", "loud"},
@@ -52,6 +52,14 @@ TEST(Settings, AWrongValueIsRefusedByName) {
   }
   const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
   EXPECT_NE(check_settings(settings).message().find("maybe: ring?"), std::string::npos);
+}
+
+TEST(Settings, AnEmptyValueIsTheDefault) {
+  const auto settings = parse_settings(
+      {{"RINGPRESS_CODEC", ""}, {"RINGPRESS_MIN_BYTES", ""}, {"RINGPRESS_SOCKETS", ""}}, nullptr);
+  EXPECT_TRUE(check_settings(settings).is_ok());
+  EXPECT_EQ(settings.codec, "auto");
+  EXPECT_EQ(settings.minimum_bytes, 65536U);
 }
 
 TEST(Settings, AWrongValueLeavesTheDefault) {

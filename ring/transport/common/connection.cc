@@ -290,7 +290,9 @@ void Connection::on_control() {
     return fail(Status(Code::kPeerLost, rank_name(ends_.peer_rank) + " left the communicator"),
                 busy());
   }
-  fail(abort_reason(header_, std::as_bytes(std::span(control_text_))), true);
+  const Status reason = abort_reason(header_, std::as_bytes(std::span(control_text_)));
+  events_.hear(reason);
+  fail(reason, true);
 }
 
 void Connection::on_end_of_stream(int error) {

@@ -38,13 +38,21 @@ struct ReceiveOperation final : Request {
 struct Events {
   TransportCounters counters;
   Status failure;             // What ends the whole communicator.
+  bool was_told = false;      // A peer said why; it has asked the others (mesh_failure.cc).
   std::uint64_t endings = 0;  // Connections that can no longer exchange frames.
 
   /// The first failure counts; but a lost peer is a symptom, which any other reason explains.
   void report(const Status& reason) {
-    const bool explains = failure.code() == Code::kPeerLost && reason.code() != Code::kPeerLost;
+    const bool explains = is_symptom() && reason.code() != Code::kPeerLost;
     if (failure.is_ok() || explains) failure = reason;
   }
+  /// A reason that a peer gave.
+  void hear(const Status& reason) {
+    if (!failure.is_ok() && !is_symptom()) return;
+    failure = reason;
+    was_told = true;
+  }
+  bool is_symptom() const { return failure.code() == Code::kPeerLost && !was_told; }
 };
 
 /// The two ends of a connection.

@@ -34,6 +34,7 @@ class TcpTransport final : public Transport, private EventHandler {
   Result<bool> progress() override;
   void wait(Deadline until) override;
   void wake() override;
+  bool was_told_why() const override { return events_.was_told; }
   TransportCounters counters() const override { return events_.counters; }
 
  private:

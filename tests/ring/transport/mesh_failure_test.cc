@@ -88,6 +88,23 @@ TEST_P(MeshFailure, ALostRankIsNamedOnAllOthers) {
   }
 }
 
+/// Who only knows its neighbours hears of it from them, one after the other, before it times out.
+TEST_P(MeshFailure, ALostRankIsNamedAllAroundARing) {
+  if (GetParam().kind == PeerKind::kThreads) return;
+  constexpr int kRanks = 12;
+  const auto reports =
+      run_mesh_peers(GetParam().kind, kRanks, options(milliseconds(4000)), [&](Mesh& mesh) {
+        return run_ring(mesh, 1000, [](Mesh& m, FrameLabel& label) {
+          if (m.rank() == 2 && label.call.sequence == 5) raise(SIGKILL);
+        });
+      });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    if (rank == 2) continue;
+    EXPECT_EQ(reports[static_cast<std::size_t>(rank)].text.find("peer lost: rank 2 was lost"), 0u)
+        << rank << ": " << reports[static_cast<std::size_t>(rank)].text;
+  }
+}
+
 TEST_P(MeshFailure, DifferentCallsAreNamedOnAllRanks) {
   for (const std::size_t bytes : {100u, 3000000u}) {
     const auto reports = run_mesh_peers(GetParam().kind, 4, options(), [&](Mesh& mesh) {
