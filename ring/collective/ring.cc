@@ -1,7 +1,7 @@
-// The ring. A tensor is cut into N shards, one per rank, and a shard into chunks, which fit a cache.
-// Rank r sends to rank r + 1 and receives from rank r - 1 (modulo N) and owns shard r.
-// Slice c is chunk c of every shard. It passes these stages one after the other, while other slices
-// are in other stages: at tick t, stage s works on slice t - s * kLag, so what a neighbour needs has
+// The ring. A tensor is cut into N shards, one per rank, and a shard into chunks, which fit a
+// cache. Rank r sends to rank r + 1 and receives from rank r - 1 (modulo N) and owns shard r. Slice
+// c is chunk c of every shard. It passes these stages one after the other, while other slices are
+// in other stages: at tick t, stage s works on slice t - s * kLag, so what a neighbour needs has
 // kLag ticks to travel (pipeline.h says why no rank waits for ever):
 //
 //   stage 0          encode own values of shard r - 1, send them                         (step 0)
@@ -22,8 +22,8 @@
 // Small uncompressed tensors do not go round: they are exchanged whole (direct.h: up to 48 KB sent,
 // 256 KB between two hosts).
 //
-// ChunkedCall (chunked_call.h) has what ring and sra share: the tensor, its shards and chunks, labels
-// of frames, and encode() with this rank's residual.
+// ChunkedCall (chunked_call.h) has what ring and sra share: the tensor, its shards and chunks,
+// labels of frames, and encode() with this rank's residual.
 //
 // Stages 0..N-1 alone are the reduce-scatter, stages N-1..2N-2 the all-gather. The sum of a shard
 // is taken in ring order starting after its owner, whatever arrives when. Each rank encodes each
