@@ -1,19 +1,28 @@
 #include "compress_kernels/specification.h"
 
 #include <algorithm>
-#include <charconv>
+#include <string_view>
 
 #include "ringpress/names.h"
 
 namespace ringpress::compress_kernels {
+
+// Every folder of the list has a function family().
+#define RINGPRESS_CODEC(name, folder, bits) \
+  namespace folder {                        \
+  const CodecFamily& family();              \
+  }
+#include "compress_kernels/codecs.inc"
+#undef RINGPRESS_CODEC
+
 namespace {
 
-constexpr std::string_view kParameterNames[] = {"block", "grid", "round"};
 constexpr std::size_t kLongestQuote = 80;  // Characters of the caller's text in a message.
 
 std::string quoted(std::string_view text) {
-  if (text.size() > kLongestQuote)
+  if (text.size() > kLongestQuote) {
     return '"' + std::string(text.substr(0, kLongestQuote)) + "...\"";
+  }
   return '"' + std::string(text) + '"';
 }
 
@@ -21,53 +30,36 @@ Status invalid(std::string message) {
   return Status(Code::kInvalidArgument, std::move(message));
 }
 
-Status bad_value(std::string_view parameter, std::string_view value, std::string_view allowed) {
-  return invalid("codec parameter " + std::string(parameter) + "=" + quoted(value) + ": must be " +
-                 std::string(allowed));
-}
-
-Status set_block(std::string_view value, UniformParameters& parameters) {
-  std::size_t block = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), block);
-  const bool is_number = error == std::errc() && end == value.data() + value.size();
-  const bool is_power_of_two = block != 0 && (block & (block - 1)) == 0;
-  if (!is_number || !is_power_of_two || block < kSmallestBlock || block > kLargestBlock) {
-    return bad_value("block", value, "a power of two from 32 to 1024");
+Status unknown_parameter(std::string_view name, const std::vector<ParameterRule>& rules) {
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const ParameterRule& rule : rules) {
+    names.push_back(rule.name);
+    list += (list.empty() ? "" : ", ") + std::string(rule.name);
   }
-  parameters.block = block;
-  return Status::ok();
+  return invalid("unknown codec parameter " + quoted(name) + " (maybe " +
+                 std::string(nearest_name(name, names)) + "?); known: " + list);
 }
 
-Status set_grid(std::string_view value, UniformParameters& parameters) {
-  if (value != "uniform" && value != "minmax") return bad_value("grid", value, "uniform or minmax");
-  parameters.grid = value == "uniform" ? Grid::kUniform : Grid::kMinMax;
-  return Status::ok();
-}
-
-Status set_rounding(std::string_view value, UniformParameters& parameters) {
-  if (value != "nearest" && value != "stochastic") {
-    return bad_value("round", value, "nearest or stochastic");
+Status set_parameter(std::string_view name, std::string_view value, Specification* specification) {
+  const std::vector<ParameterRule>& rules = specification->codec.family->parameters;
+  for (const ParameterRule& rule : rules) {
+    if (rule.name != name) continue;
+    if (!rule.accepts(value)) {
+      return invalid("codec parameter " + std::string(name) + "=" + quoted(value) + ": must be " +
+                     std::string(rule.allowed));
+    }
+    specification->values.set(name, value);
+    return Status::ok();
   }
-  parameters.rounding = value == "nearest" ? Rounding::kNearest : Rounding::kStochastic;
-  return Status::ok();
-}
-
-Status set_parameter(std::string_view name, std::string_view value, UniformParameters& parameters) {
-  if (name == "block") return set_block(value, parameters);
-  if (name == "grid") return set_grid(value, parameters);
-  if (name == "round") return set_rounding(value, parameters);
-  const std::string_view nearest =
-      nearest_name(name, {std::begin(kParameterNames), std::end(kParameterNames)});
-  return invalid("unknown codec parameter " + quoted(name) + " (maybe " + std::string(nearest) +
-                 "?); known: block, grid, round");
+  return unknown_parameter(name, rules);
 }
 
 /// Parses "a=b,c=d" onto the defaults.
-Status set_parameters(std::string_view list, const CodecEntry& codec,
-                      UniformParameters& parameters) {
-  if (codec.family != Family::kUniform) {
-    return invalid("codec " + std::string(codec.name) + " takes no parameters, got " +
-                   quoted(list));
+Status set_parameters(std::string_view list, Specification* specification) {
+  if (specification->codec.family->parameters.empty()) {
+    return invalid("codec " + std::string(specification->codec.name) +
+                   " takes no parameters, got " + quoted(list));
   }
   std::vector<std::string_view> seen;
   while (true) {
@@ -81,17 +73,27 @@ Status set_parameters(std::string_view list, const CodecEntry& codec,
       return invalid("codec parameter " + quoted(name) + " is given twice");
     }
     seen.push_back(name);
-    RINGPRESS_RETURN_IF_ERROR(set_parameter(name, item.substr(equals + 1), parameters));
+    RINGPRESS_RETURN_IF_ERROR(set_parameter(name, item.substr(equals + 1), specification));
     if (item.size() == list.size()) return Status::ok();
     list.remove_prefix(item.size() + 1);
   }
+}
+
+Result<CodecEntry> find_codec(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const CodecEntry& codec : codec_list()) {
+    if (codec.name == name) return codec;
+    names.push_back(codec.name);
+  }
+  return invalid("unknown codec " + quoted(name) + " (maybe " +
+                 std::string(nearest_name(name, names)) + "?)");
 }
 
 }  // namespace
 
 const std::vector<CodecEntry>& codec_list() {
   static const std::vector<CodecEntry> kCodecs = {
-#define RINGPRESS_CODEC(name, family, bits) CodecEntry{#name, Family::family, bits},
+#define RINGPRESS_CODEC(name, folder, bits) CodecEntry{#name, &folder::family(), bits},
 #include "compress_kernels/codecs.inc"
 #undef RINGPRESS_CODEC
   };
@@ -100,38 +102,34 @@ const std::vector<CodecEntry>& codec_list() {
 
 Result<Specification> parse_specification(const std::string& text) {
   const std::size_t end = text.find_first_of(":,= ");
-  const std::string_view name = std::string_view(text).substr(0, end);
-  std::vector<std::string_view> names;
   Specification specification;
-  for (const CodecEntry& codec : codec_list()) {
-    names.push_back(codec.name);
-    if (codec.name == name) specification.codec = codec;
-  }
-  if (specification.codec.name.empty()) {
-    return invalid("unknown codec " + quoted(name) + " (maybe " +
-                   std::string(nearest_name(name, names)) + "?)");
-  }
+  RINGPRESS_ASSIGN_OR_RETURN(specification.codec,
+                             find_codec(std::string_view(text).substr(0, end)));
   if (end != std::string::npos && text[end] != ':') {
     return invalid("codec " + quoted(text) + ": parameters follow a colon, as in q4:block=64");
   }
-  if (specification.codec.family == Family::kUniform) {
-    specification.uniform.bits = specification.codec.bits;
-  }
+  const CodecFamily& family = *specification.codec.family;
+  specification.values = ParameterValues(family.parameters);
   if (end != std::string::npos) {
-    RINGPRESS_RETURN_IF_ERROR(set_parameters(std::string_view(text).substr(end + 1),
-                                             specification.codec, specification.uniform));
+    RINGPRESS_RETURN_IF_ERROR(
+        set_parameters(std::string_view(text).substr(end + 1), &specification));
   }
+  if (family.settle != nullptr) RINGPRESS_RETURN_IF_ERROR(family.settle(specification.values));
   return specification;
 }
 
 std::string to_string(const Specification& specification) {
-  std::string text(specification.codec.name);
-  if (specification.codec.family != Family::kUniform) return text;
-  const UniformParameters& parameters = specification.uniform;
-  text += ":block=" + std::to_string(parameters.block);
-  text += parameters.grid == Grid::kUniform ? ",grid=uniform" : ",grid=minmax";
-  text += parameters.rounding == Rounding::kNearest ? ",round=nearest" : ",round=stochastic";
-  return text;
+  return std::string(specification.codec.name) + specification.values.to_string();
+}
+
+std::vector<std::string> specifications_to_test() {
+  std::vector<std::string> all;
+  for (const CodecEntry& entry : codec_list()) {
+    const std::string name(entry.name);
+    all.push_back(name);
+    for (const std::string& variant : entry.family->variants) all.push_back(name + ":" + variant);
+  }
+  return all;
 }
 
 }  // namespace ringpress::compress_kernels

@@ -14,10 +14,10 @@
 #include <cstring>
 
 #include "compress_kernels/core/block_scale.h"
+#include "compress_kernels/core/pack-inl.h"
 #include "compress_kernels/core/vector_io-inl.h"
 #include "compress_kernels/uniform/dequantise-inl.h"
 #include "compress_kernels/uniform/measure-inl.h"
-#include "compress_kernels/uniform/pack-inl.h"
 #include "compress_kernels/uniform/quad_scale-inl.h"
 #include "compress_kernels/uniform/quantise-inl.h"
 #include "compress_kernels/uniform/uniform.h"

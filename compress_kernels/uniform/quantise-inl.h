@@ -7,8 +7,8 @@
 #endif
 
 #include "compress_kernels/core/block_scale.h"
+#include "compress_kernels/core/pack-inl.h"
 #include "compress_kernels/core/vector_io-inl.h"
-#include "compress_kernels/uniform/pack-inl.h"
 #include "compress_kernels/uniform/tile.h"
 #include "compress_kernels/uniform/uniform.h"
 
@@ -16,6 +16,12 @@ HWY_BEFORE_NAMESPACE();
 namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+
+using core::HWY_NAMESPACE::Integers;
+using core::HWY_NAMESPACE::IntegerTag;
+using core::HWY_NAMESPACE::kIntegerTag;
+using core::HWY_NAMESPACE::kPackElements;
+using core::HWY_NAMESPACE::pack_codes;
 
 /// What a kernel writes besides the codes: nothing, the decoded values, or values minus decoded
 /// values (the residual).

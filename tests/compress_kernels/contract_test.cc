@@ -5,20 +5,6 @@
 namespace ringpress::compress_kernels::testing {
 namespace {
 
-std::vector<std::string> specifications() {
-  std::vector<std::string> all;
-  for (const CodecEntry& entry : codec_list()) {
-    const std::string name(entry.name);
-    all.push_back(name);
-    if (entry.family != Family::kUniform) continue;
-    all.push_back(name + ":block=32");
-    all.push_back(name + ":block=1024,round=stochastic");
-    all.push_back(name + ":grid=minmax");
-    all.push_back(name + ":block=64,grid=minmax,round=stochastic");
-  }
-  return all;
-}
-
 std::string case_name(const ::testing::TestParamInfo<CodecContract::ParamType>& info) {
   std::string name = std::get<0>(info.param) + "_" + dtype_name(std::get<1>(info.param));
   for (char& c : name) {
@@ -28,7 +14,7 @@ std::string case_name(const ::testing::TestParamInfo<CodecContract::ParamType>& 
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CodecContract,
-                         ::testing::Combine(::testing::ValuesIn(specifications()),
+                         ::testing::Combine(::testing::ValuesIn(specifications_to_test()),
                                             ::testing::Values(DType::kFloat32, DType::kFloat16,
                                                               DType::kBfloat16)),
                          case_name);

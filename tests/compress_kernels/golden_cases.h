@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "compress_kernels/specification.h"
 #include "tests/compress_kernels/codec_data.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -36,11 +37,13 @@ inline std::vector<float> golden_values(std::uint32_t stream) {
   return values;
 }
 
-/// The codec with its defaults, and the other grid and rounding where it has them.
+/// The codec with its defaults and in all its variants.
 inline std::vector<std::string> golden_variants(std::string_view codec) {
-  const std::string name(codec);
-  if (name[0] != 'q') return {name};
-  return {name, name + ":grid=minmax,block=64", name + ":round=stochastic"};
+  std::vector<std::string> found;
+  for (const std::string& specification : specifications_to_test()) {
+    if (specification.substr(0, specification.find(':')) == codec) found.push_back(specification);
+  }
+  return found;
 }
 
 /// Wire bytes of an encode, then of a hop that adds a second input, for each variant in turn.

@@ -6,23 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "compress_kernels/factory.h"
+#include "compress_kernels/specification.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 int main(int argc, char** argv) {
   const int inputs = argc > 1 ? std::atoi(argv[1]) : 2000;
   std::mt19937 engine(1);
-  const auto names = ringpress::compress_kernels::codec_names();
-  const std::vector<std::string> suffixes = {"",
-                                             ":block=32",
-                                             ":grid=minmax",
-                                             ":round=stochastic",
-                                             ":block=1024,grid=minmax,round=stochastic",
-                                             ":x"};
+  const auto specifications = ringpress::compress_kernels::specifications_to_test();
   for (int i = 0; i < inputs; ++i) {
-    std::string text(names[engine() % names.size()]);
-    if (text[0] == 'q' || engine() % 16 == 0) text += suffixes[engine() % suffixes.size()];
+    std::string text = specifications[engine() % specifications.size()];
+    if (engine() % 16 == 0) text += ":x";
     // The type is one of the compressible ones for most inputs.
     const unsigned compressible[] = {6, 7, 9};
     std::vector<std::uint8_t> input;

@@ -3,23 +3,23 @@
 // Codes arrive as signed 32-bit integers, shifted by a constant so that they fit the saturating
 // packs; neighbours are merged by multiply-add in 16 bits, then by shifts in 64 bits, and the
 // constant is added back to the merged codes at once.
-#if defined(COMPRESS_KERNELS_UNIFORM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef COMPRESS_KERNELS_UNIFORM_PACK_INL_H_
-#undef COMPRESS_KERNELS_UNIFORM_PACK_INL_H_
+#if defined(COMPRESS_KERNELS_CORE_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef COMPRESS_KERNELS_CORE_PACK_INL_H_
+#undef COMPRESS_KERNELS_CORE_PACK_INL_H_
 #else
-#define COMPRESS_KERNELS_UNIFORM_PACK_INL_H_
+#define COMPRESS_KERNELS_CORE_PACK_INL_H_
 #endif
 
 #include "compress_kernels/core/vector_io-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ringpress::compress_kernels::uniform {
+namespace ringpress::compress_kernels::core {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using IntegerTag = hn::RebindToSigned<core::HWY_NAMESPACE::WordTag>;
+using IntegerTag = hn::RebindToSigned<WordTag>;
 using ShortTag = hn::Repartition<std::int16_t, IntegerTag>;
 using ByteTag = hn::Repartition<std::uint8_t, IntegerTag>;
 using LongTag = hn::Repartition<std::uint64_t, IntegerTag>;
@@ -31,8 +31,8 @@ constexpr IntegerTag kIntegerTag;
 constexpr ShortTag kShortTag;
 constexpr LongTag kLongTag;
 /// Codes that one call of pack_codes() takes.
-constexpr std::size_t kPackElements = 4 * core::HWY_NAMESPACE::kLanes;
-constexpr std::size_t kPackLanes = core::HWY_NAMESPACE::kLanes / 4;  // Of 128 bits.
+constexpr std::size_t kPackElements = 4 * kLanes;
+constexpr std::size_t kPackLanes = kLanes / 4;  // Of 128 bits.
 
 /// low + high * 2^kShift for each pair of neighbouring 16-bit numbers. kShift < 15.
 template <int kShift>
@@ -135,7 +135,7 @@ HWY_INLINE void pack_codes(Integers a, Integers b, Integers c, Integers d,
 
 #endif
 }  // namespace HWY_NAMESPACE
-}  // namespace ringpress::compress_kernels::uniform
+}  // namespace ringpress::compress_kernels::core
 HWY_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

@@ -1,0 +1,35 @@
+#include "compress_kernels/cast/cast.h"
+#include "compress_kernels/codec_family.h"
+
+namespace ringpress::compress_kernels::cast {
+namespace {
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
+                            const ParameterValues&) {
+  const DType wire = entry.name == "fp16" ? DType::kFloat16 : DType::kBfloat16;
+  identity.traits.identity = wire == identity.dtype;
+  identity.traits.lossless = wire == identity.dtype;
+  const CastParameters parameters{wire, identity.dtype};
+  return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
+}
+
+ErrorBound error_bound(const CodecEntry& entry, const ParameterValues&) {
+  ErrorBound bound;
+  bound.of_value = entry.name == "fp16" ? 0x1p-11 : 0x1p-8;
+  bound.absolute = entry.name == "fp16" ? 0x1p-25 : 0x1p-133;
+  return bound;
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.make = make;
+    family.error_bound = error_bound;
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::cast

@@ -1,0 +1,62 @@
+#include "compress_kernels/codec_family.h"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+namespace ringpress::compress_kernels {
+namespace {
+
+/// True if the whole text is a number that fits.
+bool parse(std::string_view text, std::size_t* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+ParameterValues::ParameterValues(const std::vector<ParameterRule>& rules) {
+  for (const ParameterRule& rule : rules) {
+    values_.push_back({rule.name, std::string(rule.default_value)});
+  }
+}
+
+const std::string& ParameterValues::text(std::string_view name) const {
+  for (const Value& value : values_) {
+    if (value.name == name) return value.text;
+  }
+  throw std::logic_error("a codec asked for a parameter that it does not have");
+}
+
+std::size_t ParameterValues::number(std::string_view name) const {
+  std::size_t number = 0;
+  if (!parse(text(name), &number)) throw std::logic_error("a codec parameter is not a number");
+  return number;
+}
+
+void ParameterValues::set(std::string_view name, std::string_view text) {
+  for (Value& value : values_) {
+    if (value.name == name) value.text = text;
+  }
+}
+
+std::string ParameterValues::to_string() const {
+  std::string all;
+  for (const Value& value : values_) {
+    if (value.text.empty()) continue;
+    all += (all.empty() ? ":" : ",") + std::string(value.name) + "=" + value.text;
+  }
+  return all;
+}
+
+bool is_power_of_two_between(std::string_view text, std::size_t smallest, std::size_t largest) {
+  std::size_t number = 0;
+  return parse(text, &number) && number >= smallest && number <= largest &&
+         (number & (number - 1)) == 0;
+}
+
+bool is_one_of(std::string_view text, const std::vector<std::string_view>& choices) {
+  return std::find(choices.begin(), choices.end(), text) != choices.end();
+}
+
+}  // namespace ringpress::compress_kernels

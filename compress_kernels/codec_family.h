@@ -1,0 +1,101 @@
+// What a folder of codecs tells the registry. A new codec is a folder that defines `family()` and a
+// line in codecs.inc; registry, tests, fuzzer, golden files and codec_perf find it there.
+#ifndef COMPRESS_KERNELS_CODEC_FAMILY_H_
+#define COMPRESS_KERNELS_CODEC_FAMILY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compress_kernels/isa.h"
+#include "compress_kernels/kernel_codec.h"
+#include "ringpress/codec.h"
+#include "ringpress/status.h"
+
+namespace ringpress::compress_kernels {
+
+struct CodecFamily;
+
+/// One line of codecs.inc.
+struct CodecEntry {
+  std::string_view name;
+  const CodecFamily* family = nullptr;
+  int bits = 0;  // On the wire per value; 0: those of the element.
+};
+
+/// One "name=value" that a codec takes.
+struct ParameterRule {
+  std::string_view name;
+  std::string_view default_value;  // Empty: settle() fills it in, or there is none.
+  std::string_view allowed;        // For messages: "a power of two from 32 to 1024".
+  bool (*accepts)(std::string_view value) = nullptr;
+};
+
+/// The values of all parameters of one codec, in the order of its rules.
+class ParameterValues {
+ public:
+  ParameterValues() = default;
+  explicit ParameterValues(const std::vector<ParameterRule>& rules);
+
+  /// The value of a parameter that the rules have.
+  const std::string& text(std::string_view name) const;
+  std::size_t number(std::string_view name) const;
+  void set(std::string_view name, std::string_view value);
+  /// ":a=1,b=2"; parameters without a value are left out.
+  std::string to_string() const;
+
+ private:
+  struct Value {
+    std::string_view name;
+    std::string text;
+  };
+  std::vector<Value> values_;
+};
+
+/// The largest error that one encoding makes in a finite block, as a sum of shares.
+struct ErrorBound {
+  double of_value = 0;      // Of one value x: times |x|;
+  double of_magnitude = 0;  // times the largest |x| of its block;
+  double of_range = 0;      // times (largest x - smallest x) of its block;
+  double absolute = 0;
+  double of_norm = 0;     // Of a block: l2 norm of all errors, times the l2 norm of its values.
+  std::size_t block = 1;  // Elements that share a scale.
+};
+
+struct CodecFamily {
+  std::vector<ParameterRule> parameters;
+  /// Checks values against each other and fills in those that depend on others. May be null.
+  Status (*settle)(ParameterValues& values) = nullptr;
+  std::unique_ptr<Codec> (*make)(CodecIdentity identity, const CodecEntry& entry,
+                                 const ParameterValues& values) = nullptr;
+  ErrorBound (*error_bound)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
+  /// Takes every type and reduction (others: the compressible types, sum and avg).
+  bool takes_everything = false;
+  /// Parameters beside the defaults that tests, fuzzers and golden files hold to the contract,
+  /// such as "block=64,round=stochastic".
+  std::vector<std::string> variants;
+};
+
+/// For ParameterRule::accepts.
+bool is_power_of_two_between(std::string_view text, std::size_t smallest, std::size_t largest);
+bool is_one_of(std::string_view text, const std::vector<std::string_view>& choices);
+
+/// A codec that runs the kernels of the selected instruction set, or the reference where there are
+/// none for it.
+template <typename Parameters>
+std::unique_ptr<Codec> make_kernel_codec(CodecIdentity identity, const Parameters& parameters,
+                                         const KernelTable<Parameters>& reference,
+                                         const KernelTable<Parameters>* (*simd)(std::int64_t)) {
+  const std::int64_t target = selected_isa().target;
+  const KernelTable<Parameters>* kernels = target == kScalarTarget ? nullptr : simd(target);
+  return std::make_unique<KernelCodec<Parameters>>(std::move(identity), parameters,
+                                                   kernels != nullptr ? *kernels : reference);
+}
+
+}  // namespace ringpress::compress_kernels
+
+#endif  // COMPRESS_KERNELS_CODEC_FAMILY_H_

@@ -1,0 +1,87 @@
+// The blocks of one chunk of qB:grid=lloyd on the wire, one at a time.
+#ifndef COMPRESS_KERNELS_LLOYD_CHUNK_H_
+#define COMPRESS_KERNELS_LLOYD_CHUNK_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "compress_kernels/core/bit_pack.h"
+#include "compress_kernels/core/element.h"
+#include "compress_kernels/core/philox.h"
+#include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/lloyd/lloyd.h"
+
+namespace ringpress::compress_kernels::lloyd {
+
+/// The blocks of one chunk.
+class Chunk {
+ public:
+  Chunk(const LloydParameters& parameters, std::size_t count)
+      : parameters_(parameters), layout_(lloyd_layout(parameters, count)), count_(count) {}
+
+  std::size_t block_count() const { return layout_.blocks; }
+  std::size_t first_of(std::size_t block) const { return block * parameters_.block; }
+  std::size_t length_of(std::size_t block) const {
+    return std::min(parameters_.block, count_ - first_of(block));
+  }
+
+  /// Encodes the values `x` of a block.
+  void encode(std::size_t block, const float* x, const RandomKey& random, std::byte* wire) const {
+    std::uint32_t codes[kLargestLloydBlock];
+    const std::size_t length = length_of(block);
+    const BlockRandom block_random{draw_seed(block, random, wire), random, first_of(block)};
+    const std::uint16_t stored = encode_block(parameters_, block_random, x, length, codes);
+    core::store_element(wire, block, stored);
+    auto* packed = reinterpret_cast<std::uint8_t*>(wire + codes_offset(block));
+    std::memset(packed, 0, codes_bytes(block));
+    for (std::size_t i = 0; i < length; ++i) {
+      core::write_code(packed, i, parameters_.bits, codes[i]);
+    }
+  }
+
+  /// The values of a block; false if they are all NaN.
+  bool decode(std::size_t block, const std::byte* wire, float* x) const {
+    std::uint32_t codes[kLargestLloydBlock];
+    const std::size_t length = length_of(block);
+    const auto* packed = reinterpret_cast<const std::uint8_t*>(wire + codes_offset(block));
+    for (std::size_t i = 0; i < length; ++i) {
+      codes[i] = core::read_code(packed, i, parameters_.bits);
+    }
+    const auto stored = core::load_element<std::uint16_t>(wire, block);
+    return decode_block(parameters_, read_seed(block, wire), stored, codes, length, x);
+  }
+
+  /// Where the codes of a block begin and end, in bytes from the start of the wire. Blocks have a
+  /// multiple of 8 values, so that they begin at whole bytes.
+  std::size_t codes_offset(std::size_t block) const {
+    return layout_.codes_offset + first_of(block) * static_cast<std::size_t>(parameters_.bits) / 8;
+  }
+  std::size_t codes_bytes(std::size_t block) const {
+    return core::packed_bytes(length_of(block), parameters_.bits);
+  }
+  std::size_t total_bytes() const { return layout_.total_bytes; }
+
+  /// The seed of a block to be encoded; puts it on the wire if it belongs there.
+  std::uint64_t draw_seed(std::size_t block, const RandomKey& random, std::byte* wire) const {
+    if (!parameters_.unbiased) return kFixedSeed;
+    const std::uint64_t seed = core::random_half(random, first_of(block)) |
+                               core::random_half(random, first_of(block) + 1) << 16;
+    core::store_element(wire + layout_.seeds_offset, block, static_cast<std::uint32_t>(seed));
+    return seed;
+  }
+  std::uint64_t read_seed(std::size_t block, const std::byte* wire) const {
+    if (!parameters_.unbiased) return kFixedSeed;
+    return core::load_element<std::uint32_t>(wire + layout_.seeds_offset, block);
+  }
+
+ private:
+  const LloydParameters& parameters_;
+  const LloydLayout layout_;
+  const std::size_t count_;
+};
+
+}  // namespace ringpress::compress_kernels::lloyd
+
+#endif  // COMPRESS_KERNELS_LLOYD_CHUNK_H_

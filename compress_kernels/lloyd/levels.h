@@ -1,0 +1,127 @@
+// The magnitudes that codes stand for, for values with variance 1.
+//
+// Up to 4 bits they are the levels with the least squared error for a Gaussian. With more bits the
+// magnitudes are cut into 8 segments, each with as many levels at equal distances: within 7 % of
+// the least error, and as quick to find. perf/lloyd_levels.py makes the tables.
+#ifndef COMPRESS_KERNELS_LLOYD_LEVELS_H_
+#define COMPRESS_KERNELS_LLOYD_LEVELS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/core/host_device.h"
+
+namespace ringpress::compress_kernels::lloyd {
+
+inline constexpr std::size_t kSegments = 8;
+/// Where a table has fewer segments, the others begin here: no magnitude reaches it.
+inline constexpr float kUnreached = 1e30f;
+
+/// Magnitudes of one width.
+struct LevelTable {
+  int cell_bits;                   // log2 of the levels per segment.
+  float starts[kSegments + 1];     // Of the segments; the last entry is kUnreached.
+  float lowest_levels[kSegments];  // Of a segment.
+  float steps[kSegments];          // Between the levels of a segment; 0 where it has one.
+  float inverse_steps[kSegments];
+};
+
+inline constexpr LevelTable kLevelTables[8] = {
+    {0,
+     {0.0f, 1000000000000000019884624838656.0f, 1000000000000000019884624838656.0f,
+      1000000000000000019884624838656.0f, 1000000000000000019884624838656.0f,
+      1000000000000000019884624838656.0f, 1000000000000000019884624838656.0f,
+      1000000000000000019884624838656.0f, kUnreached},
+     {0.797884583f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}},
+    {0,
+     {0.0f, 0.981629133f, 1000000000000000019884624838656.0f, 1000000000000000019884624838656.0f,
+      1000000000000000019884624838656.0f, 1000000000000000019884624838656.0f,
+      1000000000000000019884624838656.0f, 1000000000000000019884624838656.0f, kUnreached},
+     {0.452799827f, 1.51045847f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}},
+    {0,
+     {0.0f, 0.500631034f, 1.05008852f, 1.74807596f, 1000000000000000019884624838656.0f,
+      1000000000000000019884624838656.0f, 1000000000000000019884624838656.0f,
+      1000000000000000019884624838656.0f, kUnreached},
+     {0.245141223f, 0.756120861f, 1.34405637f, 2.15209579f, 0.0f, 0.0f, 0.0f, 0.0f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}},
+    {0,
+     {0.0f, 0.258431613f, 0.52277863f, 0.80003351f, 1.0998379f, 1.43773103f, 1.84412551f,
+      2.40134192f, kUnreached},
+     {0.128507301f, 0.388355941f, 0.65720135f, 0.94286567f, 1.25681007f, 1.61865211f, 2.06959891f,
+      2.73308516f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
+     {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}},
+    {1,
+     {0.0f, 0.268282682f, 0.542981267f, 0.831625342f, 1.14552879f, 1.50047517f, 1.93152785f,
+      2.5124259f, kUnreached},
+     {0.0670706704f, 0.336957335f, 0.615142286f, 0.910101175f, 1.23426545f, 1.60823834f,
+      2.07675242f, 2.74611449f},
+     {0.134141341f, 0.137349293f, 0.144322023f, 0.15695174f, 0.177473217f, 0.215526313f,
+      0.290449083f, 0.467377096f},
+     {7.45482302f, 7.28070736f, 6.92894983f, 6.37138557f, 5.63465309f, 4.63980484f, 3.44294429f,
+      2.13960004f}},
+    {2,
+     {0.0f, 0.273275375f, 0.554175138f, 0.850375295f, 1.17327535f, 1.54212558f, 1.99412549f,
+      2.6270256f, kUnreached},
+     {0.0341594219f, 0.308387846f, 0.591200173f, 0.890737832f, 1.21938169f, 1.59862554f, 2.0732379f,
+      2.77290583f},
+     {0.0683188438f, 0.0702249408f, 0.0740500465f, 0.0807250142f, 0.0922125578f, 0.112999976f,
+      0.15822503f, 0.291760445f},
+     {14.6372509f, 14.2399549f, 13.5043802f, 12.3877344f, 10.8445101f, 8.84955978f, 6.32011271f,
+      3.42746949f}},
+    {3,
+     {0.0f, 0.278280258f, 0.563684404f, 0.8649261f, 1.19598043f, 1.57547522f, 2.05037546f,
+      2.7311759f, kUnreached},
+     {0.0173925161f, 0.296117991f, 0.582512021f, 0.885617018f, 1.21969891f, 1.60515654f,
+      2.09292555f, 2.81774068f},
+     {0.0347850323f, 0.0356755182f, 0.037655212f, 0.041381795f, 0.0474368446f, 0.0593625344f,
+      0.0851000622f, 0.173129365f},
+     {28.7479973f, 28.030426f, 26.5567493f, 24.1652164f, 21.0806599f, 16.8456421f, 11.7508726f,
+      5.77602768f}},
+    {4,
+     {0.0f, 0.282735825f, 0.57292515f, 0.881137013f, 1.21907616f, 1.60877597f, 2.10037541f,
+      2.8249259f, kUnreached},
+     {0.00883549452f, 0.291804224f, 0.582556725f, 0.891697645f, 1.23125422f, 1.62413847f,
+      2.12301779f, 2.8748548f},
+     {0.017670989f, 0.0181368329f, 0.0192632452f, 0.0211211946f, 0.0243562404f, 0.0307249688f,
+      0.0452844054f, 0.099857375f},
+     {56.5899315f, 55.1364212f, 51.9123344f, 47.3458061f, 41.0572395f, 32.5468178f, 22.0826569f,
+      10.0142822f}},
+};
+
+/// `bits` from 1 to 8, sign included.
+RINGPRESS_HOST_DEVICE inline const LevelTable& level_table(int bits) {
+  return kLevelTables[bits - 1];
+}
+
+struct Level {
+  std::uint32_t index;
+  float value;
+};
+
+RINGPRESS_HOST_DEVICE inline float level_value(const LevelTable& table, std::uint32_t index) {
+  const std::uint32_t segment = index >> table.cell_bits;
+  const std::uint32_t cell = index & ((1u << table.cell_bits) - 1u);
+  return table.lowest_levels[segment] + static_cast<float>(cell) * table.steps[segment];
+}
+
+/// The level of the cell that a finite magnitude falls into.
+RINGPRESS_HOST_DEVICE inline Level nearest_level(const LevelTable& table, float magnitude) {
+  std::uint32_t segment = 0;
+  for (std::size_t k = 1; k < kSegments; ++k) segment += magnitude >= table.starts[k] ? 1 : 0;
+  const float offset = (magnitude - table.starts[segment]) * table.inverse_steps[segment];
+  const std::uint32_t last = (1u << table.cell_bits) - 1u;
+  std::uint32_t cell = static_cast<std::uint32_t>(offset);
+  cell = cell < last ? cell : last;
+  const std::uint32_t index = (segment << table.cell_bits) + cell;
+  return {index, table.lowest_levels[segment] + static_cast<float>(cell) * table.steps[segment]};
+}
+
+}  // namespace ringpress::compress_kernels::lloyd
+
+#endif  // COMPRESS_KERNELS_LLOYD_LEVELS_H_

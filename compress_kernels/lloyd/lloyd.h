@@ -1,0 +1,97 @@
+// qB:grid=lloyd: B bits per value on the levels that are best for a Gaussian (Lloyd 1982, Max
+// 1960), after a random rotation of each block that makes its values look like a Gaussian whatever
+// they were. One outlier then costs its block little: it is spread over all values.
+//
+// Wire bytes of a chunk of n values, B bits, blocks of `block` values, m = ceil(n / block). There
+// is no header and the bytes do not depend on the element type.
+//
+//   bytes               content
+//   2 m                 scale of each block, bfloat16
+//   4 m                 seed of each block's rotation; round=stochastic only
+//   ceil(n B / 8)       codes, least significant bit first, contiguous over all blocks; bits after
+//                       the last code are zero. A code is a magnitude (B-1 bits), then a sign bit
+//
+// Arithmetic, each operation rounded to float32. A block of n values is cut into parts of
+// descending powers of two (a whole block is one part). P: size of the largest part. For a part of
+// size p, w = sqrt(P / p), which is 1 for the largest. Without rotation every part is one value,
+// and P = p = w = 1.
+//
+//   1  y = w H(d x)          x: value plus residual, d: signs (rotation.h), H: the unnormalised
+//                            Walsh-Hadamard transform, strides from large to small.
+//                            round=stochastic: y = H(d2 H(d x)), P = block^2
+//   2  S = sum of y^2        in 16 lanes (block_scale.h); a = |y| / sqrt(S / n)
+//   3  magnitude             the level L nearest to a (levels.h); the sign is that of y
+//   4  scale                 round=nearest: sum |y| L / sum L^2, the least squared error
+//                            round=stochastic: S / sum |y| L, which makes the mean over all
+//                            rotations the value itself (Vargaftik et al., EDEN, 2022, section 3)
+//                            divided by P, rounded to bfloat16
+//   5  value                 d (scale w) H(+-L), or d scale H(d2 H(+-L))
+//
+// With round=stochastic a partial block at the end of a chunk is not rotated: its values become one
+// of their two neighbouring levels at random (dither_block() in block.h).
+//
+// A block whose S is not between 2^-80 and 2^100 is first multiplied by the power of two that
+// brings its largest magnitude into [1, 2). One with a NaN or an infinity gets scale NaN and codes
+// 0, decodes to NaN throughout and leaves its residual alone; so does a value whose residual would
+// not be finite. One below 2^-100 gets scale and codes 0 and decodes to zeros. Decoded values
+// saturate at the largest float.
+//
+// Error of a finite block, as the l2 norm of all its errors over that of its values, squared: about
+// 0.36, 0.117, 0.0345, 0.0095, 0.0025, 0.0007, 0.0002, 0.00005 for 1 to 8 bits with a rotation,
+// whatever the values; never above 1 with round=nearest.
+#ifndef COMPRESS_KERNELS_LLOYD_LLOYD_H_
+#define COMPRESS_KERNELS_LLOYD_LLOYD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/core/bit_pack.h"
+#include "compress_kernels/kernel_codec.h"
+#include "ringpress/types.h"
+
+namespace ringpress::compress_kernels {
+
+inline constexpr std::size_t kSmallestLloydBlock = 64;
+inline constexpr std::size_t kLargestLloydBlock = 1024;
+
+struct LloydParameters {
+  int bits = 4;
+  std::size_t block = 1024;  // Elements; a power of two from 64 to 1024.
+  bool rotates = true;
+  bool unbiased = false;  // round=stochastic. Only with a rotation.
+  DType dtype = DType::kFloat32;
+};
+
+/// Where the parts of a chunk begin, in bytes from its start. The scales are at 0.
+struct LloydLayout {
+  std::size_t blocks = 0;
+  std::size_t seeds_offset = 0;
+  std::size_t codes_offset = 0;
+  std::size_t total_bytes = 0;
+};
+
+inline LloydLayout lloyd_layout(const LloydParameters& parameters, std::size_t count) {
+  LloydLayout layout;
+  layout.blocks = (count + parameters.block - 1) / parameters.block;
+  layout.seeds_offset = layout.blocks * sizeof(std::uint16_t);
+  layout.codes_offset =
+      layout.seeds_offset + (parameters.unbiased ? layout.blocks * sizeof(std::uint32_t) : 0);
+  layout.total_bytes = layout.codes_offset + core::packed_bytes(count, parameters.bits);
+  return layout;
+}
+
+inline std::size_t encoded_bytes(const LloydParameters& parameters, std::size_t count) {
+  return lloyd_layout(parameters, count).total_bytes;
+}
+
+namespace lloyd {
+
+/// The specification: one element at a time.
+const KernelTable<LloydParameters>& reference_kernels();
+/// The kernels of a Highway target; null if this build has none for it.
+const KernelTable<LloydParameters>* simd_kernels(std::int64_t target);
+
+}  // namespace lloyd
+}  // namespace ringpress::compress_kernels
+
+#endif  // COMPRESS_KERNELS_LLOYD_LLOYD_H_

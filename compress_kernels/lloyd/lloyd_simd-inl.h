@@ -1,0 +1,304 @@
+// qB:grid=lloyd for one target: the four operations as walks over the blocks of a chunk. What is
+// not a whole block of usual magnitude goes through the reference. Compiled once per target.
+#if defined(COMPRESS_KERNELS_LLOYD_LLOYD_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef COMPRESS_KERNELS_LLOYD_LLOYD_SIMD_INL_H_
+#undef COMPRESS_KERNELS_LLOYD_LLOYD_SIMD_INL_H_
+#else
+#define COMPRESS_KERNELS_LLOYD_LLOYD_SIMD_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+
+#include <cstring>
+
+#include "compress_kernels/core/float_arrays-inl.h"
+#include "compress_kernels/lloyd/chunk.h"
+#include "compress_kernels/lloyd/transcoder-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ringpress::compress_kernels::lloyd {
+namespace HWY_NAMESPACE {
+#if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+
+namespace arrays = core::HWY_NAMESPACE;
+
+inline const SignMasks& fixed_masks() {
+  static const SignMasks kMasks(kFixedSeed, 0);
+  return kMasks;
+}
+
+/// Codes and decodes the blocks of one chunk.
+class ChunkCoder {
+ public:
+  /// `values`: the caller's elements, if they are to be encoded; read ahead of time.
+  ChunkCoder(const LloydParameters& parameters, std::size_t count, const void* values = nullptr)
+      : parameters_(parameters),
+        chunk_(parameters, count),
+        functions_(functions_for(parameters.bits, parameters.block)),
+        fixed_masks_(&fixed_masks()),
+        values_(static_cast<const std::byte*>(values)) {
+    options_.value_bytes = dtype_size(parameters.dtype);
+    options_.block = parameters.block;
+    options_.unbiased = parameters.unbiased;
+    options_.gain = rotation_gain(rotations(parameters, parameters.block), parameters.block);
+    options_.table = &level_table(parameters.bits);
+  }
+
+  const Chunk& chunk() const { return chunk_; }
+
+  /// Encodes the block whose values are at x: in scratch.x or in the caller's memory. With
+  /// `decodes`, scratch.decoded gets what the codes decode to. Returns false for a non-finite
+  /// block.
+  bool encode(std::size_t block, const float* x, const RandomKey& random, std::byte* wire,
+              bool decodes, Scratch& scratch) const {
+    if (chunk_.length_of(block) < parameters_.block) {
+      return encode_by_reference(block, x, random, wire, decodes, scratch);
+    }
+    BlockOptions options = options_;
+    options.needs_levels = decodes;
+    if (values_ != nullptr) {
+      options.values = values_ + chunk_.first_of(block) * options.value_bytes;
+    } else {
+      options.value_bytes = 0;
+    }
+    const std::uint64_t seed = chunk_.draw_seed(block, random, wire);
+    const Masks masks(*this, seed);
+    const float power = functions_.rotate(x, masks.get(), scratch);
+    if (!(power >= kSmallestPower && power <= kLargestPower)) {
+      return encode_by_reference(block, x, random, wire, decodes, scratch);
+    }
+    const std::uint16_t stored = functions_.quantise(power, options, scratch);
+    core::store_element(wire, block, stored);
+    std::memcpy(wire + chunk_.codes_offset(block), scratch.codes, chunk_.codes_bytes(block));
+    if (decodes) {
+      functions_.rotate_back(core::widen(core::Bfloat16{stored}), masks.get(), scratch,
+                             {scratch.decoded});
+    }
+    return true;
+  }
+
+  /// Decodes a block; false if it is NaN throughout.
+  bool decode(std::size_t block, const std::byte* wire, Scratch& scratch,
+              const Place& place) const {
+    const auto stored = core::load_element<std::uint16_t>(wire, block);
+    const float unit = core::widen(core::Bfloat16{stored});
+    if (chunk_.length_of(block) < parameters_.block || !core::is_finite(unit)) {
+      const bool finite = chunk_.decode(block, wire, scratch.decoded);
+      std::memcpy(static_cast<void*>(place.values), scratch.decoded,
+                  chunk_.length_of(block) * sizeof(float));
+      return finite;
+    }
+    const Masks masks(*this, chunk_.read_seed(block, wire));
+    functions_.look_up(codes_with_slack(block, wire, scratch), options_, scratch);
+    functions_.rotate_back(unit, masks.get(), scratch, place);
+    return true;
+  }
+
+ private:
+  /// The signs of one block's rotations: those that all share, or its own.
+  class Masks {
+   public:
+    Masks(const ChunkCoder& coder, std::uint64_t seed) {
+      if (!coder.parameters_.rotates) return;
+      if (!coder.parameters_.unbiased) {
+        rotations_.first = coder.fixed_masks_;
+        return;
+      }
+      rotations_.first = new (memory_[0]) SignMasks(seed, 0);
+      rotations_.second = new (memory_[1]) SignMasks(seed, 1);
+    }
+    const Rotations& get() const { return rotations_; }
+
+   private:
+    alignas(SignMasks) std::byte memory_[2][sizeof(SignMasks)];  // Untouched for shared signs.
+    Rotations rotations_;
+  };
+
+  bool encode_by_reference(std::size_t block, const float* x, const RandomKey& random,
+                           std::byte* wire, bool decodes, Scratch& scratch) const {
+    chunk_.encode(block, x, random, wire);
+    const auto stored = core::load_element<std::uint16_t>(wire, block);
+    if (decodes) chunk_.decode(block, wire, scratch.decoded);
+    return core::is_finite(core::widen(core::Bfloat16{stored}));
+  }
+
+  /// A block's codes, where 16 bytes more may be read.
+  const std::uint8_t* codes_with_slack(std::size_t block, const std::byte* wire,
+                                       Scratch& scratch) const {
+    const std::size_t offset = chunk_.codes_offset(block);
+    const std::size_t bytes = chunk_.codes_bytes(block);
+    if (offset + bytes + 16 <= chunk_.total_bytes()) {
+      return reinterpret_cast<const std::uint8_t*>(wire + offset);
+    }
+    std::memcpy(scratch.codes, wire + offset, bytes);
+    return scratch.codes;
+  }
+
+  const LloydParameters& parameters_;
+  const Chunk chunk_;
+  const BlockFunctions functions_;
+  const SignMasks* const fixed_masks_;
+  const std::byte* const values_;
+  BlockOptions options_;
+};
+
+/// Where the results of encoding go; see EncodeArgs.
+struct Output {
+  std::byte* wire = nullptr;
+  float* residual = nullptr;
+  void* decoded = nullptr;
+  RandomKey random;
+
+  bool decodes() const { return residual != nullptr || decoded != nullptr; }
+};
+
+/// Writes scratch.decoded to the caller's elements; finite values stay so.
+inline void store_decoded(DType dtype, std::size_t first, std::size_t count, Scratch& scratch,
+                          void* values) {
+  if (dtype != DType::kFloat32) {
+    for (std::size_t i = 0; i < count; ++i) {
+      scratch.decoded[i] = saturate(scratch.decoded[i], dtype);
+    }
+  }
+  arrays::store_array(dtype, scratch.decoded, count, values, first);
+}
+
+/// residual[i] = new_residual(x[i], decoded[i], residual[i]); any alignment.
+inline void store_residual(const float* x, const float* decoded, std::size_t count,
+                           float* residual) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Floats lost = hn::Sub(load_floats<float>(x, i), hn::Load(kFloatTag, decoded + i));
+    const Floats old = load_floats<float>(residual, i);
+    store_floats<float>(hn::IfThenElse(hn::IsFinite(lost), lost, old), residual, i);
+  }
+  for (; i < count; ++i) {
+    const float old = core::load_element<float>(residual, i);
+    core::store_element<float>(residual, i, new_residual(x[i], decoded[i], old));
+  }
+}
+
+/// Encodes a block and writes residual and decoded values.
+inline void encode_block_to(const ChunkCoder& coder, DType dtype, std::size_t block, const float* x,
+                            const Output& output, Scratch& scratch) {
+  const bool finite = coder.encode(block, x, output.random, output.wire, output.decodes(), scratch);
+  const std::size_t first = coder.chunk().first_of(block);
+  const std::size_t count = coder.chunk().length_of(block);
+  if (output.residual != nullptr && finite) {
+    store_residual(x, scratch.decoded, count, output.residual + first);
+  }
+  if (output.decoded != nullptr) store_decoded(dtype, first, count, scratch, output.decoded);
+}
+
+inline void encode(const LloydParameters& parameters, const EncodeArgs& args) {
+  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const ChunkCoder coder(parameters, args.count, args.values);
+  const bool direct = parameters.dtype == DType::kFloat32 && !output.decodes();
+  Scratch scratch;
+  Values values;
+  for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
+    const std::size_t first = coder.chunk().first_of(block);
+    const std::size_t count = coder.chunk().length_of(block);
+    const bool whole = count == parameters.block;
+    const auto* x = static_cast<const float*>(arrays::at<float>(args.values, first));
+    if (!direct || !whole) {
+      if (args.residual == nullptr) {
+        arrays::load_array(parameters.dtype, args.values, first, count, values.x);
+      } else {
+        arrays::load_sum(parameters.dtype, args.values, args.residual, first, count, values.x);
+      }
+      x = values.x;
+    }
+    encode_block_to(coder, parameters.dtype, block, x, output, scratch);
+  }
+}
+
+/// Arrays from here on do not fit the second-level cache.
+constexpr std::size_t kStreamBytes = 512 * 1024;
+
+inline void decode(const LloydParameters& parameters, const DecodeArgs& args) {
+  const ChunkCoder coder(parameters, args.count);
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(args.values) % (kLanes * sizeof(float)) == 0;
+  const bool streams = aligned && args.count * sizeof(float) >= kStreamBytes;
+  Scratch scratch;
+  for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
+    if (parameters.dtype == DType::kFloat32) {
+      auto* values =
+          static_cast<float*>(arrays::at<float>(args.values, coder.chunk().first_of(block)));
+      coder.decode(block, args.wire, scratch, {values, streams});
+      continue;
+    }
+    coder.decode(block, args.wire, scratch, {scratch.decoded});
+    store_decoded(parameters.dtype, coder.chunk().first_of(block), coder.chunk().length_of(block),
+                  scratch, args.values);
+  }
+  if (streams) hwy::FlushStream();
+}
+
+inline void decode_add(const LloydParameters& parameters, const DecodeAddArgs& args) {
+  const ChunkCoder coder(parameters, args.count);
+  Scratch scratch;
+  for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
+    coder.decode(block, args.wire, scratch, {scratch.decoded});
+    const std::size_t first = coder.chunk().first_of(block);
+    const std::size_t count = coder.chunk().length_of(block);
+    arrays::load_array(DType::kFloat32, args.sum, first, count, scratch.y);
+    arrays::add_floats(scratch.decoded, 0, count, scratch.y);
+    arrays::store_array(DType::kFloat32, scratch.y, count, args.sum, first);
+  }
+}
+
+/// sum = the contributions to a block, in order.
+inline void gather_sum(const ChunkCoder& coder, DType dtype, const DecodeAddEncodeArgs& args,
+                       std::size_t block, Scratch& scratch, float* HWY_RESTRICT sum) {
+  const std::size_t first = coder.chunk().first_of(block);
+  const std::size_t count = coder.chunk().length_of(block);
+  for (std::size_t position = 0; position <= args.wires.size(); ++position) {
+    const std::size_t index = position > args.own_position ? position - 1 : position;
+    if (position == args.own_position) {
+      if (position == 0) {
+        arrays::load_array(dtype, args.values, first, count, sum);
+      } else {
+        arrays::add_array(dtype, args.values, first, count, sum);
+      }
+      continue;
+    }
+    coder.decode(block, args.wires[index], scratch, {position == 0 ? sum : scratch.decoded});
+    if (position > 0) {
+      arrays::add_floats(scratch.decoded, 0, count, sum);
+    }
+  }
+}
+
+inline void decode_add_encode(const LloydParameters& parameters, const DecodeAddEncodeArgs& args) {
+  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const ChunkCoder coder(parameters, args.count, args.values);
+  Scratch scratch;
+  Values values;
+  for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
+    const std::size_t first = coder.chunk().first_of(block);
+    const std::size_t count = coder.chunk().length_of(block);
+    gather_sum(coder, parameters.dtype, args, block, scratch, values.x);
+    if (args.divisor != 1) arrays::divide_floats(args.divisor, count, values.x);
+    if (args.residual != nullptr) arrays::add_floats(args.residual, first, count, values.x);
+    if (args.wire != nullptr) {
+      encode_block_to(coder, parameters.dtype, block, values.x, output, scratch);
+    } else {
+      arrays::store_array(parameters.dtype, values.x, count, args.decoded, first);
+    }
+  }
+}
+
+inline const KernelTable<LloydParameters>& kernels() {
+  static constexpr KernelTable<LloydParameters> kTable{encode, decode, decode_add,
+                                                       decode_add_encode};
+  return kTable;
+}
+
+#endif
+}  // namespace HWY_NAMESPACE
+}  // namespace ringpress::compress_kernels::lloyd
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,70 @@
+// The rotation of a block: random signs, then the Walsh-Hadamard transform H, strides from large to
+// small. H H x = size x, so the same butterflies lead back.
+#ifndef COMPRESS_KERNELS_LLOYD_ROTATION_H_
+#define COMPRESS_KERNELS_LLOYD_ROTATION_H_
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/philox.h"
+
+namespace ringpress::compress_kernels::lloyd {
+
+/// Largest power of two that is not above `count`; count > 0.
+RINGPRESS_HOST_DEVICE inline std::size_t largest_part(std::size_t count) {
+  std::size_t size = 1;
+  while (size * 2 <= count) size *= 2;
+  return size;
+}
+
+/// What makes the values of a small part as large as those of the largest part.
+RINGPRESS_HOST_DEVICE inline float part_weight(std::size_t largest, std::size_t size) {
+  return std::sqrt(static_cast<float>(largest / size));
+}
+
+/// Unnormalised, in place; `size` is a power of two.
+RINGPRESS_HOST_DEVICE inline void hadamard(float* values, std::size_t size) {
+  for (std::size_t stride = size / 2; stride > 0; stride /= 2) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if ((i & stride) != 0) continue;
+      const float a = values[i];
+      const float b = values[i + stride];
+      values[i] = a + b;
+      values[i + stride] = a - b;
+    }
+  }
+}
+
+/// The random words that give the signs of a block's values: bit (i mod 32) of word i / 32, set for
+/// minus. Element i of every block with this seed has the same sign.
+inline constexpr std::uint64_t kSignSeed = 0x52494E4750524553ull;
+inline constexpr std::size_t kSignWords = 1024 / 32;
+/// The seed where none is on the wire. Above all 32-bit ones.
+inline constexpr std::uint64_t kFixedSeed = std::uint64_t{1} << 32;
+
+struct Signs {
+  std::uint32_t words[kSignWords];
+
+  /// Those of rotation number `round`.
+  RINGPRESS_HOST_DEVICE Signs(std::uint64_t seed, int round) {
+    const philox4x32_key_t key{
+        {static_cast<std::uint32_t>(kSignSeed), static_cast<std::uint32_t>(kSignSeed >> 32)}};
+    for (std::uint32_t group = 0; group < kSignWords / 4; ++group) {
+      const philox4x32_ctr_t counter{{group, static_cast<std::uint32_t>(seed),
+                                      static_cast<std::uint32_t>(round),
+                                      static_cast<std::uint32_t>(seed >> 32)}};
+      const philox4x32_ctr_t random = philox4x32(counter, key);
+      for (std::uint32_t k = 0; k < 4; ++k) words[4 * group + k] = random.v[k];
+    }
+  }
+
+  RINGPRESS_HOST_DEVICE bool is_minus(std::size_t index) const {
+    return ((words[index / 32] >> (index % 32)) & 1u) != 0;
+  }
+};
+
+}  // namespace ringpress::compress_kernels::lloyd
+
+#endif  // COMPRESS_KERNELS_LLOYD_ROTATION_H_

@@ -1,0 +1,37 @@
+#include "compress_kernels/cast/cast.h"
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/none/none.h"
+
+namespace ringpress::compress_kernels::none {
+namespace {
+
+bool is_sum(ReduceOp op) {
+  return op == ReduceOp::kSum || op == ReduceOp::kAvg;
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const ParameterValues&) {
+  identity.traits.identity = true;
+  identity.traits.lossless = true;
+  if (is_compressible(identity.dtype) && is_sum(identity.op)) {
+    const CastParameters parameters{identity.dtype, identity.dtype};
+    return make_kernel_codec(std::move(identity), parameters, cast::reference_kernels(),
+                             cast::simd_kernels);
+  }
+  const NoneParameters parameters{identity.dtype, identity.op};
+  return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.make = make;
+    family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
+    family.takes_everything = true;
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::none

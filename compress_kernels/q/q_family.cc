@@ -1,0 +1,145 @@
+// q1 .. q8: B bits per value on one of several grids, each with kernels in a folder of its own.
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/core/block_scale.h"
+#include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/uniform/uniform.h"
+
+namespace ringpress::compress_kernels::q {
+namespace {
+
+bool accepts_block(std::string_view text) {
+  return is_power_of_two_between(text, kSmallestBlock, kLargestBlock);
+}
+bool accepts_grid(std::string_view text) {
+  return is_one_of(text, {"lloyd", "minmax", "uniform"});
+}
+bool accepts_rotation(std::string_view text) {
+  return is_one_of(text, {"0", "1"});
+}
+bool accepts_rounding(std::string_view text) {
+  return is_one_of(text, {"nearest", "stochastic"});
+}
+
+UniformParameters uniform_parameters(const CodecEntry& entry, const ParameterValues& values) {
+  UniformParameters parameters;
+  parameters.bits = entry.bits;
+  parameters.grid = values.text("grid") == "uniform" ? Grid::kUniform : Grid::kMinMax;
+  parameters.block = values.number("block");
+  parameters.rounding =
+      values.text("round") == "nearest" ? Rounding::kNearest : Rounding::kStochastic;
+  return parameters;
+}
+
+bool is_lloyd(const ParameterValues& values) {
+  return values.text("grid") == "lloyd";
+}
+
+LloydParameters lloyd_parameters(const CodecEntry& entry, const ParameterValues& values) {
+  LloydParameters parameters;
+  parameters.bits = entry.bits;
+  parameters.block = values.number("block");
+  parameters.rotates = values.text("rotate") == "1";
+  parameters.unbiased = values.text("round") == "stochastic";
+  return parameters;
+}
+
+std::unique_ptr<Codec> make_lloyd(CodecIdentity identity, LloydParameters parameters) {
+  parameters.dtype = identity.dtype;
+  identity.traits.deterministic = !parameters.unbiased;
+  return make_kernel_codec(std::move(identity), parameters, lloyd::reference_kernels(),
+                           lloyd::simd_kernels);
+}
+
+Status settle_lloyd(ParameterValues& values) {
+  if (values.text("block").empty()) values.set("block", "1024");
+  if (values.text("rotate").empty()) values.set("rotate", "1");
+  if (values.number("block") < kSmallestLloydBlock) {
+    return Status(Code::kInvalidArgument, "codec parameter block=" + values.text("block") +
+                                              ": grid=lloyd takes a power of two from 64 to 1024");
+  }
+  if (values.text("rotate") == "0" && values.text("round") == "stochastic") {
+    return Status(Code::kInvalidArgument,
+                  "codec parameter round=stochastic: grid=lloyd needs rotate=1 for it");
+  }
+  return Status::ok();
+}
+
+/// Fills in the defaults that depend on the grid.
+Status settle(ParameterValues& values) {
+  if (is_lloyd(values)) return settle_lloyd(values);
+  if (values.text("block").empty()) values.set("block", "128");
+  if (values.text("rotate") == "1") {
+    return Status(Code::kInvalidArgument, "codec parameter rotate=1: only grid=lloyd rotates");
+  }
+  values.set("rotate", "");
+  return Status::ok();
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
+                            const ParameterValues& values) {
+  if (is_lloyd(values)) return make_lloyd(std::move(identity), lloyd_parameters(entry, values));
+  UniformParameters parameters = uniform_parameters(entry, values);
+  parameters.dtype = identity.dtype;
+  identity.traits.deterministic = parameters.rounding == Rounding::kNearest;
+  return make_kernel_codec(std::move(identity), parameters, uniform::reference_kernels(),
+                           uniform::simd_kernels);
+}
+
+/// See uniform.h. Units are rounded up to 8 significant bits.
+ErrorBound error_bound(const CodecEntry& entry, const ParameterValues& values) {
+  if (is_lloyd(values)) {
+    ErrorBound bound;
+    bound.block = values.number("block");
+    // Nearest: the scale has the least squared error, and zero is a scale. Unbiased: 1 / cos^2 - 1
+    // of the angle between values and levels, which is at least 1 / block.
+    bound.of_norm = values.text("round") == "stochastic" ? 32 : 1;
+    bound.absolute = 0x1p-100;
+    return bound;
+  }
+  constexpr double kScale = 1 + 0x1p-7;
+  const UniformParameters parameters = uniform_parameters(entry, values);
+  const bool is_stochastic = parameters.rounding == Rounding::kStochastic;
+  const double steps = is_stochastic ? 1.0 : 0.5;
+  ErrorBound bound;
+  bound.block = parameters.block;
+  bound.of_value = 0x1p-8;
+  bound.absolute = 0x1p-100;
+  if (parameters.grid == Grid::kMinMax) {
+    bound.of_magnitude = 0x1p-20;
+    bound.of_range = steps / core::minmax_levels(parameters.bits) * kScale;
+  } else if (parameters.bits == 1) {
+    bound.of_magnitude = is_stochastic ? 2 * kScale : kScale;
+  } else {
+    bound.of_magnitude = steps / core::uniform_levels(parameters.bits) * kScale;
+  }
+  return bound;
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {
+        {"block", "", "a power of two from 32 to 1024", accepts_block},
+        {"grid", "uniform", "lloyd, minmax or uniform", accepts_grid},
+        {"rotate", "", "0 or 1", accepts_rotation},
+        {"round", "nearest", "nearest or stochastic", accepts_rounding},
+    };
+    family.settle = settle;
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"block=32",
+                       "block=1024,round=stochastic",
+                       "grid=minmax",
+                       "block=64,grid=minmax,round=stochastic",
+                       "grid=lloyd",
+                       "block=64,grid=lloyd",
+                       "grid=lloyd,round=stochastic",
+                       "block=128,grid=lloyd,rotate=0"};
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::q

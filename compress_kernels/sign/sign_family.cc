@@ -1,0 +1,49 @@
+// sign: one bit per value and the mean magnitude of each block (Bernstein et al., signSGD, 2018;
+// with a scale and error feedback: Karimireddy et al., 2019). The kernels and the wire bytes are
+// those of the one-bit uniform grid; large blocks make the scale free.
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/core/block_scale.h"
+#include "compress_kernels/uniform/uniform.h"
+
+namespace ringpress::compress_kernels::sign {
+namespace {
+
+bool accepts_block(std::string_view text) {
+  return is_power_of_two_between(text, kSmallestBlock, kLargestBlock);
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  UniformParameters parameters;
+  parameters.bits = 1;
+  parameters.block = values.number("block");
+  parameters.dtype = identity.dtype;
+  return make_kernel_codec(std::move(identity), parameters, uniform::reference_kernels(),
+                           uniform::simd_kernels);
+}
+
+/// A value's error is at most the larger of the scale and the largest magnitude minus it.
+ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
+  ErrorBound bound;
+  bound.block = values.number("block");
+  bound.of_value = 0x1p-8;
+  bound.of_magnitude = 1 + 0x1p-7;
+  bound.absolute = 0x1p-100;
+  return bound;
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {{"block", "1024", "a power of two from 32 to 1024", accepts_block}};
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"block=64"};
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::sign

@@ -1,0 +1,183 @@
+// qB:grid=lloyd: its levels, its rotation, and the errors that it is there for.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+#include "compress_kernels/lloyd/block.h"
+
+namespace ringpress::compress_kernels {
+namespace {
+
+// The least squared error of a quantiser with 2^bits levels for a Gaussian (Max 1960, table 1, and
+// Jayant and Noll 1984 for 6 to 8 bits).
+constexpr double kLeastError[8] = {0.3634,  0.1175,  0.03454,  0.009497,
+                                   0.00250, 0.00065, 0.000165, 0.0000416};
+
+double gaussian_error(const lloyd::LevelTable& table) {
+  double error = 0;
+  double weight = 0;
+  constexpr double kStep = 1e-4;
+  for (double t = kStep / 2; t < 7; t += kStep) {
+    const double density = std::exp(-t * t / 2);
+    const double level = lloyd::nearest_level(table, static_cast<float>(t)).value;
+    error += density * (t - level) * (t - level);
+    weight += density;
+  }
+  return error / weight;
+}
+
+TEST(LloydLevels, AreNearlyTheBestForAGaussian) {
+  for (int bits = 1; bits <= 8; ++bits) {
+    const double error = gaussian_error(lloyd::level_table(bits));
+    EXPECT_LT(error, kLeastError[bits - 1] * (bits <= 4 ? 1.002 : 1.08)) << bits;
+  }
+}
+
+TEST(LloydLevels, RiseAndStandInTheirCells) {
+  for (int bits = 1; bits <= 8; ++bits) {
+    const lloyd::LevelTable& table = lloyd::level_table(bits);
+    const std::uint32_t count = 1u << (bits - 1);
+    for (std::uint32_t index = 0; index < count; ++index) {
+      const float value = lloyd::level_value(table, index);
+      EXPECT_EQ(lloyd::nearest_level(table, value).index, index) << bits;
+      EXPECT_EQ(lloyd::nearest_level(table, value).value, value) << bits;
+      const float below = index > 0 ? lloyd::level_value(table, index - 1) : 0.0f;
+      EXPECT_GT(value, below);
+    }
+    EXPECT_EQ(lloyd::nearest_level(table, 32.0f).index, count - 1);
+    EXPECT_EQ(lloyd::nearest_level(table, 0.0f).index, 0u);
+  }
+}
+
+TEST(LloydRotation, TwiceIsTheSizeTimesTheValues) {
+  for (std::size_t size = 1; size <= 1024; size *= 2) {
+    std::vector<float> values(size);
+    for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
+    std::vector<float> twice = values;
+    lloyd::hadamard(twice.data(), size);
+    lloyd::hadamard(twice.data(), size);
+    for (std::size_t i = 0; i < size; ++i) {
+      ASSERT_EQ(twice[i], values[i] * static_cast<float>(size));
+    }
+  }
+}
+
+std::vector<float> decoded(const Codec& codec, const std::vector<float>& x, std::uint64_t step) {
+  std::vector<std::byte> wire(codec.wire_bytes(x.size()));
+  EncodeArgs args;
+  args.values = x.data();
+  args.count = x.size();
+  args.wire = wire.data();
+  args.random.step = step;
+  codec.encode(args);
+  std::vector<float> y(x.size());
+  codec.decode({wire.data(), y.size(), y.data()});
+  return y;
+}
+
+double error_of(const std::string& specification, const std::vector<float>& x) {
+  const auto codec = make_codec(specification, DType::kFloat32, ReduceOp::kSum);
+  const auto y = decoded(*codec.value(), x, 0);
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    error += std::pow(double{y[i]} - x[i], 2);
+    norm += double{x[i]} * x[i];
+  }
+  return error / norm;
+}
+
+template <typename Law>
+std::vector<float> draw(std::size_t count, Law law) {
+  std::mt19937_64 engine(3);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(law(engine));
+  return values;
+}
+
+TEST(Lloyd, ErrorIsThatOfAGaussianWhateverTheLaw) {
+  const std::size_t count = 64 * 1024;
+  const std::vector<std::vector<float>> inputs = {
+      draw(count, std::normal_distribution<double>()),
+      draw(count, std::exponential_distribution<double>()),
+      draw(count, std::student_t_distribution<double>(3)),
+      draw(count, std::bernoulli_distribution(0.05)),
+  };
+  for (int bits = 1; bits <= 8; ++bits) {
+    for (const auto& input : inputs) {
+      const double error = error_of("q" + std::to_string(bits) + ":grid=lloyd", input);
+      EXPECT_LT(error, kLeastError[bits - 1] * (bits < 5 ? 1.05 : 1.2)) << bits;
+    }
+  }
+}
+
+/// What the grid is for: figures of issue and README, here for one draw.
+TEST(Lloyd, BeatsMaxMinAtFourBits) {
+  const auto gaussian = draw(1 << 18, std::normal_distribution<double>());
+  const auto student = draw(1 << 18, std::student_t_distribution<double>(3));
+  EXPECT_LT(error_of("q4:grid=lloyd", gaussian),
+            0.70 * error_of("q4:grid=minmax,block=512", gaussian));
+  EXPECT_LT(error_of("q4:grid=lloyd", student),
+            0.15 * error_of("q4:grid=minmax,block=512", student));
+}
+
+TEST(Lloyd, ASingleValueInABlockIsAsGoodAsItsScale) {
+  std::vector<float> x(2048);
+  x[5] = 3.7f;
+  x[2000] = -1e-3f;
+  for (const char* specification : {"q1:grid=lloyd", "q4:grid=lloyd", "q8:grid=lloyd"}) {
+    EXPECT_LT(error_of(specification, x), 0x1p-16) << specification;
+  }
+}
+
+TEST(Lloyd, LargestAndSmallestMagnitudesSurvive) {
+  for (const float magnitude : {3.4e38f, 1e30f, 1e-20f, 1e-29f}) {
+    std::vector<float> x = draw(1500, std::normal_distribution<double>(0, 0.25));
+    for (float& value : x) value = std::max(-1.0f, std::min(1.0f, value)) * magnitude;
+    x[7] = magnitude;
+    const auto codec = make_codec("q4:grid=lloyd", DType::kFloat32, ReduceOp::kSum);
+    for (const float y : decoded(*codec.value(), x, 0)) ASSERT_TRUE(std::isfinite(y));
+    EXPECT_LT(error_of("q4:grid=lloyd", x), 0.0115) << magnitude;
+  }
+}
+
+/// Each coordinate's mean over 2000 rotations is its value, within 4 standard errors; with so many
+/// coordinates a few are allowed to be up to 5 away.
+TEST(Lloyd, StochasticRoundingIsUnbiased) {
+  constexpr int kRepetitions = 2000;
+  for (const std::size_t count : {std::size_t{1024}, std::size_t{128}, std::size_t{100}}) {
+    for (const char* specification :
+         {"q4:grid=lloyd,round=stochastic", "q2:grid=lloyd,round=stochastic",
+          "q1:grid=lloyd,round=stochastic"}) {
+      const auto codec = make_codec(specification, DType::kFloat32, ReduceOp::kSum);
+      const auto x = draw(count, std::student_t_distribution<double>(4));
+      std::vector<double> sum(count);
+      std::vector<double> squares(count);
+      for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+        const auto y = decoded(*codec.value(), x, static_cast<std::uint64_t>(repetition));
+        for (std::size_t i = 0; i < count; ++i) {
+          const double error = double{y[i]} - x[i];
+          sum[i] += error;
+          squares[i] += error * error;
+        }
+      }
+      std::size_t beyond_four = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const double mean = sum[i] / kRepetitions;
+        const double deviation =
+            std::sqrt((squares[i] / kRepetitions - mean * mean) / kRepetitions);
+        if (std::abs(mean) > 4 * deviation) ++beyond_four;
+        EXPECT_LT(std::abs(mean), 5 * deviation) << specification << ' ' << count << ' ' << i;
+      }
+      EXPECT_LE(beyond_four, 1u + count / 1000) << specification << ' ' << count;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::compress_kernels
