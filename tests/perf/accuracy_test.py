@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""codec_accuracy and what perf/accuracy.py makes of it.
+
+usage: accuracy_test.py PERF_FOLDER CODEC_ACCURACY
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree
+
+PROGRAM = sys.argv.pop()
+sys.path.insert(0, str(pathlib.Path(sys.argv.pop())))
+import accuracy  # noqa: E402  (needs the path)
+
+
+def run(*arguments):
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Accuracy(unittest.TestCase):
+    def rows(self):
+        code, text, _ = run("--codecs", "none", "q4:grid=lloyd", "q4:grid=uniform", "--count", "65536",
+                            "--all-reduce-count", "8192", "--ranks", "2", "4", "--steps", "20")
+        self.assertEqual(code, 0)
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_errors_are_those_that_the_theory_gives(self):
+        for row in self.rows():
+            if row["codec"] == "none":
+                self.assertLess(row["error"], 1e-12)
+            elif row["mode"] == "single" and "lloyd" in row["codec"]:
+                self.assertTrue(0.0088 < row["error"] < 0.0101, row)
+                self.assertTrue(4.01 < row["bits"] < 4.02, row)
+            elif row["mode"] == "all_reduce" and row["error_feedback"]:
+                self.assertLess(row["error"], 0.004, row)
+            elif row["mode"] == "all_reduce":
+                self.assertTrue(0.008 < row["error"] < 0.2, row)
+
+    def test_the_picture_has_a_panel_per_law_and_a_point_per_codec(self):
+        svg = accuracy.draw([accuracy.rounded(row) for row in self.rows()])
+        xml.etree.ElementTree.fromstring(svg)
+        for text in (">gaussian<", ">lognormal_rows<", "qB lloyd", "qB uniform"):
+            self.assertIn(text, svg)
+        self.assertEqual(svg.count("<title>"), 8)
+
+    def test_a_wrong_codec_is_refused_by_name(self):
+        code, _, error = run("--codecs", "q9")
+        self.assertEqual(code, 1)
+        self.assertIn("maybe q8", error)
+        code, text, _ = run("--list")
+        self.assertEqual(code, 0)
+        self.assertIn("sign", text.split())
+
+
+if __name__ == "__main__":
+    unittest.main()
