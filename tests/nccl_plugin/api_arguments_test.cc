@@ -138,13 +138,14 @@ std::vector<BadCall> bad_collectives() {
 
 std::vector<BadCall> bad_other_calls() {
   const ncclResult_t argument = ncclInvalidArgument;
-  static float scalar = 2;
-  static ncclRedOp_t op;
-  static void* handle;
-  static ncclWindow_t window;
-  static ncclComm_t out;
-  static int number;
-  static ringpressStatistics_t statistics;
+  // Each rank is a thread, and refused calls may still null what they would have filled in.
+  static thread_local float scalar = 2;
+  static thread_local ncclRedOp_t op;
+  static thread_local void* handle;
+  static thread_local ncclWindow_t window;
+  static thread_local ncclComm_t out;
+  static thread_local int number;
+  static thread_local ringpressStatistics_t statistics;
   float* const b = buffer;
   return {
       {"GetVersion", [](ncclComm_t) { return ncclGetVersion(nullptr); }, argument,
