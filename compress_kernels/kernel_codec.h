@@ -41,11 +41,12 @@ class KernelCodec final : public Codec {
   DType dtype() const override { return identity_.dtype; }
   ReduceOp op() const override { return identity_.op; }
 
-  std::size_t wire_bytes(std::size_t count) const override {
+  std::size_t wire_bytes(std::size_t count, Contributions) const override {
     return encoded_bytes(parameters_, count);
   }
-  void encode(const EncodeArgs& args) const override {
+  std::size_t encode(const EncodeArgs& args) const override {
     if (args.count > 0) kernels_.encode(parameters_, args);
+    return encoded_bytes(parameters_, args.count);
   }
   void decode(const DecodeArgs& args) const override {
     if (args.count > 0) kernels_.decode(parameters_, args);
@@ -53,8 +54,9 @@ class KernelCodec final : public Codec {
   void decode_add(const DecodeAddArgs& args) const override {
     if (args.count > 0) kernels_.decode_add(parameters_, args);
   }
-  void decode_add_encode(const DecodeAddEncodeArgs& args) const override {
+  std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
     if (args.count > 0) kernels_.decode_add_encode(parameters_, args);
+    return args.wire == nullptr ? 0 : encoded_bytes(parameters_, args.count);
   }
 
  private:

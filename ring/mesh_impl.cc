@@ -98,13 +98,14 @@ Result<Request*> MeshImpl::irecv(int peer, Buffer into, const FrameLabel& label)
   return start(request);
 }
 
-Result<Request*> MeshImpl::irecv_view(int peer, std::size_t bytes, const FrameLabel& label) {
+Result<Request*> MeshImpl::irecv_view(int peer, FrameLength length, const FrameLabel& label) {
   Turn turn(*this);
   MeshRequest* request = requests_.take();
   request->direction = Direction::kReceiveView;
   request->peer = static_cast<std::size_t>(peer);
   request->into = Buffer{};
-  request->into.bytes = bytes;
+  request->into.bytes = length.bytes;
+  request->is_limit = length.is_limit;
   request->label = label;
   return start(request);
 }
@@ -146,7 +147,7 @@ Status MeshImpl::issue(MeshRequest& request) {
     case Direction::kReceive:
       return store(peer.receive->irecv(request.into, request.label));
     case Direction::kReceiveView:
-      return store(peer.receive->irecv_view(request.into.bytes, request.label));
+      return store(peer.receive->irecv_view({request.into.bytes, request.is_limit}, request.label));
   }
   return Status(Code::kInternal, "a request without a direction");
 }

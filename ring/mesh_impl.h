@@ -53,7 +53,7 @@ class MeshImpl final : public Mesh {
 
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override;
   Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) override;
-  Result<Request*> irecv_view(int peer, std::size_t bytes, const FrameLabel& label) override;
+  Result<Request*> irecv_view(int peer, FrameLength length, const FrameLabel& label) override;
   Result<ConstBuffer> wait(Request* request) override;
   Result<bool> poll(Request* request) override;
   void release(Request* request) override;
@@ -71,6 +71,7 @@ class MeshImpl final : public Mesh {
     std::size_t peer = 0;
     ConstBuffer source;
     Buffer into;  // Without data for kReceiveView.
+    bool is_limit = false;  // into.bytes is: kReceiveView only.
     FrameLabel label;
     Request* inner = nullptr;  // The channel's request, once there is a channel.
     bool done = false;

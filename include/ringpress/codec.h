@@ -23,6 +23,7 @@
 #include <span>
 #include <string>
 
+#include "ringpress/agreement.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
@@ -36,10 +37,21 @@ inline constexpr std::size_t kTileElements = 1024;
 struct CodecTraits {
   bool identity = false;      // The wire bytes are the elements themselves: no copy is needed.
   bool fixed_size = true;     // wire_bytes(count) is exact, not an upper bound.
-  bool summable = false;      // Encoded forms may be added without decoding.
+  bool summable = false;      // Encoded forms are added without decoding: the sum is exact.
   bool lossless = false;      // decode(encode(x)) == x, bit for bit.
   bool deterministic = true;  // The bytes do not depend on RandomKey.
   int rounds = 1;             // Exchanges per all-reduce.
+};
+
+/// What an encoded form is a sum of. Summable codecs take the bits that so many contributions need;
+/// others may spend more on sums that will be encoded again. For most it changes nothing.
+///
+/// A form in a world of one rank stands alone: whatever it takes to decode it is in its bytes.
+/// In a larger world, codecs with an agreement() leave out what the ranks have agreed on.
+struct Contributions {
+  std::size_t summed = 1;  // Ranks whose values it holds; `world` also for values of one rank that
+                           // are complete (all-gather).
+  std::size_t world = 1;   // Ranks in all.
 };
 
 /// Names the random bits of one encode: equal keys give equal bits on every rank and machine.
@@ -50,7 +62,8 @@ struct RandomKey {
   std::uint64_t first_element = 0;  // Index in the tensor of values[0].
 };
 
-/// Encodes `count` values. `wire` gets wire_bytes(count) bytes and overlaps nothing else.
+/// Encodes `count` values. `wire` has room for wire_bytes(count, form) bytes and overlaps nothing
+/// else.
 struct EncodeArgs {
   const void* values = nullptr;  // count elements, any alignment.
   std::size_t count = 0;
@@ -61,15 +74,22 @@ struct EncodeArgs {
                               // it was, so r is always finite.
   std::byte* wire = nullptr;
   void* decoded = nullptr;  // Gets decode(wire) when not null; may be `values` itself.
-  RandomKey random;
+  RandomKey random{};
+  Contributions form{};
+  Agreed agreed{};
 };
 
-/// Writes `count` values decoded from wire_bytes(count) bytes. Any bytes decode to something: the
-/// caller has checked the frame, but a decoder never reads or writes out of bounds.
+/// Writes `count` values decoded from what encode() made. Any bytes decode to something: the caller
+/// has checked the frame, but a decoder never reads or writes out of bounds.
 struct DecodeArgs {
   const std::byte* wire = nullptr;
   std::size_t count = 0;
   void* values = nullptr;
+  std::size_t wire_size = 0;  // Bytes. Only read by codecs without fixed_size.
+  std::size_t divisor = 1;    // Summable codecs: the sum is divided by it (averages). The others
+                              // have divided before they encoded.
+  Contributions form{};
+  Agreed agreed{};
 };
 
 /// As DecodeArgs, but adds (or reduces, for "none" with another op) onto `sum`.
@@ -78,23 +98,31 @@ struct DecodeAddArgs {
   const std::byte* wire = nullptr;
   std::size_t count = 0;
   void* sum = nullptr;
+  std::size_t wire_size = 0;
+  Contributions form{};
+  Agreed agreed{};
 };
 
 /// The hop: reduces what other ranks sent (their contributions, or one partial sum of several) with
 /// this rank's own values and encodes the result, in one pass and without storing the sum.
 struct DecodeAddEncodeArgs {
   std::span<const std::byte* const> wires;  // Encoded, in the order of summation.
+  std::span<const std::size_t> wire_sizes;  // Bytes of each. Only read without fixed_size.
   std::size_t own_position = 0;             // Own values are taken after wires[0..own_position).
   const void* values = nullptr;             // count elements.
   std::size_t count = 0;
   double input_scale = 1;     // As in EncodeArgs; for the own values.
   std::size_t divisor = 1;    // The sum is divided by it before encoding (averages).
   float* residual = nullptr;  // As in EncodeArgs, applied after the division.
-  std::byte* wire = nullptr;  // wire_bytes(count); null writes the unencoded result to `decoded`
-                              // (the end of a reduce-scatter); residual must then be null.
+  std::byte* wire = nullptr;  // Room for wire_bytes(count, form); null writes the unencoded result
+                              // to `decoded` (the end of a reduce-scatter); residual must then be
+                              // null.
   void* decoded = nullptr;    // Gets decode(wire) when not null; may be `values` itself.
                               // For an identity codec `wire` may be `values` or `decoded`.
-  RandomKey random;
+  RandomKey random{};
+  std::size_t wire_contributions = 1;  // Contributions::summed of each of `wires`.
+  Contributions form{};                // Of the result.
+  Agreed agreed{};
 };
 
 class Codec {
@@ -108,13 +136,17 @@ class Codec {
   virtual DType dtype() const = 0;
   virtual ReduceOp op() const = 0;
 
-  /// Bytes that encode() writes for `count` values (an upper bound unless traits().fixed_size).
-  virtual std::size_t wire_bytes(std::size_t count) const = 0;
+  /// Bytes of such a form of `count` values (an upper bound unless traits().fixed_size).
+  virtual std::size_t wire_bytes(std::size_t count, Contributions form = {}) const = 0;
+  /// What ranks agree on before they encode, or null: nothing. Lives as long as the codec.
+  virtual const Agreement* agreement() const { return nullptr; }
 
-  virtual void encode(const EncodeArgs& args) const = 0;
+  /// Returns the bytes written: wire_bytes(), or fewer unless traits().fixed_size.
+  virtual std::size_t encode(const EncodeArgs& args) const = 0;
   virtual void decode(const DecodeArgs& args) const = 0;
   virtual void decode_add(const DecodeAddArgs& args) const = 0;
-  virtual void decode_add_encode(const DecodeAddEncodeArgs& args) const = 0;
+  /// Returns the bytes written to `wire`, 0 if that is null.
+  virtual std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const = 0;
 };
 
 }  // namespace ringpress

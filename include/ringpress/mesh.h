@@ -39,10 +39,10 @@ class Mesh {
   virtual Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) = 0;
   /// Starts receiving exactly into.bytes from `peer`.
   virtual Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) = 0;
-  /// Starts receiving exactly `bytes` from `peer` into the transport's memory. Release the view
-  /// soon: the peer's send may end only then, so never wait for a send before releasing what came
-  /// in.
-  virtual Result<Request*> irecv_view(int peer, std::size_t bytes, const FrameLabel& label) = 0;
+  /// Starts receiving a frame of such a length from `peer` into the transport's memory. Release the
+  /// view soon: the peer's send may end only then, so never wait for a send before releasing what
+  /// came in.
+  virtual Result<Request*> irecv_view(int peer, FrameLength length, const FrameLabel& label) = 0;
   /// Waits until `request` is done. For irecv_view gives the payload, valid until release().
   virtual Result<ConstBuffer> wait(Request* request) = 0;
   /// True if wait() would return at once. Moves bytes if it can; never blocks.

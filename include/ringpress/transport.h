@@ -76,9 +76,9 @@ class RecvChannel {
   virtual ~RecvChannel() = default;
   /// Receives a frame of exactly into.bytes. `into` belongs to the channel until test() says done.
   virtual Result<Request*> irecv(Buffer into, const FrameLabel& label) = 0;
-  /// Receives a frame of exactly `bytes` into memory of the transport's choice (shared memory gives
-  /// the sender's own pages): Completion::view, until release().
-  virtual Result<Request*> irecv_view(std::size_t bytes, const FrameLabel& label) = 0;
+  /// Receives a frame of such a length into memory of the transport's choice (shared memory gives
+  /// the sender's own pages): Completion::view, of the length that came, until release().
+  virtual Result<Request*> irecv_view(FrameLength length, const FrameLabel& label) = 0;
   virtual Result<Completion> test(Request* request) = 0;
   virtual void release(Request* request) = 0;
   /// As SendChannel::close(): the sender hears it too.

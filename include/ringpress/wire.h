@@ -92,6 +92,18 @@ struct FrameLabel {
 };
 static_assert(sizeof(FrameLabel) == 40);
 
+/// What a receiver knows of a payload's length.
+struct FrameLength {
+  std::size_t bytes = 0;
+  bool is_limit = false;  // The payload may be shorter.
+
+  static FrameLength exactly(std::size_t bytes) { return {bytes, false}; }
+  static FrameLength at_most(std::size_t bytes) { return {bytes, true}; }
+  bool allows(std::size_t payload_bytes) const {
+    return is_limit ? payload_bytes <= bytes : payload_bytes == bytes;
+  }
+};
+
 enum class FrameKind : std::uint8_t {
   kData = 1,
   kAbort = 2,    // Payload: a message for a person (at most kMaxAbortBytes). The sender has failed.

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "ring/collective/chunk_agreement.h"
+#include "ring/collective/pipeline.h"
 #include "ring/collective/schedule.h"
 #include "ringpress/collective.h"
 
@@ -102,6 +104,12 @@ inline std::size_t divisor_of(const CollectiveContext& context) {
   return context.codec->op() == ReduceOp::kAvg ? static_cast<std::size_t>(context.mesh->size()) : 1;
 }
 
+/// How a chunk is encoded.
+struct Encoding {
+  Contributions form;
+  Agreed agreed;
+};
+
 class ChunkedCall {
  protected:
   ChunkedCall(const CollectiveContext& context, ShardedTensor tensor)
@@ -111,7 +119,9 @@ class ChunkedCall {
         tensor_(std::move(tensor)),
         rank_(static_cast<std::size_t>(mesh_.rank())),
         world_(tensor_.shards.size()),
+        sums_(context.call.kind != CollectiveKind::kAllGather),
         chunk_elements_(elements_per_chunk(context, tensor_.shards[0].count)),
+        agreement_(context, tensor_, chunk_elements_),
         sends_caller_memory_(sends_in_place(context)) {}
   ~ChunkedCall() = default;
   ChunkedCall(const ChunkedCall&) = delete;
@@ -123,6 +133,43 @@ class ChunkedCall {
   Range chunk_of_shard(std::size_t owner, std::size_t chunk) const {
     return chunk_of(tensor_.shards[owner], chunk, chunk_elements_);
   }
+  /// An encoded chunk that holds the values of `summed` ranks. An all-gather sums nothing: its
+  /// chunks stand alone.
+  Contributions form(std::size_t summed) const {
+    return sums_ ? Contributions{summed, world_} : Contributions{};
+  }
+  /// How chunk number `chunk` of a shard is encoded when it holds the values of `summed` ranks.
+  Encoding encoding(std::size_t owner, std::size_t chunk, std::size_t summed) const {
+    return {form(summed), sums_ ? agreement_.of(owner, chunk) : Agreed{}};
+  }
+  /// Room for any form of a whole chunk.
+  std::size_t largest_chunk_bytes() const {
+    std::size_t bytes = 0;
+    for (std::size_t summed = 1; summed <= world_; ++summed) {
+      bytes = std::max(bytes, codec_.wire_bytes(chunk_elements_, form(summed)));
+    }
+    return bytes;
+  }
+  /// What is known of the length of a frame before it comes.
+  FrameLength frame_length(const Range& range, std::size_t summed) const {
+    return {codec_.wire_bytes(range.count, form(summed)), !codec_.traits().fixed_size};
+  }
+
+  /// Runs the stages of the agreement, then `stages` of the collective's own.
+  template <typename Stage>
+  Status run_stages(std::size_t stages, std::size_t lag, Stage&& stage) {
+    if (!sums_) return run_pipeline(stages, chunks(), lag, stage);
+    RINGPRESS_RETURN_IF_ERROR(agreement_.agree_on_tensor());
+    const std::size_t before = agreement_.stages();
+    const Status ran =
+        run_pipeline(before + stages, chunks(), lag, [&](std::size_t s, std::size_t chunk) {
+          if (s < before) return agreement_.run_stage(s, chunk);
+          if (s == before) RINGPRESS_RETURN_IF_ERROR(agreement_.collect(chunk));
+          return stage(s - before, chunk);
+        });
+    return ran.is_ok() ? agreement_.drain() : ran;
+  }
+
   /// Names a frame, so that the receiver can check that it is the one it waits for.
   FrameLabel label(std::size_t step, std::size_t chunk) const {
     return {context_.call, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(chunk)};
@@ -137,7 +184,9 @@ class ChunkedCall {
   }
 
   /// Encodes own values with error feedback; `decoded`, if not null, gets what others will decode.
-  void encode(const Range& range, std::byte* wire, void* decoded) const {
+  /// Gives the bytes written.
+  std::size_t encode(const Range& range, const Encoding& encoding, std::byte* wire,
+                     void* decoded) const {
     EncodeArgs args;
     args.values = tensor_.send_at(range.offset);
     args.count = range.count;
@@ -146,7 +195,23 @@ class ChunkedCall {
     args.wire = wire;
     args.decoded = decoded;
     args.random = random_key(range);
-    codec_.encode(args);
+    args.form = encoding.form;
+    args.agreed = encoding.agreed;
+    return codec_.encode(args);
+  }
+
+  /// `result` gets the values of a complete chunk.
+  void decode(const Range& range, const Encoding& encoding, ConstBuffer payload,
+              std::byte* result) const {
+    DecodeArgs args;
+    args.wire = payload.data;
+    args.wire_size = payload.bytes;
+    args.count = range.count;
+    args.values = result;
+    args.divisor = codec_.traits().summable ? divisor_of(context_) : 1;
+    args.form = encoding.form;
+    args.agreed = encoding.agreed;
+    codec_.decode(args);
   }
 
   const CollectiveContext& context_;
@@ -155,7 +220,9 @@ class ChunkedCall {
   const ShardedTensor tensor_;
   const std::size_t rank_;
   const std::size_t world_;
+  const bool sums_;  // Not in an all-gather.
   const std::size_t chunk_elements_;
+  ChunkAgreement agreement_;
   // Frames are the caller's values as they are: an identity codec, and no factor to apply first.
   const bool sends_caller_memory_;
 };

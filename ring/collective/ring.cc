@@ -16,6 +16,9 @@
 // sender's stage, and a receive that belongs to stage s is posted with label s - 1 during that
 // stage: well before it is waited for.
 //
+// A codec for which the ranks must agree on something first has stages of its own before these
+// (chunk_agreement.h).
+//
 // Memory: encoded frames are sent from the mesh's staging memory, kWindow slots a stage
 // (SendWindow). Frames of an identity codec are sent from the caller's memory, and its results are
 // received there; everything else arrives as a view of the transport's memory, released once read.
@@ -59,7 +62,7 @@ class RingCall : ChunkedCall {
         right_(static_cast<int>((rank_ + 1) % world_)),
         keeps_partial_sums_(sends_caller_memory_ && keeps_partial_sums),
         sending_(&mesh_, /*first_slot=*/0, (2 * world_ - 1) * kWindow,
-                 keeps_partial_sums_ ? 0 : codec_.wire_bytes(chunk_elements_)),
+                 keeps_partial_sums_ ? 0 : largest_chunk_bytes()),
         arriving_(2 * world_ - 1) {}
 
   Status reduce_scatter() { return run(0, last_hop()); }
@@ -73,9 +76,10 @@ class RingCall : ChunkedCall {
   Status run(std::size_t first, std::size_t last) {
     first_ = first;
     last_ = last;
-    RINGPRESS_RETURN_IF_ERROR(run_pipeline(
-        last - first + 1, chunks(), kLag,
-        [this](std::size_t stage, std::size_t slice) { return run_stage(first_ + stage, slice); }));
+    RINGPRESS_RETURN_IF_ERROR(
+        run_stages(last - first + 1, kLag, [this](std::size_t stage, std::size_t slice) {
+          return run_stage(first_ + stage, slice);
+        }));
     return sending_.drain();
   }
 
@@ -83,6 +87,12 @@ class RingCall : ChunkedCall {
   std::size_t shard_in(std::size_t stage) const {
     const std::size_t back = stage <= last_hop() ? stage + 1 : stage - last_hop();
     return (rank_ + 2 * world_ - back) % world_;
+  }
+
+  /// Ranks whose values a frame holds that is sent in this stage.
+  std::size_t summed_in(std::size_t stage) const { return std::min(stage + 1, world_); }
+  Encoding encoding_in(std::size_t stage, std::size_t slice) const {
+    return encoding(shard_in(stage), slice, summed_in(stage));
   }
 
   Status run_stage(std::size_t stage, std::size_t slice) {
@@ -99,12 +109,12 @@ class RingCall : ChunkedCall {
   Status expect_next(std::size_t stage, std::size_t slice) {
     const Range range = chunk_of_shard(shard_in(stage + 1), slice);
     if (range.count == 0) return Status::ok();
-    const std::size_t bytes = codec_.wire_bytes(range.count);
+    const FrameLength length = frame_length(range, summed_in(stage));
     const bool to_its_place = stage + 1 > last_hop() && codec_.traits().identity;
     auto request = to_its_place
-                       ? mesh_.irecv(left_, Buffer{tensor_.receive_at(range.offset), bytes},
+                       ? mesh_.irecv(left_, Buffer{tensor_.receive_at(range.offset), length.bytes},
                                      label(stage, slice))
-                       : mesh_.irecv_view(left_, bytes, label(stage, slice));
+                       : mesh_.irecv_view(left_, length, label(stage, slice));
     if (!request.is_ok()) return request.status();
     arriving_[stage + 1].push_back(request.value());
     return Status::ok();
@@ -113,16 +123,15 @@ class RingCall : ChunkedCall {
   /// The first stage: own values, nothing has arrived yet.
   Status start(std::size_t stage, std::size_t slice, const Range& range) {
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, slice)));
-    const std::byte* payload = tensor_.send_at(range.offset);
     const bool is_result = stage == last_hop();
     std::byte* result = is_result ? tensor_.receive_at(range.offset) : nullptr;
     if (!sends_caller_memory_) {
-      encode(range, memory, result);
-      payload = memory;
-    } else if (is_result && result != payload) {
-      std::memcpy(result, payload, codec_.wire_bytes(range.count));
+      const std::size_t written = encode(range, encoding_in(stage, slice), memory, result);
+      return send(stage, slice, {memory, written});
     }
-    return send(stage, slice, {payload, codec_.wire_bytes(range.count)});
+    const ConstBuffer own(tensor_.send_at(range.offset), codec_.wire_bytes(range.count));
+    if (is_result && result != own.data) std::memcpy(result, own.data, own.bytes);
+    return send(stage, slice, own);
   }
 
   /// Adds own values to the partial sum that arrived and sends it on, or keeps it.
@@ -134,8 +143,12 @@ class RingCall : ChunkedCall {
     const bool is_sent = stage < last_;
     std::byte* wire = keeps_partial_sums_ ? tensor_.receive_at(range.offset) : memory;
     const std::byte* const wires[] = {partial_sum.data};
+    const std::size_t wire_sizes[] = {partial_sum.bytes};
+    const Encoding sum = encoding_in(stage, slice);
     DecodeAddEncodeArgs args;
     args.wires = wires;
+    args.wire_sizes = wire_sizes;
+    args.wire_contributions = summed_in(stage - 1);
     args.own_position = 1;
     args.values = tensor_.send_at(range.offset);
     args.count = range.count;
@@ -145,10 +158,12 @@ class RingCall : ChunkedCall {
     args.wire = is_sent ? wire : nullptr;
     args.decoded = is_last_hop ? tensor_.receive_at(range.offset) : nullptr;
     args.random = random_key(range);
-    codec_.decode_add_encode(args);
+    args.form = sum.form;
+    args.agreed = sum.agreed;
+    const std::size_t written = codec_.decode_add_encode(args);
     mesh_.release(view);
     if (!is_sent) return Status::ok();
-    return send(stage, slice, {wire, codec_.wire_bytes(range.count)});
+    return send(stage, slice, {wire, written});
   }
 
   /// A complete shard: decode it, and send the same bytes on. They are copied to this rank's own
@@ -161,15 +176,14 @@ class RingCall : ChunkedCall {
     const bool is_sent = stage < last_;
     if (is_sent) {
       RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, slice)));
-      const std::size_t bytes = codec_.wire_bytes(range.count);
-      const std::byte* source = codec_.traits().identity ? result : payload.data;
+      ConstBuffer forwarded(result, codec_.wire_bytes(range.count));
       if (!codec_.traits().identity) {
-        std::memcpy(memory, payload.data, bytes);
-        source = memory;
+        std::memcpy(memory, payload.data, payload.bytes);
+        forwarded = {memory, payload.bytes};
       }
-      RINGPRESS_RETURN_IF_ERROR(send(stage, slice, {source, bytes}));
+      RINGPRESS_RETURN_IF_ERROR(send(stage, slice, forwarded));
     }
-    if (!codec_.traits().identity) codec_.decode({payload.data, range.count, result});
+    if (!codec_.traits().identity) decode(range, encoding_in(stage, slice), payload, result);
     mesh_.release(request);
     return Status::ok();
   }

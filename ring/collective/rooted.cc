@@ -56,7 +56,7 @@ class ReceiveAhead {
     const std::size_t bytes = range.count * element_bytes;
     const FrameLabel label = label_of(context_, posted_);
     auto request = destination == nullptr
-                       ? context_.mesh->irecv_view(peer_, bytes, label)
+                       ? context_.mesh->irecv_view(peer_, FrameLength::exactly(bytes), label)
                        : context_.mesh->irecv(
                              peer_, {destination + range.offset * element_bytes, bytes}, label);
     if (!request.is_ok()) return request.status();

@@ -6,6 +6,9 @@
 //   3. gather    decode what each owner sent; the owner has decoded its own bytes too, so all ranks
 //                end with identical values
 //
+// A codec for which the ranks must agree on something first has stages of its own before these
+// (chunk_agreement.h).
+//
 // Stage s of chunk c runs at tick c + s * kLag (pipeline.h): while chunk c is encoded, earlier ones
 // are on the wire or being decoded. Each rank encodes each element once: the elements of foreign
 // shards in stage 1, those of its own shard in stage 2, so one residual per element is enough.
@@ -42,7 +45,7 @@ class SraCall : ChunkedCall {
  public:
   SraCall(const CollectiveContext& context, ShardedTensor tensor)
       : ChunkedCall(context, std::move(tensor)),
-        chunk_wire_bytes_(codec_.wire_bytes(chunk_elements_)),
+        chunk_wire_bytes_(largest_chunk_bytes()),
         sends_from_caller_(sends_caller_memory_ && !any_reads_staging(mesh_, chunk_wire_bytes_)),
         slot_bytes_(sends_from_caller_ ? 0 : aligned(chunk_wire_bytes_)),
         scattering_(&mesh_, kScatterSlots, kWindow, slot_bytes_ * (world_ - 1)),
@@ -73,7 +76,7 @@ class SraCall : ChunkedCall {
  private:
   template <typename Stage>
   Status run(std::size_t stages, Stage&& stage) {
-    RINGPRESS_RETURN_IF_ERROR(run_pipeline(stages, chunks(), kLag, stage));
+    RINGPRESS_RETURN_IF_ERROR(run_stages(stages, kLag, stage));
     RINGPRESS_RETURN_IF_ERROR(scattering_.drain());
     return gathering_.drain();
   }
@@ -88,14 +91,12 @@ class SraCall : ChunkedCall {
       const std::size_t peer = peer_at(distance);
       const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
-      const std::byte* payload = tensor_.send_at(range.offset);
+      ConstBuffer payload(tensor_.send_at(range.offset), codec_.wire_bytes(range.count, form(1)));
       if (!sends_caller_memory_ || mesh_.reads_staging(static_cast<int>(peer), chunk_wire_bytes_)) {
         std::byte* wire = memory + (distance - 1) * slot_bytes_;
-        encode(range, wire, nullptr);
-        payload = wire;
+        payload = {wire, encode(range, encoding(peer, chunk, 1), wire, nullptr)};
       }
-      RINGPRESS_RETURN_IF_ERROR(scattering_.send(chunk, static_cast<int>(peer),
-                                                 {payload, codec_.wire_bytes(range.count)},
+      RINGPRESS_RETURN_IF_ERROR(scattering_.send(chunk, static_cast<int>(peer), payload,
                                                  label(kScatterStep, chunk)));
     }
     return Status::ok();
@@ -108,7 +109,7 @@ class SraCall : ChunkedCall {
     for (std::size_t peer = 0; peer < world_; ++peer) {
       if (peer == rank_) continue;
       RINGPRESS_ASSIGN_OR_RETURN(
-          Request * request, mesh_.irecv_view(static_cast<int>(peer), codec_.wire_bytes(own.count),
+          Request * request, mesh_.irecv_view(static_cast<int>(peer), frame_length(own, 1),
                                               label(kScatterStep, chunk)));
       contributions_[peer].push_back(request);
     }
@@ -121,13 +122,13 @@ class SraCall : ChunkedCall {
     if (own.count == 0) return Status::ok();
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
     std::byte* wire = sends_from_caller_ ? tensor_.receive_at(own.offset) : memory;
-    RINGPRESS_RETURN_IF_ERROR(reduce(own, wire, residual(own)));
-    return publish(chunk, {wire, codec_.wire_bytes(own.count)});
+    RINGPRESS_ASSIGN_OR_RETURN(const std::size_t bytes, reduce(chunk, wire, residual(own)));
+    return publish(chunk, {wire, bytes});
   }
 
   Status reduce_for_owner(std::size_t chunk) {
     const Range own = chunk_of_shard(rank_, chunk);
-    return own.count == 0 ? Status::ok() : reduce(own, nullptr, nullptr);
+    return own.count == 0 ? Status::ok() : reduce(chunk, nullptr, nullptr).status();
   }
 
   Status encode_and_publish(std::size_t chunk) {
@@ -137,16 +138,22 @@ class SraCall : ChunkedCall {
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
     std::byte* own_result = tensor_.receive_at(own.offset);
     if (!sends_from_caller_) {
-      encode(own, memory, own_result);
-    } else if (own_result != tensor_.send_at(own.offset)) {
-      std::memcpy(own_result, tensor_.send_at(own.offset), codec_.wire_bytes(own.count));
+      return publish(chunk, {memory, encode(own, encoding(rank_, chunk, world_), memory,
+                                            own_result)});
     }
-    return publish(chunk, {sends_from_caller_ ? own_result : memory, codec_.wire_bytes(own.count)});
+    const std::size_t bytes = codec_.wire_bytes(own.count);
+    if (own_result != tensor_.send_at(own.offset)) {
+      std::memcpy(own_result, tensor_.send_at(own.offset), bytes);
+    }
+    return publish(chunk, {own_result, bytes});
   }
 
-  /// Waits for the others' contributions to `own` and reduces them with this rank's values.
-  Status reduce(const Range& own, std::byte* wire, float* error_feedback) {
+  /// Waits for the others' contributions to a chunk of its own and reduces them with this rank's
+  /// values. Gives the bytes written to `wire`.
+  Result<std::size_t> reduce(std::size_t chunk, std::byte* wire, float* error_feedback) {
+    const Range own = chunk_of_shard(rank_, chunk);
     std::vector<const std::byte*> wires;
+    std::vector<std::size_t> wire_sizes;
     std::vector<Request*> views;
     for (std::size_t peer = 0; peer < world_; ++peer) {
       if (peer == rank_) continue;
@@ -154,9 +161,12 @@ class SraCall : ChunkedCall {
       contributions_[peer].pop_front();
       RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer view, mesh_.wait(views.back()));
       wires.push_back(view.data);
+      wire_sizes.push_back(view.bytes);
     }
+    const Encoding sum = encoding(rank_, chunk, world_);
     DecodeAddEncodeArgs hop;
     hop.wires = wires;
+    hop.wire_sizes = wire_sizes;
     hop.own_position = rank_;
     hop.values = tensor_.send_at(own.offset);
     hop.count = own.count;
@@ -166,9 +176,11 @@ class SraCall : ChunkedCall {
     hop.wire = wire;
     hop.decoded = tensor_.receive_at(own.offset);
     hop.random = random_key(own);
-    codec_.decode_add_encode(hop);
+    hop.form = sum.form;
+    hop.agreed = sum.agreed;
+    const std::size_t bytes = codec_.decode_add_encode(hop);
     for (Request* view : views) mesh_.release(view);
-    return Status::ok();
+    return bytes;
   }
 
   Status publish(std::size_t chunk, ConstBuffer payload) {
@@ -187,12 +199,13 @@ class SraCall : ChunkedCall {
       const std::size_t peer = peer_at(distance);
       const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
-      const std::size_t bytes = codec_.wire_bytes(range.count);
-      auto request =
-          codec_.traits().identity
-              ? mesh_.irecv(static_cast<int>(peer), Buffer{tensor_.receive_at(range.offset), bytes},
-                            label(kGatherStep, chunk))
-              : mesh_.irecv_view(static_cast<int>(peer), bytes, label(kGatherStep, chunk));
+      const FrameLength length = frame_length(range, world_);
+      auto request = codec_.traits().identity
+                         ? mesh_.irecv(static_cast<int>(peer),
+                                       Buffer{tensor_.receive_at(range.offset), length.bytes},
+                                       label(kGatherStep, chunk))
+                         : mesh_.irecv_view(static_cast<int>(peer), length,
+                                            label(kGatherStep, chunk));
       if (!request.is_ok()) return request.status();
       results_[peer].push_back(request.value());
     }
@@ -208,7 +221,7 @@ class SraCall : ChunkedCall {
       results_[peer].pop_front();
       RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer view, mesh_.wait(request));
       if (!codec_.traits().identity) {
-        codec_.decode({view.data, range.count, tensor_.receive_at(range.offset)});
+        decode(range, encoding(peer, chunk, world_), view, tensor_.receive_at(range.offset));
       }
       mesh_.release(request);
     }

@@ -142,8 +142,8 @@ TYPED_TEST_P(TransportContract, GivesViewsThatLastUntilReleased) {
   auto& pair = this->pair_;
   const std::vector<std::byte> first = random_bytes(300000, 1);
   const std::vector<std::byte> second = random_bytes(5000, 2);
-  Request* a = pair.receive()->irecv_view(first.size(), label_of(0)).value();
-  Request* b = pair.receive()->irecv_view(second.size(), label_of(1)).value();
+  Request* a = pair.receive()->irecv_view(FrameLength::exactly(first.size()), label_of(0)).value();
+  Request* b = pair.receive()->irecv_view(FrameLength::at_most(second.size() + 1), label_of(1)).value();
   pair.send()->isend(ConstBuffer(first.data(), first.size()), label_of(0)).value();
   pair.send()->isend(ConstBuffer(second.data(), second.size()), label_of(1)).value();
   const Completion got_b = pair.drive_receive(b);
@@ -156,6 +156,32 @@ TYPED_TEST_P(TransportContract, GivesViewsThatLastUntilReleased) {
   pair.receive()->release(a);
 }
 
+TYPED_TEST_P(TransportContract, ViewsOfUnknownLengthEndWhereTheirFrameEnds) {
+  auto& pair = this->pair_;
+  constexpr std::size_t kLimit = 70000;
+  const std::vector<std::byte> sent = random_bytes(kLimit, 4);
+  std::uint64_t call = 0;
+  std::vector<Request*> sends;
+  std::vector<std::size_t> sizes{0, 1, 63, 64, 65, 4096, 16384, 16385, 69999, 70000, 0, 5};
+  for (const std::size_t bytes : sizes) {
+    sends.push_back(pair.send()->isend(ConstBuffer(sent.data(), bytes), label_of(call++)).value());
+  }
+  call = 0;
+  for (const std::size_t bytes : sizes) {
+    Request* receive =
+        pair.receive()->irecv_view(FrameLength::at_most(kLimit), label_of(call)).value();
+    const Completion got = pair.drive_receive(receive);
+    ASSERT_EQ(got.view.bytes, bytes);
+    if (bytes != 0) {
+      EXPECT_EQ(std::memcmp(got.view.data, sent.data(), bytes), 0) << bytes;
+    }
+    pair.receive()->release(receive);
+    EXPECT_TRUE(pair.drive_send(sends[call]));
+    pair.send()->release(sends[call]);
+    ++call;
+  }
+}
+
 TYPED_TEST_P(TransportContract, SendsFromItsOwnMemory) {
   auto& pair = this->pair_;
   Buffer memory = pair.sender().allocate(200000).value();
@@ -164,7 +190,7 @@ TYPED_TEST_P(TransportContract, SendsFromItsOwnMemory) {
   const std::vector<std::byte> sent = random_bytes(200000, 3);
   std::memcpy(memory.data, sent.data(), sent.size());
   for (std::uint64_t call = 0; call < 200; ++call) {
-    Request* receive = pair.receive()->irecv_view(sent.size(), label_of(call)).value();
+    Request* receive = pair.receive()->irecv_view(FrameLength::exactly(sent.size()), label_of(call)).value();
     Request* send =
         pair.send()->isend(ConstBuffer(memory.data, sent.size()), label_of(call)).value();
     const Completion got = pair.drive_receive(receive);
@@ -328,7 +354,8 @@ TYPED_TEST_P(TransportContract, CarriesTheReasonOfAFailureForward) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(TransportContract, CarriesEverySizeIntoTheBufferOfTheReceiver,
-                            GivesViewsThatLastUntilReleased, SendsFromItsOwnMemory,
+                            GivesViewsThatLastUntilReleased,
+                            ViewsOfUnknownLengthEndWhereTheirFrameEnds, SendsFromItsOwnMemory,
                             KeepsOrderWithManyFramesUnderWay, NamesBothCallsThatDiffer,
                             RefusesAnotherLengthOrChunk, ReportsALeavingSenderAfterItsLastFrame,
                             ReportsALostPeerOnBothSides, CarriesTheReasonOfAFailureBothWays,

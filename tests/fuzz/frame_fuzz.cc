@@ -34,10 +34,13 @@ void read_frame(const transport::HeaderBytes& bytes, const std::string& input) {
   FrameHeader header;
   if (!transport::parse_header(bytes, header).is_ok()) return;
   if (header.kind == FrameKind::kData) {
-    const transport::ExpectedFrame expected;
-    const Status status = transport::match_frame(header, expected, 1, 2);
-    const bool same = header.label == expected.label && header.payload_bytes == 0;
-    require(status.is_ok() == same);
+    for (const FrameLength length : {FrameLength::exactly(0), FrameLength::at_most(1000)}) {
+      transport::ExpectedFrame expected{{}, length};
+      const Status status = transport::match_frame(header, expected, 1, 2);
+      const bool same = header.label == FrameLabel{} && length.allows(header.payload_bytes);
+      require(status.is_ok() == same);
+      require(!same || expected.length.bytes == header.payload_bytes);
+    }
     return;
   }
   require(header.payload_bytes <= kMaxAbortBytes);

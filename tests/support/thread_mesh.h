@@ -38,7 +38,7 @@ class ThreadFabric {
 
   /// The next frame on a link; waits up to 20 s, which only a deadlock uses up.
   Result<std::vector<std::byte>> take(int from, int to, const FrameLabel& label,
-                                      std::size_t bytes) {
+                                      FrameLength length) {
     std::unique_lock lock(mutex_);
     auto& link = links_[{from, to}];
     arrived_.wait_for(lock, std::chrono::seconds(20),
@@ -54,7 +54,7 @@ class ThreadFabric {
                        describe(label.call) + " step " + std::to_string(label.step) + " chunk " +
                        std::to_string(label.chunk)});
     }
-    if (frame.payload.size() != bytes) return fail({Code::kMismatch, "wrong length"});
+    if (!length.allows(frame.payload.size())) return fail({Code::kMismatch, "wrong length"});
     return std::move(frame.payload);
   }
 
@@ -116,10 +116,10 @@ class ThreadMesh : public Mesh {
     return add(Transfer());
   }
   Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) override {
-    return add({peer, into, into.bytes, label});
+    return add({peer, into, FrameLength::exactly(into.bytes), label});
   }
-  Result<Request*> irecv_view(int peer, std::size_t bytes, const FrameLabel& label) override {
-    return add({peer, {}, bytes, label});
+  Result<Request*> irecv_view(int peer, FrameLength length, const FrameLabel& label) override {
+    return add({peer, {}, length, label});
   }
   /// Frames of a peer are taken in the order of the receives, whichever is waited for.
   Result<ConstBuffer> wait(Request* request) override {
@@ -128,12 +128,12 @@ class ThreadMesh : public Mesh {
     for (const auto& owned : requests_) {
       Transfer* transfer = owned.get();
       if (!transfer->is_receive || transfer->is_done || transfer->peer != wanted->peer) continue;
-      auto payload = fabric_->take(transfer->peer, rank_, transfer->label, transfer->bytes);
+      auto payload = fabric_->take(transfer->peer, rank_, transfer->label, transfer->length);
       if (!payload.is_ok()) return payload.status();
       transfer->payload = std::move(payload).value();
       transfer->is_done = true;
       if (transfer->into.data != nullptr) {
-        std::memcpy(transfer->into.data, transfer->payload.data(), transfer->bytes);
+        std::memcpy(transfer->into.data, transfer->payload.data(), transfer->payload.size());
       }
       if (transfer == wanted) break;
     }
@@ -163,12 +163,12 @@ class ThreadMesh : public Mesh {
  private:
   struct Transfer : Request {
     Transfer() = default;
-    Transfer(int from, Buffer to, std::size_t size_bytes, FrameLabel expected)
-        : is_receive(true), peer(from), into(to), bytes(size_bytes), label(expected) {}
+    Transfer(int from, Buffer to, FrameLength expected_length, FrameLabel expected)
+        : is_receive(true), peer(from), into(to), length(expected_length), label(expected) {}
     bool is_receive = false;
     int peer = 0;
     Buffer into;
-    std::size_t bytes = 0;
+    FrameLength length;
     FrameLabel label;
     std::vector<std::byte> payload;
     bool is_done = false;

@@ -168,16 +168,18 @@ std::size_t Connection::gather_receive(iovec* pieces) {
   ReceiveOperation* front = receives_.empty() ? nullptr : receives_.front();
   if (!header_checked_) {
     // The payload is read along, before its header is known to match: a frame that does not match
-    // fails the connection, so nothing is lost.
+    // fails the connection, so nothing is lost. Where its length is not known, that could take more
+    // than the payload.
     pieces[0] =
         piece_of(header_bytes_.data() + header_filled_bytes_, kHeaderBytes - header_filled_bytes_);
-    if (front == nullptr || front->expected.payload_bytes == 0) return 1;
-    pieces[1] = piece_of(front->into, front->expected.payload_bytes);
+    if (front == nullptr || front->expected.length.is_limit) return 1;
+    if (front->expected.length.bytes == 0) return 1;
+    pieces[1] = piece_of(front->into, front->expected.length.bytes);
     return 2;
   }
   if (front == nullptr) return 0;
   pieces[0] = piece_of(front->into + front->received_bytes,
-                       front->expected.payload_bytes - front->received_bytes);
+                       front->expected.length.bytes - front->received_bytes);
   pieces[1] = piece_of(header_bytes_.data(), kHeaderBytes);
   return 2;
 }
@@ -207,7 +209,7 @@ void Connection::take_received(std::size_t bytes) {
   if (dropping()) return drop(bytes);
   if (header_checked_) {
     const ReceiveOperation* front = receives_.front();
-    const std::size_t left = front->expected.payload_bytes - front->received_bytes;
+    const std::size_t left = front->expected.length.bytes - front->received_bytes;
     const std::size_t payload = std::min(left, bytes);
     on_payload(payload);
     header_filled_bytes_ += bytes - payload;
@@ -270,7 +272,7 @@ void Connection::on_payload(std::size_t bytes) {
   if (checked)
     operation->crc = crc32c(operation->into + operation->received_bytes, bytes, operation->crc);
   operation->received_bytes += bytes;
-  if (operation->received_bytes < operation->expected.payload_bytes) return;
+  if (operation->received_bytes < operation->expected.length.bytes) return;
   header_checked_ = false;
   header_matched_ = false;
   if (checked && operation->crc != header_.payload_crc) {

@@ -25,7 +25,7 @@ struct SendOperation final : Request {
 
 struct ReceiveOperation final : Request {
   ExpectedFrame expected;
-  std::byte* into = nullptr;       // expected.payload_bytes long.
+  std::byte* into = nullptr;       // expected.length.bytes long.
   std::size_t received_bytes = 0;  // Of the payload.
   std::uint32_t crc = 0;
   bool done = false;

@@ -90,23 +90,25 @@ Status parse_header(const HeaderBytes& bytes, FrameHeader& header) {
   return Status::ok();
 }
 
-Status match_frame(const FrameHeader& header, const ExpectedFrame& expected, std::uint32_t sender,
+Status match_frame(const FrameHeader& header, ExpectedFrame& expected, std::uint32_t sender,
                    std::uint32_t receiver) {
   if (header.label.call != expected.label.call) {
     return Status(Code::kMismatch, rank_name(sender) + " made " + describe(header.label.call) +
                                        "; " + rank_name(receiver) + " made " +
                                        describe(expected.label.call));
   }
-  if (header.label != expected.label || header.payload_bytes != expected.payload_bytes) {
+  if (header.label != expected.label || !expected.length.allows(header.payload_bytes)) {
     const auto place = [](const FrameLabel& label, std::size_t bytes) {
       return "step " + std::to_string(label.step) + " chunk " + std::to_string(label.chunk) +
              " of " + std::to_string(bytes) + " bytes";
     };
+    const char* limit = expected.length.is_limit ? " at most" : "";
     return Status(Code::kMismatch,
                   "in " + describe(expected.label.call) + ", " + rank_name(sender) + " sent " +
                       place(header.label, header.payload_bytes) + " where " + rank_name(receiver) +
-                      " expected " + place(expected.label, expected.payload_bytes));
+                      " expected " + place(expected.label, expected.length.bytes) + limit);
   }
+  expected.length = FrameLength::exactly(header.payload_bytes);
   return Status::ok();
 }
 

@@ -41,11 +41,12 @@ Status parse_header(const HeaderBytes& bytes, FrameHeader& header);
 /// What a receiver expects of a frame.
 struct ExpectedFrame {
   FrameLabel label;
-  std::size_t payload_bytes = 0;
+  FrameLength length;
 };
 
-/// kMismatch, with both values, when a data frame is not the expected one.
-Status match_frame(const FrameHeader& header, const ExpectedFrame& expected, std::uint32_t sender,
+/// kMismatch, with both values, when a data frame is not the expected one. Else the length that it
+/// has becomes the expected one.
+Status match_frame(const FrameHeader& header, ExpectedFrame& expected, std::uint32_t sender,
                    std::uint32_t receiver);
 
 }  // namespace ringpress::ring::transport

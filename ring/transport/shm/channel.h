@@ -90,7 +90,7 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   ShmRecvChannel(const ChannelHome& home, Link link, Ends ends);
   ~ShmRecvChannel() override;
   Result<Request*> irecv(Buffer into, const FrameLabel& label) override;
-  Result<Request*> irecv_view(std::size_t bytes, const FrameLabel& label) override;
+  Result<Request*> irecv_view(FrameLength length, const FrameLabel& label) override;
   Result<Completion> test(Request* request) override;
   void release(Request* request) override;
   void close(const Status& reason) override;
@@ -98,7 +98,7 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   bool flushed() const override;
 
  private:
-  Result<Request*> start(ShmReceive* receive, std::size_t bytes, const FrameLabel& label);
+  Result<Request*> start(ShmReceive* receive, FrameLength length, const FrameLabel& label);
   void pump() override;
   bool match(ShmReceive& receive);
   bool take_payload(ShmReceive& receive);

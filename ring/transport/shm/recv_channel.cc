@@ -32,22 +32,22 @@ ShmRecvChannel::~ShmRecvChannel() {
 Result<Request*> ShmRecvChannel::irecv(Buffer into, const FrameLabel& label) {
   ShmReceive* receive = receives_.take();
   receive->into = into.data;
-  return start(receive, into.bytes, label);
+  return start(receive, FrameLength::exactly(into.bytes), label);
 }
 
-Result<Request*> ShmRecvChannel::irecv_view(std::size_t bytes, const FrameLabel& label) {
+Result<Request*> ShmRecvChannel::irecv_view(FrameLength length, const FrameLabel& label) {
   ShmReceive* receive = receives_.take();
   receive->into = nullptr;
-  return start(receive, bytes, label);
+  return start(receive, length, label);
 }
 
-Result<Request*> ShmRecvChannel::start(ShmReceive* receive, std::size_t bytes,
+Result<Request*> ShmRecvChannel::start(ShmReceive* receive, FrameLength length,
                                        const FrameLabel& label) {
   if (!failure_.is_ok()) {
     receives_.give(receive);
     return failure_;
   }
-  receive->expected = {label, bytes};
+  receive->expected = {label, length};
   receive->received_bytes = 0;
   receive->frame = 0;
   receive->view = ConstBuffer();
@@ -88,18 +88,18 @@ bool ShmRecvChannel::match(ShmReceive& receive) {
 }
 
 std::byte* ShmRecvChannel::target(ShmReceive& receive) {
-  if (receive.into != nullptr || receive.expected.payload_bytes == 0) return receive.into;
-  std::byte* memory = receive.memory.reserve(receive.expected.payload_bytes);
-  receive.view = ConstBuffer(memory, receive.expected.payload_bytes);
+  if (receive.into != nullptr || receive.expected.length.bytes == 0) return receive.into;
+  std::byte* memory = receive.memory.reserve(receive.expected.length.bytes);
+  receive.view = ConstBuffer(memory, receive.expected.length.bytes);
   return memory;
 }
 
 bool ShmRecvChannel::take_bounced(ShmReceive& receive) {
   std::byte* into = target(receive);
-  while (receive.received_bytes < receive.expected.payload_bytes) {
+  while (receive.received_bytes < receive.expected.length.bytes) {
     const auto ready = static_cast<std::size_t>(lane_.produced.load() - consumed_);
     const auto start = static_cast<std::size_t>(consumed_ % kBounceBytes);
-    const std::size_t left = receive.expected.payload_bytes - receive.received_bytes;
+    const std::size_t left = receive.expected.length.bytes - receive.received_bytes;
     const std::size_t bytes = std::min({ready, left, kBounceBytes - start});
     if (bytes == 0) return false;
     std::memcpy(into + receive.received_bytes, bounce_ + start, bytes);
@@ -115,7 +115,7 @@ bool ShmRecvChannel::take_bounced(ShmReceive& receive) {
 }
 
 bool ShmRecvChannel::take_staged(ShmReceive& receive) {
-  const std::size_t bytes = receive.expected.payload_bytes;
+  const std::size_t bytes = receive.expected.length.bytes;
   const std::byte* payload = link_.peer->segment->at(where_, bytes);
   if (payload == nullptr) {
     fail(Status(Code::kCorrupt,
@@ -136,8 +136,8 @@ bool ShmRecvChannel::take_staged(ShmReceive& receive) {
 
 bool ShmRecvChannel::take_from_process(ShmReceive& receive) {
   std::byte* into = target(receive);
-  while (receive.received_bytes < receive.expected.payload_bytes) {
-    const std::size_t left = receive.expected.payload_bytes - receive.received_bytes;
+  while (receive.received_bytes < receive.expected.length.bytes) {
+    const std::size_t left = receive.expected.length.bytes - receive.received_bytes;
     const iovec here{into + receive.received_bytes, left};
     const iovec there{reinterpret_cast<void*>(where_ + receive.received_bytes), left};
     const ssize_t got =

@@ -52,17 +52,17 @@ Result<Request*> TcpRecvChannel::irecv(Buffer into, const FrameLabel& label) {
   ReceiveOperation* operation = operations_.take();
   operation->into = into.data;
   operation->is_view = false;
-  return start(operation, into.bytes, label);
+  return start(operation, FrameLength::exactly(into.bytes), label);
 }
 
-Result<Request*> TcpRecvChannel::irecv_view(std::size_t bytes, const FrameLabel& label) {
+Result<Request*> TcpRecvChannel::irecv_view(FrameLength length, const FrameLabel& label) {
   ReceiveOperation* operation = operations_.take();
-  operation->into = operation->memory.reserve(bytes);
+  operation->into = operation->memory.reserve(length.bytes);
   operation->is_view = true;
-  return start(operation, bytes, label);
+  return start(operation, length, label);
 }
 
-Result<Request*> TcpRecvChannel::start(ReceiveOperation* operation, std::size_t bytes,
+Result<Request*> TcpRecvChannel::start(ReceiveOperation* operation, FrameLength length,
                                        const FrameLabel& label) {
   Connection* connection = connections_[next_].get();
   if (!connection->failure().is_ok()) {
@@ -70,7 +70,7 @@ Result<Request*> TcpRecvChannel::start(ReceiveOperation* operation, std::size_t 
     return connection->failure();
   }
   next_ = next_ + 1 == connections_.size() ? 0 : next_ + 1;
-  operation->expected = {label, bytes};
+  operation->expected = {label, length};
   operation->received_bytes = 0;
   operation->crc = 0;
   operation->done = false;
@@ -85,7 +85,7 @@ Result<Completion> TcpRecvChannel::test(Request* request) {
   if (operation->done) {
     Completion completion{true, {}};
     if (operation->is_view) {
-      completion.view = ConstBuffer(operation->into, operation->expected.payload_bytes);
+      completion.view = ConstBuffer(operation->into, operation->expected.length.bytes);
     }
     return completion;
   }

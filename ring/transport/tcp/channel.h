@@ -31,7 +31,7 @@ class TcpRecvChannel final : public RecvChannel {
  public:
   explicit TcpRecvChannel(Connections connections) : connections_(std::move(connections)) {}
   Result<Request*> irecv(Buffer into, const FrameLabel& label) override;
-  Result<Request*> irecv_view(std::size_t bytes, const FrameLabel& label) override;
+  Result<Request*> irecv_view(FrameLength length, const FrameLabel& label) override;
   Result<Completion> test(Request* request) override;
   void release(Request* request) override;
   void close(const Status& reason) override;
@@ -39,7 +39,7 @@ class TcpRecvChannel final : public RecvChannel {
   bool flushed() const override;
 
  private:
-  Result<Request*> start(ReceiveOperation* operation, std::size_t bytes, const FrameLabel& label);
+  Result<Request*> start(ReceiveOperation* operation, FrameLength length, const FrameLabel& label);
 
   Connections connections_;
   std::size_t next_ = 0;

@@ -1,0 +1,185 @@
+#include "ring/collective/chunk_agreement.h"
+
+#include <cstring>
+
+#include "ring/collective/chunked_call.h"
+
+namespace ringpress::ring {
+namespace {
+
+// Labels of these frames; those of the collectives count from 0.
+constexpr std::uint32_t kTensorStep = 0x40000000;
+constexpr std::uint32_t kFirstStep = kTensorStep + 1;
+// A send is given back once the peer has taken it, two stages later at worst.
+constexpr std::size_t kSendsUnderWay = 8;
+
+/// 8-byte aligned and zero; null for no bytes.
+std::unique_ptr<std::uint64_t[]> aligned_memory(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  return std::make_unique<std::uint64_t[]>((bytes + 7) / 8);
+}
+
+std::byte* bytes_of(const std::unique_ptr<std::uint64_t[]>& memory) {
+  return reinterpret_cast<std::byte*>(memory.get());
+}
+
+}  // namespace
+
+ChunkAgreement::ChunkAgreement(const CollectiveContext& context, const ShardedTensor& tensor,
+                               std::size_t chunk_elements)
+    : context_(context),
+      agreement_(context.codec->agreement()),
+      tensor_(tensor),
+      chunk_elements_(chunk_elements),
+      chunks_(chunk_count(tensor.shards, chunk_elements)),
+      rank_(static_cast<std::size_t>(context.mesh->rank())),
+      world_(tensor.shards.size()),
+      rounds_(agreement_ == nullptr ? 0 : agreement_->rounds()),
+      stride_bytes_(agreement_ == nullptr ? 0 : agreement_->chunk_bytes(chunk_elements)),
+      tensor_memory_(aligned_memory(agreement_ == nullptr ? 0 : agreement_->tensor_bytes())),
+      chunk_memory_(aligned_memory(stride_bytes_ * world_ * chunks_)),
+      sending_(context.mesh, /*first_slot=*/0, kSendsUnderWay, /*bytes=*/0),
+      arriving_(stages() * world_) {}
+
+Range ChunkAgreement::range_of(std::size_t owner, std::size_t chunk) const {
+  return chunk_of(tensor_.shards[owner], chunk, chunk_elements_);
+}
+
+FrameLabel ChunkAgreement::label(std::size_t stage, std::size_t chunk) const {
+  return {context_.call, kFirstStep + static_cast<std::uint32_t>(stage),
+          static_cast<std::uint32_t>(chunk)};
+}
+
+Buffer ChunkAgreement::summary_of(std::size_t owner, std::size_t chunk, int round) const {
+  const std::size_t count = range_of(owner, chunk).count;
+  std::byte* memory = bytes_of(chunk_memory_) + (owner * chunks_ + chunk) * stride_bytes_;
+  return {memory + agreement_->round_offset(round, count), agreement_->round_bytes(round, count)};
+}
+
+Agreed ChunkAgreement::of(std::size_t owner, std::size_t chunk) const {
+  if (agreement_ == nullptr) return {};
+  Agreed agreed;
+  if (tensor_memory_ != nullptr) agreed.tensor = bytes_of(tensor_memory_);
+  if (rounds_ > 0) agreed.chunk = summary_of(owner, chunk, 0).data;
+  return agreed;
+}
+
+Status ChunkAgreement::agree_on_tensor() {
+  if (tensor_memory_ == nullptr) return Status::ok();
+  SummariseArgs args;
+  args.values = tensor_.send;
+  args.count = tensor_.shards.back().offset + tensor_.shards.back().count;
+  args.residual = context_.residual;
+  args.summary = bytes_of(tensor_memory_);
+  agreement_->summarise_tensor(args);
+  return agreement_->tensor_is_shared() ? exchange_tensor_summaries() : Status::ok();
+}
+
+/// Everybody sends its summary to everybody and merges all of them, its own first: it is a few
+/// bytes, and merging gives the same bytes in any order.
+Status ChunkAgreement::exchange_tensor_summaries() {
+  Mesh& mesh = *context_.mesh;
+  const std::size_t bytes = agreement_->tensor_bytes();
+  const auto own = aligned_memory(bytes);
+  std::memcpy(bytes_of(own), bytes_of(tensor_memory_), bytes);
+  const FrameLabel frame{context_.call, kTensorStep, 0};
+  std::vector<Request*> views;
+  for (std::size_t distance = 1; distance < world_; ++distance) {
+    const auto peer = static_cast<int>((rank_ + distance) % world_);
+    const auto view = mesh.irecv_view(peer, FrameLength::exactly(bytes), frame);
+    if (!view.is_ok()) return view.status();
+    views.push_back(view.value());
+    RINGPRESS_RETURN_IF_ERROR(sending_.send(0, peer, {bytes_of(own), bytes}, frame));
+  }
+  for (Request* view : views) {
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer other, mesh.wait(view));
+    agreement_->merge_tensor(other.data, bytes_of(tensor_memory_));
+    mesh.release(view);
+  }
+  return sending_.drain();
+}
+
+Status ChunkAgreement::run_stage(std::size_t stage, std::size_t chunk) {
+  if (stage > 0 && stage % 2 == 0) RINGPRESS_RETURN_IF_ERROR(collect_results(stage - 1, chunk));
+  return stage % 2 == 0 ? publish_own(stage, chunk) : merge_and_publish(stage, chunk);
+}
+
+Status ChunkAgreement::collect(std::size_t chunk) {
+  return stages() == 0 ? Status::ok() : collect_results(stages() - 1, chunk);
+}
+
+void ChunkAgreement::summarise(int round, std::size_t owner, std::size_t chunk) {
+  const Range range = range_of(owner, chunk);
+  SummariseArgs args;
+  args.values = tensor_.send_at(range.offset);
+  args.count = range.count;
+  args.residual = context_.residual == nullptr ? nullptr : context_.residual + range.offset;
+  args.agreed = of(owner, chunk);
+  args.summary = summary_of(owner, chunk, round).data;
+  agreement_->summarise(round, args);
+}
+
+Status ChunkAgreement::publish_own(std::size_t stage, std::size_t chunk) {
+  const auto round = static_cast<int>(stage / 2);
+  RINGPRESS_RETURN_IF_ERROR(sending_.acquire(chunk).status());
+  for (std::size_t distance = 0; distance < world_; ++distance) {
+    const std::size_t peer = (rank_ + distance) % world_;
+    if (range_of(rank_, chunk).count > 0 && peer != rank_) {
+      const std::size_t bytes = summary_of(rank_, chunk, round).bytes;
+      RINGPRESS_ASSIGN_OR_RETURN(
+          Request * view,
+          context_.mesh->irecv_view(static_cast<int>(peer), FrameLength::exactly(bytes),
+                                    label(stage, chunk)));
+      arriving_[stage * world_ + peer].push_back(view);
+    }
+    if (range_of(peer, chunk).count == 0) continue;
+    summarise(round, peer, chunk);
+    if (peer == rank_) continue;
+    RINGPRESS_RETURN_IF_ERROR(sending_.send(chunk, static_cast<int>(peer),
+                                            summary_of(peer, chunk, round), label(stage, chunk)));
+  }
+  return Status::ok();
+}
+
+Status ChunkAgreement::merge_and_publish(std::size_t stage, std::size_t chunk) {
+  const auto round = static_cast<int>(stage / 2);
+  Mesh& mesh = *context_.mesh;
+  const Range own = range_of(rank_, chunk);
+  for (std::size_t peer = 0; peer < world_; ++peer) {
+    if (peer == rank_) continue;
+    if (range_of(peer, chunk).count > 0) {
+      // The owner sends its result only after it has this rank's summary, which lies there.
+      RINGPRESS_ASSIGN_OR_RETURN(
+          Request * result, mesh.irecv(static_cast<int>(peer), summary_of(peer, chunk, round),
+                                       label(stage, chunk)));
+      arriving_[stage * world_ + peer].push_back(result);
+    }
+    if (own.count == 0) continue;
+    auto& views = arriving_[(stage - 1) * world_ + peer];
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer other, mesh.wait(views.front()));
+    agreement_->merge(round, own.count, other.data,
+                      summary_of(rank_, chunk, round).data);
+    mesh.release(views.front());
+    views.pop_front();
+  }
+  if (own.count == 0) return Status::ok();
+  for (std::size_t distance = 1; distance < world_; ++distance) {
+    const auto peer = static_cast<int>((rank_ + distance) % world_);
+    RINGPRESS_RETURN_IF_ERROR(
+        sending_.send(chunk, peer, summary_of(rank_, chunk, round), label(stage, chunk)));
+  }
+  return Status::ok();
+}
+
+Status ChunkAgreement::collect_results(std::size_t stage, std::size_t chunk) {
+  for (std::size_t peer = 0; peer < world_; ++peer) {
+    if (peer == rank_ || range_of(peer, chunk).count == 0) continue;
+    auto& results = arriving_[stage * world_ + peer];
+    RINGPRESS_RETURN_IF_ERROR(context_.mesh->wait(results.front()).status());
+    context_.mesh->release(results.front());
+    results.pop_front();
+  }
+  return Status::ok();
+}
+
+}  // namespace ringpress::ring
