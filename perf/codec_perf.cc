@@ -115,7 +115,11 @@ void fill_values(DType dtype, std::size_t count, std::byte* values) {
 class Bench {
  public:
   Bench(const Codec& codec, const Buffers& buffers, std::size_t count, std::size_t chunk)
-      : codec_(codec), buffers_(buffers), count_(count), chunk_(chunk == 0 ? count : chunk) {}
+      : codec_(codec),
+        buffers_(buffers),
+        count_(count),
+        chunk_(chunk == 0 ? count : chunk),
+        sizes_((count + chunk_ - 1) / chunk_) {}
 
   void prepare() const {
     run("encode");
@@ -140,13 +144,25 @@ class Bench {
     const std::byte* values = buffers_.values.data() + first * element();
     std::byte* wire = buffers_.wire.data() + wire_offset;
     const std::byte* part = buffers_.part.data() + wire_offset;
+    const std::size_t size = sizes_[first / chunk_];
     if (operation == "decode") {
-      codec_.decode({part, count, buffers_.output.data() + first * element()});
+      DecodeArgs args;
+      args.wire = part;
+      args.wire_size = size;
+      args.count = count;
+      args.values = buffers_.output.data() + first * element();
+      codec_.decode(args);
     } else if (operation == "decode_add") {
-      codec_.decode_add({part, count, buffers_.sum.data() + first * sum_element()});
+      DecodeAddArgs args;
+      args.wire = part;
+      args.wire_size = size;
+      args.count = count;
+      args.sum = buffers_.sum.data() + first * sum_element();
+      codec_.decode_add(args);
     } else if (operation == "hop") {
       DecodeAddEncodeArgs args;
       args.wires = {&part, 1};
+      args.wire_sizes = {&size, 1};
       args.own_position = 1;
       args.values = values;
       args.count = count;
@@ -161,7 +177,7 @@ class Bench {
         args.residual = reinterpret_cast<float*>(buffers_.residual.data()) + first;
       }
       args.random.first_element = first;
-      codec_.encode(args);
+      sizes_[first / chunk_] = codec_.encode(args);
     }
   }
 
@@ -171,6 +187,7 @@ class Bench {
   const Buffers& buffers_;
   std::size_t count_;
   std::size_t chunk_;
+  mutable std::vector<std::size_t> sizes_;  // Of each chunk on the wire, in bytes.
 };
 
 template <typename Work>

@@ -24,7 +24,7 @@ struct SummariseArgs {
   const void* values = nullptr;     // count elements, any alignment.
   std::size_t count = 0;            // Of the whole tensor, or of a chunk.
   const float* residual = nullptr;  // Is added to the values first. Null: none.
-  Agreed agreed;                    // From the tensor and the rounds before.
+  Agreed agreed{};                  // From the tensor and the rounds before.
   std::byte* summary = nullptr;     // Gets tensor_bytes() or round_bytes(); 8-byte aligned.
 };
 

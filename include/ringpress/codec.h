@@ -71,7 +71,8 @@ struct EncodeArgs {
                               // codec "none" takes anything but 1.
   float* residual = nullptr;  // Error feedback, count floats or null: x = v + r is encoded, then
                               // r = x - decode(encode(x)). Blocks with a non-finite x leave r as
-                              // it was, so r is always finite.
+                              // it was, so r is always finite. Null for lossless codecs but
+                              // "none".
   std::byte* wire = nullptr;
   void* decoded = nullptr;  // Gets decode(wire) when not null; may be `values` itself.
   RandomKey random{};

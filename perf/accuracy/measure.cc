@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "compress_kernels/factory.h"
+#include "perf/accuracy/local_agreement.h"
 
 namespace ringpress::perf {
 namespace {
@@ -34,6 +35,12 @@ std::vector<Shard> even_shards(std::size_t count, std::size_t ranks) {
   return shards;
 }
 
+/// An encoded shard.
+struct Encoded {
+  Bytes bytes;
+  std::size_t summed = 1;  // Ranks whose values it holds.
+};
+
 /// One all-reduce after the other, with the residuals that stay between them.
 class Simulation {
  public:
@@ -47,17 +54,45 @@ class Simulation {
   std::vector<float> step(std::uint64_t number) {
     step_ = number;
     std::vector<float> result(inputs_[0].size());
+    agree_on_tensor();
     const auto shards = even_shards(result.size(), inputs_.size());
     for (std::size_t owner = 0; owner < shards.size(); ++owner) {
-      if (shards[owner].count == 0) continue;
-      const Bytes wire = case_.algorithm == "ring" ? reduce_in_ring(owner, shards[owner])
-                                                   : reduce_at_owner(owner, shards[owner]);
-      codec_->decode({wire.data(), shards[owner].count, result.data() + shards[owner].first});
+      const Shard& shard = shards[owner];
+      if (shard.count == 0) continue;
+      chunk_ = {LocalAgreement::of_chunk(*codec_, values_of(shard), shard.count, tensors_[owner])};
+      const Encoded sum =
+          case_.algorithm == "ring" ? reduce_in_ring(owner, shard) : reduce_at_owner(owner, shard);
+      DecodeArgs args;
+      args.wire = sum.bytes.data();
+      args.wire_size = sum.bytes.size();
+      args.count = shard.count;
+      args.values = result.data() + shard.first;
+      args.form = {sum.summed, inputs_.size()};
+      args.agreed = agreed(owner);
+      codec_->decode(args);
     }
     return result;
   }
 
  private:
+  std::vector<RankValues> values_of(const Shard& shard) {
+    std::vector<RankValues> values;
+    for (std::size_t rank = 0; rank < inputs_.size(); ++rank) {
+      values.push_back({inputs_[rank].data() + shard.first, residual(rank, shard)});
+    }
+    return values;
+  }
+  void agree_on_tensor() {
+    const Shard all{0, inputs_[0].size()};
+    tensors_.clear();
+    for (std::size_t rank = 0; rank < inputs_.size(); ++rank) {
+      tensors_.push_back(LocalAgreement::of_tensor(*codec_, values_of(all), rank, all.count));
+    }
+  }
+  Agreed agreed(std::size_t rank) const {
+    return LocalAgreement::agreed(tensors_[rank], chunk_.front());
+  }
+
   RandomKey random(std::size_t rank, const Shard& shard) const {
     return {0, step_, static_cast<std::uint32_t>(rank), shard.first};
   }
@@ -65,57 +100,72 @@ class Simulation {
     return residuals_.empty() ? nullptr : residuals_[rank].data() + shard.first;
   }
 
-  Bytes encode(std::size_t rank, const Shard& shard) {
-    Bytes wire(codec_->wire_bytes(shard.count));
+  Encoded encode(std::size_t rank, const Shard& shard) {
+    const Contributions form{1, inputs_.size()};
+    Bytes wire(codec_->wire_bytes(shard.count, form));
     EncodeArgs args;
     args.values = inputs_[rank].data() + shard.first;
     args.count = shard.count;
     args.residual = residual(rank, shard);
     args.wire = wire.data();
     args.random = random(rank, shard);
-    codec_->encode(args);
-    return wire;
+    args.form = form;
+    args.agreed = agreed(rank);
+    wire.resize(codec_->encode(args));
+    return {wire, 1};
   }
 
-  Bytes hop(std::size_t rank, const Shard& shard, const std::vector<const std::byte*>& wires,
-            std::size_t own_position) {
-    Bytes wire(codec_->wire_bytes(shard.count));
+  /// Adds rank `rank`'s values to `parts`, which hold equally many contributions each.
+  Encoded hop(std::size_t rank, const Shard& shard, const std::vector<Encoded>& parts,
+              std::size_t own_position) {
+    const Contributions form{parts.size() * parts.front().summed + 1, inputs_.size()};
+    std::vector<const std::byte*> wires;
+    std::vector<std::size_t> sizes;
+    for (const Encoded& part : parts) {
+      wires.push_back(part.bytes.data());
+      sizes.push_back(part.bytes.size());
+    }
+    Bytes wire(codec_->wire_bytes(shard.count, form));
     DecodeAddEncodeArgs args;
     args.wires = wires;
+    args.wire_sizes = sizes;
+    args.wire_contributions = parts.front().summed;
     args.own_position = own_position;
     args.values = inputs_[rank].data() + shard.first;
     args.count = shard.count;
     args.residual = residual(rank, shard);
     args.wire = wire.data();
     args.random = random(rank, shard);
-    codec_->decode_add_encode(args);
-    return wire;
+    args.form = form;
+    args.agreed = agreed(rank);
+    wire.resize(codec_->decode_add_encode(args));
+    return {wire, form.summed};
   }
 
-  Bytes reduce_at_owner(std::size_t owner, const Shard& shard) {
-    std::vector<Bytes> contributions;
+  Encoded reduce_at_owner(std::size_t owner, const Shard& shard) {
+    std::vector<Encoded> contributions;
     for (std::size_t rank = 0; rank < inputs_.size(); ++rank) {
       if (rank != owner) contributions.push_back(encode(rank, shard));
     }
-    std::vector<const std::byte*> wires;
-    for (const Bytes& contribution : contributions) wires.push_back(contribution.data());
-    return hop(owner, shard, wires, owner);
+    return hop(owner, shard, contributions, owner);
   }
 
   /// The shard begins its way after its owner and ends there.
-  Bytes reduce_in_ring(std::size_t owner, const Shard& shard) {
+  Encoded reduce_in_ring(std::size_t owner, const Shard& shard) {
     const std::size_t ranks = inputs_.size();
-    Bytes wire = encode((owner + 1) % ranks, shard);
+    Encoded sum = encode((owner + 1) % ranks, shard);
     for (std::size_t distance = 2; distance <= ranks; ++distance) {
-      wire = hop((owner + distance) % ranks, shard, {wire.data()}, 1);
+      sum = hop((owner + distance) % ranks, shard, {sum}, 1);
     }
-    return wire;
+    return sum;
   }
 
   const AllReduceCase& case_;
   const std::unique_ptr<Codec> codec_;
   const RankTensors& inputs_;
   RankTensors residuals_;
+  std::vector<LocalAgreement> tensors_;  // By rank.
+  std::vector<LocalAgreement> chunk_;    // One: of the shard that is being reduced.
   std::uint64_t step_ = 0;
 };
 
@@ -128,9 +178,14 @@ SingleShot measure_single_shot(const std::string& specification, const std::vect
   args.values = values.data();
   args.count = values.size();
   args.wire = wire.data();
-  codec->encode(args);
+  wire.resize(codec->encode(args));
   std::vector<float> decoded(values.size());
-  codec->decode({wire.data(), decoded.size(), decoded.data()});
+  DecodeArgs decode;
+  decode.wire = wire.data();
+  decode.wire_size = wire.size();
+  decode.count = decoded.size();
+  decode.values = decoded.data();
+  codec->decode(decode);
   double norm = 0;
   double error = 0;
   double product = 0;

@@ -59,19 +59,22 @@ inline std::vector<std::byte> golden_bytes(std::string_view codec, DType dtype) 
     encode.count = kGoldenCount;
     encode.wire = wire.data();
     encode.random = {11, 12, 13, 16};
-    made.value()->encode(encode);
+    wire.resize(made.value()->encode(encode));
     all.insert(all.end(), wire.begin(), wire.end());
     const std::vector<std::byte> part = wire;
     const std::byte* parts[] = {part.data()};
+    const std::size_t sizes[] = {part.size()};
+    wire.resize(made.value()->wire_bytes(kGoldenCount));
     DecodeAddEncodeArgs hop;
     hop.wires = parts;
+    hop.wire_sizes = sizes;
     hop.own_position = 1;
     hop.values = second.data();
     hop.count = kGoldenCount;
     hop.divisor = 2;
     hop.wire = wire.data();
     hop.random = {11, 12, 14, 16};
-    made.value()->decode_add_encode(hop);
+    wire.resize(made.value()->decode_add_encode(hop));
     all.insert(all.end(), wire.begin(), wire.end());
   }
   return all;

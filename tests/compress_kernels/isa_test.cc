@@ -9,6 +9,7 @@
 
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
+#include "perf/accuracy/local_agreement.h"
 #include "tests/compress_kernels/codec_data.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -30,7 +31,10 @@ struct Case {
   bool residual = false;
   bool decoded = false;
   bool in_place = false;
+  bool in_a_world = false;  // Of parts + 1 ranks, which agree where the codec asks for it.
   RandomKey random;
+
+  std::size_t world() const { return in_a_world ? parts + 1 : 1; }
 };
 
 std::ostream& operator<<(std::ostream& stream, const Case& c) {
@@ -39,7 +43,15 @@ std::ostream& operator<<(std::ostream& stream, const Case& c) {
                 << c.seed << " offset " << c.offset << " parts " << c.parts << " own "
                 << c.own_position << " divisor " << c.divisor << " scale " << c.input_scale
                 << " residual " << c.residual << " decoded " << c.decoded << " in place "
-                << c.in_place;
+                << c.in_place << " in a world " << c.in_a_world;
+}
+
+/// A contribution of another rank.
+Case part_of(const Case& c, std::size_t k) {
+  Case part = c;
+  part.seed = c.seed + 10 + static_cast<std::uint32_t>(k);
+  part.residual = part.decoded = part.in_place = false;
+  return part;
 }
 
 /// What the operations left behind.
@@ -65,7 +77,9 @@ struct Buffers {
       : values(c.count * dtype_size(c.dtype), c.offset),
         decoded(c.count * dtype_size(c.dtype), c.offset * 3 % 7),
         residual(c.residual ? c.count * sizeof(float) : 0, c.offset * 5 % 11),
-        wire(codec.wire_bytes(c.count), c.offset * 7 % 13) {
+        wire(std::max(codec.wire_bytes(c.count, {1, c.world()}),
+                      codec.wire_bytes(c.count, {c.world(), c.world()})),
+             c.offset * 7 % 13) {
     values.assign(draw_elements(c.count, c.dtype, c.kind, c.seed).data());
     if (!c.residual) return;
     std::vector<float> old = draw_floats(c.count, Values::kNormal, c.seed + 1);
@@ -94,19 +108,59 @@ struct Buffers {
   }
 };
 
-Outcome run_encode(const Codec& codec, const Case& c) {
+/// What all ranks of a case agree on.
+class CaseAgreement {
+ public:
+  CaseAgreement(const Codec& codec, const Case& c) {
+    if (c.world() == 1 || codec.agreement() == nullptr) return;
+    inputs_.push_back(std::make_unique<Buffers>(codec, c));
+    for (std::size_t k = 0; k < c.parts; ++k) {
+      inputs_.push_back(std::make_unique<Buffers>(codec, part_of(c, k)));
+    }
+    std::vector<perf::RankValues> ranks;
+    for (const auto& input : inputs_) ranks.push_back({input->values.data(), nullptr});
+    if (c.residual) ranks.front().residual = inputs_.front()->residual.floats();
+    const auto tensor = perf::LocalAgreement::of_tensor(codec, ranks, 0, c.count);
+    const auto chunk = perf::LocalAgreement::of_chunk(codec, ranks, c.count, tensor);
+    agreed_.push_back(tensor);
+    agreed_.push_back(chunk);
+  }
+
+  /// True if the same bytes were agreed on.
+  bool operator==(const CaseAgreement& other) const { return agreed_ == other.agreed_; }
+
+  Agreed get() const {
+    return agreed_.empty() ? Agreed{} : perf::LocalAgreement::agreed(agreed_[0], agreed_[1]);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Buffers>> inputs_;
+  std::vector<perf::LocalAgreement> agreed_;
+};
+
+Outcome run_encode(const Codec& codec, const Case& c, Agreed agreed) {
   Buffers buffers(codec, c);
-  codec.encode(buffers.arguments<EncodeArgs>(c));
-  return buffers.outcome(c);
+  auto args = buffers.arguments<EncodeArgs>(c);
+  args.form = {1, c.world()};
+  args.agreed = agreed;
+  const std::size_t written = codec.encode(args);
+  Outcome outcome = buffers.outcome(c);
+  outcome.wire.resize(written);
+  return outcome;
 }
 
-Outcome run_decode(const Codec& codec, const Case& c, const std::vector<std::byte>& wire) {
+Outcome run_decode(const Codec& codec, const Case& c, const std::vector<std::byte>& wire,
+                   Agreed agreed) {
   Buffers buffers(codec, c);
-  buffers.wire.assign(wire.data());
+  GuardedBuffer input(wire.size(), c.offset * 7 % 13);
+  input.assign(wire.data());
   DecodeArgs args;
-  args.wire = buffers.wire.data();
+  args.wire = input.data();
+  args.wire_size = wire.size();
   args.count = c.count;
   args.values = buffers.decoded.data();
+  args.form = {1, c.world()};
+  args.agreed = agreed;
   codec.decode(args);
   return buffers.outcome(c);
 }
@@ -115,16 +169,21 @@ DType sum_type(DType dtype) {
   return is_compressible(dtype) ? DType::kFloat32 : dtype;
 }
 
-Outcome run_decode_add(const Codec& codec, const Case& c, const std::vector<std::byte>& wire) {
+Outcome run_decode_add(const Codec& codec, const Case& c, const std::vector<std::byte>& wire,
+                       Agreed agreed) {
   Buffers buffers(codec, c);
-  buffers.wire.assign(wire.data());
+  GuardedBuffer input(wire.size(), c.offset * 7 % 13);
+  input.assign(wire.data());
   const DType type = sum_type(c.dtype);
   GuardedBuffer sum(c.count * dtype_size(type), c.offset);
   sum.assign(draw_elements(c.count, type, Values::kNormal, c.seed + 2).data());
   DecodeAddArgs args;
-  args.wire = buffers.wire.data();
+  args.wire = input.data();
+  args.wire_size = wire.size();
   args.count = c.count;
   args.sum = sum.data();
+  args.form = {1, c.world()};
+  args.agreed = agreed;
   codec.decode_add(args);
   Outcome outcome = buffers.outcome(c);
   outcome.values = bytes_of(sum);
@@ -133,29 +192,35 @@ Outcome run_decode_add(const Codec& codec, const Case& c, const std::vector<std:
 }
 
 /// The wires of `parts` other ranks, as the reference encodes them.
-std::vector<std::vector<std::byte>> make_wires(const Codec& codec, const Case& c) {
+std::vector<std::vector<std::byte>> make_wires(const Codec& codec, const Case& c, Agreed agreed) {
   std::vector<std::vector<std::byte>> wires;
   for (std::size_t k = 0; k < c.parts; ++k) {
-    Case other = c;
-    other.seed = c.seed + 10 + static_cast<std::uint32_t>(k);
-    other.residual = other.decoded = other.in_place = false;
-    wires.push_back(run_encode(codec, other).wire);
+    wires.push_back(run_encode(codec, part_of(c, k), agreed).wire);
   }
   return wires;
 }
 
-Outcome run_hop(const Codec& codec, const Case& c,
-                const std::vector<std::vector<std::byte>>& wires) {
+Outcome run_hop(const Codec& codec, const Case& c, const std::vector<std::vector<std::byte>>& wires,
+                Agreed agreed) {
   Buffers buffers(codec, c);
   std::vector<const std::byte*> pointers;
-  for (const auto& wire : wires) pointers.push_back(wire.data());
+  std::vector<std::size_t> sizes;
+  for (const auto& wire : wires) {
+    pointers.push_back(wire.data());
+    sizes.push_back(wire.size());
+  }
   auto args = buffers.arguments<DecodeAddEncodeArgs>(c);
   args.wires = pointers;
+  args.wire_sizes = sizes;
   args.own_position = c.own_position;
   args.divisor = c.divisor;
+  args.form = {c.world(), c.world()};
+  args.agreed = agreed;
   if (c.decoded && !c.residual && c.seed % 4 == 0) args.wire = nullptr;
-  codec.decode_add_encode(args);
-  return buffers.outcome(c);
+  const std::size_t written = codec.decode_add_encode(args);
+  Outcome outcome = buffers.outcome(c);
+  if (args.wire != nullptr) outcome.wire.resize(written);
+  return outcome;
 }
 
 std::unique_ptr<Codec> make_on(const std::string& isa, const Case& c) {
@@ -166,16 +231,24 @@ std::unique_ptr<Codec> make_on(const std::string& isa, const Case& c) {
   return std::move(codec).value();
 }
 
-/// Wires of none, fp16 and bf16 are compared by element (which NaN it is may differ), all others
-/// byte by byte.
+/// Where elements travel as they are, which NaN a sum makes may differ; all others must agree byte
+/// by byte.
 bool same_wire(const Codec& codec, const Case& c, const std::vector<std::byte>& a,
                const std::vector<std::byte>& b) {
   const std::string& name = codec.specification();
-  if (name != "none" && name != "fp16" && name != "bf16") return a == b;
-  DType type = c.dtype;
-  if (name == "fp16") type = DType::kFloat16;
-  if (name == "bf16") type = DType::kBfloat16;
-  return first_difference(a.data(), b.data(), c.count, type) == c.count;
+  if (a == b) return true;
+  if (!codec.traits().lossless && name != "fp16" && name != "bf16") return false;
+  const auto values_of = [&](const std::vector<std::byte>& wire) {
+    std::vector<std::byte> values(c.count * dtype_size(c.dtype));
+    DecodeArgs args;
+    args.wire = wire.data();
+    args.wire_size = wire.size();
+    args.count = c.count;
+    args.values = values.data();
+    codec.decode(args);
+    return values;
+  };
+  return first_difference(values_of(a).data(), values_of(b).data(), c.count, c.dtype) == c.count;
 }
 
 void expect_same(const Codec& codec, const Case& c, const Outcome& actual, const Outcome& expected,
@@ -191,19 +264,22 @@ void expect_same(const Codec& codec, const Case& c, const Outcome& actual, const
 
 void compare_isas(const Case& c) {
   const auto reference = make_on("scalar", c);
-  const Outcome encoded = run_encode(*reference, c);
-  const Outcome decoded = run_decode(*reference, c, encoded.wire);
-  const Outcome added = run_decode_add(*reference, c, encoded.wire);
-  const auto wires = make_wires(*reference, c);
-  const Outcome hopped = run_hop(*reference, c, wires);
+  const CaseAgreement agreement(*reference, c);
+  const Agreed agreed = agreement.get();
+  const Outcome encoded = run_encode(*reference, c, agreed);
+  const Outcome decoded = run_decode(*reference, c, encoded.wire, agreed);
+  const Outcome added = run_decode_add(*reference, c, encoded.wire, agreed);
+  const auto wires = make_wires(*reference, c, agreed);
+  const Outcome hopped = run_hop(*reference, c, wires, agreed);
   for (const std::string& isa : available_isas()) {
     const auto codec = make_on(isa, c);
     SCOPED_TRACE(isa);
-    expect_same(*codec, c, run_encode(*codec, c), encoded, c.dtype, "encode");
-    expect_same(*codec, c, run_decode(*codec, c, encoded.wire), decoded, c.dtype, "decode");
-    expect_same(*codec, c, run_decode_add(*codec, c, encoded.wire), added, sum_type(c.dtype),
-                "decode_add");
-    expect_same(*codec, c, run_hop(*codec, c, wires), hopped, c.dtype, "decode_add_encode");
+    EXPECT_EQ(CaseAgreement(*codec, c), agreement) << c;
+    expect_same(*codec, c, run_encode(*codec, c, agreed), encoded, c.dtype, "encode");
+    expect_same(*codec, c, run_decode(*codec, c, encoded.wire, agreed), decoded, c.dtype, "decode");
+    expect_same(*codec, c, run_decode_add(*codec, c, encoded.wire, agreed), added,
+                sum_type(c.dtype), "decode_add");
+    expect_same(*codec, c, run_hop(*codec, c, wires, agreed), hopped, c.dtype, "decode_add_encode");
   }
 }
 
@@ -222,13 +298,19 @@ std::string draw_specification(const CodecEntry& entry) {
   return parse_specification(other).is_ok() ? other : text;
 }
 
+/// Such codecs take no residual.
+bool is_lossless(const CodecEntry& entry) {
+  const auto codec = make_codec(std::string(entry.name), DType::kFloat32, ReduceOp::kSum);
+  return codec.value()->traits().lossless;
+}
+
 Case draw_case() {
   Case c;
   const CodecEntry entry = *rc::gen::elementOf(codec_list());
   c.specification = draw_specification(entry);
   c.dtype = *rc::gen::element(DType::kFloat32, DType::kFloat16, DType::kBfloat16);
   c.op = *rc::gen::element(ReduceOp::kSum, ReduceOp::kAvg);
-  c.residual = *rc::gen::arbitrary<bool>();
+  c.residual = *rc::gen::arbitrary<bool>() && !is_lossless(entry);
   c.divisor = *rc::gen::element<std::size_t>(1, 1, 2, 3, 7, 8);
   if (entry.family->takes_everything) {
     c.dtype = static_cast<DType>(*rc::gen::inRange(0, kDTypeCount));
@@ -245,6 +327,7 @@ Case draw_case() {
   c.own_position = static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(c.parts) + 1));
   c.decoded = *rc::gen::arbitrary<bool>();
   c.in_place = c.decoded && *rc::gen::arbitrary<bool>();
+  c.in_a_world = *rc::gen::arbitrary<bool>();
   c.random.seed = *rc::gen::arbitrary<std::uint64_t>();
   c.random.step = *rc::gen::arbitrary<std::uint64_t>();
   c.random.stream = *rc::gen::arbitrary<std::uint32_t>();
@@ -272,8 +355,10 @@ TEST(Isa, AgreesAtEveryBoundary) {
         c.offset = 1;
         c.parts = 2;
         c.own_position = 1;
-        c.residual = !entry.family->takes_everything;
+        c.residual = !entry.family->takes_everything && !is_lossless(entry);
         c.decoded = true;
+        compare_isas(c);
+        c.in_a_world = true;
         compare_isas(c);
         if (HasFailure()) return;
       }
@@ -298,9 +383,10 @@ TEST(Isa, AgreesOnWholeTiles) {
           c.offset = outputs % 2 == 0 ? 0 : 3;
           c.parts = 1;
           c.own_position = static_cast<std::size_t>(outputs % 2);
-          c.residual = outputs == 1;
+          c.residual = outputs == 1 && !is_lossless(entry);
           c.decoded = outputs >= 2;
           c.in_place = outputs == 3;
+          c.in_a_world = outputs % 2 == 1;
           compare_isas(c);
           if (HasFailure()) return;
         }

@@ -1,7 +1,8 @@
 // Arbitrary specification strings into make_codec, arbitrary bytes into decode, decode_add and the
 // hop: nothing reads or writes out of bounds, and every instruction set gives the same answer.
 //
-// Input: [type] [length of text] [text] [count, 2 bytes] [bytes of the wire, repeated as needed]
+// Input: [type] [reduction] [length of text] [text] [count, 2 bytes] [kind of wire] [bytes of the
+// wire, repeated as needed]
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@ class Input {
   Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
 
   std::uint8_t next() { return position_ < size_ ? data_[position_++] : 0; }
+  std::size_t size() const { return size_; }
   std::string text(std::size_t length) {
     std::string result;
     for (std::size_t i = 0; i < length; ++i) result.push_back(static_cast<char>(next()));
@@ -54,29 +56,66 @@ struct Outcome {
   std::vector<std::byte> decoded;
   std::vector<std::byte> sum;
   std::vector<std::byte> hop;
+  std::vector<std::byte> written;  // What `hop` decodes to.
   std::vector<float> residual;
 };
 
-Outcome run(const Codec& codec, const std::vector<std::byte>& wire, std::size_t count) {
+/// Agreements are bytes that came over the network too.
+struct AgreedBytes {
+  std::vector<std::byte> tensor;
+  std::vector<std::byte> chunk;
+};
+
+Outcome run(const Codec& codec, const std::vector<std::byte>& wire, std::size_t count,
+            const AgreedBytes& agreed_bytes) {
+  const bool in_a_world = !agreed_bytes.tensor.empty() || !agreed_bytes.chunk.empty();
+  const Contributions part = in_a_world ? Contributions{1, 3} : Contributions{};
+  const Contributions sum = in_a_world ? Contributions{3, 3} : Contributions{};
+  const Agreed agreed{agreed_bytes.tensor.empty() ? nullptr : agreed_bytes.tensor.data(),
+                      agreed_bytes.chunk.empty() ? nullptr : agreed_bytes.chunk.data()};
   const std::size_t element_bytes = dtype_size(codec.dtype());
   const std::size_t sum_bytes = is_compressible(codec.dtype()) ? sizeof(float) : element_bytes;
   Outcome outcome;
   outcome.decoded.resize(count * element_bytes);
-  codec.decode({wire.data(), count, outcome.decoded.data()});
+  DecodeArgs decode;
+  decode.wire = wire.data();
+  decode.wire_size = wire.size();
+  decode.count = count;
+  decode.values = outcome.decoded.data();
+  decode.form = part;
+  decode.agreed = agreed;
+  codec.decode(decode);
   outcome.sum.assign(count * sum_bytes, std::byte{0x3D});
-  codec.decode_add({wire.data(), count, outcome.sum.data()});
+  DecodeAddArgs add;
+  add.wire = wire.data();
+  add.wire_size = wire.size();
+  add.count = count;
+  add.sum = outcome.sum.data();
+  add.form = part;
+  add.agreed = agreed;
+  codec.decode_add(add);
   const std::byte* parts[] = {wire.data(), wire.data()};
-  outcome.hop.resize(wire.size());
+  const std::size_t sizes[] = {wire.size(), wire.size()};
+  outcome.hop.resize(codec.wire_bytes(count, sum));
   if (!codec.traits().lossless) outcome.residual.assign(count, 0.5f);
   DecodeAddEncodeArgs args;
   args.wires = parts;
+  args.wire_sizes = sizes;
   args.own_position = 1;
   args.values = outcome.decoded.data();
   args.count = count;
   args.divisor = 3;
   args.wire = outcome.hop.data();
   args.residual = outcome.residual.empty() ? nullptr : outcome.residual.data();
-  codec.decode_add_encode(args);
+  args.form = sum;
+  args.agreed = agreed;
+  outcome.hop.resize(codec.decode_add_encode(args));
+  outcome.written.resize(count * element_bytes);
+  decode.wire = outcome.hop.data();
+  decode.wire_size = outcome.hop.size();
+  decode.values = outcome.written.data();
+  decode.form = sum;
+  codec.decode(decode);
   return outcome;
 }
 
@@ -92,13 +131,43 @@ void compare(const Codec& codec, const std::string& isa, const Outcome& a, const
   if (!same(a.sum, b.sum, is_compressible(dtype) ? DType::kFloat32 : dtype)) {
     fail("decode_add", isa, codec);
   }
+  if (!same(a.written, b.written, dtype)) fail("decode_add_encode", isa, codec);
+  // Where elements travel as they are, which NaN a sum makes may differ.
   const std::string& name = codec.specification();
-  DType wire_type = dtype;
-  if (name == "fp16") wire_type = DType::kFloat16;
-  if (name == "bf16") wire_type = DType::kBfloat16;
-  const bool same_hop = name[0] == 'q' ? a.hop == b.hop : same(a.hop, b.hop, wire_type);
-  if (!same_hop) fail("decode_add_encode", isa, codec);
+  const bool carries_nans = codec.traits().lossless || name == "fp16" || name == "bf16";
+  if (!carries_nans && a.hop != b.hop) fail("decode_add_encode (wire)", isa, codec);
   if (a.residual != b.residual) fail("residual", isa, codec);
+}
+
+/// Bytes of the input, or, to get past the first look at them, an encoded form that some of them
+/// change. Any length up to the limit where the codec has no fixed size.
+std::vector<std::byte> make_wire(const Codec& codec, const Input& input, std::size_t count,
+                                 std::uint8_t kind) {
+  const Contributions form =
+      kind % 2 == 1 && codec.agreement() != nullptr ? Contributions{1, 3} : Contributions{};
+  std::size_t bytes = codec.wire_bytes(count, form);
+  if (kind % 4 < 2) {
+    if (!codec.traits().fixed_size) bytes = input.size() * 7919 % (bytes + 1);
+    return input.rest(bytes);
+  }
+  const auto values = input.rest(count * dtype_size(codec.dtype()));
+  std::vector<std::byte> wire(codec.wire_bytes(count));
+  EncodeArgs args;
+  args.values = values.data();
+  args.count = count;
+  args.wire = wire.data();
+  wire.resize(codec.encode(args));
+  const auto changes = input.rest(1 + kind / 32);
+  for (std::size_t i = 0; i < changes.size() && !wire.empty(); ++i) {
+    wire[(i * 641 + static_cast<std::size_t>(changes[i]) * 37) % wire.size()] ^= changes[i];
+  }
+  // Without a fixed size only: cut off at the end. The others keep their length.
+  if (codec.traits().fixed_size) {
+    wire.resize(bytes);
+  } else if (kind % 8 >= 6) {
+    wire.resize(wire.size() - std::min<std::size_t>(wire.size(), kind / 8));
+  }
+  return wire;
 }
 
 void run_input(Input input) {
@@ -106,13 +175,23 @@ void run_input(Input input) {
   const auto op = static_cast<ReduceOp>(input.next() % kReduceOpCount);
   const std::string specification = input.text(input.next() % 64);
   const std::size_t count = (input.next() + 256u * input.next()) % 4096u;
+  const std::uint8_t kind = input.next();
   if (!make_codec(specification, dtype, op).is_ok()) return;
   std::unique_ptr<Outcome> reference;
+  std::vector<std::byte> wire;
+  AgreedBytes agreed;
   for (const std::string& isa : available_isas()) {
     if (!force_isa(isa).is_ok()) std::abort();
     const auto codec = make_codec(specification, dtype, op);
-    const auto wire = input.rest(codec.value()->wire_bytes(count));
-    Outcome outcome = run(*codec.value(), wire, count);
+    if (reference == nullptr) {
+      const Agreement* agreement = codec.value()->agreement();
+      if (agreement != nullptr && kind % 2 == 1) {
+        agreed.tensor = input.rest(agreement->tensor_bytes());
+        agreed.chunk = input.rest(agreement->chunk_bytes(count));
+      }
+      wire = make_wire(*codec.value(), input, count, kind);
+    }
+    Outcome outcome = run(*codec.value(), wire, count, agreed);
     if (reference == nullptr) {
       reference = std::make_unique<Outcome>(std::move(outcome));
     } else {
