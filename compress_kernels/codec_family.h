@@ -86,14 +86,14 @@ bool is_one_of(std::string_view text, const std::vector<std::string_view>& choic
 
 /// A codec that runs the kernels of the selected instruction set, or the reference where there are
 /// none for it.
-template <typename Parameters>
+template <template <typename> class CodecOf = KernelCodec, typename Parameters>
 std::unique_ptr<Codec> make_kernel_codec(CodecIdentity identity, const Parameters& parameters,
                                          const KernelTable<Parameters>& reference,
                                          const KernelTable<Parameters>* (*simd)(std::int64_t)) {
   const std::int64_t target = selected_isa().target;
   const KernelTable<Parameters>* kernels = target == kScalarTarget ? nullptr : simd(target);
-  return std::make_unique<KernelCodec<Parameters>>(std::move(identity), parameters,
-                                                   kernels != nullptr ? *kernels : reference);
+  return std::make_unique<CodecOf<Parameters>>(std::move(identity), parameters,
+                                               kernels != nullptr ? *kernels : reference);
 }
 
 }  // namespace ringpress::compress_kernels

@@ -56,11 +56,18 @@ inline constexpr std::size_t kLargestLloydBlock = 1024;
 
 struct LloydParameters {
   int bits = 4;
+  int part_bits = 0;           // Of what a hop adds; 0: as `bits`.
   std::size_t block = 1024;  // Elements; a power of two from 64 to 1024.
   bool rotates = true;
   bool unbiased = false;  // round=stochastic. Only with a rotation.
   DType dtype = DType::kFloat32;
 };
+
+/// What the parts of a hop are decoded with.
+inline LloydParameters parameters_of_parts(LloydParameters parameters) {
+  if (parameters.part_bits != 0) parameters.bits = parameters.part_bits;
+  return parameters;
+}
 
 /// Where the parts of a chunk begin, in bytes from its start. The scales are at 0.
 struct LloydLayout {

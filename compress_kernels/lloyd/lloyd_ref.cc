@@ -93,10 +93,11 @@ void decode_add(const LloydParameters& parameters, const DecodeAddArgs& args) {
 
 /// Reduces a tile's worth of values at a time; blocks divide tiles.
 void decode_add_encode(const LloydParameters& parameters, const DecodeAddEncodeArgs& args) {
+  const LloydParameters part = parameters_of_parts(parameters);
   std::vector<std::vector<float>> parts(args.wires.size());
   for (std::size_t k = 0; k < parts.size(); ++k) {
     parts[k].resize(args.count);
-    for_each_decoded(parameters, args.wires[k], args.count,
+    for_each_decoded(part, args.wires[k], args.count,
                      [&](std::size_t i, float value) { parts[k][i] = value; });
   }
   std::vector<float> sums(args.count);

@@ -274,12 +274,14 @@ inline void gather_sum(const ChunkCoder& coder, DType dtype, const DecodeAddEnco
 inline void decode_add_encode(const LloydParameters& parameters, const DecodeAddEncodeArgs& args) {
   const Output output{args.wire, args.residual, args.decoded, args.random};
   const ChunkCoder coder(parameters, args.count, args.values);
+  const LloydParameters part = parameters_of_parts(parameters);
+  const ChunkCoder part_coder(part, args.count);
   Scratch scratch;
   Values values;
   for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
     const std::size_t first = coder.chunk().first_of(block);
     const std::size_t count = coder.chunk().length_of(block);
-    gather_sum(coder, parameters.dtype, args, block, scratch, values.x);
+    gather_sum(part_coder, parameters.dtype, args, block, scratch, values.x);
     if (args.divisor != 1) arrays::divide_floats(args.divisor, count, values.x);
     if (args.residual != nullptr) arrays::add_floats(args.residual, first, count, values.x);
     if (args.wire != nullptr) {

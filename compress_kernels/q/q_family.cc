@@ -2,6 +2,7 @@
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/core/block_scale.h"
 #include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/q/widening_codec.h"
 #include "compress_kernels/uniform/uniform.h"
 
 namespace ringpress::compress_kernels::q {
@@ -30,6 +31,22 @@ UniformParameters uniform_parameters(const CodecEntry& entry, const ParameterVal
   return parameters;
 }
 
+bool accepts_partial(std::string_view text) {
+  return is_one_of(text, {"same", "wide"});
+}
+
+/// Picks the kernels of the selected instruction set.
+template <typename Parameters>
+std::unique_ptr<Codec> make_with(CodecIdentity identity, const Parameters& parameters,
+                                 const ParameterValues& values,
+                                 const KernelTable<Parameters>& reference,
+                                 const KernelTable<Parameters>* (*simd)(std::int64_t)) {
+  if (values.text("partial") == "same") {
+    return make_kernel_codec(std::move(identity), parameters, reference, simd);
+  }
+  return make_kernel_codec<WideningCodec>(std::move(identity), parameters, reference, simd);
+}
+
 bool is_lloyd(const ParameterValues& values) {
   return values.text("grid") == "lloyd";
 }
@@ -43,11 +60,13 @@ LloydParameters lloyd_parameters(const CodecEntry& entry, const ParameterValues&
   return parameters;
 }
 
-std::unique_ptr<Codec> make_lloyd(CodecIdentity identity, LloydParameters parameters) {
+std::unique_ptr<Codec> make_lloyd(CodecIdentity identity, const CodecEntry& entry,
+                                  const ParameterValues& values) {
+  LloydParameters parameters = lloyd_parameters(entry, values);
   parameters.dtype = identity.dtype;
   identity.traits.deterministic = !parameters.unbiased;
-  return make_kernel_codec(std::move(identity), parameters, lloyd::reference_kernels(),
-                           lloyd::simd_kernels);
+  return make_with(std::move(identity), parameters, values, lloyd::reference_kernels(),
+                   lloyd::simd_kernels);
 }
 
 Status settle_lloyd(ParameterValues& values) {
@@ -64,8 +83,9 @@ Status settle_lloyd(ParameterValues& values) {
   return Status::ok();
 }
 
-/// Fills in the defaults that depend on the grid.
+/// Fills in the defaults that depend on the grid. What is usual is left out of the specification.
 Status settle(ParameterValues& values) {
+  if (values.text("partial") == "wide") values.set("partial", "");
   if (is_lloyd(values)) return settle_lloyd(values);
   if (values.text("block").empty()) values.set("block", "128");
   if (values.text("rotate") == "1") {
@@ -77,12 +97,12 @@ Status settle(ParameterValues& values) {
 
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
                             const ParameterValues& values) {
-  if (is_lloyd(values)) return make_lloyd(std::move(identity), lloyd_parameters(entry, values));
+  if (is_lloyd(values)) return make_lloyd(std::move(identity), entry, values);
   UniformParameters parameters = uniform_parameters(entry, values);
   parameters.dtype = identity.dtype;
   identity.traits.deterministic = parameters.rounding == Rounding::kNearest;
-  return make_kernel_codec(std::move(identity), parameters, uniform::reference_kernels(),
-                           uniform::simd_kernels);
+  return make_with(std::move(identity), parameters, values, uniform::reference_kernels(),
+                   uniform::simd_kernels);
 }
 
 /// See uniform.h. Units are rounded up to 8 significant bits.
@@ -123,6 +143,7 @@ const CodecFamily& family() {
     family.parameters = {
         {"block", "", "a power of two from 32 to 1024", accepts_block},
         {"grid", "uniform", "lloyd, minmax or uniform", accepts_grid},
+        {"partial", "", "same or wide", accepts_partial},
         {"rotate", "", "0 or 1", accepts_rotation},
         {"round", "nearest", "nearest or stochastic", accepts_rounding},
     };

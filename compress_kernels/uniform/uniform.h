@@ -53,11 +53,18 @@ inline constexpr std::size_t kLargestBlock = 1024;
 
 struct UniformParameters {
   int bits = 4;
+  int part_bits = 0;  // Of what a hop adds; 0: as `bits`.
   Grid grid = Grid::kUniform;
   std::size_t block = 128;  // Elements; a power of two.
   Rounding rounding = Rounding::kNearest;
   DType dtype = DType::kFloat32;
 };
+
+/// What the parts of a hop are decoded with.
+inline UniformParameters parameters_of_parts(UniformParameters parameters) {
+  if (parameters.part_bits != 0) parameters.bits = parameters.part_bits;
+  return parameters;
+}
 
 /// Where the parts of a chunk begin, in bytes from its start.
 struct UniformLayout {

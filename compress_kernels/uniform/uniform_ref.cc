@@ -197,11 +197,12 @@ void decode_add(const UniformParameters& parameters, const DecodeAddArgs& args) 
 }
 
 void decode_add_encode(const UniformParameters& parameters, const DecodeAddEncodeArgs& args) {
-  const UniformLayout layout = uniform_layout(parameters, args.count);
+  const UniformParameters part = parameters_of_parts(parameters);
+  const UniformLayout layout = uniform_layout(part, args.count);
   const auto value = [&](std::size_t i) {
     const float sum = core::reduce_in_order<ReduceOp::kSum>(
         args.wires.size(), args.own_position,
-        [&](std::size_t k) { return decode_element(parameters, args.wires[k], layout, i); },
+        [&](std::size_t k) { return decode_element(part, args.wires[k], layout, i); },
         [&] { return load_own(parameters, args.values, i); });
     return args.divisor == 1 ? sum : core::divide(sum, args.divisor);
   };

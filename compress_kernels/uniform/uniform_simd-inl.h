@@ -148,11 +148,13 @@ inline const std::byte* fused_contribution(const DecodeAddEncodeArgs& args) {
 
 inline void decode_add_encode(const UniformParameters& parameters,
                               const DecodeAddEncodeArgs& args) {
-  const HopDecoders decoders{Decoder(parameters, args.count, Target::kStore),
-                             Decoder(parameters, args.count, Target::kAdd)};
+  const UniformParameters part = parameters_of_parts(parameters);
+  const HopDecoders decoders{Decoder(part, args.count, Target::kStore),
+                             Decoder(part, args.count, Target::kAdd)};
   const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
   const Encoder encoder(parameters, args.count, output);
-  const std::byte* contribution = fused_contribution(args);
+  const std::byte* contribution =
+      part.bits == parameters.bits ? fused_contribution(args) : nullptr;
   const FusedEncoder fused(parameters, args.count, output, contribution);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {

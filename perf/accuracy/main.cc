@@ -53,7 +53,8 @@ void measure_codec(const Options& options, const std::string& codec, const Sourc
     for (const std::string& algorithm : options.algorithms) {
       for (const bool error_feedback : {false, true}) {
         const std::size_t steps = error_feedback ? options.steps : 1;
-        const double error = measure_all_reduce({codec, algorithm, error_feedback, steps}, inputs);
+        const AllReduceOutcome outcome =
+            measure_all_reduce({codec, algorithm, error_feedback, steps}, inputs);
         print({{"mode", "all_reduce"},
                {"codec", codec},
                {"data", source.name},
@@ -61,7 +62,8 @@ void measure_codec(const Options& options, const std::string& codec, const Sourc
                {"ranks", ranks},
                {"error_feedback", error_feedback},
                {"steps", steps},
-               {"error", error}});
+               {"bits", outcome.bits},
+               {"error", outcome.error}});
       }
     }
   }

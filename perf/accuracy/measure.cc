@@ -59,7 +59,7 @@ class Simulation {
     for (std::size_t owner = 0; owner < shards.size(); ++owner) {
       const Shard& shard = shards[owner];
       if (shard.count == 0) continue;
-      chunk_ = {LocalAgreement::of_chunk(*codec_, values_of(shard), shard.count, tensors_[owner])};
+      agree_on_chunk(owner, shard);
       const Encoded sum =
           case_.algorithm == "ring" ? reduce_in_ring(owner, shard) : reduce_at_owner(owner, shard);
       DecodeArgs args;
@@ -70,8 +70,16 @@ class Simulation {
       args.form = {sum.summed, inputs_.size()};
       args.agreed = agreed(owner);
       codec_->decode(args);
+      sent_bytes_ += sum.bytes.size() * (inputs_.size() - 1);
     }
     return result;
+  }
+
+  /// See AllReduceOutcome, for all steps together.
+  double bits_per_transfer() const {
+    const double transfers =
+        2.0 * static_cast<double>(inputs_.size() - 1) * static_cast<double>(inputs_[0].size());
+    return 8.0 * static_cast<double>(sent_bytes_) / transfers;
   }
 
  private:
@@ -87,6 +95,14 @@ class Simulation {
     tensors_.clear();
     for (std::size_t rank = 0; rank < inputs_.size(); ++rank) {
       tensors_.push_back(LocalAgreement::of_tensor(*codec_, values_of(all), rank, all.count));
+    }
+  }
+  /// Everybody sends its summary to the owner, which sends the result to everybody.
+  void agree_on_chunk(std::size_t owner, const Shard& shard) {
+    chunk_ = {LocalAgreement::of_chunk(*codec_, values_of(shard), shard.count, tensors_[owner])};
+    const Agreement* agreement = codec_->agreement();
+    for (int round = 0; agreement != nullptr && round < agreement->rounds(); ++round) {
+      sent_bytes_ += 2 * (inputs_.size() - 1) * agreement->round_bytes(round, shard.count);
     }
   }
   Agreed agreed(std::size_t rank) const {
@@ -145,7 +161,9 @@ class Simulation {
   Encoded reduce_at_owner(std::size_t owner, const Shard& shard) {
     std::vector<Encoded> contributions;
     for (std::size_t rank = 0; rank < inputs_.size(); ++rank) {
-      if (rank != owner) contributions.push_back(encode(rank, shard));
+      if (rank == owner) continue;
+      contributions.push_back(encode(rank, shard));
+      sent_bytes_ += contributions.back().bytes.size();
     }
     return hop(owner, shard, contributions, owner);
   }
@@ -155,6 +173,7 @@ class Simulation {
     const std::size_t ranks = inputs_.size();
     Encoded sum = encode((owner + 1) % ranks, shard);
     for (std::size_t distance = 2; distance <= ranks; ++distance) {
+      sent_bytes_ += sum.bytes.size();
       sum = hop((owner + distance) % ranks, shard, {sum}, 1);
     }
     return sum;
@@ -167,6 +186,7 @@ class Simulation {
   std::vector<LocalAgreement> tensors_;  // By rank.
   std::vector<LocalAgreement> chunk_;    // One: of the shard that is being reduced.
   std::uint64_t step_ = 0;
+  std::size_t sent_bytes_ = 0;
 };
 
 }  // namespace
@@ -199,7 +219,7 @@ SingleShot measure_single_shot(const std::string& specification, const std::vect
   return {error / norm, product / norm, bits};
 }
 
-double measure_all_reduce(const AllReduceCase& c, const RankTensors& inputs) {
+AllReduceOutcome measure_all_reduce(const AllReduceCase& c, const RankTensors& inputs) {
   Simulation simulation(c, inputs);
   std::vector<double> mean(inputs[0].size());
   for (std::size_t step = 0; step < c.steps; ++step) {
@@ -216,7 +236,7 @@ double measure_all_reduce(const AllReduceCase& c, const RankTensors& inputs) {
     norm += sum * sum;
     error += (mean[i] - sum) * (mean[i] - sum);
   }
-  return error / norm;
+  return {error / norm, simulation.bits_per_transfer() / static_cast<double>(c.steps)};
 }
 
 }  // namespace ringpress::perf

@@ -25,8 +25,13 @@ struct AllReduceCase {
   std::size_t steps = 1;  // The same gradients each time.
 };
 
-/// |mean over the steps of the results - sum|^2 / |sum|^2
-double measure_all_reduce(const AllReduceCase& c, const RankTensors& inputs);
+struct AllReduceOutcome {
+  double error = 0;  // |mean over the steps of the results - sum|^2 / |sum|^2
+  double bits = 0;   // A rank sends, per value and for each of the 2 (N - 1) / N times that an
+                     // uncompressed ring sends it.
+};
+
+AllReduceOutcome measure_all_reduce(const AllReduceCase& c, const RankTensors& inputs);
 
 }  // namespace ringpress::perf
 

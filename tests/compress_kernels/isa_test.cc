@@ -31,10 +31,12 @@ struct Case {
   bool residual = false;
   bool decoded = false;
   bool in_place = false;
-  bool in_a_world = false;  // Of parts + 1 ranks, which agree where the codec asks for it.
+  bool in_a_world = false;  // Of at least parts + 1 ranks, which agree where the codec asks for it.
   RandomKey random;
 
-  std::size_t world() const { return in_a_world ? parts + 1 : 1; }
+  std::size_t world() const { return in_a_world ? parts + 1 + seed % 3 : 1; }
+  /// Of what a hop makes.
+  Contributions hop_form() const { return {in_a_world ? parts + 1 : 1, world()}; }
 };
 
 std::ostream& operator<<(std::ostream& stream, const Case& c) {
@@ -78,7 +80,7 @@ struct Buffers {
         decoded(c.count * dtype_size(c.dtype), c.offset * 3 % 7),
         residual(c.residual ? c.count * sizeof(float) : 0, c.offset * 5 % 11),
         wire(std::max(codec.wire_bytes(c.count, {1, c.world()}),
-                      codec.wire_bytes(c.count, {c.world(), c.world()})),
+                      codec.wire_bytes(c.count, c.hop_form())),
              c.offset * 7 % 13) {
     values.assign(draw_elements(c.count, c.dtype, c.kind, c.seed).data());
     if (!c.residual) return;
@@ -214,7 +216,7 @@ Outcome run_hop(const Codec& codec, const Case& c, const std::vector<std::vector
   args.wire_sizes = sizes;
   args.own_position = c.own_position;
   args.divisor = c.divisor;
-  args.form = {c.world(), c.world()};
+  args.form = c.hop_form();
   args.agreed = agreed;
   if (c.decoded && !c.residual && c.seed % 4 == 0) args.wire = nullptr;
   const std::size_t written = codec.decode_add_encode(args);

@@ -103,10 +103,11 @@ inline std::unique_ptr<Codec> codec_for(const CollectiveCase& c) {
 }
 
 /// Runs an all-reduce of random gradients and gives each rank's result. `residuals`, if not null,
-/// holds one vector per rank.
+/// holds one vector per rank; `sent_bytes`, if not null, gets what rank 0 has sent.
 inline std::vector<std::vector<float>> all_reduce_results(
     const CollectiveCase& c, const std::vector<std::vector<float>>& inputs,
-    std::vector<std::vector<float>>* residuals = nullptr, std::uint64_t sequence = 0) {
+    std::vector<std::vector<float>>* residuals = nullptr, std::uint64_t sequence = 0,
+    std::uint64_t* sent_bytes = nullptr) {
   std::vector<std::vector<float>> results(inputs.size());
   const auto codec = codec_for(c);
   const auto collective = ring::make_collective(c.algorithm);
@@ -122,6 +123,7 @@ inline std::vector<std::vector<float>> all_reduce_results(
         void* out = c.in_place ? send.data() : receive.data();
         RINGPRESS_RETURN_IF_ERROR(collective->all_reduce(context, {send.data(), out, c.count}));
         results[rank] = c.in_place ? send.get() : receive.get();
+        if (sent_bytes != nullptr && rank == 0) *sent_bytes = mesh->counters().sent_bytes;
         if (!c.in_place) {
           const auto untouched = send.get();
           EXPECT_EQ(std::memcmp(untouched.data(), inputs[rank].data(), c.count * sizeof(float)), 0);

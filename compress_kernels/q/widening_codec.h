@@ -1,0 +1,82 @@
+// Partial sums of a ring in more bits than its first and last frames.
+//
+// A ring that requantises adds an error at every hop. A partial sum of h independent contributions
+// has h times the variance of one, and so has its error: with equal bits everywhere the errors of
+// N - 1 hops make the result about N / 4 times worse than two quantisations do (`sra`). A bit more
+// divides an error by about four. So partial sums take one bit more, and another one whenever h has
+// grown fourfold: from 12 contributions on, from 45, from 177. With 4 bits and 16 ranks that is
+// 5.2 bits a value on the way there and 4 on the way back.
+#ifndef COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
+#define COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "compress_kernels/kernel_codec.h"
+#include "ringpress/codec.h"
+
+namespace ringpress::compress_kernels::q {
+
+inline constexpr int kMostBits = 8;
+
+/// Bits a value in a form of a codec of `bits` bits.
+inline int bits_of_form(int bits, Contributions form) {
+  const bool is_partial_sum = form.summed > 1 && form.summed < form.world;
+  // One bit has a grid of its own, to which a second one adds little.
+  if (!is_partial_sum || bits == 1) return bits;
+  int wider = bits + 1;
+  for (std::size_t most = 11; form.summed > most; most *= 4) ++wider;
+  return std::min(wider, kMostBits);
+}
+
+/// As KernelCodec, for Parameters with `bits` and `part_bits`.
+template <typename Parameters>
+class WideningCodec final : public Codec {
+ public:
+  WideningCodec(CodecIdentity identity, const Parameters& parameters,
+                const KernelTable<Parameters>& kernels)
+      : identity_(std::move(identity)), parameters_(parameters), kernels_(kernels) {}
+
+  const CodecTraits& traits() const override { return identity_.traits; }
+  const std::string& specification() const override { return identity_.specification; }
+  DType dtype() const override { return identity_.dtype; }
+  ReduceOp op() const override { return identity_.op; }
+
+  std::size_t wire_bytes(std::size_t count, Contributions form) const override {
+    return encoded_bytes(parameters_of(form), count);
+  }
+  std::size_t encode(const EncodeArgs& args) const override {
+    const Parameters parameters = parameters_of(args.form);
+    if (args.count > 0) kernels_.encode(parameters, args);
+    return encoded_bytes(parameters, args.count);
+  }
+  void decode(const DecodeArgs& args) const override {
+    if (args.count > 0) kernels_.decode(parameters_of(args.form), args);
+  }
+  void decode_add(const DecodeAddArgs& args) const override {
+    if (args.count > 0) kernels_.decode_add(parameters_of(args.form), args);
+  }
+  std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
+    Parameters parameters = parameters_of(args.form);
+    parameters.part_bits =
+        bits_of_form(parameters_.bits, {args.wire_contributions, args.form.world});
+    if (args.count > 0) kernels_.decode_add_encode(parameters, args);
+    return args.wire == nullptr ? 0 : encoded_bytes(parameters, args.count);
+  }
+
+ private:
+  Parameters parameters_of(Contributions form) const {
+    Parameters parameters = parameters_;
+    parameters.bits = bits_of_form(parameters_.bits, form);
+    return parameters;
+  }
+
+  CodecIdentity identity_;
+  Parameters parameters_;
+  KernelTable<Parameters> kernels_;
+};
+
+}  // namespace ringpress::compress_kernels::q
+
+#endif  // COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
