@@ -1,7 +1,12 @@
 #include "compress_kernels/specification.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "ringpress/names.h"
 
@@ -30,6 +35,49 @@ Status invalid(std::string message) {
   return Status(Code::kInvalidArgument, std::move(message));
 }
 
+std::optional<double> number_of(std::string_view text) {
+  const std::string terminated(text);
+  char* end = nullptr;
+  const double number = std::strtod(terminated.c_str(), &end);
+  if (terminated.empty() || *end != '\0' || std::isnan(number)) return std::nullopt;
+  return number;
+}
+
+/// Values that a rule accepts: those that its text names, and powers of two.
+std::vector<std::string> some_values(const ParameterRule& rule) {
+  std::vector<std::string> candidates;
+  std::string word;
+  for (const char c : std::string(rule.allowed) + ' ') {
+    if (c != ' ' && c != ',') {
+      word += c;
+    } else if (!word.empty()) {
+      candidates.push_back(std::exchange(word, ""));
+    }
+  }
+  for (int power = 1; power <= 65536; power *= 2) candidates.push_back(std::to_string(power));
+  std::erase_if(candidates, [&](const std::string& value) { return !rule.accepts(value); });
+  return candidates;
+}
+
+/// " (maybe 32?)": of the values that a rule names the one nearest to `value`.
+std::string suggestion(const ParameterRule& rule, std::string_view value) {
+  const std::vector<std::string> values = some_values(rule);
+  if (values.empty()) return "";
+  const std::optional<double> wanted = number_of(value);
+  if (!wanted) {
+    const std::vector<std::string_view> names(values.begin(), values.end());
+    return " (maybe " + std::string(nearest_name(value, names)) + "?)";
+  }
+  const auto distance = [&](const std::string& candidate) {
+    const std::optional<double> number = number_of(candidate);
+    return number ? std::abs(*number - *wanted) : std::numeric_limits<double>::infinity();
+  };
+  const auto nearest = std::min_element(
+      values.begin(), values.end(),
+      [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
+  return " (maybe " + *nearest + "?)";
+}
+
 Status unknown_parameter(std::string_view name, const std::vector<ParameterRule>& rules) {
   std::vector<std::string_view> names;
   std::string list;
@@ -47,7 +95,7 @@ Status set_parameter(std::string_view name, std::string_view value, Specificatio
     if (rule.name != name) continue;
     if (!rule.accepts(value)) {
       return invalid("codec parameter " + std::string(name) + "=" + quoted(value) + ": must be " +
-                     std::string(rule.allowed));
+                     std::string(rule.allowed) + suggestion(rule, value));
     }
     specification->values.set(name, value);
     return Status::ok();
@@ -81,12 +129,14 @@ Status set_parameters(std::string_view list, Specification* specification) {
 
 Result<CodecEntry> find_codec(std::string_view name) {
   std::vector<std::string_view> names;
+  std::string list;
   for (const CodecEntry& codec : codec_list()) {
     if (codec.name == name) return codec;
     names.push_back(codec.name);
+    list += (list.empty() ? "" : ", ") + std::string(codec.name);
   }
   return invalid("unknown codec " + quoted(name) + " (maybe " +
-                 std::string(nearest_name(name, names)) + "?)");
+                 std::string(nearest_name(name, names)) + "?); known: " + list);
 }
 
 }  // namespace

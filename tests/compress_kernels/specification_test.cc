@@ -67,6 +67,37 @@ TEST(Specification, ParameterErrorsNameParameterValueAndWhatIsAllowed) {
   EXPECT_TRUE(names(refusal("fp16:block=64"), {"fp16", "block=64"}));
 }
 
+TEST(Specification, AWrongValueGetsTheNearestValidOne) {
+  EXPECT_TRUE(names(refusal("q4:block=48"), {"maybe 32?"}));
+  EXPECT_TRUE(names(refusal("q4:block=500"), {"maybe 512?"}));
+  EXPECT_TRUE(names(refusal("q4:block=1e9"), {"maybe 1024?"}));
+  EXPECT_TRUE(names(refusal("q4:block=-64"), {"maybe 32?"}));
+  EXPECT_TRUE(names(refusal("q4:block=64k"), {"maybe 64?"}));
+  EXPECT_TRUE(names(refusal("q4:block=nan"), {"maybe "}));
+  EXPECT_TRUE(names(refusal("q4:grid=loyd"), {"maybe lloyd?"}));
+  EXPECT_TRUE(names(refusal("q4:round=nearst"), {"maybe nearest?"}));
+  EXPECT_TRUE(names(refusal("q4:rotate=yes"), {"rotate", "maybe "}));
+}
+
+/// Whatever a family takes: a value that makes no sense is answered with one that does.
+TEST(Specification, EveryParameterOffersAValueThatItTakes) {
+  for (const CodecEntry& codec : codec_list()) {
+    for (const ParameterRule& rule : codec.family->parameters) {
+      for (const char* value : {"-1", "1e30", "?", ""}) {
+        if (rule.accepts(value)) continue;
+        const std::string message =
+            refusal(std::string(codec.name) + ":" + std::string(rule.name) + "=" + value);
+        EXPECT_TRUE(names(message, {std::string(rule.name).c_str(),
+                                    std::string(rule.allowed).c_str()}));
+        const std::size_t begin = message.find("(maybe ");
+        ASSERT_NE(begin, std::string::npos) << message;
+        const std::string offered = message.substr(begin + 7, message.find("?)") - begin - 7);
+        EXPECT_TRUE(rule.accepts(offered)) << message;
+      }
+    }
+  }
+}
+
 TEST(Specification, AnUnknownNameGetsTheNearestOne) {
   EXPECT_TRUE(names(refusal("q9"), {"q9", "maybe q8?"}));
   EXPECT_TRUE(names(refusal("q44"), {"q44", "maybe q4?"}));
