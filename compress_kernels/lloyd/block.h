@@ -58,21 +58,23 @@ RINGPRESS_HOST_DEVICE inline int rotations(const LloydParameters& parameters, st
 /// What the rotations multiply squared lengths with: P of lloyd.h.
 RINGPRESS_HOST_DEVICE inline float rotation_gain(int rounds, std::size_t count) {
   float gain = 1;
-  for (int round = 0; round < rounds; ++round) gain *= static_cast<float>(largest_part(count));
+  for (int round = 0; round < rounds; ++round) {
+    gain *= static_cast<float>(points(rounds, largest_part(count)));
+  }
   return gain;
 }
 
 /// Transforms every part of a block.
-RINGPRESS_HOST_DEVICE inline void transform_parts(float* values, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline void transform_parts(int rounds, float* values, std::size_t count) {
   for (std::size_t first = 0; first < count;) {
     const std::size_t size = largest_part(count - first);
-    hadamard(values + first, size);
+    hadamard(values + first, size, points(rounds, size));
     first += size;
   }
 }
 
-/// The weight w of element i's part.
-RINGPRESS_HOST_DEVICE inline float weight_of(std::size_t index, std::size_t count) {
+/// The weight w of element i's part: what makes its values as large as those of the largest part.
+RINGPRESS_HOST_DEVICE inline float weight_of(int rounds, std::size_t index, std::size_t count) {
   std::size_t first = 0;
   std::size_t size = largest_part(count);
   const std::size_t largest = size;
@@ -80,7 +82,7 @@ RINGPRESS_HOST_DEVICE inline float weight_of(std::size_t index, std::size_t coun
     first += size;
     size = largest_part(count - first);
   }
-  return part_weight(largest, size);
+  return std::sqrt(static_cast<float>(points(rounds, largest) / points(rounds, size)));
 }
 
 RINGPRESS_HOST_DEVICE inline void apply_signs(const Signs& signs, float* values,
@@ -96,21 +98,21 @@ RINGPRESS_HOST_DEVICE inline void rotate(int rounds, std::uint64_t seed, float f
   for (std::size_t i = 0; i < count; ++i) y[i] = x[i] * factor;
   for (int round = 0; round < rounds; ++round) {
     apply_signs(Signs(seed, round), y, count);
-    transform_parts(y, count);
+    transform_parts(rounds, y, count);
   }
   if (rounds == 0) return;
-  for (std::size_t i = 0; i < count; ++i) y[i] *= weight_of(i, count);
+  for (std::size_t i = 0; i < count; ++i) y[i] *= weight_of(rounds, i, count);
 }
 
 /// The other way: x = d (unit w) H(y). Finite values stay so.
 RINGPRESS_HOST_DEVICE inline void rotate_back(int rounds, std::uint64_t seed, float unit,
                                               float* values, std::size_t count) {
   for (int round = rounds - 1; round >= 0; --round) {
-    transform_parts(values, count);
+    transform_parts(rounds, values, count);
     if (round > 0) apply_signs(Signs(seed, round), values, count);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const float weighted = rounds == 0 ? unit : unit * weight_of(i, count);
+    const float weighted = rounds == 0 ? unit : unit * weight_of(rounds, i, count);
     values[i] = saturate(values[i] * weighted, DType::kFloat32);
   }
   if (rounds > 0) apply_signs(Signs(seed, 0), values, count);
@@ -174,22 +176,22 @@ inline std::uint16_t dither_block(const LloydParameters& parameters, const Block
   if (largest >= core::kInfinityBits) return core::kBfloat16Nan;
   if (largest < core::kExtentFloorBits) return 0;
   const LevelTable& table = level_table(parameters.bits);
-  const std::uint32_t sign_bit = 1u << (parameters.bits - 1);
-  const float top = level_value(table, sign_bit - 1);
+  const std::uint32_t magnitudes = 1u << (parameters.bits - 1);
+  const float top = level_value(table, magnitudes - 1);
   const std::uint16_t stored =
       core::round_up_to_bfloat16(core::bits_of(core::float_of(largest) / top));
   const float unit = core::widen(core::Bfloat16{stored});
   for (std::size_t i = 0; i < count; ++i) {
     const float magnitude = core::float_of(core::magnitude_bits(x[i])) / unit;
     std::uint32_t upper = 0;
-    while (upper < sign_bit - 1 && level_value(table, upper) < magnitude) ++upper;
+    while (upper < magnitudes - 1 && level_value(table, upper) < magnitude) ++upper;
     const float high = level_value(table, upper);
     const float low = upper == 0 ? -high : level_value(table, upper - 1);
     const float u = core::unit_interval(core::random_half(random.key, random.first + i));
     const bool is_high = (magnitude - low) > u * (high - low);
     const bool crosses_zero = !is_high && upper == 0;
     const bool is_minus = (core::bits_of(x[i]) >> 31 != 0) != crosses_zero;
-    codes[i] = (is_high || upper == 0 ? upper : upper - 1) | (is_minus ? sign_bit : 0u);
+    codes[i] = code_of(parameters.bits, is_high || upper == 0 ? upper : upper - 1, is_minus);
   }
   return stored;
 }
@@ -208,15 +210,11 @@ inline std::uint16_t encode_block(const LloydParameters& parameters, const Block
     std::fill(codes, codes + count, 0u);
     return power.sum == 0 ? 0 : core::kBfloat16Nan;
   }
-  const LevelTable& table = level_table(parameters.bits);
-  const float inverse = 1.0f / std::sqrt(power.sum / static_cast<float>(count));
+  const float deviation = std::sqrt(power.sum / static_cast<float>(count));
   for (std::size_t i = 0; i < count; ++i) {
-    const float magnitude = core::float_of(core::magnitude_bits(y[i]));
-    const Level level = nearest_level(table, magnitude * inverse);
-    const std::uint32_t sign = core::bits_of(y[i]) >> 31;
-    codes[i] = level.index | (sign << (parameters.bits - 1));
+    const SignedLevel level = nearest_signed_level(parameters.bits, y[i], deviation);
+    codes[i] = level.code;
     levels[i] = level.value;
-    y[i] = magnitude;
   }
   const float product = sum_in_lanes(count, [&](std::size_t i) { return y[i] * levels[i]; });
   const float square = sum_in_lanes(count, [&](std::size_t i) { return levels[i] * levels[i]; });
@@ -233,11 +231,8 @@ inline bool decode_block(const LloydParameters& parameters, std::uint64_t seed,
     std::fill(values, values + count, core::float_of(core::kCanonicalNanBits));
     return false;
   }
-  const LevelTable& table = level_table(parameters.bits);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t sign_bit = 1u << (parameters.bits - 1);
-    const float level = level_value(table, codes[i] & (sign_bit - 1));
-    values[i] = (codes[i] & sign_bit) != 0 ? -level : level;
+    values[i] = signed_level_value(parameters.bits, codes[i]);
   }
   rotate_back(rotations(parameters, count), seed, unit, values, count);
   return true;

@@ -1,4 +1,5 @@
-// The magnitudes that codes stand for, for values with variance 1.
+// The values that codes stand for, for values with variance 1. Codes rise with the values: those of
+// the negative ones come first. Magnitudes are symmetric about zero.
 //
 // Up to 4 bits they are the levels with the least squared error for a Gaussian. With more bits the
 // magnitudes are cut into 8 segments, each with as many levels at equal distances: within 7 % of
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/core/host_device.h"
 
 namespace ringpress::compress_kernels::lloyd {
@@ -120,6 +122,88 @@ RINGPRESS_HOST_DEVICE inline Level nearest_level(const LevelTable& table, float 
   cell = cell < last ? cell : last;
   const std::uint32_t index = (segment << table.cell_bits) + cell;
   return {index, table.lowest_levels[segment] + static_cast<float>(cell) * table.steps[segment]};
+}
+
+/// The code of a magnitude index with a sign.
+RINGPRESS_HOST_DEVICE inline std::uint32_t code_of(int bits, std::uint32_t index, bool is_minus) {
+  const std::uint32_t magnitudes = 1u << (bits - 1);
+  return is_minus ? magnitudes - 1 - index : magnitudes + index;
+}
+
+RINGPRESS_HOST_DEVICE inline float signed_level_value(int bits, std::uint32_t code) {
+  const std::uint32_t magnitudes = 1u << (bits - 1);
+  const bool is_minus = code < magnitudes;
+  const float value =
+      level_value(level_table(bits), is_minus ? magnitudes - 1 - code : code - magnitudes);
+  return is_minus ? -value : value;
+}
+
+// Up to 4 bits a code may be found through cells of equal width: so narrow that at most one code
+// begins within each, and far enough from where codes begin that a value near the edge of a cell
+// may be taken for one of either cell.
+inline constexpr int kMostCellBits = 4;
+inline constexpr std::int32_t kCells = 16;  // On either side of zero.
+inline constexpr float kCellsPerDeviation = 6.25f;
+/// Magnitudes are limited to this many cells.
+inline constexpr float kCellLimit = 15.25f;
+
+/// One width. Cell number c, from -16 to 15, holds the values nearest to c cells; entries are
+/// indexed by its lowest five bits.
+struct CellTable {
+  float starts[2 * kCells];         // Where a code begins within it, or kUnreached.
+  std::uint32_t codes[2 * kCells];  // Of values below that.
+  float levels[kCells];             // Of codes, again and again for less than 4 bits.
+};
+
+/// Where code number `code` > 0 begins.
+RINGPRESS_HOST_DEVICE constexpr float code_start(int bits, std::uint32_t code) {
+  const std::uint32_t magnitudes = 1u << (bits - 1);
+  const float* starts = kLevelTables[bits - 1].starts;
+  return code >= magnitudes ? starts[code - magnitudes] : -starts[magnitudes - code];
+}
+
+constexpr CellTable make_cell_table(int bits) {
+  CellTable table{};
+  const std::uint32_t count = 1u << bits;
+  for (std::int32_t cell = -kCells; cell < kCells; ++cell) {
+    const float begin = (static_cast<float>(cell) - 0.5f) / kCellsPerDeviation;
+    const float end = (static_cast<float>(cell) + 0.5f) / kCellsPerDeviation;
+    std::uint32_t code = 0;
+    while (code + 1 < count && code_start(bits, code + 1) <= begin) ++code;
+    const bool ends_within = code + 1 < count && code_start(bits, code + 1) < end;
+    table.codes[cell & (2 * kCells - 1)] = code;
+    table.starts[cell & (2 * kCells - 1)] = ends_within ? code_start(bits, code + 1) : kUnreached;
+  }
+  for (std::uint32_t i = 0; i < kCells; ++i) {
+    const std::uint32_t code = i % count;
+    const std::uint32_t magnitudes = count / 2;
+    const float* levels = kLevelTables[bits - 1].lowest_levels;
+    table.levels[i] =
+        code >= magnitudes ? levels[code - magnitudes] : -levels[magnitudes - 1 - code];
+  }
+  return table;
+}
+
+inline constexpr CellTable kCellTables[kMostCellBits] = {make_cell_table(1), make_cell_table(2),
+                                                         make_cell_table(3), make_cell_table(4)};
+
+struct SignedLevel {
+  std::uint32_t code;
+  float value;
+};
+
+/// The level of a finite value, for values of this deviation.
+RINGPRESS_HOST_DEVICE inline SignedLevel nearest_signed_level(int bits, float value,
+                                                              float deviation) {
+  if (bits > kMostCellBits) {
+    const float magnitude = core::float_of(core::magnitude_bits(value));
+    const Level level = nearest_level(level_table(bits), magnitude * (1.0f / deviation));
+    const bool is_minus = core::bits_of(value) >> 31 != 0;
+    return {code_of(bits, level.index, is_minus), is_minus ? -level.value : level.value};
+  }
+  std::uint32_t code = 0;
+  while (code + 1 < (1u << bits) && value >= code_start(bits, code + 1) * deviation) ++code;
+  return {code, signed_level_value(bits, code)};
 }
 
 }  // namespace ringpress::compress_kernels::lloyd

@@ -9,23 +9,23 @@
 //   2 m                 scale of each block, bfloat16
 //   4 m                 seed of each block's rotation; round=stochastic only
 //   ceil(n B / 8)       codes, least significant bit first, contiguous over all blocks; bits after
-//                       the last code are zero. A code is a magnitude (B-1 bits), then a sign bit
+//                       the last code are zero. Codes rise with the values
 //
 // Arithmetic, each operation rounded to float32. A block of n values is cut into parts of
-// descending powers of two (a whole block is one part). P: size of the largest part. For a part of
-// size p, w = sqrt(P / p), which is 1 for the largest. Without rotation every part is one value,
-// and P = p = w = 1.
+// descending powers of two (a whole block is one part). p: values of a part that are mixed with
+// each other (its size, at most 256 with one rotation), P: that of the largest part; w = sqrt(P /
+// p), which is 1 for the largest. Without rotation every part is one value, and P = p = w = 1.
 //
 //   1  y = w H(d x)          x: value plus residual, d: signs (rotation.h), H: the unnormalised
 //                            Walsh-Hadamard transform, strides from large to small.
 //                            round=stochastic: y = H(d2 H(d x)), P = block^2
-//   2  S = sum of y^2        in 16 lanes (block_scale.h); a = |y| / sqrt(S / n)
-//   3  magnitude             the level L nearest to a (levels.h); the sign is that of y
-//   4  scale                 round=nearest: sum |y| L / sum L^2, the least squared error
-//                            round=stochastic: S / sum |y| L, which makes the mean over all
+//   2  S = sum of y^2        in 16 lanes (block_scale.h); a = y / sqrt(S / n)
+//   3  code                  that of the level L nearest to a (levels.h)
+//   4  scale                 round=nearest: sum y L / sum L^2, the least squared error
+//                            round=stochastic: S / sum y L, which makes the mean over all
 //                            rotations the value itself (Vargaftik et al., EDEN, 2022, section 3)
 //                            divided by P, rounded to bfloat16
-//   5  value                 d (scale w) H(+-L), or d scale H(d2 H(+-L))
+//   5  value                 d (scale w) H(L), or d scale H(d2 H(L))
 //
 // With round=stochastic a partial block at the end of a chunk is not rotated: its values become one
 // of their two neighbouring levels at random (dither_block() in block.h).
@@ -38,7 +38,8 @@
 //
 // Error of a finite block, as the l2 norm of all its errors over that of its values, squared: about
 // 0.36, 0.117, 0.0345, 0.0095, 0.0025, 0.0007, 0.0002, 0.00005 for 1 to 8 bits with a rotation,
-// whatever the values; never above 1 with round=nearest.
+// whatever the values, or up to a quarter more where most of them are zero; never above 1 with
+// round=nearest.
 #ifndef COMPRESS_KERNELS_LLOYD_LLOYD_H_
 #define COMPRESS_KERNELS_LLOYD_LLOYD_H_
 
@@ -56,7 +57,7 @@ inline constexpr std::size_t kLargestLloydBlock = 1024;
 
 struct LloydParameters {
   int bits = 4;
-  int part_bits = 0;           // Of what a hop adds; 0: as `bits`.
+  int part_bits = 0;         // Of what a hop adds; 0: as `bits`.
   std::size_t block = 1024;  // Elements; a power of two from 64 to 1024.
   bool rotates = true;
   bool unbiased = false;  // round=stochastic. Only with a rotation.

@@ -41,7 +41,6 @@ class ChunkCoder {
     options_.block = parameters.block;
     options_.unbiased = parameters.unbiased;
     options_.gain = rotation_gain(rotations(parameters, parameters.block), parameters.block);
-    options_.table = &level_table(parameters.bits);
   }
 
   const Chunk& chunk() const { return chunk_; }
@@ -51,8 +50,37 @@ class ChunkCoder {
   /// block.
   bool encode(std::size_t block, const float* x, const RandomKey& random, std::byte* wire,
               bool decodes, Scratch& scratch) const {
-    if (chunk_.length_of(block) < parameters_.block) {
-      return encode_by_reference(block, x, random, wire, decodes, scratch);
+    const Masks masks(*this, block, random, wire);
+    return quantise({block, x, rotate(block, x, masks.get(), scratch)}, masks.get(), random, wire,
+                    decodes, scratch);
+  }
+
+  /// True if rotate() and quantise() may be called by themselves, with shared_rotations().
+  bool rotates_alike() const { return !parameters_.unbiased; }
+  Rotations shared_rotations() const {
+    return {parameters_.rotates ? fixed_masks_ : nullptr, nullptr};
+  }
+
+  /// The first half of encode(): gives the power of the rotated values, which are in scratch.y.
+  float rotate(std::size_t block, const float* x, const Rotations& rotations,
+               Scratch& scratch) const {
+    if (chunk_.length_of(block) < parameters_.block) return 0;
+    return functions_.rotate(x, rotations, scratch);
+  }
+
+  /// A block between the halves.
+  struct Rotated {
+    std::size_t block = 0;
+    const float* x = nullptr;
+    float power = 0;
+  };
+
+  /// The second half.
+  bool quantise(const Rotated& rotated, const Rotations& rotations, const RandomKey& random,
+                std::byte* wire, bool decodes, Scratch& scratch) const {
+    const std::size_t block = rotated.block;
+    if (!(rotated.power >= kSmallestPower && rotated.power <= kLargestPower)) {
+      return encode_by_reference(block, rotated.x, random, wire, decodes, scratch);
     }
     BlockOptions options = options_;
     options.needs_levels = decodes;
@@ -61,17 +89,11 @@ class ChunkCoder {
     } else {
       options.value_bytes = 0;
     }
-    const std::uint64_t seed = chunk_.draw_seed(block, random, wire);
-    const Masks masks(*this, seed);
-    const float power = functions_.rotate(x, masks.get(), scratch);
-    if (!(power >= kSmallestPower && power <= kLargestPower)) {
-      return encode_by_reference(block, x, random, wire, decodes, scratch);
-    }
-    const std::uint16_t stored = functions_.quantise(power, options, scratch);
+    const std::uint16_t stored = functions_.quantise(rotated.power, options, scratch);
     core::store_element(wire, block, stored);
     std::memcpy(wire + chunk_.codes_offset(block), scratch.codes, chunk_.codes_bytes(block));
     if (decodes) {
-      functions_.rotate_back(core::widen(core::Bfloat16{stored}), masks.get(), scratch,
+      functions_.rotate_back(core::widen(core::Bfloat16{stored}), rotations, scratch,
                              {scratch.decoded});
     }
     return true;
@@ -98,6 +120,11 @@ class ChunkCoder {
   /// The signs of one block's rotations: those that all share, or its own.
   class Masks {
    public:
+    /// Of a block that is encoded: whole blocks get a seed of their own where that is asked for.
+    Masks(const ChunkCoder& coder, std::size_t block, const RandomKey& random, std::byte* wire)
+        : Masks(coder, coder.chunk_.length_of(block) < coder.parameters_.block
+                           ? kFixedSeed
+                           : coder.chunk_.draw_seed(block, random, wire)) {}
     Masks(const ChunkCoder& coder, std::uint64_t seed) {
       if (!coder.parameters_.rotates) return;
       if (!coder.parameters_.unbiased) {
@@ -178,10 +205,9 @@ inline void store_residual(const float* x, const float* decoded, std::size_t cou
   }
 }
 
-/// Encodes a block and writes residual and decoded values.
-inline void encode_block_to(const ChunkCoder& coder, DType dtype, std::size_t block, const float* x,
-                            const Output& output, Scratch& scratch) {
-  const bool finite = coder.encode(block, x, output.random, output.wire, output.decodes(), scratch);
+/// Writes residual and decoded values of an encoded block.
+inline void store_results(const ChunkCoder& coder, DType dtype, std::size_t block, const float* x,
+                          bool finite, const Output& output, Scratch& scratch) {
   const std::size_t first = coder.chunk().first_of(block);
   const std::size_t count = coder.chunk().length_of(block);
   if (output.residual != nullptr && finite) {
@@ -190,12 +216,62 @@ inline void encode_block_to(const ChunkCoder& coder, DType dtype, std::size_t bl
   if (output.decoded != nullptr) store_decoded(dtype, first, count, scratch, output.decoded);
 }
 
+/// Encodes blocks one after the other. Where they are rotated alike, each is quantised only after
+/// the next one was rotated: its deviation, a long chain of operations, is then known.
+class BlockEncoder {
+ public:
+  BlockEncoder(const ChunkCoder& coder, DType dtype, const Output& output)
+      : coder_(coder), dtype_(dtype), output_(output) {}
+
+  /// Memory for the values of the next block.
+  float* values() { return stages_[next_].values.x; }
+
+  /// `x`: values(), or memory that stays as it is until finish().
+  void encode(std::size_t block, const float* x) {
+    Stage& stage = stages_[next_];
+    if (!coder_.rotates_alike()) {
+      const bool finite =
+          coder_.encode(block, x, output_.random, output_.wire, output_.decodes(), stage.scratch);
+      store_results(coder_, dtype_, block, x, finite, output_, stage.scratch);
+      return;
+    }
+    stage.rotated = {block, x, coder_.rotate(block, x, coder_.shared_rotations(), stage.scratch)};
+    finish();
+    is_waiting_ = true;
+    next_ = 1 - next_;
+  }
+
+  /// Quantises the block that was rotated last.
+  void finish() {
+    if (!is_waiting_) return;
+    is_waiting_ = false;
+    Stage& stage = stages_[1 - next_];
+    const bool finite = coder_.quantise(stage.rotated, coder_.shared_rotations(), output_.random,
+                                        output_.wire, output_.decodes(), stage.scratch);
+    store_results(coder_, dtype_, stage.rotated.block, stage.rotated.x, finite, output_,
+                  stage.scratch);
+  }
+
+ private:
+  struct Stage {
+    Scratch scratch;
+    Values values;
+    ChunkCoder::Rotated rotated;
+  };
+
+  const ChunkCoder& coder_;
+  const DType dtype_;
+  const Output& output_;
+  Stage stages_[2];
+  std::size_t next_ = 0;  // The stage that the next block takes.
+  bool is_waiting_ = false;
+};
+
 inline void encode(const LloydParameters& parameters, const EncodeArgs& args) {
   const Output output{args.wire, args.residual, args.decoded, args.random};
   const ChunkCoder coder(parameters, args.count, args.values);
   const bool direct = parameters.dtype == DType::kFloat32 && !output.decodes();
-  Scratch scratch;
-  Values values;
+  BlockEncoder encoder(coder, parameters.dtype, output);
   for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
     const std::size_t first = coder.chunk().first_of(block);
     const std::size_t count = coder.chunk().length_of(block);
@@ -203,14 +279,16 @@ inline void encode(const LloydParameters& parameters, const EncodeArgs& args) {
     const auto* x = static_cast<const float*>(arrays::at<float>(args.values, first));
     if (!direct || !whole) {
       if (args.residual == nullptr) {
-        arrays::load_array(parameters.dtype, args.values, first, count, values.x);
+        arrays::load_array(parameters.dtype, args.values, first, count, encoder.values());
       } else {
-        arrays::load_sum(parameters.dtype, args.values, args.residual, first, count, values.x);
+        arrays::load_sum(parameters.dtype, args.values, args.residual, first, count,
+                         encoder.values());
       }
-      x = values.x;
+      x = encoder.values();
     }
-    encode_block_to(coder, parameters.dtype, block, x, output, scratch);
+    encoder.encode(block, x);
   }
+  encoder.finish();
 }
 
 /// Arrays from here on do not fit the second-level cache.
@@ -277,19 +355,21 @@ inline void decode_add_encode(const LloydParameters& parameters, const DecodeAdd
   const LloydParameters part = parameters_of_parts(parameters);
   const ChunkCoder part_coder(part, args.count);
   Scratch scratch;
-  Values values;
+  BlockEncoder encoder(coder, parameters.dtype, output);
   for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
     const std::size_t first = coder.chunk().first_of(block);
     const std::size_t count = coder.chunk().length_of(block);
-    gather_sum(part_coder, parameters.dtype, args, block, scratch, values.x);
-    if (args.divisor != 1) arrays::divide_floats(args.divisor, count, values.x);
-    if (args.residual != nullptr) arrays::add_floats(args.residual, first, count, values.x);
+    float* sum = encoder.values();
+    gather_sum(part_coder, parameters.dtype, args, block, scratch, sum);
+    if (args.divisor != 1) arrays::divide_floats(args.divisor, count, sum);
+    if (args.residual != nullptr) arrays::add_floats(args.residual, first, count, sum);
     if (args.wire != nullptr) {
-      encode_block_to(coder, parameters.dtype, block, values.x, output, scratch);
+      encoder.encode(block, sum);
     } else {
-      arrays::store_array(parameters.dtype, values.x, count, args.decoded, first);
+      arrays::store_array(parameters.dtype, sum, count, args.decoded, first);
     }
   }
+  encoder.finish();
 }
 
 inline const KernelTable<LloydParameters>& kernels() {

@@ -39,7 +39,7 @@ struct Values {
 /// The scratch memory of one block, in the first-level cache.
 struct Scratch {
   alignas(64) float passes[kLargestLloydBlock];   // Between the passes of the transform.
-  alignas(64) float y[kLargestLloydBlock];        // Rotated values, then their levels with signs.
+  alignas(64) float y[kLargestLloydBlock];        // Rotated values, then their levels.
   alignas(64) float decoded[kLargestLloydBlock];  // What the codes decode to.
   alignas(64) std::uint8_t codes[kLargestLloydBlock + kCodeSlack];
 };
@@ -102,13 +102,12 @@ struct Place {
 struct BlockOptions {
   std::size_t block = 0;  // Elements.
   bool unbiased = false;
-  bool needs_levels = false;  // Leave the levels with their signs in Scratch::y.
+  bool needs_levels = false;  // Leave the levels in Scratch::y.
   // The caller's values of this block. While it is quantised, which needs no memory, the ones that
   // come after them are asked for.
   const std::byte* values = nullptr;
   std::size_t value_bytes = 0;  // Of one.
   float gain = 1;               // rotation_gain() of a whole block.
-  const LevelTable* table = nullptr;
 };
 
 /// The rotations of one block size.
@@ -129,14 +128,14 @@ struct Rotator {
     }
     const auto load_first = [&](std::size_t i) { return hn::Xor(load(i), rotations.first->at(i)); };
     if (rotations.second == nullptr) {
-      hadamard<kBlock>(scratch.passes, load_first, finish);
+      hadamard<kBlock, kPointsOnce>(scratch.passes, load_first, finish);
       return power.total();
     }
     const auto load_second = [&](std::size_t i) {
       return hn::Xor(hn::Load(kFloatTag, scratch.y + i), rotations.second->at(i));
     };
-    hadamard<kBlock>(scratch.passes, load_first, store);
-    hadamard<kBlock>(scratch.passes, load_second, finish);
+    hadamard<kBlock, kBlock>(scratch.passes, load_first, store);
+    hadamard<kBlock, kBlock>(scratch.passes, load_second, finish);
     return power.total();
   }
 
@@ -160,6 +159,8 @@ struct Rotator {
   }
 
  private:
+  /// Of a block that is rotated once.
+  static constexpr std::size_t kPointsOnce = kBlock < kMostMixed ? kBlock : kMostMixed;
   /// Levels are below 4, and two rotations of 1024 values multiply them with 2^20 at most: with
   /// units up to here no value overflows.
   static constexpr float kLargestSafeUnit = 0x1p100f;
@@ -177,13 +178,15 @@ struct Rotator {
     const auto undo_first = [&](std::size_t i, Floats v) {
       finish(hn::Xor(v, rotations.first->at(i)), values + i);
     };
-    if (rotations.second != nullptr) {
-      const auto undo_second = [&](std::size_t i, Floats v) {
-        hn::Store(hn::Xor(v, rotations.second->at(i)), kFloatTag, scratch.y + i);
-      };
-      hadamard<kBlock>(scratch.passes, load, undo_second);
+    if (rotations.second == nullptr) {
+      hadamard<kBlock, kPointsOnce>(scratch.passes, load, undo_first);
+      return;
     }
-    hadamard<kBlock>(scratch.passes, load, undo_first);
+    const auto undo_second = [&](std::size_t i, Floats v) {
+      hn::Store(hn::Xor(v, rotations.second->at(i)), kFloatTag, scratch.y + i);
+    };
+    hadamard<kBlock, kBlock>(scratch.passes, load, undo_second);
+    hadamard<kBlock, kBlock>(scratch.passes, load, undo_first);
   }
 };
 
@@ -193,18 +196,18 @@ struct Quantiser {
   /// Quantises scratch.y into scratch.codes; gives the stored scale. `power` is in the range that
   /// needs no other factor than 1.
   static std::uint16_t quantise(float power, const BlockOptions& options, Scratch& scratch) {
-    const LevelFinder<kBits> finder(*options.table);
-    const Floats inverse =
-        hn::Set(kFloatTag, 1.0f / std::sqrt(power / static_cast<float>(options.block)));
+    const LevelFinder<kBits> finder(std::sqrt(power / static_cast<float>(options.block)));
     Sums sums;
     for (std::size_t i = 0; i < options.block; i += kPackElements) {
       for (std::size_t byte = 0; byte < kPackElements * options.value_bytes; byte += 64) {
-        core::HWY_NAMESPACE::prefetch_ahead(options.values + i * options.value_bytes + byte);
+        // The next block has been read already.
+        core::HWY_NAMESPACE::prefetch_ahead(options.values +
+                                            (options.block + i) * options.value_bytes + byte);
       }
-      const Integers a = quantise_vector(finder, inverse, options, scratch, i, sums);
-      const Integers b = quantise_vector(finder, inverse, options, scratch, i + kLanes, sums);
-      const Integers c = quantise_vector(finder, inverse, options, scratch, i + 2 * kLanes, sums);
-      const Integers d = quantise_vector(finder, inverse, options, scratch, i + 3 * kLanes, sums);
+      const Integers a = quantise_vector(finder, options, scratch, i, sums);
+      const Integers b = quantise_vector(finder, options, scratch, i + kLanes, sums);
+      const Integers c = quantise_vector(finder, options, scratch, i + 2 * kLanes, sums);
+      const Integers d = quantise_vector(finder, options, scratch, i + 3 * kLanes, sums);
       core::HWY_NAMESPACE::pack_codes<kBits, 0>(a, b, c, d, scratch.codes + i * kBits / 8);
     }
     const float product = sums.product.total();
@@ -212,9 +215,9 @@ struct Quantiser {
     return stored_scale(scale, Power{}, options.gain);
   }
 
-  /// The levels of packed codes, with their signs, into scratch.y. Reads up to 16 bytes past them.
+  /// The levels of packed codes into scratch.y. Reads up to 16 bytes past them.
   static void look_up(const std::uint8_t* codes, const BlockOptions& options, Scratch& scratch) {
-    const LevelFinder<kBits> finder(*options.table);
+    const LevelFinder<kBits> finder;
     const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
     for (std::size_t i = 0; i < options.block; i += kStepElements) {
       look_up_step<0>(finder, hn::LoadDup128(byte_tag, codes + i * kBits / 8), scratch.y + i);
@@ -223,27 +226,20 @@ struct Quantiser {
 
  private:
   struct Sums {
-    LaneSums product;  // Of magnitudes and levels.
+    LaneSums product;  // Of values and levels.
     LaneSums square;   // Of levels.
     HWY_INLINE Sums() {}
   };
 
-  static HWY_INLINE Integers quantise_vector(const LevelFinder<kBits>& finder, Floats inverse,
+  static HWY_INLINE Integers quantise_vector(const LevelFinder<kBits>& finder,
                                              const BlockOptions& options, Scratch& scratch,
                                              std::size_t i, Sums& sums) {
     const Floats y = hn::Load(kFloatTag, scratch.y + i);
-    const Floats magnitude = hn::Abs(y);
-    const Levels levels = finder.nearest(hn::Mul(magnitude, inverse));
-    sums.product.add(i, hn::Mul(magnitude, levels.value));
+    const Levels levels = finder.nearest(y);
+    sums.product.add(i, hn::Mul(y, levels.value));
     sums.square.add(i, hn::Mul(levels.value, levels.value));
-    const Words word = hn::BitCast(kWordTag, y);
-    if (options.needs_levels) {
-      const Words sign = hn::And(word, hn::Set(kWordTag, core::kSignBit));
-      hn::Store(hn::Or(levels.value, hn::BitCast(kFloatTag, sign)), kFloatTag, scratch.y + i);
-    }
-    const Words code = hn::OrAnd(levels.index, hn::ShiftRight<32 - kBits>(word),
-                                 hn::Set(kWordTag, 1u << (kBits - 1)));
-    return hn::BitCast(hn::RebindToSigned<core::HWY_NAMESPACE::WordTag>(), code);
+    if (options.needs_levels) hn::Store(levels.value, kFloatTag, scratch.y + i);
+    return hn::BitCast(hn::RebindToSigned<core::HWY_NAMESPACE::WordTag>(), levels.code);
   }
 
   template <std::size_t kVector>
@@ -251,11 +247,7 @@ struct Quantiser {
                                       core::HWY_NAMESPACE::PackedBytes packed, float* levels) {
     if constexpr (kVector < core::HWY_NAMESPACE::kStepVectors) {
       const Words code = core::HWY_NAMESPACE::align_codes<kBits, kVector>(packed);
-      const Words index = hn::And(code, hn::Set(kWordTag, (1u << (kBits - 1)) - 1u));
-      const Words sign =
-          hn::And(hn::ShiftLeft<32 - kBits>(code), hn::Set(kWordTag, core::kSignBit));
-      const Floats value = hn::Or(finder.value(index), hn::BitCast(kFloatTag, sign));
-      hn::Store(value, kFloatTag, levels + kVector * kLanes);
+      hn::Store(finder.value(code), kFloatTag, levels + kVector * kLanes);
       look_up_step<kVector + 1>(finder, packed, levels);
     }
   }

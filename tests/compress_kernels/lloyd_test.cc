@@ -1,6 +1,7 @@
 // qB:grid=lloyd: its levels, its rotation, and the errors that it is there for.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -54,15 +55,49 @@ TEST(LloydLevels, RiseAndStandInTheirCells) {
   }
 }
 
-TEST(LloydRotation, TwiceIsTheSizeTimesTheValues) {
+/// A value may be taken for one of either cell next to it, when it is at the edge.
+TEST(LloydLevels, CellsLeadToTheSameCodesAsComparisons) {
+  for (int bits = 1; bits <= lloyd::kMostCellBits; ++bits) {
+    const lloyd::CellTable& table = lloyd::kCellTables[bits - 1];
+    for (float value = -8; value < 8; value += 0x1p-10f) {
+      const lloyd::SignedLevel level = lloyd::nearest_signed_level(bits, value, 1);
+      for (const float shift : {-1e-3f, 0.0f, 1e-3f}) {
+        const float in_cells = value * lloyd::kCellsPerDeviation;
+        const float limited = std::clamp(in_cells, -lloyd::kCellLimit, lloyd::kCellLimit) + shift;
+        const auto cell = static_cast<std::int32_t>(std::lrint(limited)) & (2 * lloyd::kCells - 1);
+        ASSERT_EQ(table.codes[cell] + (value >= table.starts[cell] ? 1 : 0), level.code)
+            << bits << ' ' << value;
+      }
+      ASSERT_EQ(level.value, lloyd::signed_level_value(bits, level.code));
+      ASSERT_EQ(std::signbit(level.value), value < 0);
+    }
+  }
+}
+
+TEST(LloydLevels, CodesRiseWithTheValues) {
+  for (int bits = 1; bits <= 8; ++bits) {
+    for (std::uint32_t code = 0; code < (1u << bits); ++code) {
+      const float value = lloyd::signed_level_value(bits, code);
+      EXPECT_EQ(lloyd::nearest_signed_level(bits, value, 1).code, code) << bits;
+      EXPECT_EQ(lloyd::nearest_signed_level(bits, value, 1).value, value) << bits;
+      if (code > 0) {
+        EXPECT_GT(value, lloyd::signed_level_value(bits, code - 1)) << bits;
+      }
+    }
+  }
+}
+
+TEST(LloydRotation, TwiceIsTheValuesTimesThePoints) {
   for (std::size_t size = 1; size <= 1024; size *= 2) {
-    std::vector<float> values(size);
-    for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
-    std::vector<float> twice = values;
-    lloyd::hadamard(twice.data(), size);
-    lloyd::hadamard(twice.data(), size);
-    for (std::size_t i = 0; i < size; ++i) {
-      ASSERT_EQ(twice[i], values[i] * static_cast<float>(size));
+    for (const std::size_t points : {size, std::min<std::size_t>(size, 256)}) {
+      std::vector<float> values(size);
+      for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
+      std::vector<float> twice = values;
+      lloyd::hadamard(twice.data(), size, points);
+      lloyd::hadamard(twice.data(), size, points);
+      for (std::size_t i = 0; i < size; ++i) {
+        ASSERT_EQ(twice[i], values[i] * static_cast<float>(points));
+      }
     }
   }
 }
@@ -108,10 +143,12 @@ TEST(Lloyd, ErrorIsThatOfAGaussianWhateverTheLaw) {
       draw(count, std::student_t_distribution<double>(3)),
       draw(count, std::bernoulli_distribution(0.05)),
   };
+  // The sum of 256 values of which few differ from zero is not yet a Gaussian.
+  const double factors[] = {1.01, 1.06, 1.06, 1.25};
   for (int bits = 1; bits <= 8; ++bits) {
-    for (const auto& input : inputs) {
-      const double error = error_of("q" + std::to_string(bits) + ":grid=lloyd", input);
-      EXPECT_LT(error, kLeastError[bits - 1] * (bits < 5 ? 1.05 : 1.2)) << bits;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const double error = error_of("q" + std::to_string(bits) + ":grid=lloyd", inputs[i]);
+      EXPECT_LT(error, kLeastError[bits - 1] * factors[i] * (bits < 5 ? 1 : 1.15)) << bits << i;
     }
   }
 }
@@ -126,13 +163,16 @@ TEST(Lloyd, BeatsMaxMinAtFourBits) {
             0.15 * error_of("q4:grid=minmax,block=512", student));
 }
 
-TEST(Lloyd, ASingleValueInABlockIsAsGoodAsItsScale) {
+/// It is spread over 256 values of one magnitude; in larger blocks the others stay zero.
+TEST(Lloyd, ASingleValueInABlock) {
   std::vector<float> x(2048);
   x[5] = 3.7f;
   x[2000] = -1e-3f;
-  for (const char* specification : {"q1:grid=lloyd", "q4:grid=lloyd", "q8:grid=lloyd"}) {
-    EXPECT_LT(error_of(specification, x), 0x1p-16) << specification;
+  for (const char* bits : {"q1", "q4", "q8"}) {
+    EXPECT_LT(error_of(std::string(bits) + ":grid=lloyd,block=256", x), 0x1p-16) << bits;
   }
+  EXPECT_LT(error_of("q4:grid=lloyd", x), 0.03);
+  EXPECT_LT(error_of("q8:grid=lloyd", x), 0.001);
 }
 
 TEST(Lloyd, LargestAndSmallestMagnitudesSurvive) {
