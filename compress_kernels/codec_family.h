@@ -66,6 +66,14 @@ struct ErrorBound {
   std::size_t block = 1;  // Elements that share a scale.
 };
 
+/// A row of the README's table of codecs, in words for people.
+struct CodecExample {
+  std::string_view specification;
+  std::string_view error_feedback;  // "yes", "no", or what it depends on: is it needed?
+  std::string_view when_to_use;
+  std::string_view memory = "none";  // Kept per value from call to call, besides a residual.
+};
+
 struct CodecFamily {
   std::vector<ParameterRule> parameters;
   /// Checks values against each other and fills in those that depend on others. May be null.
@@ -78,6 +86,7 @@ struct CodecFamily {
   /// Parameters beside the defaults that tests, fuzzers and golden files hold to the contract,
   /// such as "block=64,round=stochastic".
   std::vector<std::string> variants;
+  std::vector<CodecExample> examples;
 };
 
 /// For ParameterRule::accepts.

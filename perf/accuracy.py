@@ -44,18 +44,26 @@ def rounded(row):
             for key, value in row.items()}
 
 
+def described(program):
+    """The rows of the README's table of codecs, in words."""
+    text = subprocess.run([program, "--describe"], text=True, capture_output=True, check=True).stdout
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def measure(arguments):
+    codecs = described(arguments.build / "perf" / "codec_accuracy")
     names = subprocess.run([arguments.build / "perf" / "codec_accuracy", "--list"], text=True,
                            capture_output=True, check=True).stdout.split()
     folders = [ROOT / "tests" / "data"] if arguments.data is None else [arguments.data]
     gradients = [prefix for folder in folders for prefix in prefixes(folder)]
     command = [str(arguments.build / "perf" / "codec_accuracy"), "--codecs",
-               *dict.fromkeys([name for name in names if not is_quantiser(name)] + VARIANTS +
-                              PEERS), "--gradients", *gradients]
+               *dict.fromkeys([name for name in names if not is_quantiser(name)] + VARIANTS + PEERS +
+                              [row["codec"] for row in codecs]), "--gradients", *gradients]
     lines = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=True).stdout
     names = [pathlib.Path(prefix).name for prefix in gradients]
     shown = shlex.join(["build/perf/codec_accuracy", *command[1:-len(gradients)], *names])
     return {"command": shown, "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "codecs": codecs,
             "rows": [rounded(json.loads(line)) for line in lines.splitlines()]}
 
 

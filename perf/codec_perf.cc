@@ -203,7 +203,8 @@ double median(std::vector<double> numbers) {
 }
 
 struct Row {
-  std::string codec;
+  std::string requested;  // The codec's specification as it was given, and
+  std::string codec;      // in full.
   std::string dtype;
   std::string operation;
   std::string isa;
@@ -250,7 +251,8 @@ void write_json(const Options& options, const std::vector<Row>& rows) {
   document["chunk_elements"] = options.chunk_elements;
   document["repetitions"] = options.repetitions;
   for (const Row& row : rows) {
-    document["rows"].push_back({{"codec", row.codec},
+    document["rows"].push_back({{"requested", row.requested},
+                                {"codec", row.codec},
                                 {"dtype", row.dtype},
                                 {"operation", row.operation},
                                 {"isa", row.isa},
@@ -276,7 +278,7 @@ std::vector<Row> measure_codec(const std::string& specification, const std::stri
   std::vector<Row> rows;
   for (const std::string& operation : options.operations) {
     if (operation == "encode_ef" && made.traits().lossless) continue;
-    Row row{made.specification(), dtype_name(dtype), operation, isa};
+    Row row{specification, made.specification(), dtype_name(dtype), operation, isa};
     rows.push_back(measure(bench, buffers, options, row));
     print_row(rows.back());
   }

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Puts measured tables into README.md, between <!-- demo --> or <!-- peers --> and their ends.
+"""Puts measured tables into README.md, between <!-- demo -->, <!-- peers --> or <!-- codecs --> and
+their ends.
 
 usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --peers perf/results/peers-*.json
+       readme_tables.py README.md --accuracy perf/results/accuracy.json
+                                  --speed perf/results/codec_speed.json
 """
 import argparse
 import json
@@ -75,6 +78,35 @@ def peers_table(reports):
             f"{'; '.join(machines)}.\n\n" + markdown(header, rows))
 
 
+def speed_of(speed, codec, operation):
+    """Times the rate of memcpy; empty where it was not measured."""
+    found = [row["ratio"] for row in speed["rows"]
+             if row["requested"] == codec and row["operation"] == operation]
+    return f"{found[0]:.2f}x" if found else ""
+
+
+def codecs_table(accuracy, speed):
+    """One row per example of a codec family: what it costs, and when to use it."""
+    header = ["codec", "bits a value", "error, Gaussian", "error, Student-t", "encode", "decode",
+              "memory", "summable", "error feedback", "when to use it"]
+    single = {(row["codec"], row["data"]): row for row in accuracy["rows"]
+              if row["mode"] == "single"}
+    rows = []
+    for codec in accuracy["codecs"]:
+        name = codec["codec"]
+        gaussian, student = single[(name, "gaussian")], single[(name, "student_t3")]
+        errors = ["none" if codec["lossless"] else f"{row['error']:.2g}"
+                  for row in (gaussian, student)]
+        rows.append([f"`{name}`", f"{gaussian['bits']:.2f}", *errors,
+                     speed_of(speed, name, "encode"), speed_of(speed, name, "decode"),
+                     codec["memory"], "yes" if codec["summable"] else "no",
+                     codec["error_feedback"], codec["when_to_use"]])
+    caption = ("Errors: squared, over the squared norm of the values, of one encoding. Speed: float32, "
+               f"{speed['bytes'] >> 20} MB, one core, beside memcpy in the same run. Memory: kept from "
+               "call to call, besides 4 bytes a value with error feedback.\n\n")
+    return caption + markdown(header, rows)
+
+
 def replaced(text, marker, table):
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     if begin not in text or end not in text:
@@ -88,6 +120,8 @@ def main():
     parser.add_argument("readme", type=pathlib.Path)
     parser.add_argument("--demo", type=pathlib.Path)
     parser.add_argument("--peers", type=pathlib.Path, nargs="+")
+    parser.add_argument("--accuracy", type=pathlib.Path)
+    parser.add_argument("--speed", type=pathlib.Path)
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
     if arguments.demo:
@@ -95,6 +129,10 @@ def main():
     if arguments.peers:
         reports = [json.loads(path.read_text()) for path in arguments.peers]
         text = replaced(text, "peers", peers_table(reports))
+    if arguments.accuracy and arguments.speed:
+        table = codecs_table(json.loads(arguments.accuracy.read_text()),
+                             json.loads(arguments.speed.read_text()))
+        text = replaced(text, "codecs", table)
     arguments.readme.write_text(text, encoding="utf-8")
     return 0
 

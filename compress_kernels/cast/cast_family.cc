@@ -27,6 +27,8 @@ const CodecFamily& family() {
     CodecFamily family;
     family.make = make;
     family.error_bound = error_bound;
+    family.examples = {{"fp16", "no", "float32 values below 65504 that need 11 bits"},
+                       {"bf16", "no", "half the bytes of float32 at no risk of overflow"}};
     return family;
   }();
   return kFamily;

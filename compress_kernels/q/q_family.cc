@@ -158,6 +158,17 @@ const CodecFamily& family() {
                        "block=64,grid=lloyd",
                        "grid=lloyd,round=stochastic",
                        "block=128,grid=lloyd,rotate=0"};
+    family.examples = {
+        {"q8", "no", "nearly exact at a quarter of the bytes"},
+        {"q4", "advised", "the default of `auto`"},
+        {"q4:grid=minmax", "advised", "values that are far from zero"},
+        {"q4:grid=lloyd", "advised", "heavy tails; links slow enough to hide its arithmetic"},
+        {"q4:grid=lloyd,round=stochastic", "no", "without a residual: unbiased"},
+        {"q3:grid=lloyd", "advised",
+         "as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
+        {"q2:grid=lloyd", "yes", "slow links"},
+        {"q1:grid=lloyd", "yes", "the slowest links, where `sign` loses too much"},
+    };
     return family;
   }();
   return kFamily;

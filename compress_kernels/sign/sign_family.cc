@@ -41,6 +41,7 @@ const CodecFamily& family() {
     family.make = make;
     family.error_bound = error_bound;
     family.variants = {"block=64"};
+    family.examples = {{"sign", "yes", "the slowest links: a thirtieth of the bytes"}};
     return family;
   }();
   return kFamily;

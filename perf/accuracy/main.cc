@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "compress_kernels/specification.h"
 #include "perf/accuracy/measure.h"
 
 namespace ringpress::perf {
@@ -25,6 +26,7 @@ struct Options {
   std::vector<std::string> algorithms = {"sra", "ring"};
   bool single_shot_only = false;
   bool list = false;
+  bool describe = false;
 };
 
 struct Source {
@@ -69,6 +71,26 @@ void measure_codec(const Options& options, const std::string& codec, const Sourc
   }
 }
 
+/// What the README's table of codecs says of each, as a JSON line.
+void describe_codecs() {
+  for (const auto& entry : compress_kernels::codec_list()) {
+    for (const auto& example : entry.family->examples) {
+      // A family lists the examples of all its names.
+      if (example.specification.substr(0, example.specification.find(':')) != entry.name) continue;
+      const auto codec = compress_kernels::make_codec(std::string(example.specification),
+                                                      DType::kFloat32, ReduceOp::kSum);
+      if (!codec.is_ok()) throw std::invalid_argument(codec.status().message());
+      const CodecTraits& traits = codec.value()->traits();
+      print({{"codec", example.specification},
+             {"summable", traits.summable},
+             {"lossless", traits.lossless},
+             {"error_feedback", example.error_feedback},
+             {"memory", example.memory},
+             {"when_to_use", example.when_to_use}});
+    }
+  }
+}
+
 std::vector<Source> sources(const Options& options) {
   std::vector<Source> found;
   const std::size_t ranks =
@@ -93,10 +115,15 @@ int run(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "numbers of ranks")->check(CLI::Range(2, 64));
   app.add_option("--algorithms", options.algorithms, "sra, ring");
   app.add_flag("--list", options.list, "print the names of all codecs");
+  app.add_flag("--describe", options.describe, "what each codec is for, as JSON lines");
   app.add_flag("--single", options.single_shot_only, "no all-reduces");
   CLI11_PARSE(app, argc, argv);
   if (options.list) {
     for (const auto name : compress_kernels::codec_names()) fmt::print("{}\n", name);
+    return 0;
+  }
+  if (options.describe) {
+    describe_codecs();
     return 0;
   }
   if (options.codecs.empty()) {

@@ -46,6 +46,15 @@ class Accuracy(unittest.TestCase):
             self.assertIn(text, svg)
         self.assertEqual(svg.count("<title>"), 8)
 
+    def test_every_codec_says_when_to_use_it(self):
+        rows = accuracy.described(PROGRAM)
+        named = {row["codec"].partition(":")[0].rstrip("12345678") for row in rows}
+        code, text, _ = run("--list")
+        self.assertEqual(code, 0)
+        self.assertEqual(named, {name.rstrip("12345678") for name in text.split()})
+        for row in rows:
+            self.assertTrue(row["when_to_use"] and row["error_feedback"] and row["memory"], row)
+
     def test_a_wrong_codec_is_refused_by_name(self):
         code, _, error = run("--codecs", "q9")
         self.assertEqual(code, 1)

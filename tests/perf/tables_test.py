@@ -62,6 +62,17 @@ class Readme(unittest.TestCase):
             readme_tables.replaced("no markers", "demo", table)
 
 
+    def test_codecs_table_has_a_row_per_example(self):
+        codecs = [{"codec": "q4", "summable": False, "lossless": False, "error_feedback": "advised",
+                   "memory": "none", "when_to_use": "often"}]
+        rows = [{"mode": "single", "codec": "q4", "data": data, "error": 0.0136, "bits": 4.125}
+                for data in ("gaussian", "student_t3")]
+        speed = {"bytes": 1 << 28, "rows": [{"requested": "q4", "operation": "encode", "ratio": 1.31}]}
+        table = readme_tables.codecs_table({"codecs": codecs, "rows": rows}, speed)
+        self.assertIn("256 MB", table)
+        self.assertIn("| `q4` | 4.12 | 0.014 | 0.014 | 1.31x |  | none | no | advised | often |", table)
+
+
 class Peers(unittest.TestCase):
     def rows(self, statistic="median"):
         entries = [peers.Contender(name, group, None) for name, group in
