@@ -34,6 +34,20 @@ constexpr LongTag kLongTag;
 constexpr std::size_t kPackElements = 4 * kLanes;
 constexpr std::size_t kPackLanes = kLanes / 4;  // Of 128 bits.
 
+/// The nearest integers, ties to even, of numbers that fit. Highway's NearestInt also handles those
+/// that do not, at the price of two more operations.
+HWY_INLINE Integers nearest_integers(Floats x) {
+#if HWY_TARGET == HWY_AVX3
+  return Integers{_mm512_maskz_cvtps_epi32(0xFFFF, x.raw)};  // The plain form warns in GCC 12.
+#elif HWY_TARGET == HWY_AVX2
+  return Integers{_mm256_cvtps_epi32(x.raw)};
+#elif HWY_TARGET == HWY_SSE4
+  return Integers{_mm_cvtps_epi32(x.raw)};
+#else
+  return hn::NearestInt(x);
+#endif
+}
+
 /// low + high * 2^kShift for each pair of neighbouring 16-bit numbers. kShift < 15.
 template <int kShift>
 HWY_INLINE Integers merge_pairs(Shorts pairs) {

@@ -16,11 +16,11 @@
 #include <cstring>
 
 #include "compress_kernels/core/float_arrays-inl.h"
+#include "compress_kernels/core/random-inl.h"
 #include "compress_kernels/uniform/code_sink-inl.h"
 #include "compress_kernels/uniform/decoder-inl.h"
 #include "compress_kernels/uniform/measure-inl.h"
 #include "compress_kernels/uniform/quantise-inl.h"
-#include "compress_kernels/uniform/random-inl.h"
 #include "compress_kernels/uniform/tile.h"
 #include "compress_kernels/uniform/uniform.h"
 
@@ -153,7 +153,8 @@ class Encoder {
     const std::size_t offset = first % core::kElementsPerGroup;
     const std::size_t groups =
         round_up(offset + span.elements, core::kElementsPerGroup) / core::kElementsPerGroup;
-    random_halves(output_.random, first / core::kElementsPerGroup, groups, tile.random);
+    core::HWY_NAMESPACE::random_halves(output_.random, first / core::kElementsPerGroup, groups,
+                                       tile.random);
     return tile.random + offset;
   }
 

@@ -21,6 +21,7 @@ using core::HWY_NAMESPACE::Integers;
 using core::HWY_NAMESPACE::IntegerTag;
 using core::HWY_NAMESPACE::kIntegerTag;
 using core::HWY_NAMESPACE::kPackElements;
+using core::HWY_NAMESPACE::nearest_integers;
 using core::HWY_NAMESPACE::pack_codes;
 
 /// What a kernel writes besides the codes: nothing, the decoded values, or values minus decoded
@@ -43,20 +44,6 @@ struct QuantiseArgs {
   InputStream values;                     // Never null.
   InputStream residual;                   // Null without error feedback.
 };
-
-/// The nearest integers, ties to even, of numbers that fit. Highway's NearestInt also handles those
-/// that do not, at the price of two more operations.
-HWY_INLINE Integers nearest_integers(Floats x) {
-#if HWY_TARGET == HWY_AVX3
-  return Integers{_mm512_maskz_cvtps_epi32(0xFFFF, x.raw)};  // The plain form warns in GCC 12.
-#elif HWY_TARGET == HWY_AVX2
-  return Integers{_mm256_cvtps_epi32(x.raw)};
-#elif HWY_TARGET == HWY_SSE4
-  return Integers{_mm_cvtps_epi32(x.raw)};
-#else
-  return hn::NearestInt(x);
-#endif
-}
 
 HWY_INLINE Floats random_units(const std::uint16_t* random) {
   const hn::Rebind<std::uint16_t, core::HWY_NAMESPACE::FloatTag> halves;

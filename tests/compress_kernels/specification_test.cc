@@ -47,7 +47,7 @@ TEST(Specification, NormalizedFormStaysAsItIs) {
 }
 
 TEST(Specification, UnknownCodecIsRefusedWithTheNearestName) {
-  EXPECT_TRUE(names(refusal("fp61"), {"fp61", "fp16"}));
+  EXPECT_TRUE(names(refusal("fp116"), {"fp116", "fp16"}));
   EXPECT_TRUE(names(refusal("nome"), {"nome", "none"}));
   EXPECT_TRUE(names(refusal("q44"), {"q44", "q4"}));
   EXPECT_TRUE(names(refusal(""), {"\"\""}));
@@ -101,7 +101,7 @@ TEST(Specification, EveryParameterOffersAValueThatItTakes) {
 TEST(Specification, AnUnknownNameGetsTheNearestOne) {
   EXPECT_TRUE(names(refusal("q9"), {"q9", "maybe q8?"}));
   EXPECT_TRUE(names(refusal("q44"), {"q44", "maybe q4?"}));
-  EXPECT_TRUE(names(refusal("fp61"), {"fp61", "maybe fp16?"}));
+  EXPECT_TRUE(names(refusal("fp116"), {"fp116", "maybe fp16?"}));
   EXPECT_TRUE(names(refusal("non"), {"maybe none?"}));
   EXPECT_TRUE(names(refusal("q9,block=64"), {"q9", "maybe q8?"}));
 }

@@ -1,0 +1,65 @@
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/fp8/codes.h"
+#include "compress_kernels/fp8/fp8.h"
+
+namespace ringpress::compress_kernels::fp8 {
+namespace {
+
+bool accepts_block(std::string_view text) {
+  return is_power_of_two_between(text, 32, kTileElements);
+}
+bool accepts_format(std::string_view text) {
+  return is_one_of(text, {"e4m3", "e5m2"});
+}
+bool accepts_rounding(std::string_view text) {
+  return is_one_of(text, {"nearest", "stochastic"});
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  Fp8Parameters parameters;
+  parameters.format = values.text("format") == "e4m3" ? Float8Format::kE4m3 : Float8Format::kE5m2;
+  parameters.block = values.number("block");
+  parameters.stochastic = values.text("round") == "stochastic";
+  parameters.dtype = identity.dtype;
+  identity.traits.deterministic = !parameters.stochastic;
+  return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
+}
+
+/// See fp8.h. Units are rounded up to 8 significant bits.
+ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
+  const bool is_e4m3 = values.text("format") == "e4m3";
+  const double steps = values.text("round") == "stochastic" ? 2 : 1;
+  constexpr double kUnit = 1 + 0x1p-7;
+  ErrorBound bound;
+  bound.block = values.number("block");
+  bound.of_value = steps * (is_e4m3 ? 0x1p-4 : 0x1p-3) * (1 + 0x1p-20);
+  bound.of_magnitude = steps * (is_e4m3 ? 0x1p-10 / 448 : 0x1p-17 / 57344) * kUnit;
+  bound.absolute = 0x1p-94;
+  return bound;
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {
+        {"block", "128", "a power of two from 32 to 1024", accepts_block},
+        {"format", "e4m3", "e4m3 or e5m2", accepts_format},
+        {"round", "nearest", "nearest or stochastic", accepts_rounding},
+    };
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"format=e5m2", "block=32", "block=1024,round=stochastic",
+                       "block=64,format=e5m2,round=stochastic"};
+    family.examples = {
+        {"fp8", "no", "values of very different size in a block; hardware that has float8"},
+        {"fp8:format=e5m2", "advised", "the same, where they differ a million times and more"},
+    };
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::fp8

@@ -1,0 +1,74 @@
+#include <array>
+#include <charconv>
+
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/tern/tern.h"
+
+namespace ringpress::compress_kernels::tern {
+namespace {
+
+/// The number, or -1 if the text is not one that `clip` takes.
+float clip_from(std::string_view text) {
+  float number = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size()) return -1;
+  return number == 0 || (number >= 1 && number <= 100) ? number : -1;
+}
+
+bool accepts_block(std::string_view text) {
+  return is_power_of_two_between(text, 32, kTileElements);
+}
+bool accepts_clip(std::string_view text) {
+  return clip_from(text) >= 0;
+}
+
+/// Spells equal numbers alike: ranks compare specifications.
+Status settle(ParameterValues& values) {
+  std::array<char, 32> text{};
+  const float clip = clip_from(values.text("clip")) + 0.0f;
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), clip);
+  if (error != std::errc()) return Status(Code::kInternal, "cannot spell codec parameter clip");
+  values.set("clip", std::string_view(text.data(), static_cast<std::size_t>(end - text.data())));
+  return Status::ok();
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  TernParameters parameters;
+  parameters.block = values.number("block");
+  parameters.clip = clip_from(values.text("clip"));
+  parameters.dtype = identity.dtype;
+  identity.traits.deterministic = false;
+  return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
+}
+
+/// A value's error is at most the scale, or its magnitude if that is clipped.
+ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
+  ErrorBound bound;
+  bound.block = values.number("block");
+  bound.of_magnitude = 1 + 0x1p-7;
+  bound.absolute = 0x1p-100;
+  return bound;
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {
+        {"block", "128", "a power of two from 32 to 1024", accepts_block},
+        {"clip", "0", "0 (off) or a number from 1 to 100, such as 2.5", accepts_clip},
+    };
+    family.settle = settle;
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"};
+    family.examples = {{"tern", "no", "slow links without a residual: unbiased"}};
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::tern
