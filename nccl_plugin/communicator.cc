@@ -186,7 +186,7 @@ void MeshCommunicator::keep_residual(Preparation* call, const void* send, std::s
 Status MeshCommunicator::finish(const Preparation& call, Status status) {
   const std::lock_guard lock(statistics_mutex_);
   ++statistics_.calls;
-  if (!call.context.codec->traits().lossless) ++statistics_.compressed_calls;
+  if (!call.context.codec->traits().identity) ++statistics_.compressed_calls;
   statistics_.raw_bytes += call.raw_bytes;
   if (!call.plan.observed_codec.empty()) {
     ++statistics_.observed_calls;

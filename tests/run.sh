@@ -13,6 +13,7 @@ readonly PACKAGES=(
   g++ cmake ninja-build ccache pkg-config clang libclang-rt-14-dev python3 binutils
   libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
   libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev libfmt-dev libbenchmark-dev
+  libzstd-dev
   iproute2 util-linux procps
 )
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-60}

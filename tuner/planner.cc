@@ -11,6 +11,8 @@ namespace {
 // What "auto" compresses with: accurate enough for training with error feedback on every model
 // measured so far, and close to an eighth of the bytes.
 constexpr const char* kDefaultCodec = "q4";
+// What RINGPRESS=lossless takes instead of any lossy codec. It leaves nothing for error feedback.
+constexpr const char* kLosslessCodec = "lossless";
 // Calls of one kind that "auto" leaves exact before it believes that they recur.
 constexpr std::uint64_t kCallsBeforeCompression = 2;
 // Ranks up to which the two latencies of sra beat a ring's 2 (N - 1) for exact calls, and its
@@ -49,7 +51,8 @@ class SettingsPlanner : public Planner {
 
  private:
   void choose_codec(Plan* plan, const PlanRequest& request) const {
-    const std::string codec = settings_.codec == "auto" ? kDefaultCodec : settings_.codec;
+    std::string codec = settings_.codec == "auto" ? kDefaultCodec : settings_.codec;
+    if (settings_.mode == "lossless" && codec != "none") codec = kLosslessCodec;
     if (codec == "none") {
       plan->reason = "RINGPRESS_CODEC=none";
     } else if (settings_.mode == "observe") {
@@ -57,7 +60,8 @@ class SettingsPlanner : public Planner {
       plan->observed_codec = codec;
     } else {
       plan->codec = codec;
-      plan->error_feedback = settings_.error_feedback && request.kind == CollectiveKind::kAllReduce;
+      plan->error_feedback = settings_.error_feedback && codec != kLosslessCodec &&
+                             request.kind == CollectiveKind::kAllReduce;
     }
   }
 
@@ -65,7 +69,6 @@ class SettingsPlanner : public Planner {
     std::string reason = why_never_lossy(request);
     if (!reason.empty()) return reason;
     if (settings_.mode == "off") return "RINGPRESS=off";
-    if (settings_.mode == "lossless") return "RINGPRESS=lossless: no lossless codec is built in";
     const std::size_t bytes = request.count * dtype_size(request.dtype);
     if (bytes < settings_.minimum_bytes) return "smaller than RINGPRESS_MIN_BYTES";
     if (settings_.codec != "auto") return "";

@@ -109,6 +109,50 @@ TEST(Communicator, CompressesOverTcpAndSharedMemory) {
   }
 }
 
+/// Sums of bfloat16 gradients on rank 0, by sra: by ring, elements would be summed in an order that
+/// depends on where shards begin, and those of codecs begin at tiles.
+std::vector<std::uint16_t> sum_of_brain_floats(const Environment& environment,
+                                               Statistics* statistics) {
+  constexpr std::size_t kCount = 300001;
+  Environment all = environment;
+  all.emplace_back("RINGPRESS_ALGO", "sra");
+  std::vector<std::vector<std::uint16_t>> results(3, std::vector<std::uint16_t>(kCount));
+  expect_ok(run(3, all, [&](Communicator* communicator) -> Status {
+    const int rank = communicator->rank();
+    const auto floats = testing::random_gradient(kCount, 1, rank);
+    std::vector<std::uint16_t> input(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      std::memcpy(&input[i], reinterpret_cast<const char*>(&floats[i]) + 2, 2);
+    }
+    RINGPRESS_RETURN_IF_ERROR(
+        communicator->all_reduce(input.data(), results[static_cast<std::size_t>(rank)].data(),
+                                 kCount, DType::kBfloat16, {}));
+    if (rank == 0) *statistics = communicator->statistics();
+    return Status::ok();
+  }));
+  EXPECT_EQ(results[1], results[0]);
+  EXPECT_EQ(results[2], results[0]);
+  return results[0];
+}
+
+TEST(Communicator, LosslessMakesTheSumsOfNoneFromFewerBytes) {
+  Statistics plain;
+  const auto expected = sum_of_brain_floats({{"RINGPRESS_CODEC", "none"}}, &plain);
+  for (const Environment& environment :
+       {Environment{{"RINGPRESS_CODEC", "lossless"}},
+        Environment{{"RINGPRESS", "lossless"}, {"RINGPRESS_CODEC", "q4"}},
+        Environment{{"RINGPRESS_CODEC", "lossless"}, {"RINGPRESS_SHM", "0"}}}) {
+    Statistics statistics;
+    EXPECT_EQ(sum_of_brain_floats(environment, &statistics), expected);
+    EXPECT_EQ(statistics.last_codec, "lossless");
+    EXPECT_EQ(statistics.last_reason, "");
+    EXPECT_EQ(statistics.compressed_calls, 1U);
+    EXPECT_EQ(statistics.residual_bytes, 0U);
+    EXPECT_LT(static_cast<double>(statistics.wire_bytes),
+              0.8 * static_cast<double>(plain.wire_bytes));
+  }
+}
+
 TEST(Communicator, ExactWhereNothingIsCompressed) {
   std::vector<Statistics> statistics;
   EXPECT_LT(all_reduce_error(4, {{"RINGPRESS_CODEC", "none"}}, 100000, &statistics), 1e-6);

@@ -10,7 +10,7 @@ namespace {
 // requantises at each hop.
 double error_bound(const CollectiveCase& c) {
   const double hops = c.algorithm == Algorithm::kRing ? c.world : 2;
-  if (c.codec == "none") return 1e-6;
+  if (c.codec == "none" || c.codec == "lossless") return 1e-6;
   if (c.codec == "fp16") return 1e-3 * hops;
   if (c.codec == "bf16") return 8e-3 * hops;
   if (c.codec.starts_with("q8")) return 0.02 * hops;
@@ -20,7 +20,7 @@ double error_bound(const CollectiveCase& c) {
 TEST_P(CollectiveContract, AllReduceAgreesOnAllRanksAndStaysWithinTheErrorBound) {
   EXPECT_TRUE(rc::check("all_reduce", [this] {
     CollectiveCase c = base();
-    c.codec = *rc::gen::element<std::string>("none", "fp16", "bf16", "q8", "q4",
+    c.codec = *rc::gen::element<std::string>("none", "fp16", "bf16", "lossless", "q8", "q4",
                                              "q4:round=stochastic", "q4:grid=minmax", "q1");
     c.world = *rc::gen::inRange(2, 9);
     c.count = *rc::gen::oneOf(rc::gen::inRange<std::size_t>(1, 300),

@@ -86,11 +86,42 @@ TEST(Planner, SmallCallsOffAndObserve) {
             "smaller than RINGPRESS_MIN_BYTES");
   request.count = 16384;
   EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(request).codec, "q4");
-  for (const char* mode : {"off", "observe", "lossless"}) {
+  for (const char* mode : {"off", "observe"}) {
     const Plan plan = tuner::make_planner(settings_with({{"RINGPRESS", mode}}))->plan(gradient());
     EXPECT_EQ(plan.codec, "none");
     EXPECT_NE(plan.reason.find(mode), std::string::npos);
   }
+}
+
+// The same calls as would be compressed otherwise, whatever the codec; no others.
+TEST(Planner, LosslessTakesThePlaceOfEveryLossyCodec) {
+  for (const char* codec : {"auto", "q4", "fp16", "none"}) {
+    const auto lossy = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", codec}}));
+    const auto planner = tuner::make_planner(
+        settings_with({{"RINGPRESS_CODEC", codec}, {"RINGPRESS", "lossless"}}));
+    for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 20}) {
+      for (const std::uint64_t recurrences : {0, 10}) {
+        for (const bool crosses_hosts : {false, true}) {
+          PlanRequest request = gradient();
+          request.count = count;
+          request.recurrences = recurrences;
+          request.crosses_hosts = crosses_hosts;
+          const Plan expected = lossy->plan(request);
+          const Plan plan = planner->plan(request);
+          EXPECT_EQ(plan.codec, expected.codec == "none" ? "none" : "lossless");
+          EXPECT_EQ(plan.reason, expected.reason);
+          EXPECT_EQ(plan.algorithm, expected.algorithm);
+          EXPECT_FALSE(plan.error_feedback);
+        }
+      }
+    }
+  }
+}
+
+TEST(Planner, TheCodecLosslessHasNoErrorFeedback) {
+  const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "lossless"}}));
+  EXPECT_EQ(planner->plan(gradient()).codec, "lossless");
+  EXPECT_FALSE(planner->plan(gradient()).error_feedback);
 }
 
 TEST(Planner, AlgorithmAndChunkFollowTheSettings) {

@@ -1,0 +1,66 @@
+// Makes codecs of the kernels.
+#include <utility>
+
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/lossless/lossless.h"
+
+namespace ringpress::compress_kernels::lossless {
+namespace {
+
+class LosslessCodec final : public Codec {
+ public:
+  LosslessCodec(CodecIdentity identity, const TileKernels& kernels)
+      : identity_(std::move(identity)), chunks_{&kernels, dtype_size(identity_.dtype)} {}
+
+  const CodecTraits& traits() const override { return identity_.traits; }
+  const std::string& specification() const override { return identity_.specification; }
+  DType dtype() const override { return identity_.dtype; }
+  ReduceOp op() const override { return identity_.op; }
+
+  std::size_t wire_bytes(std::size_t count, Contributions) const override {
+    return count * chunks_.element_bytes;
+  }
+  std::size_t encode(const EncodeArgs& args) const override {
+    return args.count == 0 ? 0 : chunks_.encode(args);
+  }
+  void decode(const DecodeArgs& args) const override {
+    if (args.count > 0) chunks_.decode(args);
+  }
+  void decode_add(const DecodeAddArgs& args) const override {
+    if (args.count > 0) chunks_.decode_add(args);
+  }
+  std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
+    return args.count == 0 ? 0 : chunks_.decode_add_encode(args);
+  }
+
+ private:
+  CodecIdentity identity_;
+  Chunks chunks_;
+};
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const ParameterValues&) {
+  identity.traits.lossless = true;
+  identity.traits.fixed_size = false;
+  const std::int64_t target = selected_isa().target;
+  const KernelSet* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
+  if (kernels == nullptr) kernels = &reference_kernels();
+  const TileKernels& tile_kernels = kernels->of(identity.dtype);
+  return std::make_unique<LosslessCodec>(std::move(identity), tile_kernels);
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.make = make;
+    family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
+    family.examples = {
+        {"lossless", "no",
+         "`RINGPRESS=lossless`: exact sums from two thirds of the bytes of bfloat16"}};
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::lossless
