@@ -14,9 +14,11 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/error_feedback.h"
+#include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ring/factory.h"
 #include "ringpress/planner.h"
+#include "ringpress/projection.h"
 #include "tuner/factory.h"
 
 namespace ringpress {
@@ -52,6 +54,12 @@ struct NamedCodec {
   std::uint64_t hash = 0;
 };
 
+/// True if a codec does not encode tensors but projects them, which only all-reduces can do.
+bool projects(const std::string& specification) {
+  const auto codec = compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum);
+  return codec.is_ok() && codec.value()->projection() != nullptr;
+}
+
 class MeshCommunicator : public Communicator {
  public:
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
@@ -60,7 +68,8 @@ class MeshCommunicator : public Communicator {
         size_(mesh_->size()),
         settings_(settings),
         planner_(tuner::make_planner(settings)),
-        feedback_(settings.feedback_limit_bytes) {
+        feedback_(settings.feedback_limit_bytes),
+        all_reduces_only_(projects(settings.codec)) {
     for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
   }
 
@@ -81,6 +90,10 @@ class MeshCommunicator : public Communicator {
   Status reduce(const void* send, void* receive, std::size_t count, DType dtype,
                 Reduction reduction, int root) override;
   Status exchange(std::span<const Transfer> transfers) override;
+  Status set_layers(const HintedCall& call, std::span<const Layer> layers) override {
+    RINGPRESS_RETURN_IF_ERROR(check_usable());
+    return hints_.set(call, layers);
+  }
   Result<std::unique_ptr<Communicator>> split(int color, int key,
                                               const Settings& settings) override;
   Status finalize() override;
@@ -104,7 +117,7 @@ class MeshCommunicator : public Communicator {
                               Reduction reduction, int root);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   std::uint64_t count_recurrence(const PlanRequest& request);
-  void keep_residual(Preparation* call, const void* send, std::size_t count);
+  void recall(Preparation* call, const void* send, std::size_t count);
   Status finish(const Preparation& call, Status status);
   Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
   CallSignature pair_signature(const Transfer& transfer);
@@ -117,6 +130,8 @@ class MeshCommunicator : public Communicator {
   const Settings settings_;
   std::unique_ptr<Planner> planner_;
   ErrorFeedback feedback_;
+  nccl_plugin::LayerHints hints_;
+  const bool all_reduces_only_;
   bool crosses_hosts_ = false;
   bool finalized_ = false;
   std::uint64_t sequence_ = 0;
@@ -153,8 +168,8 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
                                                                 std::size_t count, DType dtype,
                                                                 Reduction reduction, int root) {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
-  PlanRequest request{kind,  count,          dtype, reduction.op, reduction.pre_multiplied,
-                      size_, crosses_hosts_, 0};
+  PlanRequest request{kind,  count,          dtype, reduction.op,     reduction.pre_multiplied,
+                      size_, crosses_hosts_, 0,     all_reduces_only_};
   const bool is_shard =
       kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
@@ -175,11 +190,21 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   return call;
 }
 
-void MeshCommunicator::keep_residual(Preparation* call, const void* send, std::size_t count) {
-  if (!call->plan.error_feedback || call->context.codec->traits().lossless) return;
-  call->context.residual =
-      feedback_.find({call->context.call.kind, count, call->context.codec->dtype(),
-                      call->context.codec->op(), send});
+/// What is known of the tensor from earlier calls and from hints.
+void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t count) {
+  CollectiveContext& context = call->context;
+  if (context.codec->traits().lossless) return;
+  const DType dtype = context.codec->dtype();
+  nccl_plugin::ToKeep wanted{call->plan.error_feedback, 0};
+  if (context.codec->projection() != nullptr) {
+    context.layers = hints_.find({count, dtype, send});
+    wanted.state_count = context.codec->projection()->state_count({count, context.layers});
+  }
+  if (!wanted.residual && wanted.state_count == 0) return;
+  const nccl_plugin::Kept kept =
+      feedback_.find({context.call.kind, count, dtype, context.codec->op(), send}, wanted);
+  context.residual = kept.residual;
+  context.projection_state = kept.state;
 }
 
 /// Books a call that has ended.
@@ -217,7 +242,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
                              prepare(CollectiveKind::kAllReduce, count, dtype, reduction, -1));
   if (count == 0) return finish(call, Status::ok());
   if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
-  keep_residual(&call, send, count);
+  recall(&call, send, count);
   const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
   return finish(call, call.collective->all_reduce(call.context, {send, receive, count}));

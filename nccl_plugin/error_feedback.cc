@@ -11,8 +11,8 @@ namespace {
 // Longest sequence looked for: a step of more calls than this goes without error feedback.
 constexpr std::size_t kLongestPeriod = 4096;
 
-std::size_t residual_bytes(const TensorCall& call) {
-  return call.count * sizeof(float);
+std::size_t bytes_to_keep(const TensorCall& call, const ToKeep& wanted) {
+  return ((wanted.residual ? call.count : 0) + wanted.state_count) * sizeof(float);
 }
 
 }  // namespace
@@ -76,13 +76,24 @@ void ErrorFeedback::FreeFloats::operator()(float* memory) const {
   std::free(memory);
 }
 
-float* ErrorFeedback::find(const TensorCall& call) {
+std::size_t ErrorFeedback::Entry::bytes() const {
+  return bytes_to_keep(call, {values != nullptr, state.values.size()});
+}
+
+Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
   const std::optional<Key> key = locate(call);
-  if (!key) return nullptr;
+  if (!key) return {};
+  Entry* entry = nullptr;
   const auto found = by_key_.find(*key);
-  if (found == by_key_.end()) return insert(*key, call);
-  entries_.splice(entries_.begin(), entries_, found->second);
-  return found->second->values.get();
+  if (found != by_key_.end()) {
+    entries_.splice(entries_.begin(), entries_, found->second);
+    entry = &*found->second;
+    fit_state(entry, wanted.state_count);
+  } else {
+    entry = insert(*key, call, wanted);
+  }
+  if (entry == nullptr) return {};
+  return {entry->values.get(), entry->state.values.empty() ? nullptr : &entry->state};
 }
 
 std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) {
@@ -106,8 +117,9 @@ std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) 
   return std::nullopt;
 }
 
-float* ErrorFeedback::insert(const Key& key, const TensorCall& call) {
-  const std::size_t bytes = residual_bytes(call);
+ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& call,
+                                            const ToKeep& wanted) {
+  const std::size_t bytes = bytes_to_keep(call, wanted);
   if (bytes == 0) return nullptr;
   if (limit_bytes_ != 0 && bytes > limit_bytes_) {
     if (!warned_) {
@@ -119,13 +131,37 @@ float* ErrorFeedback::insert(const Key& key, const TensorCall& call) {
     warned_ = true;
     return nullptr;
   }
-  while (limit_bytes_ != 0 && bytes_ + bytes > limit_bytes_) drop_oldest();
-  auto* values = static_cast<float*>(std::calloc(call.count, sizeof(float)));
-  if (values == nullptr) return nullptr;  // Out of memory: the call goes without a residual.
-  entries_.push_front({key, call, std::unique_ptr<float[], FreeFloats>(values)});
+  make_room(bytes, 0);
+  Entry entry{key, call, nullptr, {std::vector<float>(wanted.state_count), 0, 0}};
+  if (wanted.residual) {
+    entry.values.reset(static_cast<float*>(std::calloc(call.count, sizeof(float))));
+    // Out of memory: the call goes without.
+    if (entry.values == nullptr) return nullptr;
+  }
+  entries_.push_front(std::move(entry));
   by_key_[key] = entries_.begin();
   bytes_ += bytes;
-  return values;
+  return &entries_.front();
+}
+
+/// The layers of a tensor may change, and with them what is to be kept: that starts anew.
+void ErrorFeedback::fit_state(Entry* entry, std::size_t state_count) {
+  if (entry->state.values.size() == state_count) return;
+  bytes_ -= entry->bytes();
+  entry->state = {};
+  bytes_ += entry->bytes();
+  if (!make_room(state_count * sizeof(float), 1)) return;
+  entry->state.values.resize(state_count);
+  bytes_ += state_count * sizeof(float);
+}
+
+/// Drops what was used longest ago until `bytes` more fit, but for the last `spared` entries.
+bool ErrorFeedback::make_room(std::size_t bytes, std::size_t spared) {
+  if (limit_bytes_ == 0) return true;
+  while (bytes_ + bytes > limit_bytes_ && entries_.size() > spared) {
+    erase(std::prev(entries_.end()));
+  }
+  return bytes_ + bytes <= limit_bytes_;
 }
 
 void ErrorFeedback::drop(Source source) {
@@ -136,12 +172,8 @@ void ErrorFeedback::drop(Source source) {
   }
 }
 
-void ErrorFeedback::drop_oldest() {
-  if (!entries_.empty()) erase(std::prev(entries_.end()));
-}
-
-void ErrorFeedback::erase(std::list<Entry>::iterator entry) {
-  bytes_ -= residual_bytes(entry->call);
+void ErrorFeedback::erase(Entries::iterator entry) {
+  bytes_ -= entry->bytes();
   by_key_.erase(entry->key);
   entries_.erase(entry);
 }

@@ -1,9 +1,11 @@
-// Residuals of error feedback, found again from call to call without knowing the program's tensors.
+// Residuals of error feedback, and what projecting codecs keep, found again from call to call
+// without knowing the program's tensors.
 //
 // A training step makes the same calls in the same order, step after step. A CallPattern watches
 // the calls and, once they repeat, says at which position of the repeating sequence a call stands.
 // The residual of a tensor belongs to a position. Which residual a rank adds to its own values is
-// its own affair: it need not be agreed with the others.
+// its own affair: it need not be agreed with the others. What projecting codecs keep is compared
+// with the others' before it is used (ringpress/projection.h).
 #ifndef NCCL_PLUGIN_ERROR_FEEDBACK_H_
 #define NCCL_PLUGIN_ERROR_FEEDBACK_H_
 
@@ -16,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringpress/projection.h"
 #include "ringpress/types.h"
 
 namespace ringpress::nccl_plugin {
@@ -58,15 +61,27 @@ class CallPattern {
   std::uint64_t breaks_ = 0;
 };
 
+/// What is to be kept of a tensor.
+struct ToKeep {
+  bool residual = true;
+  std::size_t state_count = 0;  // Floats of ProjectionState.
+};
+
+/// What is kept of a tensor. Null: nothing of the kind.
+struct Kept {
+  float* residual = nullptr;  // call.count floats, zero at first.
+  ProjectionState* state = nullptr;
+};
+
 /// The residuals of one communicator. One thread at a time.
 class ErrorFeedback {
  public:
   /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped.
   explicit ErrorFeedback(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// The residual for a call: call.count floats, zero at first, valid until the next find().
-  /// Null if the call's place in the pattern is not certain yet or it alone exceeds the limit.
-  float* find(const TensorCall& call);
+  /// What is kept for a call, valid until the next find(). Nothing if the call's place in the
+  /// pattern is not certain yet or it alone exceeds the limit.
+  Kept find(const TensorCall& call, const ToKeep& wanted = {});
 
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
@@ -82,22 +97,27 @@ class ErrorFeedback {
   struct Entry {
     Key key;
     TensorCall call;
-    std::unique_ptr<float[], FreeFloats> values;
+    std::unique_ptr<float[], FreeFloats> values;  // The residual, or null.
+    ProjectionState state;
+
+    std::size_t bytes() const;
   };
+  using Entries = std::list<Entry>;
 
   std::optional<Key> locate(const TensorCall& call);
   void drop(Source source);
-  void drop_oldest();
-  float* insert(const Key& key, const TensorCall& call);
-  void erase(std::list<Entry>::iterator entry);
+  bool make_room(std::size_t bytes, std::size_t spared);
+  Entry* insert(const Key& key, const TensorCall& call, const ToKeep& wanted);
+  void fit_state(Entry* entry, std::size_t state_count);
+  void erase(Entries::iterator entry);
 
   std::size_t limit_bytes_;
   bool warned_ = false;  // Of a tensor above the limit.
   std::size_t bytes_ = 0;
   CallPattern with_address_;
   CallPattern without_address_;
-  std::list<Entry> entries_;  // The most recently used first.
-  std::map<Key, std::list<Entry>::iterator> by_key_;
+  Entries entries_;  // The most recently used first.
+  std::map<Key, Entries::iterator> by_key_;
 };
 
 }  // namespace ringpress::nccl_plugin

@@ -29,6 +29,8 @@
 
 namespace ringpress {
 
+class Projection;  // ringpress/projection.h
+
 /// Elements that codecs process as one unit. Blocks (one scale each) divide it. A chunk that is cut
 /// at multiples of it has the same blocks as the uncut array.
 inline constexpr std::size_t kTileElements = 1024;
@@ -141,6 +143,9 @@ class Codec {
   virtual std::size_t wire_bytes(std::size_t count, Contributions form = {}) const = 0;
   /// What ranks agree on before they encode, or null: nothing. Lives as long as the codec.
   virtual const Agreement* agreement() const { return nullptr; }
+  /// How this codec all-reduces a projection of the tensor, or null: it does not. The operations
+  /// below then make forms that stand alone. Lives as long as the codec.
+  virtual const Projection* projection() const { return nullptr; }
 
   /// Returns the bytes written: wire_bytes(), or fewer unless traits().fixed_size.
   virtual std::size_t encode(const EncodeArgs& args) const = 0;

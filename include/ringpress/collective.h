@@ -11,16 +11,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "ringpress/codec.h"
 #include "ringpress/mesh.h"
+#include "ringpress/projection.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
 namespace ringpress {
 
 /// What every collective needs besides the buffers. All ranks must pass equal values, but for
-/// `mesh` and `residual`.
+/// `mesh`, `residual`, `layers` and `projection_state`.
 struct CollectiveContext {
   Mesh* mesh = nullptr;
   const Codec* codec = nullptr;
@@ -30,6 +32,9 @@ struct CollectiveContext {
   double input_scale = 1;          // as in EncodeArgs. The one value that may differ by rank.
   float* residual = nullptr;       // Error feedback for the whole input tensor, or null.
   std::uint64_t random_seed = 0;   // Equal on all ranks.
+  // For all-reduces of codecs with a projection(). What differs between ranks goes unused.
+  std::span<const Layer> layers;                // As in TensorShape.
+  ProjectionState* projection_state = nullptr;  // Kept for this tensor, or null.
 };
 
 /// In place when send == receive.

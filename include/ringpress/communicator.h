@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "ringpress/projection.h"
 #include "ringpress/settings.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
@@ -41,6 +42,15 @@ struct Transfer {
   std::size_t count = 0;
   DType dtype = DType::kFloat32;
   int peer = 0;  // May be this rank itself, if a send and a receive of it are both there.
+};
+
+/// Which all-reduces something is known of.
+struct HintedCall {
+  std::size_t count = 0;
+  DType dtype = DType::kFloat32;
+  const void* send = nullptr;  // Of the send buffer; null: any.
+
+  auto operator<=>(const HintedCall&) const = default;
 };
 
 /// What a communicator did, since it was made.
@@ -80,6 +90,12 @@ class Communicator {
                         Reduction reduction, int root) = 0;
   /// All transfers of one group, in the order of the caller; they progress together.
   virtual Status exchange(std::span<const Transfer> transfers) = 0;
+
+  /// Tells of what layers the tensors of later calls consist: in any order, none overlapping
+  /// another. No layers: forgets what was known. Not collective, but of use only once all ranks
+  /// know the same of a call; until then, and in calls that no codec makes use of it, nothing
+  /// changes.
+  virtual Status set_layers(const HintedCall& call, std::span<const Layer> layers) = 0;
 
   /// Makes a communicator of the ranks that pass the same color (>= 0), ordered by key, then rank.
   /// A negative color gives null. Collective over this communicator.

@@ -24,6 +24,7 @@ struct PlanRequest {
   int world = 1;
   bool crosses_hosts = false;
   std::uint64_t recurrences = 0;  // Earlier calls of the same kind, count, type and op.
+  bool all_reduces_only = false;  // What RINGPRESS_CODEC names cannot compress anything else.
 };
 
 /// The decision and, where nothing is compressed, why.

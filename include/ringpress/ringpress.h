@@ -29,6 +29,35 @@ typedef struct {
 /* Fills `statistics` for an ncclComm_t of the host backend. Returns an ncclResult_t. */
 int ringpressGetStatistics(void* comm, ringpressStatistics_t* statistics);
 
+/* All-reduces that something is known of: of so many elements of such a type. */
+typedef struct {
+  size_t size;          /* sizeof(ringpressCall_t) */
+  size_t count;         /* Elements. */
+  int datatype;         /* An ncclDataType_t. */
+  const void* sendbuff; /* From this buffer alone; NULL: any that has no layers of its own. */
+} ringpressCall_t;
+
+/* powersgd sends its elements as they are: such as those of a normalisation. */
+#define RINGPRESS_LAYER_EXACT 1u
+
+/* Elements [offset, offset + count) of the tensor: a matrix, stored row by row, or a vector. */
+typedef struct {
+  size_t offset;
+  size_t count;
+  size_t rows;    /* rows * columns is count, or both are 0: a vector. */
+  size_t columns;
+  unsigned flags; /* RINGPRESS_LAYER_EXACT or 0; other bits are reserved. */
+} ringpressLayer_t;
+
+/* Tells of what layers the tensors of later calls consist: in any order, none overlapping another.
+ * Elements in none of them count as a vector. layer_count 0 forgets them. Codecs that work on
+ * matrices (powersgd) make use of it; to all others it makes no difference. Each rank calls it by
+ * itself, at any time between its calls: as long as not all ranks know the same of a call, it goes
+ * as if nothing was known. Hints last until they are set again or the communicator ends; those that
+ * are split from it start without. Returns an ncclResult_t. */
+int ringpressSetLayers(void* comm, const ringpressCall_t* call, const ringpressLayer_t* layers,
+                       size_t layer_count);
+
 /* "0.1.0" */
 const char* ringpressVersion(void);
 

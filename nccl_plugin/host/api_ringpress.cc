@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nccl_plugin/host/arguments.h"
 #include "nccl_plugin/host/comm.h"
@@ -16,6 +17,10 @@
 
 using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
 using ringpress::Code;
+using ringpress::Communicator;
+using ringpress::HintedCall;
+using ringpress::Layer;
+using ringpress::Result;
 using ringpress::Statistics;
 using ringpress::Status;
 
@@ -47,6 +52,33 @@ ringpressStatistics_t to_c(const Statistics& from) {
   return to;
 }
 
+Result<HintedCall> to_hinted_call(const ringpressCall_t* call) {
+  RINGPRESS_RETURN_IF_ERROR(check_pointer(call, "call"));
+  if (call->size < sizeof(ringpressCall_t)) {
+    return Status(Code::kInvalidArgument, "call->size is " + std::to_string(call->size) +
+                                              "; set it to sizeof(ringpressCall_t)");
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(const ringpress::DType dtype, to_dtype(call->datatype));
+  RINGPRESS_RETURN_IF_ERROR(check_bytes(call->count, dtype, 1));
+  return HintedCall{call->count, dtype, call->sendbuff};
+}
+
+Result<std::vector<Layer>> to_layers(const ringpressLayer_t* layers, std::size_t count) {
+  if (count > 0) RINGPRESS_RETURN_IF_ERROR(check_pointer(layers, "layers"));
+  std::vector<Layer> result;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ringpressLayer_t& layer = layers[i];
+    if ((layer.flags & ~RINGPRESS_LAYER_EXACT) != 0) {
+      return Status(Code::kInvalidArgument, "layers[" + std::to_string(i) + "].flags is " +
+                                                std::to_string(layer.flags) +
+                                                ", but must be RINGPRESS_LAYER_EXACT or 0");
+    }
+    result.push_back({layer.offset, layer.count, layer.rows, layer.columns,
+                      (layer.flags & RINGPRESS_LAYER_EXACT) != 0});
+  }
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
@@ -66,6 +98,18 @@ RINGPRESS_EXPORT int ringpressGetStatistics(void* comm, ringpressStatistics_t* s
     current.size = bytes;
     std::memcpy(statistics, &current, std::min(bytes, sizeof current));
     return Status::ok();
+  });
+}
+
+RINGPRESS_EXPORT int ringpressSetLayers(void* comm, const ringpressCall_t* call,
+                                        const ringpressLayer_t* layers, size_t layer_count) {
+  const auto handle = static_cast<ncclComm_t>(comm);
+  return firewall("ringpressSetLayers", handle, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_ready_comm(handle));
+    RINGPRESS_ASSIGN_OR_RETURN(const HintedCall hinted, to_hinted_call(call));
+    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Layer> known, to_layers(layers, layer_count));
+    return live->run(
+        [&](Communicator& communicator) { return communicator.set_layers(hinted, known); });
   });
 }
 

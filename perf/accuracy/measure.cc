@@ -6,6 +6,7 @@
 
 #include "compress_kernels/factory.h"
 #include "perf/accuracy/local_agreement.h"
+#include "perf/accuracy/projected_simulation.h"
 
 namespace ringpress::perf {
 namespace {
@@ -49,9 +50,19 @@ class Simulation {
         codec_(make(c.codec)),
         inputs_(inputs),
         residuals_(c.error_feedback ? inputs.size() : 0,
-                   std::vector<float>(inputs[0].size(), 0.0f)) {}
+                   std::vector<float>(inputs[0].size(), 0.0f)) {
+    if (codec_->projection() != nullptr) {
+      projected_ =
+          std::make_unique<ProjectedSimulation>(*codec_, inputs, case_.error_feedback);
+    }
+  }
 
   std::vector<float> step(std::uint64_t number) {
+    if (projected_ != nullptr) {
+      std::vector<float> projected = projected_->step(number);
+      sent_bytes_ = projected_->sent_bytes();
+      return projected;
+    }
     step_ = number;
     std::vector<float> result(inputs_[0].size());
     agree_on_tensor();
@@ -181,6 +192,7 @@ class Simulation {
 
   const AllReduceCase& case_;
   const std::unique_ptr<Codec> codec_;
+  std::unique_ptr<ProjectedSimulation> projected_;  // Null: the codec encodes values.
   const RankTensors& inputs_;
   RankTensors residuals_;
   std::vector<LocalAgreement> tensors_;  // By rank.

@@ -42,6 +42,7 @@
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/direct.h"
 #include "ring/collective/pipeline.h"
+#include "ring/collective/projected.h"
 
 namespace ringpress::ring {
 namespace {
@@ -215,6 +216,7 @@ class RingCall : ChunkedCall {
 }  // namespace
 
 Status Ring::all_reduce(const CollectiveContext& context, const AllReduceArgs& args) const {
+  if (context.codec->projection() != nullptr) return all_reduce_projected(*this, context, args);
   if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
   return RingCall(context, tensor_of(context, args), true).all_reduce();
 }

@@ -19,10 +19,14 @@ static int reduce_alone(void) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   double values[3] = {1, 2, 3};
   double sums[3] = {0, 0, 0};
+  ringpressCall_t call = {sizeof(ringpressCall_t), 60, ncclFloat, NULL};
+  ringpressLayer_t layers[2] = {{10, 50, 5, 10, 0}, {0, 10, 0, 0, RINGPRESS_LAYER_EXACT}};
   CHECK(ncclGetUniqueId(&id) == ncclSuccess);
   CHECK(ncclCommInitRankConfig(&comm, 1, id, 0, &config) == ncclSuccess);
   CHECK(pncclAllReduce(values, sums, 3, ncclDouble, ncclSum, comm, NULL) == ncclSuccess);
   CHECK(memcmp(values, sums, sizeof sums) == 0);
+  CHECK(ringpressSetLayers(comm, &call, layers, 2) == ncclSuccess);
+  CHECK(ringpressSetLayers(comm, &call, layers, 0) == ncclSuccess);
   CHECK(ncclCommDestroy(comm) == ncclSuccess);
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -109,6 +110,7 @@ TEST(Communicator, CompressesOverTcpAndSharedMemory) {
   }
 }
 
+<<<<<<< HEAD
 /// Sums of bfloat16 gradients on rank 0, by sra: by ring, elements would be summed in an order that
 /// depends on where shards begin, and those of codecs begin at tiles.
 std::vector<std::uint16_t> sum_of_brain_floats(const Environment& environment,
@@ -153,6 +155,132 @@ TEST(Communicator, LosslessMakesTheSumsOfNoneFromFewerBytes) {
   }
 }
 
+=======
+// A matrix of rank 2 among other things: exact for those who know where it lies.
+TEST(Communicator, ProjectsMatricesThatItWasToldOf) {
+  constexpr std::size_t kRows = 300;
+  constexpr std::size_t kColumns = 200;
+  constexpr std::size_t kCount = 1000 + kRows * kColumns;
+  for (const char* shared_memory : {"0", "1"}) {
+    for (const char* feedback : {"0", "1"}) {
+      std::vector<std::vector<double>> errors(3);
+      std::vector<std::vector<float>> inputs(3);
+      const auto step = [&](Communicator* communicator) -> Status {
+        std::vector<float>& values = inputs[static_cast<std::size_t>(communicator->rank())];
+        values.resize(kCount);  // Stays where it is from call to call.
+        std::ranges::copy(testing::random_gradient(kCount, 1, communicator->rank()),
+                          values.begin());
+        const auto left = testing::random_gradient(2 * kRows, 2, 0);
+        for (std::size_t i = 0; i < kRows * kColumns; ++i) {
+          values[1000 + i] = left[i / kColumns] * values[i % kColumns] +
+                             left[kRows + i / kColumns] * values[300 + i % kColumns];
+        }
+        std::vector<float> exact(kCount);
+        std::vector<float> result(kCount);
+        RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(
+            values.data(), exact.data(), kCount, DType::kFloat32, {ReduceOp::kSum, 1, true}));
+        RINGPRESS_RETURN_IF_ERROR(
+            communicator->all_reduce(values.data(), result.data(), kCount, DType::kFloat32, {}));
+        double error = 0;
+        double norm = 0;
+        for (std::size_t i = 0; i < kCount; ++i) {
+          error += std::pow(result[i] - exact[i], 2);
+          norm += std::pow(exact[i], 2);
+        }
+        errors[static_cast<std::size_t>(communicator->rank())].push_back(std::sqrt(error / norm));
+        return Status::ok();
+      };
+      std::vector<Statistics> statistics(3);
+      expect_ok(run(3,
+                    {{"RINGPRESS_CODEC", "powersgd:rank=2"},
+                     {"RINGPRESS_SHM", shared_memory},
+                     {"RINGPRESS_EF", feedback}},
+                    [&](Communicator* communicator) -> Status {
+                      const HintedCall call{kCount, DType::kFloat32, nullptr};
+                      const Layer layer{1000, kRows * kColumns, kRows, kColumns, false};
+                      RINGPRESS_RETURN_IF_ERROR(step(communicator));
+                      // Rank 1 comes to know it one call later.
+                      if (communicator->rank() != 1) {
+                        RINGPRESS_RETURN_IF_ERROR(communicator->set_layers(call, {&layer, 1}));
+                      }
+                      RINGPRESS_RETURN_IF_ERROR(step(communicator));
+                      RINGPRESS_RETURN_IF_ERROR(communicator->set_layers(call, {&layer, 1}));
+                      for (int i = 0; i < 4; ++i) RINGPRESS_RETURN_IF_ERROR(step(communicator));
+                      statistics[static_cast<std::size_t>(communicator->rank())] =
+                          communicator->statistics();
+                      RINGPRESS_RETURN_IF_ERROR(communicator->set_layers(call, {}));
+                      return step(communicator);
+                    }));
+      EXPECT_EQ(errors[1], errors[0]);
+      EXPECT_GT(errors[0][0], 0.01);
+      EXPECT_GT(errors[0][1], 0.01);
+      if (feedback[0] == '0') {
+        for (int i = 2; i < 6; ++i) EXPECT_LT(errors[0][static_cast<std::size_t>(i)], 1e-5);
+      }
+      EXPECT_GT(errors[0][6], 0.01);
+      const std::size_t residual = feedback[0] == '0' ? 0 : kCount;
+      EXPECT_EQ(statistics[0].residual_bytes, (residual + 2 * kColumns) * sizeof(float));
+      EXPECT_EQ(statistics[0].compressed_calls, 6U);
+    }
+  }
+}
+
+// Three tensors of one size in a step: each has a cycle of its own.
+TEST(Communicator, EachTensorKeepsItsPlaceInTheCycleOfRandomCoordinates) {
+  constexpr std::size_t kCount = 40000;
+  constexpr int kSlices = 10;
+  std::vector<std::vector<int>> visits(3, std::vector<int>(kCount));
+  expect_ok(run(2, {{"RINGPRESS_CODEC", "randk:density=0.1"}}, [&](Communicator* communicator) {
+    std::vector<std::vector<float>> tensors(3);
+    // The sequence is known, and each tensor has its place, from the third step on at the latest.
+    for (int step = 0; step < 3 + kSlices; ++step) {
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        tensors[i].assign(kCount, 1.0F);
+        RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(tensors[i].data(), tensors[i].data(),
+                                                           kCount, DType::kFloat32, {}));
+        if (step < 3 || communicator->rank() != 0) continue;
+        for (std::size_t k = 0; k < kCount; ++k) visits[i][k] += tensors[i][k] != 0 ? 1 : 0;
+      }
+    }
+    return Status::ok();
+  }));
+  for (const auto& tensor : visits) EXPECT_EQ(tensor, std::vector<int>(kCount, 1));
+}
+
+TEST(Communicator, ReduceScattersDoNotGoByProjections) {
+  expect_ok(run(2, {{"RINGPRESS_CODEC", "powersgd"}}, [](Communicator* communicator) -> Status {
+    std::vector<float> values(200000, 1.0F);
+    std::vector<float> result(100000);
+    RINGPRESS_RETURN_IF_ERROR(communicator->reduce_scatter(values.data(), result.data(),
+                                                           result.size(), DType::kFloat32, {}));
+    EXPECT_EQ(result, std::vector<float>(100000, 2.0F));
+    EXPECT_EQ(communicator->statistics().last_reason, "powersgd compresses all-reduces only");
+    EXPECT_EQ(communicator->statistics().compressed_calls, 0U);
+    return Status::ok();
+  }));
+}
+
+TEST(Communicator, LayersAreChecked) {
+  expect_ok(run(1, {}, [](Communicator* communicator) -> Status {
+    const HintedCall call{100, DType::kFloat32, nullptr};
+    const auto refused = [&](const std::vector<Layer>& layers, const std::string& reason) {
+      const Status status = communicator->set_layers(call, layers);
+      EXPECT_EQ(status.code(), Code::kInvalidArgument);
+      EXPECT_NE(status.message().find(reason), std::string::npos) << status.message();
+    };
+    refused({{90, 20, 4, 5, false}}, "beyond");
+    refused({{SIZE_MAX, 2, 0, 0, false}}, "beyond");
+    refused({{0, 20, 4, 6, false}}, "product");
+    refused({{0, 20, 20, 0, false}}, "product");
+    refused({{0, 0, std::size_t{1} << 32, std::size_t{1} << 32, false}}, "product");
+    refused({{50, 20, 4, 5, false}, {40, 11, 0, 0, false}}, "overlaps");
+    return communicator->set_layers(
+        call,
+        std::vector<Layer>{{50, 20, 4, 5, false}, {0, 50, 0, 0, true}, {70, 30, 5, 6, false}});
+  }));
+}
+
+>>>>>>> projection
 TEST(Communicator, ExactWhereNothingIsCompressed) {
   std::vector<Statistics> statistics;
   EXPECT_LT(all_reduce_error(4, {{"RINGPRESS_CODEC", "none"}}, 100000, &statistics), 1e-6);

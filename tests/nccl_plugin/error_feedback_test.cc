@@ -79,17 +79,17 @@ TensorCall tensor(std::size_t count, std::uintptr_t address) {
 
 TEST(ErrorFeedback, KeepsOneResidualPerTensorOfTheStep) {
   ErrorFeedback feedback(0);
-  EXPECT_EQ(feedback.find(tensor(100, 1)), nullptr);
-  EXPECT_EQ(feedback.find(tensor(100, 2)), nullptr);
-  EXPECT_EQ(feedback.find(tensor(100, 1)), nullptr);
-  float* second = feedback.find(tensor(100, 2));
+  EXPECT_EQ(feedback.find(tensor(100, 1)).residual, nullptr);
+  EXPECT_EQ(feedback.find(tensor(100, 2)).residual, nullptr);
+  EXPECT_EQ(feedback.find(tensor(100, 1)).residual, nullptr);
+  float* second = feedback.find(tensor(100, 2)).residual;
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(second[99], 0.0F);
   second[99] = 7;
-  float* first = feedback.find(tensor(100, 1));
+  float* first = feedback.find(tensor(100, 1)).residual;
   ASSERT_NE(first, nullptr);
   EXPECT_NE(first, second);
-  EXPECT_EQ(feedback.find(tensor(100, 2)), second);
+  EXPECT_EQ(feedback.find(tensor(100, 2)).residual, second);
   EXPECT_EQ(second[99], 7.0F);
   EXPECT_EQ(feedback.bytes(), 800U);
 }
@@ -97,11 +97,11 @@ TEST(ErrorFeedback, KeepsOneResidualPerTensorOfTheStep) {
 TEST(ErrorFeedback, AChangedStepStartsFromZero) {
   ErrorFeedback feedback(0);
   for (int i = 0; i < 3; ++i) feedback.find(tensor(50, 1));
-  feedback.find(tensor(50, 1))[0] = 3;
-  EXPECT_EQ(feedback.find(tensor(60, 1)), nullptr);
+  feedback.find(tensor(50, 1)).residual[0] = 3;
+  EXPECT_EQ(feedback.find(tensor(60, 1)).residual, nullptr);
   EXPECT_EQ(feedback.bytes(), 0U);
   for (int i = 0; i < 4; ++i) feedback.find(tensor(50, 1));
-  float* again = feedback.find(tensor(50, 1));
+  float* again = feedback.find(tensor(50, 1)).residual;
   ASSERT_NE(again, nullptr);
   EXPECT_EQ(again[0], 0.0F);
 }
@@ -111,8 +111,8 @@ TEST(ErrorFeedback, WithoutStableAddressesShapesDecide) {
   std::uintptr_t address = 1;
   float* first = nullptr;
   for (int step = 0; step < 4; ++step) {
-    float* a = feedback.find(tensor(10, address++));
-    float* b = feedback.find(tensor(20, address++));
+    float* a = feedback.find(tensor(10, address++)).residual;
+    float* b = feedback.find(tensor(20, address++)).residual;
     if (step < 2) continue;
     ASSERT_NE(a, nullptr);
     ASSERT_NE(b, nullptr);
@@ -126,7 +126,7 @@ TEST(ErrorFeedback, WithoutStableAddressesShapesDecide) {
 TEST(ErrorFeedback, EqualShapesWithoutStableAddressesGetNone) {
   ErrorFeedback feedback(0);
   for (std::uintptr_t address = 1; address < 20; ++address) {
-    EXPECT_EQ(feedback.find(tensor(10, address)), nullptr);
+    EXPECT_EQ(feedback.find(tensor(10, address)).residual, nullptr);
   }
 }
 
@@ -141,7 +141,43 @@ TEST(ErrorFeedback, StaysWithinItsLimit) {
   EXPECT_EQ(feedback.bytes(), 800U);
   ErrorFeedback tight(100);
   tight.find(tensor(100, 1));
-  EXPECT_EQ(tight.find(tensor(100, 1)), nullptr);  // 400 bytes never fit.
+  EXPECT_EQ(tight.find(tensor(100, 1)).residual, nullptr);  // 400 bytes never fit.
+}
+
+TEST(ErrorFeedback, KeepsAStateBesidesTheResidualOrAlone) {
+  ErrorFeedback feedback(0);
+  for (int i = 0; i < 3; ++i) feedback.find(tensor(100, 1), {true, 20});
+  Kept kept = feedback.find(tensor(100, 1), {true, 20});
+  ASSERT_NE(kept.state, nullptr);
+  ASSERT_EQ(kept.state->values.size(), 20U);
+  EXPECT_EQ(feedback.bytes(), 480U);
+  kept.residual[5] = 2;
+  kept.state->values[7] = 3;
+  kept.state->call = 9;
+  kept = feedback.find(tensor(100, 1), {true, 20});
+  EXPECT_EQ(kept.residual[5], 2);
+  EXPECT_EQ(kept.state->values[7], 3);
+  EXPECT_EQ(kept.state->call, 9U);
+  // Another size: other layers. It starts anew, the residual stays.
+  kept = feedback.find(tensor(100, 1), {true, 30});
+  EXPECT_EQ(kept.residual[5], 2);
+  EXPECT_EQ(kept.state->values, std::vector<float>(30));
+  EXPECT_EQ(kept.state->call, 0U);
+  EXPECT_EQ(feedback.bytes(), 520U);
+  ErrorFeedback alone(0);
+  for (int i = 0; i < 3; ++i) kept = alone.find(tensor(100, 1), {false, 20});
+  EXPECT_EQ(kept.residual, nullptr);
+  ASSERT_NE(kept.state, nullptr);
+  EXPECT_EQ(alone.bytes(), 80U);
+}
+
+TEST(ErrorFeedback, AStateThatNoLongerFitsIsGivenUpAlone) {
+  ErrorFeedback feedback(500);
+  for (int i = 0; i < 3; ++i) feedback.find(tensor(100, 1), {true, 20});
+  const Kept kept = feedback.find(tensor(100, 1), {true, 30});
+  EXPECT_NE(kept.residual, nullptr);
+  EXPECT_EQ(kept.state, nullptr);
+  EXPECT_EQ(feedback.bytes(), 400U);
 }
 
 }  // namespace

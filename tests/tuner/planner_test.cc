@@ -93,6 +93,7 @@ TEST(Planner, SmallCallsOffAndObserve) {
   }
 }
 
+<<<<<<< HEAD
 // The same calls as would be compressed otherwise, whatever the codec; no others.
 TEST(Planner, LosslessTakesThePlaceOfEveryLossyCodec) {
   for (const char* codec : {"auto", "q4", "fp16", "none"}) {
@@ -122,6 +123,16 @@ TEST(Planner, TheCodecLosslessHasNoErrorFeedback) {
   const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "lossless"}}));
   EXPECT_EQ(planner->plan(gradient()).codec, "lossless");
   EXPECT_FALSE(planner->plan(gradient()).error_feedback);
+=======
+TEST(Planner, CodecsForAllReducesLeaveTheRestExact) {
+  const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "powersgd"}}));
+  PlanRequest request = gradient();
+  request.all_reduces_only = true;
+  EXPECT_EQ(planner->plan(request).codec, "powersgd");
+  request.kind = CollectiveKind::kReduceScatter;
+  EXPECT_EQ(planner->plan(request).codec, "none");
+  EXPECT_EQ(planner->plan(request).reason, "powersgd compresses all-reduces only");
+>>>>>>> projection
 }
 
 TEST(Planner, AlgorithmAndChunkFollowTheSettings) {

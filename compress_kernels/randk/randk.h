@@ -1,0 +1,105 @@
+// randk:density=D: of d values, in each call, K = ceil(D d) at random: the same coordinates on all
+// ranks, drawn by all of them alike, so that no index travels and sums are sums of values
+// (GlobalRandK in Grubic et al., Quantization for Distributed Optimization). A cycle of calls
+// visits each coordinate once.
+//
+// A permutation of the coordinates (permutation.h) is cut into S = ceil(d / K) slices of equal
+// length, but for one value; call t of a tensor takes slice t mod S. All other coordinates come out
+// 0 and go into the residual. unbiased=1: those of the slice are multiplied by S instead, which
+// makes the mean over a cycle the value itself; in all-reduces no residual is used then.
+//
+// All-reduces project tensors on slices (randk_projection.cc). The form described here stands
+// alone: one chunk of one rank.
+//
+// Wire bytes of a chunk of n values. The bytes do not depend on the element type.
+//
+//   bytes              content
+//   4                  which slice, or 2^32 - 1: some value is not finite; drawn from RandomKey
+//   4 ceil(n / S)      the values of the slice in the order of the permutation, float32; a zero
+//                      follows if the slice has one value less
+//
+// A chunk with a NaN or an infinity decodes to NaN throughout and leaves its residual alone.
+//
+// Error of a finite chunk, as the l2 norm of all its errors over that of its values: at most 1;
+// unbiased=1: S - 1.
+#ifndef COMPRESS_KERNELS_RANDK_RANDK_H_
+#define COMPRESS_KERNELS_RANDK_RANDK_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "compress_kernels/core/projecting_codec.h"
+#include "compress_kernels/randk/permutation.h"
+#include "ringpress/projection.h"
+#include "ringpress/types.h"
+
+namespace ringpress::compress_kernels::randk {
+
+inline constexpr double kSmallestDensity = 1e-6;
+inline constexpr std::uint32_t kNotFinite = 0xFFFFFFFFu;
+
+struct Parameters {
+  double density = 0.01;
+  bool unbiased = false;
+  DType dtype = DType::kFloat32;
+};
+
+/// How `count` coordinates, at least one, are cut into slices.
+struct Slices {
+  std::size_t count = 1;
+  std::size_t number = 1;
+
+  Slices(double density, std::size_t coordinates) : count(coordinates) {
+    const double wanted = std::ceil(density * static_cast<double>(count));
+    const std::size_t chosen = std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, count);
+    number = (count + chosen - 1) / chosen;
+  }
+
+  std::size_t first(std::size_t slice) const {
+    return slice * (count / number) + std::min(slice, count % number);
+  }
+  std::size_t length(std::size_t slice) const {
+    return count / number + (slice < count % number ? 1 : 0);
+  }
+  std::size_t longest() const { return length(0); }
+};
+
+/// Calls use(place within the slice, coordinate) for each coordinate of a slice.
+template <typename Use>
+void for_each_in_slice(const Permutation& permutation, const Slices& slices, std::size_t slice,
+                       Use&& use) {
+  const std::size_t first = slices.first(slice);
+  const std::size_t length = slices.length(slice);
+  for (std::size_t i = 0; i < length; ++i) {
+    use(i, static_cast<std::size_t>(permutation(first + i)));
+  }
+}
+
+/// The slice that is taken when nothing is known of earlier calls.
+std::size_t draw_slice(const RandomKey& random, const Slices& slices);
+
+/// What each instruction set has its own code for.
+struct Kernels {
+  bool (*all_finite)(const core::ChunkValues& values) = nullptr;
+  /// residual = value + residual where that is finite. `residual` is values.residual.
+  void (*keep_all)(const core::ChunkValues& values, float* residual) = nullptr;
+};
+
+const Kernels& reference_kernels();
+/// The kernels of a Highway target; null if this build has none for it.
+const Kernels* simd_kernels(std::int64_t target);
+
+/// Element `index`, plus its residual.
+float load_one(const core::ChunkValues& values, std::size_t index);
+
+/// `code` is the codec of the sums.
+std::unique_ptr<Projection> make_projection(const Parameters& parameters, const std::string& code,
+                                            const Kernels& kernels);
+
+}  // namespace ringpress::compress_kernels::randk
+
+#endif  // COMPRESS_KERNELS_RANDK_RANDK_H_

@@ -1,0 +1,83 @@
+#include <charconv>
+#include <cmath>
+
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/randk/randk.h"
+#include "compress_kernels/randk/randk_codec.h"
+
+namespace ringpress::compress_kernels::randk {
+namespace {
+
+double number_of(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : -1;
+}
+
+bool accepts_density(std::string_view text) {
+  const double density = number_of(text);
+  return density >= kSmallestDensity && density <= 1;
+}
+
+bool accepts_code(std::string_view text) {
+  return is_one_of(text, {"none", "fp16", "bf16", "q8", "q4"});
+}
+
+bool accepts_flag(std::string_view text) {
+  return is_one_of(text, {"0", "1"});
+}
+
+/// One spelling for one number: equal specifications mean equal bytes.
+Status settle(ParameterValues& values) {
+  char text[32];
+  const auto [end, error] = std::to_chars(
+      text, text + sizeof text, number_of(values.text("density")), std::chars_format::fixed);
+  if (error == std::errc()) values.set("density", std::string_view(text, end));
+  return Status::ok();
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  identity.traits.deterministic = false;
+  const Parameters parameters{number_of(values.text("density")), values.text("unbiased") == "1",
+                              identity.dtype};
+  const std::int64_t target = selected_isa().target;
+  const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
+  return std::make_unique<RandomCodec>(std::move(identity), parameters, values.text("code"),
+                                       kernels != nullptr ? *kernels : reference_kernels());
+}
+
+ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
+  const double slices = std::ceil(1 / number_of(values.text("density")));
+  ErrorBound bound;
+  bound.of_norm = values.text("unbiased") == "1" ? std::max(1.0, slices) : 1;
+  bound.block = std::size_t{1} << 48;
+  return bound;
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {
+        {"density", "0.01", "a number from 0.000001 to 1", accepts_density},
+        {"code", "none", "none, fp16, bf16, q8 or q4", accepts_code},
+        {"unbiased", "0", "0 or 1", accepts_flag},
+    };
+    family.settle = settle;
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
+    family.examples = {
+        {"randk:density=0.01", "yes", "beside topk: no index travels, sums stay as sparse",
+         "4 bytes a tensor"},
+        {"randk:density=0.01,unbiased=1", "no", "unbiased sums where the variance may be huge",
+         "4 bytes a tensor"},
+    };
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::randk

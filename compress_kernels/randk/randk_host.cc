@@ -1,0 +1,22 @@
+// The kernels of randk for every instruction set of this build.
+#include "compress_kernels/randk/randk.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compress_kernels/randk/randk_host.cc"
+#include <hwy/foreach_target.h>
+
+#include "compress_kernels/randk/randk_simd-inl.h"
+
+#if HWY_ONCE
+
+#include "compress_kernels/core/simd_targets.h"
+
+namespace ringpress::compress_kernels::randk {
+
+const Kernels* simd_kernels(std::int64_t target) {
+  RINGPRESS_SELECT_TARGET(target, kernels);
+}
+
+}  // namespace ringpress::compress_kernels::randk
+
+#endif

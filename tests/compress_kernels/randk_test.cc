@@ -1,0 +1,78 @@
+// What is special to randk: the permutation, its slices, how densities are spelled.
+#include "compress_kernels/randk/randk.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "compress_kernels/factory.h"
+
+namespace ringpress::compress_kernels::randk {
+namespace {
+
+TEST(RandK, PermutationsVisitEveryNumberOnce) {
+  for (std::uint64_t count = 1; count < 300; ++count) {
+    for (const std::uint64_t seed : {0U, 7U}) {
+      const Permutation permutation(seed, count);
+      std::vector<int> visits(count);
+      for (std::uint64_t i = 0; i < count; ++i) ++visits.at(permutation(i));
+      ASSERT_EQ(visits, std::vector<int>(count, 1)) << count;
+    }
+  }
+  for (const std::uint64_t count : {65535U, 65536U, 65537U, 100003U}) {
+    const Permutation permutation(1, count);
+    std::vector<bool> visited(count);
+    for (std::uint64_t i = 0; i < count; ++i) visited.at(permutation(i)) = true;
+    EXPECT_EQ(std::count(visited.begin(), visited.end(), true), static_cast<long>(count));
+  }
+}
+
+// A hundredth of the numbers falls evenly on tenths of the range.
+TEST(RandK, SlicesAreSpreadEvenly) {
+  const std::uint64_t count = 1000000;
+  const Permutation permutation(5, count);
+  std::vector<double> tenths(10);
+  for (std::uint64_t i = 0; i < count / 100; ++i) ++tenths[permutation(i) * 10 / count];
+  double chi_squared = 0;
+  for (const double visits : tenths) chi_squared += (visits - 1000) * (visits - 1000) / 1000;
+  EXPECT_LT(chi_squared, 30);  // 9 degrees of freedom: 1 in 2000.
+  EXPECT_GT(chi_squared, 0.5);
+}
+
+TEST(RandK, SlicesCoverTheTensor) {
+  for (const double density : {1e-6, 0.01, 0.1, 0.3, 0.7, 1.0}) {
+    for (std::size_t count = 1; count < 500; ++count) {
+      const Slices slices(density, count);
+      std::size_t next = 0;
+      for (std::size_t slice = 0; slice < slices.number; ++slice) {
+        ASSERT_EQ(slices.first(slice), next);
+        ASSERT_GE(slices.length(slice), 1U);
+        ASSERT_LE(slices.length(slice), slices.longest());
+        next += slices.length(slice);
+      }
+      ASSERT_EQ(next, count);
+      ASSERT_LE(static_cast<double>(slices.longest()),
+                std::ceil(density * static_cast<double>(count)));
+    }
+  }
+}
+
+TEST(RandK, SpellsADensityInOneWay) {
+  const std::string rest = ",code=none,unbiased=0";
+  EXPECT_EQ(normalize_specification("randk").value(), "randk:density=0.01" + rest);
+  EXPECT_EQ(normalize_specification("randk:density=0.010").value(), "randk:density=0.01" + rest);
+  EXPECT_EQ(normalize_specification("randk:density=1e-2").value(), "randk:density=0.01" + rest);
+  EXPECT_EQ(normalize_specification("randk:density=1e-6").value(), "randk:density=0.000001" + rest);
+  EXPECT_EQ(normalize_specification("randk:density=1.0").value(), "randk:density=1" + rest);
+  for (const char* text : {"0", "-1", "2", "nan", "inf", "x", "1e-7", ""}) {
+    const auto refused = normalize_specification(std::string("randk:density=") + text);
+    ASSERT_FALSE(refused.is_ok()) << text;
+    EXPECT_NE(refused.status().message().find("density"), std::string::npos);
+    EXPECT_NE(refused.status().message().find("from 0.000001 to 1"), std::string::npos);
+  }
+  EXPECT_NE(normalize_specification("randk:density=0").status().message().find("maybe 0.000001?"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringpress::compress_kernels::randk
