@@ -37,7 +37,11 @@ struct Options {
   std::string json_file;
 };
 
-const std::vector<std::string> kOperations = {"encode", "encode_ef", "decode", "decode_add", "hop"};
+// Some codecs go by a summary of the rank's own tensor. For these, `select` is all that a rank does
+// with a tensor before it sends: the summary and the encoding. So is `encode_ef`, with a residual;
+// all others go by a summary made before.
+const std::vector<std::string> kOperations = {"select", "encode",     "encode_ef",
+                                              "decode", "decode_add", "hop"};
 
 /// Zeroed pages, touched, so that no repetition pays for page faults.
 class Pages {
@@ -119,24 +123,47 @@ class Bench {
         buffers_(buffers),
         count_(count),
         chunk_(chunk == 0 ? count : chunk),
-        sizes_((count + chunk_ - 1) / chunk_) {}
+        sizes_((count + chunk_ - 1) / chunk_) {
+    const Agreement* agreement = codec.agreement();
+    if (agreement == nullptr || agreement->tensor_is_shared()) return;
+    summary_.resize((agreement->tensor_bytes() + 7) / 8);
+    agreed_.tensor = reinterpret_cast<const std::byte*>(summary_.data());
+    form_.world = 2;
+  }
+
+  bool goes_by_own_summary() const { return agreed_.tensor != nullptr; }
 
   void prepare() const {
+    if (goes_by_own_summary()) summarise(nullptr);
     run("encode");
     std::memcpy(buffers_.part.data(), buffers_.wire.data(), 2 * count_ * element());
     std::memset(buffers_.residual.data(), 0, count_ * sizeof(float));
   }
 
   void run(const std::string& operation) const {
+    if (operation == "select") summarise(nullptr);
+    // With the residual of the repetition before, which makes another summary.
+    if (operation == "encode_ef" && goes_by_own_summary()) summarise(residual());
     std::size_t wire_offset = 0;
     for (std::size_t first = 0; first < count_; first += chunk_) {
       const std::size_t count = std::min(chunk_, count_ - first);
       run_chunk(operation, first, count, wire_offset);
-      wire_offset += codec_.wire_bytes(count);
+      wire_offset += codec_.wire_bytes(count, form_);
     }
   }
 
  private:
+  float* residual() const { return reinterpret_cast<float*>(buffers_.residual.data()); }
+
+  void summarise(const float* added) const {
+    SummariseArgs args;
+    args.residual = added;
+    args.values = buffers_.values.data();
+    args.count = count_;
+    args.summary = reinterpret_cast<std::byte*>(summary_.data());
+    codec_.agreement()->summarise_tensor(args);
+  }
+
   std::size_t element() const { return dtype_size(codec_.dtype()); }
 
   void run_chunk(const std::string& operation, std::size_t first, std::size_t count,
@@ -151,6 +178,8 @@ class Bench {
       args.wire_size = size;
       args.count = count;
       args.values = buffers_.output.data() + first * element();
+      args.form = form_;
+      args.agreed = agreed_;
       codec_.decode(args);
     } else if (operation == "decode_add") {
       DecodeAddArgs args;
@@ -158,6 +187,8 @@ class Bench {
       args.wire_size = size;
       args.count = count;
       args.sum = buffers_.sum.data() + first * sum_element();
+      args.form = form_;
+      args.agreed = agreed_;
       codec_.decode_add(args);
     } else if (operation == "hop") {
       DecodeAddEncodeArgs args;
@@ -167,16 +198,19 @@ class Bench {
       args.values = values;
       args.count = count;
       args.wire = wire;
+      args.random.first_element = first;
+      args.form = {form_.world, form_.world};
+      args.agreed = agreed_;
       codec_.decode_add_encode(args);
     } else {
       EncodeArgs args;
       args.values = values;
       args.count = count;
       args.wire = wire;
-      if (operation == "encode_ef") {
-        args.residual = reinterpret_cast<float*>(buffers_.residual.data()) + first;
-      }
+      if (operation == "encode_ef") args.residual = residual() + first;
       args.random.first_element = first;
+      args.form = form_;
+      args.agreed = agreed_;
       sizes_[first / chunk_] = codec_.encode(args);
     }
   }
@@ -188,6 +222,9 @@ class Bench {
   std::size_t count_;
   std::size_t chunk_;
   mutable std::vector<std::size_t> sizes_;  // Of each chunk on the wire, in bytes.
+  mutable std::vector<std::uint64_t> summary_;
+  Agreed agreed_;  // Null: the codec's chunks stand alone.
+  Contributions form_;
 };
 
 template <typename Work>
@@ -278,6 +315,7 @@ std::vector<Row> measure_codec(const std::string& specification, const std::stri
   std::vector<Row> rows;
   for (const std::string& operation : options.operations) {
     if (operation == "encode_ef" && made.traits().lossless) continue;
+    if (operation == "select" && !bench.goes_by_own_summary()) continue;
     Row row{specification, made.specification(), dtype_name(dtype), operation, isa};
     rows.push_back(measure(bench, buffers, options, row));
     print_row(rows.back());

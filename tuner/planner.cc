@@ -69,13 +69,10 @@ class SettingsPlanner : public Planner {
     std::string reason = why_never_lossy(request);
     if (!reason.empty()) return reason;
     if (settings_.mode == "off") return "RINGPRESS=off";
-<<<<<<< HEAD
-=======
-    if (request.all_reduces_only && request.kind != CollectiveKind::kAllReduce) {
+    if (request.all_reduces_only && settings_.mode != "lossless" &&
+        request.kind != CollectiveKind::kAllReduce) {
       return settings_.codec + " compresses all-reduces only";
     }
-    if (settings_.mode == "lossless") return "RINGPRESS=lossless: no lossless codec is built in";
->>>>>>> projection
     const std::size_t bytes = request.count * dtype_size(request.dtype);
     if (bytes < settings_.minimum_bytes) return "smaller than RINGPRESS_MIN_BYTES";
     if (settings_.codec != "auto") return "";

@@ -110,7 +110,6 @@ TEST(Communicator, CompressesOverTcpAndSharedMemory) {
   }
 }
 
-<<<<<<< HEAD
 /// Sums of bfloat16 gradients on rank 0, by sra: by ring, elements would be summed in an order that
 /// depends on where shards begin, and those of codecs begin at tiles.
 std::vector<std::uint16_t> sum_of_brain_floats(const Environment& environment,
@@ -155,7 +154,6 @@ TEST(Communicator, LosslessMakesTheSumsOfNoneFromFewerBytes) {
   }
 }
 
-=======
 // A matrix of rank 2 among other things: exact for those who know where it lies.
 TEST(Communicator, ProjectsMatricesThatItWasToldOf) {
   constexpr std::size_t kRows = 300;
@@ -280,7 +278,6 @@ TEST(Communicator, LayersAreChecked) {
   }));
 }
 
->>>>>>> projection
 TEST(Communicator, ExactWhereNothingIsCompressed) {
   std::vector<Statistics> statistics;
   EXPECT_LT(all_reduce_error(4, {{"RINGPRESS_CODEC", "none"}}, 100000, &statistics), 1e-6);

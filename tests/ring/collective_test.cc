@@ -22,14 +22,9 @@ double error_bound(const CollectiveCase& c) {
 TEST_P(CollectiveContract, AllReduceAgreesOnAllRanksAndStaysWithinTheErrorBound) {
   EXPECT_TRUE(rc::check("all_reduce", [this] {
     CollectiveCase c = base();
-<<<<<<< HEAD
     c.codec = *rc::gen::element<std::string>("none", "fp16", "bf16", "lossless", "q8", "q4",
-                                             "q4:round=stochastic", "q4:grid=minmax", "q1");
-=======
-    c.codec = *rc::gen::element<std::string>("none", "fp16", "bf16", "q8", "q4",
                                              "q4:round=stochastic", "q4:grid=minmax", "q1",
                                              "powersgd:rank=3", "randk:density=0.2");
->>>>>>> projection
     c.world = *rc::gen::inRange(2, 9);
     c.count = *rc::gen::oneOf(rc::gen::inRange<std::size_t>(1, 300),
                               rc::gen::inRange<std::size_t>(1, 60000));

@@ -93,13 +93,12 @@ TEST(Planner, SmallCallsOffAndObserve) {
   }
 }
 
-<<<<<<< HEAD
 // The same calls as would be compressed otherwise, whatever the codec; no others.
 TEST(Planner, LosslessTakesThePlaceOfEveryLossyCodec) {
   for (const char* codec : {"auto", "q4", "fp16", "none"}) {
     const auto lossy = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", codec}}));
-    const auto planner = tuner::make_planner(
-        settings_with({{"RINGPRESS_CODEC", codec}, {"RINGPRESS", "lossless"}}));
+    const auto planner =
+        tuner::make_planner(settings_with({{"RINGPRESS_CODEC", codec}, {"RINGPRESS", "lossless"}}));
     for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 20}) {
       for (const std::uint64_t recurrences : {0, 10}) {
         for (const bool crosses_hosts : {false, true}) {
@@ -123,7 +122,8 @@ TEST(Planner, TheCodecLosslessHasNoErrorFeedback) {
   const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "lossless"}}));
   EXPECT_EQ(planner->plan(gradient()).codec, "lossless");
   EXPECT_FALSE(planner->plan(gradient()).error_feedback);
-=======
+}
+
 TEST(Planner, CodecsForAllReducesLeaveTheRestExact) {
   const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "powersgd"}}));
   PlanRequest request = gradient();
@@ -132,7 +132,6 @@ TEST(Planner, CodecsForAllReducesLeaveTheRestExact) {
   request.kind = CollectiveKind::kReduceScatter;
   EXPECT_EQ(planner->plan(request).codec, "none");
   EXPECT_EQ(planner->plan(request).reason, "powersgd compresses all-reduces only");
->>>>>>> projection
 }
 
 TEST(Planner, AlgorithmAndChunkFollowTheSettings) {

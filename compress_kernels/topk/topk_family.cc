@@ -1,0 +1,82 @@
+// topk: density and value bits. See topk.h.
+#include <charconv>
+
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/isa.h"
+#include "compress_kernels/topk/topk.h"
+#include "compress_kernels/topk/topk_codec.h"
+
+namespace ringpress::compress_kernels::topk {
+namespace {
+
+constexpr double kSmallestDensity = 1e-5;
+constexpr double kLargestDensity = 0.5;
+
+/// The number that the whole text spells, or 0.
+double density_of(std::string_view text) {
+  double density = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), density);
+  return error == std::errc() && end == text.data() + text.size() ? density : 0;
+}
+
+bool accepts_density(std::string_view text) {
+  const double density = density_of(text);
+  return density >= kSmallestDensity && density <= kLargestDensity;
+}
+
+bool accepts_value_bits(std::string_view text) {
+  return is_one_of(text, {"8", "16"});
+}
+
+/// Equal numbers are spelled alike: specifications are compared as text.
+Status settle(ParameterValues& values) {
+  char text[32];
+  const double density = density_of(values.text("density"));
+  const auto [end, error] = std::to_chars(text, text + sizeof text, density);
+  values.set("density", std::string_view(text, static_cast<std::size_t>(end - text)));
+  return Status::ok();
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  TopkParameters parameters;
+  parameters.density = density_of(values.text("density"));
+  parameters.value_bits = static_cast<int>(values.number("value"));
+  parameters.dtype = identity.dtype;
+  identity.traits.fixed_size = false;
+  const std::int64_t target = selected_isa().target;
+  const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
+  return std::make_unique<TopkCodec>(std::move(identity), parameters,
+                                     kernels != nullptr ? *kernels : reference_kernels());
+}
+
+/// What is not sent is lost; what is sent is nearer to its value than zero is.
+ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
+  ErrorBound bound;
+  bound.of_norm = 1;
+  bound.block = 1;
+  return bound;
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {
+        {"density", "0.01", "a number from 0.00001 to 0.5, such as 0.01", accepts_density},
+        {"value", "8", "8 or 16", accepts_value_bits},
+    };
+    family.settle = settle;
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"value=16", "density=0.3", "density=0.5,value=16"};
+    family.examples = {
+        {"topk", "yes", "links so slow that 1 % of the values must do; heavy-tailed gradients"},
+        {"topk:density=0.1", "yes", "as above where training needs more of them"}};
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::topk
