@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "perf/accuracy/local_agreement.h"
 
 namespace ringpress::perf {
 namespace {
@@ -29,6 +30,7 @@ using compress_kernels::make_codec;
 struct Options {
   std::size_t bytes = std::size_t{64} << 20;  // Of uncompressed values.
   std::size_t chunk_elements = 0;             // Elements per call; 0: all of them.
+  std::size_t world = 1;                      // Ranks; 1: forms that stand alone.
   std::vector<std::string> codecs;
   std::vector<std::string> dtypes = {"float32"};
   std::vector<std::string> isas;
@@ -37,10 +39,11 @@ struct Options {
   std::string json_file;
 };
 
-// Some codecs go by a summary of the rank's own tensor. For these, `select` is all that a rank does
-// with a tensor before it sends: the summary and the encoding. So is `encode_ef`, with a residual;
-// all others go by a summary made before.
-const std::vector<std::string> kOperations = {"select", "encode",     "encode_ef",
+// "agree" is what a rank does before it can encode in a larger world: its own summaries. Some
+// codecs go by a summary of the rank's own tensor alone. For these, "select" is all that a rank
+// does with a tensor before it sends: the summary and the encoding. So is "encode_ef", with a
+// residual; all others go by a summary made before.
+const std::vector<std::string> kOperations = {"agree",  "select",     "encode", "encode_ef",
                                               "decode", "decode_add", "hop"};
 
 /// Zeroed pages, touched, so that no repetition pays for page faults.
@@ -115,71 +118,79 @@ void fill_values(DType dtype, std::size_t count, std::byte* values) {
   }
 }
 
-/// One codec at work on the buffers, chunk by chunk.
+/// One codec at work on the buffers, chunk by chunk. All ranks of its world hold the same values.
 class Bench {
  public:
-  Bench(const Codec& codec, const Buffers& buffers, std::size_t count, std::size_t chunk)
+  Bench(const Codec& codec, const Buffers& buffers, const Options& options)
       : codec_(codec),
         buffers_(buffers),
-        count_(count),
-        chunk_(chunk == 0 ? count : chunk),
-        sizes_((count + chunk_ - 1) / chunk_) {
-    const Agreement* agreement = codec.agreement();
-    if (agreement == nullptr || agreement->tensor_is_shared()) return;
-    summary_.resize((agreement->tensor_bytes() + 7) / 8);
-    agreed_.tensor = reinterpret_cast<const std::byte*>(summary_.data());
-    form_.world = 2;
+        count_(options.bytes / dtype_size(codec.dtype())),
+        chunk_(options.chunk_elements == 0 ? count_ : options.chunk_elements),
+        world_(goes_by_own_summary() ? std::max<std::size_t>(2, options.world) : options.world),
+        sizes_((count_ + chunk_ - 1) / chunk_) {}
+
+  /// True if each rank first looks at the whole of its own tensor, and nothing of that travels.
+  bool goes_by_own_summary() const {
+    const Agreement* agreement = codec_.agreement();
+    return agreement != nullptr && agreement->tensor_bytes() > 0 && !agreement->tensor_is_shared();
   }
 
-  bool goes_by_own_summary() const { return agreed_.tensor != nullptr; }
-
-  void prepare() const {
-    if (goes_by_own_summary()) summarise(nullptr);
+  /// Makes what the operation reads: contributions of one rank, or complete ones to decode.
+  void prepare(const std::string& operation) {
+    if (world_ > 1) agree(nullptr);
+    summed_ = operation == "decode" ? world_ : 1;
     run("encode");
     std::memcpy(buffers_.part.data(), buffers_.wire.data(), 2 * count_ * element());
     std::memset(buffers_.residual.data(), 0, count_ * sizeof(float));
+    summed_ = 1;
   }
 
-  void run(const std::string& operation) const {
-    if (operation == "select") summarise(nullptr);
+  void run(const std::string& operation) {
+    if (operation == "agree") return agree(nullptr);
+    if (operation == "select") agree(nullptr);
     // With the residual of the repetition before, which makes another summary.
-    if (operation == "encode_ef" && goes_by_own_summary()) summarise(residual());
+    if (operation == "encode_ef" && goes_by_own_summary()) agree(residual());
     std::size_t wire_offset = 0;
     for (std::size_t first = 0; first < count_; first += chunk_) {
       const std::size_t count = std::min(chunk_, count_ - first);
       run_chunk(operation, first, count, wire_offset);
-      wire_offset += codec_.wire_bytes(count, form_);
+      wire_offset += std::max(codec_.wire_bytes(count, {1, world_}),
+                              codec_.wire_bytes(count, {world_, world_}));
     }
   }
 
  private:
   float* residual() const { return reinterpret_cast<float*>(buffers_.residual.data()); }
 
-  void summarise(const float* added) const {
-    SummariseArgs args;
-    args.residual = added;
-    args.values = buffers_.values.data();
-    args.count = count_;
-    args.summary = reinterpret_cast<std::byte*>(summary_.data());
-    codec_.agreement()->summarise_tensor(args);
-  }
-
   std::size_t element() const { return dtype_size(codec_.dtype()); }
 
+  void agree(const float* added) {
+    const perf::RankValues all{buffers_.values.data(), added};
+    tensor_.assign(1, perf::LocalAgreement::of_tensor(codec_, {all}, 0, count_));
+    chunks_.clear();
+    for (std::size_t first = 0; first < count_; first += chunk_) {
+      const perf::RankValues values{buffers_.values.data() + first * element()};
+      chunks_.push_back(perf::LocalAgreement::of_chunk(
+          codec_, {values}, std::min(chunk_, count_ - first), tensor_[0]));
+    }
+  }
+
   void run_chunk(const std::string& operation, std::size_t first, std::size_t count,
-                 std::size_t wire_offset) const {
+                 std::size_t wire_offset) {
     const std::byte* values = buffers_.values.data() + first * element();
     std::byte* wire = buffers_.wire.data() + wire_offset;
     const std::byte* part = buffers_.part.data() + wire_offset;
     const std::size_t size = sizes_[first / chunk_];
+    const Agreed agreed =
+        world_ == 1 ? Agreed{} : perf::LocalAgreement::agreed(tensor_[0], chunks_[first / chunk_]);
     if (operation == "decode") {
       DecodeArgs args;
       args.wire = part;
       args.wire_size = size;
       args.count = count;
       args.values = buffers_.output.data() + first * element();
-      args.form = form_;
-      args.agreed = agreed_;
+      args.form = {world_, world_};
+      args.agreed = agreed;
       codec_.decode(args);
     } else if (operation == "decode_add") {
       DecodeAddArgs args;
@@ -187,8 +198,8 @@ class Bench {
       args.wire_size = size;
       args.count = count;
       args.sum = buffers_.sum.data() + first * sum_element();
-      args.form = form_;
-      args.agreed = agreed_;
+      args.form = {1, world_};
+      args.agreed = agreed;
       codec_.decode_add(args);
     } else if (operation == "hop") {
       DecodeAddEncodeArgs args;
@@ -199,8 +210,8 @@ class Bench {
       args.count = count;
       args.wire = wire;
       args.random.first_element = first;
-      args.form = {form_.world, form_.world};
-      args.agreed = agreed_;
+      args.form = {std::min<std::size_t>(2, world_), world_};
+      args.agreed = agreed;
       codec_.decode_add_encode(args);
     } else {
       EncodeArgs args;
@@ -209,8 +220,8 @@ class Bench {
       args.wire = wire;
       if (operation == "encode_ef") args.residual = residual() + first;
       args.random.first_element = first;
-      args.form = form_;
-      args.agreed = agreed_;
+      args.form = {summed_, world_};
+      args.agreed = agreed;
       sizes_[first / chunk_] = codec_.encode(args);
     }
   }
@@ -221,10 +232,11 @@ class Bench {
   const Buffers& buffers_;
   std::size_t count_;
   std::size_t chunk_;
-  mutable std::vector<std::size_t> sizes_;  // Of each chunk on the wire, in bytes.
-  mutable std::vector<std::uint64_t> summary_;
-  Agreed agreed_;  // Null: the codec's chunks stand alone.
-  Contributions form_;
+  std::size_t world_;
+  std::size_t summed_ = 1;                    // Contributions that an encode makes room for.
+  std::vector<std::size_t> sizes_;            // Of each chunk on the wire, in bytes.
+  std::vector<perf::LocalAgreement> tensor_;  // One.
+  std::vector<perf::LocalAgreement> chunks_;
 };
 
 template <typename Work>
@@ -250,10 +262,11 @@ struct Row {
   double ratio = 0;
 };
 
-Row measure(const Bench& bench, const Buffers& buffers, const Options& options, Row row) {
+Row measure(Bench& bench, const Buffers& buffers, const Options& options, Row row) {
   std::vector<double> times;
   std::vector<double> copies;
   std::vector<double> ratios;
+  bench.prepare(row.operation);
   for (int i = -1; i < options.repetitions; ++i) {
     const double copy = seconds_of(
         [&] { std::memcpy(buffers.output.data(), buffers.values.data(), options.bytes); });
@@ -286,6 +299,7 @@ void write_json(const Options& options, const std::vector<Row>& rows) {
   nlohmann::json document;
   document["bytes"] = options.bytes;
   document["chunk_elements"] = options.chunk_elements;
+  document["world"] = options.world;
   document["repetitions"] = options.repetitions;
   for (const Row& row : rows) {
     document["rows"].push_back({{"requested", row.requested},
@@ -310,12 +324,12 @@ std::vector<Row> measure_codec(const std::string& specification, const std::stri
   auto codec = make_codec(specification, dtype, ReduceOp::kSum);
   if (!codec.is_ok()) throw std::invalid_argument(codec.status().message());
   const Codec& made = *codec.value();
-  const Bench bench(made, buffers, options.bytes / dtype_size(dtype), options.chunk_elements);
-  bench.prepare();
+  Bench bench(made, buffers, options);
   std::vector<Row> rows;
   for (const std::string& operation : options.operations) {
     if (operation == "encode_ef" && made.traits().lossless) continue;
     if (operation == "select" && !bench.goes_by_own_summary()) continue;
+    if (operation == "agree" && (options.world == 1 || made.agreement() == nullptr)) continue;
     Row row{specification, made.specification(), dtype_name(dtype), operation, isa};
     rows.push_back(measure(bench, buffers, options, row));
     print_row(rows.back());
@@ -347,6 +361,8 @@ int parse_and_run(int argc, char** argv) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::size_t{4096}, std::size_t{1} << 36));
   app.add_option("--chunk", options.chunk_elements, "elements per call; 0: one call");
+  app.add_option("--world", options.world, "ranks that agree and add; 1: forms that stand alone")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--codec", options.codecs, "specifications; default: every codec")->delimiter(';');
   app.add_option("--dtype", options.dtypes, "element types")->delimiter(',');
   app.add_option("--isa", options.isas, "instruction sets; default: the widest")->delimiter(',');

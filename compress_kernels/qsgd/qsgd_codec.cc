@@ -1,0 +1,107 @@
+#include "compress_kernels/qsgd/qsgd_codec.h"
+
+#include <limits>
+#include <utility>
+
+#include "compress_kernels/isa.h"
+#include "compress_kernels/qsgd/merge.h"
+#include "compress_kernels/qsgd/tile_kernels.h"
+#include "compress_kernels/qsgd/transcoder.h"
+
+namespace ringpress::compress_kernels::qsgd {
+namespace {
+
+constexpr std::size_t kTensorBytes = 4;
+
+/// What is agreed on, as qsgd.h says: the norms of blocks are the first round of a chunk, levels
+/// the last.
+class QsgdAgreement final : public Agreement {
+ public:
+  explicit QsgdAgreement(const Transcoder& transcoder) : transcoder_(transcoder) {}
+
+  std::size_t tensor_bytes() const override { return has_global_norm() ? kTensorBytes : 0; }
+  void summarise_tensor(const SummariseArgs& args) const override {
+    const std::uint32_t norm = norm_of_magnitude(transcoder_.measure_tensor(args));
+    core::store_element(args.summary, 0, norm);
+  }
+  void merge_tensor(const std::byte* from, std::byte* into) const override {
+    merge_norms(from, kTensorBytes, into);
+  }
+
+  int rounds() const override { return (has_global_norm() ? 0 : 1) + (has_levels() ? 1 : 0); }
+  std::size_t round_bytes(int round, std::size_t count) const override {
+    return is_norms(round) ? norm_bytes(transcoder_.parameters, count)
+                           : level_bytes(transcoder_.parameters, count);
+  }
+  void summarise(int round, const SummariseArgs& args) const override {
+    if (is_norms(round)) {
+      transcoder_.measure_blocks(args);
+    } else if (has_global_norm()) {
+      transcoder_.choose_levels(args, args.agreed.tensor, std::numeric_limits<std::size_t>::max());
+    } else {
+      transcoder_.choose_levels(args, args.agreed.chunk, transcoder_.parameters.block);
+    }
+  }
+  void merge(int round, std::size_t count, const std::byte* from, std::byte* into) const override {
+    const std::size_t bytes = round_bytes(round, count);
+    if (is_norms(round)) {
+      merge_norms(from, bytes, into);
+    } else {
+      merge_levels(from, bytes, level_bits(transcoder_.parameters), into);
+    }
+  }
+
+ private:
+  bool has_global_norm() const { return transcoder_.parameters.has_global_norm; }
+  bool has_levels() const { return transcoder_.parameters.grids > 1; }
+  bool is_norms(int round) const { return round == 0 && !has_global_norm(); }
+
+  const Transcoder& transcoder_;
+};
+
+class QsgdCodec final : public Codec {
+ public:
+  QsgdCodec(CodecIdentity identity, const Transcoder& transcoder)
+      : identity_(std::move(identity)), transcoder_(transcoder), agreement_(transcoder_) {}
+
+  const CodecTraits& traits() const override { return identity_.traits; }
+  const std::string& specification() const override { return identity_.specification; }
+  DType dtype() const override { return identity_.dtype; }
+  ReduceOp op() const override { return identity_.op; }
+
+  std::size_t wire_bytes(std::size_t count, Contributions form) const override {
+    return encoded_bytes(transcoder_.parameters, count, form);
+  }
+  const Agreement* agreement() const override { return &agreement_; }
+
+  std::size_t encode(const EncodeArgs& args) const override {
+    transcoder_.encode(args);
+    return wire_bytes(args.count, args.form);
+  }
+  void decode(const DecodeArgs& args) const override { transcoder_.decode(args); }
+  void decode_add(const DecodeAddArgs& args) const override { transcoder_.decode_add(args); }
+  std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
+    transcoder_.decode_add_encode(args);
+    return args.wire == nullptr ? 0 : wire_bytes(args.count, args.form);
+  }
+
+ private:
+  CodecIdentity identity_;
+  Transcoder transcoder_;
+  QsgdAgreement agreement_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_qsgd_codec(CodecIdentity identity, const Parameters& parameters) {
+  Transcoder transcoder{parameters, &reference_kernels()};
+  transcoder.parameters.dtype = identity.dtype;
+  const std::int64_t target = selected_isa().target;
+  const TileKernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
+  if (kernels != nullptr) transcoder.kernels = kernels;
+  identity.traits.summable = true;
+  identity.traits.deterministic = !parameters.is_stochastic;
+  return std::make_unique<QsgdCodec>(std::move(identity), transcoder);
+}
+
+}  // namespace ringpress::compress_kernels::qsgd

@@ -1,0 +1,45 @@
+// qsgd: one grid of 1 to 8 bits and a sign.
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/qsgd/options.h"
+#include "compress_kernels/qsgd/qsgd_codec.h"
+
+namespace ringpress::compress_kernels::qsgd {
+namespace {
+
+bool accepts_bits(std::string_view text) {
+  return text.size() == 1 && text[0] >= '1' && text[0] <= '8';
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  Parameters parameters = parameters_of(values);
+  parameters.steps[0] = steps_of(static_cast<int>(values.number("bits")));
+  return make_qsgd_codec(std::move(identity), parameters);
+}
+
+ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
+  return bound_of(values, steps_of(static_cast<int>(values.number("bits"))));
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {{"bits", "4", "a whole number from 1 to 8", accepts_bits}};
+    append_shared_rules(&family.parameters);
+    family.settle = settle;
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
+                       "bits=5,norm=global", "bits=8,norm=global,round=zero"};
+    family.examples = {
+        {"qsgd", "no", "sums that must be exact in the codes: unbiased, the same in any order"},
+        {"qsgd:round=zero", "yes", "as `qsgd`, encoded faster; biased, for error feedback"},
+    };
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::qsgd

@@ -1,0 +1,79 @@
+// qsgd-ms: two to four grids, of which each value gets the finest that fits it on all ranks. The
+// kernels are those of qsgd.
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/qsgd/options.h"
+#include "compress_kernels/qsgd/qsgd_codec.h"
+
+namespace ringpress::compress_kernels::qsgd_ms {
+namespace {
+
+/// The numbers of "a/b/c"; empty if it is anything else.
+std::vector<int> parse_list(std::string_view text) {
+  std::vector<int> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    int number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc()) return {};
+    numbers.push_back(number);
+    if (next == end) return numbers;
+    if (*next != '/') return {};
+    at = next + 1;
+  }
+}
+
+bool accepts_bits(std::string_view text) {
+  const std::vector<int> bits = parse_list(text);
+  if (bits.size() < 2 || bits.size() > qsgd::kMostGrids) return false;
+  for (std::size_t j = 1; j < bits.size(); ++j) {
+    if (bits[j] <= bits[j - 1]) return false;
+  }
+  return bits.front() >= 1 && bits.front() <= qsgd::kMostTransportBits &&
+         bits.back() <= qsgd::kMostBits;
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  qsgd::Parameters parameters = qsgd::parameters_of(values);
+  parameters.grids = 0;
+  for (const int bits : parse_list(values.text("bits"))) {
+    parameters.steps[parameters.grids++] = qsgd::steps_of(bits);
+  }
+  return qsgd::make_qsgd_codec(std::move(identity), parameters);
+}
+
+/// A value is on the coarsest grid at worst.
+ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
+  return qsgd::bound_of(values, qsgd::steps_of(parse_list(values.text("bits")).front()));
+}
+
+}  // namespace
+
+const CodecFamily& family() {
+  static const CodecFamily kFamily = [] {
+    CodecFamily family;
+    family.parameters = {
+        {"bits", "4/8",
+         "2 to 4 ascending widths, the first from 1 to 8, the last at most 16, as in "
+         "4/8 or 6/10/16",
+         accepts_bits}};
+    qsgd::append_shared_rules(&family.parameters);
+    family.settle = qsgd::settle;
+    family.make = make;
+    family.error_bound = error_bound;
+    family.variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
+                       "bits=8/16,norm=global"};
+    family.examples = {
+        {"qsgd-ms", "no", "as `qsgd`, for values of very different sizes within a block"},
+    };
+    return family;
+  }();
+  return kFamily;
+}
+
+}  // namespace ringpress::compress_kernels::qsgd_ms
