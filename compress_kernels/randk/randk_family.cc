@@ -4,6 +4,7 @@
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/randk/randk.h"
 #include "compress_kernels/randk/randk_codec.h"
+#include "compress_kernels/specification.h"
 
 namespace ringpress::compress_kernels::randk {
 namespace {
@@ -20,15 +21,47 @@ bool accepts_density(std::string_view text) {
 }
 
 bool accepts_code(std::string_view text) {
-  return is_one_of(text, {"none", "fp16", "bf16", "q8", "q4"});
+  return is_one_of(text, {"none", "fp16", "bf16", "q8", "q4", "qsgd", "qsgd-ms"});
+}
+
+bool takes_bits(std::string_view code) {
+  return is_one_of(code, {"qsgd", "qsgd-ms"});
+}
+
+/// The codec that sums the chosen values.
+std::string inner_specification(std::string_view code, std::string_view bits) {
+  return std::string(code) + (bits.empty() ? "" : ":bits=" + std::string(bits));
+}
+
+bool accepts_bits(std::string_view text) {
+  return parse_specification(inner_specification("qsgd", text)).is_ok() ||
+         parse_specification(inner_specification("qsgd-ms", text)).is_ok();
 }
 
 bool accepts_flag(std::string_view text) {
   return is_one_of(text, {"0", "1"});
 }
 
+/// Bits are a matter of the codes that are named without.
+Status settle_bits(ParameterValues& values) {
+  const std::string& code = values.text("code");
+  if (!takes_bits(code)) {
+    if (values.text("bits").empty()) return Status::ok();
+    return Status(Code::kInvalidArgument, "codec parameter bits=" + values.text("bits") +
+                                              ": only code=qsgd and code=qsgd-ms have it");
+  }
+  const std::string usual = code == "qsgd" ? "4" : "4/8";
+  if (values.text("bits").empty()) values.set("bits", usual);
+  const Status inner = parse_specification(inner_specification(code, values.text("bits"))).status();
+  if (inner.is_ok()) return inner;
+  return Status(Code::kInvalidArgument, "codec parameter bits=\"" + values.text("bits") +
+                                            "\": must fit code=" + code + " (maybe " + usual +
+                                            "?)");
+}
+
 /// One spelling for one number: equal specifications mean equal bytes.
 Status settle(ParameterValues& values) {
+  RINGPRESS_RETURN_IF_ERROR(settle_bits(values));
   char text[32];
   const auto [end, error] = std::to_chars(
       text, text + sizeof text, number_of(values.text("density")), std::chars_format::fixed);
@@ -43,8 +76,10 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                               identity.dtype};
   const std::int64_t target = selected_isa().target;
   const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
-  return std::make_unique<RandomCodec>(std::move(identity), parameters, values.text("code"),
-                                       kernels != nullptr ? *kernels : reference_kernels());
+  return std::make_unique<RandomCodec>(
+      std::move(identity), parameters,
+      inner_specification(values.text("code"), values.text("bits")),
+      kernels != nullptr ? *kernels : reference_kernels());
 }
 
 ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
@@ -62,7 +97,8 @@ const CodecFamily& family() {
     CodecFamily family;
     family.parameters = {
         {"density", "0.01", "a number from 0.000001 to 1", accepts_density},
-        {"code", "none", "none, fp16, bf16, q8 or q4", accepts_code},
+        {"bits", "", "from 1 to 8, or for code=qsgd-ms a list such as 4/8", accepts_bits},
+        {"code", "none", "none, fp16, bf16, q8, q4, qsgd or qsgd-ms", accepts_code},
         {"unbiased", "0", "0 or 1", accepts_flag},
     };
     family.settle = settle;
@@ -71,6 +107,8 @@ const CodecFamily& family() {
     family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
     family.examples = {
         {"randk:density=0.01", "yes", "beside topk: no index travels, sums stay as sparse",
+         "4 bytes a tensor"},
+        {"randk:density=0.01,code=qsgd", "yes", "the same, fewer bits: GlobalRandK with MaxNorm",
          "4 bytes a tensor"},
         {"randk:density=0.01,unbiased=1", "no", "unbiased sums where the variance may be huge",
          "4 bytes a tensor"},

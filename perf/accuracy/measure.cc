@@ -52,8 +52,7 @@ class Simulation {
         residuals_(c.error_feedback ? inputs.size() : 0,
                    std::vector<float>(inputs[0].size(), 0.0f)) {
     if (codec_->projection() != nullptr) {
-      projected_ =
-          std::make_unique<ProjectedSimulation>(*codec_, inputs, case_.error_feedback);
+      projected_ = std::make_unique<ProjectedSimulation>(*codec_, inputs, case_.error_feedback);
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "perf/accuracy/local_agreement.h"
+
 namespace ringpress::perf {
 namespace {
 
@@ -45,6 +47,13 @@ std::vector<float> ProjectedSimulation::sum(const RankTensors& projected, RankTe
   const std::size_t count = projected[0].size();
   const std::size_t ranks = projected.size();
   const bool feeds_back = !residuals_.empty() && !inner.traits().lossless;
+  std::vector<RankValues> values;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    values.push_back({projected[rank].data(), feeds_back ? (*dropped)[rank].data() : nullptr});
+  }
+  // All ranks agree on the same: those that would not take no part in projections.
+  const auto tensor = LocalAgreement::of_tensor(inner, values, 0, count);
+  const auto chunk = LocalAgreement::of_chunk(inner, values, count, tensor);
   std::vector<std::vector<std::byte>> wires;
   std::vector<const std::byte*> pointers;
   std::vector<std::size_t> sizes;
@@ -56,6 +65,8 @@ std::vector<float> ProjectedSimulation::sum(const RankTensors& projected, RankTe
     args.residual = feeds_back ? (*dropped)[rank].data() : nullptr;
     args.wire = wire.data();
     args.form = {1, ranks};
+    args.agreed = LocalAgreement::agreed(tensor, chunk);
+    args.random = {0, step_, static_cast<std::uint32_t>(rank), 0};
     wire.resize(inner.encode(args));
     sent_bytes_ += wire.size();
     sizes.push_back(wire.size());
@@ -73,11 +84,14 @@ std::vector<float> ProjectedSimulation::sum(const RankTensors& projected, RankTe
   args.wire = wire.data();
   args.decoded = result.data();
   args.form = {ranks, ranks};
+  args.agreed = LocalAgreement::agreed(tensor, chunk);
+  args.random = {0, step_, 0, 0};
   sent_bytes_ += (ranks - 1) * inner.decode_add_encode(args);
   return result;
 }
 
 std::vector<float> ProjectedSimulation::step(std::uint64_t number) {
+  step_ = number;
   Rounds rounds;
   for (int round = 0; round < projection_.rounds(); ++round) {
     const RankTensors zeros(inputs_.size(),

@@ -35,6 +35,7 @@ class ProjectedSimulation {
   RankTensors residuals_;
   RankTensors states_;
   bool is_warm_ = false;
+  std::uint64_t step_ = 0;
   std::size_t sent_bytes_ = 0;
 };
 

@@ -74,5 +74,19 @@ TEST(RandK, SpellsADensityInOneWay) {
             std::string::npos);
 }
 
+TEST(RandK, BitsAreAMatterOfTheCodesThatHaveThem) {
+  EXPECT_EQ(normalize_specification("randk:code=qsgd").value(),
+            "randk:density=0.01,bits=4,code=qsgd,unbiased=0");
+  EXPECT_EQ(normalize_specification("randk:code=qsgd-ms").value(),
+            "randk:density=0.01,bits=4/8,code=qsgd-ms,unbiased=0");
+  EXPECT_TRUE(normalize_specification("randk:code=qsgd-ms,bits=6/10/16").is_ok());
+  for (const char* text : {"randk:bits=4", "randk:code=q8,bits=4", "randk:code=qsgd,bits=4/8",
+                           "randk:code=qsgd-ms,bits=4", "randk:code=qsgd,bits=9"}) {
+    const auto refused = normalize_specification(text);
+    ASSERT_FALSE(refused.is_ok()) << text;
+    EXPECT_NE(refused.status().message().find("bits"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace ringpress::compress_kernels::randk

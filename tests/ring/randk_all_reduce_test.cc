@@ -60,7 +60,7 @@ TEST_P(RandomCoordinates, ErrorFeedbackDeliversAllInACycle) {
   const Tensors inputs{random_gradient(count, 1, 0), random_gradient(count, 1, 1)};
   const auto exact = exact_sum(inputs, ReduceOp::kSum);
   const Tensors nothing(2, std::vector<float>(count));
-  for (const char* code : {"none", "q8", "q4"}) {
+  for (const char* code : {"none", "q8", "q4", "qsgd", "qsgd-ms", "qsgd,bits=8"}) {
     const std::string codec = std::string("randk:density=0.05,code=") + code;
     auto memory = memory_for(codec, 2, count);
     std::vector<float> total = all_reduce(codec, inputs, &memory, 0)[0];
@@ -89,7 +89,7 @@ TEST_P(RandomCoordinates, UnbiasedSumsHaveTheRightMeanOverACycle) {
 TEST_P(RandomCoordinates, NonFiniteValuesAnywhereComeOutEverywhere) {
   const std::size_t count = 2000;
   Tensors inputs{random_gradient(count, 1, 0), random_gradient(count, 1, 1)};
-  for (const char* codec : {"randk", "randk:code=q4"}) {
+  for (const char* codec : {"randk", "randk:code=q4", "randk:code=qsgd"}) {
     auto memory = memory_for(codec, 2, count);
     all_reduce(codec, inputs, &memory, 0);
     const auto before = memory;
