@@ -94,17 +94,28 @@ constexpr std::array<EncodeFunction, 4> encode_functions_of() {
           encode_tile_of<kWidth, true, false>, encode_tile_of<kWidth, true, true>};
 }
 
-template <int... kBits>
-constexpr auto encode_functions(std::integer_sequence<int, kBits...>) {
-  return std::array<std::array<EncodeFunction, 4>, sizeof...(kBits)>{
-      encode_functions_of<kBits + 2>()...};
+/// Widths that have functions of their own; the reference has the others.
+#ifdef RINGPRESS_FEW_KERNELS
+constexpr int kFirstWidth = 5;
+constexpr int kWidths = 1;
+#else
+constexpr int kFirstWidth = 2;
+constexpr int kWidths = kMostTransportBits;
+#endif
+
+template <int... kIndex>
+constexpr auto encode_functions(std::integer_sequence<int, kIndex...>) {
+  return std::array<std::array<EncodeFunction, 4>, sizeof...(kIndex)>{
+      encode_functions_of<kIndex + kFirstWidth>()...};
 }
 
 inline void encode(const QuantiseArgs& args, int width, std::byte* bytes) {
-  static constexpr auto kFunctions =
-      encode_functions(std::make_integer_sequence<int, kMostTransportBits>());
+  static constexpr auto kFunctions = encode_functions(std::make_integer_sequence<int, kWidths>());
+  if (width < kFirstWidth || width >= kFirstWidth + kWidths) {
+    return reference_kernels().encode(args, width, bytes);
+  }
   const std::size_t kind = (args.is_stochastic ? 2 : 0) + (args.residual != nullptr ? 1 : 0);
-  kFunctions[static_cast<std::size_t>(width - 2)][kind](args, bytes);
+  kFunctions[static_cast<std::size_t>(width - kFirstWidth)][kind](args, bytes);
 }
 
 #endif
