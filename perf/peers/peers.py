@@ -185,7 +185,9 @@ def contenders(arguments):
         found.append(Gloo("gloo", "gloo", arguments))
     else:
         print("peers: no Gloo: python3-torch is not installed", file=sys.stderr)
-    if shutil.which("mpirun") and shutil.which("mpicc"):
+    if not arguments.mpi:
+        pass
+    elif shutil.which("mpirun") and shutil.which("mpicc"):
         subprocess.run(["mpicc", "-O2", str(HERE / "mpi_all_reduce.c"), "-o",
                         str(arguments.work / "mpi_all_reduce")], check=True)
         found += [
@@ -305,6 +307,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", default="4K,64K,1M,16M,100000000,256M")
     parser.add_argument("--codecs", default="none,q8,q4,q2")
+    parser.add_argument("--no-mpi", dest="mpi", action="store_false", help="Gloo is the only peer")
     parser.add_argument("--json", type=pathlib.Path, help="default perf/results/peers-*.json")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     return parser.parse_args()
