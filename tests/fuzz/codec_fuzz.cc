@@ -1,6 +1,8 @@
 // Arbitrary specification strings into make_codec, arbitrary bytes into decode, decode_add and the
 // hop: nothing reads or writes out of bounds, and every instruction set gives the same answer.
 //
+// RINGPRESS_FUZZ_CODEC: this specification, whatever the input says.
+//
 // Input: [type] [reduction] [length of text] [text] [count, 2 bytes] [kind of wire] [bytes of the
 // wire, repeated as needed]
 #include <algorithm>
@@ -173,7 +175,8 @@ std::vector<std::byte> make_wire(const Codec& codec, const Input& input, std::si
 void run_input(Input input) {
   const auto dtype = static_cast<DType>(input.next() % kDTypeCount);
   const auto op = static_cast<ReduceOp>(input.next() % kReduceOpCount);
-  const std::string specification = input.text(input.next() % 64);
+  std::string specification = input.text(input.next() % 64);
+  if (const char* only = std::getenv("RINGPRESS_FUZZ_CODEC")) specification = only;
   const std::size_t count = (input.next() + 256u * input.next()) % 4096u;
   const std::uint8_t kind = input.next();
   if (!make_codec(specification, dtype, op).is_ok()) return;
