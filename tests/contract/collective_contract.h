@@ -5,7 +5,6 @@
 #define TESTS_CONTRACT_COLLECTIVE_CONTRACT_H_
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,6 @@
 // ring and sra against the contract of Collective, over a mesh of threads.
+#include <rapidcheck.h>
+
 #include <algorithm>
 
 #include "tests/contract/collective_contract.h"

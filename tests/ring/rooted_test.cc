@@ -1,4 +1,6 @@
 // Broadcast, reduce and point-to-point over a mesh of threads.
+#include <rapidcheck.h>
+
 #include <algorithm>
 
 #include "tests/contract/collective_contract.h"

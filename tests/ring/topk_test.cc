@@ -1,5 +1,7 @@
 // topk inside sra: what the ranks end with is what a plain computation gives, and costs what the
 // union of their selections costs.
+#include <rapidcheck.h>
+
 #include <algorithm>
 #include <random>
 
