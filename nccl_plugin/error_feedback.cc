@@ -158,6 +158,12 @@ void ErrorFeedback::fit_state(Entry* entry, std::size_t state_count) {
 /// Drops what was used longest ago until `bytes` more fit, but for the last `spared` entries.
 bool ErrorFeedback::make_room(std::size_t bytes, std::size_t spared) {
   if (limit_bytes_ == 0) return true;
+  std::size_t spared_bytes = 0;
+  std::size_t left = spared;
+  for (auto entry = entries_.begin(); entry != entries_.end() && left > 0; ++entry, --left) {
+    spared_bytes += entry->bytes();
+  }
+  if (spared_bytes + bytes > limit_bytes_) return false;  // Whatever is dropped.
   while (bytes_ + bytes > limit_bytes_ && entries_.size() > spared) {
     erase(std::prev(entries_.end()));
   }

@@ -36,8 +36,12 @@ class MeshImpl::Turn {
   ~Turn() {
     const bool arm = mesh_.parts_.progress_thread && mesh_.large_outstanding_ > 0;
     mesh_.owner_.unlock();
-    // An abort() that found the mesh in use has left the spreading to us.
-    if (mesh_.failed_.load()) mesh_.spread_failure_if_free();
+    // An abort() that found the mesh in use has left the spreading to us. One that did not may be at
+    // it: the caller's memory must stay until it is done.
+    if (mesh_.failed_.load()) {
+      const std::lock_guard<std::mutex> lock(mesh_.owner_);
+      mesh_.spread_failure();
+    }
     if (arm) mesh_.arm_progress_thread();
   }
   Turn(const Turn&) = delete;

@@ -54,6 +54,8 @@ class RandomProjection : public Projection {
           core::store_wide<typename decltype(tag)::type>(args.result, i, kNan);
         }
       });
+      // The place of now, which all ranks have alike; what a cold state holds they may not.
+      if (args.state != nullptr) args.state[0] = static_cast<float>(slice(args));
       return;
     }
     if (keeps_residual(args)) kernels_.keep_all(values(args), args.residual);

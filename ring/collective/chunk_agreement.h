@@ -63,7 +63,7 @@ class ChunkAgreement {
   const std::size_t rank_;
   const std::size_t world_;
   const int rounds_;
-  const std::size_t stride_bytes_;  // Of one chunk of one shard.
+  const std::size_t stride_bytes_;                  // Of one chunk of one shard.
   std::unique_ptr<std::uint64_t[]> tensor_memory_;  // A summary. Null: there is none.
   std::unique_ptr<std::uint64_t[]> chunk_memory_;   // Of every chunk of every shard.
   SendWindow sending_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ring/collective/chunk_agreement.h"
+#include "ring/collective/fail_on_unwind.h"
 #include "ring/collective/pipeline.h"
 #include "ring/collective/schedule.h"
 #include "ringpress/collective.h"
@@ -158,6 +159,7 @@ class ChunkedCall {
   /// Runs the stages of the agreement, then `stages` of the collective's own.
   template <typename Stage>
   Status run_stages(std::size_t stages, std::size_t lag, Stage&& stage) {
+    const FailOnUnwind guard(mesh_);
     if (!sums_) return run_pipeline(stages, chunks(), lag, stage);
     RINGPRESS_RETURN_IF_ERROR(agreement_.agree_on_tensor());
     const std::size_t before = agreement_.stages();
@@ -208,7 +210,7 @@ class ChunkedCall {
     args.wire_size = payload.bytes;
     args.count = range.count;
     args.values = result;
-    args.divisor = codec_.traits().summable ? divisor_of(context_) : 1;
+    args.divisor = codec_.traits().summable && sums_ ? divisor_of(context_) : 1;
     args.form = encoding.form;
     args.agreed = encoding.agreed;
     codec_.decode(args);

@@ -65,6 +65,7 @@ class ProjectedCall {
         dropped_(own_.size()) {}
 
   Status run() {
+    const FailOnUnwind guard(mesh_);
     RINGPRESS_ASSIGN_OR_RETURN(const Common common, compare_tags());
     prepare(common);
     for (std::size_t round = 0; round < own_.size(); ++round) {

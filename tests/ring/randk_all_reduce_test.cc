@@ -117,6 +117,22 @@ TEST_P(RandomCoordinates, RanksThatLostTheirPlaceStillAgree) {
   EXPECT_EQ(memory[0].state.values, memory[1].state.values);
 }
 
+/// What a call without a finite result leaves behind is the same on all ranks, whatever they held.
+TEST_P(RandomCoordinates, RanksThatLostTheirPlaceAgreeAfterAnOverflow) {
+  const std::size_t count = 2000;
+  const Tensors inputs{random_gradient(count, 1, 0), random_gradient(count, 1, 1)};
+  auto memory = memory_for("randk", 2, count);
+  for (std::uint64_t call = 0; call < 5; ++call) all_reduce("randk", inputs, &memory, call);
+  memory[1].state.call = 0;
+  memory[1].state.values = {0};
+  Tensors overflow = inputs;
+  overflow[0][7] = INFINITY;
+  all_reduce("randk", overflow, &memory, 5);
+  EXPECT_EQ(memory[0].state.values, memory[1].state.values);
+  const auto results = all_reduce("randk", inputs, &memory, 6);
+  EXPECT_EQ(results[0], results[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ring, RandomCoordinates, ::testing::Values(Algorithm::kRing));
 INSTANTIATE_TEST_SUITE_P(Sra, RandomCoordinates, ::testing::Values(Algorithm::kSra));
 
