@@ -26,7 +26,7 @@ inline int bits_of_form(int bits, Contributions form) {
   // One bit has a grid of its own, to which a second one adds little.
   if (!is_partial_sum || bits == 1) return bits;
   int wider = bits + 1;
-  for (std::size_t most = 11; form.summed > most; most *= 4) ++wider;
+  for (std::size_t most = 11; form.summed > most && wider < kMostBits; most *= 4) ++wider;
   return std::min(wider, kMostBits);
 }
 

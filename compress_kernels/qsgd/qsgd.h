@@ -121,7 +121,7 @@ inline Form form_of(const Parameters& parameters, std::size_t count, const Contr
   form.norm_block = parameters.block;
   if (stands_alone(summed)) {
     form.norms = wire;
-    form.levels = wire + norm_bytes(parameters, count);
+    form.levels = wire == nullptr ? nullptr : wire + norm_bytes(parameters, count);
     form.codes_offset = norm_bytes(parameters, count) + level_bytes(parameters, count);
   } else if (parameters.has_global_norm) {
     form.norms = agreed.tensor;

@@ -48,12 +48,13 @@ struct Parameters {
   DType dtype = DType::kFloat32;
 };
 
-/// How `count` coordinates, at least one, are cut into slices.
+/// How `count` coordinates are cut into slices; none make one empty slice.
 struct Slices {
   std::size_t count = 1;
   std::size_t number = 1;
 
   Slices(double density, std::size_t coordinates) : count(coordinates) {
+    if (count == 0) return;
     const double wanted = std::ceil(density * static_cast<double>(count));
     const std::size_t chosen = std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, count);
     number = (count + chosen - 1) / chosen;

@@ -22,13 +22,14 @@ void for_each_segment(std::size_t count, Use&& use) {
   }
 }
 
-/// A decoded value in the element type: finite stays finite.
+/// A decoded value in the element type: finite stays finite, and infinite infinite.
 template <typename T>
 T element_of(float value) {
+  if (!core::is_finite(value)) return core::narrow<T>(value);
   float limit = std::numeric_limits<float>::max();
   if constexpr (std::is_same_v<T, core::Float16>) limit = 65504.0f;
   if (value > limit) return core::narrow<T>(limit);
-  return core::narrow<T>(value < -limit ? -limit : value);  // NaN is neither.
+  return core::narrow<T>(value < -limit ? -limit : value);
 }
 
 /// Zeros but for what put(index, value) is called with.

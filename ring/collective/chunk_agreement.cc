@@ -150,15 +150,14 @@ Status ChunkAgreement::merge_and_publish(std::size_t stage, std::size_t chunk) {
     if (range_of(peer, chunk).count > 0) {
       // The owner sends its result only after it has this rank's summary, which lies there.
       RINGPRESS_ASSIGN_OR_RETURN(
-          Request * result, mesh.irecv(static_cast<int>(peer), summary_of(peer, chunk, round),
-                                       label(stage, chunk)));
+          Request * result,
+          mesh.irecv(static_cast<int>(peer), summary_of(peer, chunk, round), label(stage, chunk)));
       arriving_[stage * world_ + peer].push_back(result);
     }
     if (own.count == 0) continue;
     auto& views = arriving_[(stage - 1) * world_ + peer];
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer other, mesh.wait(views.front()));
-    agreement_->merge(round, own.count, other.data,
-                      summary_of(rank_, chunk, round).data);
+    agreement_->merge(round, own.count, other.data, summary_of(rank_, chunk, round).data);
     mesh.release(views.front());
     views.pop_front();
   }

@@ -84,7 +84,8 @@ class ExchangeWithAll {
     for (int peer = 0; peer < mesh_.size(); ++peer) {
       if (peer == mesh_.rank()) continue;
       RINGPRESS_ASSIGN_OR_RETURN(
-          Request * view, mesh_.irecv_view(peer, FrameLength::exactly(range.count * element_bytes_), label(chunk)));
+          Request * view,
+          mesh_.irecv_view(peer, FrameLength::exactly(range.count * element_bytes_), label(chunk)));
       views.push_back(view);
     }
     std::vector<const std::byte*> wires;
@@ -126,7 +127,8 @@ Status exchange_doubling(const CollectiveContext& context, const void* values, v
     const FrameLabel label{context.call, static_cast<std::uint32_t>(step), 0};
     const auto turn = static_cast<std::size_t>(step);
     RINGPRESS_RETURN_IF_ERROR(sending.send(turn, peer, {sum, bytes}, label));
-    RINGPRESS_ASSIGN_OR_RETURN(Request * view, mesh.irecv_view(peer, FrameLength::exactly(bytes), label));
+    RINGPRESS_ASSIGN_OR_RETURN(Request * view,
+                               mesh.irecv_view(peer, FrameLength::exactly(bytes), label));
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh.wait(view));
     const bool is_last = step == steps - 1;
     void* next = receive;

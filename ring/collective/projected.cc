@@ -187,6 +187,12 @@ class ProjectedCall {
 
 }  // namespace
 
+Status check_no_projection(const CollectiveContext& context) {
+  if (context.codec->projection() == nullptr) return Status::ok();
+  return {Code::kUnsupported,
+          "codec " + context.codec->specification() + " takes part in all-reduces only"};
+}
+
 Status all_reduce_projected(const Collective& inner, const CollectiveContext& context,
                             const AllReduceArgs& args) {
   return ProjectedCall(inner, context, args).run();

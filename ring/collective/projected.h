@@ -15,6 +15,9 @@ namespace ringpress::ring {
 Status all_reduce_projected(const Collective& inner, const CollectiveContext& context,
                             const AllReduceArgs& args);
 
+/// Halves of an all-reduce cannot go by projections: their chunks have no place in a whole.
+Status check_no_projection(const CollectiveContext& context);
+
 }  // namespace ringpress::ring
 
 #endif  // RING_COLLECTIVE_PROJECTED_H_

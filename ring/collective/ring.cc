@@ -77,10 +77,9 @@ class RingCall : ChunkedCall {
   Status run(std::size_t first, std::size_t last) {
     first_ = first;
     last_ = last;
-    RINGPRESS_RETURN_IF_ERROR(
-        run_stages(last - first + 1, kLag, [this](std::size_t stage, std::size_t slice) {
-          return run_stage(first_ + stage, slice);
-        }));
+    RINGPRESS_RETURN_IF_ERROR(run_stages(
+        last - first + 1, kLag,
+        [this](std::size_t stage, std::size_t slice) { return run_stage(first_ + stage, slice); }));
     return sending_.drain();
   }
 
@@ -222,10 +221,12 @@ Status Ring::all_reduce(const CollectiveContext& context, const AllReduceArgs& a
 }
 
 Status Ring::reduce_scatter(const CollectiveContext& context, const ReduceScatterArgs& args) const {
+  RINGPRESS_RETURN_IF_ERROR(check_no_projection(context));
   return RingCall(context, tensor_of(context, args), false).reduce_scatter();
 }
 
 Status Ring::all_gather(const CollectiveContext& context, const AllGatherArgs& args) const {
+  RINGPRESS_RETURN_IF_ERROR(check_no_projection(context));
   return RingCall(context, tensor_of(context, args), false).all_gather();
 }
 

@@ -97,8 +97,8 @@ class SraCall : ChunkedCall {
         std::byte* wire = memory + (distance - 1) * slot_bytes_;
         payload = {wire, encode(range, encoding(peer, chunk, 1), wire, nullptr)};
       }
-      RINGPRESS_RETURN_IF_ERROR(scattering_.send(chunk, static_cast<int>(peer), payload,
-                                                 label(kScatterStep, chunk)));
+      RINGPRESS_RETURN_IF_ERROR(
+          scattering_.send(chunk, static_cast<int>(peer), payload, label(kScatterStep, chunk)));
     }
     return Status::ok();
   }
@@ -109,9 +109,9 @@ class SraCall : ChunkedCall {
     if (own.count == 0) return Status::ok();
     for (std::size_t peer = 0; peer < world_; ++peer) {
       if (peer == rank_) continue;
-      RINGPRESS_ASSIGN_OR_RETURN(
-          Request * request, mesh_.irecv_view(static_cast<int>(peer), frame_length(own, 1),
-                                              label(kScatterStep, chunk)));
+      RINGPRESS_ASSIGN_OR_RETURN(Request * request,
+                                 mesh_.irecv_view(static_cast<int>(peer), frame_length(own, 1),
+                                                  label(kScatterStep, chunk)));
       contributions_[peer].push_back(request);
     }
     return Status::ok();
@@ -139,8 +139,8 @@ class SraCall : ChunkedCall {
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, gathering_.acquire(chunk));
     std::byte* own_result = tensor_.receive_at(own.offset);
     if (!sends_from_caller_) {
-      return publish(chunk, {memory, encode(own, encoding(rank_, chunk, world_), memory,
-                                            own_result)});
+      return publish(chunk,
+                     {memory, encode(own, encoding(rank_, chunk, world_), memory, own_result)});
     }
     const std::size_t bytes = codec_.wire_bytes(own.count);
     if (own_result != tensor_.send_at(own.offset)) {
@@ -201,12 +201,12 @@ class SraCall : ChunkedCall {
       const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
       const FrameLength length = frame_length(range, world_);
-      auto request = codec_.traits().identity
-                         ? mesh_.irecv(static_cast<int>(peer),
-                                       Buffer{tensor_.receive_at(range.offset), length.bytes},
-                                       label(kGatherStep, chunk))
-                         : mesh_.irecv_view(static_cast<int>(peer), length,
-                                            label(kGatherStep, chunk));
+      auto request =
+          codec_.traits().identity
+              ? mesh_.irecv(static_cast<int>(peer),
+                            Buffer{tensor_.receive_at(range.offset), length.bytes},
+                            label(kGatherStep, chunk))
+              : mesh_.irecv_view(static_cast<int>(peer), length, label(kGatherStep, chunk));
       if (!request.is_ok()) return request.status();
       results_[peer].push_back(request.value());
     }
@@ -249,11 +249,13 @@ Status ScatterReduceAllGather::all_reduce(const CollectiveContext& context,
 
 Status ScatterReduceAllGather::reduce_scatter(const CollectiveContext& context,
                                               const ReduceScatterArgs& args) const {
+  RINGPRESS_RETURN_IF_ERROR(check_no_projection(context));
   return SraCall(context, tensor_of(context, args)).reduce_scatter();
 }
 
 Status ScatterReduceAllGather::all_gather(const CollectiveContext& context,
                                           const AllGatherArgs& args) const {
+  RINGPRESS_RETURN_IF_ERROR(check_no_projection(context));
   return SraCall(context, tensor_of(context, args)).all_gather();
 }
 

@@ -159,5 +159,29 @@ TEST_P(Projected, RanksOnDifferentInstructionSetsGetTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(Ring, Projected, ::testing::Values(Algorithm::kRing));
 INSTANTIATE_TEST_SUITE_P(Sra, Projected, ::testing::Values(Algorithm::kSra));
 
+TEST(ProjectedHalves, AreRefused) {
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kSra}) {
+    CollectiveCase c;
+    c.algorithm = algorithm;
+    c.codec = "powersgd";
+    c.count = 16315;
+    const auto codec = codec_for(c);
+    run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
+      const auto collective = ring::make_collective(algorithm);
+      std::vector<float> send(2 * c.count);
+      std::vector<float> receive(2 * c.count);
+      auto context = context_for(c, mesh, codec.get(), CollectiveKind::kReduceScatter, 0);
+      const Status scattered =
+          collective->reduce_scatter(context, {send.data(), receive.data(), c.count});
+      EXPECT_EQ(scattered.code(), Code::kUnsupported);
+      context = context_for(c, mesh, codec.get(), CollectiveKind::kAllGather, 1);
+      const Status gathered =
+          collective->all_gather(context, {send.data(), receive.data(), c.count});
+      EXPECT_EQ(gathered.code(), Code::kUnsupported);
+      return Status::ok();
+    });
+  }
+}
+
 }  // namespace
 }  // namespace ringpress::testing

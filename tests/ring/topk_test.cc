@@ -171,5 +171,30 @@ TEST(TopkSra, RanksAgreeWhateverTheShape) {
   }));
 }
 
+TEST(TopKReduceScatter, InfinityStaysInfinite) {
+  CollectiveCase c;
+  c.algorithm = Algorithm::kSra;
+  c.codec = "topk:density=0.1";
+  c.count = 2000;  // Per rank.
+  const auto codec = codec_for(c);
+  for (const float poison : {INFINITY, -INFINITY}) {
+    for (const int bringer : {0, 1}) {
+      run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
+        std::vector<float> send(2 * c.count, 1.0f);
+        if (mesh->rank() == bringer) send[7] = poison;
+        std::vector<float> receive(c.count);
+        const auto context = context_for(c, mesh, codec.get(), CollectiveKind::kReduceScatter, 0);
+        RINGPRESS_RETURN_IF_ERROR(
+            ring::make_collective(c.algorithm)
+                ->reduce_scatter(context, {send.data(), receive.data(), c.count}));
+        if (mesh->rank() == 0) {
+          EXPECT_FALSE(std::isfinite(receive[7])) << poison << bringer;
+        }
+        return Status::ok();
+      });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ringpress::testing
