@@ -49,7 +49,7 @@ class Simulation {
       : case_(c),
         codec_(make(c.codec)),
         inputs_(inputs),
-        residuals_(c.error_feedback ? inputs.size() : 0,
+        residuals_(c.error_feedback && !codec_->traits().lossless ? inputs.size() : 0,
                    std::vector<float>(inputs[0].size(), 0.0f)) {
     if (codec_->projection() != nullptr) {
       projected_ = std::make_unique<ProjectedSimulation>(*codec_, inputs, case_.error_feedback);

@@ -46,6 +46,17 @@ class Accuracy(unittest.TestCase):
             self.assertIn(text, svg)
         self.assertEqual(svg.count("<title>"), 8)
 
+    def test_every_codec_can_be_measured(self):
+        code, text, error = run("--count", "8192", "--all-reduce-count", "4096", "--ranks", "2",
+                                "--steps", "2")
+        self.assertEqual(code, 0, error)
+        rows = [json.loads(line) for line in text.splitlines()]
+        names = run("--list")[1].split()
+        for mode in ("single", "all_reduce"):
+            measured = {row["codec"] for row in rows if row["mode"] == mode}
+            self.assertEqual(measured, set(names))
+        self.assertTrue(all(row["error"] < 10 for row in rows))
+
     def test_every_codec_says_when_to_use_it(self):
         rows = accuracy.described(PROGRAM)
         named = {row["codec"].partition(":")[0].rstrip("12345678") for row in rows}
