@@ -25,7 +25,8 @@ VARIANTS = [f"q{bits}:{parameters}" for parameters in
              "grid=uniform,round=stochastic") for bits in range(1, 9)]
 WIDTH, HEIGHT, MARGIN = 420, 300, 48
 COLOURS = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#e377c2", "#17becf",
-           "#7f7f7f", "#bcbd22", "#000000", "#aec7e8", "#ffbb78", "#98df8a", "#c5b0d5", "#f7b6d2"]
+           "#7f7f7f", "#bcbd22", "#000000", "#aec7e8", "#ffbb78", "#98df8a", "#c5b0d5", "#f7b6d2",
+           "#9edae5", "#dbdb8d", "#8c6d31", "#393b79"]
 
 
 def prefixes(folder):
@@ -73,7 +74,7 @@ def family(codec):
     values = dict(part.split("=") for part in parameters.split(",") if part)
     if is_quantiser(codec):
         block = f" of {values['block']}" if "block" in values else ""
-        return f"qB {values['grid']}{block}" + (
+        return f"qB {values.get('grid', 'uniform')}{block}" + (
             ", unbiased" if values.get("round") == "stochastic" else "")
     return name
 

@@ -103,7 +103,9 @@ def codecs_table(accuracy, speed):
                      codec["error_feedback"], codec["when_to_use"]])
     caption = ("Errors: squared, over the squared norm of the values, of one encoding. Speed: float32, "
                f"{speed['bytes'] >> 20} MB, one core, beside memcpy in the same run. Memory: kept from "
-               "call to call, besides 4 bytes a value with error feedback.\n\n")
+               "call to call, besides 4 bytes a value with error feedback. Bits are those of a chunk that "
+               "stands alone: among ranks `qsgd` leaves out scales and grows, and `randk` takes those "
+               "of its code.\n\n")
     return caption + markdown(header, rows)
 
 

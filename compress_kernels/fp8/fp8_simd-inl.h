@@ -177,7 +177,9 @@ class TileCoder {
                                       const Rounding& rounding, const std::uint16_t* random,
                                       std::uint8_t* HWY_RESTRICT codes) {
     const auto code = [&](std::size_t i) HWY_ATTR {
-      return rounding.codes(load_floats<float>(input.x, i), random + i);
+      // There are none where rounding is to nearest.
+      return rounding.codes(load_floats<float>(input.x, i),
+                            random == nullptr ? nullptr : random + i);
     };
     const std::size_t upper = block < kStep ? 0 : 2 * kLanes;
     for (std::size_t i = first; i < first + block; i += kStep) {

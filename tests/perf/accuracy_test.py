@@ -46,6 +46,11 @@ class Accuracy(unittest.TestCase):
             self.assertIn(text, svg)
         self.assertEqual(svg.count("<title>"), 8)
 
+    def test_codecs_are_drawn_by_family(self):
+        self.assertEqual(accuracy.family("q4"), accuracy.family("q8:grid=uniform"))
+        self.assertEqual(accuracy.family("q4:grid=minmax,block=512"), "qB minmax of 512")
+        self.assertEqual(accuracy.family("qsgd:round=zero"), "qsgd")
+
     def test_every_codec_can_be_measured(self):
         code, text, error = run("--count", "8192", "--all-reduce-count", "4096", "--ranks", "2",
                                 "--steps", "2")
