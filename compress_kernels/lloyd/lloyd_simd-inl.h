@@ -143,7 +143,9 @@ class ChunkCoder {
 
   bool encode_by_reference(std::size_t block, const float* x, const RandomKey& random,
                            std::byte* wire, bool decodes, Scratch& scratch) const {
-    chunk_.encode(block, x, random, wire);
+    // x may be the caller's memory, at any address.
+    std::memcpy(scratch.y, static_cast<const void*>(x), chunk_.length_of(block) * sizeof(float));
+    chunk_.encode(block, scratch.y, random, wire);
     const auto stored = core::load_element<std::uint16_t>(wire, block);
     if (decodes) chunk_.decode(block, wire, scratch.decoded);
     return core::is_finite(core::widen(core::Bfloat16{stored}));
