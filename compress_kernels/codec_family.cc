@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <stdexcept>
 
 namespace ringpress::compress_kernels {
@@ -57,6 +58,13 @@ bool is_power_of_two_between(std::string_view text, std::size_t smallest, std::s
 
 bool is_one_of(std::string_view text, const std::vector<std::string_view>& choices) {
   return std::find(choices.begin(), choices.end(), text) != choices.end();
+}
+
+double decimal_of(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number ? number : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace ringpress::compress_kernels

@@ -92,6 +92,8 @@ struct CodecFamily {
 /// For ParameterRule::accepts.
 bool is_power_of_two_between(std::string_view text, std::size_t smallest, std::size_t largest);
 bool is_one_of(std::string_view text, const std::vector<std::string_view>& choices);
+/// The number that the whole text spells; NaN, which lies in no range, if it spells none.
+double decimal_of(std::string_view text);
 
 /// A codec that runs the kernels of the selected instruction set, or the reference where there are
 /// none for it.

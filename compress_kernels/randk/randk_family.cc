@@ -9,14 +9,8 @@
 namespace ringpress::compress_kernels::randk {
 namespace {
 
-double number_of(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
-}
-
 bool accepts_density(std::string_view text) {
-  const double density = number_of(text);
+  const double density = decimal_of(text);
   return density >= kSmallestDensity && density <= 1;
 }
 
@@ -64,7 +58,7 @@ Status settle(ParameterValues& values) {
   RINGPRESS_RETURN_IF_ERROR(settle_bits(values));
   char text[32];
   const auto [end, error] = std::to_chars(
-      text, text + sizeof text, number_of(values.text("density")), std::chars_format::fixed);
+      text, text + sizeof text, decimal_of(values.text("density")), std::chars_format::fixed);
   if (error == std::errc()) values.set("density", std::string_view(text, end));
   return Status::ok();
 }
@@ -72,7 +66,7 @@ Status settle(ParameterValues& values) {
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                             const ParameterValues& values) {
   identity.traits.deterministic = false;
-  const Parameters parameters{number_of(values.text("density")), values.text("unbiased") == "1",
+  const Parameters parameters{decimal_of(values.text("density")), values.text("unbiased") == "1",
                               identity.dtype};
   const std::int64_t target = selected_isa().target;
   const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
@@ -83,7 +77,7 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
 }
 
 ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
-  const double slices = std::ceil(1 / number_of(values.text("density")));
+  const double slices = std::ceil(1 / decimal_of(values.text("density")));
   ErrorBound bound;
   bound.of_norm = values.text("unbiased") == "1" ? std::max(1.0, slices) : 1;
   bound.block = std::size_t{1} << 48;

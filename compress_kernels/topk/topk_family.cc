@@ -12,15 +12,8 @@ namespace {
 constexpr double kSmallestDensity = 1e-5;
 constexpr double kLargestDensity = 0.5;
 
-/// The number that the whole text spells, or 0.
-double density_of(std::string_view text) {
-  double density = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), density);
-  return error == std::errc() && end == text.data() + text.size() ? density : 0;
-}
-
 bool accepts_density(std::string_view text) {
-  const double density = density_of(text);
+  const double density = decimal_of(text);
   return density >= kSmallestDensity && density <= kLargestDensity;
 }
 
@@ -31,7 +24,7 @@ bool accepts_value_bits(std::string_view text) {
 /// Equal numbers are spelled alike: specifications are compared as text.
 Status settle(ParameterValues& values) {
   char text[32];
-  const double density = density_of(values.text("density"));
+  const double density = decimal_of(values.text("density"));
   const auto [end, error] = std::to_chars(text, text + sizeof text, density);
   values.set("density", std::string_view(text, static_cast<std::size_t>(end - text)));
   return Status::ok();
@@ -40,7 +33,7 @@ Status settle(ParameterValues& values) {
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                             const ParameterValues& values) {
   TopkParameters parameters;
-  parameters.density = density_of(values.text("density"));
+  parameters.density = decimal_of(values.text("density"));
   parameters.value_bits = static_cast<int>(values.number("value"));
   parameters.dtype = identity.dtype;
   identity.traits.fixed_size = false;
