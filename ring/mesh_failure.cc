@@ -11,8 +11,29 @@ using std::chrono::milliseconds;
 constexpr milliseconds kSpreadPatience{1000};
 constexpr milliseconds kGoodbyePatience{2000};
 constexpr milliseconds kCausePatience{1000};
+constexpr milliseconds kSlice{20};
 
 }  // namespace
+
+/// How long to wait for peers, counted in slices: a process that did not run for a second (stopped,
+/// starved, its machine moved) has used one slice of it, not all.
+class MeshImpl::Patience {
+ public:
+  explicit Patience(milliseconds total) : left_(total), seen_(Clock::now()) {}
+
+  bool lasts() const { return left_.count() > 0; }
+  /// Sleeps until the transport may have something to do, for a slice at most.
+  void wait(Transport& transport) {
+    transport.wait(seen_ + kSlice);
+    const Deadline now = Clock::now();
+    left_ -= std::min<Clock::duration>(now - seen_, kSlice);
+    seen_ = now;
+  }
+
+ private:
+  Clock::duration left_;
+  Deadline seen_;
+};
 
 template <typename Function>
 void MeshImpl::for_each_channel(Function function) {
@@ -24,8 +45,8 @@ void MeshImpl::for_each_channel(Function function) {
 
 /// Owner only. Frames that were started are sent first.
 void MeshImpl::say_goodbye() {
-  for_each_channel([](auto& channel) { channel.close(Status::ok()); });
-  flush_channels(std::min(parts_.timeout, kGoodbyePatience));
+  close_channels(Status::ok());
+  flush_channels(Patience(std::min(parts_.timeout, kGoodbyePatience)));
 }
 
 void MeshImpl::latch_failure(const Status& reason) {
@@ -54,8 +75,8 @@ bool MeshImpl::was_told_why() const {
 /// at once: it has waited, and around a ring every further wait would add up.
 Status MeshImpl::cause_of(const Status& reason) {
   if (reason.code() != Code::kPeerLost || was_told_why()) return reason;
-  const Deadline until = Clock::now() + std::min(parts_.timeout, kCausePatience);
-  while (!failed_.load() && Clock::now() < until) {
+  Patience patience(std::min(parts_.timeout, kCausePatience));
+  while (!failed_.load() && patience.lasts()) {
     // The reason may lie behind frames that nobody will receive any more.
     for (Peer& peer : peers_) {
       if (peer.receive != nullptr) peer.receive->drain();
@@ -69,38 +90,52 @@ Status MeshImpl::cause_of(const Status& reason) {
     }
     const Status accepted = accept_peers();
     if (!accepted.is_ok() && accepted.code() != Code::kPeerLost) return accepted;
-    parts_.tcp->wait(std::min(until, Clock::now() + milliseconds(20)));
+    patience.wait(*parts_.tcp);
   }
   return reason;
 }
 
-/// Owner only. Sends the reason to all connected peers, once. Frames that are half sent end first,
-/// so that the peer can read the reason behind them; the caller's memory is still valid now. Peers
-/// that connect later are refused: they must not wait for a rank that has given up.
+/// Owner only. Sends the reason to all connected peers, once, and then to those whose connections
+/// are being made. Frames that are half sent end first, so that the peer can read the reason behind
+/// them; the caller's memory is still valid now. Peers that connect later are refused: they must not
+/// wait for a rank that has given up.
 void MeshImpl::spread_failure() {
   if (spread_.exchange(true)) return;
   const Status reason = failure();
-  finish_connecting();
-  static_cast<void>(accept_peers());
-  for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
-    if (transport != nullptr) transport->stop_listening();
-  }
-  for_each_channel([&reason](auto& channel) { channel.close(reason); });
-  flush_channels(kSpreadPatience);
+  close_channels(reason);
+  finish_connecting(reason);
+  flush_channels(Patience(kSpreadPatience));
 }
 
-/// Peers that this rank is connecting to expect frames from it: they must hear why none will come.
-void MeshImpl::finish_connecting() {
-  const Deadline until = Clock::now() + kSpreadPatience;
+void MeshImpl::close_channels(const Status& reason) {
+  for_each_channel([&reason](auto& channel) { channel.close(reason); });
+}
+
+/// Peers that this rank connects to expect frames from it, and peers that connect to it wait for it
+/// to take theirs: they must hear why neither will happen.
+void MeshImpl::finish_connecting(const Status& reason) {
   const auto is_waiting = [](const Peer& peer) { return !peer.unsent.empty(); };
-  while (Clock::now() < until && std::any_of(peers_.begin(), peers_.end(), is_waiting)) {
-    static_cast<void>(parts_.tcp->progress());
+  const auto is_opening = [&] {
+    return std::any_of(peers_.begin(), peers_.end(), is_waiting) || parts_.tcp->is_accepting() ||
+           (parts_.shm != nullptr && parts_.shm->is_accepting());
+  };
+  Patience patience(std::min(parts_.timeout, kSpreadPatience));
+  bool listens = true;
+  do {
+    for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
+      if (transport == nullptr) continue;
+      static_cast<void>(transport->progress());
+      if (listens) transport->stop_listening();
+    }
+    listens = false;
     for (std::size_t index = 0; index < peers_.size(); ++index) {
       if (!is_waiting(peers_[index])) continue;
       if (!connect_peer(index).is_ok()) peers_[index].unsent.clear();
     }
-    parts_.tcp->wait(std::min(until, Clock::now() + milliseconds(20)));
-  }
+    static_cast<void>(accept_peers());
+    close_channels(reason);
+    if (is_opening()) patience.wait(*parts_.tcp);
+  } while (is_opening() && patience.lasts());
 }
 
 void MeshImpl::spread_failure_if_free() {
@@ -109,13 +144,12 @@ void MeshImpl::spread_failure_if_free() {
   owner_.unlock();
 }
 
-void MeshImpl::flush_channels(milliseconds patience) {
-  const Deadline until = Clock::now() + patience;
-  while (Clock::now() < until) {
+void MeshImpl::flush_channels(Patience patience) {
+  while (patience.lasts()) {
     bool flushed = true;
     for_each_channel([&flushed](auto& channel) { flushed = flushed && channel.flushed(); });
     if (flushed) return;
-    parts_.tcp->wait(until);
+    patience.wait(*parts_.tcp);
     if (parts_.shm != nullptr) static_cast<void>(parts_.shm->progress());
   }
 }

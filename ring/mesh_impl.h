@@ -87,6 +87,7 @@ class MeshImpl final : public Mesh {
     std::deque<MeshRequest*> unreceived;
   };
   class Turn;
+  class Patience;
 
   Result<Request*> start(MeshRequest* request);
   Status issue(MeshRequest& request);
@@ -107,10 +108,11 @@ class MeshImpl final : public Mesh {
   bool was_told_why() const;
   Status cause_of(const Status& reason);
   void spread_failure();
-  void finish_connecting();
+  void close_channels(const Status& reason);
+  void finish_connecting(const Status& reason);
   void spread_failure_if_free();
   void say_goodbye();
-  void flush_channels(std::chrono::milliseconds patience);
+  void flush_channels(Patience patience);
   template <typename Function>
   void for_each_channel(Function function);
 

@@ -111,7 +111,10 @@ class Transport {
     std::unique_ptr<RecvChannel> channel;
   };
   virtual Result<Accepted> accept() = 0;
-  /// Stops listening: who connects from now on is refused at once instead of waiting.
+  /// True while a handshake that somebody else began is under way.
+  virtual bool is_accepting() const = 0;
+  /// Stops listening: who connects from now on is refused at once instead of waiting, and connect()
+  /// takes a refusal for an answer instead of trying again.
   virtual void stop_listening() = 0;
   /// Memory that this transport sends from without a copy; page-aligned, lives as long as the
   /// transport. Null data: the transport has no preference.

@@ -27,6 +27,7 @@ class ShmTransport final : public Transport, private EventHandler, private Sleep
   Result<std::unique_ptr<SendChannel>> connect(std::uint32_t peer,
                                                const std::string& address) override;
   Result<Accepted> accept() override;
+  bool is_accepting() const override { return !incoming_.empty(); }
   void stop_listening() override;
   Result<Buffer> allocate(std::size_t bytes) override;
   Status register_memory(Buffer memory) override;

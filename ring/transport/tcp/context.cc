@@ -58,7 +58,7 @@ Result<std::unique_ptr<SendChannel>> TcpTransport::retry_later(std::uint32_t pee
                                                                Outgoing& outgoing,
                                                                const std::string& why) {
   outgoing.sockets.clear();
-  if (++outgoing.attempts >= kMaxAttempts) {
+  if (++outgoing.attempts >= kMaxAttempts || !listener_.valid()) {
     return Status(Code::kPeerLost, "rank " + std::to_string(peer) + " cannot be reached: " + why);
   }
   outgoing.retry_at = Clock::now() + kRetryPause;

@@ -27,6 +27,7 @@ class TcpTransport final : public Transport, private EventHandler {
   Result<std::unique_ptr<SendChannel>> connect(std::uint32_t peer,
                                                const std::string& address) override;
   Result<Accepted> accept() override;
+  bool is_accepting() const override { return !strangers_.empty() || !incoming_.empty() || !accepted_.empty(); }
   void stop_listening() override;
   Result<Buffer> allocate(std::size_t bytes) override;
   Status register_memory(Buffer memory) override;

@@ -204,6 +204,29 @@ TEST_P(MeshFailure, AbortOutsideACallReachesThePeers) {
   EXPECT_EQ(reports[1].text, "aborted: enough");
 }
 
+// A peer whose connection is still being made waits too: it is told, not refused.
+TEST_P(MeshFailure, AnAbortReachesAPeerThatIsConnecting) {
+  const auto reports = run_mesh_peers(GetParam().kind, 2, options(), [](Mesh& mesh) {
+    std::vector<std::byte> out(10);
+    if (mesh.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(200));
+      mesh.abort(Status(Code::kAborted, "enough"));
+      return to_text(mesh.failure());
+    }
+    const auto send = mesh.isend(1, ConstBuffer(out.data(), out.size()), label_of(0));
+    if (!send.is_ok()) return std::string("too early");
+    std::this_thread::sleep_for(milliseconds(300));
+    Status status = mesh.wait(send.value()).status();
+    if (status.is_ok()) {
+      // A small frame may have gone before the reason came.
+      const auto receive = mesh.irecv(1, Buffer{out.data(), out.size()}, label_of(0));
+      status = receive.is_ok() ? mesh.wait(receive.value()).status() : receive.status();
+    }
+    return to_text(status);
+  });
+  for (const PeerReport& report : reports) EXPECT_EQ(report.text, "aborted: enough");
+}
+
 TEST_P(MeshFailure, SlowPeersAreNoFailureWhileBytesMove) {
   // Each step takes most of the timeout; together they take several of it.
   const auto reports =
