@@ -90,21 +90,35 @@ sanitized() {
     stage "$name suite" suite "$directory" --no-tests=error -LE layout
 }
 
-fuzz() {
-  local target status=0 corpus found=0
-  stage "fuzzers build" build build-fuzz fuzzers -DCMAKE_C_COMPILER=clang \
-    -DCMAKE_CXX_COMPILER=clang++ -DRINGPRESS_PERF=OFF || return 1
+# fuzz_target PATH: its output goes to PATH.log, which is shown only when it fails.
+fuzz_target() {
+  local target=$1 status=0 corpus
+  corpus=$(mktemp -d)
+  "$target" -max_total_time="$FUZZ_SECONDS" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+    -verbosity=0 -artifact_prefix=build-fuzz/ "$corpus" >"$target.log" 2>&1 || status=$?
+  rm -rf "$corpus"
+  [[ $status -eq 0 ]] || cat "$target.log"
+  return "$status"
+}
+
+# All targets at the same time: they are few.
+fuzz_targets() {
+  local target status=0 started=()
   for target in build-fuzz/fuzz/*_fuzz; do
     [[ -x $target ]] || continue
-    found=$((found + 1))
-    corpus=$(mktemp -d)
-    stage "$(basename "$target")" "$target" -max_total_time="$FUZZ_SECONDS" -timeout=20 \
-      -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=build-fuzz/ \
-      "$corpus" || status=1
-    rm -rf "$corpus"
+    fuzz_target "$target" &
+    started+=($!)
+    echo "$target"
   done
-  if [[ $found -eq 0 ]]; then echo "no fuzz target was built"; status=1; fi
+  if [[ ${#started[@]} -eq 0 ]]; then echo "no fuzz target was built"; return 1; fi
+  for target in "${started[@]}"; do wait "$target" || status=1; done
   return "$status"
+}
+
+fuzz() {
+  stage "fuzzers build" build build-fuzz fuzzers -DCMAKE_C_COMPILER=clang \
+    -DCMAKE_CXX_COMPILER=clang++ -DRINGPRESS_PERF=OFF &&
+    stage "fuzzing" fuzz_targets
 }
 
 finish() {
