@@ -11,6 +11,8 @@
 
 using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
 using ringpress::Status;
+using ringpress::nccl_plugin::catch_all;
+using ringpress::nccl_plugin::to_nccl_result;
 
 namespace {
 

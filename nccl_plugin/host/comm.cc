@@ -101,7 +101,7 @@ void ncclComm::submit(std::function<Status()> job) {
   const std::lock_guard lock(mutex_);
   // The job shares this object: it may be destroyed only after the job has left it.
   worker_.submit([self = shared_from_this(), job = std::move(job)] {
-    self->finish(ringpress::nccl_plugin::host::catch_all(job));
+    self->finish(ringpress::nccl_plugin::catch_all(job));
   });
   ++pending_;
 }

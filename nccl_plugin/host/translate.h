@@ -1,19 +1,15 @@
 // The firewall of the C door: inside, errors are Statuses and exceptions; outside, ncclResult_t and
-// the text of ncclGetLastError(). They are translated here and nowhere else.
+// the text of ncclGetLastError().
 #ifndef NCCL_PLUGIN_HOST_TRANSLATE_H_
 #define NCCL_PLUGIN_HOST_TRANSLATE_H_
 
-#include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
-#include "ringpress/nccl.h"
+#include "nccl_plugin/firewall.h"
 #include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::host {
-
-ncclResult_t to_nccl_result(Code code);
 
 /// Makes `text` the last error of this thread and of the process. Never throws; long texts are cut.
 void set_last_error(const std::string& text) noexcept;
@@ -24,24 +20,6 @@ const char* last_error() noexcept;
 
 /// Keeps `text` for this thread, as last_error() does, and returns it.
 const char* keep_text(const std::string& text) noexcept;
-
-/// Calls `body` and returns its Status; an exception becomes one.
-template <typename Body>
-Status catch_all(Body&& body) noexcept {
-  try {
-    try {
-      return std::forward<Body>(body)();
-    } catch (const std::bad_alloc&) {
-      return Status(Code::kSystem, "out of memory");
-    } catch (const std::exception& error) {
-      return Status(Code::kInternal, error.what());
-    } catch (...) {
-      return Status(Code::kInternal, "an exception of unknown type");
-    }
-  } catch (...) {
-    return Status(Code::kSystem, "");  // Not even the message could be stored.
-  }
-}
 
 /// Records a failure of the entry point `function` and returns its result code. The text also
 /// becomes that of `comm`, if it is a live handle. Success and "in progress" record nothing.

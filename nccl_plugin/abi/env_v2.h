@@ -1,0 +1,21 @@
+// Environment plugin, version 2. NCCL 2.30.7 and later: init gets the log.
+#ifndef NCCL_PLUGIN_ABI_ENV_V2_H_
+#define NCCL_PLUGIN_ABI_ENV_V2_H_
+
+#include "nccl_plugin/abi/types.h"
+
+namespace ringpress::abi {
+
+struct EnvV2 {
+  const char* name;
+  ncclResult_t (*init)(std::uint8_t nccl_major, std::uint8_t nccl_minor, std::uint8_t nccl_patch,
+                       const char* nccl_suffix, Logger log);
+  ncclResult_t (*finalize)();
+  /// The value of a variable or null. Valid until finalize() or the next call with this name.
+  const char* (*get_env)(const char* name);
+};
+static_assert(sizeof(EnvV2) == 4 * sizeof(void*));
+
+}  // namespace ringpress::abi
+
+#endif  // NCCL_PLUGIN_ABI_ENV_V2_H_

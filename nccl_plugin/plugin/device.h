@@ -1,0 +1,33 @@
+// The network devices that this library shows to NCCL. The net and the CollNet plugin show the same
+// list: NCCL joins the two by name and takes the index for that of both.
+#ifndef NCCL_PLUGIN_PLUGIN_DEVICE_H_
+#define NCCL_PLUGIN_PLUGIN_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ringpress/status.h"
+
+namespace ringpress::nccl_plugin::plugin {
+
+struct Device {
+  std::string name;      // Of the network interface.
+  std::string pci_path;  // In /sys, or empty.
+  std::uint64_t guid = 0;
+  int speed_mbps = 0;  // At least 10000: NCCL leaves slower ones out of its CollNet search.
+};
+
+/// The devices of this process: found at the first call, unchanged after it. What
+/// RINGPRESS_SOCKET_IFNAME or NCCL_SOCKET_IFNAME ("eth", "^docker", "=eth0,eth1") selects among the
+/// interfaces that are up; without them all but the loopback and docker's, or the loopback if there
+/// is no other.
+const std::vector<Device>& devices();
+
+/// kInvalidArgument, with what there is, for an index out of range.
+Result<const Device*> device_at(int index);
+
+}  // namespace ringpress::nccl_plugin::plugin
+
+#endif  // NCCL_PLUGIN_PLUGIN_DEVICE_H_

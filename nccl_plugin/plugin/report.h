@@ -1,0 +1,33 @@
+// The firewall of the plugin door: inside, errors are Statuses and exceptions; outside,
+// ncclResult_t, and one line in NCCL's own log that names the cause. Nothing goes to standard
+// output.
+#ifndef NCCL_PLUGIN_PLUGIN_REPORT_H_
+#define NCCL_PLUGIN_PLUGIN_REPORT_H_
+
+#include <utility>
+
+#include "nccl_plugin/abi/types.h"
+#include "nccl_plugin/firewall.h"
+
+namespace ringpress::nccl_plugin::plugin {
+
+/// NCCL's log function, as each of its init calls gives it. The process has one. Null is ignored.
+void set_logger(abi::Logger logger) noexcept;
+
+/// A line of NCCL's log, "ringpress: " before it; of ringpress's own while NCCL has given no
+/// function. printf-style; cut at 1000 characters. Any thread.
+__attribute__((format(printf, 3, 4))) void log(abi::LogLevel level, unsigned long subsystem,
+                                               const char* format, ...) noexcept;
+
+/// Logs a failure of the entry point `function` and returns its result code.
+ncclResult_t report(const char* function, const Status& status) noexcept;
+
+/// The body of an entry point.
+template <typename Body>
+ncclResult_t answer(const char* function, Body&& body) noexcept {
+  return report(function, catch_all(std::forward<Body>(body)));
+}
+
+}  // namespace ringpress::nccl_plugin::plugin
+
+#endif  // NCCL_PLUGIN_PLUGIN_REPORT_H_
