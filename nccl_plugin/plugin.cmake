@@ -5,6 +5,9 @@ add_library(ringpress_plugins OBJECT
   plugin/device.cc
   plugin/net.cc
   plugin/net_tables.cc
+  plugin/next_net.cc
+  plugin/next_net_steps.cc
+  plugin/pending_connects.cc
   plugin/report.cc
 )
 target_include_directories(ringpress_plugins PUBLIC ${PROJECT_SOURCE_DIR})
