@@ -2,13 +2,18 @@
 # plugin.map, brings its own C++ runtime and is never unmapped: NCCL closes plugins while their
 # threads may still run.
 add_library(ringpress_plugins OBJECT
+  plugin/coll_comm.cc
+  plugin/collnet.cc
+  plugin/collnet_tables.cc
   plugin/device.cc
   plugin/net.cc
   plugin/net_tables.cc
   plugin/next_net.cc
   plugin/next_net_steps.cc
   plugin/pending_connects.cc
+  plugin/profiler_tables.cc
   plugin/report.cc
+  plugin/tensor_book.cc
 )
 target_include_directories(ringpress_plugins PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_plugins PUBLIC ringpress_include ringpress_firewall Threads::Threads)
