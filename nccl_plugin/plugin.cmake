@@ -11,10 +11,40 @@ add_library(ringpress_plugins OBJECT
   plugin/device.cc
   plugin/env.cc
   plugin/env_tables.cc
+  plugin/net.cc
+  plugin/net_tables.cc
   plugin/report.cc
   plugin/tuner.cc
   plugin/tuner_tables.cc
 )
 target_include_directories(ringpress_plugins PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_plugins PUBLIC ringpress_include ringpress_firewall Threads::Threads
-                      PRIVATE ringpress_door_variables ringpress_session ringpress_tuner ${CMAKE_DL_LIBS})
+                      PRIVATE ringpress_door_variables ringpress_session ringpress_tuner
+                              ${CMAKE_DL_LIBS})
+
+# The library, under the name by which NCCL_NET_PLUGIN=ringpress finds it, and links to it under the
+# names of the other kinds of plugin.
+set(plugin_exports ${CMAKE_CURRENT_SOURCE_DIR}/plugin.map)
+add_library(ringpress_plugin SHARED $<TARGET_OBJECTS:ringpress_plugins>)
+target_link_libraries(ringpress_plugin PRIVATE ringpress_door_variables ringpress_session
+                                               ringpress_transport ringpress_tuner
+                                               ringpress_firewall Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(ringpress_plugin PROPERTIES
+  OUTPUT_NAME nccl-net-ringpress LINKER_LANGUAGE CXX
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LINK_DEPENDS ${plugin_exports})
+target_link_options(ringpress_plugin PRIVATE
+  LINKER:--version-script=${plugin_exports} LINKER:-z,now LINKER:-z,relro LINKER:-z,nodelete
+  LINKER:--gc-sections)
+if(NOT RINGPRESS_SANITIZE)
+  target_link_options(ringpress_plugin PRIVATE
+    -static-libstdc++ -static-libgcc LINKER:--exclude-libs,ALL LINKER:-z,defs)
+endif()
+
+include(GNUInstallDirs)
+install(TARGETS ringpress_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+foreach(kind tuner profiler env)
+  set(link $<TARGET_FILE_DIR:ringpress_plugin>/libnccl-${kind}-ringpress.so)
+  add_custom_command(TARGET ringpress_plugin POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE_NAME:ringpress_plugin> ${link})
+  install(FILES ${link} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()

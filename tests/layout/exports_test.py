@@ -1,6 +1,7 @@
-"""Compares what libringpress.so shows with exports.txt, and what it needs with a short list.
+"""Compares what a library shows with a stored list, and what it needs with a short one.
 
-usage: exports_test.py LIBRARY [--any-needed]     (sanitizers bring libraries of their own)
+usage: exports_test.py LIBRARY LIST [--any-needed]     (sanitizers bring libraries of their own)
+LIST is the name of a file beside this one.
 """
 
 import pathlib
@@ -25,17 +26,17 @@ def needed_libraries(library):
 
 
 def main():
-    library = sys.argv[1]
-    stored = pathlib.Path(__file__).with_name("exports.txt").read_text().split()
+    library, name = sys.argv[1:3]
+    stored = pathlib.Path(__file__).with_name(name).read_text().split()
     problems = []
     if stored != sorted(stored):
-        problems.append("exports.txt is not sorted")
+        problems.append(f"{name} is not sorted")
     shown = exported_names(library)
-    problems += [f"shown, but not in exports.txt: {name}" for name in sorted(shown - set(stored))]
-    problems += [f"in exports.txt, but not shown: {name}" for name in sorted(set(stored) - shown)]
+    problems += [f"shown, but not in {name}: {symbol}" for symbol in sorted(shown - set(stored))]
+    problems += [f"in {name}, but not shown: {symbol}" for symbol in sorted(set(stored) - shown)]
     if "--any-needed" not in sys.argv:
-        problems += [f"needs {name}" for name in needed_libraries(library)
-                     if not ALLOWED_NEEDED.fullmatch(name)]
+        problems += [f"needs {needed}" for needed in needed_libraries(library)
+                     if not ALLOWED_NEEDED.fullmatch(needed)]
     print("\n".join(problems) or f"{len(shown)} names, as stored")
     return 1 if problems else 0
 
