@@ -48,3 +48,15 @@ foreach(kind tuner profiler env)
     COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE_NAME:ringpress_plugin> ${link})
   install(FILES ${link} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
+
+# The same names in a folder without libnccl.so.2, for LD_LIBRARY_PATH: beside that name every
+# program would get the library for host memory instead of NCCL.
+set(folder $<TARGET_FILE_DIR:ringpress_plugin>/ringpress)
+add_custom_command(TARGET ringpress_plugin POST_BUILD
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${folder})
+foreach(kind net tuner profiler env)
+  set(link ${folder}/libnccl-${kind}-ringpress.so)
+  add_custom_command(TARGET ringpress_plugin POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E create_symlink ../$<TARGET_FILE_NAME:ringpress_plugin> ${link})
+  install(FILES ${link} DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringpress)
+endforeach()

@@ -13,7 +13,6 @@
 #include "nccl_plugin/abi/tuner_v4.h"
 #include "nccl_plugin/abi/tuner_v5.h"
 #include "nccl_plugin/abi/tuner_v6.h"
-#include "nccl_plugin/plugin/collnet_policy.h"
 #include "nccl_plugin/plugin/report.h"
 #include "tests/support/scoped_environment.h"
 
@@ -380,43 +379,6 @@ TEST_F(PluginTuner, ThreadsMayAskTogether) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-}
-
-TEST(CollNetPolicy, KnowsNcclsChunks) {
-  const auto chain = [](std::size_t bytes, int channels, std::size_t ranks_per_node = 1) {
-    return nccl_chunk_bytes(CollNetRoute::kChain, bytes, ranks_per_node, channels);
-  };
-  EXPECT_EQ(chain(128 * kMiB, 8), 256 * kKiB);
-  EXPECT_EQ(chain(128 * kMiB - 1, 8), 128 * kKiB);
-  EXPECT_EQ(chain(8 * kMiB, 8), 128 * kKiB);
-  EXPECT_EQ(chain(8 * kMiB - 1, 8), 64 * kKiB);
-  EXPECT_EQ(chain(512 * kKiB, 8), 64 * kKiB);
-  EXPECT_EQ(chain(512 * kKiB - 1, 8), 32 * kKiB);
-  EXPECT_EQ(chain(128 * kMiB, 8, 2), 128 * kKiB);
-  const auto direct = [](std::size_t bytes, int channels, std::size_t ranks_per_node) {
-    return nccl_chunk_bytes(CollNetRoute::kDirect, bytes, ranks_per_node, channels);
-  };
-  EXPECT_EQ(direct(std::size_t{4096} * kMiB, 8, 8), 512 * kKiB);
-  EXPECT_EQ(direct(std::size_t{4096} * kMiB - 1, 8, 8), 256 * kKiB);
-  EXPECT_EQ(direct(16 * kMiB, 8, 8), 32 * kKiB);
-}
-
-// Few channels for small messages, so that little padding is sent; all for large ones.
-TEST(CollNetPolicy, ChannelsPadLittle) {
-  const CollNetPolicy policy(parse_settings({}, nullptr), {4, 4, 8});
-  for (std::size_t bytes = 64 * kKiB; bytes <= 256 * kMiB; bytes = bytes * 9 / 8) {
-    const int channels = policy.channels(CollNetRoute::kChain, bytes);
-    ASSERT_GE(channels, 1);
-    ASSERT_LE(channels, 8);
-    const std::size_t call = static_cast<std::size_t>(channels) *
-                             nccl_chunk_bytes(CollNetRoute::kChain, bytes, 1, channels);
-    const std::size_t sent = (bytes + call - 1) / call * call;
-    EXPECT_LT(sent - bytes, 32 * kKiB + bytes / 8) << bytes;
-    if (bytes >= 8 * kMiB) {
-      EXPECT_EQ(channels, 8);
-      EXPECT_GE(call, kMiB);
-    }
-  }
 }
 
 }  // namespace
