@@ -13,6 +13,9 @@ add_library(ringpress_plugins OBJECT
   plugin/env_tables.cc
   plugin/net.cc
   plugin/net_tables.cc
+  plugin/next_net.cc
+  plugin/next_net_steps.cc
+  plugin/pending_connects.cc
   plugin/report.cc
   plugin/tuner.cc
   plugin/tuner_tables.cc

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ringpress/collective.h"
+#include "ringpress/link.h"
 #include "ringpress/mesh.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
@@ -45,6 +46,14 @@ Result<std::array<std::byte, 128>> open_rendezvous(const std::string& interface,
 /// with the same message, when settings, versions or sizes differ ("RINGPRESS_CODEC: rank 0 has q4,
 /// rank 2 has q8") or two processes claim one rank; names the ranks that never came.
 Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options);
+
+/// Listens for links. kSystem where the interface has no address or descriptors run out.
+Result<std::unique_ptr<LinkListener>> listen_for_links(const LinkOptions& options);
+
+/// Begins to open a link; LinkConnector::connect() goes on. kInvalidArgument for a handle that no
+/// listener gave.
+Result<std::unique_ptr<LinkConnector>> open_link(const LinkHandle& handle,
+                                                 const LinkOptions& options);
 
 /// The collective that an Algorithm names. Never null.
 std::unique_ptr<Collective> make_collective(Algorithm algorithm);

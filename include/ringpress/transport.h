@@ -51,7 +51,7 @@ class Request {
 /// What test() reports.
 struct Completion {
   bool done = false;
-  ConstBuffer view;  // irecv_view only: the payload, valid until release().
+  ConstBuffer view;  // Receives only: the payload. Of irecv_view(): valid until release().
 };
 
 /// The sending end of a connection. Frames arrive in the order of the isend() calls.
@@ -74,8 +74,13 @@ class SendChannel {
 class RecvChannel {
  public:
   virtual ~RecvChannel() = default;
-  /// Receives a frame of exactly into.bytes. `into` belongs to the channel until test() says done.
-  virtual Result<Request*> irecv(Buffer into, const FrameLabel& label) = 0;
+  /// Receives a frame of such a length to `into`, which has room for length.bytes and belongs to the
+  /// channel until test() says done.
+  virtual Result<Request*> irecv(std::byte* into, FrameLength length, const FrameLabel& label) = 0;
+  /// Receives a frame of exactly into.bytes.
+  Result<Request*> irecv(Buffer into, const FrameLabel& label) {
+    return irecv(into.data, FrameLength::exactly(into.bytes), label);
+  }
   /// Receives a frame of such a length into memory of the transport's choice (shared memory gives
   /// the sender's own pages): Completion::view, of the length that came, until release().
   virtual Result<Request*> irecv_view(FrameLength length, const FrameLabel& label) = 0;

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <memory>
 
+#include "nccl_plugin/plugin/next_net.h"
+
 namespace ringpress::nccl_plugin::plugin {
 namespace {
 
@@ -108,6 +110,7 @@ std::vector<Device> find_devices() {
 }  // namespace
 
 const std::vector<Device>& devices() {
+  if (has_next_net()) return next_net_devices();
   static const std::vector<Device>* const found = new std::vector<Device>(find_devices());
   return *found;
 }

@@ -19,7 +19,8 @@ struct Device {
   int speed_mbps = 0;  // At least 10000: NCCL leaves slower ones out of its CollNet search.
 };
 
-/// The devices of this process: found at the first call, unchanged after it. What
+/// The devices of this process: found at the first call, unchanged after it. Those of the next
+/// plugin, once it is initialised, where there is one (next_net.h). Else what
 /// RINGPRESS_SOCKET_IFNAME or NCCL_SOCKET_IFNAME ("eth", "^docker", "=eth0,eth1") selects among the
 /// interfaces that are up; without them all but the loopback and docker's, or the loopback if there
 /// is no other.

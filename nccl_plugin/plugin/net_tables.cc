@@ -1,30 +1,148 @@
-// The tables of the network that NCCL looks up, one a version, over net.h. A function is named after
-// the first version whose signature it has.
-#include "nccl_plugin/abi/net_v10.h"
-#include "nccl_plugin/abi/net_v11.h"
-#include "nccl_plugin/abi/net_v12.h"
-#include "nccl_plugin/abi/net_v7.h"
-#include "nccl_plugin/abi/net_v8.h"
-#include "nccl_plugin/abi/net_v9.h"
-#include "nccl_plugin/plugin/net.h"
-#include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/plugin/net_tables.h"
 
-namespace ringpress::nccl_plugin::plugin {
-namespace {
+#include "nccl_plugin/plugin/net_signatures.h"
 
-[[maybe_unused]] ncclResult_t init_v7(abi::Logger logger) {
-  return answer("ncclNet init", [&] { return net_init(logger); });
-}
+// Null are: reg_mr_dma_buf, which tells NCCL that there is no such memory here, and
+// make_virtual_device, which tells it that devices cannot be merged. It looks before it calls.
+namespace table = ringpress::nccl_plugin::plugin;
+namespace abi = ringpress::abi;
 
-}  // namespace
-}  // namespace ringpress::nccl_plugin::plugin
+abi::NetV7 ncclNetPlugin_v7 = {
+    .name = table::kNetName,
+    .init = table::init_v7,
+    .devices = table::devices_v7,
+    .get_properties = table::get_properties_v7,
+    .listen = table::listen_v7,
+    .connect = table::connect_v7,
+    .accept = table::accept_v7,
+    .reg_mr = table::reg_mr_v7,
+    .reg_mr_dma_buf = nullptr,
+    .dereg_mr = table::dereg_mr_v7,
+    .isend = table::isend_v7,
+    .irecv = table::irecv_v7,
+    .iflush = table::iflush_v7,
+    .test = table::test_v7,
+    .close_send = table::close_send_v7,
+    .close_receive = table::close_receive_v7,
+    .close_listen = table::close_listen_v7,
+    .get_device_mr = table::get_device_mr_v7,
+    .irecv_consumed = table::irecv_consumed_v7,
+};
 
-#define RINGPRESS_EXPORT __attribute__((visibility("default")))
-extern "C" {
-RINGPRESS_EXPORT ringpress::abi::NetV7 ncclNetPlugin_v7 = {};
-RINGPRESS_EXPORT ringpress::abi::NetV8 ncclNetPlugin_v8 = {};
-RINGPRESS_EXPORT ringpress::abi::NetV9 ncclNetPlugin_v9 = {};
-RINGPRESS_EXPORT ringpress::abi::NetV10 ncclNetPlugin_v10 = {};
-RINGPRESS_EXPORT ringpress::abi::NetV11 ncclNetPlugin_v11 = {};
-RINGPRESS_EXPORT ringpress::abi::NetV12 ncclNetPlugin_v12 = {};
-}
+abi::NetV8 ncclNetPlugin_v8 = {
+    .name = table::kNetName,
+    .init = table::init_v7,
+    .devices = table::devices_v7,
+    .get_properties = table::get_properties_v7,
+    .listen = table::listen_v7,
+    .connect = table::connect_v7,
+    .accept = table::accept_v7,
+    .reg_mr = table::reg_mr_v8,
+    .reg_mr_dma_buf = nullptr,
+    .dereg_mr = table::dereg_mr_v7,
+    .isend = table::isend_v7,
+    .irecv = table::irecv_v7,
+    .iflush = table::iflush_v7,
+    .test = table::test_v7,
+    .close_send = table::close_send_v7,
+    .close_receive = table::close_receive_v7,
+    .close_listen = table::close_listen_v7,
+    .get_device_mr = table::get_device_mr_v7,
+    .irecv_consumed = table::irecv_consumed_v7,
+};
+
+abi::NetV9 ncclNetPlugin_v9 = {
+    .name = table::kNetName,
+    .init = table::init_v7,
+    .devices = table::devices_v7,
+    .get_properties = table::get_properties_v7,
+    .listen = table::listen_v7,
+    .connect = table::connect_v7,
+    .accept = table::accept_v7,
+    .reg_mr = table::reg_mr_v8,
+    .reg_mr_dma_buf = nullptr,
+    .dereg_mr = table::dereg_mr_v7,
+    .isend = table::isend_v9,
+    .irecv = table::irecv_v9,
+    .iflush = table::iflush_v7,
+    .test = table::test_v7,
+    .close_send = table::close_send_v7,
+    .close_receive = table::close_receive_v7,
+    .close_listen = table::close_listen_v7,
+    .get_device_mr = table::get_device_mr_v7,
+    .irecv_consumed = table::irecv_consumed_v7,
+    .make_virtual_device = nullptr,
+};
+
+abi::NetV10 ncclNetPlugin_v10 = {
+    .name = table::kNetName,
+    .init = table::init_v10,
+    .devices = table::devices_v7,
+    .get_properties = table::get_properties_v7,
+    .listen = table::listen_v7,
+    .connect = table::connect_v10,
+    .accept = table::accept_v7,
+    .reg_mr = table::reg_mr_v8,
+    .reg_mr_dma_buf = nullptr,
+    .dereg_mr = table::dereg_mr_v7,
+    .isend = table::isend_v10,
+    .irecv = table::irecv_v10,
+    .iflush = table::iflush_v7,
+    .test = table::test_v7,
+    .close_send = table::close_send_v7,
+    .close_receive = table::close_receive_v7,
+    .close_listen = table::close_listen_v7,
+    .get_device_mr = table::get_device_mr_v7,
+    .irecv_consumed = table::irecv_consumed_v7,
+    .make_virtual_device = nullptr,
+};
+
+abi::NetV11 ncclNetPlugin_v11 = {
+    .name = table::kNetName,
+    .init = table::init_v11,
+    .devices = table::devices_v7,
+    .get_properties = table::get_properties_v7,
+    .listen = table::listen_v11,
+    .connect = table::connect_v11,
+    .accept = table::accept_v7,
+    .reg_mr = table::reg_mr_v8,
+    .reg_mr_dma_buf = nullptr,
+    .dereg_mr = table::dereg_mr_v7,
+    .isend = table::isend_v10,
+    .irecv = table::irecv_v10,
+    .iflush = table::iflush_v7,
+    .test = table::test_v7,
+    .close_send = table::close_send_v7,
+    .close_receive = table::close_receive_v7,
+    .close_listen = table::close_listen_v7,
+    .get_device_mr = table::get_device_mr_v7,
+    .irecv_consumed = table::irecv_consumed_v7,
+    .make_virtual_device = nullptr,
+    .finalize = table::finalize_v11,
+    .set_net_attributes = table::set_net_attributes_v11,
+};
+
+abi::NetV12 ncclNetPlugin_v12 = {
+    .name = table::kNetName,
+    .init = table::init_v11,
+    .devices = table::devices_v7,
+    .get_properties = table::get_properties_v7,
+    .listen = table::listen_v11,
+    .connect = table::connect_v11,
+    .accept = table::accept_v7,
+    .reg_mr = table::reg_mr_v8,
+    .reg_mr_dma_buf = nullptr,
+    .dereg_mr = table::dereg_mr_v7,
+    .isend = table::isend_v10,
+    .irecv = table::irecv_v10,
+    .iflush = table::iflush_v7,
+    .test = table::test_v7,
+    .close_send = table::close_send_v7,
+    .close_receive = table::close_receive_v7,
+    .close_listen = table::close_listen_v7,
+    .get_device_mr = table::get_device_mr_v7,
+    .irecv_consumed = table::irecv_consumed_v7,
+    .make_virtual_device = nullptr,
+    .finalize = table::finalize_v11,
+    .set_net_attributes = table::set_net_attributes_v11,
+};

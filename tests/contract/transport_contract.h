@@ -182,6 +182,42 @@ TYPED_TEST_P(TransportContract, ViewsOfUnknownLengthEndWhereTheirFrameEnds) {
   }
 }
 
+TYPED_TEST_P(TransportContract, FramesOfUnknownLengthGoStraightIntoTheBufferOfTheReceiver) {
+  auto& pair = this->pair_;
+  constexpr std::size_t kLimit = 70000;
+  const std::vector<std::byte> sent = random_bytes(kLimit, 5);
+  std::uint64_t call = 0;
+  for (const std::size_t bytes : {0u, 1u, 64u, 4096u, 16385u, 69999u, 70000u, 0u, 5u}) {
+    std::vector<std::byte> received(kLimit, std::byte{0x5a});
+    Request* receive = pair.receive()
+                           ->irecv(received.data(), FrameLength::at_most(kLimit), label_of(call))
+                           .value();
+    Request* send = pair.send()->isend(ConstBuffer(sent.data(), bytes), label_of(call)).value();
+    const Completion got = pair.drive_receive(receive);
+    EXPECT_EQ(got.view.data, received.data());
+    ASSERT_EQ(got.view.bytes, bytes);
+    EXPECT_EQ(std::memcmp(sent.data(), received.data(), bytes), 0) << bytes;
+    for (std::size_t i = bytes; i < kLimit; ++i) ASSERT_EQ(received[i], std::byte{0x5a}) << i;
+    EXPECT_TRUE(pair.drive_send(send));
+    pair.receive()->release(receive);
+    pair.send()->release(send);
+    ++call;
+  }
+}
+
+TYPED_TEST_P(TransportContract, RefusesAFrameThatIsLongerThanTheLimit) {
+  auto& pair = this->pair_;
+  std::vector<std::byte> memory(1000, std::byte{0x5a});
+  const std::vector<std::byte> sent = random_bytes(1000, 6);
+  Request* receive =
+      pair.receive()->irecv(memory.data(), FrameLength::at_most(999), label_of(7)).value();
+  pair.send()->isend(ConstBuffer(sent.data(), 1000), label_of(7)).value();
+  const Status status = pair.receive_failure(receive);
+  EXPECT_EQ(status.code(), Code::kMismatch);
+  EXPECT_NE(status.message().find("of 999 bytes at most"), std::string::npos) << status.message();
+  EXPECT_EQ(memory, std::vector<std::byte>(1000, std::byte{0x5a}));
+}
+
 TYPED_TEST_P(TransportContract, SendsFromItsOwnMemory) {
   auto& pair = this->pair_;
   Buffer memory = pair.sender().allocate(200000).value();
@@ -355,7 +391,9 @@ TYPED_TEST_P(TransportContract, CarriesTheReasonOfAFailureForward) {
 
 REGISTER_TYPED_TEST_SUITE_P(TransportContract, CarriesEverySizeIntoTheBufferOfTheReceiver,
                             GivesViewsThatLastUntilReleased,
-                            ViewsOfUnknownLengthEndWhereTheirFrameEnds, SendsFromItsOwnMemory,
+                            ViewsOfUnknownLengthEndWhereTheirFrameEnds,
+                            FramesOfUnknownLengthGoStraightIntoTheBufferOfTheReceiver,
+                            RefusesAFrameThatIsLongerThanTheLimit, SendsFromItsOwnMemory,
                             KeepsOrderWithManyFramesUnderWay, NamesBothCallsThatDiffer,
                             RefusesAnotherLengthOrChunk, ReportsALeavingSenderAfterItsLastFrame,
                             ReportsALostPeerOnBothSides, CarriesTheReasonOfAFailureBothWays,

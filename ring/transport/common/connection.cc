@@ -15,10 +15,6 @@ constexpr std::size_t kMaxSendBytes = 256 * 1024;
 
 constexpr std::size_t kDropBytes = 64 * 1024;
 
-std::string rank_name(std::uint32_t rank) {
-  return "rank " + std::to_string(rank);
-}
-
 iovec piece_of(const void* data, std::size_t bytes) {
   return {const_cast<void*>(data), bytes};
 }
@@ -226,8 +222,8 @@ void Connection::on_header(std::size_t payload_bytes) {
   const Status parsed = parse_header(header_bytes_, header_);
   if (!parsed.is_ok()) {
     read_closed_ = true;
-    return fail(Status(Code::kCorrupt, parsed.message() + ", from " + rank_name(ends_.peer_rank) +
-                                           " to " + rank_name(ends_.local_rank)),
+    return fail(Status(Code::kCorrupt, parsed.message() + ", from " + end_name(ends_.peer_rank) +
+                                           " to " + end_name(ends_.local_rank)),
                 true);
   }
   header_checked_ = true;
@@ -277,8 +273,8 @@ void Connection::on_payload(std::size_t bytes) {
   header_matched_ = false;
   if (checked && operation->crc != header_.payload_crc) {
     read_closed_ = true;
-    return fail(Status(Code::kCorrupt, "a frame from " + rank_name(ends_.peer_rank) + " to " +
-                                           rank_name(ends_.local_rank) + " fails its CRC32C, in " +
+    return fail(Status(Code::kCorrupt, "a frame from " + end_name(ends_.peer_rank) + " to " +
+                                           end_name(ends_.local_rank) + " fails its CRC32C, in " +
                                            describe(operation->expected.label.call)),
                 true);
   }
@@ -289,8 +285,8 @@ void Connection::on_payload(std::size_t bytes) {
 void Connection::on_control() {
   read_closed_ = true;
   if (header_.kind == FrameKind::kGoodbye) {
-    return fail(Status(Code::kPeerLost, rank_name(ends_.peer_rank) + " left the communicator"),
-                busy());
+    const char* did = ends_.peer_rank == kOtherSide ? " closed the link" : " left the communicator";
+    return fail(Status(Code::kPeerLost, end_name(ends_.peer_rank) + did), busy());
   }
   const Status reason = abort_reason(header_, std::as_bytes(std::span(control_text_)));
   events_.hear(reason);
@@ -301,7 +297,7 @@ void Connection::on_end_of_stream(int error) {
   const bool first = !read_closed_;
   read_closed_ = true;
   if (!first && !failure_.is_ok()) return fail(failure_, busy());
-  std::string text = rank_name(ends_.peer_rank) + " was lost: its connection closed in the middle";
+  std::string text = end_name(ends_.peer_rank) + " was lost: its connection closed in the middle";
   if (error != 0 && error != ECONNRESET && error != EPIPE) {
     text += std::string(" (") + strerrordesc_np(error) + ")";
   }

@@ -29,7 +29,6 @@ struct ReceiveOperation final : Request {
   std::size_t received_bytes = 0;  // Of the payload.
   std::uint32_t crc = 0;
   bool done = false;
-  bool is_view = false;
   ViewMemory memory;
   Connection* connection = nullptr;
 };

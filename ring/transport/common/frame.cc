@@ -11,10 +11,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
 
-std::string rank_name(std::uint32_t rank) {
-  return "rank " + std::to_string(rank);
-}
-
 /// Codes travel as numbers in the label of an abort frame; numbers we do not know are kAborted.
 Code code_from_number(std::uint32_t number) {
   if (number == 0 || number > static_cast<std::uint32_t>(Code::kInternal)) return Code::kAborted;
@@ -22,6 +18,12 @@ Code code_from_number(std::uint32_t number) {
 }
 
 }  // namespace
+
+std::string end_name(std::uint32_t rank) {
+  if (rank == kThisSide) return "this side";
+  if (rank == kOtherSide) return "the other side";
+  return "rank " + std::to_string(rank);
+}
 
 FrameHeader data_header(const FrameLabel& label, std::size_t payload_bytes) {
   FrameHeader header;
@@ -93,8 +95,8 @@ Status parse_header(const HeaderBytes& bytes, FrameHeader& header) {
 Status match_frame(const FrameHeader& header, ExpectedFrame& expected, std::uint32_t sender,
                    std::uint32_t receiver) {
   if (header.label.call != expected.label.call) {
-    return Status(Code::kMismatch, rank_name(sender) + " made " + describe(header.label.call) +
-                                       "; " + rank_name(receiver) + " made " +
+    return Status(Code::kMismatch, end_name(sender) + " made " + describe(header.label.call) +
+                                       "; " + end_name(receiver) + " made " +
                                        describe(expected.label.call));
   }
   if (header.label != expected.label || !expected.length.allows(header.payload_bytes)) {
@@ -104,8 +106,8 @@ Status match_frame(const FrameHeader& header, ExpectedFrame& expected, std::uint
     };
     const char* limit = expected.length.is_limit ? " at most" : "";
     return Status(Code::kMismatch,
-                  "in " + describe(expected.label.call) + ", " + rank_name(sender) + " sent " +
-                      place(header.label, header.payload_bytes) + " where " + rank_name(receiver) +
+                  "in " + describe(expected.label.call) + ", " + end_name(sender) + " sent " +
+                      place(header.label, header.payload_bytes) + " where " + end_name(receiver) +
                       " expected " + place(expected.label, expected.length.bytes) + limit);
   }
   expected.length = FrameLength::exactly(header.payload_bytes);

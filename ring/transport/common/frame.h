@@ -19,6 +19,12 @@ inline constexpr std::uint8_t kPayloadCrcFlag = 1;
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
+/// The ranks of the two ends of a connection where there are no ranks, for messages.
+inline constexpr std::uint32_t kThisSide = 0xfffffffe;
+inline constexpr std::uint32_t kOtherSide = 0xffffffff;
+/// "rank 3", "this side" or "the other side".
+std::string end_name(std::uint32_t rank);
+
 /// The header of a data frame without payload_crc.
 FrameHeader data_header(const FrameLabel& label, std::size_t payload_bytes);
 /// The header of a data frame with the CRC32C of `payload`.

@@ -172,6 +172,17 @@ void set_no_delay(int descriptor) {
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+void keep_alive(int descriptor) {
+  const int on = 1;
+  const int idle_seconds = 60;
+  const int interval_seconds = 10;
+  const int probes = 6;
+  setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+  setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
+  setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 Transferred send_vector(int descriptor, const iovec* pieces, std::size_t count) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces);

@@ -67,6 +67,9 @@ Fd accept_from(int listener);
 /// Small frames leave at once. Ignored where it makes no sense.
 void set_no_delay(int descriptor);
 
+/// The system asks after a silent peer, so that a host that vanished is noticed in some minutes.
+void keep_alive(int descriptor);
+
 /// What one attempt to move bytes did.
 struct Transferred {
   std::size_t bytes = 0;

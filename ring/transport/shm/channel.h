@@ -89,7 +89,8 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
  public:
   ShmRecvChannel(const ChannelHome& home, Link link, Ends ends);
   ~ShmRecvChannel() override;
-  Result<Request*> irecv(Buffer into, const FrameLabel& label) override;
+  using RecvChannel::irecv;
+  Result<Request*> irecv(std::byte* into, FrameLength length, const FrameLabel& label) override;
   Result<Request*> irecv_view(FrameLength length, const FrameLabel& label) override;
   Result<Completion> test(Request* request) override;
   void release(Request* request) override;

@@ -6,13 +6,6 @@
 #include "ring/transport/shm/channel.h"
 
 namespace ringpress::ring::transport::shm {
-namespace {
-
-std::string rank_name(std::uint32_t rank) {
-  return "rank " + std::to_string(rank);
-}
-
-}  // namespace
 
 ShmRecvChannel::ShmRecvChannel(const ChannelHome& home, Link link, Ends ends)
     : home_(home),
@@ -29,10 +22,11 @@ ShmRecvChannel::~ShmRecvChannel() {
   std::erase(home_.pumped, static_cast<Pumped*>(this));
 }
 
-Result<Request*> ShmRecvChannel::irecv(Buffer into, const FrameLabel& label) {
+Result<Request*> ShmRecvChannel::irecv(std::byte* into, FrameLength length,
+                                       const FrameLabel& label) {
   ShmReceive* receive = receives_.take();
-  receive->into = into.data;
-  return start(receive, FrameLength::exactly(into.bytes), label);
+  receive->into = into;
+  return start(receive, length, label);
 }
 
 Result<Request*> ShmRecvChannel::irecv_view(FrameLength length, const FrameLabel& label) {
@@ -76,8 +70,8 @@ bool ShmRecvChannel::match(ShmReceive& receive) {
     status = Status(Code::kCorrupt, "a control frame in shared memory");
   }
   if (!status.is_ok()) {
-    fail(Status(Code::kCorrupt, status.message() + ", from " + rank_name(ends_.peer_rank) + " to " +
-                                    rank_name(ends_.local_rank)));
+    fail(Status(Code::kCorrupt, status.message() + ", from " + end_name(ends_.peer_rank) + " to " +
+                                    end_name(ends_.local_rank)));
     return false;
   }
   status = match_frame(header_, receive.expected, ends_.peer_rank, ends_.local_rank);
@@ -118,8 +112,8 @@ bool ShmRecvChannel::take_staged(ShmReceive& receive) {
   const std::size_t bytes = receive.expected.length.bytes;
   const std::byte* payload = link_.peer->segment->at(where_, bytes);
   if (payload == nullptr) {
-    fail(Status(Code::kCorrupt,
-                rank_name(ends_.peer_rank) + " named memory that it does not share"));
+    fail(
+        Status(Code::kCorrupt, end_name(ends_.peer_rank) + " named memory that it does not share"));
     return false;
   }
   home_.events.counters.received_bytes += bytes;
@@ -169,13 +163,16 @@ bool ShmRecvChannel::take_payload(ShmReceive& receive) {
     case PayloadPlace::kProcess:
       return take_from_process(receive);
   }
-  fail(Status(Code::kCorrupt, rank_name(ends_.peer_rank) + " sent an unknown kind of frame"));
+  fail(Status(Code::kCorrupt, end_name(ends_.peer_rank) + " sent an unknown kind of frame"));
   return false;
 }
 
 void ShmRecvChannel::finish(ShmReceive& receive, bool keep_frame) {
   ++taken_;
   receive.frame = keep_frame ? taken_ : 0;
+  if (receive.into != nullptr) {
+    receive.view = ConstBuffer(receive.into, receive.expected.length.bytes);
+  }
   receive.done = true;
   queue_.pop_front();
 }

@@ -48,17 +48,16 @@ bool TcpSendChannel::flushed() const {
   return all_flushed(connections_);
 }
 
-Result<Request*> TcpRecvChannel::irecv(Buffer into, const FrameLabel& label) {
+Result<Request*> TcpRecvChannel::irecv(std::byte* into, FrameLength length,
+                                       const FrameLabel& label) {
   ReceiveOperation* operation = operations_.take();
-  operation->into = into.data;
-  operation->is_view = false;
-  return start(operation, FrameLength::exactly(into.bytes), label);
+  operation->into = into;
+  return start(operation, length, label);
 }
 
 Result<Request*> TcpRecvChannel::irecv_view(FrameLength length, const FrameLabel& label) {
   ReceiveOperation* operation = operations_.take();
   operation->into = operation->memory.reserve(length.bytes);
-  operation->is_view = true;
   return start(operation, length, label);
 }
 
@@ -83,11 +82,7 @@ Result<Completion> TcpRecvChannel::test(Request* request) {
   auto* operation = static_cast<ReceiveOperation*>(request);
   if (!operation->done) operation->connection->read();
   if (operation->done) {
-    Completion completion{true, {}};
-    if (operation->is_view) {
-      completion.view = ConstBuffer(operation->into, operation->expected.length.bytes);
-    }
-    return completion;
+    return Completion{true, ConstBuffer(operation->into, operation->expected.length.bytes)};
   }
   if (!operation->connection->failure().is_ok()) return operation->connection->failure();
   return Completion{};

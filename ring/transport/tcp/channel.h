@@ -30,7 +30,8 @@ class TcpSendChannel final : public SendChannel {
 class TcpRecvChannel final : public RecvChannel {
  public:
   explicit TcpRecvChannel(Connections connections) : connections_(std::move(connections)) {}
-  Result<Request*> irecv(Buffer into, const FrameLabel& label) override;
+  using RecvChannel::irecv;
+  Result<Request*> irecv(std::byte* into, FrameLength length, const FrameLabel& label) override;
   Result<Request*> irecv_view(FrameLength length, const FrameLabel& label) override;
   Result<Completion> test(Request* request) override;
   void release(Request* request) override;

@@ -1,15 +1,10 @@
 #include "ring/transport/tcp/context.h"
 
-#include <algorithm>
-
-#include "ringpress/log.h"
-
 namespace ringpress::ring::transport::tcp {
 namespace {
 
 constexpr int kMaxAttempts = 40;
 constexpr std::chrono::milliseconds kRetryPause{50};
-constexpr std::size_t kSpareHandshakes = 64;  // Beyond those that peers need.
 
 }  // namespace
 
@@ -20,23 +15,15 @@ std::unique_ptr<Transport> make_tcp_transport(Reactor& reactor, const TcpOptions
 TcpTransport::TcpTransport(Reactor& reactor, TcpOptions options)
     : reactor_(reactor), options_(std::move(options)) {}
 
-TcpTransport::~TcpTransport() {
-  stop_listening();
-}
-
 void TcpTransport::stop_listening() {
-  if (!listener_.valid()) return;
-  reactor_.remove(listener_.get(), this);
-  listener_ = Fd();
+  if (reception_) reception_->stop();
 }
 
 Result<std::string> TcpTransport::listen(const Identity& identity) {
   identity_ = identity;
-  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress wanted, parse_address(options_.host + ":0"));
-  RINGPRESS_ASSIGN_OR_RETURN(listener_, listen_on(wanted));
-  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, local_address(listener_.get()));
-  RINGPRESS_RETURN_IF_ERROR(reactor_.add(listener_.get(), this));
-  return to_text(address);
+  reception_.emplace(reactor_,
+                     2 * identity.world * static_cast<std::size_t>(options_.sockets_per_peer));
+  return reception_->listen(options_.host, identity);
 }
 
 Status TcpTransport::start_handshakes(Outgoing& outgoing, const std::string& address) {
@@ -58,7 +45,8 @@ Result<std::unique_ptr<SendChannel>> TcpTransport::retry_later(std::uint32_t pee
                                                                Outgoing& outgoing,
                                                                const std::string& why) {
   outgoing.sockets.clear();
-  if (++outgoing.attempts >= kMaxAttempts || !listener_.valid()) {
+  const bool listening = reception_ && reception_->is_listening();
+  if (++outgoing.attempts >= kMaxAttempts || !listening) {
     return Status(Code::kPeerLost, "rank " + std::to_string(peer) + " cannot be reached: " + why);
   }
   outgoing.retry_at = Clock::now() + kRetryPause;
@@ -97,38 +85,6 @@ Connections TcpTransport::make_connections(std::vector<Fd> sockets, std::uint32_
   return connections;
 }
 
-void TcpTransport::on_events(std::uint32_t) {
-  while (true) {
-    Fd socket = accept_from(listener_.get());
-    if (!socket.valid()) return;
-    set_no_delay(socket.get());
-    const std::size_t room =
-        kSpareHandshakes +
-        2 * identity_.world * static_cast<std::size_t>(options_.sockets_per_peer);
-    if (strangers_.size() >= room) strangers_.pop_front();
-    strangers_.push_back(std::make_unique<HandshakeSocket>(
-        reactor_, std::move(socket),
-        AcceptorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret)));
-  }
-}
-
-void TcpTransport::settle_strangers() {
-  const Deadline now = Clock::now();
-  for (auto& socket : strangers_) {
-    if (socket->state() == HandshakeSocket::State::kReady) {
-      adopt(std::move(socket));
-    } else if (socket->state() == HandshakeSocket::State::kRefused || socket->expired(now)) {
-      socket.reset();
-      if (!warned_) {
-        log_line(LogLevel::kWarn, "rank %u: dropped a connection that is not from this job",
-                 identity_.rank);
-      }
-      warned_ = true;
-    }
-  }
-  std::erase(strangers_, nullptr);
-}
-
 void TcpTransport::adopt(std::unique_ptr<HandshakeSocket> socket) {
   const Hello& hello = socket->peer();
   const bool ours = hello.purpose == static_cast<std::uint8_t>(HelloPurpose::kData) &&
@@ -157,7 +113,11 @@ void TcpTransport::adopt(std::unique_ptr<HandshakeSocket> socket) {
 }
 
 Result<Transport::Accepted> TcpTransport::accept() {
-  if (!strangers_.empty()) settle_strangers();
+  while (reception_) {
+    std::unique_ptr<HandshakeSocket> socket = reception_->take();
+    if (socket == nullptr) break;
+    adopt(std::move(socket));
+  }
   if (accepted_.empty()) return Accepted{};
   Accepted accepted = std::move(accepted_.front());
   accepted_.pop_front();

@@ -1,33 +1,33 @@
 // The TCP transport of one mesh: its listening socket, the handshakes under way, and the counters.
-//
-// Strangers (wrong or no hello) are dropped after kHandshakeTimeout at most; there is room for a
-// bounded number of them, and the oldest gives way when it is full, so they cannot keep peers out.
 #ifndef RING_TRANSPORT_TCP_CONTEXT_H_
 #define RING_TRANSPORT_TCP_CONTEXT_H_
 
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ring/transport/common/handshake_socket.h"
 #include "ring/transport/tcp/channel.h"
 #include "ring/transport/tcp/factory.h"
+#include "ring/transport/tcp/reception.h"
 
 namespace ringpress::ring::transport::tcp {
 
-class TcpTransport final : public Transport, private EventHandler {
+class TcpTransport final : public Transport {
  public:
   TcpTransport(Reactor& reactor, TcpOptions options);
-  ~TcpTransport() override;
 
   TransportKind kind() const override { return TransportKind::kTcp; }
   Result<std::string> listen(const Identity& identity) override;
   Result<std::unique_ptr<SendChannel>> connect(std::uint32_t peer,
                                                const std::string& address) override;
   Result<Accepted> accept() override;
-  bool is_accepting() const override { return !strangers_.empty() || !incoming_.empty() || !accepted_.empty(); }
+  bool is_accepting() const override {
+    return (reception_ && reception_->is_busy()) || !incoming_.empty() || !accepted_.empty();
+  }
   void stop_listening() override;
   Result<Buffer> allocate(std::size_t bytes) override;
   Status register_memory(Buffer memory) override;
@@ -50,11 +50,9 @@ class TcpTransport final : public Transport, private EventHandler {
     std::vector<Fd> sockets;
   };
 
-  void on_events(std::uint32_t events) override;  // The listening socket.
   Status start_handshakes(Outgoing& outgoing, const std::string& address);
   Result<std::unique_ptr<SendChannel>> retry_later(std::uint32_t peer, Outgoing& outgoing,
                                                    const std::string& why);
-  void settle_strangers();
   void adopt(std::unique_ptr<HandshakeSocket> socket);
   Connections make_connections(std::vector<Fd> sockets, std::uint32_t peer);
 
@@ -62,13 +60,11 @@ class TcpTransport final : public Transport, private EventHandler {
   const TcpOptions options_;
   Identity identity_;
   Events events_;
-  Fd listener_;
+  std::optional<Reception> reception_;
   std::uint32_t next_connection_ = 1;
-  std::map<std::uint32_t, Outgoing> outgoing_;              // By peer.
-  std::deque<std::unique_ptr<HandshakeSocket>> strangers_;  // Not yet authenticated, oldest first.
-  std::map<std::uint32_t, Incoming> incoming_;              // By peer.
+  std::map<std::uint32_t, Outgoing> outgoing_;  // By peer.
+  std::map<std::uint32_t, Incoming> incoming_;  // By peer.
   std::deque<Accepted> accepted_;
-  bool warned_ = false;  // One line about strangers is enough.
 };
 
 }  // namespace ringpress::ring::transport::tcp

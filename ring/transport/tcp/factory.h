@@ -1,5 +1,5 @@
 // Makes the TCP transport: several sockets a connection, whole frames by scatter and gather, CRC32C
-// on every header and payload.
+// on every header and payload; and links over the same frames.
 #ifndef RING_TRANSPORT_TCP_FACTORY_H_
 #define RING_TRANSPORT_TCP_FACTORY_H_
 
@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ring/transport/common/reactor.h"
+#include "ringpress/link.h"
 #include "ringpress/transport.h"
 
 namespace ringpress::ring::transport::tcp {
@@ -18,6 +19,12 @@ struct TcpOptions {
 
 /// The reactor must outlive the transport.
 std::unique_ptr<Transport> make_tcp_transport(Reactor& reactor, const TcpOptions& options);
+
+/// LinkOptions::interface is ignored: `host` is the numeric address to listen on.
+Result<std::unique_ptr<LinkListener>> make_link_listener(const std::string& host,
+                                                         const LinkOptions& options);
+Result<std::unique_ptr<LinkConnector>> make_link_connector(const LinkHandle& handle,
+                                                           const LinkOptions& options);
 
 }  // namespace ringpress::ring::transport::tcp
 

@@ -1,0 +1,81 @@
+#include "ring/transport/tcp/link.h"
+
+#include <utility>
+
+namespace ringpress::ring::transport::tcp {
+
+LinkEnd::LinkEnd(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
+    : reactor_(std::move(reactor)) {
+  for (Fd& socket : sockets) {
+    connections_.push_back(std::make_unique<Connection>(*reactor_, events_, std::move(socket),
+                                                        Ends{kThisSide, kOtherSide}));
+  }
+}
+
+FrameLabel LinkEnd::next_label() {
+  FrameLabel label;
+  label.call.sequence = messages_++;
+  label.call.kind = CollectiveKind::kSendRecv;
+  label.call.dtype = DType::kUint8;
+  return label;
+}
+
+Result<Completion> LinkEnd::settle(Result<Completion> tested) {
+  if (!tested.is_ok() || tested.value().done) {
+    --under_way_;
+  } else {
+    // The other sockets move too, and what the other side has to say is heard.
+    reactor_->dispatch();
+  }
+  return tested;
+}
+
+Status LinkEnd::parting_words() const {
+  if (under_way_ == 0) return Status::ok();
+  return Status(Code::kAborted, "the other side closed the link with " +
+                                    std::to_string(under_way_) + " transfers under way");
+}
+
+TcpSendLink::TcpSendLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
+    : LinkEnd(std::move(reactor), std::move(sockets)), channel_(std::move(connections_)) {}
+
+TcpSendLink::~TcpSendLink() {
+  channel_.close(parting_words());
+}
+
+Result<Request*> TcpSendLink::isend(ConstBuffer payload) {
+  if (!has_room()) return static_cast<Request*>(nullptr);
+  RINGPRESS_ASSIGN_OR_RETURN(Request* const request, channel_.isend(payload, next_label()));
+  ++under_way_;
+  return request;
+}
+
+Result<Completion> TcpSendLink::test(Request* request) {
+  Result<Completion> tested = settle(channel_.test(request));
+  if (tested.is_ok() && tested.value().done) channel_.release(request);
+  return tested;
+}
+
+TcpReceiveLink::TcpReceiveLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
+    : LinkEnd(std::move(reactor), std::move(sockets)), channel_(std::move(connections_)) {}
+
+TcpReceiveLink::~TcpReceiveLink() {
+  channel_.close(parting_words());
+}
+
+Result<Request*> TcpReceiveLink::irecv(Buffer into) {
+  if (!has_room()) return static_cast<Request*>(nullptr);
+  RINGPRESS_ASSIGN_OR_RETURN(
+      Request* const request,
+      channel_.irecv(into.data, FrameLength::at_most(into.bytes), next_label()));
+  ++under_way_;
+  return request;
+}
+
+Result<Completion> TcpReceiveLink::test(Request* request) {
+  Result<Completion> tested = settle(channel_.test(request));
+  if (tested.is_ok() && tested.value().done) channel_.release(request);
+  return tested;
+}
+
+}  // namespace ringpress::ring::transport::tcp

@@ -1,0 +1,66 @@
+#include "ring/transport/tcp/reception.h"
+
+#include <algorithm>
+
+#include "ring/transport/common/frame.h"
+#include "ringpress/log.h"
+
+namespace ringpress::ring::transport::tcp {
+namespace {
+
+constexpr std::size_t kSpareHandshakes = 64;  // Beyond those that peers need.
+
+}  // namespace
+
+Reception::~Reception() {
+  stop();
+}
+
+void Reception::stop() {
+  if (!listener_.valid()) return;
+  reactor_.remove(listener_.get(), this);
+  listener_ = Fd();
+}
+
+Result<std::string> Reception::listen(const std::string& host, const Identity& identity) {
+  identity_ = identity;
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress wanted, parse_address(host + ":0"));
+  RINGPRESS_ASSIGN_OR_RETURN(listener_, listen_on(wanted));
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, local_address(listener_.get()));
+  RINGPRESS_RETURN_IF_ERROR(reactor_.add(listener_.get(), this));
+  return to_text(address);
+}
+
+void Reception::on_events(std::uint32_t) {
+  while (true) {
+    Fd socket = accept_from(listener_.get());
+    if (!socket.valid()) return;
+    set_no_delay(socket.get());
+    if (strangers_.size() >= kSpareHandshakes + expected_) strangers_.pop_front();
+    strangers_.push_back(std::make_unique<HandshakeSocket>(
+        reactor_, std::move(socket),
+        AcceptorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret)));
+  }
+}
+
+std::unique_ptr<HandshakeSocket> Reception::take() {
+  if (strangers_.empty()) return nullptr;
+  const Deadline now = Clock::now();
+  std::unique_ptr<HandshakeSocket> found;
+  for (auto& socket : strangers_) {
+    if (found == nullptr && socket->state() == HandshakeSocket::State::kReady) {
+      found = std::move(socket);
+    } else if (socket->state() == HandshakeSocket::State::kRefused || socket->expired(now)) {
+      socket.reset();
+      if (!warned_) {
+        log_line(LogLevel::kWarn, "%s: dropped a connection that is not from this job",
+                 end_name(identity_.rank).c_str());
+      }
+      warned_ = true;
+    }
+  }
+  std::erase(strangers_, nullptr);
+  return found;
+}
+
+}  // namespace ringpress::ring::transport::tcp
