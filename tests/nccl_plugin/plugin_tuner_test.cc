@@ -14,6 +14,7 @@
 #include "nccl_plugin/abi/tuner_v5.h"
 #include "nccl_plugin/abi/tuner_v6.h"
 #include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/plugin/tuner.h"
 #include "tests/support/scoped_environment.h"
 
 extern "C" {
@@ -128,8 +129,8 @@ TEST_F(PluginTuner, TheThresholdIsInBytesAndInclusive) {
     if (limit == 0) continue;
     Table below(7);
     EXPECT_EQ(tuner.advise(&below, limit - 2), 0);
-    EXPECT_EQ(below.at(kChain, 2), 1e30F);
-    EXPECT_EQ(below.at(kDirect, 2), 1e30F);
+    EXPECT_EQ(below.at(kChain, 2), kAvoided);
+    EXPECT_EQ(below.at(kDirect, 2), kAvoided);
     EXPECT_EQ(changed(Table(7), below).size(), 2U);
   }
 }
@@ -145,7 +146,7 @@ TEST_F(PluginTuner, WhatIsNotAvailableStaysSo) {
     table.at(kChain, 2) = 3.0F;
     tuner.advise(&table, bytes);
     EXPECT_EQ(table.at(kDirect, 2), abi::kNotAvailable);
-    EXPECT_EQ(table.at(kChain, 2), bytes == 8 ? 1e30F : 0.0F);
+    EXPECT_EQ(table.at(kChain, 2), bytes == 8 ? kAvoided : 0.0F);
   }
 }
 
@@ -186,16 +187,16 @@ TEST_F(PluginTuner, WhatIsNotCompressedDoesNotGoToCollNet) {
     EXPECT_EQ(tuner.advise(&table, 64 * kMiB, function), 0);
     return table.at(kChain, 2);
   };
-  EXPECT_EQ(chain_cost(Function::kAllReduce, 1), 1e30F);
+  EXPECT_EQ(chain_cost(Function::kAllReduce, 1), kAvoided);
   for (const Function other :
        {Function::kBroadcast, Function::kReduce, Function::kAllGather, Function::kReduceScatter}) {
-    EXPECT_EQ(chain_cost(other, 8), 1e30F);
+    EXPECT_EQ(chain_cost(other, 8), kAvoided);
   }
   {
     const test::ScopedEnvironment codec({{"RINGPRESS_CODEC", "none"}});
-    EXPECT_EQ(chain_cost(Function::kAllReduce, 8), 1e30F);
+    EXPECT_EQ(chain_cost(Function::kAllReduce, 8), kAvoided);
     const test::ScopedEnvironment mode({{"RINGPRESS", "lossless"}});
-    EXPECT_EQ(chain_cost(Function::kAllReduce, 8), 1e30F);
+    EXPECT_EQ(chain_cost(Function::kAllReduce, 8), kAvoided);
   }
   const test::ScopedEnvironment mode({{"RINGPRESS", "lossless"}});
   EXPECT_EQ(chain_cost(Function::kAllReduce, 8), 0.0F);
@@ -334,6 +335,33 @@ TEST_F(PluginTuner, WrongSettingsAreNotAnErrorEither) {
   Table table(7);
   tuner.advise(&table, std::numeric_limits<std::size_t>::max());
   EXPECT_EQ(table.at(1, 2), Table(7).at(1, 2));
+}
+
+/// As NCCL 2.22 to 2.28 does: the least cost of at most one hour; -1: NCCL fails the operation.
+int choice_of_nccl(const Table& table) {
+  float least = 3600000000.0F;
+  int choice = -1;
+  for (int entry = 0; entry < table.algorithms * kProtocols; ++entry) {
+    const float cost = table.costs[static_cast<std::size_t>(entry) + 1];
+    if (cost >= 0.0F && cost < least) least = cost, choice = entry / kProtocols;
+  }
+  return choice;
+}
+
+TEST_F(PluginTuner, NcclCanAlwaysChooseSomething) {
+  Ctx tuner;
+  Table both(7);
+  tuner.advise(&both, 1000);
+  EXPECT_NE(choice_of_nccl(both), kDirect);
+  EXPECT_NE(choice_of_nccl(both), kChain);
+  Table collnet_only(7);  // As with NCCL_ALGO=CollnetChain.
+  for (float& cost : collnet_only.costs) cost = abi::kNotAvailable;
+  collnet_only.at(kChain, 2) = 5.0F;
+  tuner.advise(&collnet_only, 1000);
+  EXPECT_EQ(choice_of_nccl(collnet_only), kChain);
+  Table large(7);
+  tuner.advise(&large, kMiB);
+  EXPECT_EQ(choice_of_nccl(large), kDirect);
 }
 
 std::vector<std::string> logged_lines;
