@@ -14,6 +14,8 @@
 namespace ringpress::perf {
 namespace {
 
+constexpr const char* kNextPlugin = "RINGPRESS_NEXT_NET_PLUGIN";
+
 const char* level_name(Level level) {
   switch (level) {
     case Level::kOk:
@@ -74,6 +76,8 @@ Surroundings look_around() {
   if (all.plugin.path.empty() && !all.plugin_folder.empty()) {  // What `ringpress run` would find.
     all.plugin.tables = look_at_plugin(all.plugin_folder + "/libnccl-net-ringpress.so").tables;
   }
+  const Variable* const next = all.environment.find(kNextPlugin);
+  if (next != nullptr && !next->value.empty()) all.next_plugin = look_at_plugin(next->value);
   return all;
 }
 

@@ -60,6 +60,25 @@ void judge_plugin(const Surroundings& all, Findings* findings) {
   }
 }
 
+void judge_next_plugin(const Surroundings& all, Findings* findings) {
+  const PluginLibrary& next = all.next_plugin;
+  if (next.found_as.empty()) return;  // Not asked for.
+  const int net = newest_common(all.plugin.tables, next.tables, TableKind::kNet);
+  if (next.path.empty()) {
+    add(findings, Level::kProblem, "door B", "RINGPRESS_NEXT_NET_PLUGIN: " + next.problem,
+        "name a library that the loader finds, or unset it");
+  } else if (net == 0) {
+    add(findings, Level::kProblem, "door B",
+        fmt::format("RINGPRESS_NEXT_NET_PLUGIN: {} shows no net table of a version that this "
+                    "library has",
+                    next.path),
+        "name another, or unset it");
+  } else {
+    add(findings, Level::kOk, "door B",
+        fmt::format("what is not compressed goes through {} (net v{} at most)", next.path, net));
+  }
+}
+
 void judge_error_feedback(const Surroundings& all, const NcclLibrary& nccl, Findings* findings) {
   const int profiler = newest_common(all.plugin.tables, nccl.tables, TableKind::kProfiler);
   const std::string version = version_text(nccl.version);
@@ -209,6 +228,7 @@ void judge_settings(const Surroundings& all, Findings* findings) {
 std::vector<Finding> judge(const Surroundings& surroundings) {
   Findings findings;
   judge_plugin(surroundings, &findings);
+  judge_next_plugin(surroundings, &findings);
   judge_nccl(surroundings, &findings);
   judge_variables(surroundings, &findings);
   judge_other_doors(surroundings, &findings);
