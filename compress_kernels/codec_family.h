@@ -83,6 +83,9 @@ struct CodecFamily {
   ErrorBound (*error_bound)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
   /// Takes every type and reduction (others: the compressible types, sum and avg).
   bool takes_everything = false;
+  /// The parameters of the form whose errors have mean zero over repeated calls, such as
+  /// "round=stochastic"; "" if that is so whatever the parameters. Null: there is no such form.
+  const char* unbiased = nullptr;
   /// Parameters beside the defaults that tests, fuzzers and golden files hold to the contract,
   /// such as "block=64,round=stochastic".
   std::vector<std::string> variants;

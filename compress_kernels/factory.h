@@ -24,6 +24,10 @@ Result<std::unique_ptr<Codec>> make_codec(const std::string& specification, DTyp
 /// Checks a specification without type or op and returns it with every parameter spelled out.
 Result<std::string> normalize_specification(const std::string& specification);
 
+/// The same codec in the form whose errors have mean zero over repeated calls, with every parameter
+/// spelled out: `round=stochastic` where there is such a choice. Empty: it has no such form.
+Result<std::string> unbiased_specification(const std::string& specification);
+
 /// Names of all codecs, in the order of codecs.inc.
 std::vector<std::string_view> codec_names();
 

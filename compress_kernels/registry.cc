@@ -42,6 +42,19 @@ Result<std::string> normalize_specification(const std::string& specification) {
   return to_string(parsed);
 }
 
+Result<std::string> unbiased_specification(const std::string& specification) {
+  RINGPRESS_ASSIGN_OR_RETURN(Specification parsed, parse_specification(specification));
+  const CodecFamily& family = *parsed.codec.family;
+  if (family.unbiased == nullptr) return std::string();
+  const std::string_view parameter = family.unbiased;
+  if (!parameter.empty()) {
+    const std::size_t equals = parameter.find('=');
+    parsed.values.set(parameter.substr(0, equals), parameter.substr(equals + 1));
+  }
+  const bool fits = family.settle == nullptr || family.settle(parsed.values).is_ok();
+  return fits ? to_string(parsed) : std::string();
+}
+
 std::vector<std::string_view> codec_names() {
   std::vector<std::string_view> names;
   for (const CodecEntry& codec : codec_list()) names.push_back(codec.name);

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -19,6 +21,7 @@
 #include "ring/factory.h"
 #include "ringpress/planner.h"
 #include "ringpress/projection.h"
+#include "ringpress/transport.h"
 #include "tuner/factory.h"
 
 namespace ringpress {
@@ -82,6 +85,9 @@ class MeshCommunicator : public Communicator {
 
   Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                     Reduction reduction) override;
+  Status start_pieces(const PiecewiseTensor& tensor) override;
+  Status all_reduce_piece(const void* send, void* receive, std::size_t first,
+                          std::size_t count) override;
   Status reduce_scatter(const void* send, void* receive, std::size_t receive_count, DType dtype,
                         Reduction reduction) override;
   Status all_gather(const void* send, void* receive, std::size_t send_count, DType dtype) override;
@@ -108,13 +114,24 @@ class MeshCommunicator : public Communicator {
   struct Preparation {
     CollectiveContext context;
     const Collective* collective = nullptr;
-    Plan plan;
+    const Plan* plan = nullptr;  // Until the next call.
     std::uint64_t raw_bytes = 0;
+    Clock::time_point started;
+  };
+  /// The tensor whose pieces are being reduced.
+  struct Pieces {
+    PiecewiseTensor tensor;
+    Plan plan;
+    const NamedCodec* codec = nullptr;  // Null: start_pieces() has not been called.
+    float* residual = nullptr;          // Of tensor.count floats, or null.
   };
 
   Status check_usable() const;
   Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
                               Reduction reduction, int root);
+  Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
+                              const CallSignature& signature, Reduction reduction);
+  Result<Plan> plan_pieces(const PiecewiseTensor& tensor);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   std::uint64_t count_recurrence(const PlanRequest& request);
   void recall(Preparation* call, const void* send, std::size_t count);
@@ -138,6 +155,8 @@ class MeshCommunicator : public Communicator {
   std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec> codecs_;
   std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
+  Plan plan_;                                                // Of the last call, but for pieces.
+  Pieces pieces_;
   const std::unique_ptr<Collective> ring_ = ring::make_collective(Algorithm::kRing);
   const std::unique_ptr<Collective> sra_ = ring::make_collective(Algorithm::kSra);
   mutable std::mutex statistics_mutex_;
@@ -174,16 +193,33 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
       kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.recurrences = count_recurrence(request);
+  plan_ = planner_->plan(request);
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
+  CallSignature signature;
+  signature.count = count;
+  signature.kind = kind;
+  signature.dtype = dtype;
+  signature.op = reduction.op;
+  signature.root = root;
+  return prepare_planned(plan_, *named, signature, reduction);
+}
+
+/// `signature` lacks what the plan says. `plan` is kept by reference.
+MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan,
+                                                                const NamedCodec& codec,
+                                                                const CallSignature& signature,
+                                                                Reduction reduction) {
   Preparation call;
-  call.plan = planner_->plan(request);
-  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
-                             codec_for(call.plan.codec, dtype, reduction.op));
-  call.collective = call.plan.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
+  call.plan = &plan;
+  call.started = Clock::now();
+  call.collective = plan.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
   call.context.mesh = mesh_.get();
-  call.context.codec = named->codec.get();
-  call.context.call = {sequence_++,         count, named->hash,  kind,
-                       call.plan.algorithm, dtype, reduction.op, root};
-  call.context.chunk_elements = call.plan.chunk_elements;
+  call.context.codec = codec.codec.get();
+  call.context.call = signature;
+  call.context.call.sequence = sequence_++;
+  call.context.call.codec_hash = codec.hash;
+  call.context.call.algorithm = plan.algorithm;
+  call.context.chunk_elements = plan.chunk_elements;
   call.context.pre_multiplied = reduction.pre_multiplied;
   call.context.input_scale = reduction.input_scale;
   call.context.random_seed = settings_.seed;
@@ -195,7 +231,7 @@ void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t c
   CollectiveContext& context = call->context;
   if (context.codec->traits().lossless) return;
   const DType dtype = context.codec->dtype();
-  nccl_plugin::ToKeep wanted{call->plan.error_feedback, 0};
+  nccl_plugin::ToKeep wanted{call->plan->error_feedback, 0};
   if (context.codec->projection() != nullptr) {
     context.layers = hints_.find({count, dtype, send});
     wanted.state_count = context.codec->projection()->state_count({count, context.layers});
@@ -211,16 +247,22 @@ void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t c
 Status MeshCommunicator::finish(const Preparation& call, Status status) {
   const std::lock_guard lock(statistics_mutex_);
   ++statistics_.calls;
-  if (!call.context.codec->traits().identity) ++statistics_.compressed_calls;
+  if (!call.context.codec->traits().identity) {
+    ++statistics_.compressed_calls;
+  } else {
+    ++statistics_.exact_calls[call.plan->reason];
+  }
+  statistics_.nanoseconds += static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - call.started).count());
   statistics_.raw_bytes += call.raw_bytes;
-  if (!call.plan.observed_codec.empty()) {
+  if (!call.plan->observed_codec.empty()) {
     ++statistics_.observed_calls;
     statistics_.observed_raw_bytes += call.raw_bytes;
   }
   statistics_.residual_bytes = feedback_.bytes();
   statistics_.last_codec = call.context.codec->specification();
-  statistics_.last_algorithm = algorithm_name(call.plan.algorithm);
-  statistics_.last_reason = call.plan.reason;
+  statistics_.last_algorithm = algorithm_name(call.plan->algorithm);
+  statistics_.last_reason = call.plan->reason;
   return status;
 }
 
@@ -245,6 +287,80 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
   recall(&call, send, count);
   const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
+  return finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
+}
+
+/// The plan for the whole tensor, which others have found worth compressing, and what is certain
+/// enough of it.
+Result<Plan> MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor) {
+  constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
+  const bool is_extent_known = tensor.known != PiecewiseTensor::Known::kNothing;
+  const std::size_t count = is_extent_known ? tensor.count : settings_.minimum_bytes;
+  Plan plan = planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false,
+                              size_, true, kRecursAlways, all_reduces_only_});
+  if (tensor.known == PiecewiseTensor::Known::kTensor || plan.codec == "none") return plan;
+  plan.error_feedback = false;
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string unbiased,
+                             compress_kernels::unbiased_specification(plan.codec));
+  if (unbiased.empty()) {
+    plan.reason = "not known which tensor it is, and " + plan.codec + " needs error feedback";
+    plan.codec = "none";
+  } else {
+    plan.codec = unbiased;
+  }
+  return plan;
+}
+
+Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  pieces_ = Pieces{};
+  pieces_.tensor = tensor;
+  RINGPRESS_ASSIGN_OR_RETURN(pieces_.plan, plan_pieces(tensor));
+  RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for(pieces_.plan.codec, tensor.dtype, tensor.op));
+  const Codec& codec = *pieces_.codec->codec;
+  if (codec.projection() != nullptr) {
+    pieces_.plan.codec = "none";
+    pieces_.plan.reason = settings_.codec + " projects whole tensors, not pieces";
+    RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for("none", tensor.dtype, tensor.op));
+  } else if (pieces_.plan.error_feedback && !codec.traits().lossless) {
+    pieces_.residual = feedback_
+                           .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
+                                  tensor.address})
+                           .residual;
+  }
+  return Status::ok();
+}
+
+Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::size_t first,
+                                          std::size_t count) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  if (pieces_.codec == nullptr) return {Code::kInvalidUsage, "a piece of no tensor"};
+  const PiecewiseTensor& tensor = pieces_.tensor;
+  const bool is_extent_known = tensor.known != PiecewiseTensor::Known::kNothing;
+  if (is_extent_known && (first > tensor.count || count > tensor.count - first)) {
+    return {Code::kInvalidArgument, "a piece of elements " + std::to_string(first) + " to " +
+                                        std::to_string(first + count) + " of a tensor of " +
+                                        std::to_string(tensor.count)};
+  }
+  CallSignature signature;
+  signature.count = count;
+  signature.kind = CollectiveKind::kAllReduce;
+  signature.dtype = tensor.dtype;
+  signature.op = tensor.op;
+  signature.root = -1;
+  Preparation call =
+      prepare_planned(pieces_.plan, *pieces_.codec, signature, Reduction{tensor.op, 1, false});
+  if (count == 0) return finish(call, Status::ok());
+  if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
+  if (pieces_.residual != nullptr) call.context.residual = pieces_.residual + first;
+  const bool is_compressed = !call.context.codec->traits().identity;
+  if (is_compressed && tensor.known != PiecewiseTensor::Known::kTensor &&
+      !call.context.codec->traits().lossless) {
+    const std::lock_guard lock(statistics_mutex_);
+    ++statistics_.unbiased_calls;
+  }
+  const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
+  call.raw_bytes = count * dtype_size(tensor.dtype) * 2 * (ranks - 1) / ranks;
   return finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
 }
 
@@ -370,6 +486,10 @@ Statistics MeshCommunicator::statistics() const {
 Result<UniqueId> make_unique_id(const Settings& settings) {
   return ring::open_rendezvous(settings.interface, settings.secret,
                                std::chrono::milliseconds(settings.timeout_ms));
+}
+
+Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) {
+  return ring::prepare_rendezvous(settings.interface, settings.secret);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,

@@ -35,6 +35,15 @@ std::string field(const char* name, std::uint64_t value) {
   return quoted(name) + ": " + std::to_string(value) + ", ";
 }
 
+std::string counts_by_reason(const std::map<std::string, std::uint64_t>& counts) {
+  std::string json = "{";
+  for (const auto& [reason, count] : counts) {
+    if (json.size() > 1) json += ", ";
+    json += quoted(reason) + ": " + std::to_string(count);
+  }
+  return json + "}";
+}
+
 /// O_NONBLOCK: a pipe without a reader is an error, not a wait.
 constexpr int kOpenFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
@@ -67,6 +76,9 @@ std::string statistics_line(int rank, int size, const Statistics& statistics) {
          field("residual_bytes", statistics.residual_bytes) +
          field("observed_calls", statistics.observed_calls) +
          field("observed_raw_bytes", statistics.observed_raw_bytes) +
+         field("unbiased_calls", statistics.unbiased_calls) +
+         field("nanoseconds", statistics.nanoseconds) +
+         "\"exact_calls\": " + counts_by_reason(statistics.exact_calls) + ", " +
          "\"last_codec\": " + quoted(statistics.last_codec) +
          ", \"last_algorithm\": " + quoted(statistics.last_algorithm) +
          ", \"last_reason\": " + quoted(statistics.last_reason) + "}";

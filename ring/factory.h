@@ -2,7 +2,6 @@
 #ifndef RING_FACTORY_H_
 #define RING_FACTORY_H_
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include "ringpress/collective.h"
 #include "ringpress/link.h"
 #include "ringpress/mesh.h"
+#include "ringpress/rendezvous.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
@@ -23,7 +23,7 @@ enum class ProgressThread { kOff, kOn, kAuto };
 
 /// How a mesh is made; the same on all ranks but for `rank` and `progress_thread`.
 struct MeshOptions {
-  std::array<std::byte, 128> id{};  // From open_rendezvous().
+  UniqueId id{};  // From open_rendezvous() or prepare_rendezvous().
   int rank = 0;
   int size = 1;
   std::vector<std::string> agreement;  // "NAME=value" lines that must be equal on all ranks.
@@ -35,12 +35,14 @@ struct MeshOptions {
   std::string interface;  // Network interface name, or empty.
 };
 
-/// Opens the socket where the ranks of one communicator find each other, served by a thread of this
-/// process until all have come or `timeout` has passed, and returns the 128-byte id that names it:
-/// magic, address, port and a fresh 128-bit secret. `interface` as in MeshOptions.
-Result<std::array<std::byte, 128>> open_rendezvous(const std::string& interface,
-                                                   const std::string& extra_secret,
-                                                   std::chrono::milliseconds timeout);
+/// Opens the socket where the ranks of one communicator find each other. Its id holds a magic
+/// number, address, port and a fresh 128-bit secret. `interface` as in MeshOptions.
+Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const std::string& interface,
+                                                       const std::string& extra_secret);
+
+/// prepare_rendezvous() and Rendezvous::serve() in one.
+Result<UniqueId> open_rendezvous(const std::string& interface, const std::string& extra_secret,
+                                 std::chrono::milliseconds timeout);
 
 /// Meets the other ranks and returns the mesh that joins them. Collective. Fails on every rank,
 /// with the same message, when settings, versions or sizes differ ("RINGPRESS_CODEC: rank 0 has q4,

@@ -10,6 +10,7 @@
 #include "ring/bootstrap/host_identity.h"
 #include "ring/bootstrap/join.h"
 #include "ring/bootstrap/rendezvous.h"
+#include "ring/bootstrap/unique_id.h"
 #include "ring/factory.h"
 #include "ring/mesh_impl.h"
 #include "ring/transport/common/hello.h"
@@ -137,14 +138,20 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
 
 }  // namespace
 
-Result<std::array<std::byte, 128>> open_rendezvous(const std::string& interface,
-                                                   const std::string& extra_secret,
-                                                   std::chrono::milliseconds timeout) {
+Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const std::string& interface,
+                                                       const std::string& extra_secret) {
   try {
-    return bootstrap::start_rendezvous(interface, extra_secret, timeout);
+    return bootstrap::prepare_rendezvous(interface, extra_secret);
   } catch (const std::exception& error) {
     return Status(Code::kSystem, std::string("cannot open the rendezvous: ") + error.what());
   }
+}
+
+Result<UniqueId> open_rendezvous(const std::string& interface, const std::string& extra_secret,
+                                 std::chrono::milliseconds timeout) {
+  RINGPRESS_ASSIGN_OR_RETURN(auto rendezvous, prepare_rendezvous(interface, extra_secret));
+  RINGPRESS_RETURN_IF_ERROR(rendezvous->serve(timeout));
+  return rendezvous->id();
 }
 
 Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options) {

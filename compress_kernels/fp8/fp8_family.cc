@@ -51,6 +51,7 @@ const CodecFamily& family() {
     };
     family.make = make;
     family.error_bound = error_bound;
+    family.unbiased = "round=stochastic";
     family.variants = {"format=e5m2", "block=32", "block=1024,round=stochastic",
                        "block=64,format=e5m2,round=stochastic"};
     family.examples = {

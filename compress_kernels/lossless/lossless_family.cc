@@ -55,6 +55,7 @@ const CodecFamily& family() {
     CodecFamily family;
     family.make = make;
     family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
+    family.unbiased = "";
     family.examples = {
         {"lossless", "no",
          "`RINGPRESS=lossless`: exact sums from two thirds of the bytes of bfloat16"}};

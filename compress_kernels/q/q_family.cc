@@ -150,6 +150,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.unbiased = "round=stochastic";
     family.variants = {"block=32",
                        "block=1024,round=stochastic",
                        "grid=minmax",

@@ -31,6 +31,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.unbiased = "round=stochastic";
     family.variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
                        "bits=5,norm=global", "bits=8,norm=global,round=zero"};
     family.examples = {

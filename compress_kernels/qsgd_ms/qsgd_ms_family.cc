@@ -66,6 +66,7 @@ const CodecFamily& family() {
     family.settle = qsgd::settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.unbiased = "round=stochastic";
     family.variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
                        "bits=8/16,norm=global"};
     family.examples = {

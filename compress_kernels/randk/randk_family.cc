@@ -98,6 +98,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.unbiased = "unbiased=1";
     family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
     family.examples = {
         {"randk:density=0.01", "yes", "beside topk: no index travels, sums stay as sparse",

@@ -64,6 +64,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.unbiased = "clip=0";
     family.variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"};
     family.examples = {{"tern", "no", "slow links without a residual: unbiased"}};
     return family;

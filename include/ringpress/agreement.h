@@ -1,5 +1,5 @@
-// What the ranks agree on before they encode, for codecs whose encoded forms depend on the values of
-// all of them: a shared norm, without which integer codes of different ranks could not be added.
+// What the ranks agree on before they encode, for codecs whose encoded forms depend on the values
+// of all of them: a shared norm, without which integer codes of different ranks could not be added.
 //
 // Each rank summarises its own values, summaries are merged (any order gives the same bytes), and
 // every rank encodes with what came out. There are two kinds. One summary of the whole tensor is

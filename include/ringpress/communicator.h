@@ -6,27 +6,27 @@
 #ifndef RINGPRESS_COMMUNICATOR_H_
 #define RINGPRESS_COMMUNICATOR_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "ringpress/projection.h"
+#include "ringpress/rendezvous.h"
 #include "ringpress/settings.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
 namespace ringpress {
 
-/// Names a communicator before it exists: the address of the root's bootstrap socket and the job's
-/// secret. 128 bytes, as in NCCL.
-using UniqueId = std::array<std::byte, 128>;
-
 /// Opens the bootstrap socket in this process and returns its id. The socket serves one
 /// communicator; it closes when that has formed or the timeout has passed.
 Result<UniqueId> make_unique_id(const Settings& settings);
+
+/// The same in two steps, for callers that learn later which rank's socket will serve.
+Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings);
 
 /// A reduction with the scale that ncclRedOpCreatePreMulSum puts on the inputs.
 struct Reduction {
@@ -42,6 +42,22 @@ struct Transfer {
   std::size_t count = 0;
   DType dtype = DType::kFloat32;
   int peer = 0;  // May be this rank itself, if a send and a receive of it are both there.
+};
+
+/// A tensor whose sum is taken in pieces, one call each: all ranks' pieces are the same.
+struct PiecewiseTensor {
+  /// What is known of it; equal on all ranks. It decides how a piece may be compressed.
+  enum class Known {
+    kNothing,  // Its extent neither: `count` is 0.
+    kExtent,   // Which tensor of an earlier step it is, is not certain: it is compressed without
+               // bias and without error feedback, or not at all.
+    kTensor,   // A call like any other.
+  };
+  Known known = Known::kNothing;
+  std::size_t count = 0;  // Elements of the whole tensor.
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;   // Sum or average.
+  const void* address = nullptr;  // Of the tensor; only compared.
 };
 
 /// Which all-reduces something is known of.
@@ -62,7 +78,11 @@ struct Statistics {
   std::uint64_t residual_bytes = 0;    // Memory held for error feedback.
   std::string last_codec;              // Specification used by the last call.
   std::string last_algorithm;
-  std::string last_reason;               // Why the last call was not compressed, or empty.
+  std::string last_reason;  // Why the last call was not compressed, or empty.
+  std::map<std::string, std::uint64_t> exact_calls;  // Calls that were not compressed, by reason.
+  std::uint64_t unbiased_calls = 0;      // Compressed without error feedback as a tensor was not
+                                         // known for certain; of compressed_calls.
+  std::uint64_t nanoseconds = 0;         // Spent in collective calls.
   std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
   std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.
 };
@@ -80,6 +100,13 @@ class Communicator {
 
   virtual Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                             Reduction reduction) = 0;
+  /// The next calls of all_reduce_piece() are of this tensor. Each is a call of its own for the
+  /// other ranks, and is compressed whatever its own size if the tensor is eligible.
+  virtual Status start_pieces(const PiecewiseTensor& tensor) = 0;
+  /// All-reduces the elements [first, first + count) of the tensor. Pieces of one tensor do not
+  /// overlap and, unless nothing is known of it, stay within its count.
+  virtual Status all_reduce_piece(const void* send, void* receive, std::size_t first,
+                                  std::size_t count) = 0;
   virtual Status reduce_scatter(const void* send, void* receive, std::size_t receive_count,
                                 DType dtype, Reduction reduction) = 0;
   virtual Status all_gather(const void* send, void* receive, std::size_t send_count,

@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
   size_t offset;
   size_t count;
-  size_t rows;    /* rows * columns is count, or both are 0: a vector. */
+  size_t rows; /* rows * columns is count, or both are 0: a vector. */
   size_t columns;
   unsigned flags; /* RINGPRESS_LAYER_EXACT or 0; other bits are reserved. */
 } ringpressLayer_t;

@@ -62,8 +62,9 @@ class SendChannel {
   virtual Result<Request*> isend(ConstBuffer payload, const FrameLabel& label) = 0;
   virtual Result<Completion> test(Request* request) = 0;
   virtual void release(Request* request) = 0;
-  /// Sends the reason of a failure or, when it is ok, a goodbye. A goodbye goes after all frames that
-  /// were started; a failure only after the one that is half sent. Best effort, returns at once.
+  /// Sends the reason of a failure or, when it is ok, a goodbye. A goodbye goes after all frames
+  /// that were started; a failure only after the one that is half sent. Best effort, returns at
+  /// once.
   virtual void close(const Status& reason) = 0;
   /// True when nothing is left to send, or nobody is left to send it to.
   virtual bool flushed() const = 0;

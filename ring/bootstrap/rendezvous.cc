@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "ring/bootstrap/agreement.h"
+#include "ring/bootstrap/unique_id.h"
 #include "ring/transport/common/handshake_socket.h"
 #include "ringpress/log.h"
 
@@ -99,11 +100,11 @@ class Member final : public EventHandler {
   bool gone_ = false;
 };
 
-class Rendezvous final : private EventHandler {
+class Server final : private EventHandler {
  public:
-  Rendezvous(Fd listener, const Secret& secret, std::chrono::milliseconds timeout)
+  Server(Fd listener, const Secret& secret, std::chrono::milliseconds timeout)
       : secret_(secret), timeout_(timeout), listener_(std::move(listener)) {}
-  ~Rendezvous() override { reactor_.remove(listener_.get(), this); }
+  ~Server() override { reactor_.remove(listener_.get(), this); }
 
   Status start() {
     RINGPRESS_RETURN_IF_ERROR(reactor_.ready());
@@ -210,19 +211,45 @@ class Rendezvous final : private EventHandler {
   Answer answer_;
 };
 
-void run(std::unique_ptr<Rendezvous> rendezvous) {
+void run(std::unique_ptr<Server> server) {
   pthread_setname_np(pthread_self(), "rp-rendezvous");
   try {
-    rendezvous->serve();
+    server->serve();
   } catch (const std::exception& error) {
     log_line(LogLevel::kError, "rendezvous ended: %s", error.what());
   }
 }
 
+class OpenSocket final : public ringpress::Rendezvous {
+ public:
+  OpenSocket(const IdBytes& id, Fd listener, const Secret& secret)
+      : id_(id), listener_(std::move(listener)), secret_(secret) {}
+
+  const ringpress::UniqueId& id() const override { return id_; }
+
+  Status serve(std::chrono::milliseconds timeout) override {
+    RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
+    auto server = std::make_unique<Server>(std::move(listener_), secret_, timeout);
+    RINGPRESS_RETURN_IF_ERROR(server->start());
+    try {
+      std::thread(run, std::move(server)).detach();
+    } catch (const std::system_error& error) {
+      return Status(Code::kSystem,
+                    std::string("cannot start the rendezvous thread: ") + error.what());
+    }
+    return Status::ok();
+  }
+
+ private:
+  const IdBytes id_;
+  Fd listener_;
+  const Secret secret_;
+};
+
 }  // namespace
 
-Result<IdBytes> start_rendezvous(const std::string& interface, const std::string& extra_secret,
-                                 std::chrono::milliseconds timeout) {
+Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const std::string& interface,
+                                                                  const std::string& extra_secret) {
   UniqueId id;
   transport::fill_random(id.secret.data(), id.secret.size());
   RINGPRESS_ASSIGN_OR_RETURN(const std::string host, interface_address(interface));
@@ -231,16 +258,8 @@ Result<IdBytes> start_rendezvous(const std::string& interface, const std::string
   RINGPRESS_ASSIGN_OR_RETURN(const auto address, transport::local_address(listener.get()));
   id.address = transport::to_text(address);
   RINGPRESS_ASSIGN_OR_RETURN(const IdBytes bytes, pack_id(id));
-  auto rendezvous = std::make_unique<Rendezvous>(
-      std::move(listener), transport::mix_secret(id.secret, extra_secret), timeout);
-  RINGPRESS_RETURN_IF_ERROR(rendezvous->start());
-  try {
-    std::thread(run, std::move(rendezvous)).detach();
-  } catch (const std::system_error& error) {
-    return Status(Code::kSystem,
-                  std::string("cannot start the rendezvous thread: ") + error.what());
-  }
-  return bytes;
+  return std::unique_ptr<ringpress::Rendezvous>(std::make_unique<OpenSocket>(
+      bytes, std::move(listener), transport::mix_secret(id.secret, extra_secret)));
 }
 
 }  // namespace ringpress::ring::bootstrap

@@ -4,16 +4,16 @@
 #ifndef RING_BOOTSTRAP_RENDEZVOUS_H_
 #define RING_BOOTSTRAP_RENDEZVOUS_H_
 
-#include <chrono>
+#include <memory>
 #include <string>
 
-#include "ring/bootstrap/unique_id.h"
+#include "ringpress/rendezvous.h"
 
 namespace ringpress::ring::bootstrap {
 
-/// Starts the thread; see open_rendezvous() in ring/factory.h.
-Result<IdBytes> start_rendezvous(const std::string& interface, const std::string& extra_secret,
-                                 std::chrono::milliseconds timeout);
+/// See prepare_rendezvous() in ring/factory.h.
+Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const std::string& interface,
+                                                                  const std::string& extra_secret);
 
 }  // namespace ringpress::ring::bootstrap
 

@@ -87,8 +87,8 @@ TEST(Specification, EveryParameterOffersAValueThatItTakes) {
         if (rule.accepts(value)) continue;
         const std::string message =
             refusal(std::string(codec.name) + ":" + std::string(rule.name) + "=" + value);
-        EXPECT_TRUE(names(message, {std::string(rule.name).c_str(),
-                                    std::string(rule.allowed).c_str()}));
+        EXPECT_TRUE(
+            names(message, {std::string(rule.name).c_str(), std::string(rule.allowed).c_str()}));
         const std::size_t begin = message.find("(maybe ");
         ASSERT_NE(begin, std::string::npos) << message;
         const std::string offered = message.substr(begin + 7, message.find("?)") - begin - 7);
@@ -165,6 +165,22 @@ TEST(MakeCodec, WireBytesAreCodesAndScales) {
   EXPECT_EQ(wire_bytes("q3:block=32", 33), 2u * 2u + 13u);
   EXPECT_EQ(wire_bytes("q4:grid=minmax", 1024), 8u * 6u + 512u);
   EXPECT_EQ(wire_bytes("fp16", 5), 10u);
+}
+
+TEST(UnbiasedSpecification, IsTheFormWhoseErrorsHaveMeanZero) {
+  const auto unbiased = [](const std::string& text) {
+    return unbiased_specification(text).value();
+  };
+  EXPECT_EQ(unbiased("q4:block=64"),
+            normalize_specification("q4:block=64,round=stochastic").value());
+  EXPECT_EQ(unbiased("qsgd:round=zero"), normalize_specification("qsgd").value());
+  EXPECT_EQ(unbiased("tern"), normalize_specification("tern").value());
+  EXPECT_EQ(unbiased("lossless"), "lossless");
+  EXPECT_EQ(unbiased("none"), "none");
+  // Its levels are not at fixed distances: without a rotation nothing makes it unbiased.
+  EXPECT_EQ(unbiased("q4:grid=lloyd,rotate=0"), "");
+  for (const char* biased : {"sign", "topk", "powersgd", "bf16"}) EXPECT_EQ(unbiased(biased), "");
+  EXPECT_EQ(unbiased_specification("q9").status().code(), Code::kInvalidArgument);
 }
 
 }  // namespace

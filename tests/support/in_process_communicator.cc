@@ -201,6 +201,14 @@ class InProcessCommunicator : public Communicator {
                          bytes_of(send), reduction.input_scale, 0, 0},
                         0, receive);
   }
+  Status start_pieces(const PiecewiseTensor& tensor) override {
+    tensor_ = tensor;
+    return Status::ok();
+  }
+  Status all_reduce_piece(const void* send, void* receive, std::size_t,
+                          std::size_t count) override {
+    return all_reduce(send, receive, count, tensor_.dtype, {tensor_.op, 1, false});
+  }
   Status reduce_scatter(const void* send, void* receive, std::size_t count, DType dtype,
                         Reduction reduction) override {
     return reduce_range({signature(CollectiveKind::kReduceScatter, count, dtype, reduction.op, -1),
@@ -317,12 +325,29 @@ class InProcessCommunicator : public Communicator {
   const int rank_;
   std::uint64_t sequence_ = 0;
   Statistics statistics_;
+  PiecewiseTensor tensor_;
+};
+
+/// An id alone: there is no socket to serve.
+class NamedMeeting final : public Rendezvous {
+ public:
+  explicit NamedMeeting(const UniqueId& id) : id_(id) {}
+  const UniqueId& id() const override { return id_; }
+  Status serve(std::chrono::milliseconds) override { return Status::ok(); }
+
+ private:
+  const UniqueId id_;
 };
 
 }  // namespace
 
 Result<UniqueId> make_unique_id(const Settings&) {
   return Hubs::instance().make_id();
+}
+
+Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) {
+  RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, make_unique_id(settings));
+  return std::unique_ptr<Rendezvous>(std::make_unique<NamedMeeting>(id));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,
