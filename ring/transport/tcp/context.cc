@@ -22,7 +22,8 @@ void TcpTransport::stop_listening() {
 Result<std::string> TcpTransport::listen(const Identity& identity) {
   identity_ = identity;
   reception_.emplace(reactor_,
-                     2 * identity.world * static_cast<std::size_t>(options_.sockets_per_peer));
+                     2 * identity.world * static_cast<std::size_t>(options_.sockets_per_peer),
+                     end_name(identity.rank));
   return reception_->listen(options_.host, identity);
 }
 

@@ -134,7 +134,8 @@ Result<std::unique_ptr<SendLink>> TcpLinkConnector::connect() {
 // --- accepting ---
 
 TcpLinkListener::TcpLinkListener(const LinkOptions& options)
-    : options_(options), reception_(reactor_, static_cast<std::size_t>(options.sockets)) {}
+    : options_(options),
+      reception_(reactor_, static_cast<std::size_t>(options.sockets), "a listener of links") {}
 
 Status TcpLinkListener::listen(const std::string& host) {
   RINGPRESS_RETURN_IF_ERROR(reactor_.ready());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ring/transport/common/frame.h"
 #include "ringpress/log.h"
 
 namespace ringpress::ring::transport::tcp {
@@ -54,7 +53,7 @@ std::unique_ptr<HandshakeSocket> Reception::take() {
       socket.reset();
       if (!warned_) {
         log_line(LogLevel::kWarn, "%s: dropped a connection that is not from this job",
-                 end_name(identity_.rank).c_str());
+                 name_.c_str());
       }
       warned_ = true;
     }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "ring/transport/common/handshake_socket.h"
 
@@ -14,8 +15,9 @@ namespace ringpress::ring::transport::tcp {
 
 class Reception final : private EventHandler {
  public:
-  /// `sockets` are those that peers are expected to open at the same time.
-  Reception(Reactor& reactor, std::size_t sockets) : reactor_(reactor), expected_(sockets) {}
+  /// `sockets` are those that peers are expected to open at the same time; `name` is for the log.
+  Reception(Reactor& reactor, std::size_t sockets, std::string name)
+      : reactor_(reactor), expected_(sockets), name_(std::move(name)) {}
   ~Reception() override;
 
   /// Returns the address.
@@ -32,6 +34,7 @@ class Reception final : private EventHandler {
 
   Reactor& reactor_;
   const std::size_t expected_;
+  const std::string name_;
   Identity identity_;
   Fd listener_;
   std::deque<std::unique_ptr<HandshakeSocket>> strangers_;  // Not yet authenticated, oldest first.
