@@ -140,13 +140,13 @@ TEST_P(CollNetVersions, SumAlikeOnAllNodesAndCompress) {
     const auto reports = run_nodes(
         size, options, {{"RINGPRESS_CODEC", "q4"}}, [&](ProxyNode& node, int rank) -> std::string {
           for (const auto type : {ncclFloat32, ncclFloat16, ncclBfloat16}) {
-            for (const std::size_t count : {1UL, 70001UL, 1000000UL}) {
+            for (const std::size_t count : {1UL, 70001UL, 300000UL}) {
               for (const std::size_t channels : {1UL, 10UL}) {
                 const auto send = gradient_of(count, count, rank, type);
                 std::vector<std::byte> receive(send.size());
                 ProxyOperation operation{send.data(), receive.data(),
                                          count,       type,
-                                         channels,    channels == 1 ? 512UL * 1024 : 32UL * 1024};
+                                         channels,    channels == 1 ? 256UL * 1024 : 16UL * 1024};
                 if (node.run({operation}) != ncclSuccess) return "an error";
                 const double error = relative_error(receive, type, exact_sum(count, count, size));
                 if (!(error < 0.7)) {
@@ -277,7 +277,7 @@ TEST(CollNet, WhatLiesBehindATensorDoesNotTouchIt) {
                                            2,           65536};
             if (node.run({operation}) != ncclSuccess) return "an error";
             const double error = relative_error(receive, ncclFloat32, exact_sum(count, count, 2));
-            if (!(error < 0.5)) return std::to_string(count) + ": error " + number(error);
+            if (!(error < 0.7)) return std::to_string(count) + ": error " + number(error);
           }
           return "ok";
         });
@@ -383,7 +383,7 @@ TEST(CollNet, SeveralCommunicatorsAtOnceAndAgain) {
           const ProxyOperation operation{send.data(), receive.data(), 100000, ncclFloat32,
                                          2,           65536};
           if (node.run({operation, operation, operation}) != ncclSuccess) return;
-          if (!(relative_error(receive, ncclFloat32, exact_sum(100000, i, 2)) < 0.5)) return;
+          if (!(relative_error(receive, ncclFloat32, exact_sum(100000, i, 2)) < 0.7)) return;
         }
         texts[i] = "ok";
       });
