@@ -24,9 +24,18 @@ namespace ringpress::testing {
 
 inline constexpr int kMostNodes = 16;
 
-/// What the nodes, threads or processes, exchange as NCCL's bootstrap does. Make it before they
-/// start.
-class NodeMeeting {
+/// What the nodes exchange as NCCL's bootstrap does.
+class Meeting {
+ public:
+  using Bytes = std::array<char, abi::kHandleBytes>;
+  virtual ~Meeting() = default;
+  virtual int size() const = 0;
+  /// All nodes' 128 bytes, on every node.
+  virtual std::vector<Bytes> gather(int rank, const void* own) = 0;
+};
+
+/// Of threads, or of processes that one has forked: made before they start.
+class NodeMeeting final : public Meeting {
  public:
   explicit NodeMeeting(int size) : size_(size) {
     void* const memory =
@@ -38,14 +47,13 @@ class NodeMeeting {
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared_->barrier, &attributes, static_cast<unsigned>(size));
   }
-  ~NodeMeeting() { munmap(shared_, sizeof(Shared)); }
+  ~NodeMeeting() override { munmap(shared_, sizeof(Shared)); }
   NodeMeeting(const NodeMeeting&) = delete;
   NodeMeeting& operator=(const NodeMeeting&) = delete;
 
-  int size() const { return size_; }
+  int size() const override { return size_; }
   void wait() { pthread_barrier_wait(&shared_->barrier); }
-  /// All nodes' 128 bytes, on every node.
-  std::vector<std::array<char, abi::kHandleBytes>> gather(int rank, const void* own) {
+  std::vector<Bytes> gather(int rank, const void* own) override {
     std::memcpy(shared_->handles[rank].data(), own, abi::kHandleBytes);
     wait();
     std::vector<std::array<char, abi::kHandleBytes>> all(shared_->handles.begin(),
@@ -57,7 +65,7 @@ class NodeMeeting {
  private:
   struct Shared {
     pthread_barrier_t barrier;
-    std::array<std::array<char, abi::kHandleBytes>, kMostNodes> handles;
+    std::array<Bytes, kMostNodes> handles;
   };
   const int size_;
   Shared* shared_ = nullptr;
@@ -71,6 +79,8 @@ struct ProxyOptions {
   std::size_t channels = 2;
   std::size_t slot_bytes = 512 * 1024;  // Of one channel: the largest chunk.
   int initial_byte = 0;                 // Of the staging memory.
+  bool copies = true;  // False: the "kernel" leaves what is in the slots, as it costs no CPU time.
+  std::vector<std::uint32_t>* nanoseconds = nullptr;  // Gets iallreduce + the last test, per call.
 };
 
 /// One all-reduce of a tensor, as NCCL's chain cuts it.
@@ -89,7 +99,7 @@ class ProxyNode {
   static constexpr std::size_t kSteps = 8;
   static constexpr std::size_t kGroupChannels = 8;
 
-  ProxyNode(void* library, const ProxyOptions& options, NodeMeeting* meeting, abi::Logger log)
+  ProxyNode(void* library, const ProxyOptions& options, Meeting* meeting, abi::Logger log)
       : options_(options),
         meeting_(meeting),
         api_(collnet_api_of(library, options.collnet_version)) {
@@ -142,6 +152,12 @@ class ProxyNode {
       }
     }).join();
     return result;
+  }
+  /// Fills the send slots with `bytes` of data, over and over.
+  void fill(const void* data, std::size_t bytes) {
+    for (std::size_t done = 0; done < region_.size() / 2; done += bytes) {
+      std::memcpy(region_.data() + done, data, std::min(bytes, region_.size() / 2 - done));
+    }
   }
   std::size_t busy_answers() const { return busy_; }
 
@@ -218,6 +234,7 @@ class ProxyNode {
   /// The valid bytes of a channel's step: offset in the tensor and length.
   std::pair<std::size_t, std::size_t> valid(const ProxyOperation& operation, std::size_t step,
                                             std::size_t channel) const {
+    if (!options_.copies) return {0, 0};
     const std::size_t bytes = operation.count * element_bytes(operation.type);
     const std::size_t begin = (step * operation.channels + channel) * operation.chunk_bytes;
     if (begin >= bytes) return {0, 0};
@@ -230,7 +247,12 @@ class ProxyNode {
     std::size_t sent = 0;  // Steps.
     std::size_t done = 0;
     std::array<void*, kSteps> requests{};
+    std::array<std::uint32_t, kSteps> issue_ns{};
   };
+  static std::uint32_t nanoseconds_since(std::chrono::steady_clock::time_point started) {
+    return static_cast<std::uint32_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - started).count());
+  }
 
   ncclResult_t progress(const ProxyOperation& operation) {
     const std::size_t steps = steps_of(operation);
@@ -267,6 +289,7 @@ class ProxyNode {
                   static_cast<const std::byte*>(operation.send) + begin, bytes);
     }
     void* request = nullptr;
+    const auto started = std::chrono::steady_clock::now();
     const ncclResult_t result =
         api_.iallreduce(coll_comm_, slot(false, step, group->first, operation),
                         slot(true, step, group->first, operation),
@@ -278,6 +301,7 @@ class ProxyNode {
       return result;  // The same call comes again.
     }
     group->requests[step % kSteps] = request;
+    group->issue_ns[step % kSteps] = nanoseconds_since(started);
     ++group->sent;
     if (left_ > 1) --left_;
     return result;
@@ -288,8 +312,12 @@ class ProxyNode {
     const std::size_t step = group->done;
     int done = 0;
     int size = 0;
+    const auto started = std::chrono::steady_clock::now();
     const ncclResult_t result = api_.test(group->requests[step % kSteps], &done, &size);
     if (result != ncclSuccess || done == 0) return result;
+    if (options_.nanoseconds != nullptr) {
+      options_.nanoseconds->push_back(group->issue_ns[step % kSteps] + nanoseconds_since(started));
+    }
     if (static_cast<std::size_t>(size) != group->channels * operation.chunk_bytes) {
       return ncclInternalError;
     }
@@ -303,7 +331,7 @@ class ProxyNode {
   }
 
   const ProxyOptions options_;
-  NodeMeeting* const meeting_;
+  Meeting* const meeting_;
   const CollNetApi api_;
   ProfilerApi profiler_;
   void* ctx_ = nullptr;
