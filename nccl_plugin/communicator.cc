@@ -63,6 +63,18 @@ bool projects(const std::string& specification) {
   return codec.is_ok() && codec.value()->projection() != nullptr;
 }
 
+bool has_extent(const PiecewiseTensor& tensor) {
+  switch (tensor.known) {
+    case PiecewiseTensor::Known::kNothing:
+    case PiecewiseTensor::Known::kPadded:
+      return false;
+    case PiecewiseTensor::Known::kExtent:
+    case PiecewiseTensor::Known::kTensor:
+      return true;
+  }
+  return false;
+}
+
 class MeshCommunicator : public Communicator {
  public:
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
@@ -294,12 +306,16 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
 /// enough of it.
 Result<Plan> MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor) {
   constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
-  const bool is_extent_known = tensor.known != PiecewiseTensor::Known::kNothing;
-  const std::size_t count = is_extent_known ? tensor.count : settings_.minimum_bytes;
+  const std::size_t count = has_extent(tensor) ? tensor.count : settings_.minimum_bytes;
   Plan plan = planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false,
                               size_, true, kRecursAlways, all_reduces_only_});
   if (tensor.known == PiecewiseTensor::Known::kTensor || plan.codec == "none") return plan;
   plan.error_feedback = false;
+  if (tensor.known == PiecewiseTensor::Known::kNothing) {
+    plan.codec = "none";
+    plan.reason = "not known where the tensor ends";
+    return plan;
+  }
   RINGPRESS_ASSIGN_OR_RETURN(const std::string unbiased,
                              compress_kernels::unbiased_specification(plan.codec));
   if (unbiased.empty()) {
@@ -336,8 +352,7 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   RINGPRESS_RETURN_IF_ERROR(check_usable());
   if (pieces_.codec == nullptr) return {Code::kInvalidUsage, "a piece of no tensor"};
   const PiecewiseTensor& tensor = pieces_.tensor;
-  const bool is_extent_known = tensor.known != PiecewiseTensor::Known::kNothing;
-  if (is_extent_known && (first > tensor.count || count > tensor.count - first)) {
+  if (has_extent(tensor) && (first > tensor.count || count > tensor.count - first)) {
     return {Code::kInvalidArgument, "a piece of elements " + std::to_string(first) + " to " +
                                         std::to_string(first + count) + " of a tensor of " +
                                         std::to_string(tensor.count)};

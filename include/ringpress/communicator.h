@@ -48,7 +48,9 @@ struct Transfer {
 struct PiecewiseTensor {
   /// What is known of it; equal on all ranks. It decides how a piece may be compressed.
   enum class Known {
-    kNothing,  // Its extent neither: `count` is 0.
+    kNothing,  // Where it ends neither, so `count` is 0: it stays exact, for what lies behind its
+               // end must not share a scale with it.
+    kPadded,   // Nothing, but behind its end are zeros: compressed as with kExtent.
     kExtent,   // Which tensor of an earlier step it is, is not certain: it is compressed without
                // bias and without error feedback, or not at all.
     kTensor,   // A call like any other.

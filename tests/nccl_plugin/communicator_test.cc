@@ -513,7 +513,9 @@ double piecewise_error(const Environment& environment, PiecewiseTensor::Known kn
     std::vector<float> result(kCount);
     PiecewiseTensor tensor;
     tensor.known = known;
-    tensor.count = known == PiecewiseTensor::Known::kNothing ? 0 : kCount;
+    const bool has_extent = known == PiecewiseTensor::Known::kExtent ||
+                            known == PiecewiseTensor::Known::kTensor;
+    tensor.count = has_extent ? kCount : 0;
     tensor.address = input.data();
     for (int step = 0; step < steps; ++step) {
       RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
@@ -560,7 +562,7 @@ TEST(CommunicatorPieces, HaveErrorFeedbackWhereTheTensorIsKnown) {
 }
 
 TEST(CommunicatorPieces, AreUnbiasedWithoutResidualWhereTheTensorIsNotKnown) {
-  for (const auto known : {PiecewiseTensor::Known::kExtent, PiecewiseTensor::Known::kNothing}) {
+  for (const auto known : {PiecewiseTensor::Known::kExtent, PiecewiseTensor::Known::kPadded}) {
     Statistics once;
     Statistics often;
     const Environment environment = {{"RINGPRESS_CODEC", "q4"}};
@@ -576,7 +578,7 @@ TEST(CommunicatorPieces, AreUnbiasedWithoutResidualWhereTheTensorIsNotKnown) {
 TEST(CommunicatorPieces, AreExactWhereNoCodecFits) {
   const std::vector<std::pair<std::string, PiecewiseTensor::Known>> cases = {
       {"sign", PiecewiseTensor::Known::kExtent},
-      {"topk", PiecewiseTensor::Known::kNothing},
+      {"topk", PiecewiseTensor::Known::kPadded},
       {"powersgd", PiecewiseTensor::Known::kTensor}};
   for (const auto& [codec, known] : cases) {
     Statistics statistics;
@@ -586,6 +588,14 @@ TEST(CommunicatorPieces, AreExactWhereNoCodecFits) {
     EXPECT_NE(statistics.exact_calls.begin()->first.find(codec), std::string::npos);
     EXPECT_EQ(statistics.exact_calls.begin()->second, 4U) << codec;
   }
+}
+
+TEST(CommunicatorPieces, AreExactWhereNothingIsKnown) {
+  Statistics statistics;
+  EXPECT_LT(piecewise_error({{"RINGPRESS_CODEC", "q4"}}, PiecewiseTensor::Known::kNothing, 1,
+                            &statistics),
+            1e-6);
+  EXPECT_EQ(statistics.exact_calls.at("not known where the tensor ends"), 4U);
 }
 
 TEST(CommunicatorPieces, OutsideTheTensorAreRefused) {

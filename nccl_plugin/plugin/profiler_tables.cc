@@ -1,0 +1,122 @@
+// The profiler that NCCL finds in this library. It profiles nothing: it learns which tensor the
+// pieces that CollNet is given belong to (tensor_book.h). Every entry point succeeds: what is not
+// learnt costs compression, never a job.
+#include <unistd.h>
+
+#include <cstring>
+
+#include "nccl_plugin/abi/profiler_v4.h"
+#include "nccl_plugin/abi/profiler_v5.h"
+#include "nccl_plugin/abi/profiler_v6.h"
+#include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/plugin/tensor_book.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+/// What init gives as the context.
+struct ProfiledComm {
+  std::uint64_t id = 0;
+  std::shared_ptr<TensorBook> book;
+};
+
+bool equals(const char* text, const char* wanted) {
+  return text != nullptr && std::strcmp(text, wanted) == 0;
+}
+
+/// 0 for types that CollNet is not given.
+std::size_t element_bytes(const char* datatype) {
+  if (equals(datatype, "ncclFloat32")) return 4;
+  return equals(datatype, "ncclFloat16") || equals(datatype, "ncclBfloat16") ? 2 : 0;
+}
+
+/// Handles are numbers, so that nothing is looked up behind one that came too late.
+void* handle_of(std::uint64_t tensor) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(tensor));
+}
+
+ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, const char*, int, int,
+                     int, abi::Logger logger) {
+  set_logger(logger);
+  static_cast<void>(answer("ncclProfiler init", [&]() -> Status {
+    if (ctx == nullptr || activation_mask == nullptr) {
+      return Status(Code::kInvalidArgument, "the context or the mask is null");
+    }
+    *ctx = new ProfiledComm{comm_id, open_tensor_book(comm_id)};
+    *activation_mask = abi::kProfileColl | abi::kProfileProxyOp;
+    return Status::ok();
+  }));
+  return ncclSuccess;
+}
+
+ncclResult_t init_v4(void** ctx, int* activation_mask, const char* comm_name,
+                     std::uint64_t comm_hash, int nodes, int ranks, int rank, abi::Logger logger) {
+  return init_v5(ctx, comm_hash, activation_mask, comm_name, nodes, ranks, rank, logger);
+}
+
+template <typename Event>
+ncclResult_t start_event_v4(void* ctx, void** handle, Event* event) {
+  if (handle == nullptr || event == nullptr || ctx == nullptr) return ncclSuccess;
+  *handle = nullptr;
+  static_cast<void>(answer("ncclProfiler startEvent", [&]() -> Status {
+    TensorBook& book = *static_cast<ProfiledComm*>(ctx)->book;
+    if (event->type == abi::kProfileColl) {
+      const auto& coll = event->coll;
+      const bool is_chain = equals(coll.function, "AllReduce") &&
+                            equals(coll.algorithm, "COLLNET_CHAIN");
+      if (!is_chain) return Status::ok();
+      *handle = handle_of(book.start_tensor(
+          {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence, true}));
+    } else if (event->type == abi::kProfileProxyOp) {
+      const auto& op = event->proxy_op;
+      // Operations that another process has handed over carry that one's numbers.
+      if (event->parent == nullptr || op.process != getpid()) return Status::ok();
+      if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
+      book.add_channel({reinterpret_cast<std::uintptr_t>(event->parent), op.channel,
+                        static_cast<std::size_t>(op.steps),
+                        static_cast<std::size_t>(op.chunk_bytes)});
+    }
+    return Status::ok();
+  }));
+  return ncclSuccess;
+}
+
+ncclResult_t stop_event_v4(void*) {
+  return ncclSuccess;
+}
+
+ncclResult_t record_event_state_v4(void*, int, abi::EventStateV4*) {
+  return ncclSuccess;
+}
+
+ncclResult_t finalize_v4(void* ctx) {
+  if (ctx == nullptr) return ncclSuccess;
+  static_cast<void>(answer("ncclProfiler finalize", [&]() -> Status {
+    const std::unique_ptr<ProfiledComm> comm(static_cast<ProfiledComm*>(ctx));
+    close_tensor_book(comm->id);
+    return Status::ok();
+  }));
+  return ncclSuccess;
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::plugin
+
+namespace plugin = ringpress::nccl_plugin::plugin;
+namespace abi = ringpress::abi;
+
+#define RINGPRESS_TABLE extern "C" __attribute__((visibility("default")))
+
+RINGPRESS_TABLE abi::ProfilerV4 ncclProfiler_v4;
+RINGPRESS_TABLE abi::ProfilerV5 ncclProfiler_v5;
+RINGPRESS_TABLE abi::ProfilerV6 ncclProfiler_v6;
+
+abi::ProfilerV4 ncclProfiler_v4 = {"ringpress",           plugin::init_v4,
+                                   plugin::start_event_v4<abi::EventV4>, plugin::stop_event_v4,
+                                   plugin::record_event_state_v4,        plugin::finalize_v4};
+abi::ProfilerV5 ncclProfiler_v5 = {"ringpress",           plugin::init_v5,
+                                   plugin::start_event_v4<abi::EventV5>, plugin::stop_event_v4,
+                                   plugin::record_event_state_v4,        plugin::finalize_v4};
+abi::ProfilerV6 ncclProfiler_v6 = {"ringpress",           plugin::init_v5,
+                                   plugin::start_event_v4<abi::EventV6>, plugin::stop_event_v4,
+                                   plugin::record_event_state_v4,        plugin::finalize_v4};
