@@ -508,13 +508,16 @@ Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) 
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,
-                                                           const Settings& settings) {
+                                                           const Settings& settings,
+                                                           std::chrono::milliseconds join_timeout) {
   if (size < 1 || rank < 0 || rank >= size) {
     return Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " of " +
                                               std::to_string(size) + " ranks does not exist");
   }
   // The ranks meet first: if one has a wrong setting, the others hear of it instead of waiting.
-  RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(mesh_options(id, rank, size, settings)));
+  ring::MeshOptions options = mesh_options(id, rank, size, settings);
+  options.join_timeout = join_timeout;
+  RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
   if (settings.backend == "cuda") {
     return Status(Code::kUnsupported,

@@ -29,6 +29,7 @@ struct MeshOptions {
   std::vector<std::string> agreement;  // "NAME=value" lines that must be equal on all ranks.
   std::string extra_secret;            // Mixed into the secret of the id.
   std::chrono::milliseconds timeout{600000};
+  std::chrono::milliseconds join_timeout{0};  // For all ranks to come; 0: as `timeout`.
   int sockets_per_peer = 2;
   bool shared_memory = true;
   ProgressThread progress_thread = ProgressThread::kAuto;

@@ -131,7 +131,9 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   if (options.shared_memory) add_shared_memory(identity, parts, join.place);
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::vector<Place> places,
-      bootstrap::join_ranks(id.address, identity.secret, join, options.timeout));
+      bootstrap::join_ranks(
+          id.address, identity.secret, join,
+          options.join_timeout.count() > 0 ? options.join_timeout : options.timeout));
   place_peers(options, places, parts);
   return std::unique_ptr<Mesh>(std::make_unique<MeshImpl>(std::move(parts)));
 }

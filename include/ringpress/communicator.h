@@ -6,6 +6,7 @@
 #ifndef RINGPRESS_COMMUNICATOR_H_
 #define RINGPRESS_COMMUNICATOR_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -93,8 +94,10 @@ class Communicator {
  public:
   /// Joins the communicator that `id` names. Every rank of it must call; returns when all have, or
   /// with an error on every rank (within the timeout) that names what differed or who is missing.
-  static Result<std::unique_ptr<Communicator>> create(const UniqueId& id, int rank, int size,
-                                                      const Settings& settings);
+  /// `join_timeout`: for this call alone; 0: that of the settings.
+  static Result<std::unique_ptr<Communicator>> create(
+      const UniqueId& id, int rank, int size, const Settings& settings,
+      std::chrono::milliseconds join_timeout = std::chrono::milliseconds(0));
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;

@@ -66,8 +66,8 @@ void CollComm::identify(CollRequest* request) {
   }
   const auto piece = book_->take_piece(call.count * dtype_size(call.dtype));
   if (!piece.has_value() || piece->tensor.element_bytes != dtype_size(call.dtype)) return;
-  request->tensor.known = piece->is_recurring ? PiecewiseTensor::Known::kTensor
-                                              : PiecewiseTensor::Known::kExtent;
+  request->tensor.known =
+      piece->is_recurring ? PiecewiseTensor::Known::kTensor : PiecewiseTensor::Known::kExtent;
   request->tensor.count = piece->tensor.count;
   request->tensor.address = piece->tensor.address;
   request->starts_tensor = piece->is_first;
@@ -124,9 +124,8 @@ void CollComm::run() {
     if (status.is_ok()) status = catch_all([&] { return perform(request); });
     if (failure_.is_ok() && !status.is_ok()) failure_ = status;
     taken_.store(taken_.load(std::memory_order_relaxed) + 1);
-    request->state.store(
-        status.is_ok() ? CollRequest::State::kDone : CollRequest::State::kFailed,
-        std::memory_order_release);
+    request->state.store(status.is_ok() ? CollRequest::State::kDone : CollRequest::State::kFailed,
+                         std::memory_order_release);
   }
 }
 
@@ -135,8 +134,8 @@ Status CollComm::perform(CollRequest* request) {
   if (request->starts_tensor) {
     RINGPRESS_RETURN_IF_ERROR(communicator_->start_pieces(request->tensor));
   }
-  RINGPRESS_RETURN_IF_ERROR(communicator_->all_reduce_piece(call.send, call.receive,
-                                                            request->first, request->valid_count));
+  RINGPRESS_RETURN_IF_ERROR(communicator_->all_reduce_piece(call.send, call.receive, request->first,
+                                                            request->valid_count));
   if (request->clears_staging) std::memset(call.send, 0, call.count * dtype_size(call.dtype));
   return Status::ok();
 }

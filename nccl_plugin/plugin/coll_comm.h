@@ -1,8 +1,9 @@
 // The nodes of one NCCL communicator over one network device, as one rank each, and the thread that
 // all-reduces among them what NCCL's progress thread hands over.
 //
-// The progress thread serves all channels of its communicator: all_reduce() only enqueues and test()
-// only looks at a flag. Neither locks, allocates or, while the worker is awake, calls the system.
+// The progress thread serves all channels of its communicator: all_reduce() only enqueues and
+// test() only looks at a flag. Neither locks, allocates or, while the worker is awake, calls the
+// system.
 #ifndef NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 #define NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 
@@ -63,7 +64,8 @@ class CollComm {
   int nodes() const { return communicator_->size(); }
 
  private:
-  static constexpr std::size_t kRequests = 256;  // More than the 64 channels x 8 steps in groups of 8.
+  static constexpr std::size_t kRequests =
+      256;  // More than the 64 channels x 8 steps in groups of 8.
 
   void identify(CollRequest* request);
   void run();

@@ -62,8 +62,8 @@ ncclResult_t start_event_v4(void* ctx, void** handle, Event* event) {
     TensorBook& book = *static_cast<ProfiledComm*>(ctx)->book;
     if (event->type == abi::kProfileColl) {
       const auto& coll = event->coll;
-      const bool is_chain = equals(coll.function, "AllReduce") &&
-                            equals(coll.algorithm, "COLLNET_CHAIN");
+      const bool is_chain =
+          equals(coll.function, "AllReduce") && equals(coll.algorithm, "COLLNET_CHAIN");
       if (!is_chain) return Status::ok();
       *handle = handle_of(book.start_tensor(
           {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence, true}));
@@ -111,12 +111,21 @@ RINGPRESS_TABLE abi::ProfilerV4 ncclProfiler_v4;
 RINGPRESS_TABLE abi::ProfilerV5 ncclProfiler_v5;
 RINGPRESS_TABLE abi::ProfilerV6 ncclProfiler_v6;
 
-abi::ProfilerV4 ncclProfiler_v4 = {"ringpress",           plugin::init_v4,
-                                   plugin::start_event_v4<abi::EventV4>, plugin::stop_event_v4,
-                                   plugin::record_event_state_v4,        plugin::finalize_v4};
-abi::ProfilerV5 ncclProfiler_v5 = {"ringpress",           plugin::init_v5,
-                                   plugin::start_event_v4<abi::EventV5>, plugin::stop_event_v4,
-                                   plugin::record_event_state_v4,        plugin::finalize_v4};
-abi::ProfilerV6 ncclProfiler_v6 = {"ringpress",           plugin::init_v5,
-                                   plugin::start_event_v4<abi::EventV6>, plugin::stop_event_v4,
-                                   plugin::record_event_state_v4,        plugin::finalize_v4};
+abi::ProfilerV4 ncclProfiler_v4 = {"ringpress",
+                                   plugin::init_v4,
+                                   plugin::start_event_v4<abi::EventV4>,
+                                   plugin::stop_event_v4,
+                                   plugin::record_event_state_v4,
+                                   plugin::finalize_v4};
+abi::ProfilerV5 ncclProfiler_v5 = {"ringpress",
+                                   plugin::init_v5,
+                                   plugin::start_event_v4<abi::EventV5>,
+                                   plugin::stop_event_v4,
+                                   plugin::record_event_state_v4,
+                                   plugin::finalize_v4};
+abi::ProfilerV6 ncclProfiler_v6 = {"ringpress",
+                                   plugin::init_v5,
+                                   plugin::start_event_v4<abi::EventV6>,
+                                   plugin::stop_event_v4,
+                                   plugin::record_event_state_v4,
+                                   plugin::finalize_v4};

@@ -9,8 +9,8 @@ std::size_t TensorBook::Running::group_channels(std::size_t group) const {
   return std::min(kGroupChannels, channel_count - group * kGroupChannels);
 }
 
-/// True if the channels are the first ones, without a gap, and the steps just cover the tensor: then
-/// no other process has channels of it in between.
+/// True if the channels are the first ones, without a gap, and the steps just cover the tensor:
+/// then no other process has channels of it in between.
 bool TensorBook::Running::adds_up() const {
   const std::size_t element = entry.event.element_bytes;
   if (!is_even || steps == 0 || chunk_bytes == 0 || element == 0 || chunk_bytes % element != 0) {
@@ -59,10 +59,11 @@ void TensorBook::add_channel(const ChannelEvent& event) {
     added->chunk_bytes = event.chunk_bytes;
   }
   Running& running = running_at(running_count_ - 1);
-  running.is_even = running.is_even && running.steps == event.steps &&
-                    running.chunk_bytes == event.chunk_bytes;
+  running.is_even =
+      running.is_even && running.steps == event.steps && running.chunk_bytes == event.chunk_bytes;
   const std::uint64_t bit = std::uint64_t{1} << event.channel;
-  if ((running.channels & bit) == 0) ++running.channel_count;  // Else the channel's other direction.
+  if ((running.channels & bit) == 0)
+    ++running.channel_count;  // Else the channel's other direction.
   running.channels |= bit;
 }
 

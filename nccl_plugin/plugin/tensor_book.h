@@ -1,8 +1,8 @@
 // Which tensor a piece that CollNet is given belongs to, from what NCCL tells its profiler.
 //
 // NCCL names a tensor in a Coll event (in the thread that launches it) and then, in the progress
-// thread of the communicator, one ProxyOp event for each channel and direction of it, all before the
-// first piece. The pieces of a tensor follow each other in a fixed order:
+// thread of the communicator, one ProxyOp event for each channel and direction of it, all before
+// the first piece. The pieces of a tensor follow each other in a fixed order:
 //
 //   step k of group g (8 channels each) holds the elements from (k * channels + 8 g) * chunk on,
 //   as many chunks as the group has channels; what lies behind the tensor's end is garbage.
@@ -79,7 +79,9 @@ class TensorBook {
     std::size_t taken = 0;  // Pieces.
     bool is_even = true;    // All channels said the same.
 
-    std::size_t group_count() const { return (channel_count + kGroupChannels - 1) / kGroupChannels; }
+    std::size_t group_count() const {
+      return (channel_count + kGroupChannels - 1) / kGroupChannels;
+    }
     std::size_t piece_count() const { return steps * group_count(); }
     std::size_t group_channels(std::size_t group) const;
     bool adds_up() const;

@@ -351,7 +351,8 @@ Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) 
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,
-                                                           const Settings& settings) {
+                                                           const Settings& settings,
+                                                           std::chrono::milliseconds) {
   RINGPRESS_ASSIGN_OR_RETURN(std::shared_ptr<Hub> hub,
                              Hubs::instance().join(id, rank, size, settings.timeout_ms));
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));

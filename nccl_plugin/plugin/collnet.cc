@@ -1,0 +1,230 @@
+#include "nccl_plugin/plugin/collnet.h"
+
+#include <net/if.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nccl_plugin/plugin/coll_comm.h"
+#include "nccl_plugin/plugin/device.h"
+#include "nccl_plugin/plugin/report.h"
+#include "ringpress/communicator.h"
+#include "ringpress/settings.h"
+#include "ringpress/version.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+// NCCL has brought all nodes here a moment ago; who is not here within this time will not come.
+constexpr std::chrono::milliseconds kConnectTimeout{60000};
+
+static_assert(sizeof(UniqueId) == abi::kHandleBytes);
+
+/// What listen gives and connect uses up.
+struct CollListener {
+  std::optional<std::uint64_t> comm_id;
+  Settings settings;
+  std::unique_ptr<Rendezvous> rendezvous;  // Null: this node cannot listen.
+};
+
+Settings settings_of(const Device& device) {
+  Settings settings = settings_from_environment();
+  // A next plugin's devices are not network interfaces.
+  if (settings.interface.empty() && if_nametoindex(device.name.c_str()) != 0) {
+    settings.interface = device.name;
+  }
+  return settings;
+}
+
+/// What a node tells the others at the end of connect.
+struct Vote {
+  std::uint8_t has_book = 0;
+};
+
+/// True if all nodes know the tensors that pieces belong to. The first use of the communicator: all
+/// that stood before it has worked everywhere.
+Result<bool> everybody_has_a_book(Communicator* communicator, bool has_book) {
+  const Vote own{static_cast<std::uint8_t>(has_book ? 1 : 0)};
+  std::vector<Vote> votes(static_cast<std::size_t>(communicator->size()));
+  RINGPRESS_RETURN_IF_ERROR(
+      communicator->all_gather(&own, votes.data(), sizeof own, DType::kUint8));
+  return std::all_of(votes.begin(), votes.end(), [](const Vote& vote) { return vote.has_book; });
+}
+
+void announce(const CollComm& comm, const Settings& settings, bool has_book) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
+        "%d.%d.%d: CollNet among %d nodes: RINGPRESS=%s, codec %s, %s, over its own transports",
+        RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, RINGPRESS_VERSION_PATCH, comm.nodes(),
+        settings.mode.c_str(), settings.codec.c_str(),
+        has_book ? "error feedback by tensor" : "no profiler slot: unbiased, no error feedback");
+  });
+}
+
+Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handles, int rank,
+                                                CollListener* listener) {
+  // All nodes see the same handles.
+  for (std::size_t node = 0; node < handles.size(); ++node) {
+    if (handles[node] != UniqueId{}) continue;
+    return Status(Code::kSystem,
+                  "node " + std::to_string(node) + " could not listen: no CollNet on any node");
+  }
+  const Settings& settings = listener->settings;
+  const auto timeout = std::min(std::chrono::milliseconds(settings.timeout_ms), kConnectTimeout);
+  if (rank == 0) RINGPRESS_RETURN_IF_ERROR(listener->rendezvous->serve(timeout));
+  RINGPRESS_ASSIGN_OR_RETURN(
+      auto communicator,
+      Communicator::create(handles[0], rank, static_cast<int>(handles.size()), settings, timeout));
+  auto book = listener->comm_id ? find_tensor_book(*listener->comm_id) : nullptr;
+  RINGPRESS_ASSIGN_OR_RETURN(const bool have_books,
+                             everybody_has_a_book(communicator.get(), book != nullptr));
+  if (!have_books) book = nullptr;
+  auto comm = std::make_unique<CollComm>(std::move(communicator), std::move(book));
+  announce(*comm, settings, have_books);
+  return comm;
+}
+
+/// Code::kInvalidArgument for types that CollNet is not given.
+Result<DType> dtype_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat32:
+      return DType::kFloat32;
+    case ncclFloat16:
+      return DType::kFloat16;
+    case ncclBfloat16:
+      return DType::kBfloat16;
+    default:
+      return Status(Code::kInvalidArgument, "type " + std::to_string(static_cast<int>(type)) +
+                                                " is not one that reduceSupport has named");
+  }
+}
+
+}  // namespace
+
+Status collnet_init(abi::Logger logger) {
+  set_logger(logger);
+  return Status::ok();
+}
+
+Status collnet_devices(int* count) {
+  if (count == nullptr) return Status(Code::kInvalidArgument, "the place for the count is null");
+  *count = static_cast<int>(devices().size());
+  return Status::ok();
+}
+
+Status collnet_listen(std::optional<std::uint64_t> comm_id, int device, void* handle,
+                      void** listen_comm) {
+  if (handle == nullptr || listen_comm == nullptr) {
+    return Status(Code::kInvalidArgument, "the handle or the place for the listener is null");
+  }
+  std::memset(handle, 0, abi::kHandleBytes);
+  auto listener = std::make_unique<CollListener>();
+  listener->comm_id = comm_id;
+  const Status opened = catch_all([&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const Device* const found, device_at(device));
+    listener->settings = settings_of(*found);
+    RINGPRESS_ASSIGN_OR_RETURN(listener->rendezvous, prepare_unique_id(listener->settings));
+    return Status::ok();
+  });
+  if (opened.is_ok()) {
+    std::memcpy(handle, listener->rendezvous->id().data(), abi::kHandleBytes);
+  } else {
+    log(abi::LogLevel::kWarn, abi::kLogNet, "ncclCollNet listen: %s", opened.message().c_str());
+  }
+  *listen_comm = listener.release();
+  return Status::ok();
+}
+
+Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
+                       void** coll_comm) {
+  std::unique_ptr<CollListener> kept(static_cast<CollListener*>(listen_comm));
+  if (coll_comm != nullptr) *coll_comm = nullptr;
+  if (handles == nullptr || coll_comm == nullptr || kept == nullptr || count < 1 || rank < 0 ||
+      rank >= count) {
+    return Status(Code::kInvalidArgument, "a null pointer or a rank out of range");
+  }
+  std::vector<UniqueId> ids(static_cast<std::size_t>(count));
+  for (std::size_t node = 0; node < ids.size(); ++node) {
+    if (handles[node] == nullptr) return Status(Code::kInvalidArgument, "a null handle");
+    std::memcpy(ids[node].data(), handles[node], abi::kHandleBytes);
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(auto comm, connect_nodes(ids, rank, kept.get()));
+  *coll_comm = comm.release();
+  static_cast<void>(kept.release());  // NCCL closes it now.
+  return Status::ok();
+}
+
+Status collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int* supported) {
+  if (supported == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
+  *supported = op == ncclSum && dtype_of(type).is_ok() ? 1 : 0;
+  return Status::ok();
+}
+
+Status collnet_register(void* coll_comm, void* data, int type, void** mhandle) {
+  if (coll_comm == nullptr || data == nullptr || mhandle == nullptr) {
+    return Status(Code::kInvalidArgument, "a null pointer");
+  }
+  if (type != abi::kPointerHost) {
+    return Status(Code::kUnsupported, "memory of type " + std::to_string(type) +
+                                          ": only host memory can be registered");
+  }
+  *mhandle = coll_comm;
+  return Status::ok();
+}
+
+Status collnet_deregister(void* coll_comm) {
+  return coll_comm == nullptr ? Status(Code::kInvalidArgument, "the communicator is null")
+                              : Status::ok();
+}
+
+Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request) {
+  if (request == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
+  *request = nullptr;
+  if (coll_comm == nullptr) return Status(Code::kInvalidArgument, "the communicator is null");
+  if (call.op != ncclSum) {
+    return Status(Code::kInvalidArgument, "an operation other than the sum");
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(const DType dtype, dtype_of(call.type));
+  const bool has_memory = call.send != nullptr && call.receive != nullptr;
+  if (call.count > 0 && !has_memory) return Status(Code::kInvalidArgument, "a null buffer");
+  if (call.count > abi::kMaxTransferBytes) return Status(Code::kInvalidArgument, "too long");
+  RINGPRESS_ASSIGN_OR_RETURN(*request, static_cast<CollComm*>(coll_comm)->all_reduce(
+                                           {call.send, call.receive, call.count, dtype, true}));
+  return Status::ok();
+}
+
+Status collnet_test(void* request, int* done, int* bytes) {
+  if (request == nullptr || done == nullptr) {
+    return Status(Code::kInvalidArgument, "the request or the place for the answer is null");
+  }
+  auto* const waited = static_cast<CollRequest*>(request);
+  const std::size_t size = waited->call.count * dtype_size(waited->call.dtype);
+  *done = 0;
+  RINGPRESS_ASSIGN_OR_RETURN(const bool is_done, waited->owner->test(waited));
+  *done = is_done ? 1 : 0;
+  if (bytes != nullptr) {
+    *bytes = static_cast<int>(
+        std::min<std::size_t>(size, static_cast<std::size_t>(std::numeric_limits<int>::max())));
+  }
+  return Status::ok();
+}
+
+Status collnet_close(void* coll_comm) {
+  delete static_cast<CollComm*>(coll_comm);
+  return Status::ok();
+}
+
+Status collnet_close_listen(void* listen_comm) {
+  delete static_cast<CollListener*>(listen_comm);
+  return Status::ok();
+}
+
+}  // namespace ringpress::nccl_plugin::plugin

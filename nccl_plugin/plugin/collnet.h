@@ -1,0 +1,59 @@
+// The collective network that this library is to NCCL: all-reduces among the nodes, compressed. One
+// core for all versions of NCCL's table; collnet_tables.cc holds those.
+//
+// Setup. Every node listens, and its handle names a rendezvous of its own; NCCL gives all handles
+// to all nodes, and they meet at that of node 0. `connect` ends on all nodes alike: with a
+// communicator that all have used once, or with an error, whereupon NCCL does without CollNet. So
+// `listen` never fails: a node that cannot listen says so in its handle.
+#ifndef NCCL_PLUGIN_PLUGIN_COLLNET_H_
+#define NCCL_PLUGIN_PLUGIN_COLLNET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "nccl_plugin/abi/types.h"
+#include "ringpress/nccl.h"
+#include "ringpress/status.h"
+
+namespace ringpress::nccl_plugin::plugin {
+
+/// What init of version 11 and later gives as the context of a communicator.
+struct CollNetContext {
+  std::uint64_t comm_id = 0;
+};
+
+Status collnet_init(abi::Logger logger);
+Status collnet_devices(int* count);
+
+/// `comm_id`: of NCCL's communicator, where the version tells it.
+Status collnet_listen(std::optional<std::uint64_t> comm_id, int device, void* handle,
+                      void** listen_comm);
+/// Blocks until all nodes are there, a minute at most. When it fails, `listen_comm` is freed: NCCL
+/// forgets it.
+Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
+                       void** coll_comm);
+/// Sums of compressible types.
+Status collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int* supported);
+/// Host memory only; there is nothing to do for it.
+Status collnet_register(void* coll_comm, void* data, int type, void** mhandle);
+Status collnet_deregister(void* coll_comm);
+
+struct CollNetAllReduce {
+  void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t op = ncclSum;
+};
+/// `*request` is null, and nothing has happened, while there are as many as there can be.
+Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request);
+/// `bytes` may be null.
+Status collnet_test(void* request, int* done, int* bytes);
+/// Null is closed already. What is under way is given up, and the other nodes hear it.
+Status collnet_close(void* coll_comm);
+Status collnet_close_listen(void* listen_comm);
+
+}  // namespace ringpress::nccl_plugin::plugin
+
+#endif  // NCCL_PLUGIN_PLUGIN_COLLNET_H_

@@ -1,0 +1,119 @@
+#include "nccl_plugin/plugin/collnet_policy.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+// Channels whose chunks NCCL joins to one call.
+constexpr int kChannelsOfOneCall = 8;
+// A message may be padded by an eighth of its size: a call is sent full.
+constexpr std::size_t kPaddingShare = 8;
+// Calls of one message that overlap: one is staged, one is under way, one is delivered, one waits.
+constexpr std::size_t kCallsToOverlap = 4;
+constexpr std::size_t kLargestChunk = 4096 * kKiB;
+// Of the planner's: calls recur, as NCCL says nothing about that here.
+constexpr std::uint64_t kRecurring = std::numeric_limits<std::uint64_t>::max();
+
+int decimal(const char* text) {
+  int number = 0;
+  if (text == nullptr) return 0;
+  const char* end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, number);
+  return parsed.ec == std::errc() && parsed.ptr == end ? std::max(number, 0) : 0;
+}
+
+std::size_t padding(std::size_t bytes, std::size_t call) {
+  return (bytes + call - 1) / call * call - bytes;
+}
+
+}  // namespace
+
+std::size_t nccl_chunk_bytes(CollNetRoute route, std::size_t bytes, std::size_t ranks_per_node,
+                             int channels) {
+  const bool chain = route == CollNetRoute::kChain;
+  const std::size_t heads = chain ? 1 : ranks_per_node;
+  const std::size_t depth = chain ? ranks_per_node : (ranks_per_node == 1 ? 1 : 2);
+  const std::size_t lanes = static_cast<std::size_t>(channels) * heads;
+  std::size_t chunk = (chain ? 256 : 512) * kKiB;
+  const auto halve = [&](std::size_t calls, std::size_t floor) {
+    while (chunk > floor && bytes / (lanes * chunk) < depth * calls) chunk /= 2;
+  };
+  halve(64, 128 * kKiB);
+  halve(8, 64 * kKiB);
+  halve(chain ? 1 : 8, 32 * kKiB);
+  return chunk;
+}
+
+int least_channels(const char* min_nchannels, const char* min_ctas) {
+  return std::max(decimal(min_nchannels), decimal(min_ctas));
+}
+
+CollNetPolicy::CollNetPolicy(Settings settings, JobShape shape)
+    : settings_(std::move(settings)), shape_(shape), planner_(tuner::make_planner(settings_)) {}
+
+std::size_t CollNetPolicy::ranks_per_node() const {
+  return std::max<std::size_t>(shape_.ranks / std::max<std::size_t>(shape_.nodes, 1), 1);
+}
+
+Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) const {
+  if (settings_.mode == "off" || settings_.mode == "observe") return Preference::kLeave;
+  if (function != abi::Function::kAllReduce || shape_.nodes < 2) return Preference::kAvoid;
+  PlanRequest request;  // Sum, as is every operation that NCCL offers to this library's CollNet.
+  request.kind = CollectiveKind::kAllReduce;
+  request.dtype = DType::kFloat16;  // All types for CollNet are whole multiples of it.
+  request.count = bytes / dtype_size(request.dtype);
+  request.world =
+      static_cast<int>(std::min<std::size_t>(shape_.ranks, std::numeric_limits<int>::max()));
+  request.crosses_hosts = true;
+  request.recurrences = kRecurring;
+  return planner_->plan(request).codec == "none" ? Preference::kAvoid : Preference::kCollNet;
+}
+
+int CollNetPolicy::channels(CollNetRoute route, std::size_t bytes) const {
+  int best = 0;
+  std::size_t best_padding = std::numeric_limits<std::size_t>::max();
+  for (int count = std::min(shape_.least_channels, kChannelsOfOneCall); count >= 1; --count) {
+    const std::size_t lanes = route == CollNetRoute::kDirect ? ranks_per_node() : 1;
+    const std::size_t call = lanes * static_cast<std::size_t>(count) *
+                             nccl_chunk_bytes(route, bytes, ranks_per_node(), count);
+    const std::size_t padded = padding(bytes, call);
+    if (padded <= bytes / kPaddingShare) return count;
+    if (padded < best_padding) best = count, best_padding = padded;
+  }
+  return best;
+}
+
+std::size_t CollNetPolicy::chunk_bytes(CollNetRoute route, std::size_t bytes, int channels,
+                                       std::size_t nccl_chunk) const {
+  if (channels < 1) return nccl_chunk;
+  const std::size_t heads = route == CollNetRoute::kDirect ? ranks_per_node() : 1;
+  const std::size_t share = bytes / static_cast<std::size_t>(channels) / heads / kCallsToOverlap;
+  return std::max(nccl_chunk, std::min(std::bit_floor(share), kLargestChunk));
+}
+
+std::string CollNetPolicy::description() const {
+  const std::string where =
+      std::to_string(shape_.ranks) + " ranks on " + std::to_string(shape_.nodes) + " nodes: ";
+  const Preference largest = preference(abi::Function::kAllReduce, kLargestChunk * 1024 * 1024);
+  switch (largest) {
+    case Preference::kLeave:
+      return where + "RINGPRESS=" + settings_.mode + ", the choice is NCCL's";
+    case Preference::kCollNet:
+      return where + "all-reduces of at least " + std::to_string(settings_.minimum_bytes) +
+             " bytes go to CollNet";
+    case Preference::kAvoid:
+      return where + "nothing goes to CollNet";
+  }
+  return where;
+}
+
+}  // namespace ringpress::nccl_plugin::plugin

@@ -1,0 +1,71 @@
+// Which all-reduces go to CollNet, where they are compressed, and in how large calls. Decides and
+// does nothing else. Whatever it decides from is equal on all ranks: what NCCL says of the call and
+// the communicator, and settings that agree (those of settings.inc are compared when CollNet
+// connects; ranks that differ in NCCL_MIN_NCHANNELS never get through NCCL's own initialisation).
+#ifndef NCCL_PLUGIN_PLUGIN_COLLNET_POLICY_H_
+#define NCCL_PLUGIN_PLUGIN_COLLNET_POLICY_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "nccl_plugin/abi/types.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::plugin {
+
+enum class Preference {
+  kLeave,    // To NCCL, as if there were no tuner.
+  kCollNet,  // Before everything else.
+  kAvoid,    // CollNet only where there is nothing else.
+};
+
+/// The two ways in which NCCL uses CollNet.
+enum class CollNetRoute { kChain, kDirect };
+
+struct JobShape {
+  std::size_t ranks = 0;
+  std::size_t nodes = 0;
+  /// Channels that every communicator of this process has; 0: unknown.
+  int least_channels = 0;
+};
+
+class CollNetPolicy {
+ public:
+  CollNetPolicy(Settings settings, JobShape shape);
+
+  Preference preference(abi::Function function, std::size_t bytes) const;
+
+  /// Channels for a call that goes to CollNet; 0: NCCL's own number. NCCL takes any other number
+  /// unchecked, and one beyond the communicator's channels makes it crash: so no more than
+  /// JobShape::least_channels.
+  int channels(CollNetRoute route, std::size_t bytes) const;
+
+  /// The chunk of one channel, at least `nccl_chunk`, that makes calls large but leaves some for
+  /// staging and network to overlap. NCCL cuts it to the size of its slots.
+  std::size_t chunk_bytes(CollNetRoute route, std::size_t bytes, int channels,
+                          std::size_t nccl_chunk) const;
+
+  /// What it does, for the log.
+  std::string description() const;
+
+ private:
+  std::size_t ranks_per_node() const;
+
+  Settings settings_;
+  JobShape shape_;
+  std::unique_ptr<Planner> planner_;
+};
+
+/// NCCL's own chunk of one channel (NCCL 2.19 to 2.30, slots of the default size). A call has as
+/// many as there are channels, up to 8, and is full even where the message is not.
+std::size_t nccl_chunk_bytes(CollNetRoute route, std::size_t bytes, std::size_t ranks_per_node,
+                             int channels);
+
+/// What the environment guarantees: the larger of NCCL_MIN_NCHANNELS and NCCL_MIN_CTAS (either may
+/// be null); 0 if neither is a decimal number.
+int least_channels(const char* min_nchannels, const char* min_ctas);
+
+}  // namespace ringpress::nccl_plugin::plugin
+
+#endif  // NCCL_PLUGIN_PLUGIN_COLLNET_POLICY_H_

@@ -1,0 +1,87 @@
+#include "nccl_plugin/plugin/tuner.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "nccl_plugin/plugin/report.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+constexpr int kChain = static_cast<int>(abi::Algorithm::kCollNetChain);
+constexpr int kDirect = static_cast<int>(abi::Algorithm::kCollNetDirect);
+constexpr int kSimple = static_cast<int>(abi::Protocol::kSimple);
+
+/// The entry, or null where the table has no such one or NCCL cannot use it.
+float* available(const CostTable& table, int algorithm) {
+  if (table.costs == nullptr || algorithm >= table.algorithms || kSimple >= table.protocols) {
+    return nullptr;
+  }
+  float* const entry = table.costs + algorithm * table.protocols + kSimple;
+  return *entry < 0.0F ? nullptr : entry;
+}
+
+}  // namespace
+
+Tuner::Tuner(std::uint64_t comm_id, CollNetPolicy policy)
+    : comm_id_(comm_id), policy_(std::move(policy)) {
+  log(abi::LogLevel::kInfo, abi::kLogTuning, "tuner: communicator %016llx, %s",
+      static_cast<unsigned long long>(comm_id), policy_.description().c_str());
+}
+
+void Tuner::note_absence(std::size_t bytes) const {
+  if (absence_noted_.exchange(true)) return;
+  log(abi::LogLevel::kInfo, abi::kLogTuning,
+      "tuner: communicator %016llx: an all-reduce of %zu bytes stays uncompressed: NCCL has no "
+      "CollNet here, or not for its type and operation",
+      static_cast<unsigned long long>(comm_id_), bytes);
+}
+
+void Tuner::advise(abi::Function function, std::size_t bytes, CostTable table,
+                   int* channels) const {
+  const Preference preference = policy_.preference(function, bytes);
+  if (preference == Preference::kLeave) return;
+  float* const direct = available(table, kDirect);
+  float* const chain = available(table, kChain);
+  const bool wanted = preference == Preference::kCollNet;
+  for (float* const entry : {direct, chain}) {
+    if (entry != nullptr) *entry = wanted ? 0.0F : kAvoided;
+  }
+  if (!wanted) return;
+  if (direct == nullptr && chain == nullptr) return note_absence(bytes);
+  // Of two equal costs NCCL takes the first.
+  const CollNetRoute route = direct != nullptr ? CollNetRoute::kDirect : CollNetRoute::kChain;
+  const int count = policy_.channels(route, bytes);
+  if (channels != nullptr && count > 0) *channels = count;
+}
+
+void Tuner::advise_v2(abi::Function function, std::size_t bytes, bool collnet_supported,
+                      bool user_chose, int* algorithm, int* protocol, int* channels) const {
+  if (user_chose || policy_.preference(function, bytes) != Preference::kCollNet) return;
+  if (!collnet_supported) return note_absence(bytes);
+  *algorithm =
+      kChain;  // Direct needs a switch between the GPUs, of which this version says nothing.
+  *protocol = kSimple;
+  const int count = policy_.channels(CollNetRoute::kChain, bytes);
+  if (channels != nullptr && count > 0) *channels = count;
+}
+
+void Tuner::advise_chunk(abi::Function function, std::size_t bytes, int algorithm, int protocol,
+                         int channels, std::size_t* chunk_bytes) const {
+  if ((algorithm != kChain && algorithm != kDirect) || protocol != kSimple) return;
+  if (policy_.preference(function, bytes) != Preference::kCollNet) return;
+  const CollNetRoute route = algorithm == kDirect ? CollNetRoute::kDirect : CollNetRoute::kChain;
+  *chunk_bytes = policy_.chunk_bytes(route, bytes, channels, *chunk_bytes);
+}
+
+std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes) {
+  JobShape shape;
+  shape.ranks = ranks;
+  shape.nodes = nodes;
+  shape.least_channels =
+      least_channels(std::getenv("NCCL_MIN_NCHANNELS"), std::getenv("NCCL_MIN_CTAS"));
+  return std::make_unique<Tuner>(comm_id, CollNetPolicy(settings_from_environment(), shape));
+}
+
+}  // namespace ringpress::nccl_plugin::plugin

@@ -1,0 +1,239 @@
+// What the doctor thinks of what there is.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "nccl_plugin/plugin/door_variables.h"
+#include "perf/ringpress/doctor.h"
+#include "perf/ringpress/params.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::perf {
+namespace {
+
+namespace plugin = nccl_plugin::plugin;
+
+// NCCL takes tuner and profiler from the net library by itself from these versions on.
+constexpr int kTunerFromNet = 22100;
+constexpr int kProfilerFromNet = 22803;
+
+using Findings = std::vector<Finding>;
+
+void add(Findings* findings, Level level, const char* about, std::string text,
+         std::string remedy = "") {
+  findings->push_back({level, about, std::move(text), std::move(remedy)});
+}
+
+bool names(const JobEnvironment& environment, const char* variable) {
+  const Variable* const given = environment.find(variable);
+  return given != nullptr && given->value.find(plugin::kPluginName) != std::string::npos;
+}
+
+std::string list_of_newest(const Tables& ours, const Tables& theirs) {
+  std::string text;
+  for (const TableKind kind : kTableKinds) {
+    const int version = newest_common(ours, theirs, kind);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", table_name(kind),
+                        version == 0 ? "none" : fmt::format("v{}", version));
+  }
+  return text;
+}
+
+void judge_plugin(const Surroundings& all, Findings* findings) {
+  const PluginLibrary& library = all.plugin;
+  if (library.path.empty()) {
+    add(findings, Level::kProblem, "door B",
+        fmt::format("NCCL would not find this library: {}", library.problem),
+        all.plugin_folder.empty() ? "build or install libnccl-net-ringpress.so"
+                                  : "start the job with `ringpress run -- CMD`, or put " +
+                                        all.plugin_folder + " into LD_LIBRARY_PATH");
+    return;
+  }
+  add(findings, Level::kOk, "door B", fmt::format("{} is {}", library.found_as, library.path));
+  for (const TableKind kind : kTableKinds) {
+    const auto versions = library.tables.find(kind);
+    if (versions != library.tables.end() && !versions->second.empty()) continue;
+    const bool needed = kind == TableKind::kNet || kind == TableKind::kCollNet;
+    add(findings, needed ? Level::kProblem : Level::kWarning, "door B",
+        fmt::format("it shows no {} table", table_name(kind)),
+        needed ? "it is not a complete build of this library" : "");
+  }
+}
+
+void judge_next_plugin(const Surroundings& all, Findings* findings) {
+  const PluginLibrary& next = all.next_plugin;
+  if (next.found_as.empty()) return;  // Not asked for.
+  const int net = newest_common(all.plugin.tables, next.tables, TableKind::kNet);
+  if (next.path.empty()) {
+    add(findings, Level::kProblem, "door B", "RINGPRESS_NEXT_NET_PLUGIN: " + next.problem,
+        "name a library that the loader finds, or unset it");
+  } else if (net == 0) {
+    add(findings, Level::kProblem, "door B",
+        fmt::format("RINGPRESS_NEXT_NET_PLUGIN: {} shows no net table of a version that this "
+                    "library has",
+                    next.path),
+        "name another, or unset it");
+  } else {
+    add(findings, Level::kOk, "door B",
+        fmt::format("what is not compressed goes through {} (net v{} at most)", next.path, net));
+  }
+}
+
+void judge_error_feedback(const Surroundings& all, const NcclLibrary& nccl, Findings* findings) {
+  const int profiler = newest_common(all.plugin.tables, nccl.tables, TableKind::kProfiler);
+  const std::string version = version_text(nccl.version);
+  if (profiler == 0) {
+    add(findings, Level::kWarning, "door B",
+        fmt::format("NCCL {} has no place for this library's profiler, or it has none: no error "
+                    "feedback",
+                    version));
+  } else if (nccl.version < kProfilerFromNet && !names(all.environment, "NCCL_PROFILER_PLUGIN")) {
+    add(findings, Level::kWarning, "door B",
+        fmt::format("NCCL {} does not take the profiler from the network's library: no error "
+                    "feedback",
+                    version),
+        "set NCCL_PROFILER_PLUGIN=ringpress");
+  }
+}
+
+void judge_tables(const Surroundings& all, const NcclLibrary& nccl, Findings* findings) {
+  const std::string version = version_text(nccl.version);
+  add(findings, Level::kOk, "door B", fmt::format("NCCL {}: {}", version, nccl.path));
+  if (all.plugin.tables.empty()) return;
+  const int net = newest_common(all.plugin.tables, nccl.tables, TableKind::kNet);
+  const int collnet = newest_common(all.plugin.tables, nccl.tables, TableKind::kCollNet);
+  const std::string taken = list_of_newest(all.plugin.tables, nccl.tables);
+  if (net == 0 || collnet == 0) {
+    add(findings, Level::kProblem, "door B",
+        fmt::format("NCCL {} takes from this library: {}", version, taken),
+        "use a version of NCCL from 2.19 on that this library knows");
+    return;
+  }
+  add(findings, Level::kOk, "door B",
+      fmt::format("NCCL {} takes from this library: {}", version, taken));
+  if (newest_common(all.plugin.tables, nccl.tables, TableKind::kTuner) == 0 ||
+      nccl.version < kTunerFromNet) {
+    add(findings, Level::kWarning, "door B",
+        fmt::format("NCCL {} does not ask this library's tuner: it chooses itself when to use "
+                    "CollNet, which is seldom",
+                    version),
+        "NCCL_ALGO=CollnetChain makes it use CollNet for every all-reduce");
+  }
+  judge_error_feedback(all, nccl, findings);
+}
+
+bool sets_variables_inside(const Surroundings& all, const NcclLibrary& nccl) {
+  return names(all.environment, "NCCL_ENV_PLUGIN") &&
+         newest_common(all.plugin.tables, nccl.tables, TableKind::kEnv) > 0;
+}
+
+void judge_variables(const Surroundings& all, Findings* findings) {
+  const bool inside = !all.nccl.empty() &&
+                      std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
+                        return nccl.is_ours || sets_variables_inside(all, nccl);
+                      });
+  const auto need = [&](const char* name, const char* value, const char* why, Level level) {
+    if (const Variable* given = all.environment.find(name)) {
+      add(findings, Level::kOk, "door B",
+          fmt::format("{}={} ({})", name, given->value, given->origin));
+    } else if (inside) {
+      add(findings, Level::kOk, "door B", fmt::format("{} is set inside NCCL", name));
+    } else {
+      add(findings, level, "door B", fmt::format("{} is not set: {}", name, why),
+          fmt::format("start the job with `ringpress run -- CMD`, or set {}={}", name, value));
+    }
+  };
+  need("NCCL_NET_PLUGIN", plugin::kPluginName, "NCCL does not load this library", Level::kProblem);
+  for (const plugin::DoorVariable& variable : plugin::kDoorVariables) {
+    const bool decisive = std::string(variable.name) == "NCCL_COLLNET_ENABLE";
+    need(variable.name, variable.value, variable.why, decisive ? Level::kProblem : Level::kWarning);
+  }
+  if (!all.environment.find("NCCL_MIN_NCHANNELS") && !all.environment.find("NCCL_MIN_CTAS")) {
+    add(findings, Level::kOk, "door B",
+        "NCCL_MIN_NCHANNELS is not set: the size of CollNet's calls is NCCL's choice",
+        "8 makes them larger, and takes more of the GPU for every collective");
+  }
+  for (const plugin::Conflict& conflict : plugin::conflicts(all.environment.lookup())) {
+    add(findings, conflict.fatal ? Level::kProblem : Level::kWarning, "door B",
+        conflict.variable + ": " + conflict.loses, "unset it, or accept that");
+  }
+}
+
+void judge_nccl(const Surroundings& all, Findings* findings) {
+  bool real = false;
+  for (const NcclLibrary& nccl : all.nccl) {
+    if (!nccl.problem.empty()) {
+      add(findings, Level::kWarning, "door B",
+          fmt::format("an NCCL that cannot be loaded: {}", nccl.problem));
+    } else if (nccl.is_ours) {
+      add(findings, Level::kWarning, "door B",
+          fmt::format("libnccl.so.2 is {}, this library for host memory: programs that load NCCL "
+                      "by that name do not use the GPU",
+                      nccl.path),
+          "take its folder out of LD_LIBRARY_PATH where NCCL is meant");
+    } else {
+      real = true;
+      judge_tables(all, nccl, findings);
+    }
+  }
+  if (!real) {
+    add(findings, Level::kWarning, "door B",
+        "no NCCL is seen, neither by the loader nor in Python's packages",
+        "one that is linked into a program cannot be seen from here");
+  }
+  if (!all.has_gpu_driver) {
+    add(findings, Level::kWarning, "door B", "there is no GPU driver (libcuda.so.1)",
+        "NCCL works on GPUs only; door C works without");
+  }
+}
+
+void judge_other_doors(const Surroundings& all, Findings* findings) {
+  add(findings, Level::kWarning, "door A", "preloading is not in this version");
+  const auto ours = std::find_if(all.nccl.begin(), all.nccl.end(),
+                                 [](const NcclLibrary& nccl) { return nccl.is_ours; });
+  if (ours != all.nccl.end()) {
+    add(findings, Level::kOk, "door C", "libnccl.so.2 is " + ours->path);
+  } else {
+    add(findings, Level::kWarning, "door C",
+        "libnccl.so.2 is not this library: programs on host memory do not find it by that name",
+        "put the folder of its libnccl.so.2 first into LD_LIBRARY_PATH, for programs without a "
+        "GPU");
+  }
+}
+
+void judge_settings(const Surroundings& all, Findings* findings) {
+  std::vector<std::string> unknown;
+  const Settings settings = parse_settings(all.environment.with_prefix("RINGPRESS"), &unknown);
+  for (const std::string& warning : unknown) {
+    add(findings, Level::kWarning, "settings", warning, "correct or unset it");
+  }
+  bool mistaken = false;
+  for (const Param& param : params(all.environment)) {
+    if (param.mistake.empty()) continue;
+    mistaken = true;
+    add(findings, Level::kProblem, "settings", param.mistake + " (" + param.origin + ")",
+        "correct or unset it: every rank refuses it");
+  }
+  if (!mistaken) add(findings, Level::kOk, "settings", "every known setting can be used");
+  if (settings.mode == "off" || settings.mode == "observe" || settings.codec == "none") {
+    add(findings, Level::kWarning, "settings",
+        fmt::format("RINGPRESS={}, RINGPRESS_CODEC={}: nothing is compressed", settings.mode,
+                    settings.codec),
+        "unset it to compress");
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const Surroundings& surroundings) {
+  Findings findings;
+  judge_plugin(surroundings, &findings);
+  judge_next_plugin(surroundings, &findings);
+  judge_nccl(surroundings, &findings);
+  judge_variables(surroundings, &findings);
+  judge_other_doors(surroundings, &findings);
+  judge_settings(surroundings, &findings);
+  return findings;
+}
+
+}  // namespace ringpress::perf

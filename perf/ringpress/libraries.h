@@ -1,0 +1,59 @@
+// What can be said of an NCCL library, and of this one, without a GPU: where it is, its version,
+// which plugin tables it looks up or shows.
+#ifndef PERF_RINGPRESS_LIBRARIES_H_
+#define PERF_RINGPRESS_LIBRARIES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ringpress::perf {
+
+/// The kinds of tables, in NCCL's names without the version: "ncclNetPlugin", ...
+enum class TableKind { kNet, kCollNet, kTuner, kProfiler, kEnv };
+constexpr TableKind kTableKinds[] = {TableKind::kNet, TableKind::kCollNet, TableKind::kTuner,
+                                     TableKind::kProfiler, TableKind::kEnv};
+const char* table_symbol(TableKind kind);
+/// For a person: "net", "CollNet", ...
+const char* table_name(TableKind kind);
+
+/// Versions of each kind.
+using Tables = std::map<TableKind, std::vector<int>>;
+
+/// The newest version in both; 0 if there is none.
+int newest_common(const Tables& ours, const Tables& theirs, TableKind kind);
+
+/// An NCCL library, looked at in a child process: it is not this program's to load.
+struct NcclLibrary {
+  std::string path;      // Of the file.
+  int version = 0;       // As ncclGetVersion has it, e.g. 22809; 0: it has no such function.
+  bool is_ours = false;  // libringpress.so under NCCL's name.
+  Tables tables;         // That it looks up.
+  std::string problem;   // Why it cannot be loaded; else empty.
+};
+
+/// `name`: a path, or what the loader finds under it. Not found: an empty path and the loader's
+/// words.
+NcclLibrary look_at_nccl(const std::string& name);
+
+/// Every libnccl.so.2 that a program started from here may load: the loader's, and those in the
+/// packages that `python3` sees.
+std::vector<NcclLibrary> find_nccl_libraries();
+
+/// This library's plugin.
+struct PluginLibrary {
+  std::string path;
+  std::string found_as;  // The name that NCCL would try.
+  Tables tables;         // That it shows; empty: nobody could look.
+  std::string problem;
+};
+
+/// Under the names that NCCL tries for NCCL_NET_PLUGIN=`plugin`.
+PluginLibrary look_at_plugin(const std::string& plugin);
+
+/// "2.28.9".
+std::string version_text(int code);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_LIBRARIES_H_

@@ -1,0 +1,83 @@
+// ringpress: the command for people who start jobs.
+//
+//   ringpress run [--dry-run] [--library FOLDER] -- CMD...   CMD with NCCL's variables set
+//   ringpress doctor [--json]                                which doors work here, and why not
+//   ringpress params [--json]                                all settings
+//
+// Exit status 2: a bad command line. `run`: that of CMD; 125 to 127 if it was not started.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "perf/ringpress/doctor.h"
+#include "perf/ringpress/params.h"
+#include "perf/ringpress/run.h"
+
+namespace ringpress::perf {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+struct CommandLine {
+  CLI::App app{"Compressed all-reduce for NCCL programs: start them, look at what is there.",
+               "ringpress"};
+  CLI::App* run = app.add_subcommand("run", "start a program whose NCCL uses this library");
+  CLI::App* doctor = app.add_subcommand("doctor", "which doors work in this environment");
+  CLI::App* params = app.add_subcommand("params", "all settings, their values and origins");
+  RunOptions run_options;
+  bool json = false;
+
+  CommandLine() {
+    app.require_subcommand(1);
+    run->footer("usage: ringpress run [--dry-run] [--library FOLDER] -- CMD...");
+    run->add_flag("--dry-run", run_options.dry_run, "say what would be set, start nothing");
+    run->add_option("--library", run_options.library_folder,
+                    "where libnccl-net-ringpress.so is; default: beside this program");
+    doctor->add_flag("--json", json, "for programs");
+    params->add_flag("--json", json, "for programs");
+  }
+};
+
+int refuse(const std::string& text) {
+  fmt::print(stderr, "ringpress: {}\n", text);
+  return kBadUsage;
+}
+
+int run_program(int argc, char** argv) {
+  char** const end = argv + argc;
+  char** const dashes =
+      std::find_if(argv, end, [](const char* word) { return std::strcmp(word, "--") == 0; });
+  CommandLine line;
+  try {
+    line.app.parse(static_cast<int>(dashes - argv), argv);
+  } catch (const CLI::ParseError& error) {
+    return line.app.exit(error) == 0 ? EXIT_SUCCESS : kBadUsage;
+  }
+  if (dashes != end) line.run_options.command.assign(dashes + 1, end);
+  if (line.run->parsed()) {
+    if (line.run_options.command.empty() && !line.run_options.dry_run) {
+      return refuse("run needs a command: ringpress run -- CMD...");
+    }
+    return run_command(line.run_options);
+  }
+  if (dashes != end) return refuse("only run takes a command after --");
+  return line.doctor->parsed() ? run_doctor(line.json) : print_params(line.json);
+}
+
+}  // namespace
+}  // namespace ringpress::perf
+
+int main(int argc, char** argv) {
+  try {
+    return ringpress::perf::run_program(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ringpress: {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,27 @@
+// ringpress params: every setting, what it is and where it comes from.
+#ifndef PERF_RINGPRESS_PARAMS_H_
+#define PERF_RINGPRESS_PARAMS_H_
+
+#include <string>
+#include <vector>
+
+#include "perf/ringpress/environment.h"
+
+namespace ringpress::perf {
+
+struct Param {
+  std::string name;
+  std::string value;  // That is in force; a secret's is never shown.
+  std::string default_value;
+  std::string origin;   // "default", "environment", or the path of a file.
+  std::string mistake;  // Why what was given is not in force; else empty.
+  bool must_agree = false;
+  std::string meaning;
+};
+std::vector<Param> params(const JobEnvironment& environment);
+
+int print_params(bool json);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_PARAMS_H_

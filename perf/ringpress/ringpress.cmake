@@ -1,0 +1,20 @@
+# The command `ringpress`; all of it but main(), for the tests too.
+add_library(ringpress_command_parts STATIC
+  ringpress/child.cc
+  ringpress/doctor.cc
+  ringpress/environment.cc
+  ringpress/judge.cc
+  ringpress/libraries.cc
+  ringpress/params.cc
+  ringpress/run.cc
+)
+target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(ringpress_command_parts
+                      PUBLIC ringpress_include ringpress_door_variables
+                      PRIVATE ringpress_session ringpress_codecs nlohmann_json::nlohmann_json
+                              fmt::fmt ${CMAKE_DL_LIBS})
+
+add_executable(ringpress_command ringpress/main.cc)
+set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress)
+target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)
+install(TARGETS ringpress_command)

@@ -1,0 +1,64 @@
+// The decisions of the tuner plugin by themselves.
+#include "nccl_plugin/plugin/collnet_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kMiB = 1024 * kKiB;
+
+TEST(CollNetPolicy, KnowsNcclsChunks) {
+  const auto chain = [](std::size_t bytes, int channels, std::size_t ranks_per_node = 1) {
+    return nccl_chunk_bytes(CollNetRoute::kChain, bytes, ranks_per_node, channels);
+  };
+  EXPECT_EQ(chain(128 * kMiB, 8), 256 * kKiB);
+  EXPECT_EQ(chain(128 * kMiB - 1, 8), 128 * kKiB);
+  EXPECT_EQ(chain(8 * kMiB, 8), 128 * kKiB);
+  EXPECT_EQ(chain(8 * kMiB - 1, 8), 64 * kKiB);
+  EXPECT_EQ(chain(512 * kKiB, 8), 64 * kKiB);
+  EXPECT_EQ(chain(512 * kKiB - 1, 8), 32 * kKiB);
+  EXPECT_EQ(chain(128 * kMiB, 8, 2), 128 * kKiB);
+  const auto direct = [](std::size_t bytes, int channels, std::size_t ranks_per_node) {
+    return nccl_chunk_bytes(CollNetRoute::kDirect, bytes, ranks_per_node, channels);
+  };
+  EXPECT_EQ(direct(std::size_t{4096} * kMiB, 8, 8), 512 * kKiB);
+  EXPECT_EQ(direct(std::size_t{4096} * kMiB - 1, 8, 8), 256 * kKiB);
+  EXPECT_EQ(direct(16 * kMiB, 8, 8), 32 * kKiB);
+}
+
+// Few channels for small messages, so that little padding is sent; all for large ones.
+TEST(CollNetPolicy, ChannelsPadLittle) {
+  const CollNetPolicy policy(parse_settings({}, nullptr), {4, 4, 8});
+  for (std::size_t bytes = 64 * kKiB; bytes <= 256 * kMiB; bytes = bytes * 9 / 8) {
+    const int channels = policy.channels(CollNetRoute::kChain, bytes);
+    ASSERT_GE(channels, 1);
+    ASSERT_LE(channels, 8);
+    const std::size_t call = static_cast<std::size_t>(channels) *
+                             nccl_chunk_bytes(CollNetRoute::kChain, bytes, 1, channels);
+    const std::size_t sent = (bytes + call - 1) / call * call;
+    EXPECT_LT(sent - bytes, 32 * kKiB + bytes / 8) << bytes;
+    if (bytes >= 8 * kMiB) {
+      EXPECT_EQ(channels, 8);
+      EXPECT_GE(call, kMiB);
+    }
+  }
+}
+
+TEST(CollNetPolicy, KnowsWhatTheEnvironmentGuarantees) {
+  EXPECT_EQ(least_channels(nullptr, nullptr), 0);
+  EXPECT_EQ(least_channels("8", nullptr), 8);
+  EXPECT_EQ(least_channels("2", "16"), 16);
+  EXPECT_EQ(least_channels("0x8", "-1"), 0);
+}
+
+TEST(CollNetPolicy, DirectSharesAMessageAmongTheHeads) {
+  const CollNetPolicy policy(parse_settings({}, nullptr), {32, 4, 8});
+  EXPECT_EQ(policy.chunk_bytes(CollNetRoute::kDirect, 256 * kMiB, 8, 128 * kKiB), kMiB);
+  EXPECT_EQ(policy.chunk_bytes(CollNetRoute::kChain, 256 * kMiB, 8, 128 * kKiB), 4 * kMiB);
+  EXPECT_EQ(policy.channels(CollNetRoute::kDirect, 256 * kMiB), 8);
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::plugin

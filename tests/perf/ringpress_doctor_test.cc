@@ -1,0 +1,148 @@
+// What `ringpress doctor` thinks of surroundings that this machine does not have.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "perf/ringpress/doctor.h"
+#include "perf/ringpress/run.h"
+
+namespace ringpress::perf {
+namespace {
+
+std::vector<int> range(int first, int last) {
+  std::vector<int> numbers;
+  for (int number = first; number <= last; ++number) numbers.push_back(number);
+  return numbers;
+}
+
+Tables tables(int net, int tuner, int profiler, int env) {
+  Tables all;
+  all[TableKind::kNet] = all[TableKind::kCollNet] = range(6, net);
+  all[TableKind::kTuner] = range(2, tuner);
+  all[TableKind::kProfiler] = range(1, profiler);
+  all[TableKind::kEnv] = range(1, env);
+  return all;
+}
+
+NcclLibrary nccl(int version, Tables looked_up) {
+  NcclLibrary library;
+  library.path = "/opt/libnccl.so.2";
+  library.version = version;
+  library.tables = std::move(looked_up);
+  return library;
+}
+
+/// Everything as it should be, with NCCL 2.28.9.
+Surroundings healthy() {
+  Surroundings all;
+  for (const char* name : {"NCCL_COLLNET_ENABLE", "NCCL_NET_PLUGIN_REF_COUNT",
+                           "NCCL_COMM_SPLIT_SHARE_RESOURCES", "NCCL_MIN_NCHANNELS"}) {
+    all.environment.add(name, {"1", "environment"});
+  }
+  all.environment.add("NCCL_NET_PLUGIN", {"ringpress", "environment"});
+  all.plugin.path = all.plugin.found_as = "libnccl-net-ringpress.so";
+  all.plugin.tables = tables(12, 6, 6, 2);
+  all.nccl = {nccl(22809, tables(11, 5, 5, 1))};
+  all.has_gpu_driver = true;
+  return all;
+}
+
+/// Texts and remedies of this level, one a line, about door B and the settings.
+std::string texts(const Surroundings& all, Level level) {
+  std::string text;
+  for (const Finding& finding : judge(all)) {
+    if (finding.level == level && finding.about != "door A" && finding.about != "door C") {
+      text += finding.text + " -> " + finding.remedy + "\n";
+    }
+  }
+  return text;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Doctor, FindsNothingWhereAllIsWell) {
+  EXPECT_EQ(texts(healthy(), Level::kProblem), "");
+  EXPECT_EQ(texts(healthy(), Level::kWarning), "");
+  EXPECT_TRUE(has(texts(healthy(), Level::kOk),
+                  "NCCL 2.28.9 takes from this library: net v11, CollNet v11, tuner v5, profiler "
+                  "v5, env v1"));
+}
+
+TEST(Doctor, KnowsWhatEachVersionLacks) {
+  Surroundings all = healthy();
+  all.nccl = {nccl(22707, tables(10, 4, 4, 0))};
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "set NCCL_PROFILER_PLUGIN=ringpress"));
+  all.environment.add("NCCL_PROFILER_PLUGIN", {"ringpress", "environment"});
+  EXPECT_EQ(texts(all, Level::kWarning), "");
+  all.nccl = {nccl(22304, tables(8, 3, 0, 0))};
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "no error feedback"));
+  EXPECT_FALSE(has(texts(all, Level::kWarning), "tuner"));
+  all.nccl = {nccl(22005, tables(8, 1, 0, 0))};
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "NCCL 2.20.5 does not ask this library's tuner"));
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+  all.nccl = {nccl(21801, tables(5, 1, 0, 0))};
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "net none, CollNet none"));
+}
+
+TEST(Doctor, VariablesMayBeSetInsideNccl) {
+  Surroundings all = healthy();
+  all.environment = {};
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_NET_PLUGIN is not set"));
+  all.environment.add("NCCL_ENV_PLUGIN", {"ringpress", "/etc/nccl.conf"});
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+  EXPECT_EQ(texts(all, Level::kWarning), "");
+  all.nccl.push_back(nccl(22707, tables(10, 4, 4, 0)));  // Knows no environment plugin.
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
+}
+
+TEST(Doctor, NamesWhatIsNotThere) {
+  Surroundings all = healthy();
+  all.nccl.clear();
+  all.has_gpu_driver = false;
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "no NCCL is seen"));
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "no GPU driver"));
+  all.plugin = {};
+  all.plugin.problem = "no such file";
+  all.plugin_folder = "/opt/lib/ringpress";
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "no such file -> start the job with"));
+  all.plugin = healthy().plugin;
+  all.plugin.tables[TableKind::kCollNet].clear();
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "it shows no CollNet table"));
+}
+
+TEST(Doctor, LooksAtTheNextPlugin) {
+  Surroundings all = healthy();
+  all.next_plugin.found_as = "libnccl-net-aws.so";
+  all.next_plugin.problem = "cannot open";
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "RINGPRESS_NEXT_NET_PLUGIN: cannot open"));
+  all.next_plugin.path = "/opt/libnccl-net-aws.so";
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "shows no net table"));
+  all.next_plugin.tables = tables(9, 3, 0, 0);
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+  EXPECT_TRUE(has(texts(all, Level::kOk), "/opt/libnccl-net-aws.so (net v9 at most)"));
+}
+
+TEST(Run, PlansWithoutDoingAnything) {
+  JobEnvironment environment;
+  environment.add("LD_LIBRARY_PATH", {"/a:/opt/lib", "environment"});
+  environment.add("NCCL_COLLNET_ENABLE", {"0", "/etc/nccl.conf"});
+  const RunPlan plan = plan_run(environment, "/opt/lib");
+  const auto set = [&](const std::string& name) -> std::string {
+    const auto entry = std::find_if(plan.sets.begin(), plan.sets.end(),
+                                    [&](const auto& pair) { return pair.first == name; });
+    return entry == plan.sets.end() ? "(not set)" : entry->second;
+  };
+  EXPECT_EQ(set("LD_LIBRARY_PATH"), "/a:/opt/lib");
+  EXPECT_EQ(set("NCCL_NET_PLUGIN"), "ringpress");
+  EXPECT_EQ(set("NCCL_COLLNET_ENABLE"), "(not set)");
+  EXPECT_EQ(plan.keeps, std::vector<std::string>{"NCCL_COLLNET_ENABLE=0 (/etc/nccl.conf)"});
+  ASSERT_EQ(plan.warnings.size(), 1U);
+  EXPECT_TRUE(has(plan.warnings[0], "NCCL_COLLNET_ENABLE=0"));
+}
+
+}  // namespace
+}  // namespace ringpress::perf

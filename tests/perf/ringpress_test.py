@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""The command `ringpress` as people run it.
+
+usage: ringpress_test.py RINGPRESS LIBRARY_FOLDER   (that of libnccl-net-ringpress.so)
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY_FOLDER = pathlib.Path(sys.argv.pop()).resolve()
+PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+SET = {"NCCL_NET_PLUGIN": "ringpress", "NCCL_COLLNET_ENABLE": "1",
+       "NCCL_NET_PLUGIN_REF_COUNT": "1", "NCCL_COMM_SPLIT_SHARE_RESOURCES": "1"}
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith(("NCCL_", "RINGPRESS", "LD_LIBRARY_PATH"))}
+        self.environment["HOME"] = str(self.folder)
+
+    def run_program(self, *arguments, **variables):
+        done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False,
+                              env={**self.environment, **variables}, timeout=100)
+        return done.returncode, done.stdout, done.stderr
+
+    def variables_of_child(self, *options, **variables):
+        code, out, error = self.run_program("run", *options, "--", "env", **variables)
+        self.assertEqual(code, 0, error)
+        return dict(line.split("=", 1) for line in out.splitlines() if "=" in line), error
+
+
+class Run(Command):
+    def test_sets_and_says_what_door_b_needs(self):
+        child, error = self.variables_of_child()
+        for name, value in SET.items():
+            self.assertEqual(child.get(name), value)
+            self.assertIn(f"sets {name}={value}\n", error)
+        folder = pathlib.Path(child["LD_LIBRARY_PATH"])
+        self.assertTrue((folder / "libnccl-net-ringpress.so").samefile(
+            LIBRARY_FOLDER / "libnccl-net-ringpress.so"))
+        self.assertTrue((folder / "libnccl-tuner-ringpress.so").exists())
+        self.assertFalse((folder / "libnccl.so.2").exists(), "it would hide NCCL itself")
+        self.assertNotIn("warning", error)
+
+    def test_the_users_own_values_stay(self):
+        own = {"NCCL_NET_PLUGIN": "ringpress,other", "NCCL_COLLNET_ENABLE": "2",
+               "LD_LIBRARY_PATH": "/some/where:"}
+        child, error = self.variables_of_child(**own)
+        self.assertEqual(child["NCCL_NET_PLUGIN"], "ringpress,other")
+        self.assertEqual(child["NCCL_COLLNET_ENABLE"], "2")
+        self.assertTrue(child["LD_LIBRARY_PATH"].endswith(":/some/where:"))
+        self.assertIn("keeps NCCL_COLLNET_ENABLE=2 (environment)", error)
+
+    def test_so_do_those_of_nccls_files(self):
+        (self.folder / ".nccl.conf").write_text("# NCCL_ALGO=Ring\nNCCL_COLLNET_ENABLE=0\n")
+        child, error = self.variables_of_child()
+        self.assertNotIn("NCCL_COLLNET_ENABLE", child)
+        self.assertIn("NCCL_COLLNET_ENABLE=0: NCCL does not use CollNet", error)
+        self.assertNotIn("NCCL_ALGO", error)
+        other = self.folder / "other.conf"
+        other.write_text("NCCL_PROTO=LL\n")
+        _, error = self.variables_of_child(NCCL_CONF_FILE=str(other))
+        self.assertIn("sets NCCL_COLLNET_ENABLE=1", error)
+        self.assertIn("NCCL_PROTO=LL: ", error)
+
+    def test_warns_of_what_silences_it(self):
+        for variables in ({"NCCL_NET": "Socket"}, {"NCCL_NET_PLUGIN": "none"},
+                          {"NCCL_ALGO": "Ring"}, {"NCCL_COLLNET_ENABLE": "0"},
+                          {"NCCL_TUNER_PLUGIN": "other"}, {"NCCL_PROFILER_PLUGIN": "other"},
+                          {"RINGPRESS": "off"}, {"RINGPRESS": "of"}, {"RINGPRESS_CODEK": "q4"}):
+            _, error = self.variables_of_child(**variables)
+            name, value = next(iter(variables.items()))
+            lines = [line for line in error.splitlines() if "warning" in line and name in line]
+            self.assertEqual(len(lines), 1, error)
+            self.assertIn(value if name != "RINGPRESS_CODEK" else "RINGPRESS_CODEC", lines[0])
+
+    def test_a_dry_run_starts_nothing(self):
+        code, out, error = self.run_program("run", "--dry-run", "--", "touch", self.folder / "x")
+        self.assertEqual((code, out), (0, ""))
+        self.assertIn("sets NCCL_NET_PLUGIN=ringpress", error)
+        self.assertFalse((self.folder / "x").exists())
+        self.assertEqual(self.run_program("run", "--dry-run")[0], 0)
+
+    def test_the_exit_status_is_that_of_the_command(self):
+        self.assertEqual(self.run_program("run", "--", "sh", "-c", "exit 7")[0], 7)
+        self.assertEqual(self.run_program("run", "--", "sh", "-c", "kill -9 $$")[0], -9)
+        self.assertEqual(self.run_program("run", "--", "no-such-command")[0], 127)
+        self.assertEqual(self.run_program("run", "--", "/etc/passwd")[0], 126)
+
+    def test_arguments_reach_the_command_unchanged(self):
+        code, out, _ = self.run_program("run", "--", "printf", "%s|", "--json", "--", "-h", "a b", "")
+        self.assertEqual((code, out), (0, "--json|--|-h|a b||"))
+
+    def test_another_folder(self):
+        code, _, error = self.run_program("run", "--library", self.folder, "--", "true")
+        self.assertEqual(code, 125)
+        self.assertIn("libnccl-net-ringpress.so", error)
+        (self.folder / "libnccl-net-ringpress.so").write_bytes(b"")
+        child, error = self.variables_of_child("--library", str(self.folder))
+        self.assertEqual(child["LD_LIBRARY_PATH"], str(self.folder))
+        self.assertNotIn("warning", error)
+        (self.folder / "libnccl.so.2").write_bytes(b"")
+        _, error = self.variables_of_child("--library", str(self.folder))
+        self.assertIn("holds a libnccl.so.2 too", error)
+
+    def test_bad_usage(self):
+        for arguments in ((), ("run",), ("run", "--"), ("run", "env"), ("walk",), ("doctor", "x"),
+                          ("run", "--no-such", "--", "env"), ("params", "--", "env"),
+                          ("run", "--library")):
+            code, out, error = self.run_program(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertNotEqual(error, "", arguments)
+        code, out, _ = self.run_program("--help")
+        self.assertEqual(code, 0)
+        self.assertIn("doctor", out)
+
+
+class Params(Command):
+    def params(self, **variables):
+        code, out, error = self.run_program("params", "--json", **variables)
+        self.assertEqual(code, 0, error)
+        return {row["name"]: row for row in json.loads(out)}
+
+    def test_every_setting_with_its_default(self):
+        rows = self.params()
+        self.assertEqual(rows["RINGPRESS_MIN_BYTES"]["value"], "65536")
+        for name, row in rows.items():
+            self.assertEqual(row["origin"], "default", name)
+            self.assertEqual(row["value"], row["default"], name)
+            self.assertTrue(row["meaning"], name)
+
+    def test_where_a_value_comes_from(self):
+        (self.folder / ".nccl.conf").write_text("RINGPRESS_CODEC=q2\nRINGPRESS_MIN_BYTES=1\n")
+        rows = self.params(RINGPRESS_MIN_BYTES="7", RINGPRESS_SECRET="very secret", RINGPRESS_EF="")
+        self.assertEqual(rows["RINGPRESS_CODEC"]["value"], "q2")
+        self.assertEqual(rows["RINGPRESS_CODEC"]["origin"], str(self.folder / ".nccl.conf"))
+        self.assertEqual(rows["RINGPRESS_MIN_BYTES"]["value"], "7")
+        self.assertEqual(rows["RINGPRESS_MIN_BYTES"]["origin"], "environment")
+        self.assertEqual(rows["RINGPRESS_EF"]["origin"], "default")
+        self.assertNotIn("very secret", json.dumps(rows))
+
+    def test_a_mistake_is_named(self):
+        rows = self.params(RINGPRESS_MIN_BYTES="many", RINGPRESS_CODEC="q44", RINGPRESS="onn")
+        for name in ("RINGPRESS_MIN_BYTES", "RINGPRESS_CODEC", "RINGPRESS"):
+            self.assertIn("mistake", rows[name])
+            self.assertEqual(rows[name]["value"], rows[name]["default"])
+        self.assertNotIn("mistake", rows["RINGPRESS_EF"])
+
+    def test_for_people(self):
+        code, out, _ = self.run_program("params", RINGPRESS_CODEC="q44")
+        self.assertEqual(code, 0)
+        self.assertIn('RINGPRESS_MIN_BYTES=65536  (default; default "65536"', out)
+        self.assertIn("    mistake: ", out)
+
+
+class Doctor(Command):
+    def doctor(self, **variables):
+        code, out, error = self.run_program("doctor", "--json", **variables)
+        self.assertIn(code, (0, 1), error)
+        record = json.loads(out)
+        problems = [row for row in record["findings"] if row["level"] == "problem"]
+        self.assertEqual(code, 1 if problems else 0)
+        return record
+
+    def texts(self, record, level):
+        return "\n".join(row["text"] for row in record["findings"] if row["level"] == level)
+
+    def test_names_what_is_missing_and_what_to_do(self):
+        record = self.doctor()
+        problems = self.texts(record, "problem")
+        self.assertIn("NCCL would not find this library", problems)
+        self.assertIn("NCCL_NET_PLUGIN is not set", problems)
+        for row in record["findings"]:
+            self.assertTrue(row["level"] != "problem" or row["remedy"], row)
+        self.assertIn("not in this version", self.texts(record, "warning"))
+
+    def test_what_run_sets_is_enough(self):
+        code, out, error = self.run_program("run", "--", PROGRAM, "doctor", "--json")
+        self.assertIn(code, (0, 1), error)
+        record = json.loads(out)
+        self.assertTrue(record["plugin"].endswith("libnccl-net-ringpress.so"))
+        for level in ("problem", "warning"):
+            for text in ("not find", "is not set"):
+                self.assertNotIn(text, self.texts(record, level).replace("do not find it by that", ""))
+
+    def test_sees_the_library_for_host_memory(self):
+        host = LIBRARY_FOLDER / "libnccl.so.2"
+        if not host.exists():
+            self.skipTest("not built")
+        record = self.doctor(LD_LIBRARY_PATH=str(LIBRARY_FOLDER))
+        self.assertTrue(record["nccl"][0]["ringpress"])
+        self.assertIn("door C", [row["about"] for row in record["findings"] if row["level"] == "ok"])
+        self.assertIn("do not use the GPU", self.texts(record, "warning"))
+
+    def test_an_nccl_that_is_none(self):
+        (self.folder / "libnccl.so.2").write_text("not a library\n" * 1000)
+        record = self.doctor(LD_LIBRARY_PATH=str(self.folder))
+        self.assertIn("invalid ELF header", record["nccl"][0]["problem"])
+        self.assertIn("an NCCL that cannot be loaded", self.texts(record, "warning"))
+
+    def test_an_nccl_in_pythons_packages(self):
+        compiler = shutil.which("cc")
+        if compiler is None:
+            self.skipTest("no C compiler")
+        folder = self.folder / "nvidia/nccl/lib"
+        folder.mkdir(parents=True)
+        (self.folder / "nccl.c").write_text(
+            'const char* names[] = {"ncclNetPlugin_v7", "ncclNetPlugin_v8", "ncclTunerPlugin_v1"};\n'
+            "int ncclGetVersion(int* version) { *version = 22005; return 0; }\n")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "libnccl.so.2",
+                        self.folder / "nccl.c"], check=True)
+        record = self.doctor(PYTHONPATH=str(self.folder))
+        found = [row for row in record["nccl"] if row["path"].startswith(str(self.folder))]
+        self.assertEqual([row["version"] for row in found], ["2.20.5"])
+        self.assertEqual(found[0]["takes"]["ncclNetPlugin"], 8)
+        self.assertEqual(found[0]["takes"]["ncclTunerPlugin"], 0)
+        self.assertIn("NCCL 2.20.5 takes from this library: net v8, CollNet none",
+                      self.texts(record, "problem"))
+
+    def test_conflicts_and_settings(self):
+        record = self.doctor(NCCL_NET="IB", NCCL_PROFILER_PLUGIN="inspector", RINGPRESS_CODEC="q44",
+                             RINGPRESS_MIN_BYTE="3", RINGPRESS="observe")
+        self.assertIn("NCCL_NET=IB", self.texts(record, "problem"))
+        self.assertIn("q44", self.texts(record, "problem"))
+        warnings = self.texts(record, "warning")
+        for text in ("NCCL_PROFILER_PLUGIN=inspector", "RINGPRESS_MIN_BYTES?", "RINGPRESS=observe"):
+            self.assertIn(text, warnings)
+
+    def test_for_people(self):
+        code, out, _ = self.run_program("doctor")
+        self.assertEqual(code, 1)
+        for line in out.splitlines():
+            self.assertRegex(line, r"^(ok       |warning  |problem  |         -> )")
+
+
+if __name__ == "__main__":
+    unittest.main()
