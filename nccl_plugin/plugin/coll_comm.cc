@@ -18,8 +18,8 @@ constexpr std::chrono::microseconds kAwakeTime{200};
 
 }  // namespace
 
-CollComm::CollComm(std::unique_ptr<Communicator> communicator, std::shared_ptr<TensorBook> book)
-    : communicator_(std::move(communicator)), book_(std::move(book)) {
+CollComm::CollComm(std::unique_ptr<Communicator> communicator, const CollIdentity& identity)
+    : communicator_(std::move(communicator)), identity_(identity) {
   for (CollRequest& request : requests_) request.owner = this;
   worker_ = std::thread([this] { run(); });
 }
@@ -57,13 +57,15 @@ void CollComm::identify(CollRequest* request) {
   request->first = 0;
   request->valid_count = call.count;
   request->clears_staging = false;
-  if (book_ == nullptr) {
-    // Staging memory that is cleared after each use has zeros behind a tensor's end.
-    request->tensor.known = PiecewiseTensor::Known::kPadded;
-    request->clears_staging = call.send_is_staging && call.send != call.receive;
-    if (!request->clears_staging) request->tensor.known = PiecewiseTensor::Known::kNothing;
+  if (!identity_.has_books) {
+    // NCCL's staging memory, which is zero at first and is ours until the call is done, has zeros
+    // behind a tensor's end if it is cleared after each use. In place it is the user's memory.
+    request->clears_staging = call.send != call.receive;
+    if (request->clears_staging) request->tensor.known = PiecewiseTensor::Known::kPadded;
     return;
   }
+  if (book_ == nullptr) book_ = tensor_book_of_this_thread(identity_.comm_id);
+  if (book_ == nullptr) return;
   const auto piece = book_->take_piece(call.count * dtype_size(call.dtype));
   if (!piece.has_value() || piece->tensor.element_bytes != dtype_size(call.dtype)) return;
   request->tensor.known =

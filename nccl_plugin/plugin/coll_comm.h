@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "nccl_plugin/plugin/tensor_book.h"
@@ -26,8 +27,6 @@ struct CollCall {
   void* receive = nullptr;
   std::size_t count = 0;
   DType dtype = DType::kFloat32;
-  /// Part of a call of the wrapped library's staging memory, which is ours to write until done.
-  bool send_is_staging = true;
 };
 
 class CollComm;
@@ -45,10 +44,15 @@ struct CollRequest {
   bool clears_staging = false;
 };
 
+/// What is known of NCCL's communicator.
+struct CollIdentity {
+  std::optional<std::uint64_t> comm_id;  // Where NCCL's version tells it.
+  bool has_books = false;                // NCCL tells each node which tensors it reduces.
+};
+
 class CollComm {
  public:
-  /// `book` may be null: then NCCL tells nobody which tensors it reduces.
-  CollComm(std::unique_ptr<Communicator> communicator, std::shared_ptr<TensorBook> book);
+  CollComm(std::unique_ptr<Communicator> communicator, const CollIdentity& identity);
   /// Gives up what is under way; the other nodes hear it.
   ~CollComm();
   CollComm(const CollComm&) = delete;
@@ -74,7 +78,8 @@ class CollComm {
   void wake_worker();
 
   const std::unique_ptr<Communicator> communicator_;
-  const std::shared_ptr<TensorBook> book_;
+  const CollIdentity identity_;
+  std::shared_ptr<TensorBook> book_;  // Once it is known, if it ever is.
   std::array<CollRequest, kRequests> requests_;
   std::size_t next_request_ = 0;
 

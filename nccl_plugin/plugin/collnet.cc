@@ -83,12 +83,13 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   RINGPRESS_ASSIGN_OR_RETURN(
       auto communicator,
       Communicator::create(handles[0], rank, static_cast<int>(handles.size()), settings, timeout));
-  auto book = listener->comm_id ? find_tensor_book(*listener->comm_id) : nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(const bool have_books,
-                             everybody_has_a_book(communicator.get(), book != nullptr));
-  if (!have_books) book = nullptr;
-  auto comm = std::make_unique<CollComm>(std::move(communicator), std::move(book));
-  announce(*comm, settings, have_books);
+  CollIdentity identity;
+  identity.comm_id = listener->comm_id;
+  RINGPRESS_ASSIGN_OR_RETURN(
+      identity.has_books,
+      everybody_has_a_book(communicator.get(), has_tensor_book(listener->comm_id)));
+  auto comm = std::make_unique<CollComm>(std::move(communicator), identity);
+  announce(*comm, settings, identity.has_books);
   return comm;
 }
 
@@ -197,7 +198,7 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
   if (call.count > 0 && !has_memory) return Status(Code::kInvalidArgument, "a null buffer");
   if (call.count > abi::kMaxTransferBytes) return Status(Code::kInvalidArgument, "too long");
   RINGPRESS_ASSIGN_OR_RETURN(*request, static_cast<CollComm*>(coll_comm)->all_reduce(
-                                           {call.send, call.receive, call.count, dtype, true}));
+                                           {call.send, call.receive, call.count, dtype}));
   return Status::ok();
 }
 

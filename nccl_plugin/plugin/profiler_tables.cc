@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 
 #include "nccl_plugin/abi/profiler_v4.h"
 #include "nccl_plugin/abi/profiler_v5.h"
@@ -16,7 +17,6 @@ namespace {
 
 /// What init gives as the context.
 struct ProfiledComm {
-  std::uint64_t id = 0;
   std::shared_ptr<TensorBook> book;
 };
 
@@ -42,7 +42,7 @@ ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, co
     if (ctx == nullptr || activation_mask == nullptr) {
       return Status(Code::kInvalidArgument, "the context or the mask is null");
     }
-    *ctx = new ProfiledComm{comm_id, open_tensor_book(comm_id)};
+    *ctx = new ProfiledComm{open_tensor_book(comm_id)};
     *activation_mask = abi::kProfileColl | abi::kProfileProxyOp;
     return Status::ok();
   }));
@@ -93,7 +93,7 @@ ncclResult_t finalize_v4(void* ctx) {
   if (ctx == nullptr) return ncclSuccess;
   static_cast<void>(answer("ncclProfiler finalize", [&]() -> Status {
     const std::unique_ptr<ProfiledComm> comm(static_cast<ProfiledComm*>(ctx));
-    close_tensor_book(comm->id);
+    close_tensor_book(comm->book);
     return Status::ok();
   }));
   return ncclSuccess;

@@ -1,7 +1,8 @@
 #include "nccl_plugin/plugin/tensor_book.h"
 
 #include <algorithm>
-#include <map>
+#include <utility>
+#include <vector>
 
 namespace ringpress::nccl_plugin::plugin {
 
@@ -48,6 +49,7 @@ std::uint64_t TensorBook::start_tensor(const TensorEvent& event) {
 }
 
 void TensorBook::add_channel(const ChannelEvent& event) {
+  thread_.store(std::this_thread::get_id());
   const std::lock_guard lock(mutex_);
   const Entry& entry = events_[event.tensor % kRemembered];
   if (event.tensor == 0 || entry.id != event.tensor || !entry.event.is_chain) return;
@@ -104,7 +106,7 @@ namespace {
 
 struct Books {
   std::mutex mutex;
-  std::map<std::uint64_t, std::shared_ptr<TensorBook>> by_id;
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<TensorBook>>> open;
 };
 
 Books& books() {
@@ -115,21 +117,32 @@ Books& books() {
 }  // namespace
 
 std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id) {
+  auto book = std::make_shared<TensorBook>();
   const std::lock_guard lock(books().mutex);
-  auto& book = books().by_id[comm_id];
-  if (book == nullptr) book = std::make_shared<TensorBook>();
+  books().open.emplace_back(comm_id, book);
   return book;
 }
 
-std::shared_ptr<TensorBook> find_tensor_book(std::uint64_t comm_id) {
+void close_tensor_book(const std::shared_ptr<TensorBook>& book) {
   const std::lock_guard lock(books().mutex);
-  const auto found = books().by_id.find(comm_id);
-  return found == books().by_id.end() ? nullptr : found->second;
+  std::erase_if(books().open, [&](const auto& open) { return open.second == book; });
 }
 
-void close_tensor_book(std::uint64_t comm_id) {
+bool has_tensor_book(std::optional<std::uint64_t> comm_id) {
   const std::lock_guard lock(books().mutex);
-  books().by_id.erase(comm_id);
+  return std::any_of(books().open.begin(), books().open.end(),
+                     [&](const auto& open) { return !comm_id || open.first == *comm_id; });
+}
+
+std::shared_ptr<TensorBook> tensor_book_of_this_thread(std::optional<std::uint64_t> comm_id) {
+  const std::lock_guard lock(books().mutex);
+  std::shared_ptr<TensorBook> found;
+  for (const auto& [id, book] : books().open) {
+    if ((comm_id && id != *comm_id) || !book->is_of_this_thread()) continue;
+    if (found != nullptr) return nullptr;
+    found = book;
+  }
+  return found;
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

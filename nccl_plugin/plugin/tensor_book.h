@@ -13,11 +13,13 @@
 #define NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 namespace ringpress::nccl_plugin::plugin {
@@ -41,7 +43,7 @@ struct TensorPiece {
   std::size_t count = 0;
 };
 
-/// The tensors of one communicator. Any thread.
+/// The tensors of one rank of a communicator. Any thread.
 class TensorBook {
  public:
   /// A Coll event. Gives what stands for it in ProxyOp events; never 0.
@@ -55,6 +57,9 @@ class TensorBook {
     std::size_t chunk_bytes = 0;
   };
   void add_channel(const ChannelEvent& event);
+
+  /// True in the thread that add_channel() was last called in: that of the pieces, too.
+  bool is_of_this_thread() const { return thread_.load() == std::this_thread::get_id(); }
 
   /// The tensor of the next piece, which has `bytes` bytes in all. Nothing if that is not known for
   /// certain; then the pieces of the tensor that was next are not known either.
@@ -91,6 +96,7 @@ class TensorBook {
   Running& running_at(std::size_t index);
   Running* append_running();
 
+  std::atomic<std::thread::id> thread_;
   std::mutex mutex_;
   std::uint64_t last_id_ = 0;
   std::uint64_t last_sequence_ = 0;
@@ -102,13 +108,15 @@ class TensorBook {
   std::size_t running_count_ = 0;
 };
 
-// The books of this process, by the id of the communicator. Any thread.
+// The books of this process. Several ranks of a communicator may live in one process, so a book is
+// found by the communicator's id, where NCCL tells it, and by its progress thread. Any thread.
 
-/// Makes it if it is not there.
 std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id);
-/// Null if nobody has opened it.
-std::shared_ptr<TensorBook> find_tensor_book(std::uint64_t comm_id);
-void close_tensor_book(std::uint64_t comm_id);
+void close_tensor_book(const std::shared_ptr<TensorBook>& book);
+/// True if there is one for that communicator; for any, if its id is not known.
+bool has_tensor_book(std::optional<std::uint64_t> comm_id);
+/// The one whose channels were told in this thread; null if there is none or are several.
+std::shared_ptr<TensorBook> tensor_book_of_this_thread(std::optional<std::uint64_t> comm_id);
 
 }  // namespace ringpress::nccl_plugin::plugin
 

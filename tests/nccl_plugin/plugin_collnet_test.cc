@@ -1,0 +1,470 @@
+// CollNet through the library that NCCL loads, driven by a stand-in for NCCL's proxy.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "tests/support/collnet_proxy.h"
+#include "tests/support/net_driver.h"
+#include "tests/support/numbers.h"
+#include "tests/support/peer_group.h"
+#include "tests/support/random_tensor.h"
+
+namespace ringpress::testing {
+namespace {
+
+constexpr const char* kLibrary = RINGPRESS_PLUGIN;
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// Of the calling process: for ranks that are processes.
+void set_environment(const Environment& environment) {
+  setenv("RINGPRESS_SOCKET_IFNAME", "lo", 1);
+  setenv("RINGPRESS_TIMEOUT_MS", "20000", 1);
+  setenv("RINGPRESS_DEBUG", "error", 1);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+}
+
+using NodeFunction = std::function<std::string(ProxyNode& node, int rank)>;
+
+/// Runs `function` on each of `size` connected nodes, each a process.
+std::vector<PeerReport> run_nodes(int size, const ProxyOptions& options,
+                                  const Environment& environment, const NodeFunction& function) {
+  NodeMeeting meeting(size);
+  return run_peers(
+      PeerKind::kProcesses, size,
+      [&](int rank) -> std::string {
+        set_environment(environment);
+        ProxyOptions own = options;
+        own.rank = rank;
+        ProxyNode node(open_plugin(kLibrary), own, &meeting, &NetLog::write);
+        const ncclResult_t connected = node.connect();
+        if (connected != ncclSuccess) return "connect: " + std::to_string(connected);
+        return function(node, rank);
+      },
+      std::chrono::seconds(40));
+}
+
+void expect_reports(const std::vector<PeerReport>& reports, const std::string& expected) {
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    EXPECT_EQ(reports[rank].text, expected) << "node " << rank;
+    EXPECT_EQ(reports[rank].signal, 0) << "node " << rank;
+  }
+}
+
+DType dtype_of(ncclDataType_t type) {
+  return type == ncclFloat32   ? DType::kFloat32
+         : type == ncclFloat16 ? DType::kFloat16
+                               : DType::kBfloat16;
+}
+
+/// Halves: exact in every type.
+std::vector<float> node_gradient(std::size_t count, std::uint64_t seed, int rank) {
+  auto values = random_gradient(count, seed, rank);
+  for (float& value : values) value = std::round(value * 2) / 2;
+  return values;
+}
+
+/// A gradient of one node in any type.
+std::vector<std::byte> gradient_of(std::size_t count, std::uint64_t seed, int rank,
+                                   ncclDataType_t type) {
+  const auto values = node_gradient(count, seed, rank);
+  const std::size_t width = dtype_size(dtype_of(type));
+  std::vector<std::byte> bytes(count * width);
+  for (std::size_t i = 0; i < count; ++i) {
+    write_number(bytes.data() + i * width, dtype_of(type), values[i]);
+  }
+  return bytes;
+}
+
+std::vector<double> exact_sum(std::size_t count, std::uint64_t seed, int size) {
+  std::vector<double> sum(count);
+  for (int rank = 0; rank < size; ++rank) {
+    const auto values = node_gradient(count, seed, rank);
+    for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
+  }
+  return sum;
+}
+
+/// l2 norm of the error over that of the sum; infinite for a non-finite value.
+double relative_error(const std::vector<std::byte>& result, ncclDataType_t type,
+                      const std::vector<double>& exact) {
+  const std::size_t width = dtype_size(dtype_of(type));
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double value = read_number(result.data() + i * width, dtype_of(type));
+    if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+    error += std::pow(value - exact[i], 2);
+    norm += exact[i] * exact[i];
+  }
+  return std::sqrt(norm > 0 ? error / norm : error);
+}
+
+/// All nodes have the same bytes: gathered as a hash.
+bool is_identical(NodeMeeting* meeting, int rank, const std::vector<std::byte>& bytes) {
+  std::array<char, abi::kHandleBytes> own{};
+  const std::uint64_t hash =
+      std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  std::memcpy(own.data(), &hash, sizeof hash);
+  for (const auto& other : meeting->gather(rank, own.data())) {
+    if (other != own) return false;
+  }
+  return true;
+}
+
+std::string number(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+struct Versions {
+  int collnet;
+  int profiler;
+};
+
+class CollNetVersions : public ::testing::TestWithParam<Versions> {};
+
+TEST_P(CollNetVersions, SumAlikeOnAllNodesAndCompress) {
+  for (const int size : {2, 3}) {
+    NodeMeeting hashes(size);
+    ProxyOptions options;
+    options.collnet_version = GetParam().collnet;
+    options.profiler_version = GetParam().profiler;
+    options.channels = 10;
+    options.initial_byte = GetParam().profiler == 0 ? 0 : 0xff;  // NaN, if it is looked at.
+    const auto reports = run_nodes(
+        size, options, {{"RINGPRESS_CODEC", "q4"}}, [&](ProxyNode& node, int rank) -> std::string {
+          for (const auto type : {ncclFloat32, ncclFloat16, ncclBfloat16}) {
+            for (const std::size_t count : {1UL, 70001UL, 1000000UL}) {
+              for (const std::size_t channels : {1UL, 10UL}) {
+                const auto send = gradient_of(count, count, rank, type);
+                std::vector<std::byte> receive(send.size());
+                ProxyOperation operation{send.data(), receive.data(),
+                                         count,       type,
+                                         channels,    channels == 1 ? 512UL * 1024 : 32UL * 1024};
+                if (node.run({operation}) != ncclSuccess) return "an error";
+                const double error = relative_error(receive, type, exact_sum(count, count, size));
+                if (!(error < 0.7)) {
+                  return "error " + number(error) + " of " + std::to_string(count) + " x " +
+                         std::to_string(channels);
+                }
+                if (!is_identical(&hashes, rank, receive)) return "nodes differ";
+                if (count > 1000 && error < 0.01) return "not compressed";
+              }
+            }
+          }
+          return "ok";
+        });
+    expect_reports(reports, "ok");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tables, CollNetVersions,
+                         ::testing::Values(Versions{7, 0}, Versions{8, 0}, Versions{9, 0},
+                                           Versions{10, 4}, Versions{11, 5}, Versions{12, 6},
+                                           Versions{12, 0}),
+                         [](const auto& instance) {
+                           return "V" + std::to_string(instance.param.collnet) + "Profiler" +
+                                  std::to_string(instance.param.profiler);
+                         });
+
+std::string read_file(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// The mean of many sums of the same two tensors, with tails that other tensors leave in the slots.
+std::string mean_error(ProxyNode& node, int rank, int size, int steps, double* error) {
+  constexpr std::size_t kCounts[] = {300000, 123457};
+  std::vector<std::vector<std::byte>> send;
+  std::vector<std::vector<std::byte>> receive;
+  std::vector<std::vector<double>> mean;
+  for (const std::size_t count : kCounts) {
+    send.push_back(gradient_of(count, count, rank, ncclFloat32));
+    receive.emplace_back(count * sizeof(float));
+    mean.emplace_back(count);
+  }
+  for (int step = 0; step < steps; ++step) {
+    std::vector<ProxyOperation> operations;
+    for (std::size_t t = 0; t < send.size(); ++t) {
+      operations.push_back({send[t].data(), receive[t].data(), kCounts[t], ncclFloat32, 2, 65536});
+    }
+    if (node.run(operations) != ncclSuccess) return "an error";
+    for (std::size_t t = 0; t < send.size(); ++t) {
+      for (std::size_t i = 0; i < kCounts[t]; ++i) {
+        mean[t][i] += read_number(receive[t].data() + i * 4, DType::kFloat32) / steps;
+      }
+    }
+  }
+  *error = 0;
+  for (std::size_t t = 0; t < send.size(); ++t) {
+    std::vector<std::byte> bytes(kCounts[t] * sizeof(float));
+    for (std::size_t i = 0; i < kCounts[t]; ++i) {
+      const auto value = static_cast<float>(mean[t][i]);
+      std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+    }
+    *error = std::max(*error,
+                      relative_error(bytes, ncclFloat32, exact_sum(kCounts[t], kCounts[t], size)));
+  }
+  return "ok";
+}
+
+TEST(CollNet, ErrorFeedbackFindsItsTensorInThePieces) {
+  const std::string statistics = ::testing::TempDir() + "collnet_feedback.json";
+  unlink(statistics.c_str());
+  ProxyOptions options;
+  options.initial_byte = 0xff;
+  const auto reports =
+      run_nodes(2, options, {{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_STATS", statistics}},
+                [](ProxyNode& node, int rank) -> std::string {
+                  double once = 0;
+                  double often = 0;
+                  if (mean_error(node, rank, 2, 1, &once) != "ok") return "an error";
+                  if (mean_error(node, rank, 2, 40, &often) != "ok") return "an error";
+                  return often < once / 5 ? "ok" : number(once) + " to " + number(often);
+                });
+  expect_reports(reports, "ok");
+  const std::string lines = read_file(statistics);
+  EXPECT_NE(lines.find("\"unbiased_calls\": 0,"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"residual_bytes\": " + std::to_string((300000 + 123457) * 4)),
+            std::string::npos)
+      << lines;
+}
+
+TEST(CollNet, WithoutAProfilerSlotItIsUnbiasedWithoutResidual) {
+  const std::string statistics = ::testing::TempDir() + "collnet_unbiased.json";
+  unlink(statistics.c_str());
+  ProxyOptions options;
+  options.profiler_version = 0;
+  const auto reports =
+      run_nodes(2, options, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_STATS", statistics}},
+                [](ProxyNode& node, int rank) -> std::string {
+                  double once = 0;
+                  double often = 0;
+                  if (mean_error(node, rank, 2, 1, &once) != "ok") return "an error";
+                  if (mean_error(node, rank, 2, 64, &often) != "ok") return "an error";
+                  return often < once / 4 ? "ok" : number(once) + " to " + number(often);
+                });
+  expect_reports(reports, "ok");
+  const std::string lines = read_file(statistics);
+  EXPECT_NE(lines.find("\"residual_bytes\": 0,"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("round=stochastic"), std::string::npos) << lines;
+}
+
+// The tail of a slot is what an earlier, longer tensor left there: here, infinities.
+TEST(CollNet, WhatLiesBehindATensorDoesNotTouchIt) {
+  for (const int profiler : {0, 6}) {
+    ProxyOptions options;
+    options.profiler_version = profiler;
+    const auto reports = run_nodes(
+        2, options, {{"RINGPRESS_CODEC", "q4"}}, [&](ProxyNode& node, int rank) -> std::string {
+          std::vector<float> infinite(600000, std::numeric_limits<float>::infinity());
+          std::vector<float> result(infinite.size());
+          const ProxyOperation overflow{
+              infinite.data(), result.data(), infinite.size(), ncclFloat32, 2, 65536};
+          for (const std::size_t count : {5UL, 1000UL, 16385UL, 70001UL}) {
+            if (node.run({overflow}) != ncclSuccess) return "an error";
+            if (!std::isinf(result[0]) && !std::isnan(result[0])) return "infinity was lost";
+            const auto send = gradient_of(count, count, rank, ncclFloat32);
+            std::vector<std::byte> receive(send.size());
+            const ProxyOperation operation{send.data(), receive.data(), count, ncclFloat32,
+                                           2,           65536};
+            if (node.run({operation}) != ncclSuccess) return "an error";
+            const double error = relative_error(receive, ncclFloat32, exact_sum(count, count, 2));
+            if (!(error < 0.5)) return std::to_string(count) + ": error " + number(error);
+          }
+          return "ok";
+        });
+    expect_reports(reports, "ok");
+  }
+}
+
+TEST(CollNet, AReplayedGraphIsUnbiasedWithoutResidual) {
+  const std::string statistics = ::testing::TempDir() + "collnet_replay.json";
+  unlink(statistics.c_str());
+  const auto reports = run_nodes(
+      2, {}, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_STATS", statistics}},
+      [](ProxyNode& node, int rank) -> std::string {
+        const auto send = gradient_of(100000, 1, rank, ncclFloat32);
+        std::vector<std::byte> receive(send.size());
+        ProxyOperation operation{send.data(), receive.data(), 100000, ncclFloat32, 2, 65536, true};
+        for (int replay = 0; replay < 5; ++replay) {
+          if (node.run({operation}) != ncclSuccess) return "an error";
+        }
+        return "ok";
+      });
+  expect_reports(reports, "ok");
+  // Four pieces each; the first replay is not known for one.
+  EXPECT_NE(read_file(statistics).find("\"unbiased_calls\": 16,"), std::string::npos)
+      << read_file(statistics);
+}
+
+TEST(CollNet, NodesThatDifferDeclineTogether) {
+  const auto decline = [](const Environment& first, const std::string& cause) {
+    NodeMeeting meeting(3);
+    const auto reports = run_peers(PeerKind::kProcesses, 3, [&](int rank) -> std::string {
+      set_environment(rank == 1 ? first : Environment{});
+      ProxyOptions options;
+      options.rank = rank;
+      ProxyNode node(open_plugin(kLibrary), options, &meeting, &NetLog::write);
+      const ncclResult_t connected = node.connect();
+      if (connected == ncclSuccess) return "connected";
+      return NetLog::contains(cause) ? "declined" : "another cause";
+    });
+    expect_reports(reports, "declined");
+  };
+  decline({{"RINGPRESS_CODEC", "q2"}}, "RINGPRESS_CODEC");
+  decline({{"RINGPRESS_MIN_BYTES", "12345"}}, "RINGPRESS_MIN_BYTES");
+  decline({{"RINGPRESS_SOCKETS", "many"}}, "RINGPRESS_SOCKETS");
+}
+
+TEST(CollNet, ADeadNodeIsAnErrorOnTheOthers) {
+  NodeMeeting meeting(3);
+  const auto reports = run_peers(PeerKind::kProcesses, 3, [&](int rank) -> std::string {
+    set_environment({{"RINGPRESS_CODEC", "q4"}});
+    ProxyOptions options;
+    options.rank = rank;
+    ProxyNode node(open_plugin(kLibrary), options, &meeting, &NetLog::write);
+    if (node.connect() != ncclSuccess) return "connect";
+    const auto send = gradient_of(400000, 1, rank, ncclFloat32);
+    std::vector<std::byte> receive(send.size());
+    const ProxyOperation operation{send.data(), receive.data(), 400000, ncclFloat32, 2, 65536};
+    if (node.run({operation}) != ncclSuccess) return "too early";
+    if (rank == 1) _exit(0);
+    const ncclResult_t result = node.run({operation});
+    if (result != ncclRemoteError) return "result " + std::to_string(result);
+    return NetLog::contains("rank 1") ? "told" : "not told who";
+  });
+  EXPECT_EQ(reports[0].text, "told");
+  EXPECT_EQ(reports[2].text, "told");
+}
+
+TEST(CollNet, ClosesWithCallsUnderWay) {
+  for (const std::size_t calls : {2UL, 5UL, 8UL}) {
+    const auto reports = run_nodes(
+        2, {}, {{"RINGPRESS_CODEC", "q4"}}, [&](ProxyNode& node, int rank) -> std::string {
+          const auto send = gradient_of(2000000, 1, rank, ncclFloat32);
+          std::vector<std::byte> receive(send.size());
+          const ProxyOperation operation{send.data(), receive.data(), 2000000, ncclFloat32,
+                                         2,           65536};
+          static_cast<void>(node.run({operation}, calls));
+          node.close();
+          return "ok";
+        });
+    expect_reports(reports, "ok");
+  }
+}
+
+TEST(CollNet, SeveralCommunicatorsAtOnceAndAgain) {
+  constexpr int kCommunicators = 3;
+  std::vector<std::unique_ptr<NodeMeeting>> meetings;
+  for (int i = 0; i < kCommunicators; ++i) meetings.push_back(std::make_unique<NodeMeeting>(2));
+  const auto reports = run_peers(PeerKind::kProcesses, 2, [&](int rank) -> std::string {
+    set_environment({{"RINGPRESS_CODEC", "q4"}});
+    void* const library = open_plugin(kLibrary);
+    std::vector<std::string> texts(kCommunicators, "none");
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      threads.emplace_back([&, i] {
+        for (int round = 0; round < 5; ++round) {
+          ProxyOptions options;
+          options.rank = rank;
+          options.comm_id = i;
+          ProxyNode node(library, options, meetings[i].get(), &NetLog::write);
+          if (node.connect() != ncclSuccess) return;
+          const auto send = gradient_of(100000, i, rank, ncclFloat32);
+          std::vector<std::byte> receive(send.size());
+          const ProxyOperation operation{send.data(), receive.data(), 100000, ncclFloat32,
+                                         2,           65536};
+          if (node.run({operation, operation, operation}) != ncclSuccess) return;
+          if (!(relative_error(receive, ncclFloat32, exact_sum(100000, i, 2)) < 0.5)) return;
+        }
+        texts[i] = "ok";
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return texts == std::vector<std::string>(kCommunicators, "ok") ? "ok" : "failed";
+  });
+  expect_reports(reports, "ok");
+}
+
+TEST(CollNet, SumsInPlace) {
+  const auto reports =
+      run_nodes(2, {}, {{"RINGPRESS_CODEC", "q4"}}, [](ProxyNode& node, int rank) -> std::string {
+        // As NCCL calls for registered buffers: not staging memory, and nothing behind the end.
+        std::vector<float> values(100000, static_cast<float>(rank + 1));
+        void* mhandles[2] = {node.coll_comm(), node.coll_comm()};
+        void* request = nullptr;
+        if (node.api().iallreduce(node.coll_comm(), values.data(), values.data(), values.size(),
+                                  ncclFloat32, mhandles, &request) != ncclSuccess) {
+          return "an error";
+        }
+        int done = 0;
+        while (done == 0) {
+          if (node.api().test(request, &done, nullptr) != ncclSuccess) return "an error";
+        }
+        return values == std::vector<float>(values.size(), 3.0F) ? "ok" : "a wrong sum";
+      });
+  expect_reports(reports, "ok");
+}
+
+TEST(CollNet, WrongArgumentsAreRefused) {
+  set_environment({});
+  for (int version = 7; version <= 12; ++version) {
+    const CollNetApi api = collnet_api_of(open_plugin(kLibrary), version);
+    void* ctx = nullptr;
+    ASSERT_EQ(api.init(&ctx, 1, &NetLog::write), ncclSuccess);
+    EXPECT_EQ(api.devices(nullptr), ncclInvalidArgument);
+    int count = 0;
+    ASSERT_EQ(api.devices(&count), ncclSuccess);
+    CollNetProperties properties;
+    EXPECT_EQ(api.get_properties(count, &properties), ncclInvalidArgument);
+    ASSERT_EQ(api.get_properties(0, &properties), ncclSuccess);
+    EXPECT_EQ(properties.name, "lo");
+    EXPECT_EQ(properties.pointer_support, abi::kPointerHost);
+    EXPECT_GE(properties.speed_mbps, 10000);
+    EXPECT_GT(properties.max_coll_bytes, 0U);
+    EXPECT_LE(properties.max_coll_bytes, abi::kMaxTransferBytes);
+    EXPECT_FALSE(api.gathers);
+    void* comm = &count;
+    EXPECT_EQ(api.connect(nullptr, 1, 0, nullptr, &comm), ncclInvalidArgument);
+    EXPECT_EQ(comm, nullptr);
+    void* request = &count;
+    float value = 0;
+    void* mhandles[2] = {nullptr, nullptr};
+    EXPECT_EQ(api.iallreduce(nullptr, &value, &value, 1, ncclFloat32, mhandles, &request),
+              ncclInvalidArgument);
+    EXPECT_EQ(request, nullptr);
+    int done = 1;
+    EXPECT_EQ(api.test(nullptr, &done, nullptr), ncclInvalidArgument);
+    for (const auto type : {ncclFloat32, ncclFloat16, ncclBfloat16, ncclFloat64, ncclInt32}) {
+      for (const auto op : {ncclSum, ncclProd, ncclMax, ncclMin}) {
+        int supported = -1;
+        EXPECT_EQ(api.reduce_support(type, op, &supported), ncclSuccess);
+        const bool expected =
+            op == ncclSum && (type == ncclFloat32 || type == ncclFloat16 || type == ncclBfloat16);
+        EXPECT_EQ(supported, expected ? 1 : 0);
+      }
+    }
+    // A device that is not there: listen never fails, and all nodes decline by the handle.
+    std::array<char, abi::kHandleBytes> handle{};
+    void* listener = nullptr;
+    ASSERT_EQ(api.listen(ctx, 99, handle.data(), &listener), ncclSuccess);
+    void* handles[1] = {handle.data()};
+    EXPECT_NE(api.connect(handles, 1, 0, listener, &comm), ncclSuccess);
+    EXPECT_EQ(comm, nullptr);
+    EXPECT_EQ(api.close_coll(nullptr), ncclSuccess);
+    EXPECT_EQ(api.close_listen(nullptr), ncclSuccess);
+    EXPECT_EQ(api.finalize(nullptr), ncclSuccess);
+    EXPECT_EQ(api.finalize(ctx), ncclSuccess);
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::testing

@@ -1,0 +1,321 @@
+// Stands in for NCCL where it drives a CollNet plugin: one node of a communicator with one rank per
+// node, with NCCL's threads (the caller launches, a service thread connects and registers, a
+// progress thread moves data), its staging memory (8 slots a channel, send and receive halves
+// apart) and its order of calls. The "kernel" writes only valid elements into a slot, so the rest
+// of a slot holds what an earlier step left there; full slots are handed over all the same.
+#ifndef TESTS_SUPPORT_COLLNET_PROXY_H_
+#define TESTS_SUPPORT_COLLNET_PROXY_H_
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tests/support/collnet_api.h"
+
+namespace ringpress::testing {
+
+inline constexpr int kMostNodes = 16;
+
+/// What the nodes, threads or processes, exchange as NCCL's bootstrap does. Make it before they
+/// start.
+class NodeMeeting {
+ public:
+  explicit NodeMeeting(int size) : size_(size) {
+    void* const memory =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    shared_ = static_cast<Shared*>(memory);
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&shared_->barrier, &attributes, static_cast<unsigned>(size));
+  }
+  ~NodeMeeting() { munmap(shared_, sizeof(Shared)); }
+  NodeMeeting(const NodeMeeting&) = delete;
+  NodeMeeting& operator=(const NodeMeeting&) = delete;
+
+  int size() const { return size_; }
+  void wait() { pthread_barrier_wait(&shared_->barrier); }
+  /// All nodes' 128 bytes, on every node.
+  std::vector<std::array<char, abi::kHandleBytes>> gather(int rank, const void* own) {
+    std::memcpy(shared_->handles[rank].data(), own, abi::kHandleBytes);
+    wait();
+    std::vector<std::array<char, abi::kHandleBytes>> all(shared_->handles.begin(),
+                                                         shared_->handles.begin() + size_);
+    wait();
+    return all;
+  }
+
+ private:
+  struct Shared {
+    pthread_barrier_t barrier;
+    std::array<std::array<char, abi::kHandleBytes>, kMostNodes> handles;
+  };
+  const int size_;
+  Shared* shared_ = nullptr;
+};
+
+struct ProxyOptions {
+  int collnet_version = 12;
+  int profiler_version = 6;  // 0: another profiler has the slot.
+  int rank = 0;
+  std::uint64_t comm_id = 1;
+  std::size_t channels = 2;
+  std::size_t slot_bytes = 512 * 1024;  // Of one channel: the largest chunk.
+  int initial_byte = 0;                 // Of the staging memory.
+};
+
+/// One all-reduce of a tensor, as NCCL's chain cuts it.
+struct ProxyOperation {
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  std::size_t channels = 2;
+  std::size_t chunk_bytes = 32 * 1024;
+  bool is_replayed = false;  // By a graph: its sequence number stands still.
+};
+
+class ProxyNode {
+ public:
+  static constexpr std::size_t kSteps = 8;
+  static constexpr std::size_t kGroupChannels = 8;
+
+  ProxyNode(void* library, const ProxyOptions& options, NodeMeeting* meeting, abi::Logger log)
+      : options_(options),
+        meeting_(meeting),
+        api_(collnet_api_of(library, options.collnet_version)) {
+    if (options.profiler_version != 0) {
+      profiler_ = profiler_api_of(library, options.profiler_version);
+      profiler_.init(&profiler_ctx_, options.comm_id);
+    }
+    must(api_.init(&ctx_, options.comm_id, log), "init");
+    int count = 0;
+    must(api_.devices(&count), "devices");
+    if (count < 1) throw std::runtime_error("no device");
+  }
+  ~ProxyNode() {
+    close();
+    if (profiler_ctx_ != nullptr) profiler_.finalize(profiler_ctx_);
+    api_.finalize(ctx_);
+  }
+  ProxyNode(const ProxyNode&) = delete;
+  ProxyNode& operator=(const ProxyNode&) = delete;
+
+  /// In the service thread: listen, exchange, connect, register. The result of connect.
+  ncclResult_t connect() {
+    ncclResult_t result = ncclSuccess;
+    std::thread([&] { result = connect_in_service_thread(); }).join();
+    return result;
+  }
+  /// As NCCL destroys, or aborts: requests may be under way.
+  void close() {
+    if (coll_comm_ == nullptr) return;
+    std::thread([&] {
+      for (void* mhandle : mhandles_) must(api_.dereg_mr(coll_comm_, mhandle), "deregMr");
+      must(api_.close_coll(coll_comm_), "closeColl");
+    }).join();
+    coll_comm_ = nullptr;
+  }
+  void* coll_comm() const { return coll_comm_; }
+  const CollNetApi& api() const { return api_; }
+
+  /// Launches the operations here, runs them in the progress thread. The first error, or success.
+  /// `leave_after` > 0: stops after so many calls with requests under way.
+  ncclResult_t run(const std::vector<ProxyOperation>& operations, std::size_t leave_after = 0) {
+    std::vector<void*> events;
+    for (const ProxyOperation& operation : operations) events.push_back(launch(operation));
+    ncclResult_t result = ncclSuccess;
+    left_ = leave_after;
+    std::thread([&] {
+      for (std::size_t i = 0; i < operations.size() && result == ncclSuccess; ++i) {
+        append(operations[i], events[i]);
+        result = progress(operations[i]);
+      }
+    }).join();
+    return result;
+  }
+  std::size_t busy_answers() const { return busy_; }
+
+ private:
+  static void must(ncclResult_t result, const char* call) {
+    if (result != ncclSuccess) {
+      throw std::runtime_error(std::string(call) + ": " + std::to_string(result));
+    }
+  }
+  static std::size_t element_bytes(ncclDataType_t type) { return type == ncclFloat32 ? 4 : 2; }
+
+  ncclResult_t connect_in_service_thread() {
+    std::array<char, abi::kHandleBytes> handle;
+    handle.fill(static_cast<char>(0xcc));
+    void* listen_comm = nullptr;
+    must(api_.listen(ctx_, 0, handle.data(), &listen_comm), "listen");
+    auto handles = meeting_->gather(options_.rank, handle.data());
+    std::vector<void*> pointers;
+    for (auto& other : handles) pointers.push_back(other.data());
+    const ncclResult_t result =
+        api_.connect(pointers.data(), meeting_->size(), options_.rank, listen_comm, &coll_comm_);
+    if (result != ncclSuccess) {
+      if (coll_comm_ != nullptr) throw std::runtime_error("a communicator in spite of an error");
+      return result;
+    }
+    must(api_.close_listen(listen_comm), "closeListen");
+    region_.assign(2 * kSteps * options_.channels * options_.slot_bytes,
+                   static_cast<std::byte>(options_.initial_byte));
+    for (void*& mhandle : mhandles_) {
+      must(api_.reg_mr(coll_comm_, region_.data(), region_.size(), abi::kPointerHost, &mhandle),
+           "regMr");
+    }
+    return result;
+  }
+
+  void* launch(const ProxyOperation& operation) {
+    if (profiler_ctx_ == nullptr) return nullptr;
+    static constexpr const char* kNames[] = {"ncclFloat32", "ncclFloat16", "ncclBfloat16"};
+    ProfiledTensor tensor;
+    tensor.send = operation.send;
+    tensor.count = operation.count;
+    tensor.datatype = operation.type == ncclFloat32   ? kNames[0]
+                      : operation.type == ncclFloat16 ? kNames[1]
+                                                      : kNames[2];
+    tensor.sequence = sequence_;
+    if (!operation.is_replayed) ++sequence_;
+    void* const event = profiler_.start_tensor(profiler_ctx_, tensor);
+    profiler_.stop(event);  // Before anything has moved.
+    return event;
+  }
+
+  std::size_t steps_of(const ProxyOperation& operation) const {
+    const std::size_t loop = operation.channels * operation.chunk_bytes;
+    return (operation.count * element_bytes(operation.type) + loop - 1) / loop;
+  }
+
+  void append(const ProxyOperation& operation, void* event) {
+    if (event == nullptr) return;
+    for (int direction = 0; direction < 2; ++direction) {
+      for (std::size_t channel = 0; channel < operation.channels; ++channel) {
+        profiler_.start_channel(profiler_ctx_, event, static_cast<int>(channel),
+                                static_cast<int>(steps_of(operation)),
+                                static_cast<int>(operation.chunk_bytes));
+      }
+    }
+  }
+
+  std::byte* slot(bool receives, std::size_t step, std::size_t channel,
+                  const ProxyOperation& operation) {
+    const std::size_t base = ((receives ? kSteps : 0) + step % kSteps) * options_.channels;
+    return region_.data() + base * options_.slot_bytes + channel * operation.chunk_bytes;
+  }
+
+  /// The valid bytes of a channel's step: offset in the tensor and length.
+  std::pair<std::size_t, std::size_t> valid(const ProxyOperation& operation, std::size_t step,
+                                            std::size_t channel) const {
+    const std::size_t bytes = operation.count * element_bytes(operation.type);
+    const std::size_t begin = (step * operation.channels + channel) * operation.chunk_bytes;
+    if (begin >= bytes) return {0, 0};
+    return {begin, std::min(operation.chunk_bytes, bytes - begin)};
+  }
+
+  struct Group {
+    std::size_t first = 0;  // Channel.
+    std::size_t channels = 0;
+    std::size_t sent = 0;  // Steps.
+    std::size_t done = 0;
+    std::array<void*, kSteps> requests{};
+  };
+
+  ncclResult_t progress(const ProxyOperation& operation) {
+    const std::size_t steps = steps_of(operation);
+    std::vector<Group> groups;
+    for (std::size_t first = 0; first < operation.channels; first += kGroupChannels) {
+      Group group;
+      group.first = first;
+      group.channels = std::min(kGroupChannels, operation.channels - first);
+      groups.push_back(group);
+    }
+    const auto is_done = [steps](const Group& group) { return group.done == steps; };
+    while (!std::all_of(groups.begin(), groups.end(), is_done)) {
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        // Step 0 of each group, then step 1.
+        const bool in_order =
+            g == 0 ? groups.back().sent == groups[0].sent : groups[g].sent < groups[g - 1].sent;
+        if (in_order && groups[g].sent < steps && groups[g].sent < groups[g].done + kSteps) {
+          const ncclResult_t result = send(operation, &groups[g]);
+          if (result != ncclSuccess) return result;
+        }
+        if (left_ == 1) return ncclSuccess;
+        const ncclResult_t result = poll(operation, &groups[g]);
+        if (result != ncclSuccess) return result;
+      }
+    }
+    return ncclSuccess;
+  }
+
+  ncclResult_t send(const ProxyOperation& operation, Group* group) {
+    const std::size_t step = group->sent;
+    for (std::size_t c = group->first; c < group->first + group->channels; ++c) {
+      const auto [begin, bytes] = valid(operation, step, c);
+      std::memcpy(slot(false, step, c, operation),
+                  static_cast<const std::byte*>(operation.send) + begin, bytes);
+    }
+    void* request = nullptr;
+    const ncclResult_t result =
+        api_.iallreduce(coll_comm_, slot(false, step, group->first, operation),
+                        slot(true, step, group->first, operation),
+                        group->channels * operation.chunk_bytes / element_bytes(operation.type),
+                        operation.type, mhandles_.data(), &request);
+    if (result != ncclSuccess) return result;
+    if (request == nullptr) {
+      ++busy_;
+      return result;  // The same call comes again.
+    }
+    group->requests[step % kSteps] = request;
+    ++group->sent;
+    if (left_ > 1) --left_;
+    return result;
+  }
+
+  ncclResult_t poll(const ProxyOperation& operation, Group* group) {
+    if (group->done == group->sent) return ncclSuccess;
+    const std::size_t step = group->done;
+    int done = 0;
+    int size = 0;
+    const ncclResult_t result = api_.test(group->requests[step % kSteps], &done, &size);
+    if (result != ncclSuccess || done == 0) return result;
+    if (static_cast<std::size_t>(size) != group->channels * operation.chunk_bytes) {
+      return ncclInternalError;
+    }
+    for (std::size_t c = group->first; c < group->first + group->channels; ++c) {
+      const auto [begin, bytes] = valid(operation, step, c);
+      std::memcpy(static_cast<std::byte*>(operation.receive) + begin,
+                  slot(true, step, c, operation), bytes);
+    }
+    ++group->done;
+    return result;
+  }
+
+  const ProxyOptions options_;
+  NodeMeeting* const meeting_;
+  const CollNetApi api_;
+  ProfilerApi profiler_;
+  void* ctx_ = nullptr;
+  void* profiler_ctx_ = nullptr;
+  void* coll_comm_ = nullptr;
+  std::array<void*, 2> mhandles_{};
+  std::vector<std::byte> region_;
+  std::uint64_t sequence_ = 0;
+  std::size_t busy_ = 0;
+  std::size_t left_ = 0;
+};
+
+}  // namespace ringpress::testing
+
+#endif  // TESTS_SUPPORT_COLLNET_PROXY_H_
