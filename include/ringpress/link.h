@@ -59,7 +59,7 @@ class ReceiveLink {
 class LinkConnector {
  public:
   virtual ~LinkConnector() = default;
-  /// Null: not yet, call again.
+  /// Null: not yet, call again. After a link or an error there is nothing more to call.
   virtual Result<std::unique_ptr<SendLink>> connect() = 0;
 };
 

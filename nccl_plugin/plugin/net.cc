@@ -1,16 +1,15 @@
 #include "nccl_plugin/plugin/net.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "nccl_plugin/plugin/device.h"
+#include "nccl_plugin/plugin/net_objects.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/pending_connects.h"
 #include "nccl_plugin/plugin/report.h"
@@ -24,87 +23,12 @@ namespace {
 static_assert(kMaxLinkRequests >= abi::kMaxRequests);
 static_assert(sizeof(LinkHandle) == abi::kHandleBytes);
 
-/// What a pointer that NCCL hands back points to. Each object begins with its kind.
-enum class Kind : std::uint32_t {
-  kListener = 0x52504c31,
-  kSender = 0x52505331,
-  kReceiver = 0x52505231,
-  kRequest = 0x52505131,
-};
-
-struct Object {
-  Kind kind;
-};
-
-const char* kind_name(Kind kind) {
-  switch (kind) {
-    case Kind::kListener:
-      return "listening communicator";
-    case Kind::kSender:
-      return "sending communicator";
-    case Kind::kReceiver:
-      return "receiving communicator";
-    case Kind::kRequest:
-      return "request";
-  }
-  return "object";
-}
-
-struct NetRequest : Object {
-  Object* connection = nullptr;
-  Request* inner = nullptr;
-  Status failure;
-};
-
-/// A connection's requests, all there from the start.
-class Requests {
- public:
-  explicit Requests(Object* connection) {
-    free_.reserve(all_.size());
-    for (NetRequest& request : all_) {
-      request.kind = Kind::kRequest;
-      request.connection = connection;
-      free_.push_back(&request);
-    }
-  }
-  /// Null when none is free.
-  NetRequest* take() {
-    if (free_.empty()) return nullptr;
-    NetRequest* request = free_.back();
-    free_.pop_back();
-    return request;
-  }
-  void give(NetRequest* request) {
-    request->inner = nullptr;
-    free_.push_back(request);
-  }
-
- private:
-  std::array<NetRequest, kMaxLinkRequests> all_{};
-  std::vector<NetRequest*> free_;
-};
-
-struct Listener : Object {
-  std::unique_ptr<LinkListener> link;
-};
-
-template <typename Link, Kind the_kind>
-struct Connection : Object {
-  static constexpr Kind kKind = the_kind;
-  explicit Connection(std::unique_ptr<Link> opened)
-      : Object{the_kind}, link(std::move(opened)), requests(this) {}
-  std::unique_ptr<Link> link;
-  Requests requests;
-};
-using Sender = Connection<SendLink, Kind::kSender>;
-using Receiver = Connection<ReceiveLink, Kind::kReceiver>;
-
-Status check_kind(const void* object, Kind kind) {
+Status check_kind(const void* object, NetKind kind) {
   if (object == nullptr) {
-    return Status(Code::kInvalidArgument, std::string("the ") + kind_name(kind) + " is null");
+    return Status(Code::kInvalidArgument, std::string("the ") + net_kind_name(kind) + " is null");
   }
-  if (static_cast<const Object*>(object)->kind != kind) {
-    return Status(Code::kInvalidArgument, std::string("not a ") + kind_name(kind));
+  if (static_cast<const NetObject*>(object)->kind != kind) {
+    return Status(Code::kInvalidArgument, std::string("not a ") + net_kind_name(kind));
   }
   return Status::ok();
 }
@@ -173,7 +97,7 @@ Status start_request(Peer& connection, void** request, Start&& start) {
 }
 
 template <typename Closed>
-Status close(void* comm, Kind kind) {
+Status close(void* comm, NetKind kind) {
   if (comm == nullptr) return Status::ok();
   RINGPRESS_RETURN_IF_ERROR(check_kind(comm, kind));
   delete static_cast<Closed*>(comm);
@@ -224,7 +148,7 @@ Status net_listen(int device, void* handle, void** listen_comm) {
   options.interface = "=" + found->name;
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<LinkListener> link, ring::listen_for_links(options));
   std::memcpy(handle, link->handle().data(), abi::kHandleBytes);
-  *listen_comm = new Listener{{Kind::kListener}, std::move(link)};
+  *listen_comm = new NetListener{{NetKind::kListener}, std::move(link)};
   return Status::ok();
 }
 
@@ -236,17 +160,17 @@ Status net_connect(int device, const void* handle, void** send_comm) {
   RINGPRESS_ASSIGN_OR_RETURN(const LinkOptions options, link_options());
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<SendLink> link,
                              pending_connects().advance(handle, options));
-  if (link != nullptr) *send_comm = new Sender(std::move(link));
+  if (link != nullptr) *send_comm = new NetSender(std::move(link));
   return Status::ok();
 }
 
 Status net_accept(void* listen_comm, void** receive_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(receive_comm, "the place of the communicator"));
   *receive_comm = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_kind(listen_comm, Kind::kListener));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(listen_comm, NetKind::kListener));
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ReceiveLink> link,
-                             static_cast<Listener*>(listen_comm)->link->accept());
-  if (link != nullptr) *receive_comm = new Receiver(std::move(link));
+                             static_cast<NetListener*>(listen_comm)->link->accept());
+  if (link != nullptr) *receive_comm = new NetReceiver(std::move(link));
   return Status::ok();
 }
 
@@ -268,46 +192,47 @@ Status net_deregister(void* comm) {
 
 Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_RETURN_IF_ERROR(check_kind(send_comm, Kind::kSender));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(send_comm, NetKind::kSender));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   if (bytes > kMaxMessageBytes) {
     return Status(Code::kInvalidArgument, "a message of " + std::to_string(bytes) +
                                               " bytes: at most " +
                                               std::to_string(kMaxMessageBytes) + " are possible");
   }
-  return start_request(*static_cast<Sender*>(send_comm), request,
+  return start_request(*static_cast<NetSender*>(send_comm), request,
                        [&](SendLink& link) { return link.isend(ConstBuffer(data, bytes)); });
 }
 
 Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_RETURN_IF_ERROR(check_kind(receive_comm, Kind::kReceiver));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(receive_comm, NetKind::kReceiver));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   const Buffer into{static_cast<std::byte*>(data), std::min(bytes, kMaxMessageBytes)};
-  return start_request(*static_cast<Receiver*>(receive_comm), request,
+  return start_request(*static_cast<NetReceiver*>(receive_comm), request,
                        [&](ReceiveLink& link) { return link.irecv(into); });
 }
 
 Status net_test(void* request, int* done, int* size) {
   RINGPRESS_RETURN_IF_ERROR(check_place(done, "the place of the answer"));
   *done = 0;
-  RINGPRESS_RETURN_IF_ERROR(check_kind(request, Kind::kRequest));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(request, NetKind::kRequest));
   auto& tested = *static_cast<NetRequest*>(request);
   if (tested.inner == nullptr) return Status(Code::kInvalidUsage, "the request is done already");
-  return tested.connection->kind == Kind::kSender ? test_request<Sender>(tested, done, size)
-                                                  : test_request<Receiver>(tested, done, size);
+  return tested.connection->kind == NetKind::kSender
+             ? test_request<NetSender>(tested, done, size)
+             : test_request<NetReceiver>(tested, done, size);
 }
 
 Status net_close_send(void* send_comm) {
-  return close<Sender>(send_comm, Kind::kSender);
+  return close<NetSender>(send_comm, NetKind::kSender);
 }
 
 Status net_close_receive(void* receive_comm) {
-  return close<Receiver>(receive_comm, Kind::kReceiver);
+  return close<NetReceiver>(receive_comm, NetKind::kReceiver);
 }
 
 Status net_close_listen(void* listen_comm) {
-  return close<Listener>(listen_comm, Kind::kListener);
+  return close<NetListener>(listen_comm, NetKind::kListener);
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

@@ -112,6 +112,7 @@ Result<bool> TcpLinkConnector::advance() {
 }
 
 Result<std::unique_ptr<SendLink>> TcpLinkConnector::connect() {
+  if (reactor_ == nullptr) return Status(Code::kInvalidUsage, "the link is open already");
   const Deadline now = Clock::now();
   if (now >= retry_at_) {
     const bool idle = handshakes_.empty() && sockets_.empty();

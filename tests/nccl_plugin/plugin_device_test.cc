@@ -1,0 +1,52 @@
+// The device list that the network and CollNet share.
+#include "nccl_plugin/plugin/device.h"
+
+#include <gtest/gtest.h>
+
+#include "nccl_plugin/plugin/net_tables.h"
+#include "nccl_plugin/plugin/next_net.h"
+#include "tests/support/in_child.h"
+
+namespace ringpress::testing {
+namespace {
+
+using namespace nccl_plugin::plugin;
+
+TEST(PluginDevice, IsTheInterfaceThatWasAskedFor) {
+  in_child([] {
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    ASSERT_EQ(devices().size(), 1u);
+    EXPECT_EQ(devices()[0].name, "lo");
+    EXPECT_GE(devices()[0].speed_mbps, 10000);
+    EXPECT_TRUE(device_at(0).is_ok());
+    EXPECT_EQ(device_at(1).status().code(), Code::kInvalidArgument);
+    EXPECT_EQ(device_at(-1).status().code(), Code::kInvalidArgument);
+  });
+}
+
+TEST(PluginDevice, IsTheNextPluginsOnceThatIsInitialised) {
+  in_child([] {
+    unsetenv("RINGPRESS_NEXT_NET_PLUGIN");
+    adopt_next_net();
+    EXPECT_FALSE(has_next_net());
+    EXPECT_TRUE(next_net_status().is_ok());
+    setenv("RINGPRESS_NEXT_NET_PLUGIN", FAKE_NET, 1);
+    adopt_next_net();
+    adopt_next_net();
+    EXPECT_TRUE(has_next_net()) << next_net_status().message();
+    EXPECT_TRUE(devices().empty());
+    ASSERT_EQ(ncclNetPlugin_v9.init(nullptr), ncclSuccess);
+    ASSERT_EQ(devices().size(), 2u);
+    EXPECT_EQ(devices()[0].name, "fake0");
+    EXPECT_EQ(devices()[0].pci_path, "/sys/fake");
+    EXPECT_EQ(devices()[0].guid, 100u);
+    EXPECT_EQ(devices()[0].speed_mbps, 400000);
+    EXPECT_EQ(devices()[1].name, "fake1");
+    EXPECT_EQ(devices()[1].pci_path, "");
+    EXPECT_EQ(devices()[1].guid, 101u);
+    EXPECT_EQ(devices()[1].speed_mbps, 400001);
+  });
+}
+
+}  // namespace
+}  // namespace ringpress::testing

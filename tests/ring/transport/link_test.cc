@@ -1,0 +1,177 @@
+// Links: how they open, what they carry, how they end. Both ends live in one thread, which polls
+// them in turn.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "ring/factory.h"
+#include "tests/contract/transport_contract.h"
+
+namespace ringpress::testing {
+namespace {
+
+struct Ends {
+  std::unique_ptr<SendLink> send;
+  std::unique_ptr<ReceiveLink> receive;
+};
+
+LinkOptions loopback(int sockets = 2) {
+  LinkOptions options;
+  options.interface = "=lo";
+  options.timeout = std::chrono::milliseconds(20000);
+  options.sockets = sockets;
+  return options;
+}
+
+template <typename Done>
+bool poll_until(Done&& done) {
+  const Deadline until = Clock::now() + std::chrono::seconds(60);
+  while (!done()) {
+    if (Clock::now() >= until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+Ends open(LinkListener& listener, const LinkOptions& options) {
+  Ends ends;
+  const auto connector = ring::open_link(listener.handle(), options).value();
+  EXPECT_TRUE(poll_until([&] {
+    if (ends.send == nullptr) ends.send = connector->connect().value();
+    if (ends.receive == nullptr) ends.receive = listener.accept().value();
+    return ends.send != nullptr && ends.receive != nullptr;
+  }));
+  return ends;
+}
+
+template <typename Link>
+ConstBuffer finish(Link& link, Request* request) {
+  Completion completion;
+  EXPECT_TRUE(poll_until([&] {
+    completion = link.test(request).value();
+    return completion.done;
+  }));
+  return completion.view;
+}
+
+/// What a poll fails with.
+template <typename Poll>
+Status failure_of(Poll&& poll) {
+  Status status;
+  EXPECT_TRUE(poll_until([&] {
+    status = poll();
+    return !status.is_ok();
+  }));
+  return status;
+}
+
+TEST(Link, TheListenerDecidesHowManySocketsItHas) {
+  for (const int sockets : {1, 2, 5, 16}) {
+    const auto listener = ring::listen_for_links(loopback(sockets)).value();
+    Ends ends = open(*listener, loopback(3));
+    for (std::size_t i = 0; i < 40; ++i) {
+      const std::vector<std::byte> sent = random_bytes(i * 5003, static_cast<unsigned>(i));
+      std::vector<std::byte> memory(250000);
+      Request* receive = ends.receive->irecv({memory.data(), memory.size()}).value();
+      Request* send = ends.send->isend({sent.data(), sent.size()}).value();
+      const ConstBuffer came = finish(*ends.receive, receive);
+      finish(*ends.send, send);
+      ASSERT_EQ(came.bytes, sent.size());
+      ASSERT_EQ(came.data, memory.data());
+      if (!sent.empty()) {
+        ASSERT_EQ(std::memcmp(came.data, sent.data(), sent.size()), 0);
+      }
+    }
+  }
+}
+
+TEST(Link, HasRoomForAFixedNumberOfRequests) {
+  const auto listener = ring::listen_for_links(loopback()).value();
+  Ends ends = open(*listener, loopback());
+  std::vector<Request*> sends;
+  std::vector<Request*> receives;
+  std::vector<std::byte> memory(kMaxLinkRequests);
+  for (std::size_t i = 0; i < kMaxLinkRequests; ++i) {
+    receives.push_back(ends.receive->irecv({&memory[i], 1}).value());
+    ASSERT_NE(receives.back(), nullptr);
+  }
+  EXPECT_EQ(ends.receive->irecv({memory.data(), 1}).value(), nullptr);
+  std::byte value{7};
+  for (std::size_t i = 0; i < kMaxLinkRequests; ++i) {
+    sends.push_back(ends.send->isend({&value, 1}).value());
+    ASSERT_NE(sends.back(), nullptr);
+  }
+  EXPECT_EQ(ends.send->isend({&value, 1}).value(), nullptr);
+  finish(*ends.send, sends[0]);
+  EXPECT_NE(ends.send->isend({&value, 1}).value(), nullptr);
+  for (Request* receive : receives) EXPECT_EQ(finish(*ends.receive, receive).bytes, 1u);
+}
+
+TEST(Link, WhoHasAnotherPassphraseStaysOutside) {
+  LinkOptions with = loopback();
+  with.extra_secret = "open sesame";
+  const auto listener = ring::listen_for_links(with).value();
+  const auto stranger = ring::open_link(listener->handle(), loopback()).value();
+  const Status refused = failure_of([&] {
+    EXPECT_EQ(listener->accept().value(), nullptr);
+    return stranger->connect().status();
+  });
+  EXPECT_EQ(refused.code(), Code::kPeerLost);
+  EXPECT_NE(refused.message().find("cannot be reached"), std::string::npos) << refused.message();
+  const Ends ends = open(*listener, with);
+  EXPECT_NE(ends.receive, nullptr);
+}
+
+TEST(Link, AConnectorThatGivesUpLeavesTheListenerAsItWas) {
+  const auto listener = ring::listen_for_links(loopback(5)).value();
+  for (int i = 0; i < 100; ++i) {
+    const auto connector = ring::open_link(listener->handle(), loopback()).value();
+    for (int polls = 0; polls < i % 10; ++polls) {
+      const std::unique_ptr<SendLink> link = connector->connect().value();
+      EXPECT_TRUE(listener->accept().is_ok());
+      if (link == nullptr) continue;
+      EXPECT_EQ(connector->connect().status().code(), Code::kInvalidUsage) << "it is open";
+      break;
+    }
+  }
+  const Ends ends = open(*listener, loopback());
+  EXPECT_NE(ends.receive, nullptr);
+}
+
+TEST(Link, EachSideHearsHowTheOtherEnded) {
+  const auto listener = ring::listen_for_links(loopback()).value();
+  std::byte value{7};
+  {
+    Ends ends = open(*listener, loopback());
+    ends.send.reset();
+    Request* receive = ends.receive->irecv({&value, 1}).value();
+    const Status left = failure_of([&] { return ends.receive->test(receive).status(); });
+    EXPECT_EQ(left.code(), Code::kPeerLost);
+    EXPECT_EQ(left.message(), "the other side closed the link");
+  }
+  Ends ends = open(*listener, loopback());
+  ASSERT_NE(ends.receive->irecv({&value, 1}).value(), nullptr);
+  ASSERT_NE(ends.receive->irecv({&value, 1}).value(), nullptr);
+  ends.receive.reset();
+  const Status gone = failure_of([&]() -> Status {
+    Result<Request*> send = ends.send->isend({&value, 1});
+    if (!send.is_ok()) return send.status();
+    return ends.send->test(send.value()).status();
+  });
+  EXPECT_EQ(gone.code(), Code::kAborted) << gone.message();
+  EXPECT_EQ(gone.message(), "the other side closed the link with 2 transfers under way");
+}
+
+TEST(Link, ConnectingEndsAtItsDeadline) {
+  LinkOptions hasty = loopback();
+  hasty.timeout = std::chrono::milliseconds(100);
+  const auto listener = ring::listen_for_links(hasty).value();
+  const auto connector = ring::open_link(listener->handle(), hasty).value();
+  EXPECT_EQ(failure_of([&] { return connector->connect().status(); }).code(), Code::kTimeout);
+  const auto lonely = ring::listen_for_links(hasty).value();
+  EXPECT_EQ(failure_of([&] { return lonely->accept().status(); }).code(), Code::kTimeout);
+}
+
+}  // namespace
+}  // namespace ringpress::testing
