@@ -1,56 +1,69 @@
 #include "nccl_plugin/plugin/coll_comm.h"
 
-#include <pthread.h>
-#include <sched.h>
+#include <utility>
 
-#include <chrono>
-#include <cstring>
-
-#include "nccl_plugin/firewall.h"
-#include "ringpress/transport.h"
+#include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/statistics_file.h"
 
 namespace ringpress::nccl_plugin::plugin {
-namespace {
 
-// How long the worker looks for the next call before it sleeps. Waking it costs the progress thread
-// a call to the system; the calls of one collective come closer together than this.
-constexpr std::chrono::microseconds kAwakeTime{200};
-
-}  // namespace
-
-CollComm::CollComm(std::unique_ptr<Communicator> communicator, const CollIdentity& identity)
-    : communicator_(std::move(communicator)), identity_(identity) {
+CollComm::CollComm(Communicators communicators, const CollIdentity& identity,
+                   const Settings& settings)
+    : identity_(identity), settings_(settings) {
   for (CollRequest& request : requests_) request.owner = this;
-  worker_ = std::thread([this] { run(); });
+  for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
+    lanes_[lane] = std::make_unique<CollLane>(std::move(communicators[lane]));
+  }
 }
 
 CollComm::~CollComm() {
-  const bool is_idle = taken_.load() == appended_.load();
-  closing_.store(true);
-  if (!is_idle) communicator_->abort();
-  wake_worker();
-  worker_.join();
+  const Statistics total = statistics();
+  const Communicator& communicator = lanes_[0]->communicator();
+  write_statistics(settings_, communicator.rank(), communicator.size(), total);
+  log(abi::LogLevel::kInfo, abi::kLogNet,
+      "CollNet of node %d of %d: %llu calls, %llu compressed (%llu of them unbiased), %llu bytes "
+      "became %llu",
+      communicator.rank(), communicator.size(), static_cast<unsigned long long>(total.calls),
+      static_cast<unsigned long long>(total.compressed_calls),
+      static_cast<unsigned long long>(total.unbiased_calls),
+      static_cast<unsigned long long>(total.raw_bytes),
+      static_cast<unsigned long long>(total.wire_bytes));
 }
 
-Result<CollRequest*> CollComm::all_reduce(const CollCall& call) {
-  CollRequest* const request = &requests_[next_request_];
-  if (request->state.load(std::memory_order_acquire) != CollRequest::State::kFree) {
-    return static_cast<CollRequest*>(nullptr);
+/// Of all lanes together.
+Statistics CollComm::statistics() const {
+  Statistics total = lanes_[0]->communicator().statistics();
+  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
+    const Statistics more = lanes_[lane]->communicator().statistics();
+    total.calls += more.calls;
+    total.compressed_calls += more.compressed_calls;
+    total.unbiased_calls += more.unbiased_calls;
+    total.raw_bytes += more.raw_bytes;
+    total.wire_bytes += more.wire_bytes;
+    total.residual_bytes += more.residual_bytes;
+    total.observed_calls += more.observed_calls;
+    total.observed_raw_bytes += more.observed_raw_bytes;
+    total.nanoseconds += more.nanoseconds;
+    for (const auto& [reason, count] : more.exact_calls) total.exact_calls[reason] += count;
   }
-  next_request_ = (next_request_ + 1) % kRequests;
+  return total;
+}
+
+CollRequest* CollComm::all_reduce(const CollCall& call) {
+  CollRequest* const request = &requests_[next_request_];
+  if (request->state.load(std::memory_order_acquire) != CollRequest::State::kFree) return nullptr;
+  next_request_ = (next_request_ + 1) % kCollRequests;
   request->call = call;
   identify(request);
-  request->state.store(CollRequest::State::kWaiting, std::memory_order_relaxed);
-  const std::uint64_t index = appended_.load(std::memory_order_relaxed);
-  queue_[index % kRequests] = request;
-  appended_.store(index + 1);
-  if (worker_sleeps_.load() != 0) wake_worker();
+  lanes_[request->lane]->append(request);
   return request;
 }
 
-/// What is known of the call's tensor. Decided from what is equal on all nodes.
+/// What is known of the call's tensor, and its lane. Decided from what is equal on all nodes.
 void CollComm::identify(CollRequest* request) {
   const CollCall& call = request->call;
+  request->lane = next_lane_;
+  next_lane_ = (next_lane_ + 1) % kCollLanes;
   request->tensor = PiecewiseTensor{};
   request->tensor.dtype = call.dtype;
   request->starts_tensor = true;
@@ -66,15 +79,26 @@ void CollComm::identify(CollRequest* request) {
   }
   if (book_ == nullptr) book_ = tensor_book_of_this_thread(identity_.comm_id);
   if (book_ == nullptr) return;
-  const auto piece = book_->take_piece(call.count * dtype_size(call.dtype));
-  if (!piece.has_value() || piece->tensor.element_bytes != dtype_size(call.dtype)) return;
+  const auto piece = book_->take_piece(call.count * dtype_size(call.dtype), kCollLanes);
+  if (piece.has_value() && piece->tensor.element_bytes == dtype_size(call.dtype)) {
+    identify_piece(request, *piece);
+  }
+}
+
+/// Each tensor's first piece goes to the first lane: so each lane has the same pieces every time.
+void CollComm::identify_piece(CollRequest* request, const TensorPiece& piece) {
+  request->lane = piece.index % kCollLanes;
+  next_lane_ = (request->lane + 1) % kCollLanes;
   request->tensor.known =
-      piece->is_recurring ? PiecewiseTensor::Known::kTensor : PiecewiseTensor::Known::kExtent;
-  request->tensor.count = piece->tensor.count;
-  request->tensor.address = piece->tensor.address;
-  request->starts_tensor = piece->is_first;
-  request->first = piece->first;
-  request->valid_count = piece->count;
+      piece.is_recurring ? PiecewiseTensor::Known::kTensor : PiecewiseTensor::Known::kExtent;
+  request->tensor.count = piece.lane_count;
+  request->tensor.address = piece.tensor.address;
+  request->starts_tensor = piece.index < kCollLanes;
+  request->valid_count = piece.count;
+  std::size_t& lane_first = lane_first_[request->lane];
+  if (request->starts_tensor) lane_first = 0;
+  request->first = lane_first;
+  lane_first += piece.count;
 }
 
 Result<bool> CollComm::test(CollRequest* request) {
@@ -86,60 +110,11 @@ Result<bool> CollComm::test(CollRequest* request) {
       return true;
     case CollRequest::State::kFailed:
       request->state.store(CollRequest::State::kFree, std::memory_order_release);
-      return failure_;
+      return lanes_[request->lane]->failure();
     case CollRequest::State::kFree:
       break;
   }
   return Status(Code::kInvalidArgument, "a request that is not under way");
-}
-
-// --- the worker ---
-
-void CollComm::wake_worker() {
-  worker_sleeps_.store(0);
-  worker_sleeps_.notify_one();
-}
-
-/// The next request; null when it is time to end.
-CollRequest* CollComm::next() {
-  const std::uint64_t index = taken_.load(std::memory_order_relaxed);
-  Deadline sleepy = Clock::now() + kAwakeTime;
-  while (appended_.load() == index) {
-    if (closing_.load()) return nullptr;
-    if (Clock::now() < sleepy) {
-      sched_yield();
-      continue;
-    }
-    worker_sleeps_.store(1);
-    // What came in between has not seen that this thread sleeps.
-    if (appended_.load() == index && !closing_.load()) worker_sleeps_.wait(1);
-    worker_sleeps_.store(0);
-    sleepy = Clock::now() + kAwakeTime;
-  }
-  return queue_[index % kRequests];
-}
-
-void CollComm::run() {
-  pthread_setname_np(pthread_self(), "rp-collnet");
-  while (CollRequest* const request = next()) {
-    Status status = failure_;
-    if (status.is_ok()) status = catch_all([&] { return perform(request); });
-    if (failure_.is_ok() && !status.is_ok()) failure_ = status;
-    taken_.store(taken_.load(std::memory_order_relaxed) + 1);
-    request->state.store(status.is_ok() ? CollRequest::State::kDone : CollRequest::State::kFailed,
-                         std::memory_order_release);
-  }
-}
-
-Status CollComm::perform(CollRequest* request) {
-  const CollCall& call = request->call;
-  if (request->starts_tensor) {
-    RINGPRESS_RETURN_IF_ERROR(communicator_->start_pieces(request->tensor));
-  }
-  RINGPRESS_RETURN_IF_ERROR(communicator_->all_reduce_piece(call.send, call.receive, request->first,
-                                                            request->valid_count));
-  if (request->clears_staging) std::memset(call.send, 0, call.count * dtype_size(call.dtype));
-  return Status::ok();
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

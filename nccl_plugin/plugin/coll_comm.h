@@ -1,48 +1,23 @@
-// The nodes of one NCCL communicator over one network device, as one rank each, and the thread that
-// all-reduces among them what NCCL's progress thread hands over.
+// The nodes of one NCCL communicator over one network device, as one rank each.
 //
-// The progress thread serves all channels of its communicator: all_reduce() only enqueues and
-// test() only looks at a flag. Neither locks, allocates or, while the worker is awake, calls the
-// system.
+// NCCL's progress thread serves all channels of its communicator, so all_reduce() only enqueues and
+// test() only looks at a flag. Calls take turns in two lanes: while one waits for its last bytes,
+// the next is already being encoded and sent.
 #ifndef NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 #define NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <thread>
 
+#include "nccl_plugin/plugin/coll_lane.h"
 #include "nccl_plugin/plugin/tensor_book.h"
-#include "ringpress/communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
-/// What NCCL hands over: host memory, which stays until test() says done. `send` and `receive` are
-/// the same or apart.
-struct CollCall {
-  void* send = nullptr;
-  void* receive = nullptr;
-  std::size_t count = 0;
-  DType dtype = DType::kFloat32;
-};
-
-class CollComm;
-
-/// A call under way. Belongs to its CollComm.
-struct CollRequest {
-  CollComm* owner = nullptr;
-  enum class State : std::uint8_t { kFree, kWaiting, kDone, kFailed };
-  std::atomic<State> state{State::kFree};
-  CollCall call;
-  PiecewiseTensor tensor;
-  bool starts_tensor = false;
-  std::size_t first = 0;        // Of the tensor.
-  std::size_t valid_count = 0;  // Of call.count: what lies behind is garbage.
-  bool clears_staging = false;
-};
+inline constexpr std::size_t kCollLanes = 2;
 
 /// What is known of NCCL's communicator.
 struct CollIdentity {
@@ -52,45 +27,36 @@ struct CollIdentity {
 
 class CollComm {
  public:
-  CollComm(std::unique_ptr<Communicator> communicator, const CollIdentity& identity);
-  /// Gives up what is under way; the other nodes hear it.
+  using Communicators = std::array<std::unique_ptr<Communicator>, kCollLanes>;
+
+  CollComm(Communicators communicators, const CollIdentity& identity, const Settings& settings);
+  /// Gives up what is under way, and the other nodes hear it. Writes the statistics of all lanes.
   ~CollComm();
   CollComm(const CollComm&) = delete;
   CollComm& operator=(const CollComm&) = delete;
 
-  /// Null, and nothing has happened, while all requests are in use. The failure of an earlier call
-  /// once there is one. One thread at a time; the same one for test().
-  Result<CollRequest*> all_reduce(const CollCall& call);
+  /// Null, and nothing has happened, while all requests are in use. One thread at a time; the same
+  /// one for test().
+  CollRequest* all_reduce(const CollCall& call);
 
   /// True when the result is there; the request is free again then, and after an error.
   Result<bool> test(CollRequest* request);
 
-  int nodes() const { return communicator_->size(); }
+  int nodes() const { return lanes_[0]->communicator().size(); }
 
  private:
-  static constexpr std::size_t kRequests =
-      256;  // More than the 64 channels x 8 steps in groups of 8.
-
   void identify(CollRequest* request);
-  void run();
-  CollRequest* next();
-  Status perform(CollRequest* request);
-  void wake_worker();
+  void identify_piece(CollRequest* request, const TensorPiece& piece);
+  Statistics statistics() const;
 
-  const std::unique_ptr<Communicator> communicator_;
   const CollIdentity identity_;
+  const Settings settings_;
   std::shared_ptr<TensorBook> book_;  // Once it is known, if it ever is.
-  std::array<CollRequest, kRequests> requests_;
+  std::array<CollRequest, kCollRequests> requests_;
   std::size_t next_request_ = 0;
-
-  // The queue: the progress thread appends, the worker takes.
-  std::array<CollRequest*, kRequests> queue_{};
-  std::atomic<std::uint64_t> appended_{0};
-  std::atomic<std::uint64_t> taken_{0};
-  std::atomic<std::uint32_t> worker_sleeps_{0};
-  std::atomic<bool> closing_{false};
-  Status failure_;  // Written by the worker before it sets a request's state to kFailed.
-  std::thread worker_;
+  std::size_t next_lane_ = 0;
+  std::array<std::size_t, kCollLanes> lane_first_{};  // Where each lane's next piece begins.
+  std::array<std::unique_ptr<CollLane>, kCollLanes> lanes_;
 };
 
 }  // namespace ringpress::nccl_plugin::plugin

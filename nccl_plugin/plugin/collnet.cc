@@ -15,6 +15,7 @@
 #include "nccl_plugin/plugin/coll_comm.h"
 #include "nccl_plugin/plugin/device.h"
 #include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/statistics_file.h"
 #include "ringpress/communicator.h"
 #include "ringpress/settings.h"
 #include "ringpress/version.h"
@@ -80,15 +81,24 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   const Settings& settings = listener->settings;
   const auto timeout = std::min(std::chrono::milliseconds(settings.timeout_ms), kConnectTimeout);
   if (rank == 0) RINGPRESS_RETURN_IF_ERROR(listener->rendezvous->serve(timeout));
+  // Of all lanes together: CollComm.
+  Settings lane_settings = settings;
+  lane_settings.statistics.clear();
+  CollComm::Communicators lanes;
   RINGPRESS_ASSIGN_OR_RETURN(
-      auto communicator,
-      Communicator::create(handles[0], rank, static_cast<int>(handles.size()), settings, timeout));
+      lanes[0], Communicator::create(handles[0], rank, static_cast<int>(handles.size()),
+                                     lane_settings, timeout));
+  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
+    RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], lanes[0]->split(0, rank, lane_settings));
+  }
   CollIdentity identity;
   identity.comm_id = listener->comm_id;
-  RINGPRESS_ASSIGN_OR_RETURN(
-      identity.has_books,
-      everybody_has_a_book(communicator.get(), has_tensor_book(listener->comm_id)));
-  auto comm = std::make_unique<CollComm>(std::move(communicator), identity);
+  for (auto& lane : lanes) {
+    RINGPRESS_ASSIGN_OR_RETURN(
+        identity.has_books, everybody_has_a_book(lane.get(), has_tensor_book(listener->comm_id)));
+  }
+  check_statistics_file(settings);
+  auto comm = std::make_unique<CollComm>(std::move(lanes), identity, settings);
   announce(*comm, settings, identity.has_books);
   return comm;
 }
@@ -197,8 +207,8 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
   const bool has_memory = call.send != nullptr && call.receive != nullptr;
   if (call.count > 0 && !has_memory) return Status(Code::kInvalidArgument, "a null buffer");
   if (call.count > abi::kMaxTransferBytes) return Status(Code::kInvalidArgument, "too long");
-  RINGPRESS_ASSIGN_OR_RETURN(*request, static_cast<CollComm*>(coll_comm)->all_reduce(
-                                           {call.send, call.receive, call.count, dtype}));
+  *request =
+      static_cast<CollComm*>(coll_comm)->all_reduce({call.send, call.receive, call.count, dtype});
   return Status::ok();
 }
 

@@ -1,8 +1,7 @@
 #include "nccl_plugin/plugin/tensor_book.h"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
+#include <tuple>
 
 namespace ringpress::nccl_plugin::plugin {
 
@@ -69,11 +68,28 @@ void TensorBook::add_channel(const ChannelEvent& event) {
   running.channels |= bit;
 }
 
-std::optional<TensorPiece> TensorBook::take_piece(std::size_t bytes) {
+std::pair<std::size_t, std::size_t> TensorBook::Running::extent(std::size_t piece) const {
+  const std::size_t group = piece % group_count();
+  const std::size_t step = piece / group_count();
+  const std::size_t chunk = chunk_bytes / entry.event.element_bytes;
+  const std::size_t begin = (step * channel_count + group * kGroupChannels) * chunk;
+  const std::size_t first = std::min(begin, entry.event.count);
+  return {first, std::min(group_channels(group) * chunk, entry.event.count - first)};
+}
+
+std::size_t TensorBook::Running::lane_count(std::size_t lane, std::size_t lanes) const {
+  std::size_t count = 0;
+  for (std::size_t piece = lane; piece < piece_count(); piece += lanes) {
+    count += extent(piece).second;
+  }
+  return count;
+}
+
+std::optional<TensorPiece> TensorBook::take_piece(std::size_t bytes, std::size_t lanes) {
   const std::lock_guard lock(mutex_);
   if (running_count_ == 0) return std::nullopt;
   Running& running = running_at(0);
-  const std::optional<TensorPiece> piece = next_piece(&running, bytes);
+  const std::optional<TensorPiece> piece = next_piece(&running, bytes, lanes);
   if (!piece.has_value() || running.taken == running.piece_count()) {
     running_begin_ = (running_begin_ + 1) % running_.size();
     --running_count_;
@@ -81,18 +97,17 @@ std::optional<TensorPiece> TensorBook::take_piece(std::size_t bytes) {
   return piece;
 }
 
-std::optional<TensorPiece> TensorBook::next_piece(Running* running, std::size_t bytes) {
+std::optional<TensorPiece> TensorBook::next_piece(Running* running, std::size_t bytes,
+                                                  std::size_t lanes) {
   if (!running->adds_up()) return std::nullopt;
   const std::size_t group = running->taken % running->group_count();
-  const std::size_t step = running->taken / running->group_count();
-  const std::size_t chunk = running->chunk_bytes / running->entry.event.element_bytes;
   if (bytes != running->group_channels(group) * running->chunk_bytes) return std::nullopt;
   TensorPiece piece;
   piece.tensor = running->entry.event;
-  piece.is_first = running->taken == 0;
-  const std::size_t begin = (step * running->channel_count + group * kGroupChannels) * chunk;
-  piece.first = std::min(begin, piece.tensor.count);
-  piece.count = std::min(running->group_channels(group) * chunk, piece.tensor.count - piece.first);
+  piece.index = running->taken;
+  std::tie(piece.first, piece.count) = running->extent(piece.index);
+  // Only the first piece of each lane needs it.
+  if (piece.index < lanes) piece.lane_count = running->lane_count(piece.index, lanes);
   piece.is_recurring = !has_sequence_ || running->entry.event.sequence != last_sequence_;
   ++running->taken;
   if (running->taken == running->piece_count()) {

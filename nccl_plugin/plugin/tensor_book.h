@@ -20,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ringpress::nccl_plugin::plugin {
@@ -37,10 +38,11 @@ struct TensorEvent {
 /// A piece of a tensor.
 struct TensorPiece {
   TensorEvent tensor;
-  bool is_first = false;     // Of the tensor.
+  std::size_t index = 0;     // Of the pieces of the tensor.
   bool is_recurring = true;  // False: the tensor of a replayed graph, whose turn is not certain.
   std::size_t first = 0;     // Elements [first, first + count) of the tensor; may be none.
   std::size_t count = 0;
+  std::size_t lane_count = 0;  // Elements of all its pieces that go the way of this one.
 };
 
 /// The tensors of one rank of a communicator. Any thread.
@@ -62,8 +64,9 @@ class TensorBook {
   bool is_of_this_thread() const { return thread_.load() == std::this_thread::get_id(); }
 
   /// The tensor of the next piece, which has `bytes` bytes in all. Nothing if that is not known for
-  /// certain; then the pieces of the tensor that was next are not known either.
-  std::optional<TensorPiece> take_piece(std::size_t bytes);
+  /// certain; then the pieces of the tensor that was next are not known either. A tensor's pieces
+  /// take turns in `lanes` ways.
+  std::optional<TensorPiece> take_piece(std::size_t bytes, std::size_t lanes);
 
  private:
   static constexpr std::size_t kRemembered = 1024;  // Events whose channels may still come.
@@ -89,10 +92,13 @@ class TensorBook {
     }
     std::size_t piece_count() const { return steps * group_count(); }
     std::size_t group_channels(std::size_t group) const;
+    /// First element and number of elements of a piece.
+    std::pair<std::size_t, std::size_t> extent(std::size_t piece) const;
+    std::size_t lane_count(std::size_t lane, std::size_t lanes) const;
     bool adds_up() const;
   };
 
-  std::optional<TensorPiece> next_piece(Running* running, std::size_t bytes);
+  std::optional<TensorPiece> next_piece(Running* running, std::size_t bytes, std::size_t lanes);
   Running& running_at(std::size_t index);
   Running* append_running();
 

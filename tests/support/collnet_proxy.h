@@ -7,6 +7,7 @@
 #define TESTS_SUPPORT_COLLNET_PROXY_H_
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -265,6 +266,7 @@ class ProxyNode {
     }
     const auto is_done = [steps](const Group& group) { return group.done == steps; };
     while (!std::all_of(groups.begin(), groups.end(), is_done)) {
+      const std::size_t moved_before = moved_;
       for (std::size_t g = 0; g < groups.size(); ++g) {
         // Step 0 of each group, then step 1.
         const bool in_order =
@@ -277,6 +279,7 @@ class ProxyNode {
         const ncclResult_t result = poll(operation, &groups[g]);
         if (result != ncclSuccess) return result;
       }
+      if (moved_ == moved_before) sched_yield();  // As NCCL's thread does when it is idle.
     }
     return ncclSuccess;
   }
@@ -303,6 +306,7 @@ class ProxyNode {
     group->requests[step % kSteps] = request;
     group->issue_ns[step % kSteps] = nanoseconds_since(started);
     ++group->sent;
+    ++moved_;
     if (left_ > 1) --left_;
     return result;
   }
@@ -327,6 +331,7 @@ class ProxyNode {
                   slot(true, step, c, operation), bytes);
     }
     ++group->done;
+    ++moved_;
     return result;
   }
 
@@ -341,6 +346,7 @@ class ProxyNode {
   std::vector<std::byte> region_;
   std::uint64_t sequence_ = 0;
   std::size_t busy_ = 0;
+  std::size_t moved_ = 0;  // Calls issued or done.
   std::size_t left_ = 0;
 };
 

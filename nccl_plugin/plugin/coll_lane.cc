@@ -1,0 +1,87 @@
+#include "nccl_plugin/plugin/coll_lane.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "nccl_plugin/firewall.h"
+#include "ringpress/transport.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+// How long the worker looks for the next call before it sleeps. Waking it costs the progress thread
+// a call to the system; the calls of one collective come closer together than this.
+constexpr std::chrono::microseconds kAwakeTime{200};
+
+}  // namespace
+
+CollLane::CollLane(std::unique_ptr<Communicator> communicator)
+    : communicator_(std::move(communicator)), worker_([this] { run(); }) {}
+
+CollLane::~CollLane() {
+  const bool is_idle = taken_.load() == appended_.load();
+  closing_.store(true);
+  if (!is_idle) communicator_->abort();
+  wake_worker();
+  worker_.join();
+}
+
+void CollLane::append(CollRequest* request) {
+  request->state.store(CollRequest::State::kWaiting, std::memory_order_relaxed);
+  const std::uint64_t index = appended_.load(std::memory_order_relaxed);
+  queue_[index % kCollRequests] = request;
+  appended_.store(index + 1);
+  if (worker_sleeps_.load() != 0) wake_worker();
+}
+
+void CollLane::wake_worker() {
+  worker_sleeps_.store(0);
+  worker_sleeps_.notify_one();
+}
+
+/// The next request; null when it is time to end.
+CollRequest* CollLane::next() {
+  const std::uint64_t index = taken_.load(std::memory_order_relaxed);
+  Deadline sleepy = Clock::now() + kAwakeTime;
+  while (appended_.load() == index) {
+    if (closing_.load()) return nullptr;
+    if (Clock::now() < sleepy) {
+      sched_yield();
+      continue;
+    }
+    worker_sleeps_.store(1);
+    // What came in between has not seen that this thread sleeps.
+    if (appended_.load() == index && !closing_.load()) worker_sleeps_.wait(1);
+    worker_sleeps_.store(0);
+    sleepy = Clock::now() + kAwakeTime;
+  }
+  return queue_[index % kCollRequests];
+}
+
+void CollLane::run() {
+  pthread_setname_np(pthread_self(), "rp-collnet");
+  while (CollRequest* const request = next()) {
+    Status status = failure_;
+    if (status.is_ok()) status = catch_all([&] { return perform(*request); });
+    if (failure_.is_ok() && !status.is_ok()) failure_ = status;
+    taken_.store(taken_.load(std::memory_order_relaxed) + 1);
+    request->state.store(status.is_ok() ? CollRequest::State::kDone : CollRequest::State::kFailed,
+                         std::memory_order_release);
+  }
+}
+
+Status CollLane::perform(const CollRequest& request) {
+  const CollCall& call = request.call;
+  if (request.starts_tensor) {
+    RINGPRESS_RETURN_IF_ERROR(communicator_->start_pieces(request.tensor));
+  }
+  RINGPRESS_RETURN_IF_ERROR(
+      communicator_->all_reduce_piece(call.send, call.receive, request.first, request.valid_count));
+  if (request.clears_staging) std::memset(call.send, 0, call.count * dtype_size(call.dtype));
+  return Status::ok();
+}
+
+}  // namespace ringpress::nccl_plugin::plugin

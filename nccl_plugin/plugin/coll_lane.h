@@ -1,0 +1,80 @@
+// A communicator of the nodes and the thread that all-reduces in it, one call after the other.
+//
+// The queue has one writer (NCCL's progress thread) and one reader (the worker). Appending neither
+// locks, allocates nor, while the worker is awake, calls the system.
+#ifndef NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
+#define NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "ringpress/communicator.h"
+
+namespace ringpress::nccl_plugin::plugin {
+
+class CollComm;
+
+/// What NCCL hands over: host memory, which stays until the call is done. `send` and `receive` are
+/// the same or apart.
+struct CollCall {
+  void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::kFloat32;
+};
+
+/// A call under way. Belongs to its CollComm.
+struct CollRequest {
+  enum class State : std::uint8_t { kFree, kWaiting, kDone, kFailed };
+
+  CollComm* owner = nullptr;
+  std::size_t lane = 0;
+  std::atomic<State> state{State::kFree};
+  CollCall call;
+  PiecewiseTensor tensor;  // As the lane sees it: the pieces that go through it.
+  bool starts_tensor = false;
+  std::size_t first = 0;        // Of the tensor.
+  std::size_t valid_count = 0;  // Of call.count: what lies behind is garbage.
+  bool clears_staging = false;  // Zeros `send` when done.
+};
+
+/// Requests under way: more than 64 channels in groups of 8, 8 steps each.
+inline constexpr std::size_t kCollRequests = 256;
+
+class CollLane {
+ public:
+  explicit CollLane(std::unique_ptr<Communicator> communicator);
+  /// Gives up what is under way; the other nodes hear it.
+  ~CollLane();
+  CollLane(const CollLane&) = delete;
+  CollLane& operator=(const CollLane&) = delete;
+
+  /// At most kCollRequests at a time. When done, the request's state says how.
+  void append(CollRequest* request);
+  /// Why a request has failed.
+  const Status& failure() const { return failure_; }
+  const Communicator& communicator() const { return *communicator_; }
+
+ private:
+  void run();
+  CollRequest* next();
+  Status perform(const CollRequest& request);
+  void wake_worker();
+
+  const std::unique_ptr<Communicator> communicator_;
+  std::array<CollRequest*, kCollRequests> queue_{};
+  std::atomic<std::uint64_t> appended_{0};
+  std::atomic<std::uint64_t> taken_{0};
+  std::atomic<std::uint32_t> worker_sleeps_{0};
+  std::atomic<bool> closing_{false};
+  Status failure_;  // Written once, before the first state of kFailed.
+  std::thread worker_;
+};
+
+}  // namespace ringpress::nccl_plugin::plugin
+
+#endif  // NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
