@@ -7,3 +7,8 @@ target_link_libraries(plugin_collnet_test PRIVATE ringpress_include ringpress_tr
                       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 add_dependencies(plugin_collnet_test ringpress_plugin)
 gtest_discover_tests(plugin_collnet_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+
+add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc)
+target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::gtest_main
+                      Threads::Threads)
+gtest_discover_tests(plugin_tensor_book_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)

@@ -394,6 +394,35 @@ TEST(CollNet, SeveralCommunicatorsAtOnceAndAgain) {
   expect_reports(reports, "ok");
 }
 
+// RINGPRESS_TEST_CALLS=100000 makes it long.
+TEST(CollNet, ManyCalls) {
+  const char* const wanted = std::getenv("RINGPRESS_TEST_CALLS");
+  const std::size_t calls = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 2000;
+  constexpr std::size_t kCount = 16 * 4096;  // Sixteen calls.
+  NodeMeeting meeting(2);
+  const auto reports = run_peers(
+      PeerKind::kProcesses, 2,
+      [&](int rank) -> std::string {
+        set_environment({{"RINGPRESS_CODEC", "q4"}});
+        ProxyOptions options;
+        options.rank = rank;
+        ProxyNode node(open_plugin(kLibrary), options, &meeting, &NetLog::write);
+        if (node.connect() != ncclSuccess) return "connect";
+        const auto send = gradient_of(kCount, 1, rank, ncclFloat32);
+        std::vector<std::byte> receive(send.size());
+        const ProxyOperation operation{send.data(), receive.data(), kCount, ncclFloat32, 1, 16384};
+        const std::vector<ProxyOperation> batch(25, operation);
+        for (std::size_t done = 0; done < calls; done += 16 * batch.size()) {
+          if (node.run(batch) != ncclSuccess) return "an error";
+          if (!(relative_error(receive, ncclFloat32, exact_sum(kCount, 1, 2)) < 0.7))
+            return "wrong";
+        }
+        return "ok";
+      },
+      std::chrono::seconds(3600));
+  expect_reports(reports, "ok");
+}
+
 TEST(CollNet, SumsInPlace) {
   const auto reports =
       run_nodes(2, {}, {{"RINGPRESS_CODEC", "q4"}}, [](ProxyNode& node, int rank) -> std::string {

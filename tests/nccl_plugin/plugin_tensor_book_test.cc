@@ -1,0 +1,151 @@
+// Which tensor a piece belongs to, against every piece of random tensors laid out by hand.
+#include "nccl_plugin/plugin/tensor_book.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+struct Layout {
+  TensorEvent event;
+  std::size_t channels = 1;
+  std::size_t chunk_bytes = 32768;
+
+  std::size_t bytes() const { return event.count * event.element_bytes; }
+  std::size_t steps() const {
+    return (bytes() + channels * chunk_bytes - 1) / (channels * chunk_bytes);
+  }
+};
+
+/// Both directions of each channel, in an order of its own.
+void announce(TensorBook* book, const Layout& layout, std::mt19937* random) {
+  const std::uint64_t id = book->start_tensor(layout.event);
+  std::vector<unsigned> channels(layout.channels);
+  std::iota(channels.begin(), channels.end(), 0U);
+  for (int direction = 0; direction < 2; ++direction) {
+    std::shuffle(channels.begin(), channels.end(), *random);
+    for (const unsigned channel : channels) {
+      book->add_channel({id, channel, layout.steps(), layout.chunk_bytes});
+    }
+  }
+}
+
+TEST(TensorBook, GivesEveryPieceOfEveryTensorItsPlace) {
+  std::mt19937 random(1);
+  TensorBook book;
+  std::uint64_t sequence = 0;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Layout> layouts(1 + random() % 5);
+    for (Layout& layout : layouts) {
+      layout.event = {&layout, 1 + random() % 3000000, random() % 2 == 0 ? 4U : 2U, sequence++,
+                      true};
+      layout.channels = 1 + random() % 24;
+      layout.chunk_bytes = std::size_t{32768} << random() % 4;
+      announce(&book, layout, &random);
+    }
+    for (const Layout& layout : layouts) {
+      const std::size_t chunk = layout.chunk_bytes / layout.event.element_bytes;
+      std::size_t expected_first = 0;
+      std::size_t index = 0;
+      std::size_t lane_totals[2] = {0, 0};
+      std::size_t lane_counts[2] = {0, 0};
+      for (std::size_t step = 0; step < layout.steps(); ++step) {
+        for (std::size_t begin = 0; begin < layout.channels; begin += 8) {
+          const std::size_t channels = std::min<std::size_t>(8, layout.channels - begin);
+          const auto piece = book.take_piece(channels * layout.chunk_bytes, 2);
+          ASSERT_TRUE(piece.has_value());
+          EXPECT_EQ(piece->tensor.address, &layout);
+          EXPECT_EQ(piece->index, index);
+          EXPECT_TRUE(piece->is_recurring);
+          const std::size_t count = std::min(channels * chunk, layout.event.count - expected_first);
+          EXPECT_EQ(piece->first, expected_first);
+          EXPECT_EQ(piece->count, count);
+          if (index < 2) lane_totals[index] = piece->lane_count;
+          lane_counts[index % 2] += count;
+          expected_first += count;
+          ++index;
+        }
+      }
+      EXPECT_EQ(expected_first, layout.event.count);
+      EXPECT_EQ(lane_totals[0], lane_counts[0]);
+      EXPECT_EQ(lane_totals[1], lane_counts[1]);
+    }
+    EXPECT_FALSE(book.take_piece(32768, 2).has_value());
+  }
+}
+
+TEST(TensorBook, KnowsNothingOfWhatDoesNotAddUp) {
+  const TensorEvent event{nullptr, 100000, 4, 0, true};
+  const auto first_piece = [&event](std::vector<TensorBook::ChannelEvent> channels,
+                                    std::size_t bytes) {
+    TensorBook book;
+    const std::uint64_t id = book.start_tensor(event);
+    for (auto& channel : channels) {
+      channel.tensor = id;
+      book.add_channel(channel);
+    }
+    return book.take_piece(bytes, 2).has_value();
+  };
+  // 400000 bytes: 7 steps of 2 channels of 32768.
+  EXPECT_TRUE(first_piece({{0, 0, 7, 32768}, {0, 1, 7, 32768}}, 65536));
+  EXPECT_FALSE(first_piece({{0, 0, 7, 32768}, {0, 1, 7, 32768}}, 32768));  // Another size.
+  EXPECT_FALSE(first_piece({{0, 0, 7, 32768}, {0, 2, 7, 32768}}, 65536));  // A gap.
+  EXPECT_FALSE(first_piece({{0, 1, 7, 32768}, {0, 2, 7, 32768}}, 65536));  // Others have the first.
+  EXPECT_FALSE(first_piece({{0, 0, 7, 32768}}, 32768));                    // Others have the rest.
+  EXPECT_FALSE(first_piece({{0, 0, 7, 32768}, {0, 1, 6, 32768}}, 65536));
+  EXPECT_FALSE(first_piece({{0, 0, 0, 0}, {0, 1, 0, 0}}, 0));
+  EXPECT_FALSE(first_piece({{0, 0, 7, 32767}, {0, 1, 7, 32767}}, 65534));  // Half an element.
+  EXPECT_FALSE(first_piece({{0, 64, 7, 32768}}, 32768));
+}
+
+TEST(TensorBook, IgnoresTensorsThatItDoesNotKnow) {
+  TensorBook book;
+  book.add_channel({0, 0, 1, 32768});
+  book.add_channel({99, 0, 1, 32768});
+  TensorEvent direct{nullptr, 1000, 4, 0, false};  // Another algorithm: another layout.
+  book.add_channel({book.start_tensor(direct), 0, 1, 32768});
+  EXPECT_FALSE(book.take_piece(32768, 1).has_value());
+}
+
+TEST(TensorBook, ASequenceThatStandsStillIsAReplay) {
+  std::mt19937 random(2);
+  TensorBook book;
+  for (const std::uint64_t sequence : {5, 5, 5, 6, 7, 7}) {
+    static std::uint64_t last = 0;
+    Layout layout;
+    layout.event = {nullptr, 1000, 4, sequence, true};
+    announce(&book, layout, &random);
+    const auto piece = book.take_piece(32768, 1);
+    ASSERT_TRUE(piece.has_value());
+    EXPECT_EQ(piece->is_recurring, sequence != last);
+    last = sequence;
+  }
+}
+
+TEST(TensorBooks, AreFoundByCommunicatorAndThread) {
+  const auto a = open_tensor_book(1);
+  const auto b = open_tensor_book(2);
+  EXPECT_TRUE(has_tensor_book(1));
+  EXPECT_TRUE(has_tensor_book(std::nullopt));
+  EXPECT_FALSE(has_tensor_book(3));
+  EXPECT_EQ(tensor_book_of_this_thread(1), nullptr);  // No channel was told here.
+  a->add_channel({});
+  EXPECT_EQ(tensor_book_of_this_thread(1), a);
+  EXPECT_EQ(tensor_book_of_this_thread(std::nullopt), a);
+  EXPECT_EQ(tensor_book_of_this_thread(2), nullptr);
+  b->add_channel({});
+  EXPECT_EQ(tensor_book_of_this_thread(2), b);
+  EXPECT_EQ(tensor_book_of_this_thread(std::nullopt), nullptr);  // One or the other.
+  close_tensor_book(b);
+  EXPECT_EQ(tensor_book_of_this_thread(std::nullopt), a);
+  close_tensor_book(a);
+  EXPECT_FALSE(has_tensor_book(std::nullopt));
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::plugin
