@@ -100,6 +100,7 @@ void run(const Options& options) {
     proxy.channels = options.channels;
     proxy.slot_bytes = options.chunk_bytes;
     proxy.copies = false;
+    proxy.sleeps = true;
     proxy.nanoseconds = &contender.call_ns;
     contender.node = std::make_unique<ProxyNode>(library, proxy, &meeting, nullptr);
     if (contender.node->connect() != ncclSuccess) throw std::runtime_error("connect failed");

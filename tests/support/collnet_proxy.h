@@ -80,7 +80,8 @@ struct ProxyOptions {
   std::size_t channels = 2;
   std::size_t slot_bytes = 512 * 1024;  // Of one channel: the largest chunk.
   int initial_byte = 0;                 // Of the staging memory.
-  bool copies = true;  // False: the "kernel" leaves what is in the slots, as it costs no CPU time.
+  bool copies = true;   // False: the "kernel" leaves what is in the slots, as it costs no CPU time.
+  bool sleeps = false;  // When idle, instead of yielding.
   std::vector<std::uint32_t>* nanoseconds = nullptr;  // Gets iallreduce + the last test, per call.
 };
 
@@ -242,6 +243,16 @@ class ProxyNode {
     return {begin, std::min(operation.chunk_bytes, bytes - begin)};
   }
 
+  /// NCCL's thread yields when it is idle, on a core that it has to itself. Where all nodes share a
+  /// few cores, that would take them from the work that is measured.
+  void rest() const {
+    if (options_.sleeps) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    } else {
+      sched_yield();
+    }
+  }
+
   struct Group {
     std::size_t first = 0;  // Channel.
     std::size_t channels = 0;
@@ -279,7 +290,7 @@ class ProxyNode {
         const ncclResult_t result = poll(operation, &groups[g]);
         if (result != ncclSuccess) return result;
       }
-      if (moved_ == moved_before) sched_yield();  // As NCCL's thread does when it is idle.
+      if (moved_ == moved_before) rest();
     }
     return ncclSuccess;
   }
