@@ -81,6 +81,9 @@ struct CodecFamily {
   std::unique_ptr<Codec> (*make)(CodecIdentity identity, const CodecEntry& entry,
                                  const ParameterValues& values) = nullptr;
   ErrorBound (*error_bound)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
+  /// True for unbiased forms of which an encoding may lose as much as it was given. Error feedback
+  /// would make each call far less accurate; what it keeps may even grow without end. Null: never.
+  bool (*loses_all)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
   /// Takes every type and reduction (others: the compressible types, sum and avg).
   bool takes_everything = false;
   /// The parameters of the form whose errors have mean zero over repeated calls, such as

@@ -135,6 +135,12 @@ ErrorBound error_bound(const CodecEntry& entry, const ParameterValues& values) {
   return bound;
 }
 
+/// Unbiased on levels so few that a step is the largest magnitude, or twice that.
+bool loses_all(const CodecEntry& entry, const ParameterValues& values) {
+  if (values.text("round") != "stochastic") return false;
+  return entry.bits == 1 || (entry.bits == 2 && values.text("grid") == "uniform");
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -150,6 +156,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "round=stochastic";
     family.variants = {"block=32",
                        "block=1024,round=stochastic",

@@ -21,6 +21,11 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound_of(values, steps_of(static_cast<int>(values.number("bits"))));
 }
 
+/// With 1 bit the step is the norm.
+bool loses_all(const CodecEntry&, const ParameterValues& values) {
+  return values.number("bits") == 1;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -31,6 +36,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "round=stochastic";
     family.variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
                        "bits=5,norm=global", "bits=8,norm=global,round=zero"};

@@ -52,6 +52,15 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return qsgd::bound_of(values, qsgd::steps_of(parse_list(values.text("bits")).front()));
 }
 
+bool is_widest_step_the_norm(const ParameterValues& values) {
+  return parse_list(values.text("bits")).front() == 1;
+}
+
+/// With 1 bit the widest step is the norm.
+bool loses_all(const CodecEntry&, const ParameterValues& values) {
+  return is_widest_step_the_norm(values);
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -66,6 +75,7 @@ const CodecFamily& family() {
     family.settle = qsgd::settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "round=stochastic";
     family.variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
                        "bits=8/16,norm=global"};
