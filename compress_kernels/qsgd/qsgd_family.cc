@@ -26,6 +26,16 @@ bool loses_all(const CodecEntry&, const ParameterValues& values) {
   return values.number("bits") == 1;
 }
 
+/// What is rounded towards zero on a grid of one step is zero: all but what equals the norm.
+Status settle_width(ParameterValues& values) {
+  if (values.number("bits") == 1 && values.text("round") == "zero") {
+    return Status(
+        Code::kInvalidArgument,
+        "codec parameter bits=1: round=zero takes 2 to 8, it would send zeros (maybe 2?)");
+  }
+  return settle(values);
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -33,7 +43,7 @@ const CodecFamily& family() {
     CodecFamily family;
     family.parameters = {{"bits", "4", "a whole number from 1 to 8", accepts_bits}};
     append_shared_rules(&family.parameters);
-    family.settle = settle;
+    family.settle = settle_width;
     family.make = make;
     family.error_bound = error_bound;
     family.loses_all = loses_all;

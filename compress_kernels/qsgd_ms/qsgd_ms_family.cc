@@ -61,6 +61,16 @@ bool loses_all(const CodecEntry&, const ParameterValues& values) {
   return is_widest_step_the_norm(values);
 }
 
+/// Rounded towards zero, the largest values would be zero in each call.
+Status settle(ParameterValues& values) {
+  if (is_widest_step_the_norm(values) && values.text("round") == "zero") {
+    return Status(Code::kInvalidArgument,
+                  "codec parameter bits=" + values.text("bits") +
+                      ": with round=zero the first is 2 to 8, 1 would send zeros (maybe 4/8?)");
+  }
+  return qsgd::settle(values);
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -72,7 +82,7 @@ const CodecFamily& family() {
          "4/8 or 6/10/16",
          accepts_bits}};
     qsgd::append_shared_rules(&family.parameters);
-    family.settle = qsgd::settle;
+    family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
     family.loses_all = loses_all;

@@ -188,6 +188,14 @@ TEST(UnbiasedSpecification, IsTheFormWhoseErrorsHaveMeanZero) {
   EXPECT_EQ(unbiased_specification("q9").status().code(), Code::kInvalidArgument);
 }
 
+/// They would send zeros, whatever the values.
+TEST(Specification, RefusesOneStepTowardsZero) {
+  EXPECT_TRUE(names(refusal("qsgd:bits=1,round=zero"), {"bits=1", "2 to 8", "maybe 2?"}));
+  EXPECT_TRUE(names(refusal("qsgd-ms:bits=1/4,round=zero"), {"bits=1/4", "2 to 8"}));
+  EXPECT_TRUE(parse_specification("qsgd:bits=1").is_ok());
+  EXPECT_TRUE(parse_specification("qsgd-ms:bits=1/4").is_ok());
+}
+
 TEST(TakesErrorFeedback, NotWhereAnEncodingMayLoseEverything) {
   const auto takes = [](const std::string& text) { return takes_error_feedback(text).value(); };
   for (const char* codec :
