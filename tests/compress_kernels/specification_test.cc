@@ -76,6 +76,10 @@ TEST(Specification, AWrongValueGetsTheNearestValidOne) {
   EXPECT_TRUE(names(refusal("q4:block=48"), {"maybe 32?"}));
   EXPECT_TRUE(names(refusal("q4:block=500"), {"maybe 512?"}));
   EXPECT_TRUE(names(refusal("q4:block=1e9"), {"maybe 1024?"}));
+  EXPECT_TRUE(names(refusal("topk:density=1e300"), {"maybe 0.5?"}));
+  EXPECT_TRUE(names(refusal("powersgd:rank=99999999999999999999"), {"maybe 64?"}));
+  EXPECT_TRUE(names(refusal("qsgd:bits=inf"), {"maybe 8?"}));
+  EXPECT_TRUE(names(refusal("qsgd:bits=-inf"), {"maybe 1?"}));
   EXPECT_TRUE(names(refusal("q4:block=-64"), {"maybe 32?"}));
   EXPECT_TRUE(names(refusal("q4:block=64k"), {"maybe 64?"}));
   EXPECT_TRUE(names(refusal("q4:block=nan"), {"maybe "}));
