@@ -526,8 +526,8 @@ double piecewise_error(const Environment& environment, PiecewiseTensor::Known kn
     std::vector<float> result(kCount);
     PiecewiseTensor tensor;
     tensor.known = known;
-    const bool has_extent = known == PiecewiseTensor::Known::kExtent ||
-                            known == PiecewiseTensor::Known::kTensor;
+    const bool has_extent =
+        known == PiecewiseTensor::Known::kExtent || known == PiecewiseTensor::Known::kTensor;
     tensor.count = has_extent ? kCount : 0;
     tensor.address = input.data();
     for (int step = 0; step < steps; ++step) {
