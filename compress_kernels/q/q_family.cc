@@ -173,7 +173,7 @@ const CodecFamily& family() {
         {"q4:grid=lloyd", "advised", "heavy tails; links slow enough to hide its arithmetic"},
         {"q4:grid=lloyd,round=stochastic", "no", "without a residual: unbiased"},
         {"q3:grid=lloyd", "advised",
-         "as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
+         "heavy tails: as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
         {"q2:grid=lloyd", "yes", "slow links"},
         {"q1:grid=lloyd", "yes", "the slowest links, where `sign` loses too much"},
     };
