@@ -81,6 +81,9 @@ struct CodecFamily {
   std::unique_ptr<Codec> (*make)(CodecIdentity identity, const CodecEntry& entry,
                                  const ParameterValues& values) = nullptr;
   ErrorBound (*error_bound)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
+  /// True for unbiased forms of which an encoding may lose as much as it was given. Error feedback
+  /// would make each call far less accurate; what it keeps may even grow without end. Null: never.
+  bool (*loses_all)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
   /// Takes every type and reduction (others: the compressible types, sum and avg).
   bool takes_everything = false;
   /// The parameters of the form whose errors have mean zero over repeated calls, such as
@@ -99,13 +102,14 @@ bool is_one_of(std::string_view text, const std::vector<std::string_view>& choic
 double decimal_of(std::string_view text);
 
 /// A codec that runs the kernels of the selected instruction set, or the reference where there are
-/// none for it.
+/// none for it, or no `simd` at all.
 template <template <typename> class CodecOf = KernelCodec, typename Parameters>
-std::unique_ptr<Codec> make_kernel_codec(CodecIdentity identity, const Parameters& parameters,
-                                         const KernelTable<Parameters>& reference,
-                                         const KernelTable<Parameters>* (*simd)(std::int64_t)) {
+std::unique_ptr<Codec> make_kernel_codec(
+    CodecIdentity identity, const Parameters& parameters, const KernelTable<Parameters>& reference,
+    const KernelTable<Parameters>* (*simd)(std::int64_t) = nullptr) {
   const std::int64_t target = selected_isa().target;
-  const KernelTable<Parameters>* kernels = target == kScalarTarget ? nullptr : simd(target);
+  const bool has_kernels = simd != nullptr && target != kScalarTarget;
+  const KernelTable<Parameters>* kernels = has_kernels ? simd(target) : nullptr;
   return std::make_unique<CodecOf<Parameters>>(std::move(identity), parameters,
                                                kernels != nullptr ? *kernels : reference);
 }

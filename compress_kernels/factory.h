@@ -28,6 +28,10 @@ Result<std::string> normalize_specification(const std::string& specification);
 /// spelled out: `round=stochastic` where there is such a choice. Empty: it has no such form.
 Result<std::string> unbiased_specification(const std::string& specification);
 
+/// False if error feedback would make a codec worse: it is unbiased without, and one encoding may
+/// lose as much as it was given, so that what is kept is large or even grows from call to call.
+Result<bool> takes_error_feedback(const std::string& specification);
+
 /// Names of all codecs, in the order of codecs.inc.
 std::vector<std::string_view> codec_names();
 

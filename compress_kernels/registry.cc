@@ -55,6 +55,12 @@ Result<std::string> unbiased_specification(const std::string& specification) {
   return fits ? to_string(parsed) : std::string();
 }
 
+Result<bool> takes_error_feedback(const std::string& specification) {
+  RINGPRESS_ASSIGN_OR_RETURN(const Specification parsed, parse_specification(specification));
+  const CodecFamily& family = *parsed.codec.family;
+  return family.loses_all == nullptr || !family.loses_all(parsed.codec, parsed.values);
+}
+
 std::vector<std::string_view> codec_names() {
   std::vector<std::string_view> names;
   for (const CodecEntry& codec : codec_list()) names.push_back(codec.name);

@@ -68,9 +68,12 @@ std::string suggestion(const ParameterRule& rule, std::string_view value) {
     const std::vector<std::string_view> names(values.begin(), values.end());
     return " (maybe " + std::string(nearest_name(value, names)) + "?)";
   }
+  // Beside a huge number all candidates would be equally far.
+  constexpr double kFarAway = 1e9;
+  const double near = std::clamp(*wanted, -kFarAway, kFarAway);
   const auto distance = [&](const std::string& candidate) {
     const std::optional<double> number = number_of(candidate);
-    return number ? std::abs(*number - *wanted) : std::numeric_limits<double>::infinity();
+    return number ? std::abs(*number - near) : std::numeric_limits<double>::infinity();
   };
   const auto nearest = std::min_element(
       values.begin(), values.end(),

@@ -55,6 +55,7 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
 struct NamedCodec {
   std::unique_ptr<Codec> codec;
   std::uint64_t hash = 0;
+  bool takes_error_feedback = true;
 };
 
 /// True if a codec does not encode tensors but projects them, which only all-reduces can do.
@@ -192,7 +193,10 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specifi
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
   const std::string& text = codec->specification();
   const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
-  return &codecs_.emplace(key, NamedCodec{std::move(codec), hash}).first->second;
+  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_error_feedback,
+                             compress_kernels::takes_error_feedback(specification));
+  return &codecs_.emplace(key, NamedCodec{std::move(codec), hash, takes_error_feedback})
+              .first->second;
 }
 
 Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
@@ -207,6 +211,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   request.recurrences = count_recurrence(request);
   plan_ = planner_->plan(request);
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
+  plan_.error_feedback &= named->takes_error_feedback;
   CallSignature signature;
   signature.count = count;
   signature.kind = kind;
@@ -338,7 +343,8 @@ Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
     pieces_.plan.codec = "none";
     pieces_.plan.reason = settings_.codec + " projects whole tensors, not pieces";
     RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for("none", tensor.dtype, tensor.op));
-  } else if (pieces_.plan.error_feedback && !codec.traits().lossless) {
+  } else if (pieces_.plan.error_feedback && pieces_.codec->takes_error_feedback &&
+             !codec.traits().lossless) {
     pieces_.residual = feedback_
                            .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
                                   tensor.address})

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Error against bits of every codec, on gradients and on four laws.
 
-  python3 perf/accuracy.py                     build/perf/codec_accuracy, gradients of tests/data
-  python3 perf/accuracy.py --data FOLDER       also the gradients in FOLDER (NAME_rank0.npy ...)
+  python3 perf/accuracy.py                     build/perf/codec_accuracy, gradients of
+                                               shared/data/gradients if there, else of tests/data
+  python3 perf/accuracy.py --data FOLDER       gradients in FOLDER (NAME_rank0.npy ...) instead
 
 Writes perf/results/accuracy.json with the command, and perf/results/accuracy.svg: one panel per
 law, single shot. No package beyond the standard library is needed.
@@ -55,8 +56,9 @@ def measure(arguments):
     codecs = described(arguments.build / "perf" / "codec_accuracy")
     names = subprocess.run([arguments.build / "perf" / "codec_accuracy", "--list"], text=True,
                            capture_output=True, check=True).stdout.split()
-    folders = [ROOT / "tests" / "data"] if arguments.data is None else [arguments.data]
-    gradients = [prefix for folder in folders for prefix in prefixes(folder)]
+    shared = ROOT / "shared" / "data" / "gradients"
+    folder = arguments.data or (shared if shared.is_dir() else ROOT / "tests" / "data")
+    gradients = prefixes(folder)
     command = [str(arguments.build / "perf" / "codec_accuracy"), "--codecs",
                *dict.fromkeys([name for name in names if not is_quantiser(name)] + VARIANTS + PEERS +
                               [row["codec"] for row in codecs]), "--gradients", *gradients]

@@ -135,6 +135,12 @@ ErrorBound error_bound(const CodecEntry& entry, const ParameterValues& values) {
   return bound;
 }
 
+/// Unbiased on levels so few that a step is the largest magnitude, or twice that.
+bool loses_all(const CodecEntry& entry, const ParameterValues& values) {
+  if (values.text("round") != "stochastic") return false;
+  return entry.bits == 1 || (entry.bits == 2 && values.text("grid") == "uniform");
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -150,6 +156,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "round=stochastic";
     family.variants = {"block=32",
                        "block=1024,round=stochastic",
@@ -166,7 +173,7 @@ const CodecFamily& family() {
         {"q4:grid=lloyd", "advised", "heavy tails; links slow enough to hide its arithmetic"},
         {"q4:grid=lloyd,round=stochastic", "no", "without a residual: unbiased"},
         {"q3:grid=lloyd", "advised",
-         "as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
+         "heavy tails: as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
         {"q2:grid=lloyd", "yes", "slow links"},
         {"q1:grid=lloyd", "yes", "the slowest links, where `sign` loses too much"},
     };

@@ -21,6 +21,21 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound_of(values, steps_of(static_cast<int>(values.number("bits"))));
 }
 
+/// With 1 bit the step is the norm.
+bool loses_all(const CodecEntry&, const ParameterValues& values) {
+  return values.number("bits") == 1;
+}
+
+/// What is rounded towards zero on a grid of one step is zero: all but what equals the norm.
+Status settle_width(ParameterValues& values) {
+  if (values.number("bits") == 1 && values.text("round") == "zero") {
+    return Status(
+        Code::kInvalidArgument,
+        "codec parameter bits=1: round=zero takes 2 to 8, it would send zeros (maybe 2?)");
+  }
+  return settle(values);
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -28,9 +43,10 @@ const CodecFamily& family() {
     CodecFamily family;
     family.parameters = {{"bits", "4", "a whole number from 1 to 8", accepts_bits}};
     append_shared_rules(&family.parameters);
-    family.settle = settle;
+    family.settle = settle_width;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "round=stochastic";
     family.variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
                        "bits=5,norm=global", "bits=8,norm=global,round=zero"};

@@ -52,6 +52,25 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return qsgd::bound_of(values, qsgd::steps_of(parse_list(values.text("bits")).front()));
 }
 
+bool is_widest_step_the_norm(const ParameterValues& values) {
+  return parse_list(values.text("bits")).front() == 1;
+}
+
+/// With 1 bit the widest step is the norm.
+bool loses_all(const CodecEntry&, const ParameterValues& values) {
+  return is_widest_step_the_norm(values);
+}
+
+/// Rounded towards zero, the largest values would be zero in each call.
+Status settle(ParameterValues& values) {
+  if (is_widest_step_the_norm(values) && values.text("round") == "zero") {
+    return Status(Code::kInvalidArgument,
+                  "codec parameter bits=" + values.text("bits") +
+                      ": with round=zero the first is 2 to 8, 1 would send zeros (maybe 4/8?)");
+  }
+  return qsgd::settle(values);
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -63,9 +82,10 @@ const CodecFamily& family() {
          "4/8 or 6/10/16",
          accepts_bits}};
     qsgd::append_shared_rules(&family.parameters);
-    family.settle = qsgd::settle;
+    family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "round=stochastic";
     family.variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
                        "bits=8/16,norm=global"};

@@ -84,6 +84,14 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound;
 }
 
+/// As the codec that sums the chosen values.
+bool loses_all(const CodecEntry&, const ParameterValues& values) {
+  const auto inner =
+      parse_specification(inner_specification(values.text("code"), values.text("bits")));
+  const CodecEntry& codec = inner.value().codec;
+  return codec.family->loses_all != nullptr && codec.family->loses_all(codec, inner.value().values);
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -98,6 +106,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "unbiased=1";
     family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
     family.examples = {

@@ -52,6 +52,11 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound;
 }
 
+/// As its bound says, with or without clipping.
+bool loses_all(const CodecEntry&, const ParameterValues&) {
+  return true;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -64,6 +69,7 @@ const CodecFamily& family() {
     family.settle = settle;
     family.make = make;
     family.error_bound = error_bound;
+    family.loses_all = loses_all;
     family.unbiased = "clip=0";
     family.variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"};
     family.examples = {{"tern", "no", "slow links without a residual: unbiased"}};

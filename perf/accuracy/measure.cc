@@ -19,6 +19,11 @@ std::unique_ptr<Codec> make(const std::string& specification) {
   return std::move(codec).value();
 }
 
+/// As the library has it: some codecs are never given a residual.
+bool keeps_residual(const AllReduceCase& c) {
+  return c.error_feedback && compress_kernels::takes_error_feedback(c.codec).value();
+}
+
 /// A range of elements that one rank reduces.
 struct Shard {
   std::size_t first = 0;
@@ -49,10 +54,10 @@ class Simulation {
       : case_(c),
         codec_(make(c.codec)),
         inputs_(inputs),
-        residuals_(c.error_feedback && !codec_->traits().lossless ? inputs.size() : 0,
+        residuals_(keeps_residual(c) && !codec_->traits().lossless ? inputs.size() : 0,
                    std::vector<float>(inputs[0].size(), 0.0f)) {
     if (codec_->projection() != nullptr) {
-      projected_ = std::make_unique<ProjectedSimulation>(*codec_, inputs, case_.error_feedback);
+      projected_ = std::make_unique<ProjectedSimulation>(*codec_, inputs, keeps_residual(c));
     }
   }
 

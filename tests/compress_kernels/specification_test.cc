@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
 
@@ -71,6 +76,10 @@ TEST(Specification, AWrongValueGetsTheNearestValidOne) {
   EXPECT_TRUE(names(refusal("q4:block=48"), {"maybe 32?"}));
   EXPECT_TRUE(names(refusal("q4:block=500"), {"maybe 512?"}));
   EXPECT_TRUE(names(refusal("q4:block=1e9"), {"maybe 1024?"}));
+  EXPECT_TRUE(names(refusal("topk:density=1e300"), {"maybe 0.5?"}));
+  EXPECT_TRUE(names(refusal("powersgd:rank=99999999999999999999"), {"maybe 64?"}));
+  EXPECT_TRUE(names(refusal("qsgd:bits=inf"), {"maybe 8?"}));
+  EXPECT_TRUE(names(refusal("qsgd:bits=-inf"), {"maybe 1?"}));
   EXPECT_TRUE(names(refusal("q4:block=-64"), {"maybe 32?"}));
   EXPECT_TRUE(names(refusal("q4:block=64k"), {"maybe 64?"}));
   EXPECT_TRUE(names(refusal("q4:block=nan"), {"maybe "}));
@@ -181,6 +190,70 @@ TEST(UnbiasedSpecification, IsTheFormWhoseErrorsHaveMeanZero) {
   EXPECT_EQ(unbiased("q4:grid=lloyd,rotate=0"), "");
   for (const char* biased : {"sign", "topk", "powersgd", "bf16"}) EXPECT_EQ(unbiased(biased), "");
   EXPECT_EQ(unbiased_specification("q9").status().code(), Code::kInvalidArgument);
+}
+
+/// They would send zeros, whatever the values.
+TEST(Specification, RefusesOneStepTowardsZero) {
+  EXPECT_TRUE(names(refusal("qsgd:bits=1,round=zero"), {"bits=1", "2 to 8", "maybe 2?"}));
+  EXPECT_TRUE(names(refusal("qsgd-ms:bits=1/4,round=zero"), {"bits=1/4", "2 to 8"}));
+  EXPECT_TRUE(parse_specification("qsgd:bits=1").is_ok());
+  EXPECT_TRUE(parse_specification("qsgd-ms:bits=1/4").is_ok());
+}
+
+TEST(TakesErrorFeedback, NotWhereAnEncodingMayLoseEverything) {
+  const auto takes = [](const std::string& text) { return takes_error_feedback(text).value(); };
+  for (const char* codec :
+       {"q4", "q1", "q1:grid=minmax", "q1:grid=lloyd", "q2:grid=lloyd,round=stochastic",
+        "q2:grid=minmax,round=stochastic", "q3:round=stochastic", "qsgd", "sign", "topk",
+        "powersgd", "randk:code=qsgd"}) {
+    EXPECT_TRUE(takes(codec)) << codec;
+  }
+  for (const char* codec :
+       {"tern", "tern:clip=2.5", "q1:round=stochastic", "q1:grid=lloyd,round=stochastic",
+        "q1:grid=minmax,round=stochastic", "q2:round=stochastic", "qsgd:bits=1", "qsgd-ms:bits=1/4",
+        "randk:code=qsgd,bits=1"}) {
+    EXPECT_FALSE(takes(codec)) << codec;
+  }
+  EXPECT_EQ(takes_error_feedback("q9").status().code(), Code::kInvalidArgument);
+}
+
+/// The squared norm of what is kept after so many calls with the same values, over theirs.
+double residual_after(const Codec& codec, std::size_t calls) {
+  constexpr std::size_t kCount = 1000;  // Ends in a short block.
+  std::vector<float> values(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    values[i] = static_cast<float>(std::sin(static_cast<double>(i * i)));
+  }
+  std::vector<float> residual(kCount);
+  std::vector<std::byte> wire(codec.wire_bytes(kCount));
+  EncodeArgs args;
+  args.values = values.data();
+  args.count = kCount;
+  args.residual = residual.data();
+  args.wire = wire.data();
+  for (args.random.step = 0; args.random.step < calls; ++args.random.step) codec.encode(args);
+  const auto squared_norm = [](const std::vector<float>& array) {
+    return std::inner_product(array.begin(), array.end(), array.begin(), 0.0);
+  };
+  return squared_norm(residual) / squared_norm(values);
+}
+
+/// topk keeps the most, 2600: most values wait for a hundred calls.
+TEST(TakesErrorFeedback, WhatIsKeptDoesNotGrowWithoutEnd) {
+  std::vector<std::string> all = specifications_to_test();
+  for (const char* bits : {"1", "2", "3"}) {
+    for (const char* grid : {"uniform", "minmax", "lloyd"}) {
+      for (const char* round : {"nearest", "stochastic"}) {
+        all.push_back(std::string("q") + bits + ":grid=" + grid + ",round=" + round);
+      }
+    }
+  }
+  for (const std::string& text : all) {
+    const auto codec = make_codec(text, DType::kFloat32, ReduceOp::kSum).value();
+    if (!takes_error_feedback(text).value() || codec->traits().lossless) continue;
+    if (codec->projection() != nullptr) continue;
+    EXPECT_LE(residual_after(*codec, 200), 5000) << text;
+  }
 }
 
 }  // namespace

@@ -155,6 +155,19 @@ TEST(Communicator, LosslessMakesTheSumsOfNoneFromFewerBytes) {
 }
 
 // A matrix of rank 2 among other things: exact for those who know where it lies.
+/// Such codecs are without bias instead.
+TEST(Communicator, NoErrorFeedbackWhereItWouldGrow) {
+  for (const char* codec : {"tern", "q1:round=stochastic", "q1:grid=lloyd,round=stochastic"}) {
+    std::vector<Statistics> statistics;
+    const Environment environment{{"RINGPRESS_CODEC", codec}, {"RINGPRESS_EF", "1"}};
+    all_reduce_error(2, environment, 50000, &statistics);
+    for (const Statistics& rank : statistics) {
+      EXPECT_EQ(rank.compressed_calls, 3U) << codec;
+      EXPECT_EQ(rank.residual_bytes, 0U) << codec;
+    }
+  }
+}
+
 TEST(Communicator, ProjectsMatricesThatItWasToldOf) {
   constexpr std::size_t kRows = 300;
   constexpr std::size_t kColumns = 200;
@@ -513,8 +526,8 @@ double piecewise_error(const Environment& environment, PiecewiseTensor::Known kn
     std::vector<float> result(kCount);
     PiecewiseTensor tensor;
     tensor.known = known;
-    const bool has_extent = known == PiecewiseTensor::Known::kExtent ||
-                            known == PiecewiseTensor::Known::kTensor;
+    const bool has_extent =
+        known == PiecewiseTensor::Known::kExtent || known == PiecewiseTensor::Known::kTensor;
     tensor.count = has_extent ? kCount : 0;
     tensor.address = input.data();
     for (int step = 0; step < steps; ++step) {

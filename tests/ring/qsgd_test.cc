@@ -43,7 +43,8 @@ struct Grids {
 const std::vector<Grids> kCodecs = {
     {"qsgd", {4}},
     {"qsgd:bits=8,norm=global", {8}, true},
-    {"qsgd:bits=1,block=32,round=zero", {1}},
+    {"qsgd:bits=1,block=32", {1}},
+    {"qsgd:bits=2,block=32,round=zero", {2}},
     {"qsgd-ms", {4, 8}},
     {"qsgd-ms:bits=6/10/16,norm=global", {6, 10, 16}, true},
 };
