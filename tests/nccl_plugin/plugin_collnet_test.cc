@@ -394,9 +394,9 @@ TEST(CollNet, SeveralCommunicatorsAtOnceAndAgain) {
   expect_reports(reports, "ok");
 }
 
-// RINGPRESS_TEST_CALLS=100000 makes it long.
+// COLLNET_TEST_CALLS=100000 makes it long.
 TEST(CollNet, ManyCalls) {
-  const char* const wanted = std::getenv("RINGPRESS_TEST_CALLS");
+  const char* const wanted = std::getenv("COLLNET_TEST_CALLS");
   const std::size_t calls = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 2000;
   constexpr std::size_t kCount = 16 * 4096;  // Sixteen calls.
   NodeMeeting meeting(2);

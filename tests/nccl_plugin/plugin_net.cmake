@@ -8,8 +8,10 @@ function(add_plugin_net_test name)
   target_link_libraries(${name} PRIVATE ringpress_include GTest::gtest_main Threads::Threads
                         ${CMAKE_DL_LIBS} ${ARGN})
   add_dependencies(${name} ringpress_plugin ${fake_nets})
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 ENVIRONMENT
-                       "RINGPRESS_DEBUG=error;LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}")
+  # Two properties: a list of variables does not come through.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300
+                       ENVIRONMENT RINGPRESS_DEBUG=error ENVIRONMENT_MODIFICATION
+                       LD_LIBRARY_PATH=path_list_prepend:${CMAKE_CURRENT_BINARY_DIR})
 endfunction()
 
 # Network plugins that carry nothing, of these versions.
