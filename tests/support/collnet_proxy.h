@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -82,7 +83,8 @@ struct ProxyOptions {
   int initial_byte = 0;                 // Of the staging memory.
   bool copies = true;   // False: the "kernel" leaves what is in the slots, as it costs no CPU time.
   bool sleeps = false;  // When idle, instead of yielding.
-  std::vector<std::uint32_t>* nanoseconds = nullptr;  // Gets iallreduce + the last test, per call.
+  std::vector<std::uint32_t>* nanoseconds =
+      nullptr;  // CPU time of iallreduce + the last test, per call.
 };
 
 /// One all-reduce of a tensor, as NCCL's chain cuts it.
@@ -247,7 +249,7 @@ class ProxyNode {
   /// few cores, that would take them from the work that is measured.
   void rest() const {
     if (options_.sleeps) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
     } else {
       sched_yield();
     }
@@ -261,9 +263,12 @@ class ProxyNode {
     std::array<void*, kSteps> requests{};
     std::array<std::uint32_t, kSteps> issue_ns{};
   };
-  static std::uint32_t nanoseconds_since(std::chrono::steady_clock::time_point started) {
-    return static_cast<std::uint32_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now() - started).count());
+  /// CPU time of this thread: on a busy machine, wall-clock time is that of other threads.
+  static std::uint64_t thread_nanoseconds() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
   }
 
   ncclResult_t progress(const ProxyOperation& operation) {
@@ -303,7 +308,7 @@ class ProxyNode {
                   static_cast<const std::byte*>(operation.send) + begin, bytes);
     }
     void* request = nullptr;
-    const auto started = std::chrono::steady_clock::now();
+    const std::uint64_t started = options_.nanoseconds != nullptr ? thread_nanoseconds() : 0;
     const ncclResult_t result =
         api_.iallreduce(coll_comm_, slot(false, step, group->first, operation),
                         slot(true, step, group->first, operation),
@@ -315,7 +320,9 @@ class ProxyNode {
       return result;  // The same call comes again.
     }
     group->requests[step % kSteps] = request;
-    group->issue_ns[step % kSteps] = nanoseconds_since(started);
+    if (options_.nanoseconds != nullptr) {
+      group->issue_ns[step % kSteps] = static_cast<std::uint32_t>(thread_nanoseconds() - started);
+    }
     ++group->sent;
     ++moved_;
     if (left_ > 1) --left_;
@@ -327,11 +334,12 @@ class ProxyNode {
     const std::size_t step = group->done;
     int done = 0;
     int size = 0;
-    const auto started = std::chrono::steady_clock::now();
+    const std::uint64_t started = options_.nanoseconds != nullptr ? thread_nanoseconds() : 0;
     const ncclResult_t result = api_.test(group->requests[step % kSteps], &done, &size);
     if (result != ncclSuccess || done == 0) return result;
     if (options_.nanoseconds != nullptr) {
-      options_.nanoseconds->push_back(group->issue_ns[step % kSteps] + nanoseconds_since(started));
+      options_.nanoseconds->push_back(group->issue_ns[step % kSteps] +
+                                      static_cast<std::uint32_t>(thread_nanoseconds() - started));
     }
     if (static_cast<std::size_t>(size) != group->channels * operation.chunk_bytes) {
       return ncclInternalError;
