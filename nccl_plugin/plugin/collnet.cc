@@ -37,10 +37,8 @@ struct CollListener {
 
 Settings settings_of(const Device& device) {
   Settings settings = settings_from_environment();
-  // A next plugin's devices are not network interfaces.
-  if (settings.interface.empty() && if_nametoindex(device.name.c_str()) != 0) {
-    settings.interface = device.name;
-  }
+  // The setting may name several; devices() has chosen. A next plugin's are not network interfaces.
+  if (if_nametoindex(device.name.c_str()) != 0) settings.interface = device.name;
   return settings;
 }
 

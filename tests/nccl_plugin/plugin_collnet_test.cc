@@ -424,8 +424,9 @@ TEST(CollNet, ManyCalls) {
 }
 
 TEST(CollNet, SumsInPlace) {
-  const auto reports =
-      run_nodes(2, {}, {{"RINGPRESS_CODEC", "q4"}}, [](ProxyNode& node, int rank) -> std::string {
+  const auto reports = run_nodes(
+      2, {}, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_SOCKET_IFNAME", "=lo,eth"}},
+      [](ProxyNode& node, int rank) -> std::string {
         // As NCCL calls for registered buffers: not staging memory, and nothing behind the end.
         std::vector<float> values(100000, static_cast<float>(rank + 1));
         void* mhandles[2] = {node.coll_comm(), node.coll_comm()};
