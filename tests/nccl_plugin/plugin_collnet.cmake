@@ -12,3 +12,16 @@ add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc)
 target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::gtest_main
                       Threads::Threads)
 gtest_discover_tests(plugin_tensor_book_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+
+if(NOT RINGPRESS_SANITIZE)
+  add_executable(plugin_collnet_allocations_test plugin_collnet_allocations_test.cc)
+  target_include_directories(plugin_collnet_allocations_test PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(plugin_collnet_allocations_test PRIVATE
+                             RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
+  target_link_libraries(plugin_collnet_allocations_test PRIVATE
+                        ringpress_include ringpress_transport GTest::gtest_main Threads::Threads
+                        ${CMAKE_DL_LIBS})
+  add_dependencies(plugin_collnet_allocations_test ringpress_plugin)
+  gtest_discover_tests(plugin_collnet_allocations_test DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT 120)
+endif()
