@@ -3,7 +3,7 @@
 #
 # 1. Packages (apt-get; only those that are missing).
 # 2. ASan + UBSan build and suite in build-asan/, TSan build and suite in build-tsan/.
-# 3. Normal build in build/; each fuzz target for RINGPRESS_FUZZ_SECONDS (60).
+# 3. Normal build in build/; each fuzz target for RINGPRESS_FUZZ_SECONDS (30).
 # 4. The whole suite; its summary is the last output.
 # Everything is run even when a stage fails; the exit status is 0 only if all stages passed.
 set -uo pipefail
@@ -16,7 +16,7 @@ readonly PACKAGES=(
   libzstd-dev
   iproute2 util-linux procps
 )
-readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-60}
+readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}
 JOBS=$(nproc)
 readonly JOBS
 
@@ -79,7 +79,8 @@ build() {
 suite() {  # suite DIR CTEST_ARGUMENT...
   local directory=$1
   shift
-  ctest --test-dir "$directory" -j "$JOBS" --output-on-failure --timeout 300 "$@"
+  # Many tests wait more than they compute.
+  ctest --test-dir "$directory" -j $((2 * JOBS)) --output-on-failure --timeout 300 "$@"
 }
 
 # The layout of the tree does not depend on a sanitizer.

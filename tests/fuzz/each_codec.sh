@@ -3,7 +3,7 @@
 #
 #   tests/fuzz/each_codec.sh [SECONDS=60] [CODEC...]
 #
-# Needs clang. tests/run.sh fuzzes all codecs together, for as long as one takes here. With SECONDS
+# Needs clang. tests/run.sh fuzzes all codecs together, for half a minute. With 60 SECONDS
 # for each and two at a time, all of them take ten minutes.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -164,10 +164,15 @@ TEST_P(CollNetVersions, SumAlikeOnAllNodesAndCompress) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tables, CollNetVersions,
-                         ::testing::Values(Versions{7, 0}, Versions{8, 0}, Versions{9, 0},
-                                           Versions{10, 4}, Versions{11, 5}, Versions{12, 6},
-                                           Versions{12, 0}),
+#ifdef RINGPRESS_SANITIZED
+// The versions differ in their signatures alone.
+const std::vector<Versions> kVersions = {{7, 0}, {10, 4}, {12, 6}};
+#else
+const std::vector<Versions> kVersions = {{7, 0},  {8, 0},  {9, 0}, {10, 4},
+                                         {11, 5}, {12, 6}, {12, 0}};
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Tables, CollNetVersions, ::testing::ValuesIn(kVersions),
                          [](const auto& instance) {
                            return "V" + std::to_string(instance.param.collnet) + "Profiler" +
                                   std::to_string(instance.param.profiler);
