@@ -2,8 +2,10 @@
 add_executable(plugin_collnet_test plugin_collnet_test.cc)
 target_include_directories(plugin_collnet_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(plugin_collnet_test PRIVATE
-                           RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>"
-                           $<$<BOOL:${RINGPRESS_SANITIZE}>:RINGPRESS_SANITIZED>)
+                           RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
+if(RINGPRESS_SANITIZE)
+  target_compile_definitions(plugin_collnet_test PRIVATE RINGPRESS_SANITIZED)
+endif()
 target_link_libraries(plugin_collnet_test PRIVATE ringpress_include ringpress_transport
                       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 add_dependencies(plugin_collnet_test ringpress_plugin)
