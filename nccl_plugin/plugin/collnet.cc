@@ -42,19 +42,13 @@ Settings settings_of(const Device& device) {
   return settings;
 }
 
-/// What a node tells the others at the end of connect.
-struct Vote {
-  std::uint8_t has_book = 0;
-};
-
 /// True if all nodes know the tensors that pieces belong to. The first use of the communicator: all
 /// that stood before it has worked everywhere.
 Result<bool> everybody_has_a_book(Communicator* communicator, bool has_book) {
-  const Vote own{static_cast<std::uint8_t>(has_book ? 1 : 0)};
-  std::vector<Vote> votes(static_cast<std::size_t>(communicator->size()));
-  RINGPRESS_RETURN_IF_ERROR(
-      communicator->all_gather(&own, votes.data(), sizeof own, DType::kUint8));
-  return std::all_of(votes.begin(), votes.end(), [](const Vote& vote) { return vote.has_book; });
+  const std::uint8_t own = has_book ? 1 : 0;
+  std::vector<std::uint8_t> votes(static_cast<std::size_t>(communicator->size()));
+  RINGPRESS_RETURN_IF_ERROR(communicator->all_gather(&own, votes.data(), 1, DType::kUint8));
+  return std::all_of(votes.begin(), votes.end(), [](std::uint8_t vote) { return vote != 0; });
 }
 
 void announce(const CollComm& comm, const Settings& settings, bool has_book) {
@@ -91,7 +85,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   }
   CollIdentity identity;
   identity.comm_id = listener->comm_id;
-  for (auto& lane : lanes) {
+  for (auto& lane : lanes) {  // The answers are the same; each lane is used once.
     RINGPRESS_ASSIGN_OR_RETURN(
         identity.has_books, everybody_has_a_book(lane.get(), has_tensor_book(listener->comm_id)));
   }

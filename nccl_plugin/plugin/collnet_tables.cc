@@ -1,8 +1,6 @@
 // The tables of the collective network that NCCL looks up, one a version, over collnet.h. A
 // function is named after the first version whose signature it has. All-gather and reduce-scatter
 // are null: NCCL does those by itself.
-#include <cstring>
-
 #include "nccl_plugin/abi/net_v10.h"
 #include "nccl_plugin/abi/net_v11.h"
 #include "nccl_plugin/abi/net_v12.h"
@@ -37,13 +35,7 @@ ncclResult_t coll_devices_v7(int* count) {
 
 template <typename Properties>
 ncclResult_t coll_get_properties_v7(int index, Properties* properties) {
-  return answer("ncclCollNet getProperties", [&]() -> Status {
-    if (properties == nullptr) return Status(Code::kInvalidArgument, "the properties are null");
-    std::memset(properties, 0, sizeof *properties);
-    RINGPRESS_ASSIGN_OR_RETURN(const Device* const device, device_at(index));
-    describe_device(index, *device, properties);
-    return Status::ok();
-  });
+  return answer("ncclCollNet getProperties", [&] { return fill_properties(index, properties); });
 }
 
 ncclResult_t coll_listen_v7(int device, void* handle, void** listen_comm) {

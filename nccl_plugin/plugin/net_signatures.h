@@ -66,14 +66,17 @@ void describe_device(int index, const Device& device, Properties* properties) {
 }
 
 template <typename Properties>
+Status fill_properties(int index, Properties* properties) {
+  if (properties == nullptr) return Status(Code::kInvalidArgument, "the properties are null");
+  std::memset(properties, 0, sizeof *properties);
+  RINGPRESS_ASSIGN_OR_RETURN(const Device* const device, device_at(index));
+  describe_device(index, *device, properties);
+  return Status::ok();
+}
+
+template <typename Properties>
 ncclResult_t get_properties_v7(int index, Properties* properties) {
-  return answer("ncclNet getProperties", [&]() -> Status {
-    if (properties == nullptr) return Status(Code::kInvalidArgument, "the properties are null");
-    std::memset(properties, 0, sizeof *properties);
-    RINGPRESS_ASSIGN_OR_RETURN(const Device* const device, device_at(index));
-    describe_device(index, *device, properties);
-    return Status::ok();
-  });
+  return answer("ncclNet getProperties", [&] { return fill_properties(index, properties); });
 }
 
 inline ncclResult_t listen_v7(int device, void* handle, void** listen_comm) {
