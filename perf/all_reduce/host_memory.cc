@@ -1,3 +1,4 @@
+// Data in host memory, which is its own device; libraries are done when their calls return.
 #include "perf/all_reduce/device_memory.h"
 
 #include <cstdlib>
@@ -13,6 +14,14 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 
 }  // namespace
+
+void require_device() {}
+
+void select_device(int /*local_rank*/) {}
+
+bool device_is_asynchronous() {
+  return false;
+}
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
   const std::size_t pages = bytes / kPageBytes + 1;
@@ -42,6 +51,12 @@ void DeviceBuffer::copy_from(const DeviceBuffer& source, std::size_t bytes) {
   if (bytes == 0) return;
   std::memcpy(data_, source.data_, bytes);
 }
+
+DeviceStream::DeviceStream() = default;
+
+DeviceStream::~DeviceStream() = default;
+
+void DeviceStream::synchronize() const {}
 
 DeviceDescription describe_device() {
   std::ifstream information("/proc/cpuinfo");

@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""run.sh and all_reduce_perf_cuda as far as they go without a GPU.
+
+usage: run_test.py [BUILD DRIVER_FOLDER LIBRARY]
+BUILD has all_reduce_perf_cuda, DRIVER_FOLDER a libcuda.so.1 of fake_cuda.c, LIBRARY is this library
+for host memory, which takes NCCL's place. Without them only what needs no CUDA is tested.
+"""
+import copy
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+import jobs
+import machine
+import nccl_log
+import plugin
+import run
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILT = len(sys.argv) == 4
+if BUILT:  # Their order is kept by taking the last first.
+    LIBRARY, DRIVER, BUILD = (pathlib.Path(sys.argv.pop()).resolve() for _ in range(3))
+
+SAMPLE = """\
+node:120:120 [0] NCCL INFO NET/Plugin: Loaded net plugin ringpress (v11)
+node:120:120 [0] NCCL INFO NET/Plugin: Loaded collnet plugin ringpress (v11)
+node:120:120 [0] NCCL INFO Successfully loaded external network plugin libnccl-net-ringpress.so
+node:120:120 [0] NCCL INFO PROFILER/Plugin: Loaded ringpress (v5)
+node:120:120 [0] NCCL INFO Initialized NET plugin ringpress
+node:120:120 [0] NCCL INFO Assigned NET plugin ringpress to comm
+node:120:120 [0] NCCL INFO Using network ringpress
+node:120:121 [0] NCCL INFO TUNER/Plugin: Using ringpress (v5)
+node:120:121 [0] NCCL INFO CollNet 00/0 : 0 [receive] via COLLNET/ringpress/0
+node:120:121 [0] NCCL INFO CollNet 00/1 : 0 [send] via COLLNET/ringpress/0
+node:121:121 [0] NCCL INFO Using network ringpress
+node:121:122 [0] NCCL INFO CollNet 00/0 : 1 [receive] via COLLNET/ringpress/0/GDRDMA(PCI)
+node:121:122 [0] NCCL INFO CollNet 00/1 : 1 [send] via COLLNET/ringpress/0
+node:120:121 [0] NCCL INFO ringpress: 0.1.0: CollNet among 2 nodes: RINGPRESS=on, codec q4
+node:120:120 [0] NCCL INFO Connected Collnet Chains  [0] -1->0->2 [1] -1->0->2
+node:120:120 [0] NCCL INFO AllReduce: 4 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}
+node:120:120 [0] NCCL INFO AllReduce: 4194304 Bytes -> Algo COLLNET_CHAIN proto SIMPLE channel{Lo..Hi}={0..3}
+"""
+
+
+class Log(unittest.TestCase):
+    def test_the_lines_of_nccl(self):
+        facts = nccl_log.read_facts(SAMPLE)
+        self.assertEqual(nccl_log.missing_plugins(facts, 2), [])
+        self.assertEqual(facts.net, {("ringpress", "v11")})
+        self.assertEqual(facts.chains, 1)
+        self.assertEqual(facts.channels[("AllReduce", 4 << 20)], 4)
+        self.assertEqual(nccl_log.wrong_algorithm(facts, 4 << 20, True), [])
+        self.assertEqual(nccl_log.wrong_algorithm(facts, 4, False), [])
+        self.assertEqual(len(facts.ours), 1)
+
+    def test_the_older_words_for_the_same(self):
+        text = SAMPLE.replace("Using ringpress (v5)", "Using tuner plugin ringpress") \
+            .replace("PROFILER/Plugin: Loaded ringpress (v5)", "PROFILER/Plugin: loaded ringpress")
+        self.assertEqual(nccl_log.missing_plugins(nccl_log.read_facts(text), 2), [])
+
+    def test_each_missing_line_is_noticed(self):
+        for lost in ("Loaded net", "Loaded collnet", "TUNER", "PROFILER", "1 [send]",
+                     "0 [receive]"):
+            lines = [line for line in SAMPLE.splitlines() if lost not in line]
+            facts = nccl_log.read_facts("\n".join(lines))
+            self.assertEqual(len(nccl_log.missing_plugins(facts, 2)), 1, lost)
+
+    def test_another_network_and_a_refusal_are_noticed(self):
+        socket = SAMPLE.replace("Using network ringpress", "Using network Socket")
+        self.assertIn("Socket", nccl_log.missing_plugins(nccl_log.read_facts(socket), 2)[0])
+        refused = SAMPLE + "\nnode:120:121 [0] transport.cc:399 NCCL WARN Cannot initialize " \
+            "CollNet, using point-to-point network instead\n"
+        facts = nccl_log.read_facts(refused)
+        self.assertIn("declined", nccl_log.missing_plugins(facts, 2)[0])
+        self.assertEqual(len(facts.warnings), 1)
+
+    def test_another_algorithm_is_noticed(self):
+        facts = nccl_log.read_facts(SAMPLE.replace("COLLNET_CHAIN", "RING"))
+        self.assertTrue(nccl_log.wrong_algorithm(facts, 4 << 20, True))
+        both = nccl_log.read_facts(SAMPLE + SAMPLE.replace("COLLNET_CHAIN", "TREE"))
+        self.assertTrue(nccl_log.wrong_algorithm(both, 4 << 20, True))
+        self.assertTrue(nccl_log.wrong_algorithm(both, 4 << 20, False))
+        self.assertTrue(nccl_log.wrong_algorithm(facts, 8, True))
+
+
+class Judgement(unittest.TestCase):
+    def setUp(self):
+        self.job = jobs.Job("q4", 2, [])
+        row = {"size": 4 << 20, "type": "float", "redop": "sum",
+               "out_of_place": {"nwrong": 0}, "in_place": {"nwrong": 0},
+               "ringpress": {"identical": True, "maxerr": 0.5, "relerr": 0.1,
+                             "largest_exact": 6.0, "largest_inputs": 8.0}}
+        counts = {"calls": 9, "compressed_calls": 8, "unbiased_calls": 0, "raw_bytes": 800,
+                  "wire_bytes": 100}
+        self.outcome = jobs.Outcome(0, 1.0, "", {"results": [row]}, SAMPLE, [counts])
+
+    def wrong(self, judge, change):
+        outcome = copy.deepcopy(self.outcome)
+        change(outcome, outcome.results["results"][0])
+        return judge(self.job, outcome)[0]
+
+    def test_a_right_result_passes(self):
+        self.assertEqual(self.wrong(plugin.judge_q4, lambda outcome, row: None), [])
+
+    def test_each_fault_is_noticed(self):
+        def change_found(name, value):
+            return lambda outcome, row: row["ringpress"].update({name: value})
+        bound = plugin.q4_bound(self.outcome.results["results"][0], 2, False)
+        self.assertLess(bound, 1.5)
+        for change in (change_found("identical", False), change_found("maxerr", bound * 1.01),
+                       change_found("maxerr", 0.0), change_found("maxerr", "nan"),
+                       lambda outcome, row: row["in_place"].update(nwrong=1),
+                       lambda outcome, row: outcome.statistics[0].update(compressed_calls=0)):
+            self.assertEqual(len(self.wrong(plugin.judge_q4, change)), 1)
+
+    def test_an_error_beyond_half_a_step_is_the_unbiased_forms_alone(self):
+        def change(unbiased):
+            def apply(outcome, row):
+                row["ringpress"]["maxerr"] = 1.5
+                outcome.statistics[0]["unbiased_calls"] = unbiased
+            return apply
+        self.assertEqual(self.wrong(plugin.judge_q4, change(3)), [])
+        self.assertEqual(len(self.wrong(plugin.judge_q4, change(0))), 1)
+
+    def test_small_calls_must_stay_alone(self):
+        wrong = self.wrong(plugin.judge_untouched, lambda outcome, row: None)
+        self.assertEqual(len(wrong), 2)  # By CollNet, and compressed.
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
+class Command(WithFolder):
+    def run_script(self, *arguments, **variables):
+        done = subprocess.run([HERE / "run.sh", *map(str, arguments)], capture_output=True,
+                              text=True, check=False, timeout=280,
+                              env={**os.environ, **{k: str(v) for k, v in variables.items()}})
+        return done.returncode, done.stdout, done.stderr
+
+    def test_wrong_arguments(self):
+        for arguments, word in ((["kernals"], "kernals"), (["--repetitions", "0"], "at least 1"),
+                                (["--no-such"], "no-such"),
+                                (["--nccl", self.folder / "x"], "no NCCL")):
+            status, _, error = self.run_script(*arguments)
+            self.assertEqual(status, 2, error)
+            self.assertIn(word, error)
+
+    def test_dry_run_needs_nothing_and_runs_nothing(self):
+        for area in ([], ["plugin"]):
+            status, text, _ = self.run_script("--dry-run", "--build", self.folder,
+                                              "--results", self.folder / "results", *area)
+            self.assertEqual(status, 0)
+            commands = [line for line in text.splitlines() if not line.startswith("#")]
+            self.assertEqual(len(commands), len(list(plugin.all_checks())))
+            for line in commands:
+                self.assertIn("NCCL_NET_PLUGIN=ringpress", line)
+                self.assertIn("--host-per-rank", line)
+            self.assertEqual(sum("--rate 10gbit" in line for line in commands), 2)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_missing_build_is_named(self):
+        nccl = self.folder / machine.NCCL
+        nccl.write_bytes(b"")
+        status, _, error = self.run_script("--build", self.folder, "--nccl", nccl)
+        self.assertEqual(status, 2)
+        self.assertIn("all_reduce_perf_cuda", error)
+
+    def test_this_library_is_not_taken_for_nccl(self):
+        own = self.folder / "libringpress.so.0"
+        own.write_bytes(b"")
+        (self.folder / machine.NCCL).symlink_to(own.name)
+        self.assertFalse(machine.is_nccl(self.folder / machine.NCCL))
+
+
+class WithLibraries(WithFolder):
+    """An environment where this library is NCCL, and the driver has fake GPUs."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "nccl").mkdir()
+        shutil.copyfile(LIBRARY, self.folder / "nccl" / machine.NCCL)
+        self.environment = {name: text for name, text in os.environ.items()
+                            if not name.startswith(("NCCL_", "RINGPRESS"))}
+        self.environment["LD_LIBRARY_PATH"] = f"{DRIVER}:{self.folder}/nccl"
+
+
+@unittest.skipUnless(BUILT, "all_reduce_perf_cuda is not built here")
+class Program(WithLibraries):
+    def run_program(self, *arguments, **variables):
+        done = subprocess.run([BUILD / "perf" / "all_reduce_perf_cuda", *arguments],
+                              capture_output=True, text=True, check=False, timeout=120,
+                              env={**self.environment, **variables})
+        return done.returncode, done.stdout, done.stderr
+
+    def test_no_device_is_said_in_one_line(self):
+        for ranks in ([], ["--ranks", "3"]):
+            status, out, error = self.run_program(*ranks, FAKE_CUDA_DEVICES="0")
+            self.assertEqual((status, out), (1, ""), error)
+            self.assertEqual(len(error.splitlines()), 1, error)
+            self.assertIn("no GPU: cuInit: CUDA_ERROR_NO_DEVICE", error)
+
+    def test_results_through_device_memory(self):
+        path = self.folder / "results.json"
+        status, out, error = self.run_program(
+            "--ranks", "3", "--host-per-rank", "-b", "4", "-e", "1M", "-f", "512", "-n", "5",
+            "-J", str(path))
+        self.assertEqual(status, 0, out + error)
+        self.assertIn("[0000:00:00.0] fake GPU 0", out)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        self.assertIn("NCCL_HOSTID=all_reduce_perf-rank0", content["env"])
+        self.assertEqual(len(content["results"]), 3)
+        for row in content["results"]:
+            self.assertEqual((row["out_of_place"]["nwrong"], row["in_place"]["nwrong"]), (0, 0))
+            self.assertEqual(row["ringpress"]["maxerr"], 0)
+            # One wait at the end of all calls: one time.
+            self.assertEqual(len(row["out_of_place_per_iter"]["times_us"]), 1)
+
+    def test_the_single_times_where_they_are_asked_for(self):
+        path = self.folder / "results.json"
+        status, out, error = self.run_program("--ranks", "2", "-b", "1M", "-e", "1M", "-n", "5",
+                                              "--compare", "none,q4", "-J", str(path),
+                                              RINGPRESS_SHM="0")
+        self.assertEqual(status, 0, out + error)
+        rows = json.loads(path.read_text(encoding="utf-8"))["results"]
+        for row in rows:
+            self.assertEqual(len(row["in_place_per_iter"]["times_us"]), 5)
+        self.assertEqual(rows[0]["ringpress"]["maxerr"], 0)
+        bound = plugin.q4_bound(rows[1], 2, False)
+        self.assertLess(0, rows[1]["ringpress"]["maxerr"])
+        self.assertLessEqual(rows[1]["ringpress"]["maxerr"], bound)
+
+    def test_out_of_memory(self):
+        status, _, error = self.run_program("-b", "1000T", "-e", "1000T")
+        self.assertEqual(status, 1)
+        self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", error)
+
+
+@unittest.skipUnless(BUILT, "all_reduce_perf_cuda is not built here")
+class Rehearsal(WithLibraries):
+    """The whole command, with a driver and an NCCL that know no GPU."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "build" / "perf").mkdir(parents=True)
+        (self.folder / "build" / "lib").symlink_to(BUILD / "lib")
+        pace = "libringpress_pace.so"
+        (self.folder / "build" / "perf" / pace).symlink_to(BUILD / "perf" / pace)
+        program = self.folder / "build" / "perf" / "all_reduce_perf_cuda"
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -B '{HERE}/logging_program.py' "
+                           f"'{BUILD}/perf/all_reduce_perf_cuda' \"$@\"\n")
+        program.chmod(0o755)
+
+    def rehearse(self, **variables):
+        script = ("import sys, plugin, run\n"
+                  "plugin.MESSAGE, plugin.MESSAGE_BYTES = '2M', 2 << 20\n"
+                  "plugin.RANKS = (2,)\n"
+                  "sys.exit(run.main(sys.argv[1:]))\n")
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", script, "plugin", "--build", self.folder / "build",
+             "--nccl", self.folder / "nccl" / machine.NCCL, "--results", self.folder,
+             "--logs", self.folder / "logs.tar.gz", "--repetitions", "2"],
+            capture_output=True, text=True, check=False, timeout=280, cwd=HERE,
+            env={**self.environment, "PYTHONPATH": str(HERE), **variables})
+        return done.returncode, done.stdout + done.stderr
+
+    def report(self):
+        return json.loads((self.folder / "gpu-plugin.json").read_text(encoding="utf-8"))
+
+    def test_without_a_gpu(self):
+        status, text = self.rehearse(FAKE_CUDA_DEVICES="0")
+        self.assertEqual(status, run.NO_GPU, text)
+        self.assertTrue(text.startswith("no GPU: not yet measured"), text)
+        self.assertEqual(len(text.splitlines()), 1, text)
+        self.assertFalse((self.folder / "gpu-plugin.json").exists())
+
+    def test_everything_passes(self):
+        status, text = self.rehearse()
+        self.assertEqual(status, 0, text)
+        report = self.report()
+        self.assertEqual(report["result"], "passed")
+        self.assertEqual(report["machine"]["gpus"], ["fake GPU 0"])
+        self.assertEqual({check["status"] for check in report["checks"]}, {"passed"})
+        speeds = [check for check in report["checks"] if check["name"].startswith("speed")]
+        self.assertEqual(len(speeds), len(plugin.RATES))
+        for check in speeds:
+            self.assertEqual(len(check["figures"]["times_us"]["q4"]), 2)
+        self.assertIn(report["pacing"], ("root", "user", "software"))
+        with tarfile.open(self.folder / "logs.tar.gz") as archive:
+            self.assertIn("logs/plugin/q4-float-2-ranks.log", archive.getnames())
+
+    def test_an_nccl_that_does_not_take_collnet_fails(self):
+        status, text = self.rehearse(FAKE_ALGORITHM="RING")
+        self.assertEqual(status, 1, text)
+        failed = {check["name"] for check in self.report()["checks"] if check["status"] == "failed"}
+        self.assertIn("q4 float, 2 ranks", failed)
+        self.assertIn("speed 1gbit, 2 ranks", failed)
+        self.assertNotIn("small float, 2 ranks", failed)
+
+
+if __name__ == "__main__":
+    unittest.main()
