@@ -19,6 +19,7 @@ DOOR = {"NCCL_NET_PLUGIN": "ringpress", "NCCL_COLLNET_ENABLE": "1",
 ONE_GPU = {"NCCL_NVLS_ENABLE": "0", "NCCL_MNNVL_ENABLE": "0", "NCCL_RAS_ENABLE": "0",
            "NCCL_CUMEM_HOST_ENABLE": "0", "RINGPRESS_SHM": "0"}
 GRACE_SECONDS = 15
+TIME_WAS_UP = 124
 
 
 @dataclasses.dataclass
@@ -30,6 +31,7 @@ class Setup:
     pacing: str = None  # shaped.sh's --mode, once it is known.
     mps: dict = dataclasses.field(default_factory=dict)  # Variables of a server of NVIDIA's MPS.
     deadline: float = float("inf")
+    hung: int = 0  # How many jobs did not end in time.
 
     @property
     def program(self):
@@ -123,7 +125,7 @@ def run_words(words, environment, seconds):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
-        return 124, output + f"\nended after {seconds:.0f} s\n"
+        return TIME_WAS_UP, output + f"\nended after {seconds:.0f} s\n"
 
 
 def read_lines(path):

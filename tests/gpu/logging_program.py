@@ -33,25 +33,34 @@ def algorithms(words, size):
     else:
         codecs = [value(words, "--codec", os.environ.get("RINGPRESS_CODEC", "none"))]
     for codec in codecs:
-        eligible = size >= THRESHOLD and codec != "none" and value(words, "-d", "") != "int32"
+        eligible = size >= THRESHOLD and with_plugin() and codec != "none" and value(words, "-d", "") != "int32"
         yield os.environ.get("FAKE_ALGORITHM") or ("COLLNET_CHAIN" if eligible else "RING")
 
 
+def with_plugin():
+    return os.environ["NCCL_NET_PLUGIN"] != "none"
+
+
 def texts(words, rank):
-    for kind in ("net", "collnet"):
-        yield f"NET/Plugin: Loaded {kind} plugin ringpress (v11)"
-    yield "PROFILER/Plugin: Loaded ringpress (v5)"
-    yield "TUNER/Plugin: Using ringpress (v5)"
-    yield "Using network ringpress"
-    for direction in ("receive", "send"):
-        yield f"CollNet 00/0 : {rank} [{direction}] via COLLNET/ringpress/0"
-    yield "ringpress: 0.1.0: CollNet among 2 nodes: RINGPRESS=on, codec q4"
+    yield f"Using network {'ringpress' if with_plugin() else 'Socket'}"
+    if with_plugin():
+        yield from plugin_texts(rank)
     for size in sizes(words):
         for algorithm in algorithms(words, size):
             if algorithm == "COLLNET_CHAIN":
                 yield f"Connected Collnet Chains  [0] -1->{rank}->4"
             if rank == 0:
                 yield f"AllReduce: {size} Bytes -> Algo {algorithm} proto SIMPLE channel{{Lo..Hi}}={{0..3}}"
+
+
+def plugin_texts(rank):
+    for kind in ("net", "collnet"):
+        yield f"NET/Plugin: Loaded {kind} plugin ringpress (v11)"
+    yield "PROFILER/Plugin: Loaded ringpress (v5)"
+    yield "TUNER/Plugin: Using ringpress (v5)"
+    for direction in ("receive", "send"):
+        yield f"CollNet 00/0 : {rank} [{direction}] via COLLNET/ringpress/0"
+    yield "ringpress: 0.1.0: CollNet among 2 nodes: RINGPRESS=on, codec q4"
 
 
 def write_log(words):

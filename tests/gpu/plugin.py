@@ -16,6 +16,10 @@ MESSAGE_BYTES = 64 << 20
 REPETITIONS = 7
 # A step of q4 is the block's largest value / 7, and scales are rounded up by up to 0.8 %.
 Q4_STEP = 1.008 / 7
+# NCCL without this library, over its own sockets.
+PLAIN = {"NCCL_NET_PLUGIN": "none", "NCCL_NET": "Socket", "NCCL_COLLNET_ENABLE": "0"}
+# After so many runs that did not end, the next would not either.
+MOST_HUNG = 2
 
 
 @dataclasses.dataclass
@@ -46,6 +50,13 @@ def compressed(outcome):
     """Totals of this library's own count, over all communicators and ranks."""
     names = ("calls", "compressed_calls", "unbiased_calls", "raw_bytes", "wire_bytes")
     return {name: sum(line[name] for line in outcome.statistics) for name in names}
+
+
+def judge_plain(job, outcome):
+    """NCCL without this library, over its own sockets."""
+    networks = sorted(set(outcome.facts.networks))
+    wrong = [] if networks == ["Socket"] else [f"the networks are {networks}, not NCCL's sockets"]
+    return wrong_rows(outcome) + wrong, {}
 
 
 def judge_exact(job, outcome, collnet):
@@ -115,6 +126,12 @@ def judge_speed(job, outcome):
     return wrong, figures
 
 
+def judge_plain_speed(job, outcome):
+    wrong, figures = judge_plain(job, outcome)
+    times = outcome.rows()[0]["out_of_place_per_iter"]["times_us"]
+    return wrong, {**figures, "times_us": times, "median_ms": statistics.median(times) / 1000}
+
+
 def function_checks(ranks):
     q4 = {"RINGPRESS_CODEC": "q4"}
     sizes = ["-n", "3", "-w", "1", "-b"]
@@ -122,6 +139,8 @@ def function_checks(ranks):
     def check(name, judge, what, arguments, variables):
         return Check(jobs.Job(f"{name}, {ranks} ranks", ranks, arguments, variables), judge, what)
 
+    yield check("plain NCCL", judge_plain, "NCCL itself takes several ranks on this GPU",
+                [*sizes, "4K", "-e", "4M", "-f", "1024"], PLAIN)
     for kind, operation in (("float", "all"), ("half", "sum"), ("bfloat16", "sum")):
         yield check(f"small {kind}", judge_untouched,
                     "below RINGPRESS_MIN_BYTES nothing changes",
@@ -138,12 +157,16 @@ def function_checks(ranks):
 
 
 def speed_checks(ranks, repetitions):
+    call = ["-b", MESSAGE, "-e", MESSAGE, "-n", str(repetitions), "-w", "1",
+            "--placement", "out-of-place"]
+    channels = {"NCCL_MIN_NCHANNELS": "8"}
     for rate in RATES:
-        job = jobs.Job(f"speed {rate}, {ranks} ranks", ranks,
-                       ["-b", MESSAGE, "-e", MESSAGE, "-n", str(repetitions), "-w", "1",
-                        "--placement", "out-of-place", "--compare", "none,q4"],
-                       {"NCCL_MIN_NCHANNELS": "8"}, rate=rate, seconds=120)
+        job = jobs.Job(f"speed {rate}, {ranks} ranks", ranks, [*call, "--compare", "none,q4"],
+                       channels, rate=rate, seconds=120)
         yield Check(job, judge_speed, f"{MESSAGE} over {rate} links, none and q4 in turn")
+        plain = dataclasses.replace(job, name=f"plain speed {rate}, {ranks} ranks",
+                                    arguments=[*call, "--p50"], variables=PLAIN | channels)
+        yield Check(plain, judge_plain_speed, f"{MESSAGE} over {rate} links, NCCL's own sockets")
 
 
 def all_checks(repetitions=REPETITIONS):
@@ -164,10 +187,13 @@ def run_check(check, setup, keep):
              "command": check.job.text(setup), "status": "skipped"}
     if setup.seconds_left() < 10:
         return {**entry, "wrong": ["no time was left"]}
+    if setup.hung >= MOST_HUNG:
+        return {**entry, "wrong": [f"{setup.hung} runs before it did not end"]}
     if check.job.rate and not setup.pacing:
         return {**entry, "wrong": ["links cannot be shaped here"]}
     outcome = jobs.run_job(check.job, setup, keep)
     wrong, figures = [], {}
+    setup.hung += outcome.status == jobs.TIME_WAS_UP
     if outcome.status != 0:
         tail = "\n".join(outcome.output.strip().splitlines()[-8:])
         wrong.append(f"exit status {outcome.status}: {tail}")
@@ -190,8 +216,9 @@ def run(setup, repetitions, keep, record):
     for ranks in RANKS:
         for check in function_checks(ranks):
             record(check=run_check(check, setup, keep))
-    mode, refused = pacing.find_pacing(setup)
-    record(pacing=mode, pacing_refused=refused)
+    if setup.hung < MOST_HUNG:
+        mode, refused = pacing.find_pacing(setup)
+        record(pacing=mode, pacing_refused=refused)
     with pacing.process_sharing(setup) as shared:
         record(mps=shared)
         for ranks in RANKS:
