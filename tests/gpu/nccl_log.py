@@ -17,7 +17,7 @@ COLLNET = re.compile(r"NET/Plugin: Loaded collnet plugin (\S+) \((v\d+)\)$")
 TUNER = re.compile(r"TUNER/Plugin: Using (?:tuner plugin )?(\S+)(?: \((v\d+)\))?$")
 PROFILER = re.compile(r"PROFILER/Plugin: [Ll]oaded (\S+)(?: \((v\d+)\))?$")
 CONNECTION = re.compile(r"CollNet \d+/\d+ : (\d+) \[(send|receive)\] via COLLNET/([^/]+)/(\d+)")
-CHAINS = re.compile(r"Connected Collnet Chains ")
+CHAINS = re.compile(r"Connected Collnet Chains |rank \d+ Connected CollNet$")
 ALGORITHM = re.compile(r"(\w+): (\d+) Bytes -> Algo (\S+) proto (\S+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}")
 DECLINED = re.compile(r"Cannot initialize CollNet, using point-to-point network instead|"
                       r"less than CollNet node threshold")
@@ -33,7 +33,7 @@ class Facts:
     tuner: set = dataclasses.field(default_factory=set)
     profiler: set = dataclasses.field(default_factory=set)
     connections: dict = dataclasses.field(default_factory=dict)  # rank: {(direction, name)}
-    chains: int = 0
+    chains: int = 0  # Ranks and communicators that connected CollNet for use.
     algorithms: dict = dataclasses.field(default_factory=dict)  # (function, bytes): {algorithm}
     channels: dict = dataclasses.field(default_factory=dict)    # (function, bytes): most channels
     ours: list = dataclasses.field(default_factory=list)        # What this library's plugin logged.

@@ -77,7 +77,7 @@ def judge_untouched(job, outcome):
 def judge_lossless(job, outcome):
     wrong, figures = judge_exact(job, outcome, collnet=True)
     if not outcome.facts.chains:
-        wrong.append("NCCL connected no CollNet chains")
+        wrong.append("NCCL never connected CollNet for use")
     if not figures["counted"]["compressed_calls"]:
         wrong.append("nothing was compressed")
     return wrong, figures

@@ -44,6 +44,8 @@ class Log(unittest.TestCase):
         self.assertEqual(nccl_log.wrong_algorithm(facts, 4 << 20, True), [])
         self.assertEqual(nccl_log.wrong_algorithm(facts, 4, False), [])
         self.assertEqual(len(facts.ours), 1)
+        direct = nccl_log.read_facts("node:1:1 [0] NCCL INFO rank 0 Connected CollNet\n")
+        self.assertEqual(direct.chains, 1)
 
     def test_the_older_words_for_the_same(self):
         text = SAMPLE.replace("Using ringpress (v5)", "Using tuner plugin ringpress") \
@@ -159,11 +161,29 @@ class Command(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("all_reduce_perf_cuda", error)
 
-    def test_this_library_is_not_taken_for_nccl(self):
-        own = self.folder / "libringpress.so.0"
-        own.write_bytes(b"")
-        (self.folder / machine.NCCL).symlink_to(own.name)
-        self.assertFalse(machine.is_nccl(self.folder / machine.NCCL))
+    def test_where_nccl_is_looked_for(self):
+        def folder(name):
+            path = self.folder / name
+            path.mkdir(parents=True)
+            (path / machine.NCCL).write_bytes(b"")
+            return path
+        build, loaded = self.folder / "build", folder("loaded")
+        python, wheel = self.folder / "bin", folder(f"lib/python3.12/site-packages/{machine.WHEEL}")
+        python.mkdir()
+        (python / "python3").symlink_to("/bin/true")
+        own = self.folder / "own"
+        own.mkdir()
+        (own / "libringpress.so.0").write_bytes(b"")
+        (own / machine.NCCL).symlink_to("libringpress.so.0")  # This library is not taken for NCCL.
+        environment = {"LD_LIBRARY_PATH": f"{own}:{loaded}", "PATH": str(python)}
+        self.assertEqual(machine.find_nccl(build, environment), loaded)
+        candidates = list(machine.nccl_candidates(build, {"PATH": str(python)}))
+        self.assertIn(wheel / machine.NCCL, candidates)
+        recorded = folder("recorded")
+        build.mkdir()
+        (build / "CMakeCache.txt").write_text(
+            f"RINGPRESS_NCCL_LIBRARY:FILEPATH={recorded}/libnccl.so\n")
+        self.assertEqual(machine.find_nccl(build, environment), recorded)
 
 
 if __name__ == "__main__":
