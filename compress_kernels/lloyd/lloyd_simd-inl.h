@@ -125,8 +125,8 @@ class ChunkCoder {
         rotations_ = coder.shared_rotations(seed);
         return;
       }
-      rotations_.first = (new (memory_[0]) SignMasks(seed, 0))->words;
-      rotations_.second = (new (memory_[1]) SignMasks(seed, 1))->words;
+      rotations_.first = new (memory_[0]) SignMasks(seed, 0);
+      rotations_.second = new (memory_[1]) SignMasks(seed, 1);
     }
     const Rotations& get() const { return rotations_; }
 

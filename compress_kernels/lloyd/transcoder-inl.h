@@ -44,13 +44,16 @@ struct Scratch {
   alignas(64) std::uint8_t codes[kLargestLloydBlock + kCodeSlack];
 };
 
-/// The sign bits of a table, one word per element.
+/// The sign bits of a rotation, one word per element.
 struct SignMasks {
-  alignas(64) std::uint32_t words[kSigns];
+  alignas(64) std::uint32_t words[kLargestLloydBlock];
 
-  SignMasks(std::uint64_t table_seed, int round) {
-    const Signs signs(table_seed, round);
-    for (std::size_t i = 0; i < kSigns; i += kLanes) {
+  SignMasks() {}
+  SignMasks(std::uint64_t seed, int round) { fill(seed, round); }
+
+  void fill(std::uint64_t seed, int round) {
+    const Signs signs(seed, round);
+    for (std::size_t i = 0; i < kLargestLloydBlock; i += kLanes) {
       const Words word = hn::Set(kWordTag, signs.words[i / 32]);
       const Words shift = hn::Sub(hn::Set(kWordTag, 31 - static_cast<std::uint32_t>(i % 32)),
                                   hn::Iota(kWordTag, 0));
@@ -58,25 +61,26 @@ struct SignMasks {
                 words + i);
     }
   }
+
+  HWY_INLINE Floats at(std::size_t i) const {
+    return hn::BitCast(kFloatTag, hn::Load(kWordTag, words + i));
+  }
 };
 
-/// The sign bits of blocks that share a seed. Kept until another table is asked for.
+/// The sign bits of blocks that share a seed. Kept until another one is asked for.
 class SharedMasks {
  public:
-  /// One word per element of a block; aligned to 64 bytes.
-  const std::uint32_t* of(std::uint64_t seed) {
-    if (table_ != table_seed(seed)) {
-      table_ = table_seed(seed);
-      const SignMasks masks(table_, 0);
-      std::memcpy(words_, masks.words, sizeof masks.words);
-      std::memcpy(words_ + kSigns, masks.words, sizeof masks.words);
+  const SignMasks* of(std::uint64_t seed) {
+    if (seed_ != seed) {
+      seed_ = seed;
+      masks_.fill(seed, 0);
     }
-    return words_ + first_sign(seed);
+    return &masks_;
   }
 
  private:
-  std::uint64_t table_ = 0;                      // Not one of theirs: nothing is there yet.
-  alignas(64) std::uint32_t words_[2 * kSigns];  // Twice, so that none wraps around.
+  std::uint64_t seed_ = 0;  // No shared one: nothing is there yet.
+  SignMasks masks_;
 };
 
 /// Sums in the order of core::sum_lanes(): element i goes to lane i mod 16.
@@ -101,16 +105,11 @@ class LaneSums {
   Floats lanes_[kVectors];
 };
 
-/// The sign bits of a block's rotations, one word per element, aligned; null: there is no such
-/// rotation.
+/// The signs of a block's rotations; null: there is no such rotation.
 struct Rotations {
-  const std::uint32_t* first = nullptr;
-  const std::uint32_t* second = nullptr;
+  const SignMasks* first = nullptr;
+  const SignMasks* second = nullptr;
 };
-
-HWY_INLINE Floats flip(Floats values, const std::uint32_t* masks, std::size_t i) {
-  return hn::Xor(values, hn::BitCast(kFloatTag, hn::Load(kWordTag, masks + i)));
-}
 
 /// Where decoded values go.
 struct Place {
@@ -146,13 +145,13 @@ struct Rotator {
       for (std::size_t i = 0; i < kBlock; i += kLanes) finish(i, load(i));
       return power.total();
     }
-    const auto load_first = [&](std::size_t i) { return flip(load(i), rotations.first, i); };
+    const auto load_first = [&](std::size_t i) { return hn::Xor(load(i), rotations.first->at(i)); };
     if (rotations.second == nullptr) {
       hadamard<kBlock, kPointsOnce>(scratch.passes, load_first, finish);
       return power.total();
     }
     const auto load_second = [&](std::size_t i) {
-      return flip(hn::Load(kFloatTag, scratch.y + i), rotations.second, i);
+      return hn::Xor(hn::Load(kFloatTag, scratch.y + i), rotations.second->at(i));
     };
     hadamard<kBlock, kBlock>(scratch.passes, load_first, store);
     hadamard<kBlock, kBlock>(scratch.passes, load_second, finish);
@@ -196,14 +195,14 @@ struct Rotator {
       return;
     }
     const auto undo_first = [&](std::size_t i, Floats v) {
-      finish(flip(v, rotations.first, i), values + i);
+      finish(hn::Xor(v, rotations.first->at(i)), values + i);
     };
     if (rotations.second == nullptr) {
       hadamard<kBlock, kPointsOnce>(scratch.passes, load, undo_first);
       return;
     }
     const auto undo_second = [&](std::size_t i, Floats v) {
-      hn::Store(flip(v, rotations.second, i), kFloatTag, scratch.y + i);
+      hn::Store(hn::Xor(v, rotations.second->at(i)), kFloatTag, scratch.y + i);
     };
     hadamard<kBlock, kBlock>(scratch.passes, load, undo_second);
     hadamard<kBlock, kBlock>(scratch.passes, load, undo_first);

@@ -102,15 +102,13 @@ TEST(LloydRotation, TwiceIsTheValuesTimesThePoints) {
   }
 }
 
-std::vector<float> decoded(const Codec& codec, const std::vector<float>& x, std::uint64_t step,
-                           std::uint32_t rank = 0) {
+std::vector<float> decoded(const Codec& codec, const std::vector<float>& x, std::uint64_t step) {
   std::vector<std::byte> wire(codec.wire_bytes(x.size()));
   EncodeArgs args;
   args.values = x.data();
   args.count = x.size();
   args.wire = wire.data();
   args.random.step = step;
-  args.random.stream = rank;
   codec.encode(args);
   std::vector<float> y(x.size());
   codec.decode({wire.data(), y.size(), y.data()});
@@ -272,36 +270,6 @@ TEST(Lloyd, ErrorFeedbackKeepsLittleHoweverManyCallsAreAlike) {
       EXPECT_LT(feedback.kept, most) << bits;
       EXPECT_LT(feedback.mean_error, most / 2500 * 1.01) << bits;
     }
-  }
-}
-
-/// Ranks with equal values make different errors: their mean's is smaller. What is left is that all
-/// results are somewhat short, by the error of one, which is what makes it the least one.
-TEST(Lloyd, RanksRotateDifferently) {
-  const auto x = draw(4096, std::normal_distribution<double>());
-  const auto codec = make_codec("q2:grid=lloyd", DType::kFloat32, ReduceOp::kSum);
-  constexpr std::uint32_t kRanks = 16;
-  std::vector<double> sum(x.size());
-  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    const auto y = decoded(*codec.value(), x, 7, rank);
-    for (std::size_t i = 0; i < x.size(); ++i) sum[i] += y[i];
-  }
-  double error = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    error += std::pow(sum[i] / kRanks - x[i], 2);
-    norm += std::pow(double{x[i]}, 2);
-  }
-  const double one = kLeastError[1];
-  EXPECT_LT(error / norm, one * one + one / kRanks * 1.2);
-}
-
-/// Kernels keep one table of signs for all chunks of a call.
-TEST(LloydRotation, SignsOfRanksAreShiftedOnes) {
-  const lloyd::Signs first(lloyd::kSharedSeed | 5 * lloyd::kShifts, 0);
-  const lloyd::Signs third(lloyd::kSharedSeed | (5 * lloyd::kShifts + 3), 0);
-  for (std::size_t i = 0; i < lloyd::kSigns; ++i) {
-    ASSERT_EQ(third.is_minus(i), first.is_minus((i + 3 * lloyd::kShiftElements) % lloyd::kSigns));
   }
 }
 
