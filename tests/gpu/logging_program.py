@@ -50,7 +50,8 @@ def texts(words, rank):
             if algorithm == "COLLNET_CHAIN":
                 yield f"Connected Collnet Chains  [0] -1->{rank}->4"
             if rank == 0:
-                yield f"AllReduce: {size} Bytes -> Algo {algorithm} proto SIMPLE channel{{Lo..Hi}}={{0..3}}"
+                yield (f"AllReduce: {size} Bytes -> Algo {algorithm} proto SIMPLE "
+                       "channel{Lo..Hi}={0..3}")
 
 
 def plugin_texts(rank):

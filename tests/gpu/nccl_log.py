@@ -18,7 +18,8 @@ TUNER = re.compile(r"TUNER/Plugin: Using (?:tuner plugin )?(\S+)(?: \((v\d+)\))?
 PROFILER = re.compile(r"PROFILER/Plugin: [Ll]oaded (\S+)(?: \((v\d+)\))?$")
 CONNECTION = re.compile(r"CollNet \d+/\d+ : (\d+) \[(send|receive)\] via COLLNET/([^/]+)/(\d+)")
 CHAINS = re.compile(r"Connected Collnet Chains |rank \d+ Connected CollNet$")
-ALGORITHM = re.compile(r"(\w+): (\d+) Bytes -> Algo (\S+) proto (\S+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}")
+ALGORITHM = re.compile(r"(\w+): (\d+) Bytes -> Algo (\S+) proto (\S+) "
+                       r"channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}")
 DECLINED = re.compile(r"Cannot initialize CollNet, using point-to-point network instead|"
                       r"less than CollNet node threshold")
 COLLNET_ALGORITHMS = ("COLLNET_CHAIN", "COLLNET_DIRECT")
