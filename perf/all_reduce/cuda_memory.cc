@@ -155,7 +155,7 @@ DeviceDescription describe_device() {
                "cuDeviceGetName");
   require_cuda(driver().device_position(position.data(), int{position.size()}, selected_device),
                "cuDeviceGetPCIBusId");
-  return {position.data(), name.data()};
+  return {selected_device, position.data(), name.data()};
 }
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {

@@ -25,8 +25,9 @@ void select_device(int local_rank);
 /// True if calls return before they are done, and the library's threads work beside the caller's.
 bool device_is_asynchronous();
 
-/// For the table's list of devices: bus position and model.
+/// For the table's list of devices: the selected one's number, bus position and model.
 struct DeviceDescription {
+  int number = 0;
   std::string position;
   std::string model;
 };

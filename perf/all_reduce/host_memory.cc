@@ -13,11 +13,15 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 
+int selected_device = 0;
+
 }  // namespace
 
 void require_device() {}
 
-void select_device(int /*local_rank*/) {}
+void select_device(int local_rank) {
+  selected_device = local_rank;
+}
 
 bool device_is_asynchronous() {
   return false;
@@ -64,10 +68,10 @@ DeviceDescription describe_device() {
   while (std::getline(information, line)) {
     const std::size_t colon = line.find(": ");
     if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      return {"host", line.substr(colon + 2)};
+      return {selected_device, "host", line.substr(colon + 2)};
     }
   }
-  return {"host", "CPU"};
+  return {selected_device, "host", "CPU"};
 }
 
 }  // namespace ringpress::perf

@@ -14,6 +14,10 @@ SERVER_FOLDERS = ("/usr/local/nvidia/bin", "/usr/local/cuda/bin", "/usr/bin")
 PROBE_SECONDS = 60
 
 
+def last_lines(output):
+    return "\n".join(output.strip().splitlines()[-5:])
+
+
 def probe(setup):
     """Whether two ranks on shaped links can use the GPU together, and what they said if not."""
     job = jobs.Job("probe", 2, ["-b", "1K", "-e", "1K", "-n", "1"], rate="1gbit",
@@ -35,7 +39,7 @@ def find_pacing(setup):
             works, output = probe(setup)
             if works:
                 return mode, refused
-        refused[mode] = "\n".join(output.strip().splitlines()[-5:])
+        refused[mode] = last_lines(output)
     setup.pacing = None
     return None, refused
 
@@ -45,31 +49,38 @@ def server_program():
     return shutil.which(SERVER, path=":".join(folders))
 
 
+def control(words, environment, text=None):
+    """Whether the server's command succeeded. No pipes: a server would hold them open."""
+    try:
+        done = subprocess.run(words, env=environment, input=text, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False, timeout=PROBE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
 @contextlib.contextmanager
 def process_sharing(setup):
     """Lets kernels of several processes run at the same time (MPS) if that works here. Without it
-    they take turns, each for milliseconds, and times tell little. Yields whether it does."""
+    they take turns, each for milliseconds, and times tell little. Yields why it does not, or None."""
     program = server_program()
-    if not program:
-        yield False
+    if not program or not setup.pacing:
+        yield f"there is no {SERVER}" if setup.pacing else "links cannot be shaped here"
         return
-    with tempfile.TemporaryDirectory(prefix="ringpress-mps-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ringpress-mps-", ignore_cleanup_errors=True) as folder:
         variables = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe",
                      "CUDA_MPS_LOG_DIRECTORY": f"{folder}/log"}
         for name in variables.values():
             pathlib.Path(name).mkdir()
         environment = {**setup.environment(), **variables}
-        started = False
+        started = control([program, "-d"], environment)
         try:
-            done = subprocess.run([program, "-d"], env=environment, capture_output=True,
-                                  check=False, timeout=PROBE_SECONDS)
-            started = done.returncode == 0
             setup.mps = variables if started else {}
-            if started and not probe(setup)[0]:
+            works, output = probe(setup) if started else (False, f"{program} -d failed")
+            if not works:
                 setup.mps = {}
-            yield bool(setup.mps)
+            yield None if works else last_lines(output)
         finally:
             setup.mps = {}
             if started:
-                subprocess.run([program], env=environment, input=b"quit\n", capture_output=True,
-                               check=False, timeout=PROBE_SECONDS)
+                control([program], environment, b"quit\n")

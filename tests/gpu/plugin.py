@@ -219,8 +219,8 @@ def run(setup, repetitions, keep, record):
     if setup.hung < MOST_HUNG:
         mode, refused = pacing.find_pacing(setup)
         record(pacing=mode, pacing_refused=refused)
-    with pacing.process_sharing(setup) as shared:
-        record(mps=shared)
+    with pacing.process_sharing(setup) as refused:
+        record(mps=refused is None, mps_refused=refused)
         for ranks in RANKS:
             for check in speed_checks(ranks, repetitions):
                 record(check=run_check(check, setup, keep))

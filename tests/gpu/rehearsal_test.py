@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 import machine
+import pacing
 import plugin
 import run
 
@@ -58,7 +59,7 @@ class Program(WithLibraries):
             "--ranks", "3", "--host-per-rank", "-b", "4", "-e", "1M", "-f", "512", "-n", "5",
             "-J", str(path))
         self.assertEqual(status, 0, out + error)
-        self.assertIn("[0000:00:00.0] fake GPU 0", out)
+        self.assertEqual(out.count("device  0 [0000:00:00.0] fake GPU 0"), 3)
         content = json.loads(path.read_text(encoding="utf-8"))
         self.assertIn("NCCL_HOSTID=all_reduce_perf-rank0", content["env"])
         self.assertEqual(len(content["results"]), 3)
@@ -127,8 +128,18 @@ class Rehearsal(WithLibraries):
         self.assertEqual(len(text.splitlines()), 1, text)
         self.assertFalse((self.folder / "gpu-plugin.json").exists())
 
+    def fake_process_sharing(self):
+        """A server of MPS that notes what it is asked."""
+        (self.folder / "bin").mkdir()
+        server = self.folder / "bin" / pacing.SERVER
+        server.write_text("#!/bin/sh\n"
+                          f"[ \"$1\" = -d ] || set -- \"$(cat)\"\n"
+                          f"echo \"$1\" >>{self.folder}/asked\n")
+        server.chmod(0o755)
+        return f"{self.folder}/bin:{os.environ['PATH']}"
+
     def test_everything_passes(self):
-        status, text = self.rehearse()
+        status, text = self.rehearse(PATH=self.fake_process_sharing())
         self.assertEqual(status, 0, text)
         report = self.report()
         self.assertEqual(report["result"], "passed")
@@ -141,6 +152,8 @@ class Rehearsal(WithLibraries):
         # The dependencies came along.
         self.assertTrue(list((self.folder / "build/lib/ringpress").glob("libhwy.so*")))
         self.assertIn(report["pacing"], ("root", "user", "software"))
+        self.assertTrue(report["mps"])
+        self.assertEqual((self.folder / "asked").read_text().split(), ["-d", "quit"])
         with tarfile.open(self.folder / "logs.tar.gz") as archive:
             self.assertIn("logs/plugin/q4-float-2-ranks.log", archive.getnames())
 
