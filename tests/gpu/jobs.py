@@ -113,26 +113,38 @@ class Outcome:
 
 def run_words(words, environment, seconds):
     """(status, output) of a command; what it started ends with it. Status 124: time was up."""
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace", start_new_session=True) as process:
-        try:
-            output, _ = process.communicate(timeout=max(seconds, 1))
-            return process.returncode, output
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGTERM)
-        try:
-            output, _ = process.communicate(timeout=GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-        return TIME_WAS_UP, output + f"\nended after {seconds:.0f} s\n"
+    # A file: what is stuck in the driver would hold a pipe open.
+    with tempfile.TemporaryFile("w+", errors="replace") as output, \
+            subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                             stderr=subprocess.STDOUT, start_new_session=True) as process:
+        status = wait_for(process, max(seconds, 1))
+        output.seek(0)
+        ending = f"\nended after {seconds:.0f} s\n" if status == TIME_WAS_UP else ""
+        return status, output.read() + ending
 
 
-def read_lines(path):
+def wait_for(process, seconds):
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        return []
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(timeout=GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+    return TIME_WAS_UP
+
+
+def read_text(path):
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def parse(text):
+    """The JSON value of a text, or None: that of a program that was ended may be cut short."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def run_job(job, setup, keep=None):
@@ -144,13 +156,11 @@ def run_job(job, setup, keep=None):
         status, output = run_words(job.command(setup, folder), environment,
                                    min(job.seconds + GRACE_SECONDS, setup.seconds_left()))
         seconds = time.monotonic() - begin
-        logs = [path.read_text(encoding="utf-8", errors="replace")
-                for path in sorted(folder.glob("nccl-*.log"))]
-        results = None
-        if (folder / "results.json").exists():
-            results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        outcome = Outcome(status, seconds, output, results, "".join(logs),
-                          read_lines(folder / "statistics.jsonl"))
+        logs = [read_text(path) for path in sorted(folder.glob("nccl-*.log"))]
+        lines = read_text(folder / "statistics.jsonl").splitlines()
+        counts = [line for line in map(parse, lines) if line is not None]
+        outcome = Outcome(status, seconds, output, parse(read_text(folder / "results.json")),
+                          "".join(logs), counts)
     if keep:
         keep.mkdir(parents=True, exist_ok=True)
         stem = job.name.replace(" ", "-").replace(",", "").replace("/", "")

@@ -201,8 +201,11 @@ def run_check(check, setup, keep):
     if not outcome.rows():
         wrong.append("it left no results")
     else:
-        found, figures = check.judge(check.job, outcome)
-        wrong += found
+        try:
+            found, figures = check.judge(check.job, outcome)
+            wrong += found
+        except (KeyError, IndexError, TypeError, ValueError) as error:  # Results cut short.
+            wrong.append(f"its results cannot be judged: {error!r}")
     facts = outcome.facts
     figures["algorithms"] = {f"{function} {size}": sorted(taken)
                              for (function, size), taken in sorted(facts.algorithms.items())}
