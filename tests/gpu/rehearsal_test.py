@@ -108,7 +108,7 @@ class Rehearsal(WithLibraries):
                   "    whole = jobs.run_words\n"
                   "    jobs.run_words = lambda words, environment, _: whole(words, environment, 1)\n"
                   "plugin.MESSAGE, plugin.MESSAGE_BYTES = '2M', 2 << 20\n"
-                  "plugin.RANKS = (2,)\n"
+                  "plugin.RANKS, plugin.LARGEST = (2,), '2M'\n"
                   "sys.exit(run.main(sys.argv[1:]))\n")
         done = subprocess.run(
             [sys.executable, "-B", "-c", script, "plugin", "--build", self.folder / "build",
