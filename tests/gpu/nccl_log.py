@@ -1,6 +1,6 @@
 """What NCCL's log says about which of its parts were in use.
 
-The patterns are the lines that NCCL prints from 2.27 to 2.31 with NCCL_DEBUG=INFO and
+The patterns are the lines that NCCL prints from 2.27 to 2.30 with NCCL_DEBUG=INFO and
 NCCL_DEBUG_SUBSYS=INIT,NET,TUNING. The text of a line comes after "HOST:PID:THREAD [DEVICE] NCCL INFO ";
 only rank 0 prints which algorithm it took.
 """
