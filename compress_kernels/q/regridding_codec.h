@@ -3,10 +3,10 @@
 // With 2 bits the uniform grid has three levels, of which the outer two stand for the largest
 // magnitude of a block: about four times the error of the best four levels (lloyd/levels.h), and
 // what becomes zero is lost in the same direction at each hop. A third bit would take 1.2 times the
-// bytes. So partial sums go on those levels, in the same 2 bits: without rotation, which would cost
-// most of the time, or with it where they must be unbiased. Errors are then smaller than those of
-// `sra`. They take a third bit from 45 contributions on, and another one whenever these have grown
-// fourfold.
+// bytes. So partial sums go on those levels, in the same 2 bits, rotated in blocks of 1024 so that
+// no outlier costs a block much. Errors are then smaller than those of `sra`, and so are the bytes,
+// for a third of the speed. They take a third bit from 45 contributions on, and another one
+// whenever these have grown fourfold.
 #ifndef COMPRESS_KERNELS_Q_REGRIDDING_CODEC_H_
 #define COMPRESS_KERNELS_Q_REGRIDDING_CODEC_H_
 
@@ -43,8 +43,10 @@ class RegriddingCodec final : public Codec {
   void convert(const DecodeAddEncodeArgs& args) const;
   /// `sum` = own values and all parts in order, divided.
   void add_up(const DecodeAddEncodeArgs& args, float* sum) const;
-  /// encode() of floats, whatever the type of the elements. `args.decoded` is not looked at.
+  /// encode() and decode() of floats, whatever the type of the elements. `args.decoded` is not
+  /// looked at.
   void encode_floats(const EncodeArgs& args) const;
+  void decode_floats(const DecodeArgs& args) const;
 
   CodecIdentity identity_;
   UniformParameters parameters_;
