@@ -50,6 +50,7 @@ std::unique_ptr<Codec> make_with(CodecIdentity identity, const Parameters& param
 
 std::unique_ptr<Codec> make_regridding(CodecIdentity identity,
                                        const UniformParameters& parameters) {
+  identity.traits.deterministic = false;  // Sums are rotated at random.
   return std::make_unique<RegriddingCodec>(
       std::move(identity), parameters,
       selected_kernels(uniform::reference_kernels(), uniform::simd_kernels),

@@ -1,7 +1,5 @@
 #include "compress_kernels/q/regridding_codec.h"
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -12,7 +10,7 @@
 namespace ringpress::compress_kernels::q {
 namespace {
 
-/// What others would add to a sum of float32: `values` as floats, added if it is not the first.
+/// sum += values, or = if they are the first.
 void add_values(DType dtype, const void* values, std::size_t count, bool is_first, float* sum) {
   core::visit_compressible(dtype, [&](auto tag) {
     using Element = typename decltype(tag)::type;
@@ -47,9 +45,6 @@ LloydParameters RegriddingCodec::sum_parameters(Contributions form) const {
     ++parameters.bits;
   }
   parameters.unbiased = parameters_.rounding == Rounding::kStochastic;
-  parameters.rotates = parameters.unbiased;
-  parameters.block =
-      parameters.unbiased ? kLargestLloydBlock : std::max(parameters_.block, kSmallestLloydBlock);
   parameters.dtype = parameters_.dtype;
   return parameters;
 }
@@ -103,7 +98,7 @@ std::size_t RegriddingCodec::decode_add_encode(const DecodeAddEncodeArgs& args) 
 }
 
 void RegriddingCodec::convert(const DecodeAddEncodeArgs& args) const {
-  const auto sum = std::make_unique<float[]>(args.count);
+  const auto sum = std::make_unique_for_overwrite<float[]>(args.count);
   add_up(args, sum.get());
   if (args.wire == nullptr) {
     store_values(parameters_.dtype, sum.get(), args.count, args.decoded);
@@ -128,19 +123,26 @@ void RegriddingCodec::convert(const DecodeAddEncodeArgs& args) const {
 }
 
 void RegriddingCodec::add_up(const DecodeAddEncodeArgs& args, float* sum) const {
-  DecodeAddArgs part;
-  part.count = args.count;
-  part.sum = sum;
-  part.form = {args.wire_contributions, args.form.world};
+  const Contributions form{args.wire_contributions, args.form.world};
   for (std::size_t position = 0; position <= args.wires.size(); ++position) {
+    const std::size_t index = position > args.own_position ? position - 1 : position;
     if (position == args.own_position) {
       add_values(parameters_.dtype, args.values, args.count, position == 0, sum);
-      continue;
+    } else if (position == 0) {
+      DecodeArgs part;
+      part.wire = args.wires[index];
+      part.count = args.count;
+      part.values = sum;
+      part.form = form;
+      decode_floats(part);
+    } else {
+      DecodeAddArgs part;
+      part.wire = args.wires[index];
+      part.count = args.count;
+      part.sum = sum;
+      part.form = form;
+      decode_add(part);
     }
-    // Adding to minus zero leaves any value as it is.
-    if (position == 0) std::fill_n(sum, args.count, -0.0f);
-    part.wire = args.wires[position > args.own_position ? position - 1 : position];
-    decode_add(part);
   }
   if (args.divisor == 1) return;
   for (std::size_t i = 0; i < args.count; ++i) sum[i] = core::divide(sum[i], args.divisor);
@@ -155,6 +157,18 @@ void RegriddingCodec::encode_floats(const EncodeArgs& args) const {
     UniformParameters parameters = parameters_;
     parameters.dtype = DType::kFloat32;
     kernels_.encode(parameters, args);
+  }
+}
+
+void RegriddingCodec::decode_floats(const DecodeArgs& args) const {
+  if (is_partial_sum(args.form)) {
+    LloydParameters parameters = sum_parameters(args.form);
+    parameters.dtype = DType::kFloat32;
+    sum_kernels_.decode(parameters, args);
+  } else {
+    UniformParameters parameters = parameters_;
+    parameters.dtype = DType::kFloat32;
+    kernels_.decode(parameters, args);
   }
 }
 

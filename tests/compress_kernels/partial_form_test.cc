@@ -2,7 +2,6 @@
 // they keep the promises of all forms, on every instruction set.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -163,8 +162,7 @@ class PartialForm : public ::testing::TestWithParam<std::tuple<std::string, DTyp
   std::size_t block_of_sums() const {
     const auto parsed = parse_specification(specification()).value();
     const std::size_t block = parsed.values.number("block");
-    if (parsed.codec.name != "q2" || parsed.values.text("grid") == "lloyd") return block;
-    return parsed.values.text("round") == "stochastic" ? 1024 : std::max<std::size_t>(block, 64);
+    return parsed.codec.name == "q2" && parsed.values.text("grid") != "lloyd" ? 1024 : block;
   }
 
   /// The squared error of an encoding, over the squared norm of the values.
