@@ -5,7 +5,7 @@
 // what becomes zero is lost in the same direction at each hop. A third bit would take 1.2 times the
 // bytes. So partial sums go on those levels, in the same 2 bits, rotated in blocks of 1024 so that
 // no outlier costs a block much. Errors are then smaller than those of `sra`, and so are the bytes,
-// for a third of the speed. They take a third bit from 45 contributions on, and another one
+// at a quarter of the speed. They take a third bit from 45 contributions on, and another one
 // whenever these have grown fourfold.
 #ifndef COMPRESS_KERNELS_Q_REGRIDDING_CODEC_H_
 #define COMPRESS_KERNELS_Q_REGRIDDING_CODEC_H_
