@@ -4,10 +4,11 @@
 #ifndef RING_TRANSPORT_COMMON_CONNECTION_H_
 #define RING_TRANSPORT_COMMON_CONNECTION_H_
 
-#include <deque>
 #include <string>
+#include <vector>
 
 #include "ring/transport/common/operation.h"
+#include "ring/transport/common/queue.h"
 #include "ring/transport/common/reactor.h"
 #include "ring/transport/common/socket.h"
 
@@ -112,11 +113,11 @@ class Connection final : public EventHandler {
   bool write_closed_ = false;
   bool closing_ = false;  // close() was called.
 
-  std::deque<SendOperation*> sends_;
+  Queue<SendOperation*> sends_;
   std::string control_;  // A control frame to send after sends_.
   std::size_t control_sent_bytes_ = 0;
 
-  std::deque<ReceiveOperation*> receives_;
+  Queue<ReceiveOperation*> receives_;
   HeaderBytes header_bytes_{};  // Of the frame that is coming in.
   std::size_t header_filled_bytes_ = 0;
   FrameHeader header_;
