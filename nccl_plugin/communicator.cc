@@ -32,6 +32,10 @@ namespace {
 using nccl_plugin::ErrorFeedback;
 using nccl_plugin::TensorCall;
 
+// What a call keeps in one piece and is larger goes back to the heap when it ends: what the ranks
+// agree on for tensors of more than some ten million values.
+constexpr std::size_t kLargestKeptBlock = 1024 * 1024;
+
 ring::ProgressThread progress_thread_of(const Settings& settings) {
   if (settings.progress_thread == "on") return ring::ProgressThread::kOn;
   if (settings.progress_thread == "off") return ring::ProgressThread::kOff;
@@ -159,7 +163,7 @@ class MeshCommunicator : public Communicator {
   // destroyed only with the communicator or under `finalized_`.
   std::unique_ptr<Mesh> mesh_;
   // Of the calls, which are made by one thread at a time. Keeps as much as the largest one needed.
-  std::pmr::unsynchronized_pool_resource call_memory_;
+  std::pmr::unsynchronized_pool_resource call_memory_{{0, kLargestKeptBlock}};
   const int rank_;
   const int size_;
   const Settings settings_;

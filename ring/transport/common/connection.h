@@ -4,6 +4,7 @@
 #ifndef RING_TRANSPORT_COMMON_CONNECTION_H_
 #define RING_TRANSPORT_COMMON_CONNECTION_H_
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,30 @@ struct ReceiveOperation final : Request {
   Connection* connection = nullptr;
 };
 
+/// A sum that one thread at a time adds to and any thread may read.
+class Count {
+ public:
+  Count& operator+=(std::uint64_t more) {
+    sum_.store(value() + more, std::memory_order_relaxed);
+    return *this;
+  }
+  std::uint64_t value() const { return sum_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> sum_{0};
+};
+
+/// What TransportCounters are copied from.
+struct Counts {
+  Count sent_bytes;
+  Count received_bytes;
+
+  TransportCounters now() const { return {sent_bytes.value(), received_bytes.value()}; }
+};
+
 /// What connections tell their transport.
 struct Events {
-  TransportCounters counters;
+  Counts counters;
   Status failure;             // What ends the whole communicator.
   bool was_told = false;      // A peer said why; it has asked the others (mesh_failure.cc).
   std::uint64_t endings = 0;  // Connections that can no longer exchange frames.
