@@ -31,7 +31,7 @@ struct ReceiveOperation final : Request {
   std::size_t received_bytes = 0;  // Of the payload.
   std::uint32_t crc = 0;
   bool done = false;
-  ViewMemory memory;
+  ViewMemory* memory = nullptr;  // That `into` points to, of its channel; null: the caller's.
   Connection* connection = nullptr;
 };
 

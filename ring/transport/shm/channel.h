@@ -34,7 +34,7 @@ struct ShmReceive final : Request {
   ConstBuffer view;
   bool matched = false;
   bool done = false;
-  ViewMemory memory;
+  ViewMemory* memory = nullptr;  // Of the channel, for a view that is not the sender's memory.
 };
 
 /// Called by the transport whenever something may have happened.
@@ -127,6 +127,7 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   std::uint64_t where_ = 0;
   Queue<ShmReceive*> queue_;
   Pool<ShmReceive> receives_;
+  ViewPool views_;
 };
 
 }  // namespace ringpress::ring::transport::shm
