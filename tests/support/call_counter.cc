@@ -16,11 +16,10 @@ std::atomic<bool> counting{false};
 std::atomic<long> allocations{0};
 std::atomic<long> socket_calls{0};
 std::atomic<long> socket_calls_locked{0};
-thread_local int uncounted = 0;
 thread_local int mutexes_held = 0;
 
 void count_allocation() {
-  if (counting.load(std::memory_order_relaxed) && uncounted == 0) ++allocations;
+  if (counting.load(std::memory_order_relaxed)) ++allocations;
 }
 
 void count_socket_call() {
@@ -37,6 +36,8 @@ Function* next(const char* name) {
 
 }  // namespace
 
+// For the libraries that the program loads, too.
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
@@ -99,6 +100,7 @@ int epoll_wait(int descriptor, epoll_event* events, int most, int timeout_ms) {
   return wait(descriptor, events, most, timeout_ms);
 }
 }
+#pragma GCC visibility pop
 
 namespace ringpress::testing {
 
@@ -112,14 +114,6 @@ void start_counting() {
 CallCounts stop_counting() {
   counting.store(false);
   return {allocations.load(), socket_calls_locked.load(), socket_calls.load()};
-}
-
-Uncounted::Uncounted() {
-  ++uncounted;
-}
-
-Uncounted::~Uncounted() {
-  --uncounted;
 }
 
 }  // namespace ringpress::testing

@@ -17,15 +17,6 @@ void start_counting();
 /// What was counted since.
 CallCounts stop_counting();
 
-/// What the calling thread does while this lives is the test's own and not counted.
-class Uncounted {
- public:
-  Uncounted();
-  ~Uncounted();
-  Uncounted(const Uncounted&) = delete;
-  Uncounted& operator=(const Uncounted&) = delete;
-};
-
 }  // namespace ringpress::testing
 
 #endif  // TESTS_SUPPORT_CALL_COUNTER_H_
