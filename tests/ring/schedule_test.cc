@@ -61,7 +61,7 @@ TEST(ChunkSize, IsWholeTilesAndFitsTheCache) {
 
 TEST(EqualShards, AreEqual) {
   const auto shards = equal_shards(10, 3);
-  EXPECT_EQ(shards, (std::vector<Range>{{0, 10}, {10, 10}, {20, 10}}));
+  EXPECT_EQ(shards, (std::pmr::vector<Range>{{0, 10}, {10, 10}, {20, 10}}));
 }
 
 }  // namespace
