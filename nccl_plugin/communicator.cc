@@ -10,7 +10,9 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory_resource>
 #include <mutex>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -29,6 +31,10 @@ namespace {
 
 using nccl_plugin::ErrorFeedback;
 using nccl_plugin::TensorCall;
+
+// What a call keeps in one piece and is larger goes back to the heap when it ends: what the ranks
+// agree on for tensors of more than some ten million values.
+constexpr std::size_t kLargestKeptBlock = 1024 * 1024;
 
 ring::ProgressThread progress_thread_of(const Settings& settings) {
   if (settings.progress_thread == "on") return ring::ProgressThread::kOn;
@@ -56,6 +62,7 @@ struct NamedCodec {
   std::unique_ptr<Codec> codec;
   std::uint64_t hash = 0;
   bool takes_error_feedback = true;
+  std::string unbiased;  // Specification of its unbiased variant; empty: there is none.
 };
 
 /// True if a codec does not encode tensors but projects them, which only all-reduces can do.
@@ -134,7 +141,7 @@ class MeshCommunicator : public Communicator {
   /// The tensor whose pieces are being reduced.
   struct Pieces {
     PiecewiseTensor tensor;
-    Plan plan;
+    Plan plan;                          // As plan_, so that its strings keep their memory.
     const NamedCodec* codec = nullptr;  // Null: start_pieces() has not been called.
     float* residual = nullptr;          // Of tensor.count floats, or null.
   };
@@ -144,7 +151,7 @@ class MeshCommunicator : public Communicator {
                               Reduction reduction, int root);
   Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
                               const CallSignature& signature, Reduction reduction);
-  Result<Plan> plan_pieces(const PiecewiseTensor& tensor);
+  Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   std::uint64_t count_recurrence(const PlanRequest& request);
   void recall(Preparation* call, const void* send, std::size_t count);
@@ -155,6 +162,8 @@ class MeshCommunicator : public Communicator {
   // The mesh is given up by finalize(); abort() from another thread may still use it, so it is
   // destroyed only with the communicator or under `finalized_`.
   std::unique_ptr<Mesh> mesh_;
+  // Of the calls, which are made by one thread at a time. Keeps as much as the largest one needed.
+  std::pmr::unsynchronized_pool_resource call_memory_{{0, kLargestKeptBlock}};
   const int rank_;
   const int size_;
   const Settings settings_;
@@ -165,7 +174,7 @@ class MeshCommunicator : public Communicator {
   bool crosses_hosts_ = false;
   bool finalized_ = false;
   std::uint64_t sequence_ = 0;
-  std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec> codecs_;
+  std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;
   std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
   Plan plan_;                                                // Of the last call, but for pieces.
@@ -187,15 +196,17 @@ std::uint64_t MeshCommunicator::count_recurrence(const PlanRequest& request) {
 
 Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specification, DType dtype,
                                                       ReduceOp op) {
-  const auto key = std::make_tuple(specification, dtype, op);
-  const auto found = codecs_.find(key);
+  const auto found = codecs_.find(std::make_tuple(std::string_view(specification), dtype, op));
   if (found != codecs_.end()) return &found->second;
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
   const std::string& text = codec->specification();
   const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
   RINGPRESS_ASSIGN_OR_RETURN(const bool takes_error_feedback,
                              compress_kernels::takes_error_feedback(specification));
-  return &codecs_.emplace(key, NamedCodec{std::move(codec), hash, takes_error_feedback})
+  RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
+                             compress_kernels::unbiased_specification(specification));
+  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased)};
+  return &codecs_.emplace(std::make_tuple(specification, dtype, op), std::move(named))
               .first->second;
 }
 
@@ -209,7 +220,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
       kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.recurrences = count_recurrence(request);
-  plan_ = planner_->plan(request);
+  planner_->plan(request, &plan_);
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;
   CallSignature signature;
@@ -231,6 +242,7 @@ MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan
   call.started = Clock::now();
   call.collective = plan.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
   call.context.mesh = mesh_.get();
+  call.context.memory = &call_memory_;
   call.context.codec = codec.codec.get();
   call.context.call = signature;
   call.context.call.sequence = sequence_++;
@@ -309,39 +321,43 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
 
 /// The plan for the whole tensor, which others have found worth compressing, and what is certain
 /// enough of it.
-Result<Plan> MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor) {
+Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) {
   constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
   const std::size_t count = has_extent(tensor) ? tensor.count : settings_.minimum_bytes;
-  Plan plan = planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false,
-                              size_, true, kRecursAlways, all_reduces_only_});
-  if (tensor.known == PiecewiseTensor::Known::kTensor || plan.codec == "none") return plan;
-  plan.error_feedback = false;
+  planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true,
+                  kRecursAlways, all_reduces_only_},
+                 plan);
+  if (tensor.known == PiecewiseTensor::Known::kTensor || plan->codec == "none") return Status::ok();
+  plan->error_feedback = false;
   if (tensor.known == PiecewiseTensor::Known::kNothing) {
-    plan.codec = "none";
-    plan.reason = "not known where the tensor ends";
-    return plan;
+    plan->codec = "none";
+    plan->reason = "not known where the tensor ends";
+    return Status::ok();
   }
-  RINGPRESS_ASSIGN_OR_RETURN(const std::string unbiased,
-                             compress_kernels::unbiased_specification(plan.codec));
-  if (unbiased.empty()) {
-    plan.reason = "not known which tensor it is, and " + plan.codec + " needs error feedback";
-    plan.codec = "none";
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
+                             codec_for(plan->codec, tensor.dtype, tensor.op));
+  if (named->unbiased.empty()) {
+    plan->reason = "not known which tensor it is, and ";
+    plan->reason.append(plan->codec).append(" needs error feedback");
+    plan->codec = "none";
   } else {
-    plan.codec = unbiased;
+    plan->codec = named->unbiased;
   }
-  return plan;
+  return Status::ok();
 }
 
 Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
-  pieces_ = Pieces{};
   pieces_.tensor = tensor;
-  RINGPRESS_ASSIGN_OR_RETURN(pieces_.plan, plan_pieces(tensor));
+  pieces_.codec = nullptr;
+  pieces_.residual = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(plan_pieces(tensor, &pieces_.plan));
   RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for(pieces_.plan.codec, tensor.dtype, tensor.op));
   const Codec& codec = *pieces_.codec->codec;
   if (codec.projection() != nullptr) {
     pieces_.plan.codec = "none";
-    pieces_.plan.reason = settings_.codec + " projects whole tensors, not pieces";
+    pieces_.plan.reason = settings_.codec;
+    pieces_.plan.reason.append(" projects whole tensors, not pieces");
     RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for("none", tensor.dtype, tensor.op));
   } else if (pieces_.plan.error_feedback && pieces_.codec->takes_error_feedback &&
              !codec.traits().lossless) {

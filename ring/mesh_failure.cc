@@ -97,8 +97,8 @@ Status MeshImpl::cause_of(const Status& reason) {
 
 /// Owner only. Sends the reason to all connected peers, once, and then to those whose connections
 /// are being made. Frames that are half sent end first, so that the peer can read the reason behind
-/// them; the caller's memory is still valid now. Peers that connect later are refused: they must not
-/// wait for a rank that has given up.
+/// them; the caller's memory is still valid now. Peers that connect later are refused: they must
+/// not wait for a rank that has given up.
 void MeshImpl::spread_failure() {
   if (spread_.exchange(true)) return;
   const Status reason = failure();
@@ -139,9 +139,9 @@ void MeshImpl::finish_connecting(const Status& reason) {
 }
 
 void MeshImpl::spread_failure_if_free() {
-  if (spread_.load() || !owner_.try_lock()) return;
+  if (spread_.load() || !owner_.try_take()) return;
   spread_failure();
-  owner_.unlock();
+  owner_.give();
 }
 
 void MeshImpl::flush_channels(Patience patience) {

@@ -32,15 +32,16 @@ void relax() {
 /// The owner's right to touch the transports, for the length of one call.
 class MeshImpl::Turn {
  public:
-  explicit Turn(MeshImpl& mesh) : mesh_(mesh) { mesh_.owner_.lock(); }
+  explicit Turn(MeshImpl& mesh) : mesh_(mesh) { mesh_.owner_.take(); }
   ~Turn() {
     const bool arm = mesh_.parts_.progress_thread && mesh_.large_outstanding_ > 0;
-    mesh_.owner_.unlock();
-    // An abort() that found the mesh in use has left the spreading to us. One that did not may be at
-    // it: the caller's memory must stay until it is done.
+    mesh_.owner_.give();
+    // An abort() that found the mesh in use has left the spreading to us. One that did not may be
+    // at it: the caller's memory must stay until it is done.
     if (mesh_.failed_.load()) {
-      const std::lock_guard<std::mutex> lock(mesh_.owner_);
+      mesh_.owner_.take();
       mesh_.spread_failure();
+      mesh_.owner_.give();
     }
     if (arm) mesh_.arm_progress_thread();
   }
@@ -68,7 +69,7 @@ MeshImpl::~MeshImpl() {
     parts_.reactor->wake();
     thread_.join();
   }
-  const std::lock_guard<std::mutex> lock(owner_);
+  owner_.take();
   if (!failed_.load()) {
     say_goodbye();
   }
@@ -319,7 +320,6 @@ bool MeshImpl::reads_staging(int peer, std::size_t bytes) const {
 }
 
 MeshCounters MeshImpl::counters() const {
-  const std::lock_guard<std::mutex> lock(owner_);
   MeshCounters total;
   for (const Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
     if (transport == nullptr) continue;

@@ -1,10 +1,10 @@
 // The mesh: picks a transport for each pair of ranks, opens connections at first use, and turns
 // every failure into one Status on every connected rank.
 //
-// Who may touch the transports: whoever holds `owner_`. A call of the user takes it for its whole
-// length, sleeping included, and it is uncontended then. The progress thread takes it only between
-// calls, and only while large transfers are under way; abort() takes it only if it is free, and
-// otherwise leaves the work to the call that holds it.
+// Who may touch the transports: the owner (ownership.h). A call of the user is it for its whole
+// length, sleeping included, and does not wait for it as a rule. The progress thread is it only
+// between calls, and only while large transfers are under way; abort() only if nobody is, and
+// otherwise leaves the work to the call that is. No mutex is held while the system is called.
 #ifndef RING_MESH_IMPL_H_
 #define RING_MESH_IMPL_H_
 
@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "ring/ownership.h"
 #include "ring/transport/common/operation.h"
 #include "ring/transport/common/reactor.h"
 #include "ringpress/mesh.h"
@@ -70,7 +71,7 @@ class MeshImpl final : public Mesh {
     Direction direction = Direction::kSend;
     std::size_t peer = 0;
     ConstBuffer source;
-    Buffer into;  // Without data for kReceiveView.
+    Buffer into;            // Without data for kReceiveView.
     bool is_limit = false;  // into.bytes is: kReceiveView only.
     FrameLabel label;
     Request* inner = nullptr;  // The channel's request, once there is a channel.
@@ -127,7 +128,7 @@ class MeshImpl final : public Mesh {
   std::size_t unconnected_ = 0;        // Requests that wait for a channel.
   std::size_t large_outstanding_ = 0;  // Requests worth a progress thread.
 
-  mutable std::mutex owner_;
+  Ownership owner_;
   mutable std::mutex failure_mutex_;
   Status failure_;
   std::atomic<bool> failed_{false};

@@ -25,11 +25,11 @@ void MeshImpl::run_progress_thread() {
     lock.unlock();
     bool useful = false;
     // When a call of the user is under way it moves the bytes itself.
-    if (owner_.try_lock()) {
+    if (owner_.try_take()) {
       useful = large_outstanding_ > 0 && !failed_.load();
       const Status moved = useful ? advance() : Status::ok();
       if (!moved.is_ok()) static_cast<void>(fail(moved));
-      owner_.unlock();
+      owner_.give();
       if (useful) parts_.reactor->await_ready(Clock::now() + std::chrono::milliseconds(20));
     }
     lock.lock();

@@ -1,6 +1,7 @@
 // The rules that decide whether and how a call is compressed, in the order in which they apply. The
 // first rule that says no gives the reason.
 #include <string>
+#include <string_view>
 
 #include "ringpress/codec.h"
 #include "tuner/factory.h"
@@ -10,53 +11,57 @@ namespace {
 
 // What "auto" compresses with: accurate enough for training with error feedback on every model
 // measured so far, and close to an eighth of the bytes.
-constexpr const char* kDefaultCodec = "q4";
+constexpr std::string_view kDefaultCodec = "q4";
 // What RINGPRESS=lossless takes instead of any lossy codec. It leaves nothing for error feedback.
-constexpr const char* kLosslessCodec = "lossless";
+constexpr std::string_view kLosslessCodec = "lossless";
 // Calls of one kind that "auto" leaves exact before it believes that they recur.
 constexpr std::uint64_t kCallsBeforeCompression = 2;
 // Ranks up to which the two latencies of sra beat a ring's 2 (N - 1) for exact calls, and its
 // connections to everybody are affordable.
 constexpr int kLargestExactSraWorld = 16;
 
-/// Why this call can never be lossy, whatever the settings; empty if it can.
-std::string why_never_lossy(const PlanRequest& request) {
+/// Changes `reason` to why this call can never be lossy, whatever the settings; empty if it can.
+void find_never_lossy(const PlanRequest& request, std::string* reason) {
+  reason->clear();
   if (request.kind != CollectiveKind::kAllReduce &&
       request.kind != CollectiveKind::kReduceScatter) {
-    return std::string(collective_name(request.kind)) + " is always exact";
+    reason->append(collective_name(request.kind)).append(" is always exact");
+  } else if (!is_compressible(request.dtype)) {
+    reason->append(dtype_name(request.dtype)).append(" is always exact");
+  } else if (request.op != ReduceOp::kSum && request.op != ReduceOp::kAvg) {
+    reason->append(reduce_op_name(request.op)).append(" is always exact");
+  } else if (request.pre_multiplied) {
+    *reason = "pre-multiplied sums are always exact";
+  } else if (request.world < 2) {
+    *reason = "a single rank sends nothing";
   }
-  if (!is_compressible(request.dtype)) {
-    return std::string(dtype_name(request.dtype)) + " is always exact";
-  }
-  if (request.op != ReduceOp::kSum && request.op != ReduceOp::kAvg) {
-    return std::string(reduce_op_name(request.op)) + " is always exact";
-  }
-  if (request.pre_multiplied) return "pre-multiplied sums are always exact";
-  if (request.world < 2) return "a single rank sends nothing";
-  return "";
 }
 
 class SettingsPlanner : public Planner {
  public:
   explicit SettingsPlanner(Settings settings) : settings_(std::move(settings)) {}
 
-  Plan plan(const PlanRequest& request) const override {
-    Plan plan;
-    plan.reason = why_exact(request);
-    if (plan.reason.empty()) choose_codec(&plan, request);
-    plan.algorithm = choose_algorithm(plan, request);
-    plan.chunk_elements = chunk_elements(request);
-    return plan;
+  using Planner::plan;
+  void plan(const PlanRequest& request, Plan* plan) const override {
+    plan->codec = "none";
+    plan->error_feedback = false;
+    plan->observed_codec.clear();
+    find_why_exact(request, &plan->reason);
+    if (plan->reason.empty()) choose_codec(request, plan);
+    plan->algorithm = choose_algorithm(*plan, request);
+    plan->chunk_elements = chunk_elements(request);
   }
 
  private:
-  void choose_codec(Plan* plan, const PlanRequest& request) const {
-    std::string codec = settings_.codec == "auto" ? kDefaultCodec : settings_.codec;
+  void choose_codec(const PlanRequest& request, Plan* plan) const {
+    std::string_view codec = settings_.codec;
+    if (codec == "auto") codec = kDefaultCodec;
     if (settings_.mode == "lossless" && codec != "none") codec = kLosslessCodec;
     if (codec == "none") {
       plan->reason = "RINGPRESS_CODEC=none";
     } else if (settings_.mode == "observe") {
-      plan->reason = "RINGPRESS=observe: would be " + codec;
+      plan->reason = "RINGPRESS=observe: would be ";
+      plan->reason.append(codec);
       plan->observed_codec = codec;
     } else {
       plan->codec = codec;
@@ -65,20 +70,23 @@ class SettingsPlanner : public Planner {
     }
   }
 
-  std::string why_exact(const PlanRequest& request) const {
-    std::string reason = why_never_lossy(request);
-    if (!reason.empty()) return reason;
-    if (settings_.mode == "off") return "RINGPRESS=off";
-    if (request.all_reduces_only && settings_.mode != "lossless" &&
-        request.kind != CollectiveKind::kAllReduce) {
-      return settings_.codec + " compresses all-reduces only";
+  /// Changes `reason` to why the call is left exact; empty if it is not.
+  void find_why_exact(const PlanRequest& request, std::string* reason) const {
+    find_never_lossy(request, reason);
+    if (!reason->empty()) return;
+    const bool is_automatic = settings_.codec == "auto";
+    if (settings_.mode == "off") {
+      *reason = "RINGPRESS=off";
+    } else if (request.all_reduces_only && settings_.mode != "lossless" &&
+               request.kind != CollectiveKind::kAllReduce) {
+      reason->append(settings_.codec).append(" compresses all-reduces only");
+    } else if (request.count * dtype_size(request.dtype) < settings_.minimum_bytes) {
+      *reason = "smaller than RINGPRESS_MIN_BYTES";
+    } else if (is_automatic && !request.crosses_hosts) {
+      *reason = "all ranks share one host";
+    } else if (is_automatic && request.recurrences < kCallsBeforeCompression) {
+      *reason = "has not recurred yet";
     }
-    const std::size_t bytes = request.count * dtype_size(request.dtype);
-    if (bytes < settings_.minimum_bytes) return "smaller than RINGPRESS_MIN_BYTES";
-    if (settings_.codec != "auto") return "";
-    if (!request.crosses_hosts) return "all ranks share one host";
-    if (request.recurrences < kCallsBeforeCompression) return "has not recurred yet";
-    return "";
   }
 
   Algorithm choose_algorithm(const Plan& plan, const PlanRequest& request) const {

@@ -1,7 +1,9 @@
 // Whole chunks: tiles one after the other, whatever the kernels; and the promise that the wire is
 // never larger than the input.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory_resource>
 #include <vector>
 
 #include "compress_kernels/core/element.h"
@@ -109,6 +111,7 @@ void for_each_tile(std::size_t count, Body&& body) {
 class Hop {
  public:
   Hop(const Chunks& chunks, const DecodeAddEncodeArgs& args) : chunks_(chunks), args_(args) {
+    readers_.reserve(args.wires.size());
     for (std::size_t k = 0; k < args.wires.size(); ++k) {
       readers_.emplace_back(chunks, args.count, args.wires[k], args.wire_sizes[k]);
     }
@@ -133,7 +136,10 @@ class Hop {
  private:
   const Chunks& chunks_;
   const DecodeAddEncodeArgs& args_;
-  std::vector<TileReader> readers_;
+  // Few enough ranks need no heap.
+  std::array<std::byte, 64 * sizeof(TileReader)> room_;
+  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
+  std::pmr::vector<TileReader> readers_{&memory_};
   alignas(64) float sum_[kTileElements];
   Elements part_;
   Elements result_;

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 
 #include "ringpress/codec.h"
@@ -22,9 +23,12 @@
 namespace ringpress {
 
 /// What every collective needs besides the buffers. All ranks must pass equal values, but for
-/// `mesh`, `residual`, `layers` and `projection_state`.
+/// `mesh`, `memory`, `residual`, `layers` and `projection_state`.
 struct CollectiveContext {
   Mesh* mesh = nullptr;
+  // For what a call keeps in mind until it ends: requests under way, ranges, summaries. Used by the
+  // calling thread alone. A pool, such as the communicator's, spares later calls the heap.
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();
   const Codec* codec = nullptr;
   CallSignature call;
   std::size_t chunk_elements = 0;  // Elements per frame; 0 lets the collective choose.

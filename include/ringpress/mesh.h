@@ -5,7 +5,8 @@
 // The first failure (a lost peer, a mismatch, a timeout, abort()) is final: every later call
 // returns the same Status, and the reason is sent on to all connected ranks so that they fail too.
 //
-// Threads: one thread uses a mesh at a time; abort() and failure() may be called from any thread.
+// Threads: one thread uses a mesh at a time; abort(), failure() and counters() may be called from
+// any thread.
 #ifndef RINGPRESS_MESH_H_
 #define RINGPRESS_MESH_H_
 

@@ -41,7 +41,15 @@ struct Plan {
 class Planner {
  public:
   virtual ~Planner() = default;
-  virtual Plan plan(const PlanRequest& request) const = 0;
+  /// Changes `plan` to what is to be done: the strings of a plan that is used again and again keep
+  /// their memory.
+  virtual void plan(const PlanRequest& request, Plan* plan) const = 0;
+
+  Plan plan(const PlanRequest& request) const {
+    Plan decision;
+    plan(request, &decision);
+    return decision;
+  }
 };
 
 }  // namespace ringpress

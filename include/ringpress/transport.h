@@ -2,8 +2,8 @@
 // Its shape is that of ncclNet: listen, connect, accept, register, isend, irecv, test. Connections
 // are one-directional: the connector sends, the acceptor receives.
 //
-// Threads: one thread at a time may use the objects of one transport instance; wake() alone may be
-// called from any thread at any time. No call blocks, except wait().
+// Threads: one thread at a time may use the objects of one transport instance; wake() and
+// counters() alone may be called from any thread at any time. No call blocks, except wait().
 #ifndef RINGPRESS_TRANSPORT_H_
 #define RINGPRESS_TRANSPORT_H_
 
@@ -75,8 +75,8 @@ class SendChannel {
 class RecvChannel {
  public:
   virtual ~RecvChannel() = default;
-  /// Receives a frame of such a length to `into`, which has room for length.bytes and belongs to the
-  /// channel until test() says done.
+  /// Receives a frame of such a length to `into`, which has room for length.bytes and belongs to
+  /// the channel until test() says done.
   virtual Result<Request*> irecv(std::byte* into, FrameLength length, const FrameLabel& label) = 0;
   /// Receives a frame of exactly into.bytes.
   Result<Request*> irecv(Buffer into, const FrameLabel& label) {
@@ -99,6 +99,7 @@ class RecvChannel {
 struct TransportCounters {
   std::uint64_t sent_bytes = 0;
   std::uint64_t received_bytes = 0;
+  bool operator==(const TransportCounters&) const = default;
 };
 
 /// One medium in one process, for one communicator.

@@ -76,6 +76,8 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   // Of all lanes together: CollComm.
   Settings lane_settings = settings;
   lane_settings.statistics.clear();
+  // Each lane has a thread of its own, which nobody is to keep from its sockets.
+  if (lane_settings.progress_thread == "auto") lane_settings.progress_thread = "off";
   CollComm::Communicators lanes;
   RINGPRESS_ASSIGN_OR_RETURN(
       lanes[0], Communicator::create(handles[0], rank, static_cast<int>(handles.size()),

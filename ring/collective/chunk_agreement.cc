@@ -12,15 +12,15 @@ constexpr std::uint32_t kTensorStep = 0x40000000;
 constexpr std::uint32_t kFirstStep = kTensorStep + 1;
 // A send is given back once the peer has taken it, two stages later at worst.
 constexpr std::size_t kSendsUnderWay = 8;
+// Chunks between one stage and the next: more than the lag of any pipeline.
+constexpr std::size_t kChunksUnderWay = 8;
 
-/// 8-byte aligned and zero; null for no bytes.
-std::unique_ptr<std::uint64_t[]> aligned_memory(std::size_t bytes) {
-  if (bytes == 0) return nullptr;
-  return std::make_unique<std::uint64_t[]>((bytes + 7) / 8);
+std::size_t words_for(std::size_t bytes) {
+  return (bytes + 7) / 8;
 }
 
-std::byte* bytes_of(const std::unique_ptr<std::uint64_t[]>& memory) {
-  return reinterpret_cast<std::byte*>(memory.get());
+std::byte* bytes_of(std::pmr::vector<std::uint64_t>& words) {
+  return words.empty() ? nullptr : reinterpret_cast<std::byte*>(words.data());
 }
 
 }  // namespace
@@ -36,10 +36,13 @@ ChunkAgreement::ChunkAgreement(const CollectiveContext& context, const ShardedTe
       world_(tensor.shards.size()),
       rounds_(agreement_ == nullptr ? 0 : agreement_->rounds()),
       stride_bytes_(agreement_ == nullptr ? 0 : agreement_->chunk_bytes(chunk_elements)),
-      tensor_memory_(aligned_memory(agreement_ == nullptr ? 0 : agreement_->tensor_bytes())),
-      chunk_memory_(aligned_memory(stride_bytes_ * world_ * chunks_)),
-      sending_(context.mesh, /*first_slot=*/0, kSendsUnderWay, /*bytes=*/0),
-      arriving_(stages() * world_) {}
+      tensor_memory_(words_for(agreement_ == nullptr ? 0 : agreement_->tensor_bytes()),
+                     context.memory),
+      chunk_memory_(words_for(stride_bytes_ * world_ * chunks_), context.memory),
+      tensor_summary_(bytes_of(tensor_memory_)),
+      chunk_summaries_(bytes_of(chunk_memory_)),
+      sending_(context, /*first_slot=*/0, kSendsUnderWay, /*bytes=*/0),
+      arriving_(context, stages() * world_, kChunksUnderWay) {}
 
 Range ChunkAgreement::range_of(std::size_t owner, std::size_t chunk) const {
   return chunk_of(tensor_.shards[owner], chunk, chunk_elements_);
@@ -52,25 +55,25 @@ FrameLabel ChunkAgreement::label(std::size_t stage, std::size_t chunk) const {
 
 Buffer ChunkAgreement::summary_of(std::size_t owner, std::size_t chunk, int round) const {
   const std::size_t count = range_of(owner, chunk).count;
-  std::byte* memory = bytes_of(chunk_memory_) + (owner * chunks_ + chunk) * stride_bytes_;
+  std::byte* memory = chunk_summaries_ + (owner * chunks_ + chunk) * stride_bytes_;
   return {memory + agreement_->round_offset(round, count), agreement_->round_bytes(round, count)};
 }
 
 Agreed ChunkAgreement::of(std::size_t owner, std::size_t chunk) const {
   if (agreement_ == nullptr) return {};
   Agreed agreed;
-  if (tensor_memory_ != nullptr) agreed.tensor = bytes_of(tensor_memory_);
+  agreed.tensor = tensor_summary_;
   if (rounds_ > 0) agreed.chunk = summary_of(owner, chunk, 0).data;
   return agreed;
 }
 
 Status ChunkAgreement::agree_on_tensor() {
-  if (tensor_memory_ == nullptr) return Status::ok();
+  if (tensor_summary_ == nullptr) return Status::ok();
   SummariseArgs args;
   args.values = tensor_.send;
   args.count = tensor_.shards.back().offset + tensor_.shards.back().count;
   args.residual = context_.residual;
-  args.summary = bytes_of(tensor_memory_);
+  args.summary = tensor_summary_;
   agreement_->summarise_tensor(args);
   return agreement_->tensor_is_shared() ? exchange_tensor_summaries() : Status::ok();
 }
@@ -80,20 +83,20 @@ Status ChunkAgreement::agree_on_tensor() {
 Status ChunkAgreement::exchange_tensor_summaries() {
   Mesh& mesh = *context_.mesh;
   const std::size_t bytes = agreement_->tensor_bytes();
-  const auto own = aligned_memory(bytes);
-  std::memcpy(bytes_of(own), bytes_of(tensor_memory_), bytes);
+  const std::pmr::vector<std::uint64_t> own(tensor_memory_, context_.memory);
   const FrameLabel frame{context_.call, kTensorStep, 0};
-  std::vector<Request*> views;
+  ReceiveWindow arriving(context_, world_, 1);
   for (std::size_t distance = 1; distance < world_; ++distance) {
     const auto peer = static_cast<int>((rank_ + distance) % world_);
     const auto view = mesh.irecv_view(peer, FrameLength::exactly(bytes), frame);
     if (!view.is_ok()) return view.status();
-    views.push_back(view.value());
-    RINGPRESS_RETURN_IF_ERROR(sending_.send(0, peer, {bytes_of(own), bytes}, frame));
+    arriving.put(distance, 0, view.value());
+    RINGPRESS_RETURN_IF_ERROR(sending_.send(0, peer, {own.data(), bytes}, frame));
   }
-  for (Request* view : views) {
+  for (std::size_t distance = 1; distance < world_; ++distance) {
+    Request* const view = arriving.take(distance, 0);
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer other, mesh.wait(view));
-    agreement_->merge_tensor(other.data, bytes_of(tensor_memory_));
+    agreement_->merge_tensor(other.data, tensor_summary_);
     mesh.release(view);
   }
   return sending_.drain();
@@ -130,7 +133,7 @@ Status ChunkAgreement::publish_own(std::size_t stage, std::size_t chunk) {
           Request * view,
           context_.mesh->irecv_view(static_cast<int>(peer), FrameLength::exactly(bytes),
                                     label(stage, chunk)));
-      arriving_[stage * world_ + peer].push_back(view);
+      arriving_.put(stage * world_ + peer, chunk, view);
     }
     if (range_of(peer, chunk).count == 0) continue;
     summarise(round, peer, chunk);
@@ -152,14 +155,13 @@ Status ChunkAgreement::merge_and_publish(std::size_t stage, std::size_t chunk) {
       RINGPRESS_ASSIGN_OR_RETURN(
           Request * result,
           mesh.irecv(static_cast<int>(peer), summary_of(peer, chunk, round), label(stage, chunk)));
-      arriving_[stage * world_ + peer].push_back(result);
+      arriving_.put(stage * world_ + peer, chunk, result);
     }
     if (own.count == 0) continue;
-    auto& views = arriving_[(stage - 1) * world_ + peer];
-    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer other, mesh.wait(views.front()));
+    Request* const view = arriving_.take((stage - 1) * world_ + peer, chunk);
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer other, mesh.wait(view));
     agreement_->merge(round, own.count, other.data, summary_of(rank_, chunk, round).data);
-    mesh.release(views.front());
-    views.pop_front();
+    mesh.release(view);
   }
   if (own.count == 0) return Status::ok();
   for (std::size_t distance = 1; distance < world_; ++distance) {
@@ -173,10 +175,9 @@ Status ChunkAgreement::merge_and_publish(std::size_t stage, std::size_t chunk) {
 Status ChunkAgreement::collect_results(std::size_t stage, std::size_t chunk) {
   for (std::size_t peer = 0; peer < world_; ++peer) {
     if (peer == rank_ || range_of(peer, chunk).count == 0) continue;
-    auto& results = arriving_[stage * world_ + peer];
-    RINGPRESS_RETURN_IF_ERROR(context_.mesh->wait(results.front()).status());
-    context_.mesh->release(results.front());
-    results.pop_front();
+    Request* const result = arriving_.take(stage * world_ + peer, chunk);
+    RINGPRESS_RETURN_IF_ERROR(context_.mesh->wait(result).status());
+    context_.mesh->release(result);
   }
   return Status::ok();
 }

@@ -12,8 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <memory>
 #include <vector>
 
 #include "ring/collective/pipeline.h"
@@ -63,11 +61,14 @@ class ChunkAgreement {
   const std::size_t rank_;
   const std::size_t world_;
   const int rounds_;
-  const std::size_t stride_bytes_;                  // Of one chunk of one shard.
-  std::unique_ptr<std::uint64_t[]> tensor_memory_;  // A summary. Null: there is none.
-  std::unique_ptr<std::uint64_t[]> chunk_memory_;   // Of every chunk of every shard.
+  const std::size_t stride_bytes_;  // Of one chunk of one shard.
+  // Words, so that summaries are aligned.
+  std::pmr::vector<std::uint64_t> tensor_memory_;
+  std::pmr::vector<std::uint64_t> chunk_memory_;
+  std::byte* const tensor_summary_;   // Null: there is none.
+  std::byte* const chunk_summaries_;  // Of every chunk of every shard. Null: there are none.
   SendWindow sending_;
-  std::vector<std::deque<Request*>> arriving_;  // By stage and peer, oldest first.
+  ReceiveWindow arriving_;  // By stage and peer.
 };
 
 }  // namespace ringpress::ring

@@ -25,7 +25,7 @@ struct ShardedTensor {
   std::size_t element_bytes = 1;
   std::size_t send_origin = 0;
   std::size_t receive_origin = 0;
-  std::vector<Range> shards;  // By rank.
+  std::pmr::vector<Range> shards;  // By rank.
 
   const std::byte* send_at(std::size_t element) const {
     return send + (element - send_origin) * element_bytes;
@@ -45,7 +45,7 @@ inline ShardedTensor tensor_of(const CollectiveContext& context, const AllReduce
           dtype_size(context.codec->dtype()),
           0,
           0,
-          even_shards(args.count, world, alignment)};
+          even_shards(args.count, world, alignment, context.memory)};
 }
 
 inline ShardedTensor tensor_of(const CollectiveContext& context, const ReduceScatterArgs& args) {
@@ -55,7 +55,7 @@ inline ShardedTensor tensor_of(const CollectiveContext& context, const ReduceSca
           dtype_size(context.codec->dtype()),
           0,
           static_cast<std::size_t>(context.mesh->rank()) * args.receive_count,
-          equal_shards(args.receive_count, world)};
+          equal_shards(args.receive_count, world, context.memory)};
 }
 
 inline ShardedTensor tensor_of(const CollectiveContext& context, const AllGatherArgs& args) {
@@ -65,7 +65,7 @@ inline ShardedTensor tensor_of(const CollectiveContext& context, const AllGather
           dtype_size(context.codec->dtype()),
           static_cast<std::size_t>(context.mesh->rank()) * args.send_count,
           0,
-          equal_shards(args.send_count, world)};
+          equal_shards(args.send_count, world, context.memory)};
 }
 
 /// True if frames can be sent from and received into the caller's memory as they are.

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
@@ -39,7 +38,9 @@ class ExchangeWithAll {
         copy_(copy),
         element_bytes_(dtype_size(context.codec->dtype())),
         chunks_((args.count * element_bytes_ + kExchangeFrameBytes - 1) / kExchangeFrameBytes),
-        sending_(&mesh_, 0, std::max<std::size_t>(1, chunks_), 0) {}
+        sending_(context, 0, std::max<std::size_t>(1, chunks_), 0),
+        arriving_(context, static_cast<std::size_t>(mesh_.size()), 1),
+        arrivals_(context, static_cast<std::size_t>(mesh_.size()) - 1) {}
 
   Status run() {
     RINGPRESS_RETURN_IF_ERROR(
@@ -80,28 +81,27 @@ class ExchangeWithAll {
 
   Status reduce(std::size_t chunk) {
     const Range range = range_of(chunk);
-    std::vector<Request*> views;
     for (int peer = 0; peer < mesh_.size(); ++peer) {
       if (peer == mesh_.rank()) continue;
       RINGPRESS_ASSIGN_OR_RETURN(
           Request * view,
           mesh_.irecv_view(peer, FrameLength::exactly(range.count * element_bytes_), label(chunk)));
-      views.push_back(view);
+      arriving_.put(static_cast<std::size_t>(peer), chunk, view);
     }
-    std::vector<const std::byte*> wires;
-    for (Request* view : views) {
-      RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
-      wires.push_back(payload.data);
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer == mesh_.rank()) continue;
+      RINGPRESS_RETURN_IF_ERROR(
+          arrivals_.wait_for(arriving_.take(static_cast<std::size_t>(peer), chunk)));
     }
     DecodeAddEncodeArgs hop;
-    hop.wires = wires;
+    hop.wires = arrivals_.wires();
     hop.own_position = static_cast<std::size_t>(mesh_.rank());
     hop.values = values_of(range);
     hop.count = range.count;
     hop.divisor = divisor_of(context_);
     hop.decoded = static_cast<std::byte*>(args_.receive) + range.offset * element_bytes_;
     context_.codec->decode_add_encode(hop);
-    for (Request* view : views) mesh_.release(view);
+    arrivals_.release();
     return Status::ok();
   }
 
@@ -112,6 +112,8 @@ class ExchangeWithAll {
   const std::size_t element_bytes_;
   const std::size_t chunks_;
   SendWindow sending_;
+  ReceiveWindow arriving_;  // By peer.
+  Arrivals arrivals_;       // Of one chunk.
 };
 
 /// Two staging slots hold the sum so far in turn: one is being sent while the next is made.
@@ -120,7 +122,7 @@ Status exchange_doubling(const CollectiveContext& context, const void* values, v
   Mesh& mesh = *context.mesh;
   const std::size_t bytes = count * dtype_size(context.codec->dtype());
   const int steps = std::countr_zero(static_cast<unsigned>(mesh.size()));
-  SendWindow sending(&mesh, 1, 2, bytes);
+  SendWindow sending(context, 1, 2, bytes);
   const void* sum = values;
   for (int step = 0; step < steps; ++step) {
     const int peer = mesh.rank() ^ (1 << step);

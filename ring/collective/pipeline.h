@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory_resource>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "ringpress/collective.h"
@@ -36,8 +39,12 @@ class SendWindow {
  public:
   /// `slots` slots of the mesh's staging memory from number `first_slot` on. bytes == 0: no memory,
   /// only bookkeeping.
-  SendWindow(Mesh* mesh, std::size_t first_slot, std::size_t slots, std::size_t bytes)
-      : mesh_(mesh), first_slot_(first_slot), bytes_(bytes), pending_(slots) {}
+  SendWindow(const CollectiveContext& context, std::size_t first_slot, std::size_t slots,
+             std::size_t bytes)
+      : mesh_(context.mesh),
+        first_slot_(first_slot),
+        bytes_(bytes),
+        pending_(slots, context.memory) {}
 
   /// Waits until all sends of the slot's last use are done; gives its memory, or null if slots have
   /// none.
@@ -63,7 +70,7 @@ class SendWindow {
   }
 
  private:
-  Status finish(std::vector<Request*>& sends) {
+  Status finish(std::pmr::vector<Request*>& sends) {
     for (Request* request : sends) {
       RINGPRESS_RETURN_IF_ERROR(mesh_->wait(request).status());
       mesh_->release(request);
@@ -75,7 +82,67 @@ class SendWindow {
   Mesh* mesh_;
   std::size_t first_slot_;
   std::size_t bytes_;
-  std::vector<std::vector<Request*>> pending_;
+  std::pmr::vector<std::pmr::vector<Request*>> pending_;
+};
+
+/// Receives that have been posted and not yet been waited for: one for each row (a peer or a stage)
+/// and chunk, of at most `window` chunks in a row at a time.
+class ReceiveWindow {
+ public:
+  ReceiveWindow(const CollectiveContext& context, std::size_t rows, std::size_t window)
+      : window_(window), requests_(rows * window, context.memory) {}
+
+  void put(std::size_t row, std::size_t chunk, Request* request) {
+    Request*& place = requests_[row * window_ + chunk % window_];
+    RINGPRESS_EXPECTS(place == nullptr, "more chunks are under way than a window has room for");
+    place = request;
+  }
+  Request* take(std::size_t row, std::size_t chunk) {
+    return std::exchange(requests_[row * window_ + chunk % window_], nullptr);
+  }
+
+ private:
+  std::size_t window_;
+  std::pmr::vector<Request*> requests_;
+};
+
+/// What has arrived from several ranks for one hop, in the order of summation. Used again for every
+/// chunk of a call.
+class Arrivals {
+ public:
+  Arrivals(const CollectiveContext& context, std::size_t most)
+      : mesh_(context.mesh),
+        views_(context.memory),
+        wires_(context.memory),
+        wire_sizes_(context.memory) {
+    views_.reserve(most);
+    wires_.reserve(most);
+    wire_sizes_.reserve(most);
+  }
+
+  /// Waits for `view`, which is the next in order.
+  Status wait_for(Request* view) {
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_->wait(view));
+    views_.push_back(view);
+    wires_.push_back(payload.data);
+    wire_sizes_.push_back(payload.bytes);
+    return Status::ok();
+  }
+  std::span<const std::byte* const> wires() const { return wires_; }
+  std::span<const std::size_t> wire_sizes() const { return wire_sizes_; }
+  /// Gives all views back.
+  void release() {
+    for (Request* view : views_) mesh_->release(view);
+    views_.clear();
+    wires_.clear();
+    wire_sizes_.clear();
+  }
+
+ private:
+  Mesh* mesh_;
+  std::pmr::vector<Request*> views_;
+  std::pmr::vector<const std::byte*> wires_;
+  std::pmr::vector<std::size_t> wire_sizes_;
 };
 
 }  // namespace ringpress::ring

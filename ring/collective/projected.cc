@@ -95,7 +95,7 @@ class ProjectedCall {
   Result<Common> compare_tags() {
     const Tag own = own_tag();
     const FrameLabel label{context_.call, kTagStep, 0};
-    SendWindow sending(&mesh_, 0, 1, 0);
+    SendWindow sending(context_, 0, 1, 0);
     std::vector<Request*> views;
     for (int distance = 1; distance < mesh_.size(); ++distance) {
       const int peer = (mesh_.rank() + distance) % mesh_.size();
@@ -165,6 +165,7 @@ class ProjectedCall {
   CollectiveContext context_of(std::size_t round) const {
     CollectiveContext context;
     context.mesh = &mesh_;
+    context.memory = context_.memory;
     context.codec = &projection_.inner();
     context.call = context_.call;
     context.call.codec_hash = combine(context_.call.codec_hash, round);

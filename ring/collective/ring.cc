@@ -36,8 +36,6 @@
 #include "ring/collective/ring.h"
 
 #include <cstring>
-#include <deque>
-#include <vector>
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/direct.h"
@@ -63,9 +61,9 @@ class RingCall : ChunkedCall {
         left_(static_cast<int>((rank_ + world_ - 1) % world_)),
         right_(static_cast<int>((rank_ + 1) % world_)),
         keeps_partial_sums_(sends_caller_memory_ && keeps_partial_sums),
-        sending_(&mesh_, /*first_slot=*/0, (2 * world_ - 1) * kWindow,
+        sending_(context, /*first_slot=*/0, (2 * world_ - 1) * kWindow,
                  keeps_partial_sums_ ? 0 : largest_chunk_bytes()),
-        arriving_(2 * world_ - 1) {}
+        arriving_(context, 2 * world_ - 1, kWindow) {}
 
   Status reduce_scatter() { return run(0, last_hop()); }
   Status all_reduce() { return run(0, last_stage()); }
@@ -117,7 +115,7 @@ class RingCall : ChunkedCall {
                                      label(stage, slice))
                        : mesh_.irecv_view(left_, length, label(stage, slice));
     if (!request.is_ok()) return request.status();
-    arriving_[stage + 1].push_back(request.value());
+    arriving_.put(stage + 1, slice, request.value());
     return Status::ok();
   }
 
@@ -137,7 +135,7 @@ class RingCall : ChunkedCall {
 
   /// Adds own values to the partial sum that arrived and sends it on, or keeps it.
   Status hop(std::size_t stage, std::size_t slice, const Range& range) {
-    Request* view = take_arriving(stage);
+    Request* view = arriving_.take(stage, slice);
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer partial_sum, mesh_.wait(view));
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, slice)));
     const bool is_last_hop = stage == last_hop();
@@ -171,7 +169,7 @@ class RingCall : ChunkedCall {
   /// memory first: holding on to memory of the left neighbour until the right one has read it would
   /// make ranks wait for each other in a circle.
   Status take_result(std::size_t stage, std::size_t slice, const Range& range) {
-    Request* request = take_arriving(stage);
+    Request* request = arriving_.take(stage, slice);
     RINGPRESS_ASSIGN_OR_RETURN(ConstBuffer payload, mesh_.wait(request));
     std::byte* result = tensor_.receive_at(range.offset);
     const bool is_sent = stage < last_;
@@ -189,12 +187,6 @@ class RingCall : ChunkedCall {
     return Status::ok();
   }
 
-  Request* take_arriving(std::size_t stage) {
-    Request* request = arriving_[stage].front();
-    arriving_[stage].pop_front();
-    return request;
-  }
-
   Status send(std::size_t stage, std::size_t slice, ConstBuffer payload) {
     return sending_.send(slot(stage, slice), right_, payload, label(stage, slice));
   }
@@ -208,7 +200,7 @@ class RingCall : ChunkedCall {
   const int right_;
   const bool keeps_partial_sums_;
   SendWindow sending_;
-  std::vector<std::deque<Request*>> arriving_;  // By the stage that waits for them, oldest first.
+  ReceiveWindow arriving_;  // By the stage that waits for them.
   std::size_t first_ = 0;
   std::size_t last_ = 0;
 };

@@ -109,7 +109,7 @@ Status broadcast(const CollectiveContext& context, const void* send, void* recei
   const std::vector<int> children = children_of(position, mesh.size(), tree);
   ReceiveAhead arriving(context, positions.rank_at(position == 0 ? 0 : parent_of(position, tree)),
                         whole, chunk_elements);
-  SendWindow sending(&mesh, 0, kWindow, 0);
+  SendWindow sending(context, 0, kWindow, 0);
   for (std::size_t chunk = 0; chunk_of(whole, chunk, chunk_elements).count != 0; ++chunk) {
     const Range range = chunk_of(whole, chunk, chunk_elements);
     if (position != 0) {
@@ -140,7 +140,7 @@ Status reduce(const CollectiveContext& context, const void* send, void* receive,
   const Range whole{0, count};
   ReceiveAhead arriving(context, positions.rank_at(position == 0 ? 0 : position - 1), whole,
                         chunk_elements);
-  SendWindow sending(&mesh, 0, kWindow, chunk_elements * element_bytes);
+  SendWindow sending(context, 0, kWindow, chunk_elements * element_bytes);
   for (std::size_t chunk = 0; chunk_of(whole, chunk, chunk_elements).count != 0; ++chunk) {
     const Range range = chunk_of(whole, chunk, chunk_elements);
     DecodeAddEncodeArgs hop;

@@ -28,9 +28,10 @@ constexpr std::size_t kWantedChunks = 8;
 
 }  // namespace
 
-std::vector<Range> even_shards(std::size_t count, std::size_t world, std::size_t alignment) {
+std::pmr::vector<Range> even_shards(std::size_t count, std::size_t world, std::size_t alignment,
+                                    std::pmr::memory_resource* memory) {
   const std::size_t units = count / alignment + (count % alignment != 0 ? 1 : 0);
-  std::vector<Range> shards(world);
+  std::pmr::vector<Range> shards(world, memory);
   for (std::size_t rank = 0; rank < world; ++rank) {
     const std::size_t first = std::min(
         count, units / world * rank * alignment + std::min(rank, units % world) * alignment);
@@ -40,8 +41,9 @@ std::vector<Range> even_shards(std::size_t count, std::size_t world, std::size_t
   return shards;
 }
 
-std::vector<Range> equal_shards(std::size_t shard_count, std::size_t world) {
-  std::vector<Range> shards(world);
+std::pmr::vector<Range> equal_shards(std::size_t shard_count, std::size_t world,
+                                     std::pmr::memory_resource* memory) {
+  std::pmr::vector<Range> shards(world, memory);
   for (std::size_t rank = 0; rank < world; ++rank) shards[rank] = {rank * shard_count, shard_count};
   return shards;
 }
@@ -52,7 +54,7 @@ Range chunk_of(const Range& shard, std::size_t chunk, std::size_t chunk_elements
   return {shard.offset + begin, std::min(chunk_elements, shard.count - begin)};
 }
 
-std::size_t chunk_count(const std::vector<Range>& shards, std::size_t chunk_elements) {
+std::size_t chunk_count(std::span<const Range> shards, std::size_t chunk_elements) {
   std::size_t largest = 0;
   for (const Range& shard : shards) largest = std::max(largest, shard.count);
   return (largest + chunk_elements - 1) / chunk_elements;

@@ -3,6 +3,8 @@
 #define RING_COLLECTIVE_SCHEDULE_H_
 
 #include <cstddef>
+#include <memory_resource>
+#include <span>
 #include <vector>
 
 #include "ringpress/codec.h"
@@ -18,16 +20,20 @@ struct Range {
 
 /// Cuts `count` elements into one shard per rank, as even as multiples of `alignment` elements
 /// allow; the last shards may be short or empty.
-std::vector<Range> even_shards(std::size_t count, std::size_t world, std::size_t alignment);
+std::pmr::vector<Range> even_shards(
+    std::size_t count, std::size_t world, std::size_t alignment,
+    std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 /// `world` shards of exactly `shard_count` elements.
-std::vector<Range> equal_shards(std::size_t shard_count, std::size_t world);
+std::pmr::vector<Range> equal_shards(
+    std::size_t shard_count, std::size_t world,
+    std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 /// Chunk number `chunk` of a shard that is cut every `chunk_elements`; empty past the end.
 Range chunk_of(const Range& shard, std::size_t chunk, std::size_t chunk_elements);
 
 /// Chunks in the largest shard.
-std::size_t chunk_count(const std::vector<Range>& shards, std::size_t chunk_elements);
+std::size_t chunk_count(std::span<const Range> shards, std::size_t chunk_elements);
 
 /// Elements per chunk for shards of at most `shard_count` elements: small enough that a chunk stays
 /// in the cache of one core and that a shard makes several (so that encoding, wire and decoding

@@ -18,8 +18,6 @@
 #include "ring/collective/sra.h"
 
 #include <cstring>
-#include <deque>
-#include <vector>
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/direct.h"
@@ -49,10 +47,11 @@ class SraCall : ChunkedCall {
         chunk_wire_bytes_(largest_chunk_bytes()),
         sends_from_caller_(sends_caller_memory_ && !any_reads_staging(mesh_, chunk_wire_bytes_)),
         slot_bytes_(sends_from_caller_ ? 0 : aligned(chunk_wire_bytes_)),
-        scattering_(&mesh_, kScatterSlots, kWindow, slot_bytes_ * (world_ - 1)),
-        gathering_(&mesh_, kGatherSlots, kWindow, slot_bytes_),
-        contributions_(world_),
-        results_(world_) {}
+        scattering_(context, kScatterSlots, kWindow, slot_bytes_ * (world_ - 1)),
+        gathering_(context, kGatherSlots, kWindow, slot_bytes_),
+        contributions_(context, world_, kWindow),
+        arrivals_(context, world_ - 1),
+        results_(context, world_, kWindow) {}
 
   Status all_reduce() {
     return run(3, [this](std::size_t stage, std::size_t chunk) {
@@ -112,7 +111,7 @@ class SraCall : ChunkedCall {
       RINGPRESS_ASSIGN_OR_RETURN(Request * request,
                                  mesh_.irecv_view(static_cast<int>(peer), frame_length(own, 1),
                                                   label(kScatterStep, chunk)));
-      contributions_[peer].push_back(request);
+      contributions_.put(peer, chunk, request);
     }
     return Status::ok();
   }
@@ -153,21 +152,14 @@ class SraCall : ChunkedCall {
   /// values. Gives the bytes written to `wire`.
   Result<std::size_t> reduce(std::size_t chunk, std::byte* wire, float* error_feedback) {
     const Range own = chunk_of_shard(rank_, chunk);
-    std::vector<const std::byte*> wires;
-    std::vector<std::size_t> wire_sizes;
-    std::vector<Request*> views;
     for (std::size_t peer = 0; peer < world_; ++peer) {
       if (peer == rank_) continue;
-      views.push_back(contributions_[peer].front());
-      contributions_[peer].pop_front();
-      RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer view, mesh_.wait(views.back()));
-      wires.push_back(view.data);
-      wire_sizes.push_back(view.bytes);
+      RINGPRESS_RETURN_IF_ERROR(arrivals_.wait_for(contributions_.take(peer, chunk)));
     }
     const Encoding sum = encoding(rank_, chunk, world_);
     DecodeAddEncodeArgs hop;
-    hop.wires = wires;
-    hop.wire_sizes = wire_sizes;
+    hop.wires = arrivals_.wires();
+    hop.wire_sizes = arrivals_.wire_sizes();
     hop.own_position = rank_;
     hop.values = tensor_.send_at(own.offset);
     hop.count = own.count;
@@ -180,7 +172,7 @@ class SraCall : ChunkedCall {
     hop.form = sum.form;
     hop.agreed = sum.agreed;
     const std::size_t bytes = codec_.decode_add_encode(hop);
-    for (Request* view : views) mesh_.release(view);
+    arrivals_.release();
     return bytes;
   }
 
@@ -208,7 +200,7 @@ class SraCall : ChunkedCall {
                             label(kGatherStep, chunk))
               : mesh_.irecv_view(static_cast<int>(peer), length, label(kGatherStep, chunk));
       if (!request.is_ok()) return request.status();
-      results_[peer].push_back(request.value());
+      results_.put(peer, chunk, request.value());
     }
     return Status::ok();
   }
@@ -218,8 +210,7 @@ class SraCall : ChunkedCall {
       const std::size_t peer = peer_at(distance);
       const Range range = chunk_of_shard(peer, chunk);
       if (range.count == 0) continue;
-      Request* request = results_[peer].front();
-      results_[peer].pop_front();
+      Request* request = results_.take(peer, chunk);
       RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer view, mesh_.wait(request));
       if (!codec_.traits().identity) {
         decode(range, encoding(peer, chunk, world_), view, tensor_.receive_at(range.offset));
@@ -234,8 +225,9 @@ class SraCall : ChunkedCall {
   const std::size_t slot_bytes_;
   SendWindow scattering_;
   SendWindow gathering_;
-  std::vector<std::deque<Request*>> contributions_;  // By peer, oldest first: for reduce.
-  std::vector<std::deque<Request*>> results_;        // By peer, oldest first: for gather.
+  ReceiveWindow contributions_;  // By peer: for reduce.
+  Arrivals arrivals_;            // Of one chunk, in reduce.
+  ReceiveWindow results_;        // By peer: for gather.
 };
 
 }  // namespace

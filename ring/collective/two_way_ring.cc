@@ -25,8 +25,6 @@
 #include "ring/collective/two_way_ring.h"
 
 #include <cstring>
-#include <deque>
-#include <vector>
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
@@ -47,8 +45,9 @@ class TwoWayCall : ChunkedCall {
   TwoWayCall(const CollectiveContext& context, ShardedTensor tensor)
       : ChunkedCall(context, std::move(tensor)),
         middle_(world_ / 2),
-        sending_(&mesh_, /*first_slot=*/0, 2 * (2 * middle_ + 1) * kWindow, largest_chunk_bytes()),
-        arriving_(2 * (2 * middle_ + 1)) {}
+        sending_(context, /*first_slot=*/0, 2 * (2 * middle_ + 1) * kWindow, largest_chunk_bytes()),
+        arriving_(context, 2 * (2 * middle_ + 1), kWindow),
+        arrivals_(context, 2) {}
 
   Status reduce_scatter() { return run(middle_); }
   Status all_reduce() { return run(2 * middle_); }
@@ -122,7 +121,7 @@ class TwoWayCall : ChunkedCall {
         Request * request,
         mesh_.irecv_view(neighbour(opposite(side)), frame_length(range, summed_in(stage, side)),
                          label(stage, slice)));
-    arriving(stage + 1, side).push_back(request);
+    arriving_.put(row(stage + 1, side), slice, request);
     return Status::ok();
   }
 
@@ -133,7 +132,7 @@ class TwoWayCall : ChunkedCall {
       RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
       return send(stage, side, slice, {memory, encode(range, sum, memory, nullptr)});
     }
-    Request* view = take_arriving(stage, side);
+    Request* view = arriving_.take(row(stage, side), slice);
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer part, mesh_.wait(view));
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
     DecodeAddEncodeArgs args = hop_arguments(range, sum);
@@ -153,29 +152,23 @@ class TwoWayCall : ChunkedCall {
   Status complete(std::size_t slice) {
     const Range range = chunk_of_shard(rank_, slice);
     if (range.count == 0) return Status::ok();
-    std::vector<Request*> views;
-    std::vector<const std::byte*> wires;
-    std::vector<std::size_t> wire_sizes;
     for (const Side side : kSides) {
       if (reach_of_sums(side) == 0) continue;
-      views.push_back(take_arriving(middle_, side));
-      RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer part, mesh_.wait(views.back()));
-      wires.push_back(part.data);
-      wire_sizes.push_back(part.bytes);
+      RINGPRESS_RETURN_IF_ERROR(arrivals_.wait_for(arriving_.take(row(middle_, side), slice)));
     }
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory,
                                sending_.acquire(slot(middle_, Side::kRight, slice)));
     const bool is_sent = middle_ < last_;
     DecodeAddEncodeArgs args = hop_arguments(range, encoding(rank_, slice, world_));
-    args.wires = wires;
-    args.wire_sizes = wire_sizes;
+    args.wires = arrivals_.wires();
+    args.wire_sizes = arrivals_.wire_sizes();
     args.wire_contributions = middle_;
     args.divisor = divisor_of(context_);
     args.residual = is_sent ? residual(range) : nullptr;
     args.wire = is_sent ? memory : nullptr;
     args.decoded = tensor_.receive_at(range.offset);
     const std::size_t written = codec_.decode_add_encode(args);
-    for (Request* view : views) mesh_.release(view);
+    arrivals_.release();
     return is_sent ? publish(slice, {memory, written}) : Status::ok();
   }
 
@@ -192,7 +185,7 @@ class TwoWayCall : ChunkedCall {
   /// A complete shard: decode it, and send a copy of the bytes on if others wait for them (ring.cc
   /// says why a copy).
   Status take_result(std::size_t stage, Side side, std::size_t slice, const Range& range) {
-    Request* view = take_arriving(stage, side);
+    Request* view = arriving_.take(row(stage, side), slice);
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
     if (stage - middle_ < reach_of_results(side)) {
       RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
@@ -218,13 +211,8 @@ class TwoWayCall : ChunkedCall {
     return args;
   }
 
-  std::deque<Request*>& arriving(std::size_t stage, Side side) {
-    return arriving_[2 * stage + static_cast<std::size_t>(side)];
-  }
-  Request* take_arriving(std::size_t stage, Side side) {
-    Request* request = arriving(stage, side).front();
-    arriving(stage, side).pop_front();
-    return request;
+  static std::size_t row(std::size_t stage, Side side) {
+    return 2 * stage + static_cast<std::size_t>(side);
   }
 
   Status send(std::size_t stage, Side side, std::size_t slice, ConstBuffer payload) {
@@ -232,12 +220,13 @@ class TwoWayCall : ChunkedCall {
   }
   /// Each stage has kWindow slots of its own for either side, used in turn.
   std::size_t slot(std::size_t stage, Side side, std::size_t slice) const {
-    return (2 * stage + static_cast<std::size_t>(side)) * kWindow + slice % kWindow;
+    return row(stage, side) * kWindow + slice % kWindow;
   }
 
   const std::size_t middle_;  // H, and the stage in which the shards are complete.
   SendWindow sending_;
-  std::vector<std::deque<Request*>> arriving_;  // By the stage that waits, and side; oldest first.
+  ReceiveWindow arriving_;  // By row(), of the stage that waits.
+  Arrivals arrivals_;       // Of one chunk, in the middle stage.
   std::size_t last_ = 0;
 };
 

@@ -18,7 +18,10 @@ target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::g
 gtest_discover_tests(plugin_tensor_book_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 
 if(NOT RINGPRESS_SANITIZE)
-  add_executable(plugin_collnet_allocations_test plugin_collnet_allocations_test.cc)
+  # As steady_state_test.
+  add_executable(plugin_collnet_allocations_test plugin_collnet_allocations_test.cc
+                 ../support/call_counter.cc)
+  set_target_properties(plugin_collnet_allocations_test PROPERTIES ENABLE_EXPORTS ON)
   target_include_directories(plugin_collnet_allocations_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(plugin_collnet_allocations_test PRIVATE
                              RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")

@@ -1,122 +1,143 @@
-// CollNet allocates nothing in NCCL's progress thread after the first steps. Counts by standing in
-// for malloc(), so not for sanitizers.
+// After the first steps CollNet allocates nothing, neither in NCCL's thread nor in those that
+// reduce, and none of them holds a mutex while it calls the system for a socket.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
 
-#include <atomic>
-#include <cerrno>
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
 
+#include "tests/support/call_counter.h"
 #include "tests/support/collnet_proxy.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/random_tensor.h"
 
-namespace {
-
-std::atomic<bool> counting{false};
-std::atomic<long> in_calls{0};
-thread_local bool inside_call = false;
-
-void count_one() {
-  if (inside_call && counting.load(std::memory_order_relaxed)) ++in_calls;
-}
-
-}  // namespace
-
-extern "C" {
-void* __libc_malloc(std::size_t bytes);
-void* __libc_calloc(std::size_t count, std::size_t bytes);
-void* __libc_realloc(void* memory, std::size_t bytes);
-void* __libc_memalign(std::size_t alignment, std::size_t bytes);
-
-void* malloc(std::size_t bytes) {
-  count_one();
-  return __libc_malloc(bytes);
-}
-void* calloc(std::size_t count, std::size_t bytes) {
-  count_one();
-  return __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, std::size_t bytes) {
-  count_one();
-  return __libc_realloc(memory, bytes);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  count_one();
-  return __libc_memalign(alignment, bytes);
-}
-int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
-  count_one();
-  *memory = __libc_memalign(alignment, bytes);
-  return *memory == nullptr ? ENOMEM : 0;
-}
-}
-
 namespace ringpress::testing {
 namespace {
 
-constexpr std::size_t kCount = 65536;
-constexpr std::size_t kCalls = 8;
+constexpr std::uint64_t kCommId = 1;
+constexpr std::size_t kCount = 65536;  // Of one call.
+constexpr std::size_t kCalls = 8;      // Of one tensor, all under way at once.
+constexpr int kNodes = 3;
+constexpr int kFirstSteps = 10;
+constexpr int kCountedSteps = 15;
 
-/// So many calls under way at once; true if all succeed.
-bool run_calls(const ProxyNode& node, std::vector<std::vector<float>>* buffers) {
+struct Case {
+  std::string name;
+  const char* codec;
+  const char* algorithm;
+  bool has_profiler;  // NCCL tells which tensor a call belongs to.
+};
+
+/// Tells of the next tensor as NCCL does, in this thread.
+class Teller {
+ public:
+  explicit Teller(void* library) : api_(profiler_api_of(library, 6)) { api_.init(&ctx_, kCommId); }
+  ~Teller() { api_.finalize(ctx_); }
+  Teller(const Teller&) = delete;
+  Teller& operator=(const Teller&) = delete;
+
+  void tell(const void* send) {
+    ProfiledTensor tensor;
+    tensor.send = send;
+    tensor.count = kCalls * kCount;
+    tensor.sequence = sequence_++;
+    void* const event = api_.start_tensor(ctx_, tensor);
+    api_.stop(event);
+    for (int direction = 0; direction < 2; ++direction) {
+      api_.start_channel(ctx_, event, 0, kCalls, kCount * sizeof(float));
+    }
+  }
+
+ private:
+  const ProfilerApi api_;
+  void* ctx_ = nullptr;
+  std::uint64_t sequence_ = 0;
+};
+
+/// The calls of one tensor; true if all succeed.
+bool run_calls(const ProxyNode& node, std::vector<float>* buffer) {
   void* requests[kCalls] = {};
   void* mhandles[2] = {node.coll_comm(), node.coll_comm()};
   bool ok = true;
-  for (std::size_t i = 0; i < kCalls; ++i) {
-    float* const data = (*buffers)[i].data();
-    inside_call = true;
-    ok &= node.api().iallreduce(node.coll_comm(), data, data + kCount, kCount, ncclFloat32,
-                                mhandles, &requests[i]) == ncclSuccess;
-    inside_call = false;
-    if (!ok || requests[i] == nullptr) return false;
+  for (std::size_t i = 0; i < kCalls && ok; ++i) {
+    float* const send = buffer->data() + 2 * i * kCount;
+    ok = node.api().iallreduce(node.coll_comm(), send, send + kCount, kCount, ncclFloat32, mhandles,
+                               &requests[i]) == ncclSuccess &&
+         requests[i] != nullptr;
   }
   for (void* request : requests) {
     int done = 0;
     while (ok && done == 0) {
-      inside_call = true;
-      ok &= node.api().test(request, &done, nullptr) == ncclSuccess;
-      inside_call = false;
+      ok = node.api().test(request, &done, nullptr) == ncclSuccess;
       sched_yield();
     }
   }
   return ok;
 }
 
-TEST(CollNetAllocations, ThereAreNoneAfterTheFirstSteps) {
-  NodeMeeting meeting(3);
-  const auto reports = run_peers(PeerKind::kProcesses, 3, [&](int rank) -> std::string {
-    setenv("RINGPRESS_SOCKET_IFNAME", "lo", 1);
-    setenv("RINGPRESS_CODEC", "q4:block=128", 1);
-    ProxyOptions options;
-    options.rank = rank;
-    options.profiler_version = 0;
-    ProxyNode node(open_plugin(RINGPRESS_PLUGIN), options, &meeting, nullptr);
-    if (node.connect() != ncclSuccess) return "connect";
-    std::vector<std::vector<float>> buffers(kCalls);
-    for (auto& buffer : buffers) {
-      buffer = random_gradient(kCount, 1, rank);
-      buffer.resize(2 * kCount);
-    }
-    for (int step = 0; step < 20; ++step) {
-      if (step == 5) counting.store(true);
-      if (!run_calls(node, &buffers)) return "an error";
-    }
-    counting.store(false);
-    return std::to_string(in_calls.load());
-  });
-  for (const PeerReport& report : reports) EXPECT_EQ(report.text, "0");
+/// What was counted in this process, as text.
+std::string run_node(const Case& c, int rank, NodeMeeting* meeting) {
+  setenv("RINGPRESS_SOCKET_IFNAME", "lo", 1);
+  setenv("RINGPRESS_SHM", "0", 1);  // Nodes are apart.
+  setenv("RINGPRESS_CODEC", c.codec, 1);
+  setenv("RINGPRESS_ALGO", c.algorithm, 1);
+  void* const library = open_plugin(RINGPRESS_PLUGIN);
+  std::optional<Teller> teller;
+  if (c.has_profiler) teller.emplace(library);
+  ProxyOptions options;
+  options.rank = rank;
+  options.comm_id = kCommId;
+  options.profiler_version = 0;  // `teller` is it.
+  ProxyNode node(library, options, meeting, nullptr);
+  if (node.connect() != ncclSuccess) return "connect";
+  std::vector<float> buffer = random_gradient(2 * kCalls * kCount, 1, rank);
+  bool ok = true;
+  for (int step = 0; step < kFirstSteps + kCountedSteps && ok; ++step) {
+    if (step == kFirstSteps) start_counting();
+    if (teller) teller->tell(&buffer);
+    ok = run_calls(node, &buffer);
+  }
+  const CallCounts counts = stop_counting();
+  meeting->wait();  // Nobody says goodbye while others count.
+  if (!ok) return "an error";
+  if (counts.socket_calls == 0) return "no socket calls seen";
+  return std::to_string(counts.allocations) + " allocations, " +
+         std::to_string(counts.socket_calls_locked) + " socket calls under a lock";
 }
 
-TEST(CollNetAllocations, AreCounted) {
-  counting.store(true);
-  inside_call = true;
-  // Through a pointer that the compiler does not see through.
-  void* (*volatile allocate)(std::size_t) = &malloc;
-  free(allocate(1));
-  inside_call = false;
-  counting.store(false);
-  EXPECT_EQ(in_calls.exchange(0), 1);
+class CollNetSteadyState : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CollNetSteadyState, AllocatesNothingAndLocksNothing) {
+  NodeMeeting meeting(kNodes);
+  const auto reports = run_peers(PeerKind::kProcesses, kNodes,
+                                 [&](int rank) { return run_node(GetParam(), rank, &meeting); });
+  for (const PeerReport& report : reports) {
+    EXPECT_EQ(report.text, "0 allocations, 0 socket calls under a lock");
+  }
 }
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const char* codec :
+       {"none", "q4", "q8", "q4:grid=lloyd", "sign", "tern", "qsgd:bits=4", "fp8"}) {
+    for (const char* algorithm : {"sra", "ring"}) {
+      for (const bool has_profiler : {false, true}) {
+        std::string name = std::to_string(all.size()) + "_" + codec + "_" + algorithm +
+                           (has_profiler ? "_by_tensor" : "");
+        std::replace_if(
+            name.begin(), name.end(), [](char c) { return c == ':' || c == '='; }, '_');
+        all.push_back({name, codec, algorithm, has_profiler});
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, CollNetSteadyState, ::testing::ValuesIn(cases()),
+                         [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
 }  // namespace ringpress::testing

@@ -30,14 +30,14 @@ RC_GTEST_PROP(Chunks, CoverTheShard, ()) {
                     *rc::gen::inRange<std::size_t>(0, 9999)};
   const auto chunk_elements = *rc::gen::inRange<std::size_t>(1, 2000);
   std::size_t next = shard.offset;
-  for (std::size_t chunk = 0; chunk < chunk_count({shard}, chunk_elements); ++chunk) {
+  for (std::size_t chunk = 0; chunk < chunk_count({&shard, 1}, chunk_elements); ++chunk) {
     const Range range = chunk_of(shard, chunk, chunk_elements);
     RC_ASSERT(range.offset == next);
     RC_ASSERT(range.count > 0 && range.count <= chunk_elements);
     next += range.count;
   }
   RC_ASSERT(next == shard.offset + shard.count);
-  RC_ASSERT(chunk_of(shard, chunk_count({shard}, chunk_elements), chunk_elements).count == 0);
+  RC_ASSERT(chunk_of(shard, chunk_count({&shard, 1}, chunk_elements), chunk_elements).count == 0);
 }
 
 TEST(ChunkSize, IsWholeTilesAndFitsTheCache) {
@@ -61,7 +61,7 @@ TEST(ChunkSize, IsWholeTilesAndFitsTheCache) {
 
 TEST(EqualShards, AreEqual) {
   const auto shards = equal_shards(10, 3);
-  EXPECT_EQ(shards, (std::vector<Range>{{0, 10}, {10, 10}, {20, 10}}));
+  EXPECT_EQ(shards, (std::pmr::vector<Range>{{0, 10}, {10, 10}, {20, 10}}));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void Connection::close(const Status& reason) {
   if (!reason.is_ok()) {
     receives_.clear();
     const bool half_sent = !sends_.empty() && sends_.front()->sent_bytes > 0;
-    sends_.resize(half_sent ? 1 : 0);
+    sends_.keep_first(half_sent ? 1 : 0);
   }
   control_ = control_frame(reason);
   write();
@@ -93,8 +93,9 @@ void Connection::fail(const Status& reason, bool everybody) {
 std::size_t Connection::gather_sends(iovec* pieces, std::size_t limit) const {
   std::size_t count = 0;
   std::size_t room = kMaxSendBytes;
-  for (const SendOperation* operation : sends_) {
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
     if (count + 2 > limit || room == 0) break;
+    const SendOperation* operation = sends_[i];
     const std::size_t sent = operation->sent_bytes;
     const auto* header = reinterpret_cast<const std::byte*>(&operation->header);
     if (sent < kHeaderBytes) pieces[count++] = piece_of(header + sent, kHeaderBytes - sent);

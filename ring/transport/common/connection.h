@@ -4,10 +4,12 @@
 #ifndef RING_TRANSPORT_COMMON_CONNECTION_H_
 #define RING_TRANSPORT_COMMON_CONNECTION_H_
 
-#include <deque>
+#include <atomic>
 #include <string>
+#include <vector>
 
 #include "ring/transport/common/operation.h"
+#include "ring/transport/common/queue.h"
 #include "ring/transport/common/reactor.h"
 #include "ring/transport/common/socket.h"
 
@@ -29,13 +31,34 @@ struct ReceiveOperation final : Request {
   std::size_t received_bytes = 0;  // Of the payload.
   std::uint32_t crc = 0;
   bool done = false;
-  ViewMemory memory;
+  ViewMemory* memory = nullptr;  // That `into` points to, of its channel; null: the caller's.
   Connection* connection = nullptr;
+};
+
+/// A sum that one thread at a time adds to and any thread may read.
+class Count {
+ public:
+  Count& operator+=(std::uint64_t more) {
+    sum_.store(value() + more, std::memory_order_relaxed);
+    return *this;
+  }
+  std::uint64_t value() const { return sum_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> sum_{0};
+};
+
+/// What TransportCounters are copied from.
+struct Counts {
+  Count sent_bytes;
+  Count received_bytes;
+
+  TransportCounters now() const { return {sent_bytes.value(), received_bytes.value()}; }
 };
 
 /// What connections tell their transport.
 struct Events {
-  TransportCounters counters;
+  Counts counters;
   Status failure;             // What ends the whole communicator.
   bool was_told = false;      // A peer said why; it has asked the others (mesh_failure.cc).
   std::uint64_t endings = 0;  // Connections that can no longer exchange frames.
@@ -112,11 +135,11 @@ class Connection final : public EventHandler {
   bool write_closed_ = false;
   bool closing_ = false;  // close() was called.
 
-  std::deque<SendOperation*> sends_;
+  Queue<SendOperation*> sends_;
   std::string control_;  // A control frame to send after sends_.
   std::size_t control_sent_bytes_ = 0;
 
-  std::deque<ReceiveOperation*> receives_;
+  Queue<ReceiveOperation*> receives_;
   HeaderBytes header_bytes_{};  // Of the frame that is coming in.
   std::size_t header_filled_bytes_ = 0;
   FrameHeader header_;

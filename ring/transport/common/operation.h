@@ -3,6 +3,7 @@
 #ifndef RING_TRANSPORT_COMMON_OPERATION_H_
 #define RING_TRANSPORT_COMMON_OPERATION_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +16,7 @@
 
 namespace ringpress::ring::transport {
 
-/// Private memory of a receive whose caller named none. Grows, never shrinks; 64-byte aligned.
+/// Memory of a receive whose caller named none. Grows, never shrinks; 64-byte aligned.
 class ViewMemory {
  public:
   std::byte* reserve(std::size_t bytes) {
@@ -27,6 +28,7 @@ class ViewMemory {
     }
     return memory_.get();
   }
+  std::byte* data() const { return memory_.get(); }
 
  private:
   struct Free {
@@ -54,6 +56,24 @@ class Pool {
  private:
   std::vector<std::unique_ptr<T>> all_;
   std::vector<T*> free_;
+};
+
+/// The memory of views. Each piece is as large as the largest view so far, so that it does not
+/// matter which one a view gets: once as many as ever have been in use, nothing grows any more.
+class ViewPool {
+ public:
+  /// At least `bytes` long.
+  ViewMemory* take(std::size_t bytes) {
+    largest_bytes_ = std::max(largest_bytes_, bytes);
+    ViewMemory* memory = pool_.take();
+    memory->reserve(largest_bytes_);
+    return memory;
+  }
+  void give(ViewMemory* memory) { pool_.give(memory); }
+
+ private:
+  Pool<ViewMemory> pool_;
+  std::size_t largest_bytes_ = 0;
 };
 
 }  // namespace ringpress::ring::transport

@@ -8,10 +8,11 @@
 #define RING_TRANSPORT_SHM_CHANNEL_H_
 
 #include <array>
-#include <deque>
+#include <vector>
 
 #include "ring/transport/common/connection.h"
 #include "ring/transport/common/operation.h"
+#include "ring/transport/common/queue.h"
 #include "ring/transport/shm/link.h"
 
 namespace ringpress::ring::transport::shm {
@@ -33,7 +34,7 @@ struct ShmReceive final : Request {
   ConstBuffer view;
   bool matched = false;
   bool done = false;
-  ViewMemory memory;
+  ViewMemory* memory = nullptr;  // Of the channel, for a view that is not the sender's memory.
 };
 
 /// Called by the transport whenever something may have happened.
@@ -80,8 +81,8 @@ class ShmSendChannel final : public SendChannel, private Pumped {
   Connection control_;
   std::uint64_t posted_ = 0;
   std::uint64_t produced_ = 0;
-  std::deque<ShmSend*> queue_;     // Not yet posted, or not yet copied; in order.
-  std::deque<ShmSend*> in_place_;  // Posted, read by the peer where they are.
+  Queue<ShmSend*> queue_;     // Not yet posted, or not yet copied; in order.
+  Queue<ShmSend*> in_place_;  // Posted, read by the peer where they are.
   Pool<ShmSend> sends_;
 };
 
@@ -124,8 +125,9 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   FrameHeader header_;  // Of the frame that is being received; private, so that it is fixed.
   PayloadPlace place_ = PayloadPlace::kBounce;
   std::uint64_t where_ = 0;
-  std::deque<ShmReceive*> queue_;
+  Queue<ShmReceive*> queue_;
   Pool<ShmReceive> receives_;
+  ViewPool views_;
 };
 
 }  // namespace ringpress::ring::transport::shm

@@ -36,7 +36,7 @@ class ShmTransport final : public Transport, private EventHandler, private Sleep
   void wait(Deadline until) override;
   void wake() override;
   bool was_told_why() const override { return events_.was_told; }
-  TransportCounters counters() const override { return events_.counters; }
+  TransportCounters counters() const override { return events_.counters.now(); }
 
  private:
   /// A connection before it is one: first the hellos, then the handover.

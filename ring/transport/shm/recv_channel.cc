@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ring/transport/shm/channel.h"
+#include "ring/transport/shm/factory.h"
 
 namespace ringpress::ring::transport::shm {
 
@@ -47,6 +48,9 @@ Result<Request*> ShmRecvChannel::start(ShmReceive* receive, FrameLength length,
   receive->view = ConstBuffer();
   receive->matched = false;
   receive->done = false;
+  // Taken now, so that the number in use does not depend on when frames come.
+  const bool is_copied = length.bytes > 0 && length.bytes <= kEagerBytes;
+  if (receive->into == nullptr && is_copied) receive->memory = views_.take(length.bytes);
   queue_.push_back(receive);
   pump();
   return static_cast<Request*>(receive);
@@ -83,9 +87,10 @@ bool ShmRecvChannel::match(ShmReceive& receive) {
 
 std::byte* ShmRecvChannel::target(ShmReceive& receive) {
   if (receive.into != nullptr || receive.expected.length.bytes == 0) return receive.into;
-  std::byte* memory = receive.memory.reserve(receive.expected.length.bytes);
-  receive.view = ConstBuffer(memory, receive.expected.length.bytes);
-  return memory;
+  const std::size_t bytes = receive.expected.length.bytes;
+  if (receive.memory == nullptr) receive.memory = views_.take(bytes);
+  receive.view = ConstBuffer(receive.memory->data(), bytes);
+  return receive.memory->data();
 }
 
 bool ShmRecvChannel::take_bounced(ShmReceive& receive) {
@@ -204,6 +209,8 @@ void ShmRecvChannel::release(Request* request) {
   auto* receive = static_cast<ShmReceive*>(request);
   if (!receive->done) return;
   if (receive->frame != 0) give_back(receive->frame, true);
+  if (receive->memory != nullptr) views_.give(receive->memory);
+  receive->memory = nullptr;
   receives_.give(receive);
 }
 

@@ -57,7 +57,8 @@ Result<Request*> TcpRecvChannel::irecv(std::byte* into, FrameLength length,
 
 Result<Request*> TcpRecvChannel::irecv_view(FrameLength length, const FrameLabel& label) {
   ReceiveOperation* operation = operations_.take();
-  operation->into = operation->memory.reserve(length.bytes);
+  operation->memory = views_.take(length.bytes);
+  operation->into = operation->memory->data();
   return start(operation, length, label);
 }
 
@@ -65,7 +66,7 @@ Result<Request*> TcpRecvChannel::start(ReceiveOperation* operation, FrameLength 
                                        const FrameLabel& label) {
   Connection* connection = connections_[next_].get();
   if (!connection->failure().is_ok()) {
-    operations_.give(operation);
+    give_back(operation);
     return connection->failure();
   }
   next_ = next_ + 1 == connections_.size() ? 0 : next_ + 1;
@@ -90,7 +91,13 @@ Result<Completion> TcpRecvChannel::test(Request* request) {
 
 void TcpRecvChannel::release(Request* request) {
   auto* operation = static_cast<ReceiveOperation*>(request);
-  if (operation->done) operations_.give(operation);
+  if (operation->done) give_back(operation);
+}
+
+void TcpRecvChannel::give_back(ReceiveOperation* operation) {
+  if (operation->memory != nullptr) views_.give(operation->memory);
+  operation->memory = nullptr;
+  operations_.give(operation);
 }
 
 void TcpRecvChannel::close(const Status& reason) {

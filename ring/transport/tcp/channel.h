@@ -41,10 +41,12 @@ class TcpRecvChannel final : public RecvChannel {
 
  private:
   Result<Request*> start(ReceiveOperation* operation, FrameLength length, const FrameLabel& label);
+  void give_back(ReceiveOperation* operation);
 
   Connections connections_;
   std::size_t next_ = 0;
   Pool<ReceiveOperation> operations_;
+  ViewPool views_;
 };
 
 }  // namespace ringpress::ring::transport::tcp

@@ -136,10 +136,10 @@ Status TcpTransport::register_memory(Buffer) {
 void TcpTransport::deregister_memory(Buffer) {}
 
 Result<bool> TcpTransport::progress() {
-  const std::uint64_t before = events_.counters.sent_bytes + events_.counters.received_bytes;
+  const TransportCounters before = counters();
   reactor_.dispatch();
   if (!events_.failure.is_ok()) return events_.failure;
-  return events_.counters.sent_bytes + events_.counters.received_bytes != before;
+  return counters() != before;
 }
 
 void TcpTransport::wait(Deadline until) {

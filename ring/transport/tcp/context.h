@@ -36,7 +36,7 @@ class TcpTransport final : public Transport {
   void wait(Deadline until) override;
   void wake() override;
   bool was_told_why() const override { return events_.was_told; }
-  TransportCounters counters() const override { return events_.counters; }
+  TransportCounters counters() const override { return events_.counters.now(); }
 
  private:
   using Handshakes = std::vector<std::unique_ptr<HandshakeSocket>>;

@@ -1,0 +1,119 @@
+#include "tests/support/call_counter.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<long> allocations{0};
+std::atomic<long> socket_calls{0};
+std::atomic<long> socket_calls_locked{0};
+thread_local int mutexes_held = 0;
+
+void count_allocation() {
+  if (counting.load(std::memory_order_relaxed)) ++allocations;
+}
+
+void count_socket_call() {
+  if (!counting.load(std::memory_order_relaxed)) return;
+  ++socket_calls;
+  if (mutexes_held > 0) ++socket_calls_locked;
+}
+
+/// The function that stands behind one of ours.
+template <typename Function>
+Function* next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+// For the libraries that the program loads, too.
+#pragma GCC visibility push(default)
+extern "C" {
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t count, std::size_t bytes);
+void* __libc_realloc(void* memory, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+
+void* malloc(std::size_t bytes) {
+  count_allocation();
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) {
+  count_allocation();
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) {
+  count_allocation();
+  return __libc_realloc(memory, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  count_allocation();
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
+  count_allocation();
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  static auto* const lock = next<int(pthread_mutex_t*)>("pthread_mutex_lock");
+  const int result = lock(mutex);
+  if (result == 0) ++mutexes_held;
+  return result;
+}
+int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  static auto* const try_lock = next<int(pthread_mutex_t*)>("pthread_mutex_trylock");
+  const int result = try_lock(mutex);
+  if (result == 0) ++mutexes_held;
+  return result;
+}
+int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  static auto* const unlock = next<int(pthread_mutex_t*)>("pthread_mutex_unlock");
+  --mutexes_held;
+  return unlock(mutex);
+}
+
+ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
+  static auto* const send = next<ssize_t(int, const msghdr*, int)>("sendmsg");
+  count_socket_call();
+  return send(descriptor, message, flags);
+}
+ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
+  static auto* const receive = next<ssize_t(int, msghdr*, int)>("recvmsg");
+  count_socket_call();
+  return receive(descriptor, message, flags);
+}
+int epoll_wait(int descriptor, epoll_event* events, int most, int timeout_ms) {
+  static auto* const wait = next<int(int, epoll_event*, int, int)>("epoll_wait");
+  count_socket_call();
+  return wait(descriptor, events, most, timeout_ms);
+}
+}
+#pragma GCC visibility pop
+
+namespace ringpress::testing {
+
+void start_counting() {
+  allocations.store(0);
+  socket_calls.store(0);
+  socket_calls_locked.store(0);
+  counting.store(true);
+}
+
+CallCounts stop_counting() {
+  counting.store(false);
+  return {allocations.load(), socket_calls_locked.load(), socket_calls.load()};
+}
+
+}  // namespace ringpress::testing

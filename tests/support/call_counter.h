@@ -1,0 +1,22 @@
+// Counts what a process does in its steady state that it should not: memory that it allocates, and
+// calls of the system on sockets while the thread holds a mutex. Stands in for the functions of the
+// C library in the whole program, so not for sanitizers, which do the same.
+#ifndef TESTS_SUPPORT_CALL_COUNTER_H_
+#define TESTS_SUPPORT_CALL_COUNTER_H_
+
+namespace ringpress::testing {
+
+struct CallCounts {
+  long allocations = 0;          // In any thread.
+  long socket_calls_locked = 0;  // By a thread that held a mutex.
+  long socket_calls = 0;         // By any thread: proof that they are seen.
+};
+
+/// Counts from now on, in all threads of this process.
+void start_counting();
+/// What was counted since.
+CallCounts stop_counting();
+
+}  // namespace ringpress::testing
+
+#endif  // TESTS_SUPPORT_CALL_COUNTER_H_
