@@ -155,9 +155,10 @@ const std::vector<CodecEntry>& codec_list() {
 
 Result<Specification> parse_specification(const std::string& text) {
   const std::size_t end = text.find_first_of(":,= ");
+  // A name that is missing is best shown by what stands in its place.
+  const std::string_view name = std::string_view(text).substr(0, end == 0 ? text.size() : end);
   Specification specification;
-  RINGPRESS_ASSIGN_OR_RETURN(specification.codec,
-                             find_codec(std::string_view(text).substr(0, end)));
+  RINGPRESS_ASSIGN_OR_RETURN(specification.codec, find_codec(name));
   if (end != std::string::npos && text[end] != ':') {
     return invalid("codec " + quoted(text) + ": parameters follow a colon, as in q4:block=64");
   }

@@ -63,7 +63,7 @@ def measure(arguments):
                *dict.fromkeys([name for name in names if not is_quantiser(name)] + VARIANTS + PEERS +
                               [row["codec"] for row in codecs]), "--gradients", *gradients]
     lines = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=True).stdout
-    names = [pathlib.Path(prefix).name for prefix in gradients]
+    names = [os.path.relpath(prefix, ROOT) for prefix in gradients]
     shown = shlex.join(["build/perf/codec_accuracy", *command[1:-len(gradients)], *names])
     return {"command": shown, "machine": f"{platform.machine()}, {os.cpu_count()} cores",
             "codecs": codecs,

@@ -161,9 +161,9 @@ RINGPRESS_HOST_DEVICE inline std::uint16_t stored_scale(float scale, const Power
 
 /// What names the random bits of a block.
 struct BlockRandom {
-  std::uint64_t seed = kFixedSeed;  // Of its rotation.
-  RandomKey key;                    // Of the chunk; for dither_block().
-  std::size_t first = 0;            // Element of the chunk that the block begins with.
+  std::uint64_t seed = kSharedSeed;  // Of its rotation.
+  RandomKey key;                     // Of the chunk; for dither_block().
+  std::size_t first = 0;             // Element of the chunk that the block begins with.
 };
 
 /// A partial block with unbiased rounding: each value becomes one of the two levels next to it, at

@@ -65,15 +65,27 @@ class Chunk {
 
   /// The seed of a block to be encoded; puts it on the wire if it belongs there.
   std::uint64_t draw_seed(std::size_t block, const RandomKey& random, std::byte* wire) const {
-    if (!parameters_.unbiased) return kFixedSeed;
+    if (!parameters_.unbiased) return draw_shared_seed(random, wire);
     const std::uint64_t seed = core::random_half(random, first_of(block)) |
                                core::random_half(random, first_of(block) + 1) << 16;
     core::store_element(wire + layout_.seeds_offset, block, static_cast<std::uint32_t>(seed));
     return seed;
   }
   std::uint64_t read_seed(std::size_t block, const std::byte* wire) const {
-    if (!parameters_.unbiased) return kFixedSeed;
+    if (!parameters_.unbiased) return read_shared_seed(wire);
     return core::load_element<std::uint32_t>(wire + layout_.seeds_offset, block);
+  }
+
+  /// Those of all blocks of the chunk, with biased rounding.
+  std::uint64_t draw_shared_seed(const RandomKey& random, std::byte* wire) const {
+    if (layout_.seeds == 0) return kSharedSeed;
+    const std::uint32_t seed = shared_seed(random);
+    core::store_element(wire + layout_.seeds_offset, 0, seed);
+    return kSharedSeed | seed;
+  }
+  std::uint64_t read_shared_seed(const std::byte* wire) const {
+    if (layout_.seeds == 0) return kSharedSeed;
+    return kSharedSeed | core::load_element<std::uint32_t>(wire + layout_.seeds_offset, 0);
   }
 
  private:

@@ -7,7 +7,8 @@
 //
 //   bytes               content
 //   2 m                 scale of each block, bfloat16
-//   4 m                 seed of each block's rotation; round=stochastic only
+//   4, or 4 m           seed of the rotation of all blocks (round=stochastic: of each); none with
+//                       rotate=0
 //   ceil(n B / 8)       codes, least significant bit first, contiguous over all blocks; bits after
 //                       the last code are zero. Codes rise with the values
 //
@@ -73,6 +74,7 @@ inline LloydParameters parameters_of_parts(LloydParameters parameters) {
 /// Where the parts of a chunk begin, in bytes from its start. The scales are at 0.
 struct LloydLayout {
   std::size_t blocks = 0;
+  std::size_t seeds = 0;  // Of 4 bytes.
   std::size_t seeds_offset = 0;
   std::size_t codes_offset = 0;
   std::size_t total_bytes = 0;
@@ -81,9 +83,9 @@ struct LloydLayout {
 inline LloydLayout lloyd_layout(const LloydParameters& parameters, std::size_t count) {
   LloydLayout layout;
   layout.blocks = (count + parameters.block - 1) / parameters.block;
+  if (parameters.rotates) layout.seeds = parameters.unbiased ? layout.blocks : layout.blocks > 0;
   layout.seeds_offset = layout.blocks * sizeof(std::uint16_t);
-  layout.codes_offset =
-      layout.seeds_offset + (parameters.unbiased ? layout.blocks * sizeof(std::uint32_t) : 0);
+  layout.codes_offset = layout.seeds_offset + layout.seeds * sizeof(std::uint32_t);
   layout.total_bytes = layout.codes_offset + core::packed_bytes(count, parameters.bits);
   return layout;
 }

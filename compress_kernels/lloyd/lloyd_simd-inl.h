@@ -22,12 +22,7 @@ namespace HWY_NAMESPACE {
 
 namespace arrays = core::HWY_NAMESPACE;
 
-inline const SignMasks& fixed_masks() {
-  static const SignMasks kMasks(kFixedSeed, 0);
-  return kMasks;
-}
-
-/// Codes and decodes the blocks of one chunk.
+/// Codes and decodes the blocks of one chunk. Of one thread: it remembers signs.
 class ChunkCoder {
  public:
   /// `values`: the caller's elements, if they are to be encoded; read ahead of time.
@@ -35,7 +30,6 @@ class ChunkCoder {
       : parameters_(parameters),
         chunk_(parameters, count),
         functions_(functions_for(parameters.bits, parameters.block)),
-        fixed_masks_(&fixed_masks()),
         values_(static_cast<const std::byte*>(values)) {
     options_.value_bytes = dtype_size(parameters.dtype);
     options_.block = parameters.block;
@@ -50,15 +44,16 @@ class ChunkCoder {
   /// block.
   bool encode(std::size_t block, const float* x, const RandomKey& random, std::byte* wire,
               bool decodes, Scratch& scratch) const {
-    const Masks masks(*this, block, random, wire);
+    const Masks masks(*this, block, chunk_.draw_seed(block, random, wire));
     return quantise({block, x, rotate(block, x, masks.get(), scratch)}, masks.get(), random, wire,
                     decodes, scratch);
   }
 
   /// True if rotate() and quantise() may be called by themselves, with shared_rotations().
   bool rotates_alike() const { return !parameters_.unbiased; }
-  Rotations shared_rotations() const {
-    return {parameters_.rotates ? fixed_masks_ : nullptr, nullptr};
+  /// Of all blocks that will be encoded. Valid until a block is decoded.
+  Rotations shared_rotations(const RandomKey& random, std::byte* wire) const {
+    return shared_rotations(chunk_.draw_shared_seed(random, wire));
   }
 
   /// The first half of encode(): gives the power of the rotated values, which are in scratch.y.
@@ -110,25 +105,24 @@ class ChunkCoder {
                   chunk_.length_of(block) * sizeof(float));
       return finite;
     }
-    const Masks masks(*this, chunk_.read_seed(block, wire));
+    const Masks masks(*this, block, chunk_.read_seed(block, wire));
     functions_.look_up(codes_with_slack(block, wire, scratch), options_, scratch);
     functions_.rotate_back(unit, masks.get(), scratch, place);
     return true;
   }
 
  private:
-  /// The signs of one block's rotations: those that all share, or its own.
+  Rotations shared_rotations(std::uint64_t seed) const {
+    return {parameters_.rotates ? shared_masks_.of(seed) : nullptr, nullptr};
+  }
+
+  /// The signs of one block's rotations: those that all share, or its own. None of a partial block.
   class Masks {
    public:
-    /// Of a block that is encoded: whole blocks get a seed of their own where that is asked for.
-    Masks(const ChunkCoder& coder, std::size_t block, const RandomKey& random, std::byte* wire)
-        : Masks(coder, coder.chunk_.length_of(block) < coder.parameters_.block
-                           ? kFixedSeed
-                           : coder.chunk_.draw_seed(block, random, wire)) {}
-    Masks(const ChunkCoder& coder, std::uint64_t seed) {
-      if (!coder.parameters_.rotates) return;
+    Masks(const ChunkCoder& coder, std::size_t block, std::uint64_t seed) {
+      if (coder.chunk_.length_of(block) < coder.parameters_.block) return;
       if (!coder.parameters_.unbiased) {
-        rotations_.first = coder.fixed_masks_;
+        rotations_ = coder.shared_rotations(seed);
         return;
       }
       rotations_.first = new (memory_[0]) SignMasks(seed, 0);
@@ -166,9 +160,9 @@ class ChunkCoder {
   const LloydParameters& parameters_;
   const Chunk chunk_;
   const BlockFunctions functions_;
-  const SignMasks* const fixed_masks_;
   const std::byte* const values_;
   BlockOptions options_;
+  mutable SharedMasks shared_masks_;
 };
 
 /// Where the results of encoding go; see EncodeArgs.
@@ -223,7 +217,11 @@ inline void store_results(const ChunkCoder& coder, DType dtype, std::size_t bloc
 class BlockEncoder {
  public:
   BlockEncoder(const ChunkCoder& coder, DType dtype, const Output& output)
-      : coder_(coder), dtype_(dtype), output_(output) {}
+      : coder_(coder), dtype_(dtype), output_(output) {
+    if (coder.rotates_alike() && output.wire != nullptr) {
+      rotations_ = coder.shared_rotations(output.random, output.wire);
+    }
+  }
 
   /// Memory for the values of the next block.
   float* values() { return stages_[next_].values.x; }
@@ -237,7 +235,7 @@ class BlockEncoder {
       store_results(coder_, dtype_, block, x, finite, output_, stage.scratch);
       return;
     }
-    stage.rotated = {block, x, coder_.rotate(block, x, coder_.shared_rotations(), stage.scratch)};
+    stage.rotated = {block, x, coder_.rotate(block, x, rotations_, stage.scratch)};
     finish();
     is_waiting_ = true;
     next_ = 1 - next_;
@@ -248,8 +246,8 @@ class BlockEncoder {
     if (!is_waiting_) return;
     is_waiting_ = false;
     Stage& stage = stages_[1 - next_];
-    const bool finite = coder_.quantise(stage.rotated, coder_.shared_rotations(), output_.random,
-                                        output_.wire, output_.decodes(), stage.scratch);
+    const bool finite = coder_.quantise(stage.rotated, rotations_, output_.random, output_.wire,
+                                        output_.decodes(), stage.scratch);
     store_results(coder_, dtype_, stage.rotated.block, stage.rotated.x, finite, output_,
                   stage.scratch);
   }
@@ -264,6 +262,7 @@ class BlockEncoder {
   const ChunkCoder& coder_;
   const DType dtype_;
   const Output& output_;
+  Rotations rotations_;  // Of all blocks, if they are rotated alike.
   Stage stages_[2];
   std::size_t next_ = 0;  // The stage that the next block takes.
   bool is_waiting_ = false;

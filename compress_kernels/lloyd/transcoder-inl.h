@@ -48,7 +48,10 @@ struct Scratch {
 struct SignMasks {
   alignas(64) std::uint32_t words[kLargestLloydBlock];
 
-  SignMasks(std::uint64_t seed, int round) {
+  SignMasks() {}
+  SignMasks(std::uint64_t seed, int round) { fill(seed, round); }
+
+  void fill(std::uint64_t seed, int round) {
     const Signs signs(seed, round);
     for (std::size_t i = 0; i < kLargestLloydBlock; i += kLanes) {
       const Words word = hn::Set(kWordTag, signs.words[i / 32]);
@@ -62,6 +65,22 @@ struct SignMasks {
   HWY_INLINE Floats at(std::size_t i) const {
     return hn::BitCast(kFloatTag, hn::Load(kWordTag, words + i));
   }
+};
+
+/// The sign bits of blocks that share a seed. Kept until another one is asked for.
+class SharedMasks {
+ public:
+  const SignMasks* of(std::uint64_t seed) {
+    if (seed_ != seed) {
+      seed_ = seed;
+      masks_.fill(seed, 0);
+    }
+    return &masks_;
+  }
+
+ private:
+  std::uint64_t seed_ = 0;  // No shared one: nothing is there yet.
+  SignMasks masks_;
 };
 
 /// Sums in the order of core::sum_lanes(): element i goes to lane i mod 16.

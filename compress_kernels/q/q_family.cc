@@ -64,7 +64,7 @@ std::unique_ptr<Codec> make_lloyd(CodecIdentity identity, const CodecEntry& entr
                                   const ParameterValues& values) {
   LloydParameters parameters = lloyd_parameters(entry, values);
   parameters.dtype = identity.dtype;
-  identity.traits.deterministic = !parameters.unbiased;
+  identity.traits.deterministic = !parameters.rotates;
   return make_with(std::move(identity), parameters, values, lloyd::reference_kernels(),
                    lloyd::simd_kernels);
 }
@@ -73,12 +73,14 @@ Status settle_lloyd(ParameterValues& values) {
   if (values.text("block").empty()) values.set("block", "1024");
   if (values.text("rotate").empty()) values.set("rotate", "1");
   if (values.number("block") < kSmallestLloydBlock) {
-    return Status(Code::kInvalidArgument, "codec parameter block=" + values.text("block") +
-                                              ": grid=lloyd takes a power of two from 64 to 1024");
+    return Status(Code::kInvalidArgument,
+                  "codec parameter block=" + values.text("block") +
+                      ": grid=lloyd takes a power of two from 64 to 1024 (maybe 64?)");
   }
   if (values.text("rotate") == "0" && values.text("round") == "stochastic") {
-    return Status(Code::kInvalidArgument,
-                  "codec parameter round=stochastic: grid=lloyd needs rotate=1 for it");
+    return Status(
+        Code::kInvalidArgument,
+        "codec parameter round=stochastic: grid=lloyd needs rotate=1 for it (maybe rotate=1?)");
   }
   return Status::ok();
 }
@@ -89,7 +91,8 @@ Status settle(ParameterValues& values) {
   if (is_lloyd(values)) return settle_lloyd(values);
   if (values.text("block").empty()) values.set("block", "128");
   if (values.text("rotate") == "1") {
-    return Status(Code::kInvalidArgument, "codec parameter rotate=1: only grid=lloyd rotates");
+    return Status(Code::kInvalidArgument,
+                  "codec parameter rotate=1: only grid=lloyd rotates (maybe grid=lloyd,rotate=1?)");
   }
   values.set("rotate", "");
   return Status::ok();

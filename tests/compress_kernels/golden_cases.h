@@ -14,6 +14,7 @@
 
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
+#include "ringpress/wire.h"
 #include "tests/compress_kernels/codec_data.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -81,7 +82,8 @@ inline std::vector<std::byte> golden_bytes(std::string_view codec, DType dtype) 
 }
 
 inline std::string golden_file(const std::string& folder, std::string_view codec, DType dtype) {
-  return folder + '/' + std::string(codec) + '_' + dtype_name(dtype) + "_v1.bin";
+  return folder + '/' + std::string(codec) + '_' + dtype_name(dtype) + "_v" +
+         std::to_string(kProtocolVersion) + ".bin";
 }
 
 }  // namespace ringpress::compress_kernels::testing

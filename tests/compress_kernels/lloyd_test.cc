@@ -219,5 +219,59 @@ TEST(Lloyd, StochasticRoundingIsUnbiased) {
   }
 }
 
+/// With error feedback over `steps` calls with the same values: the squared errors of the mean of
+/// all results and of what is kept at the end, over the squared norm of the values.
+struct Feedback {
+  double mean_error = 0;
+  double kept = 0;
+};
+
+Feedback feedback_of(const std::string& specification, const std::vector<float>& x,
+                     std::uint64_t steps) {
+  const auto codec = make_codec(specification, DType::kFloat32, ReduceOp::kSum);
+  std::vector<std::byte> wire(codec.value()->wire_bytes(x.size()));
+  std::vector<float> residual(x.size());
+  std::vector<float> y(x.size());
+  std::vector<double> sum(x.size());
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    EncodeArgs args;
+    args.values = x.data();
+    args.count = x.size();
+    args.wire = wire.data();
+    args.residual = residual.data();
+    args.decoded = y.data();
+    args.random.step = step;
+    codec.value()->encode(args);
+    for (std::size_t i = 0; i < x.size(); ++i) sum[i] += y[i];
+  }
+  Feedback feedback;
+  double norm = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    feedback.mean_error += std::pow(sum[i] / static_cast<double>(steps) - x[i], 2);
+    feedback.kept += std::pow(double{residual[i]}, 2);
+    norm += std::pow(double{x[i]}, 2);
+  }
+  return {feedback.mean_error / norm, feedback.kept / norm};
+}
+
+/// What one call loses is at most a share e of what it is given, in length: after many calls
+/// e / (1 - e) is kept. That needs a rotation that knows nothing of the residual.
+TEST(Lloyd, ErrorFeedbackKeepsLittleHoweverManyCallsAreAlike) {
+  const std::vector<std::vector<float>> inputs = {
+      draw(8192, std::normal_distribution<double>()),
+      draw(8192, std::student_t_distribution<double>(3)),
+      draw(8192, std::bernoulli_distribution(0.05)),
+  };
+  for (int bits = 1; bits <= 8; ++bits) {
+    const double share = std::sqrt(kLeastError[bits - 1] * 1.25);
+    const double most = std::pow(share / (1 - share), 2);
+    for (const auto& x : inputs) {
+      const Feedback feedback = feedback_of("q" + std::to_string(bits) + ":grid=lloyd", x, 50);
+      EXPECT_LT(feedback.kept, most) << bits;
+      EXPECT_LT(feedback.mean_error, most / 2500 * 1.01) << bits;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ringpress::compress_kernels

@@ -51,12 +51,20 @@ TEST(Specification, NormalizedFormStaysAsItIs) {
   }
 }
 
+TEST(Specification, ParametersThatDoNotGoTogetherAreRefusedWithOnesThatDo) {
+  EXPECT_TRUE(names(refusal("q4:block=32,grid=lloyd"), {"block=32", "64 to 1024", "maybe 64"}));
+  EXPECT_TRUE(names(refusal("q4:rotate=1"), {"rotate=1", "maybe grid=lloyd"}));
+  EXPECT_TRUE(names(refusal("q4:grid=lloyd,rotate=0,round=stochastic"), {"maybe rotate=1"}));
+}
+
 TEST(Specification, UnknownCodecIsRefusedWithTheNearestName) {
   EXPECT_TRUE(names(refusal("fp116"), {"fp116", "fp16"}));
   EXPECT_TRUE(names(refusal("nome"), {"nome", "none"}));
   EXPECT_TRUE(names(refusal("q44"), {"q44", "q4"}));
   EXPECT_TRUE(names(refusal(""), {"\"\""}));
   EXPECT_TRUE(names(refusal("Q4"), {"Q4", "q4"}));
+  EXPECT_TRUE(names(refusal(" q4"), {"\" q4\"", "maybe q4"}));
+  EXPECT_TRUE(names(refusal(":block=64"), {"\":block=64\"", "known"}));
 }
 
 TEST(Specification, ParameterErrorsNameParameterValueAndWhatIsAllowed) {
