@@ -299,6 +299,7 @@ void expect_merged_alike(void* fake) {
   EXPECT_EQ(device, 3);
   EXPECT_EQ(count_of(net.table()), 4);
   EXPECT_EQ(count_of(collnet), 3);
+  EXPECT_EQ(net.finalize(), ncclSuccess);
 }
 
 TEST(PluginNextNet, MergesDevicesOnceForCollNetAndTheNetwork) {
@@ -329,6 +330,7 @@ TEST(PluginNextNet, AnotherMergeOfTheNetworkHasItsOwnIndex) {
     EXPECT_EQ(net.table().make_virtual_device(&device, &reversed), ncclSuccess);
     EXPECT_EQ(device, 3);
     EXPECT_EQ(count_of(net.table()), 4);
+    EXPECT_EQ(net.finalize(), ncclSuccess);
   });
 }
 
