@@ -73,9 +73,10 @@ void CollComm::identify(CollRequest* request) {
   // behind a tensor's end if it is cleared after each use. In place it is the user's memory.
   request->clears_staging = identity_.part != TensorPart::kWhole && call.send != call.receive;
   if (request->clears_staging) request->tensor.known = PiecewiseTensor::Known::kPadded;
-  if (identity_.part == TensorPart::kNothing) return;
+  // Where other nodes know nothing, this one's book is kept short all the same.
   const std::size_t bytes = call.count * dtype_size(call.dtype);
   const auto piece = take_piece_of_this_thread(nodes(), {bytes, kCollLanes, identity_.part});
+  if (identity_.part == TensorPart::kNothing) return;
   if (piece.has_value() && piece->tensor.element_bytes == dtype_size(call.dtype)) {
     identify_piece(request, *piece);
   }

@@ -86,8 +86,8 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   }
   CollIdentity identity;
   for (auto& lane : lanes) {  // The answers are the same; each lane is used once.
-    RINGPRESS_ASSIGN_OR_RETURN(identity.part,
-                               agree_on_part(lane.get(), told_part(listener->comm_id)));
+    const TensorPart told = told_part(listener->comm_id, lane->size());
+    RINGPRESS_ASSIGN_OR_RETURN(identity.part, agree_on_part(lane.get(), told));
   }
   check_statistics_file(settings);
   auto comm = std::make_unique<CollComm>(std::move(lanes), identity, settings);

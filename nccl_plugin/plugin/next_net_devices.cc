@@ -101,6 +101,7 @@ template <typename Net, typename VirtualDevice>
 struct Merging {
   static inline decltype(Net::devices) next_devices = nullptr;
   static inline decltype(Net::make_virtual_device) next_make = nullptr;
+
   static MergedDevices::Parts parts_of(const VirtualDevice* parts) {
     const int room = static_cast<int>(std::size(parts->devices));
     return {parts->devices, parts->devices + std::clamp(parts->count, 0, room)};
@@ -156,8 +157,7 @@ struct Merging {
 
 }  // namespace
 
-/// After the tables were taken over, the newest first: a dress keeps the functions of the table
-/// under it.
+/// The newest first: a dress keeps the functions that the table under it has now.
 void take_part_in_merging() {
   Merging<abi::NetV12, abi::NetVirtualDeviceV12>::install(ncclNetPlugin_v12, ncclCollNetPlugin_v12);
   Merging<abi::NetV11, abi::NetVirtualDeviceV11>::install(ncclNetPlugin_v11, ncclCollNetPlugin_v11);

@@ -156,14 +156,18 @@ void close_tensor_book(const std::shared_ptr<TensorBook>& book) {
   std::erase_if(books().open, [&](const auto& open) { return open.second == book; });
 }
 
-TensorPart told_part(std::optional<std::uint64_t> comm_id) {
+TensorPart told_part(std::optional<std::uint64_t> comm_id, int nodes) {
   const std::lock_guard lock(books().mutex);
-  TensorPart told = TensorPart::kNothing;
-  for (const auto& [id, book] : books().open) {
-    if (comm_id && id != *comm_id) continue;
-    told = told == TensorPart::kNothing ? book->part() : std::min(told, book->part());
+  const auto& open = books().open;
+  if (open.empty()) return TensorPart::kNothing;
+  const std::uint64_t id = comm_id.value_or(open.front().first);
+  std::optional<TensorPart> told;
+  for (const auto& [book_id, book] : open) {
+    if (book_id != id && !comm_id) return TensorPart::kNothing;
+    if (book_id != id || book->nodes() != nodes) continue;
+    told = std::min(told.value_or(book->part()), book->part());
   }
-  return told;
+  return told.value_or(TensorPart::kNothing);
 }
 
 std::optional<TensorPiece> take_piece_of_this_thread(int nodes, const TensorBook::Slice& slice) {

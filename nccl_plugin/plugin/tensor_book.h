@@ -20,6 +20,8 @@
 //
 // One progress thread may serve several communicators: those split off with shared resources use
 // the CollNet communicator of their parent if they are of as many nodes, else one of their own.
+// Pieces in the former are those of the tensor whose turn it is. Pieces in the latter could be of
+// any of several that have as many nodes as each other: there, nothing is known.
 #ifndef NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
 #define NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
 
@@ -154,8 +156,9 @@ class TensorBook {
 
 std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks);
 void close_tensor_book(const std::shared_ptr<TensorBook>& book);
-/// What all books tell of that communicator; of any, if its id is not known.
-TensorPart told_part(std::optional<std::uint64_t> comm_id);
+/// What the books tell of a CollNet communicator of so many nodes, made for that communicator or
+/// for one split off from it. Without an id: only where all books are of one communicator.
+TensorPart told_part(std::optional<std::uint64_t> comm_id, int nodes);
 /// The next piece in this progress thread of a communicator of so many nodes, which may be several:
 /// that of the tensor whose turn it is. No allocation.
 std::optional<TensorPiece> take_piece_of_this_thread(int nodes, const TensorBook::Slice& slice);

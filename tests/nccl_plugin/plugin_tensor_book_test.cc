@@ -185,17 +185,23 @@ TEST(TensorBook, GivesEveryPieceOfAShareItsTurn) {
 }
 
 TEST(TensorBooks, TellWhatAllOfACommunicatorTell) {
-  EXPECT_EQ(told_part(std::nullopt), TensorPart::kNothing);
+  EXPECT_EQ(told_part(1, 4), TensorPart::kNothing);
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kNothing);
   const auto a = open_tensor_book(1, 4, 4);
+  EXPECT_EQ(told_part(1, 4), TensorPart::kWhole);
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kWhole);
+  EXPECT_EQ(told_part(1, 2), TensorPart::kNothing);  // Of a communicator split off.
+  EXPECT_EQ(told_part(std::nullopt, 2), TensorPart::kNothing);
   const auto b = open_tensor_book(2, 4, 32);
-  EXPECT_EQ(told_part(1), TensorPart::kWhole);
-  EXPECT_EQ(told_part(2), TensorPart::kShare);
-  EXPECT_EQ(told_part(3), TensorPart::kNothing);
-  EXPECT_EQ(told_part(std::nullopt), TensorPart::kShare);
-  close_tensor_book(b);
-  EXPECT_EQ(told_part(std::nullopt), TensorPart::kWhole);
+  const auto again = open_tensor_book(2, 4, 4);
+  EXPECT_EQ(told_part(1, 4), TensorPart::kWhole);
+  EXPECT_EQ(told_part(2, 4), TensorPart::kShare);
+  EXPECT_EQ(told_part(3, 4), TensorPart::kNothing);
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kNothing);  // Of the one or of the other.
   close_tensor_book(a);
-  EXPECT_EQ(told_part(std::nullopt), TensorPart::kNothing);
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kShare);
+  close_tensor_book(b);
+  close_tensor_book(again);
 }
 
 // Communicators that share a progress thread, two of them of as many nodes.
