@@ -39,8 +39,9 @@ class Benchmark {
   void check_setting(Case& current, std::size_t setting, bool in_place, ResultRow& row,
                      PlacementResult& result);
   std::vector<double> time_settings(Case& current, bool in_place);
-  double time_once(Case& current, std::size_t setting, bool in_place);
-  void call(Case& current, std::size_t setting, bool in_place);
+  double time_iterations(Case& current, std::size_t setting, bool in_place, int iterations);
+  bool times_many_at_once() const;
+  void enqueue(Case& current, std::size_t setting, bool in_place);
   PlacementResult placement_result(const Case& current, std::vector<double> own_times) const;
   CompressionResult compression_of(const ringpressStatistics_t& before,
                                    const ringpressStatistics_t& after) const;

@@ -8,6 +8,7 @@
 #include "perf/all_reduce/device_memory.h"
 #include "perf/all_reduce/elements.h"
 #include "perf/all_reduce/group.h"
+#include "perf/all_reduce/results.h"
 #include "perf/all_reduce/workload.h"
 
 namespace ringpress::perf {
@@ -24,6 +25,7 @@ struct CheckResult {
   std::int64_t wrong_elements = 0;  // Of all ranks.
   double relative_error = 0;        // Of the rank that is farthest off; NaN if not finite.
   bool identical = true;            // All ranks hold the same bytes.
+  Magnitudes magnitudes;
 };
 
 /// Writes this rank's `count` elements into `buffer`.
@@ -33,6 +35,9 @@ void fill(const Workload& workload, const ElementType& type, std::size_t count,
 /// Collective over `control`.
 CheckResult check(const Workload& workload, const ElementType& type, std::size_t count,
                   const DeviceBuffer& output, Strictness strictness, Group& control);
+
+/// Collective over `control`: whether all ranks hold the same first `bytes` bytes.
+bool holds_same_bytes(const DeviceBuffer& buffer, std::size_t bytes, Group& control);
 
 }  // namespace ringpress::perf
 

@@ -211,4 +211,22 @@ void load_elements(const ElementType& type, const std::byte* elements, std::span
   }
 }
 
+ncclRedOp_t plain_operation(Operation operation) {
+  switch (operation) {
+    case Operation::kSum:
+      return ncclSum;
+    case Operation::kProd:
+      return ncclProd;
+    case Operation::kMax:
+      return ncclMax;
+    case Operation::kMin:
+      return ncclMin;
+    case Operation::kAvg:
+      return ncclAvg;
+    case Operation::kMulSum:
+      break;
+  }
+  return ncclSum;
+}
+
 }  // namespace ringpress::perf

@@ -37,6 +37,9 @@ std::span<const OperationName> operations();
 /// Throws PerfError, with the names that exist.
 const OperationName& find_operation(const std::string& name);
 
+/// NCCL's operation of that name; ncclSum for kMulSum, whose operation a program makes itself.
+ncclRedOp_t plain_operation(Operation operation);
+
 /// Converts with rounding to nearest even. `elements` needs no alignment.
 void store_elements(const ElementType& type, std::span<const double> values, std::byte* elements);
 void load_elements(const ElementType& type, const std::byte* elements, std::span<double> values);

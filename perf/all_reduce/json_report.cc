@@ -70,6 +70,11 @@ Json ringpress_json(const ResultRow& row) {
     json["residual_bytes"] = row.compression->residual_bytes;
   }
   json["relerr"] = row.relative_error ? number(*row.relative_error) : Json(nullptr);
+  if (row.magnitudes) {
+    json["maxerr"] = number(row.magnitudes->largest_error);
+    json["largest_exact"] = number(row.magnitudes->largest_exact);
+    json["largest_inputs"] = number(row.magnitudes->largest_inputs);
+  }
   json["identical"] = row.identical ? Json(*row.identical) : Json(nullptr);
   return json;
 }

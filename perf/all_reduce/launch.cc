@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "perf/all_reduce/device_memory.h"
 #include "perf/all_reduce/error.h"
 
 namespace ringpress::perf {
@@ -89,7 +90,8 @@ struct Child {
 };
 
 /// Gives each rank a core of its own where there are enough, as mpirun does: two ranks that share
-/// one take turns in each exchange. Left as it is where the kernel refuses.
+/// one take turns in each exchange. Not for ranks whose library works in threads of its own. Left
+/// as it is where the kernel refuses.
 void bind_to_core(int rank, int ranks) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < ranks) return;
@@ -220,6 +222,7 @@ RankIdentity rank_from_environment(const Environment& environment) {
 }
 
 int run_local_ranks(const Options& options, int argc, char** argv) {
+  require_device();
   int id_pipe[2];
   if (pipe(id_pipe) != 0) throw PerfError(fmt::format("pipe: {}", std::strerror(errno)));
   sigset_t signals;
@@ -238,7 +241,7 @@ int run_local_ranks(const Options& options, int argc, char** argv) {
       // Rank 0 writes the id and the others read it, so that one that dies is seen as end of file.
       const int mine = rank == 0 ? 1 : 0;
       close(id_pipe[1 - mine]);
-      bind_to_core(rank, options.local_ranks);
+      if (!device_is_asynchronous()) bind_to_core(rank, options.local_ranks);
       become_rank(rank, id_pipe[mine], argc, argv);
     }
     children[static_cast<std::size_t>(rank)] = {process, true};

@@ -13,6 +13,7 @@
 #include <exception>
 
 #include "perf/all_reduce/benchmark.h"
+#include "perf/all_reduce/device_memory.h"
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/json_report.h"
 #include "perf/all_reduce/launch.h"
@@ -57,7 +58,14 @@ void print_now(const std::string& text) {
   std::fflush(stdout);
 }
 
+/// NCCL takes ranks with different NCCL_HOSTID for ranks of different hosts, also on one GPU.
+void pretend_own_host(int rank) {
+  setenv("NCCL_HOSTID", fmt::format("all_reduce_perf-rank{}", rank).c_str(), 1);
+}
+
 int run_rank(const Options& options, const RankIdentity& identity, int argc, char** argv) {
+  if (options.host_per_rank) pretend_own_host(identity.rank);
+  select_device(identity.local_rank);
   RunDescription run;
   run.arguments.assign(argv, argv + argc);
   run.start_time = time_now();

@@ -28,12 +28,12 @@ constexpr UnsupportedFlag kUnsupportedFlags[] = {
     {"-t,--nthreads", "1", "one thread per process; use --ranks N for more ranks on this host"},
     {"-g,--ngpus", "1", "one device per process; use --ranks N for more ranks on this host"},
     {"-p,--parallel_init", "0", "ranks are processes and always initialise in parallel"},
-    {"-y,--stream_null", "0", "host memory has no streams"},
-    {"-G,--cudagraph", "0", "host memory has no graphs"},
-    {"-C,--report_cputime", "0", "a call returns when it is done, so wall time is the only time"},
+    {"-y,--stream_null", "0", "calls go to a stream of their own, if there are streams"},
+    {"-G,--cudagraph", "0", "calls are not captured in graphs"},
+    {"-C,--report_cputime", "0", "wall time is the only time"},
     {"-S,--report_timestamps", "0", "timestamps are in the JSON file (-J)"},
-    {"-R,--local_register", "0", "buffers need no registration"},
-    {"-x,--cta_policy", "0", "there are no CTAs on the host"},
+    {"-R,--local_register", "0", "buffers are not registered"},
+    {"-x,--cta_policy", "0", "that is left to the library"},
     {"-D,--device_implementation", "0", "there is no device-side implementation"},
     {"-V,--device_cta_count", "0", "there is no device-side implementation"},
     {"-M,--memory_report", "0", "memory is not reported"},
@@ -90,6 +90,8 @@ void add_nccl_tests_flags(CLI::App& app, Options& options, RawOptions& raw) {
 void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--ranks", options.local_ranks, "start N ranks on this host")
       ->check(CLI::Range(1, 1024));
+  app.add_flag("--host-per-rank", options.host_per_rank,
+               "NCCL_HOSTID=...RANK: NCCL sees as many hosts as ranks, which may share a GPU");
   app.add_option("--codec", raw.codec, "codec specification, e.g. q4:block=128 (RINGPRESS_CODEC)");
   app.add_option("--algo", raw.algorithm, "ring, sra or auto (RINGPRESS_ALGO)");
   app.add_option("--compare", raw.compare,

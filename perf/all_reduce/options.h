@@ -48,10 +48,11 @@ struct Options {
   bool progress = false;
   bool median = false;  // --p50: times are medians although only one setting is measured.
 
-  int local_ranks = 0;     // --ranks: start so many ranks of this host.
-  std::string id_file;     // Where rank 0 leaves the unique id.
-  int local_rank = -1;     // Set in a rank that --ranks started.
-  int id_descriptor = -1;  // Pipe that carries the unique id between such ranks.
+  bool host_per_rank = false;  // Each rank has its own NCCL_HOSTID.
+  int local_ranks = 0;         // --ranks: start so many ranks of this host.
+  std::string id_file;         // Where rank 0 leaves the unique id.
+  int local_rank = -1;         // Set in a rank that --ranks started.
+  int id_descriptor = -1;      // Pipe that carries the unique id between such ranks.
 
   bool interleaved() const { return settings.size() > 1; }
   bool reports_median() const { return median || interleaved(); }

@@ -23,6 +23,32 @@ double median_of(const std::vector<double>& sorted) {
 
 }  // namespace
 
+std::vector<double> combine_ranks(const std::vector<double>& all, std::size_t samples,
+                                  Average average) {
+  std::vector<double> combined(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(samples));
+  const std::size_t ranks = all.size() / samples;
+  for (std::size_t i = 0; i < samples; ++i) {
+    for (std::size_t rank = 1; rank < ranks; ++rank) {
+      const double other = all[rank * samples + i];
+      switch (average) {
+        case Average::kRankZero:
+          break;
+        case Average::kMean:
+          combined[i] += other;
+          break;
+        case Average::kMinimum:
+          combined[i] = std::min(combined[i], other);
+          break;
+        case Average::kMaximum:
+          combined[i] = std::max(combined[i], other);
+          break;
+      }
+    }
+    if (average == Average::kMean) combined[i] /= static_cast<double>(ranks);
+  }
+  return combined;
+}
+
 IterationStatistics summarize(std::vector<double> samples_us) {
   if (samples_us.empty()) throw PerfError("no iteration was timed");
   std::vector<double> sorted = samples_us;

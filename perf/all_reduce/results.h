@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "perf/all_reduce/options.h"
+
 namespace ringpress::perf {
 
 /// Times of single iterations, in microseconds per call.
@@ -21,6 +23,10 @@ struct IterationStatistics {
   double deviation = 0;
   std::vector<double> samples;
 };
+
+/// One number per sample from those of all ranks: all[rank * samples + i].
+std::vector<double> combine_ranks(const std::vector<double>& all, std::size_t samples,
+                                  Average average);
 
 /// Throws PerfError if there are no samples.
 IterationStatistics summarize(std::vector<double> samples_us);
@@ -46,6 +52,13 @@ struct CompressionResult {
   double ratio() const { return wire_bytes > 0 ? raw_bytes / wire_bytes : 1; }
 };
 
+/// What a codec's bound on the error of one element is made of, over all elements and ranks.
+struct Magnitudes {
+  double largest_error = 0;   // Of |result - exact|; NaN if not finite.
+  double largest_exact = 0;   // Of |exact result|.
+  double largest_inputs = 0;  // Each rank's largest |input|, added up.
+};
+
 /// One size, type, operation and setting.
 struct ResultRow {
   std::size_t bytes = 0;
@@ -58,6 +71,7 @@ struct ResultRow {
   std::optional<PlacementResult> in_place;
   std::optional<CompressionResult> compression;  // None when the library is not ringpress.
   std::optional<double> relative_error;
+  std::optional<Magnitudes> magnitudes;  // Of the same call as relative_error.
   std::optional<bool> identical;
   bool ok = true;
 };

@@ -31,9 +31,9 @@ RankRecord own_record(const RankIdentity& identity) {
   RankRecord record;
   record.rank = identity.rank;
   record.process = getpid();
-  record.device = identity.local_rank;
   gethostname(record.host, sizeof record.host - 1);
   const DeviceDescription device = describe_device();
+  record.device = device.number;
   copy_text(device.position, record.position);
   copy_text(device.model, record.model);
   return record;

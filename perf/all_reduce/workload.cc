@@ -105,4 +105,24 @@ void RecordedWorkload::expected(std::size_t first, std::span<double> values) con
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = sums_[(first + i) % sums_.size()];
 }
 
+int calls_until_overflow(const ElementType& type, Operation operation, int ranks) {
+  constexpr int kNever = 1 << 30;
+  if (!type.is_float || ranks == 1) return kNever;
+  switch (operation) {
+    case Operation::kMax:
+    case Operation::kMin:
+    case Operation::kAvg:
+      return kNever;
+    case Operation::kProd:
+      return 1;
+    case Operation::kSum:
+    case Operation::kMulSum:
+      break;
+  }
+  const double factor =
+      ranks * (operation == Operation::kMulSum ? GeneratedWorkload::kPreMultiplier : 1);
+  // Inputs are below 4.
+  return std::max(1, static_cast<int>((type.largest_exponent - 2) / std::log2(factor)));
+}
+
 }  // namespace ringpress::perf

@@ -67,6 +67,10 @@ class RecordedWorkload : public Workload {
   std::vector<double> sums_;
 };
 
+/// How many in-place calls in a row keep a float finite: each multiplies values by the number of
+/// ranks. Products grow faster than that, so their input is renewed every time.
+int calls_until_overflow(const ElementType& type, Operation operation, int ranks);
+
 }  // namespace ringpress::perf
 
 #endif  // PERF_ALL_REDUCE_WORKLOAD_H_

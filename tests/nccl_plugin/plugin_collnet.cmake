@@ -3,6 +3,7 @@ foreach(test plugin_collnet_test plugin_collnet_heads_test plugin_collnet_recrea
   add_executable(${test} ${test}.cc)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${test} PRIVATE RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
+  target_compile_options(${test} PRIVATE -O1)  # It computes a lot.
   if(RINGPRESS_SANITIZE)
     target_compile_definitions(${test} PRIVATE RINGPRESS_SANITIZED)
   endif()

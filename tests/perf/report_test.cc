@@ -28,6 +28,7 @@ ResultRow example_row() {
   row.out_of_place = placement;
   row.compression = CompressionResult{"q4:block=128", "sra", "", 1572864, 202000, 0};
   row.relative_error = 0.125;
+  row.magnitudes = Magnitudes{0.5, 3, 4};
   row.identical = true;
   return row;
 }
@@ -49,6 +50,14 @@ TEST(Results, SummarizesIterations) {
   EXPECT_EQ(statistics.samples, (std::vector<double>{5, 1, 2, 4}));
   EXPECT_EQ(summarize({7}).median, 7);
   EXPECT_THROW(summarize({}), PerfError);
+}
+
+TEST(Results, CombinesTheSamplesOfAllRanks) {
+  const std::vector<double> all = {1, 2, 5, 4, 3, 12};  // Three ranks, two samples each.
+  EXPECT_EQ(combine_ranks(all, 2, Average::kRankZero), (std::vector<double>{1, 2}));
+  EXPECT_EQ(combine_ranks(all, 2, Average::kMean), (std::vector<double>{3, 6}));
+  EXPECT_EQ(combine_ranks(all, 2, Average::kMinimum), (std::vector<double>{1, 2}));
+  EXPECT_EQ(combine_ranks(all, 2, Average::kMaximum), (std::vector<double>{5, 12}));
 }
 
 TEST(Results, BandwidthsCountUncompressedBytes) {
@@ -109,6 +118,8 @@ TEST(Json, HoldsTheKeysOfNcclTestsAndOurs) {
   EXPECT_EQ(result["ringpress"]["codec"], "q4:block=128");
   EXPECT_EQ(result["ringpress"]["algorithm"], "sra");
   EXPECT_EQ(result["ringpress"]["identical"], true);
+  EXPECT_EQ(result["ringpress"]["maxerr"], 0.5);
+  EXPECT_EQ(result["ringpress"]["largest_inputs"], 4);
   EXPECT_NEAR(result["ringpress"]["ratio"].get<double>(), 7.786, 1e-3);
   EXPECT_EQ(json["out_of_bounds"]["okay"], true);
 }

@@ -103,6 +103,15 @@ TEST(Workload, ProductsMaximaAndAveragesFollowTheirDefinition) {
   }
 }
 
+TEST(Workload, InPlaceCallsStayFinite) {
+  const ElementType half = find_element_type("half");
+  const int calls = calls_until_overflow(half, Operation::kSum, 4);
+  EXPECT_LT(4 * std::pow(4.0, calls), 65504);
+  EXPECT_EQ(calls_until_overflow(half, Operation::kProd, 4), 1);
+  EXPECT_GT(calls_until_overflow(half, Operation::kMax, 4), 1 << 20);
+  EXPECT_GT(calls_until_overflow(find_element_type("int32"), Operation::kSum, 4), 1 << 20);
+}
+
 TEST(Workload, RecordedValuesRepeat) {
   const RecordedWorkload workload({1, 2, 3}, {10, 20, 30});
   std::vector<double> values(5);

@@ -1,3 +1,4 @@
+// Data in host memory, which is its own device; libraries are done when their calls return.
 #include "perf/all_reduce/device_memory.h"
 
 #include <cstdlib>
@@ -12,7 +13,19 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 
+int selected_device = 0;
+
 }  // namespace
+
+void require_device() {}
+
+void select_device(int local_rank) {
+  selected_device = local_rank;
+}
+
+bool device_is_asynchronous() {
+  return false;
+}
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
   const std::size_t pages = bytes / kPageBytes + 1;
@@ -43,16 +56,22 @@ void DeviceBuffer::copy_from(const DeviceBuffer& source, std::size_t bytes) {
   std::memcpy(data_, source.data_, bytes);
 }
 
+DeviceStream::DeviceStream() = default;
+
+DeviceStream::~DeviceStream() = default;
+
+void DeviceStream::synchronize() const {}
+
 DeviceDescription describe_device() {
   std::ifstream information("/proc/cpuinfo");
   std::string line;
   while (std::getline(information, line)) {
     const std::size_t colon = line.find(": ");
     if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      return {"host", line.substr(colon + 2)};
+      return {selected_device, "host", line.substr(colon + 2)};
     }
   }
-  return {"host", "CPU"};
+  return {selected_device, "host", "CPU"};
 }
 
 }  // namespace ringpress::perf
