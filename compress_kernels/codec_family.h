@@ -101,17 +101,25 @@ bool is_one_of(std::string_view text, const std::vector<std::string_view>& choic
 /// The number that the whole text spells; NaN, which lies in no range, if it spells none.
 double decimal_of(std::string_view text);
 
-/// A codec that runs the kernels of the selected instruction set, or the reference where there are
-/// none for it, or no `simd` at all.
-template <template <typename> class CodecOf = KernelCodec, typename Parameters>
-std::unique_ptr<Codec> make_kernel_codec(
-    CodecIdentity identity, const Parameters& parameters, const KernelTable<Parameters>& reference,
+/// The kernels of the selected instruction set, or the reference where there are none for it, or no
+/// `simd` at all.
+template <typename Parameters>
+const KernelTable<Parameters>& selected_kernels(
+    const KernelTable<Parameters>& reference,
     const KernelTable<Parameters>* (*simd)(std::int64_t) = nullptr) {
   const std::int64_t target = selected_isa().target;
   const bool has_kernels = simd != nullptr && target != kScalarTarget;
   const KernelTable<Parameters>* kernels = has_kernels ? simd(target) : nullptr;
+  return kernels != nullptr ? *kernels : reference;
+}
+
+/// A codec that runs selected_kernels().
+template <template <typename> class CodecOf = KernelCodec, typename Parameters>
+std::unique_ptr<Codec> make_kernel_codec(
+    CodecIdentity identity, const Parameters& parameters, const KernelTable<Parameters>& reference,
+    const KernelTable<Parameters>* (*simd)(std::int64_t) = nullptr) {
   return std::make_unique<CodecOf<Parameters>>(std::move(identity), parameters,
-                                               kernels != nullptr ? *kernels : reference);
+                                               selected_kernels(reference, simd));
 }
 
 }  // namespace ringpress::compress_kernels

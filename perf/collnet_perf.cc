@@ -67,6 +67,7 @@ struct Contender {
   std::string codec;
   std::unique_ptr<ProxyNode> node;
   std::vector<std::uint32_t> call_ns;
+  std::vector<std::uint32_t> control_ns;
   std::vector<double> seconds;
 };
 
@@ -102,6 +103,7 @@ void run(const Options& options) {
     proxy.copies = false;
     proxy.sleeps = true;
     proxy.nanoseconds = &contender.call_ns;
+    proxy.control_nanoseconds = &contender.control_ns;
     contender.node = std::make_unique<ProxyNode>(library, proxy, &meeting, nullptr);
     if (contender.node->connect() != ncclSuccess) throw std::runtime_error("connect failed");
   }
@@ -113,7 +115,9 @@ void run(const Options& options) {
   for (int repetition = -1; repetition < options.repetitions; ++repetition) {
     for (Contender& contender : contenders) {
       contender.call_ns.reserve(100000);
+      contender.control_ns.reserve(100000);
       if (repetition <= 0) contender.call_ns.clear();
+      if (repetition <= 0) contender.control_ns.clear();
       const auto started = std::chrono::steady_clock::now();
       if (contender.node->run({operation}) != ncclSuccess) throw std::runtime_error("failed");
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
@@ -131,7 +135,9 @@ void run(const Options& options) {
                                 {"seconds", median(contender.seconds)},
                                 {"speedup", base / median(contender.seconds)},
                                 {"call_p50_ns", percentile(contender.call_ns, 0.5)},
-                                {"call_p99_ns", percentile(contender.call_ns, 0.99)}});
+                                {"call_p99_ns", percentile(contender.call_ns, 0.99)},
+                                {"control_p50_ns", percentile(contender.control_ns, 0.5)},
+                                {"control_p99_ns", percentile(contender.control_ns, 0.99)}});
   }
   fmt::print("{}\n", report.dump(2));
 }

@@ -85,9 +85,9 @@ def padded(values, filler):
 
 
 def main():
-    print("inline constexpr LevelTable kLevelTables[8] = {")
+    print("inline constexpr LevelTable kLevelTables[10] = {")
     notes = []
-    for bits in range(1, 9):
+    for bits in range(1, 11):
         if bits <= 4:
             edges, levels, value = lloyd(bits)
             table = (0, padded(edges, UNREACHED), padded(levels, 0), [0] * SEGMENTS,

@@ -10,6 +10,7 @@
 #define COMPRESS_KERNELS_CORE_PACK_INL_H_
 #endif
 
+#include "compress_kernels/core/bit_pack.h"
 #include "compress_kernels/core/vector_io-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -144,6 +145,28 @@ HWY_INLINE void pack_codes(Integers a, Integers b, Integers c, Integers d,
       const Longs merged = hn::OrAnd(hn::AndNot(low_mask, high), pieces, low_mask);
       store_packed<kBits>(merged, bytes);
     }
+  }
+}
+
+/// As pack_codes(), for codes of any width: every plane is written as if it were alone.
+template <int kBits, int kOffset>
+HWY_INLINE void pack_planes(Integers a, Integers b, Integers c, Integers d,
+                            Planes<std::uint8_t> planes) {
+  constexpr int kLowBits = low_plane_bits(kBits);
+  if constexpr (kLowBits == 0) {
+    pack_codes<kBits, kOffset>(a, b, c, d, planes.high);
+  } else {
+    const Integers offset = hn::Set(kIntegerTag, kOffset);
+    a = hn::Add(a, offset);
+    b = hn::Add(b, offset);
+    c = hn::Add(c, offset);
+    d = hn::Add(d, offset);
+    pack_codes<kHighPlaneBits, 0>(hn::ShiftRight<kLowBits>(a), hn::ShiftRight<kLowBits>(b),
+                                  hn::ShiftRight<kLowBits>(c), hn::ShiftRight<kLowBits>(d),
+                                  planes.high);
+    const Integers mask = hn::Set(kIntegerTag, (1 << kLowBits) - 1);
+    pack_codes<kLowBits, 0>(hn::And(a, mask), hn::And(b, mask), hn::And(c, mask), hn::And(d, mask),
+                            planes.low);
   }
 }
 

@@ -6,6 +6,7 @@
 #define COMPRESS_KERNELS_CORE_UNPACK_INL_H_
 #endif
 
+#include "compress_kernels/core/bit_pack.h"
 #include "compress_kernels/core/vector_io-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -47,6 +48,38 @@ HWY_INLINE Words align_codes(PackedBytes packed) {
   const Words windows =
       hn::BitCast(kWordTag, hn::TableLookupBytes(packed, hn::Load(byte_tag, kExtraction.bytes)));
   return windows >> hn::Load(kWordTag, kExtraction.shifts);
+}
+
+/// The planes of one step, each from its first byte on.
+struct PackedPlanes {
+  PackedBytes high;
+  PackedBytes low;  // Of codes that have such a plane.
+};
+
+/// `element` is the first of a step. Reads 16 bytes of each plane.
+template <int kBits>
+HWY_INLINE PackedPlanes load_planes(Planes<const std::uint8_t> planes, std::size_t element) {
+  const hn::Repartition<std::uint8_t, FloatTag> byte_tag;
+  PackedPlanes packed{hn::LoadDup128(byte_tag, planes.high + element * high_plane_bits(kBits) / 8),
+                      hn::Zero(byte_tag)};
+  if constexpr (low_plane_bits(kBits) != 0) {
+    packed.low = hn::LoadDup128(byte_tag, planes.low + element * low_plane_bits(kBits) / 8);
+  }
+  return packed;
+}
+
+/// As align_codes(), for codes of any width.
+template <int kBits, std::size_t kVector>
+HWY_INLINE Words align_planes(const PackedPlanes& packed) {
+  constexpr int kLowBits = low_plane_bits(kBits);
+  const Words high = align_codes<high_plane_bits(kBits), kVector>(packed.high);
+  if constexpr (kLowBits == 0) {
+    return high;
+  } else {
+    const Words mask = hn::Set(kWordTag, (1u << kLowBits) - 1u);
+    return hn::OrAnd(hn::ShiftLeft<kLowBits>(high), align_codes<kLowBits, kVector>(packed.low),
+                     mask);
+  }
 }
 
 #endif

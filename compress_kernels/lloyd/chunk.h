@@ -34,10 +34,11 @@ class Chunk {
     const BlockRandom block_random{draw_seed(block, random, wire), random, first_of(block)};
     const std::uint16_t stored = encode_block(parameters_, block_random, x, length, codes);
     core::store_element(wire, block, stored);
-    auto* packed = reinterpret_cast<std::uint8_t*>(wire + codes_offset(block));
-    std::memset(packed, 0, codes_bytes(block));
+    const core::Planes<std::uint8_t> planes = planes_of(block, wire);
+    std::memset(planes.high, 0, high_bytes(block));
+    std::memset(planes.low, 0, low_bytes(block));
     for (std::size_t i = 0; i < length; ++i) {
-      core::write_code(packed, i, parameters_.bits, codes[i]);
+      core::write_code(planes, i, parameters_.bits, codes[i]);
     }
   }
 
@@ -45,23 +46,37 @@ class Chunk {
   bool decode(std::size_t block, const std::byte* wire, float* x) const {
     std::uint32_t codes[kLargestLloydBlock];
     const std::size_t length = length_of(block);
-    const auto* packed = reinterpret_cast<const std::uint8_t*>(wire + codes_offset(block));
+    const core::Planes<const std::uint8_t> planes = planes_of(block, wire);
     for (std::size_t i = 0; i < length; ++i) {
-      codes[i] = core::read_code(packed, i, parameters_.bits);
+      codes[i] = core::read_code(planes, i, parameters_.bits);
     }
     const auto stored = core::load_element<std::uint16_t>(wire, block);
     return decode_block(parameters_, read_seed(block, wire), stored, codes, length, x);
   }
 
-  /// Where the codes of a block begin and end, in bytes from the start of the wire. Blocks have a
-  /// multiple of 8 values, so that they begin at whole bytes.
-  std::size_t codes_offset(std::size_t block) const {
-    return layout_.codes_offset + first_of(block) * static_cast<std::size_t>(parameters_.bits) / 8;
+  /// Where the codes of a block begin. Blocks have a multiple of 8 values, so that they begin at
+  /// whole bytes.
+  core::Planes<std::uint8_t> planes_of(std::size_t block, std::byte* wire) const {
+    auto* bytes = reinterpret_cast<std::uint8_t*>(wire);
+    return {bytes + high_offset(block), bytes + low_offset(block)};
   }
-  std::size_t codes_bytes(std::size_t block) const {
-    return core::packed_bytes(length_of(block), parameters_.bits);
+  core::Planes<const std::uint8_t> planes_of(std::size_t block, const std::byte* wire) const {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(wire);
+    return {bytes + high_offset(block), bytes + low_offset(block)};
   }
-  std::size_t total_bytes() const { return layout_.total_bytes; }
+  /// Bytes of a block's planes; the second is empty for codes of up to 8 bits.
+  std::size_t high_bytes(std::size_t block) const {
+    return core::plane_bytes(length_of(block), core::high_plane_bits(parameters_.bits));
+  }
+  std::size_t low_bytes(std::size_t block) const {
+    return core::plane_bytes(length_of(block), core::low_plane_bits(parameters_.bits));
+  }
+  /// Bytes of the wire behind the block's last code.
+  std::size_t bytes_after(std::size_t block) const {
+    const std::size_t end = low_bytes(block) == 0 ? high_offset(block) + high_bytes(block)
+                                                  : low_offset(block) + low_bytes(block);
+    return layout_.total_bytes - end;
+  }
 
   /// The seed of a block to be encoded; puts it on the wire if it belongs there.
   std::uint64_t draw_seed(std::size_t block, const RandomKey& random, std::byte* wire) const {
@@ -89,6 +104,15 @@ class Chunk {
   }
 
  private:
+  std::size_t high_offset(std::size_t block) const {
+    return layout_.codes_offset +
+           core::plane_bytes(first_of(block), core::high_plane_bits(parameters_.bits));
+  }
+  std::size_t low_offset(std::size_t block) const {
+    return layout_.low_codes_offset +
+           core::plane_bytes(first_of(block), core::low_plane_bits(parameters_.bits));
+  }
+
   const LloydParameters& parameters_;
   const LloydLayout layout_;
   const std::size_t count_;

@@ -86,7 +86,9 @@ class ChunkCoder {
     }
     const std::uint16_t stored = functions_.quantise(rotated.power, options, scratch);
     core::store_element(wire, block, stored);
-    std::memcpy(wire + chunk_.codes_offset(block), scratch.codes, chunk_.codes_bytes(block));
+    const core::Planes<std::uint8_t> planes = chunk_.planes_of(block, wire);
+    std::memcpy(planes.high, scratch.codes, chunk_.high_bytes(block));
+    std::memcpy(planes.low, scratch.low_codes, chunk_.low_bytes(block));
     if (decodes) {
       functions_.rotate_back(core::widen(core::Bfloat16{stored}), rotations, scratch,
                              {scratch.decoded});
@@ -146,15 +148,13 @@ class ChunkCoder {
   }
 
   /// A block's codes, where 16 bytes more may be read.
-  const std::uint8_t* codes_with_slack(std::size_t block, const std::byte* wire,
-                                       Scratch& scratch) const {
-    const std::size_t offset = chunk_.codes_offset(block);
-    const std::size_t bytes = chunk_.codes_bytes(block);
-    if (offset + bytes + 16 <= chunk_.total_bytes()) {
-      return reinterpret_cast<const std::uint8_t*>(wire + offset);
-    }
-    std::memcpy(scratch.codes, wire + offset, bytes);
-    return scratch.codes;
+  core::Planes<const std::uint8_t> codes_with_slack(std::size_t block, const std::byte* wire,
+                                                    Scratch& scratch) const {
+    const core::Planes<const std::uint8_t> planes = chunk_.planes_of(block, wire);
+    if (chunk_.bytes_after(block) >= 16) return planes;
+    std::memcpy(scratch.codes, planes.high, chunk_.high_bytes(block));
+    std::memcpy(scratch.low_codes, planes.low, chunk_.low_bytes(block));
+    return {scratch.codes, scratch.low_codes};
   }
 
   const LloydParameters& parameters_;

@@ -42,6 +42,7 @@ struct Scratch {
   alignas(64) float y[kLargestLloydBlock];        // Rotated values, then their levels.
   alignas(64) float decoded[kLargestLloydBlock];  // What the codes decode to.
   alignas(64) std::uint8_t codes[kLargestLloydBlock + kCodeSlack];
+  alignas(64) std::uint8_t low_codes[kLargestLloydBlock / 4 + kCodeSlack];  // See bit_pack.h.
 };
 
 /// The sign bits of a rotation, one word per element.
@@ -227,7 +228,10 @@ struct Quantiser {
       const Integers b = quantise_vector(finder, options, scratch, i + kLanes, sums);
       const Integers c = quantise_vector(finder, options, scratch, i + 2 * kLanes, sums);
       const Integers d = quantise_vector(finder, options, scratch, i + 3 * kLanes, sums);
-      core::HWY_NAMESPACE::pack_codes<kBits, 0>(a, b, c, d, scratch.codes + i * kBits / 8);
+      core::HWY_NAMESPACE::pack_planes<kBits, 0>(
+          a, b, c, d,
+          {scratch.codes + i * core::high_plane_bits(kBits) / 8,
+           scratch.low_codes + i * core::low_plane_bits(kBits) / 8});
     }
     const float product = sums.product.total();
     const float scale = options.unbiased ? power / product : product / sums.square.total();
@@ -235,11 +239,11 @@ struct Quantiser {
   }
 
   /// The levels of packed codes into scratch.y. Reads up to 16 bytes past them.
-  static void look_up(const std::uint8_t* codes, const BlockOptions& options, Scratch& scratch) {
+  static void look_up(core::Planes<const std::uint8_t> codes, const BlockOptions& options,
+                      Scratch& scratch) {
     const LevelFinder<kBits> finder;
-    const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
     for (std::size_t i = 0; i < options.block; i += kStepElements) {
-      look_up_step<0>(finder, hn::LoadDup128(byte_tag, codes + i * kBits / 8), scratch.y + i);
+      look_up_step<0>(finder, core::HWY_NAMESPACE::load_planes<kBits>(codes, i), scratch.y + i);
     }
   }
 
@@ -263,9 +267,10 @@ struct Quantiser {
 
   template <std::size_t kVector>
   static HWY_INLINE void look_up_step(const LevelFinder<kBits>& finder,
-                                      core::HWY_NAMESPACE::PackedBytes packed, float* levels) {
+                                      const core::HWY_NAMESPACE::PackedPlanes& packed,
+                                      float* levels) {
     if constexpr (kVector < core::HWY_NAMESPACE::kStepVectors) {
-      const Words code = core::HWY_NAMESPACE::align_codes<kBits, kVector>(packed);
+      const Words code = core::HWY_NAMESPACE::align_planes<kBits, kVector>(packed);
       hn::Store(finder.value(code), kFloatTag, levels + kVector * kLanes);
       look_up_step<kVector + 1>(finder, packed, levels);
     }
@@ -277,7 +282,7 @@ struct BlockFunctions {
   float (*rotate)(const float*, const Rotations&, Scratch&) = nullptr;
   void (*rotate_back)(float, const Rotations&, Scratch&, const Place&) = nullptr;
   std::uint16_t (*quantise)(float, const BlockOptions&, Scratch&) = nullptr;
-  void (*look_up)(const std::uint8_t*, const BlockOptions&, Scratch&) = nullptr;
+  void (*look_up)(core::Planes<const std::uint8_t>, const BlockOptions&, Scratch&) = nullptr;
 };
 
 template <std::size_t kBlock>
@@ -325,6 +330,10 @@ inline void choose_quantiser(int bits, BlockFunctions& functions) {
       return choose_quantiser<7>(functions);
     case 8:
       return choose_quantiser<8>(functions);
+    case 9:
+      return choose_quantiser<9>(functions);
+    case 10:
+      return choose_quantiser<10>(functions);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/core/block_scale.h"
 #include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/q/regridding_codec.h"
 #include "compress_kernels/q/widening_codec.h"
 #include "compress_kernels/uniform/uniform.h"
 
@@ -45,6 +46,15 @@ std::unique_ptr<Codec> make_with(CodecIdentity identity, const Parameters& param
     return make_kernel_codec(std::move(identity), parameters, reference, simd);
   }
   return make_kernel_codec<WideningCodec>(std::move(identity), parameters, reference, simd);
+}
+
+std::unique_ptr<Codec> make_regridding(CodecIdentity identity,
+                                       const UniformParameters& parameters) {
+  identity.traits.deterministic = false;  // Sums are rotated at random.
+  return std::make_unique<RegriddingCodec>(
+      std::move(identity), parameters,
+      selected_kernels(uniform::reference_kernels(), uniform::simd_kernels),
+      selected_kernels(lloyd::reference_kernels(), lloyd::simd_kernels));
 }
 
 bool is_lloyd(const ParameterValues& values) {
@@ -104,6 +114,9 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
   UniformParameters parameters = uniform_parameters(entry, values);
   parameters.dtype = identity.dtype;
   identity.traits.deterministic = parameters.rounding == Rounding::kNearest;
+  if (parameters.bits == 2 && values.text("partial") != "same") {
+    return make_regridding(std::move(identity), parameters);
+  }
   return make_with(std::move(identity), parameters, values, uniform::reference_kernels(),
                    uniform::simd_kernels);
 }

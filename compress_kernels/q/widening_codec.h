@@ -1,15 +1,20 @@
 // Partial sums of a ring in more bits than its first and last frames.
 //
 // A ring that requantises adds an error at every hop. A partial sum of h independent contributions
-// has h times the variance of one, and so has its error: with equal bits everywhere the errors of
-// N - 1 hops make the result about N / 4 times worse than two quantisations do (`sra`). A bit more
-// divides an error by about four. So partial sums take one bit more, and another one whenever h has
-// grown fourfold: from 12 contributions on, from 45, from 177. With 4 bits and 16 ranks that is
-// 5.2 bits a value on the way there and 4 on the way back.
+// has h times the variance of one, and so has its error (h^2 times, if all ranks have the same
+// values). A shard's sums come from two sides (ring/collective/two_way_ring.cc), so that h is N / 2
+// at most; with equal bits everywhere the errors of all hops would still make the result about
+// N / 8 + 1 / 2 times worse than two quantisations do (`sra`). A bit more divides an error by about
+// four. So partial sums take one bit more, and another one whenever h has grown fourfold: from 12
+// contributions on, from 45, from 177. With 16 ranks that is one bit, with 64 ranks up to two.
+//
+// Codes of 2 bits have no room for that within 1.15 times the bytes: they stay as they are up to 3
+// contributions, where errors are smallest (on the uniform grids: regridding_codec.h). Codes of 8
+// bits grow to 10 (core/bit_pack.h), and sooner: a bit is little among so many, and the rounding of
+// scales, which stay as they are, is a part of the error by then.
 #ifndef COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
 #define COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -18,16 +23,21 @@
 
 namespace ringpress::compress_kernels::q {
 
-inline constexpr int kMostBits = 8;
+inline constexpr int kMostBits = 10;
+
+inline bool is_partial_sum(Contributions form) {
+  return form.summed > 1 && form.summed < form.world;
+}
 
 /// Bits a value in a form of a codec of `bits` bits.
 inline int bits_of_form(int bits, Contributions form) {
-  const bool is_partial_sum = form.summed > 1 && form.summed < form.world;
   // One bit has a grid of its own, to which a second one adds little.
-  if (!is_partial_sum || bits == 1) return bits;
+  if (!is_partial_sum(form) || bits == 1) return bits;
+  if (bits == 2 && form.summed < 4) return bits;
   int wider = bits + 1;
-  for (std::size_t most = 11; form.summed > most && wider < kMostBits; most *= 4) ++wider;
-  return std::min(wider, kMostBits);
+  for (std::size_t most = bits == 8 ? 5 : 11; form.summed > most && wider < kMostBits; most *= 4)
+    ++wider;
+  return wider;
 }
 
 /// As KernelCodec, for Parameters with `bits` and `part_bits`.

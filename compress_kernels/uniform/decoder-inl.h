@@ -63,6 +63,10 @@ inline DequantiseFunction choose_dequantise(const UniformParameters& parameters,
       return dequantise_function<7>(parameters.grid, target);
     case 8:
       return dequantise_function<8>(parameters.grid, target);
+    case 9:
+      return dequantise_function<9>(parameters.grid, target);
+    case 10:
+      return dequantise_function<10>(parameters.grid, target);
   }
   return nullptr;
 }
@@ -80,18 +84,28 @@ class Decoder {
   void decode(const std::byte* wire, Span span, Tile& tile, float* values,
               const float* addend = nullptr) const {
     load_scales(wire, span, tile);
-    const auto bits = static_cast<std::size_t>(parameters_.bits);
-    const std::size_t first_byte = layout_.codes_offset + span.first * bits / 8;
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(wire) + first_byte;
-    const std::size_t code_bytes = core::packed_bytes(span.elements, parameters_.bits);
-    if (first_byte + code_bytes + kLoadSlack > layout_.total_bytes) {
-      std::memcpy(tile.codes, codes, code_bytes);
-      codes = tile.codes;
-    }
-    dequantise_({codes, round_up(span.elements, kStepElements), &tile.groups, addend, values});
+    const std::size_t elements = round_up(span.elements, kStepElements);
+    dequantise_({find_codes(wire, span, tile), elements, &tile.groups, addend, values});
   }
 
  private:
+  /// The tile's codes, where kLoadSlack bytes more may be read. A tile that has none behind its
+  /// last plane is the last one of the chunk or near to it.
+  core::Planes<const std::uint8_t> find_codes(const std::byte* wire, Span span, Tile& tile) const {
+    const int high_bits = core::high_plane_bits(parameters_.bits);
+    const int low_bits = core::low_plane_bits(parameters_.bits);
+    const std::size_t high = layout_.codes_offset + core::plane_bytes(span.first, high_bits);
+    const std::size_t low = layout_.low_codes_offset + core::plane_bytes(span.first, low_bits);
+    const std::size_t high_bytes = core::plane_bytes(span.elements, high_bits);
+    const std::size_t low_bytes = core::plane_bytes(span.elements, low_bits);
+    const std::size_t end = low_bits == 0 ? high + high_bytes : low + low_bytes;
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(wire);
+    if (end + kLoadSlack <= layout_.total_bytes) return {bytes + high, bytes + low};
+    std::memcpy(tile.codes, bytes + high, high_bytes);
+    if (low_bits != 0) std::memcpy(tile.low_codes, bytes + low, low_bytes);
+    return {tile.codes, tile.low_codes};
+  }
+
   void load_scales(const std::byte* wire, Span span, Tile& tile) const {
     const std::size_t first_block = span.first / parameters_.block;
     const std::size_t blocks = round_up(span.elements, parameters_.block) / parameters_.block;

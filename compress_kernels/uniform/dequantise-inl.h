@@ -20,16 +20,18 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
 using core::HWY_NAMESPACE::align_codes;
+using core::HWY_NAMESPACE::align_planes;
 using core::HWY_NAMESPACE::kStepElements;
 using core::HWY_NAMESPACE::kStepVectors;
-using core::HWY_NAMESPACE::PackedBytes;
+using core::HWY_NAMESPACE::load_planes;
+using core::HWY_NAMESPACE::PackedPlanes;
 
 /// What is done with decoded values: stored, added to others, or stored around the cache.
 enum class Target { kStore, kAdd, kStream };
 
 struct DequantiseArgs {
-  const std::uint8_t* codes = nullptr;  // Loads may reach 16 bytes past the last code.
-  std::size_t elements = 0;             // A multiple of 16.
+  core::Planes<const std::uint8_t> codes;  // Loads may reach 16 bytes past the last code.
+  std::size_t elements = 0;                // A multiple of 16.
   const GroupScales* scales = nullptr;
   const float* addend = nullptr;  // kAdd only: values = addend + decoded. May be `values`.
   float* values = nullptr;        // Any alignment, but that of a vector for kStream.
@@ -57,11 +59,12 @@ HWY_INLINE Floats value_of_code(Floats code, Floats unit) {
 }
 
 template <int kBits, Grid kGrid, std::size_t kVector, Target kTarget>
-HWY_INLINE void dequantise_vector(const DequantiseArgs& args, std::size_t i, PackedBytes packed) {
+HWY_INLINE void dequantise_vector(const DequantiseArgs& args, std::size_t i,
+                                  const PackedPlanes& packed) {
   if constexpr (kVector < kStepVectors) {
     const std::size_t group = i / kGroupElements;
     const Floats unit = hn::Set(kFloatTag, args.scales->unit[group]);
-    const Floats code = convert_codes<kBits, kGrid>(align_codes<kBits, kVector>(packed));
+    const Floats code = convert_codes<kBits, kGrid>(align_planes<kBits, kVector>(packed));
     Floats value;
     if constexpr (kGrid == Grid::kMinMax) {
       value = hn::Add(hn::Set(kFloatTag, args.scales->low[group]), hn::Mul(code, unit));
@@ -84,10 +87,8 @@ HWY_INLINE void dequantise_vector(const DequantiseArgs& args, std::size_t i, Pac
 template <int kBits, Grid kGrid, Target kTarget>
 void dequantise_tile(const DequantiseArgs& caller_args) {
   const DequantiseArgs args = caller_args;  // A copy that no store through a pointer can change.
-  const hn::Repartition<std::uint8_t, core::HWY_NAMESPACE::FloatTag> byte_tag;
   for (std::size_t i = 0; i < args.elements; i += kStepElements) {
-    const auto packed = hn::LoadDup128(byte_tag, args.codes + i * kBits / 8);
-    dequantise_vector<kBits, kGrid, 0, kTarget>(args, i, packed);
+    dequantise_vector<kBits, kGrid, 0, kTarget>(args, i, load_planes<kBits>(args.codes, i));
   }
 }
 

@@ -47,6 +47,10 @@ inline QuantiseFunction choose_quantise(const UniformParameters& parameters, Ext
       return quantise_function<7>(parameters, extra);
     case 8:
       return quantise_function<8>(parameters, extra);
+    case 9:
+      return quantise_function<9>(parameters, extra);
+    case 10:
+      return quantise_function<10>(parameters, extra);
   }
   return nullptr;
 }
@@ -208,9 +212,7 @@ class Encoder {
     for (std::size_t b = 0; b < blocks; ++b) {
       if (is_finite_block(tile, b)) continue;
       const std::size_t length = std::min(block, span.elements - b * block);
-      const std::size_t first_byte = b * block * static_cast<std::size_t>(parameters_.bits) / 8;
-      std::memset(sink_.wire_codes(span) + first_byte, 0,
-                  core::packed_bytes(length, parameters_.bits));
+      sink_.clear({span.first + b * block, length});
       if (output_.residual == nullptr) continue;
       std::memcpy(arrays::at<float>(static_cast<void*>(residual_at(span)), b * block),
                   kept_residual + b * block, length * sizeof(float));

@@ -17,7 +17,7 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-/// Null where there is no fused kernel.
+/// Null where there is no fused kernel: none has codes of more than 8 bits.
 inline FusedFunction choose_fused(const UniformParameters& parameters, bool adds, Extra extra) {
   const bool usual = parameters.grid == Grid::kUniform && parameters.block == kFusedBlock &&
                      parameters.rounding == Rounding::kNearest;
@@ -79,7 +79,7 @@ class FusedEncoder {
       args.added_codes = reinterpret_cast<const std::uint8_t*>(added_) + sink_.code_offset(span);
     }
     args.units = output_.wire + units;
-    args.codes = sink_.target(span, tile);
+    args.codes = sink_.target(span, tile).high;
     if (output_.residual != nullptr) args.residual = output_.residual + span.first;
     if (output_.decoded != nullptr) {
       args.decoded = static_cast<std::byte*>(output_.decoded) + span.first * element_bytes;

@@ -23,6 +23,7 @@ using core::HWY_NAMESPACE::kIntegerTag;
 using core::HWY_NAMESPACE::kPackElements;
 using core::HWY_NAMESPACE::nearest_integers;
 using core::HWY_NAMESPACE::pack_codes;
+using core::HWY_NAMESPACE::pack_planes;
 
 /// What a kernel writes besides the codes: nothing, the decoded values, or values minus decoded
 /// values (the residual).
@@ -39,7 +40,7 @@ struct QuantiseArgs {
   std::size_t elements = 0;  // A multiple of 64.
   const GroupScales* scales = nullptr;
   const std::uint16_t* random = nullptr;  // 16 bits per element; stochastic rounding only.
-  std::uint8_t* codes = nullptr;          // Stores may reach kSlack bytes past the last code.
+  core::Planes<std::uint8_t> codes;       // Stores may reach kSlack bytes past the last code.
   float* extra = nullptr;                 // Any alignment.
   InputStream values;                     // Never null.
   InputStream residual;                   // Null without error feedback.
@@ -90,8 +91,11 @@ HWY_INLINE Quantised quantise_uniform(Floats x, Floats inverse, Floats unit,
                                       const std::uint16_t* random) {
   constexpr float kLevels = static_cast<float>((1 << (kBits - 1)) - 1);
   Floats y = hn::Mul(x, inverse);
-  // Nearest needs no limit: |x| is at most 1 + 2^-7.99 times the scale (at the very top of
-  // float32), which rounds to kLevels for up to 127 levels.
+  // Nearest needs no limit up to 127 levels: |x| is at most 1 + 2^-7.99 times the scale (at the
+  // very top of float32), which rounds to kLevels.
+  if constexpr (kRounding == Rounding::kNearest && kBits > 8) {
+    y = hn::Clamp(y, hn::Set(kFloatTag, -kLevels), hn::Set(kFloatTag, kLevels));
+  }
   if constexpr (kRounding == Rounding::kStochastic) {
     const Floats levels = hn::Set(kFloatTag, kLevels);
     y = hn::Add(hn::Add(y, levels), random_units(random));
@@ -161,15 +165,16 @@ HWY_INLINE void prefetch_inputs(const QuantiseArgs& args, std::size_t i) {
 template <int kBits, Grid kGrid, Rounding kRounding, Extra kExtra>
 void quantise_tile(const QuantiseArgs& caller_args) {
   const QuantiseArgs args = caller_args;  // A copy that no store through a pointer can change.
-  std::uint8_t* HWY_RESTRICT codes = args.codes;
+  core::Planes<std::uint8_t> codes = args.codes;
   for (std::size_t i = 0; i < args.elements; i += kPackElements) {
     prefetch_inputs(args, i);
     const Integers a = quantise_and_store<kBits, kGrid, kRounding, kExtra>(args, i);
     const Integers b = quantise_and_store<kBits, kGrid, kRounding, kExtra>(args, i + kLanes);
     const Integers c = quantise_and_store<kBits, kGrid, kRounding, kExtra>(args, i + 2 * kLanes);
     const Integers d = quantise_and_store<kBits, kGrid, kRounding, kExtra>(args, i + 3 * kLanes);
-    pack_codes<kBits, code_offset<kBits, kGrid>()>(a, b, c, d, codes);
-    codes += kPackElements * kBits / 8;
+    pack_planes<kBits, code_offset<kBits, kGrid>()>(a, b, c, d, codes);
+    codes.high += kPackElements * core::high_plane_bits(kBits) / 8;
+    codes.low += kPackElements * core::low_plane_bits(kBits) / 8;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/bit_pack.h"
 #include "ringpress/codec.h"
 
 namespace ringpress::compress_kernels::uniform {
@@ -39,8 +40,11 @@ struct Tile {
   alignas(64) float decoded[kTileElements];
   alignas(64) std::uint16_t random[kTileElements + kSlack];
   alignas(64) std::uint8_t codes[kTileElements + kSlack];
+  alignas(64) std::uint8_t low_codes[kTileElements / 4 + kSlack];  // The plane of lowest bits.
   BlockScales blocks{};
   GroupScales groups{};
+
+  core::Planes<std::uint8_t> planes() { return {codes, low_codes}; }
 };
 
 }  // namespace ringpress::compress_kernels::uniform

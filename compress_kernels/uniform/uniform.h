@@ -1,4 +1,4 @@
-// q1 .. q8: codes of 1 to 8 bits with one scale per block.
+// q1 .. q8: codes of 1 to 8 bits with one scale per block; partial sums of a ring take up to 10.
 //
 // Wire bytes of a chunk of n values, B bits, blocks of `block` values, m = ceil(n / block). There
 // is no header and the bytes do not depend on the element type.
@@ -6,7 +6,9 @@
 //   grid      bytes               content
 //   uniform   2 m                 scale of each block, bfloat16
 //             ceil(n B / 8)       codes, least significant bit first, contiguous over all blocks;
-//                                 bits after the last code are zero
+//                                 bits after the last code are zero. Where B is 9 or 10, n bytes
+//                                 with the highest 8 bits of each code come first, the others'
+//                                 ceil(n (B - 8) / 8) bytes after them
 //   minmax    4 m                 smallest value of each block, float32
 //             2 m                 step of each block, bfloat16
 //             ceil(n B / 8)       codes, as above
@@ -71,6 +73,7 @@ struct UniformLayout {
   std::size_t blocks = 0;
   std::size_t units_offset = 0;  // bfloat16 scales or steps. The lows of minmax are at 0.
   std::size_t codes_offset = 0;
+  std::size_t low_codes_offset = 0;  // The plane of lowest bits (bit_pack.h).
   std::size_t total_bytes = 0;
 };
 
@@ -79,6 +82,8 @@ inline UniformLayout uniform_layout(const UniformParameters& parameters, std::si
   layout.blocks = (count + parameters.block - 1) / parameters.block;
   layout.units_offset = parameters.grid == Grid::kMinMax ? layout.blocks * sizeof(float) : 0;
   layout.codes_offset = layout.units_offset + layout.blocks * sizeof(std::uint16_t);
+  layout.low_codes_offset =
+      layout.codes_offset + core::plane_bytes(count, core::high_plane_bits(parameters.bits));
   layout.total_bytes = layout.codes_offset + core::packed_bytes(count, parameters.bits);
   return layout;
 }

@@ -14,11 +14,13 @@
 namespace ringpress::compress_kernels::uniform {
 namespace {
 
-std::uint8_t* as_bytes(std::byte* wire) {
-  return reinterpret_cast<std::uint8_t*>(wire);
+core::Planes<std::uint8_t> planes_of(std::byte* wire, const UniformLayout& layout) {
+  auto* bytes = reinterpret_cast<std::uint8_t*>(wire);
+  return {bytes + layout.codes_offset, bytes + layout.low_codes_offset};
 }
-const std::uint8_t* as_bytes(const std::byte* wire) {
-  return reinterpret_cast<const std::uint8_t*>(wire);
+core::Planes<const std::uint8_t> planes_of(const std::byte* wire, const UniformLayout& layout) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(wire);
+  return {bytes + layout.codes_offset, bytes + layout.low_codes_offset};
 }
 
 /// The extremes of a block.
@@ -109,8 +111,7 @@ float decode_element(const UniformParameters& parameters, const std::byte* wire,
   const float low =
       parameters.grid == Grid::kMinMax ? core::load_element<float>(wire, block) : 0.0f;
   const auto stored_unit = core::load_element<std::uint16_t>(wire + layout.units_offset, block);
-  const std::uint32_t code =
-      core::read_code(as_bytes(wire + layout.codes_offset), index, parameters.bits);
+  const std::uint32_t code = core::read_code(planes_of(wire, layout), index, parameters.bits);
   return dequantise(parameters, low, stored_unit, code);
 }
 
@@ -135,7 +136,7 @@ void encode_block(const UniformParameters& parameters, const UniformLayout& layo
                         ? core::unit_interval(core::random_half(output.random, first + i))
                         : 0.0f;
     const std::uint32_t code = finite ? quantise(parameters, scale, x[i], u) : 0;
-    core::write_code(as_bytes(output.wire + layout.codes_offset), first + i, parameters.bits, code);
+    core::write_code(planes_of(output.wire, layout), first + i, parameters.bits, code);
     const float value = dequantise(parameters, scale.low, scale.stored_unit, code);
     if (output.residual != nullptr && finite) {
       core::store_element<float>(output.residual, first + i, x[i] - value);

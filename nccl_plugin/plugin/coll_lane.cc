@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -12,9 +14,15 @@
 namespace ringpress::nccl_plugin::plugin {
 namespace {
 
-// How long the worker looks for the next call before it sleeps. Waking it costs the progress thread
-// a call to the system; the calls of one collective come closer together than this.
+// To wake the worker costs the progress thread a call to the system, which takes longer than all
+// else that thread does for a call. So the worker looks for the next call by itself: at first
+// without pause, which bridges the gaps between the calls of one collective, then in naps, which
+// bridge those between training steps. Only then it sleeps until it is woken.
 constexpr std::chrono::microseconds kAwakeTime{200};
+constexpr std::chrono::seconds kDozingTime{2};
+// A call waits for the end of a nap: for no longer than an eighth of the time that none came.
+constexpr int kIdlePerNap = 8;
+constexpr Clock::duration kLongestNap = std::chrono::microseconds(200);
 
 }  // namespace
 
@@ -45,24 +53,32 @@ void CollLane::wake_worker() {
 /// The next request; null when it is time to end.
 CollRequest* CollLane::next() {
   const std::uint64_t index = taken_.load(std::memory_order_relaxed);
-  Deadline sleepy = Clock::now() + kAwakeTime;
+  const Deadline begin = Clock::now();
   while (appended_.load() == index) {
     if (closing_.load()) return nullptr;
-    if (Clock::now() < sleepy) {
+    const auto idle = Clock::now() - begin;
+    if (idle < kAwakeTime) {
       sched_yield();
-      continue;
+    } else if (idle < kDozingTime) {
+      std::this_thread::sleep_for(std::min<Clock::duration>(idle / kIdlePerNap, kLongestNap));
+    } else {
+      sleep(index);
     }
-    worker_sleeps_.store(1);
-    // What came in between has not seen that this thread sleeps.
-    if (appended_.load() == index && !closing_.load()) worker_sleeps_.wait(1);
-    worker_sleeps_.store(0);
-    sleepy = Clock::now() + kAwakeTime;
   }
   return queue_[index % kCollRequests];
 }
 
+/// Until a call after `taken` others is there, or it is time to end.
+void CollLane::sleep(std::uint64_t taken) {
+  worker_sleeps_.store(1);
+  // What came in between has not seen that this thread sleeps.
+  if (appended_.load() == taken && !closing_.load()) worker_sleeps_.wait(1);
+  worker_sleeps_.store(0);
+}
+
 void CollLane::run() {
   pthread_setname_np(pthread_self(), "rp-collnet");
+  prctl(PR_SET_TIMERSLACK, 1000ul);  // Nanoseconds, of this thread: naps are short.
   while (CollRequest* const request = next()) {
     Status status = failure_;
     if (status.is_ok()) status = catch_all([&] { return perform(*request); });

@@ -62,6 +62,7 @@ class CollLane {
  private:
   void run();
   CollRequest* next();
+  void sleep(std::uint64_t taken);
   Status perform(const CollRequest& request);
   void wake_worker();
 

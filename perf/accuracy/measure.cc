@@ -7,6 +7,7 @@
 #include "compress_kernels/factory.h"
 #include "perf/accuracy/local_agreement.h"
 #include "perf/accuracy/projected_simulation.h"
+#include "ring/collective/two_way_ring.h"
 
 namespace ringpress::perf {
 namespace {
@@ -131,8 +132,8 @@ class Simulation {
     return residuals_.empty() ? nullptr : residuals_[rank].data() + shard.first;
   }
 
-  Encoded encode(std::size_t rank, const Shard& shard) {
-    const Contributions form{1, inputs_.size()};
+  Encoded encode(std::size_t rank, const Shard& shard, std::size_t summed = 1) {
+    const Contributions form{summed, inputs_.size()};
     Bytes wire(codec_->wire_bytes(shard.count, form));
     EncodeArgs args;
     args.values = inputs_[rank].data() + shard.first;
@@ -143,13 +144,13 @@ class Simulation {
     args.form = form;
     args.agreed = agreed(rank);
     wire.resize(codec_->encode(args));
-    return {wire, 1};
+    return {wire, summed};
   }
 
-  /// Adds rank `rank`'s values to `parts`, which hold equally many contributions each.
+  /// Adds rank `rank`'s values to `parts`, which are taken to hold equally many contributions each.
   Encoded hop(std::size_t rank, const Shard& shard, const std::vector<Encoded>& parts,
-              std::size_t own_position) {
-    const Contributions form{parts.size() * parts.front().summed + 1, inputs_.size()};
+              std::size_t own_position, std::size_t summed) {
+    const Contributions form{summed, inputs_.size()};
     std::vector<const std::byte*> wires;
     std::vector<std::size_t> sizes;
     for (const Encoded& part : parts) {
@@ -180,16 +181,32 @@ class Simulation {
       contributions.push_back(encode(rank, shard));
       sent_bytes_ += contributions.back().bytes.size();
     }
-    return hop(owner, shard, contributions, owner);
+    return hop(owner, shard, contributions, owner, inputs_.size());
   }
 
-  /// The shard begins its way after its owner and ends there.
   Encoded reduce_in_ring(std::size_t owner, const Shard& shard) {
     const std::size_t ranks = inputs_.size();
-    Encoded sum = encode((owner + 1) % ranks, shard);
-    for (std::size_t distance = 2; distance <= ranks; ++distance) {
+    if (!ring::goes_two_ways(*codec_)) {
+      return hop(owner, shard, {sum_of_way(owner, shard, ranks - 1, 1)}, 1, ranks);
+    }
+    std::vector<Encoded> sums = {sum_of_way(owner, shard, ranks / 2, 1)};
+    if (ranks > 2) sums.push_back(sum_of_way(owner, shard, ranks - 1 - ranks / 2, ranks - 1));
+    return hop(owner, shard, sums, 1, ranks);
+  }
+
+  /// What comes to the owner from one side: the sum of the `length` ranks before it. Each step of
+  /// the way adds `step` to the rank.
+  Encoded sum_of_way(std::size_t owner, const Shard& shard, std::size_t length, std::size_t step) {
+    const std::size_t ranks = inputs_.size();
+    Encoded sum;
+    for (std::size_t distance = length; distance > 0; --distance) {
+      const std::size_t rank = (owner + (ranks - step) * distance) % ranks;
+      const std::size_t held = length - distance + 1;
+      // The owner takes what comes from both sides to hold equally many contributions.
+      const bool is_last = distance == 1 && ring::goes_two_ways(*codec_);
+      const std::size_t summed = is_last ? ranks / 2 : held;
+      sum = held == 1 ? encode(rank, shard, summed) : hop(rank, shard, {sum}, 1, summed);
       sent_bytes_ += sum.bytes.size();
-      sum = hop((owner + distance) % ranks, shard, {sum}, 1);
     }
     return sum;
   }

@@ -30,9 +30,9 @@
 //
 // Stages 0..N-1 alone are the reduce-scatter, stages N-1..2N-2 the all-gather. The sum of a shard
 // is taken in ring order starting after its owner, whatever arrives when. Each rank encodes each
-// element once per call, so one residual per element is enough. The error of a requantising codec
-// grows with N, and each stage has a latency: so `sra` is the default for lossy codecs, and for
-// exact calls of few ranks.
+// element once per call, so one residual per element is enough. Codecs that lose something at each
+// hop sum in another order (two_way_ring.cc). Each stage has a latency: so `sra` is the default for
+// lossy codecs, and for exact calls of few ranks.
 #include "ring/collective/ring.h"
 
 #include <cstring>
@@ -43,6 +43,7 @@
 #include "ring/collective/direct.h"
 #include "ring/collective/pipeline.h"
 #include "ring/collective/projected.h"
+#include "ring/collective/two_way_ring.h"
 
 namespace ringpress::ring {
 namespace {
@@ -217,11 +218,13 @@ class RingCall : ChunkedCall {
 Status Ring::all_reduce(const CollectiveContext& context, const AllReduceArgs& args) const {
   if (context.codec->projection() != nullptr) return all_reduce_projected(*this, context, args);
   if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
+  if (goes_two_ways(*context.codec)) return all_reduce_two_ways(context, args);
   return RingCall(context, tensor_of(context, args), true).all_reduce();
 }
 
 Status Ring::reduce_scatter(const CollectiveContext& context, const ReduceScatterArgs& args) const {
   RINGPRESS_RETURN_IF_ERROR(check_no_projection(context));
+  if (goes_two_ways(*context.codec)) return reduce_scatter_two_ways(context, args);
   return RingCall(context, tensor_of(context, args), false).reduce_scatter();
 }
 

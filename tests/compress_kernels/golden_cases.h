@@ -81,6 +81,42 @@ inline std::vector<std::byte> golden_bytes(std::string_view codec, DType dtype) 
   return all;
 }
 
+/// Wire bytes that only partial sums have (q8: codes of 9 bits, then a hop from there to 10 bits),
+/// for each variant of the codec in turn.
+inline std::vector<std::byte> golden_partial_bytes(std::string_view codec, DType dtype) {
+  std::vector<std::byte> all;
+  const auto values = to_elements(golden_values(0), dtype);
+  for (const std::string& specification : golden_variants(codec)) {
+    const auto made = make_codec(specification, dtype, ReduceOp::kSum);
+    EncodeArgs encode;
+    encode.values = values.data();
+    encode.count = kGoldenCount;
+    encode.random = {11, 12, 13, 16};
+    encode.form = {2, 64};
+    std::vector<std::byte> part(made.value()->wire_bytes(kGoldenCount, encode.form));
+    encode.wire = part.data();
+    made.value()->encode(encode);
+    const std::byte* parts[] = {part.data()};
+    DecodeAddEncodeArgs hop;
+    hop.wires = parts;
+    hop.wire_contributions = 2;
+    hop.own_position = 1;
+    hop.values = values.data();
+    hop.count = kGoldenCount;
+    hop.random = {11, 12, 14, 16};
+    hop.form = {12, 64};
+    std::vector<std::byte> wire(made.value()->wire_bytes(kGoldenCount, hop.form));
+    hop.wire = wire.data();
+    made.value()->decode_add_encode(hop);
+    all.insert(all.end(), part.begin(), part.end());
+    all.insert(all.end(), wire.begin(), wire.end());
+  }
+  return all;
+}
+
+/// Codecs whose partial sums no other form looks like.
+inline constexpr std::string_view kGoldenPartialCodecs[] = {"q2", "q8"};
+
 inline std::string golden_file(const std::string& folder, std::string_view codec, DType dtype) {
   return folder + '/' + std::string(codec) + '_' + dtype_name(dtype) + "_v" +
          std::to_string(kProtocolVersion) + ".bin";

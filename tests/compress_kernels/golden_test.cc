@@ -27,6 +27,13 @@ TEST(Golden, WireBytesAreThoseOnFile) {
         EXPECT_TRUE(golden_bytes(codec, dtype) == read_file(path)) << path << " on " << isa;
       }
     }
+    for (const std::string_view codec : kGoldenPartialCodecs) {
+      for (const DType dtype : kGoldenTypes) {
+        const std::string path =
+            golden_file(RINGPRESS_GOLDEN_DIR, std::string(codec) + "-partial", dtype);
+        EXPECT_TRUE(golden_partial_bytes(codec, dtype) == read_file(path)) << path << " on " << isa;
+      }
+    }
   }
   ASSERT_TRUE(force_isa("").is_ok());
 }

@@ -20,7 +20,12 @@ TEST(Widening, GrowsWithTheContributions) {
   EXPECT_EQ(q::bits_of_form(4, {12, 16}), 6);
   EXPECT_EQ(q::bits_of_form(4, {45, 64}), 7);
   EXPECT_EQ(q::bits_of_form(4, {16, 16}), 4);
-  EXPECT_EQ(q::bits_of_form(7, {15, 16}), 8) << "no more than there are";
+  EXPECT_EQ(q::bits_of_form(8, {2, 16}), 9);
+  EXPECT_EQ(q::bits_of_form(8, {5, 16}), 9);
+  EXPECT_EQ(q::bits_of_form(8, {6, 16}), 10);
+  EXPECT_EQ(q::bits_of_form(8, {45, 64}), 10) << "no more than there are";
+  EXPECT_EQ(q::bits_of_form(2, {3, 16}), 2) << "no room for a third";
+  EXPECT_EQ(q::bits_of_form(2, {4, 16}), 3);
   EXPECT_EQ(q::bits_of_form(1, {2, 3}), 1);
   EXPECT_EQ(q::bits_of_form(4, {2, 2}), 4);
 }
@@ -39,7 +44,8 @@ TEST(Widening, CanBeSwitchedOff) {
 TEST(Widening, HopsTakeAndGiveTheirOwnWidths) {
   constexpr std::size_t kCount = 3000;
   for (const char* specification :
-       {"q2", "q4", "q7", "q4:grid=minmax", "q3:grid=lloyd", "q4:grid=lloyd,round=stochastic"}) {
+       {"q2", "q4", "q7", "q8", "q4:grid=minmax", "q8:grid=minmax", "q3:grid=lloyd",
+        "q8:grid=lloyd", "q4:grid=lloyd,round=stochastic"}) {
     const auto made = make_codec(specification, DType::kFloat32, ReduceOp::kSum);
     const Codec& codec = *made.value();
     const auto values = draw_floats(kCount, Values::kNormal, 1);

@@ -68,11 +68,24 @@ struct AgreedBytes {
   std::vector<std::byte> chunk;
 };
 
+/// What the wires are, and what a hop makes of two of them.
+struct Forms {
+  Contributions part;
+  Contributions sum;
+};
+
+Forms choose_forms(const Codec& codec, std::uint8_t kind) {
+  if (codec.agreement() != nullptr) {
+    return kind % 2 == 1 ? Forms{{1, 3}, {3, 3}} : Forms{};
+  }
+  // Partial sums of a ring have forms of their own.
+  constexpr Forms kForms[] = {{}, {{1, 64}, {3, 64}}, {{12, 64}, {25, 64}}, {{32, 64}, {64, 64}}};
+  return kForms[kind / 4 % 4];
+}
+
 Outcome run(const Codec& codec, const std::vector<std::byte>& wire, std::size_t count,
-            const AgreedBytes& agreed_bytes) {
-  const bool in_a_world = !agreed_bytes.tensor.empty() || !agreed_bytes.chunk.empty();
-  const Contributions part = in_a_world ? Contributions{1, 3} : Contributions{};
-  const Contributions sum = in_a_world ? Contributions{3, 3} : Contributions{};
+            const Forms& forms, const AgreedBytes& agreed_bytes) {
+  const auto& [part, sum] = forms;
   const Agreed agreed{agreed_bytes.tensor.empty() ? nullptr : agreed_bytes.tensor.data(),
                       agreed_bytes.chunk.empty() ? nullptr : agreed_bytes.chunk.data()};
   const std::size_t element_bytes = dtype_size(codec.dtype());
@@ -109,6 +122,7 @@ Outcome run(const Codec& codec, const std::vector<std::byte>& wire, std::size_t 
   args.divisor = 3;
   args.wire = outcome.hop.data();
   args.residual = outcome.residual.empty() ? nullptr : outcome.residual.data();
+  args.wire_contributions = part.summed;
   args.form = sum;
   args.agreed = agreed;
   outcome.hop.resize(codec.decode_add_encode(args));
@@ -145,18 +159,20 @@ void compare(const Codec& codec, const std::string& isa, const Outcome& a, const
 /// change. Any length up to the limit where the codec has no fixed size.
 std::vector<std::byte> make_wire(const Codec& codec, const Input& input, std::size_t count,
                                  std::uint8_t kind) {
-  const Contributions form =
-      kind % 2 == 1 && codec.agreement() != nullptr ? Contributions{1, 3} : Contributions{};
+  const Contributions form = choose_forms(codec, kind).part;
   std::size_t bytes = codec.wire_bytes(count, form);
   if (kind % 4 < 2) {
     if (!codec.traits().fixed_size) bytes = input.size() * 7919 % (bytes + 1);
     return input.rest(bytes);
   }
   const auto values = input.rest(count * dtype_size(codec.dtype()));
-  std::vector<std::byte> wire(codec.wire_bytes(count));
+  // What the ranks have not agreed on is in a form that stands alone.
+  const Contributions encoded = codec.agreement() != nullptr ? Contributions{} : form;
+  std::vector<std::byte> wire(codec.wire_bytes(count, encoded));
   EncodeArgs args;
   args.values = values.data();
   args.count = count;
+  args.form = encoded;
   args.wire = wire.data();
   wire.resize(codec.encode(args));
   const auto changes = input.rest(1 + kind / 32);
@@ -194,7 +210,8 @@ void run_input(Input input) {
       }
       wire = make_wire(*codec.value(), input, count, kind);
     }
-    Outcome outcome = run(*codec.value(), wire, count, agreed);
+    const Forms forms = choose_forms(*codec.value(), kind);
+    Outcome outcome = run(*codec.value(), wire, count, forms, agreed);
     if (reference == nullptr) {
       reference = std::make_unique<Outcome>(std::move(outcome));
     } else {

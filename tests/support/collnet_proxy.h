@@ -43,6 +43,9 @@ struct ProxyOptions {
   bool sleeps = false;  // When idle, instead of yielding.
   std::vector<std::uint32_t>* nanoseconds =
       nullptr;  // CPU time of iallreduce + the last test, per call.
+  // What the same clock says of a microsecond of arithmetic, once a call: interrupts and the
+  // reading of the clock are in both.
+  std::vector<std::uint32_t>* control_nanoseconds = nullptr;
 };
 
 /// One all-reduce of a tensor.
@@ -268,6 +271,15 @@ class ProxyNode {
            static_cast<std::uint64_t>(now.tv_nsec);
   }
 
+  /// Some: a chain of multiplications that calls nobody.
+  static void compute_for_a_microsecond() {
+    std::uint64_t state = 1;
+    for (int i = 0; i < 500; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      asm volatile("" : "+r"(state));
+    }
+  }
+
   ncclResult_t progress(const ProxyOperation& operation) {
     const std::size_t steps = steps_of(operation);
     std::vector<Group> groups;
@@ -305,6 +317,12 @@ class ProxyNode {
                   static_cast<const std::byte*>(operation.send) + begin, bytes);
     }
     void* request = nullptr;
+    if (options_.control_nanoseconds != nullptr) {
+      const std::uint64_t begin = thread_nanoseconds();
+      compute_for_a_microsecond();
+      const std::uint64_t took = thread_nanoseconds() - begin;
+      options_.control_nanoseconds->push_back(static_cast<std::uint32_t>(took));
+    }
     const std::uint64_t started = options_.nanoseconds != nullptr ? thread_nanoseconds() : 0;
     const ncclResult_t result =
         api_.iallreduce(coll_comm_, slot(false, step, group->first, operation),

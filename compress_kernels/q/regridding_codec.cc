@@ -1,0 +1,175 @@
+#include "compress_kernels/q/regridding_codec.h"
+
+#include <memory>
+#include <utility>
+
+#include "compress_kernels/core/element.h"
+#include "compress_kernels/core/reduce.h"
+#include "compress_kernels/q/widening_codec.h"
+
+namespace ringpress::compress_kernels::q {
+namespace {
+
+/// sum += values, or = if they are the first.
+void add_values(DType dtype, const void* values, std::size_t count, bool is_first, float* sum) {
+  core::visit_compressible(dtype, [&](auto tag) {
+    using Element = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float value = core::load_wide<Element>(values, i);
+      sum[i] = is_first ? value : sum[i] + value;
+    }
+  });
+}
+
+void store_values(DType dtype, const float* values, std::size_t count, void* elements) {
+  core::visit_compressible(dtype, [&](auto tag) {
+    using Element = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < count; ++i) core::store_wide<Element>(elements, i, values[i]);
+  });
+}
+
+}  // namespace
+
+RegriddingCodec::RegriddingCodec(CodecIdentity identity, const UniformParameters& parameters,
+                                 const KernelTable<UniformParameters>& kernels,
+                                 const KernelTable<LloydParameters>& sum_kernels)
+    : identity_(std::move(identity)),
+      parameters_(parameters),
+      kernels_(kernels),
+      sum_kernels_(sum_kernels) {}
+
+LloydParameters RegriddingCodec::sum_parameters(Contributions form) const {
+  LloydParameters parameters;
+  parameters.bits = parameters_.bits;
+  for (std::size_t most = 44; form.summed > most && parameters.bits < kMostBits; most *= 4) {
+    ++parameters.bits;
+  }
+  parameters.unbiased = parameters_.rounding == Rounding::kStochastic;
+  parameters.dtype = parameters_.dtype;
+  return parameters;
+}
+
+std::size_t RegriddingCodec::wire_bytes(std::size_t count, Contributions form) const {
+  return is_partial_sum(form) ? encoded_bytes(sum_parameters(form), count)
+                              : encoded_bytes(parameters_, count);
+}
+
+std::size_t RegriddingCodec::encode(const EncodeArgs& args) const {
+  if (args.count > 0 && is_partial_sum(args.form)) {
+    sum_kernels_.encode(sum_parameters(args.form), args);
+  } else if (args.count > 0) {
+    kernels_.encode(parameters_, args);
+  }
+  return wire_bytes(args.count, args.form);
+}
+
+void RegriddingCodec::decode(const DecodeArgs& args) const {
+  if (args.count == 0) return;
+  if (is_partial_sum(args.form)) {
+    sum_kernels_.decode(sum_parameters(args.form), args);
+  } else {
+    kernels_.decode(parameters_, args);
+  }
+}
+
+void RegriddingCodec::decode_add(const DecodeAddArgs& args) const {
+  if (args.count == 0) return;
+  if (is_partial_sum(args.form)) {
+    sum_kernels_.decode_add(sum_parameters(args.form), args);
+  } else {
+    kernels_.decode_add(parameters_, args);
+  }
+}
+
+std::size_t RegriddingCodec::decode_add_encode(const DecodeAddEncodeArgs& args) const {
+  const Contributions part{args.wire_contributions, args.form.world};
+  const bool from_sums = is_partial_sum(part);
+  const bool to_sums = is_partial_sum(args.form);
+  if (args.count > 0 && from_sums != to_sums) {
+    convert(args);
+  } else if (args.count > 0 && to_sums) {
+    LloydParameters parameters = sum_parameters(args.form);
+    parameters.part_bits = sum_parameters(part).bits;
+    sum_kernels_.decode_add_encode(parameters, args);
+  } else if (args.count > 0) {
+    kernels_.decode_add_encode(parameters_, args);
+  }
+  return args.wire == nullptr ? 0 : wire_bytes(args.count, args.form);
+}
+
+void RegriddingCodec::convert(const DecodeAddEncodeArgs& args) const {
+  const auto sum = std::make_unique_for_overwrite<float[]>(args.count);
+  add_up(args, sum.get());
+  if (args.wire == nullptr) {
+    store_values(parameters_.dtype, sum.get(), args.count, args.decoded);
+    return;
+  }
+  EncodeArgs encoding;
+  encoding.values = sum.get();
+  encoding.count = args.count;
+  encoding.residual = args.residual;
+  encoding.wire = args.wire;
+  encoding.random = args.random;
+  encoding.form = args.form;
+  encode_floats(encoding);
+  if (args.decoded == nullptr) return;
+  DecodeArgs decoding;
+  decoding.wire = args.wire;
+  decoding.wire_size = wire_bytes(args.count, args.form);
+  decoding.count = args.count;
+  decoding.values = args.decoded;
+  decoding.form = args.form;
+  decode(decoding);
+}
+
+void RegriddingCodec::add_up(const DecodeAddEncodeArgs& args, float* sum) const {
+  const Contributions form{args.wire_contributions, args.form.world};
+  for (std::size_t position = 0; position <= args.wires.size(); ++position) {
+    const std::size_t index = position > args.own_position ? position - 1 : position;
+    if (position == args.own_position) {
+      add_values(parameters_.dtype, args.values, args.count, position == 0, sum);
+    } else if (position == 0) {
+      DecodeArgs part;
+      part.wire = args.wires[index];
+      part.count = args.count;
+      part.values = sum;
+      part.form = form;
+      decode_floats(part);
+    } else {
+      DecodeAddArgs part;
+      part.wire = args.wires[index];
+      part.count = args.count;
+      part.sum = sum;
+      part.form = form;
+      decode_add(part);
+    }
+  }
+  if (args.divisor == 1) return;
+  for (std::size_t i = 0; i < args.count; ++i) sum[i] = core::divide(sum[i], args.divisor);
+}
+
+void RegriddingCodec::encode_floats(const EncodeArgs& args) const {
+  if (is_partial_sum(args.form)) {
+    LloydParameters parameters = sum_parameters(args.form);
+    parameters.dtype = DType::kFloat32;
+    sum_kernels_.encode(parameters, args);
+  } else {
+    UniformParameters parameters = parameters_;
+    parameters.dtype = DType::kFloat32;
+    kernels_.encode(parameters, args);
+  }
+}
+
+void RegriddingCodec::decode_floats(const DecodeArgs& args) const {
+  if (is_partial_sum(args.form)) {
+    LloydParameters parameters = sum_parameters(args.form);
+    parameters.dtype = DType::kFloat32;
+    sum_kernels_.decode(parameters, args);
+  } else {
+    UniformParameters parameters = parameters_;
+    parameters.dtype = DType::kFloat32;
+    kernels_.decode(parameters, args);
+  }
+}
+
+}  // namespace ringpress::compress_kernels::q

@@ -1,0 +1,254 @@
+// A ring whose partial sums come to a shard's owner from both sides, for codecs that requantise.
+//
+// A sum that is encoded again at each hop gathers an error at each, and the errors grow with what
+// it holds. Where all sums go round one way (ring.cc), the last ones hold N - 1 contributions; here
+// the owner adds two sums of half as many. For independent values the errors of all hops are then
+// half as large, for ranks with equal values a quarter. The bytes are the same, the stages half as
+// many.
+//
+// Rank r owns shard r; chunks, slices, ticks and labels are those of ring.cc. Of the N - 1 other
+// ranks, the H = N / 2 to the left of an owner send their sums rightwards, the others leftwards. If
+// these are one less, their way begins one stage later, so that both sums arrive at once:
+//
+//   stage s < H      shard r + (H - s): add own values to what the left neighbour sent, if it was
+//                    not the first, and send the sum to the right; shard r - (H - s) the other way
+//   stage H          shard r is complete: add both sums to own values, divide for an average,
+//   encode,
+//                    keep what the bytes decode to, send them to both sides
+//   stage H + d      decode shard r + d, which came from the right, and r - d, from the left; send
+//                    the same bytes on
+//
+// Results go H ranks to the left and N - 1 - H to the right, so that both directions carry N - 1
+// frames a slice. Each rank encodes each element once per call, so one residual per element is
+// enough. The owner decodes sums of equal width: what the shorter side sends it counts as holding
+// as many contributions as what the longer one does.
+#include "ring/collective/two_way_ring.h"
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "ring/collective/chunked_call.h"
+#include "ring/collective/pipeline.h"
+
+namespace ringpress::ring {
+namespace {
+
+constexpr std::size_t kLag = 2;            // Ticks between the stages of a slice.
+constexpr std::size_t kWindow = 2 * kLag;  // Slots per stage and side: see ring.cc.
+
+/// Where a frame goes to. The opposite of where it comes from.
+enum class Side : std::size_t { kRight = 0, kLeft = 1 };
+constexpr Side kSides[] = {Side::kRight, Side::kLeft};
+
+/// One call on one rank.
+class TwoWayCall : ChunkedCall {
+ public:
+  TwoWayCall(const CollectiveContext& context, ShardedTensor tensor)
+      : ChunkedCall(context, std::move(tensor)),
+        middle_(world_ / 2),
+        sending_(&mesh_, /*first_slot=*/0, 2 * (2 * middle_ + 1) * kWindow, largest_chunk_bytes()),
+        arriving_(2 * (2 * middle_ + 1)) {}
+
+  Status reduce_scatter() { return run(middle_); }
+  Status all_reduce() { return run(2 * middle_); }
+
+ private:
+  Status run(std::size_t last) {
+    last_ = last;
+    RINGPRESS_RETURN_IF_ERROR(run_stages(
+        last + 1, kLag,
+        [this](std::size_t stage, std::size_t slice) { return run_stage(stage, slice); }));
+    return sending_.drain();
+  }
+
+  Status run_stage(std::size_t stage, std::size_t slice) {
+    for (const Side side : kSides) {
+      if (stage < last_) RINGPRESS_RETURN_IF_ERROR(expect_next(stage, side, slice));
+    }
+    if (stage == middle_) return complete(slice);
+    for (const Side side : kSides) {
+      if (!is_busy(stage, side)) continue;
+      const Range range = chunk_of_shard(shard_in(stage, side), slice);
+      if (range.count == 0) continue;
+      RINGPRESS_RETURN_IF_ERROR(stage < middle_ ? add_own(stage, side, slice, range)
+                                                : take_result(stage, side, slice, range));
+    }
+    return Status::ok();
+  }
+
+  /// Ranks of whose values the owner gets a sum that travels to this side.
+  std::size_t reach_of_sums(Side side) const {
+    return side == Side::kRight ? middle_ : world_ - 1 - middle_;
+  }
+  /// Ranks that a result gets to which travels to this side.
+  std::size_t reach_of_results(Side side) const { return world_ - 1 - reach_of_sums(side); }
+
+  /// Whether this rank works on something that travels to `side` in a stage; not the middle one.
+  bool is_busy(std::size_t stage, Side side) const {
+    return stage < middle_ ? stage >= first_stage(side) : stage - middle_ <= reach_of_results(side);
+  }
+  /// The stage in which sums set out.
+  std::size_t first_stage(Side side) const { return middle_ - reach_of_sums(side); }
+
+  /// The shard that this rank works on; not in the middle stage.
+  std::size_t shard_in(std::size_t stage, Side side) const {
+    const bool is_result = stage > middle_;
+    const std::size_t distance = is_result ? stage - middle_ : middle_ - stage;
+    // Sums have their owner before them, results behind them.
+    const bool is_to_the_right = (side == Side::kRight) != is_result;
+    return (rank_ + (is_to_the_right ? distance : world_ - distance)) % world_;
+  }
+
+  /// Contributions that a frame sent in this stage is taken to hold.
+  std::size_t summed_in(std::size_t stage, Side side) const {
+    if (stage >= middle_) return world_;
+    return stage + 1 == middle_ ? middle_ : stage - first_stage(side) + 1;
+  }
+
+  int neighbour(Side side) const {
+    return static_cast<int>((rank_ + (side == Side::kRight ? 1 : world_ - 1)) % world_);
+  }
+  static Side opposite(Side side) { return side == Side::kRight ? Side::kLeft : Side::kRight; }
+
+  /// Posts the receive of the frame travelling to `side` that stage + 1 of this slice works on.
+  Status expect_next(std::size_t stage, Side side, std::size_t slice) {
+    const bool sends_next = stage < middle_ ? stage >= first_stage(side) : is_busy(stage + 1, side);
+    if (!sends_next) return Status::ok();
+    const std::size_t shard = stage + 1 == middle_ ? rank_ : shard_in(stage + 1, side);
+    const Range range = chunk_of_shard(shard, slice);
+    if (range.count == 0) return Status::ok();
+    RINGPRESS_ASSIGN_OR_RETURN(
+        Request * request,
+        mesh_.irecv_view(neighbour(opposite(side)), frame_length(range, summed_in(stage, side)),
+                         label(stage, slice)));
+    arriving(stage + 1, side).push_back(request);
+    return Status::ok();
+  }
+
+  /// Sends own values, or the sum of them and of what arrived.
+  Status add_own(std::size_t stage, Side side, std::size_t slice, const Range& range) {
+    const Encoding sum = encoding(shard_in(stage, side), slice, summed_in(stage, side));
+    if (stage == first_stage(side)) {
+      RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
+      return send(stage, side, slice, {memory, encode(range, sum, memory, nullptr)});
+    }
+    Request* view = take_arriving(stage, side);
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer part, mesh_.wait(view));
+    RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
+    DecodeAddEncodeArgs args = hop_arguments(range, sum);
+    const std::byte* const wires[] = {part.data};
+    const std::size_t wire_sizes[] = {part.bytes};
+    args.wires = wires;
+    args.wire_sizes = wire_sizes;
+    args.wire_contributions = summed_in(stage - 1, side);
+    args.residual = residual(range);
+    args.wire = memory;
+    const std::size_t written = codec_.decode_add_encode(args);
+    mesh_.release(view);
+    return send(stage, side, slice, {memory, written});
+  }
+
+  /// The middle stage: adds both sums to own values. Two ranks have one sum only.
+  Status complete(std::size_t slice) {
+    const Range range = chunk_of_shard(rank_, slice);
+    if (range.count == 0) return Status::ok();
+    std::vector<Request*> views;
+    std::vector<const std::byte*> wires;
+    std::vector<std::size_t> wire_sizes;
+    for (const Side side : kSides) {
+      if (reach_of_sums(side) == 0) continue;
+      views.push_back(take_arriving(middle_, side));
+      RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer part, mesh_.wait(views.back()));
+      wires.push_back(part.data);
+      wire_sizes.push_back(part.bytes);
+    }
+    RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory,
+                               sending_.acquire(slot(middle_, Side::kRight, slice)));
+    const bool is_sent = middle_ < last_;
+    DecodeAddEncodeArgs args = hop_arguments(range, encoding(rank_, slice, world_));
+    args.wires = wires;
+    args.wire_sizes = wire_sizes;
+    args.wire_contributions = middle_;
+    args.divisor = divisor_of(context_);
+    args.residual = is_sent ? residual(range) : nullptr;
+    args.wire = is_sent ? memory : nullptr;
+    args.decoded = tensor_.receive_at(range.offset);
+    const std::size_t written = codec_.decode_add_encode(args);
+    for (Request* view : views) mesh_.release(view);
+    return is_sent ? publish(slice, {memory, written}) : Status::ok();
+  }
+
+  /// Both sides send from the same memory.
+  Status publish(std::size_t slice, ConstBuffer payload) {
+    for (const Side side : kSides) {
+      if (reach_of_results(side) == 0) continue;
+      RINGPRESS_RETURN_IF_ERROR(sending_.send(slot(middle_, Side::kRight, slice), neighbour(side),
+                                              payload, label(middle_, slice)));
+    }
+    return Status::ok();
+  }
+
+  /// A complete shard: decode it, and send a copy of the bytes on if others wait for them (ring.cc
+  /// says why a copy).
+  Status take_result(std::size_t stage, Side side, std::size_t slice, const Range& range) {
+    Request* view = take_arriving(stage, side);
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
+    if (stage - middle_ < reach_of_results(side)) {
+      RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
+      std::memcpy(memory, payload.data, payload.bytes);
+      RINGPRESS_RETURN_IF_ERROR(send(stage, side, slice, {memory, payload.bytes}));
+    }
+    decode(range, encoding(shard_in(stage, side), slice, world_), payload,
+           tensor_.receive_at(range.offset));
+    mesh_.release(view);
+    return Status::ok();
+  }
+
+  /// What all hops have in common.
+  DecodeAddEncodeArgs hop_arguments(const Range& range, const Encoding& sum) const {
+    DecodeAddEncodeArgs args;
+    args.own_position = 1;
+    args.values = tensor_.send_at(range.offset);
+    args.count = range.count;
+    args.input_scale = context_.input_scale;
+    args.random = random_key(range);
+    args.form = sum.form;
+    args.agreed = sum.agreed;
+    return args;
+  }
+
+  std::deque<Request*>& arriving(std::size_t stage, Side side) {
+    return arriving_[2 * stage + static_cast<std::size_t>(side)];
+  }
+  Request* take_arriving(std::size_t stage, Side side) {
+    Request* request = arriving(stage, side).front();
+    arriving(stage, side).pop_front();
+    return request;
+  }
+
+  Status send(std::size_t stage, Side side, std::size_t slice, ConstBuffer payload) {
+    return sending_.send(slot(stage, side, slice), neighbour(side), payload, label(stage, slice));
+  }
+  /// Each stage has kWindow slots of its own for either side, used in turn.
+  std::size_t slot(std::size_t stage, Side side, std::size_t slice) const {
+    return (2 * stage + static_cast<std::size_t>(side)) * kWindow + slice % kWindow;
+  }
+
+  const std::size_t middle_;  // H, and the stage in which the shards are complete.
+  SendWindow sending_;
+  std::vector<std::deque<Request*>> arriving_;  // By the stage that waits, and side; oldest first.
+  std::size_t last_ = 0;
+};
+
+}  // namespace
+
+Status all_reduce_two_ways(const CollectiveContext& context, const AllReduceArgs& args) {
+  return TwoWayCall(context, tensor_of(context, args)).all_reduce();
+}
+
+Status reduce_scatter_two_ways(const CollectiveContext& context, const ReduceScatterArgs& args) {
+  return TwoWayCall(context, tensor_of(context, args)).reduce_scatter();
+}
+
+}  // namespace ringpress::ring
