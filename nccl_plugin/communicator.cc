@@ -323,7 +323,8 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
 /// enough of it.
 Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) {
   constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
-  const std::size_t count = has_extent(tensor) ? tensor.count : settings_.minimum_bytes;
+  const std::size_t whole = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
+  const std::size_t count = has_extent(tensor) ? whole : settings_.minimum_bytes;
   planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true,
                   kRecursAlways, all_reduces_only_},
                  plan);
@@ -363,7 +364,7 @@ Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
              !codec.traits().lossless) {
     pieces_.residual = feedback_
                            .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
-                                  tensor.address})
+                                  tensor.address, tensor.layout})
                            .residual;
   }
   return Status::ok();

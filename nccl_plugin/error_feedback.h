@@ -30,6 +30,7 @@ struct TensorCall {
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   const void* address = nullptr;  // Of the send buffer; null where it is not to be trusted.
+  std::uint64_t layout = 0;       // PiecewiseTensor::layout.
 
   bool operator==(const TensorCall&) const = default;
 };

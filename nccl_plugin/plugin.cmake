@@ -18,6 +18,7 @@ add_library(ringpress_plugins OBJECT
   plugin/net.cc
   plugin/net_tables.cc
   plugin/next_net.cc
+  plugin/next_net_devices.cc
   plugin/next_net_steps.cc
   plugin/pending_connects.cc
   plugin/profiler_tables.cc

@@ -57,7 +57,10 @@ struct PiecewiseTensor {
     kTensor,   // A call like any other.
   };
   Known known = Known::kNothing;
-  std::size_t count = 0;  // Elements of the whole tensor.
+  std::size_t count = 0;        // Elements of all its pieces.
+  std::size_t whole_count = 0;  // Elements of the tensor, where others have pieces of it too: it
+                                // decides whether they are worth compressing. 0: `count`.
+  std::uint64_t layout = 0;     // Names how it is cut: cut anew, its elements are at other places.
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;   // Sum or average.
   const void* address = nullptr;  // Of the tensor; only compared.

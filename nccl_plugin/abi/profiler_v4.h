@@ -7,6 +7,7 @@
 namespace ringpress::abi {
 
 // Bits of the activation mask, and the types of events.
+constexpr int kProfileGroup = 1 << 0;
 constexpr int kProfileColl = 1 << 1;
 constexpr int kProfileProxyOp = 1 << 3;
 

@@ -69,17 +69,14 @@ void CollComm::identify(CollRequest* request) {
   request->starts_tensor = true;
   request->first = 0;
   request->valid_count = call.count;
-  request->clears_staging = false;
-  if (!identity_.has_books) {
-    // NCCL's staging memory, which is zero at first and is ours until the call is done, has zeros
-    // behind a tensor's end if it is cleared after each use. In place it is the user's memory.
-    request->clears_staging = call.send != call.receive;
-    if (request->clears_staging) request->tensor.known = PiecewiseTensor::Known::kPadded;
-    return;
-  }
-  if (book_ == nullptr) book_ = tensor_book_of_this_thread(identity_.comm_id);
-  if (book_ == nullptr) return;
-  const auto piece = book_->take_piece(call.count * dtype_size(call.dtype), kCollLanes);
+  // NCCL's staging memory, which is zero at first and is ours until the call is done, has zeros
+  // behind a tensor's end if it is cleared after each use. In place it is the user's memory.
+  request->clears_staging = identity_.part != TensorPart::kWhole && call.send != call.receive;
+  if (request->clears_staging) request->tensor.known = PiecewiseTensor::Known::kPadded;
+  // Where other nodes know nothing, this one's book is kept short all the same.
+  const std::size_t bytes = call.count * dtype_size(call.dtype);
+  const auto piece = take_piece_of_this_thread(nodes(), {bytes, kCollLanes, identity_.part});
+  if (identity_.part == TensorPart::kNothing) return;
   if (piece.has_value() && piece->tensor.element_bytes == dtype_size(call.dtype)) {
     identify_piece(request, *piece);
   }
@@ -92,6 +89,8 @@ void CollComm::identify_piece(CollRequest* request, const TensorPiece& piece) {
   request->tensor.known =
       piece.is_recurring ? PiecewiseTensor::Known::kTensor : PiecewiseTensor::Known::kExtent;
   request->tensor.count = piece.lane_count;
+  request->tensor.whole_count = piece.tensor.count;
+  request->tensor.layout = piece.layout;
   request->tensor.address = piece.tensor.address;
   request->starts_tensor = piece.index < kCollLanes;
   request->valid_count = piece.count;

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "nccl_plugin/plugin/coll_lane.h"
 #include "nccl_plugin/plugin/tensor_book.h"
@@ -21,8 +20,7 @@ inline constexpr std::size_t kCollLanes = 2;
 
 /// What is known of NCCL's communicator.
 struct CollIdentity {
-  std::optional<std::uint64_t> comm_id;  // Where NCCL's version tells it.
-  bool has_books = false;                // NCCL tells each node which tensors it reduces.
+  TensorPart part = TensorPart::kNothing;  // That NCCL tells every node which tensors it reduces.
 };
 
 class CollComm {
@@ -51,7 +49,6 @@ class CollComm {
 
   const CollIdentity identity_;
   const Settings settings_;
-  std::shared_ptr<TensorBook> book_;  // Once it is known, if it ever is.
   std::array<CollRequest, kCollRequests> requests_;
   std::size_t next_request_ = 0;
   std::size_t next_lane_ = 0;

@@ -42,23 +42,24 @@ Settings settings_of(const Device& device) {
   return settings;
 }
 
-/// True if all nodes know the tensors that pieces belong to. The first use of the communicator: all
-/// that stood before it has worked everywhere.
-Result<bool> everybody_has_a_book(Communicator* communicator, bool has_book) {
-  const std::uint8_t own = has_book ? 1 : 0;
+/// What NCCL tells all nodes of the tensors that pieces belong to. The first use of the
+/// communicator: all that stood before it has worked everywhere.
+Result<TensorPart> agree_on_part(Communicator* communicator, TensorPart part) {
+  const auto own = static_cast<std::uint8_t>(part);
   std::vector<std::uint8_t> votes(static_cast<std::size_t>(communicator->size()));
   RINGPRESS_RETURN_IF_ERROR(communicator->all_gather(&own, votes.data(), 1, DType::kUint8));
-  return std::all_of(votes.begin(), votes.end(), [](std::uint8_t vote) { return vote != 0; });
+  return static_cast<TensorPart>(*std::min_element(votes.begin(), votes.end()));
 }
 
-void announce(const CollComm& comm, const Settings& settings, bool has_book) {
+void announce(const CollComm& comm, const Settings& settings, TensorPart part) {
   static std::once_flag once;
   std::call_once(once, [&] {
     log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
         "%d.%d.%d: CollNet among %d nodes: RINGPRESS=%s, codec %s, %s, over its own transports",
         RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, RINGPRESS_VERSION_PATCH, comm.nodes(),
         settings.mode.c_str(), settings.codec.c_str(),
-        has_book ? "error feedback by tensor" : "no profiler slot: unbiased, no error feedback");
+        part != TensorPart::kNothing ? "error feedback by tensor"
+                                     : "no profiler slot: unbiased, no error feedback");
   });
 }
 
@@ -86,14 +87,13 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
     RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], lanes[0]->split(0, rank, lane_settings));
   }
   CollIdentity identity;
-  identity.comm_id = listener->comm_id;
   for (auto& lane : lanes) {  // The answers are the same; each lane is used once.
-    RINGPRESS_ASSIGN_OR_RETURN(
-        identity.has_books, everybody_has_a_book(lane.get(), has_tensor_book(listener->comm_id)));
+    const TensorPart told = told_part(listener->comm_id, lane->size());
+    RINGPRESS_ASSIGN_OR_RETURN(identity.part, agree_on_part(lane.get(), told));
   }
   check_statistics_file(settings);
   auto comm = std::make_unique<CollComm>(std::move(lanes), identity, settings);
-  announce(*comm, settings, identity.has_books);
+  announce(*comm, settings, identity.part);
   return comm;
 }
 

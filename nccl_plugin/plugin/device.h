@@ -16,11 +16,15 @@ struct Device {
   std::string name;      // Of the network interface.
   std::string pci_path;  // In /sys, or empty.
   std::uint64_t guid = 0;
-  int speed_mbps = 0;  // At least 10000: NCCL leaves slower ones out of its CollNet search.
+  int speed_mbps = 0;      // At least 10000: NCCL leaves slower ones out of its CollNet search.
+  std::vector<int> parts;  // Of a device that others were merged to; else empty.
+  int rail = -1;           // -1: not known.
+  int plane = -1;
 };
 
 /// The devices of this process: found at the first call, unchanged after it. Those of the next
-/// plugin, once it is initialised, where there is one (next_net.h). Else what
+/// plugin, once it is initialised, where there is one (next_net.h), with those that CollNet has had
+/// merged behind them. Else what
 /// RINGPRESS_SOCKET_IFNAME or NCCL_SOCKET_IFNAME ("eth", "^docker", "=eth0,eth1") selects among the
 /// interfaces that are up; without them all but the loopback and docker's, or the loopback if there
 /// is no other.

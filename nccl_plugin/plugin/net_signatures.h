@@ -3,7 +3,9 @@
 #ifndef NCCL_PLUGIN_PLUGIN_NET_SIGNATURES_H_
 #define NCCL_PLUGIN_PLUGIN_NET_SIGNATURES_H_
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <type_traits>
 
@@ -35,6 +37,17 @@ inline ncclResult_t devices_v7(int* count) {
   return answer("ncclNet devices", [&] { return net_devices(count); });
 }
 
+/// A device that was not merged consists of itself.
+template <typename VirtualDevice>
+void describe_parts(int index, const Device& device, VirtualDevice* parts) {
+  const std::size_t room = std::size(parts->devices);
+  parts->count = 1;
+  parts->devices[0] = index;
+  if (device.parts.empty() || device.parts.size() > room) return;
+  parts->count = static_cast<int>(device.parts.size());
+  std::copy(device.parts.begin(), device.parts.end(), parts->devices);
+}
+
 /// Fills what this version's properties have.
 template <typename Properties>
 void describe_device(int index, const Device& device, Properties* properties) {
@@ -51,8 +64,7 @@ void describe_device(int index, const Device& device, Properties* properties) {
     properties->registration_is_global = 1;
   }
   if constexpr (requires { properties->virtual_device; }) {
-    properties->virtual_device.count = 1;
-    properties->virtual_device.devices[0] = index;
+    describe_parts(index, device, &properties->virtual_device);
     properties->max_p2p_bytes = kMaxMessageBytes;
     properties->max_coll_bytes = kMaxMessageBytes;
   }
@@ -60,8 +72,8 @@ void describe_device(int index, const Device& device, Properties* properties) {
     properties->max_multi_request_size = 1;
   }
   if constexpr (requires { properties->rail; }) {
-    properties->rail = -1;  // Not known.
-    properties->plane = -1;
+    properties->rail = device.rail;
+    properties->plane = device.plane;
   }
 }
 

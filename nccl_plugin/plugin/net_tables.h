@@ -17,6 +17,11 @@ __attribute__((visibility("default"))) extern ringpress::abi::NetV9 ncclNetPlugi
 __attribute__((visibility("default"))) extern ringpress::abi::NetV10 ncclNetPlugin_v10;
 __attribute__((visibility("default"))) extern ringpress::abi::NetV11 ncclNetPlugin_v11;
 __attribute__((visibility("default"))) extern ringpress::abi::NetV12 ncclNetPlugin_v12;
+// Of those that can merge devices; they do where a next plugin does.
+__attribute__((visibility("default"))) extern ringpress::abi::CollNetV9 ncclCollNetPlugin_v9;
+__attribute__((visibility("default"))) extern ringpress::abi::CollNetV10 ncclCollNetPlugin_v10;
+__attribute__((visibility("default"))) extern ringpress::abi::CollNetV11 ncclCollNetPlugin_v11;
+__attribute__((visibility("default"))) extern ringpress::abi::CollNetV12 ncclCollNetPlugin_v12;
 }
 
 #endif  // NCCL_PLUGIN_PLUGIN_NET_TABLES_H_

@@ -9,22 +9,13 @@
 #include <type_traits>
 
 #include "nccl_plugin/plugin/net_tables.h"
+#include "nccl_plugin/plugin/next_net_devices.h"
 #include "nccl_plugin/plugin/next_net_steps.h"
 #include "nccl_plugin/plugin/report.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
-
-/// The next plugin's tables, as they are. Where a name is null it has no such version.
-struct NextTables {
-  abi::NetV7 v7{};
-  abi::NetV8 v8{};
-  abi::NetV9 v9{};
-  abi::NetV10 v10{};
-  abi::NetV11 v11{};
-  abi::NetV12 v12{};
-};
 
 struct State {
   std::mutex mutex;
@@ -38,10 +29,7 @@ State& state() {
   return *kept;
 }
 
-constinit NextTables next;
 std::atomic<bool> in_use{false};
-/// The version by which NCCL has initialised the next plugin, or 0.
-std::atomic<int> initialised_version{0};
 
 // --- init: the next plugin's, and NCCL's log for us ---
 
@@ -49,7 +37,7 @@ template <auto& table, int version, typename... Arguments>
 ncclResult_t forward_init(abi::Logger logger, Arguments... arguments) {
   set_logger(logger);
   const ncclResult_t result = table.init(arguments...);
-  if (result == ncclSuccess && initialised_version.exchange(version) == 0) {
+  if (result == ncclSuccess && next_version.exchange(version) == 0) {
     log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
         "the network is that of %s (%s), its version %d; ringpress adds CollNet", table.name,
         state().name.c_str(), version);
@@ -63,7 +51,7 @@ ncclResult_t init_next_v7(abi::Logger logger) {
 }
 
 ncclResult_t init_next_v10(abi::Logger logger, abi::ProfilerCallback profiler) {
-  return forward_init<next.v10, 10>(logger, logger, profiler);
+  return forward_init<next_tables.v10, 10>(logger, logger, profiler);
 }
 
 template <auto& table, int version, typename Config>
@@ -156,16 +144,17 @@ void take_over(const Newer& table, Init init, Init refusal, Older& older, Newer&
 
 void take_tables_over() {
   bool has = false;
-  take_over(next.v7, init_next_v7<next.v7, 7>, refuse_init_v7, ncclNetPlugin_v7, ncclNetPlugin_v7,
+  take_over(next_tables.v7, init_next_v7<next_tables.v7, 7>, refuse_init_v7, ncclNetPlugin_v7,
+            ncclNetPlugin_v7, &has);
+  take_over(next_tables.v8, init_next_v7<next_tables.v8, 8>, refuse_init_v7, ncclNetPlugin_v7,
+            ncclNetPlugin_v8, &has);
+  take_over(next_tables.v9, init_next_v7<next_tables.v9, 9>, refuse_init_v7, ncclNetPlugin_v8,
+            ncclNetPlugin_v9, &has);
+  take_over(next_tables.v10, init_next_v10, refuse_init_v10, ncclNetPlugin_v9, ncclNetPlugin_v10,
             &has);
-  take_over(next.v8, init_next_v7<next.v8, 8>, refuse_init_v7, ncclNetPlugin_v7, ncclNetPlugin_v8,
-            &has);
-  take_over(next.v9, init_next_v7<next.v9, 9>, refuse_init_v7, ncclNetPlugin_v8, ncclNetPlugin_v9,
-            &has);
-  take_over(next.v10, init_next_v10, refuse_init_v10, ncclNetPlugin_v9, ncclNetPlugin_v10, &has);
-  take_over(next.v11, init_next_v11<next.v11, 11, abi::NetCommConfigV11>,
+  take_over(next_tables.v11, init_next_v11<next_tables.v11, 11, abi::NetCommConfigV11>,
             refuse_init_v11<abi::NetCommConfigV11>, ncclNetPlugin_v10, ncclNetPlugin_v11, &has);
-  take_over(next.v12, init_next_v11<next.v12, 12, abi::NetCommConfigV12>,
+  take_over(next_tables.v12, init_next_v11<next_tables.v12, 12, abi::NetCommConfigV12>,
             refuse_init_v11<abi::NetCommConfigV12>, ncclNetPlugin_v11, ncclNetPlugin_v12, &has);
 }
 
@@ -180,46 +169,9 @@ Status load(const std::string& name) {
     return Status(status.code(),
                   "RINGPRESS_NEXT_NET_PLUGIN=" + name + " is not in use: " + status.message());
   }
-  next = found;
+  next_tables = found;
   take_tables_over();
   return Status::ok();
-}
-
-// --- devices ---
-
-template <typename Properties, typename Table>
-std::vector<Device> list_devices(const Table& table) {
-  int count = 0;
-  if (table.devices(&count) != ncclSuccess) return {};
-  std::vector<Device> devices;
-  for (int index = 0; index < count; ++index) {
-    Properties properties{};
-    if (table.get_properties(index, &properties) != ncclSuccess) return {};
-    Device device;
-    if (properties.name != nullptr) device.name = properties.name;
-    if (properties.pci_path != nullptr) device.pci_path = properties.pci_path;
-    device.guid = properties.guid;
-    device.speed_mbps = properties.speed_mbps;
-    devices.push_back(std::move(device));
-  }
-  return devices;
-}
-
-std::vector<Device> list_next_devices(int version) {
-  switch (version) {
-    case 7:
-      return list_devices<abi::NetPropertiesV7>(next.v7);
-    case 8:
-      return list_devices<abi::NetPropertiesV8>(next.v8);
-    case 9:
-      return list_devices<abi::NetPropertiesV9>(next.v9);
-    case 10:
-      return list_devices<abi::NetPropertiesV10>(next.v10);
-    case 11:
-      return list_devices<abi::NetPropertiesV11>(next.v11);
-    default:
-      return list_devices<abi::NetPropertiesV12>(next.v12);
-  }
 }
 
 __attribute__((constructor)) void when_loaded() {
@@ -235,6 +187,7 @@ void adopt_next_net() noexcept {
     state().name = settings_from_environment().next_net_plugin;
     state().status = state().name.empty() ? Status::ok() : load(state().name);
     state().in_use = !state().name.empty() && state().status.is_ok();
+    if (state().in_use) take_part_in_merging();
     in_use = state().in_use;
   } catch (...) {
     // Out of memory while the library is loaded: our own network serves, as if nothing was asked.
@@ -248,15 +201,6 @@ bool has_next_net() {
 Status next_net_status() {
   const std::lock_guard<std::mutex> lock(state().mutex);
   return state().status;
-}
-
-const std::vector<Device>& next_net_devices() {
-  static const std::vector<Device>* const none = new std::vector<Device>;
-  const int version = initialised_version;
-  if (version == 0) return *none;
-  static const std::vector<Device>* const found =
-      new std::vector<Device>(list_next_devices(version));
-  return *found;
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

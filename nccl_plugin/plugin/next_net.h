@@ -4,7 +4,8 @@
 //
 // When this library is loaded, the tables of the next plugin are copied over ours, version by
 // version: NCCL then calls that plugin itself, at no cost, and sees its name. Only init goes
-// through us, to take NCCL's log along. A version that the next plugin lacks is
+// through us, to take NCCL's log along; and where devices can be merged, the two functions of that
+// (merged_devices.h). A version that the next plugin lacks is
 //   older than all that it has:  refused by init. NCCL could not have used that plugin either, and
 //                                takes its own networks, as without us.
 //   else:                        the version before it in a newer dress, as NCCL dresses the tables
@@ -29,8 +30,8 @@ bool has_next_net();
 /// Ok, or why the plugin that the setting names is not in use.
 Status next_net_status();
 
-/// The devices of the next plugin, without those that NCCL merges later. Empty until NCCL has
-/// initialised it, unchanged from then on.
+/// The devices of the next plugin. Empty until NCCL has initialised it; from then on only those are
+/// added that CollNet has merged, at the end. What was returned before stays valid.
 const std::vector<Device>& next_net_devices();
 
 }  // namespace ringpress::nccl_plugin::plugin

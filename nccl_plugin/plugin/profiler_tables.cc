@@ -1,6 +1,10 @@
 // The profiler that NCCL finds in this library. It profiles nothing: it learns which tensor the
 // pieces that CollNet is given belong to (tensor_book.h). Every entry point succeeds: what is not
 // learnt costs compression, never a job.
+//
+// There are no tables for versions 2 and 3: the releases that look for those (NCCL 2.24 to 2.26)
+// tell of ProxyOps in the network transport alone, not in CollNet's. With Coll events only, nothing
+// would be certain, and tensors would be taken for known that are not.
 #include <unistd.h>
 
 #include <cstring>
@@ -35,14 +39,24 @@ void* handle_of(std::uint64_t tensor) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(tensor));
 }
 
-ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, const char*, int, int,
-                     int, abi::Logger logger) {
+/// All-reduces that NCCL may give to CollNet. NVLS_TREE never goes there, NVLS does between nodes.
+bool goes_to_collnet(const char* function, const char* algorithm) {
+  return equals(function, "AllReduce") &&
+         (equals(algorithm, "COLLNET_CHAIN") || equals(algorithm, "COLLNET_DIRECT") ||
+          equals(algorithm, "NVLS"));
+}
+
+/// What stands for a group: NCCL 2.27 tells only of collectives whose group has something.
+char group_handle;
+
+ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, const char*,
+                     int nodes, int ranks, int, abi::Logger logger) {
   set_logger(logger);
   static_cast<void>(answer("ncclProfiler init", [&]() -> Status {
     if (ctx == nullptr || activation_mask == nullptr) {
       return Status(Code::kInvalidArgument, "the context or the mask is null");
     }
-    *ctx = new ProfiledComm{open_tensor_book(comm_id)};
+    *ctx = new ProfiledComm{open_tensor_book(comm_id, nodes, ranks)};
     *activation_mask = abi::kProfileColl | abi::kProfileProxyOp;
     return Status::ok();
   }));
@@ -60,11 +74,11 @@ ncclResult_t start_event_v4(void* ctx, void** handle, Event* event) {
   *handle = nullptr;
   static_cast<void>(answer("ncclProfiler startEvent", [&]() -> Status {
     TensorBook& book = *static_cast<ProfiledComm*>(ctx)->book;
-    if (event->type == abi::kProfileColl) {
+    if (event->type == abi::kProfileGroup) {
+      *handle = &group_handle;
+    } else if (event->type == abi::kProfileColl) {
       const auto& coll = event->coll;
-      const bool is_chain =
-          equals(coll.function, "AllReduce") && equals(coll.algorithm, "COLLNET_CHAIN");
-      if (!is_chain) return Status::ok();
+      if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
       *handle = handle_of(book.start_tensor(
           {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence, true}));
     } else if (event->type == abi::kProfileProxyOp) {

@@ -1,21 +1,26 @@
 #include "nccl_plugin/plugin/tensor_book.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+std::atomic<std::uint64_t> last_turn{0};  // Of all books.
+
+}  // namespace
 
 std::size_t TensorBook::Running::group_channels(std::size_t group) const {
   return std::min(kGroupChannels, channel_count - group * kGroupChannels);
 }
 
-/// True if the channels are the first ones, without a gap, and the steps just cover the tensor:
-/// then no other process has channels of it in between.
-bool TensorBook::Running::adds_up() const {
+/// Of a whole tensor: true if the channels are the first ones, without a gap, and the steps just
+/// cover the tensor.
+bool TensorBook::Running::adds_up(TensorPart part) const {
   const std::size_t element = entry.event.element_bytes;
   if (!is_even || steps == 0 || chunk_bytes == 0 || element == 0 || chunk_bytes % element != 0) {
     return false;
   }
+  if (part != TensorPart::kWhole) return true;
   const std::uint64_t wanted =
       channel_count == kMostChannels ? ~std::uint64_t{0} : (std::uint64_t{1} << channel_count) - 1;
   if (channels != wanted) return false;
@@ -51,13 +56,14 @@ void TensorBook::add_channel(const ChannelEvent& event) {
   thread_.store(std::this_thread::get_id());
   const std::lock_guard lock(mutex_);
   const Entry& entry = events_[event.tensor % kRemembered];
-  if (event.tensor == 0 || entry.id != event.tensor || !entry.event.is_chain) return;
+  if (event.tensor == 0 || entry.id != event.tensor || !entry.event.goes_to_collnet) return;
   if (event.channel >= kMostChannels) return;
   if (running_count_ == 0 || running_at(running_count_ - 1).entry.id != event.tensor) {
     Running* const added = append_running();
     added->entry = entry;
     added->steps = event.steps;
     added->chunk_bytes = event.chunk_bytes;
+    added->turn = last_turn.fetch_add(1) + 1;
   }
   Running& running = running_at(running_count_ - 1);
   running.is_even =
@@ -68,28 +74,35 @@ void TensorBook::add_channel(const ChannelEvent& event) {
   running.channels |= bit;
 }
 
-std::pair<std::size_t, std::size_t> TensorBook::Running::extent(std::size_t piece) const {
+std::size_t TensorBook::Running::piece_count_of(std::size_t piece, TensorPart part) const {
   const std::size_t group = piece % group_count();
   const std::size_t step = piece / group_count();
   const std::size_t chunk = chunk_bytes / entry.event.element_bytes;
+  const std::size_t full = group_channels(group) * chunk;
+  if (part != TensorPart::kWhole) return full;
   const std::size_t begin = (step * channel_count + group * kGroupChannels) * chunk;
-  const std::size_t first = std::min(begin, entry.event.count);
-  return {first, std::min(group_channels(group) * chunk, entry.event.count - first)};
+  return std::min(full, entry.event.count - std::min(begin, entry.event.count));
 }
 
-std::size_t TensorBook::Running::lane_count(std::size_t lane, std::size_t lanes) const {
+std::size_t TensorBook::Running::lane_count(std::size_t lane, const Slice& slice) const {
   std::size_t count = 0;
-  for (std::size_t piece = lane; piece < piece_count(); piece += lanes) {
-    count += extent(piece).second;
+  for (std::size_t piece = lane; piece < piece_count(); piece += slice.lanes) {
+    count += piece_count_of(piece, slice.part);
   }
   return count;
 }
 
-std::optional<TensorPiece> TensorBook::take_piece(std::size_t bytes, std::size_t lanes) {
+std::optional<std::uint64_t> TensorBook::next_turn() const {
+  const std::lock_guard lock(mutex_);
+  if (running_count_ == 0) return std::nullopt;
+  return running_[running_begin_].turn;
+}
+
+std::optional<TensorPiece> TensorBook::take_piece(const Slice& slice) {
   const std::lock_guard lock(mutex_);
   if (running_count_ == 0) return std::nullopt;
   Running& running = running_at(0);
-  const std::optional<TensorPiece> piece = next_piece(&running, bytes, lanes);
+  const std::optional<TensorPiece> piece = next_piece(&running, slice);
   if (!piece.has_value() || running.taken == running.piece_count()) {
     running_begin_ = (running_begin_ + 1) % running_.size();
     --running_count_;
@@ -97,17 +110,17 @@ std::optional<TensorPiece> TensorBook::take_piece(std::size_t bytes, std::size_t
   return piece;
 }
 
-std::optional<TensorPiece> TensorBook::next_piece(Running* running, std::size_t bytes,
-                                                  std::size_t lanes) {
-  if (!running->adds_up()) return std::nullopt;
+std::optional<TensorPiece> TensorBook::next_piece(Running* running, const Slice& slice) {
+  if (!running->adds_up(slice.part)) return std::nullopt;
   const std::size_t group = running->taken % running->group_count();
-  if (bytes != running->group_channels(group) * running->chunk_bytes) return std::nullopt;
+  if (slice.bytes != running->group_channels(group) * running->chunk_bytes) return std::nullopt;
   TensorPiece piece;
   piece.tensor = running->entry.event;
   piece.index = running->taken;
-  std::tie(piece.first, piece.count) = running->extent(piece.index);
+  piece.count = running->piece_count_of(piece.index, slice.part);
+  piece.layout = running->chunk_bytes * (kMostChannels + 1) + running->channel_count;
   // Only the first piece of each lane needs it.
-  if (piece.index < lanes) piece.lane_count = running->lane_count(piece.index, lanes);
+  if (piece.index < slice.lanes) piece.lane_count = running->lane_count(piece.index, slice);
   piece.is_recurring = !has_sequence_ || running->entry.event.sequence != last_sequence_;
   ++running->taken;
   if (running->taken == running->piece_count()) {
@@ -131,8 +144,8 @@ Books& books() {
 
 }  // namespace
 
-std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id) {
-  auto book = std::make_shared<TensorBook>();
+std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks) {
+  auto book = std::make_shared<TensorBook>(nodes, ranks);
   const std::lock_guard lock(books().mutex);
   books().open.emplace_back(comm_id, book);
   return book;
@@ -143,21 +156,32 @@ void close_tensor_book(const std::shared_ptr<TensorBook>& book) {
   std::erase_if(books().open, [&](const auto& open) { return open.second == book; });
 }
 
-bool has_tensor_book(std::optional<std::uint64_t> comm_id) {
+TensorPart told_part(std::optional<std::uint64_t> comm_id, int nodes) {
   const std::lock_guard lock(books().mutex);
-  return std::any_of(books().open.begin(), books().open.end(),
-                     [&](const auto& open) { return !comm_id || open.first == *comm_id; });
+  const auto& open = books().open;
+  if (open.empty()) return TensorPart::kNothing;
+  const std::uint64_t id = comm_id.value_or(open.front().first);
+  std::optional<TensorPart> told;
+  for (const auto& [book_id, book] : open) {
+    if (book_id != id && !comm_id) return TensorPart::kNothing;
+    if (book_id != id || book->nodes() != nodes) continue;
+    told = std::min(told.value_or(book->part()), book->part());
+  }
+  return told.value_or(TensorPart::kNothing);
 }
 
-std::shared_ptr<TensorBook> tensor_book_of_this_thread(std::optional<std::uint64_t> comm_id) {
+std::optional<TensorPiece> take_piece_of_this_thread(int nodes, const TensorBook::Slice& slice) {
   const std::lock_guard lock(books().mutex);
-  std::shared_ptr<TensorBook> found;
+  TensorBook* next = nullptr;
+  std::optional<std::uint64_t> first_turn;
   for (const auto& [id, book] : books().open) {
-    if ((comm_id && id != *comm_id) || !book->is_of_this_thread()) continue;
-    if (found != nullptr) return nullptr;
-    found = book;
+    if (book->nodes() != nodes || !book->is_of_this_thread()) continue;
+    const std::optional<std::uint64_t> turn = book->next_turn();
+    if (!turn || (first_turn && *first_turn < *turn)) continue;
+    next = book.get();
+    first_turn = turn;
   }
-  return found;
+  return next == nullptr ? std::nullopt : next->take_piece(slice);
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

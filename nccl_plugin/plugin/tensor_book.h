@@ -1,14 +1,27 @@
 // Which tensor a piece that CollNet is given belongs to, from what NCCL tells its profiler.
 //
 // NCCL names a tensor in a Coll event (in the thread that launches it) and then, in the progress
-// thread of the communicator, one ProxyOp event for each channel and direction of it, all before
-// the first piece. The pieces of a tensor follow each other in a fixed order:
+// thread of the communicator, one ProxyOp event for each channel and direction of it that this rank
+// has to do with, all before the first piece. The pieces of a tensor follow each other in a fixed
+// order: step 0 of groups 0, 1, ... of 8 channels each, then step 1. A piece has as many chunks as
+// its group has channels. Where these chunks lie in the tensor depends on who else has some:
 //
-//   step k of group g (8 channels each) holds the elements from (k * channels + 8 g) * chunk on,
-//   as many chunks as the group has channels; what lies behind the tensor's end is garbage.
+//   a node of one rank       that rank has all of them. Step k of group g holds the elements from
+//                            (k * channels + 8 g) * chunk on. Behind the tensor's end is garbage.
+//   a node of several ranks  a head for each of several network devices. Of a chain, each has the
+//                            channels of its device; with CollNetDirect and NVLS, all channels, and
+//                            in them every h-th chunk for h heads. Neither h nor the channels of
+//                            others are told to this rank, so it is not known where a chunk lies,
+//                            nor where the tensor ends in it. But the n-th piece of a tensor holds
+//                            the same elements each time, if it is cut in the same way.
 //
-// All of this is the same on every rank. Where the events do not add up, nothing is known of the
-// piece, on every rank.
+// All of this is the same on every rank of a CollNet communicator. Where the events do not add up,
+// nothing is known of the piece, on every rank.
+//
+// One progress thread may serve several communicators: those split off with shared resources use
+// the CollNet communicator of their parent if they are of as many nodes, else one of their own.
+// Pieces in the former are those of the tensor whose turn it is. Pieces in the latter could be of
+// any of several that have as many nodes as each other: there, nothing is known.
 #ifndef NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
 #define NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
 
@@ -32,22 +45,36 @@ struct TensorEvent {
   std::size_t element_bytes = 0;
   std::uint64_t sequence = 0;  // Of the collective on its communicator; the replay of a graph does
                                // not advance it.
-  bool is_chain = false;       // An all-reduce by CollNet's chain: the layout above is that one's.
+  bool goes_to_collnet = false;
+};
+
+/// What a rank has of a tensor; equal on all ranks of a CollNet communicator.
+enum class TensorPart {
+  kNothing,  // NCCL does not tell.
+  kShare,    // Other ranks of the node may have parts of it, too.
+  kWhole,
 };
 
 /// A piece of a tensor.
 struct TensorPiece {
   TensorEvent tensor;
-  std::size_t index = 0;     // Of the pieces of the tensor.
-  bool is_recurring = true;  // False: the tensor of a replayed graph, whose turn is not certain.
-  std::size_t first = 0;     // Elements [first, first + count) of the tensor; may be none.
-  std::size_t count = 0;
+  std::size_t index = 0;       // Of the pieces of the tensor.
+  bool is_recurring = true;    // False: the tensor of a replayed graph, whose turn is not certain.
+  std::size_t count = 0;       // Elements that belong to the tensor; all of a share's, though zeros
+                               // may lie behind the end. May be none.
   std::size_t lane_count = 0;  // Elements of all its pieces that go the way of this one.
+  std::uint64_t layout = 0;    // How the tensor is cut.
 };
 
 /// The tensors of one rank of a communicator. Any thread.
 class TensorBook {
  public:
+  /// A communicator of `ranks` ranks on `nodes` nodes.
+  TensorBook(int nodes, int ranks) : nodes_(nodes), ranks_(ranks) {}
+
+  int nodes() const { return nodes_; }
+  TensorPart part() const { return nodes_ == ranks_ ? TensorPart::kWhole : TensorPart::kShare; }
+
   /// A Coll event. Gives what stands for it in ProxyOp events; never 0.
   std::uint64_t start_tensor(const TensorEvent& event);
 
@@ -63,10 +90,18 @@ class TensorBook {
   /// True in the thread that add_channel() was last called in: that of the pieces, too.
   bool is_of_this_thread() const { return thread_.load() == std::this_thread::get_id(); }
 
-  /// The tensor of the next piece, which has `bytes` bytes in all. Nothing if that is not known for
-  /// certain; then the pieces of the tensor that was next are not known either. A tensor's pieces
-  /// take turns in `lanes` ways.
-  std::optional<TensorPiece> take_piece(std::size_t bytes, std::size_t lanes);
+  /// What is handed over.
+  struct Slice {
+    std::size_t bytes = 0;
+    std::size_t lanes = 1;  // A tensor's pieces take turns in so many ways.
+    TensorPart part = TensorPart::kWhole;
+  };
+  /// The tensor of the next piece. Nothing if that is not known for certain; then the pieces of the
+  /// tensor that was next are not known either.
+  std::optional<TensorPiece> take_piece(const Slice& slice);
+  /// Tensors of all books in the order in which their first channels were told: that of the tensor
+  /// whose piece is next. Nothing while there is none.
+  std::optional<std::uint64_t> next_turn() const;
 
  private:
   static constexpr std::size_t kRemembered = 1024;  // Events whose channels may still come.
@@ -84,6 +119,7 @@ class TensorBook {
     std::size_t channel_count = 0;
     std::size_t steps = 0;
     std::size_t chunk_bytes = 0;
+    std::uint64_t turn = 0;
     std::size_t taken = 0;  // Pieces.
     bool is_even = true;    // All channels said the same.
 
@@ -92,18 +128,20 @@ class TensorBook {
     }
     std::size_t piece_count() const { return steps * group_count(); }
     std::size_t group_channels(std::size_t group) const;
-    /// First element and number of elements of a piece.
-    std::pair<std::size_t, std::size_t> extent(std::size_t piece) const;
-    std::size_t lane_count(std::size_t lane, std::size_t lanes) const;
-    bool adds_up() const;
+    /// Elements of a piece.
+    std::size_t piece_count_of(std::size_t piece, TensorPart part) const;
+    std::size_t lane_count(std::size_t lane, const Slice& slice) const;
+    bool adds_up(TensorPart part) const;
   };
 
-  std::optional<TensorPiece> next_piece(Running* running, std::size_t bytes, std::size_t lanes);
+  std::optional<TensorPiece> next_piece(Running* running, const Slice& slice);
   Running& running_at(std::size_t index);
   Running* append_running();
 
+  const int nodes_;
+  const int ranks_;
   std::atomic<std::thread::id> thread_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::uint64_t last_id_ = 0;
   std::uint64_t last_sequence_ = 0;
   bool has_sequence_ = false;
@@ -114,15 +152,16 @@ class TensorBook {
   std::size_t running_count_ = 0;
 };
 
-// The books of this process. Several ranks of a communicator may live in one process, so a book is
-// found by the communicator's id, where NCCL tells it, and by its progress thread. Any thread.
+// The books of this process. Any thread.
 
-std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id);
+std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks);
 void close_tensor_book(const std::shared_ptr<TensorBook>& book);
-/// True if there is one for that communicator; for any, if its id is not known.
-bool has_tensor_book(std::optional<std::uint64_t> comm_id);
-/// The one whose channels were told in this thread; null if there is none or are several.
-std::shared_ptr<TensorBook> tensor_book_of_this_thread(std::optional<std::uint64_t> comm_id);
+/// What the books tell of a CollNet communicator of so many nodes, made for that communicator or
+/// for one split off from it. Without an id: only where all books are of one communicator.
+TensorPart told_part(std::optional<std::uint64_t> comm_id, int nodes);
+/// The next piece in this progress thread of a communicator of so many nodes, which may be several:
+/// that of the tensor whose turn it is. No allocation.
+std::optional<TensorPiece> take_piece_of_this_thread(int nodes, const TensorBook::Slice& slice);
 
 }  // namespace ringpress::nccl_plugin::plugin
 

@@ -20,6 +20,7 @@ using namespace ringpress::abi;
 
 std::string calls;
 bool initialised = false;
+int merged = 0;  // Devices, behind the two that it has.
 
 void* object(std::uintptr_t number) {
   return reinterpret_cast<void*>(number);
@@ -60,12 +61,12 @@ struct Fake {
     return note("context", version, comm_id, config->traffic_class);
   }
   static ncclResult_t devices(int* count) {
-    *count = initialised ? 2 : 0;
+    *count = initialised ? 2 + merged : 0;
     return note("devices", version);
   }
   template <typename Properties>
   static ncclResult_t get_properties(int device, Properties* properties) {
-    static char names[2][8] = {"fake0", "fake1"};
+    static char names[4][16] = {"fake0", "fake1", "fake0+fake1", "fake1+fake0"};
     static char path[] = "/sys/fake";
     *properties = Properties{};
     properties->name = names[device];
@@ -87,6 +88,10 @@ struct Fake {
       properties->virtual_device.count = 2;
       properties->virtual_device.devices[0] = device;
       properties->virtual_device.devices[1] = 9;
+      if (device >= 2) {
+        properties->virtual_device.devices[0] = device == 2 ? 0 : 1;
+        properties->virtual_device.devices[1] = device == 2 ? 1 : 0;
+      }
       properties->max_p2p_bytes = 111;
       properties->max_coll_bytes = 222;
     }
@@ -182,7 +187,7 @@ struct Fake {
   }
   template <typename Parts>
   static ncclResult_t make_virtual_device(int* device, Parts* parts) {
-    *device = 2;
+    *device = 2 + merged++;
     return note("make_virtual_device", version, parts->count, parts->devices[0], parts->devices[1],
                 parts->devices[2], parts->devices[3]);
   }
@@ -244,6 +249,10 @@ struct Fake {
   FAKE_NET_EXPORT NetV##version ncclNetPlugin_v##version = Fake<version>::make<NetV##version>();
 
 extern "C" {
+/// Forgets the devices that were merged.
+FAKE_NET_EXPORT void fake_net_split() {
+  merged = 0;
+}
 /// The calls since the last time, a line each.
 FAKE_NET_EXPORT const char* fake_net_calls() {
   static std::string taken;

@@ -1,16 +1,17 @@
 # CollNet of the plugin library, driven by a stand-in for NCCL's proxy.
-add_executable(plugin_collnet_test plugin_collnet_test.cc)
-target_include_directories(plugin_collnet_test PRIVATE ${PROJECT_SOURCE_DIR})
-target_compile_definitions(plugin_collnet_test PRIVATE
-                           RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
-target_compile_options(plugin_collnet_test PRIVATE -O1)  # It computes a lot.
-if(RINGPRESS_SANITIZE)
-  target_compile_definitions(plugin_collnet_test PRIVATE RINGPRESS_SANITIZED)
-endif()
-target_link_libraries(plugin_collnet_test PRIVATE ringpress_include ringpress_transport
-                      GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
-add_dependencies(plugin_collnet_test ringpress_plugin)
-gtest_discover_tests(plugin_collnet_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+foreach(test plugin_collnet_test plugin_collnet_heads_test plugin_collnet_recreate_test)
+  add_executable(${test} ${test}.cc)
+  target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${test} PRIVATE RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
+  target_compile_options(${test} PRIVATE -O1)  # It computes a lot.
+  if(RINGPRESS_SANITIZE)
+    target_compile_definitions(${test} PRIVATE RINGPRESS_SANITIZED)
+  endif()
+  target_link_libraries(${test} PRIVATE ringpress_include ringpress_transport GTest::gtest_main
+                        Threads::Threads ${CMAKE_DL_LIBS})
+  add_dependencies(${test} ringpress_plugin)
+  gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endforeach()
 
 add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc)
 target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::gtest_main

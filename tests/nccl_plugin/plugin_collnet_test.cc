@@ -1,126 +1,15 @@
 // CollNet through the library that NCCL loads, driven by a stand-in for NCCL's proxy.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
-#include "tests/support/collnet_proxy.h"
-#include "tests/support/net_driver.h"
-#include "tests/support/numbers.h"
-#include "tests/support/peer_group.h"
-#include "tests/support/random_tensor.h"
+#include "tests/support/collnet_nodes.h"
 
 namespace ringpress::testing {
 namespace {
 
 constexpr const char* kLibrary = RINGPRESS_PLUGIN;
-
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
-/// Of the calling process: for ranks that are processes.
-void set_environment(const Environment& environment) {
-  setenv("RINGPRESS_SOCKET_IFNAME", "lo", 1);
-  setenv("RINGPRESS_TIMEOUT_MS", "20000", 1);
-  setenv("RINGPRESS_DEBUG", "error", 1);
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-}
-
-using NodeFunction = std::function<std::string(ProxyNode& node, int rank)>;
-
-/// Runs `function` on each of `size` connected nodes, each a process.
-std::vector<PeerReport> run_nodes(int size, const ProxyOptions& options,
-                                  const Environment& environment, const NodeFunction& function) {
-  NodeMeeting meeting(size);
-  return run_peers(
-      PeerKind::kProcesses, size,
-      [&](int rank) -> std::string {
-        set_environment(environment);
-        ProxyOptions own = options;
-        own.rank = rank;
-        ProxyNode node(open_plugin(kLibrary), own, &meeting, &NetLog::write);
-        const ncclResult_t connected = node.connect();
-        if (connected != ncclSuccess) return "connect: " + std::to_string(connected);
-        return function(node, rank);
-      },
-      std::chrono::seconds(40));
-}
-
-void expect_reports(const std::vector<PeerReport>& reports, const std::string& expected) {
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    EXPECT_EQ(reports[rank].text, expected) << "node " << rank;
-    EXPECT_EQ(reports[rank].signal, 0) << "node " << rank;
-  }
-}
-
-DType dtype_of(ncclDataType_t type) {
-  return type == ncclFloat32   ? DType::kFloat32
-         : type == ncclFloat16 ? DType::kFloat16
-                               : DType::kBfloat16;
-}
-
-/// Halves: exact in every type.
-std::vector<float> node_gradient(std::size_t count, std::uint64_t seed, int rank) {
-  auto values = random_gradient(count, seed, rank);
-  for (float& value : values) value = std::round(value * 2) / 2;
-  return values;
-}
-
-/// A gradient of one node in any type.
-std::vector<std::byte> gradient_of(std::size_t count, std::uint64_t seed, int rank,
-                                   ncclDataType_t type) {
-  const auto values = node_gradient(count, seed, rank);
-  const std::size_t width = dtype_size(dtype_of(type));
-  std::vector<std::byte> bytes(count * width);
-  for (std::size_t i = 0; i < count; ++i) {
-    write_number(bytes.data() + i * width, dtype_of(type), values[i]);
-  }
-  return bytes;
-}
-
-std::vector<double> exact_sum(std::size_t count, std::uint64_t seed, int size) {
-  std::vector<double> sum(count);
-  for (int rank = 0; rank < size; ++rank) {
-    const auto values = node_gradient(count, seed, rank);
-    for (std::size_t i = 0; i < count; ++i) sum[i] += values[i];
-  }
-  return sum;
-}
-
-/// l2 norm of the error over that of the sum; infinite for a non-finite value.
-double relative_error(const std::vector<std::byte>& result, ncclDataType_t type,
-                      const std::vector<double>& exact) {
-  const std::size_t width = dtype_size(dtype_of(type));
-  double error = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    const double value = read_number(result.data() + i * width, dtype_of(type));
-    if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
-    error += std::pow(value - exact[i], 2);
-    norm += exact[i] * exact[i];
-  }
-  return std::sqrt(norm > 0 ? error / norm : error);
-}
-
-/// All nodes have the same bytes: gathered as a hash.
-bool is_identical(NodeMeeting* meeting, int rank, const std::vector<std::byte>& bytes) {
-  std::array<char, abi::kHandleBytes> own{};
-  const std::uint64_t hash =
-      std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  std::memcpy(own.data(), &hash, sizeof hash);
-  for (const auto& other : meeting->gather(rank, own.data())) {
-    if (other != own) return false;
-  }
-  return true;
-}
-
-std::string number(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
 
 struct Versions {
   int collnet;
@@ -138,7 +27,8 @@ TEST_P(CollNetVersions, SumAlikeOnAllNodesAndCompress) {
     options.channels = 10;
     options.initial_byte = GetParam().profiler == 0 ? 0 : 0xff;  // NaN, if it is looked at.
     const auto reports = run_nodes(
-        size, options, {{"RINGPRESS_CODEC", "q4"}}, [&](ProxyNode& node, int rank) -> std::string {
+        kLibrary, size, options, {{"RINGPRESS_CODEC", "q4"}},
+        [&](ProxyNode& node, int rank) -> std::string {
           for (const auto type : {ncclFloat32, ncclFloat16, ncclBfloat16}) {
             for (const std::size_t count : {1UL, 70001UL, 300000UL}) {
               for (const std::size_t channels : {1UL, 10UL}) {
@@ -177,12 +67,6 @@ INSTANTIATE_TEST_SUITE_P(Tables, CollNetVersions, ::testing::ValuesIn(kVersions)
                            return "V" + std::to_string(instance.param.collnet) + "Profiler" +
                                   std::to_string(instance.param.profiler);
                          });
-
-std::string read_file(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 /// The mean of many sums of the same two tensors, with tails that other tensors leave in the slots.
 std::string mean_error(ProxyNode& node, int rank, int size, int steps, double* error) {
@@ -226,7 +110,7 @@ TEST(CollNet, ErrorFeedbackFindsItsTensorInThePieces) {
   ProxyOptions options;
   options.initial_byte = 0xff;
   const auto reports =
-      run_nodes(2, options, {{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_STATS", statistics}},
+      run_nodes(kLibrary, 2, options, {{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_STATS", statistics}},
                 [](ProxyNode& node, int rank) -> std::string {
                   double once = 0;
                   double often = 0;
@@ -248,7 +132,7 @@ TEST(CollNet, WithoutAProfilerSlotItIsUnbiasedWithoutResidual) {
   ProxyOptions options;
   options.profiler_version = 0;
   const auto reports =
-      run_nodes(2, options, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_STATS", statistics}},
+      run_nodes(kLibrary, 2, options, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_STATS", statistics}},
                 [](ProxyNode& node, int rank) -> std::string {
                   double once = 0;
                   double often = 0;
@@ -268,7 +152,8 @@ TEST(CollNet, WhatLiesBehindATensorDoesNotTouchIt) {
     ProxyOptions options;
     options.profiler_version = profiler;
     const auto reports = run_nodes(
-        2, options, {{"RINGPRESS_CODEC", "q4"}}, [&](ProxyNode& node, int rank) -> std::string {
+        kLibrary, 2, options, {{"RINGPRESS_CODEC", "q4"}},
+        [&](ProxyNode& node, int rank) -> std::string {
           std::vector<float> infinite(600000, std::numeric_limits<float>::infinity());
           std::vector<float> result(infinite.size());
           const ProxyOperation overflow{
@@ -294,7 +179,7 @@ TEST(CollNet, AReplayedGraphIsUnbiasedWithoutResidual) {
   const std::string statistics = ::testing::TempDir() + "collnet_replay.json";
   unlink(statistics.c_str());
   const auto reports = run_nodes(
-      2, {}, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_STATS", statistics}},
+      kLibrary, 2, {}, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_STATS", statistics}},
       [](ProxyNode& node, int rank) -> std::string {
         const auto send = gradient_of(100000, 1, rank, ncclFloat32);
         std::vector<std::byte> receive(send.size());
@@ -352,16 +237,17 @@ TEST(CollNet, ADeadNodeIsAnErrorOnTheOthers) {
 
 TEST(CollNet, ClosesWithCallsUnderWay) {
   for (const std::size_t calls : {2UL, 5UL, 8UL}) {
-    const auto reports = run_nodes(
-        2, {}, {{"RINGPRESS_CODEC", "q4"}}, [&](ProxyNode& node, int rank) -> std::string {
-          const auto send = gradient_of(2000000, 1, rank, ncclFloat32);
-          std::vector<std::byte> receive(send.size());
-          const ProxyOperation operation{send.data(), receive.data(), 2000000, ncclFloat32,
-                                         2,           65536};
-          static_cast<void>(node.run({operation}, calls));
-          node.close();
-          return "ok";
-        });
+    const auto reports =
+        run_nodes(kLibrary, 2, {}, {{"RINGPRESS_CODEC", "q4"}},
+                  [&](ProxyNode& node, int rank) -> std::string {
+                    const auto send = gradient_of(2000000, 1, rank, ncclFloat32);
+                    std::vector<std::byte> receive(send.size());
+                    const ProxyOperation operation{
+                        send.data(), receive.data(), 2000000, ncclFloat32, 2, 65536};
+                    static_cast<void>(node.run({operation}, calls));
+                    node.close();
+                    return "ok";
+                  });
     expect_reports(reports, "ok");
   }
 }
@@ -430,7 +316,7 @@ TEST(CollNet, ManyCalls) {
 
 TEST(CollNet, SumsInPlace) {
   const auto reports = run_nodes(
-      2, {}, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_SOCKET_IFNAME", "=lo,eth"}},
+      kLibrary, 2, {}, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_SOCKET_IFNAME", "=lo,eth"}},
       [](ProxyNode& node, int rank) -> std::string {
         // As NCCL calls for registered buffers: not staging memory, and nothing behind the end.
         std::vector<float> values(100000, static_cast<float>(rank + 1));

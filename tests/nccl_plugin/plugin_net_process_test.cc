@@ -80,6 +80,7 @@ void two_processes(First&& first, Second&& second) {
       return send_comm != nullptr;
     }));
     second(net, send_comm);
+    EXPECT_FALSE(has_leaks());
     _exit(::testing::Test::HasFailure() ? 1 : 0);
   }
   in_child([&] {

@@ -28,6 +28,10 @@ std::string take_calls(void* fake) {
   return reinterpret_cast<Calls>(dlsym(fake, "fake_net_calls"))();
 }
 
+void split_devices(void* fake) {
+  reinterpret_cast<void (*)()>(dlsym(fake, "fake_net_split"))();
+}
+
 void* object(std::uintptr_t number) {
   return reinterpret_cast<void*>(number);
 }
@@ -108,6 +112,7 @@ std::string call_everything(void* library, void* fake) {
   NetDriver<Table> net(library);
   EXPECT_STREQ(net.table().name, "Fake Net");
   take_calls(fake);
+  split_devices(fake);
   call_setup(net);
   call_transfers(net);
   call_the_rest(net);
@@ -169,13 +174,19 @@ void expect_same(void* fake) {
   expect_dressed_properties(ours, theirs);
 }
 
-/// All of a table but init is, bit for bit, the next plugin's.
+/// All of a table but init is, bit for bit, the next plugin's; where it merges devices, so that
+/// CollNet can have part in that, but for two more.
 template <typename Table>
 void expect_identical(void* fake) {
   Table ours = *NetDriver<Table>::find(plugin_library());
   const Table theirs = *NetDriver<Table>::find(fake);
   EXPECT_NE(ours.init, theirs.init) << "NCCL's log goes through us";
   ours.init = theirs.init;
+  if constexpr (requires { ours.make_virtual_device; }) {
+    EXPECT_NE(ours.make_virtual_device, theirs.make_virtual_device);
+    ours.make_virtual_device = theirs.make_virtual_device;
+    ours.devices = theirs.devices;
+  }
   EXPECT_EQ(std::memcmp(&ours, &theirs, sizeof ours), 0) << NetTraits<Table>::kVersion;
   expect_same<Table, Table>(fake);
 }
@@ -232,6 +243,106 @@ TEST(PluginNextNet, ShowsOldVersionsAsNewOnes) {
     expect_identical<abi::NetV10>(fake);
     expect_same<abi::NetV11, abi::NetV10>(fake);
     expect_same<abi::NetV12, abi::NetV10>(fake);
+  });
+}
+
+template <typename Properties, typename Table>
+std::string name_of(const Table& table, int device) {
+  Properties properties{};
+  EXPECT_EQ(table.get_properties(device, &properties), ncclSuccess);
+  return properties.name;
+}
+
+int count_of(const auto& table) {
+  int count = -1;
+  EXPECT_EQ(table.devices(&count), ncclSuccess);
+  return count;
+}
+
+/// As NCCL goes about it: CollNet first, then the network, which may count its devices again.
+template <typename Net, typename CollNet>
+void expect_merged_alike(void* fake) {
+  using Traits = NetTraits<Net>;
+  using Properties = typename Traits::Properties;
+  typename Traits::VirtualDevice both{2, {0, 1}};
+  typename Traits::VirtualDevice reversed{2, {1, 0}};
+  NetDriver<Net> net(plugin_library());
+  EXPECT_EQ(net.init(), ncclSuccess);
+  const std::string symbol = "ncclCollNetPlugin_v" + std::to_string(Traits::kVersion);
+  auto& collnet = *static_cast<CollNet*>(dlsym(plugin_library(), symbol.c_str()));
+  EXPECT_EQ(count_of(collnet), 2);
+  ASSERT_NE(collnet.make_virtual_device, nullptr);
+  EXPECT_EQ(collnet.make_virtual_device(nullptr, &both), ncclInvalidArgument);
+  take_calls(fake);
+  int device = -1;
+  EXPECT_EQ(collnet.make_virtual_device(&device, &both), ncclSuccess);
+  EXPECT_EQ(device, 2);
+  EXPECT_EQ(count_of(collnet), 3);
+  Properties properties{};
+  EXPECT_EQ(collnet.get_properties(2, &properties), ncclSuccess);
+  EXPECT_EQ(properties.virtual_device.count, 2);
+  EXPECT_EQ(properties.virtual_device.devices[0], 0);
+  EXPECT_EQ(properties.virtual_device.devices[1], 1);
+
+  EXPECT_EQ(count_of(net.table()), 2) << "NCCL 2.27 counts here what is not merged";
+  device = -1;
+  EXPECT_EQ(net.table().make_virtual_device(&device, &both), ncclSuccess);
+  EXPECT_EQ(device, 2);
+  EXPECT_EQ(count_of(net.table()), 3);
+  const std::string calls = take_calls(fake);
+  EXPECT_EQ(calls.find("make_virtual_device"), calls.rfind("make_virtual_device")) << calls;
+  for (device = 0; device < 3; ++device) {
+    EXPECT_EQ(name_of<Properties>(net.table(), device), name_of<Properties>(collnet, device));
+  }
+  // What only the network merges is only the network's.
+  EXPECT_EQ(net.table().make_virtual_device(&device, &reversed), ncclSuccess);
+  EXPECT_EQ(device, 3);
+  EXPECT_EQ(count_of(net.table()), 4);
+  EXPECT_EQ(count_of(collnet), 3);
+  EXPECT_EQ(net.finalize(), ncclSuccess);
+}
+
+TEST(PluginNextNet, MergesDevicesOnceForCollNetAndTheNetwork) {
+  in_child(
+      [] { expect_merged_alike<abi::NetV9, abi::CollNetV9>(load_with_next(fake_path(7, 12))); });
+  in_child(
+      [] { expect_merged_alike<abi::NetV12, abi::CollNetV12>(load_with_next(fake_path(7, 12))); });
+  // Dressed.
+  in_child(
+      [] { expect_merged_alike<abi::NetV12, abi::CollNetV12>(load_with_next(fake_path(8, 9))); });
+  in_child(
+      [] { expect_merged_alike<abi::NetV11, abi::CollNetV11>(load_with_next(fake_path(10, 10))); });
+}
+
+// The network then sees what was made for CollNet too: an index stays an index.
+TEST(PluginNextNet, AnotherMergeOfTheNetworkHasItsOwnIndex) {
+  in_child([] {
+    load_with_next(fake_path(7, 12));
+    NetDriver<abi::NetV12> net(plugin_library());
+    EXPECT_EQ(net.init(), ncclSuccess);
+    auto& collnet =
+        *static_cast<abi::CollNetV12*>(dlsym(plugin_library(), "ncclCollNetPlugin_v12"));
+    abi::NetVirtualDeviceV12 both{2, {0, 1}};
+    abi::NetVirtualDeviceV12 reversed{2, {1, 0}};
+    int device = -1;
+    EXPECT_EQ(collnet.make_virtual_device(&device, &both), ncclSuccess);
+    EXPECT_EQ(count_of(net.table()), 2);
+    EXPECT_EQ(net.table().make_virtual_device(&device, &reversed), ncclSuccess);
+    EXPECT_EQ(device, 3);
+    EXPECT_EQ(count_of(net.table()), 4);
+    EXPECT_EQ(net.finalize(), ncclSuccess);
+  });
+}
+
+TEST(PluginNextNet, CollNetMergesNothingWhereTheNextPluginDoesNot) {
+  in_child([] {
+    load_with_next(fake_path(7, 7));
+    for (const char* symbol : {"ncclCollNetPlugin_v9", "ncclCollNetPlugin_v10"}) {
+      EXPECT_EQ(static_cast<abi::CollNetV9*>(dlsym(plugin_library(), symbol))->make_virtual_device,
+                nullptr);
+    }
+    auto& newest = *static_cast<abi::CollNetV12*>(dlsym(plugin_library(), "ncclCollNetPlugin_v12"));
+    EXPECT_EQ(newest.make_virtual_device, nullptr);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace ringpress::nccl_plugin::plugin {
@@ -22,6 +23,10 @@ struct Layout {
   }
 };
 
+std::optional<TensorPiece> take_whole(TensorBook* book, std::size_t bytes, std::size_t lanes) {
+  return book->take_piece({bytes, lanes, TensorPart::kWhole});
+}
+
 /// Both directions of each channel, in an order of its own.
 void announce(TensorBook* book, const Layout& layout, std::mt19937* random) {
   const std::uint64_t id = book->start_tensor(layout.event);
@@ -37,7 +42,7 @@ void announce(TensorBook* book, const Layout& layout, std::mt19937* random) {
 
 TEST(TensorBook, GivesEveryPieceOfEveryTensorItsPlace) {
   std::mt19937 random(1);
-  TensorBook book;
+  TensorBook book(2, 2);
   std::uint64_t sequence = 0;
   for (int round = 0; round < 100; ++round) {
     std::vector<Layout> layouts(1 + random() % 5);
@@ -57,13 +62,12 @@ TEST(TensorBook, GivesEveryPieceOfEveryTensorItsPlace) {
       for (std::size_t step = 0; step < layout.steps(); ++step) {
         for (std::size_t begin = 0; begin < layout.channels; begin += 8) {
           const std::size_t channels = std::min<std::size_t>(8, layout.channels - begin);
-          const auto piece = book.take_piece(channels * layout.chunk_bytes, 2);
+          const auto piece = take_whole(&book, channels * layout.chunk_bytes, 2);
           ASSERT_TRUE(piece.has_value());
           EXPECT_EQ(piece->tensor.address, &layout);
           EXPECT_EQ(piece->index, index);
           EXPECT_TRUE(piece->is_recurring);
           const std::size_t count = std::min(channels * chunk, layout.event.count - expected_first);
-          EXPECT_EQ(piece->first, expected_first);
           EXPECT_EQ(piece->count, count);
           if (index < 2) lane_totals[index] = piece->lane_count;
           lane_counts[index % 2] += count;
@@ -75,7 +79,7 @@ TEST(TensorBook, GivesEveryPieceOfEveryTensorItsPlace) {
       EXPECT_EQ(lane_totals[0], lane_counts[0]);
       EXPECT_EQ(lane_totals[1], lane_counts[1]);
     }
-    EXPECT_FALSE(book.take_piece(32768, 2).has_value());
+    EXPECT_FALSE(take_whole(&book, 32768, 2).has_value());
   }
 }
 
@@ -83,13 +87,13 @@ TEST(TensorBook, KnowsNothingOfWhatDoesNotAddUp) {
   const TensorEvent event{nullptr, 100000, 4, 0, true};
   const auto first_piece = [&event](std::vector<TensorBook::ChannelEvent> channels,
                                     std::size_t bytes) {
-    TensorBook book;
+    TensorBook book(2, 2);
     const std::uint64_t id = book.start_tensor(event);
     for (auto& channel : channels) {
       channel.tensor = id;
       book.add_channel(channel);
     }
-    return book.take_piece(bytes, 2).has_value();
+    return take_whole(&book, bytes, 2).has_value();
   };
   // 400000 bytes: 7 steps of 2 channels of 32768.
   EXPECT_TRUE(first_piece({{0, 0, 7, 32768}, {0, 1, 7, 32768}}, 65536));
@@ -104,47 +108,133 @@ TEST(TensorBook, KnowsNothingOfWhatDoesNotAddUp) {
 }
 
 TEST(TensorBook, IgnoresTensorsThatItDoesNotKnow) {
-  TensorBook book;
+  TensorBook book(2, 2);
   book.add_channel({0, 0, 1, 32768});
   book.add_channel({99, 0, 1, 32768});
   TensorEvent direct{nullptr, 1000, 4, 0, false};  // Another algorithm: another layout.
   book.add_channel({book.start_tensor(direct), 0, 1, 32768});
-  EXPECT_FALSE(book.take_piece(32768, 1).has_value());
+  EXPECT_FALSE(take_whole(&book, 32768, 1).has_value());
 }
 
 TEST(TensorBook, ASequenceThatStandsStillIsAReplay) {
   std::mt19937 random(2);
-  TensorBook book;
+  TensorBook book(2, 2);
   for (const std::uint64_t sequence : {5, 5, 5, 6, 7, 7}) {
     static std::uint64_t last = 0;
     Layout layout;
     layout.event = {nullptr, 1000, 4, sequence, true};
     announce(&book, layout, &random);
-    const auto piece = book.take_piece(32768, 1);
+    const auto piece = take_whole(&book, 32768, 1);
     ASSERT_TRUE(piece.has_value());
     EXPECT_EQ(piece->is_recurring, sequence != last);
     last = sequence;
   }
 }
 
-TEST(TensorBooks, AreFoundByCommunicatorAndThread) {
-  const auto a = open_tensor_book(1);
-  const auto b = open_tensor_book(2);
-  EXPECT_TRUE(has_tensor_book(1));
-  EXPECT_TRUE(has_tensor_book(std::nullopt));
-  EXPECT_FALSE(has_tensor_book(3));
-  EXPECT_EQ(tensor_book_of_this_thread(1), nullptr);  // No channel was told here.
-  a->add_channel({});
-  EXPECT_EQ(tensor_book_of_this_thread(1), a);
-  EXPECT_EQ(tensor_book_of_this_thread(std::nullopt), a);
-  EXPECT_EQ(tensor_book_of_this_thread(2), nullptr);
-  b->add_channel({});
-  EXPECT_EQ(tensor_book_of_this_thread(2), b);
-  EXPECT_EQ(tensor_book_of_this_thread(std::nullopt), nullptr);  // One or the other.
-  close_tensor_book(b);
-  EXPECT_EQ(tensor_book_of_this_thread(std::nullopt), a);
+TEST(TensorBook, NamesALayoutByChunksAndChannels) {
+  std::mt19937 random(3);
+  TensorBook book(2, 2);
+  std::vector<std::uint64_t> layouts;
+  for (const std::size_t channels : {1U, 2U, 64U}) {
+    for (const std::size_t chunk : {32768U, 65536U}) {
+      Layout layout;
+      layout.event = {nullptr, 1000, 4, layouts.size(), true};
+      layout.channels = channels;
+      layout.chunk_bytes = chunk;
+      announce(&book, layout, &random);
+      std::optional<TensorPiece> piece;
+      for (std::size_t group = 0; group < channels; group += 8) {
+        piece = take_whole(&book, std::min<std::size_t>(8, channels - group) * chunk, 1);
+        ASSERT_TRUE(piece.has_value());
+      }
+      EXPECT_EQ(std::count(layouts.begin(), layouts.end(), piece->layout), 0);
+      layouts.push_back(piece->layout);
+    }
+  }
+}
+
+// A head of several has some of the channels of a chain: 0, 2, 4, ... of 20.
+TEST(TensorBook, GivesEveryPieceOfAShareItsTurn) {
+  TensorBook book(2, 16);
+  EXPECT_EQ(book.part(), TensorPart::kShare);
+  const TensorEvent event{&book, 1000000, 4, 0, true};
+  const std::uint64_t id = book.start_tensor(event);
+  for (int direction = 0; direction < 2; ++direction) {
+    for (unsigned channel = 0; channel < 20; channel += 2) {
+      book.add_channel({id, channel, 7, 32768});
+    }
+  }
+  std::size_t lane_totals[2] = {0, 0};
+  std::size_t lane_counts[2] = {0, 0};
+  for (std::size_t index = 0; index < 14; ++index) {
+    const std::size_t channels = index % 2 == 0 ? 8 : 2;
+    const auto piece = book.take_piece({channels * 32768, 2, TensorPart::kShare});
+    ASSERT_TRUE(piece.has_value());
+    EXPECT_EQ(piece->tensor.address, &book);
+    EXPECT_EQ(piece->index, index);
+    EXPECT_EQ(piece->count, channels * 8192);
+    if (index < 2) lane_totals[index] = piece->lane_count;
+    lane_counts[index % 2] += piece->count;
+  }
+  EXPECT_EQ(lane_totals[0], lane_counts[0]);
+  EXPECT_EQ(lane_totals[1], lane_counts[1]);
+  EXPECT_FALSE(book.take_piece({8 * 32768, 2, TensorPart::kShare}).has_value());
+  // Another size than the channels have: not known.
+  book.add_channel({book.start_tensor(event), 0, 7, 32768});
+  EXPECT_FALSE(book.take_piece({2 * 32768, 2, TensorPart::kShare}).has_value());
+}
+
+TEST(TensorBooks, TellWhatAllOfACommunicatorTell) {
+  EXPECT_EQ(told_part(1, 4), TensorPart::kNothing);
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kNothing);
+  const auto a = open_tensor_book(1, 4, 4);
+  EXPECT_EQ(told_part(1, 4), TensorPart::kWhole);
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kWhole);
+  EXPECT_EQ(told_part(1, 2), TensorPart::kNothing);  // Of a communicator split off.
+  EXPECT_EQ(told_part(std::nullopt, 2), TensorPart::kNothing);
+  const auto b = open_tensor_book(2, 4, 32);
+  const auto again = open_tensor_book(2, 4, 4);
+  EXPECT_EQ(told_part(1, 4), TensorPart::kWhole);
+  EXPECT_EQ(told_part(2, 4), TensorPart::kShare);
+  EXPECT_EQ(told_part(3, 4), TensorPart::kNothing);
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kNothing);  // Of the one or of the other.
   close_tensor_book(a);
-  EXPECT_FALSE(has_tensor_book(std::nullopt));
+  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kShare);
+  close_tensor_book(b);
+  close_tensor_book(again);
+}
+
+// Communicators that share a progress thread, two of them of as many nodes.
+TEST(TensorBooks, TakeTurnsInTheirThread) {
+  std::mt19937 random(4);
+  const auto parent = open_tensor_book(1, 4, 4);
+  const auto child = open_tensor_book(2, 4, 4);
+  const auto smaller = open_tensor_book(3, 2, 2);
+  Layout layout;
+  const TensorBook::Slice slice{layout.chunk_bytes, 1, TensorPart::kWhole};
+  const auto tell = [&](TensorBook* book, std::size_t count) {
+    layout.event = {book, count, 4, 0, true};
+    announce(book, layout, &random);
+  };
+  tell(smaller.get(), 1);
+  tell(child.get(), 2);
+  tell(parent.get(), 3);
+  tell(child.get(), 4);
+  // Another thread has no book.
+  std::thread([&] { EXPECT_FALSE(take_piece_of_this_thread(4, slice).has_value()); }).join();
+  for (const std::size_t count : {2U, 3U, 4U}) {
+    const auto piece = take_piece_of_this_thread(4, slice);
+    ASSERT_TRUE(piece.has_value());
+    EXPECT_EQ(piece->tensor.count, count);
+    EXPECT_EQ(piece->tensor.address, count == 3 ? parent.get() : child.get());
+  }
+  EXPECT_FALSE(take_piece_of_this_thread(4, slice).has_value());
+  const auto piece = take_piece_of_this_thread(2, slice);
+  ASSERT_TRUE(piece.has_value());
+  EXPECT_EQ(piece->tensor.address, smaller.get());
+  close_tensor_book(parent);
+  close_tensor_book(child);
+  close_tensor_book(smaller);
 }
 
 }  // namespace

@@ -167,8 +167,16 @@ struct ProfiledTensor {
   std::uint64_t sequence = 0;
 };
 
+/// Of a communicator, as NCCL tells its profiler.
+struct ProfiledShape {
+  std::uint64_t comm_id = 1;
+  int nodes = 1;
+  int ranks = 1;
+  int rank = 0;
+};
+
 struct ProfilerApi {
-  std::function<void(void** ctx, std::uint64_t comm_id)> init;
+  std::function<void(void** ctx, const ProfiledShape& shape)> init;
   std::function<void*(void* ctx, const ProfiledTensor& tensor)> start_tensor;
   std::function<void(void* event)> stop;
   std::function<void(void* ctx, void* tensor, int channel, int steps, int chunk_bytes)>
@@ -182,18 +190,26 @@ ProfilerApi profiler_api(Table& table) {
     if (result != ncclSuccess) throw std::runtime_error("a profiler call failed");
   };
   ProfilerApi api;
-  api.init = [&table, check](void** ctx, std::uint64_t comm_id) {
+  api.init = [&table, check](void** ctx, const ProfiledShape& shape) {
     int mask = 0;
     if constexpr (std::is_same_v<Table, abi::ProfilerV4>) {
-      check(table.init(ctx, &mask, "name", comm_id, 2, 2, 0, nullptr));
+      check(table.init(ctx, &mask, "name", shape.comm_id, shape.nodes, shape.ranks, shape.rank,
+                       nullptr));
     } else {
-      check(table.init(ctx, comm_id, &mask, "name", 2, 2, 0, nullptr));
+      check(table.init(ctx, shape.comm_id, &mask, "name", shape.nodes, shape.ranks, shape.rank,
+                       nullptr));
     }
     if (mask != (abi::kProfileColl | abi::kProfileProxyOp)) throw std::runtime_error("mask");
   };
   api.start_tensor = [&table, check](void* ctx, const ProfiledTensor& tensor) {
     Event event;
     std::memset(static_cast<void*>(&event), 0, sizeof event);
+    event.type = abi::kProfileGroup;
+    void* group = nullptr;
+    check(table.start_event(ctx, &group, &event));
+    // NCCL 2.27, the release of version 4, tells of collectives only where a group has a handle.
+    if (std::is_same_v<Table, abi::ProfilerV4> && group == nullptr) return group;
+    check(table.stop_event(group));
     event.type = abi::kProfileColl;
     event.coll.function = "AllReduce";
     event.coll.send = tensor.send;

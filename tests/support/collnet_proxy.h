@@ -1,14 +1,17 @@
-// Stands in for NCCL where it drives a CollNet plugin: one node of a communicator with one rank per
-// node, with NCCL's threads (the caller launches, a service thread connects and registers, a
-// progress thread moves data), its staging memory (8 slots a channel, send and receive halves
-// apart) and its order of calls. The "kernel" writes only valid elements into a slot, so the rest
-// of a slot holds what an earlier step left there; full slots are handed over all the same.
+// Stands in for NCCL where it drives a CollNet plugin: one head of a node of a communicator, with
+// NCCL's threads (the caller launches, a service thread connects and registers, a progress thread
+// moves data), its staging memory (8 slots a channel, send and receive halves apart) and its order
+// of calls. The "kernel" writes only valid elements into a slot, so the rest of a slot holds what
+// an earlier step left there; full slots are handed over all the same.
+//
+// A node of one rank has one head, and that has all chunks of a tensor. A node of several may have
+// a head for each of its network devices. Heads of one number meet in a CollNet communicator of
+// their own. Of a chain, a head has the channels of its device; of CollNetDirect every heads-th
+// chunk. The sum within the node has been made: all heads of a node are given the same tensor.
 #ifndef TESTS_SUPPORT_COLLNET_PROXY_H_
 #define TESTS_SUPPORT_COLLNET_PROXY_H_
 
-#include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
@@ -21,63 +24,18 @@
 #include <vector>
 
 #include "tests/support/collnet_api.h"
+#include "tests/support/collnet_meeting.h"
 
 namespace ringpress::testing {
-
-inline constexpr int kMostNodes = 16;
-
-/// What the nodes exchange as NCCL's bootstrap does.
-class Meeting {
- public:
-  using Bytes = std::array<char, abi::kHandleBytes>;
-  virtual ~Meeting() = default;
-  virtual int size() const = 0;
-  /// All nodes' 128 bytes, on every node.
-  virtual std::vector<Bytes> gather(int rank, const void* own) = 0;
-};
-
-/// Of threads, or of processes that one has forked: made before they start.
-class NodeMeeting final : public Meeting {
- public:
-  explicit NodeMeeting(int size) : size_(size) {
-    void* const memory =
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) std::abort();
-    shared_ = static_cast<Shared*>(memory);
-    pthread_barrierattr_t attributes;
-    pthread_barrierattr_init(&attributes);
-    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&shared_->barrier, &attributes, static_cast<unsigned>(size));
-  }
-  ~NodeMeeting() override { munmap(shared_, sizeof(Shared)); }
-  NodeMeeting(const NodeMeeting&) = delete;
-  NodeMeeting& operator=(const NodeMeeting&) = delete;
-
-  int size() const override { return size_; }
-  void wait() { pthread_barrier_wait(&shared_->barrier); }
-  std::vector<Bytes> gather(int rank, const void* own) override {
-    std::memcpy(shared_->handles[rank].data(), own, abi::kHandleBytes);
-    wait();
-    std::vector<std::array<char, abi::kHandleBytes>> all(shared_->handles.begin(),
-                                                         shared_->handles.begin() + size_);
-    wait();
-    return all;
-  }
-
- private:
-  struct Shared {
-    pthread_barrier_t barrier;
-    std::array<Bytes, kMostNodes> handles;
-  };
-  const int size_;
-  Shared* shared_ = nullptr;
-};
 
 struct ProxyOptions {
   int collnet_version = 12;
   int profiler_version = 6;  // 0: another profiler has the slot.
-  int rank = 0;
+  int rank = 0;              // Of the node.
   std::uint64_t comm_id = 1;
+  std::size_t ranks_of_node = 1;
+  std::size_t heads = 1;
+  std::size_t head = 0;
   std::size_t channels = 2;
   std::size_t slot_bytes = 512 * 1024;  // Of one channel: the largest chunk.
   int initial_byte = 0;                 // Of the staging memory.
@@ -90,7 +48,7 @@ struct ProxyOptions {
   std::vector<std::uint32_t>* control_nanoseconds = nullptr;
 };
 
-/// One all-reduce of a tensor, as NCCL's chain cuts it.
+/// One all-reduce of a tensor.
 struct ProxyOperation {
   const void* send = nullptr;
   void* receive = nullptr;
@@ -99,6 +57,8 @@ struct ProxyOperation {
   std::size_t channels = 2;
   std::size_t chunk_bytes = 32 * 1024;
   bool is_replayed = false;  // By a graph: its sequence number stands still.
+  bool is_direct = false;    // CollNetDirect instead of the chain.
+  std::size_t member = 0;    // What split_sharing() gave; 0: the communicator itself.
 };
 
 class ProxyNode {
@@ -112,7 +72,7 @@ class ProxyNode {
         api_(collnet_api_of(library, options.collnet_version)) {
     if (options.profiler_version != 0) {
       profiler_ = profiler_api_of(library, options.profiler_version);
-      profiler_.init(&profiler_ctx_, options.comm_id);
+      add_member(options.comm_id);
     }
     must(api_.init(&ctx_, options.comm_id, log), "init");
     int count = 0;
@@ -121,7 +81,7 @@ class ProxyNode {
   }
   ~ProxyNode() {
     close();
-    if (profiler_ctx_ != nullptr) profiler_.finalize(profiler_ctx_);
+    for (Member& member : members_) profiler_.finalize(member.profiler_ctx);
     api_.finalize(ctx_);
   }
   ProxyNode(const ProxyNode&) = delete;
@@ -142,6 +102,13 @@ class ProxyNode {
     }).join();
     coll_comm_ = nullptr;
   }
+  /// A communicator of the same nodes, split off with shared resources: its operations go through
+  /// this one's CollNet communicator and progress thread.
+  std::size_t split_sharing(std::uint64_t comm_id) {
+    if (options_.profiler_version == 0) return 0;
+    add_member(comm_id);
+    return members_.size() - 1;
+  }
   void* coll_comm() const { return coll_comm_; }
   const CollNetApi& api() const { return api_; }
 
@@ -153,8 +120,8 @@ class ProxyNode {
     ncclResult_t result = ncclSuccess;
     left_ = leave_after;
     std::thread([&] {
+      for (std::size_t i = 0; i < operations.size(); ++i) append(operations[i], events[i]);
       for (std::size_t i = 0; i < operations.size() && result == ncclSuccess; ++i) {
-        append(operations[i], events[i]);
         result = progress(operations[i]);
       }
     }).join();
@@ -174,6 +141,21 @@ class ProxyNode {
       throw std::runtime_error(std::string(call) + ": " + std::to_string(result));
     }
   }
+  struct Member {
+    void* profiler_ctx = nullptr;
+    std::uint64_t sequence = 0;
+  };
+  void add_member(std::uint64_t comm_id) {
+    ProfiledShape shape;
+    shape.comm_id = comm_id;
+    shape.nodes = meeting_->size();
+    shape.ranks = shape.nodes * static_cast<int>(options_.ranks_of_node);
+    shape.rank = options_.rank * static_cast<int>(options_.ranks_of_node);
+    Member member;
+    profiler_.init(&member.profiler_ctx, shape);
+    members_.push_back(member);
+  }
+
   static std::size_t element_bytes(ncclDataType_t type) { return type == ncclFloat32 ? 4 : 2; }
 
   ncclResult_t connect_in_service_thread() {
@@ -201,7 +183,8 @@ class ProxyNode {
   }
 
   void* launch(const ProxyOperation& operation) {
-    if (profiler_ctx_ == nullptr) return nullptr;
+    if (members_.empty()) return nullptr;
+    Member& member = members_.at(operation.member);
     static constexpr const char* kNames[] = {"ncclFloat32", "ncclFloat16", "ncclBfloat16"};
     ProfiledTensor tensor;
     tensor.send = operation.send;
@@ -209,41 +192,55 @@ class ProxyNode {
     tensor.datatype = operation.type == ncclFloat32   ? kNames[0]
                       : operation.type == ncclFloat16 ? kNames[1]
                                                       : kNames[2];
-    tensor.sequence = sequence_;
-    if (!operation.is_replayed) ++sequence_;
-    void* const event = profiler_.start_tensor(profiler_ctx_, tensor);
+    if (operation.is_direct) tensor.algorithm = "COLLNET_DIRECT";
+    tensor.sequence = member.sequence;
+    if (!operation.is_replayed) ++member.sequence;
+    void* const event = profiler_.start_tensor(member.profiler_ctx, tensor);
     profiler_.stop(event);  // Before anything has moved.
     return event;
   }
 
+  /// NCCL's: equal on all heads, whoever has something in the last step.
   std::size_t steps_of(const ProxyOperation& operation) const {
-    const std::size_t loop = operation.channels * operation.chunk_bytes;
+    const std::size_t chunks = operation.channels * (operation.is_direct ? options_.heads : 1);
+    const std::size_t loop = chunks * operation.chunk_bytes;
     return (operation.count * element_bytes(operation.type) + loop - 1) / loop;
+  }
+  /// Channels of this head. NCCL calls them subs.
+  std::size_t subs_of(const ProxyOperation& operation) const {
+    if (operation.is_direct) return operation.channels;
+    return (operation.channels + options_.heads - 1 - options_.head) / options_.heads;
+  }
+  std::size_t channel_of(const ProxyOperation& operation, std::size_t sub) const {
+    return operation.is_direct ? sub : sub * options_.heads + options_.head;
   }
 
   void append(const ProxyOperation& operation, void* event) {
     if (event == nullptr) return;
     for (int direction = 0; direction < 2; ++direction) {
-      for (std::size_t channel = 0; channel < operation.channels; ++channel) {
-        profiler_.start_channel(profiler_ctx_, event, static_cast<int>(channel),
+      for (std::size_t sub = 0; sub < subs_of(operation); ++sub) {
+        profiler_.start_channel(members_[operation.member].profiler_ctx, event,
+                                static_cast<int>(channel_of(operation, sub)),
                                 static_cast<int>(steps_of(operation)),
                                 static_cast<int>(operation.chunk_bytes));
       }
     }
   }
 
-  std::byte* slot(bool receives, std::size_t step, std::size_t channel,
+  std::byte* slot(bool receives, std::size_t step, std::size_t sub,
                   const ProxyOperation& operation) {
     const std::size_t base = ((receives ? kSteps : 0) + step % kSteps) * options_.channels;
-    return region_.data() + base * options_.slot_bytes + channel * operation.chunk_bytes;
+    return region_.data() + base * options_.slot_bytes + sub * operation.chunk_bytes;
   }
 
-  /// The valid bytes of a channel's step: offset in the tensor and length.
+  /// The valid bytes of a sub's step: offset in the tensor and length.
   std::pair<std::size_t, std::size_t> valid(const ProxyOperation& operation, std::size_t step,
-                                            std::size_t channel) const {
+                                            std::size_t sub) const {
     if (!options_.copies) return {0, 0};
     const std::size_t bytes = operation.count * element_bytes(operation.type);
-    const std::size_t begin = (step * operation.channels + channel) * operation.chunk_bytes;
+    std::size_t chunk = step * operation.channels + channel_of(operation, sub);
+    if (operation.is_direct) chunk = chunk * options_.heads + options_.head;
+    const std::size_t begin = chunk * operation.chunk_bytes;
     if (begin >= bytes) return {0, 0};
     return {begin, std::min(operation.chunk_bytes, bytes - begin)};
   }
@@ -259,8 +256,8 @@ class ProxyNode {
   }
 
   struct Group {
-    std::size_t first = 0;  // Channel.
-    std::size_t channels = 0;
+    std::size_t first = 0;  // Sub.
+    std::size_t subs = 0;
     std::size_t sent = 0;  // Steps.
     std::size_t done = 0;
     std::array<void*, kSteps> requests{};
@@ -286,10 +283,10 @@ class ProxyNode {
   ncclResult_t progress(const ProxyOperation& operation) {
     const std::size_t steps = steps_of(operation);
     std::vector<Group> groups;
-    for (std::size_t first = 0; first < operation.channels; first += kGroupChannels) {
+    for (std::size_t first = 0; first < subs_of(operation); first += kGroupChannels) {
       Group group;
       group.first = first;
-      group.channels = std::min(kGroupChannels, operation.channels - first);
+      group.subs = std::min(kGroupChannels, subs_of(operation) - first);
       groups.push_back(group);
     }
     const auto is_done = [steps](const Group& group) { return group.done == steps; };
@@ -314,9 +311,9 @@ class ProxyNode {
 
   ncclResult_t send(const ProxyOperation& operation, Group* group) {
     const std::size_t step = group->sent;
-    for (std::size_t c = group->first; c < group->first + group->channels; ++c) {
-      const auto [begin, bytes] = valid(operation, step, c);
-      std::memcpy(slot(false, step, c, operation),
+    for (std::size_t s = group->first; s < group->first + group->subs; ++s) {
+      const auto [begin, bytes] = valid(operation, step, s);
+      std::memcpy(slot(false, step, s, operation),
                   static_cast<const std::byte*>(operation.send) + begin, bytes);
     }
     void* request = nullptr;
@@ -330,7 +327,7 @@ class ProxyNode {
     const ncclResult_t result =
         api_.iallreduce(coll_comm_, slot(false, step, group->first, operation),
                         slot(true, step, group->first, operation),
-                        group->channels * operation.chunk_bytes / element_bytes(operation.type),
+                        group->subs * operation.chunk_bytes / element_bytes(operation.type),
                         operation.type, mhandles_.data(), &request);
     if (result != ncclSuccess) return result;
     if (request == nullptr) {
@@ -359,13 +356,13 @@ class ProxyNode {
       options_.nanoseconds->push_back(group->issue_ns[step % kSteps] +
                                       static_cast<std::uint32_t>(thread_nanoseconds() - started));
     }
-    if (static_cast<std::size_t>(size) != group->channels * operation.chunk_bytes) {
+    if (static_cast<std::size_t>(size) != group->subs * operation.chunk_bytes) {
       return ncclInternalError;
     }
-    for (std::size_t c = group->first; c < group->first + group->channels; ++c) {
-      const auto [begin, bytes] = valid(operation, step, c);
+    for (std::size_t s = group->first; s < group->first + group->subs; ++s) {
+      const auto [begin, bytes] = valid(operation, step, s);
       std::memcpy(static_cast<std::byte*>(operation.receive) + begin,
-                  slot(true, step, c, operation), bytes);
+                  slot(true, step, s, operation), bytes);
     }
     ++group->done;
     ++moved_;
@@ -377,11 +374,10 @@ class ProxyNode {
   const CollNetApi api_;
   ProfilerApi profiler_;
   void* ctx_ = nullptr;
-  void* profiler_ctx_ = nullptr;
+  std::vector<Member> members_;  // This communicator, and those split off; none without profiler.
   void* coll_comm_ = nullptr;
   std::array<void*, 2> mhandles_{};
   std::vector<std::byte> region_;
-  std::uint64_t sequence_ = 0;
   std::size_t busy_ = 0;
   std::size_t moved_ = 0;  // Calls issued or done.
   std::size_t left_ = 0;

@@ -9,6 +9,8 @@
 
 #include <cstdio>
 
+#include "tests/support/child_leaks.h"
+
 namespace ringpress::testing {
 
 /// Fails the test if an expectation of `body` fails, or its process dies.
@@ -23,6 +25,7 @@ void in_child(Body&& body) {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }
+    EXPECT_FALSE(has_leaks());
     std::fflush(nullptr);
     _exit(::testing::Test::HasFailure() ? 1 : 0);
   }

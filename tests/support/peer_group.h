@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ring/factory.h"
+#include "tests/support/child_leaks.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -45,7 +46,8 @@ inline const char* peer_kind_name(PeerKind kind) {
 }
 
 struct PeerReport {
-  std::string text;  // What the function returned; "exception: ..." if it threw.
+  std::string text;  // What the function returned; "exception: ..." if it threw. Of a process that
+                     // LeakSanitizer finds leaks in: and " with leaks".
   int signal = 0;    // That ended the process, if any.
   bool timed_out = false;
 };
@@ -156,7 +158,9 @@ inline std::vector<PeerReport> run_processes(int size, const PeerFunction& funct
       // Only this rank may hold its own end, or its death would not be seen.
       for (const int other : results) close(other);
       close(ends[0]);
-      write_all(ends[1], call_peer(function, rank));
+      std::string text = call_peer(function, rank);
+      if (has_leaks()) text += " with leaks";
+      write_all(ends[1], text);
       _exit(0);
     }
     close(ends[1]);

@@ -1,0 +1,23 @@
+// Looks for leaks in a child process that ends with _exit, where LeakSanitizer does not look by
+// itself.
+#ifndef TESTS_SUPPORT_CHILD_LEAKS_H_
+#define TESTS_SUPPORT_CHILD_LEAKS_H_
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace ringpress::testing {
+
+/// True, after a report on standard error, if memory is lost. False in builds that cannot tell.
+inline bool has_leaks() {
+#ifdef __SANITIZE_ADDRESS__
+  return __lsan_do_recoverable_leak_check() != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace ringpress::testing
+
+#endif  // TESTS_SUPPORT_CHILD_LEAKS_H_
