@@ -34,7 +34,9 @@ struct Case {
 /// Tells of the next tensor as NCCL does, in this thread.
 class Teller {
  public:
-  explicit Teller(void* library) : api_(profiler_api_of(library, 6)) { api_.init(&ctx_, kCommId); }
+  Teller(void* library, int rank) : api_(profiler_api_of(library, 6)) {
+    api_.init(&ctx_, {kCommId, kNodes, kNodes, rank});
+  }
   ~Teller() { api_.finalize(ctx_); }
   Teller(const Teller&) = delete;
   Teller& operator=(const Teller&) = delete;
@@ -86,7 +88,7 @@ std::string run_node(const Case& c, int rank, NodeMeeting* meeting) {
   setenv("RINGPRESS_ALGO", c.algorithm, 1);
   void* const library = open_plugin(RINGPRESS_PLUGIN);
   std::optional<Teller> teller;
-  if (c.has_profiler) teller.emplace(library);
+  if (c.has_profiler) teller.emplace(library, rank);
   ProxyOptions options;
   options.rank = rank;
   options.comm_id = kCommId;
