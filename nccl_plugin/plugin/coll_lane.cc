@@ -19,10 +19,11 @@ namespace {
 // without pause, which bridges the gaps between the calls of one collective, then in naps, which
 // bridge those between training steps. Only then it sleeps until it is woken.
 constexpr std::chrono::microseconds kAwakeTime{200};
-constexpr std::chrono::seconds kDozingTime{2};
-// A call waits for the end of a nap: for no longer than an eighth of the time that none came.
-constexpr int kIdlePerNap = 8;
-constexpr Clock::duration kLongestNap = std::chrono::microseconds(200);
+constexpr std::chrono::seconds kDozingTime{60};
+// A call waits for the end of a nap: for little beside the time that none came.
+constexpr int kIdlePerNap = 1000;
+constexpr Clock::duration kShortestNap = std::chrono::microseconds(25);
+constexpr Clock::duration kLongestNap = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -60,7 +61,8 @@ CollRequest* CollLane::next() {
     if (idle < kAwakeTime) {
       sched_yield();
     } else if (idle < kDozingTime) {
-      std::this_thread::sleep_for(std::min<Clock::duration>(idle / kIdlePerNap, kLongestNap));
+      std::this_thread::sleep_for(
+          std::clamp(Clock::duration(idle / kIdlePerNap), kShortestNap, kLongestNap));
     } else {
       sleep(index);
     }
