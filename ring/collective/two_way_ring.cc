@@ -13,8 +13,7 @@
 //   stage s < H      shard r + (H - s): add own values to what the left neighbour sent, if it was
 //                    not the first, and send the sum to the right; shard r - (H - s) the other way
 //   stage H          shard r is complete: add both sums to own values, divide for an average,
-//   encode,
-//                    keep what the bytes decode to, send them to both sides
+//                    encode, keep what the bytes decode to, send them to both sides
 //   stage H + d      decode shard r + d, which came from the right, and r - d, from the left; send
 //                    the same bytes on
 //

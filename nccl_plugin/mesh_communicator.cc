@@ -1,0 +1,176 @@
+// What all calls of a communicator have in common: what is decided before, and booked after them.
+#include "nccl_plugin/mesh_communicator.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <chrono>
+#include <string_view>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/statistics_file.h"
+#include "ring/factory.h"
+#include "ringpress/projection.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+/// True if a codec does not encode tensors but projects them, which only all-reduces can do.
+bool projects(const std::string& specification) {
+  const auto codec = compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum);
+  return codec.is_ok() && codec.value()->projection() != nullptr;
+}
+
+}  // namespace
+
+MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
+    : mesh_(std::move(mesh)),
+      rank_(mesh_->rank()),
+      size_(mesh_->size()),
+      settings_(settings),
+      planner_(tuner::make_planner(settings)),
+      feedback_(settings.feedback_limit_bytes),
+      all_reduces_only_(projects(settings.codec)),
+      ring_(ring::make_collective(Algorithm::kRing)),
+      sra_(ring::make_collective(Algorithm::kSra)) {
+  for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
+}
+
+MeshCommunicator::~MeshCommunicator() {
+  write_statistics(settings_, rank_, size_, statistics());
+}
+
+Status MeshCommunicator::check_usable() const {
+  if (finalized_) return {Code::kInvalidUsage, "the communicator was finalized"};
+  return mesh_->failure();
+}
+
+std::uint64_t MeshCommunicator::count_recurrence(const PlanRequest& request) {
+  return recurrences_[{request.kind, request.count, request.dtype, request.op}]++;
+}
+
+Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specification, DType dtype,
+                                                      ReduceOp op) {
+  const auto found = codecs_.find(std::make_tuple(std::string_view(specification), dtype, op));
+  if (found != codecs_.end()) return &found->second;
+  RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
+  const std::string& text = codec->specification();
+  const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
+  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_error_feedback,
+                             compress_kernels::takes_error_feedback(specification));
+  RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
+                             compress_kernels::unbiased_specification(specification));
+  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased)};
+  return &codecs_.emplace(std::make_tuple(specification, dtype, op), std::move(named))
+              .first->second;
+}
+
+Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
+                                                                std::size_t count, DType dtype,
+                                                                Reduction reduction, int root) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  PlanRequest request{kind,  count,          dtype, reduction.op,     reduction.pre_multiplied,
+                      size_, crosses_hosts_, 0,     all_reduces_only_};
+  const bool is_shard =
+      kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
+  if (is_shard) request.count *= static_cast<std::size_t>(size_);
+  request.recurrences = count_recurrence(request);
+  planner_->plan(request, &plan_);
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
+  plan_.error_feedback &= named->takes_error_feedback;
+  CallSignature signature;
+  signature.count = count;
+  signature.kind = kind;
+  signature.dtype = dtype;
+  signature.op = reduction.op;
+  signature.root = root;
+  return prepare_planned(plan_, *named, signature, reduction);
+}
+
+/// `signature` lacks what the plan says. `plan` is kept by reference.
+MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan,
+                                                                const NamedCodec& codec,
+                                                                const CallSignature& signature,
+                                                                Reduction reduction) {
+  Preparation call;
+  call.plan = &plan;
+  call.started = Clock::now();
+  call.collective = plan.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
+  call.context.mesh = mesh_.get();
+  call.context.memory = &call_memory_;
+  call.context.codec = codec.codec.get();
+  call.context.call = signature;
+  call.context.call.sequence = sequence_++;
+  call.context.call.codec_hash = codec.hash;
+  call.context.call.algorithm = plan.algorithm;
+  call.context.chunk_elements = plan.chunk_elements;
+  call.context.pre_multiplied = reduction.pre_multiplied;
+  call.context.input_scale = reduction.input_scale;
+  call.context.random_seed = settings_.seed;
+  return call;
+}
+
+/// What is known of the tensor from earlier calls and from hints.
+void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t count) {
+  CollectiveContext& context = call->context;
+  if (context.codec->traits().lossless) return;
+  const DType dtype = context.codec->dtype();
+  ToKeep wanted{call->plan->error_feedback, 0};
+  if (context.codec->projection() != nullptr) {
+    context.layers = hints_.find({count, dtype, send});
+    wanted.state_count = context.codec->projection()->state_count({count, context.layers});
+  }
+  if (!wanted.residual && wanted.state_count == 0) return;
+  const Kept kept =
+      feedback_.find({context.call.kind, count, dtype, context.codec->op(), send}, wanted);
+  context.residual = kept.residual;
+  context.projection_state = kept.state;
+}
+
+/// Books a call that has ended.
+Status MeshCommunicator::finish(const Preparation& call, Status status) {
+  const std::lock_guard lock(statistics_mutex_);
+  ++statistics_.calls;
+  if (!call.context.codec->traits().identity) {
+    ++statistics_.compressed_calls;
+  } else {
+    ++statistics_.exact_calls[call.plan->reason];
+  }
+  statistics_.nanoseconds += static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - call.started).count());
+  statistics_.raw_bytes += call.raw_bytes;
+  if (!call.plan->observed_codec.empty()) {
+    ++statistics_.observed_calls;
+    statistics_.observed_raw_bytes += call.raw_bytes;
+  }
+  statistics_.residual_bytes = feedback_.bytes();
+  statistics_.last_codec = call.context.codec->specification();
+  statistics_.last_algorithm = algorithm_name(call.plan->algorithm);
+  statistics_.last_reason = call.plan->reason;
+  return status;
+}
+
+Status MeshCommunicator::finalize() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  finalized_ = true;
+  return Status::ok();
+}
+
+Status MeshCommunicator::set_layers(const HintedCall& call, std::span<const Layer> layers) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  return hints_.set(call, layers);
+}
+
+void MeshCommunicator::abort() {
+  mesh_->abort({Code::kAborted, "rank " + std::to_string(rank_) + " aborted the communicator"});
+}
+
+Statistics MeshCommunicator::statistics() const {
+  const std::lock_guard lock(statistics_mutex_);
+  Statistics now = statistics_;
+  now.wire_bytes = mesh_->counters().sent_bytes;
+  return now;
+}
+
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,130 @@
+// The engine's communicator: a mesh, the codecs and collectives that calls go through, the planner
+// that decides on them, and what is kept from call to call. Calls are made by one thread at a time.
+#ifndef NCCL_PLUGIN_MESH_COMMUNICATOR_H_
+#define NCCL_PLUGIN_MESH_COMMUNICATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "nccl_plugin/error_feedback.h"
+#include "nccl_plugin/layer_hints.h"
+#include "ringpress/codec.h"
+#include "ringpress/collective.h"
+#include "ringpress/communicator.h"
+#include "ringpress/mesh.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+#include "ringpress/transport.h"
+
+namespace ringpress::nccl_plugin {
+
+// What a call keeps in one piece and is larger goes back to the heap when it ends: what the ranks
+// agree on for tensors of more than some ten million values.
+constexpr std::size_t kLargestKeptBlock = 1024 * 1024;
+
+/// A codec and the hash by which ranks compare it.
+struct NamedCodec {
+  std::unique_ptr<Codec> codec;
+  std::uint64_t hash = 0;
+  bool takes_error_feedback = true;
+  std::string unbiased;  // Specification of its unbiased variant; empty: there is none.
+};
+
+class MeshCommunicator final : public Communicator {
+ public:
+  MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings);
+  /// Writes the statistics.
+  ~MeshCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                    Reduction reduction) override;
+  Status start_pieces(const PiecewiseTensor& tensor) override;
+  Status all_reduce_piece(const void* send, void* receive, std::size_t first,
+                          std::size_t count) override;
+  Status reduce_scatter(const void* send, void* receive, std::size_t receive_count, DType dtype,
+                        Reduction reduction) override;
+  Status all_gather(const void* send, void* receive, std::size_t send_count, DType dtype) override;
+  Status broadcast(const void* send, void* receive, std::size_t count, DType dtype,
+                   int root) override;
+  Status reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                Reduction reduction, int root) override;
+  Status exchange(std::span<const Transfer> transfers) override;
+  Status set_layers(const HintedCall& call, std::span<const Layer> layers) override;
+  Result<std::unique_ptr<Communicator>> split(int color, int key,
+                                              const Settings& settings) override;
+  Status finalize() override;
+  void abort() override;
+  Status failure() const override { return mesh_->failure(); }
+  Statistics statistics() const override;
+
+ private:
+  /// Everything that a call needs, decided before its first byte moves.
+  struct Preparation {
+    CollectiveContext context;
+    const Collective* collective = nullptr;
+    const Plan* plan = nullptr;  // Until the next call.
+    std::uint64_t raw_bytes = 0;
+    Clock::time_point started;
+  };
+  /// The tensor whose pieces are being reduced.
+  struct Pieces {
+    PiecewiseTensor tensor;
+    Plan plan;                          // As plan_, so that its strings keep their memory.
+    const NamedCodec* codec = nullptr;  // Null: start_pieces() has not been called.
+    float* residual = nullptr;          // Of tensor.count floats, or null.
+  };
+
+  Status check_usable() const;
+  Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
+                              Reduction reduction, int root);
+  Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
+                              const CallSignature& signature, Reduction reduction);
+  Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
+  Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
+  std::uint64_t count_recurrence(const PlanRequest& request);
+  void recall(Preparation* call, const void* send, std::size_t count);
+  Status finish(const Preparation& call, Status status);
+  Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
+  CallSignature pair_signature(const Transfer& transfer);
+
+  // The mesh is given up by finalize(); abort() from another thread may still use it, so it is
+  // destroyed only with the communicator or under `finalized_`.
+  std::unique_ptr<Mesh> mesh_;
+  // Of the calls, which are made by one thread at a time. Keeps as much as the largest one needed.
+  std::pmr::unsynchronized_pool_resource call_memory_{{0, kLargestKeptBlock}};
+  const int rank_;
+  const int size_;
+  const Settings settings_;
+  std::unique_ptr<Planner> planner_;
+  ErrorFeedback feedback_;
+  LayerHints hints_;
+  const bool all_reduces_only_;
+  bool crosses_hosts_ = false;
+  bool finalized_ = false;
+  std::uint64_t sequence_ = 0;
+  std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;
+  std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
+  std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
+  Plan plan_;                                                // Of the last call, but for pieces.
+  Pieces pieces_;
+  const std::unique_ptr<Collective> ring_;
+  const std::unique_ptr<Collective> sra_;
+  mutable std::mutex statistics_mutex_;
+  Statistics statistics_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_MESH_COMMUNICATOR_H_
