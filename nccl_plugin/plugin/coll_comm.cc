@@ -17,6 +17,7 @@ CollComm::CollComm(Communicators communicators, const CollIdentity& identity,
 }
 
 CollComm::~CollComm() {
+  for (auto& lane : lanes_) lane->stop();
   const Statistics total = statistics();
   const Communicator& communicator = lanes_[0]->communicator();
   write_statistics(settings_, communicator.rank(), communicator.size(), total);

@@ -31,6 +31,11 @@ CollLane::CollLane(std::unique_ptr<Communicator> communicator)
     : communicator_(std::move(communicator)), worker_([this] { run(); }) {}
 
 CollLane::~CollLane() {
+  stop();
+}
+
+void CollLane::stop() {
+  if (!worker_.joinable()) return;
   const bool is_idle = taken_.load() == appended_.load();
   closing_.store(true);
   if (!is_idle) communicator_->abort();

@@ -48,13 +48,14 @@ inline constexpr std::size_t kCollRequests = 256;
 class CollLane {
  public:
   explicit CollLane(std::unique_ptr<Communicator> communicator);
-  /// Gives up what is under way; the other nodes hear it.
   ~CollLane();
   CollLane(const CollLane&) = delete;
   CollLane& operator=(const CollLane&) = delete;
 
   /// At most kCollRequests at a time. When done, the request's state says how.
   void append(CollRequest* request);
+  /// Gives up what is under way; the other nodes hear it. Nothing may be appended any more.
+  void stop();
   /// Why a request has failed.
   const Status& failure() const { return failure_; }
   const Communicator& communicator() const { return *communicator_; }
