@@ -29,8 +29,8 @@ Status collnet_devices(int* count);
 /// `comm_id`: of NCCL's communicator, where the version tells it.
 Status collnet_listen(std::optional<std::uint64_t> comm_id, int device, void* handle,
                       void** listen_comm);
-/// Blocks until all nodes are there, a minute at most, and have agreed. When it fails, `listen_comm` is freed: NCCL
-/// forgets it.
+/// Blocks until all nodes are there, a minute at most, and have agreed. When it fails, `listen_comm`
+/// is freed: NCCL forgets it.
 Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
                        void** coll_comm);
 /// Sums of compressible types.

@@ -50,7 +50,7 @@ inline std::vector<PeerReport> run_nodes(const char* library, int size, const Pr
         if (connected != ncclSuccess) return "connect: " + std::to_string(connected);
         return function(node, rank);
       },
-      std::chrono::seconds(40));
+      std::chrono::seconds(150));
 }
 
 inline void expect_reports(const std::vector<PeerReport>& reports, const std::string& expected) {
