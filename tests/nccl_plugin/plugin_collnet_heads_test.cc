@@ -208,7 +208,7 @@ TEST_P(CollNetHeads, ErrorFeedbackFindsItsTensorInTheShares) {
 }
 
 #ifdef RINGPRESS_SANITIZED
-const std::vector<Job> kJobs = {{2, 2, false, 12, 6}, {2, 2, true, 12, 6}};
+const std::vector<Job> kJobs = {{2, 2, true, 12, 6}};  // All is ten times slower.
 #else
 const std::vector<Job> kJobs = {{2, 2, false, 12, 6}, {2, 2, true, 12, 6},  {2, 4, false, 11, 5},
                                 {2, 4, true, 11, 5},  {4, 2, false, 10, 4}, {4, 2, true, 10, 4}};

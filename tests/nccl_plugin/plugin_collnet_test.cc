@@ -17,15 +17,18 @@ struct Versions {
 };
 
 #ifdef RINGPRESS_SANITIZED
-constexpr ncclDataType_t kTypes[] = {ncclBfloat16};  // Ten times slower.
+// All is ten times slower.
+constexpr ncclDataType_t kTypes[] = {ncclBfloat16};
+constexpr int kSizes[] = {3};
 #else
 constexpr ncclDataType_t kTypes[] = {ncclFloat32, ncclFloat16, ncclBfloat16};
+constexpr int kSizes[] = {2, 3};
 #endif
 
 class CollNetVersions : public ::testing::TestWithParam<Versions> {};
 
 TEST_P(CollNetVersions, SumAlikeOnAllNodesAndCompress) {
-  for (const int size : {2, 3}) {
+  for (const int size : kSizes) {
     NodeMeeting hashes(size);
     ProxyOptions options;
     options.collnet_version = GetParam().collnet;
@@ -62,7 +65,7 @@ TEST_P(CollNetVersions, SumAlikeOnAllNodesAndCompress) {
 
 #ifdef RINGPRESS_SANITIZED
 // The versions differ in their signatures alone.
-const std::vector<Versions> kVersions = {{7, 0}, {10, 4}, {12, 6}};
+const std::vector<Versions> kVersions = {{7, 0}, {12, 6}};
 #else
 const std::vector<Versions> kVersions = {{7, 0},  {8, 0},  {9, 0}, {10, 4},
                                          {11, 5}, {12, 6}, {12, 0}};
