@@ -47,6 +47,7 @@ class MeshCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  void set_timeout(std::chrono::milliseconds timeout) override { mesh_->set_timeout(timeout); }
 
   Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                     Reduction reduction) override;

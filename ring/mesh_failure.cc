@@ -46,7 +46,7 @@ void MeshImpl::for_each_channel(Function function) {
 /// Owner only. Frames that were started are sent first.
 void MeshImpl::say_goodbye() {
   close_channels(Status::ok());
-  flush_channels(Patience(std::min(parts_.timeout, kGoodbyePatience)));
+  flush_channels(Patience(std::min(timeout_.load(), kGoodbyePatience)));
 }
 
 void MeshImpl::latch_failure(const Status& reason) {
@@ -75,7 +75,7 @@ bool MeshImpl::was_told_why() const {
 /// at once: it has waited, and around a ring every further wait would add up.
 Status MeshImpl::cause_of(const Status& reason) {
   if (reason.code() != Code::kPeerLost || was_told_why()) return reason;
-  Patience patience(std::min(parts_.timeout, kCausePatience));
+  Patience patience(std::min(timeout_.load(), kCausePatience));
   while (!failed_.load() && patience.lasts()) {
     // The reason may lie behind frames that nobody will receive any more.
     for (Peer& peer : peers_) {
@@ -119,7 +119,7 @@ void MeshImpl::finish_connecting(const Status& reason) {
     return std::any_of(peers_.begin(), peers_.end(), is_waiting) || parts_.tcp->is_accepting() ||
            (parts_.shm != nullptr && parts_.shm->is_accepting());
   };
-  Patience patience(std::min(parts_.timeout, kSpreadPatience));
+  Patience patience(std::min(timeout_.load(), kSpreadPatience));
   bool listens = true;
   do {
     for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {

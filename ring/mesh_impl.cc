@@ -243,7 +243,7 @@ Status MeshImpl::sleep_until_done(MeshRequest& request) {
       moved = moved_bytes();
       last_moved = now;
     }
-    Deadline until = last_moved + parts_.timeout;
+    Deadline until = last_moved + timeout_.load();
     if (now >= until) return timed_out(request);
     if (unconnected_ > 0) until = std::min(until, now + kConnectPause);
     parts_.tcp->wait(until);
@@ -286,7 +286,7 @@ Status MeshImpl::timed_out(const MeshRequest& request) const {
   const bool sends = request.direction == Direction::kSend;
   const std::string peer = "rank " + std::to_string(request.peer);
   std::string text = "rank " + std::to_string(parts_.rank) + " waited " +
-                     std::to_string(parts_.timeout.count()) + " ms for " + peer + " to " +
+                     std::to_string(timeout_.load().count()) + " ms for " + peer + " to " +
                      (sends ? "take" : "send") + " a frame of " + describe(request.label.call);
   if (request.inner == nullptr) text += " (" + peer + " has not connected)";
   return Status(Code::kTimeout, text);

@@ -52,6 +52,7 @@ class MeshImpl final : public Mesh {
   int size() const override { return static_cast<int>(parts_.places.size()); }
   bool is_local(int peer) const override;
 
+  void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override;
   Result<Request*> irecv(int peer, Buffer into, const FrameLabel& label) override;
   Result<Request*> irecv_view(int peer, FrameLength length, const FrameLabel& label) override;
@@ -121,6 +122,7 @@ class MeshImpl final : public Mesh {
   void arm_progress_thread();
 
   MeshParts parts_;
+  std::atomic<std::chrono::milliseconds> timeout_{parts_.timeout};
   std::vector<Peer> peers_;
   transport::Pool<MeshRequest> requests_;
   std::vector<Buffer> staging_;  // By slot.

@@ -51,7 +51,8 @@ struct PiecewiseTensor {
   enum class Known {
     kNothing,  // Where it ends neither, so `count` is 0: it stays exact, for what lies behind its
                // end must not share a scale with it.
-    kPadded,   // Nothing, but behind its end are zeros: compressed as with kExtent.
+    kPadded,   // Nothing, but behind its end are zeros: compressed as with kExtent, if the piece,
+               // of `whole_count` elements, is worth it.
     kExtent,   // Which tensor of an earlier step it is, is not certain: it is compressed without
                // bias and without error feedback, or not at all.
     kTensor,   // A call like any other.
@@ -105,6 +106,10 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+
+  /// From now on a call fails that makes no progress for so long; at first that is what the
+  /// settings say. Any thread.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 
   virtual Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                             Reduction reduction) = 0;

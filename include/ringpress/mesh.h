@@ -10,6 +10,7 @@
 #ifndef RINGPRESS_MESH_H_
 #define RINGPRESS_MESH_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -59,6 +60,8 @@ class Mesh {
   /// a copy into it. Otherwise any memory is as good. May differ by rank and by pair.
   virtual bool reads_staging(int peer, std::size_t bytes) const = 0;
 
+  /// From now on a wait fails that sees no progress for so long. Any thread.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
   /// Fails the mesh with `reason`, here and at all connected peers. Any thread.
   virtual void abort(const Status& reason) = 0;
   /// The first failure, or ok. Any thread.

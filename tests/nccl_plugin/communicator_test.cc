@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -54,6 +55,26 @@ void expect_ok(const std::vector<Status>& outcomes) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     EXPECT_TRUE(outcomes[rank].is_ok()) << "rank " << rank << ": " << outcomes[rank].message();
   }
+}
+
+TEST(Communicator, WaitsAsLongAsItWasToldLast) {
+  std::atomic<bool> has_failed{false};
+  const auto outcomes = run(2, {}, [&](Communicator* communicator) {
+    float value = 1;
+    Status status = communicator->all_reduce(&value, &value, 1, DType::kFloat32, {});
+    if (!status.is_ok() || communicator->rank() == 1) {
+      has_failed.wait(false);
+      return status;
+    }
+    communicator->set_timeout(std::chrono::milliseconds(50));
+    status = communicator->all_reduce(&value, &value, 1, DType::kFloat32, {});
+    has_failed.store(true);
+    has_failed.notify_all();
+    return status;
+  });
+  EXPECT_EQ(outcomes[0].code(), Code::kTimeout) << outcomes[0].message();
+  EXPECT_NE(outcomes[0].message().find("waited 50 ms"), std::string::npos);
+  EXPECT_TRUE(outcomes[1].is_ok()) << outcomes[1].message();
 }
 
 /// All-reduces gradients `steps` times on each rank; gives the relative error and checks that all

@@ -276,6 +276,7 @@ class InProcessCommunicator : public Communicator {
     return create(id, static_cast<int>(place), static_cast<int>(members.size()), settings);
   }
 
+  void set_timeout(std::chrono::milliseconds) override {}  // Threads wait as long as it takes.
   Status finalize() override { return hub_->failure(); }
   void abort() override { hub_->abort({Code::kAborted, "aborted by a rank"}); }
   Status failure() const override { return hub_->failure(); }

@@ -153,6 +153,7 @@ class ThreadMesh : public Mesh {
     if (memory.size() < bytes) memory = std::vector<std::byte>(bytes);
     return Buffer{memory.data(), memory.size()};
   }
+  void set_timeout(std::chrono::milliseconds) override {}  // Threads wait as long as it takes.
   void abort(const Status& reason) override { fabric_->abort(reason); }
   Status failure() const override { return fabric_->failure(); }
   MeshCounters counters() const override { return counters_; }
