@@ -1,7 +1,8 @@
 #include "compress_kernels/q/regridding_codec.h"
 
-#include <memory>
+#include <memory_resource>
 #include <utility>
+#include <vector>
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/reduce.h"
@@ -49,36 +50,50 @@ LloydParameters RegriddingCodec::sum_parameters(Contributions form) const {
   return parameters;
 }
 
+template <typename Call>
+void RegriddingCodec::with_grid(DType dtype, Contributions form, Call&& call) const {
+  if (is_partial_sum(form)) {
+    LloydParameters parameters = sum_parameters(form);
+    parameters.dtype = dtype;
+    call(sum_kernels_, parameters);
+  } else {
+    UniformParameters parameters = parameters_;
+    parameters.dtype = dtype;
+    call(kernels_, parameters);
+  }
+}
+
+void RegriddingCodec::encode_from(DType dtype, const EncodeArgs& args) const {
+  if (args.count == 0) return;
+  with_grid(dtype, args.form,
+            [&](const auto& kernels, const auto& parameters) { kernels.encode(parameters, args); });
+}
+
+void RegriddingCodec::decode_to(DType dtype, const DecodeArgs& args) const {
+  if (args.count == 0) return;
+  with_grid(dtype, args.form,
+            [&](const auto& kernels, const auto& parameters) { kernels.decode(parameters, args); });
+}
+
 std::size_t RegriddingCodec::wire_bytes(std::size_t count, Contributions form) const {
   return is_partial_sum(form) ? encoded_bytes(sum_parameters(form), count)
                               : encoded_bytes(parameters_, count);
 }
 
 std::size_t RegriddingCodec::encode(const EncodeArgs& args) const {
-  if (args.count > 0 && is_partial_sum(args.form)) {
-    sum_kernels_.encode(sum_parameters(args.form), args);
-  } else if (args.count > 0) {
-    kernels_.encode(parameters_, args);
-  }
+  encode_from(dtype(), args);
   return wire_bytes(args.count, args.form);
 }
 
 void RegriddingCodec::decode(const DecodeArgs& args) const {
-  if (args.count == 0) return;
-  if (is_partial_sum(args.form)) {
-    sum_kernels_.decode(sum_parameters(args.form), args);
-  } else {
-    kernels_.decode(parameters_, args);
-  }
+  decode_to(dtype(), args);
 }
 
 void RegriddingCodec::decode_add(const DecodeAddArgs& args) const {
   if (args.count == 0) return;
-  if (is_partial_sum(args.form)) {
-    sum_kernels_.decode_add(sum_parameters(args.form), args);
-  } else {
-    kernels_.decode_add(parameters_, args);
-  }
+  with_grid(dtype(), args.form, [&](const auto& kernels, const auto& parameters) {
+    kernels.decode_add(parameters, args);
+  });
 }
 
 std::size_t RegriddingCodec::decode_add_encode(const DecodeAddEncodeArgs& args) const {
@@ -98,20 +113,20 @@ std::size_t RegriddingCodec::decode_add_encode(const DecodeAddEncodeArgs& args) 
 }
 
 void RegriddingCodec::convert(const DecodeAddEncodeArgs& args) const {
-  const auto sum = std::make_unique_for_overwrite<float[]>(args.count);
-  add_up(args, sum.get());
+  std::pmr::vector<float> sum(args.count, args.memory);
+  add_up(args, sum.data());
   if (args.wire == nullptr) {
-    store_values(parameters_.dtype, sum.get(), args.count, args.decoded);
+    store_values(parameters_.dtype, sum.data(), args.count, args.decoded);
     return;
   }
   EncodeArgs encoding;
-  encoding.values = sum.get();
+  encoding.values = sum.data();
   encoding.count = args.count;
   encoding.residual = args.residual;
   encoding.wire = args.wire;
   encoding.random = args.random;
   encoding.form = args.form;
-  encode_floats(encoding);
+  encode_from(DType::kFloat32, encoding);
   if (args.decoded == nullptr) return;
   DecodeArgs decoding;
   decoding.wire = args.wire;
@@ -134,7 +149,7 @@ void RegriddingCodec::add_up(const DecodeAddEncodeArgs& args, float* sum) const 
       part.count = args.count;
       part.values = sum;
       part.form = form;
-      decode_floats(part);
+      decode_to(DType::kFloat32, part);
     } else {
       DecodeAddArgs part;
       part.wire = args.wires[index];
@@ -146,30 +161,6 @@ void RegriddingCodec::add_up(const DecodeAddEncodeArgs& args, float* sum) const 
   }
   if (args.divisor == 1) return;
   for (std::size_t i = 0; i < args.count; ++i) sum[i] = core::divide(sum[i], args.divisor);
-}
-
-void RegriddingCodec::encode_floats(const EncodeArgs& args) const {
-  if (is_partial_sum(args.form)) {
-    LloydParameters parameters = sum_parameters(args.form);
-    parameters.dtype = DType::kFloat32;
-    sum_kernels_.encode(parameters, args);
-  } else {
-    UniformParameters parameters = parameters_;
-    parameters.dtype = DType::kFloat32;
-    kernels_.encode(parameters, args);
-  }
-}
-
-void RegriddingCodec::decode_floats(const DecodeArgs& args) const {
-  if (is_partial_sum(args.form)) {
-    LloydParameters parameters = sum_parameters(args.form);
-    parameters.dtype = DType::kFloat32;
-    sum_kernels_.decode(parameters, args);
-  } else {
-    UniformParameters parameters = parameters_;
-    parameters.dtype = DType::kFloat32;
-    kernels_.decode(parameters, args);
-  }
 }
 
 }  // namespace ringpress::compress_kernels::q

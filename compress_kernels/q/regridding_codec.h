@@ -43,10 +43,12 @@ class RegriddingCodec final : public Codec {
   void convert(const DecodeAddEncodeArgs& args) const;
   /// `sum` = own values and all parts in order, divided.
   void add_up(const DecodeAddEncodeArgs& args, float* sum) const;
-  /// encode() and decode() of floats, whatever the type of the elements. `args.decoded` is not
-  /// looked at.
-  void encode_floats(const EncodeArgs& args) const;
-  void decode_floats(const DecodeArgs& args) const;
+  /// encode() and decode() with values of `dtype`, whatever the type of the elements.
+  void encode_from(DType dtype, const EncodeArgs& args) const;
+  void decode_to(DType dtype, const DecodeArgs& args) const;
+  /// Gives the kernels of the form's grid and their parameters to `call`.
+  template <typename Call>
+  void with_grid(DType dtype, Contributions form, Call&& call) const;
 
   CodecIdentity identity_;
   UniformParameters parameters_;

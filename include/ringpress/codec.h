@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <string>
 
@@ -126,6 +127,8 @@ struct DecodeAddEncodeArgs {
   std::size_t wire_contributions = 1;  // Contributions::summed of each of `wires`.
   Contributions form{};                // Of the result.
   Agreed agreed{};
+  /// For what is kept between two steps of the hop: some 4 bytes an element at most.
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };
 
 class Codec {

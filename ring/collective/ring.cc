@@ -152,6 +152,7 @@ class RingCall : ChunkedCall {
     args.values = tensor_.send_at(range.offset);
     args.count = range.count;
     args.input_scale = context_.input_scale;
+    args.memory = context_.memory;
     args.divisor = is_last_hop ? divisor_of(context_) : 1;
     args.residual = is_sent ? residual(range) : nullptr;
     args.wire = is_sent ? wire : nullptr;

@@ -158,6 +158,7 @@ Status reduce(const CollectiveContext& context, const void* send, void* receive,
     hop.values = static_cast<const std::byte*>(send) + offset_bytes;
     hop.count = range.count;
     hop.input_scale = context.input_scale;
+    hop.memory = context.memory;
     hop.divisor = is_root ? divisor_of(context) : 1;
     hop.decoded = is_root ? static_cast<std::byte*>(receive) + offset_bytes : memory;
     context.codec->decode_add_encode(hop);

@@ -164,6 +164,7 @@ class SraCall : ChunkedCall {
     hop.values = tensor_.send_at(own.offset);
     hop.count = own.count;
     hop.input_scale = context_.input_scale;
+    hop.memory = context_.memory;
     hop.divisor = divisor_of(context_);
     hop.residual = error_feedback;
     hop.wire = wire;

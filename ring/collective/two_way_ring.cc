@@ -204,6 +204,7 @@ class TwoWayCall : ChunkedCall {
     args.values = tensor_.send_at(range.offset);
     args.count = range.count;
     args.input_scale = context_.input_scale;
+    args.memory = context_.memory;
     args.random = random_key(range);
     args.form = sum.form;
     args.agreed = sum.agreed;

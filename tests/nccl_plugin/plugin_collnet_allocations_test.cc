@@ -124,7 +124,7 @@ TEST_P(CollNetSteadyState, AllocatesNothingAndLocksNothing) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* codec :
-       {"none", "q4", "q8", "q4:grid=lloyd", "sign", "tern", "qsgd:bits=4", "fp8"}) {
+       {"none", "q2", "q4", "q8", "q4:grid=lloyd", "sign", "tern", "qsgd:bits=4", "fp8"}) {
     for (const char* algorithm : {"sra", "ring"}) {
       for (const bool has_profiler : {false, true}) {
         std::string name = std::to_string(all.size()) + "_" + codec + "_" + algorithm +

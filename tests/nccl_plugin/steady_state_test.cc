@@ -120,8 +120,9 @@ std::vector<Case> cases() {
                              "_" + algorithm + (shared_memory ? "_shm" : "");
     all.push_back({name, codec, algorithm, size, shared_memory});
   };
-  for (const char* codec : {"none", "fp16", "q4", "q8", "q4:grid=lloyd", "q4:grid=minmax", "q1",
-                            "sign", "tern", "qsgd:bits=4", "qsgd-ms:bits=4/8", "fp8", "lossless"}) {
+  for (const char* codec :
+       {"none", "fp16", "q2", "q4", "q8", "q4:grid=lloyd", "q4:grid=minmax", "q1", "sign", "tern",
+        "qsgd:bits=4", "qsgd-ms:bits=4/8", "fp8", "lossless"}) {
     for (const char* algorithm : {"sra", "ring"}) add(codec, algorithm, 3, false);
   }
   for (const char* algorithm : {"sra", "ring"}) {
