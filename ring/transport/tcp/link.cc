@@ -23,6 +23,7 @@ FrameLabel LinkEnd::next_label() {
 Result<Completion> LinkEnd::settle(Result<Completion> tested) {
   if (!tested.is_ok() || tested.value().done) {
     --under_way_;
+    if (failure_.is_ok()) failure_ = tested.status();
   } else {
     // The other sockets move too, and what the other side has to say is heard.
     reactor_->dispatch();
@@ -44,6 +45,7 @@ TcpSendLink::~TcpSendLink() {
 }
 
 Result<Request*> TcpSendLink::isend(ConstBuffer payload) {
+  RINGPRESS_RETURN_IF_ERROR(failure());
   if (!has_room()) return static_cast<Request*>(nullptr);
   RINGPRESS_ASSIGN_OR_RETURN(Request* const request, channel_.isend(payload, next_label()));
   ++under_way_;
@@ -64,6 +66,7 @@ TcpReceiveLink::~TcpReceiveLink() {
 }
 
 Result<Request*> TcpReceiveLink::irecv(Buffer into) {
+  RINGPRESS_RETURN_IF_ERROR(failure());
   if (!has_room()) return static_cast<Request*>(nullptr);
   RINGPRESS_ASSIGN_OR_RETURN(
       Request* const request,

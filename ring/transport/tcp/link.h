@@ -26,6 +26,8 @@ class LinkEnd {
   bool has_room() const { return under_way_ < kMaxLinkRequests; }
   /// The answer of a test() with what it means for the link.
   Result<Completion> settle(Result<Completion> tested);
+  /// Of the link: why one of its transfers, over whichever socket, has failed.
+  const Status& failure() const { return failure_; }
   /// Says goodbye, or that `under_way_` transfers are given up.
   Status parting_words() const;
 
@@ -34,6 +36,7 @@ class LinkEnd {
   Connections connections_;  // Taken over by the channel.
   std::size_t under_way_ = 0;
   std::uint64_t messages_ = 0;
+  Status failure_;
 };
 
 class TcpSendLink final : public SendLink, private LinkEnd {

@@ -161,6 +161,10 @@ TEST(Link, EachSideHearsHowTheOtherEnded) {
   });
   EXPECT_EQ(gone.code(), Code::kAborted) << gone.message();
   EXPECT_EQ(gone.message(), "the other side closed the link with 2 transfers under way");
+  // Over its other socket, too.
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(ends.send->isend({&value, 1}).status().code(), Code::kAborted);
+  }
 }
 
 TEST(Link, ConnectingEndsAtItsDeadline) {
