@@ -79,8 +79,8 @@ ncclResult_t start_event_v4(void* ctx, void** handle, Event* event) {
     } else if (event->type == abi::kProfileColl) {
       const auto& coll = event->coll;
       if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
-      *handle = handle_of(book.start_tensor(
-          {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence, true}));
+      *handle = handle_of(
+          book.start_tensor({coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
     } else if (event->type == abi::kProfileProxyOp) {
       const auto& op = event->proxy_op;
       // Operations that another process has handed over carry that one's numbers.

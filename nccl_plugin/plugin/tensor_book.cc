@@ -48,16 +48,27 @@ TensorBook::Running* TensorBook::append_running() {
 std::uint64_t TensorBook::start_tensor(const TensorEvent& event) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = ++last_id_;
-  events_[id % kRemembered] = {id, event};
+  make_room_for(id);
+  events_[id % events_.size()] = {id, event};
   return id;
+}
+
+/// Grows rather than forget a tensor whose channels are still to come.
+void TensorBook::make_room_for(std::uint64_t id) {
+  const std::size_t most = last_with_channels_ == 0 ? kMostWithoutChannels : kMostRemembered;
+  if (id - last_with_channels_ <= events_.size() || events_.size() >= most) return;
+  std::vector<Entry> larger(2 * events_.size());
+  for (const Entry& entry : events_) larger[entry.id % larger.size()] = entry;
+  events_ = std::move(larger);
 }
 
 void TensorBook::add_channel(const ChannelEvent& event) {
   thread_.store(std::this_thread::get_id());
   const std::lock_guard lock(mutex_);
-  const Entry& entry = events_[event.tensor % kRemembered];
-  if (event.tensor == 0 || entry.id != event.tensor || !entry.event.goes_to_collnet) return;
+  const Entry& entry = events_[event.tensor % events_.size()];
+  if (event.tensor == 0 || entry.id != event.tensor) return;
   if (event.channel >= kMostChannels) return;
+  last_with_channels_ = std::max(last_with_channels_, event.tensor);
   if (running_count_ == 0 || running_at(running_count_ - 1).entry.id != event.tensor) {
     Running* const added = append_running();
     added->entry = entry;

@@ -25,7 +25,6 @@
 #ifndef NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
 #define NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +44,6 @@ struct TensorEvent {
   std::size_t element_bytes = 0;
   std::uint64_t sequence = 0;  // Of the collective on its communicator; the replay of a graph does
                                // not advance it.
-  bool goes_to_collnet = false;
 };
 
 /// What a rank has of a tensor; equal on all ranks of a CollNet communicator.
@@ -75,7 +73,8 @@ class TensorBook {
   int nodes() const { return nodes_; }
   TensorPart part() const { return nodes_ == ranks_ ? TensorPart::kWhole : TensorPart::kShare; }
 
-  /// A Coll event. Gives what stands for it in ProxyOp events; never 0.
+  /// A Coll event of a tensor that goes to CollNet. Gives what stands for it in ProxyOp events;
+  /// never 0.
   std::uint64_t start_tensor(const TensorEvent& event);
 
   /// A ProxyOp event of the tensor that start_tensor() gave `tensor` for. Unknown ones are ignored.
@@ -104,7 +103,12 @@ class TensorBook {
   std::optional<std::uint64_t> next_turn() const;
 
  private:
-  static constexpr std::size_t kRemembered = 1024;  // Events whose channels may still come.
+  // Events whose channels may still come. A rank that is no head is told of tensors, but never of
+  // channels. All others remember as many as NCCL may be ahead of its progress thread: it can do
+  // with less for want of operations in its pools, but for groups.
+  static constexpr std::size_t kRememberedAtFirst = 1024;
+  static constexpr std::size_t kMostWithoutChannels = 16 * 1024;
+  static constexpr std::size_t kMostRemembered = 1024 * 1024;
   static constexpr std::size_t kGroupChannels = 8;
   static constexpr std::size_t kMostChannels = 64;
 
@@ -134,6 +138,7 @@ class TensorBook {
     bool adds_up(TensorPart part) const;
   };
 
+  void make_room_for(std::uint64_t id);
   std::optional<TensorPiece> next_piece(Running* running, const Slice& slice);
   Running& running_at(std::size_t index);
   Running* append_running();
@@ -145,7 +150,8 @@ class TensorBook {
   std::uint64_t last_id_ = 0;
   std::uint64_t last_sequence_ = 0;
   bool has_sequence_ = false;
-  std::array<Entry, kRemembered> events_;
+  std::uint64_t last_with_channels_ = 0;           // Those before it have all their channels.
+  std::vector<Entry> events_{kRememberedAtFirst};  // By id, modulo the size.
   // A ring that grows: the tensor whose pieces come is at running_begin_.
   std::vector<Running> running_{8};
   std::size_t running_begin_ = 0;

@@ -47,8 +47,7 @@ TEST(TensorBook, GivesEveryPieceOfEveryTensorItsPlace) {
   for (int round = 0; round < 100; ++round) {
     std::vector<Layout> layouts(1 + random() % 5);
     for (Layout& layout : layouts) {
-      layout.event = {&layout, 1 + random() % 3000000, random() % 2 == 0 ? 4U : 2U, sequence++,
-                      true};
+      layout.event = {&layout, 1 + random() % 3000000, random() % 2 == 0 ? 4U : 2U, sequence++};
       layout.channels = 1 + random() % 24;
       layout.chunk_bytes = std::size_t{32768} << random() % 4;
       announce(&book, layout, &random);
@@ -84,7 +83,7 @@ TEST(TensorBook, GivesEveryPieceOfEveryTensorItsPlace) {
 }
 
 TEST(TensorBook, KnowsNothingOfWhatDoesNotAddUp) {
-  const TensorEvent event{nullptr, 100000, 4, 0, true};
+  const TensorEvent event{nullptr, 100000, 4, 0};
   const auto first_piece = [&event](std::vector<TensorBook::ChannelEvent> channels,
                                     std::size_t bytes) {
     TensorBook book(2, 2);
@@ -111,9 +110,39 @@ TEST(TensorBook, IgnoresTensorsThatItDoesNotKnow) {
   TensorBook book(2, 2);
   book.add_channel({0, 0, 1, 32768});
   book.add_channel({99, 0, 1, 32768});
-  TensorEvent direct{nullptr, 1000, 4, 0, false};  // Another algorithm: another layout.
-  book.add_channel({book.start_tensor(direct), 0, 1, 32768});
   EXPECT_FALSE(take_whole(&book, 32768, 1).has_value());
+}
+
+// A group of many tensors, all of which are told before the first channel of any.
+TEST(TensorBook, RemembersTensorsThatAreFarAheadOfTheirChannels) {
+  constexpr std::uint64_t kTensors = 5000;
+  TensorBook book(2, 2);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::uint64_t> ids;
+    for (std::uint64_t tensor = 0; tensor < kTensors; ++tensor) {
+      ids.push_back(book.start_tensor({nullptr, 1 + tensor, 4, tensor}));
+    }
+    for (const std::uint64_t id : ids) book.add_channel({id, 0, 1, 32768});
+    for (std::uint64_t tensor = 0; tensor < kTensors; ++tensor) {
+      const auto piece = take_whole(&book, 32768, 1);
+      ASSERT_TRUE(piece.has_value()) << tensor;
+      EXPECT_EQ(piece->tensor.count, 1 + tensor);
+    }
+  }
+}
+
+// Where another rank of the node is the head.
+TEST(TensorBook, ForgetsTensorsThatHaveNoChannels) {
+  TensorBook book(2, 4);
+  const std::uint64_t first = book.start_tensor({nullptr, 1000, 4, 0});
+  std::uint64_t last = 0;
+  for (std::uint64_t tensor = 1; tensor < 100000; ++tensor) {
+    last = book.start_tensor({nullptr, 1000, 4, tensor});
+  }
+  book.add_channel({first, 0, 1, 32768});
+  EXPECT_FALSE(book.take_piece({32768, 1, TensorPart::kShare}).has_value());
+  book.add_channel({last, 0, 1, 32768});
+  EXPECT_TRUE(book.take_piece({32768, 1, TensorPart::kShare}).has_value());
 }
 
 TEST(TensorBook, ASequenceThatStandsStillIsAReplay) {
@@ -122,7 +151,7 @@ TEST(TensorBook, ASequenceThatStandsStillIsAReplay) {
   for (const std::uint64_t sequence : {5, 5, 5, 6, 7, 7}) {
     static std::uint64_t last = 0;
     Layout layout;
-    layout.event = {nullptr, 1000, 4, sequence, true};
+    layout.event = {nullptr, 1000, 4, sequence};
     announce(&book, layout, &random);
     const auto piece = take_whole(&book, 32768, 1);
     ASSERT_TRUE(piece.has_value());
@@ -138,7 +167,7 @@ TEST(TensorBook, NamesALayoutByChunksAndChannels) {
   for (const std::size_t channels : {1U, 2U, 64U}) {
     for (const std::size_t chunk : {32768U, 65536U}) {
       Layout layout;
-      layout.event = {nullptr, 1000, 4, layouts.size(), true};
+      layout.event = {nullptr, 1000, 4, layouts.size()};
       layout.channels = channels;
       layout.chunk_bytes = chunk;
       announce(&book, layout, &random);
@@ -157,7 +186,7 @@ TEST(TensorBook, NamesALayoutByChunksAndChannels) {
 TEST(TensorBook, GivesEveryPieceOfAShareItsTurn) {
   TensorBook book(2, 16);
   EXPECT_EQ(book.part(), TensorPart::kShare);
-  const TensorEvent event{&book, 1000000, 4, 0, true};
+  const TensorEvent event{&book, 1000000, 4, 0};
   const std::uint64_t id = book.start_tensor(event);
   for (int direction = 0; direction < 2; ++direction) {
     for (unsigned channel = 0; channel < 20; channel += 2) {
@@ -213,7 +242,7 @@ TEST(TensorBooks, TakeTurnsInTheirThread) {
   Layout layout;
   const TensorBook::Slice slice{layout.chunk_bytes, 1, TensorPart::kWhole};
   const auto tell = [&](TensorBook* book, std::size_t count) {
-    layout.event = {book, count, 4, 0, true};
+    layout.event = {book, count, 4, 0};
     announce(book, layout, &random);
   };
   tell(smaller.get(), 1);
