@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "nccl_plugin/plugin/next_net.h"
+#include "nccl_plugin/plugin/report.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -76,27 +77,44 @@ int speed_of(const std::string& interface) {
   return std::max(speed, kLeastSpeedMbps);
 }
 
-std::vector<Device> find_devices() {
-  const char* own = std::getenv("RINGPRESS_SOCKET_IFNAME");
-  const char* nccl = std::getenv("NCCL_SOCKET_IFNAME");
-  const char* wanted = own != nullptr && *own != '\0' ? own : nccl;
-  std::vector<std::string> names = interfaces();
-  if (wanted != nullptr && *wanted != '\0') {
-    const InterfaceFilter filter = parse_filter(wanted);
-    std::erase_if(names, [&](const std::string& name) { return !filter.accepts(name); });
-  } else {
-    const InterfaceFilter others = parse_filter("^lo,docker");
-    std::vector<std::string> preferred;
-    std::copy_if(names.begin(), names.end(), std::back_inserter(preferred),
-                 [&](const std::string& name) { return others.accepts(name); });
-    if (!preferred.empty()) {
-      names = preferred;
-    } else if (!names.empty()) {
-      names.resize(1);
-    }
-  }
-  std::vector<Device> devices;
+/// Those of `names` that the value of `variable` selects.
+std::vector<std::string> selected(const std::vector<std::string>& names, const char* variable) {
+  const InterfaceFilter filter = parse_filter(std::getenv(variable));
+  std::vector<std::string> found;
+  std::string all;
   for (const std::string& name : names) {
+    all += " " + name;
+    if (filter.accepts(name)) found.push_back(name);
+  }
+  if (found.empty()) {
+    log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
+        "%s=%s selects none of the network interfaces that are up:%s", variable,
+        std::getenv(variable), all.c_str());
+  }
+  return found;
+}
+
+std::vector<std::string> preferred(std::vector<std::string> names) {
+  const InterfaceFilter others = parse_filter("^lo,docker");
+  std::vector<std::string> found;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(found),
+               [&](const std::string& name) { return others.accepts(name); });
+  if (!found.empty()) return found;
+  if (names.size() > 1) names.resize(1);
+  return names;
+}
+
+std::vector<std::string> selected_interfaces() {
+  for (const char* variable : {"RINGPRESS_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
+    const char* const wanted = std::getenv(variable);
+    if (wanted != nullptr && *wanted != '\0') return selected(interfaces(), variable);
+  }
+  return preferred(interfaces());
+}
+
+std::vector<Device> find_devices() {
+  std::vector<Device> devices;
+  for (const std::string& name : selected_interfaces()) {
     Device device;
     device.name = name;
     device.pci_path = real_path("/sys/class/net/" + name + "/device");

@@ -5,7 +5,9 @@
 
 #include "nccl_plugin/plugin/net_tables.h"
 #include "nccl_plugin/plugin/next_net.h"
+#include "nccl_plugin/plugin/report.h"
 #include "tests/support/in_child.h"
+#include "tests/support/net_driver.h"
 
 namespace ringpress::testing {
 namespace {
@@ -21,6 +23,15 @@ TEST(PluginDevice, IsTheInterfaceThatWasAskedFor) {
     EXPECT_TRUE(device_at(0).is_ok());
     EXPECT_EQ(device_at(1).status().code(), Code::kInvalidArgument);
     EXPECT_EQ(device_at(-1).status().code(), Code::kInvalidArgument);
+  });
+}
+
+TEST(PluginDevice, ANameThatSelectsNothingIsAWarning) {
+  in_child([] {
+    setenv("RINGPRESS_SOCKET_IFNAME", "nosuch0", 1);
+    set_logger(&NetLog::write);
+    EXPECT_TRUE(devices().empty());
+    EXPECT_TRUE(NetLog::contains("RINGPRESS_SOCKET_IFNAME=nosuch0 selects none"));
   });
 }
 
