@@ -14,8 +14,6 @@
 namespace ringpress::perf {
 namespace {
 
-constexpr const char* kNextPlugin = "RINGPRESS_NEXT_NET_PLUGIN";
-
 const char* level_name(Level level) {
   switch (level) {
     case Level::kOk:

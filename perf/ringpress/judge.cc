@@ -132,7 +132,14 @@ void judge_variables(const Surroundings& all, Findings* findings) {
                       std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
                         return nccl.is_ours || sets_variables_inside(all, nccl);
                       });
+  const auto conflicts = plugin::conflicts(all.environment.lookup());
+  const auto is_in_conflict = [&](const std::string& name) {
+    return std::any_of(conflicts.begin(), conflicts.end(), [&](const plugin::Conflict& conflict) {
+      return conflict.variable.starts_with(name + "=");
+    });
+  };
   const auto need = [&](const char* name, const char* value, const char* why, Level level) {
+    if (is_in_conflict(name)) return;  // Said below.
     if (const Variable* given = all.environment.find(name)) {
       add(findings, Level::kOk, "door B",
           fmt::format("{}={} ({})", name, given->value, given->origin));
@@ -153,7 +160,7 @@ void judge_variables(const Surroundings& all, Findings* findings) {
         "NCCL_MIN_NCHANNELS is not set: the size of CollNet's calls is NCCL's choice",
         "8 makes them larger, and takes more of the GPU for every collective");
   }
-  for (const plugin::Conflict& conflict : plugin::conflicts(all.environment.lookup())) {
+  for (const plugin::Conflict& conflict : conflicts) {
     add(findings, conflict.fatal ? Level::kProblem : Level::kWarning, "door B",
         conflict.variable + ": " + conflict.loses, "unset it, or accept that");
   }

@@ -40,6 +40,9 @@ NcclLibrary look_at_nccl(const std::string& name);
 /// packages that `python3` sees.
 std::vector<NcclLibrary> find_nccl_libraries();
 
+/// Names the plugin whose network this library's passes calls on to.
+constexpr const char* kNextPlugin = "RINGPRESS_NEXT_NET_PLUGIN";
+
 /// This library's plugin.
 struct PluginLibrary {
   std::string path;

@@ -21,7 +21,8 @@ std::string mistake_of(const std::string& name, const std::string& value) {
   const Status valid = check_settings(alone);
   if (!valid.is_ok()) return valid.message();
   if (name != "RINGPRESS_CODEC" || value == "auto") return "";
-  return compress_kernels::normalize_specification(value).status().message();
+  const Status known = compress_kernels::normalize_specification(value).status();
+  return known.is_ok() ? "" : name + ": " + known.message();
 }
 
 Param describe(const SettingDescription& setting, const JobEnvironment& environment) {

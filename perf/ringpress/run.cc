@@ -10,6 +10,8 @@
 #include <filesystem>
 
 #include "nccl_plugin/plugin/door_variables.h"
+#include "perf/ringpress/libraries.h"
+#include "perf/ringpress/params.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::perf {
@@ -37,11 +39,22 @@ std::string with_folder(const char* path, const std::string& folder) {
 
 void add_setting_warnings(const JobEnvironment& environment, RunPlan* plan) {
   const Settings settings = parse_settings(environment.with_prefix("RINGPRESS"), &plan->warnings);
-  const Status valid = check_settings(settings);
-  if (!valid.is_ok()) plan->warnings.push_back(valid.message() + ": every rank will refuse it");
+  for (const Param& param : params(environment)) {
+    if (param.mistake.empty()) continue;
+    plan->warnings.push_back(param.mistake + " (" + param.origin + "): every rank will refuse it");
+  }
   if (settings.mode == "off" || settings.mode == "observe" || settings.codec == "none") {
     plan->warnings.push_back("RINGPRESS=" + settings.mode + ", RINGPRESS_CODEC=" + settings.codec +
                              ": nothing will be compressed");
+  }
+}
+
+void add_next_plugin_warning(const JobEnvironment& environment, RunPlan* plan) {
+  const Variable* const next = environment.find(kNextPlugin);
+  if (next == nullptr || next->value.empty()) return;
+  const PluginLibrary library = look_at_plugin(next->value);
+  if (library.path.empty()) {
+    plan->warnings.push_back(std::string(kNextPlugin) + ": " + library.problem);
   }
 }
 
@@ -120,6 +133,7 @@ int run_command(const RunOptions& options) {
                             " holds a libnccl.so.2 too: programs that load NCCL by that "
                             "name get that one");
   }
+  add_next_plugin_warning(JobEnvironment::of_this_process(), &plan);
   print_plan(plan);
   if (options.dry_run) return EXIT_SUCCESS;
   for (const auto& [name, value] : plan.sets) setenv(name.c_str(), value.c_str(), 1);

@@ -99,6 +99,14 @@ TEST(Doctor, VariablesMayBeSetInsideNccl) {
   EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
 }
 
+TEST(Doctor, SaysOneThingOfAVariable) {
+  Surroundings all = healthy();
+  all.environment = {};
+  all.environment.add("NCCL_NET_PLUGIN", {"none", "environment"});
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_NET_PLUGIN=none"));
+  EXPECT_FALSE(has(texts(all, Level::kOk), "NCCL_NET_PLUGIN=none"));
+}
+
 TEST(Doctor, NamesWhatIsNotThere) {
   Surroundings all = healthy();
   all.nccl.clear();

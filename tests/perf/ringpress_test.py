@@ -83,6 +83,15 @@ class Run(Command):
             self.assertEqual(len(lines), 1, error)
             self.assertIn(value if name != "RINGPRESS_CODEK" else "RINGPRESS_CODEC", lines[0])
 
+    def test_warns_of_what_the_library_would_refuse(self):
+        for name, value in (("RINGPRESS_CODEC", "q44"), ("RINGPRESS_MIN_BYTES", "many"),
+                            ("RINGPRESS_NEXT_NET_PLUGIN", "no-such-network")):
+            _, error = self.variables_of_child(**{name: value})
+            lines = [line for line in error.splitlines() if "warning" in line]
+            self.assertEqual(len(lines), 1, error)
+            self.assertIn(name, lines[0])
+            self.assertIn(value, lines[0])
+
     def test_a_dry_run_starts_nothing(self):
         code, out, error = self.run_program("run", "--dry-run", "--", "touch", self.folder / "x")
         self.assertEqual((code, out), (0, ""))
