@@ -9,10 +9,19 @@ namespace ringpress::nccl_plugin::plugin {
 
 CollComm::CollComm(Communicators communicators, const CollIdentity& identity,
                    const Settings& settings)
-    : identity_(identity), settings_(settings) {
+    : Object{ObjectKind::kCollNetComm}, identity_(identity), settings_(settings) {
   for (CollRequest& request : requests_) request.owner = this;
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
     lanes_[lane] = std::make_unique<CollLane>(std::move(communicators[lane]));
+  }
+  before_ = statistics();
+  try {
+    for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
+      lanes_[lane]->start(lanes_[kCollLanes - 1 - lane].get());
+    }
+  } catch (...) {  // Where there are no more threads, the one that runs looks after its companion.
+    for (auto& lane : lanes_) lane->stop();
+    throw;
   }
 }
 
@@ -31,7 +40,7 @@ CollComm::~CollComm() {
       static_cast<unsigned long long>(total.wire_bytes));
 }
 
-/// Of all lanes together.
+/// Of all lanes together, without what they did to get ready.
 Statistics CollComm::statistics() const {
   Statistics total = lanes_[0]->communicator().statistics();
   for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
@@ -47,6 +56,10 @@ Statistics CollComm::statistics() const {
     total.nanoseconds += more.nanoseconds;
     for (const auto& [reason, count] : more.exact_calls) total.exact_calls[reason] += count;
   }
+  total.calls -= before_.calls;
+  total.nanoseconds -= before_.nanoseconds;
+  for (const auto& [reason, count] : before_.exact_calls) total.exact_calls[reason] -= count;
+  std::erase_if(total.exact_calls, [](const auto& entry) { return entry.second == 0; });
   return total;
 }
 
@@ -73,7 +86,10 @@ void CollComm::identify(CollRequest* request) {
   // NCCL's staging memory, which is zero at first and is ours until the call is done, has zeros
   // behind a tensor's end if it is cleared after each use. In place it is the user's memory.
   request->clears_staging = identity_.part != TensorPart::kWhole && call.send != call.receive;
-  if (request->clears_staging) request->tensor.known = PiecewiseTensor::Known::kPadded;
+  if (request->clears_staging) {
+    request->tensor.known = PiecewiseTensor::Known::kPadded;
+    request->tensor.whole_count = call.count;
+  }
   // Where other nodes know nothing, this one's book is kept short all the same.
   const std::size_t bytes = call.count * dtype_size(call.dtype);
   const auto piece = take_piece_of_this_thread(nodes(), {bytes, kCollLanes, identity_.part});

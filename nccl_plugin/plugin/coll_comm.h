@@ -16,14 +16,15 @@
 
 namespace ringpress::nccl_plugin::plugin {
 
-inline constexpr std::size_t kCollLanes = 2;
+inline constexpr std::size_t kCollLanes = 2;  // A pair.
 
 /// What is known of NCCL's communicator.
 struct CollIdentity {
-  TensorPart part = TensorPart::kNothing;  // That NCCL tells every node which tensors it reduces.
+  // What NCCL tells every node of the tensors that it has reduced here.
+  TensorPart part = TensorPart::kNothing;
 };
 
-class CollComm {
+class CollComm : public Object {
  public:
   using Communicators = std::array<std::unique_ptr<Communicator>, kCollLanes>;
 
@@ -49,6 +50,7 @@ class CollComm {
 
   const CollIdentity identity_;
   const Settings settings_;
+  Statistics before_;  // Of the lanes when all nodes were there.
   std::array<CollRequest, kCollRequests> requests_;
   std::size_t next_request_ = 0;
   std::size_t next_lane_ = 0;

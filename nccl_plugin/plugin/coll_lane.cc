@@ -19,11 +19,13 @@ constexpr std::chrono::microseconds kAwakeTime{200};
 
 }  // namespace
 
-CollLane::CollLane(std::unique_ptr<Communicator> communicator)
-    : communicator_(std::move(communicator)), worker_([this] { run(); }) {}
-
 CollLane::~CollLane() {
   stop();
+}
+
+void CollLane::start(CollLane* companion) {
+  companion_ = companion;
+  worker_ = std::thread([this] { run(); });
 }
 
 void CollLane::stop() {
@@ -40,20 +42,31 @@ void CollLane::append(CollRequest* request) {
   const std::uint64_t index = appended_.load(std::memory_order_relaxed);
   queue_[index % kCollRequests] = request;
   appended_.store(index + 1);
-  if (worker_sleeps_.load() != 0) wake_worker();
+  if (activity_.load() == kAsleep && companion_->activity_.load() != kLooking) wake_worker();
 }
 
 void CollLane::wake_worker() {
-  worker_sleeps_.store(0);
-  worker_sleeps_.notify_one();
+  activity_.store(kLooking);
+  activity_.notify_one();
+}
+
+/// True while there is a call and nobody to take it.
+bool CollLane::is_overslept() const {
+  return activity_.load() == kAsleep && appended_.load() != taken_.load();
+}
+
+void CollLane::wake_companion() {
+  if (companion_->is_overslept()) companion_->wake_worker();
 }
 
 /// The next request; null when it is time to end.
 CollRequest* CollLane::next() {
   const std::uint64_t index = taken_.load(std::memory_order_relaxed);
+  activity_.store(kLooking);
   Deadline sleepy = Clock::now() + kAwakeTime;
   while (appended_.load() == index) {
     if (closing_.load()) return nullptr;
+    wake_companion();
     if (Clock::now() < sleepy) {
       sched_yield();
       continue;
@@ -61,15 +74,18 @@ CollRequest* CollLane::next() {
     sleep(index);
     sleepy = Clock::now() + kAwakeTime;
   }
+  activity_.store(kBusy);
+  wake_companion();
   return queue_[index % kCollRequests];
 }
 
 /// Until a call after `taken` others is there, or it is time to end.
 void CollLane::sleep(std::uint64_t taken) {
-  worker_sleeps_.store(1);
+  activity_.store(kAsleep);
+  wake_companion();
   // What came in between has not seen that this thread sleeps.
-  if (appended_.load() == taken && !closing_.load()) worker_sleeps_.wait(1);
-  worker_sleeps_.store(0);
+  if (appended_.load() == taken && !closing_.load()) activity_.wait(kAsleep);
+  activity_.store(kLooking);
 }
 
 void CollLane::run() {

@@ -1,7 +1,9 @@
 // A communicator of the nodes and the thread that all-reduces in it, one call after the other.
 //
 // The queue has one writer (NCCL's progress thread) and one reader (the worker). Appending neither
-// locks, allocates nor, while the worker is awake, calls the system.
+// locks, allocates nor, while the worker is awake, calls the system. To wake a thread costs more
+// than all the rest, so lanes work in pairs: of two that sleep, the first that is woken wakes the
+// other.
 #ifndef NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
 #define NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
 
@@ -11,7 +13,9 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 
+#include "nccl_plugin/plugin/object.h"
 #include "ringpress/communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -19,7 +23,7 @@ namespace ringpress::nccl_plugin::plugin {
 class CollComm;
 
 /// What NCCL hands over: host memory, which stays until the call is done. `send` and `receive` are
-/// the same or apart.
+/// the same, or apart: then `send` is NCCL's staging memory, and may be zero when the call is done.
 struct CollCall {
   void* send = nullptr;
   void* receive = nullptr;
@@ -28,8 +32,10 @@ struct CollCall {
 };
 
 /// A call under way. Belongs to its CollComm.
-struct CollRequest {
+struct CollRequest : Object {
   enum class State : std::uint8_t { kFree, kWaiting, kDone, kFailed };
+
+  CollRequest() : Object{ObjectKind::kCollNetRequest} {}
 
   CollComm* owner = nullptr;
   std::size_t lane = 0;
@@ -47,11 +53,14 @@ inline constexpr std::size_t kCollRequests = 256;
 
 class CollLane {
  public:
-  explicit CollLane(std::unique_ptr<Communicator> communicator);
+  explicit CollLane(std::unique_ptr<Communicator> communicator)
+      : communicator_(std::move(communicator)) {}
   ~CollLane();
   CollLane(const CollLane&) = delete;
   CollLane& operator=(const CollLane&) = delete;
 
+  /// `companion`: the other of a pair, which is started, too, and stopped before either goes.
+  void start(CollLane* companion);
   /// At most kCollRequests at a time. When done, the request's state says how.
   void append(CollRequest* request);
   /// Gives up what is under way; the other nodes hear it. Nothing may be appended any more.
@@ -61,17 +70,28 @@ class CollLane {
   const Communicator& communicator() const { return *communicator_; }
 
  private:
+  // What the worker does. Whoever changes it to something else than kLooking looks after the
+  // companion next, so a call that is appended to that one meanwhile is seen.
+  enum Activity : std::uint32_t {
+    kLooking,  // For the next call, of its own or of its companion's.
+    kBusy,     // With a call.
+    kAsleep,   // Until it is woken.
+  };
+
   void run();
   CollRequest* next();
   void sleep(std::uint64_t taken);
   Status perform(const CollRequest& request);
+  bool is_overslept() const;
+  void wake_companion();
   void wake_worker();
 
   const std::unique_ptr<Communicator> communicator_;
   std::array<CollRequest*, kCollRequests> queue_{};
   std::atomic<std::uint64_t> appended_{0};
   std::atomic<std::uint64_t> taken_{0};
-  std::atomic<std::uint32_t> worker_sleeps_{0};
+  std::atomic<std::uint32_t> activity_{kLooking};
+  CollLane* companion_ = nullptr;
   std::atomic<bool> closing_{false};
   Status failure_;  // Written once, before the first state of kFailed.
   std::thread worker_;

@@ -18,6 +18,7 @@
 #include "nccl_plugin/statistics_file.h"
 #include "ringpress/communicator.h"
 #include "ringpress/settings.h"
+#include "ringpress/transport.h"
 #include "ringpress/version.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -25,11 +26,16 @@ namespace {
 
 // NCCL has brought all nodes here a moment ago; who is not here within this time will not come.
 constexpr std::chrono::milliseconds kConnectTimeout{60000};
+// A node that waits for the last vote knows that all have come. It waits longer than those that do
+// not know it yet, lest it gives up what they take for granted.
+constexpr std::chrono::milliseconds kLastVoteTimeout{10000};
 
 static_assert(sizeof(UniqueId) == abi::kHandleBytes);
 
 /// What listen gives and connect uses up.
-struct CollListener {
+struct CollListener : Object {
+  CollListener() : Object{ObjectKind::kCollNetListener} {}
+
   std::optional<std::uint64_t> comm_id;
   Settings settings;
   std::unique_ptr<Rendezvous> rendezvous;  // Null: this node cannot listen.
@@ -40,6 +46,43 @@ Settings settings_of(const Device& device) {
   // The setting may name several; devices() has chosen. A next plugin's are not network interfaces.
   if (if_nametoindex(device.name.c_str()) != 0) settings.interface = device.name;
   return settings;
+}
+
+/// What all that is done to connect has together. Never less than a millisecond is left.
+class SharedDeadline {
+ public:
+  explicit SharedDeadline(std::chrono::milliseconds time) : end_(Clock::now() + time) {}
+  std::chrono::milliseconds left() const {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now());
+    return std::max(left, std::chrono::milliseconds(1));
+  }
+
+ private:
+  const Deadline end_;
+};
+
+/// The communicators of all lanes, over the first of which the others are made.
+Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, int rank,
+                                           const Settings& settings,
+                                           const SharedDeadline& deadline) {
+  Settings lane_settings = settings;
+  lane_settings.statistics.clear();  // Of all lanes together: CollComm.
+  // Each lane has a thread of its own, which nobody is to keep from its sockets.
+  if (lane_settings.progress_thread == "auto") lane_settings.progress_thread = "off";
+  const auto limit = [&] {
+    lane_settings.timeout_ms = static_cast<std::uint64_t>(deadline.left().count());
+  };
+  CollComm::Communicators lanes;
+  limit();
+  RINGPRESS_ASSIGN_OR_RETURN(
+      lanes[0],
+      Communicator::create(handles[0], rank, static_cast<int>(handles.size()), lane_settings));
+  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
+    limit();
+    lanes[0]->set_timeout(deadline.left());
+    RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], lanes[0]->split(0, rank, lane_settings));
+  }
+  return lanes;
 }
 
 /// What NCCL tells all nodes of the tensors that pieces belong to. The first use of the
@@ -72,25 +115,19 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
                   "node " + std::to_string(node) + " could not listen: no CollNet on any node");
   }
   const Settings& settings = listener->settings;
-  const auto timeout = std::min(std::chrono::milliseconds(settings.timeout_ms), kConnectTimeout);
-  if (rank == 0) RINGPRESS_RETURN_IF_ERROR(listener->rendezvous->serve(timeout));
-  // Of all lanes together: CollComm.
-  Settings lane_settings = settings;
-  lane_settings.statistics.clear();
-  // Each lane has a thread of its own, which nobody is to keep from its sockets.
-  if (lane_settings.progress_thread == "auto") lane_settings.progress_thread = "off";
-  CollComm::Communicators lanes;
-  RINGPRESS_ASSIGN_OR_RETURN(
-      lanes[0], Communicator::create(handles[0], rank, static_cast<int>(handles.size()),
-                                     lane_settings, timeout));
-  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
-    RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], lanes[0]->split(0, rank, lane_settings));
-  }
+  const std::chrono::milliseconds timeout(settings.timeout_ms);
+  const SharedDeadline deadline(std::min(timeout, kConnectTimeout));
+  if (rank == 0) RINGPRESS_RETURN_IF_ERROR(listener->rendezvous->serve(deadline.left()));
+  RINGPRESS_ASSIGN_OR_RETURN(CollComm::Communicators lanes,
+                             make_lanes(handles, rank, settings, deadline));
   CollIdentity identity;
-  for (auto& lane : lanes) {  // The answers are the same; each lane is used once.
-    const TensorPart told = told_part(listener->comm_id, lane->size());
-    RINGPRESS_ASSIGN_OR_RETURN(identity.part, agree_on_part(lane.get(), told));
+  for (std::size_t lane = kCollLanes; lane-- > 0;) {  // The answers are the same.
+    const TensorPart told = told_part(listener->comm_id, lanes[lane]->size());
+    lanes[lane]->set_timeout(deadline.left() +
+                             (lane == 0 ? kLastVoteTimeout : std::chrono::milliseconds(0)));
+    RINGPRESS_ASSIGN_OR_RETURN(identity.part, agree_on_part(lanes[lane].get(), told));
   }
+  for (auto& lane : lanes) lane->set_timeout(timeout);
   check_statistics_file(settings);
   auto comm = std::make_unique<CollComm>(std::move(lanes), identity, settings);
   announce(*comm, settings, identity.part);
@@ -150,10 +187,10 @@ Status collnet_listen(std::optional<std::uint64_t> comm_id, int device, void* ha
 
 Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
                        void** coll_comm) {
-  std::unique_ptr<CollListener> kept(static_cast<CollListener*>(listen_comm));
   if (coll_comm != nullptr) *coll_comm = nullptr;
-  if (handles == nullptr || coll_comm == nullptr || kept == nullptr || count < 1 || rank < 0 ||
-      rank >= count) {
+  RINGPRESS_RETURN_IF_ERROR(check_kind(listen_comm, ObjectKind::kCollNetListener));
+  std::unique_ptr<CollListener> kept(static_cast<CollListener*>(listen_comm));
+  if (handles == nullptr || coll_comm == nullptr || count < 1 || rank < 0 || rank >= count) {
     return Status(Code::kInvalidArgument, "a null pointer or a rank out of range");
   }
   std::vector<UniqueId> ids(static_cast<std::size_t>(count));
@@ -174,9 +211,10 @@ Status collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int* supporte
 }
 
 Status collnet_register(void* coll_comm, void* data, int type, void** mhandle) {
-  if (coll_comm == nullptr || data == nullptr || mhandle == nullptr) {
-    return Status(Code::kInvalidArgument, "a null pointer");
-  }
+  if (mhandle == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
+  *mhandle = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(check_kind(coll_comm, ObjectKind::kCollNetComm));
+  if (data == nullptr) return Status(Code::kInvalidArgument, "the memory is null");
   if (type != abi::kPointerHost) {
     return Status(Code::kUnsupported, "memory of type " + std::to_string(type) +
                                           ": only host memory can be registered");
@@ -186,14 +224,13 @@ Status collnet_register(void* coll_comm, void* data, int type, void** mhandle) {
 }
 
 Status collnet_deregister(void* coll_comm) {
-  return coll_comm == nullptr ? Status(Code::kInvalidArgument, "the communicator is null")
-                              : Status::ok();
+  return check_kind(coll_comm, ObjectKind::kCollNetComm);
 }
 
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request) {
   if (request == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *request = nullptr;
-  if (coll_comm == nullptr) return Status(Code::kInvalidArgument, "the communicator is null");
+  RINGPRESS_RETURN_IF_ERROR(check_kind(coll_comm, ObjectKind::kCollNetComm));
   if (call.op != ncclSum) {
     return Status(Code::kInvalidArgument, "an operation other than the sum");
   }
@@ -207,9 +244,8 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
 }
 
 Status collnet_test(void* request, int* done, int* bytes) {
-  if (request == nullptr || done == nullptr) {
-    return Status(Code::kInvalidArgument, "the request or the place for the answer is null");
-  }
+  if (done == nullptr) return Status(Code::kInvalidArgument, "the place for the answer is null");
+  RINGPRESS_RETURN_IF_ERROR(check_kind(request, ObjectKind::kCollNetRequest));
   auto* const waited = static_cast<CollRequest*>(request);
   const std::size_t size = waited->call.count * dtype_size(waited->call.dtype);
   *done = 0;
@@ -223,11 +259,15 @@ Status collnet_test(void* request, int* done, int* bytes) {
 }
 
 Status collnet_close(void* coll_comm) {
+  if (coll_comm == nullptr) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(check_kind(coll_comm, ObjectKind::kCollNetComm));
   delete static_cast<CollComm*>(coll_comm);
   return Status::ok();
 }
 
 Status collnet_close_listen(void* listen_comm) {
+  if (listen_comm == nullptr) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(check_kind(listen_comm, ObjectKind::kCollNetListener));
   delete static_cast<CollListener*>(listen_comm);
   return Status::ok();
 }

@@ -29,8 +29,8 @@ Status collnet_devices(int* count);
 /// `comm_id`: of NCCL's communicator, where the version tells it.
 Status collnet_listen(std::optional<std::uint64_t> comm_id, int device, void* handle,
                       void** listen_comm);
-/// Blocks until all nodes are there, a minute at most, and have agreed. When it fails, `listen_comm`
-/// is freed: NCCL forgets it.
+/// Blocks until all nodes are there, a minute at most, and have agreed. When it fails,
+/// `listen_comm` is freed: NCCL forgets it.
 Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
                        void** coll_comm);
 /// Sums of compressible types.
@@ -46,7 +46,9 @@ struct CollNetAllReduce {
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t op = ncclSum;
 };
-/// `*request` is null, and nothing has happened, while there are as many as there can be.
+/// `*request` is null, and nothing has happened, while there are as many as there can be. Where the
+/// tensor is not known, `send` is set to zero when the call is done, unless it is `receive`, too:
+/// it is NCCL's staging memory, and what lies behind a tensor's end is to be zero at its next use.
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request);
 /// `bytes` may be null.
 Status collnet_test(void* request, int* done, int* bytes);

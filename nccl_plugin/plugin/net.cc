@@ -23,16 +23,6 @@ namespace {
 static_assert(kMaxLinkRequests >= abi::kMaxRequests);
 static_assert(sizeof(LinkHandle) == abi::kHandleBytes);
 
-Status check_kind(const void* object, NetKind kind) {
-  if (object == nullptr) {
-    return Status(Code::kInvalidArgument, std::string("the ") + net_kind_name(kind) + " is null");
-  }
-  if (static_cast<const NetObject*>(object)->kind != kind) {
-    return Status(Code::kInvalidArgument, std::string("not a ") + net_kind_name(kind));
-  }
-  return Status::ok();
-}
-
 Status check_place(const void* place, const char* name) {
   if (place != nullptr) return Status::ok();
   return Status(Code::kInvalidArgument, std::string(name) + " is null");
@@ -97,7 +87,7 @@ Status start_request(Peer& connection, void** request, Start&& start) {
 }
 
 template <typename Closed>
-Status close(void* comm, NetKind kind) {
+Status close(void* comm, ObjectKind kind) {
   if (comm == nullptr) return Status::ok();
   RINGPRESS_RETURN_IF_ERROR(check_kind(comm, kind));
   delete static_cast<Closed*>(comm);
@@ -148,7 +138,7 @@ Status net_listen(int device, void* handle, void** listen_comm) {
   options.interface = "=" + found->name;
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<LinkListener> link, ring::listen_for_links(options));
   std::memcpy(handle, link->handle().data(), abi::kHandleBytes);
-  *listen_comm = new NetListener{{NetKind::kListener}, std::move(link)};
+  *listen_comm = new NetListener{{ObjectKind::kNetListener}, std::move(link)};
   return Status::ok();
 }
 
@@ -167,7 +157,7 @@ Status net_connect(int device, const void* handle, void** send_comm) {
 Status net_accept(void* listen_comm, void** receive_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(receive_comm, "the place of the communicator"));
   *receive_comm = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_kind(listen_comm, NetKind::kListener));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(listen_comm, ObjectKind::kNetListener));
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ReceiveLink> link,
                              static_cast<NetListener*>(listen_comm)->link->accept());
   if (link != nullptr) *receive_comm = new NetReceiver(std::move(link));
@@ -192,7 +182,7 @@ Status net_deregister(void* comm) {
 
 Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_RETURN_IF_ERROR(check_kind(send_comm, NetKind::kSender));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(send_comm, ObjectKind::kNetSender));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   if (bytes > kMaxMessageBytes) {
     return Status(Code::kInvalidArgument, "a message of " + std::to_string(bytes) +
@@ -205,7 +195,7 @@ Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** re
 
 Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_RETURN_IF_ERROR(check_kind(receive_comm, NetKind::kReceiver));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(receive_comm, ObjectKind::kNetReceiver));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   const Buffer into{static_cast<std::byte*>(data), std::min(bytes, kMaxMessageBytes)};
   return start_request(*static_cast<NetReceiver*>(receive_comm), request,
@@ -215,24 +205,24 @@ Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** reque
 Status net_test(void* request, int* done, int* size) {
   RINGPRESS_RETURN_IF_ERROR(check_place(done, "the place of the answer"));
   *done = 0;
-  RINGPRESS_RETURN_IF_ERROR(check_kind(request, NetKind::kRequest));
+  RINGPRESS_RETURN_IF_ERROR(check_kind(request, ObjectKind::kNetRequest));
   auto& tested = *static_cast<NetRequest*>(request);
   if (tested.inner == nullptr) return Status(Code::kInvalidUsage, "the request is done already");
-  return tested.connection->kind == NetKind::kSender
+  return tested.connection->kind == ObjectKind::kNetSender
              ? test_request<NetSender>(tested, done, size)
              : test_request<NetReceiver>(tested, done, size);
 }
 
 Status net_close_send(void* send_comm) {
-  return close<NetSender>(send_comm, NetKind::kSender);
+  return close<NetSender>(send_comm, ObjectKind::kNetSender);
 }
 
 Status net_close_receive(void* receive_comm) {
-  return close<NetReceiver>(receive_comm, NetKind::kReceiver);
+  return close<NetReceiver>(receive_comm, ObjectKind::kNetReceiver);
 }
 
 Status net_close_listen(void* listen_comm) {
-  return close<NetListener>(listen_comm, NetKind::kListener);
+  return close<NetListener>(listen_comm, ObjectKind::kNetListener);
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

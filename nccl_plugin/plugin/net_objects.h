@@ -3,44 +3,18 @@
 #define NCCL_PLUGIN_PLUGIN_NET_OBJECTS_H_
 
 #include <array>
-#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/plugin/object.h"
 #include "ringpress/link.h"
 #include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
-/// Each object begins with its kind, so that a pointer to another one is noticed.
-enum class NetKind : std::uint32_t {
-  kListener = 0x52504c31,
-  kSender = 0x52505331,
-  kReceiver = 0x52505231,
-  kRequest = 0x52505131,
-};
-
-struct NetObject {
-  NetKind kind;
-};
-
-inline const char* net_kind_name(NetKind kind) {
-  switch (kind) {
-    case NetKind::kListener:
-      return "listening communicator";
-    case NetKind::kSender:
-      return "sending communicator";
-    case NetKind::kReceiver:
-      return "receiving communicator";
-    case NetKind::kRequest:
-      return "request";
-  }
-  return "object";
-}
-
-struct NetRequest : NetObject {
-  NetObject* connection = nullptr;
+struct NetRequest : Object {
+  Object* connection = nullptr;
   Request* inner = nullptr;
   Status failure;
 };
@@ -48,10 +22,10 @@ struct NetRequest : NetObject {
 /// A connection's requests, all there from the start.
 class NetRequests {
  public:
-  explicit NetRequests(NetObject* connection) {
+  explicit NetRequests(Object* connection) {
     free_.reserve(all_.size());
     for (NetRequest& request : all_) {
-      request.kind = NetKind::kRequest;
+      request.kind = ObjectKind::kNetRequest;
       request.connection = connection;
       free_.push_back(&request);
     }
@@ -73,19 +47,19 @@ class NetRequests {
   std::vector<NetRequest*> free_;
 };
 
-struct NetListener : NetObject {
+struct NetListener : Object {
   std::unique_ptr<LinkListener> link;
 };
 
-template <typename Link, NetKind the_kind>
-struct NetConnection : NetObject {
+template <typename Link, ObjectKind the_kind>
+struct NetConnection : Object {
   explicit NetConnection(std::unique_ptr<Link> opened)
-      : NetObject{the_kind}, link(std::move(opened)), requests(this) {}
+      : Object{the_kind}, link(std::move(opened)), requests(this) {}
   std::unique_ptr<Link> link;
   NetRequests requests;
 };
-using NetSender = NetConnection<SendLink, NetKind::kSender>;
-using NetReceiver = NetConnection<ReceiveLink, NetKind::kReceiver>;
+using NetSender = NetConnection<SendLink, ObjectKind::kNetSender>;
+using NetReceiver = NetConnection<ReceiveLink, ObjectKind::kNetReceiver>;
 
 }  // namespace ringpress::nccl_plugin::plugin
 
