@@ -24,13 +24,18 @@ namespace ringpress::compress_kernels::lloyd {
 inline constexpr float kSmallestPower = 0x1p-80f;
 inline constexpr float kLargestPower = 0x1p100f;
 
-/// The value that a decoded one becomes in the element type: finite stays finite.
 RINGPRESS_HOST_DEVICE inline float saturate(float value, DType dtype) {
   float limit = std::numeric_limits<float>::max();
   if (dtype == DType::kFloat16) limit = 65504.0f;
   if (dtype == DType::kBfloat16) limit = core::float_of(core::kLargestBfloat16 << 16);
   if (value > limit) return limit;
   return value < -limit ? -limit : value;  // NaN is neither.
+}
+
+/// The value that a decoded one becomes in the element type. One rank's finite values stay finite;
+/// sums overflow as they do without compression, so that loss scalers see it.
+RINGPRESS_HOST_DEVICE inline float as_element(float value, DType dtype, Contributions form) {
+  return form.summed > 1 ? value : saturate(value, dtype);
 }
 
 /// The new residual of a value: what was lost, unless that is not a finite number.
@@ -59,22 +64,22 @@ RINGPRESS_HOST_DEVICE inline int rotations(const LloydParameters& parameters, st
 RINGPRESS_HOST_DEVICE inline float rotation_gain(int rounds, std::size_t count) {
   float gain = 1;
   for (int round = 0; round < rounds; ++round) {
-    gain *= static_cast<float>(points(rounds, largest_part(count)));
+    gain *= static_cast<float>(largest_part(count));
   }
   return gain;
 }
 
 /// Transforms every part of a block.
-RINGPRESS_HOST_DEVICE inline void transform_parts(int rounds, float* values, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline void transform_parts(float* values, std::size_t count) {
   for (std::size_t first = 0; first < count;) {
     const std::size_t size = largest_part(count - first);
-    hadamard(values + first, size, points(rounds, size));
+    hadamard(values + first, size);
     first += size;
   }
 }
 
 /// The weight w of element i's part: what makes its values as large as those of the largest part.
-RINGPRESS_HOST_DEVICE inline float weight_of(int rounds, std::size_t index, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline float weight_of(std::size_t index, std::size_t count) {
   std::size_t first = 0;
   std::size_t size = largest_part(count);
   const std::size_t largest = size;
@@ -82,7 +87,7 @@ RINGPRESS_HOST_DEVICE inline float weight_of(int rounds, std::size_t index, std:
     first += size;
     size = largest_part(count - first);
   }
-  return std::sqrt(static_cast<float>(points(rounds, largest) / points(rounds, size)));
+  return std::sqrt(static_cast<float>(largest / size));
 }
 
 RINGPRESS_HOST_DEVICE inline void apply_signs(const Signs& signs, float* values,
@@ -98,21 +103,21 @@ RINGPRESS_HOST_DEVICE inline void rotate(int rounds, std::uint64_t seed, float f
   for (std::size_t i = 0; i < count; ++i) y[i] = x[i] * factor;
   for (int round = 0; round < rounds; ++round) {
     apply_signs(Signs(seed, round), y, count);
-    transform_parts(rounds, y, count);
+    transform_parts(y, count);
   }
   if (rounds == 0) return;
-  for (std::size_t i = 0; i < count; ++i) y[i] *= weight_of(rounds, i, count);
+  for (std::size_t i = 0; i < count; ++i) y[i] *= weight_of(i, count);
 }
 
 /// The other way: x = d (unit w) H(y). Finite values stay so.
 RINGPRESS_HOST_DEVICE inline void rotate_back(int rounds, std::uint64_t seed, float unit,
                                               float* values, std::size_t count) {
   for (int round = rounds - 1; round >= 0; --round) {
-    transform_parts(rounds, values, count);
+    transform_parts(values, count);
     if (round > 0) apply_signs(Signs(seed, round), values, count);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const float weighted = rounds == 0 ? unit : unit * weight_of(rounds, i, count);
+    const float weighted = rounds == 0 ? unit : unit * weight_of(i, count);
     values[i] = saturate(values[i] * weighted, DType::kFloat32);
   }
   if (rounds > 0) apply_signs(Signs(seed, 0), values, count);
@@ -230,6 +235,10 @@ inline bool decode_block(const LloydParameters& parameters, std::uint64_t seed,
   if (!core::is_finite(unit)) {
     std::fill(values, values + count, core::float_of(core::kCanonicalNanBits));
     return false;
+  }
+  if (unit == 0) {  // Without the signs of the rotation.
+    std::fill(values, values + count, 0.0f);
+    return true;
   }
   for (std::size_t i = 0; i < count; ++i) {
     values[i] = signed_level_value(parameters.bits, codes[i]);

@@ -52,14 +52,14 @@ HWY_INLINE Floats stride_signs() {
   return hn::Or(hn::Set(kFloatTag, 1.0f), hn::BitCast(kFloatTag, hn::ShiftLeft<kShift>(lane)));
 }
 
-/// The strides below a vector, down to kSmallest. A product with 1 or -1 is exact: fused or not,
+/// The strides below a vector. A product with 1 or -1 is exact: fused or not,
 /// the sum has the bits of a sum or a difference.
-template <std::size_t kStride, std::size_t kSmallest>
+template <std::size_t kStride>
 HWY_INLINE Floats transform_within(Floats v) {
-  if constexpr (kStride < kSmallest) {
+  if constexpr (kStride == 0) {
     return v;
   } else {
-    return transform_within<kStride / 2, kSmallest>(
+    return transform_within<kStride / 2>(
         hn::MulAdd(v, stride_signs<kStride>(), partners<kStride>(v)));
   }
 }
@@ -109,20 +109,19 @@ constexpr int log2_of(std::size_t size) {
   return size <= 1 ? 0 : 1 + log2_of(size / 2);
 }
 
-/// Transforms kSize floats that load(i) gives, each mixed with kPoints of them; `scratch` has room
-/// for them. finish(i, v) gets every vector of the result, in order.
-template <std::size_t kSize, std::size_t kPoints, typename Load, typename Finish>
+/// Transforms kSize floats that load(i) gives; `scratch` has room for them. finish(i, v) gets every
+/// vector of the result, in order.
+template <std::size_t kSize, typename Load, typename Finish>
 HWY_INLINE void hadamard(float* HWY_RESTRICT scratch, Load&& load, Finish&& finish) {
   constexpr int kAcross = log2_of(kSize / kLanes);  // Stages between vectors.
   constexpr int kLast = kAcross < 3 ? kAcross : 3;
   constexpr int kFirst = (kAcross - kLast) % 3;
   constexpr int kMiddle = (kAcross - kLast) / 3;
   static_assert(kMiddle <= 1 || kFirst == 0);
-  static_assert(kSize / kPoints <= kLanes, "strides between vectors are all done");
   const auto from_scratch = [&](std::size_t i) { return hn::Load(kFloatTag, scratch + i); };
   const auto to_scratch = [&](std::size_t i, Floats v) { hn::Store(v, kFloatTag, scratch + i); };
   const auto finish_within = [&](std::size_t i, Floats v) {
-    finish(i, transform_within<kLanes / 2, kSize / kPoints>(v));
+    finish(i, transform_within<kLanes / 2>(v));
   };
   if constexpr (kAcross == kLast) {
     pass<kLast>(kSize, load, finish_within);

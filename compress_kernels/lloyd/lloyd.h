@@ -15,9 +15,9 @@
 //                       first, the others' ceil(n (B - 8) / 8) bytes after them
 //
 // Arithmetic, each operation rounded to float32. A block of n values is cut into parts of
-// descending powers of two (a whole block is one part). p: values of a part that are mixed with
-// each other (its size, at most 256 with one rotation), P: that of the largest part; w = sqrt(P /
-// p), which is 1 for the largest. Without rotation every part is one value, and P = p = w = 1.
+// descending powers of two (a whole block is one part). p: size of a part, P: that of the largest;
+// w = sqrt(P / p), which is 1 for the largest. Without rotation every part is one value, and P = p
+// = w = 1.
 //
 //   1  y = w H(d x)          x: value plus residual, d: signs (rotation.h), H: the unnormalised
 //                            Walsh-Hadamard transform, strides from large to small.
@@ -37,7 +37,7 @@
 // brings its largest magnitude into [1, 2). One with a NaN or an infinity gets scale NaN and codes
 // 0, decodes to NaN throughout and leaves its residual alone; so does a value whose residual would
 // not be finite. One below 2^-100 gets scale and codes 0 and decodes to zeros. Decoded values
-// saturate at the largest float.
+// saturate at the largest float, and those of a single rank at the largest value of the type.
 //
 // Error of a finite block, as the l2 norm of all its errors over that of its values, squared: about
 // 0.36, 0.117, 0.0345, 0.0095, 0.0025, 0.0007, 0.0002, 0.00005, 1.4e-5, 5e-6 for 1 to 10 bits with
@@ -57,6 +57,9 @@ namespace ringpress::compress_kernels {
 
 inline constexpr std::size_t kSmallestLloydBlock = 64;
 inline constexpr std::size_t kLargestLloydBlock = 1024;
+/// With round=stochastic. In smaller blocks the rotations of a few values are too few to be without
+/// bias: one large value among 64 comes out a hundredth too large or too small.
+inline constexpr std::size_t kSmallestUnbiasedLloydBlock = 256;
 
 struct LloydParameters {
   int bits = 4;

@@ -28,6 +28,7 @@ struct Output {
   float* residual = nullptr;
   void* decoded = nullptr;
   RandomKey random;
+  Contributions form;
 };
 
 /// Encodes the blocks whose values value(index) gives; adds the residual first.
@@ -55,7 +56,8 @@ void encode_values(const LloydParameters& parameters, std::size_t count, const O
         core::store_element<float>(output.residual, first + i, new_residual(x[i], y[i], old));
       }
       if (output.decoded != nullptr) {
-        store(parameters, output.decoded, first + i, saturate(y[i], parameters.dtype));
+        store(parameters, output.decoded, first + i,
+              as_element(y[i], parameters.dtype, output.form));
       }
     }
   }
@@ -74,14 +76,14 @@ void for_each_decoded(const LloydParameters& parameters, const std::byte* wire, 
 }
 
 void encode(const LloydParameters& parameters, const EncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const Output output{args.wire, args.residual, args.decoded, args.random, args.form};
   encode_values(parameters, args.count, output,
                 [&](std::size_t i) { return load_own(parameters, args.values, i); });
 }
 
 void decode(const LloydParameters& parameters, const DecodeArgs& args) {
   for_each_decoded(parameters, args.wire, args.count, [&](std::size_t i, float value) {
-    store(parameters, args.values, i, saturate(value, parameters.dtype));
+    store(parameters, args.values, i, as_element(value, parameters.dtype, args.form));
   });
 }
 
@@ -109,7 +111,7 @@ void decode_add_encode(const LloydParameters& parameters, const DecodeAddEncodeA
   }
   if (args.wire != nullptr) {
     encode_values(parameters, args.count,
-                  Output{args.wire, args.residual, args.decoded, args.random},
+                  Output{args.wire, args.residual, args.decoded, args.random, args.form},
                   [&](std::size_t i) { return sums[i]; });
     return;
   }

@@ -89,7 +89,9 @@ class ChunkCoder {
     const core::Planes<std::uint8_t> planes = chunk_.planes_of(block, wire);
     std::memcpy(planes.high, scratch.codes, chunk_.high_bytes(block));
     std::memcpy(planes.low, scratch.low_codes, chunk_.low_bytes(block));
-    if (decodes) {
+    if (decodes && stored == 0) {
+      chunk_.decode(block, wire, scratch.decoded);
+    } else if (decodes) {
       functions_.rotate_back(core::widen(core::Bfloat16{stored}), rotations, scratch,
                              {scratch.decoded});
     }
@@ -101,7 +103,7 @@ class ChunkCoder {
               const Place& place) const {
     const auto stored = core::load_element<std::uint16_t>(wire, block);
     const float unit = core::widen(core::Bfloat16{stored});
-    if (chunk_.length_of(block) < parameters_.block || !core::is_finite(unit)) {
+    if (chunk_.length_of(block) < parameters_.block || !core::is_finite(unit) || unit == 0) {
       const bool finite = chunk_.decode(block, wire, scratch.decoded);
       std::memcpy(static_cast<void*>(place.values), scratch.decoded,
                   chunk_.length_of(block) * sizeof(float));
@@ -171,19 +173,29 @@ struct Output {
   float* residual = nullptr;
   void* decoded = nullptr;
   RandomKey random;
+  Contributions form;
 
   bool decodes() const { return residual != nullptr || decoded != nullptr; }
 };
 
-/// Writes scratch.decoded to the caller's elements; finite values stay so.
-inline void store_decoded(DType dtype, std::size_t first, std::size_t count, Scratch& scratch,
-                          void* values) {
-  if (dtype != DType::kFloat32) {
-    for (std::size_t i = 0; i < count; ++i) {
-      scratch.decoded[i] = saturate(scratch.decoded[i], dtype);
+/// Elements of the caller's.
+struct Elements {
+  DType dtype = DType::kFloat32;
+  void* values = nullptr;
+  std::size_t first = 0;
+  std::size_t count = 0;
+  Contributions form;
+};
+
+/// Writes scratch.decoded to them.
+inline void store_decoded(const Elements& elements, Scratch& scratch) {
+  if (elements.dtype != DType::kFloat32) {
+    for (std::size_t i = 0; i < elements.count; ++i) {
+      scratch.decoded[i] = as_element(scratch.decoded[i], elements.dtype, elements.form);
     }
   }
-  arrays::store_array(dtype, scratch.decoded, count, values, first);
+  arrays::store_array(elements.dtype, scratch.decoded, elements.count, elements.values,
+                      elements.first);
 }
 
 /// residual[i] = new_residual(x[i], decoded[i], residual[i]); any alignment.
@@ -209,7 +221,9 @@ inline void store_results(const ChunkCoder& coder, DType dtype, std::size_t bloc
   if (output.residual != nullptr && finite) {
     store_residual(x, scratch.decoded, count, output.residual + first);
   }
-  if (output.decoded != nullptr) store_decoded(dtype, first, count, scratch, output.decoded);
+  if (output.decoded != nullptr) {
+    store_decoded({dtype, output.decoded, first, count, output.form}, scratch);
+  }
 }
 
 /// Encodes blocks one after the other. Where they are rotated alike, each is quantised only after
@@ -269,7 +283,7 @@ class BlockEncoder {
 };
 
 inline void encode(const LloydParameters& parameters, const EncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const Output output{args.wire, args.residual, args.decoded, args.random, args.form};
   const ChunkCoder coder(parameters, args.count, args.values);
   const bool direct = parameters.dtype == DType::kFloat32 && !output.decodes();
   BlockEncoder encoder(coder, parameters.dtype, output);
@@ -309,8 +323,9 @@ inline void decode(const LloydParameters& parameters, const DecodeArgs& args) {
       continue;
     }
     coder.decode(block, args.wire, scratch, {scratch.decoded});
-    store_decoded(parameters.dtype, coder.chunk().first_of(block), coder.chunk().length_of(block),
-                  scratch, args.values);
+    store_decoded({parameters.dtype, args.values, coder.chunk().first_of(block),
+                   coder.chunk().length_of(block), args.form},
+                  scratch);
   }
   if (streams) hwy::FlushStream();
 }
@@ -351,7 +366,7 @@ inline void gather_sum(const ChunkCoder& coder, DType dtype, const DecodeAddEnco
 }
 
 inline void decode_add_encode(const LloydParameters& parameters, const DecodeAddEncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const Output output{args.wire, args.residual, args.decoded, args.random, args.form};
   const ChunkCoder coder(parameters, args.count, args.values);
   const LloydParameters part = parameters_of_parts(parameters);
   const ChunkCoder part_coder(part, args.count);

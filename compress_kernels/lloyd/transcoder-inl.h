@@ -148,14 +148,14 @@ struct Rotator {
     }
     const auto load_first = [&](std::size_t i) { return hn::Xor(load(i), rotations.first->at(i)); };
     if (rotations.second == nullptr) {
-      hadamard<kBlock, kPointsOnce>(scratch.passes, load_first, finish);
+      hadamard<kBlock>(scratch.passes, load_first, finish);
       return power.total();
     }
     const auto load_second = [&](std::size_t i) {
       return hn::Xor(hn::Load(kFloatTag, scratch.y + i), rotations.second->at(i));
     };
-    hadamard<kBlock, kBlock>(scratch.passes, load_first, store);
-    hadamard<kBlock, kBlock>(scratch.passes, load_second, finish);
+    hadamard<kBlock>(scratch.passes, load_first, store);
+    hadamard<kBlock>(scratch.passes, load_second, finish);
     return power.total();
   }
 
@@ -179,8 +179,6 @@ struct Rotator {
   }
 
  private:
-  /// Of a block that is rotated once.
-  static constexpr std::size_t kPointsOnce = kBlock < kMostMixed ? kBlock : kMostMixed;
   /// Levels are below 4, and two rotations of 1024 values multiply them with 2^20 at most: with
   /// units up to here no value overflows.
   static constexpr float kLargestSafeUnit = 0x1p100f;
@@ -199,14 +197,14 @@ struct Rotator {
       finish(hn::Xor(v, rotations.first->at(i)), values + i);
     };
     if (rotations.second == nullptr) {
-      hadamard<kBlock, kPointsOnce>(scratch.passes, load, undo_first);
+      hadamard<kBlock>(scratch.passes, load, undo_first);
       return;
     }
     const auto undo_second = [&](std::size_t i, Floats v) {
       hn::Store(hn::Xor(v, rotations.second->at(i)), kFloatTag, scratch.y + i);
     };
-    hadamard<kBlock, kBlock>(scratch.passes, load, undo_second);
-    hadamard<kBlock, kBlock>(scratch.passes, load, undo_first);
+    hadamard<kBlock>(scratch.passes, load, undo_second);
+    hadamard<kBlock>(scratch.passes, load, undo_first);
   }
 };
 

@@ -82,12 +82,16 @@ std::unique_ptr<Codec> make_lloyd(CodecIdentity identity, const CodecEntry& entr
 Status settle_lloyd(ParameterValues& values) {
   if (values.text("block").empty()) values.set("block", "1024");
   if (values.text("rotate").empty()) values.set("rotate", "1");
-  if (values.number("block") < kSmallestLloydBlock) {
+  const bool unbiased = values.text("round") == "stochastic";
+  const std::size_t smallest = unbiased ? kSmallestUnbiasedLloydBlock : kSmallestLloydBlock;
+  if (values.number("block") < smallest) {
     return Status(Code::kInvalidArgument,
-                  "codec parameter block=" + values.text("block") +
-                      ": grid=lloyd takes a power of two from 64 to 1024 (maybe 64?)");
+                  "codec parameter block=" + values.text("block") + ": grid=lloyd" +
+                      (unbiased ? ",round=stochastic" : "") + " takes a power of two from " +
+                      std::to_string(smallest) + " to 1024 (maybe " + std::to_string(smallest) +
+                      "?)");
   }
-  if (values.text("rotate") == "0" && values.text("round") == "stochastic") {
+  if (values.text("rotate") == "0" && unbiased) {
     return Status(
         Code::kInvalidArgument,
         "codec parameter round=stochastic: grid=lloyd needs rotate=1 for it (maybe rotate=1?)");
@@ -114,7 +118,9 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
   UniformParameters parameters = uniform_parameters(entry, values);
   parameters.dtype = identity.dtype;
   identity.traits.deterministic = parameters.rounding == Rounding::kNearest;
-  if (parameters.bits == 2 && values.text("partial") != "same") {
+  // Other levels than minmax's would lose what makes it: the offset of each block.
+  const bool regrids = parameters.bits == 2 && parameters.grid == Grid::kUniform;
+  if (regrids && values.text("partial") != "same") {
     return make_regridding(std::move(identity), parameters);
   }
   return make_with(std::move(identity), parameters, values, uniform::reference_kernels(),

@@ -1,5 +1,6 @@
 #include "compress_kernels/q/regridding_codec.h"
 
+#include <algorithm>
 #include <memory_resource>
 #include <utility>
 #include <vector>
@@ -42,10 +43,12 @@ RegriddingCodec::RegriddingCodec(CodecIdentity identity, const UniformParameters
 LloydParameters RegriddingCodec::sum_parameters(Contributions form) const {
   LloydParameters parameters;
   parameters.bits = parameters_.bits;
+  parameters.unbiased = parameters_.rounding == Rounding::kStochastic;
+  parameters.block = std::max(
+      parameters_.block, parameters.unbiased ? kSmallestUnbiasedLloydBlock : kSmallestLloydBlock);
   for (std::size_t most = 44; form.summed > most && parameters.bits < kMostBits; most *= 4) {
     ++parameters.bits;
   }
-  parameters.unbiased = parameters_.rounding == Rounding::kStochastic;
   parameters.dtype = parameters_.dtype;
   return parameters;
 }

@@ -3,10 +3,11 @@
 // With 2 bits the uniform grid has three levels, of which the outer two stand for the largest
 // magnitude of a block: about four times the error of the best four levels (lloyd/levels.h), and
 // what becomes zero is lost in the same direction at each hop. A third bit would take 1.2 times the
-// bytes. So partial sums go on those levels, in the same 2 bits, rotated in blocks of 1024 so that
-// no outlier costs a block much. Errors are then smaller than those of `sra`, and so are the bytes,
-// at a quarter of the speed. They take a third bit from 45 contributions on, and another one
-// whenever these have grown fourfold.
+// bytes. So partial sums go on those levels, in the same 2 bits and blocks (of at least 64 values,
+// 256 with unbiased rounding), rotated so that no outlier costs its block much. Errors are then no
+// larger than those of `sra`, at a quarter of the speed. They take a third bit from 45
+// contributions on, and another one whenever these have grown fourfold. A zero among other values
+// does not stay one: it gets its share of its block's error.
 #ifndef COMPRESS_KERNELS_Q_REGRIDDING_CODEC_H_
 #define COMPRESS_KERNELS_Q_REGRIDDING_CODEC_H_
 

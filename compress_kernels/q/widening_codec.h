@@ -9,9 +9,10 @@
 // contributions on, from 45, from 177. With 16 ranks that is one bit, with 64 ranks up to two.
 //
 // Codes of 2 bits have no room for that within 1.15 times the bytes: they stay as they are up to 3
-// contributions, where errors are smallest (on the uniform grids: regridding_codec.h). Codes of 8
-// bits grow to 10 (core/bit_pack.h), and sooner: a bit is little among so many, and the rounding of
-// scales, which stay as they are, is a part of the error by then.
+// contributions, where errors are smallest; on the minmax grid, whose blocks have more bytes
+// besides, up to 2 (on the uniform grid: regridding_codec.h). Codes of 8 bits grow to 10
+// (core/bit_pack.h), and sooner: a bit is little among so many, and the rounding of scales, which
+// stay as they are, is a part of the error by then.
 #ifndef COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
 #define COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
 
@@ -19,6 +20,8 @@
 #include <utility>
 
 #include "compress_kernels/kernel_codec.h"
+#include "compress_kernels/lloyd/lloyd.h"
+#include "compress_kernels/uniform/uniform.h"
 #include "ringpress/codec.h"
 
 namespace ringpress::compress_kernels::q {
@@ -29,11 +32,19 @@ inline bool is_partial_sum(Contributions form) {
   return form.summed > 1 && form.summed < form.world;
 }
 
+/// Contributions up to which codes of 2 bits stay as they are.
+inline std::size_t narrow_sums(const UniformParameters&) {
+  return 2;
+}
+inline std::size_t narrow_sums(const LloydParameters&) {
+  return 3;
+}
+
 /// Bits a value in a form of a codec of `bits` bits.
-inline int bits_of_form(int bits, Contributions form) {
+inline int bits_of_form(int bits, Contributions form, std::size_t narrow = 3) {
   // One bit has a grid of its own, to which a second one adds little.
   if (!is_partial_sum(form) || bits == 1) return bits;
-  if (bits == 2 && form.summed < 4) return bits;
+  if (bits == 2 && form.summed <= narrow) return bits;
   int wider = bits + 1;
   for (std::size_t most = bits == 8 ? 5 : 11; form.summed > most && wider < kMostBits; most *= 4)
     ++wider;
@@ -69,8 +80,7 @@ class WideningCodec final : public Codec {
   }
   std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
     Parameters parameters = parameters_of(args.form);
-    parameters.part_bits =
-        bits_of_form(parameters_.bits, {args.wire_contributions, args.form.world});
+    parameters.part_bits = bits_in({args.wire_contributions, args.form.world});
     if (args.count > 0) kernels_.decode_add_encode(parameters, args);
     return args.wire == nullptr ? 0 : encoded_bytes(parameters, args.count);
   }
@@ -78,8 +88,11 @@ class WideningCodec final : public Codec {
  private:
   Parameters parameters_of(Contributions form) const {
     Parameters parameters = parameters_;
-    parameters.bits = bits_of_form(parameters_.bits, form);
+    parameters.bits = bits_in(form);
     return parameters;
+  }
+  int bits_in(Contributions form) const {
+    return bits_of_form(parameters_.bits, form, narrow_sums(parameters_));
   }
 
   CodecIdentity identity_;

@@ -100,7 +100,8 @@ float dequantise(const UniformParameters& parameters, float low, std::uint16_t s
     return low + static_cast<float>(code) * core::minmax_unit(stored_unit);
   }
   const float unit = core::uniform_unit(stored_unit, parameters.bits);
-  if (parameters.bits == 1) return (code == 1 ? 1.0f : -1.0f) * unit;
+  // A product, not a change of sign: that would show in a NaN.
+  if (parameters.bits == 1) return (2 * static_cast<float>(code) - 1) * unit;
   const int steps = static_cast<int>(code) - core::uniform_levels(parameters.bits);
   return static_cast<float>(steps) * unit;
 }

@@ -19,11 +19,11 @@
 
 namespace ringpress::compress_kernels::testing {
 
-inline constexpr std::size_t kGoldenCount = 1500;
+inline constexpr std::size_t kGoldenCount = 2500;
 inline constexpr DType kGoldenTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 
-/// Values from Philox counters alone: no library decides their bits. Blocks 2 and 3 of 128 hold
-/// zeros and a NaN.
+/// Values from Philox counters alone: no library decides their bits. Blocks 2 and 11 of 128 hold
+/// zeros and a NaN: of the blocks of 1024 the second is not finite, the third not whole.
 inline std::vector<float> golden_values(std::uint32_t stream) {
   std::vector<float> values(kGoldenCount);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -34,7 +34,7 @@ inline std::vector<float> golden_values(std::uint32_t stream) {
     values[i] = std::ldexp(fraction, static_cast<int>(words.v[1] % 12) - 8);
     if (i / 128 == 2) values[i] = 0.0f;
   }
-  values[3 * 128 + 5] = std::numeric_limits<float>::quiet_NaN();
+  values[1024 + 3 * 128 + 5] = std::numeric_limits<float>::quiet_NaN();
   return values;
 }
 

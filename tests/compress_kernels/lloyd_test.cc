@@ -10,6 +10,7 @@
 
 #include "compress_kernels/factory.h"
 #include "compress_kernels/lloyd/block.h"
+#include "tests/compress_kernels/codec_data.h"
 
 namespace ringpress::compress_kernels {
 namespace {
@@ -87,17 +88,15 @@ TEST(LloydLevels, CodesRiseWithTheValues) {
   }
 }
 
-TEST(LloydRotation, TwiceIsTheValuesTimesThePoints) {
+TEST(LloydRotation, TwiceIsTheValuesTimesTheirNumber) {
   for (std::size_t size = 1; size <= 1024; size *= 2) {
-    for (const std::size_t points : {size, std::min<std::size_t>(size, 256)}) {
-      std::vector<float> values(size);
-      for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
-      std::vector<float> twice = values;
-      lloyd::hadamard(twice.data(), size, points);
-      lloyd::hadamard(twice.data(), size, points);
-      for (std::size_t i = 0; i < size; ++i) {
-        ASSERT_EQ(twice[i], values[i] * static_cast<float>(points));
-      }
+    std::vector<float> values(size);
+    for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
+    std::vector<float> twice = values;
+    lloyd::hadamard(twice.data(), size);
+    lloyd::hadamard(twice.data(), size);
+    for (std::size_t i = 0; i < size; ++i) {
+      ASSERT_EQ(twice[i], values[i] * static_cast<float>(size));
     }
   }
 }
@@ -135,6 +134,16 @@ std::vector<float> draw(std::size_t count, Law law) {
   return values;
 }
 
+/// Gaussian values, of which only every so many-th is not zero, or those in the first columns of
+/// rows of 16.
+std::vector<float> with_zeros(std::size_t count, std::size_t every, std::size_t columns) {
+  auto values = draw(count, std::normal_distribution<double>());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % every != 0 || i % 16 >= columns) values[i] = 0;
+  }
+  return values;
+}
+
 TEST(Lloyd, ErrorIsThatOfAGaussianWhateverTheLaw) {
   const std::size_t count = 64 * 1024;
   const std::vector<std::vector<float>> inputs = {
@@ -142,15 +151,71 @@ TEST(Lloyd, ErrorIsThatOfAGaussianWhateverTheLaw) {
       draw(count, std::exponential_distribution<double>()),
       draw(count, std::student_t_distribution<double>(3)),
       draw(count, std::bernoulli_distribution(0.05)),
+      with_zeros(count, 2, 16),
+      with_zeros(count, 4, 16),
+      with_zeros(count, 1, 3),
+      with_zeros(count, 1024, 16),
   };
-  // The sum of 256 values of which few differ from zero is not yet a Gaussian.
-  const double factors[] = {1.01, 1.06, 1.06, 1.25};
+  // The sum of 1024 values of which few differ from zero is not quite a Gaussian.
+  const double factors[] = {1.01, 1.06, 1.06, 1.06, 1.06, 1.06, 1.06, 1.06};
   for (int bits = 1; bits <= 8; ++bits) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const double error = error_of("q" + std::to_string(bits) + ":grid=lloyd", inputs[i]);
       EXPECT_LT(error, kLeastError[bits - 1] * factors[i] * (bits < 5 ? 1 : 1.15)) << bits << i;
     }
   }
+}
+
+TEST(Lloyd, ZerosHaveNoSign) {
+  for (const std::string specification : {"q4:grid=lloyd", "q2:grid=lloyd,round=stochastic"}) {
+    const auto codec = make_codec(specification, DType::kFloat32, ReduceOp::kSum);
+    for (const float value : decoded(*codec.value(), std::vector<float>(3000, 0.0f), 1)) {
+      ASSERT_FALSE(std::signbit(value)) << specification;
+    }
+  }
+}
+
+/// Sums that are too large for their type become infinite, as without compression: loss scalers
+/// look for that. The values of one rank stay finite.
+TEST(Lloyd, SumsOverflowAsTheyDoWithoutCompression) {
+  const std::size_t count = 4096;
+  auto x = draw(count, std::normal_distribution<double>());
+  x[100] = 65504;
+  const auto codec = make_codec("q4:grid=lloyd", DType::kFloat16, ReduceOp::kSum).value();
+  const auto elements = testing::to_elements(x, DType::kFloat16);
+  const Contributions own{1, 2};
+  const Contributions sum{2, 2};
+  std::vector<std::byte> wire(codec->wire_bytes(count, own));
+  EncodeArgs args;
+  args.values = elements.data();
+  args.count = count;
+  args.wire = wire.data();
+  args.form = own;
+  codec->encode(args);
+  std::vector<std::byte> values(elements.size());
+  DecodeArgs decoding;
+  decoding.wire = wire.data();
+  decoding.count = count;
+  decoding.values = values.data();
+  decoding.form = own;
+  codec->decode(decoding);
+  for (const float value : testing::to_floats(values.data(), count, DType::kFloat16)) {
+    ASSERT_TRUE(std::isfinite(value));
+  }
+  const std::byte* const parts[] = {wire.data()};
+  DecodeAddEncodeArgs hop;
+  hop.wires = parts;
+  hop.own_position = 1;
+  hop.values = elements.data();
+  hop.count = count;
+  std::vector<std::byte> total(codec->wire_bytes(count, sum));
+  hop.wire = total.data();
+  hop.form = sum;
+  codec->decode_add_encode(hop);
+  decoding.wire = total.data();
+  decoding.form = sum;
+  codec->decode(decoding);
+  EXPECT_TRUE(std::isinf(testing::to_floats(values.data(), count, DType::kFloat16)[100]));
 }
 
 /// What the grid is for: figures of issue and README, here for one draw.
@@ -193,7 +258,7 @@ TEST(Lloyd, StochasticRoundingIsUnbiased) {
   for (const std::size_t count : {std::size_t{1024}, std::size_t{128}, std::size_t{100}}) {
     for (const char* specification :
          {"q4:grid=lloyd,round=stochastic", "q2:grid=lloyd,round=stochastic",
-          "q1:grid=lloyd,round=stochastic"}) {
+          "q1:grid=lloyd,round=stochastic", "q4:block=256,grid=lloyd,round=stochastic"}) {
       const auto codec = make_codec(specification, DType::kFloat32, ReduceOp::kSum);
       const auto x = draw(count, std::student_t_distribution<double>(4));
       std::vector<double> sum(count);
@@ -263,7 +328,8 @@ TEST(Lloyd, ErrorFeedbackKeepsLittleHoweverManyCallsAreAlike) {
       draw(8192, std::bernoulli_distribution(0.05)),
   };
   for (int bits = 1; bits <= 8; ++bits) {
-    const double share = std::sqrt(kLeastError[bits - 1] * 1.25);
+    // Of so many bits, one value beyond the outermost level, one in 10^5, is a part of the error.
+    const double share = std::sqrt(kLeastError[bits - 1] * (bits < 7 ? 1.25 : 2));
     const double most = std::pow(share / (1 - share), 2);
     for (const auto& x : inputs) {
       const Feedback feedback = feedback_of("q" + std::to_string(bits) + ":grid=lloyd", x, 50);

@@ -53,6 +53,8 @@ TEST(Specification, NormalizedFormStaysAsItIs) {
 
 TEST(Specification, ParametersThatDoNotGoTogetherAreRefusedWithOnesThatDo) {
   EXPECT_TRUE(names(refusal("q4:block=32,grid=lloyd"), {"block=32", "64 to 1024", "maybe 64"}));
+  EXPECT_TRUE(names(refusal("q4:block=128,grid=lloyd,round=stochastic"),
+                    {"block=128", "256 to 1024", "maybe 256"}));
   EXPECT_TRUE(names(refusal("q4:rotate=1"), {"rotate=1", "maybe grid=lloyd"}));
   EXPECT_TRUE(names(refusal("q4:grid=lloyd,rotate=0,round=stochastic"), {"maybe rotate=1"}));
 }
