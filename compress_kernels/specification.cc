@@ -1,6 +1,7 @@
 #include "compress_kernels/specification.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -130,6 +131,20 @@ Status set_parameters(std::string_view list, Specification* specification) {
   }
 }
 
+/// A codec with a parameter whose value is the word `name`: "lloyd" is meant as "q4:grid=lloyd".
+std::optional<std::string> example_with_value(std::string_view name) {
+  if (name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) == 0) return std::nullopt;
+  const std::string ending = "=" + std::string(name);
+  for (const CodecEntry& codec : codec_list()) {
+    for (const auto& example : codec.family->examples) {
+      if (std::string_view(example.specification).ends_with(ending)) {
+        return std::string(example.specification);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 Result<CodecEntry> find_codec(std::string_view name) {
   std::vector<std::string_view> names;
   std::string list;
@@ -138,8 +153,9 @@ Result<CodecEntry> find_codec(std::string_view name) {
     names.push_back(codec.name);
     list += (list.empty() ? "" : ", ") + std::string(codec.name);
   }
-  return invalid("unknown codec " + quoted(name) + " (maybe " +
-                 std::string(nearest_name(name, names)) + "?); known: " + list);
+  const std::string meant =
+      example_with_value(name).value_or(std::string(nearest_name(name, names)));
+  return invalid("unknown codec " + quoted(name) + " (maybe " + meant + "?); known: " + list);
 }
 
 }  // namespace

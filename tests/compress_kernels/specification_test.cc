@@ -122,6 +122,8 @@ TEST(Specification, AnUnknownNameGetsTheNearestOne) {
   EXPECT_TRUE(names(refusal("q44"), {"q44", "maybe q4?"}));
   EXPECT_TRUE(names(refusal("fp116"), {"fp116", "maybe fp16?"}));
   EXPECT_TRUE(names(refusal("non"), {"maybe none?"}));
+  EXPECT_TRUE(names(refusal("lloyd"), {"maybe q4:grid=lloyd?"}));
+  EXPECT_TRUE(names(refusal("e5m2"), {"maybe fp8:format=e5m2?"}));
   EXPECT_TRUE(names(refusal("q9,block=64"), {"q9", "maybe q8?"}));
 }
 
