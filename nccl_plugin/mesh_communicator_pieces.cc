@@ -7,11 +7,6 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-/// What the tensor has at least, in elements; 0: not known.
-std::size_t least_count(const PiecewiseTensor& tensor) {
-  return tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
-}
-
 bool has_extent(const PiecewiseTensor& tensor) {
   switch (tensor.known) {
     case PiecewiseTensor::Known::kNothing:
@@ -30,8 +25,11 @@ bool has_extent(const PiecewiseTensor& tensor) {
 /// enough of it.
 Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) {
   constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
-  planner_->plan({CollectiveKind::kAllReduce, least_count(tensor), tensor.dtype, tensor.op, false,
-                  size_, true, kRecursAlways, all_reduces_only_},
+  std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
+  // It stays exact, though not for its size.
+  if (tensor.known == PiecewiseTensor::Known::kNothing) count = settings_.minimum_bytes;
+  planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true,
+                  kRecursAlways, all_reduces_only_},
                  plan);
   if (tensor.known == PiecewiseTensor::Known::kTensor || plan->codec == "none") return Status::ok();
   plan->error_feedback = false;

@@ -550,6 +550,7 @@ double piecewise_error(const Environment& environment, PiecewiseTensor::Known kn
     const bool has_extent =
         known == PiecewiseTensor::Known::kExtent || known == PiecewiseTensor::Known::kTensor;
     tensor.count = has_extent ? kCount : 0;
+    if (known == PiecewiseTensor::Known::kPadded) tensor.whole_count = kCount;
     tensor.address = input.data();
     for (int step = 0; step < steps; ++step) {
       RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
