@@ -19,6 +19,7 @@
 namespace ringpress::compress_kernels {
 
 struct CodecFamily;
+struct DevicePlan;  // device_plan.h
 
 /// One line of codecs.inc.
 struct CodecEntry {
@@ -84,6 +85,10 @@ struct CodecFamily {
   /// True for unbiased forms of which an encoding may lose as much as it was given. Error feedback
   /// would make each call far less accurate; what it keeps may even grow without end. Null: never.
   bool (*loses_all)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
+  /// Says how kernels on a device make the same bytes; false: there are none for these parameters.
+  /// Null: for no parameters.
+  bool (*plan_for_device)(const CodecEntry& entry, const ParameterValues& values, DType dtype,
+                          DevicePlan& plan) = nullptr;
   /// Takes every type and reduction (others: the compressible types, sum and avg).
   bool takes_everything = false;
   /// The parameters of the form whose errors have mean zero over repeated calls, such as

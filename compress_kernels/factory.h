@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ringpress/codec.h"
+#include "ringpress/device.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
@@ -41,6 +42,12 @@ std::vector<std::string> available_isas();
 /// Codecs made from now on use this instruction set (tests, benchmarks); "" goes back to the
 /// widest. Not for use while codecs run. kInvalidArgument if it is not available.
 Status force_isa(const std::string& name);
+
+/// The CUDA device with this number, which stays its user's to choose and to keep: no function of
+/// it changes the current device of a thread. Its kernels are in libringpress-cuda.so, which is
+/// looked for beside the library that calls this. kUnsupported: it is not there; kSystem: CUDA
+/// refuses.
+Result<std::unique_ptr<Device>> make_cuda_device(int ordinal);
 
 }  // namespace ringpress::compress_kernels
 

@@ -72,8 +72,16 @@ bool CallPattern::has_landmark() const {
                      [this](const TensorCall& call) { return !(call == cycle_.front()); });
 }
 
-void ErrorFeedback::FreeFloats::operator()(float* memory) const {
-  std::free(memory);
+ResidualMemory& host_residual_memory() {
+  class Host final : public ResidualMemory {
+   public:
+    float* allocate(std::size_t count) override {
+      return static_cast<float*>(std::calloc(count, sizeof(float)));
+    }
+    void free(float* memory) override { std::free(memory); }
+  };
+  static Host host;
+  return host;
 }
 
 std::size_t ErrorFeedback::Entry::bytes() const {
@@ -132,9 +140,10 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
     return nullptr;
   }
   make_room(bytes, 0);
-  Entry entry{key, call, nullptr, {std::vector<float>(wanted.state_count), 0, 0}};
+  Entry entry{
+      key, call, {nullptr, FreeFloats{memory_}}, {std::vector<float>(wanted.state_count), 0, 0}};
   if (wanted.residual) {
-    entry.values.reset(static_cast<float*>(std::calloc(call.count, sizeof(float))));
+    entry.values.reset(memory_->allocate(call.count));
     // Out of memory: the call goes without.
     if (entry.values == nullptr) return nullptr;
   }

@@ -74,11 +74,24 @@ struct Kept {
   ProjectionState* state = nullptr;
 };
 
+/// Where residuals lie: in host memory or on a device.
+class ResidualMemory {
+ public:
+  virtual ~ResidualMemory() = default;
+  /// `count` zeros, or null if there is no room.
+  virtual float* allocate(std::size_t count) = 0;
+  virtual void free(float* memory) = 0;
+};
+/// That of the process. Lives for ever.
+ResidualMemory& host_residual_memory();
+
 /// The residuals of one communicator. One thread at a time.
 class ErrorFeedback {
  public:
-  /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped.
-  explicit ErrorFeedback(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped. `memory`
+  /// outlives this.
+  explicit ErrorFeedback(std::size_t limit_bytes, ResidualMemory& memory = host_residual_memory())
+      : limit_bytes_(limit_bytes), memory_(&memory) {}
 
   /// What is kept for a call, valid until the next find(). Nothing if the call's place in the
   /// pattern is not certain yet or it alone exceeds the limit.
@@ -93,7 +106,8 @@ class ErrorFeedback {
   enum class Source { kWithAddress, kWithoutAddress };
   using Key = std::pair<Source, std::size_t>;
   struct FreeFloats {
-    void operator()(float* memory) const;
+    ResidualMemory* memory = nullptr;
+    void operator()(float* values) const { memory->free(values); }
   };
   struct Entry {
     Key key;
@@ -113,6 +127,7 @@ class ErrorFeedback {
   void erase(Entries::iterator entry);
 
   std::size_t limit_bytes_;
+  ResidualMemory* memory_;
   bool warned_ = false;  // Of a tensor above the limit.
   std::size_t bytes_ = 0;
   CallPattern with_address_;

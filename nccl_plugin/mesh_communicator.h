@@ -68,6 +68,7 @@ class MeshCommunicator final : public Communicator {
   Status finalize() override;
   void abort() override;
   Status failure() const override { return mesh_->failure(); }
+  Status check() override { return mesh_->check(); }
   Statistics statistics() const override;
 
  private:

@@ -3,11 +3,13 @@
 # threads may still run.
 
 # For the command `ringpress`, too.
-add_library(ringpress_door_variables STATIC plugin/door_variables.cc)
+add_library(ringpress_door_variables STATIC plugin/door_variables.cc plugin/function_lists.cc
+                                            plugin/interfaces.cc)
 target_include_directories(ringpress_door_variables PUBLIC ${PROJECT_SOURCE_DIR})
 
 add_library(ringpress_plugins OBJECT
   plugin/coll_comm.cc
+  plugin/coll_connect.cc
   plugin/coll_lane.cc
   plugin/collnet.cc
   plugin/collnet_tables.cc
@@ -20,6 +22,7 @@ add_library(ringpress_plugins OBJECT
   plugin/next_net.cc
   plugin/next_net_devices.cc
   plugin/next_net_steps.cc
+  plugin/object.cc
   plugin/pending_connects.cc
   plugin/profiler_tables.cc
   plugin/report.cc
@@ -27,6 +30,7 @@ add_library(ringpress_plugins OBJECT
   plugin/tuner.cc
   plugin/tuner_tables.cc
 )
+ringpress_compile_alone(plugin/next_net_steps.cc)
 target_include_directories(ringpress_plugins PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_plugins PUBLIC ringpress_include ringpress_firewall Threads::Threads
                       PRIVATE ringpress_door_variables ringpress_session ringpress_tuner

@@ -157,7 +157,7 @@ Status check_settings(const Settings& settings) {
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
   RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "ring", "sra"}));
+      check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "hier", "ring", "sra"}));
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
   RINGPRESS_RETURN_IF_ERROR(

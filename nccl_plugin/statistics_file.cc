@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "ringpress/log.h"
 
@@ -57,6 +58,28 @@ int open_to_append(const std::string& path) {
 }
 
 }  // namespace
+
+Status find_statistics_problem(const Settings& settings) {
+  const std::string& path = settings.statistics;
+  if (path.empty()) return Status::ok();
+  struct stat found {};
+  int error = 0;
+  if (lstat(path.c_str(), &found) != 0) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    const char* const place = folder.empty() ? "." : folder.c_str();
+    error = errno;
+    if (error == ENOENT)
+      error = faccessat(AT_FDCWD, place, W_OK | X_OK, AT_EACCESS) != 0 ? errno : 0;
+  } else if (S_ISDIR(found.st_mode)) {
+    error = EISDIR;
+  } else if (S_ISLNK(found.st_mode)) {
+    error = ELOOP;
+  } else {  // Not opened: closing a pipe would end its reader.
+    error = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 ? errno : 0;
+  }
+  if (error == 0) return Status::ok();
+  return Status(Code::kSystem, "RINGPRESS_STATS=" + path + ": " + std::strerror(error));
+}
 
 void check_statistics_file(const Settings& settings) {
   if (settings.statistics.empty()) return;

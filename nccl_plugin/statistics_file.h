@@ -6,11 +6,16 @@
 
 #include "ringpress/communicator.h"
 #include "ringpress/settings.h"
+#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin {
 
 /// The line, without its newline.
 std::string statistics_line(int rank, int size, const Statistics& statistics);
+
+/// Why no line could be appended to the file that settings.statistics names; ok if one could, or
+/// none is named. Creates nothing.
+Status find_statistics_problem(const Settings& settings);
 
 /// Creates the file that settings.statistics names, if any, so that a wrong path is a warning now
 /// and not at the end of a long job.

@@ -37,9 +37,13 @@ struct MeshOptions {
 };
 
 /// Opens the socket where the ranks of one communicator find each other. Its id holds a magic
-/// number, address, port and a fresh 128-bit secret. `interface` as in MeshOptions.
+/// number, address, port and a fresh 128-bit secret. `interface` as in MeshOptions. Who comes
+/// before it serves waits in its queue, or, with kWhenServed, is refused: meet() tries again,
+/// make_mesh() only for a few seconds.
+enum class Listens { kAtOnce, kWhenServed };
 Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const std::string& interface,
-                                                       const std::string& extra_secret);
+                                                       const std::string& extra_secret,
+                                                       Listens listens = Listens::kAtOnce);
 
 /// prepare_rendezvous() and Rendezvous::serve() in one.
 Result<UniqueId> open_rendezvous(const std::string& interface, const std::string& extra_secret,
@@ -49,6 +53,10 @@ Result<UniqueId> open_rendezvous(const std::string& interface, const std::string
 /// with the same message, when settings, versions or sizes differ ("RINGPRESS_CODEC: rank 0 has q4,
 /// rank 2 has q8") or two processes claim one rank; names the ranks that never came.
 Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options);
+
+/// Meets the other ranks as make_mesh() does and fails as it does, but connects to nobody. Gives,
+/// by rank, the number of the host that it is on. Every rank gets the same answer.
+Result<std::vector<int>> meet(const MeshOptions& options);
 
 /// Listens for links. kSystem where the interface has no address or descriptors run out.
 Result<std::unique_ptr<LinkListener>> listen_for_links(const LinkOptions& options);

@@ -141,9 +141,10 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const std::string& interface,
-                                                       const std::string& extra_secret) {
+                                                       const std::string& extra_secret,
+                                                       Listens listens) {
   try {
-    return bootstrap::prepare_rendezvous(interface, extra_secret);
+    return bootstrap::prepare_rendezvous(interface, extra_secret, listens);
   } catch (const std::exception& error) {
     return Status(Code::kSystem, std::string("cannot open the rendezvous: ") + error.what());
   }

@@ -263,6 +263,13 @@ Result<bool> MeshImpl::poll(Request* request) {
   return polled.done;
 }
 
+Status MeshImpl::check() {
+  Turn turn(*this);
+  if (failed_.load()) return failure();
+  const Status moved = advance();
+  return moved.is_ok() ? moved : fail(moved);
+}
+
 void MeshImpl::release(Request* request) {
   Turn turn(*this);
   if (failed_.load() || request == nullptr) return;

@@ -63,6 +63,7 @@ class MeshImpl final : public Mesh {
   bool reads_staging(int peer, std::size_t bytes) const override;
 
   void abort(const Status& reason) override;
+  Status check() override;
   Status failure() const override;
   MeshCounters counters() const override;
 

@@ -20,6 +20,12 @@ constexpr std::uint64_t kCallsBeforeCompression = 2;
 // connections to everybody are affordable.
 constexpr int kLargestExactSraWorld = 16;
 
+/// Between hosts every byte is sent once a host, not once a rank.
+bool can_be_hierarchical(const PlanRequest& request) {
+  return request.kind == CollectiveKind::kAllReduce && request.crosses_hosts &&
+         request.ranks_per_host > 1;
+}
+
 /// Changes `reason` to why this call can never be lossy, whatever the settings; empty if it can.
 void find_never_lossy(const PlanRequest& request, std::string* reason) {
   reason->clear();
@@ -93,6 +99,8 @@ class SettingsPlanner : public Planner {
     if (settings_.algorithm == "ring") return Algorithm::kRing;
     if (settings_.algorithm == "sra") return Algorithm::kSra;
     const bool lossy = plan.codec != "none";
+    if (lossy && can_be_hierarchical(request)) return Algorithm::kHier;
+    if (settings_.algorithm == "hier") return Algorithm::kSra;
     return lossy || request.world <= kLargestExactSraWorld ? Algorithm::kSra : Algorithm::kRing;
   }
 

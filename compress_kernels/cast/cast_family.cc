@@ -1,16 +1,26 @@
 #include "compress_kernels/cast/cast.h"
 #include "compress_kernels/codec_family.h"
+#include "compress_kernels/device_plan.h"
 
 namespace ringpress::compress_kernels::cast {
 namespace {
 
+CastParameters parameters_of(const CodecEntry& entry, const ParameterValues&, DType dtype) {
+  return {entry.name == "fp16" ? DType::kFloat16 : DType::kBfloat16, dtype};
+}
+
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
-                            const ParameterValues&) {
-  const DType wire = entry.name == "fp16" ? DType::kFloat16 : DType::kBfloat16;
-  identity.traits.identity = wire == identity.dtype;
-  identity.traits.lossless = wire == identity.dtype;
-  const CastParameters parameters{wire, identity.dtype};
+                            const ParameterValues& values) {
+  const CastParameters parameters = parameters_of(entry, values, identity.dtype);
+  identity.traits.identity = parameters.wire == identity.dtype;
+  identity.traits.lossless = parameters.wire == identity.dtype;
   return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
+}
+
+bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
+                     DevicePlan& plan) {
+  plan.parameters = parameters_of(entry, values, dtype);
+  return true;
 }
 
 ErrorBound error_bound(const CodecEntry& entry, const ParameterValues&) {
@@ -26,6 +36,7 @@ const CodecFamily& family() {
   static const CodecFamily kFamily = [] {
     CodecFamily family;
     family.make = make;
+    family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
     family.examples = {{"fp16", "no", "float32 values below 65504 that need 11 bits"},
                        {"bf16", "no", "half the bytes of float32 at no risk of overflow"}};

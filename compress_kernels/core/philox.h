@@ -30,6 +30,13 @@ RINGPRESS_HOST_DEVICE inline philox4x32_key_t philox_key(const RandomKey& random
            static_cast<std::uint32_t>(random.seed >> 32)}};
 }
 
+/// Word number `index` < 4. A kernel keeps words in registers, which have no index.
+RINGPRESS_HOST_DEVICE inline std::uint32_t word_of(const philox4x32_ctr_t& words,
+                                                   std::uint32_t index) {
+  return index < 2 ? (index == 0 ? words.v[0] : words.v[1])
+                   : (index == 2 ? words.v[2] : words.v[3]);
+}
+
 /// The 16 random bits of the element `offset` places after random.first_element.
 RINGPRESS_HOST_DEVICE inline std::uint32_t random_half(const RandomKey& random,
                                                        std::uint64_t offset) {
@@ -37,7 +44,7 @@ RINGPRESS_HOST_DEVICE inline std::uint32_t random_half(const RandomKey& random,
   const philox4x32_ctr_t words =
       philox4x32(philox_counter(random, element / kElementsPerGroup), philox_key(random));
   const std::uint32_t half = static_cast<std::uint32_t>(element % kElementsPerGroup);
-  return (words.v[half / 2] >> (16 * (half % 2))) & 0xFFFFu;
+  return (word_of(words, half / 2) >> (16 * (half % 2))) & 0xFFFFu;
 }
 
 /// The middle of the interval that 16 random bits stand for: in (0, 1), mean exactly 1/2.

@@ -33,6 +33,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/power_of_two.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/types.h"
 
@@ -48,11 +50,13 @@ struct Fp8Parameters {
 };
 
 /// Where the codes begin, in bytes from the start of a chunk. The units are at 0.
-inline std::size_t fp8_codes_offset(const Fp8Parameters& parameters, std::size_t count) {
-  return (count + parameters.block - 1) / parameters.block * sizeof(std::uint16_t);
+RINGPRESS_HOST_DEVICE inline std::size_t fp8_codes_offset(const Fp8Parameters& parameters,
+                                                          std::size_t count) {
+  return core::blocks_of(count, parameters.block) * sizeof(std::uint16_t);
 }
 
-inline std::size_t encoded_bytes(const Fp8Parameters& parameters, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline std::size_t encoded_bytes(const Fp8Parameters& parameters,
+                                                       std::size_t count) {
   return fp8_codes_offset(parameters, count) + count;
 }
 

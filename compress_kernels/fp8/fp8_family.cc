@@ -1,4 +1,5 @@
 #include "compress_kernels/codec_family.h"
+#include "compress_kernels/device_plan.h"
 #include "compress_kernels/fp8/codes.h"
 #include "compress_kernels/fp8/fp8.h"
 
@@ -15,15 +16,26 @@ bool accepts_rounding(std::string_view text) {
   return is_one_of(text, {"nearest", "stochastic"});
 }
 
-std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
-                            const ParameterValues& values) {
+Fp8Parameters parameters_of(const CodecEntry&, const ParameterValues& values, DType dtype) {
   Fp8Parameters parameters;
   parameters.format = values.text("format") == "e4m3" ? Float8Format::kE4m3 : Float8Format::kE5m2;
   parameters.block = values.number("block");
   parameters.stochastic = values.text("round") == "stochastic";
-  parameters.dtype = identity.dtype;
+  parameters.dtype = dtype;
+  return parameters;
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
+                            const ParameterValues& values) {
+  const Fp8Parameters parameters = parameters_of(entry, values, identity.dtype);
   identity.traits.deterministic = !parameters.stochastic;
   return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
+}
+
+bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
+                     DevicePlan& plan) {
+  plan.parameters = parameters_of(entry, values, dtype);
+  return true;
 }
 
 /// See fp8.h. Units are rounded up to 8 significant bits.
@@ -50,6 +62,7 @@ const CodecFamily& family() {
         {"round", "nearest", "nearest or stochastic", accepts_rounding},
     };
     family.make = make;
+    family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
     family.unbiased = "round=stochastic";
     family.variants = {"format=e5m2", "block=32", "block=1024,round=stochastic",

@@ -161,7 +161,7 @@ RINGPRESS_HOST_DEVICE inline Power rotate_and_measure(int rounds, std::uint64_t 
 RINGPRESS_HOST_DEVICE inline std::uint16_t stored_scale(float scale, const Power& power,
                                                         float gain) {
   const std::uint32_t bits = core::narrow<core::Bfloat16>(scale / gain / power.factor).bits;
-  return static_cast<std::uint16_t>(std::min(bits, core::kLargestBfloat16));
+  return static_cast<std::uint16_t>(bits < core::kLargestBfloat16 ? bits : core::kLargestBfloat16);
 }
 
 /// What names the random bits of a block.

@@ -114,8 +114,8 @@ inline constexpr LevelTable kLevelTables[10] = {
       31.7621212f}},
 };
 
-/// `bits` from 1 to 10, sign included.
-RINGPRESS_HOST_DEVICE inline const LevelTable& level_table(int bits) {
+/// `bits` from 1 to 10, sign included. Kernels get theirs as an argument.
+inline const LevelTable& level_table(int bits) {
   return kLevelTables[bits - 1];
 }
 
@@ -148,7 +148,7 @@ RINGPRESS_HOST_DEVICE inline std::uint32_t code_of(int bits, std::uint32_t index
   return is_minus ? magnitudes - 1 - index : magnitudes + index;
 }
 
-RINGPRESS_HOST_DEVICE inline float signed_level_value(int bits, std::uint32_t code) {
+inline float signed_level_value(int bits, std::uint32_t code) {
   const std::uint32_t magnitudes = 1u << (bits - 1);
   const bool is_minus = code < magnitudes;
   const float value =
@@ -174,7 +174,7 @@ struct CellTable {
 };
 
 /// Where code number `code` > 0 begins.
-RINGPRESS_HOST_DEVICE constexpr float code_start(int bits, std::uint32_t code) {
+constexpr float code_start(int bits, std::uint32_t code) {
   const std::uint32_t magnitudes = 1u << (bits - 1);
   const float* starts = kLevelTables[bits - 1].starts;
   return code >= magnitudes ? starts[code - magnitudes] : -starts[magnitudes - code];
@@ -211,8 +211,7 @@ struct SignedLevel {
 };
 
 /// The level of a finite value, for values of this deviation.
-RINGPRESS_HOST_DEVICE inline SignedLevel nearest_signed_level(int bits, float value,
-                                                              float deviation) {
+inline SignedLevel nearest_signed_level(int bits, float value, float deviation) {
   if (bits > kMostCellBits) {
     const float magnitude = core::float_of(core::magnitude_bits(value));
     const Level level = nearest_level(level_table(bits), magnitude * (1.0f / deviation));

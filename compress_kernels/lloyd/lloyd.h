@@ -50,6 +50,8 @@
 #include <cstdint>
 
 #include "compress_kernels/core/bit_pack.h"
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/power_of_two.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/types.h"
 
@@ -71,7 +73,7 @@ struct LloydParameters {
 };
 
 /// What the parts of a hop are decoded with.
-inline LloydParameters parameters_of_parts(LloydParameters parameters) {
+RINGPRESS_HOST_DEVICE inline LloydParameters parameters_of_parts(LloydParameters parameters) {
   if (parameters.part_bits != 0) parameters.bits = parameters.part_bits;
   return parameters;
 }
@@ -86,9 +88,10 @@ struct LloydLayout {
   std::size_t total_bytes = 0;
 };
 
-inline LloydLayout lloyd_layout(const LloydParameters& parameters, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline LloydLayout lloyd_layout(const LloydParameters& parameters,
+                                                      std::size_t count) {
   LloydLayout layout;
-  layout.blocks = (count + parameters.block - 1) / parameters.block;
+  layout.blocks = core::blocks_of(count, parameters.block);
   if (parameters.rotates) layout.seeds = parameters.unbiased ? layout.blocks : layout.blocks > 0;
   layout.seeds_offset = layout.blocks * sizeof(std::uint16_t);
   layout.codes_offset = layout.seeds_offset + layout.seeds * sizeof(std::uint32_t);

@@ -25,6 +25,12 @@ RINGPRESS_HOST_DEVICE inline std::size_t largest_part(std::size_t count) {
   return size;
 }
 
+/// The part of a block of `count` values that value `index` lies in, as its size: parts are aligned
+/// to theirs. index < count.
+RINGPRESS_HOST_DEVICE inline std::size_t part_of(std::size_t index, std::size_t count) {
+  return largest_part(index ^ count);
+}
+
 /// Unnormalised, in place; `size` is a power of two.
 RINGPRESS_HOST_DEVICE inline void hadamard(float* values, std::size_t size) {
   for (std::size_t stride = size / 2; stride > 0; stride /= 2) {
@@ -56,18 +62,24 @@ RINGPRESS_HOST_DEVICE inline std::uint32_t shared_seed(const RandomKey& random) 
 inline constexpr std::uint64_t kSignSeed = 0x52494E4750524553ull;
 inline constexpr std::size_t kSignWords = 1024 / 32;
 
+/// Words 4 group to 4 group + 3 of rotation number `round`.
+RINGPRESS_HOST_DEVICE inline philox4x32_ctr_t sign_words(std::uint64_t seed, int round,
+                                                         std::uint32_t group) {
+  const philox4x32_key_t key{
+      {static_cast<std::uint32_t>(kSignSeed), static_cast<std::uint32_t>(kSignSeed >> 32)}};
+  const philox4x32_ctr_t counter{{group, static_cast<std::uint32_t>(seed),
+                                  static_cast<std::uint32_t>(round),
+                                  static_cast<std::uint32_t>(seed >> 32)}};
+  return philox4x32(counter, key);
+}
+
 struct Signs {
   std::uint32_t words[kSignWords];
 
   /// Those of rotation number `round`.
   RINGPRESS_HOST_DEVICE Signs(std::uint64_t seed, int round) {
-    const philox4x32_key_t key{
-        {static_cast<std::uint32_t>(kSignSeed), static_cast<std::uint32_t>(kSignSeed >> 32)}};
     for (std::uint32_t group = 0; group < kSignWords / 4; ++group) {
-      const philox4x32_ctr_t counter{{group, static_cast<std::uint32_t>(seed),
-                                      static_cast<std::uint32_t>(round),
-                                      static_cast<std::uint32_t>(seed >> 32)}};
-      const philox4x32_ctr_t random = philox4x32(counter, key);
+      const philox4x32_ctr_t random = sign_words(seed, round, group);
       for (std::uint32_t k = 0; k < 4; ++k) words[4 * group + k] = random.v[k];
     }
   }

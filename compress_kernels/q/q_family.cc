@@ -1,6 +1,7 @@
 // q1 .. q8: B bits per value on one of several grids, each with kernels in a folder of its own.
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/core/block_scale.h"
+#include "compress_kernels/device_plan.h"
 #include "compress_kernels/lloyd/block.h"
 #include "compress_kernels/q/regridding_codec.h"
 #include "compress_kernels/q/widening_codec.h"
@@ -112,19 +113,37 @@ Status settle(ParameterValues& values) {
   return Status::ok();
 }
 
+/// Other levels than minmax's would lose what makes it: the offset of each block.
+bool is_regridded(const UniformParameters& parameters) {
+  return parameters.bits == 2 && parameters.grid == Grid::kUniform;
+}
+
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
                             const ParameterValues& values) {
   if (is_lloyd(values)) return make_lloyd(std::move(identity), entry, values);
   UniformParameters parameters = uniform_parameters(entry, values);
   parameters.dtype = identity.dtype;
   identity.traits.deterministic = parameters.rounding == Rounding::kNearest;
-  // Other levels than minmax's would lose what makes it: the offset of each block.
-  const bool regrids = parameters.bits == 2 && parameters.grid == Grid::kUniform;
-  if (regrids && values.text("partial") != "same") {
+  if (is_regridded(parameters) && values.text("partial") != "same") {
     return make_regridding(std::move(identity), parameters);
   }
   return make_with(std::move(identity), parameters, values, uniform::reference_kernels(),
                    uniform::simd_kernels);
+}
+
+bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
+                     DevicePlan& plan) {
+  const bool wide = values.text("partial") != "same";
+  plan.partial_sums = wide ? DevicePlan::PartialSums::kWider : DevicePlan::PartialSums::kSame;
+  if (is_lloyd(values)) {
+    plan.parameters = device_parameters(lloyd_parameters(entry, values));
+    return true;
+  }
+  UniformParameters parameters = uniform_parameters(entry, values);
+  parameters.dtype = dtype;
+  plan.parameters = parameters;
+  if (wide && is_regridded(parameters)) plan.partial_sums = DevicePlan::PartialSums::kRegridded;
+  return true;
 }
 
 /// See uniform.h. Units are rounded up to 8 significant bits.
@@ -177,6 +196,7 @@ const CodecFamily& family() {
     };
     family.settle = settle;
     family.make = make;
+    family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
     family.loses_all = loses_all;
     family.unbiased = "round=stochastic";

@@ -7,6 +7,7 @@
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/reduce.h"
+#include "compress_kernels/q/regridding_parameters.h"
 #include "compress_kernels/q/widening_codec.h"
 
 namespace ringpress::compress_kernels::q {
@@ -41,16 +42,7 @@ RegriddingCodec::RegriddingCodec(CodecIdentity identity, const UniformParameters
       sum_kernels_(sum_kernels) {}
 
 LloydParameters RegriddingCodec::sum_parameters(Contributions form) const {
-  LloydParameters parameters;
-  parameters.bits = parameters_.bits;
-  parameters.unbiased = parameters_.rounding == Rounding::kStochastic;
-  parameters.block = std::max(
-      parameters_.block, parameters.unbiased ? kSmallestUnbiasedLloydBlock : kSmallestLloydBlock);
-  for (std::size_t most = 44; form.summed > most && parameters.bits < kMostBits; most *= 4) {
-    ++parameters.bits;
-  }
-  parameters.dtype = parameters_.dtype;
-  return parameters;
+  return q::sum_parameters(parameters_, form);
 }
 
 template <typename Call>

@@ -35,6 +35,14 @@ RINGPRESS_HOST_DEVICE inline std::uint64_t first_group(const RandomKey& random, 
   return (random.first_element + first) * kTileGroups;
 }
 
+/// The random bits of the value that takes this window of a word and this half of that.
+RINGPRESS_HOST_DEVICE inline std::uint32_t fraction_of(std::uint32_t word, std::size_t window,
+                                                       std::size_t half) {
+  const int shift = kWindowDistance * static_cast<int>(window);
+  const std::uint32_t rotated = shift == 0 ? word : (word >> shift) | (word << (32 - shift));
+  return (rotated >> (16 * half)) & static_cast<std::uint32_t>(kOne - 1);
+}
+
 /// The random bits of value `index` of the tile that starts at `first`.
 RINGPRESS_HOST_DEVICE inline std::uint32_t random_fraction(const RandomKey& random,
                                                            std::size_t first, std::size_t index) {
@@ -44,10 +52,7 @@ RINGPRESS_HOST_DEVICE inline std::uint32_t random_fraction(const RandomKey& rand
   const std::uint64_t group = first_group(random, first) + 16 * (part / 4) + lane / 2;
   const philox4x32_ctr_t words =
       philox4x32(core::philox_counter(random, group), core::philox_key(random));
-  const std::uint32_t word = words.v[part % 4];
-  const int shift = kWindowDistance * static_cast<int>(window);
-  const std::uint32_t rotated = shift == 0 ? word : (word >> shift) | (word << (32 - shift));
-  return (rotated >> (16 * (lane % 2))) & static_cast<std::uint32_t>(kOne - 1);
+  return fraction_of(words.v[part % 4], window, lane % 2);
 }
 
 /// A power of two that brings a magnitude into [1, 2); at the very top of float32 into [2, 4).

@@ -43,6 +43,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/power_of_two.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/types.h"
 
@@ -58,17 +60,19 @@ inline constexpr std::size_t kDigitsPerByte = 5;
 inline constexpr std::size_t kTernTileBytes = (kTileElements + kDigitsPerByte - 1) / kDigitsPerByte;
 
 /// Where the digits begin, in bytes from the start of a chunk. The scales are at 0.
-inline std::size_t tern_digits_offset(const TernParameters& parameters, std::size_t count) {
-  return (count + parameters.block - 1) / parameters.block * sizeof(std::uint16_t);
+RINGPRESS_HOST_DEVICE inline std::size_t tern_digits_offset(const TernParameters& parameters,
+                                                            std::size_t count) {
+  return core::blocks_of(count, parameters.block) * sizeof(std::uint16_t);
 }
 
 /// Bytes of the digits of `count` values, which begin a tile.
-inline std::size_t tern_digit_bytes(std::size_t count) {
+RINGPRESS_HOST_DEVICE inline std::size_t tern_digit_bytes(std::size_t count) {
   return count / kTileElements * kTernTileBytes +
          (count % kTileElements + kDigitsPerByte - 1) / kDigitsPerByte;
 }
 
-inline std::size_t encoded_bytes(const TernParameters& parameters, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline std::size_t encoded_bytes(const TernParameters& parameters,
+                                                       std::size_t count) {
   return tern_digits_offset(parameters, count) + tern_digit_bytes(count);
 }
 

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "compress_kernels/codec_family.h"
+#include "compress_kernels/device_plan.h"
 #include "compress_kernels/tern/tern.h"
 
 namespace ringpress::compress_kernels::tern {
@@ -33,14 +34,25 @@ Status settle(ParameterValues& values) {
   return Status::ok();
 }
 
-std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
-                            const ParameterValues& values) {
+TernParameters parameters_of(const CodecEntry&, const ParameterValues& values, DType dtype) {
   TernParameters parameters;
   parameters.block = values.number("block");
   parameters.clip = clip_from(values.text("clip"));
-  parameters.dtype = identity.dtype;
+  parameters.dtype = dtype;
+  return parameters;
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
+                            const ParameterValues& values) {
+  const TernParameters parameters = parameters_of(entry, values, identity.dtype);
   identity.traits.deterministic = false;
   return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
+}
+
+bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
+                     DevicePlan& plan) {
+  plan.parameters = parameters_of(entry, values, dtype);
+  return true;
 }
 
 /// A value's error is at most the scale, or its magnitude if that is clipped.
@@ -68,6 +80,7 @@ const CodecFamily& family() {
     };
     family.settle = settle;
     family.make = make;
+    family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
     family.loses_all = loses_all;
     family.unbiased = "clip=0";

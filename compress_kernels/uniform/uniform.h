@@ -42,6 +42,8 @@
 #include <cstdint>
 
 #include "compress_kernels/core/bit_pack.h"
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/power_of_two.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/types.h"
 
@@ -63,7 +65,7 @@ struct UniformParameters {
 };
 
 /// What the parts of a hop are decoded with.
-inline UniformParameters parameters_of_parts(UniformParameters parameters) {
+RINGPRESS_HOST_DEVICE inline UniformParameters parameters_of_parts(UniformParameters parameters) {
   if (parameters.part_bits != 0) parameters.bits = parameters.part_bits;
   return parameters;
 }
@@ -77,9 +79,10 @@ struct UniformLayout {
   std::size_t total_bytes = 0;
 };
 
-inline UniformLayout uniform_layout(const UniformParameters& parameters, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline UniformLayout uniform_layout(const UniformParameters& parameters,
+                                                          std::size_t count) {
   UniformLayout layout;
-  layout.blocks = (count + parameters.block - 1) / parameters.block;
+  layout.blocks = core::blocks_of(count, parameters.block);
   layout.units_offset = parameters.grid == Grid::kMinMax ? layout.blocks * sizeof(float) : 0;
   layout.codes_offset = layout.units_offset + layout.blocks * sizeof(std::uint16_t);
   layout.low_codes_offset =
@@ -88,7 +91,8 @@ inline UniformLayout uniform_layout(const UniformParameters& parameters, std::si
   return layout;
 }
 
-inline std::size_t encoded_bytes(const UniformParameters& parameters, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline std::size_t encoded_bytes(const UniformParameters& parameters,
+                                                       std::size_t count) {
   return uniform_layout(parameters, count).total_bytes;
 }
 

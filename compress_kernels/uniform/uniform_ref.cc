@@ -9,6 +9,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/philox.h"
 #include "compress_kernels/core/reduce.h"
+#include "compress_kernels/uniform/codes.h"
 #include "compress_kernels/uniform/uniform.h"
 
 namespace ringpress::compress_kernels::uniform {
@@ -22,13 +23,6 @@ core::Planes<const std::uint8_t> planes_of(const std::byte* wire, const UniformL
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(wire);
   return {bytes + layout.codes_offset, bytes + layout.low_codes_offset};
 }
-
-/// The extremes of a block.
-struct Extremes {
-  std::uint32_t magnitude = 0;  // Bits of the largest |x|.
-  float minimum = 0;
-  float maximum = 0;
-};
 
 Extremes find_extremes(const float* x, std::size_t count) {
   Extremes extremes{0, x[0], x[0]};
@@ -51,59 +45,8 @@ float scaled_sum(const float* x, std::size_t count, std::size_t block) {
 }
 
 core::BlockScale measure(const UniformParameters& parameters, const float* x, std::size_t count) {
-  const Extremes extremes = find_extremes(x, count);
-  if (extremes.magnitude >= core::kInfinityBits) return core::scale_of_nonfinite_block();
-  if (parameters.grid == Grid::kMinMax) {
-    return core::scale_from_range(extremes.minimum, extremes.maximum, parameters.bits);
-  }
-  if (parameters.bits > 1) {
-    return core::scale_from_magnitude(extremes.magnitude, parameters.bits);
-  }
-  if (parameters.rounding == Rounding::kStochastic) {
-    return core::scale_from_magnitude_one_bit(extremes.magnitude);
-  }
-  return core::scale_from_mean(extremes.magnitude, scaled_sum(x, count, parameters.block),
-                               parameters.block, count);
-}
-
-float limit(float code, int largest) {
-  return std::min(std::max(code, 0.0f), static_cast<float>(largest));
-}
-
-/// The code of one finite value. `u` is used by stochastic rounding only.
-std::uint32_t quantise(const UniformParameters& parameters, const core::BlockScale& scale, float x,
-                       float u) {
-  const bool stochastic = parameters.rounding == Rounding::kStochastic;
-  if (parameters.grid == Grid::kMinMax) {
-    const int largest = core::minmax_levels(parameters.bits);
-    const float y = limit((x - scale.low) * scale.inverse, largest);
-    const float code = stochastic ? std::floor(y + u) : core::round_to_even(y);
-    return static_cast<std::uint32_t>(limit(code, largest));
-  }
-  if (parameters.bits == 1) {
-    if (!stochastic) return x >= 0 ? 1 : 0;
-    return static_cast<std::uint32_t>(limit(std::floor(x * scale.inverse + 0.5f + u), 1));
-  }
-  const int levels = core::uniform_levels(parameters.bits);
-  const float y = x * scale.inverse;
-  if (!stochastic) {
-    const float code = core::round_to_even(y) + static_cast<float>(levels);
-    return static_cast<std::uint32_t>(limit(code, 2 * levels));
-  }
-  const float code = std::floor(y + static_cast<float>(levels) + u);
-  return static_cast<std::uint32_t>(limit(code, 2 * levels));
-}
-
-float dequantise(const UniformParameters& parameters, float low, std::uint16_t stored_unit,
-                 std::uint32_t code) {
-  if (parameters.grid == Grid::kMinMax) {
-    return low + static_cast<float>(code) * core::minmax_unit(stored_unit);
-  }
-  const float unit = core::uniform_unit(stored_unit, parameters.bits);
-  // A product, not a change of sign: that would show in a NaN.
-  if (parameters.bits == 1) return (2 * static_cast<float>(code) - 1) * unit;
-  const int steps = static_cast<int>(code) - core::uniform_levels(parameters.bits);
-  return static_cast<float>(steps) * unit;
+  return scale_of(parameters, find_extremes(x, count), count,
+                  [&] { return scaled_sum(x, count, parameters.block); });
 }
 
 float decode_element(const UniformParameters& parameters, const std::byte* wire,
@@ -113,7 +56,7 @@ float decode_element(const UniformParameters& parameters, const std::byte* wire,
       parameters.grid == Grid::kMinMax ? core::load_element<float>(wire, block) : 0.0f;
   const auto stored_unit = core::load_element<std::uint16_t>(wire + layout.units_offset, block);
   const std::uint32_t code = core::read_code(planes_of(wire, layout), index, parameters.bits);
-  return dequantise(parameters, low, stored_unit, code);
+  return value_of_code(parameters, low, step_of(parameters, stored_unit), code);
 }
 
 /// Where the results of encoding go; see EncodeArgs.
@@ -129,6 +72,7 @@ void encode_block(const UniformParameters& parameters, const UniformLayout& layo
                   std::size_t first, std::size_t count, const Output& output) {
   const core::BlockScale scale = measure(parameters, x, count);
   const bool finite = scale.stored_unit != core::kBfloat16Nan;
+  const float step = step_of(parameters, scale.stored_unit);
   const std::size_t block = first / parameters.block;
   if (parameters.grid == Grid::kMinMax) core::store_element(output.wire, block, scale.low);
   core::store_element(output.wire + layout.units_offset, block, scale.stored_unit);
@@ -138,7 +82,7 @@ void encode_block(const UniformParameters& parameters, const UniformLayout& layo
                         : 0.0f;
     const std::uint32_t code = finite ? quantise(parameters, scale, x[i], u) : 0;
     core::write_code(planes_of(output.wire, layout), first + i, parameters.bits, code);
-    const float value = dequantise(parameters, scale.low, scale.stored_unit, code);
+    const float value = value_of_code(parameters, scale.low, step, code);
     if (output.residual != nullptr && finite) {
       core::store_element<float>(output.residual, first + i, x[i] - value);
     }

@@ -148,6 +148,9 @@ class Communicator {
   /// Ends a call that is under way in another thread, here and on every connected rank.
   virtual void abort() = 0;
   virtual Status failure() const = 0;
+  /// failure(), after looking at what the other ranks have said meanwhile: where nothing is under
+  /// way nobody else looks. Not collective; never blocks.
+  virtual Status check() = 0;
   virtual Statistics statistics() const = 0;
 };
 

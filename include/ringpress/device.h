@@ -2,12 +2,13 @@
 // queues. CUDA is one implementation; host memory, where work is done at once, is another.
 //
 // Nothing here waits for the device, except where it says so. What is asked for in a stream happens
-// after what was asked for in it before. Pointers in arguments are device memory, which stays
-// untouched by others until that work is done.
+// after what was asked for in it before. Arrays of arguments are read before a function returns;
+// pointers in them are device memory, which stays untouched by others until that work is done.
 #ifndef RINGPRESS_DEVICE_H_
 #define RINGPRESS_DEVICE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,7 +19,7 @@
 
 namespace ringpress {
 
-/// A queue of work. CUDA: a cudaStream_t, null for the default stream.
+/// A queue of work of one device. CUDA: a cudaStream_t, null for the default stream.
 using Stream = void*;
 
 /// A point in a stream that others can wait for. Made and destroyed by the device.
@@ -33,6 +34,9 @@ class DeviceCodec {
   /// What it does, in host memory: sizes, traits and specification.
   virtual const Codec& codec() const = 0;
 
+  /// kUnsupported for such a form, or a hop that adds up so many wires in it, if there are no
+  /// kernels for it.
+  virtual Status supports(Contributions form, std::size_t wires) const = 0;
   /// One launch for all of them: the shards of a slice.
   virtual Status encode(Stream stream, std::span<const EncodeArgs> shards) = 0;
   virtual Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) = 0;
@@ -40,11 +44,17 @@ class DeviceCodec {
   virtual Status decode(Stream stream, std::span<const DecodeArgs> shards) = 0;
 };
 
+/// One accelerator of this process. Its operations may be called whatever device is current in the
+/// calling thread, and leave that as it was. One thread at a time.
 class Device {
  public:
   virtual ~Device() = default;
 
-  /// May wait for the device. 256-byte aligned; never in a captured stream.
+  /// A word for what it is, equal on all ranks whose bytes and speed are alike: "cuda", "host".
+  virtual const char* name() const = 0;
+
+  /// May wait for the device; not on the path of a call that is not the first of its kind. 256-byte
+  /// aligned. Also while this thread captures a stream.
   virtual Result<void*> allocate(std::size_t bytes) = 0;
   virtual void free(void* memory) = 0;
 
@@ -57,11 +67,17 @@ class Device {
   virtual Status record(Event event, Stream stream) = 0;
   /// What comes next in `stream` waits for what was in the other one when `event` was recorded.
   virtual Status wait(Stream stream, Event event) = 0;
-  /// True while a graph is made of what is asked for in `stream`.
-  virtual Result<bool> is_capturing(Stream stream) = 0;
+  /// The number of the graph that is being made of what is asked for in `stream`, 0 if none is.
+  virtual Result<std::uint64_t> capture(Stream stream) = 0;
+  /// Keeps `object` until the graph that is made in `stream`, and every graph instantiated from it,
+  /// is no more. It is then let go in a thread that may ask nothing of this device.
+  virtual Status keep_with_graph(Stream stream, std::shared_ptr<void> object) = 0;
 
   virtual Status zero(Stream stream, void* memory, std::size_t bytes) = 0;
+  /// One of `to` and `from` may be host memory: that is not touched before synchronize().
   virtual Status copy(Stream stream, void* to, const void* from, std::size_t bytes) = 0;
+  /// Waits until what was asked for in `stream` is done. Never on the path of a call.
+  virtual Status synchronize(Stream stream) = 0;
 
   /// kUnsupported for a codec that this device has no kernels for.
   virtual Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification,

@@ -64,6 +64,8 @@ class Mesh {
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
   /// Fails the mesh with `reason`, here and at all connected peers. Any thread.
   virtual void abort(const Status& reason) = 0;
+  /// failure(), after looking at what the peers have said meanwhile. Never blocks.
+  virtual Status check() = 0;
   /// The first failure, or ok. Any thread.
   virtual Status failure() const = 0;
   virtual MeshCounters counters() const = 0;

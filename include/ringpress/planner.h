@@ -25,6 +25,7 @@ struct PlanRequest {
   bool crosses_hosts = false;
   std::uint64_t recurrences = 0;  // Earlier calls of the same kind, count, type and op.
   bool all_reduces_only = false;  // What RINGPRESS_CODEC names cannot compress anything else.
+  int ranks_per_host = 0;         // The same on every host, and `hier` is at hand; else 0.
 };
 
 /// The decision and, where nothing is compressed, why.

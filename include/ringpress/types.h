@@ -41,6 +41,7 @@ enum class CollectiveKind : std::uint8_t {
 enum class Algorithm : std::uint8_t {
   kRing = 0,  // Neighbours only; requantises at every hop.
   kSra = 1,   // Scatter-reduce-allgather; two quantisations whatever the number of ranks.
+  kHier = 2,  // Exact inside a host, sra between hosts. Door A only.
 };
 
 /// Bytes of one element.
@@ -146,6 +147,8 @@ inline const char* algorithm_name(Algorithm algorithm) {
       return "ring";
     case Algorithm::kSra:
       return "sra";
+    case Algorithm::kHier:
+      return "hier";
   }
   return "unknown algorithm";
 }

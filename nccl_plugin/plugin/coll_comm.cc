@@ -1,32 +1,73 @@
 #include "nccl_plugin/plugin/coll_comm.h"
 
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/statistics_file.h"
 
 namespace ringpress::nccl_plugin::plugin {
+namespace {
 
-CollComm::CollComm(Communicators communicators, const CollIdentity& identity,
-                   const Settings& settings)
-    : Object{ObjectKind::kCollNetComm}, identity_(identity), settings_(settings) {
+/// Adds what was done between `before` and `now`.
+void add_difference(const Statistics& now, const Statistics& before, Statistics* total) {
+  total->calls += now.calls - before.calls;
+  total->compressed_calls += now.compressed_calls - before.compressed_calls;
+  total->unbiased_calls += now.unbiased_calls - before.unbiased_calls;
+  total->raw_bytes += now.raw_bytes - before.raw_bytes;
+  total->wire_bytes += now.wire_bytes - before.wire_bytes;
+  total->residual_bytes += now.residual_bytes - before.residual_bytes;
+  total->observed_calls += now.observed_calls - before.observed_calls;
+  total->observed_raw_bytes += now.observed_raw_bytes - before.observed_raw_bytes;
+  total->nanoseconds += now.nanoseconds - before.nanoseconds;
+  for (const auto& [reason, count] : now.exact_calls) {
+    const auto earlier = before.exact_calls.find(reason);
+    const std::uint64_t more = count - (earlier != before.exact_calls.end() ? earlier->second : 0);
+    if (more != 0) total->exact_calls[reason] += more;
+  }
+  if (now.calls == before.calls) return;
+  total->last_codec = now.last_codec;
+  total->last_algorithm = now.last_algorithm;
+  total->last_reason = now.last_reason;
+}
+
+}  // namespace
+
+CollComm::CollComm(Communicators communicators, const Settings& settings)
+    : LiveObject(ObjectKind::kCollNetComm), settings_(settings) {
   for (CollRequest& request : requests_) request.owner = this;
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
     lanes_[lane] = std::make_unique<CollLane>(std::move(communicators[lane]));
   }
-  before_ = statistics();
+}
+
+Status CollComm::start() {
   try {
     for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
       lanes_[lane]->start(lanes_[kCollLanes - 1 - lane].get());
     }
-  } catch (...) {  // Where there are no more threads, the one that runs looks after its companion.
+  } catch (const std::system_error& error) {  // The one that runs looks after its companion.
     for (auto& lane : lanes_) lane->stop();
-    throw;
+    return Status(Code::kSystem, std::string("a thread cannot be started: ") + error.what());
+  }
+  return Status::ok();
+}
+
+void CollComm::begin(const CollIdentity& identity) {
+  identity_ = identity;
+  knows_tensors_ = identity.part != TensorPart::kNothing;
+  has_begun_ = true;
+  come_for_pieces(nodes());
+  for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
+    before_[lane] = lanes_[lane]->communicator().statistics();
   }
 }
 
 CollComm::~CollComm() {
   for (auto& lane : lanes_) lane->stop();
+  if (!has_begun_) return;
+  leave_pieces(nodes());
   const Statistics total = statistics();
   const Communicator& communicator = lanes_[0]->communicator();
   write_statistics(settings_, communicator.rank(), communicator.size(), total);
@@ -40,26 +81,16 @@ CollComm::~CollComm() {
       static_cast<unsigned long long>(total.wire_bytes));
 }
 
-/// Of all lanes together, without what they did to get ready.
+/// Of all lanes together, without what they did to get ready. What the last call was is that of the
+/// last lane's.
 Statistics CollComm::statistics() const {
-  Statistics total = lanes_[0]->communicator().statistics();
-  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
-    const Statistics more = lanes_[lane]->communicator().statistics();
-    total.calls += more.calls;
-    total.compressed_calls += more.compressed_calls;
-    total.unbiased_calls += more.unbiased_calls;
-    total.raw_bytes += more.raw_bytes;
-    total.wire_bytes += more.wire_bytes;
-    total.residual_bytes += more.residual_bytes;
-    total.observed_calls += more.observed_calls;
-    total.observed_raw_bytes += more.observed_raw_bytes;
-    total.nanoseconds += more.nanoseconds;
-    for (const auto& [reason, count] : more.exact_calls) total.exact_calls[reason] += count;
+  Statistics total;
+  const std::size_t last_request = (next_request_ + kCollRequests - 1) % kCollRequests;
+  const std::size_t last_lane = requests_[last_request].lane;
+  for (std::size_t turn = 1; turn <= kCollLanes; ++turn) {
+    const std::size_t lane = (last_lane + turn) % kCollLanes;
+    add_difference(lanes_[lane]->communicator().statistics(), before_[lane], &total);
   }
-  total.calls -= before_.calls;
-  total.nanoseconds -= before_.nanoseconds;
-  for (const auto& [reason, count] : before_.exact_calls) total.exact_calls[reason] -= count;
-  std::erase_if(total.exact_calls, [](const auto& entry) { return entry.second == 0; });
   return total;
 }
 
@@ -93,10 +124,25 @@ void CollComm::identify(CollRequest* request) {
   // Where other nodes know nothing, this one's book is kept short all the same.
   const std::size_t bytes = call.count * dtype_size(call.dtype);
   const auto piece = take_piece_of_this_thread(nodes(), {bytes, kCollLanes, identity_.part});
-  if (identity_.part == TensorPart::kNothing) return;
+  if (!knows_tensors_) return;
   if (piece.has_value() && piece->tensor.element_bytes == dtype_size(call.dtype)) {
     identify_piece(request, *piece);
+  } else {
+    lose_tensors();
   }
+}
+
+/// For good: what comes next could be taken for another tensor's. Where a tensor's end is not
+/// marked by zeros, it could be compressed together with the garbage behind it: then all stays
+/// exact.
+void CollComm::lose_tensors() {
+  knows_tensors_ = false;
+  log(abi::LogLevel::kWarn, abi::kLogNet,
+      "CollNet of node %d of %d: NCCL's calls are not those that it told its profiler of; "
+      "from here on %s",
+      lanes_[0]->communicator().rank(), nodes(),
+      identity_.part == TensorPart::kWhole ? "nothing is compressed"
+                                           : "there is no error feedback");
 }
 
 /// Each tensor's first piece goes to the first lane: so each lane has the same pieces every time.
@@ -117,7 +163,7 @@ void CollComm::identify_piece(CollRequest* request, const TensorPiece& piece) {
   lane_first += piece.count;
 }
 
-Result<bool> CollComm::test(CollRequest* request) {
+Result<bool> CollComm::test(CollRequest* request, bool* is_told) {
   switch (request->state.load(std::memory_order_acquire)) {
     case CollRequest::State::kWaiting:
       return false;
@@ -126,6 +172,7 @@ Result<bool> CollComm::test(CollRequest* request) {
       return true;
     case CollRequest::State::kFailed:
       request->state.store(CollRequest::State::kFree, std::memory_order_release);
+      *is_told = std::exchange(is_failure_told_, true);  // Each lane may have words of its own.
       return lanes_[request->lane]->failure();
     case CollRequest::State::kFree:
       break;

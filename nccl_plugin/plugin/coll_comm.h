@@ -24,33 +24,48 @@ struct CollIdentity {
   TensorPart part = TensorPart::kNothing;
 };
 
-class CollComm : public Object {
+class CollComm : public LiveObject {
  public:
   using Communicators = std::array<std::unique_ptr<Communicator>, kCollLanes>;
 
-  CollComm(Communicators communicators, const CollIdentity& identity, const Settings& settings);
+  CollComm(Communicators communicators, const Settings& settings);
   /// Gives up what is under way, and the other nodes hear it. Writes the statistics of all lanes.
   ~CollComm();
   CollComm(const CollComm&) = delete;
   CollComm& operator=(const CollComm&) = delete;
+
+  /// Starts the lanes' threads: Code::kSystem where there are no more.
+  Status start();
+  /// From here on it is used: all nodes have agreed.
+  void begin(const CollIdentity& identity);
 
   /// Null, and nothing has happened, while all requests are in use. One thread at a time; the same
   /// one for test().
   CollRequest* all_reduce(const CollCall& call);
 
   /// True when the result is there; the request is free again then, and after an error.
-  Result<bool> test(CollRequest* request);
+  /// `*is_told` becomes true for a failure of the communicator unless it is the first that is
+  /// returned.
+  Result<bool> test(CollRequest* request, bool* is_told);
+
+  /// What registered memory is given: there is nothing to keep for it.
+  Object* memory_handle() { return &memory_handle_; }
 
   int nodes() const { return lanes_[0]->communicator().size(); }
 
  private:
   void identify(CollRequest* request);
   void identify_piece(CollRequest* request, const TensorPiece& piece);
+  void lose_tensors();
   Statistics statistics() const;
 
-  const CollIdentity identity_;
+  Object memory_handle_{ObjectKind::kCollNetMemory};
+  CollIdentity identity_;
+  bool knows_tensors_ = false;  // Of each piece, so far.
   const Settings settings_;
-  Statistics before_;  // Of the lanes when all nodes were there.
+  bool has_begun_ = false;
+  bool is_failure_told_ = false;
+  std::array<Statistics, kCollLanes> before_;  // Of each lane when it began.
   std::array<CollRequest, kCollRequests> requests_;
   std::size_t next_request_ = 0;
   std::size_t next_lane_ = 0;

@@ -45,9 +45,11 @@ void CollLane::append(CollRequest* request) {
   if (activity_.load() == kAsleep && companion_->activity_.load() != kLooking) wake_worker();
 }
 
+/// Only of one that sleeps: a worker that has just been woken may be busy by now, and must be seen
+/// to be.
 void CollLane::wake_worker() {
-  activity_.store(kLooking);
-  activity_.notify_one();
+  std::uint32_t activity = kAsleep;
+  if (activity_.compare_exchange_strong(activity, kLooking)) activity_.notify_one();
 }
 
 /// True while there is a call and nobody to take it.

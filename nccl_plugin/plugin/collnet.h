@@ -3,41 +3,45 @@
 //
 // Setup. Every node listens, and its handle names a rendezvous of its own; NCCL gives all handles
 // to all nodes, and they meet at that of node 0. `connect` ends on all nodes alike: with a
-// communicator that all have used once, or with an error, whereupon NCCL does without CollNet. So
-// `listen` never fails: a node that cannot listen says so in its handle.
+// communicator that all have used once, or with an error, whereupon NCCL does without CollNet
+// (coll_connect.h). So `listen` never fails: a node that cannot listen says so in its handle.
 #ifndef NCCL_PLUGIN_PLUGIN_COLLNET_H_
 #define NCCL_PLUGIN_PLUGIN_COLLNET_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "nccl_plugin/abi/types.h"
+#include "nccl_plugin/plugin/object.h"
 #include "ringpress/nccl.h"
 #include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
 /// What init of version 11 and later gives as the context of a communicator.
-struct CollNetContext {
-  std::uint64_t comm_id = 0;
+struct CollNetContext : LiveObject {
+  explicit CollNetContext(std::uint64_t id)
+      : LiveObject(ObjectKind::kCollNetContext), comm_id(id) {}
+  const std::uint64_t comm_id;  // Of NCCL's communicator.
 };
 
 Status collnet_init(abi::Logger logger);
+/// Null is gone already.
+Status collnet_finalize(void* ctx);
+/// Code::kInvalidUsage before collnet_init().
 Status collnet_devices(int* count);
 
-/// `comm_id`: of NCCL's communicator, where the version tells it.
-Status collnet_listen(std::optional<std::uint64_t> comm_id, int device, void* handle,
-                      void** listen_comm);
-/// Blocks until all nodes are there, a minute at most, and have agreed. When it fails,
-/// `listen_comm` is freed: NCCL forgets it.
+/// `ctx`: a CollNetContext; null where the version has none.
+Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm);
+/// Blocks until all nodes are there and have agreed, or for RINGPRESS_TIMEOUT_MS, a minute at most,
+/// and a few seconds. When it fails, `listen_comm` is freed: NCCL forgets it.
 Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
                        void** coll_comm);
 /// Sums of compressible types.
 Status collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int* supported);
 /// Host memory only; there is nothing to do for it.
 Status collnet_register(void* coll_comm, void* data, int type, void** mhandle);
-Status collnet_deregister(void* coll_comm);
+Status collnet_deregister(void* coll_comm, void* mhandle);
 
 struct CollNetAllReduce {
   void* send = nullptr;
@@ -45,13 +49,16 @@ struct CollNetAllReduce {
   std::size_t count = 0;
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t op = ncclSum;
+  void* send_mhandle = nullptr;  // Null: not registered.
+  void* receive_mhandle = nullptr;
 };
 /// `*request` is null, and nothing has happened, while there are as many as there can be. Where the
 /// tensor is not known, `send` is set to zero when the call is done, unless it is `receive`, too:
 /// it is NCCL's staging memory, and what lies behind a tensor's end is to be zero at its next use.
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request);
-/// `bytes` may be null.
-Status collnet_test(void* request, int* done, int* bytes);
+/// `bytes` may be null. Where the communicator has failed, `*is_told` becomes true unless this is
+/// the first request that says so.
+Status collnet_test(void* request, int* done, int* bytes, bool* is_told);
 /// Null is closed already. What is under way is given up, and the other nodes hear it.
 Status collnet_close(void* coll_comm);
 Status collnet_close_listen(void* listen_comm);

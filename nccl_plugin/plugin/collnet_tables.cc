@@ -1,9 +1,6 @@
 // The tables of the collective network that NCCL looks up, one a version, over collnet.h. A
 // function is named after the first version whose signature it has. All-gather and reduce-scatter
 // are null: NCCL does those by itself.
-#include <mutex>
-#include <string>
-
 #include "nccl_plugin/abi/net_v10.h"
 #include "nccl_plugin/abi/net_v11.h"
 #include "nccl_plugin/abi/net_v12.h"
@@ -27,7 +24,7 @@ ncclResult_t coll_init_v11(void** ctx, std::uint64_t comm_id, abi::Logger logger
       return Status(Code::kInvalidArgument, "the place for the context is null");
     }
     RINGPRESS_RETURN_IF_ERROR(collnet_init(logger));
-    *ctx = new CollNetContext{comm_id};
+    *ctx = new CollNetContext(comm_id);
     return Status::ok();
   });
 }
@@ -43,15 +40,12 @@ ncclResult_t coll_get_properties_v7(int index, Properties* properties) {
 
 ncclResult_t coll_listen_v7(int device, void* handle, void** listen_comm) {
   return answer("ncclCollNet listen",
-                [&] { return collnet_listen(std::nullopt, device, handle, listen_comm); });
+                [&] { return collnet_listen(nullptr, device, handle, listen_comm); });
 }
 
 ncclResult_t coll_listen_v11(void* ctx, int device, void* handle, void** listen_comm) {
-  return answer("ncclCollNet listen", [&] {
-    std::optional<std::uint64_t> comm_id;
-    if (ctx != nullptr) comm_id = static_cast<CollNetContext*>(ctx)->comm_id;
-    return collnet_listen(comm_id, device, handle, listen_comm);
-  });
+  return answer("ncclCollNet listen",
+                [&] { return collnet_listen(ctx, device, handle, listen_comm); });
 }
 
 ncclResult_t coll_connect_v7(void** handles, int count, int rank, void* listen_comm,
@@ -74,14 +68,16 @@ ncclResult_t coll_reg_mr_v8(void* coll_comm, void* data, std::size_t, int type, 
   return coll_reg_mr_v7(coll_comm, data, 0, type, mhandle);
 }
 
-ncclResult_t coll_dereg_mr_v7(void* coll_comm, void*) {
-  return answer("ncclCollNet deregMr", [&] { return collnet_deregister(coll_comm); });
+ncclResult_t coll_dereg_mr_v7(void* coll_comm, void* mhandle) {
+  return answer("ncclCollNet deregMr", [&] { return collnet_deregister(coll_comm, mhandle); });
 }
 
 ncclResult_t iallreduce_v9(void* coll_comm, void* send, void* receive, std::size_t count,
-                           ncclDataType_t type, ncclRedOp_t op, void*, void*, void** request) {
+                           ncclDataType_t type, ncclRedOp_t op, void* send_mhandle,
+                           void* receive_mhandle, void** request) {
   return answer("ncclCollNet iallreduce", [&] {
-    return collnet_iallreduce(coll_comm, {send, receive, count, type, op}, request);
+    return collnet_iallreduce(
+        coll_comm, {send, receive, count, type, op, send_mhandle, receive_mhandle}, request);
   });
 }
 
@@ -96,16 +92,6 @@ ncclResult_t iallreduce_v7(void* coll_comm, void* send, void* receive, int count
                        send_mhandle, receive_mhandle, request);
 }
 
-/// NCCL goes on to ask for each request of a communicator that has failed: one line is enough.
-bool is_told_already(const Status& failure) {
-  static std::mutex mutex;
-  static std::string* const last = new std::string;  // Lives until the process ends.
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (failure.message() == *last) return true;
-  *last = failure.message();
-  return false;
-}
-
 /// Host memory has the result at once.
 ncclResult_t coll_iflush_v7(void*, void*, int, void*, void** request) {
   if (request != nullptr) *request = nullptr;
@@ -113,9 +99,8 @@ ncclResult_t coll_iflush_v7(void*, void*, int, void*, void** request) {
 }
 
 ncclResult_t coll_test_v7(void* request, int* done, int* size) {
-  const Status tested = catch_all([&] { return collnet_test(request, done, size); });
-  if (!tested.is_ok() && is_told_already(tested)) return to_nccl_result(tested.code());
-  return report("ncclCollNet test", tested);
+  return answer_once("ncclCollNet test",
+                     [&](bool* is_told) { return collnet_test(request, done, size, is_told); });
 }
 
 ncclResult_t close_coll_v7(void* coll_comm) {
@@ -127,8 +112,7 @@ ncclResult_t coll_close_listen_v7(void* listen_comm) {
 }
 
 ncclResult_t coll_finalize_v11(void* ctx) {
-  delete static_cast<CollNetContext*>(ctx);
-  return ncclSuccess;
+  return answer("ncclCollNet finalize", [&] { return collnet_finalize(ctx); });
 }
 
 }  // namespace

@@ -25,9 +25,7 @@ struct Device {
 /// The devices of this process: found at the first call, unchanged after it.
 ///
 /// With a next plugin (next_net.h): its devices, once it is initialised, and behind them those that
-/// CollNet has had merged. Otherwise what RINGPRESS_SOCKET_IFNAME or NCCL_SOCKET_IFNAME ("eth",
-/// "^docker", "=eth0,eth1") selects among the interfaces that are up; without those variables all
-/// but the loopback and docker's, or the loopback if there is no other.
+/// CollNet has had merged. Otherwise what the settings select (interfaces.h).
 const std::vector<Device>& devices();
 
 /// kInvalidArgument, with what there is, for an index out of range.

@@ -3,14 +3,20 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
+#include <utility>
+
+#include "nccl_plugin/plugin/function_lists.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
 
 // NCCL ignores longer names in NCCL_NET_PLUGIN.
 constexpr std::size_t kLongestPluginName = 253;
+// One library under the names of the kinds of plugin.
+constexpr std::string_view kFileNames[] = {"libnccl-net-ringpress.so", "libnccl-tuner-ringpress.so",
+                                           "libnccl-profiler-ringpress.so",
+                                           "libnccl-env-ringpress.so"};
 
 std::string_view view(const char* text) {
   return text == nullptr ? std::string_view() : std::string_view(text);
@@ -35,70 +41,100 @@ bool net_is_ours(const Lookup& process, bool default_net_is_ours) {
   return fits_net_plugin_list(env_plugin(process)) || default_net_is_ours;
 }
 
-/// Whether NCCL's list ("Ring,Tree"; "^Ring": all but that) leaves out what begins with `word`.
-bool leaves_out(std::string_view list, std::string_view word) {
-  if (list.empty()) return false;
-  std::string lower(list);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  const bool excludes = lower[0] == '^';
-  return (lower.find(word) != std::string::npos) == excludes;
-}
-
-void add(std::vector<Conflict>* found, const char* name, const char* value, const char* loses,
-         bool fatal) {
-  found->push_back({std::string(name) + "=" + value, loses, fatal});
-}
-
 void add_other_plugin(std::vector<Conflict>* found, const Lookup& process, const char* name,
-                      const char* loses) {
+                      const char* loses, const char* remedy) {
   const std::string_view value = view(process(name));
-  if (value.empty() || value.find(kPluginName) != std::string_view::npos) return;
-  add(found, name, process(name), loses, false);
+  if (value.empty() || is_this_library(value)) return;
+  found->push_back({std::string(name) + "=" + process(name), loses, remedy, false});
 }
 
 void add_network(std::vector<Conflict>* found, const Lookup& process) {
   const char* const plugins = process("NCCL_NET_PLUGIN");
   if (plugins != nullptr && !names_this_library(plugins, "")) {
-    add(found, "NCCL_NET_PLUGIN", plugins,
-        "NCCL does not load this library's network first, or not at all, so nothing is compressed; "
-        "to keep that network below, set NCCL_NET_PLUGIN=ringpress and RINGPRESS_NEXT_NET_PLUGIN",
-        true);
+    found->push_back(
+        {std::string("NCCL_NET_PLUGIN=") + plugins,
+         "NCCL does not load this library's network first, or not at all, so nothing is compressed",
+         "unset it; to keep that network below, set NCCL_NET_PLUGIN=ringpress and "
+         "RINGPRESS_NEXT_NET_PLUGIN",
+         true});
   }
   const char* const net = process("NCCL_NET");
   if (net != nullptr && strcasecmp(net, kPluginName) != 0) {
-    add(found, "NCCL_NET", net,
-        "NCCL passes over every network of another name, so nothing is compressed; unset it", true);
+    found->push_back({std::string("NCCL_NET=") + net,
+                      "NCCL passes over every network of another name, so nothing is compressed",
+                      "unset it", true});
   }
 }
 
+std::string refusal(const AllReduceChoice& choice) {
+  return "NCCL 2.24 and later refuse it, because of \"" + choice.refused +
+         "\", and make no communicator; earlier ones pass over what they do not know";
+}
+
 void add_algorithms(std::vector<Conflict>* found, const Lookup& process) {
-  const std::string_view algorithms = view(process("NCCL_ALGO"));
-  if (leaves_out(algorithms, "collnet")) {
-    add(found, "NCCL_ALGO", process("NCCL_ALGO"),
-        "CollNet is not among the algorithms, so nothing is compressed; unset it or add "
-        "CollnetChain",
-        true);
+  const char* const value = process("NCCL_ALGO");
+  const AllReduceChoice choice = parse_function_list(value, kAlgorithmNames);
+  Conflict conflict{std::string("NCCL_ALGO=") + (value == nullptr ? "" : value), "",
+                    "unset it, or leave CollNetChain among the algorithms of all-reduces", true};
+  if (!choice.refused.empty()) {
+    conflict.loses = refusal(choice);
+    conflict.remedy = "correct or unset it";
+  } else if (choice.has("CollNetChain")) {
+    return;
+  } else if (choice.has("CollNetDirect") || choice.has("NVLS")) {
+    conflict.loses =
+        "of the algorithms that use CollNet it leaves only those that need an NVSwitch, so on "
+        "other "
+        "machines nothing is compressed";
+    conflict.fatal = false;
+  } else {
+    conflict.loses = "CollNet is not among the algorithms, so nothing is compressed";
   }
-  const std::string_view protocols = view(process("NCCL_PROTO"));
-  if (leaves_out(protocols, "simple")) {
-    add(found, "NCCL_PROTO", process("NCCL_PROTO"),
-        "CollNet needs the protocol Simple, so nothing is compressed; unset it or add Simple",
-        true);
+  found->push_back(std::move(conflict));
+}
+
+void add_protocols(std::vector<Conflict>* found, const Lookup& process) {
+  const char* const value = process("NCCL_PROTO");
+  const AllReduceChoice choice = parse_function_list(value, kProtocolNames);
+  if (choice.has("Simple")) return;
+  Conflict conflict{std::string("NCCL_PROTO=") + value,
+                    "CollNet needs the protocol Simple, so nothing is compressed",
+                    "unset it, or leave Simple among the protocols of all-reduces", true};
+  if (!choice.refused.empty()) {
+    conflict.loses = refusal(choice);
+    conflict.remedy = "correct or unset it";
   }
+  found->push_back(std::move(conflict));
+}
+
+void add_switch(std::vector<Conflict>* found, const Lookup& process) {
   const char* const collnet = process("NCCL_COLLNET_ENABLE");
   if (collnet != nullptr && std::strtol(collnet, nullptr, 0) == 0) {
-    add(found, "NCCL_COLLNET_ENABLE", collnet,
-        "NCCL does not use CollNet, so nothing is compressed; unset it or set it to 1", true);
+    found->push_back({std::string("NCCL_COLLNET_ENABLE=") + collnet,
+                      "NCCL does not use CollNet, so nothing is compressed",
+                      "unset it or set it to 1", true});
   }
 }
 
 }  // namespace
 
+bool is_this_library(std::string_view plugin) {
+  if (plugin == kPluginName) return true;
+  const std::size_t slash = plugin.rfind('/');
+  const std::string_view file = slash == std::string_view::npos ? plugin : plugin.substr(slash + 1);
+  return std::find(std::begin(kFileNames), std::end(kFileNames), file) != std::end(kFileNames);
+}
+
+std::string_view first_net_plugin(std::string_view net_plugins) {
+  const std::size_t begin = net_plugins.find_first_not_of(',');
+  if (begin == std::string_view::npos) return "";
+  net_plugins.remove_prefix(begin);
+  return net_plugins.substr(0, net_plugins.find(','));
+}
+
 bool names_this_library(std::string_view net_plugins, std::string_view own_path) {
-  const std::string_view first = net_plugins.substr(0, net_plugins.find(','));
-  if (first.empty()) return false;
-  return first == own_path || first.find(kPluginName) != std::string_view::npos;
+  const std::string_view first = first_net_plugin(net_plugins);
+  return !first.empty() && (first == own_path || is_this_library(first));
 }
 
 const char* door_default(std::string_view name, const Lookup& process, bool default_net_is_ours) {
@@ -119,15 +155,20 @@ std::vector<Conflict> conflicts(const Lookup& process) {
   std::vector<Conflict> found;
   add_network(&found, process);
   add_algorithms(&found, process);
+  add_protocols(&found, process);
+  add_switch(&found, process);
   add_other_plugin(&found, process, "NCCL_TUNER_PLUGIN",
                    "this library's tuner is not asked: NCCL itself chooses when to use CollNet, "
-                   "which is seldom");
+                   "which is seldom",
+                   "unset it, or accept that");
   add_other_plugin(&found, process, "NCCL_PROFILER_PLUGIN",
                    "NCCL has one place for a profiler: without it tensors are not told apart, so "
-                   "there is no error feedback");
+                   "there is no error feedback",
+                   "unset it, or accept that");
   add_other_plugin(&found, process, "NCCL_ENV_PLUGIN",
                    "this library cannot set NCCL's variables from inside; `ringpress run` does so "
-                   "before the start, but a plugin may answer otherwise");
+                   "before the start, but a plugin may answer otherwise",
+                   "unset it, or have that plugin answer what `ringpress run` sets");
   return found;
 }
 

@@ -32,8 +32,15 @@ constexpr std::array<DoorVariable, 3> kDoorVariables = {{
 /// The value of a variable or null.
 using Lookup = std::function<const char*(const char* name)>;
 
-/// Whether NCCL_NET_PLUGIN's first entry names this library: NCCL tries the entries in turn, so a
-/// later one may never be used. `own_path` (may be empty): another name of it.
+/// Whether a plugin variable of NCCL's names this library: "ringpress", or the name of one of its
+/// files, with a path before it or not.
+bool is_this_library(std::string_view plugin);
+
+/// NCCL_NET_PLUGIN's first entry: NCCL tries the entries in turn, so a later one may never be used.
+/// (Before 2.27 it takes the whole value for one name.)
+std::string_view first_net_plugin(std::string_view net_plugins);
+
+/// Whether that is this library. `own_path` (may be empty): another name of it.
 bool names_this_library(std::string_view net_plugins, std::string_view own_path);
 
 /// What NCCL's environment plugin answers for a variable that the process does not have; null:
@@ -46,6 +53,7 @@ const char* door_default(std::string_view name, const Lookup& process, bool defa
 struct Conflict {
   std::string variable;  // NAME=value
   std::string loses;
+  std::string remedy;
   bool fatal = false;  // Nothing is compressed.
 };
 std::vector<Conflict> conflicts(const Lookup& process);

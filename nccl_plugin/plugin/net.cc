@@ -55,13 +55,23 @@ PendingConnects& pending_connects() {
   return *pending;
 }
 
+/// What a connection's failure returns.
+template <typename Peer>
+Status fail(Peer& connection, const Status& failure, bool* is_told) {
+  *is_told = std::exchange(connection.is_failure_told, true);
+  return failure;
+}
+
 /// Tries to finish one request of a connection.
 template <typename Peer>
-Status test_request(NetRequest& request, int* done, int* size) {
-  if (!request.failure.is_ok()) return request.failure;
+Status test_request(NetRequest& request, int* done, int* size, bool* is_told) {
   auto& connection = *static_cast<Peer*>(request.connection);
+  if (!request.failure.is_ok()) return fail(connection, request.failure, is_told);
   const Result<Completion> tested = connection.link->test(request.inner);
-  if (!tested.is_ok()) return request.failure = tested.status();
+  if (!tested.is_ok()) {
+    request.failure = tested.status();
+    return fail(connection, request.failure, is_told);
+  }
   if (!tested.value().done) return Status::ok();
   *done = 1;
   if (size != nullptr) *size = static_cast<int>(tested.value().view.bytes);
@@ -71,14 +81,14 @@ Status test_request(NetRequest& request, int* done, int* size) {
 
 /// `start` gives the link's request, or null while it has no room.
 template <typename Peer, typename Start>
-Status start_request(Peer& connection, void** request, Start&& start) {
+Status start_request(Peer& connection, void** request, bool* is_told, Start&& start) {
   *request = nullptr;
   NetRequest* const taken = connection.requests.take();
   if (taken == nullptr) return Status::ok();
   const Result<Request*> started = start(*connection.link);
   if (!started.is_ok() || started.value() == nullptr) {
     connection.requests.give(taken);
-    return started.status();
+    return started.is_ok() ? Status::ok() : fail(connection, started.status(), is_told);
   }
   taken->inner = started.value();
   taken->failure = Status::ok();
@@ -86,10 +96,16 @@ Status start_request(Peer& connection, void** request, Start&& start) {
   return Status::ok();
 }
 
+/// Of either direction.
+Status check_connection(const void* comm) {
+  const Status sends = check_live(comm, ObjectKind::kNetSender);
+  return check_live(comm, ObjectKind::kNetReceiver).is_ok() ? Status::ok() : sends;
+}
+
 template <typename Closed>
 Status close(void* comm, ObjectKind kind) {
   if (comm == nullptr) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(check_kind(comm, kind));
+  RINGPRESS_RETURN_IF_ERROR(check_live(comm, kind));
   delete static_cast<Closed*>(comm);
   return Status::ok();
 }
@@ -138,7 +154,7 @@ Status net_listen(int device, void* handle, void** listen_comm) {
   options.interface = "=" + found->name;
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<LinkListener> link, ring::listen_for_links(options));
   std::memcpy(handle, link->handle().data(), abi::kHandleBytes);
-  *listen_comm = new NetListener{{ObjectKind::kNetListener}, std::move(link)};
+  *listen_comm = new NetListener(std::move(link));
   return Status::ok();
 }
 
@@ -157,7 +173,7 @@ Status net_connect(int device, const void* handle, void** send_comm) {
 Status net_accept(void* listen_comm, void** receive_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(receive_comm, "the place of the communicator"));
   *receive_comm = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_kind(listen_comm, ObjectKind::kNetListener));
+  RINGPRESS_RETURN_IF_ERROR(check_live(listen_comm, ObjectKind::kNetListener));
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ReceiveLink> link,
                              static_cast<NetListener*>(listen_comm)->link->accept());
   if (link != nullptr) *receive_comm = new NetReceiver(std::move(link));
@@ -167,7 +183,7 @@ Status net_accept(void* listen_comm, void** receive_comm) {
 Status net_register(void* comm, void* data, int type, void** mhandle) {
   RINGPRESS_RETURN_IF_ERROR(check_place(mhandle, "the place of the memory handle"));
   *mhandle = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_place(comm, "the communicator"));
+  RINGPRESS_RETURN_IF_ERROR(check_connection(comm));
   if (type != abi::kPointerHost) {
     return Status(Code::kUnsupported, "memory of type " + std::to_string(type) +
                                           ": this network takes host memory only");
@@ -177,10 +193,11 @@ Status net_register(void* comm, void* data, int type, void** mhandle) {
 }
 
 Status net_deregister(void* comm) {
-  return check_place(comm, "the communicator");
+  return check_connection(comm);
 }
 
-Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request) {
+Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request,
+                 bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
   RINGPRESS_RETURN_IF_ERROR(check_kind(send_comm, ObjectKind::kNetSender));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
@@ -189,28 +206,28 @@ Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** re
                                               " bytes: at most " +
                                               std::to_string(kMaxMessageBytes) + " are possible");
   }
-  return start_request(*static_cast<NetSender*>(send_comm), request,
+  return start_request(*static_cast<NetSender*>(send_comm), request, is_told,
                        [&](SendLink& link) { return link.isend(ConstBuffer(data, bytes)); });
 }
 
-Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request) {
+Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
   RINGPRESS_RETURN_IF_ERROR(check_kind(receive_comm, ObjectKind::kNetReceiver));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   const Buffer into{static_cast<std::byte*>(data), std::min(bytes, kMaxMessageBytes)};
-  return start_request(*static_cast<NetReceiver*>(receive_comm), request,
+  return start_request(*static_cast<NetReceiver*>(receive_comm), request, is_told,
                        [&](ReceiveLink& link) { return link.irecv(into); });
 }
 
-Status net_test(void* request, int* done, int* size) {
+Status net_test(void* request, int* done, int* size, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(done, "the place of the answer"));
   *done = 0;
   RINGPRESS_RETURN_IF_ERROR(check_kind(request, ObjectKind::kNetRequest));
   auto& tested = *static_cast<NetRequest*>(request);
   if (tested.inner == nullptr) return Status(Code::kInvalidUsage, "the request is done already");
   return tested.connection->kind == ObjectKind::kNetSender
-             ? test_request<NetSender>(tested, done, size)
-             : test_request<NetReceiver>(tested, done, size);
+             ? test_request<NetSender>(tested, done, size, is_told)
+             : test_request<NetReceiver>(tested, done, size, is_told);
 }
 
 Status net_close_send(void* send_comm) {

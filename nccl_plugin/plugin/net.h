@@ -40,15 +40,21 @@ Status net_accept(void* listen_comm, void** receive_comm);
 /// Host memory only; there is nothing to do for it.
 Status net_register(void* comm, void* data, int type, void** mhandle);
 Status net_deregister(void* comm);
+
+// The first failure of a connection is final. `*is_told` becomes true where one of these calls has
+// returned it before.
+
 /// `*request` is null, and nothing has happened, while the connection has all the requests that it
 /// can have.
-Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request);
+Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request,
+                 bool* is_told);
 /// A message of at most so many bytes. What `*request` holds on entry, a hint of NCCL's, is
 /// ignored.
-Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request);
+Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request, bool* is_told);
 /// Moves bytes. When `*done`, `size` (may be null) has the bytes of the message and the request is
 /// gone. A request that has failed fails again.
-Status net_test(void* request, int* done, int* size);
+Status net_test(void* request, int* done, int* size, bool* is_told);
+
 /// Null is closed already. What is under way is given up, and the other side hears it.
 Status net_close_send(void* send_comm);
 Status net_close_receive(void* receive_comm);

@@ -47,16 +47,19 @@ class NetRequests {
   std::vector<NetRequest*> free_;
 };
 
-struct NetListener : Object {
+struct NetListener : LiveObject {
+  explicit NetListener(std::unique_ptr<LinkListener> opened)
+      : LiveObject(ObjectKind::kNetListener), link(std::move(opened)) {}
   std::unique_ptr<LinkListener> link;
 };
 
 template <typename Link, ObjectKind the_kind>
-struct NetConnection : Object {
+struct NetConnection : LiveObject {
   explicit NetConnection(std::unique_ptr<Link> opened)
-      : Object{the_kind}, link(std::move(opened)), requests(this) {}
+      : LiveObject(the_kind), link(std::move(opened)), requests(this) {}
   std::unique_ptr<Link> link;
   NetRequests requests;
+  bool is_failure_told = false;  // The first one is final.
 };
 using NetSender = NetConnection<SendLink, ObjectKind::kNetSender>;
 using NetReceiver = NetConnection<ReceiveLink, ObjectKind::kNetReceiver>;

@@ -134,15 +134,17 @@ inline ncclResult_t dereg_mr_v7(void* comm, void*) {
 }
 
 inline ncclResult_t isend_v7(void* send_comm, void* data, int size, int, void*, void** request) {
-  return answer("ncclNet isend", [&]() -> Status {
+  return answer_once("ncclNet isend", [&](bool* is_told) -> Status {
     if (size < 0) return Status(Code::kInvalidArgument, "a message of less than no bytes");
-    return net_isend(send_comm, data, static_cast<std::size_t>(size), request);
+    return net_isend(send_comm, data, static_cast<std::size_t>(size), request, is_told);
   });
 }
 
 inline ncclResult_t isend_v9(void* send_comm, void* data, std::size_t size, int, void*,
                              void** request) {
-  return answer("ncclNet isend", [&] { return net_isend(send_comm, data, size, request); });
+  return answer_once("ncclNet isend", [&](bool* is_told) {
+    return net_isend(send_comm, data, size, request, is_told);
+  });
 }
 
 inline ncclResult_t isend_v10(void* send_comm, void* data, std::size_t size, int tag, void* mhandle,
@@ -152,7 +154,8 @@ inline ncclResult_t isend_v10(void* send_comm, void* data, std::size_t size, int
 
 /// A receive is of one message, as get_properties says.
 template <typename Size>
-Status receive(void* receive_comm, int count, void** data, const Size* sizes, void** request) {
+Status receive(void* receive_comm, int count, void** data, const Size* sizes, void** request,
+               bool* is_told) {
   if (count != 1) {
     return Status(Code::kInvalidArgument,
                   "a receive of " + std::to_string(count) + " messages: one is possible");
@@ -163,19 +166,21 @@ Status receive(void* receive_comm, int count, void** data, const Size* sizes, vo
   if (std::is_signed_v<Size> && sizes[0] < Size{0}) {
     return Status(Code::kInvalidArgument, "a message of less than no bytes");
   }
-  return net_irecv(receive_comm, data[0], static_cast<std::size_t>(sizes[0]), request);
+  return net_irecv(receive_comm, data[0], static_cast<std::size_t>(sizes[0]), request, is_told);
 }
 
 inline ncclResult_t irecv_v7(void* receive_comm, int count, void** data, int* sizes, int*, void**,
                              void** request) {
-  return answer("ncclNet irecv",
-                [&] { return receive(receive_comm, count, data, sizes, request); });
+  return answer_once("ncclNet irecv", [&](bool* is_told) {
+    return receive(receive_comm, count, data, sizes, request, is_told);
+  });
 }
 
 inline ncclResult_t irecv_v9(void* receive_comm, int count, void** data, std::size_t* sizes, int*,
                              void**, void** request) {
-  return answer("ncclNet irecv",
-                [&] { return receive(receive_comm, count, data, sizes, request); });
+  return answer_once("ncclNet irecv", [&](bool* is_told) {
+    return receive(receive_comm, count, data, sizes, request, is_told);
+  });
 }
 
 inline ncclResult_t irecv_v10(void* receive_comm, int count, void** data, std::size_t* sizes,
@@ -190,7 +195,8 @@ inline ncclResult_t iflush_v7(void*, int, void**, int*, void**, void** request) 
 }
 
 inline ncclResult_t test_v7(void* request, int* done, int* sizes) {
-  return answer("ncclNet test", [&] { return net_test(request, done, sizes); });
+  return answer_once("ncclNet test",
+                     [&](bool* is_told) { return net_test(request, done, sizes, is_told); });
 }
 
 inline ncclResult_t close_send_v7(void* send_comm) {

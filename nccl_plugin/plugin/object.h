@@ -18,6 +18,8 @@ enum class ObjectKind : std::uint32_t {
   kCollNetListener = 0x52504c32,
   kCollNetComm = 0x52504332,
   kCollNetRequest = 0x52505132,
+  kCollNetContext = 0x52505832,
+  kCollNetMemory = 0x52504d32,
 };
 
 struct Object {
@@ -40,11 +42,31 @@ inline const char* object_kind_name(ObjectKind kind) {
       return "communicator of CollNet";
     case ObjectKind::kCollNetRequest:
       return "request of CollNet";
+    case ObjectKind::kCollNetContext:
+      return "context of CollNet";
+    case ObjectKind::kCollNetMemory:
+      return "memory handle of CollNet";
   }
   return "object";
 }
 
-/// Code::kInvalidArgument for null and for an object of another kind.
+/// One that is made and destroyed seldom: this process knows which there are.
+class LiveObject : public Object {
+ public:
+  explicit LiveObject(ObjectKind own_kind);
+  ~LiveObject();
+  LiveObject(const LiveObject&) = delete;
+  LiveObject& operator=(const LiveObject&) = delete;
+};
+
+/// Whatever it points to.
+bool is_live(const void* object);
+
+/// Code::kInvalidArgument for null, for what is no LiveObject (whatever it points to) or no longer
+/// one, and for one of another kind. Takes a lock: for calls that come seldom.
+Status check_live(const void* object, ObjectKind kind);
+
+/// Code::kInvalidArgument for null and for an object of another kind. It must be an object.
 inline Status check_kind(const void* object, ObjectKind kind) {
   if (object == nullptr) {
     return Status(Code::kInvalidArgument,

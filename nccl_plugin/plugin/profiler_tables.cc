@@ -73,22 +73,22 @@ ncclResult_t start_event_v4(void* ctx, void** handle, Event* event) {
   if (handle == nullptr || event == nullptr || ctx == nullptr) return ncclSuccess;
   *handle = nullptr;
   static_cast<void>(answer("ncclProfiler startEvent", [&]() -> Status {
-    TensorBook& book = *static_cast<ProfiledComm*>(ctx)->book;
+    // An operation that another process has handed over comes with that one's context.
+    const auto book = [ctx]() -> TensorBook& { return *static_cast<ProfiledComm*>(ctx)->book; };
     if (event->type == abi::kProfileGroup) {
       *handle = &group_handle;
     } else if (event->type == abi::kProfileColl) {
       const auto& coll = event->coll;
       if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
-      *handle = handle_of(
-          book.start_tensor({coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
+      *handle = handle_of(book().start_tensor(
+          {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
     } else if (event->type == abi::kProfileProxyOp) {
       const auto& op = event->proxy_op;
-      // Operations that another process has handed over carry that one's numbers.
       if (event->parent == nullptr || op.process != getpid()) return Status::ok();
       if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
-      book.add_channel({reinterpret_cast<std::uintptr_t>(event->parent), op.channel,
-                        static_cast<std::size_t>(op.steps),
-                        static_cast<std::size_t>(op.chunk_bytes)});
+      book().add_channel({reinterpret_cast<std::uintptr_t>(event->parent), op.channel,
+                          static_cast<std::size_t>(op.steps),
+                          static_cast<std::size_t>(op.chunk_bytes)});
     }
     return Status::ok();
   }));

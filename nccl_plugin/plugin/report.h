@@ -28,6 +28,15 @@ ncclResult_t answer(const char* function, Body&& body) noexcept {
   return report(function, catch_all(std::forward<Body>(body)));
 }
 
+/// The same for calls that a failed communicator answers alike, however many there are: the body
+/// sets a bool (false at first) where that failure has been logged before.
+template <typename Body>
+ncclResult_t answer_once(const char* function, Body&& body) noexcept {
+  bool is_told = false;
+  const Status status = catch_all([&] { return body(&is_told); });
+  return is_told ? to_nccl_result(status.code()) : report(function, status);
+}
+
 }  // namespace ringpress::nccl_plugin::plugin
 
 #endif  // NCCL_PLUGIN_PLUGIN_REPORT_H_

@@ -1,6 +1,7 @@
 #include "nccl_plugin/plugin/tensor_book.h"
 
 #include <algorithm>
+#include <map>
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -53,6 +54,21 @@ std::uint64_t TensorBook::start_tensor(const TensorEvent& event) {
   return id;
 }
 
+void TensorBook::lose() {
+  const std::lock_guard lock(mutex_);
+  forget_all();
+}
+
+bool TensorBook::is_lost() const {
+  const std::lock_guard lock(mutex_);
+  return is_lost_;
+}
+
+void TensorBook::forget_all() {
+  is_lost_ = true;
+  running_count_ = 0;
+}
+
 /// Grows rather than forget a tensor whose channels are still to come.
 void TensorBook::make_room_for(std::uint64_t id) {
   const std::size_t most = last_with_channels_ == 0 ? kMostWithoutChannels : kMostRemembered;
@@ -65,24 +81,41 @@ void TensorBook::make_room_for(std::uint64_t id) {
 void TensorBook::add_channel(const ChannelEvent& event) {
   thread_.store(std::this_thread::get_id());
   const std::lock_guard lock(mutex_);
-  const Entry& entry = events_[event.tensor % events_.size()];
-  if (event.tensor == 0 || entry.id != event.tensor) return;
-  if (event.channel >= kMostChannels) return;
+  if (is_lost_ || is_disturbed_) return;
   last_with_channels_ = std::max(last_with_channels_, event.tensor);
-  if (running_count_ == 0 || running_at(running_count_ - 1).entry.id != event.tensor) {
-    Running* const added = append_running();
-    added->entry = entry;
-    added->steps = event.steps;
-    added->chunk_bytes = event.chunk_bytes;
-    added->turn = last_turn.fetch_add(1) + 1;
+  Running* const running = event.channel < kMostChannels ? running_of(event) : nullptr;
+  if (running == nullptr) {
+    // When the pieces have come so far: that is the same piece on every rank.
+    is_disturbed_ = true;
+    Running* const last = append_running();
+    last->is_even = false;
+    last->turn = last_turn.fetch_add(1) + 1;
+    return;
   }
-  Running& running = running_at(running_count_ - 1);
-  running.is_even =
-      running.is_even && running.steps == event.steps && running.chunk_bytes == event.chunk_bytes;
+  running->is_even = running->is_even && running->steps == event.steps &&
+                     running->chunk_bytes == event.chunk_bytes;
   const std::uint64_t bit = std::uint64_t{1} << event.channel;
-  if ((running.channels & bit) == 0)
-    ++running.channel_count;  // Else the channel's other direction.
-  running.channels |= bit;
+  if ((running->channels & bit) == 0)
+    ++running->channel_count;  // Else the channel's other direction.
+  running->channels |= bit;
+}
+
+/// The last one, or a new one. Null for a tensor that is not known or whose turn was before.
+TensorBook::Running* TensorBook::running_of(const ChannelEvent& event) {
+  if (running_count_ > 0) {
+    Running& last = running_at(running_count_ - 1);
+    if (last.entry.id == event.tensor) return last.taken == 0 ? &last : nullptr;
+  }
+  Entry& entry = events_[event.tensor % events_.size()];
+  const bool is_known = event.tensor != 0 && entry.id == event.tensor;
+  if (!is_known || entry.has_channels || running_count_ == kMostRunning) return nullptr;
+  entry.has_channels = true;
+  Running* const added = append_running();
+  added->entry = entry;
+  added->steps = event.steps;
+  added->chunk_bytes = event.chunk_bytes;
+  added->turn = last_turn.fetch_add(1) + 1;
+  return added;
 }
 
 std::size_t TensorBook::Running::piece_count_of(std::size_t piece, TensorPart part) const {
@@ -111,10 +144,11 @@ std::optional<std::uint64_t> TensorBook::next_turn() const {
 
 std::optional<TensorPiece> TensorBook::take_piece(const Slice& slice) {
   const std::lock_guard lock(mutex_);
-  if (running_count_ == 0) return std::nullopt;
-  Running& running = running_at(0);
-  const std::optional<TensorPiece> piece = next_piece(&running, slice);
-  if (!piece.has_value() || running.taken == running.piece_count()) {
+  std::optional<TensorPiece> piece;
+  if (running_count_ > 0) piece = next_piece(&running_at(0), slice);
+  if (!piece.has_value()) {
+    forget_all();
+  } else if (running_at(0).taken == running_at(0).piece_count()) {
     running_begin_ = (running_begin_ + 1) % running_.size();
     --running_count_;
   }
@@ -146,6 +180,7 @@ namespace {
 struct Books {
   std::mutex mutex;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<TensorBook>>> open;
+  std::map<int, int> askers;  // CollNet communicators, by their nodes.
 };
 
 Books& books() {
@@ -181,18 +216,44 @@ TensorPart told_part(std::optional<std::uint64_t> comm_id, int nodes) {
   return told.value_or(TensorPart::kNothing);
 }
 
+void come_for_pieces(int nodes) {
+  const std::lock_guard lock(books().mutex);
+  ++books().askers[nodes];
+}
+
+void leave_pieces(int nodes) {
+  const std::lock_guard lock(books().mutex);
+  if (--books().askers[nodes] == 0) books().askers.erase(nodes);
+}
+
 std::optional<TensorPiece> take_piece_of_this_thread(int nodes, const TensorBook::Slice& slice) {
   const std::lock_guard lock(books().mutex);
+  const auto serves = [nodes](const TensorBook& book) {
+    return book.nodes() == nodes && book.is_of_this_thread();
+  };
   TensorBook* next = nullptr;
   std::optional<std::uint64_t> first_turn;
+  bool is_lost = false;
+  int waiting = 0;  // Books with tensors.
   for (const auto& [id, book] : books().open) {
-    if (book->nodes() != nodes || !book->is_of_this_thread()) continue;
+    if (!serves(*book)) continue;
+    is_lost = is_lost || book->is_lost();
     const std::optional<std::uint64_t> turn = book->next_turn();
+    if (turn) ++waiting;
     if (!turn || (first_turn && *first_turn < *turn)) continue;
     next = book.get();
     first_turn = turn;
   }
-  return next == nullptr ? std::nullopt : next->take_piece(slice);
+  // Two that ask: the piece could be of either's tensor.
+  const auto askers = books().askers.find(nodes);
+  if (waiting > 1 && askers != books().askers.end() && askers->second > 1) is_lost = true;
+  std::optional<TensorPiece> piece;
+  if (next != nullptr && !is_lost) piece = next->take_piece(slice);
+  if (piece.has_value()) return piece;
+  for (const auto& [id, book] : books().open) {
+    if (serves(*book)) book->lose();
+  }
+  return std::nullopt;
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

@@ -15,8 +15,9 @@
 //                            nor where the tensor ends in it. But the n-th piece of a tensor holds
 //                            the same elements each time, if it is cut in the same way.
 //
-// All of this is the same on every rank of a CollNet communicator. Where the events do not add up,
-// nothing is known of the piece, on every rank.
+// All of this is the same on every rank of a CollNet communicator. A piece that was taken for one
+// of another tensor would be cut where that one ends, and the rest of it never be summed. So where
+// the events do not add up once, on every rank, the book is lost: nothing is known from there on.
 //
 // One progress thread may serve several communicators: those split off with shared resources use
 // the CollNet communicator of their parent if they are of as many nodes, else one of their own.
@@ -77,7 +78,9 @@ class TensorBook {
   /// never 0.
   std::uint64_t start_tensor(const TensorEvent& event);
 
-  /// A ProxyOp event of the tensor that start_tensor() gave `tensor` for. Unknown ones are ignored.
+  /// A ProxyOp event of the tensor that start_tensor() gave `tensor` for. One of a tensor that is
+  /// forgotten, or that has had its channels before those of another, loses the book after the
+  /// pieces of the tensors before it.
   struct ChannelEvent {
     std::uint64_t tensor = 0;
     unsigned channel = 0;
@@ -95,9 +98,11 @@ class TensorBook {
     std::size_t lanes = 1;  // A tensor's pieces take turns in so many ways.
     TensorPart part = TensorPart::kWhole;
   };
-  /// The tensor of the next piece. Nothing if that is not known for certain; then the pieces of the
-  /// tensor that was next are not known either.
+  /// The tensor of the next piece. Nothing if that is not known for certain; then the book is lost.
   std::optional<TensorPiece> take_piece(const Slice& slice);
+  /// For good: it remembers nothing any more.
+  void lose();
+  bool is_lost() const;
   /// Tensors of all books in the order in which their first channels were told: that of the tensor
   /// whose piece is next. Nothing while there is none.
   std::optional<std::uint64_t> next_turn() const;
@@ -109,12 +114,15 @@ class TensorBook {
   static constexpr std::size_t kRememberedAtFirst = 1024;
   static constexpr std::size_t kMostWithoutChannels = 16 * 1024;
   static constexpr std::size_t kMostRemembered = 1024 * 1024;
+  // Whose pieces are still to come: more than NCCL's pools have operations for.
+  static constexpr std::size_t kMostRunning = 64 * 1024;
   static constexpr std::size_t kGroupChannels = 8;
   static constexpr std::size_t kMostChannels = 64;
 
   struct Entry {
     std::uint64_t id = 0;
     TensorEvent event;
+    bool has_channels = false;
   };
   /// A tensor in the progress thread.
   struct Running {
@@ -138,7 +146,10 @@ class TensorBook {
     bool adds_up(TensorPart part) const;
   };
 
+  // Those below are called with the mutex held.
   void make_room_for(std::uint64_t id);
+  void forget_all();
+  Running* running_of(const ChannelEvent& event);
   std::optional<TensorPiece> next_piece(Running* running, const Slice& slice);
   Running& running_at(std::size_t index);
   Running* append_running();
@@ -147,6 +158,8 @@ class TensorBook {
   const int ranks_;
   std::atomic<std::thread::id> thread_;
   mutable std::mutex mutex_;
+  bool is_lost_ = false;
+  bool is_disturbed_ = false;  // It will be lost after the tensors that are running.
   std::uint64_t last_id_ = 0;
   std::uint64_t last_sequence_ = 0;
   bool has_sequence_ = false;
@@ -165,8 +178,13 @@ void close_tensor_book(const std::shared_ptr<TensorBook>& book);
 /// What the books tell of a CollNet communicator of so many nodes, made for that communicator or
 /// for one split off from it. Without an id: only where all books are of one communicator.
 TensorPart told_part(std::optional<std::uint64_t> comm_id, int nodes);
+/// A CollNet communicator of so many nodes that asks for pieces comes, and goes. While there are
+/// several in this process, nothing is known in a thread that has tensors of more than one book:
+/// its pieces may be asked for in any order.
+void come_for_pieces(int nodes);
+void leave_pieces(int nodes);
 /// The next piece in this progress thread of a communicator of so many nodes, which may be several:
-/// that of the tensor whose turn it is. No allocation.
+/// that of the tensor whose turn it is. If it is not known, all of them are lost. No allocation.
 std::optional<TensorPiece> take_piece_of_this_thread(int nodes, const TensorBook::Slice& slice);
 
 }  // namespace ringpress::nccl_plugin::plugin

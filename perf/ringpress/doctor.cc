@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "nccl_plugin/plugin/door_variables.h"
@@ -32,8 +33,7 @@ std::string plugin_name(const JobEnvironment& environment) {
   if (given == nullptr || !nccl_plugin::plugin::names_this_library(given, "")) {
     return nccl_plugin::plugin::kPluginName;
   }
-  const std::string list = given;
-  return list.substr(0, list.find(','));
+  return std::string(nccl_plugin::plugin::first_net_plugin(given));
 }
 
 nlohmann::json to_json(const NcclLibrary& nccl, const PluginLibrary& plugin) {
@@ -74,6 +74,10 @@ Surroundings look_around() {
   if (all.plugin.path.empty() && !all.plugin_folder.empty()) {  // What `ringpress run` would find.
     all.plugin.tables = look_at_plugin(all.plugin_folder + "/libnccl-net-ringpress.so").tables;
   }
+  const std::filesystem::path preload =
+      std::filesystem::path(all.plugin_folder).parent_path() / "libringpress-preload.so";
+  std::error_code error;
+  if (std::filesystem::exists(preload, error)) all.preload_library = preload.string();
   const Variable* const next = all.environment.find(kNextPlugin);
   if (next != nullptr && !next->value.empty()) all.next_plugin = look_at_plugin(next->value);
   return all;

@@ -24,6 +24,7 @@ struct Surroundings {
   JobEnvironment environment;
   PluginLibrary plugin;
   std::string plugin_folder;  // Where `ringpress run` would take it from; may be empty.
+  std::string preload_library;  // Of door A; empty: not there.
   PluginLibrary next_plugin;  // RINGPRESS_NEXT_NET_PLUGIN's, where that is set.
   std::vector<NcclLibrary> nccl;
   bool has_gpu_driver = false;

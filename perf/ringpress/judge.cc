@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "nccl_plugin/plugin/door_variables.h"
+#include "perf/ringpress/advice.h"
 #include "perf/ringpress/doctor.h"
-#include "perf/ringpress/params.h"
-#include "ringpress/settings.h"
 
 namespace ringpress::perf {
 namespace {
@@ -16,6 +15,8 @@ namespace plugin = nccl_plugin::plugin;
 // NCCL takes tuner and profiler from the net library by itself from these versions on.
 constexpr int kTunerFromNet = 22100;
 constexpr int kProfilerFromNet = 22803;
+// NCCL_NET_PLUGIN may be a list from this version on.
+constexpr int kNetPluginLists = 22700;
 
 using Findings = std::vector<Finding>;
 
@@ -26,7 +27,7 @@ void add(Findings* findings, Level level, const char* about, std::string text,
 
 bool names(const JobEnvironment& environment, const char* variable) {
   const Variable* const given = environment.find(variable);
-  return given != nullptr && given->value.find(plugin::kPluginName) != std::string::npos;
+  return given != nullptr && plugin::is_this_library(given->value);
 }
 
 std::string list_of_newest(const Tables& ours, const Tables& theirs) {
@@ -56,26 +57,34 @@ void judge_plugin(const Surroundings& all, Findings* findings) {
     const bool needed = kind == TableKind::kNet || kind == TableKind::kCollNet;
     add(findings, needed ? Level::kProblem : Level::kWarning, "door B",
         fmt::format("it shows no {} table", table_name(kind)),
-        needed ? "it is not a complete build of this library" : "");
+        "take a complete build of this library");
   }
 }
 
 void judge_next_plugin(const Surroundings& all, Findings* findings) {
   const PluginLibrary& next = all.next_plugin;
   if (next.found_as.empty()) return;  // Not asked for.
+  if (const auto advice = advise_on_next_plugin(next, all.plugin.tables)) {
+    add(findings, Level::kProblem, "door B", advice->text, advice->remedy);
+    return;
+  }
   const int net = newest_common(all.plugin.tables, next.tables, TableKind::kNet);
-  if (next.path.empty()) {
-    add(findings, Level::kProblem, "door B", "RINGPRESS_NEXT_NET_PLUGIN: " + next.problem,
-        "name a library that the loader finds, or unset it");
-  } else if (net == 0) {
-    add(findings, Level::kProblem, "door B",
-        fmt::format("RINGPRESS_NEXT_NET_PLUGIN: {} shows no net table of a version that this "
-                    "library has",
-                    next.path),
-        "name another, or unset it");
+  add(findings, Level::kOk, "door B",
+      fmt::format("what is not compressed goes through {} (net v{} at most)", next.path, net));
+}
+
+/// Of an NCCL that does not show this library which tensors it sends.
+void add_unknown_tensors(const Surroundings& all, const std::string& why, const std::string& remedy,
+                         Findings* findings) {
+  const std::string codec = codec_for_known_tensors_only(all.environment);
+  if (codec.empty()) {
+    add(findings, Level::kWarning, "door B", why + ": no error feedback, unbiased rounding instead",
+        remedy);
   } else {
-    add(findings, Level::kOk, "door B",
-        fmt::format("what is not compressed goes through {} (net v{} at most)", next.path, net));
+    add(findings, Level::kProblem, "door B",
+        fmt::format("{}: no error feedback, and {} has no unbiased form, so nothing is compressed",
+                    why, codec),
+        remedy + ", or choose another codec, such as q4");
   }
 }
 
@@ -83,17 +92,25 @@ void judge_error_feedback(const Surroundings& all, const NcclLibrary& nccl, Find
   const int profiler = newest_common(all.plugin.tables, nccl.tables, TableKind::kProfiler);
   const std::string version = version_text(nccl.version);
   if (profiler == 0) {
-    add(findings, Level::kWarning, "door B",
-        fmt::format("NCCL {} has no place for this library's profiler, or it has none: no error "
-                    "feedback",
-                    version));
+    add_unknown_tensors(
+        all,
+        fmt::format("NCCL {} has no place for this library's profiler, or it has none", version),
+        "use NCCL 2.27 or later", findings);
   } else if (nccl.version < kProfilerFromNet && !names(all.environment, "NCCL_PROFILER_PLUGIN")) {
-    add(findings, Level::kWarning, "door B",
-        fmt::format("NCCL {} does not take the profiler from the network's library: no error "
-                    "feedback",
-                    version),
-        "set NCCL_PROFILER_PLUGIN=ringpress");
+    add_unknown_tensors(
+        all, fmt::format("NCCL {} does not take the profiler from the network's library", version),
+        "set NCCL_PROFILER_PLUGIN=ringpress", findings);
   }
+}
+
+void judge_list(const Surroundings& all, const NcclLibrary& nccl, Findings* findings) {
+  const char* const plugins = all.environment.value("NCCL_NET_PLUGIN");
+  if (plugins == nullptr || nccl.version >= kNetPluginLists) return;
+  if (!plugin::names_this_library(plugins, "") || plugin::is_this_library(plugins)) return;
+  add(findings, Level::kProblem, "door B",
+      fmt::format("NCCL_NET_PLUGIN={}: NCCL {} takes the list for one name, and finds no library",
+                  plugins, version_text(nccl.version)),
+      "set NCCL_NET_PLUGIN=ringpress");
 }
 
 void judge_tables(const Surroundings& all, const NcclLibrary& nccl, Findings* findings) {
@@ -117,9 +134,10 @@ void judge_tables(const Surroundings& all, const NcclLibrary& nccl, Findings* fi
         fmt::format("NCCL {} does not ask this library's tuner: it chooses itself when to use "
                     "CollNet, which is seldom",
                     version),
-        "NCCL_ALGO=CollnetChain makes it use CollNet for every all-reduce");
+        "use NCCL 2.21 or later");
   }
   judge_error_feedback(all, nccl, findings);
+  judge_list(all, nccl, findings);
 }
 
 bool sets_variables_inside(const Surroundings& all, const NcclLibrary& nccl) {
@@ -162,7 +180,7 @@ void judge_variables(const Surroundings& all, Findings* findings) {
   }
   for (const plugin::Conflict& conflict : conflicts) {
     add(findings, conflict.fatal ? Level::kProblem : Level::kWarning, "door B",
-        conflict.variable + ": " + conflict.loses, "unset it, or accept that");
+        conflict.variable + ": " + conflict.loses, conflict.remedy);
   }
 }
 
@@ -171,7 +189,8 @@ void judge_nccl(const Surroundings& all, Findings* findings) {
   for (const NcclLibrary& nccl : all.nccl) {
     if (!nccl.problem.empty()) {
       add(findings, Level::kWarning, "door B",
-          fmt::format("an NCCL that cannot be loaded: {}", nccl.problem));
+          fmt::format("an NCCL that cannot be loaded: {}", nccl.problem),
+          "replace it, or take its folder out of LD_LIBRARY_PATH");
     } else if (nccl.is_ours) {
       add(findings, Level::kWarning, "door B",
           fmt::format("libnccl.so.2 is {}, this library for host memory: programs that load NCCL "
@@ -195,7 +214,15 @@ void judge_nccl(const Surroundings& all, Findings* findings) {
 }
 
 void judge_other_doors(const Surroundings& all, Findings* findings) {
-  add(findings, Level::kWarning, "door A", "preloading is not in this version");
+  if (all.preload_library.empty()) {
+    add(findings, Level::kWarning, "door A", "there is no libringpress-preload.so",
+        "build or install it");
+  } else {
+    add(findings, Level::kOk, "door A",
+        fmt::format(
+            "LD_PRELOAD={} catches programs that are linked with NCCL; not yet tried on a GPU",
+            all.preload_library));
+  }
   const auto ours = std::find_if(all.nccl.begin(), all.nccl.end(),
                                  [](const NcclLibrary& nccl) { return nccl.is_ours; });
   if (ours != all.nccl.end()) {
@@ -209,25 +236,11 @@ void judge_other_doors(const Surroundings& all, Findings* findings) {
 }
 
 void judge_settings(const Surroundings& all, Findings* findings) {
-  std::vector<std::string> unknown;
-  const Settings settings = parse_settings(all.environment.with_prefix("RINGPRESS"), &unknown);
-  for (const std::string& warning : unknown) {
-    add(findings, Level::kWarning, "settings", warning, "correct or unset it");
+  const std::vector<Advice> advice = advise_on_settings(all.environment);
+  for (const Advice& one : advice) {
+    add(findings, one.fatal ? Level::kProblem : Level::kWarning, "settings", one.text, one.remedy);
   }
-  bool mistaken = false;
-  for (const Param& param : params(all.environment)) {
-    if (param.mistake.empty()) continue;
-    mistaken = true;
-    add(findings, Level::kProblem, "settings", param.mistake + " (" + param.origin + ")",
-        "correct or unset it: every rank refuses it");
-  }
-  if (!mistaken) add(findings, Level::kOk, "settings", "every known setting can be used");
-  if (settings.mode == "off" || settings.mode == "observe" || settings.codec == "none") {
-    add(findings, Level::kWarning, "settings",
-        fmt::format("RINGPRESS={}, RINGPRESS_CODEC={}: nothing is compressed", settings.mode,
-                    settings.codec),
-        "unset it to compress");
-  }
+  if (advice.empty()) add(findings, Level::kOk, "settings", "every setting can be used");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 # The command `ringpress`; all of it but main(), for the tests too.
 add_library(ringpress_command_parts STATIC
+  ringpress/advice.cc
   ringpress/child.cc
   ringpress/doctor.cc
   ringpress/environment.cc

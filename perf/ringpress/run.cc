@@ -11,8 +11,6 @@
 
 #include "nccl_plugin/plugin/door_variables.h"
 #include "perf/ringpress/libraries.h"
-#include "perf/ringpress/params.h"
-#include "ringpress/settings.h"
 
 namespace ringpress::perf {
 namespace {
@@ -37,24 +35,13 @@ std::string with_folder(const char* path, const std::string& folder) {
   return old.empty() ? folder : folder + ":" + old;
 }
 
-void add_setting_warnings(const JobEnvironment& environment, RunPlan* plan) {
-  const Settings settings = parse_settings(environment.with_prefix("RINGPRESS"), &plan->warnings);
-  for (const Param& param : params(environment)) {
-    if (param.mistake.empty()) continue;
-    plan->warnings.push_back(param.mistake + " (" + param.origin + "): every rank will refuse it");
-  }
-  if (settings.mode == "off" || settings.mode == "observe" || settings.codec == "none") {
-    plan->warnings.push_back("RINGPRESS=" + settings.mode + ", RINGPRESS_CODEC=" + settings.codec +
-                             ": nothing will be compressed");
-  }
-}
-
-void add_next_plugin_warning(const JobEnvironment& environment, RunPlan* plan) {
+void add_next_plugin_warning(const JobEnvironment& environment, const std::string& folder,
+                             RunPlan* plan) {
   const Variable* const next = environment.find(kNextPlugin);
   if (next == nullptr || next->value.empty()) return;
-  const PluginLibrary library = look_at_plugin(next->value);
-  if (library.path.empty()) {
-    plan->warnings.push_back(std::string(kNextPlugin) + ": " + library.problem);
+  const Tables ours = look_at_plugin(folder + "/" + kLibrary).tables;
+  if (auto advice = advise_on_next_plugin(look_at_plugin(next->value), ours)) {
+    plan->warnings.push_back(std::move(*advice));
   }
 }
 
@@ -65,8 +52,8 @@ void print_plan(const RunPlan& plan) {
   for (const std::string& own : plan.keeps) {
     fmt::print(stderr, "ringpress run: keeps {}\n", own);
   }
-  for (const std::string& warning : plan.warnings) {
-    fmt::print(stderr, "ringpress run: warning: {}\n", warning);
+  for (const Advice& warning : plan.warnings) {
+    fmt::print(stderr, "ringpress run: warning: {}; {}\n", warning.text, warning.remedy);
   }
 }
 
@@ -112,9 +99,12 @@ RunPlan plan_run(const JobEnvironment& environment, const std::string& library_f
   plan.sets.emplace_back("LD_LIBRARY_PATH",
                          with_folder(environment.value("LD_LIBRARY_PATH"), library_folder));
   for (const plugin::Conflict& conflict : plugin::conflicts(environment.lookup())) {
-    plan.warnings.push_back(conflict.variable + ": " + conflict.loses);
+    plan.warnings.push_back(
+        {conflict.fatal, conflict.variable + ": " + conflict.loses, conflict.remedy});
   }
-  add_setting_warnings(environment, &plan);
+  for (Advice& advice : advise_on_settings(environment)) {
+    plan.warnings.push_back(std::move(advice));
+  }
   return plan;
 }
 
@@ -129,11 +119,13 @@ int run_command(const RunOptions& options) {
   folder = fs::absolute(folder).lexically_normal().string();
   RunPlan plan = plan_run(JobEnvironment::of_this_process(), folder);
   if (!holds_plugin(folder)) {
-    plan.warnings.push_back(folder +
-                            " holds a libnccl.so.2 too: programs that load NCCL by that "
-                            "name get that one");
+    plan.warnings.push_back({false,
+                             folder +
+                                 " holds a libnccl.so.2 too: programs that load NCCL by that name "
+                                 "get that one",
+                             "give --library a folder without it"});
   }
-  add_next_plugin_warning(JobEnvironment::of_this_process(), &plan);
+  add_next_plugin_warning(JobEnvironment::of_this_process(), folder, &plan);
   print_plan(plan);
   if (options.dry_run) return EXIT_SUCCESS;
   for (const auto& [name, value] : plan.sets) setenv(name.c_str(), value.c_str(), 1);

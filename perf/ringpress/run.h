@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "perf/ringpress/advice.h"
 #include "perf/ringpress/environment.h"
 
 namespace ringpress::perf {
@@ -19,8 +20,8 @@ struct RunOptions {
 /// What will be set, and what the person should know.
 struct RunPlan {
   std::vector<std::pair<std::string, std::string>> sets;
-  std::vector<std::string> keeps;     // NAME=value, the user's own.
-  std::vector<std::string> warnings;  // Complete sentences.
+  std::vector<std::string> keeps;  // NAME=value, the user's own.
+  std::vector<Advice> warnings;
 };
 RunPlan plan_run(const JobEnvironment& environment, const std::string& library_folder);
 

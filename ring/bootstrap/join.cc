@@ -15,7 +15,6 @@ using transport::Fd;
 using transport::Transferred;
 
 constexpr std::chrono::milliseconds kRetryPause{50};
-constexpr std::chrono::milliseconds kConnectPatience{5000};
 constexpr std::chrono::milliseconds kAnswerGrace{2000};
 constexpr std::chrono::milliseconds kFailureGrace{1000};
 
@@ -37,22 +36,22 @@ class Caller {
       if (::poll(&waited, 1, limit) > 0) return Status::ok();
     }
   }
-  Status send_all(const void* data, std::size_t bytes) const {
+  Status send_all(const void* data, std::size_t bytes) {
     const auto* position = static_cast<const char*>(data);
     while (bytes > 0) {
       const Transferred sent = transport::send_bytes(socket_.get(), position, bytes);
-      if (sent.error != 0) return lost();
+      if (sent.error != 0) return lost(sent.error);
       position += sent.bytes;
       bytes -= sent.bytes;
       if (sent.bytes == 0) RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
     }
     return Status::ok();
   }
-  Status receive_all(void* data, std::size_t bytes) const {
+  Status receive_all(void* data, std::size_t bytes) {
     auto* position = static_cast<char*>(data);
     while (bytes > 0) {
       const Transferred got = transport::receive_bytes(socket_.get(), position, bytes);
-      if (got.closed || got.error != 0) return lost();
+      if (got.closed || got.error != 0) return lost(got.error);
       position += got.bytes;
       bytes -= got.bytes;
       if (got.bytes == 0) RINGPRESS_RETURN_IF_ERROR(await(POLLIN));
@@ -65,25 +64,30 @@ class Caller {
     char byte = 0;
     static_cast<void>(receive_all(&byte, 1));
   }
+  /// After kPeerLost: it was not closed in good order.
+  bool was_reset() const { return was_reset_; }
+  const std::string& address() const { return address_; }
   Status connected() const {
     RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
     return transport::connect_result(socket_.get());
   }
 
  private:
-  Status lost() const {
+  Status lost(int error) {
+    was_reset_ = error != 0;
     return Status(Code::kPeerLost, "the rendezvous at " + address_ + " closed the connection");
   }
 
   Fd socket_;
   std::string address_;
   Deadline deadline_;
+  bool was_reset_ = false;
 };
 
-/// The rendezvous listens before its id is known, so a refusal soon means that it is gone.
-Result<Caller> call(const std::string& address, Deadline deadline) {
+Result<Caller> call(const std::string& address, Deadline deadline,
+                    std::chrono::milliseconds refusal_patience) {
   RINGPRESS_ASSIGN_OR_RETURN(const auto target, transport::parse_address(address));
-  const Deadline give_up = std::min(deadline, Clock::now() + kConnectPatience);
+  const Deadline give_up = std::min(deadline, Clock::now() + refusal_patience);
   while (true) {
     Result<Fd> socket = transport::start_connect(target);
     Status status = socket.status();
@@ -101,32 +105,47 @@ Result<Caller> call(const std::string& address, Deadline deadline) {
   }
 }
 
-Status shake_hands(const Caller& caller, const Secret& secret, const Join& join) {
+/// A rendezvous that refuses a hello has read it, and closes in good order; the system resets the
+/// connections of a process that ends. Neither is certain.
+Status closed_during_handshake(const Caller& caller) {
+  const std::string where =
+      "the rendezvous at " + caller.address() + " closed the connection during the handshake: ";
+  const std::string ended = "its process has ended or given up";
+  const std::string stranger =
+      "RINGPRESS_SECRET is not the same on all ranks, or the unique id is of another job";
+  if (caller.was_reset()) return Status(Code::kPeerLost, where + ended + ", or " + stranger);
+  return Status(Code::kMismatch, where + stranger + ", or " + ended);
+}
+
+Status shake_hands(Caller& caller, const Secret& secret, const Join& join) {
   Identity identity;
   identity.rank = join.rank;
   identity.world = join.size;
   transport::ConnectorHandshake handshake(
       transport::make_hello(identity, HelloPurpose::kRendezvous), secret);
   const transport::HelloBytes first = handshake.first();
-  RINGPRESS_RETURN_IF_ERROR(caller.send_all(first.data(), first.size()));
   transport::HelloBytes second;
-  const Status received = caller.receive_all(second.data(), second.size());
-  const Status stranger(Code::kMismatch,
-                        "the rendezvous does not accept this process: is RINGPRESS_SECRET the "
-                        "same on all ranks, and the unique id from this job?");
-  if (received.code() == Code::kPeerLost) return stranger;
-  RINGPRESS_RETURN_IF_ERROR(received);
+  Status talked = caller.send_all(first.data(), first.size());
+  if (talked.is_ok()) talked = caller.receive_all(second.data(), second.size());
+  if (talked.code() == Code::kPeerLost) return closed_during_handshake(caller);
+  RINGPRESS_RETURN_IF_ERROR(talked);
   const auto third = handshake.answer(second);
-  if (!third) return stranger;
+  if (!third) {
+    return Status(Code::kMismatch, "the rendezvous at " + caller.address() +
+                                       " knows another secret: is RINGPRESS_SECRET the same on "
+                                       "all ranks, and the unique id from this job?");
+  }
   return caller.send_all(third->data(), third->size());
 }
 
 }  // namespace
 
 Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& secret,
-                                      const Join& join, std::chrono::milliseconds timeout) {
+                                      const Join& join, std::chrono::milliseconds timeout,
+                                      std::chrono::milliseconds refusal_patience) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::string message, pack_join(join));
-  RINGPRESS_ASSIGN_OR_RETURN(Caller caller, call(address, Clock::now() + timeout + kAnswerGrace));
+  RINGPRESS_ASSIGN_OR_RETURN(
+      Caller caller, call(address, Clock::now() + timeout + kAnswerGrace, refusal_patience));
   RINGPRESS_RETURN_IF_ERROR(shake_hands(caller, secret, join));
   RINGPRESS_RETURN_IF_ERROR(caller.send_all(message.data(), message.size()));
   std::string head(kPrefixBytes, '\0');

@@ -229,6 +229,8 @@ class OpenSocket final : public ringpress::Rendezvous {
 
   Status serve(std::chrono::milliseconds timeout) override {
     RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
+    // Again, where it listens already.
+    RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
     auto server = std::make_unique<Server>(std::move(listener_), secret_, timeout);
     RINGPRESS_RETURN_IF_ERROR(server->start());
     try {
@@ -249,12 +251,16 @@ class OpenSocket final : public ringpress::Rendezvous {
 }  // namespace
 
 Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const std::string& interface,
-                                                                  const std::string& extra_secret) {
+                                                                  const std::string& extra_secret,
+                                                                  Listens listens) {
   UniqueId id;
   transport::fill_random(id.secret.data(), id.secret.size());
   RINGPRESS_ASSIGN_OR_RETURN(const std::string host, interface_address(interface));
   RINGPRESS_ASSIGN_OR_RETURN(const auto wanted, transport::parse_address(host + ":0"));
-  RINGPRESS_ASSIGN_OR_RETURN(Fd listener, transport::listen_on(wanted));
+  RINGPRESS_ASSIGN_OR_RETURN(Fd listener, transport::bind_to(wanted));
+  if (listens == Listens::kAtOnce) {
+    RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener.get()));
+  }
   RINGPRESS_ASSIGN_OR_RETURN(const auto address, transport::local_address(listener.get()));
   id.address = transport::to_text(address);
   RINGPRESS_ASSIGN_OR_RETURN(const IdBytes bytes, pack_id(id));

@@ -7,13 +7,15 @@
 #include <memory>
 #include <string>
 
+#include "ring/factory.h"
 #include "ringpress/rendezvous.h"
 
 namespace ringpress::ring::bootstrap {
 
 /// See prepare_rendezvous() in ring/factory.h.
 Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const std::string& interface,
-                                                                  const std::string& extra_secret);
+                                                                  const std::string& extra_secret,
+                                                                  Listens listens);
 
 }  // namespace ringpress::ring::bootstrap
 

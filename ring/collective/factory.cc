@@ -10,6 +10,8 @@ std::unique_ptr<Collective> make_collective(Algorithm algorithm) {
       return std::make_unique<Ring>();
     case Algorithm::kSra:
       return std::make_unique<ScatterReduceAllGather>();
+    case Algorithm::kHier:
+      break;  // Of several communicators: nccl_plugin/interposer/stream_hier.cc.
   }
   throw std::logic_error("unknown Algorithm");
 }

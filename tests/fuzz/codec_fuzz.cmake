@@ -9,6 +9,9 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # The codecs once more, instrumented.
   get_target_property(codec_sources ringpress_codecs SOURCES)
   list(TRANSFORM codec_sources PREPEND ${PROJECT_SOURCE_DIR}/compress_kernels/)
+  set(alone ${codec_sources})
+  list(FILTER alone INCLUDE REGEX "(_host|powersgd/projection)\\.cc$")
+  ringpress_compile_alone(${alone})
   add_executable(codec_fuzz EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/codec_fuzz.cc
                                              ${codec_sources})
   target_include_directories(codec_fuzz PRIVATE ${PROJECT_SOURCE_DIR})

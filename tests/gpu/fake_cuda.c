@@ -116,3 +116,35 @@ CUresult cuStreamSynchronize(CUstream stream) {
   (void)stream;
   return CUDA_SUCCESS;
 }
+
+/* It has no graphs. */
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+  (void)stream, (void)mode;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  (void)stream, (void)graph;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph,
+                                     unsigned long long flags) {
+  (void)instance, (void)graph, (void)flags;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream) {
+  (void)instance, (void)stream;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec instance) {
+  (void)instance;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  (void)graph;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -119,7 +119,8 @@ def load_error(library, environment):
 
 def describe(nccl, environment):
     """The machine, as a dictionary for the report."""
-    done = subprocess.run([sys.executable, "-B", __file__, str(nccl / NCCL)], env=environment,
+    words = [str(nccl / NCCL)] if nccl else []
+    done = subprocess.run([sys.executable, "-B", __file__, *words], env=environment,
                           capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -136,8 +137,9 @@ def processor():
 
 def main():
     found = ask_driver()
-    found["nccl"] = nccl_version(sys.argv[1])
-    found["nccl_library"] = sys.argv[1]
+    if len(sys.argv) > 1:
+        found["nccl"] = nccl_version(sys.argv[1])
+        found["nccl_library"] = sys.argv[1]
     module = pathlib.Path("/proc/driver/nvidia/version")
     if module.exists():
         found["driver"] = module.read_text(encoding="utf-8").splitlines()[0]

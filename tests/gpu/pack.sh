@@ -8,6 +8,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=${1:-$root/build} folder=${2:-$root/build-gpu}
 readonly PROGRAM=perf/all_reduce_perf_cuda PACE=perf/libringpress_pace.so
 readonly PLUGIN=lib/libnccl-net-ringpress.so
+readonly KERNELS=lib/device_kernels CUDA=lib/libringpress-cuda.so
+readonly ENGINE=lib/libringpress.so.0 SHIM=lib/libringpress-preload.so CLIENT=perf/stream_client
 # Every machine has these, and in its own version.
 readonly BASE='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)[.-]'
 
@@ -15,11 +17,20 @@ for file in "$PROGRAM" "$PACE" "$PLUGIN"; do
   [[ -e $build/$file ]] || { echo "pack.sh: $build/$file is missing: build it first" >&2; exit 2; }
 done
 mkdir -p "$folder/perf" "$folder/lib/ringpress"
-for file in "$PROGRAM" "$PACE" "$PLUGIN"; do strip -g -o "$folder/$file" "$build/$file"; done
+# Of the kernels and of door A: run.sh names what is missing there.
+files=("$PROGRAM" "$PACE" "$PLUGIN")
+libraries=("./$PLUGIN")
+for file in "$KERNELS" "$CUDA" "$ENGINE" "$SHIM" "$CLIENT"; do
+  if [[ -e $build/$file ]]; then files+=("$file"); else echo "pack.sh: without $file" >&2; fi
+done
+for file in "$KERNELS" "$ENGINE"; do
+  if [[ -e $build/$file ]]; then libraries+=("./$file"); fi
+done
+for file in "${files[@]}"; do strip -g -o "$folder/$file" "$build/$file"; done
 for kind in net tuner profiler env; do
   ln -sf ../libnccl-net-ringpress.so "$folder/lib/ringpress/libnccl-$kind-ringpress.so"
 done
 while read -r name path; do
   [[ $name =~ $BASE ]] || cp -L "$path" "$folder/lib/ringpress/$name"
-done < <(ldd "$build/$PLUGIN" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }')
+done < <(cd "$build" && ldd "${libraries[@]}" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }')
 du -shL "$folder"

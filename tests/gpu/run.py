@@ -10,11 +10,15 @@ import tarfile
 import tempfile
 import time
 
+import ddp_run
+import interposer
 import jobs
+import kernels
 import machine
 import plugin
 
-AREAS = {"plugin": plugin}
+AREAS = {"kernels": kernels.KERNELS, "sanitize": kernels.SANITIZE, "bench": kernels.BENCH,
+         "plugin": plugin, "nccl": interposer, "torch": ddp_run}
 PASSED, FAILED, CANNOT_RUN, NO_GPU = 0, 1, 2, 3
 
 
@@ -64,6 +68,14 @@ def find_setup(options):
         machine.find_nccl(options.build, environment)
     if options.dry_run:
         return jobs.Setup(options.build, nccl or pathlib.Path("FOLDER_OF_LIBNCCL"), driver)
+    wanted = [AREAS[area] for area in options.area]
+    for area in wanted:
+        if not getattr(area, "NEEDS_NCCL", True):
+            needed = area.NEEDS(jobs.Setup(options.build, nccl, driver))
+            if not needed.exists():
+                complain(f"{needed} is missing: build device_kernels, where nvcc is")
+    if not any(getattr(area, "NEEDS_NCCL", True) for area in wanted):
+        return jobs.Setup(options.build, nccl, driver)
     if not nccl:
         complain("no libnccl.so.2 of NVIDIA's; --nccl FILE says where it is")
     setup = jobs.Setup(options.build, nccl, driver)
@@ -149,8 +161,8 @@ def main(words):
     if not found["gpus"]:
         print(f"no GPU: not yet measured ({found['why']})")
         return NO_GPU
-    print(f"{found['gpus'][0]}, CUDA {found['cuda']}, NCCL {found['nccl']} "
-          f"({found['nccl_library']})", flush=True)
+    print(f"{found['gpus'][0]}, CUDA {found['cuda']}, NCCL {found.get('nccl')} "
+          f"({found.get('nccl_library')})", flush=True)
     return run_areas(options, setup, found)
 
 

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import jobs
+import kernels
 import machine
 import nccl_log
 import plugin
@@ -121,6 +122,37 @@ class Judgement(unittest.TestCase):
         self.assertEqual(len(wrong), 2)  # By CollNet, and compressed.
 
 
+class Kernels(unittest.TestCase):
+    def test_bytes_that_differ_are_noticed(self):
+        good = {"specification": "q4", "cases": 3, "failed": 0}
+        bad = {"specification": "q8", "cases": 3, "failed": 1, "first_failure": "other bytes"}
+        found = {"specifications": [good], "cases": 3, "failed": 0}
+        self.assertEqual(kernels.judge_bytes(found)[0], [])
+        found = {"specifications": [good, bad], "cases": 6, "failed": 1}
+        self.assertIn("other bytes", kernels.judge_bytes(found)[0][0])
+        for nothing in (None, {"specifications": [], "cases": 0, "failed": 0}):
+            self.assertEqual(len(kernels.judge_bytes(nothing)[0]), 1)
+
+    def test_rates_without_a_result_or_with_an_error_fail(self):
+        self.assertEqual(kernels.judge_rates({"error": "", "rates": []})[0], [])
+        for found in (None, {"error": "CUDA", "rates": []}):
+            self.assertEqual(len(kernels.judge_rates(found)[0]), 1)
+
+    def run_area(self, words):
+        setup = jobs.Setup(pathlib.Path("/nowhere"), None)
+        area = kernels.Area(lambda _: [kernels.Check("x", "y", words, 20)], kernels.judge_bytes)
+        entries = []
+        area.run(setup, 0, None, lambda check: entries.append(check))
+        return entries[0]
+
+    def test_a_program_that_fails_or_is_missing_does_not_pass(self):
+        answer = '{"specifications": [], "cases": 1, "failed": 0}'
+        self.assertEqual(self.run_area(["echo", "a", answer, "b"])["status"], "passed")
+        self.assertEqual(self.run_area(["sh", "-c", f"echo '{answer}'; exit 9"])["status"],
+                         "failed")
+        self.assertEqual(self.run_area(["/no/such/program"])["status"], "skipped")
+
+
 class Command(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -142,22 +174,43 @@ class Command(unittest.TestCase):
             self.assertIn(word, error)
 
     def test_dry_run_needs_nothing_and_runs_nothing(self):
-        for area in ([], ["plugin"]):
+        for area in (["plugin"], ["nccl"], ["torch"]):
             status, text, _ = self.run_script("--dry-run", "--build", self.folder,
                                               "--results", self.folder / "results", *area)
             self.assertEqual(status, 0)
             commands = [line for line in text.splitlines() if not line.startswith("#")]
-            self.assertEqual(len(commands), len(list(plugin.all_checks())))
-            for line in commands:
-                self.assertIn("--host-per-rank", line)
-            self.assertEqual(sum("NCCL_NET_PLUGIN=none" in line for line in commands), 6)
-            self.assertEqual(sum("--rate 10gbit" in line for line in commands), 4)
+            if area == ["plugin"]:
+                self.assertEqual(len(commands), len(list(plugin.all_checks())))
+                for line in commands:
+                    self.assertIn("--host-per-rank", line)
+                self.assertEqual(sum("NCCL_NET_PLUGIN=none" in line for line in commands), 6)
+                self.assertEqual(sum("--rate 10gbit" in line for line in commands), 4)
+            if area == ["nccl"]:
+                for line in commands:
+                    self.assertIn("LD_PRELOAD=", line)
+                self.assertEqual(sum("stream_client" in line for line in commands), 6)
+            if area == ["torch"]:
+                self.assertEqual(["LD_PRELOAD=" in line for line in commands], [False, True])
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_dry_run_of_the_kernels(self):
+        for area, count in (("kernels", 1), ("sanitize", len(kernels.TOOLS)), ("bench", 1)):
+            status, text, _ = self.run_script("--dry-run", "--build", self.folder, area)
+            self.assertEqual(status, 0)
+            commands = [line for line in text.splitlines() if not line.startswith("#")]
+            self.assertEqual(len(commands), count)
+            for line in commands:
+                self.assertIn(f"{self.folder}/lib/device_kernels", line)
+
+    def test_kernels_need_their_program_and_no_nccl(self):
+        status, _, error = self.run_script("--build", self.folder, "kernels", PATH="/usr/bin:/bin")
+        self.assertEqual(status, 2)
+        self.assertIn("device_kernels", error)
 
     def test_a_missing_build_is_named(self):
         nccl = self.folder / machine.NCCL
         nccl.write_bytes(b"")
-        status, _, error = self.run_script("--build", self.folder, "--nccl", nccl)
+        status, _, error = self.run_script("--build", self.folder, "--nccl", nccl, "plugin")
         self.assertEqual(status, 2)
         self.assertIn("all_reduce_perf_cuda", error)
 

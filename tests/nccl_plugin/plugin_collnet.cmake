@@ -1,5 +1,6 @@
 # CollNet of the plugin library, driven by a stand-in for NCCL's proxy.
-foreach(test plugin_collnet_test plugin_collnet_heads_test plugin_collnet_recreate_test)
+foreach(test plugin_collnet_test plugin_collnet_errors_test plugin_collnet_heads_test
+        plugin_collnet_recreate_test)
   add_executable(${test} ${test}.cc)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${test} PRIVATE RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
@@ -13,23 +14,26 @@ foreach(test plugin_collnet_test plugin_collnet_heads_test plugin_collnet_recrea
   gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endforeach()
 
-add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc)
+add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc plugin_coll_lane_test.cc)
 target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::gtest_main
                       Threads::Threads)
+if(RINGPRESS_SANITIZE)
+  target_compile_definitions(plugin_tensor_book_test PRIVATE RINGPRESS_SANITIZED)
+endif()
 gtest_discover_tests(plugin_tensor_book_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 
 if(NOT RINGPRESS_SANITIZE)
-  # As steady_state_test.
+  # As steady_state_test. Both stand in for calls to the system, which the sanitizers do, too.
   add_executable(plugin_collnet_allocations_test plugin_collnet_allocations_test.cc
                  ../support/call_counter.cc)
-  set_target_properties(plugin_collnet_allocations_test PROPERTIES ENABLE_EXPORTS ON)
-  target_include_directories(plugin_collnet_allocations_test PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(plugin_collnet_allocations_test PRIVATE
-                             RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
-  target_link_libraries(plugin_collnet_allocations_test PRIVATE
-                        ringpress_include ringpress_transport GTest::gtest_main Threads::Threads
-                        ${CMAKE_DL_LIBS})
-  add_dependencies(plugin_collnet_allocations_test ringpress_plugin)
-  gtest_discover_tests(plugin_collnet_allocations_test DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 120)
+  add_executable(plugin_collnet_connect_test plugin_collnet_connect_test.cc)
+  foreach(test plugin_collnet_allocations_test plugin_collnet_connect_test)
+    set_target_properties(${test} PROPERTIES ENABLE_EXPORTS ON)
+    target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
+    target_compile_definitions(${test} PRIVATE RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
+    target_link_libraries(${test} PRIVATE ringpress_include ringpress_transport GTest::gtest_main
+                          Threads::Threads ${CMAKE_DL_LIBS})
+    add_dependencies(${test} ringpress_plugin)
+    gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+  endforeach()
 endif()

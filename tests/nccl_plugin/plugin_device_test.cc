@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nccl_plugin/plugin/collnet.h"
 #include "nccl_plugin/plugin/net_tables.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/report.h"
@@ -32,6 +33,18 @@ TEST(PluginDevice, ANameThatSelectsNothingIsAWarning) {
     set_logger(&NetLog::write);
     EXPECT_TRUE(devices().empty());
     EXPECT_TRUE(NetLog::contains("RINGPRESS_SOCKET_IFNAME=nosuch0 selects none"));
+  });
+}
+
+TEST(PluginDevice, CollNetHasNoneBeforeItsInit) {
+  in_child([] {
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    int count = -1;
+    EXPECT_EQ(collnet_devices(&count).code(), Code::kInvalidUsage);
+    EXPECT_EQ(count, -1);
+    ASSERT_TRUE(collnet_init(&NetLog::write).is_ok());
+    EXPECT_TRUE(collnet_devices(&count).is_ok());
+    EXPECT_EQ(count, 1);
   });
 }
 

@@ -87,7 +87,7 @@ TEST_F(PluginEnv, OffAnswersAsIfItWereNotThere) {
 }
 
 TEST_F(PluginEnv, AnothersCollNetIsNotSwitchedOn) {
-  for (const char* plugins : {"sharp", "none", "", "sharp,ringpress", ",ringpress"}) {
+  for (const char* plugins : {"sharp", "none", "", "sharp,ringpress", "notringpress"}) {
     const test::ScopedEnvironment own({{"NCCL_NET_PLUGIN", plugins}});
     EXPECT_EQ(answer_of("NCCL_COLLNET_ENABLE"), "(null)") << plugins;
     EXPECT_EQ(answer_of("NCCL_NET_PLUGIN"), plugins);
@@ -97,7 +97,8 @@ TEST_F(PluginEnv, AnothersCollNetIsNotSwitchedOn) {
 }
 
 TEST_F(PluginEnv, TheNetworkIsOursUnderEachOfItsNames) {
-  for (const char* plugins : {"ringpress", "/opt/libnccl-net-ringpress.so", "ringpress,sharp"}) {
+  for (const char* plugins :
+       {"ringpress", "/opt/libnccl-net-ringpress.so", "ringpress,sharp", ",ringpress"}) {
     const test::ScopedEnvironment own({{"NCCL_NET_PLUGIN", plugins}, {"NCCL_NET", "Ringpress"}});
     EXPECT_EQ(answer_of("NCCL_COLLNET_ENABLE"), "1") << plugins;
   }
@@ -166,11 +167,13 @@ TEST(DoorVariables, NamesEveryConflict) {
                           {"NCCL_TUNER_PLUGIN", "/a/libnccl-tuner-ringpress.so"}}),
             Found{});
   EXPECT_EQ(conflicts_of({{"NCCL_NET_PLUGIN", "none"}}), (Found{{"NCCL_NET_PLUGIN=none", true}}));
+  EXPECT_EQ(conflicts_of({{"NCCL_NET_PLUGIN", "notringpress"}}),
+            (Found{{"NCCL_NET_PLUGIN=notringpress", true}}));
   EXPECT_EQ(conflicts_of({{"NCCL_NET", "IB"}}), (Found{{"NCCL_NET=IB", true}}));
   EXPECT_EQ(conflicts_of({{"NCCL_ALGO", "Ring"}}), (Found{{"NCCL_ALGO=Ring", true}}));
   EXPECT_EQ(conflicts_of({{"NCCL_ALGO", "^Tree"}}), Found{});
   EXPECT_EQ(conflicts_of({{"NCCL_ALGO", "^CollnetChain"}}),
-            (Found{{"NCCL_ALGO=^CollnetChain", true}}));
+            (Found{{"NCCL_ALGO=^CollnetChain", false}}));  // An NVSwitch would do.
   EXPECT_EQ(conflicts_of({{"NCCL_PROTO", "LL128"}}), (Found{{"NCCL_PROTO=LL128", true}}));
   EXPECT_EQ(conflicts_of({{"NCCL_COLLNET_ENABLE", "0"}}), (Found{{"NCCL_COLLNET_ENABLE=0", true}}));
   EXPECT_EQ(conflicts_of({{"NCCL_TUNER_PLUGIN", "x"}, {"NCCL_PROFILER_PLUGIN", "y"}}),

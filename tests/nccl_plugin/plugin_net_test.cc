@@ -245,21 +245,31 @@ TYPED_TEST(PluginNet, ClosesWithWorkUnderWay) {
       ASSERT_EQ(net.irecv(pair.receive, memory.data(), memory.size(), &receives[i]), ncclSuccess);
     }
     NetLog::take_warnings();
+    // Whatever is asked of a connection that has failed, one warning says why.
     if (sender_goes) {
       EXPECT_EQ(net.table().close_send(pair.send), ncclSuccess);
       int done = 0;
-      EXPECT_EQ(failure_of([&] { return net.table().test(receives[3], &done, nullptr); }),
-                ncclRemoteError);
-      EXPECT_EQ(done, 0);
+      for (const std::size_t i : {3, 1, 2, 0, 3}) {
+        EXPECT_EQ(failure_of([&] { return net.table().test(receives[i], &done, nullptr); }),
+                  ncclRemoteError);
+        EXPECT_EQ(done, 0);
+      }
+      void* request = nullptr;
+      EXPECT_EQ(net.irecv(pair.receive, memory.data(), memory.size(), &request), ncclRemoteError);
+      this->expect_warning("the other side");
       EXPECT_EQ(net.table().close_receive(pair.receive), ncclSuccess);
     } else {
       EXPECT_EQ(net.table().close_receive(pair.receive), ncclSuccess);
       int done = 0;
-      EXPECT_EQ(failure_of([&] { return net.table().test(sends[3], &done, nullptr); }),
-                ncclRemoteError);
+      for (const std::size_t i : {3, 1, 2, 0, 3}) {
+        EXPECT_EQ(failure_of([&] { return net.table().test(sends[i], &done, nullptr); }),
+                  ncclRemoteError);
+      }
+      void* request = nullptr;
+      EXPECT_EQ(net.isend(pair.send, large.data(), large.size(), &request), ncclRemoteError);
+      this->expect_warning("the other side");
       EXPECT_EQ(net.table().close_send(pair.send), ncclSuccess);
     }
-    this->expect_warning("the other side");
   }
   // Connections that are only being opened.
   typename NetDriver<TypeParam>::Handle handle{};
@@ -344,7 +354,18 @@ TYPED_TEST(PluginNet, RefusesWhatIsNotThere) {
   int done = 0;
   void* place = nullptr;
   typename NetDriver<TypeParam>::Handle handle{};
+  void* listen_comm = nullptr;
+  ASSERT_EQ(net.listen(0, handle.data(), &listen_comm), ncclSuccess);
+  void* const unknown = reinterpret_cast<void*>(std::uintptr_t{0x1000});
   const std::vector<ncclResult_t> refusals{
+      net.accept(unknown, &place),
+      net.reg_mr(listen_comm, &byte, 1, abi::kPointerHost, &place),
+      net.reg_mr(unknown, &byte, 1, abi::kPointerHost, &place),
+      table.dereg_mr(listen_comm, nullptr),
+      table.dereg_mr(unknown, nullptr),
+      table.close_send(unknown),
+      table.close_receive(unknown),
+      table.close_listen(unknown),
       table.devices(nullptr),
       table.get_properties(0, nullptr),
       net.listen(0, nullptr, &place),
@@ -392,6 +413,7 @@ TYPED_TEST(PluginNet, RefusesWhatIsNotThere) {
     EXPECT_EQ(table.set_net_attributes(net.context(), &attributes), ncclSuccess);
   }
   close_pair(net, pair);
+  EXPECT_EQ(table.close_listen(listen_comm), ncclSuccess);
 }
 
 /// A socket that is connected to the listener of a handle.

@@ -259,6 +259,18 @@ int count_of(const auto& table) {
   return count;
 }
 
+/// Its context, or null.
+template <typename CollNet>
+void* init_collnet(const CollNet& collnet) {
+  void* ctx = nullptr;
+  if constexpr (requires { collnet.finalize; }) {
+    EXPECT_EQ(collnet.init(&ctx, 1, &NetLog::write), ncclSuccess);
+  } else {
+    EXPECT_EQ(collnet.init(&NetLog::write), ncclSuccess);
+  }
+  return ctx;
+}
+
 /// As NCCL goes about it: CollNet first, then the network, which may count its devices again.
 template <typename Net, typename CollNet>
 void expect_merged_alike(void* fake) {
@@ -270,6 +282,7 @@ void expect_merged_alike(void* fake) {
   EXPECT_EQ(net.init(), ncclSuccess);
   const std::string symbol = "ncclCollNetPlugin_v" + std::to_string(Traits::kVersion);
   auto& collnet = *static_cast<CollNet*>(dlsym(plugin_library(), symbol.c_str()));
+  [[maybe_unused]] void* const ctx = init_collnet(collnet);
   EXPECT_EQ(count_of(collnet), 2);
   ASSERT_NE(collnet.make_virtual_device, nullptr);
   EXPECT_EQ(collnet.make_virtual_device(nullptr, &both), ncclInvalidArgument);
@@ -299,6 +312,9 @@ void expect_merged_alike(void* fake) {
   EXPECT_EQ(device, 3);
   EXPECT_EQ(count_of(net.table()), 4);
   EXPECT_EQ(count_of(collnet), 3);
+  if constexpr (requires { collnet.finalize; }) {
+    EXPECT_EQ(collnet.finalize(ctx), ncclSuccess);
+  }
   EXPECT_EQ(net.finalize(), ncclSuccess);
 }
 

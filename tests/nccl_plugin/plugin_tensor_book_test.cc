@@ -78,8 +78,8 @@ TEST(TensorBook, GivesEveryPieceOfEveryTensorItsPlace) {
       EXPECT_EQ(lane_totals[0], lane_counts[0]);
       EXPECT_EQ(lane_totals[1], lane_counts[1]);
     }
-    EXPECT_FALSE(take_whole(&book, 32768, 2).has_value());
   }
+  EXPECT_FALSE(take_whole(&book, 32768, 2).has_value());
 }
 
 TEST(TensorBook, KnowsNothingOfWhatDoesNotAddUp) {
@@ -106,11 +106,91 @@ TEST(TensorBook, KnowsNothingOfWhatDoesNotAddUp) {
   EXPECT_FALSE(first_piece({{0, 64, 7, 32768}}, 32768));
 }
 
-TEST(TensorBook, IgnoresTensorsThatItDoesNotKnow) {
+// Else the rest of its pieces would be taken for the next tensor's.
+TEST(TensorBook, IsLostOnceSomethingDoesNotAddUp) {
+  const auto is_lost_after = [](const auto& disturb) {
+    TensorBook book(2, 2);
+    std::mt19937 random(1);
+    Layout layout;
+    layout.event = {nullptr, 20000, 4, 0};  // 3 pieces.
+    announce(&book, layout, &random);
+    const std::uint64_t id = book.start_tensor(layout.event);
+    disturb(&book, id);
+    for (std::uint64_t sequence = 2; sequence < 5; ++sequence) {
+      layout.event.sequence = sequence;
+      announce(&book, layout, &random);
+    }
+    bool is_known = true;
+    for (int piece = 0; piece < 9; ++piece) {
+      is_known = is_known && take_whole(&book, 32768, 1).has_value();
+    }
+    EXPECT_NE(is_known, book.is_lost());
+    return book.is_lost();
+  };
+  const auto take = [](TensorBook* book, int pieces) {
+    for (int i = 0; i < pieces; ++i) EXPECT_TRUE(take_whole(book, 32768, 1).has_value());
+  };
+  EXPECT_FALSE(is_lost_after([](TensorBook*, std::uint64_t) {}));
+  EXPECT_FALSE(is_lost_after([&](TensorBook* book, std::uint64_t) { take(book, 3); }));
+  // A piece that nobody told of.
+  EXPECT_TRUE(is_lost_after([&](TensorBook* book, std::uint64_t) {
+    take(book, 3);
+    EXPECT_FALSE(take_whole(book, 32768, 1).has_value());
+  }));
+  // A piece of another size.
+  EXPECT_TRUE(is_lost_after([&](TensorBook* book, std::uint64_t) {
+    take(book, 1);
+    EXPECT_FALSE(take_whole(book, 16384, 1).has_value());
+  }));
+  // A channel of a tensor whose pieces have begun, are done, or whose turn was before another's.
+  for (const int pieces : {1, 3}) {
+    EXPECT_TRUE(is_lost_after([&](TensorBook* book, std::uint64_t id) {
+      take(book, pieces);
+      book->add_channel({id - 1, 0, 3, 32768});
+    }));
+  }
+  EXPECT_TRUE(is_lost_after([](TensorBook* book, std::uint64_t id) {
+    book->add_channel({id, 0, 3, 32768});
+    book->add_channel({id - 1, 0, 3, 32768});
+  }));
+  // Of one that nobody knows, and of a channel that there is not.
+  for (const std::uint64_t unknown : {0, 99}) {
+    EXPECT_TRUE(is_lost_after([unknown](TensorBook* book, std::uint64_t) {
+      book->add_channel({unknown, 0, 3, 32768});
+    }));
+  }
+  EXPECT_TRUE(is_lost_after([](TensorBook* book, std::uint64_t id) {
+    book->add_channel({id, 64, 3, 32768});
+  }));
+}
+
+// The same piece on every rank, however late or early the event comes there.
+TEST(TensorBook, IsLostAfterThePiecesBeforeAnEventThatDoesNotAddUp) {
   TensorBook book(2, 2);
-  book.add_channel({0, 0, 1, 32768});
-  book.add_channel({99, 0, 1, 32768});
+  std::mt19937 random(1);
+  Layout layout;
+  layout.event = {nullptr, 20000, 4, 0};  // 3 pieces.
+  announce(&book, layout, &random);
+  book.add_channel({99, 0, 3, 32768});
+  layout.event.sequence = 1;
+  announce(&book, layout, &random);
+  for (int piece = 0; piece < 3; ++piece) {
+    EXPECT_FALSE(book.is_lost());
+    EXPECT_TRUE(take_whole(&book, 32768, 1).has_value());
+  }
   EXPECT_FALSE(take_whole(&book, 32768, 1).has_value());
+  EXPECT_TRUE(book.is_lost());
+}
+
+TEST(TensorBook, DoesNotGrowWithoutEndWherePiecesDoNotCome) {
+  TensorBook book(2, 2);
+  for (std::uint64_t tensor = 0; tensor < 100000; ++tensor) {
+    book.add_channel({book.start_tensor({nullptr, 1000, 4, tensor}), 0, 1, 32768});
+  }
+  std::size_t known = 0;
+  while (take_whole(&book, 32768, 1).has_value()) ++known;
+  EXPECT_LT(known, 100000U);
+  EXPECT_TRUE(book.is_lost());
 }
 
 // A group of many tensors, all of which are told before the first channel of any.
@@ -139,10 +219,11 @@ TEST(TensorBook, ForgetsTensorsThatHaveNoChannels) {
   for (std::uint64_t tensor = 1; tensor < 100000; ++tensor) {
     last = book.start_tensor({nullptr, 1000, 4, tensor});
   }
-  book.add_channel({first, 0, 1, 32768});
-  EXPECT_FALSE(book.take_piece({32768, 1, TensorPart::kShare}).has_value());
   book.add_channel({last, 0, 1, 32768});
   EXPECT_TRUE(book.take_piece({32768, 1, TensorPart::kShare}).has_value());
+  book.add_channel({first, 0, 1, 32768});
+  EXPECT_FALSE(book.take_piece({32768, 1, TensorPart::kShare}).has_value());
+  EXPECT_TRUE(book.is_lost());
 }
 
 TEST(TensorBook, ASequenceThatStandsStillIsAReplay) {
@@ -261,9 +342,38 @@ TEST(TensorBooks, TakeTurnsInTheirThread) {
   const auto piece = take_piece_of_this_thread(2, slice);
   ASSERT_TRUE(piece.has_value());
   EXPECT_EQ(piece->tensor.address, smaller.get());
+  // The first of these was a piece of one of them, but of which?
+  tell(parent.get(), 5);
+  EXPECT_FALSE(take_piece_of_this_thread(4, slice).has_value());
+  EXPECT_TRUE(parent->is_lost() && child->is_lost());
+  EXPECT_FALSE(smaller->is_lost());
   close_tensor_book(parent);
   close_tensor_book(child);
   close_tensor_book(smaller);
+}
+
+// Those split off where CollNet had failed: each has a CollNet communicator of its own, in one
+// thread.
+TEST(TensorBooks, KnowNothingOfTensorsThatAreAskedForFromTwoSides) {
+  std::mt19937 random(5);
+  const auto first = open_tensor_book(1, 4, 4);
+  const auto second = open_tensor_book(2, 4, 4);
+  Layout layout;
+  const TensorBook::Slice slice{layout.chunk_bytes, 1, TensorPart::kWhole};
+  layout.event = {nullptr, 1000, 4, 0};
+  come_for_pieces(4);
+  come_for_pieces(4);
+  announce(first.get(), layout, &random);
+  EXPECT_TRUE(take_piece_of_this_thread(4, slice).has_value());  // Nobody else's is near.
+  layout.event.sequence = 1;
+  announce(first.get(), layout, &random);
+  announce(second.get(), layout, &random);
+  EXPECT_FALSE(take_piece_of_this_thread(4, slice).has_value());
+  EXPECT_TRUE(first->is_lost() && second->is_lost());
+  leave_pieces(4);
+  leave_pieces(4);
+  close_tensor_book(first);
+  close_tensor_book(second);
 }
 
 }  // namespace

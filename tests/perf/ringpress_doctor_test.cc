@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "perf/ringpress/doctor.h"
 #include "perf/ringpress/run.h"
@@ -122,6 +124,92 @@ TEST(Doctor, NamesWhatIsNotThere) {
   EXPECT_TRUE(has(texts(all, Level::kProblem), "it shows no CollNet table"));
 }
 
+TEST(Doctor, WarnsOfCodecsThatNeedMoreThanThePluginHas) {
+  for (const char* codec : {"powersgd", "powersgd:rank=4", "randk:density=0.01"}) {
+    Surroundings all = healthy();
+    all.environment.add("RINGPRESS_CODEC", {codec, "environment"});
+    EXPECT_TRUE(
+        has(texts(all, Level::kProblem), std::string(codec) + ": it works on whole tensors"))
+        << codec;
+    all.environment = healthy().environment;
+    all.environment.add("RINGPRESS_CODEC", {codec, "environment"});
+    all.environment.add("RINGPRESS", {"lossless", "environment"});  // Another codec, then.
+    EXPECT_EQ(texts(all, Level::kProblem), "") << codec;
+  }
+  for (const char* codec : {"q2:grid=lloyd", "topk", "sign", "tern", "qsgd", "fp16", "lossless"}) {
+    Surroundings all = healthy();
+    all.environment.add("RINGPRESS_CODEC", {codec, "environment"});
+    EXPECT_EQ(texts(all, Level::kProblem), "") << codec;
+    EXPECT_EQ(texts(all, Level::kWarning), "") << codec;
+  }
+}
+
+TEST(Doctor, KnowsWhichCodecsNeedTheProfiler) {
+  const auto problems = [](const char* codec) {
+    Surroundings all = healthy();
+    all.nccl = {nccl(22304, tables(8, 3, 0, 0))};  // Has no place for it.
+    all.environment.add("RINGPRESS_CODEC", {codec, "environment"});
+    return texts(all, Level::kProblem);
+  };
+  EXPECT_EQ(problems("q4"), "");
+  EXPECT_EQ(problems("auto"), "");
+  EXPECT_EQ(problems("lossless"), "");
+  EXPECT_TRUE(has(problems("topk"), "topk has no unbiased form, so nothing is compressed"));
+  EXPECT_TRUE(has(problems("sign"), "sign has no unbiased form, so nothing is compressed"));
+}
+
+TEST(Doctor, ListsOfPluginsNeedNccl227) {
+  Surroundings all = healthy();
+  JobEnvironment environment;
+  environment.add("NCCL_NET_PLUGIN", {"ringpress,other", "environment"});
+  environment.add("NCCL_PROFILER_PLUGIN", {"ringpress", "environment"});
+  for (const char* name : {"NCCL_COLLNET_ENABLE", "NCCL_NET_PLUGIN_REF_COUNT",
+                           "NCCL_COMM_SPLIT_SHARE_RESOURCES", "NCCL_MIN_NCHANNELS"}) {
+    environment.add(name, {"1", "environment"});
+  }
+  all.environment = environment;
+  all.nccl = {nccl(22707, tables(10, 4, 4, 0))};
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+  all.nccl = {nccl(22605, tables(10, 4, 3, 0))};
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL 2.26.5 takes the list for one name"));
+}
+
+TEST(Doctor, AnothersNameThatHoldsOursIsNotOurs) {
+  Surroundings all = healthy();
+  all.nccl = {nccl(22707, tables(10, 4, 4, 0))};
+  all.environment.add("NCCL_PROFILER_PLUGIN", {"notringpress", "environment"});
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "NCCL_PROFILER_PLUGIN=notringpress: "));
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "set NCCL_PROFILER_PLUGIN=ringpress"));
+}
+
+TEST(Doctor, SaysWhatToDoAboutEverything) {
+  Surroundings all;
+  all.plugin.tables = tables(12, 6, 0, 2);
+  all.plugin.path = "x";
+  all.next_plugin.found_as = "next";
+  all.next_plugin.problem = "cannot open";
+  NcclLibrary broken;
+  broken.problem = "not a library";
+  all.nccl = {nccl(22005, tables(8, 1, 0, 0)), nccl(22707, tables(10, 4, 4, 0)), broken};
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, const char*>>{{"NCCL_ALGO", "Ring"},
+                                                        {"NCCL_PROTO", "LL"},
+                                                        {"NCCL_TUNER_PLUGIN", "x"},
+                                                        {"NCCL_PROFILER_PLUGIN", "x"},
+                                                        {"NCCL_ENV_PLUGIN", "x"},
+                                                        {"NCCL_NET", "x"},
+                                                        {"RINGPRESS", "onn"},
+                                                        {"RINGPRESS_CODEK", "q4"},
+                                                        {"RINGPRESS_STATS", "/no/such/x"},
+                                                        {"RINGPRESS_SOCKET_IFNAME", "nosuch0"},
+                                                        {"NCCL_SOCKET_IFNAME", "nosuch0"}}) {
+    all.environment.add(name, {value, "environment"});
+  }
+  for (const Finding& finding : judge(all)) {
+    EXPECT_TRUE(finding.level == Level::kOk || !finding.remedy.empty()) << finding.text;
+  }
+}
+
 TEST(Doctor, LooksAtTheNextPlugin) {
   Surroundings all = healthy();
   all.next_plugin.found_as = "libnccl-net-aws.so";
@@ -149,7 +237,8 @@ TEST(Run, PlansWithoutDoingAnything) {
   EXPECT_EQ(set("NCCL_COLLNET_ENABLE"), "(not set)");
   EXPECT_EQ(plan.keeps, std::vector<std::string>{"NCCL_COLLNET_ENABLE=0 (/etc/nccl.conf)"});
   ASSERT_EQ(plan.warnings.size(), 1U);
-  EXPECT_TRUE(has(plan.warnings[0], "NCCL_COLLNET_ENABLE=0"));
+  EXPECT_TRUE(has(plan.warnings[0].text, "NCCL_COLLNET_ENABLE=0"));
+  EXPECT_FALSE(plan.warnings[0].remedy.empty());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ usage: ringpress_test.py RINGPRESS LIBRARY_FOLDER   (that of libnccl-net-ringpre
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -85,12 +86,70 @@ class Run(Command):
 
     def test_warns_of_what_the_library_would_refuse(self):
         for name, value in (("RINGPRESS_CODEC", "q44"), ("RINGPRESS_MIN_BYTES", "many"),
-                            ("RINGPRESS_NEXT_NET_PLUGIN", "no-such-network")):
-            _, error = self.variables_of_child(**{name: value})
-            lines = [line for line in error.splitlines() if "warning" in line]
-            self.assertEqual(len(lines), 1, error)
-            self.assertIn(name, lines[0])
-            self.assertIn(value, lines[0])
+                            ("RINGPRESS_NEXT_NET_PLUGIN", "no-such-network"),
+                            ("RINGPRESS_NEXT_NET_PLUGIN", "libc.so.6")):
+            line = self.only_warning(**{name: value})
+            self.assertIn(name, line)
+            self.assertIn(value, line)
+            self.assertRegex(line, r"; .*unset it")
+
+    def only_warning(self, **variables):
+        _, error = self.variables_of_child(**variables)
+        lines = [line for line in error.splitlines() if "warning" in line]
+        self.assertEqual(len(lines), 1, error)
+        return lines[0]
+
+    def test_warns_of_what_is_not_this_library(self):
+        for name in ("NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN"):
+            line = self.only_warning(**{name: "notringpress"})
+            self.assertRegex(line, rf"{name}=notringpress: .*; unset it")
+            for own in ("ringpress", "/a/b/libnccl-net-ringpress.so"):
+                _, error = self.variables_of_child(**{name: own})
+                self.assertNotIn("warning", error)
+
+    def test_reads_lists_as_nccl_does(self):
+        for algorithms in ("^CollNetDirect", "allreduce:CollNetChain;broadcast:ring", "^Ring"):
+            _, error = self.variables_of_child(NCCL_ALGO=algorithms)
+            self.assertNotIn("warning", error)
+        for algorithms in ("allreduce:ring", "^CollNetDirect,CollNetChain,NVLS", "CollNet"):
+            line = self.only_warning(NCCL_ALGO=algorithms)
+            self.assertRegex(line, rf"NCCL_ALGO={re.escape(algorithms)}: .*; .*unset it")
+
+    def test_warns_of_interfaces_that_are_not_there(self):
+        for name in ("RINGPRESS_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+            for value in ("nosuch0", "=l", "^" + ",".join(os.listdir("/sys/class/net"))):
+                line = self.only_warning(**{name: value})
+                self.assertIn(f"{name}={value} ", line)
+                self.assertRegex(line, r"; name one of those that are up \(.*lo\), or unset it")
+            _, error = self.variables_of_child(**{name: "lo"})
+            self.assertNotIn("warning", error)
+        line = self.only_warning(RINGPRESS_SOCKET_IFNAME="lo", NCCL_SOCKET_IFNAME="nosuch0")
+        self.assertIn("NCCL_SOCKET_IFNAME=nosuch0 ", line)
+
+    def test_warns_of_statistics_that_cannot_be_written(self):
+        (self.folder / "link").symlink_to("elsewhere")
+        for value in ("", "/no/file", "/link", "/missing/"):
+            line = self.only_warning(RINGPRESS_STATS=f"{self.folder}{value}")
+            self.assertRegex(line, rf"RINGPRESS_STATS={self.folder}{value}: .*; name a file .*unset it")
+        if os.geteuid() != 0:
+            read_only = self.folder / "read-only"
+            read_only.touch(0o400)
+            self.assertIn("Permission denied", self.only_warning(RINGPRESS_STATS=str(read_only)))
+        new = self.folder / "new"
+        for value in (new, "/dev/null"):
+            _, error = self.variables_of_child(RINGPRESS_STATS=str(value))
+            self.assertNotIn("warning", error)
+        self.assertFalse(new.exists(), "looking must not make it")
+
+    def test_warns_of_codecs_that_the_plugin_cannot_use(self):
+        for codec in ("powersgd", "randk:density=0.01"):
+            line = self.only_warning(RINGPRESS_CODEC=codec)
+            self.assertRegex(line, rf"RINGPRESS_CODEC={codec}: .*compresses nothing; choose")
+        for codec in ("topk", "qsgd", "q4", "lossless", "auto"):
+            _, error = self.variables_of_child(RINGPRESS_CODEC=codec)
+            self.assertNotIn("warning", error)
+        _, error = self.variables_of_child(RINGPRESS_CODEC="topk", NCCL_PROFILER_PLUGIN="other")
+        self.assertIn("topk with NCCL_PROFILER_PLUGIN=other: ", error)
 
     def test_a_dry_run_starts_nothing(self):
         code, out, error = self.run_program("run", "--dry-run", "--", "touch", self.folder / "x")
@@ -190,7 +249,8 @@ class Doctor(Command):
         self.assertIn("NCCL_NET_PLUGIN is not set", problems)
         for row in record["findings"]:
             self.assertTrue(row["level"] != "problem" or row["remedy"], row)
-        self.assertIn("not in this version", self.texts(record, "warning"))
+        self.assertIn("LD_PRELOAD=", self.texts(record, "ok"))
+        self.assertIn("/libringpress-preload.so", self.texts(record, "ok"))
 
     def test_what_run_sets_is_enough(self):
         code, out, error = self.run_program("run", "--", PROGRAM, "doctor", "--json")
@@ -241,6 +301,15 @@ class Doctor(Command):
         warnings = self.texts(record, "warning")
         for text in ("NCCL_PROFILER_PLUGIN=inspector", "RINGPRESS_MIN_BYTES?", "RINGPRESS=observe"):
             self.assertIn(text, warnings)
+
+    def test_what_settings_name_on_this_machine(self):
+        record = self.doctor(RINGPRESS_SOCKET_IFNAME="nosuch0", NCCL_SOCKET_IFNAME="nosuch1",
+                             RINGPRESS_STATS=str(self.folder), RINGPRESS_CODEC="powersgd")
+        problems = self.texts(record, "problem")
+        for text in ("RINGPRESS_SOCKET_IFNAME=nosuch0 ", "NCCL_SOCKET_IFNAME=nosuch1 ",
+                     "RINGPRESS_CODEC=powersgd: "):
+            self.assertIn(text, problems)
+        self.assertIn(f"RINGPRESS_STATS={self.folder}: ", self.texts(record, "warning"))
 
     def test_for_people(self):
         code, out, _ = self.run_program("doctor")

@@ -181,6 +181,7 @@ struct ProfilerApi {
   std::function<void(void* event)> stop;
   std::function<void(void* ctx, void* tensor, int channel, int steps, int chunk_bytes)>
       start_channel;
+  std::function<void(pid_t process, void* ctx, void* tensor)> start_channel_of;
   std::function<void(void* ctx)> finalize;
 };
 
@@ -234,6 +235,17 @@ ProfilerApi profiler_api(Table& table) {
     event.proxy_op.channel = static_cast<std::uint8_t>(channel);
     event.proxy_op.steps = steps;
     event.proxy_op.chunk_bytes = chunk_bytes;
+    void* handle = nullptr;
+    check(table.start_event(ctx, &handle, &event));
+  };
+  api.start_channel_of = [&table, check](pid_t process, void* ctx, void* tensor) {
+    Event event;
+    std::memset(static_cast<void*>(&event), 0, sizeof event);
+    event.type = abi::kProfileProxyOp;
+    event.parent = tensor;
+    event.proxy_op.process = process;
+    event.proxy_op.steps = 1;
+    event.proxy_op.chunk_bytes = 32768;
     void* handle = nullptr;
     check(table.start_event(ctx, &handle, &event));
   };

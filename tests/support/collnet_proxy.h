@@ -56,9 +56,10 @@ struct ProxyOperation {
   ncclDataType_t type = ncclFloat32;
   std::size_t channels = 2;
   std::size_t chunk_bytes = 32 * 1024;
-  bool is_replayed = false;  // By a graph: its sequence number stands still.
-  bool is_direct = false;    // CollNetDirect instead of the chain.
-  std::size_t member = 0;    // What split_sharing() gave; 0: the communicator itself.
+  bool is_replayed = false;        // By a graph: its sequence number stands still.
+  bool is_direct = false;          // CollNetDirect instead of the chain.
+  std::size_t member = 0;          // What split_sharing() gave; 0: the communicator itself.
+  std::size_t steps_too_many = 0;  // That the profiler is told of, and that never come.
 };
 
 class ProxyNode {
@@ -221,7 +222,7 @@ class ProxyNode {
       for (std::size_t sub = 0; sub < subs_of(operation); ++sub) {
         profiler_.start_channel(members_[operation.member].profiler_ctx, event,
                                 static_cast<int>(channel_of(operation, sub)),
-                                static_cast<int>(steps_of(operation)),
+                                static_cast<int>(steps_of(operation) + operation.steps_too_many),
                                 static_cast<int>(operation.chunk_bytes));
       }
     }

@@ -280,6 +280,7 @@ class InProcessCommunicator : public Communicator {
   Status finalize() override { return hub_->failure(); }
   void abort() override { hub_->abort({Code::kAborted, "aborted by a rank"}); }
   Status failure() const override { return hub_->failure(); }
+  Status check() override { return hub_->failure(); }
   Statistics statistics() const override { return statistics_; }
 
  private:

@@ -155,6 +155,7 @@ class ThreadMesh : public Mesh {
   }
   void set_timeout(std::chrono::milliseconds) override {}  // Threads wait as long as it takes.
   void abort(const Status& reason) override { fabric_->abort(reason); }
+  Status check() override { return fabric_->failure(); }
   Status failure() const override { return fabric_->failure(); }
   MeshCounters counters() const override { return counters_; }
 

@@ -146,5 +146,24 @@ TEST(Planner, AlgorithmAndChunkFollowTheSettings) {
   EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(many).algorithm, Algorithm::kRing);
 }
 
+TEST(Planner, HierIsChosenBetweenHostsWithAsManyRanks) {
+  PlanRequest request = gradient();
+  request.crosses_hosts = true;
+  request.ranks_per_host = 2;
+  EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(request).algorithm, Algorithm::kHier);
+  for (const char* name : {"ring", "sra"}) {
+    const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_ALGO", name}}));
+    EXPECT_STREQ(algorithm_name(planner->plan(request).algorithm), name);
+  }
+  // Without such hosts, and for reduce-scatters, it is sra.
+  const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_ALGO", "hier"}}));
+  EXPECT_EQ(planner->plan(request).algorithm, Algorithm::kHier);
+  request.kind = CollectiveKind::kReduceScatter;
+  EXPECT_EQ(planner->plan(request).algorithm, Algorithm::kSra);
+  request = gradient();
+  request.ranks_per_host = 0;
+  EXPECT_EQ(planner->plan(request).algorithm, Algorithm::kSra);
+}
+
 }  // namespace
 }  // namespace ringpress

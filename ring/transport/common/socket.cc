@@ -121,11 +121,20 @@ Result<SocketAddress> abstract_address(const std::string& name) {
   return address;
 }
 
-Result<Fd> listen_on(const SocketAddress& address) {
+Result<Fd> bind_to(const SocketAddress& address) {
   Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return system_error("socket");
   if (::bind(socket.get(), address.get(), address.length) != 0) return system_error("bind");
-  if (::listen(socket.get(), kBacklog) != 0) return system_error("listen");
+  return socket;
+}
+
+Status start_listening(int descriptor) {
+  return ::listen(descriptor, kBacklog) == 0 ? Status::ok() : system_error("listen");
+}
+
+Result<Fd> listen_on(const SocketAddress& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(Fd socket, bind_to(address));
+  RINGPRESS_RETURN_IF_ERROR(start_listening(socket.get()));
   return socket;
 }
 

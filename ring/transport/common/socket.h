@@ -52,7 +52,11 @@ std::string to_text(const SocketAddress& address);
 /// leaves nothing behind in a file system.
 Result<SocketAddress> abstract_address(const std::string& name);
 
-/// Listens; port 0 picks a free one. Returns the socket; local_address() tells the port.
+/// A socket that has the address but refuses connections until start_listening(). Port 0 picks a
+/// free one; local_address() tells which.
+Result<Fd> bind_to(const SocketAddress& address);
+Status start_listening(int descriptor);
+/// Both.
 Result<Fd> listen_on(const SocketAddress& address);
 Result<SocketAddress> local_address(int descriptor);
 

@@ -1,10 +1,19 @@
 // Ranks that meet, and ranks that should not.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "ring/bootstrap/host_identity.h"
 #include "ring/bootstrap/unique_id.h"
+#include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
 #include "tests/support/peer_group.h"
 
@@ -113,6 +122,62 @@ TEST(BootstrapErrors, NothingListens) {
   const Status status = ring::make_mesh(options).status();
   EXPECT_NE(status.message().find("cannot reach the rendezvous at 127.0.0.1:1"), std::string::npos)
       << status.message();
+}
+
+/// How a rank fares whose rendezvous answers the first hello in this way and then closes.
+Status join_at(const std::function<void(int socket)>& answer) {
+  const ring::transport::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(listener.get(), generic, bytes), 0);
+  EXPECT_EQ(listen(listener.get(), 1), 0);
+  EXPECT_EQ(getsockname(listener.get(), generic, &bytes), 0);
+  std::thread rendezvous([&] {
+    const ring::transport::Fd socket(accept(listener.get(), nullptr, nullptr));
+    pollfd waited{socket.get(), POLLIN, 0};
+    poll(&waited, 1, 10000);
+    answer(socket.get());
+  });
+  ring::bootstrap::UniqueId id;
+  id.address = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  ring::MeshOptions options;
+  options.rank = 1;
+  options.size = 2;
+  options.id = ring::bootstrap::pack_id(id).value();
+  options.timeout = milliseconds(5000);
+  Status status = ring::make_mesh(options).status();
+  rendezvous.join();
+  return status;
+}
+
+TEST(BootstrapErrors, ARendezvousThatClosesDuringTheHandshake) {
+  ring::transport::HelloBytes hello;
+  const auto places = [](const Status& status) {
+    return std::pair(status.message().find("has ended"), status.message().find("RINGPRESS_SECRET"));
+  };
+  // Killed: the system resets what it has not read.
+  const Status killed = join_at([](int) {});
+  EXPECT_EQ(killed.code(), Code::kPeerLost) << killed.message();
+  EXPECT_LT(places(killed).first, places(killed).second) << killed.message();
+  EXPECT_NE(places(killed).second, std::string::npos) << killed.message();
+  // It has read the hello, and did not like it.
+  const Status refused = join_at([&](int socket) {
+    EXPECT_EQ(recv(socket, hello.data(), hello.size(), MSG_WAITALL), ssize_t(hello.size()));
+  });
+  EXPECT_EQ(refused.code(), Code::kMismatch) << refused.message();
+  EXPECT_LT(places(refused).second, places(refused).first) << refused.message();
+  EXPECT_NE(places(refused).first, std::string::npos) << refused.message();
+  // Its answer shows that it knows another secret.
+  const Status another = join_at([&](int socket) {
+    EXPECT_EQ(recv(socket, hello.data(), hello.size(), MSG_WAITALL), ssize_t(hello.size()));
+    EXPECT_EQ(send(socket, hello.data(), hello.size(), MSG_NOSIGNAL), ssize_t(hello.size()));
+  });
+  EXPECT_EQ(another.code(), Code::kMismatch) << another.message();
+  EXPECT_NE(places(another).second, std::string::npos) << another.message();
+  EXPECT_EQ(places(another).first, std::string::npos) << another.message();
 }
 
 TEST(BootstrapErrors, RefusesWrongOptions) {

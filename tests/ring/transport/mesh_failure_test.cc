@@ -204,6 +204,25 @@ TEST_P(MeshFailure, AbortOutsideACallReachesThePeers) {
   EXPECT_EQ(reports[1].text, "aborted: enough");
 }
 
+// Who has nothing under way hears it by looking, and nothing as long as there is nothing to hear.
+TEST_P(MeshFailure, CheckHearsOfAFailureOutsideACall) {
+  const auto reports = run_mesh_peers(GetParam().kind, 2, options(), [](Mesh& mesh) {
+    std::vector<std::byte> out(10);
+    std::vector<std::byte> in(10);
+    if (!ring_step(mesh, label_of(0), out, in).is_ok()) return std::string("too early");
+    if (mesh.rank() == 0) {
+      const Status before = mesh.check();
+      std::this_thread::sleep_for(milliseconds(200));  // As above.
+      mesh.abort(Status(Code::kAborted, "enough"));
+      return to_text(before) + to_text(mesh.check());
+    }
+    while (mesh.check().is_ok()) std::this_thread::sleep_for(milliseconds(1));
+    return to_text(mesh.failure());
+  });
+  EXPECT_EQ(reports[0].text, "ok: aborted: enough");
+  EXPECT_EQ(reports[1].text, "aborted: enough");
+}
+
 // A peer whose connection is still being made waits too: it is told, not refused.
 TEST_P(MeshFailure, AnAbortReachesAPeerThatIsConnecting) {
   const auto reports = run_mesh_peers(GetParam().kind, 2, options(), [](Mesh& mesh) {

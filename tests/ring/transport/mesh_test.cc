@@ -163,7 +163,7 @@ class MeshTraffic : public ::testing::TestWithParam<Medium> {};
 TEST_P(MeshTraffic, RandomFramesArriveWhole) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
     const int size = seed == 1 ? 2 : 4;
-    const std::vector<Planned> plan = make_plan(seed, size, 150);
+    const std::vector<Planned> plan = make_plan(seed, size, 60);
     const auto reports = run_mesh_peers(GetParam().kind, size, options_of(GetParam()),
                                         [&](Mesh& mesh) { return Traffic(mesh, plan).run(); });
     for (const PeerReport& report : reports) EXPECT_EQ(report.text, "ok");

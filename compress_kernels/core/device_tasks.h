@@ -1,0 +1,69 @@
+// The arguments of kernels: plain structs that are passed by value and so are a part of a captured
+// graph.
+#ifndef COMPRESS_KERNELS_CORE_DEVICE_TASKS_H_
+#define COMPRESS_KERNELS_CORE_DEVICE_TASKS_H_
+
+#include <cstddef>
+
+#include "compress_kernels/core/host_device.h"
+#include "ringpress/codec.h"
+
+namespace ringpress::compress_kernels::core {
+
+/// Arguments of a kernel take 4096 bytes at most.
+inline constexpr std::size_t kMostShards = 48;
+inline constexpr std::size_t kMostWires = 384;
+
+/// Where encoded values go. As in EncodeArgs.
+struct EncodeOutput {
+  float* residual = nullptr;
+  std::byte* wire = nullptr;  // Null in a hop: `decoded` gets the values themselves.
+  void* decoded = nullptr;
+  RandomKey random;
+};
+
+/// True if someone wants to know what encoded values decode to.
+RINGPRESS_HOST_DEVICE inline bool wants_values(const EncodeOutput& output) {
+  return output.residual != nullptr || output.decoded != nullptr;
+}
+
+struct EncodeShard {
+  const void* values = nullptr;
+  std::size_t count = 0;
+  EncodeOutput output;
+};
+
+template <typename Parameters>
+struct EncodeTask {
+  Parameters parameters;
+  EncodeShard shards[kMostShards];
+};
+
+struct DecodeShard {
+  const std::byte* wire = nullptr;
+  std::size_t count = 0;
+  void* values = nullptr;
+};
+
+template <typename Parameters>
+struct DecodeTask {
+  Parameters parameters;
+  DecodeShard shards[kMostShards];
+};
+
+/// As DecodeAddEncodeArgs.
+template <typename Parameters>
+struct HopTask {
+  Parameters parameters;
+  const void* values = nullptr;
+  std::size_t count = 0;
+  std::size_t wire_count = 0;
+  std::size_t own_position = 0;
+  std::size_t divisor = 1;
+  EncodeOutput output;
+  const std::byte* wires[kMostWires];
+};
+
+}  // namespace ringpress::compress_kernels::core
+
+#endif  // COMPRESS_KERNELS_CORE_DEVICE_TASKS_H_

@@ -1,0 +1,228 @@
+// The three operations of a codec on a device: a warp takes one tile of kTileElements after the
+// other and keeps it in registers, so that everything is read and written once.
+//
+// An agent is written against `Simt`, which is the hardware's (cuda/hardware.cuh) or, in tests, one
+// made of fibers (tests/support/simt.h):
+//
+//   unsigned lane(), warp(), warps()         within the block of threads
+//   unsigned block(), blocks(), shard()      blockIdx.x, gridDim.x, blockIdx.y
+//   T load<T>(address), store(address, T)    aligned
+//   void shuffle_xor(uint32_t (&)[N], mask)  each gets that of lane ^ mask; all lanes take part
+//   bool any(bool)                           true if it is so in any lane; all lanes take part
+//   void sync_warp()                         as a fence for memory of the warp
+//   void* warp_memory()                      Format::kWarpMemory bytes of shared memory
+//
+// Lane l of a warp holds values 256 row + 8 l .. + 7 of its tile, for rows 0 to 3: blocks of values
+// with one scale are then neighbouring lanes, or all lanes of some rows; codes of 8 values are
+// whole bytes. A `Format` says what the wire bytes are:
+//
+//   Format(simt, parameters, count)
+//   encode(tile, x, output, sink)            calls sink(row, decoded values) for each row; need not
+//                                            where nobody wants them (wants_values())
+//   decode(tile, wire, sink)                 calls sink(row, values) for each row; 0 beyond the end
+//   kKnowsWholeTiles                         they get code of their own: faster, but twice as much
+//   of_parts(simt, parameters, count)        what a hop decodes with, where that is not the Format
+//                                            itself with parameters_of_parts()
+//   float saturate<T>(value)                 what a decoded value becomes in the element type
+#ifndef COMPRESS_KERNELS_CORE_TILE_AGENT_CUH_
+#define COMPRESS_KERNELS_CORE_TILE_AGENT_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/core/device_tasks.h"
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/reduce.h"
+#include "compress_kernels/core/simt_memory.cuh"
+#include "ringpress/codec.h"
+
+namespace ringpress::compress_kernels::core {
+
+inline constexpr unsigned kLanes = 32;
+inline constexpr unsigned kRowElements = kLanes * kGroup;
+inline constexpr unsigned kRows = kTileElements / kRowElements;
+
+/// What one lane holds of a tile.
+using Rows = float[kRows][kGroup];
+
+/// A lane's view of a tile. kWhole: it is known to have all of its elements.
+template <bool kWhole>
+struct Tile {
+  std::size_t first = 0;  // Element of the chunk that it begins with.
+  unsigned count = 0;     // Its elements.
+  unsigned lane = 0;
+
+  /// The first element of the lane's group, within the tile and within the chunk.
+  RINGPRESS_DEVICE unsigned place(unsigned row) const { return row * kRowElements + lane * kGroup; }
+  RINGPRESS_DEVICE std::size_t index(unsigned row) const { return first + place(row); }
+  /// Elements of the group that exist.
+  RINGPRESS_DEVICE unsigned valid(unsigned row) const {
+    if (kWhole) return kGroup;
+    const unsigned begin = place(row);
+    return begin >= count ? 0 : count - begin < kGroup ? count - begin : kGroup;
+  }
+};
+
+/// What the parts of a hop are decoded with, for parameters that say nothing else.
+template <typename Parameters>
+RINGPRESS_HOST_DEVICE inline Parameters parameters_of_parts(const Parameters& parameters) {
+  return parameters;
+}
+
+/// What a hop decodes with.
+template <typename Format, typename Simt, typename Parameters>
+RINGPRESS_DEVICE auto part_format(const Simt& simt, const Parameters& parameters,
+                                  std::size_t count) {
+  if constexpr (requires { Format::of_parts(simt, parameters, count); }) {
+    return Format::of_parts(simt, parameters, count);
+  } else {
+    return Format(simt, parameters_of_parts(parameters), count);
+  }
+}
+
+template <typename Simt, typename Format, typename T>
+class TileAgent {
+ public:
+  using Parameters = typename Format::Parameters;
+
+  RINGPRESS_DEVICE static void encode(const Simt& simt, const EncodeTask<Parameters>& task) {
+    const EncodeShard& shard = task.shards[simt.shard()];
+    const Format format(simt, task.parameters, shard.count);
+    for_each_tile(simt, shard.count, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
+      Rows x;
+      RINGPRESS_UNROLL
+      for (unsigned row = 0; row < kRows; ++row) {
+        load_group<T>(simt, shard.values, tile.index(row), tile.valid(row), x[row]);
+      }
+      encode_tile(simt, format, tile, x, shard.output);
+    });
+  }
+
+  RINGPRESS_DEVICE static void decode(const Simt& simt, const DecodeTask<Parameters>& task) {
+    const DecodeShard& shard = task.shards[simt.shard()];
+    const Format format(simt, task.parameters, shard.count);
+    for_each_tile(simt, shard.count, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
+      format.decode(tile, shard.wire, [&](unsigned row, const float(&y)[kGroup]) {
+        store_decoded(simt, format, tile, row, y, shard.values);
+      });
+    });
+  }
+
+  RINGPRESS_DEVICE static void decode_add_encode(const Simt& simt,
+                                                 const HopTask<Parameters>& task) {
+    const auto part = part_format<Format>(simt, task.parameters, task.count);
+    const Format format(simt, task.parameters, task.count);
+    for_each_tile(simt, task.count, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
+      Rows sum;
+      add_up(simt, part, tile, task, sum);
+      if (task.output.wire != nullptr) {
+        encode_tile(simt, format, tile, sum, task.output);
+        return;
+      }
+      RINGPRESS_UNROLL
+      for (unsigned row = 0; row < kRows; ++row) {
+        store_group<T>(simt, task.output.decoded, tile.index(row), tile.valid(row), sum[row]);
+      }
+    });
+  }
+
+ private:
+  /// Calls body(tile) for the tiles of this warp.
+  template <typename Body>
+  RINGPRESS_DEVICE static void for_each_tile(const Simt& simt, std::size_t count, Body&& body) {
+    const std::size_t tiles = (count + kTileElements - 1) / kTileElements;
+    const std::size_t step = static_cast<std::size_t>(simt.blocks()) * simt.warps();
+    std::size_t tile = static_cast<std::size_t>(simt.block()) * simt.warps() + simt.warp();
+    for (; tile < tiles; tile += step) {
+      const std::size_t first = tile * kTileElements;
+      const std::size_t rest = count - first < kTileElements ? count - first : kTileElements;
+      if constexpr (Format::kKnowsWholeTiles) {
+        if (rest == kTileElements) {
+          body(Tile<true>{first, kTileElements, simt.lane()});
+          continue;
+        }
+      }
+      body(Tile<false>{first, static_cast<unsigned>(rest), simt.lane()});
+    }
+  }
+
+  /// sum = parts and own values in order, divided.
+  template <typename Part, typename TileOf>
+  RINGPRESS_DEVICE static void add_up(const Simt& simt, const Part& part, const TileOf& tile,
+                                      const HopTask<Parameters>& task, Rows& sum) {
+    const auto take = [&](std::size_t position, unsigned row, const float(&y)[kGroup]) {
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < kGroup; ++k) {
+        sum[row][k] = position == 0 ? y[k] : reduce<ReduceOp::kSum>(sum[row][k], y[k]);
+      }
+    };
+    for (std::size_t position = 0; position <= task.wire_count; ++position) {
+      if (position == task.own_position) {
+        RINGPRESS_UNROLL
+        for (unsigned row = 0; row < kRows; ++row) {
+          float y[kGroup];
+          load_group<T>(simt, task.values, tile.index(row), tile.valid(row), y);
+          take(position, row, y);
+        }
+      } else {
+        const std::byte* wire = task.wires[position > task.own_position ? position - 1 : position];
+        part.decode(tile, wire,
+                    [&](unsigned row, const float(&y)[kGroup]) { take(position, row, y); });
+      }
+    }
+    if (task.divisor == 1) return;
+    RINGPRESS_UNROLL
+    for (unsigned i = 0; i < kRows * kGroup; ++i) {
+      sum[i / kGroup][i % kGroup] = divide(sum[i / kGroup][i % kGroup], task.divisor);
+    }
+  }
+
+  /// Adds the residual, encodes, and keeps what was lost.
+  template <typename TileOf>
+  RINGPRESS_DEVICE static void encode_tile(const Simt& simt, const Format& format,
+                                           const TileOf& tile, Rows& x,
+                                           const EncodeOutput& output) {
+    if (output.residual != nullptr) {
+      RINGPRESS_UNROLL
+      for (unsigned row = 0; row < kRows; ++row) {
+        float r[kGroup];
+        load_group<float>(simt, output.residual, tile.index(row), tile.valid(row), r);
+        RINGPRESS_UNROLL
+        for (unsigned k = 0; k < kGroup; ++k) x[row][k] += r[k];
+      }
+    }
+    format.encode(tile, x, output, [&](unsigned row, const float(&y)[kGroup]) {
+      if (output.residual != nullptr) store_residual(simt, tile, row, x[row], y, output.residual);
+      if (output.decoded != nullptr) store_decoded(simt, format, tile, row, y, output.decoded);
+    });
+  }
+
+  /// What was lost, except where that is not a finite number: there it stays as it was.
+  template <typename TileOf>
+  RINGPRESS_DEVICE static void store_residual(const Simt& simt, const TileOf& tile, unsigned row,
+                                              const float (&x)[kGroup], const float (&y)[kGroup],
+                                              float* residual) {
+    float lost[kGroup];
+    unsigned finite = 0;
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < kGroup; ++k) {
+      lost[k] = x[k] - y[k];
+      finite |= is_finite(lost[k]) ? 1u << k : 0u;
+    }
+    store_group<float>(simt, residual, tile.index(row), tile.valid(row), lost, finite);
+  }
+
+  template <typename TileOf>
+  RINGPRESS_DEVICE static void store_decoded(const Simt& simt, const Format& format,
+                                             const TileOf& tile, unsigned row,
+                                             const float (&y)[kGroup], void* decoded) {
+    float limited[kGroup];
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < kGroup; ++k) limited[k] = format.template saturate<T>(y[k]);
+    store_group<T>(simt, decoded, tile.index(row), tile.valid(row), limited);
+  }
+};
+
+}  // namespace ringpress::compress_kernels::core
+
+#endif  // COMPRESS_KERNELS_CORE_TILE_AGENT_CUH_

@@ -1,0 +1,67 @@
+# libringpress-cuda.so: the kernels. Target ringpress_cuda, which is not a part of `all`: it takes
+# minutes. nvcc is called as a command, so that CMake's own support of CUDA need not work.
+#
+# RINGPRESS_CUDA_ARCHITECTURES: those that nvcc knows of 7.0 to 10.0, as a list such as 80;90. Of the
+# last one there is PTX too, for what comes after it. CUDA 13 has dropped 7.0 and 7.2.
+if(RINGPRESS_CUDA STREQUAL "OFF" OR RINGPRESS_SANITIZE)
+  return()
+endif()
+find_program(RINGPRESS_NVCC nvcc PATHS /usr/local/cuda/bin)
+if(NOT RINGPRESS_NVCC)
+  if(RINGPRESS_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "RINGPRESS_CUDA=ON, but nvcc was not found")
+  endif()
+  return()
+endif()
+
+execute_process(COMMAND ${RINGPRESS_NVCC} --list-gpu-arch OUTPUT_VARIABLE known
+                OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(supported)
+foreach(architecture 70 75 80 86 89 90 100)
+  if(known MATCHES "compute_${architecture}(\n|$)")
+    list(APPEND supported ${architecture})
+  endif()
+endforeach()
+set(RINGPRESS_CUDA_ARCHITECTURES "${supported}" CACHE STRING "Compute capabilities of the kernels")
+
+set(ringpress_nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
+    -Werror all-warnings --resource-usage -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
+    -cudart static
+    -Xcompiler=-fPIC,-Wall,-Wextra,-fvisibility=hidden,-ffp-contract=off)
+# Named as a folder of its own it would come before the compiler's headers.
+if(NOT RANDOM123_INCLUDE STREQUAL "/usr/include")
+  list(APPEND ringpress_nvcc_flags -isystem ${RANDOM123_INCLUDE})
+endif()
+set(last)
+foreach(architecture ${RINGPRESS_CUDA_ARCHITECTURES})
+  list(APPEND ringpress_nvcc_flags
+       -gencode=arch=compute_${architecture},code=sm_${architecture})
+  set(last ${architecture})
+endforeach()
+list(APPEND ringpress_nvcc_flags -gencode=arch=compute_${last},code=compute_${last})
+
+# What the compiler says of registers is kept beside each object: perf/kernel_resources.py reads it.
+set(objects)
+foreach(file cuda/cast.cu cuda/cuda_device.cu cuda/fp8.cu cuda/lloyd.cu
+             cuda/regridding.cu cuda/tern.cu cuda/uniform.cu device_form.cc)
+  get_filename_component(name ${file} NAME_WE)
+  set(source ${PROJECT_SOURCE_DIR}/compress_kernels/${file})
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/cuda
+    COMMAND sh -c "\"$@\" 2>'${object}.txt' || { cat '${object}.txt' >&2; exit 1; }" nvcc
+            ${RINGPRESS_NVCC} ${ringpress_nvcc_flags} -MD -MF ${object}.d -c ${source} -o ${object}
+    DEPENDS ${source} DEPFILE ${object}.d
+    COMMENT "Compiling ${file} for CUDA" VERBATIM)
+  list(APPEND objects ${object})
+endforeach()
+
+set(module ${CMAKE_BINARY_DIR}/lib/libringpress-cuda.so)
+add_custom_command(
+  OUTPUT ${module}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/lib
+  COMMAND ${RINGPRESS_NVCC} -shared -cudart static -Xlinker=--exclude-libs,ALL,-z,defs -o ${module}
+          ${objects}
+  DEPENDS ${objects} COMMENT "Linking libringpress-cuda.so" VERBATIM)
+add_custom_target(ringpress_cuda DEPENDS ${module})

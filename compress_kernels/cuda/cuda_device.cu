@@ -1,0 +1,250 @@
+// Device on CUDA's runtime, which is linked in: a program needs nothing but the driver.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "compress_kernels/cuda/launch.h"
+#include "compress_kernels/cuda/module.h"
+#include "compress_kernels/cuda/tuning.h"
+#include "compress_kernels/device_plan.h"
+#include "compress_kernels/task_codec.h"
+#include "ringpress/device.h"
+#include "ringpress/status.h"
+
+namespace ringpress::compress_kernels::cuda {
+namespace {
+
+Status status_of(int error, const char* what) {
+  if (error == cudaSuccess) return Status::ok();
+  const auto code = static_cast<cudaError_t>(error);
+  return Status(Code::kSystem, std::string("CUDA: ") + what + ": " + cudaGetErrorName(code) + ": " +
+                                   cudaGetErrorString(code));
+}
+
+/// Makes a device the current one of this thread, and puts the former back.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int ordinal) {
+    error_ = cudaGetDevice(&former_);
+    if (error_ == cudaSuccess && former_ != ordinal) {
+      error_ = cudaSetDevice(ordinal);
+      changed_ = error_ == cudaSuccess;
+    }
+  }
+  ~CurrentDevice() {
+    if (changed_) static_cast<void>(cudaSetDevice(former_));
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  Status status() const { return status_of(error_, "choosing the device"); }
+
+ private:
+  cudaError_t error_ = cudaSuccess;
+  int former_ = 0;
+  bool changed_ = false;
+};
+
+/// Lets this thread do what a stream that it captures would forbid: make and free memory.
+class AllowedDuringCapture {
+ public:
+  AllowedDuringCapture() {
+    exchanged_ = cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess;
+  }
+  ~AllowedDuringCapture() {
+    if (exchanged_) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
+  }
+  AllowedDuringCapture(const AllowedDuringCapture&) = delete;
+  AllowedDuringCapture& operator=(const AllowedDuringCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  bool exchanged_ = false;
+};
+
+/// What a stream is being captured for.
+struct Capture {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long number = 0;
+  cudaGraph_t graph = nullptr;
+};
+
+Result<Capture> capture_of(Stream stream) {
+  Capture found;
+#if CUDART_VERSION >= 13000
+  const cudaError_t error = cudaStreamGetCaptureInfo(static_cast<cudaStream_t>(stream),
+                                                     &found.status, &found.number, &found.graph);
+#else
+  const cudaError_t error = cudaStreamGetCaptureInfo_v2(static_cast<cudaStream_t>(stream),
+                                                        &found.status, &found.number, &found.graph);
+#endif
+  RINGPRESS_RETURN_IF_ERROR(status_of(error, "asking whether a stream is captured"));
+  return found;
+}
+
+/// `Backend` of task_codec.h.
+struct CudaBackend {
+  int ordinal = 0;
+  unsigned most_blocks = 1;
+
+  template <typename Task>
+  Status launch(Stream stream, DType dtype, const Task& task, Extent extent) const {
+    const CurrentDevice current(ordinal);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    return status_of(cuda::launch(task, Target{stream, dtype, extent, most_blocks}),
+                     "launching a kernel");
+  }
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int ordinal, unsigned most_blocks, PlanMaker make_plan)
+      : ordinal_(ordinal), most_blocks_(most_blocks), make_plan_(make_plan) {}
+
+  const char* name() const override { return "cuda"; }
+
+  Result<void*> allocate(std::size_t bytes) override {
+    const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    void* memory = nullptr;
+    RINGPRESS_RETURN_IF_ERROR(status_of(cudaMalloc(&memory, bytes), "allocating memory"));
+    return memory;
+  }
+  void free(void* memory) override {
+    const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
+    static_cast<void>(cudaFree(memory));
+  }
+
+  Result<Stream> create_stream() override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    cudaStream_t stream = nullptr;
+    RINGPRESS_RETURN_IF_ERROR(
+        status_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream"));
+    return Stream(stream);
+  }
+  void destroy_stream(Stream stream) override {
+    const CurrentDevice current(ordinal_);
+    static_cast<void>(cudaStreamDestroy(static_cast<cudaStream_t>(stream)));
+  }
+
+  Result<Event> create_event() override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    cudaEvent_t event = nullptr;
+    RINGPRESS_RETURN_IF_ERROR(
+        status_of(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event"));
+    return Event(event);
+  }
+  void destroy_event(Event event) override {
+    const CurrentDevice current(ordinal_);
+    static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
+  }
+
+  Status record(Event event, Stream stream) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    return status_of(
+        cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)),
+        "recording an event");
+  }
+  Status wait(Stream stream, Event event) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    return status_of(
+        cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0),
+        "waiting for an event");
+  }
+  Result<std::uint64_t> capture(Stream stream) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    RINGPRESS_ASSIGN_OR_RETURN(const Capture found, capture_of(stream));
+    // A capture that has failed already counts as one: what is asked for fails anyway. 0 means
+    // none.
+    return found.status == cudaStreamCaptureStatusNone ? 0 : std::uint64_t{found.number} + 1;
+  }
+  Status keep_with_graph(Stream stream, std::shared_ptr<void> object) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    RINGPRESS_ASSIGN_OR_RETURN(const Capture found, capture_of(stream));
+    auto kept = std::make_unique<std::shared_ptr<void>>(std::move(object));
+    const auto let_go = [](void* pointer) { delete static_cast<std::shared_ptr<void>*>(pointer); };
+    cudaUserObject_t user = nullptr;
+    RINGPRESS_RETURN_IF_ERROR(status_of(
+        cudaUserObjectCreate(&user, kept.get(), let_go, 1, cudaUserObjectNoDestructorSync),
+        "making an object for a graph"));
+    static_cast<void>(kept.release());  // From here on the runtime's.
+    const cudaError_t error =
+        cudaGraphRetainUserObject(found.graph, user, 1, cudaGraphUserObjectMove);
+    if (error != cudaSuccess) static_cast<void>(cudaUserObjectRelease(user, 1));
+    return status_of(error, "keeping an object with a graph");
+  }
+
+  Status zero(Stream stream, void* memory, std::size_t bytes) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    return status_of(cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream)),
+                     "zeroing memory");
+  }
+  Status copy(Stream stream, void* to, const void* from, std::size_t bytes) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    return status_of(
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)),
+        "copying memory");
+  }
+
+  Status synchronize(Stream stream) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    const AllowedDuringCapture allowed;
+    return status_of(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)),
+                     "waiting for a stream");
+  }
+
+  Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
+                                                  ReduceOp op) override {
+    RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_(specification, dtype, op));
+    return std::unique_ptr<DeviceCodec>(std::make_unique<TaskCodec<CudaBackend>>(
+        std::move(planned.codec), planned.plan, CudaBackend{ordinal_, most_blocks_}));
+  }
+
+ private:
+  int ordinal_;
+  unsigned most_blocks_;
+  PlanMaker make_plan_;
+};
+
+Result<int> attribute(cudaDeviceAttr name, int ordinal) {
+  int value = 0;
+  RINGPRESS_RETURN_IF_ERROR(
+      status_of(cudaDeviceGetAttribute(&value, name, ordinal), "asking for a device's attributes"));
+  return value;
+}
+
+Result<std::unique_ptr<Device>> open_device(int ordinal, PlanMaker make_plan) {
+  RINGPRESS_ASSIGN_OR_RETURN(const int major,
+                             attribute(cudaDevAttrComputeCapabilityMajor, ordinal));
+  RINGPRESS_ASSIGN_OR_RETURN(const int minor,
+                             attribute(cudaDevAttrComputeCapabilityMinor, ordinal));
+  RINGPRESS_ASSIGN_OR_RETURN(const int multiprocessors,
+                             attribute(cudaDevAttrMultiProcessorCount, ordinal));
+  const Tuning tuning = tuning_for(10 * major + minor);
+  const unsigned blocks = static_cast<unsigned>(multiprocessors) * tuning.blocks_per_multiprocessor;
+  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(ordinal, blocks, make_plan));
+}
+
+}  // namespace
+}  // namespace ringpress::compress_kernels::cuda
+
+/// ModuleEntry of module.h.
+extern "C" __attribute__((visibility("default"))) void ringpress_cuda_open(
+    int ordinal, ringpress::compress_kernels::cuda::PlanMaker make_plan,
+    ringpress::Result<std::unique_ptr<ringpress::Device>>* opened) {
+  static_cast<void>(*opened = ringpress::compress_kernels::cuda::open_device(ordinal, make_plan));
+}

@@ -1,0 +1,53 @@
+// The `Simt` of core/tile_agent.cuh that CUDA's hardware is.
+#ifndef COMPRESS_KERNELS_CUDA_HARDWARE_CUH_
+#define COMPRESS_KERNELS_CUDA_HARDWARE_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/core/host_device.h"
+
+namespace ringpress::compress_kernels::cuda {
+
+inline constexpr unsigned kWarpLanes = 32;
+/// Bytes of shared memory of a warp, in kernels that have any.
+inline constexpr std::size_t kLargestWarpMemory = 4096 + 256;
+
+/// Blocks have one dimension of threads. `kWarpMemory`: bytes of shared memory of each warp.
+template <std::size_t kWarpMemory>
+struct Hardware {
+  RINGPRESS_DEVICE unsigned lane() const { return threadIdx.x % kWarpLanes; }
+  RINGPRESS_DEVICE unsigned warp() const { return threadIdx.x / kWarpLanes; }
+  RINGPRESS_DEVICE unsigned warps() const { return blockDim.x / kWarpLanes; }
+  RINGPRESS_DEVICE unsigned block() const { return blockIdx.x; }
+  RINGPRESS_DEVICE unsigned blocks() const { return gridDim.x; }
+  RINGPRESS_DEVICE unsigned shard() const { return blockIdx.y; }
+
+  template <typename T>
+  RINGPRESS_DEVICE T load(const void* address) const {
+    return *static_cast<const T*>(address);
+  }
+  template <typename T>
+  RINGPRESS_DEVICE void store(void* address, const T& value) const {
+    *static_cast<T*>(address) = value;
+  }
+
+  template <unsigned kCount>
+  RINGPRESS_DEVICE void shuffle_xor(std::uint32_t (&values)[kCount], unsigned mask) const {
+    RINGPRESS_UNROLL
+    for (unsigned i = 0; i < kCount; ++i) {
+      values[i] = __shfl_xor_sync(0xFFFFFFFFu, values[i], static_cast<int>(mask));
+    }
+  }
+  RINGPRESS_DEVICE bool any(bool value) const { return __any_sync(0xFFFFFFFFu, value) != 0; }
+  RINGPRESS_DEVICE void sync_warp() const { __syncwarp(); }
+
+  RINGPRESS_DEVICE void* warp_memory() const {
+    extern __shared__ float block_memory[];
+    return block_memory + warp() * (kWarpMemory / sizeof(float));
+  }
+};
+
+}  // namespace ringpress::compress_kernels::cuda
+
+#endif  // COMPRESS_KERNELS_CUDA_HARDWARE_CUH_

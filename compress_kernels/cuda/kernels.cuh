@@ -1,0 +1,107 @@
+// The kernels: each hands its arguments to an agent. A family's .cu file instantiates them with
+// RINGPRESS_CUDA_FAMILY.
+#ifndef COMPRESS_KERNELS_CUDA_KERNELS_CUH_
+#define COMPRESS_KERNELS_CUDA_KERNELS_CUH_
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "compress_kernels/core/element.h"
+#include "compress_kernels/core/tile_agent.cuh"
+#include "compress_kernels/cuda/hardware.cuh"
+#include "compress_kernels/cuda/launch.h"
+#include "compress_kernels/cuda/tuning.h"
+
+namespace ringpress::compress_kernels::cuda {
+
+/// What a format is asked for before it is known how much memory it wants.
+struct AnyHardware : Hardware<kLargestWarpMemory> {};
+
+/// Of a multiprocessor: so many registers may each kernel take.
+template <typename Format>
+constexpr unsigned least_blocks() {
+  return Format::kKnowsWholeTiles && Format::kWarpMemory == 0 ? kBlocks : kBlocksOfGeneralKernels;
+}
+
+template <typename Format, typename T>
+__global__ void __launch_bounds__(kThreads, least_blocks<Format>())
+    encode_kernel(const __grid_constant__ core::EncodeTask<typename Format::Parameters> task) {
+  core::TileAgent<AnyHardware, Format, T>::encode(AnyHardware{}, task);
+}
+
+template <typename Format, typename T>
+__global__ void __launch_bounds__(kThreads, least_blocks<Format>())
+    decode_kernel(const __grid_constant__ core::DecodeTask<typename Format::Parameters> task) {
+  core::TileAgent<AnyHardware, Format, T>::decode(AnyHardware{}, task);
+}
+
+template <typename Format, typename T>
+__global__ void __launch_bounds__(kThreads, least_blocks<Format>())
+    hop_kernel(const __grid_constant__ core::HopTask<typename Format::Parameters> task) {
+  core::TileAgent<AnyHardware, Format, T>::decode_add_encode(AnyHardware{}, task);
+}
+
+template <typename Format, typename T, typename P>
+constexpr auto kernel_of(const core::EncodeTask<P>&) {
+  return encode_kernel<Format, T>;
+}
+template <typename Format, typename T, typename P>
+constexpr auto kernel_of(const core::DecodeTask<P>&) {
+  return decode_kernel<Format, T>;
+}
+template <typename Format, typename T, typename P>
+constexpr auto kernel_of(const core::HopTask<P>&) {
+  return hop_kernel<Format, T>;
+}
+
+/// Bytes of shared memory of each warp.
+template <typename Format>
+constexpr std::size_t warp_memory() {
+  static_assert(Format::kWarpMemory <= kLargestWarpMemory);
+  return Format::kWarpMemory == 0 ? 0 : kLargestWarpMemory;
+}
+
+template <typename Format, typename T, typename Task>
+int launch_format(const Task& task, const Target& target) {
+  constexpr unsigned kWarps = kThreads / kWarpLanes;
+  const std::size_t tiles = (target.extent.largest_count + kTileElements - 1) / kTileElements;
+  const std::size_t shards = target.extent.shards;
+  const std::size_t most = std::max<std::size_t>(target.most_blocks / shards, 1);
+  const auto blocks = static_cast<unsigned>(std::min((tiles + kWarps - 1) / kWarps, most));
+  kernel_of<Format, T>(
+      task)<<<dim3(blocks, static_cast<unsigned>(shards)), kThreads, kWarps * warp_memory<Format>(),
+              static_cast<cudaStream_t>(target.stream)>>>(task);
+  return static_cast<int>(cudaGetLastError());
+}
+
+/// `visit(parameters, visitor)` is the family's visit_format<AnyHardware>.
+template <typename Task, typename Visit>
+int launch_family(const Task& task, const Target& target, Visit&& visit) {
+  return visit(task.parameters, [&](auto format) {
+    return core::visit_compressible(target.dtype, [&](auto element) {
+      return launch_format<typename decltype(format)::type, typename decltype(element)::type>(
+          task, target);
+    });
+  });
+}
+
+}  // namespace ringpress::compress_kernels::cuda
+
+/// Defines launch() for the tasks of a family.
+#define RINGPRESS_CUDA_LAUNCH(Task, Parameters, family)                          \
+  template <>                                                                    \
+  int launch(const Task<Parameters>& task, const Target& target) {               \
+    return launch_family(task, target, [](const Parameters& p, auto&& visitor) { \
+      return family::visit_format<AnyHardware>(p, visitor);                      \
+    });                                                                          \
+  }
+#define RINGPRESS_CUDA_FAMILY(Parameters, family)             \
+  namespace ringpress::compress_kernels::cuda {               \
+  RINGPRESS_CUDA_LAUNCH(core::EncodeTask, Parameters, family) \
+  RINGPRESS_CUDA_LAUNCH(core::DecodeTask, Parameters, family) \
+  RINGPRESS_CUDA_LAUNCH(core::HopTask, Parameters, family)    \
+  }
+
+#endif  // COMPRESS_KERNELS_CUDA_KERNELS_CUH_

@@ -1,0 +1,31 @@
+// Launching kernels: one overload for each operation and family, each in the family's .cu file.
+#ifndef COMPRESS_KERNELS_CUDA_LAUNCH_H_
+#define COMPRESS_KERNELS_CUDA_LAUNCH_H_
+
+#include "compress_kernels/core/device_tasks.h"
+#include "compress_kernels/device_plan.h"
+#include "compress_kernels/task_codec.h"
+#include "ringpress/device.h"
+#include "ringpress/types.h"
+
+namespace ringpress::compress_kernels::cuda {
+
+/// Where a kernel goes.
+struct Target {
+  Stream stream = nullptr;  // A cudaStream_t.
+  DType dtype = DType::kFloat32;
+  Extent extent;
+  unsigned most_blocks = 1;  // In all.
+};
+
+/// A cudaError_t.
+template <typename Parameters>
+int launch(const core::EncodeTask<Parameters>& task, const Target& target);
+template <typename Parameters>
+int launch(const core::DecodeTask<Parameters>& task, const Target& target);
+template <typename Parameters>
+int launch(const core::HopTask<Parameters>& task, const Target& target);
+
+}  // namespace ringpress::compress_kernels::cuda
+
+#endif  // COMPRESS_KERNELS_CUDA_LAUNCH_H_

@@ -1,0 +1,39 @@
+// libringpress-cuda.so: kernels and CUDA's runtime in a library of its own, which is looked for
+// when a device is asked for. So everything else is built and loaded where there is no CUDA.
+//
+// Both sides are built together, from one tree: what passes between them has the layout of one
+// compiler.
+#ifndef COMPRESS_KERNELS_CUDA_MODULE_H_
+#define COMPRESS_KERNELS_CUDA_MODULE_H_
+
+#include <memory>
+#include <string>
+
+#include "compress_kernels/device_plan.h"
+#include "ringpress/codec.h"
+#include "ringpress/device.h"
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress::compress_kernels::cuda {
+
+inline constexpr const char* kModule = "libringpress-cuda.so";
+inline constexpr const char* kModuleEntry = "ringpress_cuda_open";
+
+/// A codec of the host, and how kernels make the same bytes.
+struct PlannedCodec {
+  std::unique_ptr<Codec> codec;
+  DevicePlan plan;
+};
+
+/// The registry of codecs is on the side of the host.
+using PlanMaker = Result<PlannedCodec> (*)(const std::string& specification, DType dtype,
+                                           ReduceOp op);
+
+/// Puts the device in `opened`.
+using ModuleEntry = void (*)(int ordinal, PlanMaker make_plan,
+                             Result<std::unique_ptr<Device>>* opened);
+
+}  // namespace ringpress::compress_kernels::cuda
+
+#endif  // COMPRESS_KERNELS_CUDA_MODULE_H_

@@ -1,0 +1,19 @@
+#include "compress_kernels/device_plan.h"
+
+#include "compress_kernels/codec_family.h"
+#include "compress_kernels/specification.h"
+
+namespace ringpress::compress_kernels {
+Result<DevicePlan> make_device_plan(const std::string& specification, DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(const Specification parsed, parse_specification(specification));
+  const CodecFamily& family = *parsed.codec.family;
+  DevicePlan plan;
+  if (is_compressible(dtype) && family.plan_for_device != nullptr &&
+      family.plan_for_device(parsed.codec, parsed.values, dtype, plan)) {
+    return plan;
+  }
+  return Status(Code::kUnsupported, "codec " + to_string(parsed) + " has no kernels for " +
+                                        dtype_name(dtype) + " on a device");
+}
+
+}  // namespace ringpress::compress_kernels

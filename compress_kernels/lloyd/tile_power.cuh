@@ -1,0 +1,83 @@
+// rotate_and_measure() of block.h for a warp that holds a tile.
+#ifndef COMPRESS_KERNELS_LLOYD_TILE_POWER_CUH_
+#define COMPRESS_KERNELS_LLOYD_TILE_POWER_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/core/block_reduce.cuh"
+#include "compress_kernels/core/block_scale.h"
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/tile_agent.cuh"
+#include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/lloyd/tile_rotation.cuh"
+
+namespace ringpress::compress_kernels::lloyd {
+
+template <typename Simt>
+class TilePower {
+ public:
+  RINGPRESS_DEVICE TilePower(const Simt& simt, unsigned block) : simt_(simt), block_(block) {}
+
+  /// As the function of block.h. NaN power: not all values of the block are finite; 0: all are 0.
+  template <typename TileOf>
+  RINGPRESS_DEVICE void rotate_and_measure(const TileRotation<Simt>& rotation, const TileOf& tile,
+                                           const RowSeeds& seeds, const core::Rows& x,
+                                           core::Rows& y, Power (&powers)[core::kRows]) const {
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) powers[row] = {1, 1};
+    // One loop, so that there is one copy of the code: what runs twice is rare.
+    for (bool is_first = true;; is_first = false) {
+      rotation.rotate(tile, seeds, powers, x, y);
+      float sums[core::kRows];
+      core::sum_blocks(simt_, tile, block_, sums,
+                       [&](unsigned row, unsigned k) { return y[row][k] * y[row][k]; });
+      bool is_odd = false;
+      RINGPRESS_UNROLL
+      for (unsigned row = 0; row < core::kRows; ++row) {
+        if (powers[row].sum > 0) powers[row].sum = sums[row];
+        is_odd |= is_first && tile.valid(row) != 0 && !is_usual(sums[row]);
+      }
+      if (!simt_.any(is_odd)) return;
+      find_factors(x, powers);
+    }
+  }
+
+ private:
+  RINGPRESS_DEVICE static bool is_usual(float power) {
+    return power >= kSmallestPower && power <= kLargestPower;
+  }
+
+  /// What blocks with unusual sums of squares are multiplied with; leaves sums that are 0 or NaN as
+  /// the sums of the others will not be.
+  RINGPRESS_DEVICE void find_factors(const core::Rows& x, Power (&powers)[core::kRows]) const {
+    std::uint32_t largest[core::kRows];
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      largest[row] = 0;
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) {
+        largest[row] = core::largest_of(largest[row], core::magnitude_bits(x[row][k]));
+      }
+    }
+    core::reduce_blocks(simt_, block_, largest, core::largest_of);
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      if (is_usual(powers[row].sum)) continue;
+      if (largest[row] >= core::kInfinityBits) {
+        powers[row].sum = core::float_of(core::kCanonicalNanBits);
+      } else if (largest[row] < core::kExtentFloorBits) {
+        powers[row].sum = 0;
+      } else {
+        powers[row] = {normalising_factor(largest[row]), 1};
+      }
+    }
+  }
+
+  const Simt& simt_;
+  const unsigned block_;
+};
+
+}  // namespace ringpress::compress_kernels::lloyd
+
+#endif  // COMPRESS_KERNELS_LLOYD_TILE_POWER_CUH_

@@ -1,0 +1,160 @@
+// A DeviceCodec: turns the arguments of operations into those of kernels, which `Backend` launches.
+//
+//   Status Backend::launch(Stream, DType, const EncodeTask<P>&, Extent) const
+//
+// and so for DecodeTask and HopTask; P: the alternatives of DeviceParameters.
+#ifndef COMPRESS_KERNELS_TASK_CODEC_H_
+#define COMPRESS_KERNELS_TASK_CODEC_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "compress_kernels/core/device_tasks.h"
+#include "compress_kernels/device_plan.h"
+#include "ringpress/codec.h"
+#include "ringpress/device.h"
+#include "ringpress/status.h"
+
+namespace ringpress::compress_kernels {
+
+/// How much a launch has to do.
+struct Extent {
+  std::size_t shards = 1;
+  std::size_t largest_count = 0;  // Elements of the largest shard.
+};
+
+template <typename Backend>
+class TaskCodec final : public DeviceCodec {
+ public:
+  TaskCodec(std::unique_ptr<Codec> codec, const DevicePlan& plan, Backend backend)
+      : codec_(std::move(codec)), plan_(plan), backend_(std::move(backend)) {}
+
+  const Codec& codec() const override { return *codec_; }
+
+  /// Every form has kernels.
+  Status supports(Contributions, std::size_t wires) const override { return check_wires(wires); }
+
+  Status encode(Stream stream, std::span<const EncodeArgs> shards) override {
+    for (const EncodeArgs& args : shards) RINGPRESS_RETURN_IF_ERROR(check(args));
+    return for_each_batch(shards, [&](auto batch, const auto& parameters) {
+      return launch_shards<core::EncodeTask>(stream, batch, parameters, [](const EncodeArgs& args) {
+        return core::EncodeShard{args.values, args.count, output_of(args)};
+      });
+    });
+  }
+
+  Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
+    for (const DecodeArgs& args : shards) {
+      RINGPRESS_RETURN_IF_ERROR(check_alignment(args.values, dtype_size(codec_->dtype())));
+    }
+    return for_each_batch(shards, [&](auto batch, const auto& parameters) {
+      return launch_shards<core::DecodeTask>(stream, batch, parameters, [](const DecodeArgs& args) {
+        return core::DecodeShard{args.wire, args.count, args.values};
+      });
+    });
+  }
+
+  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) override {
+    RINGPRESS_RETURN_IF_ERROR(check(args));
+    RINGPRESS_RETURN_IF_ERROR(check_wires(args.wires.size()));
+    if (args.count == 0) return Status::ok();
+    const DeviceParameters parameters = hop_parameters(plan_, args.form, args.wire_contributions);
+    return std::visit(
+        [&](const auto& of_family) {
+          const auto task = hop_task(of_family, args);
+          return backend_.launch(stream, codec_->dtype(), task, Extent{1, args.count});
+        },
+        parameters);
+  }
+
+ private:
+  template <typename Args>
+  Status check(const Args& args) const {
+    if (args.input_scale != 1) {
+      return Status(Code::kUnsupported, "kernels take no scale of the input");
+    }
+    RINGPRESS_RETURN_IF_ERROR(check_alignment(args.values, dtype_size(codec_->dtype())));
+    RINGPRESS_RETURN_IF_ERROR(check_alignment(args.decoded, dtype_size(codec_->dtype())));
+    return check_alignment(args.residual, sizeof(float));
+  }
+
+  static Status check_alignment(const void* array, std::size_t bytes) {
+    if (reinterpret_cast<std::uintptr_t>(array) % bytes == 0) return Status::ok();
+    return Status(Code::kUnsupported, "kernels take arrays that are aligned to their elements");
+  }
+
+  static Status check_wires(std::size_t wires) {
+    if (wires <= core::kMostWires) return Status::ok();
+    return Status(Code::kUnsupported, std::to_string(wires) +
+                                          " wires in one hop; kernels take at most " +
+                                          std::to_string(core::kMostWires));
+  }
+
+  template <typename Args>
+  static core::EncodeOutput output_of(const Args& args) {
+    return {args.residual, args.wire, args.decoded, args.random};
+  }
+
+  /// Calls launch(batch, parameters) for neighbours that one launch can take.
+  template <typename Args, typename Launch>
+  Status for_each_batch(std::span<const Args> shards, Launch&& launch) {
+    const auto fits = [](const Args& a, const Args& b) {
+      return a.form.summed == b.form.summed && a.form.world == b.form.world;
+    };
+    while (!shards.empty()) {
+      std::size_t size = 1;
+      while (size < shards.size() && size < core::kMostShards && fits(shards[0], shards[size])) {
+        ++size;
+      }
+      const DeviceParameters parameters = form_parameters(plan_, shards[0].form);
+      RINGPRESS_RETURN_IF_ERROR(
+          std::visit([&](const auto& of_family) { return launch(shards.first(size), of_family); },
+                     parameters));
+      shards = shards.subspan(size);
+    }
+    return Status::ok();
+  }
+
+  template <template <typename> class Task, typename Args, typename Parameters, typename Convert>
+  Status launch_shards(Stream stream, std::span<const Args> shards, const Parameters& parameters,
+                       Convert&& convert) {
+    Task<Parameters> task{};
+    task.parameters = parameters;
+    Extent extent{shards.size(), 0};
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      task.shards[i] = convert(shards[i]);
+      extent.largest_count = std::max(extent.largest_count, shards[i].count);
+    }
+    if (extent.largest_count == 0) return Status::ok();
+    return backend_.launch(stream, codec_->dtype(), task, extent);
+  }
+
+  template <typename Parameters>
+  static core::HopTask<Parameters> hop_task(const Parameters& parameters,
+                                            const DecodeAddEncodeArgs& args) {
+    core::HopTask<Parameters> task{};
+    task.parameters = parameters;
+    task.values = args.values;
+    task.count = args.count;
+    task.wire_count = args.wires.size();
+    task.own_position = args.own_position;
+    task.divisor = args.divisor;
+    task.output = output_of(args);
+    std::copy(args.wires.begin(), args.wires.end(), task.wires);
+    return task;
+  }
+
+  std::unique_ptr<Codec> codec_;
+  DevicePlan plan_;
+  Backend backend_;
+};
+
+}  // namespace ringpress::compress_kernels
+
+#endif  // COMPRESS_KERNELS_TASK_CODEC_H_

@@ -1,0 +1,24 @@
+# Door A's engine, within libringpress.so.
+add_library(ringpress_interposer OBJECT
+  interposer/chunked_stream_call.cc
+  interposer/comm.cc
+  interposer/comm_calls.cc
+  interposer/comm_table.cc
+  interposer/devices.cc
+  interposer/engine.cc
+  interposer/entry.cc
+  interposer/establish.cc
+  interposer/host_device.cc
+  interposer/host_groups.cc
+  interposer/lane.cc
+  interposer/meeting.cc
+  interposer/number_exchange.cc
+  interposer/runner.cc
+  interposer/stream_hier.cc
+  interposer/stream_ring.cc
+  interposer/stream_sra.cc
+  interposer/workspace.cc
+)
+target_include_directories(ringpress_interposer PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(ringpress_interposer PUBLIC ringpress_include ringpress_firewall
+                                                  Threads::Threads)

@@ -1,0 +1,183 @@
+#include "nccl_plugin/interposer/comm.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/statistics_file.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+// Elements of all shards' chunks together, at most: a few of them are in memory at a time.
+constexpr std::size_t kLargestSlice = 2 * 1024 * 1024;
+constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+constexpr std::chrono::milliseconds kRetirePatience{100};
+
+Status failed(const char* function, ncclResult_t result) {
+  return {Code::kSystem, std::string(function) + " of the real NCCL answers " +
+                             std::to_string(static_cast<int>(result))};
+}
+
+bool are_several(const std::vector<int>& hosts) {
+  return std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
+}
+
+}  // namespace
+
+float* DeviceResiduals::allocate(std::size_t count) {
+  Result<void*> memory = device_.allocate(count * sizeof(float));
+  if (!memory.is_ok()) return nullptr;
+  if (!device_.zero(stream_, memory.value(), count * sizeof(float)).is_ok()) {
+    device_.free(memory.value());
+    return nullptr;
+  }
+  return static_cast<float*>(memory.value());
+}
+
+Comm::Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t handle,
+           std::uint64_t clique)
+    : real_(real),
+      settings_(settings),
+      handle_(handle),
+      clique_(clique),
+      planner_(tuner::make_planner(settings)) {}
+
+Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
+                                         ncclComm_t handle, std::uint64_t clique) {
+  std::unique_ptr<Comm> comm(new Comm(real, settings, handle, clique));
+  int number = 0;
+  ncclResult_t result = real.CommUserRank(handle, &comm->rank_);
+  if (result == ncclSuccess) result = real.CommCount(handle, &comm->size_);
+  if (result == ncclSuccess) result = real.CommCuDevice(handle, &number);
+  if (result != ncclSuccess) return failed("ncclCommCount", result);
+  RINGPRESS_ASSIGN_OR_RETURN(comm->device_, make_device(settings.backend, number));
+  RINGPRESS_ASSIGN_OR_RETURN(comm->stream_, comm->device_->create_stream());
+  const std::size_t bytes = (static_cast<std::size_t>(comm->size_) + 1) * sizeof(std::int32_t);
+  RINGPRESS_ASSIGN_OR_RETURN(comm->exchange_memory_, comm->device_->allocate(bytes));
+  return comm;
+}
+
+Comm::~Comm() {
+  if (workspace_ != nullptr) write_statistics(settings_, rank_, size_, statistics_);
+  feedback_.reset();
+  captured_.reset();
+  workspace_.reset();
+  codecs_.clear();
+  if (exchange_memory_ != nullptr) device_->free(exchange_memory_);
+  if (stream_ != nullptr) device_->destroy_stream(stream_);
+}
+
+void Comm::set_hosts(std::vector<int> hosts) {
+  hosts_ = std::move(hosts);
+  crosses_hosts_ = are_several(hosts_);
+}
+
+/// An all-reduce that has every reason to be compressed.
+PlanRequest Comm::largest_request(const std::vector<int>& hosts) const {
+  PlanRequest request;
+  request.count = std::size_t{1} << 40;
+  request.world = static_cast<int>(hosts.size());
+  request.crosses_hosts = are_several(hosts);
+  if (real_.CommSplit != nullptr) request.ranks_per_host = find_place(hosts, 0).local_size;
+  request.recurrences = kRecursAlways;
+  return request;
+}
+
+bool Comm::may_compress(const std::vector<int>& hosts) const {
+  const Plan plan = planner_->plan(largest_request(hosts));
+  return plan.codec != "none" || !plan.observed_codec.empty();
+}
+
+bool Comm::wants_groups(const std::vector<int>& hosts) const {
+  const Plan plan = planner_->plan(largest_request(hosts));
+  return plan.codec != "none" && plan.algorithm == Algorithm::kHier;
+}
+
+/// Whether there are kernels for every form that a call makes.
+Status Comm::check_forms(const DeviceCodec& codec, std::size_t world) const {
+  const std::size_t partial = is_ring() ? world / 2 : 1;
+  for (std::size_t summed = 1; summed <= partial; ++summed) {
+    RINGPRESS_RETURN_IF_ERROR(codec.supports({summed, world}, 1));
+  }
+  return codec.supports({world, world}, is_ring() ? 2 : world - 1);
+}
+
+Status Comm::prepare_codec(DType dtype, ReduceOp op) {
+  PlanRequest request = largest_request(hosts_);
+  request.dtype = dtype;
+  request.op = op;
+  NamedCodec named;
+  named.specification = planner_->plan(request).codec;
+  if (named.specification == "none") return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(named.codec, device_->make_codec(named.specification, dtype, op));
+  RINGPRESS_RETURN_IF_ERROR(check_forms(*named.codec, static_cast<std::size_t>(size_)));
+  RINGPRESS_ASSIGN_OR_RETURN(named.takes_error_feedback,
+                             compress_kernels::takes_error_feedback(named.specification));
+  codecs_[{dtype, op}] = std::move(named);
+  return Status::ok();
+}
+
+/// Room for the largest chunk in every form, whatever the type.
+void Comm::size_lane(LaneShape* shape, std::size_t world) const {
+  const std::size_t tiles = std::max<std::size_t>(1, kLargestSlice / kTileElements / world);
+  shape->chunk_elements = tiles * kTileElements;
+  for (const auto& [key, named] : codecs_) {
+    for (std::size_t summed = 1; summed <= world; ++summed) {
+      const Codec& codec = named.codec->codec();
+      shape->region_bytes =
+          std::max(shape->region_bytes, codec.wire_bytes(shape->chunk_elements, {summed, world}));
+    }
+  }
+}
+
+Status Comm::prepare_to_compress() {
+  const auto world = static_cast<std::size_t>(size_);
+  for (const DType dtype : kCompressible) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      RINGPRESS_RETURN_IF_ERROR(prepare_codec(dtype, op));
+    }
+  }
+  shape_.whole = is_ring() ? ring_lane(world) : sra_lane(world);
+  size_lane(&shape_.whole, world);
+  if (groups_.exist()) {
+    const auto hosts = static_cast<std::size_t>(groups_.place.hosts);
+    shape_.cross = sra_lane(hosts);
+    size_lane(&shape_.cross, hosts);
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(workspace_, Workspace::make(*device_, shape_));
+  captured_ = std::make_unique<CapturedWorkspaces>(*device_);
+  residual_memory_ = std::make_unique<DeviceResiduals>(*device_);
+  feedback_ = std::make_unique<ErrorFeedback>(settings_.feedback_limit_bytes, *residual_memory_);
+  return Status::ok();
+}
+
+void Comm::end_groups(bool is_abort) {
+  if (groups_ended_.exchange(true)) return;
+  // What is in there stays: another thread may be reading it.
+  HostGroups ended = groups_;
+  ended.end(is_abort ? real_.CommAbort : real_.CommDestroy);
+}
+
+bool Comm::enter() {
+  inside_.fetch_add(1);
+  if (!is_retired_.load()) return true;
+  inside_.fetch_sub(1);
+  return false;
+}
+
+void Comm::retire() {
+  is_retired_.store(true);
+  // Who is inside may be waiting for what the real library is about to abort: not longer than this.
+  const auto until = std::chrono::steady_clock::now() + kRetirePatience;
+  while (inside_.load() > 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,160 @@
+// What the engine keeps of a communicator of the real NCCL whose ranks have agreed to compress.
+#ifndef NCCL_PLUGIN_INTERPOSER_COMM_H_
+#define NCCL_PLUGIN_INTERPOSER_COMM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/error_feedback.h"
+#include "nccl_plugin/interposer/host_groups.h"
+#include "nccl_plugin/interposer/stream_call.h"
+#include "nccl_plugin/interposer/workspace.h"
+#include "nccl_plugin/preload/engine.h"
+#include "ringpress/communicator.h"
+#include "ringpress/device.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// What the planner is told of a call that will surely come again.
+inline constexpr std::uint64_t kRecursAlways = 1000;
+
+/// A call of the program, as it was made.
+struct Call {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t dtype = ncclFloat32;
+  ncclRedOp_t op = ncclSum;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+};
+
+/// Residuals on a device.
+class DeviceResiduals final : public ResidualMemory {
+ public:
+  explicit DeviceResiduals(Device& device) : device_(device) {}
+  /// The stream in which new ones are zeroed and used.
+  void use(Stream stream) { stream_ = stream; }
+  float* allocate(std::size_t count) override;
+  void free(float* memory) override { device_.free(memory); }
+
+ private:
+  Device& device_;
+  Stream stream_ = nullptr;
+};
+
+class Comm {
+ public:
+  /// Makes what every rank needs to take part in the agreement: a device, a stream, a little
+  /// memory. `clique` is a number that all its ranks, and no other communicator, have.
+  static Result<std::unique_ptr<Comm>> make(const ringpressRealNccl& real, const Settings& settings,
+                                            ncclComm_t handle, std::uint64_t clique);
+  ~Comm();
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  ncclComm_t handle() const { return handle_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::uint64_t clique() const { return clique_; }
+  /// A child's is known only when its ranks have talked.
+  void set_clique(std::uint64_t clique) { clique_ = clique; }
+  /// By rank, the host that it is on. Set once, by the agreement.
+  const std::vector<int>& hosts() const { return hosts_; }
+  void set_hosts(std::vector<int> hosts);
+
+  /// What the settings say of a communicator whose ranks are on these hosts, whatever its own are:
+  /// false if every call is left exact; whether it is to be split for `hier`.
+  bool may_compress(const std::vector<int>& hosts) const;
+  bool wants_groups(const std::vector<int>& hosts) const;
+  /// Makes the rest: codecs and memory for chunks. After set_hosts() and set_groups().
+  Status prepare_to_compress();
+  /// Takes over what the communicator was split into.
+  void set_groups(const HostGroups& groups) { groups_ = groups; }
+  /// Ends them, before the communicator itself is ended.
+  void end_groups(bool is_abort);
+
+  /// For the agreement: room for size() + 1 numbers, and a stream.
+  Device& device() { return *device_; }
+  Stream stream() { return stream_; }
+  void* exchange_memory() { return exchange_memory_; }
+
+  /// Decides on the next call. True: it is to be compressed. Counts it in any case.
+  bool plan(const Call& call);
+  /// What a call that plan() has accepted needs.
+  Result<std::unique_ptr<StreamCall>> start(const Call& call);
+  void finish(const StreamCall& call);
+
+  /// Between enter() and leave() the handle is in use by a call of ours. enter() is false once
+  /// retire() was called; that waits a little for those who are inside.
+  bool enter();
+  void leave() { inside_.fetch_sub(1); }
+  void retire();
+
+ private:
+  struct NamedCodec {
+    std::string specification;  // As the plan names it.
+    std::unique_ptr<DeviceCodec> codec;
+    bool takes_error_feedback = true;
+  };
+  /// Which of the plan's algorithms there is memory for.
+  enum class Way { kSra, kRing, kHier };
+  struct Place {
+    Workspace* workspace = nullptr;
+    Lane* lane = nullptr;
+  };
+
+  Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t handle,
+       std::uint64_t clique);
+  PlanRequest make_request(const Call& call) const;
+  PlanRequest largest_request(const std::vector<int>& hosts) const;
+  bool is_ring() const { return settings_.algorithm == "ring"; }
+  Status check_forms(const DeviceCodec& codec, std::size_t world) const;
+  Status prepare_codec(DType dtype, ReduceOp op);
+  void size_lane(LaneShape* shape, std::size_t world) const;
+  const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
+  bool is_captured(const Call& call) const;
+  Way choose_way(const Plan& plan, const Call& call) const;
+  Result<Place> find_place_for(const Call& call, Way way);
+  Result<StreamCallParts> make_parts(const Call& call, const Plan& plan, Way way);
+  float* find_residual(const Call& call, std::size_t count, Place place);
+
+  const ringpressRealNccl& real_;
+  const Settings& settings_;
+  const ncclComm_t handle_;
+  std::uint64_t clique_;
+  int rank_ = 0;
+  int size_ = 0;
+  bool crosses_hosts_ = false;
+  std::vector<int> hosts_;
+  HostGroups groups_;
+  std::atomic<bool> groups_ended_{false};
+  std::unique_ptr<Device> device_;
+  Stream stream_ = nullptr;
+  void* exchange_memory_ = nullptr;
+  std::unique_ptr<Planner> planner_;
+  WorkspaceShape shape_;
+  std::unique_ptr<Workspace> workspace_;
+  std::unique_ptr<CapturedWorkspaces> captured_;
+  std::unique_ptr<DeviceResiduals> residual_memory_;
+  std::unique_ptr<ErrorFeedback> feedback_;
+  std::map<std::pair<DType, ReduceOp>, NamedCodec> codecs_;
+  Plan plan_;
+  std::uint64_t sequence_ = 0;
+  std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
+  Statistics statistics_;
+  std::atomic<int> inside_{0};
+  std::atomic<bool> is_retired_{false};
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_COMM_H_

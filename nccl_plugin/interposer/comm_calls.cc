@@ -1,0 +1,160 @@
+// Comm's part in each call: whether it is compressed, and what with.
+#include <string>
+
+#include "nccl_plugin/interposer/comm.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// The planner's question; everything in it is equal on all ranks.
+PlanRequest Comm::make_request(const Call& call) const {
+  PlanRequest request;
+  request.kind = call.kind;
+  request.count = call.count;
+  if (call.kind == CollectiveKind::kReduceScatter) request.count *= static_cast<std::size_t>(size_);
+  request.dtype = static_cast<DType>(call.dtype);
+  request.op = static_cast<ReduceOp>(call.op);
+  request.world = size_;
+  request.crosses_hosts = crosses_hosts_;
+  if (groups_.exist()) request.ranks_per_host = groups_.place.local_size;
+  return request;
+}
+
+const Comm::NamedCodec* Comm::codec_for(const Call& call, const std::string& specification) const {
+  const auto found = codecs_.find({static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)});
+  if (found == codecs_.end() || found->second.specification != specification) return nullptr;
+  return &found->second;
+}
+
+bool Comm::is_captured(const Call& call) const {
+  const Result<std::uint64_t> capture = device_->capture(call.stream);
+  // What cannot be told is left to the real library, which will say what is wrong.
+  return !capture.is_ok() || capture.value() != 0;
+}
+
+bool Comm::plan(const Call& call) {
+  PlanRequest request = make_request(call);
+  request.recurrences = recurrences_[{request.kind, request.count, request.dtype, request.op}]++;
+  const bool is_replayed = settings_.graph && is_captured(call);
+  if (is_replayed) request.recurrences = kRecursAlways;
+  planner_->plan(request, &plan_);
+  if (const NamedCodec* named = codec_for(call, plan_.codec)) {
+    if (is_replayed && !named->codec->codec().traits().deterministic) {
+      plan_.reason = "a graph would repeat its random bits";
+    } else if (!settings_.graph && is_captured(call)) {
+      plan_.reason = "its stream is being captured";
+    } else {
+      return true;
+    }
+  }
+  ++statistics_.calls;
+  ++statistics_.exact_calls[plan_.reason];
+  statistics_.last_codec = "none";
+  statistics_.last_reason = plan_.reason;
+  statistics_.observed_calls += !plan_.observed_codec.empty();
+  return false;
+}
+
+Comm::Way Comm::choose_way(const Plan& plan, const Call& call) const {
+  if (is_ring()) return Way::kRing;
+  const bool has_parts =
+      groups_.exist() && hier_part(call.count, static_cast<std::size_t>(groups_.place.local_size));
+  return plan.algorithm == Algorithm::kHier && has_parts ? Way::kHier : Way::kSra;
+}
+
+/// For a captured call, one that lasts as long as its graph.
+float* Comm::find_residual(const Call& call, std::size_t count, Place place) {
+  if (place.workspace == workspace_.get()) {
+    residual_memory_->use(place.lane->stream());
+    return feedback_
+        ->find({call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
+                call.send})
+        .residual;
+  }
+  const std::size_t limit = settings_.feedback_limit_bytes;
+  const std::size_t wanted =
+      feedback_->bytes() + captured_->residual_bytes() + count * sizeof(float);
+  return limit != 0 && wanted > limit ? nullptr : place.workspace->add_residual(count, stream_);
+}
+
+/// The workspace that a call has, and its lane there.
+Result<Comm::Place> Comm::find_place_for(const Call& call, Way way) {
+  Workspace* workspace = workspace_.get();
+  if (settings_.graph) {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::uint64_t capture, device_->capture(call.stream));
+    if (capture != 0) {
+      RINGPRESS_ASSIGN_OR_RETURN(workspace, captured_->of(capture, call.stream, shape_));
+    }
+  }
+  return Place{workspace, way == Way::kHier ? &workspace->cross() : &workspace->whole()};
+}
+
+Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way way) {
+  const NamedCodec* named = codec_for(call, plan.codec);
+  RINGPRESS_EXPECTS(named != nullptr, "a call was accepted that has no codec");
+  RINGPRESS_ASSIGN_OR_RETURN(const Place place, find_place_for(call, way));
+  const bool is_hier = way == Way::kHier;
+  const HostPlace& host = groups_.place;
+  StreamCallParts parts;
+  parts.real = &real_;
+  parts.comm = is_hier ? groups_.cross : handle_;
+  parts.rank = static_cast<std::size_t>(is_hier ? host.host : rank_);
+  parts.world = static_cast<std::size_t>(is_hier ? host.hosts : size_);
+  parts.device = device_.get();
+  parts.codec = named->codec.get();
+  parts.lane = place.lane;
+  parts.kind = call.kind;
+  parts.send = call.send;
+  parts.receive = call.receive;
+  parts.count = call.count;
+  parts.stream = call.stream;
+  parts.chunk_elements = plan.chunk_elements;
+  parts.seed = settings_.seed;
+  parts.sequence = sequence_++;
+  if (plan.error_feedback && named->takes_error_feedback &&
+      !named->codec->codec().traits().lossless) {
+    const auto local_size = static_cast<std::size_t>(host.local_size);
+    const std::size_t count = is_hier ? hier_part(call.count, local_size) : call.count;
+    parts.residual = find_residual(call, count, place);
+  }
+  return parts;
+}
+
+Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
+  // Not the plan of the last call: in a group, others came in between.
+  PlanRequest request = make_request(call);
+  request.recurrences = kRecursAlways;
+  const Plan plan = planner_->plan(request);
+  const Way way = choose_way(plan, call);
+  RINGPRESS_ASSIGN_OR_RETURN(const StreamCallParts parts, make_parts(call, plan, way));
+  statistics_.last_codec = parts.codec->codec().specification();
+  statistics_.last_reason.clear();
+  statistics_.last_algorithm = algorithm_name(way == Way::kHier   ? Algorithm::kHier
+                                              : way == Way::kRing ? Algorithm::kRing
+                                                                  : Algorithm::kSra);
+  switch (way) {
+    case Way::kSra:
+      return make_sra_call(parts);
+    case Way::kRing:
+      return make_ring_call(parts);
+    case Way::kHier:
+      break;
+  }
+  HostParts host;
+  host.whole = handle_;
+  host.local = groups_.local;
+  host.rank = static_cast<std::size_t>(groups_.place.local_rank);
+  host.size = static_cast<std::size_t>(groups_.place.local_size);
+  host.dtype = call.dtype;
+  host.op = call.op;
+  return make_hier_call(parts, host);
+}
+
+void Comm::finish(const StreamCall& call) {
+  ++statistics_.calls;
+  ++statistics_.compressed_calls;
+  statistics_.raw_bytes += call.raw_bytes();
+  statistics_.wire_bytes += call.sent_bytes();
+  statistics_.residual_bytes = feedback_->bytes() + captured_->residual_bytes();
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

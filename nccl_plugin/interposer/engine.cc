@@ -1,0 +1,212 @@
+#include "nccl_plugin/interposer/engine.h"
+
+#include <utility>
+
+#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/statistics_file.h"
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+LogLevel log_level_of(const Settings& settings) {
+  if (settings.debug == "error") return LogLevel::kError;
+  if (settings.debug == "info") return LogLevel::kInfo;
+  if (settings.debug == "trace") return LogLevel::kTrace;
+  return LogLevel::kWarn;
+}
+
+void warn_if_failed(const char* what, const Status& status) {
+  if (status.is_ok()) return;
+  log_line(LogLevel::kWarn, "%s: %s", what, status.message().c_str());
+}
+
+}  // namespace
+
+Engine::Group& Engine::group() {
+  thread_local Group group;
+  return group;
+}
+
+ncclResult_t Engine::exact(const Call& call) const {
+  const auto function =
+      call.kind == CollectiveKind::kReduceScatter ? real_.ReduceScatter : real_.AllReduce;
+  return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream);
+}
+
+/// What the planner would refuse at once is not even looked up. The same on all ranks, but for null
+/// pointers, which the real library refuses.
+bool Engine::is_worth_a_look(const Call& call) const {
+  if (call.send == nullptr || call.receive == nullptr || call.count == 0) return false;
+  const auto dtype = static_cast<unsigned>(call.dtype);
+  if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
+  return is_compressible(static_cast<DType>(dtype)) && (call.op == ncclSum || call.op == ncclAvg);
+}
+
+ncclResult_t Engine::reduce(const Call& call) noexcept {
+  if (!is_worth_a_look(call)) return exact(call);
+  std::shared_ptr<Comm> comm = table_.find(call.comm);
+  if (comm == nullptr) return exact(call);
+  bool accepted = false;
+  const Status planned = catch_all([&] {
+    accepted = comm->plan(call);
+    if (accepted && group().depth > 0) group().calls.push_back({comm, call});
+    return Status::ok();
+  });
+  if (!planned.is_ok()) {
+    warn_if_failed("cannot plan a call", planned);
+    return to_nccl_result(planned.code());
+  }
+  if (!accepted) return exact(call);
+  if (group().depth > 0) return ncclSuccess;
+  return run_call(std::move(comm), call);
+}
+
+ncclResult_t Engine::run_call(std::shared_ptr<Comm> comm, const Call& call) {
+  std::vector<AcceptedCall> calls;
+  calls.push_back({std::move(comm), call});
+  return run_calls(real_, std::move(calls));
+}
+
+ncclResult_t Engine::group_start() noexcept {
+  const ncclResult_t result = real_.GroupStart();
+  if (result == ncclSuccess) ++group().depth;
+  return result;
+}
+
+ncclResult_t Engine::group_end() noexcept {
+  Group& mine = group();
+  if (mine.depth > 0) --mine.depth;
+  if (mine.depth > 0) return real_.GroupEnd();
+  std::vector<AcceptedCall> calls = std::exchange(mine.calls, {});
+  std::vector<Pending> made = std::exchange(mine.made, {});
+  const ncclResult_t result = real_.GroupEnd();
+  // In progress: some communicator is nonblocking. Those of our calls are not.
+  if (result != ncclSuccess && result != ncclInProgress) return result;
+  if (!calls.empty()) {
+    const ncclResult_t ours = run_calls(real_, std::move(calls));
+    if (ours != ncclSuccess) return ours;
+  }
+  if (result == ncclSuccess && !made.empty()) establish_made(std::move(made));
+  return result;
+}
+
+/// Simulating runs nothing.
+ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
+  Group& mine = group();
+  if (mine.depth > 0 && --mine.depth == 0) {
+    mine.calls.clear();
+    mine.made.clear();
+  }
+  return real_.GroupSimulateEnd(info);
+}
+
+void Engine::id_made(ncclUniqueId* id) noexcept {
+  warn_if_failed("cannot open a meeting place", catch_all([&] {
+                   if (id != nullptr) meetings_.open(id);
+                   return Status::ok();
+                 }));
+}
+
+void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
+  const std::optional<UniqueId> place = read_meeting_place(id);
+  if (!place) {
+    log_line(LogLevel::kInfo,
+             "a communicator is left to plain NCCL: its id was made without "
+             "ringpress");
+    return;
+  }
+  Pending pending;
+  pending.handle = handle;
+  pending.made.place = place;
+  pending.made.clique = number_of(*place);
+  add_made(std::move(pending));
+}
+
+void Engine::made_all(ncclComm_t* handles, int count) noexcept {
+  const std::uint64_t clique = ++in_process_cliques_;
+  warn_if_failed("cannot look at new communicators", catch_all([&] {
+                   std::vector<Pending> made;
+                   for (int i = 0; i < count; ++i) {
+                     Pending pending;
+                     pending.handle = handles + i;
+                     pending.made.clique = clique;
+                     pending.made.in_process = true;
+                     made.push_back(std::move(pending));
+                   }
+                   add_made(std::move(made));
+                   return Status::ok();
+                 }));
+}
+
+void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept {
+  Pending pending;
+  pending.made.parent = table_.find(parent);
+  if (pending.made.parent == nullptr) return;
+  pending.handle = handle;
+  if (color != NCCL_SPLIT_NOCOLOR) add_made(std::move(pending));
+}
+
+/// In a group, even communicators of one process are complete at its outermost end only.
+void Engine::add_made(std::vector<Pending> made) {
+  if (group().depth == 0) return establish_made(std::move(made));
+  for (Pending& pending : made) group().made.push_back(std::move(pending));
+}
+
+void Engine::add_made(Pending pending) {
+  warn_if_failed("cannot look at a new communicator", catch_all([&] {
+                   std::vector<Pending> made;
+                   made.push_back(std::move(pending));
+                   add_made(std::move(made));
+                   return Status::ok();
+                 }));
+}
+
+void Engine::establish_made(std::vector<Pending> made) {
+  warn_if_failed("cannot look at new communicators", catch_all([&] {
+                   std::vector<NewComm> comms;
+                   for (Pending& pending : made) {
+                     pending.made.handle = *pending.handle;
+                     if (pending.made.handle != nullptr) comms.push_back(std::move(pending.made));
+                   }
+                   establish(real_, settings_, meetings_, table_, comms);
+                   return Status::ok();
+                 }));
+}
+
+namespace {
+
+Status check_real(const ringpressRealNccl& real) {
+  if (real.size != sizeof real || real.version != RINGPRESS_ENGINE_VERSION) {
+    return {Code::kMismatch, "the preloaded library is of another version than the engine"};
+  }
+  const bool complete = real.GetVersion != nullptr && real.CommCount != nullptr &&
+                        real.CommUserRank != nullptr && real.CommCuDevice != nullptr &&
+                        real.AllGather != nullptr && real.Send != nullptr && real.Recv != nullptr &&
+                        real.GroupStart != nullptr && real.GroupEnd != nullptr &&
+                        real.AllReduce != nullptr && real.ReduceScatter != nullptr;
+  return complete ? Status::ok()
+                  : Status(Code::kUnsupported, "this NCCL lacks functions that are needed");
+}
+
+}  // namespace
+
+Engine* open_engine(const ringpressRealNccl& real) {
+  Engine* engine = nullptr;
+  const Status status = catch_all([&]() -> Status {
+    const Settings settings = settings_from_environment();
+    set_log_level(log_level_of(settings));
+    if (settings.mode == "off") return Status::ok();
+    RINGPRESS_RETURN_IF_ERROR(check_real(real));
+    RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
+    RINGPRESS_RETURN_IF_ERROR(check_backend(settings.backend));
+    check_statistics_file(settings);
+    engine = new Engine(real, settings);  // Lives as long as the process.
+    return Status::ok();
+  });
+  warn_if_failed("nothing is compressed", status);
+  return engine;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,84 @@
+// Door A's engine: what happens at each function of NCCL that the shim hands over. Everything that
+// it does not compress goes to the real library as it came.
+#ifndef NCCL_PLUGIN_INTERPOSER_ENGINE_H_
+#define NCCL_PLUGIN_INTERPOSER_ENGINE_H_
+
+#include <atomic>
+#include <vector>
+
+#include "nccl_plugin/interposer/comm_table.h"
+#include "nccl_plugin/interposer/establish.h"
+#include "nccl_plugin/interposer/meeting.h"
+#include "nccl_plugin/interposer/runner.h"
+#include "nccl_plugin/preload/engine.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+class Engine {
+ public:
+  Engine(const ringpressRealNccl& real, const Settings& settings)
+      : real_(real), settings_(settings), meetings_(settings_) {}
+
+  const ringpressRealNccl& real() const { return real_; }
+
+  /// An all-reduce or reduce-scatter: now, or at the end of this thread's group.
+  ncclResult_t reduce(const Call& call) noexcept;
+
+  ncclResult_t group_start() noexcept;
+  ncclResult_t group_end() noexcept;
+  ncclResult_t group_simulate_end(ncclSimInfo_t* info) noexcept;
+
+  /// The real library has answered ncclGetUniqueId().
+  void id_made(ncclUniqueId* id) noexcept;
+  /// A function that makes communicators has returned ncclSuccess. Within a group their handles are
+  /// read at its end.
+  void made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept;
+  void made_all(ncclComm_t* handles, int count) noexcept;
+  void made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept;
+
+  /// Forgets a communicator before `forward` ends it, and frees what belonged to it after.
+  enum class Ending { kInOrder, kAbort };
+  template <typename Forward>
+  ncclResult_t end(ncclComm_t handle, Ending ending, Forward&& forward) noexcept {
+    const std::shared_ptr<Comm> comm = table_.remove(handle);
+    if (comm != nullptr) {
+      comm->retire();
+      comm->end_groups(ending == Ending::kAbort);
+    }
+    return forward();
+  }
+
+ private:
+  struct Pending {
+    NewComm made;
+    ncclComm_t* handle = nullptr;
+  };
+  /// What a thread has put off until the end of its group.
+  struct Group {
+    int depth = 0;
+    std::vector<AcceptedCall> calls;
+    std::vector<Pending> made;
+  };
+  static Group& group();
+
+  ncclResult_t exact(const Call& call) const;
+  ncclResult_t run_call(std::shared_ptr<Comm> comm, const Call& call);
+  bool is_worth_a_look(const Call& call) const;
+  void add_made(Pending pending);
+  void add_made(std::vector<Pending> made);
+  void establish_made(std::vector<Pending> made);
+
+  const ringpressRealNccl real_;
+  const Settings settings_;
+  Meetings meetings_;
+  CommTable table_;
+  std::atomic<std::uint64_t> in_process_cliques_{0};
+};
+
+/// Null if there is nothing to do; the reason has been logged, if it was not asked for.
+Engine* open_engine(const ringpressRealNccl& real);
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_ENGINE_H_

@@ -1,0 +1,138 @@
+// The functions that the shim calls in place of NCCL's. Each does the thing by the real library,
+// and tells the engine.
+#include <cstring>
+
+#include "nccl_plugin/interposer/engine.h"
+#include "ringpress/export.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+Engine* engine = nullptr;
+
+ncclResult_t get_unique_id(ncclUniqueId* id) {
+  const ncclResult_t result = engine->real().GetUniqueId(id);
+  if (result == ncclSuccess) engine->id_made(id);
+  return result;
+}
+
+ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  const ncclResult_t result = engine->real().CommInitRank(comm, size, id, rank);
+  if (result == ncclSuccess) engine->made_rank(comm, id);
+  return result;
+}
+
+/// A nonblocking communicator answers that it is in progress: it is left alone.
+ncclResult_t comm_init_rank_config(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
+                                   ncclConfig_t* config) {
+  const ncclResult_t result = engine->real().CommInitRankConfig(comm, size, id, rank, config);
+  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
+    engine->made_rank(comm, id);
+  }
+  return result;
+}
+
+ncclResult_t comm_init_rank_scalable(ncclComm_t* comm, int size, int rank, int id_count,
+                                     ncclUniqueId* ids, ncclConfig_t* config) {
+  const ncclResult_t result =
+      engine->real().CommInitRankScalable(comm, size, rank, id_count, ids, config);
+  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
+    engine->made_rank(comm, ids[0]);
+  }
+  return result;
+}
+
+ncclResult_t comm_init_all(ncclComm_t* comms, int count, const int* devices) {
+  const ncclResult_t result = engine->real().CommInitAll(comms, count, devices);
+  if (result == ncclSuccess) engine->made_all(comms, count);
+  return result;
+}
+
+ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* made,
+                        ncclConfig_t* config) {
+  const ncclResult_t result = engine->real().CommSplit(comm, color, key, made, config);
+  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
+    engine->made_child(made, comm, color);
+  }
+  return result;
+}
+
+ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncclComm_t* made,
+                         ncclConfig_t* config, int flags) {
+  const ncclResult_t result =
+      engine->real().CommShrink(comm, excluded, excluded_count, made, config, flags);
+  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
+    engine->made_child(made, comm, 0);
+  }
+  return result;
+}
+
+ncclResult_t comm_finalize(ncclComm_t comm) {
+  return engine->end(comm, Engine::Ending::kInOrder,
+                     [&] { return engine->real().CommFinalize(comm); });
+}
+ncclResult_t comm_destroy(ncclComm_t comm) {
+  return engine->end(comm, Engine::Ending::kInOrder,
+                     [&] { return engine->real().CommDestroy(comm); });
+}
+ncclResult_t comm_abort(ncclComm_t comm) {
+  return engine->end(comm, Engine::Ending::kAbort, [&] { return engine->real().CommAbort(comm); });
+}
+ncclResult_t comm_revoke(ncclComm_t comm, int flags) {
+  return engine->end(comm, Engine::Ending::kAbort,
+                     [&] { return engine->real().CommRevoke(comm, flags); });
+}
+
+ncclResult_t group_start() {
+  return engine->group_start();
+}
+ncclResult_t group_end() {
+  return engine->group_end();
+}
+ncclResult_t group_simulate_end(ncclSimInfo_t* info) {
+  return engine->group_simulate_end(info);
+}
+
+ncclResult_t all_reduce(const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                        ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return engine->reduce(
+      {CollectiveKind::kAllReduce, send, receive, count, dtype, op, comm, stream});
+}
+ncclResult_t reduce_scatter(const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return engine->reduce(
+      {CollectiveKind::kReduceScatter, send, receive, count, dtype, op, comm, stream});
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer
+
+extern "C" RINGPRESS_EXPORT int ringpressOpenEngine(const ringpressRealNccl* real,
+                                                    ringpressEngine* functions) {
+  namespace interposer = ringpress::nccl_plugin::interposer;
+  if (real == nullptr || functions == nullptr || functions->size != sizeof *functions ||
+      functions->version != RINGPRESS_ENGINE_VERSION || interposer::engine != nullptr) {
+    return 1;
+  }
+  interposer::engine = interposer::open_engine(*real);
+  if (interposer::engine == nullptr) return 1;
+  *functions = {sizeof *functions,
+                RINGPRESS_ENGINE_VERSION,
+                interposer::get_unique_id,
+                interposer::comm_init_rank,
+                interposer::comm_init_rank_config,
+                interposer::comm_init_rank_scalable,
+                interposer::comm_init_all,
+                interposer::comm_split,
+                interposer::comm_shrink,
+                interposer::comm_finalize,
+                interposer::comm_destroy,
+                interposer::comm_abort,
+                interposer::comm_revoke,
+                interposer::group_start,
+                interposer::group_end,
+                interposer::group_simulate_end,
+                interposer::all_reduce,
+                interposer::reduce_scatter};
+  return 0;
+}

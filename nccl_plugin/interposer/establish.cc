@@ -1,0 +1,257 @@
+#include "nccl_plugin/interposer/establish.h"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/interposer/number_exchange.h"
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// A communicator on its way into the table. `status` not ok: it is plain NCCL's.
+struct Candidate {
+  const NewComm* made = nullptr;
+  std::shared_ptr<Comm> comm;  // Null: this rank could not even make that.
+  Status status;
+  std::vector<int> hosts;  // By rank.
+  HostGroups groups;       // What it was split into, if anything.
+};
+
+/// Different each time, in one process and in several.
+std::int32_t fresh_number() {
+  static const unsigned seed = std::random_device()();
+  static std::atomic<unsigned> made{0};
+  return static_cast<std::int32_t>(seed + 0x9e3779b9u * ++made);
+}
+
+std::uint64_t mix(std::uint64_t parent, std::int32_t number) {
+  const std::uint64_t mixed = (parent ^ static_cast<std::uint32_t>(number)) * 0x9e3779b97f4a7c15u;
+  return mixed ^ mixed >> 29;
+}
+
+class Establishing {
+ public:
+  Establishing(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings)
+      : real_(real), settings_(settings), meetings_(meetings) {}
+
+  void prepare(const NewComm& made);
+  void meet();
+  void spread_failures();
+  void find_hosts();
+  void find_ready();
+  void finish(CommTable& table);
+
+ private:
+  void meet_one(Candidate& candidate, const std::string& problem);
+  std::vector<Candidate*> living();
+  std::vector<NumberExchange> ask(const std::vector<Candidate*>& asked,
+                                  const std::vector<std::int32_t>& numbers);
+  void find_children();
+  void split(const std::vector<Candidate*>& asked);
+  void prepare_to_compress(const std::vector<Candidate*>& asked);
+  /// Where a rank exchanges its number. A child's rank may have got no memory of its own, its
+  /// parent's is certain.
+  static Comm& helper(const Candidate& candidate) {
+    return candidate.made->parent != nullptr ? *candidate.made->parent : *candidate.comm;
+  }
+
+  const ringpressRealNccl& real_;
+  const Settings& settings_;
+  Meetings& meetings_;
+  std::vector<Candidate> candidates_;
+};
+
+void Establishing::prepare(const NewComm& made) {
+  Candidate candidate;
+  candidate.made = &made;
+  int size = 0;
+  if (real_.CommCount(made.handle, &size) != ncclSuccess || size < 2) return;
+  Result<std::unique_ptr<Comm>> comm = Comm::make(real_, settings_, made.handle, made.clique);
+  if (comm.is_ok()) candidate.comm = std::move(comm).value();
+  candidate.status = comm.status();
+  candidates_.push_back(std::move(candidate));
+}
+
+/// Goes there even if this rank cannot take part, so that the others hear why.
+void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
+  int version = 0, rank = 0, size = 0;
+  candidate.status = catch_all([&]() -> Status {
+    if (real_.GetVersion(&version) != ncclSuccess ||
+        real_.CommUserRank(candidate.made->handle, &rank) != ncclSuccess ||
+        real_.CommCount(candidate.made->handle, &size) != ncclSuccess) {
+      return {Code::kSystem, "the real NCCL does not say which rank this is"};
+    }
+    const char* device = candidate.comm != nullptr ? candidate.comm->device().name() : "none";
+    RINGPRESS_ASSIGN_OR_RETURN(
+        std::vector<int> hosts,
+        meetings_.meet(*candidate.made->place, rank, size,
+                       {"NCCL version=" + std::to_string(version), std::string("device=") + device,
+                        "door A cannot work because=" + (problem.empty() ? "nothing" : problem)}));
+    if (!problem.empty()) return {Code::kUnsupported, problem};
+    candidate.hosts = std::move(hosts);
+    return Status::ok();
+  });
+}
+
+void Establishing::meet() {
+  std::vector<std::jthread> threads;  // Joined when it goes, whatever happens.
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.made->place) continue;
+    const std::string problem = candidate.status.message();
+    threads.emplace_back([this, &candidate, problem] { meet_one(candidate, problem); });
+  }
+}
+
+/// Those whose ranks all came so far. A child's rank that is not able to takes part in ask().
+std::vector<Candidate*> Establishing::living() {
+  std::vector<Candidate*> found;
+  for (Candidate& candidate : candidates_) {
+    if (candidate.status.is_ok() || candidate.made->parent != nullptr) found.push_back(&candidate);
+  }
+  return found;
+}
+
+/// Every rank tells the others a number; gives theirs.
+std::vector<NumberExchange> Establishing::ask(const std::vector<Candidate*>& asked,
+                                              const std::vector<std::int32_t>& numbers) {
+  std::vector<NumberExchange> exchanges;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    exchanges.push_back({asked[i]->made->handle, &helper(*asked[i]), {numbers[i]}, Status::ok()});
+  }
+  exchange_numbers(real_, exchanges);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (asked[i]->status.is_ok()) asked[i]->status = exchanges[i].status;
+  }
+  return exchanges;
+}
+
+/// Of communicators whose ranks are all in this process, one that cannot take part spoils all.
+void Establishing::spread_failures() {
+  for (const Candidate& failed : candidates_) {
+    if (failed.status.is_ok() || !failed.made->in_process) continue;
+    for (Candidate& other : candidates_) {
+      if (other.made->clique == failed.made->clique) other.status = failed.status;
+    }
+  }
+}
+
+void Establishing::find_hosts() {
+  find_children();
+  for (Candidate& candidate : candidates_) {
+    if (candidate.comm == nullptr) continue;
+    if (candidate.made->in_process) {
+      candidate.hosts.assign(static_cast<std::size_t>(candidate.comm->size()), 0);
+    }
+    candidate.comm->set_hosts(candidate.hosts);
+  }
+}
+
+/// A child's ranks tell each other their hosts, and the first one what sets it apart from others.
+void Establishing::find_children() {
+  std::vector<Candidate*> children;
+  std::vector<std::int32_t> hosts, fresh;
+  for (Candidate& candidate : candidates_) {
+    const NewComm& made = *candidate.made;
+    if (made.parent == nullptr) continue;
+    children.push_back(&candidate);
+    hosts.push_back(made.parent->hosts()[static_cast<std::size_t>(made.parent->rank())]);
+    fresh.push_back(fresh_number());
+  }
+  const std::vector<NumberExchange> all_hosts = ask(children, hosts);
+  const std::vector<NumberExchange> all_fresh = ask(children, fresh);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    Candidate& child = *children[i];
+    child.hosts.assign(all_hosts[i].numbers.begin(), all_hosts[i].numbers.end());
+    if (child.comm == nullptr) continue;
+    child.comm->set_clique(mix(child.made->parent->clique(), all_fresh[i].numbers.front()));
+  }
+}
+
+/// For `hier`. Every rank takes part, whether it could make what it needs or not.
+void Establishing::split(const std::vector<Candidate*>& asked) {
+  std::vector<HostSplit> splits;
+  std::vector<Candidate*> candidates;
+  for (Candidate* candidate : asked) {
+    int rank = 0;
+    if (!helper(*candidate).wants_groups(candidate->hosts)) continue;
+    static_cast<void>(real_.CommUserRank(candidate->made->handle, &rank));
+    candidate->groups.place = find_place(candidate->hosts, rank);
+    splits.push_back({candidate->made->handle, &candidate->groups});
+    candidates.push_back(candidate);
+  }
+  if (splits.empty()) return;
+  const ncclResult_t result = split_hosts(real_, splits);
+  for (Candidate* candidate : candidates) {
+    if (candidate->comm != nullptr) candidate->comm->set_groups(candidate->groups);
+    if (result == ncclSuccess || !candidate->status.is_ok()) continue;
+    candidate->status = {Code::kSystem, "ncclCommSplit of the real NCCL answers " +
+                                            std::to_string(static_cast<int>(result))};
+  }
+}
+
+void Establishing::prepare_to_compress(const std::vector<Candidate*>& asked) {
+  for (Candidate* candidate : asked) {
+    if (!candidate->status.is_ok()) continue;
+    candidate->status = catch_all([&] { return candidate->comm->prepare_to_compress(); });
+  }
+}
+
+void Establishing::find_ready() {
+  std::vector<Candidate*> asked = living();
+  // Decided alike on all ranks of a communicator, whether they could make what they need or not.
+  std::erase_if(asked, [](const Candidate* candidate) {
+    return !helper(*candidate).may_compress(candidate->hosts);
+  });
+  split(asked);
+  prepare_to_compress(asked);
+  std::vector<std::int32_t> able;
+  for (const Candidate* candidate : asked) able.push_back(candidate->status.is_ok() ? 1 : 0);
+  const std::vector<NumberExchange> answers = ask(asked, able);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::vector<std::int32_t>& numbers = answers[i].numbers;
+    const auto unable = std::find(numbers.begin(), numbers.end(), 0);
+    if (!asked[i]->status.is_ok() || unable == numbers.end()) continue;
+    asked[i]->status = {Code::kUnsupported, "rank " + std::to_string(unable - numbers.begin()) +
+                                                " is not able to compress"};
+  }
+}
+
+void Establishing::finish(CommTable& table) {
+  for (Candidate& candidate : candidates_) {
+    if (candidate.status.is_ok()) {
+      log_line(LogLevel::kInfo, "rank %d of %d: door A is open", candidate.comm->rank(),
+               candidate.comm->size());
+      table.add(std::move(candidate.comm));
+    } else {
+      candidate.groups.end(real_.CommDestroy);
+      log_line(LogLevel::kWarn, "a communicator is left to plain NCCL: %s",
+               candidate.status.message().c_str());
+    }
+  }
+}
+
+}  // namespace
+
+void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
+               CommTable& table, std::span<const NewComm> made) {
+  const Status status = catch_all([&] {
+    Establishing establishing(real, settings, meetings);
+    for (const NewComm& one : made) establishing.prepare(one);
+    establishing.meet();
+    establishing.spread_failures();
+    establishing.find_hosts();
+    establishing.find_ready();
+    establishing.finish(table);
+    return Status::ok();
+  });
+  if (!status.is_ok()) {
+    log_line(LogLevel::kWarn, "communicators are left to plain NCCL: %s", status.message().c_str());
+  }
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,35 @@
+// The one-time agreement of a new communicator's ranks.
+#ifndef NCCL_PLUGIN_INTERPOSER_ESTABLISH_H_
+#define NCCL_PLUGIN_INTERPOSER_ESTABLISH_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nccl_plugin/interposer/comm_table.h"
+#include "nccl_plugin/interposer/meeting.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// A communicator that the real library has made, and how its ranks can agree.
+struct NewComm {
+  ncclComm_t handle = nullptr;
+  std::uint64_t clique = 0;       // A child's ranks agree on one.
+  std::optional<UniqueId> place;  // Where they meet.
+  std::shared_ptr<Comm> parent;   // Or: all of them are in here, so all have this library.
+  bool in_process = false;        // Or: all of them are in this process.
+};
+
+/// Adds to the table those whose ranks all agree, with a line for each of the others. One call for
+/// all communicators that one group has made: their exchanges must begin together.
+///
+/// First the ranks meet (meeting.h). From then on it is safe to ask each other over the real
+/// library: every rank makes what it needs and all-gathers whether it could.
+void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
+               CommTable& table, std::span<const NewComm> made);
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_ESTABLISH_H_

@@ -1,0 +1,87 @@
+// Host memory as a device without queues: what is asked for is done at once, so every event has
+// happened when it is recorded.
+#include <cstdlib>
+#include <cstring>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/interposer/devices.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+class HostCodec final : public DeviceCodec {
+ public:
+  explicit HostCodec(std::unique_ptr<Codec> codec) : codec_(std::move(codec)) {}
+
+  const Codec& codec() const override { return *codec_; }
+  Status supports(Contributions, std::size_t) const override { return Status::ok(); }
+  Status encode(Stream, std::span<const EncodeArgs> shards) override {
+    for (const EncodeArgs& shard : shards) codec_->encode(shard);
+    return Status::ok();
+  }
+  Status decode_add_encode(Stream, const DecodeAddEncodeArgs& args) override {
+    codec_->decode_add_encode(args);
+    return Status::ok();
+  }
+  Status decode(Stream, std::span<const DecodeArgs> shards) override {
+    for (const DecodeArgs& shard : shards) codec_->decode(shard);
+    return Status::ok();
+  }
+
+ private:
+  const std::unique_ptr<Codec> codec_;
+};
+
+class HostDevice final : public Device {
+ public:
+  const char* name() const override { return "host"; }
+
+  Result<void*> allocate(std::size_t bytes) override {
+    const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+    if (memory == nullptr) return Status(Code::kSystem, "out of memory");
+    return memory;
+  }
+  void free(void* memory) override { std::free(memory); }
+
+  Result<Stream> create_stream() override { return Stream(this); }
+  void destroy_stream(Stream) override {}
+  Result<Event> create_event() override { return Event(this); }
+  void destroy_event(Event) override {}
+  Status record(Event, Stream) override { return Status::ok(); }
+  Status wait(Stream, Event) override { return Status::ok(); }
+  Result<std::uint64_t> capture(Stream) override { return std::uint64_t{0}; }
+  Status keep_with_graph(Stream, std::shared_ptr<void>) override {
+    return {Code::kUnsupported, "host memory has no graphs"};
+  }
+
+  Status zero(Stream, void* memory, std::size_t bytes) override {
+    std::memset(memory, 0, bytes);
+    return Status::ok();
+  }
+  Status copy(Stream, void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+    return Status::ok();
+  }
+  Status synchronize(Stream) override { return Status::ok(); }
+
+  Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
+                                                  ReduceOp op) override {
+    RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
+    if (!codec->traits().fixed_size || codec->agreement() != nullptr ||
+        codec->projection() != nullptr) {
+      return Status(Code::kUnsupported, specification + " cannot be used in a stream");
+    }
+    return std::unique_ptr<DeviceCodec>(std::make_unique<HostCodec>(std::move(codec)));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_host_device() {
+  return std::make_unique<HostDevice>();
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

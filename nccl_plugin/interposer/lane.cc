@@ -1,0 +1,29 @@
+#include "nccl_plugin/interposer/lane.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+Result<std::unique_ptr<Lane>> Lane::make(Device& device, const LaneShape& shape) {
+  constexpr std::size_t kAlignment = 256;
+  std::unique_ptr<Lane> lane(new Lane(device, shape));
+  std::size_t& bytes = lane->shape_.region_bytes;
+  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  RINGPRESS_ASSIGN_OR_RETURN(void* memory, device.allocate(shape.slots * shape.regions * bytes));
+  lane->memory_ = static_cast<std::byte*>(memory);
+  RINGPRESS_ASSIGN_OR_RETURN(lane->stream_, device.create_stream());
+  lane->has_stream_ = true;
+  for (Event& event : lane->all_events_) {
+    RINGPRESS_ASSIGN_OR_RETURN(event, device.create_event());
+    ++lane->made_events_;
+  }
+  const auto& all = lane->all_events_;
+  lane->events_ = {all[0], all[1], all[2], all[3], {all[4], all[5]}, {all[6], all[7]}};
+  return lane;
+}
+
+Lane::~Lane() {
+  for (std::size_t i = 0; i < made_events_; ++i) device_.destroy_event(all_events_[i]);
+  if (has_stream_) device_.destroy_stream(stream_);
+  if (memory_ != nullptr) device_.free(memory_);
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

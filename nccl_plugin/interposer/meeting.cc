@@ -1,0 +1,97 @@
+#include "nccl_plugin/interposer/meeting.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "ring/factory.h"
+#include "ringpress/communicator.h"
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::size_t kPlaceOffset = 56;
+constexpr std::size_t kPlaceBytes = NCCL_UNIQUE_ID_BYTES - kPlaceOffset;
+constexpr char kMagic[4] = {'R', 'R', 'P', 'I'};  // With which our ids begin.
+constexpr std::size_t kSecretOffset = 8;
+constexpr std::size_t kMostOpen = 64;
+// All ranks leave the real library's initialisation at about the same time.
+constexpr std::chrono::milliseconds kPatience{10000};
+
+template <typename Byte>
+bool is_zero(const Byte* begin, const Byte* end) {
+  return std::all_of(begin, end, [](Byte byte) { return byte == Byte{}; });
+}
+
+}  // namespace
+
+bool write_meeting_place(const UniqueId& place, ncclUniqueId* id) {
+  if (!is_zero(place.data() + kPlaceBytes, place.data() + place.size())) return false;
+  if (!is_zero(id->internal + kPlaceOffset, id->internal + NCCL_UNIQUE_ID_BYTES)) return false;
+  std::memcpy(id->internal + kPlaceOffset, place.data(), kPlaceBytes);
+  return true;
+}
+
+std::optional<UniqueId> read_meeting_place(const ncclUniqueId& id) {
+  const char* tail = id.internal + kPlaceOffset;
+  if (std::memcmp(tail, kMagic, sizeof kMagic) != 0) return std::nullopt;
+  UniqueId place{};
+  std::memcpy(place.data(), tail, kPlaceBytes);
+  return place;
+}
+
+std::uint64_t number_of(const UniqueId& place) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, place.data() + kSecretOffset, sizeof number);
+  return number;
+}
+
+void Meetings::open(ncclUniqueId* id) {
+  // With this, every rank makes the id by itself: they would open one place each.
+  if (std::getenv("NCCL_COMM_ID") != nullptr) return;
+  // From here to the communicator's making may be long: until then nobody can connect.
+  Result<std::unique_ptr<Rendezvous>> opened =
+      ring::prepare_rendezvous(settings_.interface, settings_.secret, ring::Listens::kWhenServed);
+  if (!opened.is_ok()) {
+    log_line(LogLevel::kWarn, "plain NCCL for the communicators of one id: %s",
+             opened.status().message().c_str());
+    return;
+  }
+  if (!write_meeting_place(opened.value()->id(), id)) {
+    log_line(LogLevel::kInfo, "plain NCCL for the communicators of one id: no room in it");
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (open_.size() == kMostOpen) open_.pop_front();
+  open_.push_back(std::move(opened).value());
+}
+
+std::unique_ptr<Rendezvous> Meetings::take(const UniqueId& place) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(open_.begin(), open_.end(), [&place](const auto& one) {
+    return std::equal(place.begin(), place.begin() + kPlaceBytes, one->id().begin());
+  });
+  if (found == open_.end()) return nullptr;
+  std::unique_ptr<Rendezvous> taken = std::move(*found);
+  open_.erase(found);
+  return taken;
+}
+
+Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int size,
+                                        const std::vector<std::string>& facts) {
+  const auto patience = std::min(kPatience, std::chrono::milliseconds(settings_.timeout_ms));
+  if (const auto rendezvous = take(place)) RINGPRESS_RETURN_IF_ERROR(rendezvous->serve(patience));
+  ring::MeshOptions options;
+  options.id = place;
+  options.rank = rank;
+  options.size = size;
+  options.agreement = agreement_lines(settings_);
+  options.agreement.insert(options.agreement.end(), facts.begin(), facts.end());
+  options.extra_secret = settings_.secret;
+  options.timeout = patience;
+  return ring::meet(options);
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

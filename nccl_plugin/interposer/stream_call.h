@@ -1,0 +1,84 @@
+// One compressed all-reduce or reduce-scatter of one communicator, as work in streams: codecs in a
+// stream of our own, sends and receives of the real NCCL in the caller's. A call is a number of
+// steps, the same on all ranks: what comes before an exchange, and that exchange. Several
+// communicators of one thread take each step together.
+#ifndef NCCL_PLUGIN_INTERPOSER_STREAM_CALL_H_
+#define NCCL_PLUGIN_INTERPOSER_STREAM_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "nccl_plugin/interposer/lane.h"
+#include "nccl_plugin/preload/engine.h"
+#include "ringpress/device.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// What a call is made of. Everything but `comm`, buffers, residual and rank is equal on all ranks.
+struct StreamCallParts {
+  const ringpressRealNccl* real = nullptr;
+  ncclComm_t comm = nullptr;
+  std::size_t rank = 0;
+  std::size_t world = 0;
+  Device* device = nullptr;
+  DeviceCodec* codec = nullptr;
+  Lane* lane = nullptr;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;  // As in the call: of a reduce-scatter, elements per rank.
+  Stream stream = nullptr;
+  float* residual = nullptr;
+  std::size_t chunk_elements = 0;  // Of a shard; 0: chosen here.
+  std::uint64_t seed = 0;
+  std::uint64_t sequence = 0;
+};
+
+class StreamCall {
+ public:
+  virtual ~StreamCall() = default;
+
+  virtual std::size_t steps() const = 0;
+  /// True if a step has something to send. The same on all ranks.
+  virtual bool exchanges(std::size_t step) const = 0;
+  /// Asks for what comes before the exchange of a step.
+  virtual Status prepare(std::size_t step) = 0;
+  /// Within a group of the real NCCL. Returns its error.
+  virtual ncclResult_t exchange(std::size_t step) = 0;
+  /// After that group's end.
+  virtual Status conclude(std::size_t step) = 0;
+  /// Compressed bytes that this rank has sent, and what they would be uncompressed.
+  virtual std::uint64_t sent_bytes() const = 0;
+  virtual std::uint64_t raw_bytes() const = 0;
+};
+
+/// Scatter-reduce-allgather: stream_sra.cc. The lane is of sra_lane().
+std::unique_ptr<StreamCall> make_sra_call(const StreamCallParts& parts);
+LaneShape sra_lane(std::size_t world);
+
+/// A ring whose sums come from both sides: stream_ring.cc. The lane is of ring_lane().
+std::unique_ptr<StreamCall> make_ring_call(const StreamCallParts& parts);
+LaneShape ring_lane(std::size_t world);
+
+/// What `hier` needs besides: the exact sums of the ranks of one host.
+struct HostParts {
+  ncclComm_t whole = nullptr;  // All ranks.
+  ncclComm_t local = nullptr;  // Those of this host, numbered as in `rank`.
+  std::size_t rank = 0;
+  std::size_t size = 0;
+  ncclDataType_t dtype = ncclFloat32;
+  ncclRedOp_t op = ncclSum;
+};
+/// Exact inside each host, compressed between hosts: stream_hier.cc. `parts` are those of the call,
+/// but `comm`, `rank` and `world` are those of the ranks with the same number on each host; the
+/// residual has one element for each of the part that this rank reduces: hier_part(). All-reduces.
+std::unique_ptr<StreamCall> make_hier_call(const StreamCallParts& parts, const HostParts& host);
+/// Elements of a call that each of so many ranks of a host reduces.
+inline std::size_t hier_part(std::size_t count, std::size_t local_size) {
+  return count / local_size;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_STREAM_CALL_H_

@@ -1,0 +1,85 @@
+#include "nccl_plugin/interposer/workspace.h"
+
+#include <utility>
+
+namespace ringpress::nccl_plugin::interposer {
+
+namespace {
+
+/// Of a graph that outlived its communicator, and with it the device that could free this.
+void keep_for_ever(Workspace* workspace) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& kept = *new std::vector<Workspace*>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(workspace);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Workspace>> Workspace::make(Device& device, const WorkspaceShape& shape) {
+  std::unique_ptr<Workspace> workspace(new Workspace(device));
+  RINGPRESS_ASSIGN_OR_RETURN(workspace->whole_, Lane::make(device, shape.whole));
+  if (shape.cross.slots > 0) {
+    RINGPRESS_ASSIGN_OR_RETURN(workspace->cross_, Lane::make(device, shape.cross));
+  }
+  return workspace;
+}
+
+Workspace::~Workspace() {
+  for (void* residual : residuals_) device_.free(residual);
+}
+
+float* Workspace::add_residual(std::size_t count, Stream stream) {
+  residuals_.reserve(residuals_.size() + 1);
+  Result<void*> memory = device_.allocate(count * sizeof(float));
+  if (!memory.is_ok()) return nullptr;
+  residuals_.push_back(memory.value());
+  if (!device_.zero(stream, memory.value(), count * sizeof(float)).is_ok()) return nullptr;
+  if (!device_.synchronize(stream).is_ok()) return nullptr;
+  residual_bytes_ += count * sizeof(float);
+  return static_cast<float*>(memory.value());
+}
+
+CapturedWorkspaces::CapturedWorkspaces(Device& device)
+    : device_(device), ended_(std::make_shared<Ended>()) {}
+
+CapturedWorkspaces::~CapturedWorkspaces() {
+  free_ended();
+  const std::lock_guard lock(ended_->mutex);
+  ended_->is_closed = true;
+}
+
+Result<Workspace*> CapturedWorkspaces::of(std::uint64_t capture, Stream stream,
+                                          const WorkspaceShape& shape) {
+  free_ended();
+  if (const auto known = living_[capture].lock()) return known.get();
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Workspace> made, Workspace::make(device_, shape));
+  const auto leave = [ended = ended_](Workspace* workspace) {
+    const std::lock_guard lock(ended->mutex);
+    if (ended->is_closed) return keep_for_ever(workspace);
+    ended->workspaces.emplace_back(workspace);
+  };
+  const std::shared_ptr<Workspace> shared(made.release(), leave);
+  RINGPRESS_RETURN_IF_ERROR(device_.keep_with_graph(stream, shared));
+  living_[capture] = shared;
+  return shared.get();
+}
+
+std::size_t CapturedWorkspaces::residual_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [capture, workspace] : living_) {
+    if (const auto known = workspace.lock()) bytes += known->residual_bytes();
+  }
+  return bytes;
+}
+
+void CapturedWorkspaces::free_ended() {
+  std::vector<std::unique_ptr<Workspace>> ended;
+  {
+    const std::lock_guard lock(ended_->mutex);
+    ended.swap(ended_->workspaces);
+  }
+  std::erase_if(living_, [](const auto& entry) { return entry.second.expired(); });
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,193 @@
+#include "nccl_plugin/plugin/coll_connect.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/statistics_file.h"
+#include "ringpress/transport.h"
+#include "ringpress/version.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+using std::chrono::milliseconds;
+
+// NCCL has brought all nodes here a moment ago; who is not here within this time will not come.
+constexpr milliseconds kConnectTimeout{60000};
+// How much longer than node 0 decides the others wait for what it says.
+constexpr milliseconds kDecisionTravel{2000};
+
+/// What all that is done to connect has together.
+class SharedDeadline {
+ public:
+  explicit SharedDeadline(milliseconds time) : end_(Clock::now() + time) {}
+  /// Never less than a millisecond.
+  milliseconds left() const {
+    const auto left = std::chrono::duration_cast<milliseconds>(end_ - Clock::now());
+    return std::max(left, milliseconds(1));
+  }
+  bool is_over() const { return Clock::now() >= end_; }
+
+ private:
+  const Deadline end_;
+};
+
+/// The communicators of all lanes, over the first of which the others are made.
+Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, int rank,
+                                           const Settings& settings,
+                                           const SharedDeadline& deadline) {
+  Settings lane_settings = settings;
+  lane_settings.statistics.clear();  // Of all lanes together: CollComm.
+  // Each lane has a thread of its own, which nobody is to keep from its sockets.
+  if (lane_settings.progress_thread == "auto") lane_settings.progress_thread = "off";
+  const auto limit = [&] {
+    lane_settings.timeout_ms = static_cast<std::uint64_t>(deadline.left().count());
+  };
+  CollComm::Communicators lanes;
+  limit();
+  RINGPRESS_ASSIGN_OR_RETURN(
+      lanes[0],
+      Communicator::create(handles[0], rank, static_cast<int>(handles.size()), lane_settings));
+  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
+    limit();
+    lanes[0]->set_timeout(deadline.left());
+    RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], lanes[0]->split(0, rank, lane_settings));
+  }
+  return lanes;
+}
+
+/// What a node says to node 0, and node 0 to all.
+struct Vote {
+  std::int32_t refusing = -1;  // The node that cannot take part, or -1.
+  std::int32_t part = 0;       // TensorPart: the least that NCCL tells any node.
+  std::int32_t is_too_late = 0;
+};
+
+Transfer transfer_of(bool is_send, Vote* vote, int peer) {
+  return {is_send, vote, sizeof *vote, DType::kInt8, peer};
+}
+
+/// Node 0 hears all votes and makes one of them.
+Status hear_votes(Communicator* communicator, Vote* vote) {
+  std::vector<Vote> votes(static_cast<std::size_t>(communicator->size()));
+  std::vector<Transfer> transfers;
+  for (int node = 1; node < communicator->size(); ++node) {
+    transfers.push_back(transfer_of(false, &votes[static_cast<std::size_t>(node)], node));
+  }
+  RINGPRESS_RETURN_IF_ERROR(communicator->exchange(transfers));
+  votes[0] = *vote;
+  for (const Vote& heard : votes) {
+    if (vote->refusing < 0) vote->refusing = heard.refusing;
+    vote->part = std::min(vote->part, heard.part);
+  }
+  return Status::ok();
+}
+
+Status tell_all(Communicator* communicator, Vote* vote) {
+  std::vector<Transfer> transfers;
+  for (int node = 1; node < communicator->size(); ++node) {
+    transfers.push_back(transfer_of(true, vote, node));
+  }
+  return communicator->exchange(transfers);
+}
+
+/// On return `vote` is what node 0 has made of all nodes' votes; the same everywhere.
+Status hold_vote(Communicator* communicator, const SharedDeadline& deadline, Vote* vote) {
+  communicator->set_timeout(deadline.left());
+  if (communicator->rank() == 0) {
+    RINGPRESS_RETURN_IF_ERROR(hear_votes(communicator, vote));
+    vote->is_too_late = deadline.is_over() ? 1 : 0;
+    return tell_all(communicator, vote);
+  }
+  const Transfer own = transfer_of(true, vote, 0);
+  RINGPRESS_RETURN_IF_ERROR(communicator->exchange({&own, 1}));
+  communicator->set_timeout(deadline.left() + kDecisionTravel);
+  const Transfer decision = transfer_of(false, vote, 0);
+  return communicator->exchange({&decision, 1});
+}
+
+/// Ok if all nodes take part. The first vote opens all connections that the second, which decides,
+/// goes through.
+Status agree(Communicator* communicator, const SharedDeadline& deadline, Vote* vote) {
+  for (int round = 0; round < 2; ++round) {
+    RINGPRESS_RETURN_IF_ERROR(hold_vote(communicator, deadline, vote));
+    if (vote->refusing >= 0) {
+      return Status(Code::kAborted, "node " + std::to_string(vote->refusing) +
+                                        " cannot take part; its own log says why");
+    }
+    if (vote->is_too_late != 0) {
+      return Status(Code::kTimeout, "not all nodes were ready within the time-out");
+    }
+  }
+  // Who had given up while this node was stopped has told it.
+  return communicator->check();
+}
+
+/// That the lane works.
+Status try_lane(Communicator* communicator, const SharedDeadline& deadline) {
+  std::vector<std::uint8_t> heard(static_cast<std::size_t>(communicator->size()));
+  const std::uint8_t own = 1;
+  communicator->set_timeout(deadline.left());
+  return communicator->all_gather(&own, heard.data(), 1, DType::kUint8);
+}
+
+void announce(int nodes, const Settings& settings, TensorPart part) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
+        "%d.%d.%d: CollNet among %d nodes: RINGPRESS=%s, codec %s, %s, over its own transports",
+        RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, RINGPRESS_VERSION_PATCH, nodes,
+        settings.mode.c_str(), settings.codec.c_str(),
+        part != TensorPart::kNothing ? "error feedback by tensor"
+                                     : "no profiler slot: unbiased, no error feedback");
+  });
+}
+
+/// All nodes see the same handles.
+Status check_handles(std::span<const UniqueId> handles) {
+  for (std::size_t node = 0; node < handles.size(); ++node) {
+    if (handles[node] != UniqueId{}) continue;
+    return Status(Code::kSystem,
+                  "node " + std::to_string(node) + " could not listen: no CollNet on any node");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handles, int rank,
+                                                const CollConnectOptions& options) {
+  RINGPRESS_RETURN_IF_ERROR(check_handles(handles));
+  const Settings& settings = options.settings;
+  const milliseconds timeout(settings.timeout_ms);
+  const SharedDeadline deadline(std::min(timeout, kConnectTimeout));
+  if (rank == 0) RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve(deadline.left()));
+  RINGPRESS_ASSIGN_OR_RETURN(CollComm::Communicators made,
+                             make_lanes(handles, rank, settings, deadline));
+  std::array<Communicator*, kCollLanes> lanes;
+  std::transform(made.begin(), made.end(), lanes.begin(), [](auto& lane) { return lane.get(); });
+  auto comm = std::make_unique<CollComm>(std::move(made), settings);
+  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
+    RINGPRESS_RETURN_IF_ERROR(try_lane(lanes[lane], deadline));
+  }
+  check_statistics_file(settings);
+  Vote vote;
+  vote.part = static_cast<std::int32_t>(told_part(options.comm_id, lanes[0]->size()));
+  const Status started = comm->start();
+  if (!started.is_ok()) vote.refusing = rank;
+  const Status agreed = agree(lanes[0], deadline, &vote);
+  RINGPRESS_RETURN_IF_ERROR(started);
+  RINGPRESS_RETURN_IF_ERROR(agreed);
+  for (Communicator* lane : lanes) lane->set_timeout(timeout);
+  const CollIdentity identity{static_cast<TensorPart>(vote.part)};
+  comm->begin(identity);
+  announce(comm->nodes(), settings, identity.part);
+  return comm;
+}
+
+}  // namespace ringpress::nccl_plugin::plugin

@@ -1,0 +1,76 @@
+#include "nccl_plugin/plugin/function_lists.h"
+
+#include <strings.h>
+
+#include <algorithm>
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+constexpr const char* kFunctionNames[] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter",
+                                          "AllReduce"};
+
+bool same(std::string_view one, std::string_view other) {
+  return one.size() == other.size() && strncasecmp(one.data(), other.data(), one.size()) == 0;
+}
+
+/// The parts of `text` between separators; empty ones are none.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool is_known(std::string_view name, std::span<const char* const> names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const char* known) { return same(name, known); });
+}
+
+/// Of one list, without the functions that it is for.
+AllReduceChoice parse_names(std::string_view list, std::span<const char* const> names) {
+  AllReduceChoice choice;
+  const bool excludes = list.starts_with('^');
+  if (excludes) list.remove_prefix(1);
+  const std::vector<std::string_view> given = split(list, ',');
+  for (const std::string_view name : given) {
+    if (is_known(name, names)) continue;
+    choice.refused = name;
+    return choice;
+  }
+  for (const char* name : names) {
+    const bool listed = std::any_of(given.begin(), given.end(),
+                                    [&](std::string_view one) { return same(one, name); });
+    if (listed != excludes) choice.left.emplace_back(name);
+  }
+  return choice;
+}
+
+}  // namespace
+
+bool AllReduceChoice::has(std::string_view name) const {
+  return std::any_of(left.begin(), left.end(),
+                     [&](const std::string& one) { return same(one, name); });
+}
+
+AllReduceChoice parse_function_list(const char* value, std::span<const char* const> names) {
+  AllReduceChoice choice{{names.begin(), names.end()}, ""};
+  if (value == nullptr) return choice;
+  for (const std::string_view entry : split(value, ';')) {
+    const std::vector<std::string_view> parts = split(entry, ':');
+    const bool is_first = entry.data() == value;
+    // Without a function an entry is for all, so only the first can be.
+    if (parts.empty() || (parts.size() == 1 && !is_first)) return {{}, std::string(entry)};
+    const bool is_for_all = parts.size() == 1;
+    if (!is_for_all && !is_known(parts[0], kFunctionNames)) return {{}, std::string(parts[0])};
+    AllReduceChoice of_entry = parse_names(parts[is_for_all ? 0 : 1], names);
+    if (!of_entry.refused.empty()) return of_entry;
+    if (is_for_all || same(parts[0], "AllReduce")) choice = std::move(of_entry);
+  }
+  return choice;
+}
+
+}  // namespace ringpress::nccl_plugin::plugin

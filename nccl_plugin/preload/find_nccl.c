@@ -1,0 +1,170 @@
+#define _GNU_SOURCE
+#include "nccl_plugin/preload/find_nccl.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+/* The text before ncclGetVersion in every shim; see generate.py. */
+static const char kMark[16] = "ringpress shim 1";
+
+void ringpress_preload_warn(const char* format, ...) {
+  char line[1024];
+  int used = snprintf(line, 64, "ringpress [%d] WARN ", (int)getpid());
+  va_list arguments;
+  va_start(arguments, format);
+  const int wanted = vsnprintf(line + used, sizeof line - 80, format, arguments);
+  va_end(arguments);
+  if (wanted > 0) used += wanted < (int)sizeof line - 81 ? wanted : (int)sizeof line - 81;
+  line[used++] = '\n';
+  const ssize_t written = write(STDERR_FILENO, line, (size_t)used);
+  (void)written;
+}
+
+static int is_shim(const void* get_version) {
+  return memcmp((const char*)get_version - sizeof kMark, kMark, sizeof kMark) == 0;
+}
+
+/* The handle, if it is of an NCCL that is not a shim; else null, and it is closed. */
+static void* checked(void* handle) {
+  if (handle == NULL) return NULL;
+  const void* get_version = dlsym(handle, "ncclGetVersion");
+  if (get_version != NULL && !is_shim(get_version)) return handle;
+  dlclose(handle);
+  return NULL;
+}
+
+static void* open_file(const char* path) {
+  if (access(path, R_OK) != 0) return NULL;
+  return checked(dlopen(path, RTLD_LAZY | RTLD_LOCAL));
+}
+
+static void* find_named(void) {
+  const char* path = secure_getenv("RINGPRESS_REAL_NCCL");
+  if (path == NULL || path[0] == '\0') return NULL;
+  if (path[0] != '/') {
+    ringpress_preload_warn("RINGPRESS_REAL_NCCL=%s: must be an absolute path", path);
+    return NULL;
+  }
+  void* handle = open_file(path);
+  if (handle == NULL) {
+    const char* why = dlerror();
+    ringpress_preload_warn("RINGPRESS_REAL_NCCL=%s is not an NCCL library: %s", path,
+                           why != NULL ? why : "it cannot be read or has no ncclGetVersion");
+  }
+  return handle;
+}
+
+static void* find_next(void) {
+  const void* get_version = dlsym(RTLD_NEXT, "ncclGetVersion");
+  Dl_info info;
+  if (get_version == NULL || is_shim(get_version)) return NULL;
+  if (dladdr(get_version, &info) == 0 || info.dli_fname == NULL) return NULL;
+  return checked(dlopen(info.dli_fname, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD));
+}
+
+#define MOST_FOUND 8
+typedef struct {
+  int beside; /* 0: takes the names of loaded libraries; 1: what lies beside them. */
+  int count;
+  char found[MOST_FOUND][PATH_BYTES];
+} Search;
+
+static void take_beside(const char* library, int folder, Search* search) {
+  static const char* const kBeside[] = {"../../nvidia/nccl/lib", "../nvidia/nccl/lib",
+                                        "../../nccl/lib"};
+  for (size_t i = 0; i < sizeof kBeside / sizeof *kBeside && search->count < MOST_FOUND; ++i) {
+    char* path = search->found[search->count];
+    snprintf(path, PATH_BYTES, "%.*s/%s/libnccl.so.2", folder, library, kBeside[i]);
+    search->count += access(path, R_OK) == 0;
+  }
+}
+
+/* dl_iterate_phdr() holds a lock of the linker's, so nothing is opened in here. */
+static int look_at_loaded(struct dl_phdr_info* info, size_t size, void* data) {
+  (void)size;
+  Search* search = data;
+  const char* slash = strrchr(info->dlpi_name, '/');
+  if (slash == NULL || slash - info->dlpi_name > PATH_BYTES - 64) return 0;
+  if (search->beside) {
+    take_beside(info->dlpi_name, (int)(slash - info->dlpi_name), search);
+  } else if (strncmp(slash + 1, "libnccl.so", 10) == 0) {
+    snprintf(search->found[search->count++], PATH_BYTES, "%s", info->dlpi_name);
+  }
+  return search->count == MOST_FOUND;
+}
+
+static void* find_loaded(int beside) {
+  Search search = {beside, 0, {""}};
+  void* handle = NULL;
+  dl_iterate_phdr(look_at_loaded, &search);
+  for (int i = 0; i < search.count && handle == NULL; ++i) handle = open_file(search.found[i]);
+  return handle;
+}
+
+static void* find_in_library_path(void) {
+  const char* folders = secure_getenv("LD_LIBRARY_PATH");
+  char path[PATH_BYTES];
+  while (folders != NULL && *folders != '\0') {
+    const size_t length = strcspn(folders, ":;");
+    if (length > 0 && length < PATH_BYTES - 32) {
+      snprintf(path, sizeof path, "%.*s/libnccl.so.2", (int)length, folders);
+      void* handle = open_file(path);
+      if (handle != NULL) return handle;
+    }
+    folders += length + (folders[length] != '\0');
+  }
+  return NULL;
+}
+
+static void* find_by_pattern(const char* folder, const char* pattern) {
+  char path[PATH_BYTES];
+  glob_t found;
+  void* handle = NULL;
+  if (folder == NULL || folder[0] == '\0') return NULL;
+  snprintf(path, sizeof path, pattern, folder);
+  if (glob(path, 0, NULL, &found) != 0) return NULL;
+  for (size_t i = 0; i < found.gl_pathc && handle == NULL; ++i)
+    handle = open_file(found.gl_pathv[i]);
+  globfree(&found);
+  return handle;
+}
+
+static void* find_installed(void) {
+  static const char kWheel[] = "%s/lib/python3*/site-packages/nvidia/*/lib/libnccl.so.2";
+  static const char kDebian[] = "%s/lib/python3*/dist-packages/nvidia/*/lib/libnccl.so.2";
+  static const char kPlain[] = "%s/libnccl.so.2";
+  static const char* const kFolders[] = {"/usr/lib/" MACHINE "-linux-gnu", "/usr/lib64",
+                                         "/usr/local/lib", "/usr/local/cuda/lib64",
+                                         "/opt/nvidia/nccl/lib"};
+  const char* const roots[] = {secure_getenv("VIRTUAL_ENV"), secure_getenv("CONDA_PREFIX"),
+                               "/usr/local", "/usr"};
+  void* handle = find_by_pattern(secure_getenv("CONDA_PREFIX"), "%s/lib/libnccl.so.2");
+  for (size_t i = 0; i < 4 && handle == NULL; ++i) {
+    handle = find_by_pattern(roots[i], kWheel);
+    if (handle == NULL) handle = find_by_pattern(roots[i], kDebian);
+  }
+  for (size_t i = 0; i < sizeof kFolders / sizeof *kFolders && handle == NULL; ++i) {
+    handle = find_by_pattern(kFolders[i], kPlain);
+  }
+  return handle;
+}
+
+void* ringpress_find_nccl(void) {
+  void* handle = find_named();
+  if (handle == NULL) handle = find_next();
+  if (handle == NULL) handle = checked(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD));
+  if (handle == NULL) handle = find_loaded(0);
+  if (handle == NULL) handle = find_loaded(1);
+  if (handle == NULL) handle = checked(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL));
+  if (handle == NULL) handle = find_in_library_path();
+  if (handle == NULL) handle = find_installed();
+  return handle;
+}

@@ -1,0 +1,148 @@
+#include "perf/ringpress/advice.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/plugin/door_variables.h"
+#include "nccl_plugin/plugin/interfaces.h"
+#include "nccl_plugin/statistics_file.h"
+#include "perf/ringpress/params.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::perf {
+namespace {
+
+namespace plugin = nccl_plugin::plugin;
+
+constexpr const char* kDefaultCodec = "q4";
+
+Settings settings_in(const JobEnvironment& environment) {
+  return parse_settings(environment.with_prefix("RINGPRESS"), nullptr);
+}
+
+bool compresses_nothing(const Settings& settings) {
+  return settings.mode == "off" || settings.mode == "observe" || settings.codec == "none";
+}
+
+void advise_on_names_and_values(const JobEnvironment& environment, std::vector<Advice>* all) {
+  std::vector<std::string> unknown;
+  const Settings settings = parse_settings(environment.with_prefix("RINGPRESS"), &unknown);
+  for (std::string& warning : unknown) {
+    all->push_back({false, std::move(warning), "correct or unset it"});
+  }
+  for (const Param& param : params(environment)) {
+    if (param.mistake.empty()) continue;
+    all->push_back({true,
+                    fmt::format("{} ({}): every rank will refuse it", param.mistake, param.origin),
+                    "correct or unset it"});
+  }
+  if (compresses_nothing(settings)) {
+    all->push_back({false,
+                    fmt::format("RINGPRESS={}, RINGPRESS_CODEC={}: nothing will be compressed",
+                                settings.mode, settings.codec),
+                    "unset it to compress"});
+  }
+}
+
+/// What the plugin compresses with; empty where it does not, or where that is not known.
+std::string plugin_codec(const JobEnvironment& environment) {
+  const Settings settings = settings_in(environment);
+  if (compresses_nothing(settings)) return "";
+  if (settings.mode == "lossless") return "lossless";
+  const std::string codec = settings.codec == "auto" ? kDefaultCodec : settings.codec;
+  return compress_kernels::normalize_specification(codec).is_ok() ? codec : "";
+}
+
+/// A codec that projects needs the whole tensor, which the plugin never has.
+bool needs_whole_tensors(const std::string& codec) {
+  const auto made = compress_kernels::make_codec(codec, DType::kFloat32, ReduceOp::kSum);
+  return made.is_ok() && made.value()->projection() != nullptr;
+}
+
+void advise_on_codec(const JobEnvironment& environment, std::vector<Advice>* all) {
+  const std::string codec = plugin_codec(environment);
+  if (codec.empty()) return;
+  if (needs_whole_tensors(codec)) {
+    all->push_back({true,
+                    fmt::format("RINGPRESS_CODEC={}: it works on whole tensors, but NCCL hands its "
+                                "plugin pieces of them, so the plugin compresses nothing",
+                                codec),
+                    fmt::format("choose a codec that takes pieces, such as {}", kDefaultCodec)});
+    return;
+  }
+  const char* const profiler = environment.value("NCCL_PROFILER_PLUGIN");
+  const bool is_taken =
+      profiler != nullptr && *profiler != '\0' && !plugin::is_this_library(profiler);
+  if (is_taken && !codec_for_known_tensors_only(environment).empty()) {
+    all->push_back({true,
+                    fmt::format("RINGPRESS_CODEC={} with NCCL_PROFILER_PLUGIN={}: tensors are not "
+                                "told apart, and this codec has no unbiased form, so the plugin "
+                                "compresses nothing",
+                                codec, profiler),
+                    fmt::format("unset NCCL_PROFILER_PLUGIN, or choose another codec, such as {}",
+                                kDefaultCodec)});
+  }
+}
+
+void advise_on_interfaces(const JobEnvironment& environment, std::vector<Advice>* all) {
+  const plugin::InterfaceChoice choice = plugin::choose_interfaces(environment.lookup());
+  for (const char* variable : plugin::kInterfaceVariables) {
+    const Variable* const given = environment.find(variable);
+    if (given == nullptr || given->value.empty()) continue;
+    if (!plugin::select_interfaces(choice.usable, given->value).empty()) continue;
+    const bool is_nccls = std::string_view(variable).starts_with("NCCL_");
+    const bool decides = std::string_view(variable) == choice.variable;
+    const std::string lost =
+        is_nccls ? fmt::format("NCCL may find no interface to start with{}",
+                               decides ? ", and this library shows it no network device" : "")
+                 : "this library has no network device, so nothing is compressed";
+    all->push_back({true,
+                    fmt::format("{}={} ({}) selects none of this machine's network interfaces: {}",
+                                variable, given->value, given->origin, lost),
+                    fmt::format("name one of those that are up ({}), or unset it",
+                                fmt::join(choice.usable, ", "))});
+  }
+}
+
+void advise_on_statistics(const JobEnvironment& environment, std::vector<Advice>* all) {
+  const Settings settings = settings_in(environment);
+  const Status problem = nccl_plugin::find_statistics_problem(settings);
+  if (problem.is_ok()) return;
+  all->push_back({false, problem.message() + ": there will be no statistics",
+                  "name a file that can be written, or unset it"});
+}
+
+}  // namespace
+
+std::vector<Advice> advise_on_settings(const JobEnvironment& environment) {
+  std::vector<Advice> all;
+  advise_on_names_and_values(environment, &all);
+  advise_on_codec(environment, &all);
+  advise_on_interfaces(environment, &all);
+  advise_on_statistics(environment, &all);
+  return all;
+}
+
+std::optional<Advice> advise_on_next_plugin(const PluginLibrary& next, const Tables& ours) {
+  constexpr const char* kRemedy = "name a network plugin that the loader finds, or unset it";
+  if (next.found_as.empty()) return std::nullopt;  // Not asked for.
+  if (next.path.empty()) {
+    return Advice{true, fmt::format("{}: {}", kNextPlugin, next.problem), kRemedy};
+  }
+  const bool can_be_used = ours.empty() || newest_common(ours, next.tables, TableKind::kNet) != 0;
+  if (can_be_used) return std::nullopt;
+  return Advice{true,
+                fmt::format("{}: {} shows no net table of a version that this library has",
+                            kNextPlugin, next.path),
+                kRemedy};
+}
+
+std::string codec_for_known_tensors_only(const JobEnvironment& environment) {
+  const std::string codec = plugin_codec(environment);
+  if (codec.empty()) return "";
+  const auto unbiased = compress_kernels::unbiased_specification(codec);
+  return unbiased.is_ok() && unbiased.value().empty() ? codec : "";
+}
+
+}  // namespace ringpress::perf

@@ -1,0 +1,55 @@
+// Ranks that only want to know of each other: the bootstrap without a mesh.
+#include <algorithm>
+#include <exception>
+
+#include "ring/bootstrap/host_identity.h"
+#include "ring/bootstrap/join.h"
+#include "ring/bootstrap/unique_id.h"
+#include "ring/factory.h"
+#include "ring/transport/common/hello.h"
+#include "ringpress/version.h"
+
+namespace ringpress::ring {
+namespace {
+
+/// Numbers the hosts in the order of their first rank.
+std::vector<int> number_hosts(const std::vector<bootstrap::Place>& places) {
+  std::vector<bootstrap::HostHash> known;
+  std::vector<int> numbers;
+  for (const bootstrap::Place& place : places) {
+    const auto found = std::find(known.begin(), known.end(), place.identity.host);
+    numbers.push_back(static_cast<int>(found - known.begin()));
+    if (found == known.end()) known.push_back(place.identity.host);
+  }
+  return numbers;
+}
+
+Result<std::vector<int>> meet_at(const MeshOptions& options) {
+  RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::unpack_id(options.id));
+  bootstrap::Join join;
+  join.protocol_version = kProtocolVersion;
+  join.library_version = kLibraryVersion;
+  join.rank = static_cast<std::uint32_t>(options.rank);
+  join.size = static_cast<std::uint32_t>(options.size);
+  join.agreement = options.agreement;
+  join.place.identity = bootstrap::host_identity();
+  const auto timeout = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
+  // The rendezvous may not be listening yet.
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const std::vector<bootstrap::Place> places,
+      bootstrap::join_ranks(id.address, transport::mix_secret(id.secret, options.extra_secret),
+                            join, timeout, timeout));
+  return number_hosts(places);
+}
+
+}  // namespace
+
+Result<std::vector<int>> meet(const MeshOptions& options) {
+  try {
+    return meet_at(options);
+  } catch (const std::exception& error) {
+    return Status(Code::kSystem, std::string("cannot meet the other ranks: ") + error.what());
+  }
+}
+
+}  // namespace ringpress::ring

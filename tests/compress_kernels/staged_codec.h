@@ -1,0 +1,157 @@
+// A device's codec for arguments in host memory: they go to the device, with the same misalignment
+// and between guards, and come back.
+#ifndef TESTS_COMPRESS_KERNELS_STAGED_CODEC_H_
+#define TESTS_COMPRESS_KERNELS_STAGED_CODEC_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ringpress/codec.h"
+#include "ringpress/device.h"
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress::compress_kernels::testing {
+
+/// Device memory that arrays of one operation lie in, and its copy on the host.
+class StagingArea {
+ public:
+  StagingArea(Device& device, std::byte* memory, std::size_t bytes)
+      : device_(device), memory_(memory), bytes_(bytes) {}
+
+  /// Where an array goes; null stays null. An array that has a place keeps it.
+  std::byte* put(const void* array, std::size_t bytes) {
+    if (array == nullptr) return nullptr;
+    for (const Place& place : places_) {
+      if (place.array == array && place.bytes == bytes) return memory_ + place.offset;
+    }
+    const std::size_t offset = end_ + kAlignment + reinterpret_cast<std::uintptr_t>(array) % 64;
+    end_ = (offset + bytes) / kAlignment * kAlignment + kAlignment;
+    if (size() > bytes_) {
+      is_full_ = true;
+      return nullptr;
+    }
+    copy_.resize(size(), kGuard);
+    std::memcpy(copy_.data() + offset, array, bytes);
+    places_.push_back({array, bytes, offset});
+    return memory_ + offset;
+  }
+
+  Status send() {
+    copy_.resize(size(), kGuard);
+    if (is_full_) return Status(Code::kInvalidArgument, "the staging area is too small");
+    return device_.copy(nullptr, memory_, copy_.data(), size());
+  }
+  /// Waits for the device.
+  Status fetch() {
+    RINGPRESS_RETURN_IF_ERROR(device_.copy(nullptr, copy_.data(), memory_, size()));
+    std::size_t guarded = 0;
+    for (const Place& place : places_) {
+      if (!is_guard(guarded, place.offset)) return overrun();
+      // What was const was not changed, or the comparison will find it.
+      std::memcpy(const_cast<void*>(place.array), copy_.data() + place.offset, place.bytes);
+      guarded = place.offset + place.bytes;
+    }
+    return is_guard(guarded, size()) ? Status::ok() : overrun();
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 256;
+  static constexpr std::byte kGuard{0x5C};
+
+  struct Place {
+    const void* array;
+    std::size_t bytes;
+    std::size_t offset;
+  };
+
+  std::size_t size() const { return end_ + kAlignment; }
+  bool is_guard(std::size_t begin, std::size_t end) const {
+    return std::all_of(copy_.begin() + static_cast<std::ptrdiff_t>(begin),
+                       copy_.begin() + static_cast<std::ptrdiff_t>(end),
+                       [](std::byte b) { return b == kGuard; });
+  }
+  static Status overrun() { return Status(Code::kInternal, "a kernel wrote beyond an end"); }
+
+  Device& device_;
+  std::byte* const memory_;
+  const std::size_t bytes_;
+  std::vector<std::byte> copy_;
+  std::vector<Place> places_;
+  std::size_t end_ = 0;
+  bool is_full_ = false;
+};
+
+class StagedCodec final : public DeviceCodec {
+ public:
+  /// `memory`: `bytes` of the device.
+  StagedCodec(Device& device, std::unique_ptr<DeviceCodec> codec, std::byte* memory,
+              std::size_t bytes)
+      : device_(device), codec_(std::move(codec)), memory_(memory), bytes_(bytes) {}
+
+  const Codec& codec() const override { return codec_->codec(); }
+  Status supports(Contributions form, std::size_t wires) const override {
+    return codec_->supports(form, wires);
+  }
+
+  Status encode(Stream stream, std::span<const EncodeArgs> shards) override {
+    StagingArea area(device_, memory_, bytes_);
+    std::vector<EncodeArgs> staged(shards.begin(), shards.end());
+    for (EncodeArgs& args : staged) put_values(area, args);
+    RINGPRESS_RETURN_IF_ERROR(area.send());
+    RINGPRESS_RETURN_IF_ERROR(codec_->encode(stream, staged));
+    return area.fetch();
+  }
+
+  Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
+    StagingArea area(device_, memory_, bytes_);
+    std::vector<DecodeArgs> staged(shards.begin(), shards.end());
+    for (DecodeArgs& args : staged) {
+      args.wire = area.put(args.wire, codec().wire_bytes(args.count, args.form));
+      args.values = area.put(args.values, args.count * dtype_size(codec().dtype()));
+    }
+    RINGPRESS_RETURN_IF_ERROR(area.send());
+    RINGPRESS_RETURN_IF_ERROR(codec_->decode(stream, staged));
+    return area.fetch();
+  }
+
+  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) override {
+    StagingArea area(device_, memory_, bytes_);
+    DecodeAddEncodeArgs staged = args;
+    std::vector<const std::byte*> wires;
+    const Contributions part{args.wire_contributions, args.form.world};
+    for (const std::byte* wire : args.wires) {
+      wires.push_back(area.put(wire, codec().wire_bytes(args.count, part)));
+    }
+    staged.wires = wires;
+    put_values(area, staged);
+    RINGPRESS_RETURN_IF_ERROR(area.send());
+    RINGPRESS_RETURN_IF_ERROR(codec_->decode_add_encode(stream, staged));
+    return area.fetch();
+  }
+
+ private:
+  template <typename Args>
+  void put_values(StagingArea& area, Args& args) const {
+    const std::size_t bytes = args.count * dtype_size(codec().dtype());
+    args.values = area.put(args.values, bytes);
+    args.decoded = area.put(args.decoded, bytes);
+    args.residual = reinterpret_cast<float*>(area.put(args.residual, args.count * sizeof(float)));
+    args.wire = area.put(args.wire, codec().wire_bytes(args.count, args.form));
+  }
+
+  Device& device_;
+  std::unique_ptr<DeviceCodec> codec_;
+  std::byte* const memory_;
+  const std::size_t bytes_;
+};
+
+}  // namespace ringpress::compress_kernels::testing
+
+#endif  // TESTS_COMPRESS_KERNELS_STAGED_CODEC_H_

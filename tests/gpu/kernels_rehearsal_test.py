@@ -1,0 +1,56 @@
+"""The program that tries kernels on a GPU, with kernels that run on fibers of the host.
+
+usage: kernels_rehearsal_test.py DEVICE_KERNELS FIBER_MODULE
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import kernels
+
+
+class Rehearsal(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        shutil.copy(PROGRAM, self.folder)
+
+    def run_program(self, *words):
+        done = subprocess.run([self.folder / PROGRAM.name, *words], capture_output=True, text=True,
+                              check=False, timeout=250)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_every_specification_agrees(self):
+        shutil.copy(MODULE, self.folder / "libringpress-cuda.so")
+        status, text, error = self.run_program("check", "0", "2500")
+        self.assertEqual(status, 0, error)
+        wrong, figures = kernels.judge_bytes(json.loads(text))
+        self.assertEqual(wrong, [])
+        self.assertGreater(figures["specifications"], 40)
+
+    def test_rates_are_reported(self):
+        shutil.copy(MODULE, self.folder / "libringpress-cuda.so")
+        status, text, error = self.run_program("bench", "4096")
+        self.assertEqual(status, 0, error)
+        wrong, figures = kernels.judge_rates(json.loads(text))
+        self.assertEqual(wrong, [])
+        for row in figures["rates"]:
+            self.assertGreater(row["gbytes_per_s"], 0)
+
+    def test_what_is_missing_is_said(self):
+        self.assertEqual(self.run_program("chekc")[0], 2)
+        (self.folder / "libringpress-cuda.so").write_bytes(b"")
+        status, text, error = self.run_program("check", "0")
+        self.assertEqual((status, text), (3, ""))
+        self.assertIn("libringpress-cuda.so", error)
+
+
+if __name__ == "__main__":
+    MODULE = pathlib.Path(sys.argv.pop())
+    PROGRAM = pathlib.Path(sys.argv.pop())
+    unittest.main()

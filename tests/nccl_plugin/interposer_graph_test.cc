@@ -1,0 +1,257 @@
+// Door A on the CUDA device, whose runtime is a stand-in on host memory: captured streams, and
+// libraries without kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "ringpress/communicator.h"
+#include "tests/support/fake_cuda/cuda_runtime_api.h"
+#include "tests/support/interposer_job.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// What this thread has asked of NCCL in its group.
+struct StreamGroup {
+  int depth = 0;
+  cudaStream_t stream = nullptr;
+  std::vector<std::function<ncclResult_t()>> work;
+};
+thread_local StreamGroup stream_group;
+
+ncclResult_t end_group() {
+  if (--stream_group.depth > 0 || stream_group.work.empty()) return ncclSuccess;
+  const auto run = [work = std::exchange(stream_group.work, {})] {
+    EXPECT_EQ(real_nccl.GroupStart(), ncclSuccess);
+    for (const auto& one : work) EXPECT_EQ(one(), ncclSuccess);
+    EXPECT_EQ(real_nccl.GroupEnd(), ncclSuccess);
+  };
+  return fakeEnqueue(stream_group.stream, run) == cudaSuccess ? ncclSuccess : ncclSystemError;
+}
+
+ncclResult_t add(void* stream, std::function<ncclResult_t()> work) {
+  ++stream_group.depth;
+  stream_group.stream = static_cast<cudaStream_t>(stream);
+  stream_group.work.push_back(std::move(work));
+  return end_group();
+}
+
+/// The stand-in for NCCL, in streams: what is captured runs at each replay.
+const ringpressRealNccl& nccl_in_streams() {
+  static const ringpressRealNccl table = [] {
+    ringpressRealNccl made = recording_nccl();
+    made.GroupStart = [] { return ++stream_group.depth, ncclSuccess; };
+    made.GroupEnd = end_group;
+    made.Send = [](const void* data, size_t count, ncclDataType_t dtype, int peer, ncclComm_t comm,
+                   cudaStream_t stream) {
+      ++sends;
+      return add(stream, [=] { return real_nccl.Send(data, count, dtype, peer, comm, nullptr); });
+    };
+    made.Recv = [](void* data, size_t count, ncclDataType_t dtype, int peer, ncclComm_t comm,
+                   cudaStream_t stream) {
+      return add(stream, [=] { return real_nccl.Recv(data, count, dtype, peer, comm, nullptr); });
+    };
+    made.AllGather = [](const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                        ncclComm_t comm, cudaStream_t stream) {
+      return add(stream,
+                 [=] { return real_nccl.AllGather(send, receive, count, dtype, comm, nullptr); });
+    };
+    made.AllReduce = [](const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                        ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+      ++all_reduces;
+      return add(stream, [=] {
+        return real_nccl.AllReduce(send, receive, count, dtype, op, comm, nullptr);
+      });
+    };
+    return made;
+  }();
+  return table;
+}
+
+Settings cuda_settings(std::vector<std::pair<std::string, std::string>> more = {}) {
+  more.insert(more.begin(), {"RINGPRESS_BACKEND", "cuda"});
+  return make_settings(more);
+}
+
+struct CudaJob : Job {
+  explicit CudaJob(const Settings& settings) : Job(settings, nccl_in_streams()) {}
+
+  ncclResult_t reduce(ncclComm_t comm, std::vector<float>& values, cudaStream_t stream,
+                      ncclRedOp_t op = ncclSum) {
+    return engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(), values.size(),
+                          ncclFloat32, op, comm, stream});
+  }
+};
+
+cudaStream_t make_stream() {
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  return stream;
+}
+
+/// Captures what body() asks for.
+template <typename Body>
+cudaGraph_t capture(cudaStream_t stream, Body body) {
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  body();
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  return graph;
+}
+
+double relative_error(const std::vector<double>& got, const std::vector<double>& wanted) {
+  double squared = 0, norm = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    squared += (got[i] - wanted[i]) * (got[i] - wanted[i]);
+    norm += wanted[i] * wanted[i];
+  }
+  return std::sqrt(squared / norm);
+}
+
+constexpr std::size_t kCount = 20000;
+
+/// The mean of some replays of one captured in-place all-reduce with the same values each time, by
+/// rank; and the error of the first.
+struct Replays {
+  double first_error = 0;
+  double mean_error = 0;
+};
+Replays replay(CudaJob& job, int size, int count) {
+  std::vector<Replays> found(static_cast<std::size_t>(size));
+  std::vector<std::vector<float>> last(static_cast<std::size_t>(size));
+  std::vector<double> exact(kCount);
+  for (int rank = 0; rank < size; ++rank) {
+    const std::vector<float> own = make_values(rank, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) exact[i] += own[i];
+  }
+  run_ranks(job, size, [&](ncclComm_t comm, int rank) {
+    const cudaStream_t stream = make_stream();
+    const std::vector<float> own = make_values(rank, kCount);
+    std::vector<float> values(kCount), other = make_values(rank, 5000, 9);
+    const cudaGraph_t graph =
+        capture(stream, [&] { ASSERT_EQ(job.reduce(comm, values, stream), ncclSuccess); });
+    std::vector<double> sum(kCount);
+    for (int i = 0; i < count; ++i) {
+      std::copy(own.begin(), own.end(), values.begin());
+      fakeReplay(graph);
+      for (std::size_t j = 0; j < kCount; ++j) sum[j] += values[j];
+      if (i == 0) found[static_cast<std::size_t>(rank)].first_error = relative_error(sum, exact);
+      // Calls that are not captured go on between replays.
+      ASSERT_EQ(job.reduce(comm, other, stream), ncclSuccess);
+    }
+    for (double& value : sum) value /= count;
+    found[static_cast<std::size_t>(rank)].mean_error = relative_error(sum, exact);
+    last[static_cast<std::size_t>(rank)] = values;
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  });
+  for (const auto& values : last) EXPECT_EQ(values, last[0]);
+  return found[0];
+}
+
+TEST(Cuda, SameBytesAsHostMemory) {
+  const int before = fakeAllocations();
+  std::vector<std::vector<float>> results;
+  for (const bool is_cuda : {false, true}) {
+    const Settings settings = is_cuda ? cuda_settings() : make_settings();
+    Job job(settings, is_cuda ? nccl_in_streams() : recording_nccl());
+    run_ranks(job, 3, [&](ncclComm_t comm, int rank) {
+      std::vector<float> values = make_values(rank, 100001);
+      for (int step = 0; step < 4; ++step) {
+        ASSERT_EQ(job.all_reduce(comm, values, values, ncclAvg), ncclSuccess);
+      }
+      if (rank == 0) results.push_back(values);
+    });
+  }
+  EXPECT_EQ(results.at(0), results.at(1));
+  EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
+}
+
+TEST(Cuda, CapturedStreamsPassThrough) {
+  CudaJob job(cuda_settings());
+  all_reduces = 0;
+  const Replays replays = replay(job, 2, 3);
+  EXPECT_EQ(all_reduces, 2) << "once a rank, while it was captured";
+  EXPECT_LT(replays.first_error, 1e-6);
+}
+
+TEST(Cuda, CapturedCallsAreCompressedIfAskedFor) {
+  const int before = fakeAllocations();
+  for (const char* algorithm : {"sra", "ring"}) {
+    double mean_error[2];
+    for (const char* feedback : {"0", "1"}) {
+      CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"},
+                                 {"RINGPRESS_CODEC", "q4"},
+                                 {"RINGPRESS_ALGO", algorithm},
+                                 {"RINGPRESS_EF", feedback}}));
+      all_reduces = 0;
+      const Replays replays = replay(job, 2, 16);
+      EXPECT_EQ(all_reduces, 0) << algorithm;
+      EXPECT_GT(replays.first_error, 1e-3) << algorithm;
+      EXPECT_LT(replays.first_error, 0.3) << algorithm;
+      mean_error[feedback[0] - '0'] = replays.mean_error;
+    }
+    // The residual is updated by replays, in which no code of ours runs.
+    EXPECT_LT(mean_error[1], 0.25 * mean_error[0]) << algorithm;
+  }
+  EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
+}
+
+TEST(Cuda, RandomBitsAreNotRepeated) {
+  CudaJob job(
+      cuda_settings({{"RINGPRESS_GRAPH", "1"}, {"RINGPRESS_CODEC", "q4:round=stochastic"}}));
+  all_reduces = 0;
+  EXPECT_LT(replay(job, 2, 2).first_error, 1e-6);
+  EXPECT_EQ(all_reduces, 2);
+}
+
+/// The memory of a graph that is kept longer than its communicator stays: a replay must not write
+/// to what is somebody else's by now.
+TEST(Cuda, GraphsMayOutliveTheirCommunicator) {
+  cudaGraph_t graphs[2];
+  std::vector<std::vector<float>> values = {make_values(0, kCount), make_values(1, kCount)};
+  const int before = fakeAllocations();
+  {
+    CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"}}));
+    run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+      const cudaStream_t stream = make_stream();
+      graphs[rank] = capture(stream, [&] {
+        ASSERT_EQ(job.reduce(comm, values[static_cast<std::size_t>(rank)], stream), ncclSuccess);
+      });
+      EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    });
+  }
+  EXPECT_GT(fakeAllocations(), before);
+  for (const cudaGraph_t graph : graphs) EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+TEST(Cuda, CodecWithoutKernelsMeansPlainNccl) {
+  CudaJob job(cuda_settings({{"RINGPRESS_CODEC", "qsgd"}}));
+  all_reduces = 0;
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values = make_values(rank, kCount);
+    ASSERT_EQ(job.reduce(comm, values, nullptr), ncclSuccess);
+  });
+  EXPECT_EQ(all_reduces, 2);
+}
+
+/// Nothing but the real library touches a pointer that may be a device's.
+TEST(Cuda, WithoutKernelsThereIsNoEngine) {
+  ringpressRealNccl real = recording_nccl();
+  EXPECT_EQ(setenv("RINGPRESS_BACKEND", "host", 1), 0);
+  static const Engine* const on_host = open_engine(real);  // Engines live for ever.
+  EXPECT_NE(on_host, nullptr);
+  EXPECT_EQ(setenv("RINGPRESS_BACKEND", "auto", 1), 0);
+  static const Engine* const on_cuda = open_engine(real);
+  EXPECT_NE(on_cuda, nullptr) << "the fake runtime's kernels are there";
+  real.Send = nullptr;
+  EXPECT_EQ(open_engine(real), nullptr);
+  EXPECT_EQ(unsetenv("RINGPRESS_BACKEND"), 0);
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer

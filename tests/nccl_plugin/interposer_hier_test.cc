@@ -1,0 +1,128 @@
+// hier: ranks of several hosts, which are threads that have been told so.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "nccl_plugin/interposer/runner.h"
+#include "tests/support/interposer_job.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// Runs body(comm, rank) in threads that form one communicator, `hosts` by rank.
+template <typename Body>
+void run_hosts(const Settings& settings, const std::vector<int>& hosts, Body body) {
+  const ringpressRealNccl& real = recording_nccl();
+  const int size = static_cast<int>(hosts.size());
+  ncclUniqueId id{};
+  ASSERT_EQ(real.GetUniqueId(&id), ncclSuccess);
+  run_threads(size, [&](int rank) {
+    ncclComm_t handle = nullptr;
+    ASSERT_EQ(real.CommInitRank(&handle, size, id, rank), ncclSuccess);
+    std::shared_ptr<Comm> comm = Comm::make(real, settings, handle, 1).value();
+    comm->set_hosts(hosts);
+    HostGroups groups;
+    groups.place = find_place(hosts, rank);
+    if (comm->wants_groups(hosts)) {
+      ASSERT_EQ(split_hosts(real, {{handle, &groups}}), ncclSuccess);
+      comm->set_groups(groups);
+    }
+    ASSERT_TRUE(comm->prepare_to_compress().is_ok());
+    body(comm, rank);
+    comm->end_groups(false);
+    ASSERT_EQ(real.CommDestroy(handle), ncclSuccess);
+  });
+}
+
+ncclResult_t all_reduce(const std::shared_ptr<Comm>& comm, const std::vector<float>& send,
+                        std::vector<float>& receive, ncclRedOp_t op) {
+  Call call;
+  call.send = send.data();
+  call.receive = receive.data();
+  call.count = send.size();
+  call.op = op;
+  call.comm = comm->handle();
+  if (!comm->plan(call)) return ncclInvalidUsage;
+  return run_calls(recording_nccl(), {{comm, call}});
+}
+
+TEST(Hier, FindsItsPlace) {
+  const HostPlace place = find_place({5, 2, 5, 2, 5, 2}, 4);
+  EXPECT_EQ(place.hosts, 2);
+  EXPECT_EQ(place.host, 0);
+  EXPECT_EQ(place.local_size, 3);
+  EXPECT_EQ(place.local_rank, 2);
+  EXPECT_EQ(find_place({0, 0, 1}, 2).local_size, 0);
+  EXPECT_EQ(find_place({0, 1}, 1).host, 1);
+}
+
+/// Ranks 0 and 1 on one host, 2 and 3 on another.
+TEST(Hier, IsExactInsideAHost) {
+  constexpr int kSize = 4;
+  constexpr std::size_t kCount = 100003;  // One is left over.
+  for (const ncclRedOp_t op : {ncclSum, ncclAvg}) {
+    const Settings settings = make_settings({{"RINGPRESS_ALGO", "hier"}});
+    std::vector<std::vector<float>> results(kSize);
+    run_hosts(settings, {0, 0, 1, 1}, [&](const std::shared_ptr<Comm>& comm, int rank) {
+      std::vector<float> send = make_values(rank, kCount), receive(kCount);
+      const std::vector<float> send_before = send;
+      for (int step = 0; step < 4; ++step) {
+        // The last one in place.
+        std::vector<float>& to = step == 3 ? send : receive;
+        ASSERT_EQ(all_reduce(comm, send, to, op), ncclSuccess);
+        if (step < 3) {
+          EXPECT_EQ(send, send_before);
+        }
+        results[static_cast<std::size_t>(rank)] = to;
+      }
+    });
+    for (int rank = 1; rank < kSize; ++rank) {
+      EXPECT_EQ(results[0], results[static_cast<std::size_t>(rank)]) << rank;
+    }
+    // Only the two hosts' sums are quantised, so the error is that of two contributions.
+    const double divisor = op == ncclAvg ? kSize : 1;
+    double squared = 0, norm = 0;
+    std::vector<std::vector<float>> all;
+    for (int peer = 0; peer < kSize; ++peer) all.push_back(make_values(peer, kCount));
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const double sum = (double{all[0][i]} + all[1][i] + all[2][i] + all[3][i]) / divisor;
+      squared += (results[0][i] - sum) * (results[0][i] - sum);
+      norm += sum * sum;
+      if (i + 1 == kCount) {
+        EXPECT_NEAR(results[0][i], sum, 1e-5);
+      }
+    }
+    EXPECT_GT(squared / norm, 1e-6);
+    EXPECT_LT(std::sqrt(squared / norm), 0.25);
+  }
+}
+
+TEST(Hier, IsTheDefaultWhereHostsHaveAsManyRanks) {
+  struct Hosts {
+    std::vector<int> hosts;
+    const char* algorithm;
+  };
+  for (const Hosts& tried :
+       {Hosts{{0, 1, 0, 1}, "hier"}, Hosts{{0, 0, 1}, "sra"}, Hosts{{0, 1}, "sra"}}) {
+    const std::string file = ::testing::TempDir() + "interposer_statistics";
+    std::remove(file.c_str());
+    const Settings settings = make_settings({{"RINGPRESS_STATS", file}});
+    run_hosts(settings, tried.hosts, [&](const std::shared_ptr<Comm>& comm, int rank) {
+      std::vector<float> values = make_values(rank, 20000);
+      ASSERT_EQ(all_reduce(comm, values, values, ncclSum), ncclSuccess);
+    });
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    EXPECT_NE(text.str().find("\"" + std::string(tried.algorithm) + "\""), std::string::npos)
+        << text.str();
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer

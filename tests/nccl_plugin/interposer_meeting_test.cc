@@ -1,0 +1,87 @@
+// Where the ranks of door A meet before they trust the real NCCL to reach all of them.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringpress/communicator.h"
+#include "tests/support/interposer_job.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// The address in a meeting place: "127.0.0.1:port", after magic, secret and so on.
+int connect_to(const ncclUniqueId& id) {
+  const std::string bytes(id.internal + 56, sizeof id.internal - 56);
+  const std::size_t host = bytes.find("127.0.0.1:");
+  EXPECT_NE(host, std::string::npos);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(
+      static_cast<std::uint16_t>(std::atoi(bytes.c_str() + host + std::strlen("127.0.0.1:"))));
+  const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int result = connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  const int error = result == 0 ? 0 : errno;
+  close(stranger);
+  return error;
+}
+
+TEST(MeetingPlace, PortIsOpenOnlyWhileRanksMeet) {
+  Job job;
+  const ncclUniqueId id = job.make_id();
+  EXPECT_EQ(connect_to(id), ECONNREFUSED) << "before";
+  run_threads(2, [&](int rank) {
+    // Rank 1 comes first and finds nobody.
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ncclComm_t comm = job.join(id, 2, rank);
+    std::vector<float> values = make_values(rank, 5000);
+    const int before = sends;
+    ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    EXPECT_GT(sends, before) << "they have not met";
+    job.destroy(comm);
+  });
+  // The thread that served ends a little later than the ranks go on.
+  int error = 0;
+  for (int tries = 0; tries < 1000 && error != ECONNREFUSED; ++tries) {
+    error = connect_to(id);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(error, ECONNREFUSED) << "after";
+}
+
+TEST(MeetingPlace, LeavesTheRealIdAlone) {
+  ncclUniqueId id{};
+  for (int i = 0; i < 48; ++i) id.internal[i] = static_cast<char>(i + 1);
+  const ncclUniqueId before = id;
+  EXPECT_FALSE(read_meeting_place(id));
+  const UniqueId place = make_unique_id(make_settings()).value();
+  ASSERT_TRUE(write_meeting_place(place, &id));
+  EXPECT_EQ(std::memcmp(id.internal, before.internal, 56), 0);
+  EXPECT_EQ(read_meeting_place(id), place);
+}
+
+TEST(MeetingPlace, IsNotWrittenWhereThereIsNoRoom) {
+  const UniqueId place = make_unique_id(make_settings()).value();
+  ncclUniqueId id{};
+  id.internal[127] = 1;
+  const ncclUniqueId before = id;
+  EXPECT_FALSE(write_meeting_place(place, &id));
+  EXPECT_EQ(std::memcmp(&id, &before, sizeof id), 0);
+  UniqueId long_place = place;
+  long_place[80] = std::byte{1};
+  ncclUniqueId empty{};
+  EXPECT_FALSE(write_meeting_place(long_place, &empty));
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer

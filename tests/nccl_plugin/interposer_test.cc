@@ -1,0 +1,292 @@
+// The engine of door A in one process: its ranks are threads, the real NCCL is the stand-in.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringpress/communicator.h"
+#include "tests/support/interposer_job.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// The same calls by door C: same codec, same shards, same residuals, so the same bytes.
+std::vector<std::vector<float>> host_results(const Settings& settings, int size, std::size_t count,
+                                             int steps, ReduceOp op) {
+  const UniqueId id = make_unique_id(settings).value();
+  std::vector<std::vector<float>> results(static_cast<std::size_t>(steps));
+  run_threads(size, [&](int rank) {
+    auto comm = Communicator::create(id, rank, size, settings).value();
+    std::vector<float> send = make_values(rank, count), receive(count);
+    for (int step = 0; step < steps; ++step) {
+      send[0] = static_cast<float>(step);
+      EXPECT_TRUE(comm->all_reduce(send.data(), receive.data(), count, DType::kFloat32,
+                                   Reduction{op, 1, false})
+                      .is_ok());
+      if (rank == 0) results[static_cast<std::size_t>(step)] = receive;
+    }
+  });
+  return results;
+}
+
+struct Case {
+  const char* codec;
+  int size;
+  std::size_t count;
+  ncclRedOp_t op;
+  const char* algorithm = "sra";
+};
+
+class SameBytesAsTheHost : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SameBytesAsTheHost, StepByStep) {
+  const auto [codec, size, count, op, algorithm] = GetParam();
+  constexpr int kSteps = 6;
+  const Settings settings =
+      make_settings({{"RINGPRESS_CODEC", codec}, {"RINGPRESS_ALGO", algorithm}});
+  const auto expected = host_results(settings, size, count, kSteps, static_cast<ReduceOp>(op));
+  Job job(settings);
+  all_reduces = 0;
+  run_ranks(job, size, [&](ncclComm_t comm, int rank) {
+    std::vector<float> send = make_values(rank, count), receive(count);
+    for (int step = 0; step < kSteps; ++step) {
+      send[0] = static_cast<float>(step);
+      ASSERT_EQ(job.all_reduce(comm, send, receive, op), ncclSuccess);
+      const auto& wanted = expected[static_cast<std::size_t>(step)];
+      EXPECT_EQ(std::memcmp(receive.data(), wanted.data(), count * sizeof(float)), 0)
+          << codec << " step " << step << " rank " << rank;
+    }
+  });
+  EXPECT_EQ(all_reduces, 0) << "the real library's own was used";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, SameBytesAsTheHost,
+    ::testing::Values(Case{"q4", 2, 1000, ncclSum}, Case{"q4", 3, 100001, ncclSum},
+                      Case{"q4", 4, 600000, ncclAvg}, Case{"q8", 2, 65536, ncclAvg},
+                      Case{"q4:round=stochastic", 3, 50000, ncclSum},
+                      Case{"fp16", 4, 100000, ncclSum}, Case{"q1", 2, 200000, ncclSum},
+                      Case{"q4", 2, 100001, ncclSum, "ring"}, Case{"q4", 3, 500, ncclSum, "ring"},
+                      Case{"q8", 5, 100000, ncclAvg, "ring"},
+                      Case{"q2:round=stochastic", 4, 70000, ncclSum, "ring"}));
+
+/// A shrunk child, of which not every rank of the parent has heard, and one of the same thread.
+TEST(Interposer, ShrunkChildrenInherit) {
+  Job job;
+  constexpr int kSize = 3;
+  ncclComm_t comms[kSize], children[kSize] = {};
+  ASSERT_EQ(job.engine.real().CommInitAll(comms, kSize, nullptr), ncclSuccess);
+  job.engine.made_all(comms, kSize);
+  int excluded[] = {1};
+  ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+  for (const int rank : {0, 2}) {
+    ASSERT_EQ(job.engine.real().CommShrink(comms[rank], excluded, 1, &children[rank], nullptr,
+                                           NCCL_SHRINK_DEFAULT),
+              ncclSuccess);
+    job.engine.made_child(&children[rank], comms[rank], 0);
+  }
+  ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+  std::vector<float> a = make_values(0, 5000), c = make_values(2, 5000);
+  const int before = sends;
+  ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+  ASSERT_EQ(job.all_reduce(children[0], a, a), ncclSuccess);
+  ASSERT_EQ(job.all_reduce(children[2], c, c), ncclSuccess);
+  ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+  EXPECT_EQ(a, c);
+  EXPECT_GT(sends, before) << "the child is not compressed";
+  for (const int rank : {0, 2}) job.destroy(children[rank]);
+  // All ranks have a child again: those who were left out agree with the others.
+  ncclComm_t again[kSize] = {};
+  ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+  for (int rank = 0; rank < kSize; ++rank) {
+    ASSERT_EQ(job.engine.real().CommSplit(comms[rank], 0, rank, &again[rank], nullptr),
+              ncclSuccess);
+    job.engine.made_child(&again[rank], comms[rank], 0);
+  }
+  ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+  std::vector<std::vector<float>> values;
+  for (int rank = 0; rank < kSize; ++rank) values.push_back(make_values(rank, 5000));
+  ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+  for (std::size_t rank = 0; rank < kSize; ++rank) {
+    ASSERT_EQ(job.all_reduce(again[rank], values[rank], values[rank]), ncclSuccess);
+  }
+  ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+  EXPECT_EQ(values[0], values[1]);
+  EXPECT_EQ(values[0], values[2]);
+  for (int rank = 0; rank < kSize; ++rank) {
+    job.destroy(again[rank]);
+    job.destroy(comms[rank]);
+  }
+}
+
+TEST(Interposer, ReduceScatterInPlace) {
+  Job job;
+  constexpr std::size_t kCount = 300001;
+  constexpr int kSize = 3;
+  run_ranks(job, kSize, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values = make_values(rank, kCount * kSize);
+    float* own = values.data() + static_cast<std::size_t>(rank) * kCount;
+    ASSERT_EQ(job.engine.reduce({CollectiveKind::kReduceScatter, values.data(), own, kCount,
+                                 ncclFloat32, ncclSum, comm, nullptr}),
+              ncclSuccess);
+    double squared = 0, norm = 0;
+    std::vector<std::vector<float>> all;
+    for (int peer = 0; peer < kSize; ++peer) all.push_back(make_values(peer, kCount * kSize));
+    for (std::size_t i = 0; i < kCount; ++i) {
+      double sum = 0;
+      for (const auto& peer : all) sum += peer[static_cast<std::size_t>(rank) * kCount + i];
+      squared += (own[i] - sum) * (own[i] - sum);
+      norm += sum * sum;
+    }
+    EXPECT_GT(squared, 0);
+    EXPECT_LT(std::sqrt(squared / norm), 0.15);
+  });
+}
+
+TEST(Interposer, ChunksChangeNothing) {
+  constexpr std::size_t kCount = 200000;
+  std::vector<std::vector<float>> results;
+  for (const char* chunk : {"0", "8192", "1000000"}) {
+    Job job(make_settings({{"RINGPRESS_CHUNK_BYTES", chunk}}));
+    results.emplace_back();
+    run_ranks(job, 3, [&](ncclComm_t comm, int rank) {
+      std::vector<float> send = make_values(rank, kCount), receive(kCount);
+      ASSERT_EQ(job.all_reduce(comm, send, receive), ncclSuccess);
+      if (rank == 0) results.back() = receive;
+    });
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST(Interposer, GroupIsPutOffToItsOutermostEnd) {
+  Job job;
+  constexpr std::size_t kCount = 5000;
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> a = make_values(rank, kCount, 1), b = make_values(rank, kCount, 2);
+    const std::vector<float> a_before = a;
+    ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    ASSERT_EQ(job.all_reduce(comm, a, a), ncclSuccess);
+    ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+    ASSERT_EQ(job.all_reduce(comm, b, b), ncclSuccess);
+    EXPECT_EQ(a, a_before) << "it ran before the end of the group";
+    ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+    EXPECT_NE(a, a_before);
+  });
+}
+
+TEST(Interposer, RanksOfOneThreadTakeEveryStepTogether) {
+  Job job;
+  constexpr int kSize = 3;
+  constexpr std::size_t kCount = 400000;
+  ncclComm_t comms[kSize];
+  ASSERT_EQ(job.engine.real().CommInitAll(comms, kSize, nullptr), ncclSuccess);
+  job.engine.made_all(comms, kSize);
+  std::vector<std::vector<float>> values, more;
+  for (int rank = 0; rank < kSize; ++rank) {
+    values.push_back(make_values(rank, kCount));
+    more.push_back(make_values(rank, 3000, 5));
+  }
+  all_reduces = 0;
+  ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+  for (int rank = 0; rank < kSize; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    ASSERT_EQ(job.all_reduce(comms[rank], values[r], values[r]), ncclSuccess);
+    ASSERT_EQ(job.all_reduce(comms[rank], more[r], more[r]), ncclSuccess);
+  }
+  ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+  EXPECT_EQ(all_reduces, 0);
+  EXPECT_EQ(values[0], values[1]);
+  EXPECT_EQ(values[0], values[2]);
+  EXPECT_EQ(more[0], more[2]);
+  for (const ncclComm_t comm : comms) job.destroy(comm);
+}
+
+TEST(Interposer, RanksThatJoinInOneGroupAgree) {
+  Job job;
+  const ncclUniqueId id = job.make_id();
+  ncclComm_t comms[2] = {};
+  ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(job.engine.real().CommInitRank(&comms[rank], 2, id, rank), ncclSuccess);
+    job.engine.made_rank(&comms[rank], id);
+  }
+  ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+  std::vector<float> a = make_values(0, 5000), b = make_values(1, 5000);
+  all_reduces = 0;
+  ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+  ASSERT_EQ(job.all_reduce(comms[0], a, a), ncclSuccess);
+  ASSERT_EQ(job.all_reduce(comms[1], b, b), ncclSuccess);
+  ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(all_reduces, 0);
+  for (const ncclComm_t comm : comms) job.destroy(comm);
+}
+
+TEST(Interposer, SplitChildrenInherit) {
+  Job job;
+  run_ranks(job, 4, [&](ncclComm_t comm, int rank) {
+    ncclComm_t child = nullptr;
+    const int color = rank == 3 ? NCCL_SPLIT_NOCOLOR : 0;
+    ASSERT_EQ(job.engine.real().CommSplit(comm, color, -rank, &child, nullptr), ncclSuccess);
+    job.engine.made_child(&child, comm, color);
+    if (color == NCCL_SPLIT_NOCOLOR) return;
+    const int before = sends;
+    std::vector<float> values = make_values(rank, 5000);
+    ASSERT_EQ(job.all_reduce(child, values, values), ncclSuccess);
+    EXPECT_GT(sends, before) << "the child is not compressed";
+    job.destroy(child);
+  });
+}
+
+TEST(Interposer, WhatIsNotEligibleIsForwarded) {
+  Job job;
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values = make_values(rank, 5000), receive(5000);
+    const int before = all_reduces;
+    ASSERT_EQ(job.all_reduce(comm, values, receive, ncclMax), ncclSuccess);
+    std::vector<float> few(10, 1), sum(10);
+    ASSERT_EQ(job.all_reduce(comm, few, sum), ncclSuccess);
+    EXPECT_EQ(sum, std::vector<float>(10, 2));
+    EXPECT_GE(all_reduces, before + 2);
+    EXPECT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, nullptr, nullptr, 0, ncclFloat32,
+                                 ncclSum, comm, nullptr}),
+              ncclSuccess);
+  });
+}
+
+TEST(Interposer, AbortFromAnotherThreadEndsACall) {
+  Job job;
+  const ncclUniqueId id = job.make_id();
+  std::atomic<bool> is_gone{false};
+  run_threads(2, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 2, rank);
+    std::vector<float> values = make_values(rank, 2000000);
+    if (rank == 0) {
+      std::thread watchdog([&] {
+        EXPECT_EQ(job.engine.end(comm, Engine::Ending::kAbort,
+                                 [&] { return job.engine.real().CommAbort(comm); }),
+                  ncclSuccess);
+        is_gone = true;
+      });
+      ncclResult_t result = ncclSuccess;
+      // Nothing is called once the watchdog is done: the handle is no more.
+      while (result == ncclSuccess && !is_gone) result = job.all_reduce(comm, values, values);
+      watchdog.join();
+    } else {
+      ncclResult_t result = ncclSuccess;
+      while (result == ncclSuccess) result = job.all_reduce(comm, values, values);
+      EXPECT_NE(result, ncclSuccess);
+      job.engine.end(comm, Engine::Ending::kAbort,
+                     [&] { return job.engine.real().CommAbort(comm); });
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,96 @@
+// Two lanes that sleep and wake each other: none may be left asleep with a call while the other
+// waits for what that call brings.
+#include "nccl_plugin/plugin/coll_lane.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "ringpress/transport.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+#ifdef RINGPRESS_SANITIZED
+constexpr int kPairs = 1000;
+#else
+constexpr int kPairs = 5000;
+#endif
+
+constexpr std::chrono::seconds kPatience{5};
+
+/// How many calls each of two lanes has begun.
+using Begun = std::array<std::atomic<long>, 2>;
+
+/// Its n-th call ends when the other's n-th has begun, as calls of other nodes may ask for.
+class WaitingCommunicator final : public Communicator {
+ public:
+  WaitingCommunicator(Begun* begun, std::size_t lane) : begun_(*begun), lane_(lane) {}
+  Status start_pieces(const PiecewiseTensor&) override { return Status::ok(); }
+  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+    const long call = ++begun_[lane_];
+    const Deadline end = Clock::now() + kPatience;
+    while (begun_[1 - lane_] < call) {
+      if (Clock::now() > end) return {Code::kTimeout, "the other lane sleeps"};
+      std::this_thread::yield();
+    }
+    return Status::ok();
+  }
+
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void set_timeout(std::chrono::milliseconds) override {}
+  Status all_reduce(const void*, void*, std::size_t, DType, Reduction) override { return none(); }
+  Status reduce_scatter(const void*, void*, std::size_t, DType, Reduction) override {
+    return none();
+  }
+  Status all_gather(const void*, void*, std::size_t, DType) override { return none(); }
+  Status broadcast(const void*, void*, std::size_t, DType, int) override { return none(); }
+  Status reduce(const void*, void*, std::size_t, DType, Reduction, int) override { return none(); }
+  Status exchange(std::span<const Transfer>) override { return none(); }
+  Status set_layers(const HintedCall&, std::span<const Layer>) override { return none(); }
+  Result<std::unique_ptr<Communicator>> split(int, int, const Settings&) override { return none(); }
+  Status finalize() override { return Status::ok(); }
+  void abort() override {}
+  Status check() override { return Status::ok(); }
+  Status failure() const override { return Status::ok(); }
+  Statistics statistics() const override { return {}; }
+
+ private:
+  static Status none() { return {Code::kInternal, "a lane does not call this"}; }
+
+  Begun& begun_;
+  const std::size_t lane_;
+};
+
+/// Gaps about as long as a lane stays awake: so that calls come while one falls asleep, or wakes.
+TEST(CollLane, WakesItsCompanionInWhateverStateItIs) {
+  Begun begun{};
+  CollLane first(std::make_unique<WaitingCommunicator>(&begun, 0));
+  CollLane second(std::make_unique<WaitingCommunicator>(&begun, 1));
+  first.start(&second);
+  second.start(&first);
+  const std::array<CollLane*, 2> lanes = {&first, &second};
+  std::array<CollRequest, 2> requests;
+  std::mt19937 random(1);
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const Deadline next = Clock::now() + std::chrono::microseconds(195 + random() % 25);
+    while (Clock::now() < next) std::this_thread::yield();
+    const std::size_t earlier = random() % 2;
+    lanes[earlier]->append(&requests[earlier]);
+    lanes[1 - earlier]->append(&requests[1 - earlier]);
+    for (const CollRequest& request : requests) {
+      while (request.state.load() == CollRequest::State::kWaiting) std::this_thread::yield();
+      ASSERT_EQ(request.state.load(), CollRequest::State::kDone) << "pair " << pair;
+    }
+  }
+  first.stop();
+  second.stop();
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::plugin

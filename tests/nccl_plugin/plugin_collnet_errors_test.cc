@@ -1,0 +1,135 @@
+// CollNet that fails, or is handed what it did not give: one warning each.
+#include <gtest/gtest.h>
+
+#include "tests/support/collnet_nodes.h"
+
+namespace ringpress::testing {
+namespace {
+
+constexpr const char* kLibrary = RINGPRESS_PLUGIN;
+
+/// How many of so many calls fail, and how many warnings say so.
+std::string lose(ProxyNode& node, std::size_t calls) {
+  std::vector<float> values(calls * 65536);
+  std::vector<void*> requests(calls, nullptr);
+  void* mhandles[2] = {nullptr, nullptr};
+  NetLog::take_warnings();
+  for (std::size_t i = 0; i < calls; ++i) {
+    float* const at = values.data() + i * 65536;
+    node.api().iallreduce(node.coll_comm(), at, at, 65536, ncclFloat32, mhandles, &requests[i]);
+  }
+  std::size_t failed = 0;
+  for (void* request : requests) {
+    int done = 0;
+    ncclResult_t result = ncclSuccess;
+    while (done == 0 && result == ncclSuccess) result = node.api().test(request, &done, nullptr);
+    if (result != ncclSuccess) ++failed;
+  }
+  return std::to_string(failed) + " failed, told " + std::to_string(NetLog::take_warnings().size());
+}
+
+// Whatever the lanes say of it, which is not the same.
+TEST(CollNetErrors, EachFailureOfACommunicatorIsToldOnce) {
+  NodeMeeting first_meeting(2);
+  NodeMeeting second_meeting(2);
+  const auto reports = run_peers(PeerKind::kProcesses, 2, [&](int rank) -> std::string {
+    set_environment({{"RINGPRESS_TIMEOUT_MS", "1000"}});
+    ProxyOptions options;
+    options.rank = rank;
+    options.profiler_version = 0;  // The calls are not those of a tensor.
+    ProxyNode first(open_plugin(kLibrary), options, &first_meeting, &NetLog::write);
+    if (first.connect() != ncclSuccess) return "connect";
+    options.comm_id = 2;
+    ProxyNode second(open_plugin(kLibrary), options, &second_meeting, &NetLog::write);
+    if (second.connect() != ncclSuccess) return "connect";
+    if (rank == 1) {  // Hangs.
+      first_meeting.wait();
+      _exit(0);
+    }
+    std::string text = lose(first, 64);
+    text += "; " + lose(second, 64);
+    text += "; again: " + lose(first, 64);
+    first_meeting.wait();
+    return text;
+  });
+  EXPECT_EQ(reports[0].text, "64 failed, told 1; 64 failed, told 1; again: 64 failed, told 0");
+}
+
+// Each is refused with a warning, and what is alive stays so.
+TEST(CollNetErrors, HandlesOfAnotherKindAreRefused) {
+  const auto reports = run_nodes(kLibrary, 1, {}, {}, [](ProxyNode& node, int) -> std::string {
+    const CollNetApi& api = node.api();
+    void* const comm = node.coll_comm();
+    std::array<char, abi::kHandleBytes> handle{};
+    void* handles[1] = {handle.data()};
+    float value = 1;
+    void* none[2] = {nullptr, nullptr};
+    void* ctx = nullptr;
+    void* listener = nullptr;
+    void* mhandle = nullptr;
+    if (api.init(&ctx, 1, &NetLog::write) != ncclSuccess) return "init";
+    if (api.listen(ctx, 0, handle.data(), &listener) != ncclSuccess) return "listen";
+    if (api.reg_mr(comm, &value, 4, abi::kPointerHost, &mhandle) != ncclSuccess) return "regMr";
+    void* const unknown = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+    void* const gone = ctx;
+    if (api.finalize(ctx) != ncclSuccess) return "finalize";
+    void* wrong[2] = {listener, listener};
+    void* place = nullptr;
+    NetLog::take_warnings();
+    const std::vector<ncclResult_t> refusals{
+        api.finalize(comm),
+        api.finalize(listener),
+        api.finalize(unknown),
+        api.finalize(gone),
+        api.listen(comm, 0, handle.data(), &place),
+        api.connect(handles, 1, 0, comm, &place),
+        api.connect(handles, 1, 0, unknown, &place),
+        api.reg_mr(listener, &value, 4, abi::kPointerHost, &place),
+        api.reg_mr(mhandle, &value, 4, abi::kPointerHost, &place),
+        api.reg_mr(unknown, &value, 4, abi::kPointerHost, &place),
+        api.dereg_mr(comm, comm),
+        api.dereg_mr(comm, listener),
+        api.dereg_mr(comm, unknown),
+        api.dereg_mr(mhandle, mhandle),
+        api.iallreduce(mhandle, &value, &value, 1, ncclFloat32, none, &place),
+        api.iallreduce(comm, &value, &value, 1, ncclFloat32, wrong, &place),
+        api.close_coll(listener),
+        api.close_coll(mhandle),
+        api.close_coll(unknown),
+        api.close_listen(comm),
+        api.close_listen(unknown),
+    };
+    for (std::size_t i = 0; i < refusals.size(); ++i) {
+      if (refusals[i] != ncclInvalidArgument) return "accepted " + std::to_string(i);
+    }
+    if (NetLog::take_warnings().size() != refusals.size()) return "not told";
+    // NCCL 2.28.3 finalizes a context that those split off still listen with.
+    if (api.listen(gone, 0, handle.data(), &place) != ncclSuccess) return "no listener";
+    if (api.close_listen(place) != ncclSuccess) return "closeListen";
+    if (api.close_listen(listener) != ncclSuccess) return "closeListen";
+    if (api.close_listen(listener) != ncclInvalidArgument) return "closed twice";
+    void* mhandles[2] = {mhandle, mhandle};
+    void* request = nullptr;
+    if (api.iallreduce(comm, &value, &value, 1, ncclFloat32, mhandles, &request) != ncclSuccess) {
+      return "iallreduce";
+    }
+    int done = 0;
+    while (done == 0) {
+      if (api.test(request, &done, nullptr) != ncclSuccess) return "test";
+    }
+    return api.dereg_mr(comm, mhandle) == ncclSuccess ? "ok" : "deregMr";
+  });
+  expect_reports(reports, "ok");
+}
+
+// NCCL hands the operation of a neighbour process over as it is: its pointers are that one's.
+TEST(CollNetErrors, ProxyOpsOfAnotherProcessAreNotLookedAt) {
+  void* const library = open_plugin(kLibrary);
+  for (const int version : {4, 5, 6}) {
+    void* const elsewhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+    profiler_api_of(library, version).start_channel_of(getpid() + 1, elsewhere, elsewhere);
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::testing

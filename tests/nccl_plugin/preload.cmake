@@ -1,0 +1,88 @@
+# Tests of door A: the preloaded shim, the engine behind it, and a stand-in for NVIDIA's library.
+set(exports ${PROJECT_SOURCE_DIR}/nccl_plugin/exports.map)
+add_library(fake_nccl SHARED ../support/fake_nccl.cc $<TARGET_OBJECTS:ringpress_door>)
+target_link_libraries(fake_nccl PRIVATE ringpress_session ringpress_firewall Threads::Threads)
+set_target_properties(fake_nccl PROPERTIES PREFIX "" OUTPUT_NAME libnccl.so.2 SUFFIX "" NO_SONAME ON
+  LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake)
+target_link_options(fake_nccl PRIVATE LINKER:-soname,libnccl.so.2 LINKER:--version-script=${exports}
+  LINKER:-z,nodelete LINKER:--wrap=_ZN9ringpress25settings_from_environmentEv)
+
+# The program: linked with NCCL, and opening it.
+add_executable(preload_client preload_client.c preload_scenarios.c)
+target_include_directories(preload_client PRIVATE ${PROJECT_SOURCE_DIR}/include
+                                                  ${PROJECT_SOURCE_DIR})
+target_link_libraries(preload_client PRIVATE fake_nccl m ${CMAKE_DL_LIBS})
+add_executable(preload_client_dlopen preload_client.c preload_scenarios.c)
+target_include_directories(preload_client_dlopen PRIVATE ${PROJECT_SOURCE_DIR}/include
+                                                         ${PROJECT_SOURCE_DIR})
+target_compile_definitions(preload_client_dlopen PRIVATE CLIENT_OPENS_NCCL)
+target_link_libraries(preload_client_dlopen PRIVATE m ${CMAKE_DL_LIBS})
+
+add_library(secure_process SHARED ../support/secure_process.c)
+target_link_libraries(secure_process PRIVATE ${CMAKE_DL_LIBS})
+target_compile_options(secure_process PRIVATE -fno-sanitize=all)
+target_link_options(secure_process PRIVATE -fno-sanitize=all)
+
+add_executable(preload_test preload_scenarios_test.cc preload_test.cc)
+if(NOT RINGPRESS_SANITIZE STREQUAL "thread")
+  target_sources(preload_test PRIVATE preload_python_test.cc)
+endif()
+if(RINGPRESS_SANITIZE)
+  target_compile_definitions(preload_test PRIVATE RINGPRESS_SANITIZED)
+endif()
+target_include_directories(preload_test PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(preload_test PRIVATE GTest::gtest_main ${CMAKE_DL_LIBS})
+target_compile_definitions(preload_test PRIVATE
+  FAKE_NCCL="$<TARGET_FILE:fake_nccl>" SHIM="$<TARGET_FILE:ringpress_preload>"
+  SECURE_PROCESS="$<TARGET_FILE:secure_process>"
+  SHIM_AS_NCCL="$<TARGET_FILE:ringpress_preload_soname>"
+  CLIENT="$<TARGET_FILE:preload_client>" OPENING_CLIENT="$<TARGET_FILE:preload_client_dlopen>"
+  PYTHON="${Python3_EXECUTABLE}" PYTHON_CLIENT="${CMAKE_CURRENT_SOURCE_DIR}/preload_client.py")
+add_dependencies(preload_test secure_process fake_nccl preload_client preload_client_dlopen ringpress_preload
+                 ringpress_preload_soname)
+gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+
+add_executable(interposer_test interposer_hier_test.cc interposer_meeting_test.cc
+               interposer_order_test.cc interposer_test.cc)
+target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
+  ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
+  GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_definitions(interposer_test PRIVATE FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
+add_dependencies(interposer_test fake_nccl)
+gtest_discover_tests(interposer_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+
+# The CUDA device as it is, with a runtime on host memory in CUDA's place, and beside the test, where
+# it is looked for.
+set(fake_cuda ${CMAKE_CURRENT_SOURCE_DIR}/../support/fake_cuda)
+set(cuda_kernels ${PROJECT_SOURCE_DIR}/compress_kernels)
+add_library(fake_cudart SHARED ${fake_cuda}/fake_cudart.cc)
+target_include_directories(fake_cudart BEFORE PUBLIC ${fake_cuda} ${PROJECT_SOURCE_DIR})
+set_target_properties(fake_cudart PROPERTIES CXX_VISIBILITY_PRESET default)
+target_link_libraries(fake_cudart PRIVATE Threads::Threads)
+add_library(fake_cuda_module MODULE ${fake_cuda}/fake_kernels.cc
+            ${cuda_kernels}/cuda/cuda_device.cu)
+set_source_files_properties(${cuda_kernels}/cuda/cuda_device.cu PROPERTIES
+  LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+set_target_properties(fake_cuda_module PROPERTIES OUTPUT_NAME ringpress-cuda
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+target_link_libraries(fake_cuda_module PRIVATE fake_cudart ringpress_codecs ringpress_include)
+
+add_executable(interposer_cuda_test interposer_graph_test.cc)
+target_include_directories(interposer_cuda_test PRIVATE ${PROJECT_SOURCE_DIR})
+set_target_properties(interposer_cuda_test PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+target_link_libraries(interposer_cuda_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
+  ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
+  fake_cudart GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_definitions(interposer_cuda_test PRIVATE FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
+add_dependencies(interposer_cuda_test fake_nccl fake_cuda_module)
+gtest_discover_tests(interposer_cuda_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+
+foreach(shim ringpress_preload ringpress_preload_soname)
+  add_test(NAME layout.${shim}_exports
+           COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/tests/layout/shim_exports_test.py
+                   $<TARGET_FILE:${shim}> ${PROJECT_SOURCE_DIR}/include/ringpress/nccl.h
+                   ${PROJECT_SOURCE_DIR}/nccl_plugin/preload/newer_functions.txt)
+  set_tests_properties(layout.${shim}_exports PROPERTIES LABELS layout)
+endforeach()

@@ -1,0 +1,46 @@
+/* What the files of preload_client share. */
+#ifndef TESTS_NCCL_PLUGIN_PRELOAD_CLIENT_H_
+#define TESTS_NCCL_PLUGIN_PRELOAD_CLIENT_H_
+
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "ringpress/nccl.h"
+
+/* The functions of NCCL, linked or looked up. */
+#define USED(X)                                                                                 \
+  X(GetUniqueId)                                                                                \
+  X(CommInitRank)                                                                               \
+  X(CommInitAll)                                                                                \
+  X(CommSplit)                                                                                  \
+  X(CommDestroy) X(CommAbort) X(AllReduce) X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) \
+      X(GroupEnd) X(GetVersion) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(GetLastError)         \
+          X(CommCount) X(CommInitRankConfig) X(CommGetAsyncError)
+#define POINTER(name) extern __typeof__(nccl##name)* call_##name;
+USED(POINTER)
+
+#define CHECK(call)                                                                                \
+  do {                                                                                             \
+    const ncclResult_t result_ = (call);                                                           \
+    if (result_ != ncclSuccess) {                                                                  \
+      fprintf(stderr, "rank %d: %s: %d %s\n", rank, #call, (int)result_, call_GetLastError(NULL)); \
+      _exit(4);                                                                                    \
+    }                                                                                              \
+  } while (0)
+
+extern int rank, ranks;
+
+/* Values that differ by rank, place and salt, from -1 to 1. */
+void fill(float* values, size_t count, unsigned salt);
+void print(const char* label, const void* data, size_t bytes, double error);
+/* Of elements [first, first + count) of the sum, each divided by `divisor`. */
+double error_of(const float* got, size_t first, size_t count, unsigned salt, double divisor);
+
+/* Scenarios: preload_scenarios.c. */
+void fork_workers(ncclComm_t comm, const int pipe_ends[2]);
+void time_calls(ncclComm_t comm);
+void abort_calls(ncclComm_t comm);
+void nonblocking_calls(const ncclUniqueId* id);
+
+#endif /* TESTS_NCCL_PLUGIN_PRELOAD_CLIENT_H_ */

@@ -1,0 +1,156 @@
+/* What preload_client does but for all-reduces that all succeed. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/nccl_plugin/preload_client.h"
+
+/* What a worker would hand on to a program that it starts: sockets, but for standard streams, this
+ * program's pipe, and what it was started with itself, which are files and pipes. */
+static int has_inheritable_descriptors(const int pipe_ends[2]) {
+  for (int descriptor = 3; descriptor < 256; ++descriptor) {
+    const int flags = fcntl(descriptor, F_GETFD);
+    if (flags < 0 || (flags & FD_CLOEXEC) != 0) continue;
+    if (descriptor == pipe_ends[0] || descriptor == pipe_ends[1]) continue;
+    char link[64], target[256] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    if (readlink(link, target, sizeof target - 1) < 0) continue;
+    if (target[0] == 's' || target[0] == 'a') return 1; /* socket:[...], anon_inode:... */
+  }
+  return 0;
+}
+
+/* Workers as a data loader forks them; they may call what needs no communicator. */
+void fork_workers(ncclComm_t comm, const int pipe_ends[2]) {
+  enum { kCount = 30000 };
+  static float values[kCount];
+  for (int round = 0; round < 5; ++round) {
+    pid_t workers[4];
+    for (int i = 0; i < 4; ++i) {
+      workers[i] = fork();
+      if (workers[i] == 0) {
+        int version = 0;
+        ncclResult_t result = call_GetVersion(&version);
+        if (result == ncclSuccess) result = call_GroupStart();
+        if (result == ncclSuccess) result = call_GroupEnd();
+        usleep((useconds_t)(i * 7919 % 4) * 1000); /* They end in another order. */
+        if (has_inheritable_descriptors(pipe_ends)) exit(2);
+        exit(result == ncclSuccess && version > 0 ? 0 : 1);
+      }
+    }
+    fill(values, kCount, 50);
+    CHECK(call_AllReduce(values, values, kCount, ncclFloat, ncclSum, comm, NULL));
+    for (int i = 0; i < 4; ++i) {
+      int status = 0;
+      if (waitpid(workers[i], &status, 0) != workers[i] || status != 0) _exit(6);
+    }
+  }
+  print("lossy-fork", values, sizeof values, error_of(values, 0, kCount, 50, 1));
+}
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Calls that are forwarded: perf/interposer_overhead.py. */
+typedef struct {
+  const char* name;
+  size_t count;
+  ncclDataType_t dtype;
+} TimedCall;
+static const TimedCall kTimed[] = {
+    {"nothing", 0, ncclFloat}, {"one-integer", 1, ncclInt32}, {"one-float", 1, ncclFloat}};
+enum { kTimedCalls = 2000, kTimedKinds = sizeof kTimed / sizeof *kTimed };
+
+/* Seconds of one call. Within a group, so that nothing is sent yet. */
+static double time_kind(ncclComm_t comm, const TimedCall* kind) {
+  float value = 1;
+  CHECK(call_GroupStart());
+  const double start = seconds();
+  for (int i = 0; i < kTimedCalls; ++i) {
+    CHECK(call_AllReduce(&value, &value, kind->count, kind->dtype, ncclSum, comm, NULL));
+  }
+  const double taken = seconds() - start;
+  CHECK(call_GroupEnd());
+  return taken / kTimedCalls;
+}
+
+static double time_query(ncclComm_t comm) {
+  int count = 0;
+  const double start = seconds();
+  for (int i = 0; i < kTimedCalls; ++i) CHECK(call_CommCount(comm, &count));
+  return (seconds() - start) / kTimedCalls;
+}
+
+/* Prints the least of many rounds, in nanoseconds. */
+void time_calls(ncclComm_t comm) {
+  double query = 1, least[kTimedKinds] = {1, 1, 1};
+  for (int round = 0; round < 50; ++round) {
+    query = fmin(query, time_query(comm));
+    for (int i = 0; i < kTimedKinds; ++i) least[i] = fmin(least[i], time_kind(comm, &kTimed[i]));
+  }
+  printf("%d query %.1f\n", rank, query * 1e9);
+  for (int i = 0; i < kTimedKinds; ++i) {
+    printf("%d %s %.1f\n", rank, kTimed[i].name, least[i] * 1e9);
+  }
+  fflush(stdout);
+}
+
+static void* abort_soon(void* comm) {
+  usleep(300 * 1000);
+  call_CommAbort(comm);
+  return NULL;
+}
+
+/* Rank 0 is inside a call that its peers never make when another thread gives up. */
+void abort_calls(ncclComm_t comm) {
+  enum { kCount = 100000 };
+  static float values[kCount];
+  fill(values, kCount, 60);
+  CHECK(call_AllReduce(values, values, kCount, ncclFloat, ncclSum, comm, NULL));
+  pthread_t watchdog;
+  if (pthread_create(&watchdog, NULL, abort_soon, comm) != 0) _exit(8);
+  ncclResult_t result = ncclRemoteError;
+  if (rank == 0) {
+    result = call_AllReduce(values, values, kCount, ncclFloat, ncclSum, comm, NULL);
+  }
+  pthread_join(watchdog, NULL);
+  print(result == ncclSuccess ? "aborted-not" : "aborted", values, 0, 0);
+}
+
+static void settle(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    CHECK(call_CommGetAsyncError(comm, &state));
+    usleep(200);
+  }
+  CHECK(state);
+}
+
+/* They are left to plain NCCL. */
+void nonblocking_calls(const ncclUniqueId* id) {
+  enum { kCount = 100000 };
+  static float values[kCount];
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  ncclComm_t comm = NULL;
+  config.blocking = 0;
+  ncclResult_t result = call_CommInitRankConfig(&comm, ranks, *id, rank, &config);
+  if (result != ncclInProgress) CHECK(result);
+  settle(comm);
+  for (unsigned step = 0; step < 3; ++step) {
+    fill(values, kCount, step);
+    if (step == 2) CHECK(call_GroupStart());
+    result = call_AllReduce(values, values, kCount, ncclFloat, ncclSum, comm, NULL);
+    if (step == 2) result = call_GroupEnd();
+    if (result != ncclInProgress) CHECK(result);
+    settle(comm);
+    print("nonblocking", values, sizeof values, error_of(values, 0, kCount, step, 1));
+  }
+  CHECK(call_CommAbort(comm));
+}

@@ -1,0 +1,67 @@
+// What must not go wrong with the shim in a program: ranks that differ, forks, aborts, and
+// processes in which it has nothing to do.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/preload_run.h"
+
+namespace ringpress::testing {
+namespace {
+
+TEST(PreloadScenarios, OneRankWithoutRingpressMeansPlainNccl) {
+  const Output output = run(with(kOn, {preload(SHIM), "RINGPRESS_TIMEOUT_MS=1500"}),
+                            client(CLIENT, 3, "one_without"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  expect_exact(Results(output.text));
+  EXPECT_NE(output.text.find("rank 1 of 3 never came"), std::string::npos) << output.text;
+}
+
+TEST(PreloadScenarios, OneRankWithOtherSettingsMeansPlainNccl) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 3, "one_other"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  expect_exact(Results(output.text));
+  EXPECT_NE(output.text.find("RINGPRESS_CODEC: "), std::string::npos) << output.text;
+  EXPECT_NE(output.text.find("q8"), std::string::npos) << output.text;
+}
+
+TEST(PreloadScenarios, ForkedWorkersLeaveTheParentAlone) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "fork"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  expect_compressed(Results(output.text));
+}
+
+TEST(PreloadScenarios, AbortFromAnotherThreadEndsACallThatIsInside) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "abort"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  EXPECT_NE(output.text.find("0 aborted "), std::string::npos) << output.text;
+  EXPECT_NE(output.text.find("1 aborted "), std::string::npos) << output.text;
+}
+
+TEST(PreloadScenarios, NonblockingCommunicatorsAreLeftToPlainNccl) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "nonblocking"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 2u) << output.text;
+  EXPECT_EQ(results.ranks.at(1).at("nonblocking").size(), 3u);
+  expect_exact(results);
+}
+
+TEST(PreloadScenarios, InSecureExecutionItForwards) {
+  const Output output =
+      run(with(kOn, {preload(std::string(SECURE_PROCESS) + ":" + SHIM)}), client(CLIENT, 2, "all"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 2u) << output.text;
+  expect_exact(results);
+}
+
+TEST(PreloadScenarios, NoNcclAnywhereIsAnErrorOfItsCallsOnly) {
+  // A program that has the shim, but not NCCL: what it does not call does not matter.
+  const Output nothing = run({preload(SHIM)}, "/bin/echo fine");
+  EXPECT_EQ(nothing.status, 0);
+  EXPECT_EQ(nothing.text, "fine\n");
+}
+
+}  // namespace
+}  // namespace ringpress::testing

@@ -1,0 +1,129 @@
+// The user's own variables of NCCL, read as NCCL reads them.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "nccl_plugin/plugin/door_variables.h"
+#include "nccl_plugin/plugin/function_lists.h"
+#include "nccl_plugin/plugin/interfaces.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+Lookup lookup_in(const std::map<std::string, std::string>& variables) {
+  return [&variables](const char* name) -> const char* {
+    const auto entry = variables.find(name);
+    return entry == variables.end() ? nullptr : entry->second.c_str();
+  };
+}
+
+enum class Loss { kNothing, kSomething, kAll };
+
+Loss loss_of(const std::string& name, const std::string& value) {
+  const std::map<std::string, std::string> variables = {{name, value}};
+  const std::vector<Conflict> found = conflicts(lookup_in(variables));
+  if (found.empty()) return Loss::kNothing;
+  EXPECT_EQ(found.size(), 1U) << name << "=" << value;
+  EXPECT_EQ(found[0].variable, name + "=" + value);
+  EXPECT_FALSE(found[0].loses.empty());
+  EXPECT_FALSE(found[0].remedy.empty()) << name << "=" << value;
+  return found[0].fatal ? Loss::kAll : Loss::kSomething;
+}
+
+TEST(Conflicts, TheNetPluginMustBeThisLibrary) {
+  for (const char* ours : {"ringpress", "libnccl-net-ringpress.so", "./libnccl-net-ringpress.so",
+                           "/opt/a b/libnccl-net-ringpress.so", "ringpress,sharp", ",ringpress",
+                           "/opt/libnccl-env-ringpress.so,other"}) {
+    EXPECT_EQ(loss_of("NCCL_NET_PLUGIN", ours), Loss::kNothing) << ours;
+  }
+  for (const char* other :
+       {"notringpress", "ringpress2", "Ringpress", "ringpress.so", "libringpress.so", "none", "",
+        "/opt/ringpress/libnccl-net.so", "/opt/ringpress", "libnccl-net-ringpress", ",",
+        "sharp,ringpress", " ringpress", "/opt/notlibnccl-net-ringpress.so"}) {
+    EXPECT_EQ(loss_of("NCCL_NET_PLUGIN", other), Loss::kAll) << other;
+  }
+}
+
+TEST(Conflicts, SoMustTheOtherPlugins) {
+  for (const char* name : {"NCCL_TUNER_PLUGIN", "NCCL_PROFILER_PLUGIN", "NCCL_ENV_PLUGIN"}) {
+    for (const char* ours : {"ringpress", "/opt/libnccl-tuner-ringpress.so",
+                             "libnccl-profiler-ringpress.so", "libnccl-env-ringpress.so"}) {
+      EXPECT_EQ(loss_of(name, ours), Loss::kNothing) << name << "=" << ours;
+    }
+    for (const char* other : {"notringpress", "none", "/opt/ringpress/x.so", "ringpress,x"}) {
+      EXPECT_EQ(loss_of(name, other), Loss::kSomething) << name << "=" << other;
+    }
+  }
+}
+
+TEST(Conflicts, AlgorithmsAreReadAsNcclReadsThem) {
+  for (const char* harmless :
+       {"", "CollNetChain", "collnetchain,Ring", "^CollNetDirect", "^Ring,Tree", "^",
+        "allreduce:CollNetChain;broadcast:ring", "Ring;AllReduce:CollNetChain", "broadcast:ring",
+        "ring;allreduce:^ring", "allreduce:ring;allreduce:collnetchain", "^NVLS,NVLSTree,PAT"}) {
+    EXPECT_EQ(loss_of("NCCL_ALGO", harmless), Loss::kNothing) << harmless;
+  }
+  for (const char* fatal :
+       {"Ring", "Ring,Tree", "^CollNetChain,CollNetDirect,NVLS", "allreduce:ring",
+        "CollNetChain;allreduce:ring", "^CollNetDirect;allreduce:^collnetchain,nvls,collnetdirect",
+        "NVLSTree", ","}) {
+    EXPECT_EQ(loss_of("NCCL_ALGO", fatal), Loss::kAll) << fatal;
+  }
+  // Those that are left need an NVSwitch.
+  for (const char* partly : {"CollNetDirect", "^CollNetChain", "NVLS", "allreduce:^collnetchain"}) {
+    EXPECT_EQ(loss_of("NCCL_ALGO", partly), Loss::kSomething) << partly;
+  }
+  // From 2.24 on NCCL makes no communicator with these.
+  for (const char* refused :
+       {"CollNet", "Rings", "allreduce:collnetchain;ring", "allreduces:collnetchain",
+        "allreduce:", ";collnetchain", "broadcast:what", ":"}) {
+    EXPECT_EQ(loss_of("NCCL_ALGO", refused), Loss::kAll) << refused;
+  }
+}
+
+TEST(Conflicts, SoAreProtocols) {
+  for (const char* harmless : {"Simple", "simple,LL", "^LL", "^LL128,LL", "LL;allreduce:simple",
+                               "broadcast:LL", "LL128;allreduce:^LL"}) {
+    EXPECT_EQ(loss_of("NCCL_PROTO", harmless), Loss::kNothing) << harmless;
+  }
+  for (const char* fatal : {"LL", "LL,LL128", "^Simple", "allreduce:LL", "Simple;allreduce:LL128",
+                            "Simpler", "^LL;Simple"}) {
+    EXPECT_EQ(loss_of("NCCL_PROTO", fatal), Loss::kAll) << fatal;
+  }
+}
+
+TEST(FunctionLists, NameWhatIsRefused) {
+  EXPECT_EQ(parse_function_list("Ring,Rung", kAlgorithmNames).refused, "Rung");
+  EXPECT_EQ(parse_function_list("all:Ring", kAlgorithmNames).refused, "all");
+  EXPECT_EQ(parse_function_list(nullptr, kProtocolNames).left.size(), 3U);
+}
+
+TEST(Interfaces, AreSelectedByPrefixNameOrExclusion) {
+  const std::vector<std::string> all = {"eth0", "eth1", "ib0", "lo"};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(select_interfaces(all, "eth"), (Names{"eth0", "eth1"}));
+  EXPECT_EQ(select_interfaces(all, "=eth1,lo"), (Names{"eth1", "lo"}));
+  EXPECT_EQ(select_interfaces(all, "^eth"), (Names{"ib0", "lo"}));
+  EXPECT_EQ(select_interfaces(all, "=eth"), Names{});
+  EXPECT_EQ(select_interfaces(all, "^=eth0,eth1,ib0,lo"), Names{});
+}
+
+TEST(Interfaces, TheOwnVariableDecidesBeforeThatOfNccl) {
+  const std::map<std::string, std::string> both = {{"RINGPRESS_SOCKET_IFNAME", "nosuch0"},
+                                                   {"NCCL_SOCKET_IFNAME", "lo"}};
+  const InterfaceChoice own = choose_interfaces(lookup_in(both));
+  EXPECT_STREQ(own.variable, "RINGPRESS_SOCKET_IFNAME");
+  EXPECT_TRUE(own.selected.empty());
+  const std::map<std::string, std::string> one = {{"RINGPRESS_SOCKET_IFNAME", ""},
+                                                  {"NCCL_SOCKET_IFNAME", "=lo"}};
+  const InterfaceChoice of_nccl = choose_interfaces(lookup_in(one));
+  EXPECT_STREQ(of_nccl.variable, "NCCL_SOCKET_IFNAME");
+  EXPECT_EQ(of_nccl.selected, std::vector<std::string>{"lo"});
+  const InterfaceChoice neither = choose_interfaces([](const char*) { return nullptr; });
+  EXPECT_EQ(neither.variable, nullptr);
+  EXPECT_FALSE(neither.selected.empty());
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::plugin

@@ -1,0 +1,85 @@
+// A CUDA runtime on host memory, for tests: the part of the API that cuda_device.cu uses, and what
+// a program needs to capture and replay. Streams do at once what they are asked for, unless they
+// are captured. What the real runtime forbids during a capture is an error here too, and spoils it.
+#ifndef TESTS_SUPPORT_FAKE_CUDA_CUDA_RUNTIME_API_H_
+#define TESTS_SUPPORT_FAKE_CUDA_CUDA_RUNTIME_API_H_
+
+#include <cstddef>
+#include <functional>
+
+#define CUDART_VERSION 13000
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorCapturedEvent = 907,
+};
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount,
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrComputeCapabilityMinor
+};
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaUserObjectNoDestructorSync = 1;
+inline constexpr unsigned cudaGraphUserObjectMove = 1;
+
+using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct FakeEvent*;
+using cudaGraph_t = struct FakeGraph*;
+using cudaUserObject_t = struct FakeUserObject*;
+using cudaHostFn_t = void (*)(void*);
+
+const char* cudaGetErrorName(cudaError_t error);
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaMalloc(void** memory, std::size_t bytes);
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+
+/// Captures of one thread in mode ThreadLocal.
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* number, cudaGraph_t* graph);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object, void* pointer, cudaHostFn_t destroy,
+                                 unsigned references, unsigned flags);
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count);
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count,
+                                      unsigned flags);
+/// Lets user objects go in a thread of the runtime's.
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+
+/// Not CUDA's. Runs what was captured, in its order.
+void fakeReplay(cudaGraph_t graph);
+/// A kernel, or something else that runs in a stream.
+cudaError_t fakeEnqueue(cudaStream_t stream, std::function<void()> work);
+/// cudaMalloc()s that were not freed.
+int fakeAllocations();
+
+#endif  // TESTS_SUPPORT_FAKE_CUDA_CUDA_RUNTIME_API_H_

@@ -1,0 +1,92 @@
+// The kernels of q1 to q8 as the scalar reference, in a stream of the fake runtime. The agents'
+// own arithmetic is tests/compress_kernels/agent_test.cc's.
+#include <vector>
+
+#include "compress_kernels/cuda/launch.h"
+#include "compress_kernels/uniform/uniform.h"
+#include "tests/support/fake_cuda/cuda_runtime_api.h"
+
+namespace ringpress::compress_kernels::cuda {
+namespace {
+
+int enqueue(const Target& target, std::function<void()> work) {
+  return fakeEnqueue(static_cast<cudaStream_t>(target.stream), std::move(work));
+}
+
+UniformParameters parameters_for(UniformParameters parameters, const Target& target) {
+  parameters.dtype = target.dtype;
+  return parameters;
+}
+
+void fill_output(const core::EncodeOutput& output, auto& args) {
+  args.residual = output.residual;
+  args.wire = output.wire;
+  args.decoded = output.decoded;
+  args.random = output.random;
+}
+
+}  // namespace
+
+template <>
+int launch(const core::EncodeTask<UniformParameters>& task, const Target& target) {
+  return enqueue(target, [task, target] {
+    for (std::size_t i = 0; i < target.extent.shards; ++i) {
+      EncodeArgs args;
+      args.values = task.shards[i].values;
+      args.count = task.shards[i].count;
+      fill_output(task.shards[i].output, args);
+      uniform::reference_kernels().encode(parameters_for(task.parameters, target), args);
+    }
+  });
+}
+
+template <>
+int launch(const core::DecodeTask<UniformParameters>& task, const Target& target) {
+  return enqueue(target, [task, target] {
+    for (std::size_t i = 0; i < target.extent.shards; ++i) {
+      DecodeArgs args;
+      args.wire = task.shards[i].wire;
+      args.count = task.shards[i].count;
+      args.values = task.shards[i].values;
+      uniform::reference_kernels().decode(parameters_for(task.parameters, target), args);
+    }
+  });
+}
+
+template <>
+int launch(const core::HopTask<UniformParameters>& task, const Target& target) {
+  return enqueue(target, [task, target] {
+    DecodeAddEncodeArgs args;
+    args.wires = {task.wires, task.wire_count};
+    const std::vector<std::size_t> sizes(task.wire_count);
+    args.wire_sizes = sizes;
+    args.own_position = task.own_position;
+    args.values = task.values;
+    args.count = task.count;
+    args.divisor = task.divisor;
+    fill_output(task.output, args);
+    uniform::reference_kernels().decode_add_encode(parameters_for(task.parameters, target), args);
+  });
+}
+
+#define NO_KERNELS(Parameters)                                     \
+  template <>                                                      \
+  int launch(const core::EncodeTask<Parameters>&, const Target&) { \
+    return cudaErrorNotSupported;                                  \
+  }                                                                \
+  template <>                                                      \
+  int launch(const core::DecodeTask<Parameters>&, const Target&) { \
+    return cudaErrorNotSupported;                                  \
+  }                                                                \
+  template <>                                                      \
+  int launch(const core::HopTask<Parameters>&, const Target&) {    \
+    return cudaErrorNotSupported;                                  \
+  }
+NO_KERNELS(CastParameters)
+NO_KERNELS(Fp8Parameters)
+NO_KERNELS(TernParameters)
+NO_KERNELS(LloydDeviceParameters)
+NO_KERNELS(RegriddingParameters)
+#undef NO_KERNELS
+
+}  // namespace ringpress::compress_kernels::cuda

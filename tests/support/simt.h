@@ -1,0 +1,170 @@
+// Threads of a GPU as fibers of one CPU thread: runs the agents of compress_kernels/*/*.cuh, so
+// that their arithmetic and their addresses are tested without a GPU.
+//
+// Each thread of a block is a fiber. They run in random order and give way where a warp meets;
+// blocks run in random order, one after the other. What the hardware would refuse is an exception:
+// an address that is not aligned, threads of a warp that do not meet at the same place.
+#ifndef TESTS_SUPPORT_SIMT_H_
+#define TESTS_SUPPORT_SIMT_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fiber.h"
+
+namespace ringpress::testing {
+
+inline constexpr unsigned kWarpLanes = 32;
+
+/// Blocks of threads of one launch.
+struct LaunchShape {
+  unsigned blocks = 1;
+  unsigned shards = 1;  // The second dimension.
+  unsigned warps = 1;   // Of a block.
+  std::size_t warp_memory = 0;
+};
+
+/// Words that each lane of a warp shows to the others at once.
+inline constexpr unsigned kMostOffered = 32;
+using Offered = std::uint32_t[kWarpLanes][kMostOffered];
+
+/// What the lanes of a warp share.
+struct Warp {
+  unsigned arrived = 0;
+  unsigned meetings = 0;  // How often all lanes have met.
+  Offered offered[2] = {};
+  std::vector<std::uint32_t> memory;
+};
+
+/// One thread's view: the `Simt` of core/tile_agent.cuh.
+class FiberSimt {
+ public:
+  FiberSimt(const LaunchShape& shape, unsigned block, unsigned shard, unsigned thread, Warp& warp)
+      : shape_(shape), block_(block), shard_(shard), thread_(thread), warp_(warp) {}
+
+  unsigned lane() const { return thread_ % kWarpLanes; }
+  unsigned warp() const { return thread_ / kWarpLanes; }
+  unsigned warps() const { return shape_.warps; }
+  unsigned block() const { return block_; }
+  unsigned blocks() const { return shape_.blocks; }
+  unsigned shard() const { return shard_; }
+
+  template <typename T>
+  T load(const void* address) const {
+    require_aligned(address, alignof(T));
+    T value;
+    std::memcpy(&value, address, sizeof value);
+    return value;
+  }
+  template <typename T>
+  void store(void* address, const T& value) const {
+    require_aligned(address, alignof(T));
+    std::memcpy(address, &value, sizeof value);
+  }
+
+  template <unsigned kCount>
+  void shuffle_xor(std::uint32_t (&values)[kCount], unsigned mask) const {
+    static_assert(kCount <= kMostOffered);
+    const auto& offered = offer(values, kCount);
+    std::copy_n(offered[lane() ^ mask], kCount, values);
+  }
+  bool any(bool value) const {
+    const std::uint32_t word = value ? 1 : 0;
+    const auto& offered = offer(&word, 1);
+    return std::any_of(std::begin(offered), std::end(offered),
+                       [](const auto& of_lane) { return of_lane[0] != 0; });
+  }
+
+  void sync_warp() const {
+    const unsigned meeting = warp_.meetings;
+    if (++warp_.arrived == kWarpLanes) {
+      warp_.arrived = 0;
+      ++warp_.meetings;
+    }
+    while (warp_.meetings == meeting) fiber->give_way();
+  }
+
+  void* warp_memory() const { return warp_.memory.data(); }
+
+  Fiber* fiber = nullptr;
+
+ private:
+  /// What all lanes offer. Two sets of places: who is late in reading is not overtaken by more than
+  /// one meeting.
+  const Offered& offer(const std::uint32_t* values, unsigned count) const {
+    Offered& offered = warp_.offered[warp_.meetings % 2];
+    std::copy_n(values, count, offered[lane()]);
+    sync_warp();
+    return offered;
+  }
+
+  static void require_aligned(const void* address, std::size_t alignment) {
+    if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
+      throw std::logic_error("an address is not aligned");
+    }
+  }
+
+  const LaunchShape& shape_;
+  unsigned block_;
+  unsigned shard_;
+  unsigned thread_;
+  Warp& warp_;
+};
+
+/// Runs the fibers of one block to their ends, each round in another order.
+inline void run_fibers(std::vector<std::unique_ptr<Fiber>>& fibers, const std::vector<Warp>& warps,
+                       std::mt19937& engine) {
+  const auto meetings = [&] {
+    return std::accumulate(warps.begin(), warps.end(), 0u,
+                           [](unsigned sum, const Warp& warp) { return sum + warp.meetings; });
+  };
+  std::vector<std::size_t> waiting(fibers.size());
+  std::iota(waiting.begin(), waiting.end(), 0u);
+  while (!waiting.empty()) {
+    const unsigned met = meetings();
+    const std::size_t left = waiting.size();
+    std::shuffle(waiting.begin(), waiting.end(), engine);
+    for (const std::size_t i : waiting) fibers[i]->resume();
+    std::erase_if(waiting, [&](std::size_t i) { return fibers[i]->is_done(); });
+    if (meetings() == met && waiting.size() == left) {
+      throw std::logic_error("threads of a warp wait at different places");
+    }
+  }
+}
+
+/// Runs body(simt) as each thread of a launch.
+template <typename Body>
+void launch(const LaunchShape& shape, std::uint32_t seed, Body&& body) {
+  std::mt19937 engine(seed);
+  std::vector<unsigned> blocks(std::size_t{shape.blocks} * shape.shards);
+  std::iota(blocks.begin(), blocks.end(), 0u);
+  std::shuffle(blocks.begin(), blocks.end(), engine);
+  for (const unsigned block : blocks) {
+    std::vector<Warp> warps(shape.warps);
+    for (Warp& warp : warps) warp.memory.assign(shape.warp_memory / 4, engine());
+    std::vector<std::unique_ptr<Fiber>> fibers;
+    std::vector<std::unique_ptr<FiberSimt>> threads;
+    for (unsigned thread = 0; thread < shape.warps * kWarpLanes; ++thread) {
+      threads.push_back(std::make_unique<FiberSimt>(
+          shape, block % shape.blocks, block / shape.blocks, thread, warps[thread / kWarpLanes]));
+      FiberSimt* const simt = threads.back().get();
+      fibers.push_back(std::make_unique<Fiber>([simt, &body] { body(std::as_const(*simt)); }));
+      simt->fiber = fibers.back().get();
+    }
+    run_fibers(fibers, warps, engine);
+  }
+}
+
+}  // namespace ringpress::testing
+
+#endif  // TESTS_SUPPORT_SIMT_H_
