@@ -139,12 +139,12 @@ class Server final : private EventHandler {
 
   void settle_strangers() {
     for (auto& socket : strangers_) {
+      const bool is_over = socket->is_over(Clock::now());
       if (socket->state() == HandshakeSocket::State::kReady) {
         members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket()));
         members_.back()->on_events(0);
         socket.reset();
-      } else if (socket->state() == HandshakeSocket::State::kRefused ||
-                 socket->expired(Clock::now())) {
+      } else if (is_over) {
         log_line(LogLevel::kInfo, "rendezvous: dropped a connection: %s",
                  socket->refusal().c_str());
         ++refused_;

@@ -28,6 +28,20 @@ HandshakeSocket::~HandshakeSocket() {
   if (socket_.valid()) reactor_.remove(socket_.get(), this);
 }
 
+bool HandshakeSocket::is_over(Deadline now) {
+  if (state_ == State::kTalking && now >= expires_) on_events(EPOLLIN);
+  switch (state_) {
+    case State::kReady:
+      return false;
+    case State::kRefused:
+      return true;
+    case State::kConnecting:
+    case State::kTalking:
+      break;
+  }
+  return now >= expires_;
+}
+
 const Hello& HandshakeSocket::peer() const {
   return std::visit([](const auto& side) -> const Hello& { return side.peer(); }, handshake_);
 }
@@ -89,6 +103,7 @@ void HandshakeSocket::on_hello() {
   const std::optional<HelloBytes> second = acceptor.answer(incoming_);
   if (!second) return refuse("a stranger");
   answered_ = true;
+  expires_ = Clock::now() + kConfirmTimeout;
   send_hello(*second);
 }
 

@@ -1,5 +1,5 @@
-// A socket on which the three hellos are under way. It ends ready or refused within
-// kHandshakeTimeout, whatever the other side does.
+// A socket on which the three hellos are under way. An acceptor's is over within kHandshakeTimeout
+// if the other side does not say a right first hello, and within kConfirmTimeout after it.
 #ifndef RING_TRANSPORT_COMMON_HANDSHAKE_SOCKET_H_
 #define RING_TRANSPORT_COMMON_HANDSHAKE_SOCKET_H_
 
@@ -14,6 +14,9 @@ namespace ringpress::ring::transport {
 
 /// For a stranger who says nothing. A peer that is merely late connects again.
 inline constexpr std::chrono::milliseconds kHandshakeTimeout{5000};
+/// For one who has shown that it knows the secret. It may have said its last hello and believe the
+/// connection to be open, so that closing it would be the loss of a peer.
+inline constexpr std::chrono::milliseconds kConfirmTimeout{60000};
 
 class HandshakeSocket final : public EventHandler {
  public:
@@ -27,7 +30,9 @@ class HandshakeSocket final : public EventHandler {
 
   void on_events(std::uint32_t events) override;
   State state() const { return state_; }
-  bool expired(Deadline now) const { return now >= expires_; }
+  /// True if it will not become ready: it was refused, or the other side took too long. What has
+  /// arrived by now is in time, however long ago this process last looked.
+  bool is_over(Deadline now);
   /// The peer's hello, once ready.
   const Hello& peer() const;
   /// Why it was refused, in words.

@@ -127,21 +127,16 @@ bool ShmTransport::is_peer(const Hello& hello) const {
 
 /// False when there is nothing to expect of it any more.
 bool ShmTransport::advance_incoming(Opening& opening, Deadline now) {
-  if (opening.handover != nullptr) {
-    return opening.handover->state() == Handover::State::kReady ||
-           (opening.handover->state() == Handover::State::kUnderWay &&
-            !opening.handover->expired(now));
-  }
+  if (opening.handover != nullptr) return !opening.handover->is_over(now);
+  if (opening.hellos->is_over(now)) return false;
   if (opening.hellos->state() == HandshakeSocket::State::kReady) {
     if (!is_peer(opening.hellos->peer())) return false;
     opening.peer = opening.hellos->peer().rank;
     opening.handover =
         std::make_unique<Handover>(reactor_, own_memory(), opening.hellos->take_socket(), false);
     opening.hellos.reset();
-    return true;
   }
-  return opening.hellos->state() != HandshakeSocket::State::kRefused &&
-         !opening.hellos->expired(now);
+  return true;
 }
 
 Result<Transport::Accepted> ShmTransport::accept() {

@@ -56,7 +56,7 @@ Handover::Handover(Reactor& reactor, const OwnMemory& own, Fd socket, bool conne
     : reactor_(reactor),
       own_(own),
       connector_(connector),
-      expires_(Clock::now() + kHandshakeTimeout) {
+      expires_(Clock::now() + kConfirmTimeout) {
   link_.control = std::move(socket);
   const Status added = reactor_.add(link_.control.get(), this);
   if (!added.is_ok()) fail(added.message());
@@ -69,6 +69,11 @@ Handover::Handover(Reactor& reactor, const OwnMemory& own, Fd socket, bool conne
 
 Handover::~Handover() {
   if (link_.control.valid()) reactor_.remove(link_.control.get(), this);
+}
+
+bool Handover::is_over(Deadline now) {
+  if (now >= expires_) on_events(EPOLLIN);
+  return state_ == State::kFailed || (state_ == State::kUnderWay && now >= expires_);
 }
 
 Link Handover::take_link() {

@@ -33,7 +33,8 @@ class Handover final : public EventHandler {
 
   State state() const { return state_; }
   const std::string& failure() const { return failure_; }
-  bool expired(Deadline now) const { return now >= expires_; }
+  /// True if it will not become ready, as in HandshakeSocket.
+  bool is_over(Deadline now);
   /// Once ready.
   Link take_link();
 

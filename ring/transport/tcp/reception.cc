@@ -42,14 +42,13 @@ void Reception::on_events(std::uint32_t) {
   }
 }
 
-std::unique_ptr<HandshakeSocket> Reception::take() {
-  if (strangers_.empty()) return nullptr;
-  const Deadline now = Clock::now();
+std::unique_ptr<HandshakeSocket> Reception::take(Deadline now) {
   std::unique_ptr<HandshakeSocket> found;
   for (auto& socket : strangers_) {
+    const bool is_over = socket->is_over(now);
     if (found == nullptr && socket->state() == HandshakeSocket::State::kReady) {
       found = std::move(socket);
-    } else if (socket->state() == HandshakeSocket::State::kRefused || socket->expired(now)) {
+    } else if (is_over) {
       socket.reset();
       if (!warned_) {
         log_line(LogLevel::kWarn, "%s: dropped a connection that is not from this job",

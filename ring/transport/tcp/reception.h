@@ -27,7 +27,7 @@ class Reception final : private EventHandler {
   /// True while somebody is being let in.
   bool is_busy() const { return !strangers_.empty(); }
   /// A socket whose peer knows the secret, or null.
-  std::unique_ptr<HandshakeSocket> take();
+  std::unique_ptr<HandshakeSocket> take(Deadline now = Clock::now());
 
  private:
   void on_events(std::uint32_t events) override;

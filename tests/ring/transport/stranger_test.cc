@@ -1,10 +1,19 @@
 // Connections that do not belong to the job: dropped, and the job goes on.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
+#include "ring/transport/shm/handover.h"
 #include "ring/transport/tcp/factory.h"
+#include "ring/transport/tcp/reception.h"
 #include "tests/contract/transport_contract.h"
 
 namespace ringpress::testing {
@@ -93,6 +102,82 @@ TEST_F(Stranger, APeerOfAnotherJobOrWorldIsDropped) {
   EXPECT_TRUE(is_dropped(replay));
   pair_.connect();
   expect_traffic();
+}
+
+/// One rank that listens, and others that connect to it in their own time.
+class Lateness : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    identity_.world = 4;
+    address_ = reception_.listen("127.0.0.1", identity_).value();
+  }
+
+  HandshakeSocket& connect() {
+    Identity peer = identity_;
+    peer.rank = static_cast<std::uint32_t>(connectors_.size()) + 1;
+    connectors_.push_back(std::make_unique<HandshakeSocket>(
+        far_reactor_, start_connect(parse_address(address_).value()).value(),
+        ConnectorHandshake(make_hello(peer, HelloPurpose::kData), identity_.secret)));
+    return *connectors_.back();
+  }
+
+  /// Until all connectors have said their last hello, which the listener has not read yet.
+  void say_all_hellos() {
+    const auto are_ready = [&] {
+      return std::all_of(connectors_.begin(), connectors_.end(), [](const auto& socket) {
+        return socket->state() == HandshakeSocket::State::kReady;
+      });
+    };
+    while (!are_ready()) {
+      far_reactor_.dispatch_until(Clock::now() + std::chrono::milliseconds(1));
+      if (!are_ready()) near_reactor_.dispatch();
+    }
+  }
+
+  Identity identity_;
+  Reactor near_reactor_;
+  Reactor far_reactor_;
+  tcp::Reception reception_{near_reactor_, 4, "a test"};
+  std::string address_;
+  std::vector<std::unique_ptr<HandshakeSocket>> connectors_;
+};
+
+/// A process that was stopped, or computed, finds hellos that have waited longer than any patience.
+TEST_F(Lateness, OfTheListenerCostsNobodyTheConnection) {
+  for (int i = 0; i < 3; ++i) connect();
+  say_all_hellos();
+  const Deadline much_later = Clock::now() + std::chrono::hours(1);
+  std::size_t let_in = 0;
+  while (reception_.take(much_later) != nullptr) ++let_in;
+  EXPECT_EQ(let_in, 3u);
+}
+
+TEST_F(Lateness, OfAPeerIsForgivenOnceItHasShownThatItKnowsTheSecret) {
+  connect();
+  while (!reception_.is_busy()) near_reactor_.dispatch();
+  ASSERT_EQ(reception_.take(Clock::now() + kHandshakeTimeout - std::chrono::seconds(1)), nullptr);
+  ASSERT_TRUE(reception_.is_busy());
+  far_reactor_.dispatch_until(Clock::now() + std::chrono::seconds(10));   // Connected: says hello.
+  EXPECT_EQ(reception_.take(Clock::now() + kHandshakeTimeout), nullptr);  // Which is read here.
+  EXPECT_TRUE(reception_.is_busy());
+  EXPECT_EQ(reception_.take(Clock::now() + kHandshakeTimeout), nullptr);
+  EXPECT_TRUE(reception_.is_busy());
+  EXPECT_EQ(reception_.take(Clock::now() + kConfirmTimeout), nullptr);
+  EXPECT_FALSE(reception_.is_busy());
+}
+
+TEST_F(Lateness, OfTheListenerDoesNotSpoilAHandoverOfMemory) {
+  const std::unique_ptr<shm::Segment> segment = shm::Segment::create(2).value();
+  const shm::OwnMemory memory{segment.get(), near_reactor_.wake_descriptor(), 2, true};
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  shm::Handover connector(far_reactor_, memory, Fd(ends[0]), true);
+  shm::Handover acceptor(near_reactor_, memory, Fd(ends[1]), false);
+  near_reactor_.dispatch();
+  far_reactor_.dispatch();
+  ASSERT_EQ(connector.state(), shm::Handover::State::kReady);
+  EXPECT_FALSE(acceptor.is_over(Clock::now() + std::chrono::hours(1)));
+  EXPECT_EQ(acceptor.state(), shm::Handover::State::kReady);
 }
 
 }  // namespace
