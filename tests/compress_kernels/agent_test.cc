@@ -32,6 +32,16 @@ bool has_agent(const std::string& specification) {
   return make_device_plan(specification, DType::kFloat32).is_ok();
 }
 
+/// Under sanitizers, where fibers take minutes, each codec has a third of the cases, another one
+/// than the codec before it.
+bool is_left_out([[maybe_unused]] unsigned number, [[maybe_unused]] unsigned codec) {
+#ifdef RINGPRESS_SANITIZED
+  return (number + codec) % 3 != 0;
+#else
+  return false;
+#endif
+}
+
 bool is_lossless(const Case& c) {
   return make_codec(c.specification, c.dtype, ReduceOp::kSum).value()->traits().lossless;
 }
@@ -45,12 +55,14 @@ void choose_outputs(Case& c, unsigned number) {
 
 /// Lengths around lanes' groups, blocks, rows and tiles.
 TEST(Agent, AgreesAtEveryBoundary) {
+  unsigned codec = 0;
   for (const std::string& specification : specifications_to_test()) {
     if (!has_agent(specification)) continue;
     unsigned number = 0;
+    ++codec;
     for (const std::size_t edge : {0, 8, 32, 64, 128, 256, 1024, 2048}) {
       for (int difference = -1; difference <= 1; ++difference, ++number) {
-        if (edge == 0 && difference < 0) continue;
+        if ((edge == 0 && difference < 0) || is_left_out(number, codec)) continue;
         Case c;
         c.specification = specification;
         c.dtype = kTypes[number % 3];
@@ -85,11 +97,14 @@ TEST(Agent, TakesManyShards) {
 }
 
 TEST(Agent, AgreesOnEveryKindOfValues) {
+  unsigned codec = 0;
   for (const std::string& specification : specifications_to_test()) {
     if (!has_agent(specification)) continue;
     unsigned number = 0;
+    ++codec;
     for (const DType dtype : kTypes) {
       for (const Values kind : kAllValues) {
+        if (is_left_out(number++, codec)) continue;
         Case c;
         c.specification = specification;
         c.dtype = dtype;
@@ -98,7 +113,7 @@ TEST(Agent, AgreesOnEveryKindOfValues) {
         c.seed = 20 + number;
         c.parts = 1;
         c.own_position = number % 2;
-        choose_outputs(c, number++);
+        choose_outputs(c, number);
         compare(c);
         if (HasFailure()) return;
       }
