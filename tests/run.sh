@@ -5,9 +5,10 @@
 # 2. ASan + UBSan build and suite in build-asan/, TSan build and suite in build-tsan/.
 # 3. Normal build in build/; each fuzz target for RINGPRESS_FUZZ_SECONDS (30).
 # 4. The whole suite; its summary is the last output.
-# Everything is run even when a stage fails; the exit status is 0 only if all stages passed.
+# Everything is run even when a stage fails; the exit status is 0 only if all stages passed. What a
+# stage printed is kept in build-logs/; what made it fail is repeated before the last suite.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 readonly PACKAGES=(
   g++ cmake ninja-build ccache pkg-config clang libclang-rt-14-dev python3 binutils
@@ -38,16 +39,19 @@ for argument in "$@"; do
   esac
 done
 
-report=() failed=0
+readonly LOGS=build-logs
+report=() failures=() failed=0
 
 # stage NAME COMMAND...: runs a command, notes its time and whether it passed.
 stage() {
   local name=$1 begin=$SECONDS status=0
+  local log="$LOGS/${name// /-}.log"
   shift
+  mkdir -p "$LOGS"
   printf '\n==== %s\n' "$name"
-  "$@" || status=$?
+  "$@" 2>&1 | tee "$log" || status=$?
   local result=passed
-  if [[ $status -ne 0 ]]; then result="FAILED ($status)" failed=1; fi
+  if [[ $status -ne 0 ]]; then result="FAILED ($status)" failed=1 failures+=("$log"); fi
   report+=("$(printf '%-28s %5d s  %s' "$name" $((SECONDS - begin)) "$result")")
   printf '==== %s: %s after %d s\n' "$name" "$result" $((SECONDS - begin))
   return "$status"
@@ -79,8 +83,9 @@ build() {
 suite() {  # suite DIR CTEST_ARGUMENT...
   local directory=$1
   shift
-  # Many tests wait more than they compute.
-  ctest --test-dir "$directory" -j $((2 * JOBS)) --output-on-failure --timeout 300 "$@"
+  # Many tests wait more than they compute. Those that pass are only counted.
+  ctest --test-dir "$directory" -j $((2 * JOBS)) --output-on-failure --timeout 300 "$@" |
+    { grep --line-buffered -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec' || true; }
 }
 
 # The layout of the tree does not depend on a sanitizer.
@@ -122,7 +127,15 @@ fuzz() {
     stage "fuzzing" fuzz_targets
 }
 
+# The end of what a stage printed, without the lines that only say what was done.
+failure_of() {
+  printf '\n==== %s, the end of it\n' "$1"
+  grep -vE '^\[[0-9]+/[0-9]+\] ' "$1" | tail -n 60
+}
+
 finish() {
+  local log
+  for log in "${failures[@]}"; do failure_of "$log"; done
   printf '\n==== stages\n'
   printf '%s\n' "${report[@]}"
   printf '%-28s %5d s\n\n' total "$SECONDS"
