@@ -66,7 +66,7 @@ class TransportPair {
 
   /// Moves bytes on both sides until `done` holds. False after `patience`.
   bool drive(const std::function<bool()>& done,
-             std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+             std::chrono::milliseconds patience = std::chrono::seconds(100)) {
     const Deadline until = Clock::now() + patience;
     while (!done()) {
       for (auto& transport : transports_) static_cast<void>(transport->progress());

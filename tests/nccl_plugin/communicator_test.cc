@@ -20,7 +20,7 @@ namespace {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 Settings settings_with(Environment environment) {
-  environment.emplace_back("RINGPRESS_TIMEOUT_MS", "20000");
+  environment.emplace_back("RINGPRESS_TIMEOUT_MS", "100000");
   return parse_settings(environment, nullptr);
 }
 

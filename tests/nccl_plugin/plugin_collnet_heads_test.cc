@@ -89,7 +89,7 @@ std::vector<PeerReport> run_heads(const Job& job, const Environment& environment
         }
         return function(node, meetings.back().get());
       },
-      std::chrono::seconds(150));
+      std::chrono::seconds(250));
 }
 
 /// An operation on a tensor that `node` has of its own.

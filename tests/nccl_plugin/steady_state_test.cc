@@ -100,7 +100,7 @@ TEST_P(SteadyState, AllocatesNothingAndLocksNothing) {
                                               {"RINGPRESS_ALGO", c.algorithm},
                                               {"RINGPRESS_SOCKET_IFNAME", "lo"},
                                               {"RINGPRESS_SHM", c.shared_memory ? "1" : "0"},
-                                              {"RINGPRESS_TIMEOUT_MS", "20000"}},
+                                              {"RINGPRESS_TIMEOUT_MS", "100000"}},
                                              nullptr);
     const UniqueIdBytes id = ids.share(rank, [&] { return make_unique_id(settings).value(); });
     const auto communicator = Communicator::create(id, rank, c.size, settings);

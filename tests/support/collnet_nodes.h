@@ -27,7 +27,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// Of the calling process: for ranks that are processes.
 inline void set_environment(const Environment& environment) {
   setenv("RINGPRESS_SOCKET_IFNAME", "lo", 1);
-  setenv("RINGPRESS_TIMEOUT_MS", "20000", 1);
+  setenv("RINGPRESS_TIMEOUT_MS", "100000", 1);
   setenv("RINGPRESS_DEBUG", "error", 1);
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
 }
@@ -50,7 +50,7 @@ inline std::vector<PeerReport> run_nodes(const char* library, int size, const Pr
         if (connected != ncclSuccess) return "connect: " + std::to_string(connected);
         return function(node, rank);
       },
-      std::chrono::seconds(150));
+      std::chrono::seconds(250));
 }
 
 inline void expect_reports(const std::vector<PeerReport>& reports, const std::string& expected) {

@@ -56,7 +56,7 @@ inline Settings make_settings(std::vector<std::pair<std::string, std::string>> m
   std::vector<std::pair<std::string, std::string>> all = {{"RINGPRESS_BACKEND", "host"},
                                                           {"RINGPRESS_CODEC", "q4"},
                                                           {"RINGPRESS_SOCKET_IFNAME", "lo"},
-                                                          {"RINGPRESS_TIMEOUT_MS", "20000"},
+                                                          {"RINGPRESS_TIMEOUT_MS", "100000"},
                                                           {"RINGPRESS_MIN_BYTES", "1024"}};
   all.insert(all.end(), more.begin(), more.end());
   return parse_settings(all, nullptr);

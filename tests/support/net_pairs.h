@@ -20,7 +20,7 @@ namespace ringpress::testing {
 inline void* plugin_library() {
   static void* const library = [] {
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-    setenv("RINGPRESS_TIMEOUT_MS", "20000", 0);
+    setenv("RINGPRESS_TIMEOUT_MS", "100000", 0);
     void* const opened = dlopen(RINGPRESS_PLUGIN, RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) throw std::runtime_error(dlerror());
     return opened;
@@ -31,7 +31,7 @@ inline void* plugin_library() {
 /// Polls `done` until it holds. False after a patience that no healthy machine exhausts.
 template <typename Done>
 bool poll_until(Done&& done) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(250);
   while (!done()) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::yield();

@@ -181,8 +181,9 @@ inline std::vector<PeerReport> run_processes(int size, const PeerFunction& funct
 
 }  // namespace internal
 
-inline std::vector<PeerReport> run_peers(PeerKind kind, int size, const PeerFunction& function,
-                                         std::chrono::seconds deadline = std::chrono::seconds(60)) {
+inline std::vector<PeerReport> run_peers(
+    PeerKind kind, int size, const PeerFunction& function,
+    std::chrono::seconds deadline = std::chrono::seconds(250)) {
   return kind == PeerKind::kThreads ? internal::run_threads(size, function, deadline)
                                     : internal::run_processes(size, function, deadline);
 }
@@ -201,13 +202,13 @@ inline std::string to_text(const Status& status) {
 /// Status as text.
 inline std::vector<PeerReport> run_mesh_peers(
     PeerKind kind, int size, const OptionsFunction& adjust, const MeshFunction& function,
-    std::chrono::seconds deadline = std::chrono::seconds(60)) {
+    std::chrono::seconds deadline = std::chrono::seconds(250)) {
   IdExchange exchange(size);
   const PeerFunction rank_function = [&](int rank) {
     ring::MeshOptions options;
     options.rank = rank;
     options.size = size;
-    options.timeout = std::chrono::milliseconds(20000);
+    options.timeout = std::chrono::milliseconds(100000);
     adjust(options);
     options.id = exchange.share(rank, [&] {
       return ring::open_rendezvous("lo", options.extra_secret, options.timeout).value();

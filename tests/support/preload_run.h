@@ -28,7 +28,7 @@ struct Output {
 inline Output run(const Environment& environment, const std::string& command) {
   std::string line = "env ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 ";
   for (const std::string& variable : environment) line += "'" + variable + "' ";
-  line += "timeout 120 " + command + " 2>&1";
+  line += "timeout 250 " + command + " 2>&1";
   Output output;
   FILE* pipe = popen(line.c_str(), "r");
   char buffer[4096];
@@ -113,7 +113,7 @@ inline void expect_exact(const Results& results) {
 }
 
 inline const Environment kOn = {"RINGPRESS_BACKEND=host", "RINGPRESS_CODEC=q4",
-                                "RINGPRESS_SOCKET_IFNAME=lo", "RINGPRESS_TIMEOUT_MS=20000"};
+                                "RINGPRESS_SOCKET_IFNAME=lo", "RINGPRESS_TIMEOUT_MS=100000"};
 
 inline Environment with(Environment environment, const Environment& more) {
   environment.insert(environment.end(), more.begin(), more.end());

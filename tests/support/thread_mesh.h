@@ -41,7 +41,7 @@ class ThreadFabric {
                                       FrameLength length) {
     std::unique_lock lock(mutex_);
     auto& link = links_[{from, to}];
-    arrived_.wait_for(lock, std::chrono::seconds(20),
+    arrived_.wait_for(lock, std::chrono::seconds(100),
                       [&] { return !link.empty() || !failure_.is_ok(); });
     if (!failure_.is_ok()) return failure_;
     if (link.empty()) return fail({Code::kTimeout, "nothing came: " + describe(label.call)});

@@ -194,7 +194,7 @@ TEST(BootstrapErrors, RefusesWrongOptions) {
 }
 
 TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
-  const UniqueIdBytes id = ring::open_rendezvous("lo", "", milliseconds(20000)).value();
+  const UniqueIdBytes id = ring::open_rendezvous("lo", "", milliseconds(100000)).value();
   const auto address =
       ring::transport::parse_address(ring::bootstrap::unpack_id(id).value().address).value();
   std::vector<ring::transport::Fd> strangers;
@@ -211,7 +211,7 @@ TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
     options.id = id;
     options.rank = rank;
     options.size = 2;
-    options.timeout = milliseconds(20000);
+    options.timeout = milliseconds(100000);
     return to_text(ring::make_mesh(options).status());
   });
   EXPECT_EQ(reports[0].text, "ok: ");

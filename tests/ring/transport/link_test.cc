@@ -19,14 +19,14 @@ struct Ends {
 LinkOptions loopback(int sockets = 2) {
   LinkOptions options;
   options.interface = "=lo";
-  options.timeout = std::chrono::milliseconds(20000);
+  options.timeout = std::chrono::milliseconds(100000);
   options.sockets = sockets;
   return options;
 }
 
 template <typename Done>
 bool poll_until(Done&& done) {
-  const Deadline until = Clock::now() + std::chrono::seconds(60);
+  const Deadline until = Clock::now() + std::chrono::seconds(250);
   while (!done()) {
     if (Clock::now() >= until) return false;
     std::this_thread::yield();

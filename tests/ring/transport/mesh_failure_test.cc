@@ -23,7 +23,7 @@ struct Setting {
 
 class MeshFailure : public ::testing::TestWithParam<Setting> {
  protected:
-  static OptionsFunction options(milliseconds timeout = milliseconds(20000)) {
+  static OptionsFunction options(milliseconds timeout = milliseconds(100000)) {
     const Setting setting = GetParam();
     return [setting, timeout](ring::MeshOptions& options) {
       options.shared_memory = setting.shared_memory;

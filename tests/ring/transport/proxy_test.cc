@@ -77,19 +77,19 @@ class ProxiedPair {
 };
 
 TEST(Proxy, AnHonestOneIsNotNoticed) {
-  ProxiedPair pair(Fault::kNone, 0, milliseconds(20000));
+  ProxiedPair pair(Fault::kNone, 0, milliseconds(100000));
   for (const PeerReport& report : pair.exchange(50)) EXPECT_EQ(report.text, "ok");
 }
 
 TEST(Proxy, SingleBytesAreNotNoticed) {
-  ProxiedPair pair(Fault::kSplit, 0, milliseconds(20000));
+  ProxiedPair pair(Fault::kSplit, 0, milliseconds(100000));
   for (const PeerReport& report : pair.exchange(5)) EXPECT_EQ(report.text, "ok");
 }
 
 TEST(Proxy, AFlippedBitIsFoundWhereverItIs) {
   // In the first and a later header and payload, at both ends of each.
   for (const std::size_t offset : {0u, 59u, 63u, 64u, 563u, 1063u, 1064u, 1130u, 2127u}) {
-    ProxiedPair pair(Fault::kCorrupt, kHelloBytes + offset, milliseconds(20000));
+    ProxiedPair pair(Fault::kCorrupt, kHelloBytes + offset, milliseconds(100000));
     for (const PeerReport& report : pair.exchange(5)) {
       EXPECT_EQ(report.text.find("corrupt data: "), 0u) << offset << ": " << report.text;
       EXPECT_NE(report.text.find("from rank 0 to rank 1"), std::string::npos) << report.text;
@@ -115,7 +115,7 @@ TEST(Proxy, AStalledHandshakeRunsIntoTheTimeout) {
 
 TEST(Proxy, ADroppedConnectionIsALostPeer) {
   for (const std::size_t offset : {std::size_t{10}, std::size_t{500}, 3 * kFrameBytes}) {
-    ProxiedPair pair(Fault::kDrop, kHelloBytes + offset, milliseconds(20000));
+    ProxiedPair pair(Fault::kDrop, kHelloBytes + offset, milliseconds(100000));
     for (const PeerReport& report : pair.exchange(50)) {
       EXPECT_EQ(report.text.find("peer lost: rank "), 0u) << offset << ": " << report.text;
       EXPECT_NE(report.text.find("was lost"), std::string::npos) << report.text;
