@@ -11,7 +11,12 @@ HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, ConnectorHandshake
       state_(State::kConnecting),
       expires_(Clock::now() + kHandshakeTimeout) {
   const Status added = reactor_.add(socket_.get(), this);
-  if (!added.is_ok()) refuse(added.message());
+  // Local sockets are connected at once: the acceptor need not wait until this process looks again.
+  if (!added.is_ok()) {
+    refuse(added.message());
+  } else if (is_connected(socket_.get())) {
+    begin_talking();
+  }
 }
 
 HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, AcceptorHandshake handshake)
@@ -64,14 +69,17 @@ void HandshakeSocket::send_hello(const HelloBytes& hello) {
   if (sent.bytes != hello.size()) refuse("the connection closed during the handshake");
 }
 
+void HandshakeSocket::begin_talking() {
+  state_ = State::kTalking;
+  send_hello(std::get<ConnectorHandshake>(handshake_).first());
+}
+
 void HandshakeSocket::on_events(std::uint32_t events) {
   if (state_ == State::kConnecting) {
     if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
     const Status connected = connect_result(socket_.get());
     if (!connected.is_ok()) return refuse(connected.message());
-    if ((events & EPOLLHUP) != 0) return;  // Not yet connected: reported before connect() ends.
-    state_ = State::kTalking;
-    send_hello(std::get<ConnectorHandshake>(handshake_).first());
+    begin_talking();
   }
   while (state_ == State::kTalking) {
     const Transferred got = receive_bytes(socket_.get(), incoming_.data() + incoming_bytes_,

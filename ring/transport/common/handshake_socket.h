@@ -42,6 +42,7 @@ class HandshakeSocket final : public EventHandler {
 
  private:
   void refuse(const std::string& why);
+  void begin_talking();
   void send_hello(const HelloBytes& hello);
   void on_hello();
 

@@ -168,6 +168,12 @@ Status connect_result(int descriptor) {
   return error == 0 ? Status::ok() : system_error("connect");
 }
 
+bool is_connected(int descriptor) {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  return getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &length) == 0;
+}
+
 Fd accept_from(int listener) {
   int descriptor = -1;
   do {

@@ -64,6 +64,8 @@ Result<SocketAddress> local_address(int descriptor);
 Result<Fd> start_connect(const SocketAddress& address);
 /// How it ended.
 Status connect_result(int descriptor);
+/// Whether it has ended well already, as it does at once for local sockets.
+bool is_connected(int descriptor);
 
 /// A new connection, or an invalid Fd when none is waiting.
 Fd accept_from(int listener);

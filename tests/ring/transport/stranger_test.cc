@@ -155,15 +155,26 @@ TEST_F(Lateness, OfTheListenerCostsNobodyTheConnection) {
 TEST_F(Lateness, OfAPeerIsForgivenOnceItHasShownThatItKnowsTheSecret) {
   connect();
   while (!reception_.is_busy()) near_reactor_.dispatch();
-  ASSERT_EQ(reception_.take(Clock::now() + kHandshakeTimeout - std::chrono::seconds(1)), nullptr);
-  ASSERT_TRUE(reception_.is_busy());
-  far_reactor_.dispatch_until(Clock::now() + std::chrono::seconds(10));   // Connected: says hello.
+  // Over loopback it is connected at once, or soon, and says hello.
+  far_reactor_.dispatch_until(Clock::now() + std::chrono::milliseconds(100));
   EXPECT_EQ(reception_.take(Clock::now() + kHandshakeTimeout), nullptr);  // Which is read here.
   EXPECT_TRUE(reception_.is_busy());
   EXPECT_EQ(reception_.take(Clock::now() + kHandshakeTimeout), nullptr);
   EXPECT_TRUE(reception_.is_busy());
   EXPECT_EQ(reception_.take(Clock::now() + kConfirmTimeout), nullptr);
   EXPECT_FALSE(reception_.is_busy());
+}
+
+/// Its process was away from before it was connected until after the listener had given it up.
+TEST_F(Lateness, OfAConnectorEndsInARefusal) {
+  const SocketAddress address = abstract_address("ringpress-lateness-" + address_).value();
+  const Fd listener = listen_on(address).value();
+  HandshakeSocket connector(
+      far_reactor_, start_connect(address).value(),
+      ConnectorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret));
+  accept_from(listener.get()).reset();
+  far_reactor_.dispatch();
+  EXPECT_EQ(connector.state(), HandshakeSocket::State::kRefused);
 }
 
 TEST_F(Lateness, OfTheListenerDoesNotSpoilAHandoverOfMemory) {
