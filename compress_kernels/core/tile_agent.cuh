@@ -8,6 +8,7 @@
 //   unsigned block(), blocks(), shard()      blockIdx.x, gridDim.x, blockIdx.y
 //   T load<T>(address), store(address, T)    aligned
 //   void shuffle_xor(uint32_t (&)[N], mask)  each gets that of lane ^ mask; all lanes take part
+//   void atomic_max(uint32_t* at, value)     *at becomes the larger
 //   bool any(bool)                           true if it is so in any lane; all lanes take part
 //   void sync_warp()                         as a fence for memory of the warp
 //   void* warp_memory()                      Format::kWarpMemory bytes of shared memory
@@ -24,6 +25,9 @@
 //   of_parts(simt, parameters, count)        what a hop decodes with, where that is not the Format
 //                                            itself with parameters_of_parts()
 //   float saturate<T>(value)                 what a decoded value becomes in the element type
+//
+// A format whose lanes hold other values brings an agent of its own, Format::Agent<T>, which has
+// the operations of TileAgent: qsgd/qsgd_agent.cuh.
 #ifndef COMPRESS_KERNELS_CORE_TILE_AGENT_CUH_
 #define COMPRESS_KERNELS_CORE_TILE_AGENT_CUH_
 
@@ -80,6 +84,20 @@ RINGPRESS_DEVICE auto part_format(const Simt& simt, const Parameters& parameters
   }
 }
 
+/// Calls body(first, count) for the tiles of this warp: the element of the chunk that a tile begins
+/// with, and how many it has.
+template <typename Simt, typename Body>
+RINGPRESS_DEVICE void for_each_tile_of_warp(const Simt& simt, std::size_t count, Body&& body) {
+  const std::size_t tiles = (count + kTileElements - 1) / kTileElements;
+  const std::size_t step = static_cast<std::size_t>(simt.blocks()) * simt.warps();
+  std::size_t tile = static_cast<std::size_t>(simt.block()) * simt.warps() + simt.warp();
+  for (; tile < tiles; tile += step) {
+    const std::size_t first = tile * kTileElements;
+    const std::size_t rest = count - first < kTileElements ? count - first : kTileElements;
+    body(first, static_cast<unsigned>(rest));
+  }
+}
+
 template <typename Simt, typename Format, typename T>
 class TileAgent {
  public:
@@ -130,20 +148,14 @@ class TileAgent {
   /// Calls body(tile) for the tiles of this warp.
   template <typename Body>
   RINGPRESS_DEVICE static void for_each_tile(const Simt& simt, std::size_t count, Body&& body) {
-    const std::size_t tiles = (count + kTileElements - 1) / kTileElements;
-    const std::size_t step = static_cast<std::size_t>(simt.blocks()) * simt.warps();
-    std::size_t tile = static_cast<std::size_t>(simt.block()) * simt.warps() + simt.warp();
-    for (; tile < tiles; tile += step) {
-      const std::size_t first = tile * kTileElements;
-      const std::size_t rest = count - first < kTileElements ? count - first : kTileElements;
-      if constexpr (Format::kKnowsWholeTiles) {
-        if (rest == kTileElements) {
-          body(Tile<true>{first, kTileElements, simt.lane()});
-          continue;
-        }
-      }
-      body(Tile<false>{first, static_cast<unsigned>(rest), simt.lane()});
-    }
+    for_each_tile_of_warp(simt, count,
+                          [&](std::size_t first, unsigned size) RINGPRESS_INLINE_LAMBDA {
+                            if constexpr (Format::kKnowsWholeTiles) {
+                              if (size == kTileElements)
+                                return body(Tile<true>{first, kTileElements, simt.lane()});
+                            }
+                            body(Tile<false>{first, size, simt.lane()});
+                          });
   }
 
   /// sum = parts and own values in order, divided.
@@ -222,6 +234,21 @@ class TileAgent {
     store_group<T>(simt, decoded, tile.index(row), tile.valid(row), limited);
   }
 };
+
+/// The agent of a format.
+template <typename Simt, typename Format, typename T>
+struct AgentChoice {
+  using Agent = TileAgent<Simt, Format, T>;
+};
+template <typename Simt, typename Format, typename T>
+requires requires {
+  typename Format::template Agent<T>;
+}
+struct AgentChoice<Simt, Format, T> {
+  using Agent = typename Format::template Agent<T>;
+};
+template <typename Simt, typename Format, typename T>
+using AgentOf = typename AgentChoice<Simt, Format, T>::Agent;
 
 }  // namespace ringpress::compress_kernels::core
 
