@@ -196,22 +196,28 @@ TEST(Cuda, CapturedStreamsPassThrough) {
 
 TEST(Cuda, CapturedCallsAreCompressedIfAskedFor) {
   const int before = fakeAllocations();
-  for (const char* algorithm : {"sra", "ring"}) {
+  struct Tried {
+    const char* algorithm;
+    const char* codec;
+  };
+  for (const auto& [algorithm, codec] :
+       {Tried{"sra", "q4"}, Tried{"ring", "q4"}, Tried{"sra", "qsgd:round=zero"},
+        Tried{"ring", "qsgd-ms:norm=global,round=zero"}}) {
     double mean_error[2];
     for (const char* feedback : {"0", "1"}) {
       CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"},
-                                 {"RINGPRESS_CODEC", "q4"},
+                                 {"RINGPRESS_CODEC", codec},
                                  {"RINGPRESS_ALGO", algorithm},
                                  {"RINGPRESS_EF", feedback}}));
       all_reduces = 0;
       const Replays replays = replay(job, 2, 16);
-      EXPECT_EQ(all_reduces, 0) << algorithm;
-      EXPECT_GT(replays.first_error, 1e-3) << algorithm;
-      EXPECT_LT(replays.first_error, 0.3) << algorithm;
+      EXPECT_EQ(all_reduces, 0) << algorithm << ' ' << codec;
+      EXPECT_GT(replays.first_error, 1e-3) << algorithm << ' ' << codec;
+      EXPECT_LT(replays.first_error, 0.3) << algorithm << ' ' << codec;
       mean_error[feedback[0] - '0'] = replays.mean_error;
     }
     // The residual is updated by replays, in which no code of ours runs.
-    EXPECT_LT(mean_error[1], 0.25 * mean_error[0]) << algorithm;
+    EXPECT_LT(mean_error[1], 0.25 * mean_error[0]) << algorithm << ' ' << codec;
   }
   EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
 }
