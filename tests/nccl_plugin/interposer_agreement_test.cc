@@ -35,6 +35,33 @@ TEST(InterposerAgreement, NanPassesThrough) {
   }
 }
 
+/// Some chunks are agreed on while others are under way.
+TEST(InterposerAgreement, ChunksChangeNothing) {
+  constexpr std::size_t kCount = 40000;
+  for (const char* codec : {"qsgd", "qsgd-ms", "qsgd-ms:norm=global"}) {
+    for (const char* algorithm : {"sra", "ring"}) {
+      std::vector<std::vector<float>> results;
+      std::vector<int> sent;
+      for (const char* chunk : {"0", "8192"}) {
+        sends = 0;
+        Job job(make_settings({{"RINGPRESS_CODEC", codec},
+                               {"RINGPRESS_ALGO", algorithm},
+                               {"RINGPRESS_CHUNK_BYTES", chunk}}));
+        run_ranks(job, 3, [&](ncclComm_t comm, int rank) {
+          std::vector<float> values = make_values(rank, kCount);
+          for (int step = 0; step < 2; ++step) {
+            ASSERT_EQ(job.all_reduce(comm, values, values, ncclAvg), ncclSuccess);
+          }
+          if (rank == 0) results.push_back(values);
+        });
+        sent.push_back(sends);
+      }
+      EXPECT_GT(sent[1], 3 * sent[0]) << "it was not cut into chunks";
+      EXPECT_EQ(results[0], results[1]) << codec << ' ' << algorithm;
+    }
+  }
+}
+
 /// Agreed on from what each rank's residual adds to its values; the mean error falls over steps.
 TEST(InterposerAgreement, CodesAverageOut) {
   constexpr std::size_t kCount = 30000;
