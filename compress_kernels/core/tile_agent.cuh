@@ -84,20 +84,6 @@ RINGPRESS_DEVICE auto part_format(const Simt& simt, const Parameters& parameters
   }
 }
 
-/// Calls body(first, count) for the tiles of this warp: the element of the chunk that a tile begins
-/// with, and how many it has.
-template <typename Simt, typename Body>
-RINGPRESS_DEVICE void for_each_tile_of_warp(const Simt& simt, std::size_t count, Body&& body) {
-  const std::size_t tiles = (count + kTileElements - 1) / kTileElements;
-  const std::size_t step = static_cast<std::size_t>(simt.blocks()) * simt.warps();
-  std::size_t tile = static_cast<std::size_t>(simt.block()) * simt.warps() + simt.warp();
-  for (; tile < tiles; tile += step) {
-    const std::size_t first = tile * kTileElements;
-    const std::size_t rest = count - first < kTileElements ? count - first : kTileElements;
-    body(first, static_cast<unsigned>(rest));
-  }
-}
-
 template <typename Simt, typename Format, typename T>
 class TileAgent {
  public:
@@ -148,14 +134,20 @@ class TileAgent {
   /// Calls body(tile) for the tiles of this warp.
   template <typename Body>
   RINGPRESS_DEVICE static void for_each_tile(const Simt& simt, std::size_t count, Body&& body) {
-    for_each_tile_of_warp(simt, count,
-                          [&](std::size_t first, unsigned size) RINGPRESS_INLINE_LAMBDA {
-                            if constexpr (Format::kKnowsWholeTiles) {
-                              if (size == kTileElements)
-                                return body(Tile<true>{first, kTileElements, simt.lane()});
-                            }
-                            body(Tile<false>{first, size, simt.lane()});
-                          });
+    const std::size_t tiles = (count + kTileElements - 1) / kTileElements;
+    const std::size_t step = static_cast<std::size_t>(simt.blocks()) * simt.warps();
+    std::size_t tile = static_cast<std::size_t>(simt.block()) * simt.warps() + simt.warp();
+    for (; tile < tiles; tile += step) {
+      const std::size_t first = tile * kTileElements;
+      const std::size_t rest = count - first < kTileElements ? count - first : kTileElements;
+      if constexpr (Format::kKnowsWholeTiles) {
+        if (rest == kTileElements) {
+          body(Tile<true>{first, kTileElements, simt.lane()});
+          continue;
+        }
+      }
+      body(Tile<false>{first, static_cast<unsigned>(rest), simt.lane()});
+    }
   }
 
   /// sum = parts and own values in order, divided.

@@ -100,15 +100,6 @@ class QsgdAgent {
     return parameters.is_stochastic ? dither_bias(random, parameters.steps[0]) : 0.0f;
   }
 
-  /// Calls body(tile) for the tiles of this warp.
-  template <typename Body>
-  RINGPRESS_DEVICE static void for_each_tile(const Simt& simt, std::size_t count, Body&& body) {
-    core::for_each_tile_of_warp(simt, count,
-                                [&](std::size_t first, unsigned size) RINGPRESS_INLINE_LAMBDA {
-                                  body(LaneTile{first, size, simt.lane()});
-                                });
-  }
-
   RINGPRESS_DEVICE static void lift(std::uint32_t lift, std::uint32_t largest, LaneNumbers& codes) {
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < kRows; ++row) codes[row] = limited_sum(codes[row], lift, largest);

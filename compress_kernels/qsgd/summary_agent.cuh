@@ -8,7 +8,6 @@
 #include "compress_kernels/core/block_reduce.cuh"
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/simt_memory.cuh"
-#include "compress_kernels/core/tile_agent.cuh"
 #include "compress_kernels/qsgd/merge.h"
 #include "compress_kernels/qsgd/summary_tasks.h"
 #include "compress_kernels/qsgd/tile_coder.cuh"
@@ -37,22 +36,20 @@ class SummaryAgent {
  private:
   /// Calls body(tile, x) for the tiles of this warp; x: values plus residual.
   template <typename Body>
-  RINGPRESS_DEVICE static void for_each_tile(const Simt& simt, const SummariseArgs& shard,
-                                             Body&& body) {
-    core::for_each_tile_of_warp(simt, shard.count,
-                                [&](std::size_t first, unsigned size) RINGPRESS_INLINE_LAMBDA {
-                                  const LaneTile tile{first, size, simt.lane()};
-                                  LaneValues x;
-                                  load_rows<T>(simt, tile, shard.values, x);
-                                  add_residual(simt, tile, shard.residual, x);
-                                  body(tile, x);
-                                });
+  RINGPRESS_DEVICE static void for_each_loaded_tile(const Simt& simt, const SummariseArgs& shard,
+                                                    Body&& body) {
+    for_each_tile(simt, shard.count, [&](const LaneTile& tile) RINGPRESS_INLINE_LAMBDA {
+      LaneValues x;
+      load_rows<T>(simt, tile, shard.values, x);
+      add_residual(simt, tile, shard.residual, x);
+      body(tile, x);
+    });
   }
 
   /// The norm of the largest is the largest norm.
   RINGPRESS_DEVICE static void measure_tensor(const Simt& simt, const SummariseArgs& shard) {
     std::uint32_t largest = 0;
-    for_each_tile(simt, shard, [&](const LaneTile&, const LaneValues& x) {
+    for_each_loaded_tile(simt, shard, [&](const LaneTile&, const LaneValues& x) {
       RINGPRESS_UNROLL
       for (unsigned row = 0; row < kRows; ++row) {
         largest = core::largest_of(largest, core::magnitude_bits(x[row]));
@@ -65,7 +62,7 @@ class SummaryAgent {
 
   RINGPRESS_DEVICE static void measure_blocks(const Simt& simt, const Parameters& parameters,
                                               const SummariseArgs& shard) {
-    for_each_tile(simt, shard, [&](const LaneTile& tile, const LaneValues& x) {
+    for_each_loaded_tile(simt, shard, [&](const LaneTile& tile, const LaneValues& x) {
       store_norms(simt, tile, parameters.block, measure_block(simt, tile.lane, parameters.block, x),
                   shard.summary);
     });
@@ -75,7 +72,7 @@ class SummaryAgent {
                                              const SummariseArgs& shard) {
     const Form form = agreed_form(parameters, shard.count, shard.agreed);
     const TileCoder<Simt, T> coder(simt, parameters, form);
-    for_each_tile(simt, shard, [&](const LaneTile& tile, const LaneValues& x) {
+    for_each_loaded_tile(simt, shard, [&](const LaneTile& tile, const LaneValues& x) {
       coder.scales().put(simt, tile.lane, load_norm(simt, tile, form));
       coder.write_levels(tile, x, shard.summary);
     });
