@@ -35,6 +35,8 @@ DeviceParameters parameters_of(const DevicePlan& plan, Contributions form, Contr
     codec.part_bits = bits_of(plan, codec, part);
     codec.bits = bits_of(plan, codec, form);
     *lloyd = device_parameters(codec, form);
+  } else if (auto* const qsgd = std::get_if<QsgdDeviceParameters>(&parameters)) {
+    *qsgd = device_parameters(qsgd->codec, form, part);
   }
   return parameters;
 }

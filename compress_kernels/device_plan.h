@@ -10,6 +10,7 @@
 #include "compress_kernels/fp8/fp8.h"
 #include "compress_kernels/lloyd/device_parameters.h"
 #include "compress_kernels/q/regridding_parameters.h"
+#include "compress_kernels/qsgd/device_parameters.h"
 #include "compress_kernels/tern/tern.h"
 #include "compress_kernels/uniform/uniform.h"
 #include "ringpress/codec.h"
@@ -19,8 +20,9 @@
 namespace ringpress::compress_kernels {
 
 /// One type for each agent (NAME/NAME_agent.cuh).
-using DeviceParameters = std::variant<UniformParameters, CastParameters, Fp8Parameters,
-                                      TernParameters, LloydDeviceParameters, RegriddingParameters>;
+using DeviceParameters =
+    std::variant<UniformParameters, CastParameters, Fp8Parameters, TernParameters,
+                 LloydDeviceParameters, RegriddingParameters, QsgdDeviceParameters>;
 
 struct DevicePlan {
   /// How partial sums of a ring are encoded.

@@ -1,8 +1,9 @@
 // A DeviceCodec: turns the arguments of operations into those of kernels, which `Backend` launches.
 //
-//   Status Backend::launch(Stream, DType, const EncodeTask<P>&, Extent) const
+//   Status Backend::launch(Stream, DType, const EncodeTask<P>&, core::Extent) const
 //
-// and so for DecodeTask and HopTask; P: the alternatives of DeviceParameters.
+// and so for DecodeTask and HopTask; P: the alternatives of DeviceParameters. See task_agreement.h
+// too.
 #ifndef COMPRESS_KERNELS_TASK_CODEC_H_
 #define COMPRESS_KERNELS_TASK_CODEC_H_
 
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,25 +19,25 @@
 
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
+#include "compress_kernels/task_agreement.h"
 #include "ringpress/codec.h"
 #include "ringpress/device.h"
 #include "ringpress/status.h"
 
 namespace ringpress::compress_kernels {
 
-/// How much a launch has to do.
-struct Extent {
-  std::size_t shards = 1;
-  std::size_t largest_count = 0;  // Elements of the largest shard.
-};
-
 template <typename Backend>
 class TaskCodec final : public DeviceCodec {
  public:
   TaskCodec(std::unique_ptr<Codec> codec, const DevicePlan& plan, Backend backend)
-      : codec_(std::move(codec)), plan_(plan), backend_(std::move(backend)) {}
+      : codec_(std::move(codec)), plan_(plan), backend_(std::move(backend)) {
+    if (const auto* qsgd = std::get_if<QsgdDeviceParameters>(&plan_.parameters)) {
+      agreement_.emplace(*codec_, *qsgd, backend_);
+    }
+  }
 
   const Codec& codec() const override { return *codec_; }
+  DeviceAgreement* agreement() override { return agreement_ ? &*agreement_ : nullptr; }
 
   /// Every form has kernels.
   Status supports(Contributions, std::size_t wires) const override { return check_wires(wires); }
@@ -44,7 +46,7 @@ class TaskCodec final : public DeviceCodec {
     for (const EncodeArgs& args : shards) RINGPRESS_RETURN_IF_ERROR(check(args));
     return for_each_batch(shards, [&](auto batch, const auto& parameters) {
       return launch_shards<core::EncodeTask>(stream, batch, parameters, [](const EncodeArgs& args) {
-        return core::EncodeShard{args.values, args.count, output_of(args)};
+        return core::EncodeShard{args.values, args.count, output_of(args), args.agreed};
       });
     });
   }
@@ -55,7 +57,7 @@ class TaskCodec final : public DeviceCodec {
     }
     return for_each_batch(shards, [&](auto batch, const auto& parameters) {
       return launch_shards<core::DecodeTask>(stream, batch, parameters, [](const DecodeArgs& args) {
-        return core::DecodeShard{args.wire, args.count, args.values};
+        return core::DecodeShard{args.wire, args.count, args.values, args.divisor, args.agreed};
       });
     });
   }
@@ -68,7 +70,7 @@ class TaskCodec final : public DeviceCodec {
     return std::visit(
         [&](const auto& of_family) {
           const auto task = hop_task(of_family, args);
-          return backend_.launch(stream, codec_->dtype(), task, Extent{1, args.count});
+          return backend_.launch(stream, codec_->dtype(), task, core::Extent{1, args.count});
         },
         parameters);
   }
@@ -82,18 +84,6 @@ class TaskCodec final : public DeviceCodec {
     RINGPRESS_RETURN_IF_ERROR(check_alignment(args.values, dtype_size(codec_->dtype())));
     RINGPRESS_RETURN_IF_ERROR(check_alignment(args.decoded, dtype_size(codec_->dtype())));
     return check_alignment(args.residual, sizeof(float));
-  }
-
-  static Status check_alignment(const void* array, std::size_t bytes) {
-    if (reinterpret_cast<std::uintptr_t>(array) % bytes == 0) return Status::ok();
-    return Status(Code::kUnsupported, "kernels take arrays that are aligned to their elements");
-  }
-
-  static Status check_wires(std::size_t wires) {
-    if (wires <= core::kMostWires) return Status::ok();
-    return Status(Code::kUnsupported, std::to_string(wires) +
-                                          " wires in one hop; kernels take at most " +
-                                          std::to_string(core::kMostWires));
   }
 
   template <typename Args>
@@ -126,7 +116,7 @@ class TaskCodec final : public DeviceCodec {
                        Convert&& convert) {
     Task<Parameters> task{};
     task.parameters = parameters;
-    Extent extent{shards.size(), 0};
+    core::Extent extent{shards.size(), 0};
     for (std::size_t i = 0; i < shards.size(); ++i) {
       task.shards[i] = convert(shards[i]);
       extent.largest_count = std::max(extent.largest_count, shards[i].count);
@@ -146,6 +136,7 @@ class TaskCodec final : public DeviceCodec {
     task.own_position = args.own_position;
     task.divisor = args.divisor;
     task.output = output_of(args);
+    task.agreed = args.agreed;
     std::copy(args.wires.begin(), args.wires.end(), task.wires);
     return task;
   }
@@ -153,6 +144,7 @@ class TaskCodec final : public DeviceCodec {
   std::unique_ptr<Codec> codec_;
   DevicePlan plan_;
   Backend backend_;
+  std::optional<TaskAgreement<Backend>> agreement_;
 };
 
 }  // namespace ringpress::compress_kernels

@@ -1,5 +1,6 @@
 # Door A's engine, within libringpress.so.
 add_library(ringpress_interposer OBJECT
+  interposer/agreeing_stream_call.cc
   interposer/chunked_stream_call.cc
   interposer/comm.cc
   interposer/comm_calls.cc

@@ -11,8 +11,14 @@
 namespace ringpress::compress_kernels::core {
 
 /// Arguments of a kernel take 4096 bytes at most.
-inline constexpr std::size_t kMostShards = 48;
+inline constexpr std::size_t kMostShards = 40;
 inline constexpr std::size_t kMostWires = 384;
+
+/// How much a launch has to do.
+struct Extent {
+  std::size_t shards = 1;
+  std::size_t largest_count = 0;  // Elements of the largest shard.
+};
 
 /// Where encoded values go. As in EncodeArgs.
 struct EncodeOutput {
@@ -31,6 +37,7 @@ struct EncodeShard {
   const void* values = nullptr;
   std::size_t count = 0;
   EncodeOutput output;
+  Agreed agreed;
 };
 
 template <typename Parameters>
@@ -43,6 +50,8 @@ struct DecodeShard {
   const std::byte* wire = nullptr;
   std::size_t count = 0;
   void* values = nullptr;
+  std::size_t divisor = 1;  // As in DecodeArgs.
+  Agreed agreed;
 };
 
 template <typename Parameters>
@@ -61,6 +70,7 @@ struct HopTask {
   std::size_t own_position = 0;
   std::size_t divisor = 1;
   EncodeOutput output;
+  Agreed agreed;
   const std::byte* wires[kMostWires];
 };
 

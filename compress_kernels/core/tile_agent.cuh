@@ -8,6 +8,7 @@
 //   unsigned block(), blocks(), shard()      blockIdx.x, gridDim.x, blockIdx.y
 //   T load<T>(address), store(address, T)    aligned
 //   void shuffle_xor(uint32_t (&)[N], mask)  each gets that of lane ^ mask; all lanes take part
+//   void atomic_max(uint32_t* at, value)     *at becomes the larger
 //   bool any(bool)                           true if it is so in any lane; all lanes take part
 //   void sync_warp()                         as a fence for memory of the warp
 //   void* warp_memory()                      Format::kWarpMemory bytes of shared memory
@@ -24,6 +25,9 @@
 //   of_parts(simt, parameters, count)        what a hop decodes with, where that is not the Format
 //                                            itself with parameters_of_parts()
 //   float saturate<T>(value)                 what a decoded value becomes in the element type
+//
+// A format whose lanes hold other values brings an agent of its own, Format::Agent<T>, which has
+// the operations of TileAgent: qsgd/qsgd_agent.cuh.
 #ifndef COMPRESS_KERNELS_CORE_TILE_AGENT_CUH_
 #define COMPRESS_KERNELS_CORE_TILE_AGENT_CUH_
 
@@ -222,6 +226,21 @@ class TileAgent {
     store_group<T>(simt, decoded, tile.index(row), tile.valid(row), limited);
   }
 };
+
+/// The agent of a format.
+template <typename Simt, typename Format, typename T>
+struct AgentChoice {
+  using Agent = TileAgent<Simt, Format, T>;
+};
+template <typename Simt, typename Format, typename T>
+requires requires {
+  typename Format::template Agent<T>;
+}
+struct AgentChoice<Simt, Format, T> {
+  using Agent = typename Format::template Agent<T>;
+};
+template <typename Simt, typename Format, typename T>
+using AgentOf = typename AgentChoice<Simt, Format, T>::Agent;
 
 }  // namespace ringpress::compress_kernels::core
 

@@ -91,11 +91,18 @@ struct CudaBackend {
   unsigned most_blocks = 1;
 
   template <typename Task>
-  Status launch(Stream stream, DType dtype, const Task& task, Extent extent) const {
+  Status launch(Stream stream, DType dtype, const Task& task, core::Extent extent) const {
     const CurrentDevice current(ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     return status_of(cuda::launch(task, Target{stream, dtype, extent, most_blocks}),
                      "launching a kernel");
+  }
+
+  Status zero(Stream stream, void* memory, std::size_t bytes) const {
+    const CurrentDevice current(ordinal);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    return status_of(cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream)),
+                     "zeroing memory");
   }
 };
 
@@ -186,10 +193,7 @@ class CudaDevice final : public Device {
   }
 
   Status zero(Stream stream, void* memory, std::size_t bytes) override {
-    const CurrentDevice current(ordinal_);
-    RINGPRESS_RETURN_IF_ERROR(current.status());
-    return status_of(cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream)),
-                     "zeroing memory");
+    return backend().zero(stream, memory, bytes);
   }
   Status copy(Stream stream, void* to, const void* from, std::size_t bytes) override {
     const CurrentDevice current(ordinal_);
@@ -211,10 +215,12 @@ class CudaDevice final : public Device {
                                                   ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_(specification, dtype, op));
     return std::unique_ptr<DeviceCodec>(std::make_unique<TaskCodec<CudaBackend>>(
-        std::move(planned.codec), planned.plan, CudaBackend{ordinal_, most_blocks_}));
+        std::move(planned.codec), planned.plan, backend()));
   }
 
  private:
+  CudaBackend backend() const { return {ordinal_, most_blocks_}; }
+
   int ordinal_;
   unsigned most_blocks_;
   PlanMaker make_plan_;

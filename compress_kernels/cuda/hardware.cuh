@@ -40,6 +40,9 @@ struct Hardware {
     }
   }
   RINGPRESS_DEVICE bool any(bool value) const { return __any_sync(0xFFFFFFFFu, value) != 0; }
+  RINGPRESS_DEVICE void atomic_max(std::uint32_t* at, std::uint32_t value) const {
+    atomicMax(at, value);
+  }
   RINGPRESS_DEVICE void sync_warp() const { __syncwarp(); }
 
   RINGPRESS_DEVICE void* warp_memory() const {

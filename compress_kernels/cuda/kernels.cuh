@@ -28,19 +28,19 @@ constexpr unsigned least_blocks() {
 template <typename Format, typename T>
 __global__ void __launch_bounds__(kThreads, least_blocks<Format>())
     encode_kernel(const __grid_constant__ core::EncodeTask<typename Format::Parameters> task) {
-  core::TileAgent<AnyHardware, Format, T>::encode(AnyHardware{}, task);
+  core::AgentOf<AnyHardware, Format, T>::encode(AnyHardware{}, task);
 }
 
 template <typename Format, typename T>
 __global__ void __launch_bounds__(kThreads, least_blocks<Format>())
     decode_kernel(const __grid_constant__ core::DecodeTask<typename Format::Parameters> task) {
-  core::TileAgent<AnyHardware, Format, T>::decode(AnyHardware{}, task);
+  core::AgentOf<AnyHardware, Format, T>::decode(AnyHardware{}, task);
 }
 
 template <typename Format, typename T>
 __global__ void __launch_bounds__(kThreads, least_blocks<Format>())
     hop_kernel(const __grid_constant__ core::HopTask<typename Format::Parameters> task) {
-  core::TileAgent<AnyHardware, Format, T>::decode_add_encode(AnyHardware{}, task);
+  core::AgentOf<AnyHardware, Format, T>::decode_add_encode(AnyHardware{}, task);
 }
 
 template <typename Format, typename T, typename P>
@@ -63,17 +63,24 @@ constexpr std::size_t warp_memory() {
   return Format::kWarpMemory == 0 ? 0 : kLargestWarpMemory;
 }
 
-template <typename Format, typename T, typename Task>
-int launch_format(const Task& task, const Target& target) {
+/// `warp_memory`: bytes of shared memory of each warp.
+template <typename Task>
+int launch_kernel(void (*kernel)(Task), const Task& task, const Target& target,
+                  std::size_t warp_memory) {
+  static_assert(sizeof(Task) <= 4096);
   constexpr unsigned kWarps = kThreads / kWarpLanes;
   const std::size_t tiles = (target.extent.largest_count + kTileElements - 1) / kTileElements;
   const std::size_t shards = target.extent.shards;
   const std::size_t most = std::max<std::size_t>(target.most_blocks / shards, 1);
   const auto blocks = static_cast<unsigned>(std::min((tiles + kWarps - 1) / kWarps, most));
-  kernel_of<Format, T>(
-      task)<<<dim3(blocks, static_cast<unsigned>(shards)), kThreads, kWarps * warp_memory<Format>(),
-              static_cast<cudaStream_t>(target.stream)>>>(task);
+  kernel<<<dim3(blocks, static_cast<unsigned>(shards)), kThreads, kWarps * warp_memory,
+           static_cast<cudaStream_t>(target.stream)>>>(task);
   return static_cast<int>(cudaGetLastError());
+}
+
+template <typename Format, typename T, typename Task>
+int launch_format(const Task& task, const Target& target) {
+  return launch_kernel<Task>(kernel_of<Format, T>(task), task, target, warp_memory<Format>());
 }
 
 /// `visit(parameters, visitor)` is the family's visit_format<AnyHardware>.

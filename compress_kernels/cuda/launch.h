@@ -4,7 +4,7 @@
 
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
-#include "compress_kernels/task_codec.h"
+#include "compress_kernels/qsgd/summary_tasks.h"
 #include "ringpress/device.h"
 #include "ringpress/types.h"
 
@@ -14,7 +14,7 @@ namespace ringpress::compress_kernels::cuda {
 struct Target {
   Stream stream = nullptr;  // A cudaStream_t.
   DType dtype = DType::kFloat32;
-  Extent extent;
+  core::Extent extent;
   unsigned most_blocks = 1;  // In all.
 };
 
@@ -25,6 +25,8 @@ template <typename Parameters>
 int launch(const core::DecodeTask<Parameters>& task, const Target& target);
 template <typename Parameters>
 int launch(const core::HopTask<Parameters>& task, const Target& target);
+int launch(const qsgd::SummaryTask& task, const Target& target);
+int launch(const qsgd::MergeTask& task, const Target& target);
 
 }  // namespace ringpress::compress_kernels::cuda
 

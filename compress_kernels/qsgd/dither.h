@@ -58,13 +58,24 @@ RINGPRESS_HOST_DEVICE inline std::uint32_t block_counter(std::uint32_t word, std
   return word ^ (static_cast<std::uint32_t>(block) << 26);
 }
 
+/// The words of one block.
+RINGPRESS_HOST_DEVICE inline philox4x32_ctr_t dither_words(const Dither& dither,
+                                                           std::size_t block) {
+  philox4x32_ctr_t counter = dither.counter;
+  counter.v[1] = block_counter(counter.v[1], block);
+  return philox4x32_R(kDitherRounds, counter, dither.key);
+}
+
+/// The byte of a row, of the words of its block.
+RINGPRESS_HOST_DEVICE inline std::uint32_t byte_of_row(const philox4x32_ctr_t& words,
+                                                       std::size_t row) {
+  return (words.v[row % kDitherRows / 4] >> (8 * (row % 4))) & 0xFFu;
+}
+
 /// The byte of value `index` of a tile.
 RINGPRESS_HOST_DEVICE inline std::uint32_t dither_byte(const Dither& dither, std::size_t index) {
   const std::size_t row = index / 32;
-  philox4x32_ctr_t counter = dither.counter;
-  counter.v[1] = block_counter(counter.v[1], index % 32 + 32 * (row / kDitherRows));
-  const philox4x32_ctr_t words = philox4x32_R(kDitherRounds, counter, dither.key);
-  return (words.v[row % kDitherRows / 4] >> (8 * (row % 4))) & 0xFFu;
+  return byte_of_row(dither_words(dither, index % 32 + 32 * (row / kDitherRows)), row);
 }
 
 }  // namespace ringpress::compress_kernels::qsgd

@@ -2,8 +2,7 @@
 // and a CUDA warp need only shifts and ors:
 //
 //   whole tile   number i lies in lane i mod 32; the 32 numbers of a lane are contiguous bits,
-//   least
-//                significant first, of `width` words of 32 bits; word k of all lanes,
+//                least significant first, of `width` words of 32 bits; word k of all lanes,
 //                little-endian, precedes word k + 1 of any
 //   shorter      plain: contiguous bits in element order, least significant first; bits after the
 //                last are zero
@@ -13,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/host_device.h"
 #include "ringpress/codec.h"
 
 namespace ringpress::compress_kernels::qsgd {
@@ -20,14 +20,20 @@ namespace ringpress::compress_kernels::qsgd {
 inline constexpr std::size_t kPackLanes = 32;
 inline constexpr std::size_t kRows = kTileElements / kPackLanes;
 
-inline std::size_t tile_bytes(std::size_t count, int width) {
+RINGPRESS_HOST_DEVICE inline std::size_t tile_bytes(std::size_t count, int width) {
   return (count * static_cast<std::size_t>(width) + 7) / 8;
 }
 
 /// Bytes of `count` numbers; also where the tile that starts at number `count` begins.
-inline std::size_t packed_bytes(std::size_t count, int width) {
+RINGPRESS_HOST_DEVICE inline std::size_t packed_bytes(std::size_t count, int width) {
   return count / kTileElements * tile_bytes(kTileElements, width) +
          tile_bytes(count % kTileElements, width);
+}
+
+/// The sum of two packed numbers, up to `largest`.
+RINGPRESS_HOST_DEVICE inline std::uint32_t limited_sum(std::uint32_t a, std::uint32_t b,
+                                                       std::uint32_t largest) {
+  return a + b < largest ? a + b : largest;
 }
 
 /// Packs fewer numbers than a tile has.
@@ -52,9 +58,8 @@ inline void unpack_add_plain(const std::byte* bytes, std::size_t count, int widt
   for (std::size_t i = 0; i < count; ++i) {
     for (; filled < width; filled += 8)
       window |= std::uint64_t{static_cast<std::uint8_t>(*bytes++)} << filled;
-    const std::uint32_t sum =
-        numbers[i] + (static_cast<std::uint32_t>(window) & ((1u << width) - 1u));
-    numbers[i] = sum < largest ? sum : largest;
+    const std::uint32_t number = static_cast<std::uint32_t>(window) & ((1u << width) - 1u);
+    numbers[i] = limited_sum(numbers[i], number, largest);
     window >>= width;
     filled -= width;
   }

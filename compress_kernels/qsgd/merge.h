@@ -7,20 +7,38 @@
 #include <cstring>
 
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/host_device.h"
 
 namespace ringpress::compress_kernels::qsgd {
 
-/// Sets each number of `into` to the larger: bfloat16 magnitudes are in the order of their bits.
+/// bfloat16 magnitudes are in the order of their bits.
+RINGPRESS_HOST_DEVICE inline std::uint16_t larger_norm(std::uint16_t a, std::uint16_t b) {
+  return a > b ? a : b;
+}
+
+/// The larger of each pair of norms, four at a time.
+RINGPRESS_HOST_DEVICE inline std::uint64_t larger_norms(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t larger = 0;
+  for (unsigned shift = 0; shift < 64; shift += 16) {
+    const std::uint16_t norm =
+        larger_norm(static_cast<std::uint16_t>(a >> shift), static_cast<std::uint16_t>(b >> shift));
+    larger |= static_cast<std::uint64_t>(norm) << shift;
+  }
+  return larger;
+}
+
+/// Sets each number of `into` to the larger.
 inline void merge_norms(const std::byte* from, std::size_t bytes, std::byte* into) {
   for (std::size_t i = 0; i < bytes / sizeof(std::uint16_t); ++i) {
     const auto a = core::load_element<std::uint16_t>(from, i);
     const auto b = core::load_element<std::uint16_t>(into, i);
-    core::store_element(into, i, a > b ? a : b);
+    core::store_element(into, i, larger_norm(a, b));
   }
 }
 
 /// The smaller of each pair of packed numbers of 1 or 2 bits.
-inline std::uint64_t smaller_levels(std::uint64_t a, std::uint64_t b, int bits) {
+RINGPRESS_HOST_DEVICE inline std::uint64_t smaller_levels(std::uint64_t a, std::uint64_t b,
+                                                          int bits) {
   if (bits == 1) return a & b;
   constexpr std::uint64_t kLow = 0x5555555555555555u;
   const std::uint64_t high_less = (~a & b) >> 1;  // At the low bit: a's high bit is smaller.

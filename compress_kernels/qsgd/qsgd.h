@@ -53,6 +53,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/power_of_two.h"
 #include "compress_kernels/qsgd/grid.h"
 #include "compress_kernels/qsgd/lane_pack.h"
 #include "ringpress/codec.h"
@@ -76,15 +78,17 @@ struct Parameters {
 };
 
 /// Bits that say which grid a value is on.
-inline int level_bits(const Parameters& parameters) {
+RINGPRESS_HOST_DEVICE inline int level_bits(const Parameters& parameters) {
   return parameters.grids == 1 ? 0 : parameters.grids == 2 ? 1 : 2;
 }
 
-inline std::size_t norm_bytes(const Parameters& parameters, std::size_t count) {
-  return (count + parameters.block - 1) / parameters.block * sizeof(std::uint16_t);
+RINGPRESS_HOST_DEVICE inline std::size_t norm_bytes(const Parameters& parameters,
+                                                    std::size_t count) {
+  return core::blocks_of(count, parameters.block) * sizeof(std::uint16_t);
 }
 
-inline std::size_t level_bytes(const Parameters& parameters, std::size_t count) {
+RINGPRESS_HOST_DEVICE inline std::size_t level_bytes(const Parameters& parameters,
+                                                     std::size_t count) {
   return packed_bytes(count, level_bits(parameters));
 }
 
@@ -92,7 +96,7 @@ inline int width_of(const Parameters& parameters, std::size_t summed) {
   return width_of_sum(summed, parameters.steps[0]);
 }
 
-inline bool stands_alone(const Contributions& form) {
+RINGPRESS_HOST_DEVICE inline bool stands_alone(const Contributions& form) {
   return form.world == 1;
 }
 
@@ -101,6 +105,18 @@ inline std::size_t encoded_bytes(const Parameters& parameters, std::size_t count
   const std::size_t codes = packed_bytes(count, width_of(parameters, form.summed));
   if (!stands_alone(form)) return codes;
   return norm_bytes(parameters, count) + level_bytes(parameters, count) + codes;
+}
+
+/// What a summary says.
+enum class Summary {
+  kTensorNorm,
+  kBlockNorms,
+  kLevels,
+};
+
+/// The norms of blocks are the first round of a chunk, levels the last.
+inline Summary summary_of_round(const Parameters& parameters, int round) {
+  return round == 0 && !parameters.has_global_norm ? Summary::kBlockNorms : Summary::kLevels;
 }
 
 /// What an encoded form of `count` values consists of, wherever that lies.
@@ -113,10 +129,12 @@ struct Form {
   std::uint32_t offset = 0;  // What has been added to the sum of codes.
 };
 
-inline Form form_of(const Parameters& parameters, std::size_t count, const Contributions& summed,
-                    const Agreed& agreed, const std::byte* wire) {
+/// `width`: of the codes, width_of() such a form.
+RINGPRESS_HOST_DEVICE inline Form form_of(const Parameters& parameters, std::size_t count,
+                                          const Contributions& summed, int width,
+                                          const Agreed& agreed, const std::byte* wire) {
   Form form;
-  form.width = width_of(parameters, summed.summed);
+  form.width = width;
   form.offset = static_cast<std::uint32_t>(summed.summed) * parameters.steps[0];
   form.norm_block = parameters.block;
   if (stands_alone(summed)) {
@@ -132,6 +150,25 @@ inline Form form_of(const Parameters& parameters, std::size_t count, const Contr
     form.levels = agreed.chunk + (norm_bytes(parameters, count) + 7) / 8 * 8;
   }
   return form;
+}
+
+/// What has been agreed on, as a form without codes.
+RINGPRESS_HOST_DEVICE inline Form agreed_form(const Parameters& parameters, std::size_t count,
+                                              const Agreed& agreed) {
+  constexpr Contributions kTogether{1, 2};
+  return form_of(parameters, count, kTogether, 0, agreed, nullptr);
+}
+
+inline Form form_of(const Parameters& parameters, std::size_t count, const Contributions& summed,
+                    const Agreed& agreed, const std::byte* wire) {
+  return form_of(parameters, count, summed, width_of(parameters, summed.summed), agreed, wire);
+}
+
+/// What the offset of a form is more than those of `summed` codes together, modulo 2^32.
+RINGPRESS_HOST_DEVICE inline std::uint32_t lift_of_sum(const Form& form,
+                                                       const Parameters& parameters,
+                                                       std::size_t summed) {
+  return form.offset - static_cast<std::uint32_t>(summed) * parameters.steps[0];
 }
 
 }  // namespace ringpress::compress_kernels::qsgd

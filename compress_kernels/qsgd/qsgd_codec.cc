@@ -1,6 +1,5 @@
 #include "compress_kernels/qsgd/qsgd_codec.h"
 
-#include <limits>
 #include <utility>
 
 #include "compress_kernels/isa.h"
@@ -13,8 +12,7 @@ namespace {
 
 constexpr std::size_t kTensorBytes = 4;
 
-/// What is agreed on, as qsgd.h says: the norms of blocks are the first round of a chunk, levels
-/// the last.
+/// What is agreed on, as qsgd.h says.
 class QsgdAgreement final : public Agreement {
  public:
   explicit QsgdAgreement(const Transcoder& transcoder) : transcoder_(transcoder) {}
@@ -36,10 +34,8 @@ class QsgdAgreement final : public Agreement {
   void summarise(int round, const SummariseArgs& args) const override {
     if (is_norms(round)) {
       transcoder_.measure_blocks(args);
-    } else if (has_global_norm()) {
-      transcoder_.choose_levels(args, args.agreed.tensor, std::numeric_limits<std::size_t>::max());
     } else {
-      transcoder_.choose_levels(args, args.agreed.chunk, transcoder_.parameters.block);
+      transcoder_.choose_levels(args);
     }
   }
   void merge(int round, std::size_t count, const std::byte* from, std::byte* into) const override {
@@ -54,7 +50,9 @@ class QsgdAgreement final : public Agreement {
  private:
   bool has_global_norm() const { return transcoder_.parameters.has_global_norm; }
   bool has_levels() const { return transcoder_.parameters.grids > 1; }
-  bool is_norms(int round) const { return round == 0 && !has_global_norm(); }
+  bool is_norms(int round) const {
+    return summary_of_round(transcoder_.parameters, round) == Summary::kBlockNorms;
+  }
 
   const Transcoder& transcoder_;
 };
@@ -95,7 +93,6 @@ class QsgdCodec final : public Codec {
 
 std::unique_ptr<Codec> make_qsgd_codec(CodecIdentity identity, const Parameters& parameters) {
   Transcoder transcoder{parameters, &reference_kernels()};
-  transcoder.parameters.dtype = identity.dtype;
   const std::int64_t target = selected_isa().target;
   const TileKernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
   if (kernels != nullptr) transcoder.kernels = kernels;

@@ -91,7 +91,7 @@ void subtract(const float* x, const DequantiseArgs& args, std::size_t count, flo
 }
 
 void lift(std::uint32_t lift, std::uint32_t largest, std::uint32_t* codes) {
-  for (std::size_t i = 0; i < kTileElements; ++i) codes[i] = std::min(codes[i] + lift, largest);
+  for (std::size_t i = 0; i < kTileElements; ++i) codes[i] = limited_sum(codes[i], lift, largest);
 }
 
 void pack(const std::uint32_t* numbers, int width, std::byte* bytes) {

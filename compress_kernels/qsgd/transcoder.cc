@@ -105,10 +105,9 @@ void hop_alone(const Transcoder& transcoder, const DecodeAddEncodeArgs& args) {
 /// scratch.codes = sum of the codes of own values and of `args.wires`, plus form.offset.
 void add_codes(const Transcoder& transcoder, const DecodeAddEncodeArgs& args, const Form& form,
                Span span, Scratch& scratch) {
-  const std::uint32_t steps = transcoder.parameters.steps[0];
   const int width = width_of(transcoder.parameters, args.wire_contributions);
-  const auto summed = static_cast<std::uint32_t>(args.wires.size() * args.wire_contributions + 1);
-  const std::uint32_t lift = form.offset - summed * steps;
+  const std::uint32_t lift =
+      lift_of_sum(form, transcoder.parameters, args.wires.size() * args.wire_contributions + 1);
   // Whatever the wires hold, the sum fits its width.
   const std::uint32_t limit = lift == 0 ? 2 * form.offset : ~0u;
   for (const std::byte* wire : args.wires) {
@@ -231,12 +230,12 @@ void Transcoder::measure_blocks(const SummariseArgs& args) const {
   });
 }
 
-void Transcoder::choose_levels(const SummariseArgs& args, const std::byte* norms,
-                               std::size_t norm_block) const {
+void Transcoder::choose_levels(const SummariseArgs& args) const {
+  const Form form = agreed_form(parameters, args.count, args.agreed);
   const Source source{parameters.dtype, args.values, args.residual};
   Scratch scratch;
   for_each_tile(args.count, [&](Span span) {
-    read_scales(parameters, norms, norm_block, span, scratch.scales);
+    read_scales(parameters, form.norms, form.norm_block, span, scratch.scales);
     kernels->choose_levels(load(*kernels, source, span, scratch.x), grids_of(parameters, scratch),
                            scratch.levels);
     pack_tile(*kernels, scratch.levels, span, level_bits(parameters), args.summary);

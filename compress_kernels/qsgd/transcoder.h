@@ -22,9 +22,8 @@ struct Transcoder {
   std::uint32_t measure_tensor(const SummariseArgs& args) const;
   /// Writes the norms of blocks, as qsgd.h says.
   void measure_blocks(const SummariseArgs& args) const;
-  /// Writes the levels of values, as qsgd.h says. `norms` are of blocks of `norm_block`.
-  void choose_levels(const SummariseArgs& args, const std::byte* norms,
-                     std::size_t norm_block) const;
+  /// Writes the levels of values, by the norms that have been agreed on.
+  void choose_levels(const SummariseArgs& args) const;
 };
 
 }  // namespace ringpress::compress_kernels::qsgd

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compress_kernels/codec_family.h"
+#include "compress_kernels/device_plan.h"
 #include "compress_kernels/qsgd/options.h"
 #include "compress_kernels/qsgd/qsgd_codec.h"
 
@@ -37,14 +38,26 @@ bool accepts_bits(std::string_view text) {
          bits.back() <= qsgd::kMostBits;
 }
 
-std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
-                            const ParameterValues& values) {
+qsgd::Parameters parameters_of(const ParameterValues& values, DType dtype) {
   qsgd::Parameters parameters = qsgd::parameters_of(values);
+  parameters.dtype = dtype;
   parameters.grids = 0;
   for (const int bits : parse_list(values.text("bits"))) {
     parameters.steps[parameters.grids++] = qsgd::steps_of(bits);
   }
+  return parameters;
+}
+
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+                            const ParameterValues& values) {
+  const qsgd::Parameters parameters = parameters_of(values, identity.dtype);
   return qsgd::make_qsgd_codec(std::move(identity), parameters);
+}
+
+bool plan_for_device(const CodecEntry&, const ParameterValues& values, DType dtype,
+                     DevicePlan& plan) {
+  plan.parameters = device_parameters(parameters_of(values, dtype), {}, {});
+  return true;
 }
 
 /// A value is on the coarsest grid at worst.
@@ -84,6 +97,7 @@ const CodecFamily& family() {
     qsgd::append_shared_rules(&family.parameters);
     family.settle = settle;
     family.make = make;
+    family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
     family.loses_all = loses_all;
     family.unbiased = "round=stochastic";

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "ringpress/agreement.h"
 #include "ringpress/codec.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
@@ -25,14 +26,33 @@ using Stream = void*;
 /// A point in a stream that others can wait for. Made and destroyed by the device.
 using Event = void*;
 
+/// The operations of an Agreement in a stream, with the same bytes. Only where tensor_is_shared().
+/// Summaries begin at multiples of 8 bytes.
+class DeviceAgreement {
+ public:
+  virtual ~DeviceAgreement() = default;
+
+  virtual Status summarise_tensor(Stream stream, const SummariseArgs& args) = 0;
+  /// Changes `into` to the summary of what it and all others summarise.
+  virtual Status merge_tensor(Stream stream, std::span<const std::byte* const> from,
+                              std::byte* into) = 0;
+  /// One launch for all of them: the shards of a slice.
+  virtual Status summarise(Stream stream, int round, std::span<const SummariseArgs> shards) = 0;
+  /// As merge_tensor(), of `count` elements.
+  virtual Status merge(Stream stream, int round, std::size_t count,
+                       std::span<const std::byte* const> from, std::byte* into) = 0;
+};
+
 /// The operations of a Codec in a stream. The bytes are those of the Codec with the same
-/// specification. Only for codecs with fixed_size, without agreement() and projection().
+/// specification. Only for codecs with fixed_size, without projection().
 class DeviceCodec {
  public:
   virtual ~DeviceCodec() = default;
 
   /// What it does, in host memory: sizes, traits and specification.
   virtual const Codec& codec() const = 0;
+  /// codec().agreement() in a stream; null if that is. Lives as long as this.
+  virtual DeviceAgreement* agreement() { return nullptr; }
 
   /// kUnsupported for such a form, or a hop that adds up so many wires in it, if there are no
   /// kernels for it.

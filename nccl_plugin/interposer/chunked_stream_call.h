@@ -34,6 +34,10 @@ class ChunkedStreamCall : public StreamCall {
   }
   /// What a complete sum is divided by before it is encoded.
   std::size_t divisor() const;
+  /// What it is divided by when it is decoded: codecs that sum codes leave averages to this.
+  std::size_t divisor_of_decoded() const {
+    return parts_.codec->codec().traits().summable ? divisor() : 1;
+  }
 
   /// Our stream waits for the caller's, and for a former call in another of its streams.
   Status begin();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/interposer/agreeing_stream_call.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/statistics_file.h"
 #include "tuner/factory.h"
@@ -123,13 +124,25 @@ Status Comm::prepare_codec(DType dtype, ReduceOp op) {
   return Status::ok();
 }
 
-/// Room for the largest chunk in every form, whatever the type.
+/// Rounds of an agreement on a chunk.
+std::size_t Comm::most_rounds() const {
+  int rounds = 0;
+  for (const auto& [key, named] : codecs_) {
+    const Agreement* const agreement = named.codec->codec().agreement();
+    if (agreement != nullptr) rounds = std::max(rounds, agreement->rounds());
+  }
+  return static_cast<std::size_t>(rounds);
+}
+
+/// Room for the largest chunk in every form, and what is agreed on for it, whatever the type.
 void Comm::size_lane(LaneShape* shape, std::size_t world) const {
   const std::size_t tiles = std::max<std::size_t>(1, kLargestSlice / kTileElements / world);
   shape->chunk_elements = tiles * kTileElements;
   for (const auto& [key, named] : codecs_) {
+    const Codec& codec = named.codec->codec();
+    shape->agreement_bytes =
+        std::max(shape->agreement_bytes, agreement_bytes(codec, shape->chunk_elements, world));
     for (std::size_t summed = 1; summed <= world; ++summed) {
-      const Codec& codec = named.codec->codec();
       shape->region_bytes =
           std::max(shape->region_bytes, codec.wire_bytes(shape->chunk_elements, {summed, world}));
     }
@@ -143,11 +156,12 @@ Status Comm::prepare_to_compress() {
       RINGPRESS_RETURN_IF_ERROR(prepare_codec(dtype, op));
     }
   }
-  shape_.whole = is_ring() ? ring_lane(world) : sra_lane(world);
+  const std::size_t rounds = most_rounds();
+  shape_.whole = is_ring() ? ring_lane(world, rounds) : sra_lane(world, rounds);
   size_lane(&shape_.whole, world);
   if (groups_.exist()) {
     const auto hosts = static_cast<std::size_t>(groups_.place.hosts);
-    shape_.cross = sra_lane(hosts);
+    shape_.cross = sra_lane(hosts, rounds);
     size_lane(&shape_.cross, hosts);
   }
   RINGPRESS_ASSIGN_OR_RETURN(workspace_, Workspace::make(*device_, shape_));

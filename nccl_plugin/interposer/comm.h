@@ -119,6 +119,7 @@ class Comm {
   bool is_ring() const { return settings_.algorithm == "ring"; }
   Status check_forms(const DeviceCodec& codec, std::size_t world) const;
   Status prepare_codec(DType dtype, ReduceOp op);
+  std::size_t most_rounds() const;
   void size_lane(LaneShape* shape, std::size_t world) const;
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   bool is_captured(const Call& call) const;

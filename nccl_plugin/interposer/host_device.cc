@@ -2,6 +2,7 @@
 // happened when it is recorded.
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/devices.h"
@@ -11,11 +12,40 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
+class HostAgreement final : public DeviceAgreement {
+ public:
+  explicit HostAgreement(const Agreement& agreement) : agreement_(agreement) {}
+
+  Status summarise_tensor(Stream, const SummariseArgs& args) override {
+    agreement_.summarise_tensor(args);
+    return Status::ok();
+  }
+  Status merge_tensor(Stream, std::span<const std::byte* const> from, std::byte* into) override {
+    for (const std::byte* summary : from) agreement_.merge_tensor(summary, into);
+    return Status::ok();
+  }
+  Status summarise(Stream, int round, std::span<const SummariseArgs> shards) override {
+    for (const SummariseArgs& shard : shards) agreement_.summarise(round, shard);
+    return Status::ok();
+  }
+  Status merge(Stream, int round, std::size_t count, std::span<const std::byte* const> from,
+               std::byte* into) override {
+    for (const std::byte* summary : from) agreement_.merge(round, count, summary, into);
+    return Status::ok();
+  }
+
+ private:
+  const Agreement& agreement_;
+};
+
 class HostCodec final : public DeviceCodec {
  public:
-  explicit HostCodec(std::unique_ptr<Codec> codec) : codec_(std::move(codec)) {}
+  explicit HostCodec(std::unique_ptr<Codec> codec) : codec_(std::move(codec)) {
+    if (codec_->agreement() != nullptr) agreement_.emplace(*codec_->agreement());
+  }
 
   const Codec& codec() const override { return *codec_; }
+  DeviceAgreement* agreement() override { return agreement_ ? &*agreement_ : nullptr; }
   Status supports(Contributions, std::size_t) const override { return Status::ok(); }
   Status encode(Stream, std::span<const EncodeArgs> shards) override {
     for (const EncodeArgs& shard : shards) codec_->encode(shard);
@@ -32,7 +62,13 @@ class HostCodec final : public DeviceCodec {
 
  private:
   const std::unique_ptr<Codec> codec_;
+  std::optional<HostAgreement> agreement_;
 };
+
+/// Whether all ranks can agree on everything in a stream.
+bool is_shared(const Agreement* agreement) {
+  return agreement == nullptr || agreement->tensor_bytes() == 0 || agreement->tensor_is_shared();
+}
 
 class HostDevice final : public Device {
  public:
@@ -70,7 +106,7 @@ class HostDevice final : public Device {
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
-    if (!codec->traits().fixed_size || codec->agreement() != nullptr ||
+    if (!codec->traits().fixed_size || !is_shared(codec->agreement()) ||
         codec->projection() != nullptr) {
       return Status(Code::kUnsupported, specification + " cannot be used in a stream");
     }

@@ -2,13 +2,24 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-Result<std::unique_ptr<Lane>> Lane::make(Device& device, const LaneShape& shape) {
+namespace {
+
+std::size_t aligned(std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Lane>> Lane::make(Device& device, LaneShape shape) {
+  shape.region_bytes = aligned(shape.region_bytes);
+  shape.agreement_bytes = aligned(shape.agreement_bytes);
   std::unique_ptr<Lane> lane(new Lane(device, shape));
-  std::size_t& bytes = lane->shape_.region_bytes;
-  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  RINGPRESS_ASSIGN_OR_RETURN(void* memory, device.allocate(shape.slots * shape.regions * bytes));
+  const std::size_t chunks = shape.slots * shape.regions * shape.region_bytes;
+  const std::size_t agreement = (1 + shape.agreement_slots) * shape.agreement_bytes;
+  RINGPRESS_ASSIGN_OR_RETURN(void* memory, device.allocate(chunks + agreement));
   lane->memory_ = static_cast<std::byte*>(memory);
+  lane->agreement_memory_ = lane->memory_ + chunks;
   RINGPRESS_ASSIGN_OR_RETURN(lane->stream_, device.create_stream());
   lane->has_stream_ = true;
   for (Event& event : lane->all_events_) {

@@ -53,13 +53,14 @@ class StreamCall {
   virtual std::uint64_t raw_bytes() const = 0;
 };
 
-/// Scatter-reduce-allgather: stream_sra.cc. The lane is of sra_lane().
+/// Scatter-reduce-allgather: stream_sra.cc. The lane is of sra_lane(); `rounds` are those of the
+/// codec's Agreement, at most.
 std::unique_ptr<StreamCall> make_sra_call(const StreamCallParts& parts);
-LaneShape sra_lane(std::size_t world);
+LaneShape sra_lane(std::size_t world, std::size_t rounds);
 
 /// A ring whose sums come from both sides: stream_ring.cc. The lane is of ring_lane().
 std::unique_ptr<StreamCall> make_ring_call(const StreamCallParts& parts);
-LaneShape ring_lane(std::size_t world);
+LaneShape ring_lane(std::size_t world, std::size_t rounds);
 
 /// What `hier` needs besides: the exact sums of the ranks of one host.
 struct HostParts {

@@ -1,19 +1,20 @@
 // A ring whose partial sums come to a shard's owner from both sides:
 // ring/collective/two_way_ring.cc says which rank does what in which stage and why, and makes the
-// same bytes. Here slice c is in stage s at tick 2 s + c: what a tick computes needs what arrived
-// two ticks before, so that it is computed while the exchange of the tick before is under way. Each
-// tick is one step.
+// same bytes. Sums of codes, which a ring of one direction makes there, are the same in any order.
+// Here slice c is in stage s at tick 2 s + c: what a tick computes needs what arrived two ticks
+// before, so that it is computed while the exchange of the tick before is under way. Each tick is
+// one step. What ranks agree on is a step before all ticks, for the tensor, and stages before all
+// others, for each slice (agreeing_stream_call.h).
 //
 // Regions of a slot, all of one slice; three slots are enough:
-//   arriving, one a stage and side   written in the exchange of a tick t, read and sent on at t +
-//   2;
-//                                    written again at t + 3
+//   arriving, one a stage and side   written in the exchange of a tick t, read and sent on at
+//                                    t + 2; written again at t + 3
 //   leaving, one a stage and side    own values and partial sums: written and sent at t; written
 //                                    again at t + 3, which waits for the exchange of t + 1
 //   result                           the complete sum of this rank's shard: as leaving
 #include <array>
 
-#include "nccl_plugin/interposer/chunked_stream_call.h"
+#include "nccl_plugin/interposer/agreeing_stream_call.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -29,14 +30,16 @@ std::size_t row(std::size_t stage, Side side) {
   return 2 * stage + static_cast<std::size_t>(side);
 }
 
-class RingCall final : public ChunkedStreamCall {
+class RingCall final : public AgreeingStreamCall {
  public:
   explicit RingCall(const StreamCallParts& parts)
-      : ChunkedStreamCall(parts),
+      : AgreeingStreamCall(parts),
+        before_(has_tensor_summary() ? 1 : 0),
+        lead_(agreement_stages()),
         middle_(parts.world / 2),
         last_(scatters_only_ ? middle_ : 2 * middle_) {}
 
-  std::size_t steps() const override { return kLag * last_ + chunks_; }
+  std::size_t steps() const override { return before_ + kLag * (lead_ + last_) + chunks_; }
   bool exchanges(std::size_t step) const override;
   Status prepare(std::size_t step) override;
   ncclResult_t exchange(std::size_t step) override;
@@ -48,7 +51,8 @@ class RingCall final : public ChunkedStreamCall {
   Event exchanged(std::size_t step) const {
     return parts_.lane->events().scattered[step % kExchangesUnderWay];
   }
-  /// True if some slice is in a stage at a tick.
+  /// True if some slice is in a stage at a tick. Here those of the agreement count: what has the
+  /// number s below is stage lead_ + s.
   bool has_slice(std::size_t tick, std::size_t stage) const {
     return tick >= kLag * stage && tick - kLag * stage < chunks_;
   }
@@ -91,6 +95,7 @@ class RingCall final : public ChunkedStreamCall {
   }
 
   Status compute(std::size_t stage, std::size_t slice);
+  ncclResult_t exchange_frames(std::size_t stage, std::size_t slice);
   Status add_own(std::size_t stage, Side side, std::size_t slice, const Range& range);
   Status complete(std::size_t slice);
   Status take_result(std::size_t stage, Side side, std::size_t slice, const Range& range);
@@ -98,13 +103,16 @@ class RingCall final : public ChunkedStreamCall {
   ncclResult_t send_frame(std::size_t stage, Side side, std::size_t slice);
   ncclResult_t receive_frame(std::size_t stage, Side side, std::size_t slice);
 
+  const std::size_t before_;  // Steps before the first tick.
+  const std::size_t lead_;    // Stages of the agreement.
   const std::size_t middle_;  // The stage in which the shards are complete.
   const std::size_t last_;
 };
 
 bool RingCall::exchanges(std::size_t step) const {
-  for (std::size_t stage = 0; stage < last_; ++stage) {
-    if (has_slice(step, stage)) return true;
+  if (step < before_) return true;
+  for (std::size_t stage = 0; stage < lead_ + last_; ++stage) {
+    if (has_slice(step - before_, stage)) return true;
   }
   return false;
 }
@@ -120,12 +128,17 @@ std::size_t RingCall::shard_in(std::size_t stage, Side side) const {
 Status RingCall::prepare(std::size_t step) {
   Lane& lane = *parts_.lane;
   if (step == 0) RINGPRESS_RETURN_IF_ERROR(begin());
+  if (step < before_) return summarise_tensor();
+  if (step == 1 && before_ == 1) RINGPRESS_RETURN_IF_ERROR(merge_tensor_summaries());
   if (step >= kLag && exchanges(step - kLag)) {
     RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), exchanged(step - kLag)));
   }
-  for (std::size_t stage = 0; stage <= last_; ++stage) {
-    if (!has_slice(step, stage)) continue;
-    RINGPRESS_RETURN_IF_ERROR(compute(stage, step - kLag * stage));
+  const std::size_t tick = step - before_;
+  for (std::size_t stage = 0; stage <= lead_ + last_; ++stage) {
+    if (!has_slice(tick, stage)) continue;
+    const std::size_t slice = tick - kLag * stage;
+    RINGPRESS_RETURN_IF_ERROR(stage < lead_ ? prepare_agreement(stage, slice)
+                                            : compute(stage - lead_, slice));
   }
   if (step + 1 == steps()) return end();
   return hand_over(lane.events().encoded, lane.stream(), parts_.stream);
@@ -166,6 +179,7 @@ Status RingCall::add_own(std::size_t stage, Side side, std::size_t slice, const 
     args.wire = leaving(stage, side, slice);
     args.random = random_key(range);
     args.form = {summed_in(stage, side), parts_.world};
+    args.agreed = agreed(shard_in(stage, side), slice);
     return parts_.codec->encode(stream, {&args, 1});
   }
   const std::byte* const wires[] = {arriving(stage, side, slice)};
@@ -176,6 +190,7 @@ Status RingCall::add_own(std::size_t stage, Side side, std::size_t slice, const 
   args.wire_contributions = summed_in(stage - 1, side);
   args.residual = residual(range);
   args.wire = leaving(stage, side, slice);
+  args.agreed = agreed(shard_in(stage, side), slice);
   return parts_.codec->decode_add_encode(stream, args);
 }
 
@@ -199,6 +214,7 @@ Status RingCall::complete(std::size_t slice) {
   args.residual = scatters_only_ ? nullptr : residual(range);
   args.wire = scatters_only_ ? nullptr : result(slice);
   args.decoded = receive_at(range.offset);
+  args.agreed = agreed(parts_.rank, slice);
   return parts_.codec->decode_add_encode(parts_.lane->stream(), args);
 }
 
@@ -208,7 +224,9 @@ Status RingCall::take_result(std::size_t stage, Side side, std::size_t slice, co
   args.count = range.count;
   args.values = receive_at(range.offset);
   args.wire_size = wire_bytes(range, parts_.world);
+  args.divisor = divisor_of_decoded();
   args.form = {parts_.world, parts_.world};
+  args.agreed = agreed(shard_in(stage, side), slice);
   return parts_.codec->decode(parts_.lane->stream(), {&args, 1});
 }
 
@@ -232,16 +250,25 @@ ncclResult_t RingCall::receive_frame(std::size_t stage, Side side, std::size_t s
 }
 
 /// In the same order on both ends of a link: of two ranks, both sides are one link.
+ncclResult_t RingCall::exchange_frames(std::size_t stage, std::size_t slice) {
+  for (const Side side : kSides) {
+    if (!sends(stage, side)) continue;
+    ncclResult_t outcome = send_frame(stage, side, slice);
+    if (outcome == ncclSuccess) outcome = receive_frame(stage, side, slice);
+    if (outcome != ncclSuccess) return outcome;
+  }
+  return ncclSuccess;
+}
+
 ncclResult_t RingCall::exchange(std::size_t step) {
-  for (std::size_t stage = 0; stage < last_; ++stage) {
-    if (!has_slice(step, stage)) continue;
-    const std::size_t slice = step - kLag * stage;
-    for (const Side side : kSides) {
-      if (!sends(stage, side)) continue;
-      ncclResult_t outcome = send_frame(stage, side, slice);
-      if (outcome == ncclSuccess) outcome = receive_frame(stage, side, slice);
-      if (outcome != ncclSuccess) return outcome;
-    }
+  if (step < before_) return exchange_tensor_summaries();
+  const std::size_t tick = step - before_;
+  for (std::size_t stage = 0; stage < lead_ + last_; ++stage) {
+    if (!has_slice(tick, stage)) continue;
+    const std::size_t slice = tick - kLag * stage;
+    const ncclResult_t outcome =
+        stage < lead_ ? exchange_agreement(stage, slice) : exchange_frames(stage - lead_, slice);
+    if (outcome != ncclSuccess) return outcome;
   }
   return ncclSuccess;
 }
@@ -252,8 +279,14 @@ std::unique_ptr<StreamCall> make_ring_call(const StreamCallParts& parts) {
   return std::make_unique<RingCall>(parts);
 }
 
-LaneShape ring_lane(std::size_t world) {
-  return {kSlots, 2 * (3 * (world / 2) + 1) + 1, 0, 0};
+LaneShape ring_lane(std::size_t world, std::size_t rounds) {
+  const std::size_t middle = world / 2;
+  LaneShape shape;
+  shape.slots = kSlots;
+  shape.regions = 2 * (3 * middle + 1) + 1;
+  // Until the last stage of a slice has read what was agreed on.
+  shape.agreement_slots = kLag * (2 * rounds + 2 * middle) + 1;
+  return shape;
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

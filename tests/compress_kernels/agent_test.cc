@@ -83,7 +83,8 @@ TEST(Agent, AgreesAtEveryBoundary) {
 
 /// All shards of a slice in one launch, some of them empty.
 TEST(Agent, TakesManyShards) {
-  for (const char* specification : {"q4", "q3", "fp8", "tern", "fp16", "q4:grid=lloyd"}) {
+  for (const char* specification :
+       {"q4", "q3", "fp8", "tern", "fp16", "q4:grid=lloyd", "qsgd-ms"}) {
     Case c;
     c.specification = specification;
     c.counts = {1024, 0, 1025, 3, 2500, 1024, 0};
@@ -156,6 +157,10 @@ TEST(Agent, AgreesOnPartialSums) {
       compare_partial_sums("q" + std::to_string(bits) + ":grid=" + grid);
     }
   }
+  for (const char* bits : {"1", "4", "8"}) compare_partial_sums("qsgd:bits=" + std::string(bits));
+  compare_partial_sums("qsgd:norm=global");
+  compare_partial_sums("qsgd-ms:bits=1/2/3/4,block=64");
+  compare_partial_sums("qsgd-ms:norm=global,round=zero");
   compare_partial_sums("q2:round=stochastic");
   compare_partial_sums("q2:partial=same");
   compare_partial_sums("q8:grid=lloyd,round=stochastic");

@@ -1,14 +1,12 @@
-// One call of each operation of a DeviceCodec beside the scalar reference: which values, and what
-// differs. Knows nothing of GoogleTest: tests/gpu/ runs it where there is none.
+// One call of each operation of a DeviceCodec beside the scalar reference, and what differs. Knows
+// nothing of GoogleTest: tests/gpu/ runs it where there is none.
 #ifndef TESTS_COMPRESS_KERNELS_DEVICE_CASE_H_
 #define TESTS_COMPRESS_KERNELS_DEVICE_CASE_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <ostream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,91 +14,11 @@
 #include "compress_kernels/factory.h"
 #include "ringpress/codec.h"
 #include "ringpress/device.h"
+#include "tests/compress_kernels/agreed_chunk.h"
 #include "tests/compress_kernels/codec_data.h"
+#include "tests/compress_kernels/device_shard.h"
 
 namespace ringpress::compress_kernels::testing {
-
-struct Case {
-  std::string specification;
-  DType dtype = DType::kFloat32;
-  std::vector<std::size_t> counts;  // Of the shards.
-  Values kind = Values::kNormal;
-  std::uint32_t seed = 1;
-  std::size_t offset = 0;  // Misalignment of arrays, in elements, and of wires, in bytes.
-  std::size_t parts = 0;
-  std::size_t own_position = 0;
-  std::size_t divisor = 1;
-  bool residual = false;
-  bool decoded = false;
-  bool in_place = false;
-  bool is_encoded = true;  // What the hop makes.
-  std::size_t world = 1;
-  std::size_t part_summed = 1;  // Contributions of each part of the hop.
-
-  Contributions hop_form() const { return {world == 1 ? 1 : parts * part_summed + 1, world}; }
-};
-
-inline std::ostream& operator<<(std::ostream& stream, const Case& c) {
-  return stream << c.specification << ' ' << dtype_name(c.dtype) << " shards " << c.counts.size()
-                << " of " << c.counts.front() << " kind " << static_cast<int>(c.kind) << " seed "
-                << c.seed << " offset " << c.offset << " parts " << c.parts << " own "
-                << c.own_position << " divisor " << c.divisor << " residual " << c.residual
-                << " decoded " << c.decoded << " in place " << c.in_place << " encoded "
-                << c.is_encoded << " world " << c.world << " of " << c.part_summed;
-}
-
-/// The arrays of one shard.
-struct Shard {
-  std::size_t count;
-  GuardedBuffer values;
-  GuardedBuffer decoded;
-  GuardedBuffer residual;
-  GuardedBuffer wire;
-
-  Shard(const Codec& codec, const Case& c, std::size_t number)
-      : count(c.counts[number]),
-        values(count * dtype_size(c.dtype), c.offset * dtype_size(c.dtype)),
-        decoded(count * dtype_size(c.dtype), c.offset * 3 % 7 * dtype_size(c.dtype)),
-        residual(c.residual ? count * sizeof(float) : 0, c.offset * 5 % 11 * sizeof(float)),
-        wire(std::max({codec.wire_bytes(count, {1, c.world}),
-                       codec.wire_bytes(count, {c.part_summed, c.world}),
-                       codec.wire_bytes(count, c.hop_form())}),
-             c.offset * 7 % 13) {
-    const auto seed = c.seed + 100 * static_cast<std::uint32_t>(number);
-    values.assign(draw_elements(count, c.dtype, c.kind, seed).data());
-    if (!c.residual) return;
-    std::vector<float> old = draw_floats(count, Values::kNormal, seed + 1);
-    for (float& r : old) r *= 0.1f;
-    residual.assign(old.data());
-  }
-
-  template <typename Args>
-  Args arguments(const Case& c) {
-    Args args;
-    args.values = values.data();
-    args.count = count;
-    args.residual = c.residual ? residual.floats() : nullptr;
-    args.wire = wire.data();
-    if (c.decoded) args.decoded = c.in_place ? values.data() : decoded.data();
-    args.random = {c.seed * 77, c.seed + (std::uint64_t{3} << 32), 2, c.seed % 13};
-    return args;
-  }
-
-  bool guards_intact() const {
-    return values.guards_intact() && decoded.guards_intact() && residual.guards_intact() &&
-           wire.guards_intact();
-  }
-};
-
-using Shards = std::vector<std::unique_ptr<Shard>>;
-
-inline Shards make_shards(const Codec& codec, const Case& c) {
-  Shards shards;
-  for (std::size_t i = 0; i < c.counts.size(); ++i) {
-    shards.push_back(std::make_unique<Shard>(codec, c, i));
-  }
-  return shards;
-}
 
 /// Casts may differ in the bits of a NaN, which a sum made.
 inline bool same_wire(const Codec& codec, const Case& c, const Shard& a, const Shard& b) {
@@ -142,17 +60,22 @@ class DeviceComparison {
   std::string encode(const Shards& expected) {
     const Shards actual = make_shards(*reference_, case_);
     std::vector<EncodeArgs> all;
+    agreed_.clear();
     for (std::size_t i = 0; i < expected.size(); ++i) {
+      agreed_.push_back(agree({expected[i].get()}));
       EncodeArgs args = expected[i]->arguments<EncodeArgs>(case_);
       args.form = {1, case_.world};
+      args.agreed = agreed_.back().get();
       reference_->encode(args);
       all.push_back(actual[i]->arguments<EncodeArgs>(case_));
       all.back().form = args.form;
+      all.back().agreed = args.agreed;
     }
     return judge("encode", device_.encode(nullptr, all), actual, expected);
   }
 
-  /// Decodes what `encoded` holds, into `decoded` of other shards.
+  /// Decodes what `encoded` holds, by what its ranks have agreed on in encode(), into `decoded` of
+  /// other shards.
   std::string decode(const Shards& encoded) {
     const Shards expected = make_shards(*reference_, case_);
     const Shards actual = make_shards(*reference_, case_);
@@ -163,6 +86,8 @@ class DeviceComparison {
       args.count = expected[i]->count;
       args.values = expected[i]->decoded.data();
       args.form = {1, case_.world};
+      if (reference_->traits().summable) args.divisor = case_.divisor;
+      if (i < agreed_.size()) args.agreed = agreed_[i].get();
       reference_->decode(args);
       args.values = actual[i]->decoded.data();
       all.push_back(args);
@@ -173,37 +98,70 @@ class DeviceComparison {
   /// On the first shard; from then on there is no other.
   std::string hop() {
     case_.counts.resize(1);
-    std::vector<Shards> parts;
-    std::vector<const std::byte*> wires;
-    for (std::size_t k = 0; k < case_.parts; ++k) wires.push_back(encode_part(k, parts));
+    const std::vector<Shards> parts = make_parts();
     const Shards expected = make_shards(*reference_, case_);
     const Shards actual = make_shards(*reference_, case_);
-    reference_->decode_add_encode(hop_arguments(expected, wires));
-    return judge("hop", device_.decode_add_encode(nullptr, hop_arguments(actual, wires)), actual,
-                 expected);
+    std::vector<const Shard*> ranks{expected[0].get()};
+    for (const Shards& part : parts) ranks.push_back(part[0].get());
+    const AgreedChunk agreed = agree(ranks);
+    const std::string wrong = judge_summaries(agreed, ranks);
+    std::vector<const std::byte*> wires;
+    for (const Shards& part : parts) wires.push_back(encode_part(*part[0], agreed.get()));
+    DecodeAddEncodeArgs args = hop_arguments(expected, wires, agreed.get());
+    reference_->decode_add_encode(args);
+    args = hop_arguments(actual, wires, agreed.get());
+    return wrong + judge("hop", device_.decode_add_encode(nullptr, args), actual, expected);
   }
 
  private:
-  /// The wire bytes of part number `k`, which `parts` keeps.
-  const std::byte* encode_part(std::size_t k, std::vector<Shards>& parts) const {
-    Case part = case_;
-    part.seed = case_.seed + 10 + static_cast<std::uint32_t>(k);
-    part.residual = part.decoded = false;
-    parts.push_back(make_shards(*reference_, part));
-    EncodeArgs args = parts.back()[0]->arguments<EncodeArgs>(part);
+  AgreedChunk agree(const std::vector<const Shard*>& ranks) const {
+    if (reference_->agreement() == nullptr) return {};
+    ReferenceAgreement agreement(*reference_->agreement());
+    return AgreedChunk(*reference_->agreement(), agreement, ranks);
+  }
+
+  /// What the device makes of the same ranks.
+  std::string judge_summaries(const AgreedChunk& expected,
+                              const std::vector<const Shard*>& ranks) const {
+    if (reference_->agreement() == nullptr) return "";
+    const AgreedChunk actual(*reference_->agreement(), *device_.agreement(), ranks);
+    std::ostringstream text;
+    if (!actual.status().is_ok()) text << actual.status().message() << ": " << case_ << '\n';
+    if (!actual.has_bytes_of(expected)) text << "they agree on other bytes: " << case_ << '\n';
+    return text.str();
+  }
+
+  std::vector<Shards> make_parts() const {
+    std::vector<Shards> parts;
+    for (std::size_t k = 0; k < case_.parts; ++k) {
+      Case part = case_;
+      part.seed = case_.seed + 10 + static_cast<std::uint32_t>(k);
+      part.residual = false;
+      parts.push_back(make_shards(*reference_, part));
+    }
+    return parts;
+  }
+
+  const std::byte* encode_part(Shard& part, const Agreed& agreed) const {
+    Case plain = case_;
+    plain.residual = plain.decoded = false;
+    auto args = part.arguments<EncodeArgs>(plain);
     args.form = {case_.part_summed, case_.world};
+    args.agreed = agreed;
     reference_->encode(args);
     return args.wire;
   }
 
   DecodeAddEncodeArgs hop_arguments(const Shards& shards,
-                                    const std::vector<const std::byte*>& wires) const {
+                                    const std::vector<const std::byte*>& wires,
+                                    const Agreed& agreed) const {
     auto args = shards[0]->arguments<DecodeAddEncodeArgs>(case_);
     args.wires = wires;
     args.own_position = case_.own_position;
     args.divisor = case_.divisor;
     args.form = case_.hop_form();
     args.wire_contributions = case_.part_summed;
+    args.agreed = agreed;
     if (!case_.is_encoded) args.wire = nullptr;
     return args;
   }
@@ -237,6 +195,7 @@ class DeviceComparison {
   Case case_;
   std::unique_ptr<Codec> reference_;
   DeviceCodec& device_;
+  std::vector<AgreedChunk> agreed_;  // Of the shards that encode() took.
 };
 
 }  // namespace ringpress::compress_kernels::testing

@@ -25,7 +25,13 @@ struct FiberBackend {
 
   /// For the parameters of DeviceParameters.
   template <typename Task>
-  Status launch(Stream, DType dtype, const Task& task, Extent extent) const;
+  Status launch(Stream, DType dtype, const Task& task, core::Extent extent) const;
+  Status launch(Stream, DType dtype, const qsgd::SummaryTask& task, core::Extent extent) const;
+  Status launch(Stream, DType dtype, const qsgd::MergeTask& task, core::Extent extent) const;
+  Status zero(Stream, void* memory, std::size_t bytes) const {
+    std::memset(memory, 0, bytes);
+    return Status::ok();
+  }
 };
 
 /// kUnsupported where there are no kernels.

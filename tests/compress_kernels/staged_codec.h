@@ -88,14 +88,95 @@ class StagingArea {
   bool is_full_ = false;
 };
 
+class StagedAgreement final : public DeviceAgreement {
+ public:
+  /// `memory`: `bytes` of the device.
+  StagedAgreement(Device& device, DeviceCodec& codec, std::byte* memory, std::size_t bytes)
+      : device_(device), codec_(codec), memory_(memory), bytes_(bytes) {}
+
+  Status summarise_tensor(Stream stream, const SummariseArgs& args) override {
+    return summarise_all(kTensor, {&args, 1}, [&](std::span<const SummariseArgs> staged) {
+      return codec_.agreement()->summarise_tensor(stream, staged.front());
+    });
+  }
+  Status summarise(Stream stream, int round, std::span<const SummariseArgs> shards) override {
+    return summarise_all(round, shards, [&](std::span<const SummariseArgs> staged) {
+      return codec_.agreement()->summarise(stream, round, staged);
+    });
+  }
+  Status merge_tensor(Stream stream, std::span<const std::byte* const> from,
+                      std::byte* into) override {
+    return merge_all(from, into, agreement().tensor_bytes(), [&](auto staged, std::byte* to) {
+      return codec_.agreement()->merge_tensor(stream, staged, to);
+    });
+  }
+  Status merge(Stream stream, int round, std::size_t count, std::span<const std::byte* const> from,
+               std::byte* into) override {
+    const std::size_t bytes = agreement().round_bytes(round, count);
+    return merge_all(from, into, bytes, [&](auto staged, std::byte* to) {
+      return codec_.agreement()->merge(stream, round, count, staged, to);
+    });
+  }
+
+ private:
+  static constexpr int kTensor = -1;
+
+  const Agreement& agreement() const { return *codec_.codec().agreement(); }
+
+  template <typename Call>
+  Status summarise_all(int round, std::span<const SummariseArgs> shards, Call&& call) {
+    StagingArea area(device_, memory_, bytes_);
+    std::vector<SummariseArgs> staged(shards.begin(), shards.end());
+    for (SummariseArgs& args : staged) {
+      const std::size_t bytes = round == kTensor ? agreement().tensor_bytes()
+                                                 : agreement().round_bytes(round, args.count);
+      const auto* const residual = reinterpret_cast<const std::byte*>(args.residual);
+      args.values = area.put(args.values, args.count * dtype_size(codec_.codec().dtype()));
+      args.residual = reinterpret_cast<float*>(area.put(residual, args.count * sizeof(float)));
+      args.agreed.tensor = area.put(args.agreed.tensor, agreement().tensor_bytes());
+      // Only what is agreed on already: this round's summary may lie behind it.
+      args.agreed.chunk = area.put(
+          args.agreed.chunk, round == kTensor ? 0 : agreement().round_offset(round, args.count));
+      args.summary = area.put(args.summary, bytes);
+    }
+    RINGPRESS_RETURN_IF_ERROR(area.send());
+    RINGPRESS_RETURN_IF_ERROR(call(staged));
+    return area.fetch();
+  }
+
+  template <typename Call>
+  Status merge_all(std::span<const std::byte* const> from, std::byte* into, std::size_t bytes,
+                   Call&& call) {
+    StagingArea area(device_, memory_, bytes_);
+    std::vector<const std::byte*> staged;
+    for (const std::byte* summary : from) staged.push_back(area.put(summary, bytes));
+    std::byte* const to = area.put(into, bytes);
+    RINGPRESS_RETURN_IF_ERROR(area.send());
+    RINGPRESS_RETURN_IF_ERROR(call(std::span<const std::byte* const>(staged), to));
+    return area.fetch();
+  }
+
+  Device& device_;
+  DeviceCodec& codec_;
+  std::byte* const memory_;
+  const std::size_t bytes_;
+};
+
 class StagedCodec final : public DeviceCodec {
  public:
   /// `memory`: `bytes` of the device.
   StagedCodec(Device& device, std::unique_ptr<DeviceCodec> codec, std::byte* memory,
               std::size_t bytes)
-      : device_(device), codec_(std::move(codec)), memory_(memory), bytes_(bytes) {}
+      : device_(device),
+        codec_(std::move(codec)),
+        memory_(memory),
+        bytes_(bytes),
+        agreement_(device, *codec_, memory, bytes) {}
 
   const Codec& codec() const override { return codec_->codec(); }
+  DeviceAgreement* agreement() override {
+    return codec_->agreement() == nullptr ? nullptr : &agreement_;
+  }
   Status supports(Contributions form, std::size_t wires) const override {
     return codec_->supports(form, wires);
   }
@@ -115,6 +196,7 @@ class StagedCodec final : public DeviceCodec {
     for (DecodeArgs& args : staged) {
       args.wire = area.put(args.wire, codec().wire_bytes(args.count, args.form));
       args.values = area.put(args.values, args.count * dtype_size(codec().dtype()));
+      put_agreed(area, args);
     }
     RINGPRESS_RETURN_IF_ERROR(area.send());
     RINGPRESS_RETURN_IF_ERROR(codec_->decode(stream, staged));
@@ -144,12 +226,22 @@ class StagedCodec final : public DeviceCodec {
     args.decoded = area.put(args.decoded, bytes);
     args.residual = reinterpret_cast<float*>(area.put(args.residual, args.count * sizeof(float)));
     args.wire = area.put(args.wire, codec().wire_bytes(args.count, args.form));
+    put_agreed(area, args);
+  }
+
+  template <typename Args>
+  void put_agreed(StagingArea& area, Args& args) const {
+    const Agreement* const agreement = codec().agreement();
+    if (agreement == nullptr) return;
+    args.agreed.tensor = area.put(args.agreed.tensor, agreement->tensor_bytes());
+    args.agreed.chunk = area.put(args.agreed.chunk, agreement->chunk_bytes(args.count));
   }
 
   Device& device_;
   std::unique_ptr<DeviceCodec> codec_;
   std::byte* const memory_;
   const std::size_t bytes_;
+  StagedAgreement agreement_;
 };
 
 }  // namespace ringpress::compress_kernels::testing

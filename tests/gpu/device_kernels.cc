@@ -253,7 +253,7 @@ int bench(Device& device, std::size_t bytes) {
   for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
     arrays.count = bytes / dtype_size(dtype);
     fill(bench, arrays, dtype);
-    for (const char* specification : {"q4", "q8", "q4:grid=lloyd", "fp8", "tern", "sign"}) {
+    for (const char* specification : {"q4", "q8", "q4:grid=lloyd", "fp8", "tern", "sign", "qsgd"}) {
       for (const char* operation : {"encode", "decode", "hop", "feedback"}) {
         print_rate(bench, {specification, operation, dtype}, arrays, copy_rate);
       }

@@ -153,21 +153,36 @@ Replays replay(CudaJob& job, int size, int count) {
   return found[0];
 }
 
+/// What rank 0 has after some steps.
+std::vector<float> average_again_and_again(Job& job, std::size_t count) {
+  std::vector<float> result;
+  run_ranks(job, 3, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values = make_values(rank, count);
+    for (int step = 0; step < 4; ++step) {
+      ASSERT_EQ(job.all_reduce(comm, values, values, ncclAvg), ncclSuccess);
+    }
+    if (rank == 0) result = values;
+  });
+  return result;
+}
+
 TEST(Cuda, SameBytesAsHostMemory) {
   const int before = fakeAllocations();
-  std::vector<std::vector<float>> results;
-  for (const bool is_cuda : {false, true}) {
-    const Settings settings = is_cuda ? cuda_settings() : make_settings();
-    Job job(settings, is_cuda ? nccl_in_streams() : recording_nccl());
-    run_ranks(job, 3, [&](ncclComm_t comm, int rank) {
-      std::vector<float> values = make_values(rank, 100001);
-      for (int step = 0; step < 4; ++step) {
-        ASSERT_EQ(job.all_reduce(comm, values, values, ncclAvg), ncclSuccess);
-      }
-      if (rank == 0) results.push_back(values);
-    });
+  struct Tried {
+    const char* codec;
+    std::size_t count;
+  };
+  for (const Tried& tried :
+       {Tried{"q4", 100001}, Tried{"qsgd-ms", 7001}, Tried{"qsgd-ms:norm=global", 7001}}) {
+    const std::pair<std::string, std::string> codec{"RINGPRESS_CODEC", tried.codec};
+    Job on_host(make_settings({codec}));
+    Job on_cuda(cuda_settings({codec}), nccl_in_streams());
+    all_reduces = 0;
+    EXPECT_EQ(average_again_and_again(on_host, tried.count),
+              average_again_and_again(on_cuda, tried.count))
+        << tried.codec;
+    EXPECT_EQ(all_reduces, 0) << tried.codec;
   }
-  EXPECT_EQ(results.at(0), results.at(1));
   EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
 }
 
@@ -181,22 +196,28 @@ TEST(Cuda, CapturedStreamsPassThrough) {
 
 TEST(Cuda, CapturedCallsAreCompressedIfAskedFor) {
   const int before = fakeAllocations();
-  for (const char* algorithm : {"sra", "ring"}) {
+  struct Tried {
+    const char* algorithm;
+    const char* codec;
+  };
+  for (const auto& [algorithm, codec] :
+       {Tried{"sra", "q4"}, Tried{"ring", "q4"}, Tried{"sra", "qsgd:round=zero"},
+        Tried{"ring", "qsgd-ms:norm=global,round=zero"}}) {
     double mean_error[2];
     for (const char* feedback : {"0", "1"}) {
       CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"},
-                                 {"RINGPRESS_CODEC", "q4"},
+                                 {"RINGPRESS_CODEC", codec},
                                  {"RINGPRESS_ALGO", algorithm},
                                  {"RINGPRESS_EF", feedback}}));
       all_reduces = 0;
       const Replays replays = replay(job, 2, 16);
-      EXPECT_EQ(all_reduces, 0) << algorithm;
-      EXPECT_GT(replays.first_error, 1e-3) << algorithm;
-      EXPECT_LT(replays.first_error, 0.3) << algorithm;
+      EXPECT_EQ(all_reduces, 0) << algorithm << ' ' << codec;
+      EXPECT_GT(replays.first_error, 1e-3) << algorithm << ' ' << codec;
+      EXPECT_LT(replays.first_error, 0.3) << algorithm << ' ' << codec;
       mean_error[feedback[0] - '0'] = replays.mean_error;
     }
     // The residual is updated by replays, in which no code of ours runs.
-    EXPECT_LT(mean_error[1], 0.25 * mean_error[0]) << algorithm;
+    EXPECT_LT(mean_error[1], 0.25 * mean_error[0]) << algorithm << ' ' << codec;
   }
   EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
 }
@@ -230,7 +251,7 @@ TEST(Cuda, GraphsMayOutliveTheirCommunicator) {
 }
 
 TEST(Cuda, CodecWithoutKernelsMeansPlainNccl) {
-  CudaJob job(cuda_settings({{"RINGPRESS_CODEC", "qsgd"}}));
+  CudaJob job(cuda_settings({{"RINGPRESS_CODEC", "topk"}}));
   all_reduces = 0;
   run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
     std::vector<float> values = make_values(rank, kCount);

@@ -66,8 +66,14 @@ TEST(Hier, FindsItsPlace) {
 TEST(Hier, IsExactInsideAHost) {
   constexpr int kSize = 4;
   constexpr std::size_t kCount = 100003;  // One is left over.
-  for (const ncclRedOp_t op : {ncclSum, ncclAvg}) {
-    const Settings settings = make_settings({{"RINGPRESS_ALGO", "hier"}});
+  struct Tried {
+    const char* codec;
+    ncclRedOp_t op;
+  };
+  for (const auto& [codec, op] :
+       {Tried{"q4", ncclSum}, Tried{"q4", ncclAvg}, Tried{"qsgd:norm=global", ncclAvg}}) {
+    const Settings settings =
+        make_settings({{"RINGPRESS_ALGO", "hier"}, {"RINGPRESS_CODEC", codec}});
     std::vector<std::vector<float>> results(kSize);
     run_hosts(settings, {0, 0, 1, 1}, [&](const std::shared_ptr<Comm>& comm, int rank) {
       std::vector<float> send = make_values(rank, kCount), receive(kCount);

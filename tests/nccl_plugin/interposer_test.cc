@@ -66,13 +66,17 @@ TEST_P(SameBytesAsTheHost, StepByStep) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, SameBytesAsTheHost,
-    ::testing::Values(Case{"q4", 2, 1000, ncclSum}, Case{"q4", 3, 100001, ncclSum},
-                      Case{"q4", 4, 600000, ncclAvg}, Case{"q8", 2, 65536, ncclAvg},
-                      Case{"q4:round=stochastic", 3, 50000, ncclSum},
-                      Case{"fp16", 4, 100000, ncclSum}, Case{"q1", 2, 200000, ncclSum},
-                      Case{"q4", 2, 100001, ncclSum, "ring"}, Case{"q4", 3, 500, ncclSum, "ring"},
-                      Case{"q8", 5, 100000, ncclAvg, "ring"},
-                      Case{"q2:round=stochastic", 4, 70000, ncclSum, "ring"}));
+    ::testing::Values(
+        Case{"q4", 2, 1000, ncclSum}, Case{"q4", 3, 100001, ncclSum},
+        Case{"q4", 4, 600000, ncclAvg}, Case{"q8", 2, 65536, ncclAvg},
+        Case{"q4:round=stochastic", 3, 50000, ncclSum}, Case{"fp16", 4, 100000, ncclSum},
+        Case{"q1", 2, 200000, ncclSum}, Case{"q4", 2, 100001, ncclSum, "ring"},
+        Case{"q4", 3, 500, ncclSum, "ring"}, Case{"q8", 5, 100000, ncclAvg, "ring"},
+        Case{"q2:round=stochastic", 4, 70000, ncclSum, "ring"}, Case{"qsgd", 2, 70000, ncclSum},
+        Case{"qsgd:round=zero", 3, 50001, ncclAvg}, Case{"qsgd:norm=global", 4, 3000, ncclAvg},
+        Case{"qsgd-ms", 3, 100001, ncclSum}, Case{"qsgd-ms:norm=global", 2, 20000, ncclAvg},
+        Case{"qsgd", 2, 50000, ncclAvg, "ring"}, Case{"qsgd:norm=global", 3, 900, ncclAvg, "ring"},
+        Case{"qsgd-ms:bits=2/4/6", 4, 70001, ncclSum, "ring"}));
 
 /// A shrunk child, of which not every rank of the parent has heard, and one of the same thread.
 TEST(Interposer, ShrunkChildrenInherit) {
@@ -123,28 +127,32 @@ TEST(Interposer, ShrunkChildrenInherit) {
   }
 }
 
-TEST(Interposer, ReduceScatterInPlace) {
-  Job job;
-  constexpr std::size_t kCount = 300001;
+void reduce_scatter_in_place(const char* codec, std::size_t count) {
+  Job job(make_settings({{"RINGPRESS_CODEC", codec}}));
   constexpr int kSize = 3;
   run_ranks(job, kSize, [&](ncclComm_t comm, int rank) {
-    std::vector<float> values = make_values(rank, kCount * kSize);
-    float* own = values.data() + static_cast<std::size_t>(rank) * kCount;
-    ASSERT_EQ(job.engine.reduce({CollectiveKind::kReduceScatter, values.data(), own, kCount,
+    std::vector<float> values = make_values(rank, count * kSize);
+    float* own = values.data() + static_cast<std::size_t>(rank) * count;
+    ASSERT_EQ(job.engine.reduce({CollectiveKind::kReduceScatter, values.data(), own, count,
                                  ncclFloat32, ncclSum, comm, nullptr}),
               ncclSuccess);
     double squared = 0, norm = 0;
     std::vector<std::vector<float>> all;
-    for (int peer = 0; peer < kSize; ++peer) all.push_back(make_values(peer, kCount * kSize));
-    for (std::size_t i = 0; i < kCount; ++i) {
+    for (int peer = 0; peer < kSize; ++peer) all.push_back(make_values(peer, count * kSize));
+    for (std::size_t i = 0; i < count; ++i) {
       double sum = 0;
-      for (const auto& peer : all) sum += peer[static_cast<std::size_t>(rank) * kCount + i];
+      for (const auto& peer : all) sum += peer[static_cast<std::size_t>(rank) * count + i];
       squared += (own[i] - sum) * (own[i] - sum);
       norm += sum * sum;
     }
-    EXPECT_GT(squared, 0);
-    EXPECT_LT(std::sqrt(squared / norm), 0.15);
+    EXPECT_GT(squared, 0) << codec;
+    EXPECT_LT(std::sqrt(squared / norm), 0.15) << codec;
   });
+}
+
+TEST(Interposer, ReduceScatterInPlace) {
+  reduce_scatter_in_place("q4", 300001);
+  for (const char* codec : {"qsgd-ms", "qsgd:norm=global"}) reduce_scatter_in_place(codec, 30001);
 }
 
 TEST(Interposer, ChunksChangeNothing) {

@@ -42,8 +42,8 @@ add_dependencies(preload_test secure_process fake_nccl preload_client preload_cl
                  ringpress_preload_soname)
 gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
-add_executable(interposer_test interposer_hier_test.cc interposer_meeting_test.cc
-               interposer_order_test.cc interposer_test.cc)
+add_executable(interposer_test interposer_agreement_test.cc interposer_hier_test.cc
+               interposer_meeting_test.cc interposer_order_test.cc interposer_test.cc)
 target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
   ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall

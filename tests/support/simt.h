@@ -85,6 +85,10 @@ class FiberSimt {
                        [](const auto& of_lane) { return of_lane[0] != 0; });
   }
 
+  void atomic_max(std::uint32_t* at, std::uint32_t value) const {
+    store(at, std::max(load<std::uint32_t>(at), value));
+  }
+
   void sync_warp() const {
     const unsigned meeting = warp_.meetings;
     if (++warp_.arrived == kWarpLanes) {

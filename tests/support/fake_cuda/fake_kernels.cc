@@ -1,8 +1,10 @@
-// The kernels of q1 to q8 as the scalar reference, in a stream of the fake runtime. The agents'
-// own arithmetic is tests/compress_kernels/agent_test.cc's.
+// The kernels of q1 to q8, qsgd and qsgd-ms as the scalar reference, in a stream of the fake
+// runtime. The agents' own arithmetic is tests/compress_kernels/agent_test.cc's.
 #include <vector>
 
 #include "compress_kernels/cuda/launch.h"
+#include "compress_kernels/qsgd/merge.h"
+#include "compress_kernels/qsgd/transcoder.h"
 #include "compress_kernels/uniform/uniform.h"
 #include "tests/support/fake_cuda/cuda_runtime_api.h"
 
@@ -23,6 +25,27 @@ void fill_output(const core::EncodeOutput& output, auto& args) {
   args.wire = output.wire;
   args.decoded = output.decoded;
   args.random = output.random;
+}
+
+qsgd::Transcoder transcoder_for(const QsgdDeviceParameters& parameters, const Target& target) {
+  qsgd::Transcoder transcoder{parameters.codec, &qsgd::reference_kernels()};
+  transcoder.parameters.dtype = target.dtype;
+  return transcoder;
+}
+
+void summarise(const qsgd::Transcoder& transcoder, qsgd::Summary summary,
+               const SummariseArgs& args) {
+  switch (summary) {
+    case qsgd::Summary::kTensorNorm: {
+      const std::uint32_t norm = qsgd::norm_of_magnitude(transcoder.measure_tensor(args));
+      return qsgd::merge_norms(reinterpret_cast<const std::byte*>(&norm), sizeof norm,
+                               args.summary);
+    }
+    case qsgd::Summary::kBlockNorms:
+      return transcoder.measure_blocks(args);
+    case qsgd::Summary::kLevels:
+      return transcoder.choose_levels(args);
+  }
 }
 
 }  // namespace
@@ -66,6 +89,75 @@ int launch(const core::HopTask<UniformParameters>& task, const Target& target) {
     args.divisor = task.divisor;
     fill_output(task.output, args);
     uniform::reference_kernels().decode_add_encode(parameters_for(task.parameters, target), args);
+  });
+}
+
+template <>
+int launch(const core::EncodeTask<QsgdDeviceParameters>& task, const Target& target) {
+  return enqueue(target, [task, target] {
+    for (std::size_t i = 0; i < target.extent.shards; ++i) {
+      EncodeArgs args;
+      args.values = task.shards[i].values;
+      args.count = task.shards[i].count;
+      args.form = task.parameters.form;
+      args.agreed = task.shards[i].agreed;
+      fill_output(task.shards[i].output, args);
+      transcoder_for(task.parameters, target).encode(args);
+    }
+  });
+}
+
+template <>
+int launch(const core::DecodeTask<QsgdDeviceParameters>& task, const Target& target) {
+  return enqueue(target, [task, target] {
+    for (std::size_t i = 0; i < target.extent.shards; ++i) {
+      DecodeArgs args;
+      args.wire = task.shards[i].wire;
+      args.count = task.shards[i].count;
+      args.values = task.shards[i].values;
+      args.divisor = task.shards[i].divisor;
+      args.form = task.parameters.form;
+      args.agreed = task.shards[i].agreed;
+      transcoder_for(task.parameters, target).decode(args);
+    }
+  });
+}
+
+template <>
+int launch(const core::HopTask<QsgdDeviceParameters>& task, const Target& target) {
+  return enqueue(target, [task, target] {
+    DecodeAddEncodeArgs args;
+    args.wires = {task.wires, task.wire_count};
+    args.own_position = task.own_position;
+    args.values = task.values;
+    args.count = task.count;
+    args.divisor = task.divisor;
+    args.wire_contributions = task.parameters.part.summed;
+    args.form = task.parameters.form;
+    args.agreed = task.agreed;
+    fill_output(task.output, args);
+    transcoder_for(task.parameters, target).decode_add_encode(args);
+  });
+}
+
+int launch(const qsgd::SummaryTask& task, const Target& target) {
+  return enqueue(target, [task, target] {
+    for (std::size_t i = 0; i < target.extent.shards; ++i) {
+      summarise(transcoder_for(task.parameters, target), task.summary, task.shards[i]);
+    }
+  });
+}
+
+int launch(const qsgd::MergeTask& task, const Target& target) {
+  return enqueue(target, [task] {
+    const int bits = qsgd::level_bits(task.parameters.codec);
+    for (std::size_t i = 0; i < task.from_count; ++i) {
+      if (task.summary == qsgd::Summary::kLevels) {
+        qsgd::merge_levels(task.from[i], task.bytes, bits, task.into);
+      } else {
+        qsgd::merge_norms(task.from[i], task.bytes, task.into);
+      }
+    }
   });
 }
 
