@@ -14,11 +14,13 @@
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/factory.h"
 #include "compress_kernels/task_codec.h"
+#include "compress_kernels/task_projection.h"
 #include "ringpress/device.h"
 
 namespace ringpress::compress_kernels::testing {
 
-/// `Backend` of task_codec.h. Launches fewer warps than there are tiles, so that some take several.
+/// `Backend` of task_codec.h and task_projection.h. Launches fewer warps than there are tiles, so
+/// that some take several.
 struct FiberBackend {
   std::uint32_t seed = 1;
   unsigned warps = 1;
@@ -26,6 +28,9 @@ struct FiberBackend {
   /// For the parameters of DeviceParameters.
   template <typename Task>
   Status launch(Stream, DType dtype, const Task& task, Extent extent) const;
+  /// For the tasks of projections: as compress_kernels/task_projection.h says.
+  template <typename Task>
+  Status launch(Stream, DType dtype, const Task& task, std::size_t count) const;
 };
 
 /// kUnsupported where there are no kernels.
@@ -35,6 +40,13 @@ inline Result<std::unique_ptr<DeviceCodec>> make_fiber_codec(const std::string& 
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
   return std::unique_ptr<DeviceCodec>(
       std::make_unique<TaskCodec<FiberBackend>>(std::move(codec), plan, backend));
+}
+
+inline Result<std::unique_ptr<DeviceProjection>> make_fiber_projection(
+    const std::string& specification, DType dtype, ReduceOp op, FiberBackend backend) {
+  RINGPRESS_ASSIGN_OR_RETURN(const ProjectionPlan plan, make_projection_plan(specification, dtype));
+  RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, op));
+  return make_task_projection(std::move(codec), plan, backend);
 }
 
 /// Host memory, on which kernels run at once. Memory lives as long as the device.
@@ -72,6 +84,10 @@ class FiberDevice : public Device {
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp) override {
     return make_fiber_codec(specification, dtype, backend_);
+  }
+  Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
+                                                            DType dtype, ReduceOp op) override {
+    return make_fiber_projection(specification, dtype, op, backend_);
   }
 
  private:
