@@ -2,13 +2,12 @@
 // projected, the result, the residual and the state, over several all-reduces.
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
-#include "compress_kernels/factory.h"
 #include "tests/compress_kernels/fiber_device.h"
-#include "tests/compress_kernels/projection_case.h"
+#include "tests/compress_kernels/projection_comparison.h"
 
 namespace ringpress::compress_kernels::testing {
 namespace {
@@ -16,16 +15,8 @@ namespace {
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 
 void compare(const ProjectionCase& c) {
-  const ReduceOp op = c.is_average ? ReduceOp::kAvg : ReduceOp::kSum;
   FiberDevice device({c.seed, 1 + c.seed % 2});
-  auto agents = device.make_projection(c.specification, c.dtype, op);
-  ASSERT_TRUE(agents.is_ok()) << agents.status().message();
-  ProjectionRanks on_device(c, device, std::move(agents).value());
-  static_cast<void>(force_isa("scalar"));
-  auto scalar = make_host_projection(c.specification, c.dtype, op);
-  static_cast<void>(force_isa(""));
-  ProjectionRanks reference(c, device, std::move(scalar).value());
-  EXPECT_EQ(compare_projections(c, on_device, reference), "");
+  EXPECT_EQ(compare_projections(c, device), "");
 }
 
 /// Every choice of the arguments, by the bits of a number.
@@ -102,6 +93,14 @@ TEST(ProjectionAgent, AgreesOnEveryKindOfValues) {
         compare(c);
       }
     }
+  }
+}
+
+/// As tests/gpu/ does it.
+TEST(ProjectionAgent, AgreesOnRandomCases) {
+  std::mt19937 engine(17);
+  for (const std::string& specification : projection_specifications()) {
+    compare(random_projection(specification, 700, engine));
   }
 }
 

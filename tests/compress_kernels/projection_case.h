@@ -206,27 +206,6 @@ class ProjectionRanks {
   std::vector<std::unique_ptr<ProjectionRank>> ranks_;
 };
 
-/// "" or what differs between the ranks of a device and those of the reference, or among them.
-inline std::string compare_projections(const ProjectionCase& c, ProjectionRanks& device,
-                                       ProjectionRanks& reference) {
-  std::ostringstream text;
-  for (std::size_t step = 0; step < c.steps && text.str().empty(); ++step) {
-    const Status expected = reference.run(step);
-    const Status status = device.run(step);
-    if (!expected.is_ok()) text << expected.message() << ": " << c << '\n';
-    if (!status.is_ok()) text << status.message() << ": " << c << '\n';
-    for (std::size_t rank = 0; rank < c.world; ++rank) {
-      const ProjectionRank& own = device.rank(rank);
-      const char* const differs = own.difference(reference.rank(rank), c.dtype);
-      if (differs != nullptr) {
-        text << "step " << step << " rank " << rank << ": another " << differs << ": " << c << '\n';
-      }
-      if (!own.guards_intact()) text << "written beyond an end: " << c << '\n';
-    }
-  }
-  return text.str();
-}
-
 }  // namespace ringpress::compress_kernels::testing
 
 #endif  // TESTS_COMPRESS_KERNELS_PROJECTION_CASE_H_
