@@ -1,150 +1,17 @@
-// The order that a compressed call asks its streams for. A device that only takes notes finds every
-// two accesses to the same memory, one of them a write, that no stream and no event puts in order:
-// what a device without queues, on which everything happens at once, would never show.
+// The order that a compressed call asks its streams for (tests/support/noting_device.h).
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/stream_call.h"
+#include "tests/support/noting_device.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
-/// How far one has seen each stream.
-using Clock = std::map<Stream, std::size_t>;
-
-struct Access {
-  const std::byte* begin;
-  const std::byte* end;
-  bool is_write;
-  Stream stream;
-  Clock seen;  // With this operation itself.
-  std::string what;
-};
-
-struct Notes {
-  std::map<Stream, Clock> streams;
-  std::map<Event, Clock> events;
-  std::vector<Access> accesses;
-
-  void operation(Stream stream) { ++streams[stream][stream]; }
-  void access(Stream stream, const void* memory, std::size_t bytes, bool is_write,
-              const char* what) {
-    const auto* begin = static_cast<const std::byte*>(memory);
-    if (begin == nullptr || bytes == 0) return;
-    accesses.push_back({begin, begin + bytes, is_write, stream, streams[stream], what});
-  }
-  static bool is_before(const Access& a, const Access& b) {
-    const auto seen = b.seen.find(a.stream);
-    return seen != b.seen.end() && seen->second >= a.seen.at(a.stream);
-  }
-  /// The first pair that may happen in either order, or empty.
-  std::string race() const {
-    for (std::size_t i = 0; i < accesses.size(); ++i) {
-      for (std::size_t j = i + 1; j < accesses.size(); ++j) {
-        const Access &a = accesses[i], &b = accesses[j];
-        if (!a.is_write && !b.is_write) continue;
-        if (a.begin >= b.end || b.begin >= a.end) continue;
-        if (!is_before(a, b)) return a.what + " and, later asked for, " + b.what;
-      }
-    }
-    return "";
-  }
-};
-
-Notes* notes = nullptr;
 constexpr std::size_t kLocalSize = 2;  // Ranks of a host.
-
-class NotingCodec final : public DeviceCodec {
- public:
-  explicit NotingCodec(std::unique_ptr<DeviceCodec> codec) : codec_(std::move(codec)) {}
-  const Codec& codec() const override { return codec_->codec(); }
-  Status supports(Contributions, std::size_t) const override { return Status::ok(); }
-
-  Status encode(Stream stream, std::span<const EncodeArgs> shards) override {
-    notes->operation(stream);
-    for (const EncodeArgs& args : shards) {
-      notes->access(stream, args.values, args.count * 4, false, "encode reads values");
-      notes->access(stream, args.residual, args.count * 4, true, "encode writes its residual");
-      notes->access(stream, args.wire, wire(args.count, args.form), true, "encode writes");
-    }
-    return Status::ok();
-  }
-  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) override {
-    notes->operation(stream);
-    for (std::size_t i = 0; i < args.wires.size(); ++i) {
-      notes->access(stream, args.wires[i], args.wire_sizes[i], false, "reduce reads");
-    }
-    notes->access(stream, args.values, args.count * 4, false, "reduce reads values");
-    notes->access(stream, args.residual, args.count * 4, true, "reduce writes its residual");
-    notes->access(stream, args.decoded, args.count * 4, true, "reduce writes values");
-    notes->access(stream, args.wire, wire(args.count, args.form), true, "reduce writes");
-    return Status::ok();
-  }
-  Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
-    notes->operation(stream);
-    for (const DecodeArgs& args : shards) {
-      notes->access(stream, args.wire, args.wire_size, false, "decode reads");
-      notes->access(stream, args.values, args.count * 4, true, "decode writes values");
-    }
-    return Status::ok();
-  }
-
- private:
-  std::size_t wire(std::size_t count, Contributions form) const {
-    return codec().wire_bytes(count, form);
-  }
-  std::unique_ptr<DeviceCodec> codec_;
-};
-
-class NotingDevice final : public Device {
- public:
-  /// The wait with this number is left out: the test must notice.
-  explicit NotingDevice(std::size_t forgotten_wait = 0) : forgotten_(forgotten_wait) {}
-
-  const char* name() const override { return "notes"; }
-  Result<void*> allocate(std::size_t bytes) override { return host_->allocate(bytes); }
-  void free(void* memory) override { host_->free(memory); }
-  Result<Stream> create_stream() override { return Stream(&names_[names_used_++]); }
-  void destroy_stream(Stream) override {}
-  Result<Event> create_event() override { return Event(&names_[names_used_++]); }
-  void destroy_event(Event) override {}
-  Status record(Event event, Stream stream) override {
-    notes->events[event] = notes->streams[stream];
-    return Status::ok();
-  }
-  Status wait(Stream stream, Event event) override {
-    if (++waits == forgotten_) return Status::ok();
-    for (const auto& [other, seen] : notes->events[event]) {
-      auto& mine = notes->streams[stream][other];
-      mine = std::max(mine, seen);
-    }
-    return Status::ok();
-  }
-  Result<std::uint64_t> capture(Stream) override { return std::uint64_t{0}; }
-  Status keep_with_graph(Stream, std::shared_ptr<void>) override { return Status::ok(); }
-  Status zero(Stream, void*, std::size_t) override { return Status::ok(); }
-  Status copy(Stream, void*, const void*, std::size_t) override { return Status::ok(); }
-  Status synchronize(Stream) override { return Status::ok(); }
-  Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
-                                                  ReduceOp op) override {
-    RINGPRESS_ASSIGN_OR_RETURN(auto codec, host_->make_codec(specification, dtype, op));
-    return std::unique_ptr<DeviceCodec>(std::make_unique<NotingCodec>(std::move(codec)));
-  }
-
-  std::size_t waits = 0;
-
- private:
-  const std::size_t forgotten_;
-  std::unique_ptr<Device> host_ = make_host_device();
-  char names_[64];
-  std::size_t names_used_ = 0;
-};
 
 ncclResult_t note_send(const void* memory, size_t bytes, ncclDataType_t, int, ncclComm_t,
                        cudaStream_t stream) {
@@ -182,6 +49,7 @@ struct Shape {
   std::size_t count;
   CollectiveKind kind;
   bool in_place;
+  const char* projection = nullptr;  // Its sums have the other codec.
 };
 
 ringpressRealNccl noting_nccl() {
@@ -194,7 +62,9 @@ ringpressRealNccl noting_nccl() {
   return real;
 }
 
-std::unique_ptr<StreamCall> make_call(const Shape& shape, const StreamCallParts& parts) {
+std::unique_ptr<StreamCall> make_call(const Shape& shape, const StreamCallParts& parts,
+                                      const ProjectionParts& projection) {
+  if (projection.projection != nullptr) return make_projection_call(parts, projection);
   if (shape.algorithm == Algorithm::kRing) return make_ring_call(parts);
   if (shape.algorithm == Algorithm::kSra) return make_sra_call(parts);
   HostParts host;
@@ -203,8 +73,8 @@ std::unique_ptr<StreamCall> make_call(const Shape& shape, const StreamCallParts&
   return make_hier_call(parts, host);
 }
 
-void run_call(const Shape& shape, const StreamCallParts& parts) {
-  const auto call = make_call(shape, parts);
+void run_call(const Shape& shape, const StreamCallParts& parts, const ProjectionParts& projection) {
+  const auto call = make_call(shape, parts, projection);
   for (std::size_t step = 0; step < call->steps(); ++step) {
     EXPECT_TRUE(call->prepare(step).is_ok());
     if (!call->exchanges(step)) continue;
@@ -230,6 +100,12 @@ std::string run_calls(const Shape& shape, std::size_t forgotten_wait, std::size_
       shape.kind == CollectiveKind::kReduceScatter ? shape.count * shape.world : shape.count;
   std::vector<float> send(elements), receive(elements), residual(elements);
   const ringpressRealNccl real = noting_nccl();
+  std::unique_ptr<DeviceProjection> projection;
+  if (shape.projection != nullptr) {
+    projection = device.make_projection(shape.projection, DType::kFloat32, ReduceOp::kSum).value();
+  }
+  std::vector<std::uint64_t> state(1000);
+  std::vector<std::byte> memory(projection ? projection_bytes(*projection, shape.count) : 0);
   for (const bool second : {false, true}) {
     StreamCallParts parts;
     parts.real = &real;
@@ -248,7 +124,7 @@ std::string run_calls(const Shape& shape, std::size_t forgotten_wait, std::size_
     // The program has just filled the tensor, and reads the result afterwards; the second stream is
     // not ordered after the first by anything but the call itself.
     if (!second) these_notes.access(parts.stream, send.data(), elements * 4, true, "fill");
-    run_call(shape, parts);
+    run_call(shape, parts, {projection.get(), state.data(), memory.data(), false});
     these_notes.operation(parts.stream);
     if (second) these_notes.access(parts.stream, parts.receive, shape.count * 4, true, "use");
   }
@@ -269,7 +145,9 @@ const Shape kShapes[] = {{Algorithm::kSra, 2, 10000, kAllReduce, true},
                          {Algorithm::kRing, 5, 1500, kAllReduce, false},
                          {Algorithm::kRing, 5, 7000, kReduceScatter, false},
                          {Algorithm::kHier, 2, 10001, kAllReduce, true},
-                         {Algorithm::kHier, 3, 9000, kAllReduce, false}};
+                         {Algorithm::kHier, 3, 9000, kAllReduce, false},
+                         {Algorithm::kSra, 3, 9000, kAllReduce, true, "randk:density=0.9"},
+                         {Algorithm::kSra, 2, 9000, kAllReduce, false, "powersgd:rank=2"}};
 
 TEST(InterposerOrder, NothingRaces) {
   for (const Shape& shape : kShapes) {
@@ -281,7 +159,7 @@ TEST(InterposerOrder, NothingRaces) {
 /// Every wait is needed for something: without it there is a race. But for the few at the end of a
 /// pipeline whose work another wait covers.
 TEST(InterposerOrder, AForgottenWaitIsNoticed) {
-  for (const std::size_t number : {1, 6, 10}) {
+  for (const std::size_t number : {1, 6, 10, 12}) {
     const Shape& shape = kShapes[number];
     std::size_t waits = 0;
     ASSERT_EQ(run_calls(shape, 0, &waits), "");

@@ -1,0 +1,216 @@
+// A device that only takes notes, and finds every two accesses to the same memory, one of them a
+// write, that no stream and no event puts in order: what a device without queues, on which
+// everything happens at once, would never show.
+#ifndef TESTS_SUPPORT_NOTING_DEVICE_H_
+#define TESTS_SUPPORT_NOTING_DEVICE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/interposer/devices.h"
+#include "ringpress/projection.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// How far one has seen each stream.
+using Clock = std::map<Stream, std::size_t>;
+
+struct Access {
+  const std::byte* begin;
+  const std::byte* end;
+  bool is_write;
+  Stream stream;
+  Clock seen;  // With this operation itself.
+  std::string what;
+};
+
+struct Notes {
+  std::map<Stream, Clock> streams;
+  std::map<Event, Clock> events;
+  std::vector<Access> accesses;
+
+  void operation(Stream stream) { ++streams[stream][stream]; }
+  void access(Stream stream, const void* memory, std::size_t bytes, bool is_write,
+              const char* what) {
+    const auto* begin = static_cast<const std::byte*>(memory);
+    if (begin == nullptr || bytes == 0) return;
+    accesses.push_back({begin, begin + bytes, is_write, stream, streams[stream], what});
+  }
+  static bool is_before(const Access& a, const Access& b) {
+    const auto seen = b.seen.find(a.stream);
+    return seen != b.seen.end() && seen->second >= a.seen.at(a.stream);
+  }
+  /// The first pair that may happen in either order, or empty.
+  std::string race() const {
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      for (std::size_t j = i + 1; j < accesses.size(); ++j) {
+        const Access &a = accesses[i], &b = accesses[j];
+        if (!a.is_write && !b.is_write) continue;
+        if (a.begin >= b.end || b.begin >= a.end) continue;
+        if (!is_before(a, b)) return a.what + " and, later asked for, " + b.what;
+      }
+    }
+    return "";
+  }
+};
+
+/// Of the test that runs.
+inline Notes* notes = nullptr;
+
+class NotingCodec final : public DeviceCodec {
+ public:
+  explicit NotingCodec(std::unique_ptr<DeviceCodec> codec) : codec_(std::move(codec)) {}
+  const Codec& codec() const override { return codec_->codec(); }
+  Status supports(Contributions, std::size_t) const override { return Status::ok(); }
+
+  Status encode(Stream stream, std::span<const EncodeArgs> shards) override {
+    notes->operation(stream);
+    for (const EncodeArgs& args : shards) {
+      notes->access(stream, args.values, args.count * 4, false, "encode reads values");
+      notes->access(stream, args.residual, args.count * 4, true, "encode writes its residual");
+      notes->access(stream, args.wire, wire(args.count, args.form), true, "encode writes");
+    }
+    return Status::ok();
+  }
+  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) override {
+    notes->operation(stream);
+    for (std::size_t i = 0; i < args.wires.size(); ++i) {
+      notes->access(stream, args.wires[i], args.wire_sizes[i], false, "reduce reads");
+    }
+    notes->access(stream, args.values, args.count * 4, false, "reduce reads values");
+    notes->access(stream, args.residual, args.count * 4, true, "reduce writes its residual");
+    notes->access(stream, args.decoded, args.count * 4, true, "reduce writes values");
+    notes->access(stream, args.wire, wire(args.count, args.form), true, "reduce writes");
+    return Status::ok();
+  }
+  Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
+    notes->operation(stream);
+    for (const DecodeArgs& args : shards) {
+      notes->access(stream, args.wire, args.wire_size, false, "decode reads");
+      notes->access(stream, args.values, args.count * 4, true, "decode writes values");
+    }
+    return Status::ok();
+  }
+
+ private:
+  std::size_t wire(std::size_t count, Contributions form) const {
+    return codec().wire_bytes(count, form);
+  }
+  std::unique_ptr<DeviceCodec> codec_;
+};
+
+class NotingProjection final : public DeviceProjection {
+ public:
+  explicit NotingProjection(std::unique_ptr<DeviceProjection> projection)
+      : projection_(std::move(projection)) {}
+
+  const Codec& codec() const override { return projection_->codec(); }
+  std::size_t scratch_count(const TensorShape&) const override { return 100; }
+
+  Status offer_state(Stream stream, const DeviceProjectArgs& args) override {
+    notes->operation(stream);
+    notes->access(stream, args.state_call, sizeof *args.state_call, false, "offer reads state");
+    notes->access(stream, args.tags, 2 * sizeof *args.tags, true, "offer writes tags");
+    return Status::ok();
+  }
+  Status project(Stream stream, int round, const DeviceProjectArgs& args) override {
+    const auto number = static_cast<std::size_t>(round);
+    notes->operation(stream);
+    read_tensor(stream, args);
+    notes->access(stream, args.scratch, 4 * scratch_count({}), true, "project writes scratch");
+    notes->access(stream, args.call.own[number], bytes_of(round, args), true, "project writes own");
+    if (round == 0) return Status::ok();
+    notes->access(stream, args.call.summed[0], bytes_of(0, args), true, "project changes sums");
+    return Status::ok();
+  }
+  Status finish(Stream stream, const DeviceProjectArgs& args) override {
+    const std::size_t count = args.call.shape.count;
+    notes->operation(stream);
+    read_tensor(stream, args);
+    for (int round = 0; round < codec().projection()->rounds(); ++round) {
+      const auto number = static_cast<std::size_t>(round);
+      notes->access(stream, args.call.summed[number], bytes_of(round, args), false, "finish reads");
+      notes->access(stream, args.call.dropped[number], bytes_of(round, args), false,
+                    "finish reads what was dropped");
+    }
+    notes->access(stream, args.call.residual, count * 4, true, "finish writes residual");
+    notes->access(stream, args.call.result, count * 4, true, "finish writes result");
+    notes->access(stream, args.state_call, sizeof *args.state_call, true, "finish writes state");
+    return Status::ok();
+  }
+
+ private:
+  std::size_t bytes_of(int round, const DeviceProjectArgs& args) const {
+    return 4 * codec().projection()->projected_count(round, args.call.shape);
+  }
+  static void read_tensor(Stream stream, const DeviceProjectArgs& args) {
+    const std::size_t bytes = args.call.shape.count * 4;
+    notes->access(stream, args.call.values, bytes, false, "projection reads values");
+    notes->access(stream, args.call.residual, bytes, false, "projection reads residual");
+    notes->access(stream, args.tags, 2 * sizeof *args.tags, false, "projection reads tags");
+  }
+  std::unique_ptr<DeviceProjection> projection_;
+};
+
+class NotingDevice final : public Device {
+ public:
+  /// The wait with this number is left out: the test must notice.
+  explicit NotingDevice(std::size_t forgotten_wait = 0) : forgotten_(forgotten_wait) {}
+
+  const char* name() const override { return "notes"; }
+  Result<void*> allocate(std::size_t bytes) override { return host_->allocate(bytes); }
+  void free(void* memory) override { host_->free(memory); }
+  Result<Stream> create_stream() override { return Stream(&names_[names_used_++]); }
+  void destroy_stream(Stream) override {}
+  Result<Event> create_event() override { return Event(&names_[names_used_++]); }
+  void destroy_event(Event) override {}
+  Status record(Event event, Stream stream) override {
+    notes->events[event] = notes->streams[stream];
+    return Status::ok();
+  }
+  Status wait(Stream stream, Event event) override {
+    if (++waits == forgotten_) return Status::ok();
+    for (const auto& [other, seen] : notes->events[event]) {
+      auto& mine = notes->streams[stream][other];
+      mine = std::max(mine, seen);
+    }
+    return Status::ok();
+  }
+  Result<std::uint64_t> capture(Stream) override { return std::uint64_t{0}; }
+  Status keep_with_graph(Stream, std::shared_ptr<void>) override { return Status::ok(); }
+  Status zero(Stream stream, void* memory, std::size_t bytes) override {
+    notes->operation(stream);
+    notes->access(stream, memory, bytes, true, "zero");
+    return Status::ok();
+  }
+  Status copy(Stream, void*, const void*, std::size_t) override { return Status::ok(); }
+  Status synchronize(Stream) override { return Status::ok(); }
+  Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
+                                                  ReduceOp op) override {
+    RINGPRESS_ASSIGN_OR_RETURN(auto codec, host_->make_codec(specification, dtype, op));
+    return std::unique_ptr<DeviceCodec>(std::make_unique<NotingCodec>(std::move(codec)));
+  }
+  Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
+                                                            DType dtype, ReduceOp op) override {
+    RINGPRESS_ASSIGN_OR_RETURN(auto projection, host_->make_projection(specification, dtype, op));
+    return std::unique_ptr<DeviceProjection>(
+        std::make_unique<NotingProjection>(std::move(projection)));
+  }
+
+  std::size_t waits = 0;
+
+ private:
+  const std::size_t forgotten_;
+  std::unique_ptr<Device> host_ = make_host_device();
+  char names_[64];
+  std::size_t names_used_ = 0;
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // TESTS_SUPPORT_NOTING_DEVICE_H_
