@@ -136,8 +136,7 @@ Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way
   const Kept kept = find_kept(call, count, named->to_keep(plan, count), place);
   parts.residual = kept.residual;
   if (named->projection == nullptr) return parts;
-  const bool is_captured = place.workspace != workspace_.get();
-  if (is_captured && kept.memory == nullptr) {
+  if (place.workspace != workspace_.get() && kept.memory == nullptr) {
     // Without it, each replay would project as the first one does.
     return Status(Code::kSystem, "no memory for what a graph keeps of a projected tensor");
   }

@@ -22,8 +22,8 @@ struct StreamCallParts {
   std::size_t rank = 0;
   std::size_t world = 0;
   Device* device = nullptr;
-  DeviceCodec* codec =
-      nullptr;  // Of the sums, where the tensor is projected; null: they are exact.
+  // Where the tensor is projected, that of the sums; null: they are exact.
+  DeviceCodec* codec = nullptr;
   Lane* lane = nullptr;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   const void* send = nullptr;
