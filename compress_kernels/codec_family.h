@@ -19,7 +19,8 @@
 namespace ringpress::compress_kernels {
 
 struct CodecFamily;
-struct DevicePlan;  // device_plan.h
+struct DevicePlan;      // device_plan.h
+struct ProjectionPlan;  // projection_plan.h
 
 /// One line of codecs.inc.
 struct CodecEntry {
@@ -89,6 +90,8 @@ struct CodecFamily {
   /// Null: for no parameters.
   bool (*plan_for_device)(const CodecEntry& entry, const ParameterValues& values, DType dtype,
                           DevicePlan& plan) = nullptr;
+  /// How kernels on a device project, for codecs with a projection(). Null: there are none.
+  void (*plan_projection)(const ParameterValues& values, ProjectionPlan& plan) = nullptr;
   /// Takes every type and reduction (others: the compressible types, sum and avg).
   bool takes_everything = false;
   /// The parameters of the form whose errors have mean zero over repeated calls, such as

@@ -22,6 +22,15 @@ namespace ringpress::compress_kernels {
 Result<std::unique_ptr<Codec>> make_codec(const std::string& specification, DType dtype,
                                           ReduceOp op);
 
+/// True for codecs that do not encode tensors but project them, which only all-reduces can do.
+/// False for what is no specification.
+bool projects(const std::string& specification);
+
+/// The projection of such a codec as a device's whose memory is the host's and where work is done
+/// at once. kUnsupported: a codec that projects nothing.
+Result<std::unique_ptr<DeviceProjection>> make_host_projection(const std::string& specification,
+                                                               DType dtype, ReduceOp op);
+
 /// Checks a specification without type or op and returns it with every parameter spelled out.
 Result<std::string> normalize_specification(const std::string& specification);
 

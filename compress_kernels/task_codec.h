@@ -53,7 +53,7 @@ class TaskCodec final : public DeviceCodec {
 
   Status decode(Stream stream, std::span<const DecodeArgs> shards) override {
     for (const DecodeArgs& args : shards) {
-      RINGPRESS_RETURN_IF_ERROR(check_alignment(args.values, dtype_size(codec_->dtype())));
+      RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.values, dtype_size(codec_->dtype())));
     }
     return for_each_batch(shards, [&](auto batch, const auto& parameters) {
       return launch_shards<core::DecodeTask>(stream, batch, parameters, [](const DecodeArgs& args) {
@@ -81,9 +81,9 @@ class TaskCodec final : public DeviceCodec {
     if (args.input_scale != 1) {
       return Status(Code::kUnsupported, "kernels take no scale of the input");
     }
-    RINGPRESS_RETURN_IF_ERROR(check_alignment(args.values, dtype_size(codec_->dtype())));
-    RINGPRESS_RETURN_IF_ERROR(check_alignment(args.decoded, dtype_size(codec_->dtype())));
-    return check_alignment(args.residual, sizeof(float));
+    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.values, dtype_size(codec_->dtype())));
+    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.decoded, dtype_size(codec_->dtype())));
+    return core::check_alignment(args.residual, sizeof(float));
   }
 
   template <typename Args>

@@ -11,8 +11,19 @@ namespace {
 // Longest sequence looked for: a step of more calls than this goes without error feedback.
 constexpr std::size_t kLongestPeriod = 4096;
 
+/// Floats before the residual, which then is as well aligned as what comes before it.
+std::size_t residual_offset(const ToKeep& wanted) {
+  constexpr std::size_t kAligned = 64;
+  return (wanted.memory_count + kAligned - 1) / kAligned * kAligned;
+}
+
+/// Floats of ResidualMemory.
+std::size_t memory_to_keep(const TensorCall& call, const ToKeep& wanted) {
+  return residual_offset(wanted) + (wanted.residual ? call.count : 0);
+}
+
 std::size_t bytes_to_keep(const TensorCall& call, const ToKeep& wanted) {
-  return ((wanted.residual ? call.count : 0) + wanted.state_count) * sizeof(float);
+  return (memory_to_keep(call, wanted) + wanted.state_count) * sizeof(float);
 }
 
 }  // namespace
@@ -85,7 +96,7 @@ ResidualMemory& host_residual_memory() {
 }
 
 std::size_t ErrorFeedback::Entry::bytes() const {
-  return bytes_to_keep(call, {values != nullptr, state.values.size()});
+  return bytes_to_keep(call, {kept.residual, state.values.size(), kept.memory_count});
 }
 
 Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
@@ -101,7 +112,11 @@ Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
     entry = insert(*key, call, wanted);
   }
   if (entry == nullptr) return {};
-  return {entry->values.get(), entry->state.values.empty() ? nullptr : &entry->state};
+  Kept result;
+  if (entry->kept.residual) result.residual = entry->memory.get() + residual_offset(entry->kept);
+  if (!entry->state.values.empty()) result.state = &entry->state;
+  if (entry->kept.memory_count > 0) result.memory = entry->memory.get();
+  return result;
 }
 
 std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) {
@@ -140,12 +155,15 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
     return nullptr;
   }
   make_room(bytes, 0);
-  Entry entry{
-      key, call, {nullptr, FreeFloats{memory_}}, {std::vector<float>(wanted.state_count), 0, 0}};
-  if (wanted.residual) {
-    entry.values.reset(memory_->allocate(call.count));
+  Entry entry{key,
+              call,
+              wanted,
+              {nullptr, FreeFloats{memory_}},
+              {std::vector<float>(wanted.state_count), 0, 0}};
+  if (memory_to_keep(call, wanted) > 0) {
+    entry.memory.reset(memory_->allocate(memory_to_keep(call, wanted)));
     // Out of memory: the call goes without.
-    if (entry.values == nullptr) return nullptr;
+    if (entry.memory == nullptr) return nullptr;
   }
   entries_.push_front(std::move(entry));
   by_key_[key] = entries_.begin();

@@ -65,13 +65,15 @@ class CallPattern {
 /// What is to be kept of a tensor.
 struct ToKeep {
   bool residual = true;
-  std::size_t state_count = 0;  // Floats of ProjectionState.
+  std::size_t state_count = 0;   // Floats of ProjectionState.
+  std::size_t memory_count = 0;  // Floats of ResidualMemory, zero at first, beside the residual.
 };
 
 /// What is kept of a tensor. Null: nothing of the kind.
 struct Kept {
   float* residual = nullptr;  // call.count floats, zero at first.
   ProjectionState* state = nullptr;
+  float* memory = nullptr;  // ToKeep::memory_count floats, aligned as the memory's allocations are.
 };
 
 /// Where residuals lie: in host memory or on a device.
@@ -112,7 +114,8 @@ class ErrorFeedback {
   struct Entry {
     Key key;
     TensorCall call;
-    std::unique_ptr<float[], FreeFloats> values;  // The residual, or null.
+    ToKeep kept;
+    std::unique_ptr<float[], FreeFloats> memory;  // What is kept in ResidualMemory, or null.
     ProjectionState state;
 
     std::size_t bytes() const;

@@ -16,6 +16,7 @@ add_library(ringpress_interposer OBJECT
   interposer/number_exchange.cc
   interposer/runner.cc
   interposer/stream_hier.cc
+  interposer/stream_projection.cc
   interposer/stream_ring.cc
   interposer/stream_sra.cc
   interposer/workspace.cc

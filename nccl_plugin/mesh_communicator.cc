@@ -14,16 +14,6 @@
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {
-namespace {
-
-/// True if a codec does not encode tensors but projects them, which only all-reduces can do.
-bool projects(const std::string& specification) {
-  const auto codec = compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum);
-  return codec.is_ok() && codec.value()->projection() != nullptr;
-}
-
-}  // namespace
-
 MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
     : mesh_(std::move(mesh)),
       rank_(mesh_->rank()),
@@ -31,7 +21,7 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       settings_(settings),
       planner_(tuner::make_planner(settings)),
       feedback_(settings.feedback_limit_bytes),
-      all_reduces_only_(projects(settings.codec)),
+      all_reduces_only_(compress_kernels::projects(settings.codec)),
       ring_(ring::make_collective(Algorithm::kRing)),
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);

@@ -4,9 +4,11 @@
 #define COMPRESS_KERNELS_CORE_DEVICE_TASKS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "compress_kernels/core/host_device.h"
 #include "ringpress/codec.h"
+#include "ringpress/status.h"
 
 namespace ringpress::compress_kernels::core {
 
@@ -19,6 +21,12 @@ struct Extent {
   std::size_t shards = 1;
   std::size_t largest_count = 0;  // Elements of the largest shard.
 };
+
+/// What kernels want of arrays of values.
+inline Status check_alignment(const void* array, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(array) % bytes == 0) return Status::ok();
+  return Status(Code::kUnsupported, "kernels take arrays that are aligned to their elements");
+}
 
 /// Where encoded values go. As in EncodeArgs.
 struct EncodeOutput {

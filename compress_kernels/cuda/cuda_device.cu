@@ -11,6 +11,7 @@
 #include "compress_kernels/cuda/tuning.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/task_codec.h"
+#include "compress_kernels/task_projection.h"
 #include "ringpress/device.h"
 #include "ringpress/status.h"
 
@@ -85,7 +86,7 @@ Result<Capture> capture_of(Stream stream) {
   return found;
 }
 
-/// `Backend` of task_codec.h.
+/// `Backend` of task_codec.h and task_projection.h.
 struct CudaBackend {
   int ordinal = 0;
   unsigned most_blocks = 1;
@@ -95,6 +96,13 @@ struct CudaBackend {
     const CurrentDevice current(ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     return status_of(cuda::launch(task, Target{stream, dtype, extent, most_blocks}),
+                     "launching a kernel");
+  }
+  template <typename Task>
+  Status launch(Stream stream, DType dtype, const Task& task, std::size_t count) const {
+    const CurrentDevice current(ordinal);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    return status_of(launch_projection(task, ProjectionTarget{stream, dtype, count, most_blocks}),
                      "launching a kernel");
   }
 
@@ -108,7 +116,7 @@ struct CudaBackend {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int ordinal, unsigned most_blocks, PlanMaker make_plan)
+  CudaDevice(int ordinal, unsigned most_blocks, const PlanMakers& make_plan)
       : ordinal_(ordinal), most_blocks_(most_blocks), make_plan_(make_plan) {}
 
   const char* name() const override { return "cuda"; }
@@ -213,9 +221,16 @@ class CudaDevice final : public Device {
 
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
-    RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_(specification, dtype, op));
+    RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_.codec(specification, dtype, op));
     return std::unique_ptr<DeviceCodec>(std::make_unique<TaskCodec<CudaBackend>>(
         std::move(planned.codec), planned.plan, backend()));
+  }
+  Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
+                                                            DType dtype, ReduceOp op) override {
+    RINGPRESS_ASSIGN_OR_RETURN(PlannedProjection planned,
+                               make_plan_.projection(specification, dtype, op));
+    return make_task_projection(std::move(planned.codec), planned.plan,
+                                CudaBackend{ordinal_, most_blocks_});
   }
 
  private:
@@ -223,7 +238,7 @@ class CudaDevice final : public Device {
 
   int ordinal_;
   unsigned most_blocks_;
-  PlanMaker make_plan_;
+  PlanMakers make_plan_;
 };
 
 Result<int> attribute(cudaDeviceAttr name, int ordinal) {
@@ -233,7 +248,7 @@ Result<int> attribute(cudaDeviceAttr name, int ordinal) {
   return value;
 }
 
-Result<std::unique_ptr<Device>> open_device(int ordinal, PlanMaker make_plan) {
+Result<std::unique_ptr<Device>> open_device(int ordinal, const PlanMakers& make_plan) {
   RINGPRESS_ASSIGN_OR_RETURN(const int major,
                              attribute(cudaDevAttrComputeCapabilityMajor, ordinal));
   RINGPRESS_ASSIGN_OR_RETURN(const int minor,
@@ -250,7 +265,7 @@ Result<std::unique_ptr<Device>> open_device(int ordinal, PlanMaker make_plan) {
 
 /// ModuleEntry of module.h.
 extern "C" __attribute__((visibility("default"))) void ringpress_cuda_open(
-    int ordinal, ringpress::compress_kernels::cuda::PlanMaker make_plan,
+    int ordinal, const ringpress::compress_kernels::cuda::PlanMakers& make_plan,
     ringpress::Result<std::unique_ptr<ringpress::Device>>* opened) {
   static_cast<void>(*opened = ringpress::compress_kernels::cuda::open_device(ordinal, make_plan));
 }

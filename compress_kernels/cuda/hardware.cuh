@@ -13,9 +13,18 @@ inline constexpr unsigned kWarpLanes = 32;
 /// Bytes of shared memory of a warp, in kernels that have any.
 inline constexpr std::size_t kLargestWarpMemory = 4096 + 256;
 
+/// The shared memory of a block, as much as it was launched with.
+RINGPRESS_DEVICE float* shared_memory() {
+  extern __shared__ __align__(16) float block_memory[];
+  return block_memory;
+}
+
 /// Blocks have one dimension of threads. `kWarpMemory`: bytes of shared memory of each warp.
 template <std::size_t kWarpMemory>
 struct Hardware {
+  /// In kernels whose blocks work together (core/projection_agent.cuh).
+  static constexpr unsigned kBlockThreads = 256;
+
   RINGPRESS_DEVICE unsigned lane() const { return threadIdx.x % kWarpLanes; }
   RINGPRESS_DEVICE unsigned warp() const { return threadIdx.x / kWarpLanes; }
   RINGPRESS_DEVICE unsigned warps() const { return blockDim.x / kWarpLanes; }
@@ -46,9 +55,11 @@ struct Hardware {
   RINGPRESS_DEVICE void sync_warp() const { __syncwarp(); }
 
   RINGPRESS_DEVICE void* warp_memory() const {
-    extern __shared__ float block_memory[];
-    return block_memory + warp() * (kWarpMemory / sizeof(float));
+    return shared_memory() + warp() * (kWarpMemory / sizeof(float));
   }
+
+  RINGPRESS_DEVICE void sync_block() const { __syncthreads(); }
+  RINGPRESS_DEVICE void* block_memory() const { return shared_memory(); }
 };
 
 }  // namespace ringpress::compress_kernels::cuda

@@ -18,6 +18,13 @@ Result<cuda::PlannedCodec> make_planned(const std::string& specification, DType 
   return cuda::PlannedCodec{std::move(codec), plan};
 }
 
+Result<cuda::PlannedProjection> make_planned_projection(const std::string& specification,
+                                                        DType dtype, ReduceOp op) {
+  RINGPRESS_ASSIGN_OR_RETURN(const ProjectionPlan plan, make_projection_plan(specification, dtype));
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec, make_codec(specification, dtype, op));
+  return cuda::PlannedProjection{std::move(codec), plan};
+}
+
 /// The folder of this code with a slash at its end; empty if it is not known.
 std::string own_folder() {
   Dl_info info{};
@@ -58,7 +65,7 @@ Result<std::unique_ptr<Device>> make_cuda_device(int ordinal) {
   const cuda::ModuleEntry entry = find_entry(why);
   if (entry == nullptr) return Status(Code::kUnsupported, "no CUDA kernels: " + why);
   Result<std::unique_ptr<Device>> opened(Status(Code::kInternal, "no device was opened"));
-  entry(ordinal, make_planned, &opened);
+  entry(ordinal, {make_planned, make_planned_projection}, &opened);
   return opened;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "compress_kernels/device_plan.h"
+#include "compress_kernels/projection_plan.h"
 #include "ringpress/codec.h"
 #include "ringpress/device.h"
 #include "ringpress/status.h"
@@ -26,12 +27,22 @@ struct PlannedCodec {
   DevicePlan plan;
 };
 
+/// And how they project.
+struct PlannedProjection {
+  std::unique_ptr<Codec> codec;
+  ProjectionPlan plan;
+};
+
 /// The registry of codecs is on the side of the host.
-using PlanMaker = Result<PlannedCodec> (*)(const std::string& specification, DType dtype,
-                                           ReduceOp op);
+template <typename Planned>
+using PlanMaker = Result<Planned> (*)(const std::string& specification, DType dtype, ReduceOp op);
+struct PlanMakers {
+  PlanMaker<PlannedCodec> codec = nullptr;
+  PlanMaker<PlannedProjection> projection = nullptr;
+};
 
 /// Puts the device in `opened`.
-using ModuleEntry = void (*)(int ordinal, PlanMaker make_plan,
+using ModuleEntry = void (*)(int ordinal, const PlanMakers& make_plan,
                              Result<std::unique_ptr<Device>>* opened);
 
 }  // namespace ringpress::compress_kernels::cuda

@@ -5,14 +5,11 @@
 
 #include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/core/philox.h"
+#include "compress_kernels/powersgd/arithmetic.h"
 #include "compress_kernels/powersgd/powersgd.h"
 
 namespace ringpress::compress_kernels::powersgd {
 namespace {
-
-constexpr std::size_t kDotLanes = 8;
-// What is left of a column that is not worth more than the rounding errors in it.
-constexpr double kNothingLeft = 0x1p-20;
 
 double dot(const float* a, const float* b, std::size_t count) {
   double lanes[kDotLanes] = {};
@@ -29,7 +26,7 @@ double dot(const float* a, const float* b, std::size_t count) {
 
 void scale(double factor, std::size_t count, float* values) {
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<float>(double{values[i]} * factor);
+    values[i] = scaled(values[i], factor);
   }
 }
 
@@ -37,7 +34,7 @@ void scale(double factor, std::size_t count, float* values) {
 void remove_part(const float* unit, std::size_t count, float* column) {
   const double part = dot(column, unit, count);
   for (std::size_t i = 0; i < count; ++i) {
-    column[i] = static_cast<float>(double{column[i]} - part * double{unit[i]});
+    column[i] = without_part(column[i], part, unit[i]);
   }
 }
 
@@ -45,15 +42,12 @@ void remove_part(const float* unit, std::size_t count, float* column) {
 
 void draw_column(const RandomKey& random, std::size_t k, std::size_t columns, float* column) {
   const std::uint64_t groups = (columns + core::kElementsPerGroup - 1) / core::kElementsPerGroup;
-  // Uniform in (-1, 1) has variance 1/3.
-  const float factor = static_cast<float>(std::sqrt(3.0 / static_cast<double>(columns)));
+  const float factor = factor_of_draws(columns);
   for (std::uint64_t group = 0; group < groups; ++group) {
-    const philox4x32_ctr_t words =
-        philox4x32(core::philox_counter(random, k * groups + group), core::philox_key(random));
+    const philox4x32_ctr_t words = words_of_group(random, k, columns, group);
     const std::size_t first = group * core::kElementsPerGroup;
-    for (std::size_t i = 0; i < core::kElementsPerGroup && first + i < columns; ++i) {
-      const std::uint32_t half = (words.v[i / 2] >> (16 * (i % 2))) & 0xFFFFu;
-      column[first + i] = (2 * core::unit_interval(half) - 1) * factor;
+    for (std::uint32_t i = 0; i < core::kElementsPerGroup && first + i < columns; ++i) {
+      column[first + i] = drawn_value(words, i, factor);
     }
   }
 }
@@ -67,7 +61,7 @@ void orthonormalise(std::size_t rows, std::size_t rank, float* p) {
       for (std::size_t m = 0; m < k; ++m) remove_part(p + m * rows, rows, column);
     }
     const double left = dot(column, column, rows);
-    if (left > whole * (kNothingLeft * kNothingLeft)) {
+    if (is_worth_keeping(left, whole)) {
       scale(1 / std::sqrt(left), rows, column);
     } else {
       std::fill_n(column, rows, 0.0f);

@@ -17,7 +17,8 @@ void draw_column(const RandomKey& random, std::size_t k, std::size_t columns, fl
 
 /// Makes `rank` columns of `rows` values, one after the other, orthonormal: each column loses its
 /// parts along those before it, twice, and is divided by its norm. A column of which nothing but
-/// rounding errors is left becomes zero. Sums are float64 in 8 lanes.
+/// rounding errors is left becomes zero. Sums are float64 in
+/// kDotLanes lanes (arithmetic.h).
 void orthonormalise(std::size_t rows, std::size_t rank, float* p);
 
 /// Scales `count` values to norm 1. False, and nothing is changed, if they are all zero or not

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "compress_kernels/core/host_device.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/projection.h"
 #include "ringpress/types.h"
@@ -78,7 +79,7 @@ struct MatrixView {
 /// Floats from a column of Q to the next in memory of the kernels: whole vectors, and not a
 /// multiple of a page, so that columns do not share the same sets of a cache. What lies between is
 /// zero.
-inline std::size_t stride_of(std::size_t columns) {
+RINGPRESS_HOST_DEVICE inline std::size_t stride_of(std::size_t columns) {
   return (columns + kLanesOfSum - 1) / kLanesOfSum * kLanesOfSum + kLanesOfSum;
 }
 

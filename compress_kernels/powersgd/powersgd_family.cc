@@ -3,6 +3,7 @@
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/powersgd/powersgd.h"
 #include "compress_kernels/powersgd/powersgd_codec.h"
+#include "compress_kernels/projection_plan.h"
 
 namespace ringpress::compress_kernels::powersgd {
 namespace {
@@ -24,6 +25,10 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                                       kernels != nullptr ? *kernels : reference_kernels());
 }
 
+void plan_projection(const ParameterValues& values, ProjectionPlan& plan) {
+  plan.parameters = DeviceParameters{values.number("rank")};
+}
+
 ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
   ErrorBound bound;
   bound.of_norm = 1 + 0x1p-12;  // A projection; the margin is for rounding.
@@ -38,6 +43,7 @@ const CodecFamily& family() {
     CodecFamily family;
     family.parameters = {{"rank", "4", "a whole number from 1 to 64", accepts_rank}};
     family.make = make;
+    family.plan_projection = plan_projection;
     family.error_bound = error_bound;
     family.variants = {"rank=1", "rank=7", "rank=32"};
     family.examples = {

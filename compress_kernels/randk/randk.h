@@ -25,8 +25,6 @@
 #ifndef COMPRESS_KERNELS_RANDK_RANDK_H_
 #define COMPRESS_KERNELS_RANDK_RANDK_H_
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,6 +32,7 @@
 
 #include "compress_kernels/core/projecting_codec.h"
 #include "compress_kernels/randk/permutation.h"
+#include "compress_kernels/randk/slices.h"
 #include "ringpress/projection.h"
 #include "ringpress/types.h"
 
@@ -48,27 +47,6 @@ struct Parameters {
   DType dtype = DType::kFloat32;
 };
 
-/// How `count` coordinates are cut into slices; none make one empty slice.
-struct Slices {
-  std::size_t count = 1;
-  std::size_t number = 1;
-
-  Slices(double density, std::size_t coordinates) : count(coordinates) {
-    if (count == 0) return;
-    const double wanted = std::ceil(density * static_cast<double>(count));
-    const std::size_t chosen = std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, count);
-    number = (count + chosen - 1) / chosen;
-  }
-
-  std::size_t first(std::size_t slice) const {
-    return slice * (count / number) + std::min(slice, count % number);
-  }
-  std::size_t length(std::size_t slice) const {
-    return count / number + (slice < count % number ? 1 : 0);
-  }
-  std::size_t longest() const { return length(0); }
-};
-
 /// Calls use(place within the slice, coordinate) for each coordinate of a slice.
 template <typename Use>
 void for_each_in_slice(const Permutation& permutation, const Slices& slices, std::size_t slice,
@@ -79,9 +57,6 @@ void for_each_in_slice(const Permutation& permutation, const Slices& slices, std
     use(i, static_cast<std::size_t>(permutation(first + i)));
   }
 }
-
-/// The slice that is taken when nothing is known of earlier calls.
-std::size_t draw_slice(const RandomKey& random, const Slices& slices);
 
 /// What each instruction set has its own code for.
 struct Kernels {

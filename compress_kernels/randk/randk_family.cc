@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "compress_kernels/codec_family.h"
+#include "compress_kernels/projection_plan.h"
 #include "compress_kernels/randk/randk.h"
 #include "compress_kernels/randk/randk_codec.h"
 #include "compress_kernels/specification.h"
@@ -76,6 +77,11 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
       kernels != nullptr ? *kernels : reference_kernels());
 }
 
+void plan_projection(const ParameterValues& values, ProjectionPlan& plan) {
+  plan.parameters =
+      DeviceParameters{decimal_of(values.text("density")), values.text("unbiased") == "1"};
+}
+
 ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   const double slices = std::ceil(1 / decimal_of(values.text("density")));
   ErrorBound bound;
@@ -105,6 +111,7 @@ const CodecFamily& family() {
     };
     family.settle = settle;
     family.make = make;
+    family.plan_projection = plan_projection;
     family.error_bound = error_bound;
     family.loses_all = loses_all;
     family.unbiased = "unbiased=1";

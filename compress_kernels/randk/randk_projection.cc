@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "compress_kernels/core/element.h"
-#include "compress_kernels/core/reduce.h"
 #include "compress_kernels/factory.h"
 #include "compress_kernels/randk/randk.h"
 
@@ -62,8 +61,7 @@ class RandomProjection : public Projection {
     std::memset(args.result, 0, args.shape.count * dtype_size(parameters_.dtype));
     write_slice(args, sums);
     if (args.state == nullptr) return;
-    // A whole number below 2^24: exact.
-    args.state[0] = static_cast<float>((slice(args) + 1) % slices(args.shape).number);
+    args.state[0] = slices(args.shape).state_after(slice(args));
   }
 
  private:
@@ -71,7 +69,7 @@ class RandomProjection : public Projection {
 
   std::size_t slice(const ProjectArgs& args) const {
     const Slices all = slices(args.shape);
-    if (args.state_is_warm) return static_cast<std::size_t>(args.state[0]) % all.number;
+    if (args.state_is_warm) return all.of_state(args.state[0]);
     return draw_slice({args.seed, args.step, 0, 0}, all);
   }
 
@@ -97,7 +95,7 @@ class RandomProjection : public Projection {
     core::visit_compressible(parameters_.dtype, [&](auto tag) {
       for_each_chosen(args, [&](std::size_t place, std::size_t coordinate) {
         core::store_wide<typename decltype(tag)::type>(
-            args.result, coordinate, core::divide(sums[place], args.divisor) * factor);
+            args.result, coordinate, result_of(sums[place], args.divisor, factor));
         if (!keeps_residual(args)) return;
         args.residual[coordinate] = dropped == nullptr ? 0.0f : dropped[place];
       });

@@ -28,12 +28,6 @@ float load_one(const core::ChunkValues& values, std::size_t index) {
   return value + core::load_element<float>(values.residual, index);
 }
 
-std::size_t draw_slice(const RandomKey& random, const Slices& slices) {
-  const philox4x32_ctr_t words =
-      philox4x32(core::philox_counter(random, random.first_element), core::philox_key(random));
-  return words.v[0] % slices.number;
-}
-
 const Kernels& reference_kernels() {
   static constexpr Kernels kKernels{all_finite, keep_all};
   return kKernels;

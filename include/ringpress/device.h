@@ -15,6 +15,7 @@
 
 #include "ringpress/agreement.h"
 #include "ringpress/codec.h"
+#include "ringpress/projection.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
@@ -64,6 +65,36 @@ class DeviceCodec {
   virtual Status decode(Stream stream, std::span<const DecodeArgs> shards) = 0;
 };
 
+/// Arguments of the operations of a DeviceProjection: those of a Projection, whose arrays (but not
+/// the spans of pointers to them) are device memory. Arrays of values are aligned to their
+/// elements.
+struct DeviceProjectArgs {
+  ProjectArgs call;  // `state_is_warm` is not read: the device finds out by `tags`.
+  /// What call.state comes from: the number of a call, plus 1; 0 if it holds nothing yet. Null
+  /// without a state. Changed by finish() only. On the device, so that a captured graph keeps its
+  /// state up to date without us.
+  std::uint64_t* state_call = nullptr;
+  /// Two numbers. offer_state() fills them, then the ranks take the least of each, then project()
+  /// knows whether all of them have a state from the same call: the same values, if so.
+  std::uint64_t* tags = nullptr;
+  float* scratch = nullptr;  // scratch_count() floats, 16-byte aligned, untouched until finish().
+};
+
+/// The operations of a Projection in a stream. The values are those of the Projection of the codec
+/// with the same specification, so that nothing that is summed depends on where it was made.
+class DeviceProjection {
+ public:
+  virtual ~DeviceProjection() = default;
+
+  /// In host memory; its projection() says what is projected to how many values.
+  virtual const Codec& codec() const = 0;
+  virtual std::size_t scratch_count(const TensorShape& shape) const = 0;
+
+  virtual Status offer_state(Stream stream, const DeviceProjectArgs& args) = 0;
+  virtual Status project(Stream stream, int round, const DeviceProjectArgs& args) = 0;
+  virtual Status finish(Stream stream, const DeviceProjectArgs& args) = 0;
+};
+
 /// One accelerator of this process. Its operations may be called whatever device is current in the
 /// calling thread, and leave that as it was. One thread at a time.
 class Device {
@@ -102,6 +133,9 @@ class Device {
   /// kUnsupported for a codec that this device has no kernels for.
   virtual Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification,
                                                           DType dtype, ReduceOp op) = 0;
+  /// For codecs with a projection(). kUnsupported as above.
+  virtual Result<std::unique_ptr<DeviceProjection>> make_projection(
+      const std::string& specification, DType dtype, ReduceOp op) = 0;
 };
 
 }  // namespace ringpress

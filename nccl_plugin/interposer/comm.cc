@@ -17,6 +17,9 @@ namespace {
 
 // Elements of all shards' chunks together, at most: a few of them are in memory at a time.
 constexpr std::size_t kLargestSlice = 2 * 1024 * 1024;
+// Projections of tensors up to this size have memory from the start; for others it is made when
+// they are first seen.
+constexpr std::size_t kPreparedElements = 8 * 1024 * 1024;
 constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 constexpr std::chrono::milliseconds kRetirePatience{100};
 
@@ -47,6 +50,7 @@ Comm::Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t h
       settings_(settings),
       handle_(handle),
       clique_(clique),
+      all_reduces_only_(compress_kernels::projects(settings.codec)),
       planner_(tuner::make_planner(settings)) {}
 
 Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
@@ -87,6 +91,7 @@ PlanRequest Comm::largest_request(const std::vector<int>& hosts) const {
   request.crosses_hosts = are_several(hosts);
   if (real_.CommSplit != nullptr) request.ranks_per_host = find_place(hosts, 0).local_size;
   request.recurrences = kRecursAlways;
+  request.all_reduces_only = all_reduces_only_;
   return request;
 }
 
@@ -97,7 +102,9 @@ bool Comm::may_compress(const std::vector<int>& hosts) const {
 
 bool Comm::wants_groups(const std::vector<int>& hosts) const {
   const Plan plan = planner_->plan(largest_request(hosts));
-  return plan.codec != "none" && plan.algorithm == Algorithm::kHier;
+  // What is projected is small between hosts and inside them.
+  return plan.codec != "none" && plan.algorithm == Algorithm::kHier &&
+         !compress_kernels::projects(plan.codec);
 }
 
 /// Whether there are kernels for every form that a call makes.
@@ -109,6 +116,20 @@ Status Comm::check_forms(const DeviceCodec& codec, std::size_t world) const {
   return codec.supports({world, world}, is_ring() ? 2 : world - 1);
 }
 
+/// A projection, and the codec of its sums.
+Status Comm::make_projection(DType dtype, ReduceOp op, NamedCodec* named) {
+  RINGPRESS_ASSIGN_OR_RETURN(named->projection,
+                             device_->make_projection(named->specification, dtype, op));
+  const Codec& inner = named->of_tensor().projection()->inner();
+  if (!inner.traits().identity) {
+    RINGPRESS_ASSIGN_OR_RETURN(
+        named->codec, device_->make_codec(inner.specification(), inner.dtype(), inner.op()));
+  }
+  shape_.projected_bytes =
+      std::max(shape_.projected_bytes, projection_bytes(*named->projection, kPreparedElements));
+  return Status::ok();
+}
+
 Status Comm::prepare_codec(DType dtype, ReduceOp op) {
   PlanRequest request = largest_request(hosts_);
   request.dtype = dtype;
@@ -116,8 +137,14 @@ Status Comm::prepare_codec(DType dtype, ReduceOp op) {
   NamedCodec named;
   named.specification = planner_->plan(request).codec;
   if (named.specification == "none") return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(named.codec, device_->make_codec(named.specification, dtype, op));
-  RINGPRESS_RETURN_IF_ERROR(check_forms(*named.codec, static_cast<std::size_t>(size_)));
+  if (compress_kernels::projects(named.specification)) {
+    RINGPRESS_RETURN_IF_ERROR(make_projection(dtype, op, &named));
+  } else {
+    RINGPRESS_ASSIGN_OR_RETURN(named.codec, device_->make_codec(named.specification, dtype, op));
+  }
+  if (named.codec != nullptr) {
+    RINGPRESS_RETURN_IF_ERROR(check_forms(*named.codec, static_cast<std::size_t>(size_)));
+  }
   RINGPRESS_ASSIGN_OR_RETURN(named.takes_error_feedback,
                              compress_kernels::takes_error_feedback(named.specification));
   codecs_[{dtype, op}] = std::move(named);
@@ -138,7 +165,9 @@ std::size_t Comm::most_rounds() const {
 void Comm::size_lane(LaneShape* shape, std::size_t world) const {
   const std::size_t tiles = std::max<std::size_t>(1, kLargestSlice / kTileElements / world);
   shape->chunk_elements = tiles * kTileElements;
+  shape->region_bytes = 1;
   for (const auto& [key, named] : codecs_) {
+    if (named.codec == nullptr) continue;
     const Codec& codec = named.codec->codec();
     shape->agreement_bytes =
         std::max(shape->agreement_bytes, agreement_bytes(codec, shape->chunk_elements, world));

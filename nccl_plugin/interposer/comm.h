@@ -101,12 +101,19 @@ class Comm {
 
  private:
   struct NamedCodec {
-    std::string specification;  // As the plan names it.
+    std::string specification;                     // As the plan names it.
+    std::unique_ptr<DeviceProjection> projection;  // Null: the tensor itself is encoded.
+    // Where the tensor is projected, that of the sums; null: they are exact.
     std::unique_ptr<DeviceCodec> codec;
     bool takes_error_feedback = true;
+
+    const Codec& of_tensor() const { return projection ? projection->codec() : codec->codec(); }
+    /// True if a graph would repeat them. (What is random in a projection follows from its state.)
+    bool has_random_bits() const { return codec && !codec->codec().traits().deterministic; }
+    ToKeep to_keep(const Plan& plan, std::size_t count) const;
   };
-  /// Which of the plan's algorithms there is memory for.
-  enum class Way { kSra, kRing, kHier };
+  /// Which of the plan's algorithms there is memory for; or projections.
+  enum class Way { kSra, kRing, kHier, kProjection };
   struct Place {
     Workspace* workspace = nullptr;
     Lane* lane = nullptr;
@@ -119,14 +126,17 @@ class Comm {
   bool is_ring() const { return settings_.algorithm == "ring"; }
   Status check_forms(const DeviceCodec& codec, std::size_t world) const;
   Status prepare_codec(DType dtype, ReduceOp op);
+  Status make_projection(DType dtype, ReduceOp op, NamedCodec* named);
   std::size_t most_rounds() const;
   void size_lane(LaneShape* shape, std::size_t world) const;
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   bool is_captured(const Call& call) const;
   Way choose_way(const Plan& plan, const Call& call) const;
   Result<Place> find_place_for(const Call& call, Way way);
-  Result<StreamCallParts> make_parts(const Call& call, const Plan& plan, Way way);
-  float* find_residual(const Call& call, std::size_t count, Place place);
+  Result<StreamCallParts> make_parts(const Call& call, const Plan& plan, Way way,
+                                     ProjectionParts* projection);
+  Kept find_kept(const Call& call, std::size_t count, const ToKeep& wanted, Place place);
+  Kept find_captured(std::size_t count, const ToKeep& wanted, Workspace* workspace);
 
   const ringpressRealNccl& real_;
   const Settings& settings_;
@@ -135,6 +145,7 @@ class Comm {
   int rank_ = 0;
   int size_ = 0;
   bool crosses_hosts_ = false;
+  const bool all_reduces_only_;
   std::vector<int> hosts_;
   HostGroups groups_;
   std::atomic<bool> groups_ended_{false};

@@ -15,6 +15,7 @@ PlanRequest Comm::make_request(const Call& call) const {
   request.op = static_cast<ReduceOp>(call.op);
   request.world = size_;
   request.crosses_hosts = crosses_hosts_;
+  request.all_reduces_only = all_reduces_only_;
   if (groups_.exist()) request.ranks_per_host = groups_.place.local_size;
   return request;
 }
@@ -38,7 +39,7 @@ bool Comm::plan(const Call& call) {
   if (is_replayed) request.recurrences = kRecursAlways;
   planner_->plan(request, &plan_);
   if (const NamedCodec* named = codec_for(call, plan_.codec)) {
-    if (is_replayed && !named->codec->codec().traits().deterministic) {
+    if (is_replayed && named->has_random_bits()) {
       plan_.reason = "a graph would repeat its random bits";
     } else if (!settings_.graph && is_captured(call)) {
       plan_.reason = "its stream is being captured";
@@ -55,25 +56,43 @@ bool Comm::plan(const Call& call) {
 }
 
 Comm::Way Comm::choose_way(const Plan& plan, const Call& call) const {
+  const NamedCodec* named = codec_for(call, plan.codec);
+  if (named != nullptr && named->projection != nullptr) return Way::kProjection;
   if (is_ring()) return Way::kRing;
   const bool has_parts =
       groups_.exist() && hier_part(call.count, static_cast<std::size_t>(groups_.place.local_size));
   return plan.algorithm == Algorithm::kHier && has_parts ? Way::kHier : Way::kSra;
 }
 
-/// For a captured call, one that lasts as long as its graph.
-float* Comm::find_residual(const Call& call, std::size_t count, Place place) {
-  if (place.workspace == workspace_.get()) {
-    residual_memory_->use(place.lane->stream());
-    return feedback_
-        ->find({call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
-                call.send})
-        .residual;
-  }
+ToKeep Comm::NamedCodec::to_keep(const Plan& plan, std::size_t count) const {
+  ToKeep wanted;
+  wanted.residual = plan.error_feedback && takes_error_feedback && !of_tensor().traits().lossless;
+  if (projection != nullptr) wanted.memory_count = projection_state_floats(*projection, count);
+  return wanted;
+}
+
+/// What lasts from call to call.
+Kept Comm::find_kept(const Call& call, std::size_t count, const ToKeep& wanted, Place place) {
+  if (!wanted.residual && wanted.memory_count == 0) return {};
+  if (place.workspace != workspace_.get()) return find_captured(count, wanted, place.workspace);
+  // Projections are made in the caller's stream.
+  residual_memory_->use(wanted.memory_count > 0 ? call.stream : place.lane->stream());
+  return feedback_->find(
+      {call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op), call.send},
+      wanted);
+}
+
+/// What lasts as long as a captured call's graph.
+Kept Comm::find_captured(std::size_t count, const ToKeep& wanted, Workspace* workspace) {
+  Kept kept;
+  if (wanted.memory_count > 0) kept.memory = workspace->add_residual(wanted.memory_count, stream_);
   const std::size_t limit = settings_.feedback_limit_bytes;
-  const std::size_t wanted =
+  const std::size_t bytes =
       feedback_->bytes() + captured_->residual_bytes() + count * sizeof(float);
-  return limit != 0 && wanted > limit ? nullptr : place.workspace->add_residual(count, stream_);
+  if (wanted.residual && (limit == 0 || bytes <= limit)) {
+    kept.residual = workspace->add_residual(count, stream_);
+  }
+  return kept;
 }
 
 /// The workspace that a call has, and its lane there.
@@ -88,7 +107,9 @@ Result<Comm::Place> Comm::find_place_for(const Call& call, Way way) {
   return Place{workspace, way == Way::kHier ? &workspace->cross() : &workspace->whole()};
 }
 
-Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way way) {
+/// `projection` is filled in if the tensor is projected.
+Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way way,
+                                         ProjectionParts* projection) {
   const NamedCodec* named = codec_for(call, plan.codec);
   RINGPRESS_EXPECTS(named != nullptr, "a call was accepted that has no codec");
   RINGPRESS_ASSIGN_OR_RETURN(const Place place, find_place_for(call, way));
@@ -110,12 +131,20 @@ Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way
   parts.chunk_elements = plan.chunk_elements;
   parts.seed = settings_.seed;
   parts.sequence = sequence_++;
-  if (plan.error_feedback && named->takes_error_feedback &&
-      !named->codec->codec().traits().lossless) {
-    const auto local_size = static_cast<std::size_t>(host.local_size);
-    const std::size_t count = is_hier ? hier_part(call.count, local_size) : call.count;
-    parts.residual = find_residual(call, count, place);
+  const auto local_size = static_cast<std::size_t>(host.local_size);
+  const std::size_t count = is_hier ? hier_part(call.count, local_size) : call.count;
+  const Kept kept = find_kept(call, count, named->to_keep(plan, count), place);
+  parts.residual = kept.residual;
+  if (named->projection == nullptr) return parts;
+  if (place.workspace != workspace_.get() && kept.memory == nullptr) {
+    // Without it, each replay would project as the first one does.
+    return Status(Code::kSystem, "no memory for what a graph keeps of a projected tensor");
   }
+  projection->projection = named->projection.get();
+  projection->state = reinterpret_cast<std::uint64_t*>(kept.memory);
+  projection->goes_round_the_ring = is_ring();
+  RINGPRESS_ASSIGN_OR_RETURN(projection->memory, place.workspace->projected(projection_bytes(
+                                                     *named->projection, call.count)));
   return parts;
 }
 
@@ -125,17 +154,20 @@ Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
   request.recurrences = kRecursAlways;
   const Plan plan = planner_->plan(request);
   const Way way = choose_way(plan, call);
-  RINGPRESS_ASSIGN_OR_RETURN(const StreamCallParts parts, make_parts(call, plan, way));
-  statistics_.last_codec = parts.codec->codec().specification();
+  ProjectionParts projection;
+  RINGPRESS_ASSIGN_OR_RETURN(const StreamCallParts parts, make_parts(call, plan, way, &projection));
+  statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
   statistics_.last_reason.clear();
-  statistics_.last_algorithm = algorithm_name(way == Way::kHier   ? Algorithm::kHier
-                                              : way == Way::kRing ? Algorithm::kRing
-                                                                  : Algorithm::kSra);
+  statistics_.last_algorithm = algorithm_name(way == Way::kHier ? Algorithm::kHier
+                                              : is_ring()       ? Algorithm::kRing
+                                                                : Algorithm::kSra);
   switch (way) {
     case Way::kSra:
       return make_sra_call(parts);
     case Way::kRing:
       return make_ring_call(parts);
+    case Way::kProjection:
+      return make_projection_call(parts, projection);
     case Way::kHier:
       break;
   }

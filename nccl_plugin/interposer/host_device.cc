@@ -112,6 +112,10 @@ class HostDevice final : public Device {
     }
     return std::unique_ptr<DeviceCodec>(std::make_unique<HostCodec>(std::move(codec)));
   }
+  Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
+                                                            DType dtype, ReduceOp op) override {
+    return compress_kernels::make_host_projection(specification, dtype, op);
+  }
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ struct StreamCallParts {
   std::size_t rank = 0;
   std::size_t world = 0;
   Device* device = nullptr;
+  // Where the tensor is projected, that of the sums; null: they are exact.
   DeviceCodec* codec = nullptr;
   Lane* lane = nullptr;
   CollectiveKind kind = CollectiveKind::kAllReduce;
@@ -79,6 +80,22 @@ std::unique_ptr<StreamCall> make_hier_call(const StreamCallParts& parts, const H
 inline std::size_t hier_part(std::size_t count, std::size_t local_size) {
   return count / local_size;
 }
+
+/// What an all-reduce by projection needs besides.
+struct ProjectionParts {
+  DeviceProjection* projection = nullptr;
+  /// What is kept of the tensor: a number and state_count() floats; null: nothing. Of no other
+  /// call.
+  std::uint64_t* state = nullptr;
+  std::byte* memory = nullptr;       // projection_bytes(), for this call.
+  bool goes_round_the_ring = false;  // The sums that have a codec.
+};
+/// All-reduces a projection of the tensor: stream_projection.cc. `parts` are those of the call.
+std::unique_ptr<StreamCall> make_projection_call(const StreamCallParts& parts,
+                                                 const ProjectionParts& projection);
+std::size_t projection_bytes(const DeviceProjection& projection, std::size_t count);
+/// Floats of ProjectionParts::state.
+std::size_t projection_state_floats(const DeviceProjection& projection, std::size_t count);
 
 }  // namespace ringpress::nccl_plugin::interposer
 

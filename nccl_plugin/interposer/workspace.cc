@@ -1,5 +1,6 @@
 #include "nccl_plugin/interposer/workspace.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ringpress::nccl_plugin::interposer {
@@ -22,11 +23,13 @@ Result<std::unique_ptr<Workspace>> Workspace::make(Device& device, const Workspa
   if (shape.cross.slots > 0) {
     RINGPRESS_ASSIGN_OR_RETURN(workspace->cross_, Lane::make(device, shape.cross));
   }
+  RINGPRESS_RETURN_IF_ERROR(workspace->projected(shape.projected_bytes).status());
   return workspace;
 }
 
 Workspace::~Workspace() {
   for (void* residual : residuals_) device_.free(residual);
+  for (void* memory : projected_) device_.free(memory);
 }
 
 float* Workspace::add_residual(std::size_t count, Stream stream) {
@@ -38,6 +41,18 @@ float* Workspace::add_residual(std::size_t count, Stream stream) {
   if (!device_.synchronize(stream).is_ok()) return nullptr;
   residual_bytes_ += count * sizeof(float);
   return static_cast<float*>(memory.value());
+}
+
+Result<std::byte*> Workspace::projected(std::size_t bytes) {
+  if (bytes > projected_bytes_) {
+    // Twice as much each time: all that came before is no more than the last.
+    const std::size_t wanted = std::max(bytes, 2 * projected_bytes_);
+    projected_.reserve(projected_.size() + 1);
+    RINGPRESS_ASSIGN_OR_RETURN(void* memory, device_.allocate(wanted));
+    projected_.push_back(memory);
+    projected_bytes_ = wanted;
+  }
+  return projected_.empty() ? nullptr : static_cast<std::byte*>(projected_.back());
 }
 
 CapturedWorkspaces::CapturedWorkspaces(Device& device)

@@ -19,8 +19,9 @@ namespace ringpress::nccl_plugin::interposer {
 
 /// What a workspace has room for.
 struct WorkspaceShape {
-  LaneShape whole;  // Calls among all ranks.
-  LaneShape cross;  // Those between hosts; no slots: there are none.
+  LaneShape whole;                  // Calls among all ranks.
+  LaneShape cross;                  // Those between hosts; no slots: there are none.
+  std::size_t projected_bytes = 0;  // What tensors are projected to.
 };
 
 class Workspace {
@@ -36,6 +37,10 @@ class Workspace {
   /// which they are zeroed and which is not captured.
   float* add_residual(std::size_t count, Stream stream);
   std::size_t residual_bytes() const { return residual_bytes_; }
+  /// Memory for what one call at a time projects, 256-byte aligned; more than the shape has room
+  /// for is made when it is first asked for. What a call once got lasts as long as this: a captured
+  /// one uses it again.
+  Result<std::byte*> projected(std::size_t bytes);
 
  private:
   explicit Workspace(Device& device) : device_(device) {}
@@ -44,6 +49,8 @@ class Workspace {
   std::unique_ptr<Lane> whole_;
   std::unique_ptr<Lane> cross_;
   std::vector<void*> residuals_;
+  std::vector<void*> projected_;  // The largest is the last.
+  std::size_t projected_bytes_ = 0;
   std::size_t residual_bytes_ = 0;
 };
 

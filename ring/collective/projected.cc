@@ -8,6 +8,7 @@
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
+#include "ringpress/hash.h"
 #include "ringpress/projection.h"
 
 namespace ringpress::ring {
@@ -29,24 +30,13 @@ struct Common {
   bool layers = false;
 };
 
-/// A bijection of 64 bits that changes about half of them (Steele, Lea and Flood, SplitMix, 2014).
-std::uint64_t mix(std::uint64_t bits) {
-  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9U;
-  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBU;
-  return bits ^ (bits >> 31);
-}
-
-std::uint64_t combine(std::uint64_t hash, std::uint64_t next) {
-  return mix(hash * 0x9E3779B97F4A7C15U + next + 1);
-}
-
 std::uint64_t hash_of(std::span<const Layer> layers) {
   std::uint64_t hash = 0;
   for (const Layer& layer : layers) {
     for (const std::uint64_t field : {layer.offset, layer.count, layer.rows, layer.columns}) {
-      hash = combine(hash, field);
+      hash = combine_hash(hash, field);
     }
-    hash = combine(hash, layer.exact ? 1 : 0);
+    hash = combine_hash(hash, layer.exact ? 1 : 0);
   }
   return hash;
 }
@@ -168,9 +158,9 @@ class ProjectedCall {
     context.memory = context_.memory;
     context.codec = &projection_.inner();
     context.call = context_.call;
-    context.call.codec_hash = combine(context_.call.codec_hash, round);
+    context.call.codec_hash = combine_hash(context_.call.codec_hash, round);
     context.chunk_elements = context_.chunk_elements;
-    context.random_seed = combine(context_.random_seed, round);
+    context.random_seed = combine_hash(context_.random_seed, round);
     return context;
   }
 

@@ -4,21 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/factory.h"
 #include "compress_kernels/task_codec.h"
+#include "compress_kernels/task_projection.h"
 #include "ringpress/device.h"
+#include "tests/compress_kernels/host_memory_device.h"
 
 namespace ringpress::compress_kernels::testing {
 
-/// `Backend` of task_codec.h. Launches fewer warps than there are tiles, so that some take several.
+/// `Backend` of task_codec.h and task_projection.h. Launches fewer warps than there are tiles, so
+/// that some take several.
 struct FiberBackend {
   std::uint32_t seed = 1;
   unsigned warps = 1;
@@ -32,6 +33,9 @@ struct FiberBackend {
     std::memset(memory, 0, bytes);
     return Status::ok();
   }
+  /// For the tasks of projections: as compress_kernels/task_projection.h says.
+  template <typename Task>
+  Status launch(Stream, DType dtype, const Task& task, std::size_t count) const;
 };
 
 /// kUnsupported where there are no kernels.
@@ -43,46 +47,30 @@ inline Result<std::unique_ptr<DeviceCodec>> make_fiber_codec(const std::string& 
       std::make_unique<TaskCodec<FiberBackend>>(std::move(codec), plan, backend));
 }
 
-/// Host memory, on which kernels run at once. Memory lives as long as the device.
-class FiberDevice : public Device {
+inline Result<std::unique_ptr<DeviceProjection>> make_fiber_projection(
+    const std::string& specification, DType dtype, ReduceOp op, FiberBackend backend) {
+  RINGPRESS_ASSIGN_OR_RETURN(const ProjectionPlan plan, make_projection_plan(specification, dtype));
+  RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, op));
+  return make_task_projection(std::move(codec), plan, backend);
+}
+
+/// Host memory, on which kernels run at once.
+class FiberDevice : public HostMemoryDevice {
  public:
   explicit FiberDevice(FiberBackend backend = {}) : backend_(backend) {}
 
   const char* name() const override { return "fibers"; }
-  Result<void*> allocate(std::size_t bytes) override {
-    constexpr std::size_t kAlignment = 256;
-    memory_.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes + kAlignment));
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.back().get());
-    return static_cast<void*>(memory_.back().get() + (kAlignment - address % kAlignment));
-  }
-  void free(void*) override {}
-  Result<Stream> create_stream() override { return Stream(nullptr); }
-  void destroy_stream(Stream) override {}
-  Result<Event> create_event() override { return Event(nullptr); }
-  void destroy_event(Event) override {}
-  Status record(Event, Stream) override { return Status::ok(); }
-  Status wait(Stream, Event) override { return Status::ok(); }
-  Result<std::uint64_t> capture(Stream) override { return std::uint64_t{0}; }
-  Status keep_with_graph(Stream, std::shared_ptr<void>) override {
-    return Status(Code::kInvalidUsage, "no graph is being made");
-  }
-  Status zero(Stream, void* memory, std::size_t bytes) override {
-    std::memset(memory, 0, bytes);
-    return Status::ok();
-  }
-  Status copy(Stream, void* to, const void* from, std::size_t bytes) override {
-    std::memmove(to, from, bytes);
-    return Status::ok();
-  }
-  Status synchronize(Stream) override { return Status::ok(); }
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp) override {
     return make_fiber_codec(specification, dtype, backend_);
   }
+  Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
+                                                            DType dtype, ReduceOp op) override {
+    return make_fiber_projection(specification, dtype, op, backend_);
+  }
 
  private:
   FiberBackend backend_;
-  std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
 }  // namespace ringpress::compress_kernels::testing

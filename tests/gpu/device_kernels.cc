@@ -17,6 +17,7 @@
 #include "compress_kernels/factory.h"
 #include "ringpress/device.h"
 #include "tests/compress_kernels/device_case.h"
+#include "tests/compress_kernels/projection_comparison.h"
 #include "tests/compress_kernels/random_case.h"
 #include "tests/compress_kernels/staged_codec.h"
 
@@ -49,6 +50,7 @@ std::string quoted(const std::string& text) {
 /// What was tried of one specification.
 struct Tally {
   std::string specification;
+  bool is_projection = false;
   std::size_t cases = 0;
   std::size_t failed = 0;
   std::string first_failure;
@@ -59,21 +61,25 @@ class Checker {
   Checker(Device& device, std::byte* memory, std::size_t bytes)
       : device_(device), memory_(memory), bytes_(bytes) {}
 
-  void run(const Case& c, Tally& tally) {
+  /// One more case of a specification.
+  void run(Tally& tally, std::size_t most, std::mt19937& engine) {
     ++tally.cases;
-    auto codec = device_.make_codec(c.specification, c.dtype, ReduceOp::kSum);
-    std::string wrong;
-    if (codec.is_ok()) {
-      StagedCodec staged(device_, std::move(codec).value(), memory_, bytes_);
-      wrong = DeviceComparison(c, staged).run();
-    } else {
-      wrong = codec.status().message();
-    }
+    const std::string& name = tally.specification;
+    const std::string wrong =
+        tally.is_projection ? compare_projections(random_projection(name, most, engine), device_)
+                            : compare(random_case(name, most, engine));
     if (wrong.empty()) return;
     if (tally.failed++ == 0) tally.first_failure = wrong;
   }
 
  private:
+  std::string compare(const Case& c) {
+    auto codec = device_.make_codec(c.specification, c.dtype, ReduceOp::kSum);
+    if (!codec.is_ok()) return codec.status().message();
+    StagedCodec staged(device_, std::move(codec).value(), memory_, bytes_);
+    return DeviceComparison(c, staged).run();
+  }
+
   Device& device_;
   std::byte* const memory_;
   const std::size_t bytes_;
@@ -105,11 +111,14 @@ int check(Device& device, double seconds, std::size_t most, std::uint32_t seed) 
   if (!memory.is_ok()) return std::fprintf(stderr, "%s\n", memory.status().message().c_str()), 2;
   Checker checker(device, static_cast<std::byte*>(memory.value()), kBytes);
   std::vector<Tally> tallies;
-  for (const std::string& name : device_specifications()) tallies.push_back({name, 0, 0, ""});
+  for (const std::string& name : device_specifications())
+    tallies.push_back({name, false, 0, 0, ""});
+  for (const std::string& name : projection_specifications())
+    tallies.push_back({name, true, 0, 0, ""});
   std::mt19937 engine(seed);
   const auto begin = Clock::now();
   do {
-    for (Tally& tally : tallies) checker.run(random_case(tally.specification, most, engine), tally);
+    for (Tally& tally : tallies) checker.run(tally, most, engine);
   } while (seconds_since(begin) < seconds);
   device.free(memory.value());
   return print(tallies);

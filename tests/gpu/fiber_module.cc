@@ -12,17 +12,24 @@ namespace {
 /// Asks the program for codecs, as the module of CUDA does: the registry is there.
 class ModuleDevice final : public FiberDevice {
  public:
-  explicit ModuleDevice(cuda::PlanMaker make_plan) : make_plan_(make_plan) {}
+  explicit ModuleDevice(const cuda::PlanMakers& make_plan) : make_plan_(make_plan) {}
 
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
-    RINGPRESS_ASSIGN_OR_RETURN(cuda::PlannedCodec planned, make_plan_(specification, dtype, op));
+    RINGPRESS_ASSIGN_OR_RETURN(cuda::PlannedCodec planned,
+                               make_plan_.codec(specification, dtype, op));
     return std::unique_ptr<DeviceCodec>(std::make_unique<TaskCodec<FiberBackend>>(
         std::move(planned.codec), planned.plan, FiberBackend{}));
   }
+  Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
+                                                            DType dtype, ReduceOp op) override {
+    RINGPRESS_ASSIGN_OR_RETURN(cuda::PlannedProjection planned,
+                               make_plan_.projection(specification, dtype, op));
+    return make_task_projection(std::move(planned.codec), planned.plan, FiberBackend{});
+  }
 
  private:
-  cuda::PlanMaker make_plan_;
+  cuda::PlanMakers make_plan_;
 };
 
 }  // namespace
@@ -30,7 +37,7 @@ class ModuleDevice final : public FiberDevice {
 
 /// ModuleEntry of module.h.
 extern "C" __attribute__((visibility("default"))) void ringpress_cuda_open(
-    int, ringpress::compress_kernels::cuda::PlanMaker make_plan,
+    int, const ringpress::compress_kernels::cuda::PlanMakers& make_plan,
     ringpress::Result<std::unique_ptr<ringpress::Device>>* opened) {
   *opened = std::unique_ptr<ringpress::Device>(
       std::make_unique<ringpress::compress_kernels::testing::ModuleDevice>(make_plan));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace ringpress::nccl_plugin {
@@ -169,6 +170,22 @@ TEST(ErrorFeedback, KeepsAStateBesidesTheResidualOrAlone) {
   EXPECT_EQ(kept.residual, nullptr);
   ASSERT_NE(kept.state, nullptr);
   EXPECT_EQ(alone.bytes(), 80U);
+}
+
+TEST(ErrorFeedback, KeepsMemoryBesideTheResidualOrAlone) {
+  for (const bool with_residual : {true, false}) {
+    ErrorFeedback feedback(0);
+    const ToKeep wanted{with_residual, 0, 5};
+    Kept kept;
+    for (int i = 0; i < 3; ++i) kept = feedback.find(tensor(100, 1), wanted);
+    ASSERT_NE(kept.memory, nullptr);
+    EXPECT_EQ(kept.memory[4], 0);
+    EXPECT_EQ(kept.residual != nullptr, with_residual);
+    EXPECT_EQ(feedback.bytes(), with_residual ? 656U : 256U) << "the residual is aligned";
+    std::fill_n(kept.memory, 5, 7.0F);
+    if (with_residual) std::fill_n(kept.residual, 100, 3.0F);
+    EXPECT_EQ(feedback.find(tensor(100, 1), wanted).memory[4], 7);
+  }
 }
 
 TEST(ErrorFeedback, AStateThatNoLongerFitsIsGivenUpAlone) {

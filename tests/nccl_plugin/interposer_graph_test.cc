@@ -186,6 +186,26 @@ TEST(Cuda, SameBytesAsHostMemory) {
   EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
 }
 
+/// The agents' own work, beside the host's.
+TEST(Cuda, ProjectionsAreTheHosts) {
+  for (const char* codec : {"randk:density=0.05,code=q4", "powersgd:rank=2"}) {
+    std::vector<std::vector<float>> results;
+    for (const bool is_cuda : {false, true}) {
+      const std::vector<std::pair<std::string, std::string>> chosen = {{"RINGPRESS_CODEC", codec}};
+      Job job(is_cuda ? cuda_settings(chosen) : make_settings(chosen),
+              is_cuda ? nccl_in_streams() : recording_nccl());
+      run_ranks(job, 3, [&](ncclComm_t comm, int rank) {
+        std::vector<float> values = make_values(rank, 3001);
+        for (int step = 0; step < 5; ++step) {
+          ASSERT_EQ(job.all_reduce(comm, values, values, ncclAvg), ncclSuccess);
+        }
+        if (rank == 0) results.push_back(values);
+      });
+    }
+    EXPECT_EQ(results.at(0), results.at(1)) << codec;
+  }
+}
+
 TEST(Cuda, CapturedStreamsPassThrough) {
   CudaJob job(cuda_settings());
   all_reduces = 0;
@@ -228,6 +248,18 @@ TEST(Cuda, RandomBitsAreNotRepeated) {
   all_reduces = 0;
   EXPECT_LT(replay(job, 2, 2).first_error, 1e-6);
   EXPECT_EQ(all_reduces, 2);
+}
+
+/// What a projection is made with, and what it leaves out, is on the device: replays go on with it.
+TEST(Cuda, CapturedProjectionsGoOn) {
+  const int before = fakeAllocations();
+  for (const char* codec : {"randk:density=0.2", "powersgd:rank=6"}) {
+    CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"}, {"RINGPRESS_CODEC", codec}}));
+    const Replays replays = replay(job, 2, 8);
+    EXPECT_GT(replays.first_error, 0.5) << codec << " was not compressed";
+    EXPECT_LT(replays.mean_error, 0.9 * replays.first_error) << codec;
+  }
+  EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
 }
 
 /// The memory of a graph that is kept longer than its communicator stays: a replay must not write

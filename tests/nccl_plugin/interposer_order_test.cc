@@ -1,4 +1,4 @@
-// The order that a compressed call asks its streams for.
+// The order that a compressed call asks its streams for (tests/support/noting_device.h).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -19,9 +19,12 @@ struct Shape {
   CollectiveKind kind;
   bool in_place;
   const char* codec = "q4";
+  const char* projection = nullptr;  // Its sums have the other codec.
 };
 
-std::unique_ptr<StreamCall> make_call(const Shape& shape, const StreamCallParts& parts) {
+std::unique_ptr<StreamCall> make_call(const Shape& shape, const StreamCallParts& parts,
+                                      const ProjectionParts& projection) {
+  if (projection.projection != nullptr) return make_projection_call(parts, projection);
   if (shape.algorithm == Algorithm::kRing) return make_ring_call(parts);
   if (shape.algorithm == Algorithm::kSra) return make_sra_call(parts);
   HostParts host;
@@ -30,8 +33,8 @@ std::unique_ptr<StreamCall> make_call(const Shape& shape, const StreamCallParts&
   return make_hier_call(parts, host);
 }
 
-void run_call(const Shape& shape, const StreamCallParts& parts) {
-  const auto call = make_call(shape, parts);
+void run_call(const Shape& shape, const StreamCallParts& parts, const ProjectionParts& projection) {
+  const auto call = make_call(shape, parts, projection);
   for (std::size_t step = 0; step < call->steps(); ++step) {
     EXPECT_TRUE(call->prepare(step).is_ok());
     if (!call->exchanges(step)) continue;
@@ -60,6 +63,12 @@ std::string run_calls(const Shape& shape, std::size_t forgotten_wait, std::size_
       shape.kind == CollectiveKind::kReduceScatter ? shape.count * shape.world : shape.count;
   std::vector<float> send(elements), receive(elements), residual(elements);
   const ringpressRealNccl real = noting_nccl();
+  std::unique_ptr<DeviceProjection> projection;
+  if (shape.projection != nullptr) {
+    projection = device.make_projection(shape.projection, DType::kFloat32, ReduceOp::kSum).value();
+  }
+  std::vector<std::uint64_t> state(1000);
+  std::vector<std::byte> memory(projection ? projection_bytes(*projection, shape.count) : 0);
   for (const bool second : {false, true}) {
     StreamCallParts parts;
     parts.real = &real;
@@ -78,7 +87,7 @@ std::string run_calls(const Shape& shape, std::size_t forgotten_wait, std::size_
     // The program has just filled the tensor, and reads the result afterwards; the second stream is
     // not ordered after the first by anything but the call itself.
     if (!second) these_notes.access(parts.stream, send.data(), elements * 4, true, "fill");
-    run_call(shape, parts);
+    run_call(shape, parts, {projection.get(), state.data(), memory.data(), false});
     these_notes.operation(parts.stream);
     if (second) these_notes.access(parts.stream, parts.receive, shape.count * 4, true, "use");
   }
@@ -106,7 +115,9 @@ const Shape kShapes[] = {{Algorithm::kSra, 2, 10000, kAllReduce, true},
                          {Algorithm::kRing, 2, 8000, kAllReduce, true, "qsgd-ms"},
                          {Algorithm::kRing, 4, 40000, kAllReduce, false, "qsgd-ms:norm=global"},
                          {Algorithm::kRing, 5, 7000, kReduceScatter, false, "qsgd"},
-                         {Algorithm::kHier, 3, 30000, kAllReduce, true, "qsgd:norm=global"}};
+                         {Algorithm::kHier, 3, 30000, kAllReduce, true, "qsgd:norm=global"},
+                         {Algorithm::kSra, 3, 9000, kAllReduce, true, "q4", "randk:density=0.9"},
+                         {Algorithm::kSra, 2, 9000, kAllReduce, false, "q4", "powersgd:rank=2"}};
 
 TEST(InterposerOrder, NothingRaces) {
   for (const Shape& shape : kShapes) {
@@ -119,7 +130,7 @@ TEST(InterposerOrder, NothingRaces) {
 /// Every wait is needed for something: without it there is a race. But for the few at the end of a
 /// pipeline whose work another wait covers.
 TEST(InterposerOrder, AForgottenWaitIsNoticed) {
-  for (const std::size_t number : {1, 6, 10, 13, 15}) {
+  for (const std::size_t number : {1, 6, 10, 13, 15, 19}) {
     const Shape& shape = kShapes[number];
     std::size_t waits = 0;
     ASSERT_EQ(run_calls(shape, 0, &waits), "");

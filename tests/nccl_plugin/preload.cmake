@@ -43,7 +43,8 @@ add_dependencies(preload_test secure_process fake_nccl preload_client preload_cl
 gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
 add_executable(interposer_test interposer_agreement_test.cc interposer_hier_test.cc
-               interposer_meeting_test.cc interposer_order_test.cc interposer_test.cc)
+               interposer_meeting_test.cc interposer_order_test.cc interposer_projection_test.cc
+               interposer_test.cc)
 target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
   ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
@@ -61,7 +62,9 @@ target_include_directories(fake_cudart BEFORE PUBLIC ${fake_cuda} ${PROJECT_SOUR
 set_target_properties(fake_cudart PROPERTIES CXX_VISIBILITY_PRESET default)
 target_link_libraries(fake_cudart PRIVATE Threads::Threads)
 add_library(fake_cuda_module MODULE ${fake_cuda}/fake_kernels.cc
+            ${CMAKE_CURRENT_SOURCE_DIR}/../compress_kernels/fiber_projection.cc
             ${cuda_kernels}/cuda/cuda_device.cu)
+target_include_directories(fake_cuda_module SYSTEM PRIVATE ${RANDOM123_INCLUDE})
 set_source_files_properties(${cuda_kernels}/cuda/cuda_device.cu PROPERTIES
   LANGUAGE CXX COMPILE_OPTIONS "-xc++")
 set_target_properties(fake_cuda_module PROPERTIES OUTPUT_NAME ringpress-cuda

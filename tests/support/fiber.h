@@ -71,7 +71,7 @@ class FiberStack {
   };
 
   static std::vector<Kept>& store() {
-    static std::vector<Kept> stacks;
+    static thread_local std::vector<Kept> stacks;
     return stacks;
   }
 

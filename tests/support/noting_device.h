@@ -19,6 +19,7 @@
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/preload/engine.h"
 #include "ringpress/device.h"
+#include "ringpress/projection.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -172,6 +173,59 @@ class NotingCodec final : public DeviceCodec {
   std::optional<NotingAgreement> agreement_;
 };
 
+class NotingProjection final : public DeviceProjection {
+ public:
+  explicit NotingProjection(std::unique_ptr<DeviceProjection> projection)
+      : projection_(std::move(projection)) {}
+
+  const Codec& codec() const override { return projection_->codec(); }
+  std::size_t scratch_count(const TensorShape&) const override { return 100; }
+
+  Status offer_state(Stream stream, const DeviceProjectArgs& args) override {
+    notes->operation(stream);
+    notes->access(stream, args.state_call, sizeof *args.state_call, false, "offer reads state");
+    notes->access(stream, args.tags, 2 * sizeof *args.tags, true, "offer writes tags");
+    return Status::ok();
+  }
+  Status project(Stream stream, int round, const DeviceProjectArgs& args) override {
+    const auto number = static_cast<std::size_t>(round);
+    notes->operation(stream);
+    read_tensor(stream, args);
+    notes->access(stream, args.scratch, 4 * scratch_count({}), true, "project writes scratch");
+    notes->access(stream, args.call.own[number], bytes_of(round, args), true, "project writes own");
+    if (round == 0) return Status::ok();
+    notes->access(stream, args.call.summed[0], bytes_of(0, args), true, "project changes sums");
+    return Status::ok();
+  }
+  Status finish(Stream stream, const DeviceProjectArgs& args) override {
+    const std::size_t count = args.call.shape.count;
+    notes->operation(stream);
+    read_tensor(stream, args);
+    for (int round = 0; round < codec().projection()->rounds(); ++round) {
+      const auto number = static_cast<std::size_t>(round);
+      notes->access(stream, args.call.summed[number], bytes_of(round, args), false, "finish reads");
+      notes->access(stream, args.call.dropped[number], bytes_of(round, args), false,
+                    "finish reads what was dropped");
+    }
+    notes->access(stream, args.call.residual, count * 4, true, "finish writes residual");
+    notes->access(stream, args.call.result, count * 4, true, "finish writes result");
+    notes->access(stream, args.state_call, sizeof *args.state_call, true, "finish writes state");
+    return Status::ok();
+  }
+
+ private:
+  std::size_t bytes_of(int round, const DeviceProjectArgs& args) const {
+    return 4 * codec().projection()->projected_count(round, args.call.shape);
+  }
+  static void read_tensor(Stream stream, const DeviceProjectArgs& args) {
+    const std::size_t bytes = args.call.shape.count * 4;
+    notes->access(stream, args.call.values, bytes, false, "projection reads values");
+    notes->access(stream, args.call.residual, bytes, false, "projection reads residual");
+    notes->access(stream, args.tags, 2 * sizeof *args.tags, false, "projection reads tags");
+  }
+  std::unique_ptr<DeviceProjection> projection_;
+};
+
 class NotingDevice final : public Device {
  public:
   /// The wait with this number is left out: the test must notice.
@@ -198,13 +252,24 @@ class NotingDevice final : public Device {
   }
   Result<std::uint64_t> capture(Stream) override { return std::uint64_t{0}; }
   Status keep_with_graph(Stream, std::shared_ptr<void>) override { return Status::ok(); }
-  Status zero(Stream, void*, std::size_t) override { return Status::ok(); }
+  Status zero(Stream stream, void* memory, std::size_t bytes) override {
+    notes->operation(stream);
+    notes->access(stream, memory, bytes, true, "zero");
+    return Status::ok();
+  }
   Status copy(Stream, void*, const void*, std::size_t) override { return Status::ok(); }
   Status synchronize(Stream) override { return Status::ok(); }
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(auto codec, host_->make_codec(specification, dtype, op));
     return std::unique_ptr<DeviceCodec>(std::make_unique<NotingCodec>(std::move(codec)));
+  }
+
+  Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
+                                                            DType dtype, ReduceOp op) override {
+    RINGPRESS_ASSIGN_OR_RETURN(auto projection, host_->make_projection(specification, dtype, op));
+    return std::unique_ptr<DeviceProjection>(
+        std::make_unique<NotingProjection>(std::move(projection)));
   }
 
   std::size_t waits = 0;

@@ -1,7 +1,8 @@
 // Threads of a GPU as fibers of one CPU thread: runs the agents of compress_kernels/*/*.cuh, so
 // that their arithmetic and their addresses are tested without a GPU.
 //
-// Each thread of a block is a fiber. They run in random order and give way where a warp meets;
+// Each thread of a block is a fiber. They run in random order and give way where a warp or a
+// block meets;
 // blocks run in random order, one after the other. What the hardware would refuse is an exception:
 // an address that is not aligned, threads of a warp that do not meet at the same place.
 #ifndef TESTS_SUPPORT_SIMT_H_
@@ -32,11 +33,19 @@ struct LaunchShape {
   unsigned shards = 1;  // The second dimension.
   unsigned warps = 1;   // Of a block.
   std::size_t warp_memory = 0;
+  std::size_t block_memory = 0;
 };
 
 /// Words that each lane of a warp shows to the others at once.
 inline constexpr unsigned kMostOffered = 32;
 using Offered = std::uint32_t[kWarpLanes][kMostOffered];
+
+/// What the threads of a block share.
+struct Block {
+  unsigned arrived = 0;
+  unsigned meetings = 0;  // How often all threads have met.
+  std::vector<double> memory;
+};
 
 /// What the lanes of a warp share.
 struct Warp {
@@ -49,8 +58,17 @@ struct Warp {
 /// One thread's view: the `Simt` of core/tile_agent.cuh.
 class FiberSimt {
  public:
-  FiberSimt(const LaunchShape& shape, unsigned block, unsigned shard, unsigned thread, Warp& warp)
-      : shape_(shape), block_(block), shard_(shard), thread_(thread), warp_(warp) {}
+  /// Threads of a block, in kernels whose blocks work together.
+  static constexpr unsigned kBlockThreads = 2 * kWarpLanes;
+
+  FiberSimt(const LaunchShape& shape, unsigned block, unsigned shard, unsigned thread, Warp& warp,
+            Block& of_block)
+      : shape_(shape),
+        block_(block),
+        shard_(shard),
+        thread_(thread),
+        warp_(warp),
+        of_block_(of_block) {}
 
   unsigned lane() const { return thread_ % kWarpLanes; }
   unsigned warp() const { return thread_ / kWarpLanes; }
@@ -100,6 +118,16 @@ class FiberSimt {
 
   void* warp_memory() const { return warp_.memory.data(); }
 
+  void sync_block() const {
+    const unsigned meeting = of_block_.meetings;
+    if (++of_block_.arrived == shape_.warps * kWarpLanes) {
+      of_block_.arrived = 0;
+      ++of_block_.meetings;
+    }
+    while (of_block_.meetings == meeting) fiber->give_way();
+  }
+  void* block_memory() const { return of_block_.memory.data(); }
+
   Fiber* fiber = nullptr;
 
  private:
@@ -123,13 +151,14 @@ class FiberSimt {
   unsigned shard_;
   unsigned thread_;
   Warp& warp_;
+  Block& of_block_;
 };
 
 /// Runs the fibers of one block to their ends, each round in another order.
 inline void run_fibers(std::vector<std::unique_ptr<Fiber>>& fibers, const std::vector<Warp>& warps,
-                       std::mt19937& engine) {
+                       const Block& block, std::mt19937& engine) {
   const auto meetings = [&] {
-    return std::accumulate(warps.begin(), warps.end(), 0u,
+    return std::accumulate(warps.begin(), warps.end(), block.meetings,
                            [](unsigned sum, const Warp& warp) { return sum + warp.meetings; });
   };
   std::vector<std::size_t> waiting(fibers.size());
@@ -141,7 +170,7 @@ inline void run_fibers(std::vector<std::unique_ptr<Fiber>>& fibers, const std::v
     for (const std::size_t i : waiting) fibers[i]->resume();
     std::erase_if(waiting, [&](std::size_t i) { return fibers[i]->is_done(); });
     if (meetings() == met && waiting.size() == left) {
-      throw std::logic_error("threads of a warp wait at different places");
+      throw std::logic_error("threads of a warp or a block wait at different places");
     }
   }
 }
@@ -156,16 +185,19 @@ void launch(const LaunchShape& shape, std::uint32_t seed, Body&& body) {
   for (const unsigned block : blocks) {
     std::vector<Warp> warps(shape.warps);
     for (Warp& warp : warps) warp.memory.assign(shape.warp_memory / 4, engine());
+    Block shared;
+    shared.memory.assign(shape.block_memory / sizeof(double), engine());
     std::vector<std::unique_ptr<Fiber>> fibers;
     std::vector<std::unique_ptr<FiberSimt>> threads;
     for (unsigned thread = 0; thread < shape.warps * kWarpLanes; ++thread) {
-      threads.push_back(std::make_unique<FiberSimt>(
-          shape, block % shape.blocks, block / shape.blocks, thread, warps[thread / kWarpLanes]));
+      threads.push_back(std::make_unique<FiberSimt>(shape, block % shape.blocks,
+                                                    block / shape.blocks, thread,
+                                                    warps[thread / kWarpLanes], shared));
       FiberSimt* const simt = threads.back().get();
       fibers.push_back(std::make_unique<Fiber>([simt, &body] { body(std::as_const(*simt)); }));
       simt->fiber = fibers.back().get();
     }
-    run_fibers(fibers, warps, engine);
+    run_fibers(fibers, warps, shared, engine);
   }
 }
 

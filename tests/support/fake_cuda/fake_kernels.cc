@@ -1,11 +1,13 @@
-// The kernels of q1 to q8, qsgd and qsgd-ms as the scalar reference, in a stream of the fake
-// runtime. The agents' own arithmetic is tests/compress_kernels/agent_test.cc's.
+// In streams of the fake runtime, the kernels of q1 to q8, qsgd and qsgd-ms as the scalar reference
+// (the agents' own arithmetic is tests/compress_kernels/agent_test.cc's), and those of projections
+// on fibers.
 #include <vector>
 
 #include "compress_kernels/cuda/launch.h"
 #include "compress_kernels/qsgd/merge.h"
 #include "compress_kernels/qsgd/transcoder.h"
 #include "compress_kernels/uniform/uniform.h"
+#include "tests/compress_kernels/fiber_device.h"
 #include "tests/support/fake_cuda/cuda_runtime_api.h"
 
 namespace ringpress::compress_kernels::cuda {
@@ -180,5 +182,33 @@ NO_KERNELS(TernParameters)
 NO_KERNELS(LloydDeviceParameters)
 NO_KERNELS(RegriddingParameters)
 #undef NO_KERNELS
+
+/// What a graph replays is the agents' own work.
+template <typename Task>
+int launch_projection(const Task& task, const ProjectionTarget& target) {
+  return fakeEnqueue(static_cast<cudaStream_t>(target.stream), [task, target] {
+    static_cast<void>(
+        testing::FiberBackend{}.launch(target.stream, target.dtype, task, target.count));
+  });
+}
+#define ON_FIBERS(Task) template int launch_projection(const Task&, const ProjectionTarget&);
+ON_FIBERS(core::OfferTask)
+ON_FIBERS(core::MarkTask)
+ON_FIBERS(randk::GatherTask)
+ON_FIBERS(randk::ScanTask)
+ON_FIBERS(randk::KeepTask)
+ON_FIBERS(randk::ScatterTask)
+ON_FIBERS(randk::AdvanceTask)
+ON_FIBERS(powersgd::StartTask)
+ON_FIBERS(powersgd::LeftTask)
+ON_FIBERS(powersgd::OrthonormaliseTask)
+ON_FIBERS(powersgd::RightTask)
+ON_FIBERS(powersgd::AddTask)
+ON_FIBERS(powersgd::SettleTask)
+ON_FIBERS(powersgd::RebuildTask)
+ON_FIBERS(powersgd::StateTask)
+ON_FIBERS(powersgd::LoadTask)
+ON_FIBERS(powersgd::StoreTask)
+#undef ON_FIBERS
 
 }  // namespace ringpress::compress_kernels::cuda

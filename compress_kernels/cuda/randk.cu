@@ -1,0 +1,14 @@
+#include "compress_kernels/cuda/projection_kernels.cuh"
+#include "compress_kernels/randk/randk_agent.cuh"
+
+namespace ringpress::compress_kernels::cuda {
+
+RINGPRESS_CUDA_PROJECTION(core::StateAgent, core::OfferTask)
+RINGPRESS_CUDA_PROJECTION(core::StateAgent, core::MarkTask)
+RINGPRESS_CUDA_PROJECTION(randk::RandomAgent, randk::GatherTask)
+RINGPRESS_CUDA_PROJECTION(randk::RandomAgent, randk::ScanTask)
+RINGPRESS_CUDA_PROJECTION(randk::RandomAgent, randk::KeepTask)
+RINGPRESS_CUDA_PROJECTION(randk::RandomAgent, randk::ScatterTask)
+RINGPRESS_CUDA_PROJECTION(randk::RandomAgent, randk::AdvanceTask)
+
+}  // namespace ringpress::compress_kernels::cuda
