@@ -73,6 +73,21 @@ class Readme(unittest.TestCase):
         self.assertIn("| `q4` | 4.12 | 0.014 | 0.014 | 1.31x |  | none | no | advised | often |", table)
 
 
+    def test_frameworks_table_says_which_doors_work(self):
+        row = {"framework": "F", "package": "f", "version": "1.0", "reaches": "opened",
+               "evidence": "e", "opens": "path", "proof": "p", "doors": ["LD_PRELOAD of libnccl.so.2", "NCCL_NET_PLUGIN"]}
+        table = readme_tables.frameworks_table({"frameworks": [row], "absent": ["g"], "nccl": "n",
+                                                "command": "c", "date": "d"})
+        self.assertIn("| F | f 1.0 | opened by its path: e | p | no | yes | no | yes |", table)
+        self.assertIn("Not in the registry: g.", table)
+
+    def test_kept_results_are_those_of_the_readme(self):
+        text = (PERF.parent / "README.md").read_text(encoding="utf-8")
+        for marker, table in (("frameworks", readme_tables.frameworks_table),):
+            kept = json.loads((PERF / "results" / f"{marker}.json").read_text(encoding="utf-8"))
+            self.assertEqual(text, readme_tables.replaced(text, marker, table(kept)), marker)
+
+
 class Peers(unittest.TestCase):
     def rows(self, statistic="median"):
         entries = [peers.Contender(name, group, None) for name, group in
