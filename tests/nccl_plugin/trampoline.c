@@ -5,8 +5,8 @@
 
 typedef int (*AllReduce)(const void*, void*, size_t, int, int, void*, void*);
 
-__attribute__((visibility("hidden"))) int ncclAllReduce(const void* send, void* receive, size_t count,
-                                                        int type, int op, void* comm,
+__attribute__((visibility("hidden"))) int ncclAllReduce(const void* send, void* receive,
+                                                        size_t count, int type, int op, void* comm,
                                                         void* stream) {
   void* nccl = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
   AllReduce passed_on = nccl != NULL ? (AllReduce)dlsym(nccl, "ncclAllReduce") : NULL;
