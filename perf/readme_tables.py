@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Puts measured tables into README.md, between <!-- demo -->, <!-- peers -->, <!-- codecs --> or
-<!-- frameworks --> and their ends.
+"""Puts tables into README.md, between <!-- demo -->, <!-- peers -->, <!-- codecs -->,
+<!-- frameworks --> or <!-- roofline --> and their ends.
 
 usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --peers perf/results/peers-*.json
        readme_tables.py README.md --accuracy perf/results/accuracy.json
                                   --speed perf/results/codec_speed.json
        readme_tables.py README.md --frameworks perf/results/frameworks.json
+       readme_tables.py README.md --roofline perf/results/roofline.json
 """
 import argparse
 import json
@@ -133,6 +134,27 @@ def frameworks_table(result):
     return caption + markdown(header, rows)
 
 
+def roofline_cell(prediction, target):
+    missed = "" if prediction["share"] >= target else "; **missed**"
+    return f"{prediction['share']:.2f}, {prediction['limit']}{missed}"
+
+
+def roofline_table(result):
+    """One row per kernel: what it is predicted to reach, beside what was asked for."""
+    machines = ("H200", "H100")
+    header = ["operation", "codec", "values", "instructions a value", "bytes a value",
+              *(f"{machine}, limited by" for machine in machines), "asked for"]
+    rows = [[row["operation"], f"`{row['codec']}`", row["element"],
+             f"{row['instructions_per_value']:.1f}", f"{row['bytes_per_value']:.2f}",
+             *(roofline_cell(row[machine], row["target"]) for machine in machines),
+             f"{row['target']:.2f}"] for row in result["rows"]]
+    caption = ("**Predictions, not measurements: no GPU was at hand.** At most this share of the rate of "
+               f"a copy within the device, from the code for {result['architecture']} "
+               f"(`{result['command']}`, {result['date']}). Assumed: "
+               f"{'; '.join(result['assumptions'])}.\n\n")
+    return caption + markdown(header, rows)
+
+
 def replaced(text, marker, table):
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     if begin not in text or end not in text:
@@ -149,6 +171,7 @@ def main():
     parser.add_argument("--accuracy", type=pathlib.Path)
     parser.add_argument("--speed", type=pathlib.Path)
     parser.add_argument("--frameworks", type=pathlib.Path)
+    parser.add_argument("--roofline", type=pathlib.Path)
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
     if arguments.demo:
@@ -160,9 +183,10 @@ def main():
         table = codecs_table(json.loads(arguments.accuracy.read_text()),
                              json.loads(arguments.speed.read_text()))
         text = replaced(text, "codecs", table)
-    if arguments.frameworks:
-        table = frameworks_table(json.loads(arguments.frameworks.read_text()))
-        text = replaced(text, "frameworks", table)
+    for marker, path, table in (("frameworks", arguments.frameworks, frameworks_table),
+                                ("roofline", arguments.roofline, roofline_table)):
+        if path:
+            text = replaced(text, marker, table(json.loads(path.read_text())))
     arguments.readme.write_text(text, encoding="utf-8")
     return 0
 
