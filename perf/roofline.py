@@ -79,7 +79,8 @@ def work(operation, codec, bits, element):
     shuffles = {"SHFL": 5 * 32} if rotated else {"SHFL": 4 * 4}
     if operation == "dequantise":
         shuffles = shuffles if rotated else {}
-        return {f"LDG.{bits}": 4, "LDG.2": 4, "STG.16": values, **shuffles}
+        seeds = 1 if rotated else 0  # Of the rotation, one for all rows.
+        return {f"LDG.{bits}": 4 + seeds, "LDG.2": 4, "STG.16": values, **shuffles}
     found = {"LDG.16": values, **written, **shuffles}
     if operation == "hop":
         found.update({f"LDG.{bits}": 4, "LDG.2": 4})
