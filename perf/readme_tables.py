@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Puts measured tables into README.md, between <!-- demo -->, <!-- peers --> or <!-- codecs --> and
-their ends.
+"""Puts tables into README.md, between <!-- demo -->, <!-- peers -->, <!-- codecs -->,
+<!-- frameworks --> or <!-- roofline --> and their ends.
 
 usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --peers perf/results/peers-*.json
        readme_tables.py README.md --accuracy perf/results/accuracy.json
                                   --speed perf/results/codec_speed.json
+       readme_tables.py README.md --frameworks perf/results/frameworks.json
+       readme_tables.py README.md --roofline perf/results/roofline.json
 """
 import argparse
 import json
@@ -109,6 +111,50 @@ def codecs_table(accuracy, speed):
     return caption + markdown(header, rows)
 
 
+# Columns of the table of frameworks: what a door is called in results, and how it is opened.
+DOORS = {"LD_PRELOAD": "LD_PRELOAD=.../libringpress-preload.so",
+         "LD_PRELOAD of libnccl.so.2": "LD_PRELOAD=.../preload/libnccl.so.2",
+         "LD_LIBRARY_PATH": "LD_LIBRARY_PATH=.../preload",
+         "NCCL_NET_PLUGIN": "NCCL_NET_PLUGIN=ringpress"}
+
+
+def frameworks_table(result):
+    """One row per wheel: how it reaches NCCL, and by which doors this library is before that."""
+    header = ["framework", "wheel", "how it reaches NCCL", "tried on",
+              *(f"`{way}`" for way in DOORS.values())]
+    rows = [[row["framework"], f"{row['package']} {row['version']}",
+             ("opened by its path" if row["opens"] == "path" else row["reaches"]) +
+             f": {row['evidence']}", row["proof"],
+             *("yes" if door in row["doors"] else "no" for door in DOORS)]
+            for row in result["frameworks"]]
+    absent = f" Not in the registry: {', '.join(result['absent'])}." if result["absent"] else ""
+    caption = (f"Where calls go, as the dynamic linker says, beside {result['nccl']}, without a GPU "
+               f"(`{result['command']}`, {result['date']}). The plugin is looked for by NCCL itself; "
+               f"that it was loaded is not shown by this.{absent}\n\n")
+    return caption + markdown(header, rows)
+
+
+def roofline_cell(prediction, target):
+    missed = "" if prediction["share"] >= target else "; **missed**"
+    return f"{prediction['share']:.2f}, {prediction['limit']}{missed}"
+
+
+def roofline_table(result):
+    """One row per kernel: what it is predicted to reach, beside what was asked for."""
+    machines = ("H200", "H100")
+    header = ["operation", "codec", "values", "instructions a value", "bytes a value",
+              *(f"{machine}, limited by" for machine in machines), "asked for"]
+    rows = [[row["operation"], f"`{row['codec']}`", row["element"],
+             f"{row['instructions_per_value']:.1f}", f"{row['bytes_per_value']:.2f}",
+             *(roofline_cell(row[machine], row["target"]) for machine in machines),
+             f"{row['target']:.2f}"] for row in result["rows"]]
+    caption = ("**Predictions, not measurements: no GPU was at hand.** At most this share of the rate of "
+               f"a copy within the device, from the code for {result['architecture']} "
+               f"(`{result['command']}`, {result['date']}). Assumed: "
+               f"{'; '.join(result['assumptions'])}.\n\n")
+    return caption + markdown(header, rows)
+
+
 def replaced(text, marker, table):
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     if begin not in text or end not in text:
@@ -124,6 +170,8 @@ def main():
     parser.add_argument("--peers", type=pathlib.Path, nargs="+")
     parser.add_argument("--accuracy", type=pathlib.Path)
     parser.add_argument("--speed", type=pathlib.Path)
+    parser.add_argument("--frameworks", type=pathlib.Path)
+    parser.add_argument("--roofline", type=pathlib.Path)
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
     if arguments.demo:
@@ -135,6 +183,10 @@ def main():
         table = codecs_table(json.loads(arguments.accuracy.read_text()),
                              json.loads(arguments.speed.read_text()))
         text = replaced(text, "codecs", table)
+    for marker, path, table in (("frameworks", arguments.frameworks, frameworks_table),
+                                ("roofline", arguments.roofline, roofline_table)):
+        if path:
+            text = replaced(text, marker, table(json.loads(path.read_text())))
     arguments.readme.write_text(text, encoding="utf-8")
     return 0
 

@@ -42,6 +42,18 @@ add_dependencies(preload_test secure_process fake_nccl preload_client preload_cl
                  ringpress_preload_soname)
 gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
+# What tests/frameworks.sh says of wheels, on programs of this project. A sanitizer's library would come
+# before all others.
+if(NOT RINGPRESS_SANITIZE)
+  add_library(trampoline SHARED trampoline.c)
+  target_link_libraries(trampoline PRIVATE ${CMAKE_DL_LIBS})
+  add_test(NAME nccl_plugin.frameworks
+           COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/frameworks_test.py
+                   $<TARGET_FILE_DIR:ringpress_preload> $<TARGET_FILE:fake_nccl>
+                   $<TARGET_FILE:preload_client> $<TARGET_FILE:preload_client_dlopen>
+                   $<TARGET_FILE:trampoline>)
+endif()
+
 add_executable(interposer_test interposer_agreement_test.cc interposer_hier_test.cc
                interposer_meeting_test.cc interposer_order_test.cc interposer_projection_test.cc
                interposer_test.cc)

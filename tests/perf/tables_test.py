@@ -73,6 +73,31 @@ class Readme(unittest.TestCase):
         self.assertIn("| `q4` | 4.12 | 0.014 | 0.014 | 1.31x |  | none | no | advised | often |", table)
 
 
+    def test_frameworks_table_says_which_doors_work(self):
+        row = {"framework": "F", "package": "f", "version": "1.0", "reaches": "opened",
+               "evidence": "e", "opens": "path", "proof": "p", "doors": ["LD_PRELOAD of libnccl.so.2", "NCCL_NET_PLUGIN"]}
+        table = readme_tables.frameworks_table({"frameworks": [row], "absent": ["g"], "nccl": "n",
+                                                "command": "c", "date": "d"})
+        self.assertIn("| F | f 1.0 | opened by its path: e | p | no | yes | no | yes |", table)
+        self.assertIn("Not in the registry: g.", table)
+
+    def test_roofline_table_says_what_is_missed(self):
+        row = {"operation": "hop", "codec": "q4", "element": "float32", "target": 0.93,
+               "instructions_per_value": 20.04, "bytes_per_value": 4.5,
+               "H200": {"share": 0.929, "limit": "issue"}, "H100": {"share": 0.93, "limit": "memory"}}
+        table = readme_tables.roofline_table({"rows": [row], "assumptions": ["a"], "command": "c",
+                                              "date": "d", "architecture": "sm_90"})
+        self.assertIn("Predictions, not measurements", table)
+        self.assertIn("| 20.0 | 4.50 | 0.93, issue; **missed** | 0.93, memory | 0.93 |", table)
+
+    def test_kept_results_are_those_of_the_readme(self):
+        text = (PERF.parent / "README.md").read_text(encoding="utf-8")
+        for marker, table in (("frameworks", readme_tables.frameworks_table),
+                              ("roofline", readme_tables.roofline_table)):
+            kept = json.loads((PERF / "results" / f"{marker}.json").read_text(encoding="utf-8"))
+            self.assertEqual(text, readme_tables.replaced(text, marker, table(kept)), marker)
+
+
 class Peers(unittest.TestCase):
     def rows(self, statistic="median"):
         entries = [peers.Contender(name, group, None) for name, group in
