@@ -155,6 +155,7 @@ Status Comm::prepare_codec(DType dtype, ReduceOp op) {
 std::size_t Comm::most_rounds() const {
   int rounds = 0;
   for (const auto& [key, named] : codecs_) {
+    if (named.codec == nullptr) continue;
     const Agreement* const agreement = named.codec->codec().agreement();
     if (agreement != nullptr) rounds = std::max(rounds, agreement->rounds());
   }

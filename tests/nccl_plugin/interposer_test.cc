@@ -77,10 +77,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"qsgd:round=zero", 3, 50001, ncclAvg}, Case{"qsgd:norm=global", 4, 3000, ncclAvg},
         Case{"qsgd-ms", 3, 100001, ncclSum}, Case{"qsgd-ms:norm=global", 2, 20000, ncclAvg},
         Case{"qsgd", 2, 50000, ncclAvg, "ring"}, Case{"qsgd:norm=global", 3, 900, ncclAvg, "ring"},
-        Case{"qsgd-ms:bits=2/4/6", 4, 70001, ncclSum, "ring"}),
+        Case{"qsgd-ms:bits=2/4/6", 4, 70001, ncclSum, "ring"},
         Case{"randk", 2, 5003, ncclSum, "sra", 2},
         Case{"randk:density=0.2,code=q8", 3, 20000, ncclAvg, "sra", 1},
         Case{"randk:density=0.5,code=q4", 4, 9000, ncclSum, "ring", 1},
+        Case{"randk:density=0.4,code=qsgd", 3, 9000, ncclAvg, "sra", 1},
         Case{"powersgd:rank=2", 2, 10000, ncclSum, "sra", 3},
         Case{"powersgd", 3, 5003, ncclAvg, "sra", 3},
         Case{"powersgd:rank=1", 4, 2000, ncclSum, "sra", 3}));
