@@ -2,8 +2,7 @@
 //
 //   round 0   StartTask: Q0; LeftTask: X Q0
 //   round 1   OrthonormaliseTask: P from the sums; RightTask: X^T P by blocks of rows; AddTask:
-//   those
-//             of all blocks
+//             those of all blocks
 //   finish    SettleTask: whether all is finite, and Q from the sums; RebuildTask: result and
 //             residual; StateTask: the state; core::MarkTask behind all matrices
 //

@@ -3,7 +3,7 @@
 //
 //   1. an exact reduce-scatter among the ranks of the host; rank l gets the host's sum of part l
 //   2. that sum is all-reduced, compressed, among the ranks l of all hosts (stream_sra.cc), in
-//   place
+//      place
 //   3. an exact all-gather among the ranks of the host
 //
 // So each byte of a sum crosses the network once from each host, and the network carries nothing

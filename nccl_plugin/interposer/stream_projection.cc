@@ -2,11 +2,9 @@
 // same results. Steps:
 //
 //   1. tags     each rank offers what it keeps of the tensor; an all-reduce of two numbers tells
-//   the
-//               device whether all ranks have the same
+//               the device whether all ranks have the same
 //   2. rounds   project; sum over the ranks, by the real NCCL's own all-reduce of float32, or by
-//   sra
-//               or the ring with the codec of the sums
+//               sra or the ring with the codec of the sums
 //   3. finish   result, residual and state, from the sums
 //
 // Every step needs the one before, so nothing is gained by a stream of our own: all but the codec
