@@ -21,7 +21,8 @@ add_library(ringpress_interposer OBJECT
   interposer/stream_sra.cc
   interposer/workspace.cc
 )
-ringpress_compile_alone(interposer/stream_ring.cc)
+ringpress_compile_alone(interposer/host_device.cc interposer/stream_projection.cc
+                        interposer/stream_ring.cc)
 target_include_directories(ringpress_interposer PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_interposer PUBLIC ringpress_include ringpress_firewall
                                                   Threads::Threads)
