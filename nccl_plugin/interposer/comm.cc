@@ -113,7 +113,9 @@ Status Comm::check_forms(const DeviceCodec& codec, std::size_t world) const {
   for (std::size_t summed = 1; summed <= partial; ++summed) {
     RINGPRESS_RETURN_IF_ERROR(codec.supports({summed, world}, 1));
   }
-  return codec.supports({world, world}, is_ring() ? 2 : world - 1);
+  // Summaries of all ranks are merged at once, also where sums go round a ring.
+  const bool adds_two = is_ring() && codec.codec().agreement() == nullptr;
+  return codec.supports({world, world}, adds_two ? 2 : world - 1);
 }
 
 /// A projection, and the codec of its sums.

@@ -45,11 +45,16 @@ float* Workspace::add_residual(std::size_t count, Stream stream) {
 
 Result<std::byte*> Workspace::projected(std::size_t bytes) {
   if (bytes > projected_bytes_) {
-    // Twice as much each time: all that came before is no more than the last.
-    const std::size_t wanted = std::max(bytes, 2 * projected_bytes_);
+    // Twice as much each time, if there is so much: all that came before is no more than the last.
+    std::size_t wanted = std::max(bytes, 2 * projected_bytes_);
     projected_.reserve(projected_.size() + 1);
-    RINGPRESS_ASSIGN_OR_RETURN(void* memory, device_.allocate(wanted));
-    projected_.push_back(memory);
+    Result<void*> memory = device_.allocate(wanted);
+    if (!memory.is_ok() && wanted > bytes) {
+      wanted = bytes;
+      memory = device_.allocate(wanted);
+    }
+    RINGPRESS_RETURN_IF_ERROR(memory.status());
+    projected_.push_back(memory.value());
     projected_bytes_ = wanted;
   }
   return projected_.empty() ? nullptr : static_cast<std::byte*>(projected_.back());

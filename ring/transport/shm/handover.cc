@@ -171,6 +171,7 @@ void Handover::step_acceptor() {
     const Reply reply{state_ == State::kFailed ? 0u : 1u, link_.reads_process ? 1u : 0u};
     send_message(&reply, sizeof reply, true);
     exchanged_ = true;
+    expires_ = Clock::now() + kConfirmTimeout;
     if (state_ == State::kFailed) return;
   }
   char confirm = 0;
