@@ -24,8 +24,9 @@ constexpr unsigned threads_of() {
   return Task::kByBlocks ? TaskHardware<Task>::kBlockThreads : kThreads;
 }
 
+/// Without a number of blocks the compiler for 10.0 takes too few registers.
 template <typename Agent, typename Task>
-__global__ void __launch_bounds__(threads_of<Task>())
+__global__ void __launch_bounds__(threads_of<Task>(), kBlocksOfGeneralKernels)
     projection_kernel(const __grid_constant__ Task task) {
   Agent::run(TaskHardware<Task>{}, task);
 }

@@ -100,7 +100,7 @@ class TaskProjection final : public DeviceProjection {
   Status for_each(const DeviceProjectArgs& args, Use&& use) const {
     Status status = Status::ok();
     for_each_part(args.call.shape, rank_, [&](const Part& part) {
-      if (status.is_ok()) status = use(part);
+      if (status.is_ok()) static_cast<void>(status = use(part));
     });
     return status;
   }
