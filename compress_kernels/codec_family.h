@@ -92,6 +92,9 @@ struct CodecFamily {
                           DevicePlan& plan) = nullptr;
   /// How kernels on a device project, for codecs with a projection(). Null: there are none.
   void (*plan_projection)(const ParameterValues& values, ProjectionPlan& plan) = nullptr;
+  /// The parameter that a stream decides where it is left open, such as "select=chunk": what is
+  /// asked for in a stream has a size that the host knows. Null: there is none.
+  const char* in_streams = nullptr;
   /// Takes every type and reduction (others: the compressible types, sum and avg).
   bool takes_everything = false;
   /// The parameters of the form whose errors have mean zero over repeated calls, such as

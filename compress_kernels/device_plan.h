@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "compress_kernels/cast/cast.h"
+#include "compress_kernels/chunk_topk/device_parameters.h"
 #include "compress_kernels/fp8/fp8.h"
 #include "compress_kernels/lloyd/device_parameters.h"
 #include "compress_kernels/q/regridding_parameters.h"
@@ -22,7 +23,8 @@ namespace ringpress::compress_kernels {
 /// One type for each agent (NAME/NAME_agent.cuh).
 using DeviceParameters =
     std::variant<UniformParameters, CastParameters, Fp8Parameters, TernParameters,
-                 LloydDeviceParameters, RegriddingParameters, QsgdDeviceParameters>;
+                 LloydDeviceParameters, RegriddingParameters, QsgdDeviceParameters,
+                 ChunkTopkDeviceParameters>;
 
 struct DevicePlan {
   /// How partial sums of a ring are encoded.

@@ -38,6 +38,11 @@ Result<std::string> normalize_specification(const std::string& specification);
 /// spelled out: `round=stochastic` where there is such a choice. Empty: it has no such form.
 Result<std::string> unbiased_specification(const std::string& specification);
 
+/// What streams of a device take for a specification. Where that leaves open what they have to
+/// decide, the same codec in the form that they can do, with every parameter spelled out: for
+/// "topk" with `select=chunk`. All others, and what is no specification, as they are.
+std::string stream_specification(const std::string& specification);
+
 /// False if error feedback would make a codec worse: it is unbiased without, and one encoding may
 /// lose as much as it was given, so that what is kept is large or even grows from call to call.
 Result<bool> takes_error_feedback(const std::string& specification);

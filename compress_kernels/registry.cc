@@ -55,6 +55,17 @@ Result<std::string> unbiased_specification(const std::string& specification) {
   return fits ? to_string(parsed) : std::string();
 }
 
+std::string stream_specification(const std::string& specification) {
+  const Result<Specification> asked = parse_specification(specification);
+  if (!asked.is_ok()) return specification;
+  const char* const parameter = asked.value().codec.family->in_streams;
+  if (parameter == nullptr) return specification;
+  const char* const separator = specification.find(':') == std::string::npos ? ":" : ",";
+  // Refused where it is given already.
+  const Result<Specification> chosen = parse_specification(specification + separator + parameter);
+  return chosen.is_ok() ? to_string(chosen.value()) : specification;
+}
+
 Result<bool> takes_error_feedback(const std::string& specification) {
   RINGPRESS_ASSIGN_OR_RETURN(const Specification parsed, parse_specification(specification));
   const CodecFamily& family = *parsed.codec.family;

@@ -3,7 +3,7 @@
 //   Status Backend::launch(Stream, DType, const EncodeTask<P>&, core::Extent) const
 //
 // and so for DecodeTask and HopTask; P: the alternatives of DeviceParameters. See task_agreement.h
-// too.
+// too. An operation is one launch, or several with scratch memory between them: launch_stages().
 #ifndef COMPRESS_KERNELS_TASK_CODEC_H_
 #define COMPRESS_KERNELS_TASK_CODEC_H_
 
@@ -14,9 +14,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "compress_kernels/chunk_topk/device_stages.h"
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/task_agreement.h"
@@ -42,12 +44,18 @@ class TaskCodec final : public DeviceCodec {
   /// Every form has kernels.
   Status supports(Contributions, std::size_t wires) const override { return check_wires(wires); }
 
-  Status encode(Stream stream, std::span<const EncodeArgs> shards) override {
+  std::size_t scratch_bytes(std::size_t shards, std::size_t count) const override {
+    const bool is_staged = std::holds_alternative<ChunkTopkDeviceParameters>(plan_.parameters);
+    return is_staged ? chunk_topk::scratch_bytes(shards, count) : 0;
+  }
+
+  Status encode(Stream stream, std::span<const EncodeArgs> shards, std::byte* scratch) override {
     for (const EncodeArgs& args : shards) RINGPRESS_RETURN_IF_ERROR(check(args));
     return for_each_batch(shards, [&](auto batch, const auto& parameters) {
-      return launch_shards<core::EncodeTask>(stream, batch, parameters, [](const EncodeArgs& args) {
+      const auto convert = [](const EncodeArgs& args) {
         return core::EncodeShard{args.values, args.count, output_of(args), args.agreed};
-      });
+      };
+      return launch_shards<core::EncodeTask>({stream, scratch}, batch, parameters, convert);
     });
   }
 
@@ -56,26 +64,34 @@ class TaskCodec final : public DeviceCodec {
       RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.values, dtype_size(codec_->dtype())));
     }
     return for_each_batch(shards, [&](auto batch, const auto& parameters) {
-      return launch_shards<core::DecodeTask>(stream, batch, parameters, [](const DecodeArgs& args) {
+      const auto convert = [](const DecodeArgs& args) {
         return core::DecodeShard{args.wire, args.count, args.values, args.divisor, args.agreed};
-      });
+      };
+      return launch_shards<core::DecodeTask>({stream, nullptr}, batch, parameters, convert);
     });
   }
 
-  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) override {
+  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args,
+                           std::byte* scratch) override {
     RINGPRESS_RETURN_IF_ERROR(check(args));
     RINGPRESS_RETURN_IF_ERROR(check_wires(args.wires.size()));
     if (args.count == 0) return Status::ok();
     const DeviceParameters parameters = hop_parameters(plan_, args.form, args.wire_contributions);
     return std::visit(
         [&](const auto& of_family) {
-          const auto task = hop_task(of_family, args);
-          return backend_.launch(stream, codec_->dtype(), task, core::Extent{1, args.count});
+          auto task = hop_task(of_family, args);
+          return launch({stream, scratch}, task, core::Extent{1, args.count});
         },
         parameters);
   }
 
  private:
+  /// Where an operation is asked for, and its scratch memory.
+  struct Place {
+    Stream stream;
+    std::byte* scratch;
+  };
+
   template <typename Args>
   Status check(const Args& args) const {
     if (args.input_scale != 1) {
@@ -112,8 +128,8 @@ class TaskCodec final : public DeviceCodec {
   }
 
   template <template <typename> class Task, typename Args, typename Parameters, typename Convert>
-  Status launch_shards(Stream stream, std::span<const Args> shards, const Parameters& parameters,
-                       Convert&& convert) {
+  Status launch_shards(const Place& place, std::span<const Args> shards,
+                       const Parameters& parameters, Convert&& convert) {
     Task<Parameters> task{};
     task.parameters = parameters;
     core::Extent extent{shards.size(), 0};
@@ -122,7 +138,17 @@ class TaskCodec final : public DeviceCodec {
       extent.largest_count = std::max(extent.largest_count, shards[i].count);
     }
     if (extent.largest_count == 0) return Status::ok();
-    return backend_.launch(stream, codec_->dtype(), task, extent);
+    return launch(place, task, extent);
+  }
+
+  template <typename Task>
+  Status launch(const Place& place, Task& task, core::Extent extent) const {
+    const DType dtype = codec_->dtype();
+    if constexpr (std::is_same_v<decltype(task.parameters), ChunkTopkDeviceParameters>) {
+      return chunk_topk::launch_stages(backend_, place.stream, dtype, task, extent, place.scratch);
+    } else {
+      return backend_.launch(place.stream, dtype, task, extent);
+    }
   }
 
   template <typename Parameters>

@@ -9,7 +9,10 @@
 //   T load<T>(address), store(address, T)    aligned
 //   void shuffle_xor(uint32_t (&)[N], mask)  each gets that of lane ^ mask; all lanes take part
 //   void atomic_max(uint32_t* at, value)     *at becomes the larger
+//   void atomic_add(at, value), atomic_or(at, value)
 //   bool any(bool)                           true if it is so in any lane; all lanes take part
+//   uint32_t ballot(bool)                    a bit for each lane in which it is so; all take part
+//   unsigned count_bits(uint32_t)            those that are set
 //   void sync_warp()                         as a fence for memory of the warp
 //   void* warp_memory()                      Format::kWarpMemory bytes of shared memory
 //

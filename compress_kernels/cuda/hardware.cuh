@@ -49,6 +49,18 @@ struct Hardware {
     }
   }
   RINGPRESS_DEVICE bool any(bool value) const { return __any_sync(0xFFFFFFFFu, value) != 0; }
+  RINGPRESS_DEVICE std::uint32_t ballot(bool value) const {
+    return __ballot_sync(0xFFFFFFFFu, value);
+  }
+  RINGPRESS_DEVICE unsigned count_bits(std::uint32_t word) const {
+    return static_cast<unsigned>(__popc(word));
+  }
+  RINGPRESS_DEVICE void atomic_add(std::uint32_t* at, std::uint32_t value) const {
+    atomicAdd(at, value);
+  }
+  RINGPRESS_DEVICE void atomic_or(std::uint32_t* at, std::uint32_t value) const {
+    atomicOr(at, value);
+  }
   RINGPRESS_DEVICE void atomic_max(std::uint32_t* at, std::uint32_t value) const {
     atomicMax(at, value);
   }

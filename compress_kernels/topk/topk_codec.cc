@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/reduce.h"
 #include "compress_kernels/topk/segment_reader.h"
 #include "compress_kernels/topk/segment_writer.h"
+#include "compress_kernels/topk/value_code.h"
 #include "compress_kernels/topk/workspace.h"
 
 namespace ringpress::compress_kernels::topk {
@@ -22,16 +22,6 @@ void for_each_segment(std::size_t count, Use&& use) {
   }
 }
 
-/// A decoded value in the element type: finite stays finite, and infinite infinite.
-template <typename T>
-T element_of(float value) {
-  if (!core::is_finite(value)) return core::narrow<T>(value);
-  float limit = std::numeric_limits<float>::max();
-  if constexpr (std::is_same_v<T, core::Float16>) limit = 65504.0f;
-  if (value > limit) return core::narrow<T>(limit);
-  return core::narrow<T>(value < -limit ? -limit : value);
-}
-
 /// Zeros but for what put(index, value) is called with.
 template <typename T>
 class SparseOutput {
@@ -41,7 +31,7 @@ class SparseOutput {
     std::memset(values_, 0, part.count * sizeof(T));
   }
   void put(std::size_t index, float value) const {
-    core::store_element<T>(values_, index, element_of<T>(value));
+    core::store_element<T>(values_, index, core::narrow<T>(limited<T>(value)));
   }
 
  private:

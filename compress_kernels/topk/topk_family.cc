@@ -1,7 +1,10 @@
-// topk: density and value bits. See topk.h.
+// topk: density, value bits, and what is looked at as a whole. See topk.h and, for select=chunk,
+// chunk_topk.h.
 #include <charconv>
 
+#include "compress_kernels/chunk_topk/chunk_topk.h"
 #include "compress_kernels/codec_family.h"
+#include "compress_kernels/device_plan.h"
 #include "compress_kernels/isa.h"
 #include "compress_kernels/topk/topk.h"
 #include "compress_kernels/topk/topk_codec.h"
@@ -21,6 +24,10 @@ bool accepts_value_bits(std::string_view text) {
   return is_one_of(text, {"8", "16"});
 }
 
+bool accepts_selection(std::string_view text) {
+  return is_one_of(text, {"tensor", "chunk"});
+}
+
 /// Equal numbers are spelled alike: specifications are compared as text.
 Status settle(ParameterValues& values) {
   char text[32];
@@ -30,8 +37,25 @@ Status settle(ParameterValues& values) {
   return Status::ok();
 }
 
+bool goes_by_chunks(const ParameterValues& values) {
+  return values.text("select") == "chunk";
+}
+
+ChunkTopkParameters chunk_parameters(const ParameterValues& values, DType dtype) {
+  ChunkTopkParameters parameters;
+  parameters.density = decimal_of(values.text("density"));
+  parameters.value_bits = static_cast<int>(values.number("value"));
+  parameters.dtype = dtype;
+  return parameters;
+}
+
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                             const ParameterValues& values) {
+  if (goes_by_chunks(values)) {
+    const ChunkTopkParameters parameters = chunk_parameters(values, identity.dtype);
+    return make_kernel_codec(std::move(identity), parameters, chunk_topk::reference_kernels(),
+                             chunk_topk::simd_kernels);
+  }
   TopkParameters parameters;
   parameters.density = decimal_of(values.text("density"));
   parameters.value_bits = static_cast<int>(values.number("value"));
@@ -41,6 +65,13 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
   const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
   return std::make_unique<TopkCodec>(std::move(identity), parameters,
                                      kernels != nullptr ? *kernels : reference_kernels());
+}
+
+bool plan_for_device(const CodecEntry&, const ParameterValues& values, DType dtype,
+                     DevicePlan& plan) {
+  if (!goes_by_chunks(values)) return false;
+  plan.parameters = device_parameters(chunk_parameters(values, dtype));
+  return true;
 }
 
 /// What is not sent is lost; what is sent is nearer to its value than zero is.
@@ -59,14 +90,19 @@ const CodecFamily& family() {
     family.parameters = {
         {"density", "0.01", "a number from 0.00001 to 0.5, such as 0.01", accepts_density},
         {"value", "8", "8 or 16", accepts_value_bits},
+        {"select", "tensor", "tensor or chunk", accepts_selection},
     };
     family.settle = settle;
     family.make = make;
+    family.plan_for_device = plan_for_device;
+    family.in_streams = "select=chunk";
     family.error_bound = error_bound;
-    family.variants = {"value=16", "density=0.3", "density=0.5,value=16"};
+    family.variants = {"value=16", "density=0.3", "density=0.5,value=16", "select=chunk",
+                       "density=0.3,value=16,select=chunk"};
     family.examples = {
         {"topk", "yes", "links so slow that 1 % of the values must do; heavy-tailed gradients"},
-        {"topk:density=0.1", "yes", "as above where training needs more of them"}};
+        {"topk:density=0.1", "yes", "as above where training needs more of them"},
+        {"topk:select=chunk", "yes", "`topk` in streams of a GPU: chunks of a fixed size"}};
     return family;
   }();
   return kFamily;

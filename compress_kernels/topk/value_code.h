@@ -16,6 +16,7 @@
 #define COMPRESS_KERNELS_TOPK_VALUE_CODE_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "compress_kernels/core/block_scale.h"
 #include "compress_kernels/core/float_bits.h"
@@ -108,6 +109,19 @@ RINGPRESS_HOST_DEVICE inline float decode_wide_value(std::uint16_t code) {
     return core::float_of(core::kCanonicalNanBits);
   }
   return core::float_of(bits);
+}
+
+/// A decoded value within the range of an element type: finite stays finite there, and infinite
+/// infinite.
+template <typename T>
+RINGPRESS_HOST_DEVICE inline float limited(float value) {
+  if constexpr (std::is_same_v<T, core::Float16>) {
+    constexpr float kLimit = 65504.0f;
+    if (!core::is_finite(value)) return value;
+    return value > kLimit ? kLimit : value < -kLimit ? -kLimit : value;
+  } else {
+    return value;
+  }
 }
 
 }  // namespace ringpress::compress_kernels::topk

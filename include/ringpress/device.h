@@ -55,12 +55,18 @@ class DeviceCodec {
   /// codec().agreement() in a stream; null if that is. Lives as long as this.
   virtual DeviceAgreement* agreement() { return nullptr; }
 
+  /// Bytes that encode() of so many shards, and decode_add_encode(), use between their launches if
+  /// no shard has more than `count` elements. 0: none.
+  virtual std::size_t scratch_bytes(std::size_t, std::size_t) const { return 0; }
   /// kUnsupported for such a form, or a hop that adds up so many wires in it, if there are no
   /// kernels for it.
   virtual Status supports(Contributions form, std::size_t wires) const = 0;
-  /// One launch for all of them: the shards of a slice.
-  virtual Status encode(Stream stream, std::span<const EncodeArgs> shards) = 0;
-  virtual Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) = 0;
+  /// All of them together: the shards of a slice. `scratch`: scratch_bytes(), 256-byte aligned and
+  /// nobody else's until the work is done; null if that is 0.
+  virtual Status encode(Stream stream, std::span<const EncodeArgs> shards, std::byte* scratch) = 0;
+  /// `scratch`: as in encode(), of one shard.
+  virtual Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args,
+                                   std::byte* scratch) = 0;
   /// One launch for all of them.
   virtual Status decode(Stream stream, std::span<const DecodeArgs> shards) = 0;
 };

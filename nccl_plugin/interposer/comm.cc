@@ -164,7 +164,8 @@ std::size_t Comm::most_rounds() const {
   return static_cast<std::size_t>(rounds);
 }
 
-/// Room for the largest chunk in every form, and what is agreed on for it, whatever the type.
+/// Room for the largest chunk in every form, what is agreed on for it, and what an operation on it
+/// needs, whatever the type.
 void Comm::size_lane(LaneShape* shape, std::size_t world) const {
   const std::size_t tiles = std::max<std::size_t>(1, kLargestSlice / kTileElements / world);
   shape->chunk_elements = tiles * kTileElements;
@@ -172,6 +173,8 @@ void Comm::size_lane(LaneShape* shape, std::size_t world) const {
   for (const auto& [key, named] : codecs_) {
     if (named.codec == nullptr) continue;
     const Codec& codec = named.codec->codec();
+    shape->scratch_bytes = std::max(shape->scratch_bytes,
+                                    named.codec->scratch_bytes(world, shape->chunk_elements));
     shape->agreement_bytes =
         std::max(shape->agreement_bytes, agreement_bytes(codec, shape->chunk_elements, world));
     for (std::size_t summed = 1; summed <= world; ++summed) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compress_kernels/factory.h"
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/statistics_file.h"
@@ -23,6 +24,12 @@ void warn_if_failed(const char* what, const Status& status) {
 }
 
 }  // namespace
+
+/// What ranks compare, plan with and report is what is in use.
+Settings Engine::in_streams(Settings settings) {
+  settings.codec = compress_kernels::stream_specification(settings.codec);
+  return settings;
+}
 
 Engine::Group& Engine::group() {
   thread_local Group group;

@@ -18,7 +18,7 @@ namespace ringpress::nccl_plugin::interposer {
 class Engine {
  public:
   Engine(const ringpressRealNccl& real, const Settings& settings)
-      : real_(real), settings_(settings), meetings_(settings_) {}
+      : real_(real), settings_(in_streams(settings)), meetings_(settings_) {}
 
   const ringpressRealNccl& real() const { return real_; }
 
@@ -50,6 +50,8 @@ class Engine {
   }
 
  private:
+  static Settings in_streams(Settings settings);
+
   struct Pending {
     NewComm made;
     ncclComm_t* handle = nullptr;

@@ -47,11 +47,11 @@ class HostCodec final : public DeviceCodec {
   const Codec& codec() const override { return *codec_; }
   DeviceAgreement* agreement() override { return agreement_ ? &*agreement_ : nullptr; }
   Status supports(Contributions, std::size_t) const override { return Status::ok(); }
-  Status encode(Stream, std::span<const EncodeArgs> shards) override {
+  Status encode(Stream, std::span<const EncodeArgs> shards, std::byte*) override {
     for (const EncodeArgs& shard : shards) codec_->encode(shard);
     return Status::ok();
   }
-  Status decode_add_encode(Stream, const DecodeAddEncodeArgs& args) override {
+  Status decode_add_encode(Stream, const DecodeAddEncodeArgs& args, std::byte*) override {
     codec_->decode_add_encode(args);
     return Status::ok();
   }

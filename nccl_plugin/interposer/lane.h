@@ -21,6 +21,7 @@ struct LaneShape {
   std::size_t region_bytes = 0;     // The most that its encoded form takes.
   std::size_t agreement_slots = 0;  // Chunks that are agreed on or under way at a time,
   std::size_t agreement_bytes = 0;  // and the most that the summaries of one of all shards take.
+  std::size_t scratch_bytes = 0;    // The most that an operation of a codec wants.
 };
 
 /// Exchanges that are under way at a time, while the one after them is prepared.
@@ -47,6 +48,10 @@ class Lane {
     return agreement_memory_ + (1 + chunk % shape_.agreement_slots) * shape_.agreement_bytes;
   }
 
+  /// Memory for one operation of a codec at a time: all are asked for in stream(). Null if none
+  /// wants any.
+  std::byte* scratch() const { return scratch_; }
+
   struct Events {
     Event started, encoded, reduced, done;
     // The ends of exchanges of two kinds, by number.
@@ -66,7 +71,8 @@ class Lane {
   Stream stream_ = nullptr;
   bool has_stream_ = false;
   std::byte* memory_ = nullptr;
-  std::byte* agreement_memory_ = nullptr;  // A part of it.
+  std::byte* agreement_memory_ = nullptr;  // A part of it,
+  std::byte* scratch_ = nullptr;           // and another.
   std::array<Event, kEvents> all_events_{};
   std::size_t made_events_ = 0;
   Events events_{};

@@ -180,7 +180,7 @@ Status RingCall::add_own(std::size_t stage, Side side, std::size_t slice, const 
     args.random = random_key(range);
     args.form = {summed_in(stage, side), parts_.world};
     args.agreed = agreed(shard_in(stage, side), slice);
-    return parts_.codec->encode(stream, {&args, 1});
+    return parts_.codec->encode(stream, {&args, 1}, parts_.lane->scratch());
   }
   const std::byte* const wires[] = {arriving(stage, side, slice)};
   const std::size_t wire_sizes[] = {wire_bytes(range, summed_in(stage - 1, side))};
@@ -191,7 +191,7 @@ Status RingCall::add_own(std::size_t stage, Side side, std::size_t slice, const 
   args.residual = residual(range);
   args.wire = leaving(stage, side, slice);
   args.agreed = agreed(shard_in(stage, side), slice);
-  return parts_.codec->decode_add_encode(stream, args);
+  return parts_.codec->decode_add_encode(stream, args, parts_.lane->scratch());
 }
 
 /// The middle stage: adds both sums to own values. Two ranks have one sum only.
@@ -215,7 +215,7 @@ Status RingCall::complete(std::size_t slice) {
   args.wire = scatters_only_ ? nullptr : result(slice);
   args.decoded = receive_at(range.offset);
   args.agreed = agreed(parts_.rank, slice);
-  return parts_.codec->decode_add_encode(parts_.lane->stream(), args);
+  return parts_.codec->decode_add_encode(parts_.lane->stream(), args, parts_.lane->scratch());
 }
 
 Status RingCall::take_result(std::size_t stage, Side side, std::size_t slice, const Range& range) {

@@ -186,7 +186,9 @@ Status SraCall::encode(std::size_t chunk) {
     args.agreed = agreed(peer, chunk);
     encodes_.push_back(args);
   }
-  return encodes_.empty() ? Status::ok() : parts_.codec->encode(parts_.lane->stream(), encodes_);
+  const Lane& lane = *parts_.lane;
+  return encodes_.empty() ? Status::ok()
+                          : parts_.codec->encode(lane.stream(), encodes_, lane.scratch());
 }
 
 /// Of what the others sent and own values, in rank order.
@@ -220,7 +222,7 @@ Status SraCall::reduce(std::size_t chunk) {
     wires_.push_back(incoming(chunk, peer));
     wire_sizes_.push_back(wire_bytes(own, 1));
   }
-  return parts_.codec->decode_add_encode(lane.stream(), reduction(own, chunk));
+  return parts_.codec->decode_add_encode(lane.stream(), reduction(own, chunk), lane.scratch());
 }
 
 Status SraCall::decode(std::size_t chunk) {

@@ -230,11 +230,11 @@ class OverrunningCodec final : public DeviceCodec {
   explicit OverrunningCodec(std::unique_ptr<Codec> codec) : codec_(std::move(codec)) {}
   const Codec& codec() const override { return *codec_; }
   Status supports(Contributions, std::size_t) const override { return Status::ok(); }
-  Status encode(Stream, std::span<const EncodeArgs> shards) override {
+  Status encode(Stream, std::span<const EncodeArgs> shards, std::byte*) override {
     for (const EncodeArgs& args : shards) args.wire[codec_->encode(args)] = std::byte{0};
     return Status::ok();
   }
-  Status decode_add_encode(Stream, const DecodeAddEncodeArgs& args) override {
+  Status decode_add_encode(Stream, const DecodeAddEncodeArgs& args, std::byte*) override {
     codec_->decode_add_encode(args);
     return Status::ok();
   }
@@ -272,15 +272,15 @@ TEST(Agent, SaysWhatItDoesNotTake) {
   args.count = 1;
   args.wire = wire;
   args.input_scale = 2;
-  EXPECT_EQ(codec->encode(nullptr, {&args, 1}).code(), Code::kUnsupported);
+  EXPECT_EQ(codec->encode(nullptr, {&args, 1}, nullptr).code(), Code::kUnsupported);
   args.input_scale = 1;
   args.values = reinterpret_cast<const std::byte*>(&value) + 2;
-  EXPECT_EQ(codec->encode(nullptr, {&args, 1}).code(), Code::kUnsupported);
+  EXPECT_EQ(codec->encode(nullptr, {&args, 1}, nullptr).code(), Code::kUnsupported);
   DecodeAddEncodeArgs hop;
   const std::vector<const std::byte*> wires(core::kMostWires + 1, wire);
   hop.wires = wires;
   hop.count = 1;
-  EXPECT_EQ(codec->decode_add_encode(nullptr, hop).code(), Code::kUnsupported);
+  EXPECT_EQ(codec->decode_add_encode(nullptr, hop, nullptr).code(), Code::kUnsupported);
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 #ifndef TESTS_COMPRESS_KERNELS_DEVICE_CASE_H_
 #define TESTS_COMPRESS_KERNELS_DEVICE_CASE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -42,6 +44,34 @@ inline std::unique_ptr<Codec> make_reference(const Case& c) {
   return std::move(codec).value();
 }
 
+/// Scratch memory of a device's codec, with anything in it.
+class ScratchMemory {
+ public:
+  template <typename Args>
+  ScratchMemory(const DeviceCodec& codec, std::span<const Args> shards) {
+    std::size_t most = 0;
+    for (const Args& args : shards) most = std::max(most, args.count);
+    bytes_ = codec.scratch_bytes(shards.size(), most);
+    memory_.assign(bytes_ == 0 ? 0 : bytes_ + kAlignment, std::byte{0xC7});
+  }
+  ScratchMemory(const DeviceCodec& codec, const std::vector<EncodeArgs>& shards)
+      : ScratchMemory(codec, std::span<const EncodeArgs>(shards)) {}
+  ScratchMemory(const DeviceCodec& codec, const DecodeAddEncodeArgs& args)
+      : ScratchMemory(codec, std::span<const DecodeAddEncodeArgs>(&args, 1)) {}
+
+  /// Null if there is none.
+  std::byte* data() {
+    if (bytes_ == 0) return nullptr;
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    return memory_.data() + (kAlignment - address % kAlignment);
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 256;
+  std::vector<std::byte> memory_;
+  std::size_t bytes_ = 0;
+};
+
 /// Holds a device's codec to the scalar reference. Every function gives "" or what differs.
 class DeviceComparison {
  public:
@@ -71,7 +101,8 @@ class DeviceComparison {
       all.back().form = args.form;
       all.back().agreed = args.agreed;
     }
-    return judge("encode", device_.encode(nullptr, all), actual, expected);
+    ScratchMemory scratch(device_, all);
+    return judge("encode", device_.encode(nullptr, all, scratch.data()), actual, expected);
   }
 
   /// Decodes what `encoded` holds, by what its ranks have agreed on in encode(), into `decoded` of
@@ -110,7 +141,9 @@ class DeviceComparison {
     DecodeAddEncodeArgs args = hop_arguments(expected, wires, agreed.get());
     reference_->decode_add_encode(args);
     args = hop_arguments(actual, wires, agreed.get());
-    return wrong + judge("hop", device_.decode_add_encode(nullptr, args), actual, expected);
+    ScratchMemory scratch(device_, args);
+    const Status status = device_.decode_add_encode(nullptr, args, scratch.data());
+    return wrong + judge("hop", status, actual, expected);
   }
 
  private:

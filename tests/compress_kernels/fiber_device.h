@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "compress_kernels/chunk_topk/device_stages.h"
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/factory.h"
@@ -29,6 +30,9 @@ struct FiberBackend {
   Status launch(Stream, DType dtype, const Task& task, core::Extent extent) const;
   Status launch(Stream, DType dtype, const qsgd::SummaryTask& task, core::Extent extent) const;
   Status launch(Stream, DType dtype, const qsgd::MergeTask& task, core::Extent extent) const;
+  Status launch(Stream, DType dtype, const chunk_topk::EncodeTask& task, core::Extent extent) const;
+  Status launch(Stream, DType dtype, const chunk_topk::DecodeTask& task, core::Extent extent) const;
+  Status launch(Stream, DType dtype, const chunk_topk::HopTask& task, core::Extent extent) const;
   Status zero(Stream, void* memory, std::size_t bytes) const {
     std::memset(memory, 0, bytes);
     return Status::ok();

@@ -25,7 +25,8 @@ class StagingArea {
   StagingArea(Device& device, std::byte* memory, std::size_t bytes)
       : device_(device), memory_(memory), bytes_(bytes) {}
 
-  /// Where an array goes; null stays null. An array that has a place keeps it.
+  /// Where an array goes, aligned as it is up to 64 bytes; what comes first is 256-byte aligned if
+  /// it is that. Null stays null. An array that has a place keeps it.
   std::byte* put(const void* array, std::size_t bytes) {
     if (array == nullptr) return nullptr;
     for (const Place& place : places_) {
@@ -181,12 +182,18 @@ class StagedCodec final : public DeviceCodec {
     return codec_->supports(form, wires);
   }
 
-  Status encode(Stream stream, std::span<const EncodeArgs> shards) override {
+  std::size_t scratch_bytes(std::size_t shards, std::size_t count) const override {
+    return codec_->scratch_bytes(shards, count);
+  }
+  Status encode(Stream stream, std::span<const EncodeArgs> shards, std::byte* scratch) override {
     StagingArea area(device_, memory_, bytes_);
     std::vector<EncodeArgs> staged(shards.begin(), shards.end());
+    std::size_t most = 0;
+    for (const EncodeArgs& args : shards) most = std::max(most, args.count);
+    std::byte* const staged_scratch = area.put(scratch, scratch_bytes(shards.size(), most));
     for (EncodeArgs& args : staged) put_values(area, args);
     RINGPRESS_RETURN_IF_ERROR(area.send());
-    RINGPRESS_RETURN_IF_ERROR(codec_->encode(stream, staged));
+    RINGPRESS_RETURN_IF_ERROR(codec_->encode(stream, staged, staged_scratch));
     return area.fetch();
   }
 
@@ -203,8 +210,10 @@ class StagedCodec final : public DeviceCodec {
     return area.fetch();
   }
 
-  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) override {
+  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args,
+                           std::byte* scratch) override {
     StagingArea area(device_, memory_, bytes_);
+    std::byte* const staged_scratch = area.put(scratch, scratch_bytes(1, args.count));
     DecodeAddEncodeArgs staged = args;
     std::vector<const std::byte*> wires;
     const Contributions part{args.wire_contributions, args.form.world};
@@ -214,7 +223,7 @@ class StagedCodec final : public DeviceCodec {
     staged.wires = wires;
     put_values(area, staged);
     RINGPRESS_RETURN_IF_ERROR(area.send());
-    RINGPRESS_RETURN_IF_ERROR(codec_->decode_add_encode(stream, staged));
+    RINGPRESS_RETURN_IF_ERROR(codec_->decode_add_encode(stream, staged, staged_scratch));
     return area.fetch();
   }
 

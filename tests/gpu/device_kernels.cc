@@ -3,6 +3,7 @@
 //
 // usage: device_kernels check [SECONDS [LARGEST_COUNT [SEED]]]
 //        device_kernels bench [BYTES]
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -132,6 +133,7 @@ struct Arrays {
   float* residual = nullptr;
   std::byte* wire = nullptr;
   std::byte* other_wire = nullptr;
+  std::byte* scratch = nullptr;  // For the codec that takes most.
 };
 
 class Bench {
@@ -213,11 +215,13 @@ Work work_of(const Row& row, DeviceCodec& codec, const Arrays& arrays) {
               hop.values = arrays.values;
               hop.count = arrays.count;
               hop.wire = arrays.other_wire;
-              return codec.decode_add_encode(nullptr, hop);
+              return codec.decode_add_encode(nullptr, hop, arrays.scratch);
             }};
   }
   const double residual = encode.residual == nullptr ? 0 : 8.0 * static_cast<double>(arrays.count);
-  return {raw + wire + residual, [&codec, encode] { return codec.encode(nullptr, {&encode, 1}); }};
+  return {raw + wire + residual, [&codec, encode, arrays] {
+            return codec.encode(nullptr, {&encode, 1}, arrays.scratch);
+          }};
 }
 
 /// Random values on the device: 16 MiB of them, again and again.
@@ -245,6 +249,19 @@ void print_rate(Bench& bench, const Row& row, const Arrays& arrays, double copy_
       rate / copy_rate);
 }
 
+constexpr const char* kBenchCodecs[] = {"q4",   "q8",   "q4:grid=lloyd", "fp8",
+                                        "tern", "sign", "qsgd",          "topk:select=chunk"};
+
+/// What the operations of any of them take, on `bytes` of elements of two bytes.
+std::size_t scratch_bytes(Bench& bench, std::size_t bytes) {
+  std::size_t most = 1;
+  for (const char* specification : kBenchCodecs) {
+    const auto codec = bench.device().make_codec(specification, DType::kBfloat16, ReduceOp::kSum);
+    if (codec.is_ok()) most = std::max(most, codec.value()->scratch_bytes(1, bytes / 2));
+  }
+  return most;
+}
+
 int bench(Device& device, std::size_t bytes) {
   Bench bench(device);
   Arrays arrays;
@@ -253,6 +270,7 @@ int bench(Device& device, std::size_t bytes) {
   arrays.residual = static_cast<float*>(bench.allocate(2 * bytes));
   arrays.wire = static_cast<std::byte*>(bench.allocate(bytes));
   arrays.other_wire = static_cast<std::byte*>(bench.allocate(bytes));
+  arrays.scratch = static_cast<std::byte*>(bench.allocate(scratch_bytes(bench, bytes)));
   if (!bench.error().empty()) return std::fprintf(stderr, "%s\n", bench.error().c_str()), 2;
   const double copy =
       bench.seconds([&] { return device.copy(nullptr, arrays.decoded, arrays.values, bytes); });
@@ -262,7 +280,7 @@ int bench(Device& device, std::size_t bytes) {
   for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
     arrays.count = bytes / dtype_size(dtype);
     fill(bench, arrays, dtype);
-    for (const char* specification : {"q4", "q8", "q4:grid=lloyd", "fp8", "tern", "sign", "qsgd"}) {
+    for (const char* specification : kBenchCodecs) {
       for (const char* operation : {"encode", "decode", "hop", "feedback"}) {
         print_rate(bench, {specification, operation, dtype}, arrays, copy_rate);
       }

@@ -57,6 +57,7 @@ std::string run_calls(const Shape& shape, std::size_t forgotten_wait, std::size_
                                                              : sra_lane(shape.world, rounds);
   lane_shape.chunk_elements = 1024;
   lane_shape.agreement_bytes = agreement_bytes(codec->codec(), 1024, shape.world);
+  lane_shape.scratch_bytes = codec->scratch_bytes(shape.world, 1024);
   lane_shape.region_bytes = 2 * codec->codec().wire_bytes(1024);
   const auto lane = Lane::make(device, lane_shape).value();
   const std::size_t elements =

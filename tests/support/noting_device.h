@@ -68,6 +68,7 @@ struct Notes {
 /// Those that everything below adds to.
 inline Notes* notes = nullptr;
 inline constexpr std::size_t kLocalSize = 2;  // Ranks of a host.
+inline constexpr std::size_t kScratchBytes = 512;
 
 inline void note_agreed(Stream stream, const Codec& codec, const Agreed& agreed,
                         std::size_t count) {
@@ -133,8 +134,10 @@ class NotingCodec final : public DeviceCodec {
   DeviceAgreement* agreement() override { return agreement_ ? &*agreement_ : nullptr; }
   Status supports(Contributions, std::size_t) const override { return Status::ok(); }
 
-  Status encode(Stream stream, std::span<const EncodeArgs> shards) override {
+  std::size_t scratch_bytes(std::size_t, std::size_t) const override { return kScratchBytes; }
+  Status encode(Stream stream, std::span<const EncodeArgs> shards, std::byte* scratch) override {
     notes->operation(stream);
+    notes->access(stream, scratch, kScratchBytes, true, "encode writes scratch");
     for (const EncodeArgs& args : shards) {
       notes->access(stream, args.values, args.count * 4, false, "encode reads values");
       notes->access(stream, args.residual, args.count * 4, true, "encode writes its residual");
@@ -143,8 +146,10 @@ class NotingCodec final : public DeviceCodec {
     }
     return Status::ok();
   }
-  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args) override {
+  Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args,
+                           std::byte* scratch) override {
     notes->operation(stream);
+    notes->access(stream, scratch, kScratchBytes, true, "reduce writes scratch");
     for (std::size_t i = 0; i < args.wires.size(); ++i) {
       notes->access(stream, args.wires[i], args.wire_sizes[i], false, "reduce reads");
     }

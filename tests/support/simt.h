@@ -9,6 +9,7 @@
 #define TESTS_SUPPORT_SIMT_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -103,6 +104,23 @@ class FiberSimt {
                        [](const auto& of_lane) { return of_lane[0] != 0; });
   }
 
+  std::uint32_t ballot(bool value) const {
+    const std::uint32_t word = value ? 1 : 0;
+    const auto& offered = offer(&word, 1);
+    std::uint32_t bits = 0;
+    for (unsigned lane = 0; lane < kWarpLanes; ++lane) bits |= offered[lane][0] << lane;
+    return bits;
+  }
+  unsigned count_bits(std::uint32_t word) const {
+    return static_cast<unsigned>(std::popcount(word));
+  }
+
+  void atomic_add(std::uint32_t* at, std::uint32_t value) const {
+    store(at, load<std::uint32_t>(at) + value);
+  }
+  void atomic_or(std::uint32_t* at, std::uint32_t value) const {
+    store(at, load<std::uint32_t>(at) | value);
+  }
   void atomic_max(std::uint32_t* at, std::uint32_t value) const {
     store(at, std::max(load<std::uint32_t>(at), value));
   }

@@ -1,6 +1,6 @@
 // In streams of the fake runtime, the kernels of q1 to q8, qsgd and qsgd-ms as the scalar reference
 // (the agents' own arithmetic is tests/compress_kernels/agent_test.cc's), and those of projections
-// on fibers.
+// and of topk on fibers.
 #include <vector>
 
 #include "compress_kernels/cuda/launch.h"
@@ -162,6 +162,19 @@ int launch(const qsgd::MergeTask& task, const Target& target) {
     }
   });
 }
+
+#define BY_TILES(Task)                                                                          \
+  template <>                                                                                   \
+  int launch(const Task& task, const Target& target) {                                          \
+    return enqueue(target, [task, target] {                                                     \
+      static_cast<void>(                                                                        \
+          testing::FiberBackend{}.launch(target.stream, target.dtype, task, target.extent));    \
+    });                                                                                         \
+  }
+BY_TILES(chunk_topk::EncodeTask)
+BY_TILES(chunk_topk::DecodeTask)
+BY_TILES(chunk_topk::HopTask)
+#undef BY_TILES
 
 #define NO_KERNELS(Parameters)                                     \
   template <>                                                      \

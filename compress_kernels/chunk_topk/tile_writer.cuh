@@ -1,0 +1,243 @@
+// The bytes of a tile, and what becomes of its elements, by the threads of a block. As write_tile()
+// of tile_codes.h.
+#ifndef COMPRESS_KERNELS_CHUNK_TOPK_TILE_WRITER_CUH_
+#define COMPRESS_KERNELS_CHUNK_TOPK_TILE_WRITER_CUH_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress_kernels/chunk_topk/chunk_topk.h"
+#include "compress_kernels/chunk_topk/tile_memory.cuh"
+#include "compress_kernels/core/simt_memory.cuh"
+#include "compress_kernels/topk/value_code.h"
+
+namespace ringpress::compress_kernels::chunk_topk {
+
+/// What is selected of a tile, known before it is looked at.
+struct Wanted {
+  std::uint32_t lowest = 0;  // Class of the threshold.
+  std::uint32_t quota = 0;   // Elements of that class that there is room for from here on.
+  std::uint32_t before = 0;  // Elements that are sent of the tiles before this one.
+  bool is_marked = false;    // The chunk is.
+};
+
+template <typename Simt>
+class TileWriter {
+ public:
+  RINGPRESS_DEVICE TileWriter(const Simt& simt, const Layout& layout, std::byte* wire,
+                              std::size_t tile, const Wanted& wanted)
+      : simt_(simt),
+        layout_(layout),
+        wire_(wire),
+        tile_(tile),
+        wanted_(wanted),
+        memory_(tile_memory(simt)) {}
+
+  /// x_of(index) gives x of the elements of the tile. Calls store(index, x, decoded value) for each
+  /// of them. All threads of the block take part, and have met at the end.
+  template <typename Load, typename Store>
+  RINGPRESS_DEVICE void run(Load&& x_of, Store&& store) {
+    classify(x_of);
+    select();
+    const topk::Grid grid = choose_grid();
+    store_values(grid, store);
+    simt_.sync_block();
+    clear_bits();
+    simt_.sync_block();
+    put_places();
+    simt_.sync_block();
+    store_bits();
+    store_rest();
+    simt_.sync_block();
+  }
+
+ private:
+  static constexpr unsigned kShare = kMarkWords / Simt::kBlockThreads;
+  static constexpr unsigned kHighWord = kTile / 2;  // Of `words`, where high bits begin.
+  static_assert(kMarkWords % Simt::kBlockThreads == 0 && kHighWord + kMapWords <= kTile);
+  static_assert(kTile * kMostLowBits / 32 <= kHighWord);
+
+  RINGPRESS_DEVICE unsigned elements() const {
+    return static_cast<unsigned>(layout_.elements(tile_));
+  }
+  RINGPRESS_DEVICE bool is_last() const { return tile_ + 1 == layout_.tiles(); }
+  RINGPRESS_DEVICE unsigned low_size() const { return count_ * layout_.low_bits; }
+  RINGPRESS_DEVICE unsigned high_size() const {
+    return static_cast<unsigned>(layout_.parts(tile_)) + count_;
+  }
+
+  /// Keeps x, and marks elements above the threshold's class, and in `map` those of it.
+  template <typename Load>
+  RINGPRESS_DEVICE void classify(Load&& x_of) {
+    if (thread_of(simt_) == 0) memory_.largest = memory_.from_infinity = 0;
+    for_each_thread(simt_, kTile, [&](unsigned index) {
+      const float x = index < elements() ? x_of(index) : 0.0f;
+      const std::uint32_t value_class = class_of(x);
+      memory_.words[index] = core::bits_of(x);
+      const bool is_above = !wanted_.is_marked && value_class > wanted_.lowest;
+      const bool is_lowest = !wanted_.is_marked && value_class == wanted_.lowest;
+      const std::uint32_t above = simt_.ballot(is_above);
+      const std::uint32_t lowest = simt_.ballot(is_lowest);
+      if (simt_.lane() != 0) return;
+      memory_.marks[index / core::kLanes] = above;
+      memory_.map[index / core::kLanes] = lowest;
+    });
+    simt_.sync_block();
+  }
+
+  /// The first `count` bits of a word.
+  RINGPRESS_DEVICE std::uint32_t first_of(std::uint32_t word, std::uint32_t count) const {
+    if (count >= core::kLanes) return word;
+    std::uint32_t rest = word;
+    for (std::uint32_t i = 0; i < count; ++i) rest &= rest - 1;
+    return word ^ rest;
+  }
+
+  /// Adds to the marks what there is room for of the lowest class.
+  RINGPRESS_DEVICE void select() {
+    const unsigned begin = thread_of(simt_) * kShare;
+    std::uint32_t sums[2] = {0, 0};
+    std::uint32_t totals[2];
+    for (unsigned word = begin; word < begin + kShare; ++word) {
+      sums[0] += simt_.count_bits(memory_.marks[word]);
+      sums[1] += simt_.count_bits(memory_.map[word]);
+    }
+    sum_before(simt_, sums, totals);
+    for (unsigned word = begin; word < begin + kShare; ++word) {
+      const std::uint32_t above = memory_.marks[word];
+      const std::uint32_t lowest = memory_.map[word];
+      const std::uint32_t taken = within_quota(sums[1]);
+      memory_.before[word] = sums[0] + taken;
+      memory_.marks[word] = above | first_of(lowest, wanted_.quota - taken);
+      sums[0] += simt_.count_bits(above);
+      sums[1] += simt_.count_bits(lowest);
+    }
+    count_ = totals[0] + within_quota(totals[1]);
+    simt_.sync_block();
+  }
+  RINGPRESS_DEVICE std::uint32_t within_quota(std::uint32_t count) const {
+    return count < wanted_.quota ? count : wanted_.quota;
+  }
+
+  RINGPRESS_DEVICE topk::Grid choose_grid() {
+    if (layout_.value_bits != 8) return {};
+    const unsigned begin = thread_of(simt_) * kShare;
+    std::uint32_t largest = 0;
+    std::uint32_t from_infinity = 0;
+    for (unsigned word = begin; word < begin + kShare; ++word) {
+      for_each_bit(simt_, memory_.marks[word], [&](unsigned bit) {
+        const std::uint32_t magnitude =
+            memory_.words[word * core::kLanes + bit] & core::kMagnitudeMask;
+        if (magnitude >= core::kInfinityBits) return;
+        const std::uint32_t distance = core::kInfinityBits - magnitude;
+        if (magnitude > largest) largest = magnitude;
+        if (distance > from_infinity) from_infinity = distance;
+      });
+    }
+    if (largest > 0) {
+      simt_.atomic_max(&memory_.largest, largest);
+      simt_.atomic_max(&memory_.from_infinity, from_infinity);
+    }
+    simt_.sync_block();
+    const topk::Scale scale =
+        topk::scale_of({memory_.largest, core::kInfinityBits - memory_.from_infinity});
+    if (thread_of(simt_) == 0) {
+      store_entry(wire_ + layout_.scales(), std::uint32_t{scale.low} << 16 | scale.high);
+    }
+    return topk::grid_of(scale);
+  }
+
+  RINGPRESS_DEVICE void store_entry(std::byte* entries, std::uint32_t entry) const {
+    core::store_any(simt_, entries + kEntryBytes * tile_, entry);
+  }
+
+  RINGPRESS_DEVICE std::byte* values() const {
+    return wire_ + layout_.values() + wanted_.before * layout_.value_bytes();
+  }
+
+  template <typename Store>
+  RINGPRESS_DEVICE void store_values(const topk::Grid& grid, Store&& store) const {
+    for_each_thread(simt_, elements(), [&](unsigned index) {
+      const float x = core::float_of(memory_.words[index]);
+      float decoded = wanted_.is_marked ? core::float_of(core::kCanonicalNanBits) : 0.0f;
+      const Mark mark = mark_of(simt_, memory_, index);
+      if (mark.is_set && layout_.value_bits == 8) {
+        const std::uint8_t code = topk::encode_value(x, grid);
+        simt_.store(values() + mark.number, code);
+        decoded = topk::decode_value(code, grid);
+      } else if (mark.is_set) {
+        const std::uint16_t code = topk::encode_wide_value(x);
+        core::store_any(simt_, values() + 2 * mark.number, code);
+        decoded = topk::decode_wide_value(code);
+      }
+      store(index, x, decoded);
+    });
+  }
+
+  /// From here on `words` holds bits.
+  RINGPRESS_DEVICE void clear_bits() const {
+    for_each_thread(simt_, (low_size() + 31) / 32, [&](unsigned word) { memory_.words[word] = 0; });
+    for_each_thread(simt_, (high_size() + 31) / 32,
+                    [&](unsigned word) { memory_.words[kHighWord + word] = 0; });
+  }
+
+  RINGPRESS_DEVICE void put_places() const {
+    const unsigned begin = thread_of(simt_) * kShare;
+    for (unsigned word = begin; word < begin + kShare; ++word) {
+      unsigned number = memory_.before[word];
+      for_each_bit(simt_, memory_.marks[word], [&](unsigned bit) {
+        const unsigned index = word * core::kLanes + bit;
+        put(0, number * layout_.low_bits, bits_below(index, layout_.low_bits));
+        put(kHighWord, (index >> layout_.low_bits) + number, 1);
+        ++number;
+      });
+    }
+  }
+  /// `code`: of so few bits that two words hold them, wherever they begin.
+  RINGPRESS_DEVICE void put(unsigned first_word, unsigned place, std::uint32_t code) const {
+    const std::uint64_t bits = std::uint64_t{code} << (place % 32);
+    std::uint32_t* const word = &memory_.words[first_word + place / 32];
+    const auto low = static_cast<std::uint32_t>(bits);
+    const auto high = static_cast<std::uint32_t>(bits >> 32);
+    if (low != 0) simt_.atomic_or(word, low);
+    if (high != 0) simt_.atomic_or(word + 1, high);
+  }
+
+  /// Writes all bytes from `begin` to `end`: `bits` bits, then zeros.
+  RINGPRESS_DEVICE void store_region(std::size_t begin, std::size_t end, unsigned first_word,
+                                     unsigned bits) const {
+    for (std::size_t i = thread_of(simt_); i < end - begin; i += Simt::kBlockThreads) {
+      std::uint32_t byte = 0;
+      if (i * 8 < bits) byte = memory_.words[first_word + i / 4] >> (i % 4 * 8);
+      simt_.store(wire_ + begin + i, static_cast<std::uint8_t>(byte));
+    }
+  }
+
+  RINGPRESS_DEVICE void store_bits() const {
+    const std::size_t after = is_last() ? layout_.room : std::size_t{wanted_.before} + count_;
+    store_region(layout_.low(tile_, wanted_.before), layout_.low(tile_ + 1, after), 0, low_size());
+    store_region(layout_.high(tile_, wanted_.before), layout_.high(tile_ + 1, after), kHighWord,
+                 high_size());
+  }
+
+  /// The directory, and zeros in the place of values that there are not.
+  RINGPRESS_DEVICE void store_rest() const {
+    const std::uint32_t end = wanted_.before + count_;
+    if (thread_of(simt_) == 0) store_entry(wire_, wanted_.is_marked ? kMarked : end);
+    if (!is_last()) return;
+    const std::size_t first = layout_.values() + end * layout_.value_bytes();
+    store_region(first, layout_.low(0, 0), 0, 0);
+  }
+
+  const Simt& simt_;
+  const Layout& layout_;
+  std::byte* const wire_;
+  const std::size_t tile_;
+  const Wanted wanted_;
+  TileMemory& memory_;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace ringpress::compress_kernels::chunk_topk
+
+#endif  // COMPRESS_KERNELS_CHUNK_TOPK_TILE_WRITER_CUH_
