@@ -21,10 +21,9 @@
 namespace ringpress::compress_kernels {
 
 /// One type for each agent (NAME/NAME_agent.cuh).
-using DeviceParameters =
-    std::variant<UniformParameters, CastParameters, Fp8Parameters, TernParameters,
-                 LloydDeviceParameters, RegriddingParameters, QsgdDeviceParameters,
-                 ChunkTopkDeviceParameters>;
+using DeviceParameters = std::variant<UniformParameters, CastParameters, Fp8Parameters,
+                                      TernParameters, LloydDeviceParameters, RegriddingParameters,
+                                      QsgdDeviceParameters, ChunkTopkDeviceParameters>;
 
 struct DevicePlan {
   /// How partial sums of a ring are encoded.

@@ -270,8 +270,8 @@ decltype(auto) visit_agent(const HopTask&, DType dtype, Visitor&& visitor) {
 
 /// Blocks that a shard keeps busy, at most `most`.
 inline unsigned blocks_for(core::Extent extent, std::size_t most) {
-  return static_cast<unsigned>(std::clamp<std::size_t>(tiles_of(extent.largest_count), 1,
-                                                       std::max<std::size_t>(most, 1)));
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>(tiles_of(extent.largest_count), 1, std::max<std::size_t>(most, 1)));
 }
 
 }  // namespace ringpress::compress_kernels::chunk_topk

@@ -198,8 +198,7 @@ void decode_add_encode(const ChunkTopkParameters& parameters, const DecodeAddEnc
   core::visit_compressible(parameters.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (args.wire != nullptr) {
-      return encode_chunk<float, T>(layout_of(parameters, args.count),
-                                    {sums.data(), args.residual},
+      return encode_chunk<float, T>(layout_of(parameters, args.count), {sums.data(), args.residual},
                                     {args.wire, args.residual, args.decoded});
     }
     for (std::size_t i = 0; i < args.count; ++i) {

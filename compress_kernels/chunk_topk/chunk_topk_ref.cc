@@ -38,9 +38,8 @@ std::vector<std::size_t> select(const std::vector<float>& x, std::size_t room) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (class_of(x[i]) > 0) places.push_back(i);
   }
-  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
-    return class_of(x[a]) > class_of(x[b]);
-  });
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::size_t a, std::size_t b) { return class_of(x[a]) > class_of(x[b]); });
   places.resize(std::min(places.size(), room));
   std::sort(places.begin(), places.end());
   return places;

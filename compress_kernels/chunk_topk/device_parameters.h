@@ -43,7 +43,7 @@ struct ChunkTopkDeviceParameters {
   double density = 0;  // For the host.
   // Of a launch:
   chunk_topk::Stage stage = chunk_topk::Stage::kCountClasses;
-  bool takes_sums = false;                    // Values are those of Scratch::sums.
+  bool takes_sums = false;                     // Values are those of Scratch::sums.
   std::uint32_t room[core::kMostShards] = {};  // Layout::room of each shard.
   chunk_topk::Scratch scratch;
 };

@@ -92,8 +92,8 @@ inline void write_places(const Layout& layout, const Selection& selection, std::
   if (bits > 0) *low = static_cast<std::byte>(pending);
 }
 
-/// Writes a tile of a chunk that was cleared, and what its values decode to. `before`: elements that
-/// are sent of the tiles before it.
+/// Writes a tile of a chunk that was cleared, and what its values decode to. `before`: elements
+/// that are sent of the tiles before it.
 inline void write_tile(const Layout& layout, std::size_t tile, std::size_t before,
                        Selection* selection, std::byte* wire) {
   const auto entry = static_cast<std::uint32_t>(before + selection->count);
@@ -142,10 +142,9 @@ inline bool read_marks(const Layout& layout, std::size_t tile, const std::byte* 
     if (bits - byte * 8 < 8) ones &= (1u << (bits - byte * 8)) - 1u;
     for (; ones != 0; ones &= ones - 1, ++number) {
       if (number == places->count) return false;
-      const std::size_t part =
-          byte * 8 + static_cast<std::size_t>(std::countr_zero(ones)) - number;
-      const std::size_t index = (part << layout.low_bits) |
-                                load_bits(low, number * layout.low_bits, layout.low_bits);
+      const std::size_t part = byte * 8 + static_cast<std::size_t>(std::countr_zero(ones)) - number;
+      const std::size_t index =
+          (part << layout.low_bits) | load_bits(low, number * layout.low_bits, layout.low_bits);
       if (index >= layout.elements(tile)) return false;
       std::uint64_t& marks = places->marks[index / 64];
       const std::uint64_t mark = std::uint64_t{1} << (index % 64);

@@ -173,8 +173,8 @@ void Comm::size_lane(LaneShape* shape, std::size_t world) const {
   for (const auto& [key, named] : codecs_) {
     if (named.codec == nullptr) continue;
     const Codec& codec = named.codec->codec();
-    shape->scratch_bytes = std::max(shape->scratch_bytes,
-                                    named.codec->scratch_bytes(world, shape->chunk_elements));
+    shape->scratch_bytes =
+        std::max(shape->scratch_bytes, named.codec->scratch_bytes(world, shape->chunk_elements));
     shape->agreement_bytes =
         std::max(shape->agreement_bytes, agreement_bytes(codec, shape->chunk_elements, world));
     for (std::size_t summed = 1; summed <= world; ++summed) {

@@ -17,7 +17,8 @@ Result<std::unique_ptr<Lane>> Lane::make(Device& device, LaneShape shape) {
   std::unique_ptr<Lane> lane(new Lane(device, shape));
   const std::size_t chunks = shape.slots * shape.regions * shape.region_bytes;
   const std::size_t agreement = (1 + shape.agreement_slots) * shape.agreement_bytes;
-  RINGPRESS_ASSIGN_OR_RETURN(void* memory, device.allocate(chunks + agreement + shape.scratch_bytes));
+  RINGPRESS_ASSIGN_OR_RETURN(void* memory,
+                             device.allocate(chunks + agreement + shape.scratch_bytes));
   lane->memory_ = static_cast<std::byte*>(memory);
   lane->agreement_memory_ = lane->memory_ + chunks;
   if (shape.scratch_bytes > 0) lane->scratch_ = lane->agreement_memory_ + agreement;

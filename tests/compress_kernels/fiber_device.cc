@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "compress_kernels/cast/cast_agent.cuh"
-#include "compress_kernels/chunk_topk/chunk_topk_agent.cuh"
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/tile_agent.cuh"
 #include "compress_kernels/fp8/fp8_agent.cuh"
@@ -100,39 +99,6 @@ Status FiberBackend::launch(Stream, DType, const qsgd::MergeTask& task, core::Ex
   ringpress::testing::launch(shape_of(extent, warps, 0), seed,
                              [&](const FiberSimt& simt) { qsgd::merge_summaries(simt, task); });
   return Status::ok();
-}
-
-namespace {
-
-/// By blocks that have a tile each; fewer than there are tiles, so that some take several.
-template <typename Task>
-Status launch_by_tiles(std::uint32_t seed, DType dtype, const Task& task, core::Extent extent) {
-  LaunchShape shape;
-  shape.blocks = chunk_topk::blocks_for(extent, chunk_topk::tiles_of(extent.largest_count) / 2);
-  shape.shards = static_cast<unsigned>(extent.shards);
-  shape.warps = FiberSimt::kBlockThreads / core::kLanes;
-  shape.block_memory = chunk_topk::kBlockMemory;
-  chunk_topk::visit_agent<FiberSimt>(task, dtype, [&](auto agent) {
-    using Agent = typename decltype(agent)::type;
-    ringpress::testing::launch(shape, seed,
-                               [&](const FiberSimt& simt) { Agent::run(simt, task); });
-  });
-  return Status::ok();
-}
-
-}  // namespace
-
-Status FiberBackend::launch(Stream, DType dtype, const chunk_topk::EncodeTask& task,
-                            core::Extent extent) const {
-  return launch_by_tiles(seed, dtype, task, extent);
-}
-Status FiberBackend::launch(Stream, DType dtype, const chunk_topk::DecodeTask& task,
-                            core::Extent extent) const {
-  return launch_by_tiles(seed, dtype, task, extent);
-}
-Status FiberBackend::launch(Stream, DType dtype, const chunk_topk::HopTask& task,
-                            core::Extent extent) const {
-  return launch_by_tiles(seed, dtype, task, extent);
 }
 
 #define RINGPRESS_ON_FIBERS(P)                                                                  \

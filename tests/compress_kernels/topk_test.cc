@@ -204,9 +204,9 @@ TEST(TopkParameters, AreChecked) {
   const auto refusal = [](const std::string& text) {
     return normalize_specification(text).status().message();
   };
-  EXPECT_EQ(normalize_specification("topk").value(), "topk:density=0.01,value=8");
+  EXPECT_EQ(normalize_specification("topk").value(), "topk:density=0.01,value=8,select=tensor");
   EXPECT_EQ(normalize_specification("topk:density=0.0100,value=16").value(),
-            "topk:density=0.01,value=16");
+            "topk:density=0.01,value=16,select=tensor");
   EXPECT_EQ(normalize_specification("topk:density=1e-5").value(),
             normalize_specification("topk:density=0.00001").value());
   for (const char* bad : {"0", "-0.1", "0.6", "nan", "1e-6", "", "0.1x", "inf"}) {
@@ -216,6 +216,8 @@ TEST(TopkParameters, AreChecked) {
   }
   EXPECT_NE(refusal("topk:density=0").find("maybe 0.00001?"), std::string::npos);
   EXPECT_NE(refusal("topk:value=4").find("8 or 16 (maybe 8?)"), std::string::npos);
+  EXPECT_NE(refusal("topk:select=chunks").find("tensor or chunk (maybe chunk?)"),
+            std::string::npos);
   EXPECT_NE(refusal("topk:densty=0.1").find("maybe density?"), std::string::npos);
 }
 

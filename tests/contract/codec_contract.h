@@ -273,6 +273,8 @@ TEST_P(CodecContract, ChunksCutAtTilesMakeTheSameValues) {
   if (agreement != nullptr && agreement->tensor_bytes() > 0) return;  // Goes by the whole tensor.
   // What a chunk that stands alone is projected on depends on its length.
   if (codec->projection() != nullptr) return;
+  // Selects of each chunk what is largest there.
+  if (codec->specification().ends_with("select=chunk")) return;
   const auto values = draw(3 * kTileElements + 100, Values::kNormal, 7);
   const std::size_t count = count_of(values);
   const auto whole = decode(*codec, encode(*codec, values), count);

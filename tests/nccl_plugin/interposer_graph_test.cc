@@ -172,8 +172,8 @@ TEST(Cuda, SameBytesAsHostMemory) {
     const char* codec;
     std::size_t count;
   };
-  for (const Tried& tried :
-       {Tried{"q4", 100001}, Tried{"qsgd-ms", 7001}, Tried{"qsgd-ms:norm=global", 7001}}) {
+  for (const Tried& tried : {Tried{"q4", 100001}, Tried{"qsgd-ms", 7001},
+                             Tried{"qsgd-ms:norm=global", 7001}, Tried{"topk", 40001}}) {
     const std::pair<std::string, std::string> codec{"RINGPRESS_CODEC", tried.codec};
     Job on_host(make_settings({codec}));
     Job on_cuda(cuda_settings({codec}), nccl_in_streams());
@@ -222,7 +222,8 @@ TEST(Cuda, CapturedCallsAreCompressedIfAskedFor) {
   };
   for (const auto& [algorithm, codec] :
        {Tried{"sra", "q4"}, Tried{"ring", "q4"}, Tried{"sra", "qsgd:round=zero"},
-        Tried{"ring", "qsgd-ms:norm=global,round=zero"}}) {
+        Tried{"ring", "qsgd-ms:norm=global,round=zero"}, Tried{"sra", "topk:density=0.4"},
+        Tried{"ring", "topk:density=0.5"}}) {
     double mean_error[2];
     for (const char* feedback : {"0", "1"}) {
       CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"},
@@ -283,7 +284,7 @@ TEST(Cuda, GraphsMayOutliveTheirCommunicator) {
 }
 
 TEST(Cuda, CodecWithoutKernelsMeansPlainNccl) {
-  CudaJob job(cuda_settings({{"RINGPRESS_CODEC", "topk"}}));
+  CudaJob job(cuda_settings({{"RINGPRESS_CODEC", "lossless"}}));
   all_reduces = 0;
   run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
     std::vector<float> values = make_values(rank, kCount);

@@ -71,7 +71,8 @@ TEST(Hier, IsExactInsideAHost) {
     ncclRedOp_t op;
   };
   for (const auto& [codec, op] :
-       {Tried{"q4", ncclSum}, Tried{"q4", ncclAvg}, Tried{"qsgd:norm=global", ncclAvg}}) {
+       {Tried{"q4", ncclSum}, Tried{"q4", ncclAvg}, Tried{"qsgd:norm=global", ncclAvg},
+        Tried{"topk:density=0.5,select=chunk", ncclAvg}}) {
     const Settings settings =
         make_settings({{"RINGPRESS_ALGO", "hier"}, {"RINGPRESS_CODEC", codec}});
     std::vector<std::vector<float>> results(kSize);

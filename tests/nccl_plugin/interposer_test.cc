@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "compress_kernels/factory.h"
 #include "ringpress/communicator.h"
 #include "tests/support/interposer_job.h"
 
@@ -40,16 +41,20 @@ struct Case {
   ncclRedOp_t op;
   const char* algorithm = "sra";
   int real_all_reduces = 0;  // Of a call: those that projections are made of.
+  const char* chunk_bytes = "0";
 };
 
 class SameBytesAsTheHost : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SameBytesAsTheHost, StepByStep) {
-  const auto [codec, size, count, op, algorithm, real_all_reduces] = GetParam();
+  const auto [codec, size, count, op, algorithm, real_all_reduces, chunk_bytes] = GetParam();
   constexpr int kSteps = 6;
-  const Settings settings =
-      make_settings({{"RINGPRESS_CODEC", codec}, {"RINGPRESS_ALGO", algorithm}});
-  const auto expected = host_results(settings, size, count, kSteps, static_cast<ReduceOp>(op));
+  const Settings settings = make_settings({{"RINGPRESS_CODEC", codec},
+                                           {"RINGPRESS_ALGO", algorithm},
+                                           {"RINGPRESS_CHUNK_BYTES", chunk_bytes}});
+  Settings of_host = settings;
+  of_host.codec = compress_kernels::stream_specification(codec);
+  const auto expected = host_results(of_host, size, count, kSteps, static_cast<ReduceOp>(op));
   Job job(settings);
   all_reduces = 0;
   run_ranks(job, size, [&](ncclComm_t comm, int rank) {
@@ -78,6 +83,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"qsgd-ms", 3, 100001, ncclSum}, Case{"qsgd-ms:norm=global", 2, 20000, ncclAvg},
         Case{"qsgd", 2, 50000, ncclAvg, "ring"}, Case{"qsgd:norm=global", 3, 900, ncclAvg, "ring"},
         Case{"qsgd-ms:bits=2/4/6", 4, 70001, ncclSum, "ring"},
+        // What is selected of a chunk depends on where it ends.
+        Case{"topk", 2, 100001, ncclSum, "sra", 0, "65536"},
+        Case{"topk:density=0.2", 3, 70001, ncclAvg, "sra", 0, "1000000"},
+        Case{"topk:density=0.05,value=16", 4, 50000, ncclSum, "ring", 0, "40960"},
+        Case{"topk:select=chunk,density=0.3", 5, 90001, ncclAvg, "ring", 0, "65536"},
         Case{"randk", 2, 5003, ncclSum, "sra", 2},
         Case{"randk:density=0.2,code=q8", 3, 20000, ncclAvg, "sra", 1},
         Case{"randk:density=0.5,code=q4", 4, 9000, ncclSum, "ring", 1},
@@ -177,6 +187,37 @@ TEST(Interposer, ChunksChangeNothing) {
   }
   EXPECT_EQ(results[0], results[1]);
   EXPECT_EQ(results[0], results[2]);
+}
+
+/// What a call leaves out comes with a later one.
+TEST(Interposer, ErrorFeedbackMakesUpForWhatTopkLeavesOut) {
+  constexpr std::size_t kCount = 30000;
+  constexpr int kSteps = 60;
+  double mean_error[2] = {};
+  for (const char* feedback : {"0", "1"}) {
+    Job job(make_settings({{"RINGPRESS_CODEC", "topk:density=0.1"}, {"RINGPRESS_EF", feedback}}));
+    std::vector<std::vector<float>> last(3);
+    run_ranks(job, 3, [&](ncclComm_t comm, int rank) {
+      const std::vector<float> send = make_values(rank, kCount);
+      std::vector<float> receive(kCount);
+      std::vector<double> left(kCount);
+      for (int peer = 0; peer < 3; ++peer) {
+        const std::vector<float> values = make_values(peer, kCount);
+        for (std::size_t i = 0; i < kCount; ++i) left[i] += values[i];
+      }
+      for (int step = 0; step < kSteps; ++step) {
+        ASSERT_EQ(job.all_reduce(comm, send, receive), ncclSuccess);
+        for (std::size_t i = 0; i < kCount; ++i) left[i] -= receive[i] / kSteps;
+      }
+      last[static_cast<std::size_t>(rank)] = receive;
+      if (rank != 0) return;
+      for (const double error : left) mean_error[feedback[0] - '0'] += error * error;
+    });
+    EXPECT_EQ(last[0], last[1]);
+    EXPECT_EQ(last[0], last[2]);
+  }
+  EXPECT_GT(mean_error[1], 0);
+  EXPECT_LT(mean_error[1], 0.1 * mean_error[0]);
 }
 
 TEST(Interposer, GroupIsPutOffToItsOutermostEnd) {

@@ -74,6 +74,7 @@ target_include_directories(fake_cudart BEFORE PUBLIC ${fake_cuda} ${PROJECT_SOUR
 set_target_properties(fake_cudart PROPERTIES CXX_VISIBILITY_PRESET default)
 target_link_libraries(fake_cudart PRIVATE Threads::Threads)
 add_library(fake_cuda_module MODULE ${fake_cuda}/fake_kernels.cc
+            ${CMAKE_CURRENT_SOURCE_DIR}/../compress_kernels/fiber_chunk_topk.cc
             ${CMAKE_CURRENT_SOURCE_DIR}/../compress_kernels/fiber_projection.cc
             ${cuda_kernels}/cuda/cuda_device.cu)
 target_include_directories(fake_cuda_module SYSTEM PRIVATE ${RANDOM123_INCLUDE})

@@ -83,11 +83,26 @@ TEST(Preload, WithoutABackendItSaysSoAndForwards) {
 }
 
 TEST(Preload, CodecThatNoStreamCanDoMeansPlainNccl) {
-  const Output output = run(with(kOn, {preload(SHIM), "RINGPRESS_CODEC=topk:density=0.01"}),
+  const Output output = run(with(kOn, {preload(SHIM), "RINGPRESS_CODEC=topk:select=tensor"}),
                             client(CLIENT, 2, "all"));
   ASSERT_EQ(output.status, 0) << output.text;
   expect_exact(Results(output.text));
   EXPECT_NE(output.text.find("cannot be used in a stream"), std::string::npos) << output.text;
+}
+
+TEST(Preload, TopkTakesItsFormForStreamsAndSaysSo) {
+  const std::string file = ::testing::TempDir() + "preload_topk_" + std::to_string(getpid());
+  const Output output =
+      run(with(kOn, {preload(SHIM), "RINGPRESS_CODEC=topk:density=0.5", "RINGPRESS_STATS=" + file}),
+          client(CLIENT, 2, "all"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  expect_sound(results, plain_results(2), 2);
+  EXPECT_GT(lossy_errors(results).first, 1e-3) << "some call was exact";
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_NE(text.str().find("\"topk:density=0.5,value=8,select=chunk\""), std::string::npos)
+      << text.str();
 }
 
 TEST(Preload, ByDefaultCallsThatRecurBetweenHostsAreCompressed) {

@@ -163,13 +163,13 @@ int launch(const qsgd::MergeTask& task, const Target& target) {
   });
 }
 
-#define BY_TILES(Task)                                                                          \
-  template <>                                                                                   \
-  int launch(const Task& task, const Target& target) {                                          \
-    return enqueue(target, [task, target] {                                                     \
-      static_cast<void>(                                                                        \
-          testing::FiberBackend{}.launch(target.stream, target.dtype, task, target.extent));    \
-    });                                                                                         \
+#define BY_TILES(Task)                                                                       \
+  template <>                                                                                \
+  int launch(const Task& task, const Target& target) {                                       \
+    return enqueue(target, [task, target] {                                                  \
+      static_cast<void>(                                                                     \
+          testing::FiberBackend{}.launch(target.stream, target.dtype, task, target.extent)); \
+    });                                                                                      \
   }
 BY_TILES(chunk_topk::EncodeTask)
 BY_TILES(chunk_topk::DecodeTask)
