@@ -219,11 +219,12 @@ TEST(Cuda, CapturedCallsAreCompressedIfAskedFor) {
   struct Tried {
     const char* algorithm;
     const char* codec;
+    double largest_error = 0.3;
   };
-  for (const auto& [algorithm, codec] :
+  for (const auto& [algorithm, codec, largest_error] :
        {Tried{"sra", "q4"}, Tried{"ring", "q4"}, Tried{"sra", "qsgd:round=zero"},
-        Tried{"ring", "qsgd-ms:norm=global,round=zero"}, Tried{"sra", "topk:density=0.4"},
-        Tried{"ring", "topk:density=0.5"}}) {
+        Tried{"ring", "qsgd-ms:norm=global,round=zero"}, Tried{"sra", "topk:density=0.4", 0.5},
+        Tried{"ring", "topk:density=0.5", 0.5}}) {
     double mean_error[2];
     for (const char* feedback : {"0", "1"}) {
       CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"},
@@ -234,7 +235,7 @@ TEST(Cuda, CapturedCallsAreCompressedIfAskedFor) {
       const Replays replays = replay(job, 2, 16);
       EXPECT_EQ(all_reduces, 0) << algorithm << ' ' << codec;
       EXPECT_GT(replays.first_error, 1e-3) << algorithm << ' ' << codec;
-      EXPECT_LT(replays.first_error, 0.3) << algorithm << ' ' << codec;
+      EXPECT_LT(replays.first_error, largest_error) << algorithm << ' ' << codec;
       mean_error[feedback[0] - '0'] = replays.mean_error;
     }
     // The residual is updated by replays, in which no code of ours runs.

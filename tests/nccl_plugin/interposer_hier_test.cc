@@ -69,10 +69,11 @@ TEST(Hier, IsExactInsideAHost) {
   struct Tried {
     const char* codec;
     ncclRedOp_t op;
+    double largest_error = 0.25;
   };
-  for (const auto& [codec, op] :
+  for (const auto& [codec, op, largest_error] :
        {Tried{"q4", ncclSum}, Tried{"q4", ncclAvg}, Tried{"qsgd:norm=global", ncclAvg},
-        Tried{"topk:density=0.5,select=chunk", ncclAvg}}) {
+        Tried{"topk:density=0.5,select=chunk", ncclAvg, 0.7}}) {
     const Settings settings =
         make_settings({{"RINGPRESS_ALGO", "hier"}, {"RINGPRESS_CODEC", codec}});
     std::vector<std::vector<float>> results(kSize);
@@ -106,7 +107,7 @@ TEST(Hier, IsExactInsideAHost) {
       }
     }
     EXPECT_GT(squared / norm, 1e-6);
-    EXPECT_LT(std::sqrt(squared / norm), 0.25);
+    EXPECT_LT(std::sqrt(squared / norm), largest_error);
   }
 }
 
