@@ -19,6 +19,9 @@ struct Output {
   void* decoded = nullptr;
 };
 
+// Elements that are looked at together: loops of this length become vectors.
+constexpr std::size_t kRow = 16;
+
 /// x of an element: a value of type T and its residual.
 template <typename T>
 struct Source {
@@ -29,6 +32,11 @@ struct Source {
     const float value = core::load_wide<T>(values, index);
     return residual == nullptr ? value : value + core::load_element<float>(residual, index);
   }
+  void load_row(std::size_t first, float (&x)[kRow]) const {
+    for (std::size_t i = 0; i < kRow; ++i) x[i] = core::load_wide<T>(values, first + i);
+    if (residual == nullptr) return;
+    for (std::size_t i = 0; i < kRow; ++i) x[i] += core::load_element<float>(residual, first + i);
+  }
 };
 
 /// Elements of each class. Neighbours, which are often of one class, have different counters: an
@@ -37,11 +45,15 @@ class ClassCounts {
  public:
   template <typename T>
   void add(const Source<T>& source, std::size_t count) {
-    std::size_t i = 0;
-    for (; i + kRows <= count; i += kRows) {
-      for (std::size_t row = 0; row < kRows; ++row) ++counts_[row][class_of(source.at(i + row))];
+    std::size_t first = 0;
+    for (; first + kRow <= count; first += kRow) {
+      float x[kRow];
+      std::uint32_t classes[kRow];
+      source.load_row(first, x);
+      for (std::size_t i = 0; i < kRow; ++i) classes[i] = class_of(x[i]);
+      for (std::size_t i = 0; i < kRow; ++i) ++counts_[i % kCounters][classes[i]];
     }
-    for (; i < count; ++i) ++counts_[0][class_of(source.at(i))];
+    for (; first < count; ++first) ++counts_[0][class_of(source.at(first))];
   }
   std::size_t of(std::uint32_t value_class) const {
     std::size_t sum = 0;
@@ -50,8 +62,8 @@ class ClassCounts {
   }
 
  private:
-  static constexpr std::size_t kRows = 2;
-  std::uint32_t counts_[kRows][kClasses] = {};
+  static constexpr std::size_t kCounters = 4;  // Of a class.
+  std::uint32_t counts_[kCounters][kClasses] = {};
 };
 
 Threshold find_threshold(const ClassCounts& counts, std::size_t room) {
@@ -63,23 +75,50 @@ Threshold find_threshold(const ClassCounts& counts, std::size_t room) {
   return {};
 }
 
-/// Selects what is sent of a tile, and keeps the rest, which is finite, in the residual.
-template <typename T>
-void select_tile(const Source<T>& source, std::size_t first, std::size_t count,
-                 Threshold* threshold, Selection* selection, float* residual) {
-  selection->count = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float x = source.at(first + i);
-    const std::uint32_t value_class = class_of(x);
-    bool is_sent = value_class > threshold->lowest;
-    if (value_class == threshold->lowest && threshold->quota > 0) {
-      --threshold->quota;
-      is_sent = true;
+/// Selects what is sent of one tile after the other, and keeps the rest, which is finite.
+class Selector {
+ public:
+  Selector(const Threshold& threshold, float* residual)
+      : threshold_(threshold),
+        smallest_(std::max(threshold.lowest, 1u) << kClassShift),
+        residual_(residual) {}
+
+  template <typename T>
+  void select(const Source<T>& source, std::size_t first, std::size_t count, Selection* selection) {
+    selection->count = 0;
+    std::size_t i = 0;
+    for (; i + kRow <= count; i += kRow) {
+      float x[kRow];
+      source.load_row(first + i, x);
+      if (may_be_sent(x)) {
+        for (std::size_t j = 0; j < kRow; ++j) take(first, i + j, x[j], selection);
+      } else if (residual_ != nullptr) {
+        std::memcpy(residual_ + first + i, x, sizeof x);
+      }
     }
-    if (is_sent) selection->add(i, x);
-    if (residual != nullptr && !is_sent) core::store_element<float>(residual, first + i, x);
+    for (; i < count; ++i) take(first, i, source.at(first + i), selection);
   }
-}
+
+ private:
+  bool may_be_sent(const float (&x)[kRow]) const {
+    bool some = false;
+    for (const float value : x) some |= core::magnitude_bits(value) >= smallest_;
+    return some;
+  }
+  void take(std::size_t first, std::size_t index, float x, Selection* selection) {
+    const std::uint32_t value_class = class_of(x);
+    if (value_class > threshold_.lowest) return selection->add(index, x);
+    if (value_class == threshold_.lowest && threshold_.quota > 0) {
+      --threshold_.quota;
+      return selection->add(index, x);
+    }
+    if (residual_ != nullptr) core::store_element<float>(residual_, first + index, x);
+  }
+
+  Threshold threshold_;
+  const std::uint32_t smallest_;  // Magnitude of what may be sent.
+  float* const residual_;
+};
 
 void store_losses(const Selection& selection, float* residual) {
   for (std::size_t j = 0; j < selection.count; ++j) {
@@ -111,13 +150,13 @@ void encode_chunk(const Layout& layout, const Source<T>& source, const Output& o
     if (output.decoded == nullptr) return;
     return fill<Decoded>(output.decoded, layout.count, core::float_of(core::kCanonicalNanBits));
   }
-  Threshold threshold = find_threshold(counts, layout.room);
+  Selector selector(find_threshold(counts, layout.room), output.residual);
   Selection selection;
   std::size_t sent = 0;
   for (std::size_t tile = 0; tile < layout.tiles(); ++tile) {
     const std::size_t first = tile * kTile;
     const std::size_t count = layout.elements(tile);
-    select_tile(source, first, count, &threshold, &selection, output.residual);
+    selector.select(source, first, count, &selection);
     write_tile(layout, tile, sent, &selection, output.wire);
     sent += selection.count;
     if (output.residual != nullptr) store_losses(selection, output.residual + first);
