@@ -81,7 +81,9 @@ def work(operation, codec, bits, element):
         shuffles = shuffles if rotated else {}
         seeds = 1 if rotated else 0  # Of the rotation, one for all rows.
         return {f"LDG.{bits}": 4 + seeds, "LDG.2": 4, "STG.16": values, **shuffles}
-    found = {"LDG.16": values, **written, **shuffles}
+    # A division for each scale (one by a constant takes none): else blocks of zeros are the cheapest.
+    divisions = {} if rotated else {"MUFU": 4}
+    found = {"LDG.16": values, **written, **shuffles, **divisions}
     if operation == "hop":
         found.update({f"LDG.{bits}": 4, "LDG.2": 4})
     if operation == "error feedback":

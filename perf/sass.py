@@ -24,6 +24,8 @@ WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 ENDS = {"EXIT", "RET", "BRX", "JMP", "KILL", "BPT"}
 # Never on the way: slow paths.
 CALLS = {"CALL"}
+# Work that a way may do without being asked for: MUFU stands for a division.
+ARITHMETIC = {"MUFU"}
 GOAL = -1  # In the place of a block: the loop's head, once round.
 
 
@@ -41,8 +43,8 @@ class Instruction:
     @property
     def work(self):
         """The kind of work that it does, such as LDG.16 for a load of 16 bytes; None for the rest."""
-        if self.name == "SHFL":
-            return "SHFL"
+        if self.name in ("SHFL", *ARITHMETIC):
+            return self.name
         if self.name not in ("LDG", "STG"):
             return None
         words = self.operation.split(".")
@@ -138,12 +140,12 @@ def work_of(instructions, members, work):
     for i in members:
         kind, predicate = instructions[i].work, instructions[i].predicate
         if kind not in work:
-            if kind is not None and not predicate:
+            if kind is not None and kind not in ARITHMETIC and not predicate:
                 return set()
             continue
         place = kinds.index(kind)
         done = {total[:place] + (total[place] + 1,) + total[place + 1:] for total in found}
-        optional = predicate and kind != "SHFL" and not kind.endswith(".16")
+        optional = predicate and kind[:3] in ("LDG", "STG") and not kind.endswith(".16")
         found = {total for total in (done | found if optional else done)
                  if total[place] <= work[kind]}
     return found

@@ -22,6 +22,9 @@ class CastFormat {
 
   RINGPRESS_DEVICE CastFormat(const Simt& simt, const CastParameters&, std::size_t) : simt_(simt) {}
 
+  /// Wire bytes are moved as their alignment allows.
+  RINGPRESS_DEVICE static bool is_aligned(const std::byte*) { return true; }
+
   template <typename T>
   RINGPRESS_DEVICE static float saturate(float value) {
     return value;

@@ -22,7 +22,7 @@ RINGPRESS_DEVICE void reduce_blocks(const Simt& simt, std::size_t block,
                                     std::uint32_t (&values)[kRows], Op&& op) {
   RINGPRESS_UNROLL
   for (unsigned distance = 1; distance < kLanes; distance *= 2) {
-    if (distance * kGroup >= block) continue;
+    if (distance * kGroup >= static_cast<unsigned>(block)) continue;
     std::uint32_t others[kRows];
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < kRows; ++row) others[row] = values[row];
@@ -129,7 +129,7 @@ RINGPRESS_DEVICE std::size_t block_count(const TileOf& tile, unsigned row, std::
 /// True for the one lane and row that writes the scale of a block.
 template <typename TileOf>
 RINGPRESS_DEVICE bool leads_block(const TileOf& tile, unsigned row, std::size_t block) {
-  return tile.valid(row) != 0 && (tile.place(row) & (block - 1)) == 0;
+  return tile.valid(row) != 0 && (tile.place(row) & static_cast<unsigned>(block - 1)) == 0;
 }
 
 }  // namespace ringpress::compress_kernels::core

@@ -42,6 +42,15 @@ RINGPRESS_HOST_DEVICE inline float round_to_even(float value) {
   return (value + kShift) - kShift;
 }
 
+/// a * b + c for a product that is exact: rounded once or twice, it is the same.
+RINGPRESS_HOST_DEVICE inline float add_exact_product(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return __fmaf_rn(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 }  // namespace ringpress::compress_kernels::core
 
 #endif  // COMPRESS_KERNELS_CORE_FLOAT_BITS_H_

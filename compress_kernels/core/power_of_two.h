@@ -2,6 +2,7 @@
 #ifndef COMPRESS_KERNELS_CORE_POWER_OF_TWO_H_
 #define COMPRESS_KERNELS_CORE_POWER_OF_TWO_H_
 
+#include <bit>
 #include <cstddef>
 
 #include "compress_kernels/core/host_device.h"
@@ -10,11 +11,12 @@ namespace ringpress::compress_kernels::core {
 
 /// For powers of two below 2^16.
 RINGPRESS_HOST_DEVICE constexpr unsigned log2_of(std::size_t power) {
-  unsigned log2 = 0;
-  for (unsigned bit = 8; bit > 0; bit /= 2) {
-    if ((power >> log2 >> bit) != 0) log2 += bit;
-  }
-  return log2;
+  const auto word = static_cast<unsigned>(power);
+#if defined(__CUDA_ARCH__)
+  return static_cast<unsigned>(31 - __clz(static_cast<int>(word)));
+#else
+  return static_cast<unsigned>(std::countr_zero(word));
+#endif
 }
 
 /// Blocks of `block` elements that `count` elements make, the last one perhaps not full.

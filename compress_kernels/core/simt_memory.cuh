@@ -51,55 +51,102 @@ RINGPRESS_DEVICE std::uint32_t narrow_raw(float value) {
   }
 }
 
-/// x = the `valid` elements from `index` on; zeros in the place of what lies beyond them.
+/// x = the 8 elements from `index` on, a multiple of kGroup. The array is aligned to 16 bytes.
+template <typename T, typename Simt>
+RINGPRESS_DEVICE void load_quads(const Simt& simt, const void* array, std::size_t index,
+                                 float (&x)[kGroup]) {
+  const std::byte* from = static_cast<const std::byte*>(array) + index * sizeof(T);
+  RINGPRESS_UNROLL
+  for (unsigned q = 0; q < kGroup * sizeof(T) / sizeof(Quad); ++q) {
+    const Quad quad = simt.template load<Quad>(from + q * sizeof(Quad));
+    constexpr unsigned kPerWord = 4 / sizeof(T);
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < 4 * kPerWord; ++k) {
+      const std::uint32_t word = quad.words[k / kPerWord];
+      x[q * 4 * kPerWord + k] =
+          widen_raw<T>(kPerWord == 1 ? word : word >> (16 * (k % 2)) & 0xFFFFu);
+    }
+  }
+}
+
+/// x = the `valid` elements from `index` on, a multiple of kGroup; zeros in the place of what lies
+/// beyond them.
 template <typename T, typename Simt>
 RINGPRESS_DEVICE void load_group(const Simt& simt, const void* array, std::size_t index,
                                  unsigned valid, float (&x)[kGroup]) {
-  const std::byte* from = static_cast<const std::byte*>(array) + index * sizeof(T);
-  if (valid == kGroup && is_aligned(from, sizeof(Quad))) {
-    RINGPRESS_UNROLL
-    for (unsigned q = 0; q < kGroup * sizeof(T) / sizeof(Quad); ++q) {
-      const Quad quad = simt.template load<Quad>(from + q * sizeof(Quad));
-      constexpr unsigned kPerWord = 4 / sizeof(T);
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < 4 * kPerWord; ++k) {
-        const std::uint32_t word = quad.words[k / kPerWord];
-        x[q * 4 * kPerWord + k] =
-            widen_raw<T>(kPerWord == 1 ? word : word >> (16 * (k % 2)) & 0xFFFFu);
-      }
-    }
+  if (valid == kGroup && is_aligned(array, sizeof(Quad))) {
+    load_quads<T>(simt, array, index, x);
     return;
   }
+  const std::byte* from = static_cast<const std::byte*>(array) + index * sizeof(T);
   RINGPRESS_UNROLL
   for (unsigned k = 0; k < kGroup; ++k) {
     x[k] = k < valid ? widen_raw<T>(simt.template load<Raw<T>>(from + k * sizeof(T))) : 0.0f;
   }
 }
 
+/// The words of a group of elements, the first one lowest.
+template <typename T, typename Simt>
+RINGPRESS_DEVICE void narrow_group(const Simt& simt, const float (&x)[kGroup],
+                                   std::uint32_t (&words)[kGroup * sizeof(T) / 4]) {
+  if constexpr (sizeof(T) == 4) {
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < kGroup; ++k) words[k] = bits_of(x[k]);
+  } else {
+    // The hardware rounds as narrow() does, but makes one NaN of all. The sum finds them in few
+    // instructions; infinities of both signs pass for one.
+    float sum = x[0];
+    RINGPRESS_UNROLL
+    for (unsigned k = 1; k < kGroup; ++k) sum += x[k];
+    const bool has_nan = magnitude_bits(sum) > kInfinityBits;
+    if (has_nan) {
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < kGroup / 2; ++k) {
+        words[k] = narrow_raw<T>(x[2 * k]) | narrow_raw<T>(x[2 * k + 1]) << 16;
+      }
+    } else {
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < kGroup / 2; ++k) {
+        words[k] = simt.template narrow_pair<T>(x[2 * k], x[2 * k + 1]);
+      }
+    }
+  }
+}
+
+/// Writes the 8 elements from `index` on. As load_quads().
+template <typename T, typename Simt>
+RINGPRESS_DEVICE void store_quads(const Simt& simt, void* array, std::size_t index,
+                                  const float (&x)[kGroup]) {
+  std::byte* to = static_cast<std::byte*>(array) + index * sizeof(T);
+  std::uint32_t words[kGroup * sizeof(T) / 4];
+  narrow_group<T>(simt, x, words);
+  RINGPRESS_UNROLL
+  for (unsigned q = 0; q < kGroup * sizeof(T) / sizeof(Quad); ++q) {
+    simt.store(to + q * sizeof(Quad),
+               Quad{words[4 * q], words[4 * q + 1], words[4 * q + 2], words[4 * q + 3]});
+  }
+}
+
 /// Writes those of the first `valid` elements whose bit in `mask` is set.
 template <typename T, typename Simt>
-RINGPRESS_DEVICE void store_group(const Simt& simt, void* array, std::size_t index, unsigned valid,
-                                  const float (&x)[kGroup], unsigned mask = 0xFFu) {
+RINGPRESS_DEVICE void store_elements(const Simt& simt, void* array, std::size_t index,
+                                     unsigned valid, const float (&x)[kGroup], unsigned mask) {
   std::byte* to = static_cast<std::byte*>(array) + index * sizeof(T);
-  if (valid == kGroup && mask == 0xFFu && is_aligned(to, sizeof(Quad))) {
-    RINGPRESS_UNROLL
-    for (unsigned q = 0; q < kGroup * sizeof(T) / sizeof(Quad); ++q) {
-      Quad quad;
-      constexpr unsigned kPerWord = 4 / sizeof(T);
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < 4; ++k) {
-        const unsigned first = (q * 4 + k) * kPerWord;
-        quad.words[k] = narrow_raw<T>(x[first]);
-        if constexpr (kPerWord == 2) quad.words[k] |= narrow_raw<T>(x[first + 1]) << 16;
-      }
-      simt.store(to + q * sizeof(Quad), quad);
-    }
-    return;
-  }
   RINGPRESS_UNROLL
   for (unsigned k = 0; k < kGroup; ++k) {
     if (k >= valid || (mask >> k & 1u) == 0) continue;
     simt.store(to + k * sizeof(T), static_cast<Raw<T>>(narrow_raw<T>(x[k])));
+  }
+}
+
+/// As store_elements(). `index`: a multiple of kGroup.
+template <typename T, typename Simt>
+RINGPRESS_DEVICE void store_group(const Simt& simt, void* array, std::size_t index, unsigned valid,
+                                  const float (&x)[kGroup], unsigned mask = 0xFFu) {
+  if (valid == kGroup && mask == 0xFFu && is_aligned(array, sizeof(Quad))) {
+    store_quads<T>(simt, array, index, x);
+  } else {
+    store_elements<T>(simt, array, index, valid, x, mask);
   }
 }
 

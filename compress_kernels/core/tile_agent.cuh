@@ -13,6 +13,7 @@
 //   bool any(bool)                           true if it is so in any lane; all lanes take part
 //   uint32_t ballot(bool)                    a bit for each lane in which it is so; all take part
 //   unsigned count_bits(uint32_t)            those that are set
+//   uint32_t narrow_pair<T>(a, b)            narrow<T>() of both, a lower; every NaN becomes one
 //   void sync_warp()                         as a fence for memory of the warp
 //   void* warp_memory()                      Format::kWarpMemory bytes of shared memory
 //
@@ -25,6 +26,7 @@
 //                                            where nobody wants them (wants_values())
 //   decode(tile, wire, sink)                 calls sink(row, values) for each row; 0 beyond the end
 //   kKnowsWholeTiles                         they get code of their own: faster, but twice as much
+//   bool is_aligned(wire)                    if it does: wires of whole tiles are
 //   of_parts(simt, parameters, count)        what a hop decodes with, where that is not the Format
 //                                            itself with parameters_of_parts()
 //   float saturate<T>(value)                 what a decoded value becomes in the element type
@@ -52,9 +54,12 @@ inline constexpr unsigned kRows = kTileElements / kRowElements;
 /// What one lane holds of a tile.
 using Rows = float[kRows][kGroup];
 
-/// A lane's view of a tile. kWhole: it is known to have all of its elements.
+/// A lane's view of a tile. kWhole: it is known to have all of its elements, which are in arrays
+/// that are aligned to 16 bytes, and wires are aligned to what the format moves at once.
 template <bool kWhole>
 struct Tile {
+  static constexpr bool kIsWhole = kWhole;
+
   std::size_t first = 0;  // Element of the chunk that it begins with.
   unsigned count = 0;     // Its elements.
   unsigned lane = 0;
@@ -62,6 +67,13 @@ struct Tile {
   /// The first element of the lane's group, within the tile and within the chunk.
   RINGPRESS_DEVICE unsigned place(unsigned row) const { return row * kRowElements + lane * kGroup; }
   RINGPRESS_DEVICE std::size_t index(unsigned row) const { return first + place(row); }
+  /// index() / kGroup, and the block of 2^shift elements, 1024 at most, that the group belongs to.
+  RINGPRESS_DEVICE std::size_t group(unsigned row) const {
+    return first / kGroup + row * kLanes + lane;
+  }
+  RINGPRESS_DEVICE std::size_t block(unsigned row, unsigned shift) const {
+    return (first >> shift) + (place(row) >> shift);
+  }
   /// Elements of the group that exist.
   RINGPRESS_DEVICE unsigned valid(unsigned row) const {
     if (kWhole) return kGroup;
@@ -69,6 +81,27 @@ struct Tile {
     return begin >= count ? 0 : count - begin < kGroup ? count - begin : kGroup;
   }
 };
+
+/// x = the group of a row; zeros beyond the end.
+template <typename T, typename Simt, typename TileOf>
+RINGPRESS_DEVICE void load_row(const Simt& simt, const TileOf& tile, unsigned row,
+                               const void* array, float (&x)[kGroup]) {
+  if constexpr (TileOf::kIsWhole) {
+    load_quads<T>(simt, array, tile.index(row), x);
+  } else {
+    load_group<T>(simt, array, tile.index(row), tile.valid(row), x);
+  }
+}
+
+template <typename T, typename Simt, typename TileOf>
+RINGPRESS_DEVICE void store_row(const Simt& simt, const TileOf& tile, unsigned row,
+                                const float (&x)[kGroup], void* array) {
+  if constexpr (TileOf::kIsWhole) {
+    store_quads<T>(simt, array, tile.index(row), x);
+  } else {
+    store_group<T>(simt, array, tile.index(row), tile.valid(row), x);
+  }
+}
 
 /// What the parts of a hop are decoded with, for parameters that say nothing else.
 template <typename Parameters>
@@ -95,11 +128,12 @@ class TileAgent {
   RINGPRESS_DEVICE static void encode(const Simt& simt, const EncodeTask<Parameters>& task) {
     const EncodeShard& shard = task.shards[simt.shard()];
     const Format format(simt, task.parameters, shard.count);
-    for_each_tile(simt, shard.count, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
+    const Work work{shard.count, can_be_whole(format, shard.values, shard.output)};
+    for_each_tile(simt, work, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
       Rows x;
       RINGPRESS_UNROLL
       for (unsigned row = 0; row < kRows; ++row) {
-        load_group<T>(simt, shard.values, tile.index(row), tile.valid(row), x[row]);
+        load_row<T>(simt, tile, row, shard.values, x[row]);
       }
       encode_tile(simt, format, tile, x, shard.output);
     });
@@ -108,7 +142,9 @@ class TileAgent {
   RINGPRESS_DEVICE static void decode(const Simt& simt, const DecodeTask<Parameters>& task) {
     const DecodeShard& shard = task.shards[simt.shard()];
     const Format format(simt, task.parameters, shard.count);
-    for_each_tile(simt, shard.count, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
+    const Work work{shard.count,
+                    is_aligned(shard.values, sizeof(Quad)) && is_wire_aligned(format, shard.wire)};
+    for_each_tile(simt, work, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
       format.decode(tile, shard.wire, [&](unsigned row, const float(&y)[kGroup]) {
         store_decoded(simt, format, tile, row, y, shard.values);
       });
@@ -119,7 +155,11 @@ class TileAgent {
                                                  const HopTask<Parameters>& task) {
     const auto part = part_format<Format>(simt, task.parameters, task.count);
     const Format format(simt, task.parameters, task.count);
-    for_each_tile(simt, task.count, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
+    Work work{task.count, can_be_whole(format, task.values, task.output)};
+    for (std::size_t i = 0; i < task.wire_count; ++i) {
+      work.can_be_whole = work.can_be_whole && is_wire_aligned(part, task.wires[i]);
+    }
+    for_each_tile(simt, work, [&](const auto& tile) RINGPRESS_INLINE_LAMBDA {
       Rows sum;
       add_up(simt, part, tile, task, sum);
       if (task.output.wire != nullptr) {
@@ -128,15 +168,33 @@ class TileAgent {
       }
       RINGPRESS_UNROLL
       for (unsigned row = 0; row < kRows; ++row) {
-        store_group<T>(simt, task.output.decoded, tile.index(row), tile.valid(row), sum[row]);
+        store_row<T>(simt, tile, row, sum[row], task.output.decoded);
       }
     });
   }
 
  private:
+  struct Work {
+    std::size_t count;  // Elements.
+    bool can_be_whole;  // Their tiles, in the sense of Tile<true>.
+  };
+
+  template <typename AnyFormat>
+  RINGPRESS_DEVICE static bool is_wire_aligned(const AnyFormat& format, const std::byte* wire) {
+    if constexpr (AnyFormat::kKnowsWholeTiles) return format.is_aligned(wire);
+    return false;
+  }
+  RINGPRESS_DEVICE static bool can_be_whole(const Format& format, const void* values,
+                                            const EncodeOutput& output) {
+    return is_aligned(values, sizeof(Quad)) && is_aligned(output.residual, sizeof(Quad)) &&
+           is_aligned(output.decoded, sizeof(Quad)) &&
+           (output.wire == nullptr || is_wire_aligned(format, output.wire));
+  }
+
   /// Calls body(tile) for the tiles of this warp.
   template <typename Body>
-  RINGPRESS_DEVICE static void for_each_tile(const Simt& simt, std::size_t count, Body&& body) {
+  RINGPRESS_DEVICE static void for_each_tile(const Simt& simt, const Work& work, Body&& body) {
+    const std::size_t count = work.count;
     const std::size_t tiles = (count + kTileElements - 1) / kTileElements;
     const std::size_t step = static_cast<std::size_t>(simt.blocks()) * simt.warps();
     std::size_t tile = static_cast<std::size_t>(simt.block()) * simt.warps() + simt.warp();
@@ -144,7 +202,7 @@ class TileAgent {
       const std::size_t first = tile * kTileElements;
       const std::size_t rest = count - first < kTileElements ? count - first : kTileElements;
       if constexpr (Format::kKnowsWholeTiles) {
-        if (rest == kTileElements) {
+        if (rest == kTileElements && work.can_be_whole) {
           body(Tile<true>{first, kTileElements, simt.lane()});
           continue;
         }
@@ -157,10 +215,13 @@ class TileAgent {
   template <typename Part, typename TileOf>
   RINGPRESS_DEVICE static void add_up(const Simt& simt, const Part& part, const TileOf& tile,
                                       const HopTask<Parameters>& task, Rows& sum) {
-    const auto take = [&](std::size_t position, unsigned row, const float(&y)[kGroup]) {
+    // Zero with a sign adds nothing to any value, not even to a zero.
+    RINGPRESS_UNROLL
+    for (unsigned i = 0; i < kRows * kGroup; ++i) sum[i / kGroup][i % kGroup] = -0.0f;
+    const auto take = [&](unsigned row, const float(&y)[kGroup]) {
       RINGPRESS_UNROLL
       for (unsigned k = 0; k < kGroup; ++k) {
-        sum[row][k] = position == 0 ? y[k] : reduce<ReduceOp::kSum>(sum[row][k], y[k]);
+        sum[row][k] = reduce<ReduceOp::kSum>(sum[row][k], y[k]);
       }
     };
     for (std::size_t position = 0; position <= task.wire_count; ++position) {
@@ -168,13 +229,12 @@ class TileAgent {
         RINGPRESS_UNROLL
         for (unsigned row = 0; row < kRows; ++row) {
           float y[kGroup];
-          load_group<T>(simt, task.values, tile.index(row), tile.valid(row), y);
-          take(position, row, y);
+          load_row<T>(simt, tile, row, task.values, y);
+          take(row, y);
         }
       } else {
         const std::byte* wire = task.wires[position > task.own_position ? position - 1 : position];
-        part.decode(tile, wire,
-                    [&](unsigned row, const float(&y)[kGroup]) { take(position, row, y); });
+        part.decode(tile, wire, take);
       }
     }
     if (task.divisor == 1) return;
@@ -193,7 +253,7 @@ class TileAgent {
       RINGPRESS_UNROLL
       for (unsigned row = 0; row < kRows; ++row) {
         float r[kGroup];
-        load_group<float>(simt, output.residual, tile.index(row), tile.valid(row), r);
+        load_row<float>(simt, tile, row, output.residual, r);
         RINGPRESS_UNROLL
         for (unsigned k = 0; k < kGroup; ++k) x[row][k] += r[k];
       }
@@ -216,7 +276,13 @@ class TileAgent {
       lost[k] = x[k] - y[k];
       finite |= is_finite(lost[k]) ? 1u << k : 0u;
     }
-    store_group<float>(simt, residual, tile.index(row), tile.valid(row), lost, finite);
+    if (TileOf::kIsWhole && finite == 0xFFu) {
+      store_quads<float>(simt, residual, tile.index(row), lost);
+    } else if (TileOf::kIsWhole) {
+      store_elements<float>(simt, residual, tile.index(row), kGroup, lost, finite);
+    } else {
+      store_group<float>(simt, residual, tile.index(row), tile.valid(row), lost, finite);
+    }
   }
 
   template <typename TileOf>
@@ -226,7 +292,7 @@ class TileAgent {
     float limited[kGroup];
     RINGPRESS_UNROLL
     for (unsigned k = 0; k < kGroup; ++k) limited[k] = format.template saturate<T>(y[k]);
-    store_group<T>(simt, decoded, tile.index(row), tile.valid(row), limited);
+    store_row<T>(simt, tile, row, limited, decoded);
   }
 };
 

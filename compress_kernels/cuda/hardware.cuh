@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "compress_kernels/core/host_device.h"
+#include "compress_kernels/core/narrow_floats.h"
 
 namespace ringpress::compress_kernels::cuda {
 
@@ -60,6 +62,22 @@ struct Hardware {
   }
   RINGPRESS_DEVICE void atomic_or(std::uint32_t* at, std::uint32_t value) const {
     atomicOr(at, value);
+  }
+  /// Before 8.0 the hardware has no instruction for two.
+  template <typename T>
+  RINGPRESS_DEVICE std::uint32_t narrow_pair(float a, float b) const {
+#if __CUDA_ARCH__ >= 800
+    std::uint32_t pair;
+    if constexpr (std::is_same_v<T, core::Bfloat16>) {
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+    } else {
+      static_assert(std::is_same_v<T, core::Float16>);
+      asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+    }
+    return pair;
+#else
+    return core::narrow<T>(a).bits | static_cast<std::uint32_t>(core::narrow<T>(b).bits) << 16;
+#endif
   }
   RINGPRESS_DEVICE void atomic_max(std::uint32_t* at, std::uint32_t value) const {
     atomicMax(at, value);

@@ -30,6 +30,9 @@ class Fp8Format {
         codes_offset_(fp8_codes_offset(parameters, count)),
         stochastic_(parameters.stochastic) {}
 
+  /// Wire bytes are moved as their alignment allows.
+  RINGPRESS_DEVICE static bool is_aligned(const std::byte*) { return true; }
+
   template <typename T>
   RINGPRESS_DEVICE static float saturate(float value) {
     return value;
@@ -41,10 +44,10 @@ class Fp8Format {
     const RandomKey& random = output.random;
     std::byte* const wire = output.wire;
     std::uint32_t largest[core::kRows];
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       largest[row] = 0;
-RINGPRESS_UNROLL
+      RINGPRESS_UNROLL
       for (unsigned k = 0; k < core::kGroup; ++k) {
         const std::uint32_t magnitude = core::magnitude_bits(x[row][k]);
         const std::uint32_t finite = magnitude < core::kInfinityBits ? magnitude : 0;
@@ -52,7 +55,7 @@ RINGPRESS_UNROLL
       }
     }
     core::reduce_blocks(simt_, block_, largest, core::largest_of);
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       const std::uint16_t unit = stored_unit<kFormat>(largest[row]);
       if (core::leads_block(tile, row, block_)) {
@@ -66,7 +69,7 @@ RINGPRESS_UNROLL
 
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void decode(const TileOf& tile, const std::byte* wire, Sink&& sink) const {
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       float y[core::kGroup] = {};
       const unsigned valid = tile.valid(row);
@@ -75,7 +78,7 @@ RINGPRESS_UNROLL
             simt_, wire + (tile.index(row) >> block_shift_) * sizeof(std::uint16_t));
         const std::uint64_t codes =
             core::load_bytes(simt_, wire + codes_offset_ + tile.index(row), valid);
-RINGPRESS_UNROLL
+        RINGPRESS_UNROLL
         for (unsigned k = 0; k < core::kGroup; ++k) {
           const auto code = static_cast<std::uint8_t>(codes >> (8 * k));
           if (k < valid) y[k] = value_of_code<kFormat>(code, unit);
@@ -95,7 +98,7 @@ RINGPRESS_UNROLL
     if (stochastic_) core::draw_group(random, tile.index(row), u);
     const float inverse = inverse_unit(unit);
     std::uint64_t codes = 0;
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned k = 0; k < core::kGroup; ++k) {
       const std::uint8_t code = stochastic_ ? stochastic_code<kFormat>(x[k], inverse, u[k])
                                             : nearest_code<kFormat>(x[k], inverse);

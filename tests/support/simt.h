@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "compress_kernels/core/narrow_floats.h"
 #include "tests/support/fiber.h"
 
 namespace ringpress::testing {
@@ -121,6 +122,12 @@ class FiberSimt {
   void atomic_or(std::uint32_t* at, std::uint32_t value) const {
     store(at, load<std::uint32_t>(at) | value);
   }
+
+  template <typename T>
+  std::uint32_t narrow_pair(float a, float b) const {
+    return narrow_as_hardware<T>(a) | narrow_as_hardware<T>(b) << 16;
+  }
+
   void atomic_max(std::uint32_t* at, std::uint32_t value) const {
     store(at, std::max(load<std::uint32_t>(at), value));
   }
@@ -156,6 +163,12 @@ class FiberSimt {
     std::copy_n(values, count, offered[lane()]);
     sync_warp();
     return offered;
+  }
+
+  template <typename T>
+  static std::uint32_t narrow_as_hardware(float value) {
+    const bool is_nan = value != value;
+    return is_nan ? 0x7FFFu : compress_kernels::core::narrow<T>(value).bits;
   }
 
   static void require_aligned(const void* address, std::size_t alignment) {
