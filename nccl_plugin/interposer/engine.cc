@@ -42,10 +42,15 @@ ncclResult_t Engine::exact(const Call& call) const {
   return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream);
 }
 
+/// More elements than any memory has: products of sizes stay far from overflow. The real library
+/// says what is wrong with them.
+constexpr std::size_t kMostElements = std::size_t{1} << 44;
+
 /// What the planner would refuse at once is not even looked up. The same on all ranks, but for null
 /// pointers, which the real library refuses.
 bool Engine::is_worth_a_look(const Call& call) const {
   if (call.send == nullptr || call.receive == nullptr || call.count == 0) return false;
+  if (call.count > kMostElements) return false;
   const auto dtype = static_cast<unsigned>(call.dtype);
   if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
   return is_compressible(static_cast<DType>(dtype)) && (call.op == ncclSum || call.op == ncclAvg);

@@ -124,6 +124,9 @@ ncclResult_t run_calls(const ringpressRealNccl& real, std::vector<AcceptedCall> 
     }
     return Status::ok();
   });
+  // In an order that is the same in all processes, whatever the order of the calls: with everybody
+  // at the lowest clique that has not been done, two never wait for each other.
+  cliques.sort([](const Clique& a, const Clique& b) { return a.number() < b.number(); });
   ncclResult_t result = report(sorted);
   for (Clique& clique : cliques) {
     if (result == ncclSuccess) result = clique.run();

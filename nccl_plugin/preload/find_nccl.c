@@ -109,6 +109,67 @@ static void* find_loaded(int beside) {
   return handle;
 }
 
+/* The RUNPATH of the program, or its RPATH: the first object is the program. */
+static int take_run_path(struct dl_phdr_info* info, size_t size, void* data) {
+  (void)size;
+  const ElfW(Dyn)* entry = NULL;
+  const char* texts = NULL;
+  size_t place = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* header = &info->dlpi_phdr[i];
+    if (header->p_type == PT_DYNAMIC) {
+      entry = (const ElfW(Dyn)*)(info->dlpi_addr + header->p_vaddr);
+    }
+  }
+  for (; entry != NULL && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_RUNPATH || (entry->d_tag == DT_RPATH && place == 0)) {
+      place = entry->d_un.d_val;
+    } else if (entry->d_tag == DT_STRTAB) {
+      /* The linker has made an address of it, but not on all machines. */
+      const int is_address = entry->d_un.d_ptr >= info->dlpi_addr;
+      texts = (const char*)(entry->d_un.d_ptr + (is_address ? 0 : info->dlpi_addr));
+    }
+  }
+  if (place != 0 && texts != NULL) snprintf(data, PATH_BYTES, "%s", texts + place);
+  return 1;
+}
+
+/* "$ORIGIN/rest" with the folder of the program. */
+static void expand_origin(const char* folder, size_t length, char* path) {
+  static const char* const kOrigins[] = {"$ORIGIN", "${ORIGIN}"};
+  path[0] = '\0';
+  for (size_t i = 0; i < sizeof kOrigins / sizeof *kOrigins; ++i) {
+    const size_t skipped = strlen(kOrigins[i]);
+    if (length < skipped || strncmp(folder, kOrigins[i], skipped) != 0) continue;
+    const ssize_t used = readlink("/proc/self/exe", path, PATH_BYTES - 1);
+    if (used <= 0) return;
+    path[used] = '\0';
+    char* slash = strrchr(path, '/');
+    if (slash != NULL) *slash = '\0';
+    folder += skipped;
+    length -= skipped;
+    break;
+  }
+  const size_t used = strlen(path);
+  snprintf(path + used, PATH_BYTES - used, "%.*s/libnccl.so.2", (int)length, folder);
+}
+
+/* What the program was linked with, where it says that it is: as the shim stands in for a library
+   of that name, the linker has not looked. */
+static void* find_in_run_path(void) {
+  char folders[PATH_BYTES] = "";
+  char path[PATH_BYTES];
+  void* handle = NULL;
+  dl_iterate_phdr(take_run_path, folders);
+  for (const char* next = folders; *next != '\0' && handle == NULL;) {
+    const size_t length = strcspn(next, ":");
+    expand_origin(next, length, path);
+    if (length > 0) handle = open_file(path);
+    next += length + (next[length] != '\0');
+  }
+  return handle;
+}
+
 static void* find_in_library_path(void) {
   const char* folders = secure_getenv("LD_LIBRARY_PATH");
   char path[PATH_BYTES];
@@ -162,6 +223,7 @@ void* ringpress_find_nccl(void) {
   if (handle == NULL) handle = find_next();
   if (handle == NULL) handle = checked(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD));
   if (handle == NULL) handle = find_loaded(0);
+  if (handle == NULL) handle = find_in_run_path();
   if (handle == NULL) handle = find_loaded(1);
   if (handle == NULL) handle = checked(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL));
   if (handle == NULL) handle = find_in_library_path();

@@ -368,14 +368,23 @@ TEST(Isa, AgreesAtEveryBoundary) {
   }
 }
 
+// So many cases are left to one where all is ten times slower.
+#ifdef RINGPRESS_SANITIZED
+constexpr unsigned kOneOf = 5;
+#else
+constexpr unsigned kOneOf = 1;
+#endif
+
 /// Whole tiles with the usual parameters and at most one contribution have kernels of their own,
 /// one for each width, type and output.
 TEST(Isa, AgreesOnWholeTiles) {
+  unsigned number = 0;
   for (const CodecEntry& entry : codec_list()) {
     if (entry.bits == 0 || entry.bits >= 16) continue;
     for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
       for (const Values kind : kAllValues) {
         for (const int outputs : {0, 1, 2, 3}) {
+          if (++number % kOneOf != 0) continue;
           Case c;
           c.specification = std::string(entry.name);
           c.dtype = dtype;

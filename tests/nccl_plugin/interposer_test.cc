@@ -285,6 +285,32 @@ TEST(Interposer, RanksThatJoinInOneGroupAgree) {
   for (const ncclComm_t comm : comms) job.destroy(comm);
 }
 
+// Each of three ranks has a communicator with each of the others and names its own first: nobody
+// begins where another one does.
+TEST(Interposer, CommunicatorsOfAGroupAreNamedInAnyOrder) {
+  Job job;
+  constexpr int kPairs = 3;
+  const ncclUniqueId ids[kPairs] = {job.make_id(), job.make_id(), job.make_id()};
+  std::vector<float> results[kPairs][2];
+  run_threads(kPairs, [&](int rank) {
+    const int own = rank, other = (rank + kPairs - 1) % kPairs;
+    ncclComm_t comms[kPairs] = {};
+    for (int pair = 0; pair < kPairs; ++pair) {
+      if (pair == own) comms[pair] = job.join(ids[pair], 2, 0);
+      if (pair == other) comms[pair] = job.join(ids[pair], 2, 1);
+    }
+    results[own][0] = make_values(rank, 5000);
+    results[other][1] = make_values(rank, 5000, 1);
+    ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    ASSERT_EQ(job.all_reduce(comms[own], results[own][0], results[own][0]), ncclSuccess);
+    ASSERT_EQ(job.all_reduce(comms[other], results[other][1], results[other][1]), ncclSuccess);
+    EXPECT_EQ(job.engine.group_end(), ncclSuccess);
+    job.destroy(comms[own]);
+    job.destroy(comms[other]);
+  });
+  for (const auto& pair : results) EXPECT_EQ(pair[0], pair[1]);
+}
+
 TEST(Interposer, SplitChildrenInherit) {
   Job job;
   run_ranks(job, 4, [&](ncclComm_t comm, int rank) {
@@ -314,6 +340,11 @@ TEST(Interposer, WhatIsNotEligibleIsForwarded) {
     EXPECT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, nullptr, nullptr, 0, ncclFloat32,
                                  ncclSum, comm, nullptr}),
               ncclSuccess);
+    for (const std::size_t absurd : {SIZE_MAX, SIZE_MAX / 8 + 1, SIZE_MAX / 8 + 6}) {
+      EXPECT_NE(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), receive.data(),
+                                   absurd, ncclFloat32, ncclSum, comm, nullptr}),
+                ncclSuccess);
+    }
   });
 }
 

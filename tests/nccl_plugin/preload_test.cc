@@ -50,6 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
     Ways, EveryWay,
     ::testing::Values(
         Way{"linked_by_soname", CLIENT, {preload(SHIM_AS_NCCL), real_nccl()}},
+        Way{"linked_by_soname_in_its_run_path", CLIENT, {preload(SHIM_AS_NCCL)}},
         Way{"linked_by_soname_found",
             CLIENT,
             {preload(SHIM_AS_NCCL), "LD_LIBRARY_PATH=" + fake_folder()}},

@@ -40,7 +40,13 @@ struct ProxyOptions {
   std::size_t slot_bytes = 512 * 1024;  // Of one channel: the largest chunk.
   int initial_byte = 0;                 // Of the staging memory.
   bool copies = true;   // False: the "kernel" leaves what is in the slots, as it costs no CPU time.
-  bool sleeps = false;  // When idle, instead of yielding.
+  // When idle, instead of yielding. Under sanitizers those that wait would take the cores from those
+  // that work.
+#ifdef RINGPRESS_SANITIZED
+  bool sleeps = true;
+#else
+  bool sleeps = false;
+#endif
   std::vector<std::uint32_t>* nanoseconds =
       nullptr;  // CPU time of iallreduce + the last test, per call.
   // What the same clock says of a microsecond of arithmetic, once a call: interrupts and the
