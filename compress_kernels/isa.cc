@@ -33,7 +33,7 @@ std::atomic<int> forced_index{-1};
 }  // namespace
 
 const std::vector<Isa>& isa_list() {
-  static const std::vector<Isa> kIsas = find_isas();
+  static const std::vector<Isa>& kIsas = *new std::vector<Isa>(find_isas());
   return kIsas;
 }
 

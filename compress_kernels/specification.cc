@@ -161,7 +161,8 @@ Result<CodecEntry> find_codec(std::string_view name) {
 }  // namespace
 
 const std::vector<CodecEntry>& codec_list() {
-  static const std::vector<CodecEntry> kCodecs = {
+  // Never destroyed: threads may still work while the process ends.
+  static const std::vector<CodecEntry>& kCodecs = *new std::vector<CodecEntry>{
 #define RINGPRESS_CODEC(name, folder, bits) CodecEntry{#name, &folder::family(), bits},
 #include "compress_kernels/codecs.inc"
 #undef RINGPRESS_CODEC

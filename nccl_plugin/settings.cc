@@ -123,7 +123,7 @@ bool is_for_programs(std::string_view name) {
 }  // namespace
 
 const std::vector<SettingDescription>& setting_descriptions() {
-  static const std::vector<SettingDescription> descriptions = {
+  static const std::vector<SettingDescription>& descriptions = *new std::vector<SettingDescription>{
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
   {name, default_text, meaning, agree},
 #include "ringpress/settings.inc"

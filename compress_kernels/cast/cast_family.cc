@@ -33,7 +33,7 @@ ErrorBound error_bound(const CodecEntry& entry, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.make = make;
     family.plan_for_device = plan_for_device;
@@ -41,7 +41,7 @@ const CodecFamily& family() {
     family.examples = {{"fp16", "no", "float32 values below 65504 that need 11 bits"},
                        {"bf16", "no", "half the bytes of float32 at no risk of overflow"}};
     return family;
-  }();
+  }());
   return kFamily;
 }
 

@@ -54,7 +54,7 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {
         {"block", "128", "a power of two from 32 to 1024", accepts_block},
@@ -72,7 +72,7 @@ const CodecFamily& family() {
         {"fp8:format=e5m2", "advised", "the same, where they differ a million times and more"},
     };
     return family;
-  }();
+  }());
   return kFamily;
 }
 

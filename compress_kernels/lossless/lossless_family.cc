@@ -51,7 +51,7 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const Par
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.make = make;
     family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
@@ -60,7 +60,7 @@ const CodecFamily& family() {
         {"lossless", "no",
          "`RINGPRESS=lossless`: exact sums from two thirds of the bytes of bfloat16"}};
     return family;
-  }();
+  }());
   return kFamily;
 }
 

@@ -24,7 +24,7 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const Par
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.make = make;
     family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
@@ -32,7 +32,7 @@ const CodecFamily& family() {
     family.unbiased = "";
     family.examples = {{"none", "no", "fast networks, small messages; sums are exact"}};
     return family;
-  }();
+  }());
   return kFamily;
 }
 

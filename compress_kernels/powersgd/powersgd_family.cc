@@ -39,7 +39,7 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {{"rank", "4", "a whole number from 1 to 64", accepts_rank}};
     family.make = make;
@@ -52,7 +52,7 @@ const CodecFamily& family() {
          "4 r columns bytes a matrix: Q"},
     };
     return family;
-  }();
+  }());
   return kFamily;
 }
 

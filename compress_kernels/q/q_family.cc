@@ -185,7 +185,7 @@ bool loses_all(const CodecEntry& entry, const ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {
         {"block", "", "a power of two from 32 to 1024", accepts_block},
@@ -220,7 +220,7 @@ const CodecFamily& family() {
         {"q1:grid=lloyd", "yes", "the slowest links, where `sign` loses too much"},
     };
     return family;
-  }();
+  }());
   return kFamily;
 }
 

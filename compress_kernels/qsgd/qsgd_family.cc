@@ -52,7 +52,7 @@ Status settle_width(ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {{"bits", "4", "a whole number from 1 to 8", accepts_bits}};
     append_shared_rules(&family.parameters);
@@ -69,7 +69,7 @@ const CodecFamily& family() {
         {"qsgd:round=zero", "yes", "as `qsgd`, encoded faster; biased, for error feedback"},
     };
     return family;
-  }();
+  }());
   return kFamily;
 }
 

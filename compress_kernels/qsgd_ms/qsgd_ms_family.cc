@@ -87,7 +87,7 @@ Status settle(ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {
         {"bits", "4/8",
@@ -107,7 +107,7 @@ const CodecFamily& family() {
         {"qsgd-ms", "no", "as `qsgd`, for values of very different sizes within a block"},
     };
     return family;
-  }();
+  }());
   return kFamily;
 }
 

@@ -101,7 +101,7 @@ bool loses_all(const CodecEntry&, const ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {
         {"density", "0.01", "a number from 0.000001 to 1", accepts_density},
@@ -125,7 +125,7 @@ const CodecFamily& family() {
          "4 bytes a tensor"},
     };
     return family;
-  }();
+  }());
   return kFamily;
 }
 

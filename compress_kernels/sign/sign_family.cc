@@ -47,7 +47,7 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {{"block", "1024", "a power of two from 32 to 1024", accepts_block}};
     family.make = make;
@@ -56,7 +56,7 @@ const CodecFamily& family() {
     family.variants = {"block=64"};
     family.examples = {{"sign", "yes", "the slowest links: a thirtieth of the bytes"}};
     return family;
-  }();
+  }());
   return kFamily;
 }
 

@@ -72,7 +72,7 @@ bool loses_all(const CodecEntry&, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {
         {"block", "128", "a power of two from 32 to 1024", accepts_block},
@@ -87,7 +87,7 @@ const CodecFamily& family() {
     family.variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"};
     family.examples = {{"tern", "no", "slow links without a residual: unbiased"}};
     return family;
-  }();
+  }());
   return kFamily;
 }
 

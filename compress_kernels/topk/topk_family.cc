@@ -85,7 +85,7 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily kFamily = [] {
+  static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.parameters = {
         {"density", "0.01", "a number from 0.00001 to 0.5, such as 0.01", accepts_density},
@@ -104,7 +104,7 @@ const CodecFamily& family() {
         {"topk:density=0.1", "yes", "as above where training needs more of them"},
         {"topk:select=chunk", "yes", "`topk` in streams of a GPU: chunks of a fixed size"}};
     return family;
-  }();
+  }());
   return kFamily;
 }
 
