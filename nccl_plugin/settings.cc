@@ -112,7 +112,7 @@ void check_sockets(Settings* settings) {
   if (settings->sockets_per_peer <= kMaxSockets) return;
   note_mistake(refuse("RINGPRESS_SOCKETS", std::to_string(settings->sockets_per_peer), "1 to 16"),
                settings);
-  settings->sockets_per_peer = 1;
+  settings->sockets_per_peer = parse_settings({}, nullptr).sockets_per_peer;
 }
 
 /// Names that belong to ringpress but are read by its programs, not by the library.

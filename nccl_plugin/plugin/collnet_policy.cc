@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "compress_kernels/factory.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -75,7 +76,10 @@ Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) 
       static_cast<int>(std::min<std::size_t>(shape_.ranks, std::numeric_limits<int>::max()));
   request.crosses_hosts = true;
   request.recurrences = kRecurring;
-  return planner_->plan(request).codec == "none" ? Preference::kAvoid : Preference::kCollNet;
+  const std::string codec = planner_->plan(request).codec;
+  // What is projected needs a tensor as a whole, and CollNet gets pieces.
+  const bool stays_exact = codec == "none" || compress_kernels::projects(codec);
+  return stays_exact ? Preference::kAvoid : Preference::kCollNet;
 }
 
 int CollNetPolicy::channels(CollNetRoute route, std::size_t bytes) const {

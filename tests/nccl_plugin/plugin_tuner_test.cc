@@ -198,6 +198,11 @@ TEST_F(PluginTuner, WhatIsNotCompressedDoesNotGoToCollNet) {
     const test::ScopedEnvironment mode({{"RINGPRESS", "lossless"}});
     EXPECT_EQ(chain_cost(Function::kAllReduce, 8), kAvoided);
   }
+  // They need a tensor as a whole.
+  for (const char* projecting : {"powersgd", "randk:density=0.1"}) {
+    const test::ScopedEnvironment codec({{"RINGPRESS_CODEC", projecting}});
+    EXPECT_EQ(chain_cost(Function::kAllReduce, 8), kAvoided) << projecting;
+  }
   const test::ScopedEnvironment mode({{"RINGPRESS", "lossless"}});
   EXPECT_EQ(chain_cost(Function::kAllReduce, 8), 0.0F);
 }

@@ -54,6 +54,14 @@ TEST(Settings, AWrongValueIsRefusedByName) {
   EXPECT_NE(check_settings(settings).message().find("maybe: ring?"), std::string::npos);
 }
 
+TEST(Settings, AWrongNumberLeavesTheDefault) {
+  const int expected = parse_settings({}, nullptr).sockets_per_peer;
+  for (const char* text : {"17", "2x", "0"}) {
+    EXPECT_EQ(parse_settings({{"RINGPRESS_SOCKETS", text}}, nullptr).sockets_per_peer, expected)
+        << text;
+  }
+}
+
 TEST(Settings, AnEmptyValueIsTheDefault) {
   const auto settings = parse_settings(
       {{"RINGPRESS_CODEC", ""}, {"RINGPRESS_MIN_BYTES", ""}, {"RINGPRESS_SOCKETS", ""}}, nullptr);
