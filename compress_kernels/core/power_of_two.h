@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <type_traits>
 
 #include "compress_kernels/core/host_device.h"
 
@@ -13,10 +14,11 @@ namespace ringpress::compress_kernels::core {
 RINGPRESS_HOST_DEVICE constexpr unsigned log2_of(std::size_t power) {
   const auto word = static_cast<unsigned>(power);
 #if defined(__CUDA_ARCH__)
-  return static_cast<unsigned>(31 - __clz(static_cast<int>(word)));
-#else
-  return static_cast<unsigned>(std::countr_zero(word));
+  if (!std::is_constant_evaluated()) {
+    return static_cast<unsigned>(31 - __clz(static_cast<int>(word)));
+  }
 #endif
+  return static_cast<unsigned>(std::countr_zero(word));
 }
 
 /// Blocks of `block` elements that `count` elements make, the last one perhaps not full.
