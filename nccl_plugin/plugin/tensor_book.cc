@@ -7,8 +7,20 @@ namespace ringpress::nccl_plugin::plugin {
 namespace {
 
 std::atomic<std::uint64_t> last_turn{0};  // Of all books.
+std::atomic<std::uint64_t> last_thread{0};
+
+/// From 1 on. The system gives a thread's own number to a new one once it has ended, which may then
+/// be taken for that of another communicator's tensors.
+std::uint64_t number_of_this_thread() {
+  thread_local const std::uint64_t number = last_thread.fetch_add(1) + 1;
+  return number;
+}
 
 }  // namespace
+
+bool TensorBook::is_of_this_thread() const {
+  return thread_.load() == number_of_this_thread();
+}
 
 std::size_t TensorBook::Running::group_channels(std::size_t group) const {
   return std::min(kGroupChannels, channel_count - group * kGroupChannels);
@@ -79,7 +91,7 @@ void TensorBook::make_room_for(std::uint64_t id) {
 }
 
 void TensorBook::add_channel(const ChannelEvent& event) {
-  thread_.store(std::this_thread::get_id());
+  thread_.store(number_of_this_thread());
   const std::lock_guard lock(mutex_);
   if (is_lost_ || is_disturbed_) return;
   last_with_channels_ = std::max(last_with_channels_, event.tensor);

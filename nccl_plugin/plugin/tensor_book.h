@@ -32,7 +32,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -90,7 +89,7 @@ class TensorBook {
   void add_channel(const ChannelEvent& event);
 
   /// True in the thread that add_channel() was last called in: that of the pieces, too.
-  bool is_of_this_thread() const { return thread_.load() == std::this_thread::get_id(); }
+  bool is_of_this_thread() const;
 
   /// What is handed over.
   struct Slice {
@@ -156,7 +155,7 @@ class TensorBook {
 
   const int nodes_;
   const int ranks_;
-  std::atomic<std::thread::id> thread_;
+  std::atomic<std::uint64_t> thread_{0};  // Its number; 0: none yet.
   mutable std::mutex mutex_;
   bool is_lost_ = false;
   bool is_disturbed_ = false;  // It will be lost after the tensors that are running.

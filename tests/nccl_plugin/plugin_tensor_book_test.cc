@@ -354,6 +354,20 @@ TEST(TensorBooks, TakeTurnsInTheirThread) {
 
 // Those split off where CollNet had failed: each has a CollNet communicator of its own, in one
 // thread.
+// As a rule the system gives a new thread the number of the one that ended last.
+TEST(TensorBooks, AreNotOfAThreadThatCameAfterTheirs) {
+  std::mt19937 random(1);
+  TensorBook book(2, 2);
+  Layout layout;
+  layout.event = {&layout, 100000, 4, 0};
+  std::thread([&] {
+    announce(&book, layout, &random);
+    EXPECT_TRUE(book.is_of_this_thread());
+  }).join();
+  std::thread([&] { EXPECT_FALSE(book.is_of_this_thread()); }).join();
+  EXPECT_FALSE(book.is_of_this_thread());
+}
+
 TEST(TensorBooks, KnowNothingOfTensorsThatAreAskedForFromTwoSides) {
   std::mt19937 random(5);
   const auto first = open_tensor_book(1, 4, 4);
