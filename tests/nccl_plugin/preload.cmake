@@ -92,6 +92,9 @@ target_link_libraries(interposer_cuda_test PRIVATE $<TARGET_OBJECTS:ringpress_in
   ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
   fake_cudart GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(interposer_cuda_test PRIVATE FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
+if(RINGPRESS_SANITIZE)
+  target_compile_definitions(interposer_cuda_test PRIVATE RINGPRESS_SANITIZED)
+endif()
 add_dependencies(interposer_cuda_test fake_nccl fake_cuda_module)
 gtest_discover_tests(interposer_cuda_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
