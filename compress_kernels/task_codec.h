@@ -53,7 +53,7 @@ class TaskCodec final : public DeviceCodec {
     for (const EncodeArgs& args : shards) RINGPRESS_RETURN_IF_ERROR(check(args));
     return for_each_batch(shards, [&](auto batch, const auto& parameters) {
       const auto convert = [](const EncodeArgs& args) {
-        return core::EncodeShard{args.values, args.count, output_of(args), args.agreed};
+        return core::EncodeShard{args.values, args.count, core::output_of(args), args.agreed};
       };
       return launch_shards<core::EncodeTask>({stream, scratch}, batch, parameters, convert);
     });
@@ -100,11 +100,6 @@ class TaskCodec final : public DeviceCodec {
     RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.values, dtype_size(codec_->dtype())));
     RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.decoded, dtype_size(codec_->dtype())));
     return core::check_alignment(args.residual, sizeof(float));
-  }
-
-  template <typename Args>
-  static core::EncodeOutput output_of(const Args& args) {
-    return {args.residual, args.wire, args.decoded, args.random};
   }
 
   /// Calls launch(batch, parameters) for neighbours that one launch can take.
@@ -161,7 +156,7 @@ class TaskCodec final : public DeviceCodec {
     task.wire_count = args.wires.size();
     task.own_position = args.own_position;
     task.divisor = args.divisor;
-    task.output = output_of(args);
+    task.output = core::output_of(args);
     task.agreed = args.agreed;
     std::copy(args.wires.begin(), args.wires.end(), task.wires);
     return task;

@@ -7,17 +7,11 @@
 #include "compress_kernels/chunk_topk/chunk_topk.h"
 #include "compress_kernels/chunk_topk/tile_codes.h"
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/reduce.h"
 
 namespace ringpress::compress_kernels::chunk_topk {
 namespace {
-
-/// Where the results of encoding go; see EncodeArgs.
-struct Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-};
 
 // Elements that are looked at together: loops of this length become vectors.
 constexpr std::size_t kRow = 16;
@@ -141,7 +135,7 @@ void* at(void* values, std::size_t index) {
 
 /// T: of the values; Decoded: of the tensor.
 template <typename T, typename Decoded>
-void encode_chunk(const Layout& layout, const Source<T>& source, const Output& output) {
+void encode_chunk(const Layout& layout, const Source<T>& source, const core::EncodeOutput& output) {
   ClassCounts counts;
   counts.add(source, layout.count);
   const bool marked = counts.of(kLargestClass) > layout.room;
@@ -174,7 +168,7 @@ void encode(const ChunkTopkParameters& parameters, const EncodeArgs& args) {
   core::visit_compressible(parameters.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     encode_chunk<T, T>(layout_of(parameters, args.count), {args.values, args.residual},
-                       {args.wire, args.residual, args.decoded});
+                       core::output_of(args));
   });
 }
 
@@ -238,7 +232,7 @@ void decode_add_encode(const ChunkTopkParameters& parameters, const DecodeAddEnc
     using T = typename decltype(tag)::type;
     if (args.wire != nullptr) {
       return encode_chunk<float, T>(layout_of(parameters, args.count), {sums.data(), args.residual},
-                                    {args.wire, args.residual, args.decoded});
+                                    core::output_of(args));
     }
     for (std::size_t i = 0; i < args.count; ++i) {
       core::store_wide<T>(args.decoded, i, sums[i]);

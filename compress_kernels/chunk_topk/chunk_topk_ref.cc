@@ -6,17 +6,11 @@
 #include "compress_kernels/chunk_topk/chunk_topk.h"
 #include "compress_kernels/chunk_topk/tile_codes.h"
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/reduce.h"
 
 namespace ringpress::compress_kernels::chunk_topk {
 namespace {
-
-/// Where the results of encoding go; see EncodeArgs.
-struct Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-};
 
 float load(DType dtype, const void* values, std::size_t index) {
   return core::visit_compressible(dtype, [&](auto tag) -> float {
@@ -71,7 +65,8 @@ std::vector<float> write_chunk(const Layout& layout, const std::vector<float>& x
 }
 
 /// `x`: without the residual.
-void encode_all(const ChunkTopkParameters& parameters, std::vector<float> x, const Output& output) {
+void encode_all(const ChunkTopkParameters& parameters, std::vector<float> x,
+                const core::EncodeOutput& output) {
   const Layout layout = layout_of(parameters, x.size());
   for (std::size_t i = 0; i < x.size() && output.residual != nullptr; ++i) {
     x[i] += core::load_element<float>(output.residual, i);
@@ -108,7 +103,7 @@ void read_chunk(const Layout& layout, const std::byte* wire, Use&& use) {
 void encode(const ChunkTopkParameters& parameters, const EncodeArgs& args) {
   std::vector<float> x(args.count);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = load(parameters.dtype, args.values, i);
-  encode_all(parameters, std::move(x), {args.wire, args.residual, args.decoded});
+  encode_all(parameters, std::move(x), core::output_of(args));
 }
 
 void decode(const ChunkTopkParameters& parameters, const DecodeArgs& args) {
@@ -137,7 +132,7 @@ void decode_add_encode(const ChunkTopkParameters& parameters, const DecodeAddEnc
   }
   for (float& sum : sums) sum = args.divisor == 1 ? sum : core::divide(sum, args.divisor);
   if (args.wire != nullptr) {
-    return encode_all(parameters, std::move(sums), {args.wire, args.residual, args.decoded});
+    return encode_all(parameters, std::move(sums), core::output_of(args));
   }
   core::visit_compressible(parameters.dtype, [&](auto tag) {
     for (std::size_t i = 0; i < sums.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/host_device.h"
 #include "ringpress/codec.h"
 #include "ringpress/status.h"
@@ -26,19 +27,6 @@ struct Extent {
 inline Status check_alignment(const void* array, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(array) % bytes == 0) return Status::ok();
   return Status(Code::kUnsupported, "kernels take arrays that are aligned to their elements");
-}
-
-/// Where encoded values go. As in EncodeArgs.
-struct EncodeOutput {
-  float* residual = nullptr;
-  std::byte* wire = nullptr;  // Null in a hop: `decoded` gets the values themselves.
-  void* decoded = nullptr;
-  RandomKey random;
-};
-
-/// True if someone wants to know what encoded values decode to.
-RINGPRESS_HOST_DEVICE inline bool wants_values(const EncodeOutput& output) {
-  return output.residual != nullptr || output.decoded != nullptr;
 }
 
 struct EncodeShard {

@@ -94,13 +94,6 @@ const void* after(const void* values, DType dtype, const Part& part) {
 
 }  // namespace
 
-/// Where the results of encoding go; see EncodeArgs.
-struct TopkCodec::Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-};
-
 Source TopkCodec::source_of(const void* values, std::size_t count, const float* residual,
                             std::uint64_t first_element) const {
   return {values, parameters_.dtype, residual, count, first_element};
@@ -122,12 +115,11 @@ std::uint64_t TopkCodec::threshold_of(const Source& source, const Agreed& agreed
 std::size_t TopkCodec::encode(const EncodeArgs& args) const {
   const Source source =
       source_of(args.values, args.count, args.residual, args.random.first_element);
-  return encode_source(source, threshold_of(source, args.agreed),
-                       {args.wire, args.residual, args.decoded});
+  return encode_source(source, threshold_of(source, args.agreed), core::output_of(args));
 }
 
 std::size_t TopkCodec::encode_source(const Source& source, std::uint64_t threshold,
-                                     const Output& output) const {
+                                     const core::EncodeOutput& output) const {
   Selection& selection = workspace().selection;
   std::byte* wire = output.wire;
   for_each_segment(source.count, [&](const Part& part) {
@@ -241,7 +233,7 @@ std::size_t TopkCodec::sum_all(const DecodeAddEncodeArgs& args) const {
   }
   Source source = source_of(sums.data(), args.count, args.residual, args.random.first_element);
   source.dtype = DType::kFloat32;
-  return encode_source(source, threshold_of(source, {}), {args.wire, args.residual, args.decoded});
+  return encode_source(source, threshold_of(source, {}), core::output_of(args));
 }
 
 }  // namespace ringpress::compress_kernels::topk

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/kernel_codec.h"
 #include "compress_kernels/topk/kernels.h"
 #include "compress_kernels/topk/topk.h"
@@ -41,13 +42,11 @@ class TopkCodec final : public Codec, private Agreement {
   void summarise_tensor(const SummariseArgs& args) const override;
 
  private:
-  struct Output;
-
   Source source_of(const void* values, std::size_t count, const float* residual,
                    std::uint64_t first_element) const;
   std::uint64_t threshold_of(const Source& source, const Agreed& agreed) const;
   std::size_t encode_source(const Source& source, std::uint64_t threshold,
-                            const Output& output) const;
+                            const core::EncodeOutput& output) const;
   std::size_t sum_sent(const DecodeAddEncodeArgs& args) const;
   std::size_t sum_all(const DecodeAddEncodeArgs& args) const;
   std::size_t finish_sums(const DecodeAddEncodeArgs& args, const Part& part, std::byte* wire,
