@@ -45,7 +45,6 @@ ROTATED_TARGET = 0.80
 ASSUMPTIONS = [
     f"{MULTIPROCESSORS} multiprocessors of 4 schedulers at {CLOCK / 1e9:g} GHz, one instruction a clock each",
     "the cheapest way through the code that does a tile's work, which no warp can undercut",
-    "loops within a tile's work count once: those that add up the blocks of grid=lloyd run more often",
     "whole tiles of aligned arrays, finite values, blocks of 128 (grid=lloyd: 1024), one part in a hop",
     f"memory at its nominal rate, {LATENCY * 1e9:g} ns from a load to its value, one tile's under way a warp",
     "pipes overlap with each other and with memory without loss",
@@ -75,12 +74,14 @@ def work(operation, codec, bits, element):
     values = 2 * ELEMENTS[element][1]  # Accesses of 16 bytes.
     scales = {} if rotated else {"STG.2": 4}
     written = {f"STG.{bits}": 4, **scales}
-    # Rotated: 5 of the strides are between lanes. Else 16 lanes have one scale, found in 4 steps.
-    shuffles = {"SHFL": 5 * 32} if rotated else {"SHFL": 4 * 4}
+    # Rotated: 5 of the strides are between lanes, codes and levels are found in tables that lie across
+    # lanes, and three sums end there. Else 16 lanes have one scale, found in 4 steps.
+    shuffles = {"SHFL": (5 + 3) * 32 + 3 * 5} if rotated else {"SHFL": 4 * 4}
+    if operation == "dequantise" and rotated:
+        # The seed of the rotation; one scale; strides and levels.
+        return {"LDG.4": 4 + 1, "LDG.2": 1, "STG.16": values, "SHFL": (5 + 1) * 32}
     if operation == "dequantise":
-        shuffles = shuffles if rotated else {}
-        seeds = 1 if rotated else 0  # Of the rotation, one for all rows.
-        return {f"LDG.{bits}": 4 + seeds, "LDG.2": 4, "STG.16": values, **shuffles}
+        return {f"LDG.{bits}": 4, "LDG.2": 4, "STG.16": values}
     # A division for each scale (one by a constant takes none): else blocks of zeros are the cheapest.
     divisions = {} if rotated else {"MUFU": 4}
     found = {"LDG.16": values, **written, **shuffles, **divisions}

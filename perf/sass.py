@@ -98,17 +98,32 @@ def successors(instructions, index, index_of):
     return after + ([index + 1] if falls_through and index + 1 < len(instructions) else [])
 
 
+def reached(instructions, index_of, without=None):
+    """Indices of what can follow the first instruction, by ways that leave one out."""
+    pending, seen = [0], set()
+    while pending:
+        index = pending.pop()
+        if index in seen or index == without:
+            continue
+        seen.add(index)
+        pending += successors(instructions, index, index_of)
+    return seen
+
+
 def loop_of(instructions):
-    """(index of the first instruction, indices of the branches back to it) of the longest loop."""
+    """(index of the first instruction, indices of the branches back to it) of the longest loop. A
+    branch back to what can also be reached in another way only shares code."""
     index_of = {instruction.address: i for i, instruction in enumerate(instructions)}
+    everything = reached(instructions, index_of)
     backs = collections.defaultdict(list)
-    for i, instruction in enumerate(instructions):
-        for target in instruction.targets:
+    for i in sorted(everything):
+        for target in instructions[i].targets:
             if index_of[target] < i:
                 backs[index_of[target]].append(i)
-    if not backs:
-        raise ValueError("there is no loop")
-    return max(backs.items(), key=lambda item: max(item[1]) - item[0])
+    for head, branches in sorted(backs.items(), key=lambda item: item[0] - max(item[1])):
+        if reached(instructions, index_of, head).isdisjoint(branches):
+            return head, branches
+    raise ValueError("there is no loop")
 
 
 def blocks_of(instructions, head):

@@ -51,6 +51,21 @@ RINGPRESS_HOST_DEVICE inline float add_exact_product(float a, float b, float c) 
 #endif
 }
 
+/// a * b + c, rounded once or twice: for what need not be the same everywhere.
+RINGPRESS_HOST_DEVICE inline float rough_fma(float a, float b, float c) {
+  return add_exact_product(a, b, c);
+}
+
+/// As rough_fma(), limited to [0, 1]. Not NaN.
+RINGPRESS_HOST_DEVICE inline float limited_fma(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return __saturatef(__fmaf_rn(a, b, c));
+#else
+  const float sum = a * b + c;
+  return sum < 0 ? 0.0f : sum > 1 ? 1.0f : sum;
+#endif
+}
+
 }  // namespace ringpress::compress_kernels::core
 
 #endif  // COMPRESS_KERNELS_CORE_FLOAT_BITS_H_

@@ -165,6 +165,23 @@ RINGPRESS_DEVICE void store_any(const Simt& simt, std::byte* to, Word word) {
   }
 }
 
+/// A word at an address that is aligned to two bytes.
+template <typename Simt>
+RINGPRESS_DEVICE std::uint32_t load_word(const Simt& simt, const std::byte* from) {
+  if (is_aligned(from, 4)) return simt.template load<std::uint32_t>(from);
+  const std::uint32_t low = simt.template load<std::uint16_t>(from);
+  return low | static_cast<std::uint32_t>(simt.template load<std::uint16_t>(from + 2)) << 16;
+}
+template <typename Simt>
+RINGPRESS_DEVICE void store_word(const Simt& simt, std::byte* to, std::uint32_t word) {
+  if (is_aligned(to, 4)) {
+    simt.store(to, word);
+  } else {
+    simt.store(to, static_cast<std::uint16_t>(word));
+    simt.store(to + 2, static_cast<std::uint16_t>(word >> 16));
+  }
+}
+
 /// The most bytes, 8 at most, that may be moved at once where `size` bytes start at `address`.
 RINGPRESS_DEVICE unsigned unit_of_access(const void* address, unsigned size) {
   const auto bits = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(address)) | size;

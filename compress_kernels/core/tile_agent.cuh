@@ -8,12 +8,17 @@
 //   unsigned block(), blocks(), shard()      blockIdx.x, gridDim.x, blockIdx.y
 //   T load<T>(address), store(address, T)    aligned
 //   void shuffle_xor(uint32_t (&)[N], mask)  each gets that of lane ^ mask; all lanes take part
+//   void look_up<W>(uint32_t (&keys)[N], e)  each key becomes the e of lane key mod W, in groups of
+//   W
+//                                            lanes; all lanes take part
 //   void atomic_max(uint32_t* at, value)     *at becomes the larger
 //   void atomic_add(at, value), atomic_or(at, value)
 //   bool any(bool)                           true if it is so in any lane; all lanes take part
 //   uint32_t ballot(bool)                    a bit for each lane in which it is so; all take part
 //   unsigned count_bits(uint32_t)            those that are set
 //   uint32_t narrow_pair<T>(a, b)            narrow<T>() of both, a lower; every NaN becomes one
+//   uint32_t opaque(uint32_t)                the same, which the compiler does not know: it keeps
+//                                            nothing that it makes of it for another time
 //   void sync_warp()                         as a fence for memory of the warp
 //   void* warp_memory()                      Format::kWarpMemory bytes of shared memory
 //
@@ -29,7 +34,8 @@
 //   bool is_aligned(wire)                    if it does: wires of whole tiles are
 //   of_parts(simt, parameters, count)        what a hop decodes with, where that is not the Format
 //                                            itself with parameters_of_parts()
-//   float saturate<T>(value)                 what a decoded value becomes in the element type
+//   saturate<T>(values)                      makes of decoded values, those of a group, what they
+//                                            become in the element type
 //
 // A format whose lanes hold other values brings an agent of its own, Format::Agent<T>, which has
 // the operations of TileAgent: qsgd/qsgd_agent.cuh.
@@ -291,7 +297,8 @@ class TileAgent {
                                              const float (&y)[kGroup], void* decoded) {
     float limited[kGroup];
     RINGPRESS_UNROLL
-    for (unsigned k = 0; k < kGroup; ++k) limited[k] = format.template saturate<T>(y[k]);
+    for (unsigned k = 0; k < kGroup; ++k) limited[k] = y[k];
+    format.template saturate<T>(limited);
     store_row<T>(simt, tile, row, limited, decoded);
   }
 };

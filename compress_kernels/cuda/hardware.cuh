@@ -50,6 +50,13 @@ struct Hardware {
       values[i] = __shfl_xor_sync(0xFFFFFFFFu, values[i], static_cast<int>(mask));
     }
   }
+  template <unsigned kWidth, unsigned kCount>
+  RINGPRESS_DEVICE void look_up(std::uint32_t (&keys)[kCount], std::uint32_t entry) const {
+    RINGPRESS_UNROLL
+    for (unsigned i = 0; i < kCount; ++i) {
+      keys[i] = __shfl_sync(0xFFFFFFFFu, entry, static_cast<int>(keys[i]), kWidth);
+    }
+  }
   RINGPRESS_DEVICE bool any(bool value) const { return __any_sync(0xFFFFFFFFu, value) != 0; }
   RINGPRESS_DEVICE std::uint32_t ballot(bool value) const {
     return __ballot_sync(0xFFFFFFFFu, value);
@@ -81,6 +88,10 @@ struct Hardware {
   }
   RINGPRESS_DEVICE void atomic_max(std::uint32_t* at, std::uint32_t value) const {
     atomicMax(at, value);
+  }
+  RINGPRESS_DEVICE std::uint32_t opaque(std::uint32_t word) const {
+    asm volatile("" : "+r"(word));
+    return word;
   }
   RINGPRESS_DEVICE void sync_warp() const { __syncwarp(); }
 

@@ -44,12 +44,25 @@ RINGPRESS_HOST_DEVICE inline float new_residual(float x, float decoded, float ol
   return core::is_finite(lost) ? lost : old;
 }
 
-/// Sum over i of term(i), in core::kSumLanes lanes.
+/// Lanes of the sums over a block: element i goes to lane i mod 256. A warp adds within its lanes
+/// first, and a host in registers.
+inline constexpr std::size_t kBlockLanes = 256;
+
+/// Adds lanes pairwise until one is left, neighbours first. `count`: a power of two. Overwrites
+/// `lanes`.
+RINGPRESS_HOST_DEVICE inline float sum_pairwise(float* lanes, std::size_t count) {
+  for (; count > 1; count /= 2) {
+    for (std::size_t i = 0; i < count / 2; ++i) lanes[i] = lanes[2 * i] + lanes[2 * i + 1];
+  }
+  return lanes[0];
+}
+
+/// Sum over i of term(i).
 template <typename Term>
-RINGPRESS_HOST_DEVICE inline float sum_in_lanes(std::size_t count, Term&& term) {
-  float lanes[core::kSumLanes] = {};
-  for (std::size_t i = 0; i < count; ++i) lanes[i % core::kSumLanes] += term(i);
-  return core::sum_lanes(lanes);
+RINGPRESS_HOST_DEVICE inline float sum_block(std::size_t count, Term&& term) {
+  float lanes[kBlockLanes] = {};
+  for (std::size_t i = 0; i < count; ++i) lanes[i % kBlockLanes] += term(i);
+  return sum_pairwise(lanes, kBlockLanes);
 }
 
 /// How often a block of `count` values is rotated. Unbiased rounding rotates whole blocks twice,
@@ -141,7 +154,7 @@ RINGPRESS_HOST_DEVICE inline Power rotate_and_measure(int rounds, std::uint64_t 
   Power power;
   const auto square = [y](std::size_t i) { return y[i] * y[i]; };
   rotate(rounds, seed, 1, x, count, y);
-  power.sum = sum_in_lanes(count, square);
+  power.sum = sum_block(count, square);
   if (power.sum >= kSmallestPower && power.sum <= kLargestPower) return power;
   std::uint32_t largest = 0;
   for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, core::magnitude_bits(x[i]));
@@ -153,7 +166,7 @@ RINGPRESS_HOST_DEVICE inline Power rotate_and_measure(int rounds, std::uint64_t 
   if (largest < core::kExtentFloorBits) return power;
   power.factor = normalising_factor(largest);
   rotate(rounds, seed, power.factor, x, count, y);
-  power.sum = sum_in_lanes(count, square);
+  power.sum = sum_block(count, square);
   return power;
 }
 
@@ -221,8 +234,8 @@ inline std::uint16_t encode_block(const LloydParameters& parameters, const Block
     codes[i] = level.code;
     levels[i] = level.value;
   }
-  const float product = sum_in_lanes(count, [&](std::size_t i) { return y[i] * levels[i]; });
-  const float square = sum_in_lanes(count, [&](std::size_t i) { return levels[i] * levels[i]; });
+  const float product = sum_block(count, [&](std::size_t i) { return y[i] * levels[i]; });
+  const float square = sum_block(count, [&](std::size_t i) { return levels[i] * levels[i]; });
   const float scale = parameters.unbiased ? power.sum / product : product / square;
   return stored_scale(scale, power, rotation_gain(rounds, count));
 }

@@ -19,6 +19,7 @@
 #include "compress_kernels/lloyd/tile_power.cuh"
 #include "compress_kernels/lloyd/tile_quantiser.cuh"
 #include "compress_kernels/lloyd/tile_rotation.cuh"
+#include "compress_kernels/lloyd/whole_block.cuh"
 
 namespace ringpress::compress_kernels::lloyd {
 
@@ -27,10 +28,10 @@ template <typename Simt, typename Known>
 class LloydFormat {
  public:
   using Parameters = LloydDeviceParameters;
-  /// Sums and transposed values; the levels of what is encoded, and of what is decoded.
+  /// A tile's values; the levels of what is encoded, and of what is decoded.
   static constexpr std::size_t kWarpMemory =
-      core::kSumMemory + 2 * TileLevels::kWords * sizeof(float);
-  static constexpr bool kKnowsWholeTiles = false;  // Its code is long enough once.
+      (kTileElements + 2 * TileLevels::kWords) * sizeof(float);
+  static constexpr bool kKnowsWholeTiles = Known::kIsShort;
 
   RINGPRESS_DEVICE LloydFormat(const Simt& simt, const Parameters& parameters, std::size_t count)
       : LloydFormat(simt, Known::of(parameters.codec), parameters.levels, count,
@@ -45,12 +46,19 @@ class LloydFormat {
             {1, false}};
   }
 
+  /// To scales; codes are moved as their alignment allows.
+  RINGPRESS_DEVICE static bool is_aligned(const std::byte* wire) {
+    return core::is_aligned(wire, sizeof(std::uint16_t));
+  }
+
   template <typename T>
-  RINGPRESS_DEVICE float saturate(float value) const {
-    if (!saturates_) return value;
-    return lloyd::saturate(value, std::is_same_v<T, float>           ? DType::kFloat32
-                                  : std::is_same_v<T, core::Float16> ? DType::kFloat16
-                                                                     : DType::kBfloat16);
+  RINGPRESS_DEVICE void saturate(float (&values)[core::kGroup]) const {
+    constexpr DType kType = std::is_same_v<T, float>           ? DType::kFloat32
+                            : std::is_same_v<T, core::Float16> ? DType::kFloat16
+                                                               : DType::kBfloat16;
+    if (!saturates_ || (kType != DType::kFloat16 && is_harmless_)) return;
+    RINGPRESS_UNROLL
+    for (float& value : values) value = lloyd::saturate(value, kType);
   }
 
   template <typename TileOf, typename Sink>
@@ -62,10 +70,13 @@ class LloydFormat {
     Power powers[core::kRows];
     power_.rotate_and_measure(rotation_, tile, seeds, x, y, powers);
     std::uint16_t stored[core::kRows];
-    if (quantiser_.dithers(tile)) dither_.encode(tile, x, output.random, stored);
-    float products[core::kRows];
-    quantiser_.quantise(tile, powers, output.wire, y, products);
-    find_scales(tile, powers, products, y, stored);
+    if constexpr (TileOf::kIsWhole) {
+      const std::uint16_t scale = encode_whole(tile, powers[0], output.wire, y);
+      RINGPRESS_UNROLL
+      for (std::uint16_t& of_row : stored) of_row = scale;
+    } else {
+      encode_any(tile, powers, x, output, y, stored);
+    }
     store_scales(tile, stored, output.wire);
     if (!core::wants_values(output)) return;
     restore(tile, seeds, stored, y);
@@ -78,6 +89,57 @@ class LloydFormat {
     RowSeeds seeds;
     std::uint16_t stored[core::kRows];
     core::Rows y;
+    if constexpr (TileOf::kIsWhole) {
+      const std::uint32_t seed = core::load_word(simt_, wire + seeds_offset_);
+      const auto scale = simt_.template load<std::uint16_t>(wire + block_of(tile, 0) * 2);
+      RINGPRESS_UNROLL
+      for (unsigned row = 0; row < core::kRows; ++row) {
+        seeds[row] = seed;
+        stored[row] = scale;
+      }
+      whole_.load_levels(tile, wire + planes_.high_offset, y);
+    } else {
+      load_levels(tile, wire, seeds, stored, y);
+    }
+    restore(tile, seeds, stored, y);
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) {
+        if (k >= tile.valid(row)) y[row][k] = 0;
+      }
+      sink(row, y[row]);
+    }
+  }
+
+ private:
+  /// Writes the codes and makes levels of the rotated values. Gives the stored scale.
+  template <typename TileOf>
+  RINGPRESS_DEVICE std::uint16_t encode_whole(const TileOf& tile, const Power& power,
+                                              std::byte* wire, core::Rows& y) const {
+    std::byte* const codes = wire + planes_.high_offset;
+    if (!(power.sum > 0)) {
+      whole_.store_zeros(tile, codes, y);
+      return power.sum == 0 ? 0 : core::kBfloat16Nan;
+    }
+    const float scale = whole_.quantise(tile, power.sum, codes, y);
+    return stored_scale(scale, power, rotation_.gain(tile, 0));
+  }
+
+  /// The same for any tile, whose rows may be of several blocks.
+  template <typename TileOf>
+  RINGPRESS_DEVICE void encode_any(const TileOf& tile, const Power (&powers)[core::kRows],
+                                   const core::Rows& x, const core::EncodeOutput& output,
+                                   core::Rows& y, std::uint16_t (&stored)[core::kRows]) const {
+    if (quantiser_.dithers(tile)) dither_.encode(tile, x, output.random, stored);
+    float products[core::kRows];
+    quantiser_.quantise(tile, powers, output.wire, y, products);
+    find_scales(tile, powers, products, y, stored);
+  }
+
+  template <typename TileOf>
+  RINGPRESS_DEVICE void load_levels(const TileOf& tile, const std::byte* wire, RowSeeds& seeds,
+                                    std::uint16_t (&stored)[core::kRows], core::Rows& y) const {
     const core::Planes<const std::byte> planes{wire + planes_.high_offset,
                                                wire + planes_.low_offset};
     RINGPRESS_UNROLL
@@ -93,18 +155,8 @@ class LloydFormat {
       RINGPRESS_UNROLL
       for (unsigned k = 0; k < core::kGroup; ++k) y[row][k] = levels_.value_of(codes[k]);
     }
-    restore(tile, seeds, stored, y);
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) {
-        if (k >= tile.valid(row)) y[row][k] = 0;
-      }
-      sink(row, y[row]);
-    }
   }
 
- private:
   /// Which of the two of a hop it is, if there are two.
   struct Role {
     unsigned place;  // Of its table in the warp's memory.
@@ -131,6 +183,7 @@ class LloydFormat {
         rotation_(simt, codec, memory_),
         levels_(codec.bits, levels, simt.lane(),
                 memory_ + kTileElements + role.place * TileLevels::kWords),
+        whole_(simt, levels),
         dither_(simt, codec, levels_, memory_),
         power_(simt, block_),
         quantiser_(simt, codec, levels_, planes_) {}
@@ -148,18 +201,25 @@ class LloydFormat {
   template <typename TileOf>
   RINGPRESS_DEVICE void draw_seeds(const TileOf& tile, const core::EncodeOutput& output,
                                    RowSeeds& seeds) const {
-    RINGPRESS_ROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      std::uint32_t seed = shared_seed(output.random);
-      const std::size_t block = block_of(tile, row);
-      if (unbiased_) {
-        seed = core::random_half(output.random, block << block_shift_) |
-               core::random_half(output.random, (block << block_shift_) + 1) << 16;
+    const std::uint32_t shared = shared_seed(output.random);
+    if constexpr (TileOf::kIsWhole) {
+      RINGPRESS_UNROLL
+      for (std::uint32_t& seed : seeds) seed = shared;
+      if (tile.first == 0 && tile.lane == 0) store_seed(output.wire, 0, shared);
+    } else {
+      RINGPRESS_ROLL
+      for (unsigned row = 0; row < core::kRows; ++row) {
+        const std::size_t block = block_of(tile, row);
+        const std::uint32_t seed = unbiased_ ? own_seed(output.random, block) : shared;
+        set_seed(seeds, row, seed);
+        if (!rotates_ || !core::leads_block(tile, row, block_)) continue;
+        if (unbiased_ || block == 0) store_seed(output.wire, block, seed);
       }
-      set_seed(seeds, row, seed);
-      if (!rotates_ || !core::leads_block(tile, row, block_)) continue;
-      if (unbiased_ || block == 0) store_seed(output.wire, block, seed);
     }
+  }
+  RINGPRESS_DEVICE std::uint32_t own_seed(const RandomKey& random, std::size_t block) const {
+    const std::size_t first = block << block_shift_;
+    return core::random_half(random, first) | core::random_half(random, first + 1) << 16;
   }
   RINGPRESS_DEVICE void store_seed(std::byte* wire, std::size_t block, std::uint32_t seed) const {
     core::store_any(simt_, wire + seeds_offset_ + block * 4, seed);
@@ -173,8 +233,7 @@ class LloydFormat {
                                     std::uint16_t (&stored)[core::kRows]) const {
     // Not looked at with unbiased rounding, but a branch here would cost registers.
     float squares[core::kRows];
-    core::sum_blocks(simt_, tile, block_, squares,
-                     [&](unsigned row, unsigned k) { return levels[row][k] * levels[row][k]; });
+    power_.sum_squares(levels, squares);
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       if (quantiser_.is_dithered(tile, row)) continue;
@@ -210,6 +269,10 @@ class LloydFormat {
       units[row] = core::widen(core::Bfloat16{stored[row]});
     }
     rotation_.rotate_back(tile, seeds, units, y);
+    if constexpr (TileOf::kIsWhole) {
+      is_harmless_ = rotation_.is_harmless(units[0]);
+      if (is_harmless_) return;
+    }
     RINGPRESS_UNROLL
     for (unsigned i = 0; i < core::kRows * core::kGroup; ++i) {
       const float unit = units[i / core::kGroup];
@@ -232,9 +295,11 @@ class LloydFormat {
   float* const memory_;
   const TileRotation<Simt> rotation_;
   const TileLevels levels_;
+  const WholeBlock<Simt> whole_;
   const TileDither<Simt> dither_;
   const TilePower<Simt> power_;
   const TileQuantiser<Simt, Known> quantiser_;
+  mutable bool is_harmless_ = false;  // See TileRotation; of the tile that was restored last.
 };
 
 /// Calls visitor(core::TypeTag<Format>{}).

@@ -10,6 +10,7 @@
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/tile_agent.cuh"
 #include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/lloyd/block_sums.cuh"
 #include "compress_kernels/lloyd/tile_rotation.cuh"
 
 namespace ringpress::compress_kernels::lloyd {
@@ -25,27 +26,62 @@ class TilePower {
                                            const RowSeeds& seeds, const core::Rows& x,
                                            core::Rows& y, Power (&powers)[core::kRows]) const {
     RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) powers[row] = {1, 1};
-    // One loop, so that there is one copy of the code: what runs twice is rare.
-    for (bool is_first = true;; is_first = false) {
-      rotation.rotate(tile, seeds, powers, x, y);
-      float sums[core::kRows];
-      core::sum_blocks(simt_, tile, block_, sums,
-                       [&](unsigned row, unsigned k) { return y[row][k] * y[row][k]; });
-      bool is_odd = false;
-      RINGPRESS_UNROLL
-      for (unsigned row = 0; row < core::kRows; ++row) {
-        if (powers[row].sum > 0) powers[row].sum = sums[row];
-        is_odd |= is_first && tile.valid(row) != 0 && !is_usual(sums[row]);
-      }
-      if (!simt_.any(is_odd)) return;
-      find_factors(x, powers);
+    for (unsigned i = 0; i < core::kRows * core::kGroup; ++i) {
+      y[i / core::kGroup][i % core::kGroup] = x[i / core::kGroup][i % core::kGroup];
     }
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) powers[row] = {1, 1};
+    measure(rotation, tile, seeds, y, powers);
+    bool is_odd = false;
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      is_odd |= tile.valid(row) != 0 && !is_usual(powers[row].sum);
+    }
+    if (!simt_.any(is_odd)) return;
+    find_factors(x, powers);
+    multiply(x, powers, y);
+    measure(rotation, tile, seeds, y, powers);
+  }
+
+  /// Sums of the squares of values, over blocks.
+  RINGPRESS_DEVICE void sum_squares(const core::Rows& y, float (&sums)[core::kRows]) const {
+    BlockSums squares(block_);
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      float terms[core::kGroup];
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) terms[k] = y[row][k] * y[row][k];
+      squares.add(row, terms);
+    }
+    squares.finish(simt_, sums);
   }
 
  private:
+  /// Rotates y. Sums that are 0 or NaN stay so.
+  template <typename TileOf>
+  RINGPRESS_DEVICE void measure(const TileRotation<Simt>& rotation, const TileOf& tile,
+                                const RowSeeds& seeds, core::Rows& y,
+                                Power (&powers)[core::kRows]) const {
+    rotation.rotate(tile, seeds, y);
+    float sums[core::kRows];
+    sum_squares(y, sums);
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      if (powers[row].sum > 0) powers[row].sum = sums[row];
+    }
+  }
+
   RINGPRESS_DEVICE static bool is_usual(float power) {
     return power >= kSmallestPower && power <= kLargestPower;
+  }
+
+  RINGPRESS_DEVICE static void multiply(const core::Rows& x, const Power (&powers)[core::kRows],
+                                        core::Rows& y) {
+    RINGPRESS_UNROLL
+    for (unsigned i = 0; i < core::kRows * core::kGroup; ++i) {
+      const unsigned row = i / core::kGroup;
+      y[row][i % core::kGroup] = x[row][i % core::kGroup] * powers[row].factor;
+    }
   }
 
   /// What blocks with unusual sums of squares are multiplied with; leaves sums that are 0 or NaN as

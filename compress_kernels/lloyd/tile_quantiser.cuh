@@ -11,6 +11,7 @@
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/tile_agent.cuh"
 #include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/lloyd/block_sums.cuh"
 #include "compress_kernels/lloyd/lloyd.h"
 #include "compress_kernels/lloyd/tile_dither.cuh"
 #include "compress_kernels/lloyd/tile_levels.cuh"
@@ -73,6 +74,7 @@ class TileQuantiser {
     // Codes of dithered rows are there already.
     if (!dithers(tile)) simt_.sync_warp();
     if constexpr (!Known::kIsShort) quantise_in_memory(tile, powers, wire, y);
+    BlockSums sums(block_);
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       float levels[core::kGroup];
@@ -87,9 +89,9 @@ class TileQuantiser {
         terms[k] = powers[row].sum > 0 ? y[row][k] * levels[k] : 0.0f;
         y[row][k] = levels[k];
       }
-      core::put_terms(simt_, tile, row, terms);
+      sums.add(row, terms);
     }
-    core::sum_terms(simt_, tile, block_, products);
+    sums.finish(simt_, products);
   }
 
  private:

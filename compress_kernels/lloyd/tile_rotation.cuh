@@ -41,19 +41,12 @@ class TileRotation {
         unbiased_(parameters.unbiased),
         memory_(memory) {}
 
-  /// y = w H(d x factor), as rotate(). Looks at the factors only.
+  /// y = w H(d y), as rotate().
   template <typename TileOf>
-  RINGPRESS_DEVICE void rotate(const TileOf& tile, const RowSeeds& seeds,
-                               const Power (&powers)[core::kRows], const core::Rows& x,
-                               core::Rows& y) const {
-    RINGPRESS_UNROLL
-    for (unsigned i = 0; i < kTileValues; ++i) {
-      y[i / core::kGroup][i % core::kGroup] =
-          x[i / core::kGroup][i % core::kGroup] * powers[i / core::kGroup].factor;
-    }
+  RINGPRESS_DEVICE void rotate(const TileOf& tile, const RowSeeds& seeds, core::Rows& y) const {
     if (!rotates_) return;
     for (int round = 0; round < rounds(); ++round) {
-      apply_signs(tile, signs(tile, seeds, round), y);
+      apply_signs(tile, simt_.opaque(signs(tile, seeds, round)), y);
       transform(tile, y);
     }
     if (is_whole(tile)) return;
@@ -74,6 +67,10 @@ class TileRotation {
         if (round > 0) apply_signs(tile, signs(tile, seeds, round), y);
       }
     }
+    if (TileOf::kIsWhole && is_harmless(units[0])) {
+      multiply_and_sign(units[0], signs(tile, seeds, 0), y);
+      return;
+    }
     const bool is_weighted = rotates_ && !is_whole(tile);
     if (is_weighted) put_weights(tile);
     RINGPRESS_UNROLL
@@ -84,6 +81,12 @@ class TileRotation {
       value = saturate(value * unit, DType::kFloat32);
     }
     if (rotates_) apply_signs(tile, signs(tile, seeds, 0), y);
+  }
+
+  /// True of the unit of a whole tile that is one block, rotated once with 4 bits, if neither a sum
+  /// of levels times this unit, which is at most 1024 * 2.74, nor that as a bfloat16 overflows.
+  RINGPRESS_DEVICE static bool is_harmless(float unit) {
+    return core::magnitude_bits(unit) < core::bits_of(0x1p115f) && unit != 0;
   }
 
   /// What the rotation of the block of a row multiplies squared lengths with.
@@ -98,7 +101,7 @@ class TileRotation {
 
   template <typename TileOf>
   RINGPRESS_DEVICE static bool is_whole(const TileOf& tile) {
-    return tile.count == kTileElements;
+    return TileOf::kIsWhole || tile.count == kTileElements;
   }
   RINGPRESS_DEVICE int rounds() const { return unbiased_ ? 2 : 1; }
   /// See rotations().
@@ -146,7 +149,17 @@ class TileRotation {
     RINGPRESS_UNROLL
     for (unsigned i = 0; i < kTileValues; ++i) {
       float& value = y[i / core::kGroup][i % core::kGroup];
-      value = core::float_of(core::bits_of(value) ^ (signs >> i << 31));
+      const std::uint32_t sign = signs << (kTileValues - 1 - i) & core::kSignBit;
+      value = core::float_of(core::bits_of(value) ^ sign);
+    }
+  }
+
+  /// A product with a negated factor is the negated product.
+  RINGPRESS_DEVICE static void multiply_and_sign(float unit, std::uint32_t signs, core::Rows& y) {
+    RINGPRESS_UNROLL
+    for (unsigned i = 0; i < kTileValues; ++i) {
+      const std::uint32_t sign = signs << (kTileValues - 1 - i) & core::kSignBit;
+      y[i / core::kGroup][i % core::kGroup] *= core::float_of(core::bits_of(unit) ^ sign);
     }
   }
 
@@ -203,11 +216,11 @@ class TileRotation {
     }
     simt_.shuffle_xor(others, stride);
     // The upper one of two takes itself from the other: minus itself, plus the other.
-    const std::uint32_t sign = (simt_.lane() & stride) != 0 ? 1u << 31 : 0;
+    const float sign = (simt_.lane() & stride) != 0 ? -1.0f : 1.0f;
     RINGPRESS_UNROLL
     for (unsigned i = 0; i < kTileValues; ++i) {
       float& value = y[i / core::kGroup][i % core::kGroup];
-      value = core::float_of(others[i]) + core::float_of(core::bits_of(value) ^ sign);
+      value = core::add_exact_product(value, sign, core::float_of(others[i]));
     }
   }
 

@@ -7,6 +7,7 @@
 #define COMPRESS_KERNELS_LLOYD_TRANSCODER_INL_H_
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -84,26 +85,39 @@ class SharedMasks {
   SignMasks masks_;
 };
 
-/// Sums in the order of core::sum_lanes(): element i goes to lane i mod 16.
+/// Sums of neighbours: those of `low` in the lower half, those of `high` in the upper.
+HWY_INLINE Floats add_neighbours(Floats low, Floats high) {
+  return hn::Add(hn::ConcatEven(kFloatTag, high, low), hn::ConcatOdd(kFloatTag, high, low));
+}
+
+/// sum_block() of values that come in any order of lanes, and in order within each.
 class LaneSums {
  public:
-  HWY_INLINE LaneSums() {
-    for (Floats& lanes : lanes_) lanes = hn::Zero(kFloatTag);
-  }
+  /// Of a block of this many elements.
+  HWY_INLINE explicit LaneSums(std::size_t block) : count_(std::min(block, kBlockLanes)) {}
+
   /// `values` are those from element i on.
   HWY_INLINE void add(std::size_t i, Floats values) {
-    Floats& lanes = lanes_[i / kLanes % kVectors];
-    lanes = hn::Add(lanes, values);
+    float* const lanes = lanes_ + i % kBlockLanes;
+    if (i >= kBlockLanes) values = hn::Add(hn::Load(kFloatTag, lanes), values);
+    hn::Store(values, kFloatTag, lanes);
   }
-  HWY_INLINE float total() const {
-    alignas(64) float lanes[core::kSumLanes];
-    for (std::size_t k = 0; k < kVectors; ++k) hn::Store(lanes_[k], kFloatTag, lanes + k * kLanes);
-    return core::sum_lanes(lanes);
+  /// Overwrites the lanes.
+  HWY_INLINE float total() {
+    std::size_t count = count_;
+    for (; count > kLanes; count /= 2) {
+      for (std::size_t i = 0; i < count / 2; i += kLanes) {
+        const Floats low = hn::Load(kFloatTag, lanes_ + 2 * i);
+        const Floats high = hn::Load(kFloatTag, lanes_ + 2 * i + kLanes);
+        hn::Store(add_neighbours(low, high), kFloatTag, lanes_ + i);
+      }
+    }
+    return sum_pairwise(lanes_, count);
   }
 
  private:
-  static constexpr std::size_t kVectors = core::kSumLanes / kLanes;
-  Floats lanes_[kVectors];
+  const std::size_t count_;  // Of lanes.
+  alignas(64) float lanes_[kBlockLanes];
 };
 
 /// The signs of a block's rotations; null: there is no such rotation.
@@ -135,7 +149,7 @@ template <std::size_t kBlock>
 struct Rotator {
   /// Rotates x into scratch.y; gives the sum of squares.
   static float rotate(const float* x, const Rotations& rotations, Scratch& scratch) {
-    LaneSums power;
+    LaneSums power(kBlock);
     const auto load = [&](std::size_t i) { return load_floats<float>(x, i); };
     const auto store = [&](std::size_t i, Floats v) { hn::Store(v, kFloatTag, scratch.y + i); };
     const auto finish = [&](std::size_t i, Floats v) {
@@ -215,7 +229,7 @@ struct Quantiser {
   /// needs no other factor than 1.
   static std::uint16_t quantise(float power, const BlockOptions& options, Scratch& scratch) {
     const LevelFinder<kBits> finder(std::sqrt(power / static_cast<float>(options.block)));
-    Sums sums;
+    Sums sums(options.block);
     for (std::size_t i = 0; i < options.block; i += kPackElements) {
       for (std::size_t byte = 0; byte < kPackElements * options.value_bytes; byte += 64) {
         // The next block has been read already.
@@ -249,7 +263,7 @@ struct Quantiser {
   struct Sums {
     LaneSums product;  // Of values and levels.
     LaneSums square;   // Of levels.
-    HWY_INLINE Sums() {}
+    HWY_INLINE explicit Sums(std::size_t block) : product(block), square(block) {}
   };
 
   static HWY_INLINE Integers quantise_vector(const LevelFinder<kBits>& finder,

@@ -31,9 +31,7 @@ class TernFormat {
         digits_offset_(tern_digits_offset(parameters, count)) {}
 
   template <typename T>
-  RINGPRESS_DEVICE static float saturate(float value) {
-    return value;
-  }
+  RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
 
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,

@@ -98,6 +98,11 @@ class FiberSimt {
     const auto& offered = offer(values, kCount);
     std::copy_n(offered[lane() ^ mask], kCount, values);
   }
+  template <unsigned kWidth, unsigned kCount>
+  void look_up(std::uint32_t (&keys)[kCount], std::uint32_t entry) const {
+    const auto& offered = offer(&entry, 1);
+    for (std::uint32_t& key : keys) key = offered[lane() / kWidth * kWidth + key % kWidth][0];
+  }
   bool any(bool value) const {
     const std::uint32_t word = value ? 1 : 0;
     const auto& offered = offer(&word, 1);
@@ -131,6 +136,8 @@ class FiberSimt {
   void atomic_max(std::uint32_t* at, std::uint32_t value) const {
     store(at, std::max(load<std::uint32_t>(at), value));
   }
+
+  std::uint32_t opaque(std::uint32_t word) const { return word; }
 
   void sync_warp() const {
     const unsigned meeting = warp_.meetings;
