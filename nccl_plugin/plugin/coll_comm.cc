@@ -35,7 +35,7 @@ void add_difference(const Statistics& now, const Statistics& before, Statistics*
 }  // namespace
 
 CollComm::CollComm(Communicators communicators, const Settings& settings)
-    : LiveObject(ObjectKind::kCollNetComm), settings_(settings) {
+    : Object(kKind), settings_(settings) {
   for (CollRequest& request : requests_) request.owner = this;
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
     lanes_[lane] = std::make_unique<CollLane>(std::move(communicators[lane]));

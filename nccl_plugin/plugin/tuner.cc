@@ -25,7 +25,7 @@ float* available(const CostTable& table, int algorithm) {
 }  // namespace
 
 Tuner::Tuner(std::uint64_t comm_id, CollNetPolicy policy)
-    : comm_id_(comm_id), policy_(std::move(policy)) {
+    : Object(kKind), comm_id_(comm_id), policy_(std::move(policy)) {
   log(abi::LogLevel::kInfo, abi::kLogTuning, "tuner: communicator %016llx, %s",
       static_cast<unsigned long long>(comm_id), policy_.description().c_str());
 }

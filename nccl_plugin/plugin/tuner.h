@@ -12,6 +12,7 @@
 #include "nccl_plugin/abi/tuner_v3.h"
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/plugin/collnet_policy.h"
+#include "nccl_plugin/plugin/object.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
@@ -27,8 +28,10 @@ struct CostTable {
 };
 
 /// Of one communicator. Any thread may ask.
-class Tuner {
+class Tuner : public Object {
  public:
+  static constexpr ObjectKind kKind = ObjectKind::kTuner;
+
   /// `comm_id`: what the net and CollNet plugins get too (version 5 and later); 0 if unknown.
   Tuner(std::uint64_t comm_id, CollNetPolicy policy);
 

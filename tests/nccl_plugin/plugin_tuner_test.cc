@@ -334,6 +334,32 @@ TEST_F(PluginTuner, NothingIsAnError) {
             ncclSuccess);
 }
 
+TEST_F(PluginTuner, OneThatIsGoneIsHarmless) {
+  void* ctx = nullptr;
+  ASSERT_EQ(ncclTunerPlugin_v5.init(&ctx, 7, 4, 4, silent, nullptr, nullptr), ncclSuccess);
+  ASSERT_EQ(ncclTunerPlugin_v5.finalize(ctx), ncclSuccess);
+  Ctx other;  // May lie where that one did.
+  for (void* const gone : {ctx, reinterpret_cast<void*>(std::uintptr_t{0x1000})}) {
+    Table table(7);
+    int channels = -5;
+    std::size_t chunk = 17;
+    EXPECT_EQ(ncclTunerPlugin_v6.get_coll_info(gone, Function::kAllReduce, kMiB, 1,
+                                               table.for_nccl(), 7, 3, 0, &channels),
+              ncclSuccess);
+    EXPECT_EQ(
+        ncclTunerPlugin_v6.get_chunk_size(gone, Function::kAllReduce, kMiB, kChain, 2, 1, &chunk),
+        ncclSuccess);
+    EXPECT_EQ(ncclTunerPlugin_v2.get_coll_info(gone, Function::kAllReduce, kMiB, 1, 1, 1, &channels,
+                                               &channels, &channels),
+              ncclSuccess);
+    EXPECT_EQ(table.costs, Table(7).costs);
+    EXPECT_EQ(channels, -5);
+    EXPECT_EQ(chunk, 17U);
+    EXPECT_EQ(ncclTunerPlugin_v6.finalize(gone), ncclSuccess);
+    EXPECT_EQ(ncclTunerPlugin_v2.destroy(gone), ncclSuccess);
+  }
+}
+
 TEST_F(PluginTuner, WrongSettingsAreNotAnErrorEither) {
   const test::ScopedEnvironment setting({{"RINGPRESS_MIN_BYTES", "many"}, {"RINGPRESS", "maybe"}});
   Ctx tuner(std::numeric_limits<std::size_t>::max(), 0);
