@@ -6,6 +6,8 @@
 #ifndef NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 #define NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +54,9 @@ class CollComm : public Object {
   /// What registered memory is given: there is nothing to keep for it.
   void* memory_handle() const { return memory_.handle(); }
 
+  /// False in a process that was forked from the one that made it: its threads are not there.
+  bool is_of_this_process() const;
+
   int nodes() const { return lanes_[0]->communicator().size(); }
 
  private:
@@ -60,6 +65,7 @@ class CollComm : public Object {
   void lose_tensors();
   Statistics statistics() const;
 
+  const pid_t process_;
   const Object memory_{ObjectKind::kCollNetMemory};
   CollIdentity identity_;
   bool knows_tensors_ = false;  // Of each piece, so far.

@@ -60,7 +60,8 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
 /// `bytes` may be null. Where the communicator has failed, `*is_told` becomes true unless this is
 /// the first request that says so.
 Status collnet_test(void* request, int* done, int* bytes, bool* is_told);
-/// Null is closed already. What is under way is given up, and the other nodes hear it.
+/// Null is closed already. What is under way is given up, and the other nodes hear it. Nothing
+/// happens in a process that was forked from the one with the communicator.
 Status collnet_close(void* coll_comm);
 Status collnet_close_listen(void* listen_comm);
 

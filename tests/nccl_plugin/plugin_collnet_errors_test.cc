@@ -1,5 +1,7 @@
 // CollNet that fails, or is handed what it did not give: one warning each.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/support/collnet_nodes.h"
 
@@ -217,6 +219,28 @@ TEST(CollNetErrors, CallsThatWereNeverOfferedAreRefused) {
         });
     expect_reports(reports, "ok");
   }
+}
+
+TEST(CollNetErrors, AForkedChildClosesNothingOfItsParents) {
+  const auto reports =
+      run_nodes(kLibrary, 2, {}, {{"RINGPRESS_SHM", "0"}}, [](ProxyNode& node, int) -> std::string {
+        std::vector<float> send(100000, 3.0F), receive(send.size());
+        const ProxyOperation operation{send.data(), receive.data(), send.size(), ncclFloat32,
+                                       1,           65536};
+        if (node.run({operation}) != ncclSuccess) return "an error";
+        const pid_t child = fork();
+        if (child == 0) {
+          alarm(60);  // Where it waits for threads that it does not have.
+          _exit(node.api().close_coll(node.coll_comm()) == ncclSuccess ? 0 : 1);
+        }
+        int status = -1;
+        if (waitpid(child, &status, 0) != child || status != 0) return "the child failed";
+        for (int i = 0; i < 3; ++i) {
+          if (node.run({operation}) != ncclSuccess) return "an error afterwards";
+        }
+        return receive == std::vector<float>(send.size(), 6.0F) ? "ok" : "a wrong sum";
+      });
+  expect_reports(reports, "ok");
 }
 
 // NCCL hands the operation of a neighbour process over as it is: its pointers are that one's.
