@@ -18,6 +18,7 @@
 #include "perf/ringpress/doctor.h"
 #include "perf/ringpress/params.h"
 #include "perf/ringpress/run.h"
+#include "perf/standard_output.h"
 
 namespace ringpress::perf {
 namespace {
@@ -75,7 +76,7 @@ int run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ringpress::perf::run_program(argc, argv);
+    return ringpress::perf::end_with(ringpress::perf::run_program(argc, argv), "ringpress");
   } catch (const std::exception& error) {
     fmt::print(stderr, "ringpress: {}\n", error.what());
     return EXIT_FAILURE;
