@@ -44,7 +44,9 @@ class Tuner : public Object {
   void advise_v2(abi::Function function, std::size_t bytes, bool collnet_supported, bool user_chose,
                  int* algorithm, int* protocol, int* channels) const;
 
-  /// Enlarges the chunk of a call that goes to CollNet because of this tuner.
+  /// Enlarges the chunk of a call that goes to CollNet because of this tuner. Of every call, it
+  /// remembers that the communicator has so many channels. All ranks are asked of the same calls in
+  /// the same order, and of a group's chunks after all of its advice.
   void advise_chunk(abi::Function function, std::size_t bytes, int algorithm, int protocol,
                     int channels, std::size_t* chunk_bytes) const;
 
@@ -52,10 +54,12 @@ class Tuner : public Object {
 
  private:
   void note_absence(std::size_t bytes) const;
+  void note_channels(int algorithm, int channels) const;
 
   std::uint64_t comm_id_;
   CollNetPolicy policy_;
   mutable std::atomic<bool> absence_noted_{false};
+  mutable std::atomic<int> seen_channels_{0};  // The most of any call.
 };
 
 /// With the settings and NCCL's variables of this process.

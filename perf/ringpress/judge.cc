@@ -173,7 +173,9 @@ void judge_variables(const Surroundings& all, Findings* findings) {
     const bool decisive = std::string(variable.name) == "NCCL_COLLNET_ENABLE";
     need(variable.name, variable.value, variable.why, decisive ? Level::kProblem : Level::kWarning);
   }
-  if (!all.environment.find("NCCL_MIN_NCHANNELS") && !all.environment.find("NCCL_MIN_CTAS")) {
+  const bool by_ctas =
+      all.environment.find("NCCL_MIN_CTAS") && all.environment.find("NCCL_MAX_CTAS");
+  if (!all.environment.find("NCCL_MIN_NCHANNELS") && !by_ctas) {
     add(findings, Level::kOk, "door B",
         "NCCL_MIN_NCHANNELS is not set: the size of CollNet's calls is NCCL's choice",
         "8 makes them larger, and takes more of the GPU for every collective");
