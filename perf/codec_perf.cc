@@ -21,7 +21,7 @@
 
 #include "compress_kernels/factory.h"
 #include "perf/accuracy/local_agreement.h"
-#include "perf/standard_output.h"
+#include "perf/all_reduce/standard_output.h"
 
 namespace ringpress::perf {
 namespace {

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "perf/standard_output.h"
+#include "perf/all_reduce/standard_output.h"
 #include "tests/support/collnet_proxy.h"
 #include "tests/support/random_tensor.h"
 

@@ -12,7 +12,7 @@
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
 #include "perf/accuracy/measure.h"
-#include "perf/standard_output.h"
+#include "perf/all_reduce/standard_output.h"
 
 namespace ringpress::perf {
 namespace {

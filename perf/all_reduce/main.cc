@@ -20,8 +20,8 @@
 #include "perf/all_reduce/options.h"
 #include "perf/all_reduce/progress.h"
 #include "perf/all_reduce/session.h"
+#include "perf/all_reduce/standard_output.h"
 #include "perf/all_reduce/table.h"
-#include "perf/standard_output.h"
 
 namespace ringpress::perf {
 namespace {

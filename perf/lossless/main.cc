@@ -24,7 +24,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/factory.h"
 #include "perf/all_reduce/npy.h"
-#include "perf/standard_output.h"
+#include "perf/all_reduce/standard_output.h"
 
 namespace ringpress::perf {
 namespace {

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "perf/all_reduce/standard_output.h"
 #include "perf/ringpress/doctor.h"
 #include "perf/ringpress/params.h"
 #include "perf/ringpress/run.h"
-#include "perf/standard_output.h"
 
 namespace ringpress::perf {
 namespace {

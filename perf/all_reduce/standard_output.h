@@ -1,6 +1,6 @@
 // The end of a program whose output somebody reads.
-#ifndef PERF_STANDARD_OUTPUT_H_
-#define PERF_STANDARD_OUTPUT_H_
+#ifndef PERF_ALL_REDUCE_STANDARD_OUTPUT_H_
+#define PERF_ALL_REDUCE_STANDARD_OUTPUT_H_
 
 #include <cerrno>
 #include <cstdio>
@@ -21,4 +21,4 @@ inline int end_with(int status, const char* program) {
 
 }  // namespace ringpress::perf
 
-#endif  // PERF_STANDARD_OUTPUT_H_
+#endif  // PERF_ALL_REDUCE_STANDARD_OUTPUT_H_
