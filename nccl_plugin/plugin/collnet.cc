@@ -75,7 +75,7 @@ Status collnet_init(abi::Logger logger) {
 
 Status collnet_finalize(void* ctx) {
   if (ctx == nullptr) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const CollNetContext* const known, find<CollNetContext>(ctx));
+  RINGPRESS_ASSIGN_OR_RETURN(const CollNetContext* const known, find_object<CollNetContext>(ctx));
   delete known;
   return Status::ok();
 }
@@ -95,7 +95,7 @@ Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm) {
   }
   // NCCL may have finalized it with the communicator that this one was split off from, and the
   // other ranks wait for a handle.
-  const Result<CollNetContext*> context = find<CollNetContext>(ctx);
+  const Result<CollNetContext*> context = find_object<CollNetContext>(ctx);
   if (!context.is_ok() && object_of(ctx) != nullptr) return context.status();
   std::memset(handle, 0, abi::kHandleBytes);
   auto listener = std::make_unique<CollListener>();
@@ -118,7 +118,7 @@ Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm) {
 Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
                        void** coll_comm) {
   if (coll_comm != nullptr) *coll_comm = nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(CollListener* const listener, find<CollListener>(listen_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(CollListener* const listener, find_object<CollListener>(listen_comm));
   std::unique_ptr<CollListener> kept(listener);
   if (handles == nullptr || coll_comm == nullptr || count < 1 || rank < 0 || rank >= count) {
     return Status(Code::kInvalidArgument, "a null pointer or a rank out of range");
@@ -144,7 +144,7 @@ Status collnet_reduce_support(abi::DataTypeNumber type, abi::OperationNumber op,
 Status collnet_register(void* coll_comm, void* data, int type, void** mhandle) {
   if (mhandle == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *mhandle = nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find<CollComm>(coll_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
   if (data == nullptr) return Status(Code::kInvalidArgument, "the memory is null");
   if (type != abi::kPointerHost) {
     return Status(Code::kUnsupported, "memory of type " + std::to_string(type) +
@@ -155,7 +155,7 @@ Status collnet_register(void* coll_comm, void* data, int type, void** mhandle) {
 }
 
 Status collnet_deregister(void* coll_comm, void* mhandle) {
-  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find<CollComm>(coll_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
   if (mhandle == comm->memory_handle()) return Status::ok();
   return Status(Code::kInvalidArgument, "not a memory handle of this communicator");
 }
@@ -163,7 +163,7 @@ Status collnet_deregister(void* coll_comm, void* mhandle) {
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request) {
   if (request == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *request = nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(CollComm* const comm, find<CollComm>(coll_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(CollComm* const comm, find_object<CollComm>(coll_comm));
   for (const void* mhandle : {call.send_mhandle, call.receive_mhandle}) {
     if (mhandle == nullptr || object_of(mhandle, ObjectKind::kCollNetMemory) != nullptr) continue;
     return no_object(mhandle, ObjectKind::kCollNetMemory);
@@ -182,7 +182,7 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
 
 Status collnet_test(void* request, int* done, int* bytes, bool* is_told) {
   if (done == nullptr) return Status(Code::kInvalidArgument, "the place for the answer is null");
-  RINGPRESS_ASSIGN_OR_RETURN(CollRequest* const waited, find<CollRequest>(request));
+  RINGPRESS_ASSIGN_OR_RETURN(CollRequest* const waited, find_object<CollRequest>(request));
   const std::size_t size = waited->call.count * dtype_size(waited->call.dtype);
   *done = 0;
   RINGPRESS_ASSIGN_OR_RETURN(const bool is_done, waited->owner->test(waited, is_told));
@@ -196,7 +196,7 @@ Status collnet_test(void* request, int* done, int* bytes, bool* is_told) {
 
 Status collnet_close(void* coll_comm) {
   if (coll_comm == nullptr) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find<CollComm>(coll_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
   // In a forked child there is nothing to end: what the other nodes hear is its parent's to say.
   if (comm->is_of_this_process()) delete comm;
   return Status::ok();
@@ -204,7 +204,8 @@ Status collnet_close(void* coll_comm) {
 
 Status collnet_close_listen(void* listen_comm) {
   if (listen_comm == nullptr) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const CollListener* const listener, find<CollListener>(listen_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(const CollListener* const listener,
+                             find_object<CollListener>(listen_comm));
   delete listener;
   return Status::ok();
 }

@@ -98,14 +98,14 @@ Status start_request(Peer& connection, void** request, bool* is_told, Start&& st
 
 /// Of either direction.
 Status check_connection(const void* comm) {
-  const Result<NetSender*> sender = find<NetSender>(comm);
-  return sender.is_ok() || find<NetReceiver>(comm).is_ok() ? Status::ok() : sender.status();
+  const Result<NetSender*> sender = find_object<NetSender>(comm);
+  return sender.is_ok() || find_object<NetReceiver>(comm).is_ok() ? Status::ok() : sender.status();
 }
 
 template <typename Closed>
 Status close(void* comm) {
   if (comm == nullptr) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const Closed* const closed, find<Closed>(comm));
+  RINGPRESS_ASSIGN_OR_RETURN(const Closed* const closed, find_object<Closed>(comm));
   delete closed;
   return Status::ok();
 }
@@ -147,7 +147,7 @@ Status net_init_context(void** ctx, abi::Logger logger) {
 
 Status net_finalize(void* ctx) {
   if (ctx == nullptr) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const NetContext* const context, find<NetContext>(ctx));
+  RINGPRESS_ASSIGN_OR_RETURN(const NetContext* const context, find_object<NetContext>(ctx));
   pending_connects().give_up(ctx);
   delete context;
   return Status::ok();
@@ -188,7 +188,8 @@ Status net_connect(const void* ctx, int device, const void* handle, void** send_
 Status net_accept(void* listen_comm, void** receive_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(receive_comm, "the place of the communicator"));
   *receive_comm = nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(const NetListener* const listener, find<NetListener>(listen_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(const NetListener* const listener,
+                             find_object<NetListener>(listen_comm));
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ReceiveLink> link, listener->link->accept());
   if (link != nullptr) *receive_comm = (new NetReceiver(std::move(link)))->handle();
   return Status::ok();
@@ -213,7 +214,7 @@ Status net_deregister(void* comm) {
 Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request,
                  bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_ASSIGN_OR_RETURN(NetSender* const sender, find<NetSender>(send_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(NetSender* const sender, find_object<NetSender>(send_comm));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   if (bytes > kMaxMessageBytes) {
     return Status(Code::kInvalidArgument, "a message of " + std::to_string(bytes) +
@@ -226,7 +227,7 @@ Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** re
 
 Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_ASSIGN_OR_RETURN(NetReceiver* const receiver, find<NetReceiver>(receive_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(NetReceiver* const receiver, find_object<NetReceiver>(receive_comm));
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   const Buffer into{static_cast<std::byte*>(data), std::min(bytes, kMaxMessageBytes)};
   return start_request(*receiver, request, is_told,
@@ -236,7 +237,7 @@ Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** reque
 Status net_test(void* request, int* done, int* size, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(done, "the place of the answer"));
   *done = 0;
-  RINGPRESS_ASSIGN_OR_RETURN(NetRequest* const tested, find<NetRequest>(request));
+  RINGPRESS_ASSIGN_OR_RETURN(NetRequest* const tested, find_object<NetRequest>(request));
   if (tested->inner == nullptr) return Status(Code::kInvalidUsage, "the request is done already");
   return tested->is_send ? test_request<NetSender>(*tested, done, size, is_told)
                          : test_request<NetReceiver>(*tested, done, size, is_told);

@@ -196,7 +196,7 @@ ncclResult_t init_v11(void** ctx, std::uint64_t, abi::NetCommConfigV11* config, 
 ncclResult_t finalize_v11(void* ctx) {
   return answer("ncclNet finalize", [&]() -> Status {
     if (ctx == nullptr) return Status::ok();
-    RINGPRESS_ASSIGN_OR_RETURN(const NextNetContext* const kept, find<NextNetContext>(ctx));
+    RINGPRESS_ASSIGN_OR_RETURN(const NextNetContext* const kept, find_object<NextNetContext>(ctx));
     const std::lock_guard<std::mutex> lock(init_mutex);
     --initialised;
     delete kept;

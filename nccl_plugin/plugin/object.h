@@ -86,7 +86,7 @@ Status no_object(const void* handle, ObjectKind kind);
 
 /// What has the handle and is a T, whose kind is T::kKind; or no_object().
 template <typename T>
-Result<T*> find(const void* handle) {
+Result<T*> find_object(const void* handle) {
   Object* const object = object_of(handle, T::kKind);
   if (object == nullptr) return no_object(handle, T::kKind);
   return static_cast<T*>(object);

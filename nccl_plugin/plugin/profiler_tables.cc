@@ -77,7 +77,7 @@ ncclResult_t init_v4(void** ctx, int* activation_mask, const char* comm_name,
 template <typename Coll>
 Status start_tensor(void* ctx, const Coll& coll, void** handle) {
   if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find<ProfiledComm>(ctx));
+  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
   *handle = handle_of(comm->book->start_tensor(
       {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
   return Status::ok();
@@ -88,7 +88,7 @@ template <typename ProxyOp>
 Status start_channel(void* ctx, const ProxyOp& op, void* parent) {
   if (parent == nullptr || op.process != getpid()) return Status::ok();
   if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find<ProfiledComm>(ctx));
+  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
   comm->book->add_channel({reinterpret_cast<std::uintptr_t>(parent), op.channel,
                            static_cast<std::size_t>(op.steps),
                            static_cast<std::size_t>(op.chunk_bytes)});
@@ -119,7 +119,7 @@ ncclResult_t record_event_state_v4(void*, int, abi::EventStateV4*) {
 ncclResult_t finalize_v4(void* ctx) {
   if (ctx == nullptr) return ncclSuccess;
   static_cast<void>(answer("ncclProfiler finalize", [&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(ProfiledComm* const known, find<ProfiledComm>(ctx));
+    RINGPRESS_ASSIGN_OR_RETURN(ProfiledComm* const known, find_object<ProfiledComm>(ctx));
     const std::unique_ptr<ProfiledComm> comm(known);
     close_tensor_book(comm->book);
     return Status::ok();
