@@ -163,7 +163,8 @@ Status collnet_deregister(void* coll_comm, void* mhandle) {
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request) {
   if (request == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *request = nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(CollComm* const comm, find_object<CollComm>(coll_comm));
+  CollComm* const comm = object_as<CollComm>(coll_comm);
+  if (comm == nullptr) return no_object(coll_comm, CollComm::kKind);
   for (const void* mhandle : {call.send_mhandle, call.receive_mhandle}) {
     if (mhandle == nullptr || object_of(mhandle, ObjectKind::kCollNetMemory) != nullptr) continue;
     return no_object(mhandle, ObjectKind::kCollNetMemory);
@@ -182,7 +183,8 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
 
 Status collnet_test(void* request, int* done, int* bytes, bool* is_told) {
   if (done == nullptr) return Status(Code::kInvalidArgument, "the place for the answer is null");
-  RINGPRESS_ASSIGN_OR_RETURN(CollRequest* const waited, find_object<CollRequest>(request));
+  CollRequest* const waited = object_as<CollRequest>(request);
+  if (waited == nullptr) return no_object(request, CollRequest::kKind);
   const std::size_t size = waited->call.count * dtype_size(waited->call.dtype);
   *done = 0;
   RINGPRESS_ASSIGN_OR_RETURN(const bool is_done, waited->owner->test(waited, is_told));

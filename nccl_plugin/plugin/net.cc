@@ -214,7 +214,8 @@ Status net_deregister(void* comm) {
 Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request,
                  bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_ASSIGN_OR_RETURN(NetSender* const sender, find_object<NetSender>(send_comm));
+  NetSender* const sender = object_as<NetSender>(send_comm);
+  if (sender == nullptr) return no_object(send_comm, NetSender::kKind);
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   if (bytes > kMaxMessageBytes) {
     return Status(Code::kInvalidArgument, "a message of " + std::to_string(bytes) +
@@ -227,7 +228,8 @@ Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** re
 
 Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_ASSIGN_OR_RETURN(NetReceiver* const receiver, find_object<NetReceiver>(receive_comm));
+  NetReceiver* const receiver = object_as<NetReceiver>(receive_comm);
+  if (receiver == nullptr) return no_object(receive_comm, NetReceiver::kKind);
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   const Buffer into{static_cast<std::byte*>(data), std::min(bytes, kMaxMessageBytes)};
   return start_request(*receiver, request, is_told,
@@ -237,7 +239,8 @@ Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** reque
 Status net_test(void* request, int* done, int* size, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(done, "the place of the answer"));
   *done = 0;
-  RINGPRESS_ASSIGN_OR_RETURN(NetRequest* const tested, find_object<NetRequest>(request));
+  NetRequest* const tested = object_as<NetRequest>(request);
+  if (tested == nullptr) return no_object(request, NetRequest::kKind);
   if (tested->inner == nullptr) return Status(Code::kInvalidUsage, "the request is done already");
   return tested->is_send ? test_request<NetSender>(*tested, done, size, is_told)
                          : test_request<NetReceiver>(*tested, done, size, is_told);

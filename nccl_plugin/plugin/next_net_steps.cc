@@ -212,7 +212,7 @@ ncclResult_t listen_v11(void*, int device, void* handle, void** listen_comm) {
 ncclResult_t connect_v11(void* ctx, int device, void* handle, void** send_comm,
                          abi::NetDeviceHandle** device_comm) {
   abi::NetCommConfigV10 any{kAnyTrafficClass};
-  auto* const kept = static_cast<NextNetContext*>(object_of(ctx, NextNetContext::kKind));
+  NextNetContext* const kept = object_as<NextNetContext>(ctx);
   return v10->connect(device, kept != nullptr ? &kept->config : &any, handle, send_comm,
                       device_comm);
 }

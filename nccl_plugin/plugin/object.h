@@ -84,12 +84,18 @@ Object* object_of(const void* handle, ObjectKind kind);
 /// kInvalidArgument, in words: the handle is null, of another kind, or nothing has it.
 Status no_object(const void* handle, ObjectKind kind);
 
-/// What has the handle and is a T, whose kind is T::kKind; or no_object().
+/// The same as a T, whose kind is T::kKind.
+template <typename T>
+T* object_as(const void* handle) {
+  return static_cast<T*>(object_of(handle, T::kKind));
+}
+
+/// The same; or no_object().
 template <typename T>
 Result<T*> find_object(const void* handle) {
-  Object* const object = object_of(handle, T::kKind);
+  T* const object = object_as<T>(handle);
   if (object == nullptr) return no_object(handle, T::kKind);
-  return static_cast<T*>(object);
+  return object;
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

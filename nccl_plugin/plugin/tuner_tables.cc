@@ -28,7 +28,7 @@ Status missing(const char* argument) {
 
 /// Null where init() failed, and after finalize(): such a communicator is left to NCCL.
 const Tuner* tuner_of(void* ctx) {
-  return static_cast<const Tuner*>(object_of(ctx, Tuner::kKind));
+  return object_as<Tuner>(ctx);
 }
 
 ncclResult_t start(void** ctx, std::uint64_t comm_id, std::size_t ranks, std::size_t nodes,
