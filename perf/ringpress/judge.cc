@@ -145,11 +145,17 @@ bool sets_variables_inside(const Surroundings& all, const NcclLibrary& nccl) {
          newest_common(all.plugin.tables, nccl.tables, TableKind::kEnv) > 0;
 }
 
+/// By every NCCL that there is, if any is seen.
+bool are_set_inside(const Surroundings& all) {
+  const auto count = std::count_if(all.nccl.begin(), all.nccl.end(),
+                                   [](const NcclLibrary& nccl) { return nccl.is_real(); });
+  return count > 0 && std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
+           return !nccl.is_real() || sets_variables_inside(all, nccl);
+         });
+}
+
 void judge_variables(const Surroundings& all, Findings* findings) {
-  const bool inside = !all.nccl.empty() &&
-                      std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
-                        return nccl.is_ours || nccl.is_shim || sets_variables_inside(all, nccl);
-                      });
+  const bool inside = are_set_inside(all);
   const auto conflicts = plugin::conflicts(all.environment.lookup());
   const auto is_in_conflict = [&](const std::string& name) {
     return std::any_of(conflicts.begin(), conflicts.end(), [&](const plugin::Conflict& conflict) {

@@ -12,18 +12,15 @@ Finding about_door(Level level, std::string text, std::string remedy = "") {
   return {level, "door A", std::move(text), std::move(remedy)};
 }
 
-bool is_real(const NcclLibrary& nccl) {
-  return nccl.problem.empty() && !nccl.is_ours && !nccl.is_shim;
-}
-
 /// Where the library of door A would look, of what can be seen without the program.
 bool has_real_nccl(const Surroundings& all) {
-  if (all.named_nccl && is_real(*all.named_nccl)) return true;
-  return std::any_of(all.nccl.begin(), all.nccl.end(), is_real);
+  if (all.named_nccl && all.named_nccl->is_real()) return true;
+  return std::any_of(all.nccl.begin(), all.nccl.end(),
+                     [](const NcclLibrary& nccl) { return nccl.is_real(); });
 }
 
 void judge_real_nccl(const Surroundings& all, std::vector<Finding>* findings) {
-  if (all.named_nccl && !is_real(*all.named_nccl)) {
+  if (all.named_nccl && !all.named_nccl->is_real()) {
     const std::string why =
         all.named_nccl->is_ours ? "it is this library for host memory" : all.named_nccl->problem;
     findings->push_back(about_door(

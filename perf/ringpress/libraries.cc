@@ -95,9 +95,14 @@ std::string describe_nccl(const std::string& name) {
 
 /// In the child: the path of the kernels, or what went wrong after a minus.
 std::string describe_kernels(const std::string& folder) {
-  void* library = dlopen((folder + "/" + kKernels).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string beside = folder + "/" + kKernels;
+  void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::string why = library == nullptr ? dlerror() : "";
   if (library == nullptr) library = dlopen(kKernels, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return std::string("-") + dlerror();
+  if (library == nullptr) {
+    const bool is_there = access(beside.c_str(), F_OK) == 0;
+    return "-" + (is_there ? why : dlerror());
+  }
   if (dlsym(library, kKernelsEntry) == nullptr) {
     return fmt::format("-{} has no {}", path_of(library), kKernelsEntry);
   }

@@ -31,6 +31,9 @@ struct NcclLibrary {
   bool is_shim = false;  // The library of door A, which passes calls on to NCCL's.
   Tables tables;         // That it looks up.
   std::string problem;   // Why it cannot be loaded; else empty.
+
+  /// True if it is NVIDIA's, or another's, and can be loaded.
+  bool is_real() const { return problem.empty() && !is_ours && !is_shim; }
 };
 
 /// `name`: a path, or what the loader finds under it. Not found: an empty path and the loader's

@@ -101,6 +101,18 @@ TEST(Doctor, VariablesMayBeSetInsideNccl) {
   EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
 }
 
+// The library for host memory is no NCCL that sets them.
+TEST(Doctor, NoNcclSetsNoVariables) {
+  Surroundings all = healthy();
+  all.environment = {};
+  for (const bool is_seen : {true, false}) {
+    all.nccl.resize(is_seen ? 1 : 0);
+    if (is_seen) all.nccl[0].is_ours = true;
+    EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
+    EXPECT_FALSE(has(texts(all, Level::kOk), "is set inside NCCL"));
+  }
+}
+
 TEST(Doctor, SaysOneThingOfAVariable) {
   Surroundings all = healthy();
   all.environment = {};
