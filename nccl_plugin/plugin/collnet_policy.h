@@ -1,7 +1,7 @@
 // Which all-reduces go to CollNet, where they are compressed, and in how large calls. Decides and
 // does nothing else. Whatever it decides from is equal on all ranks: what NCCL says of the call and
-// the communicator, and settings that agree (those of settings.inc are compared when CollNet
-// connects; ranks that differ in NCCL_MIN_NCHANNELS never get through NCCL's own initialisation).
+// the communicator, and settings that agree: those of settings.inc, and the channels that NCCL's
+// variables guarantee, are compared when CollNet connects.
 #ifndef NCCL_PLUGIN_PLUGIN_COLLNET_POLICY_H_
 #define NCCL_PLUGIN_PLUGIN_COLLNET_POLICY_H_
 

@@ -85,13 +85,16 @@ void Tuner::advise_chunk(abi::Function function, std::size_t bytes, int algorith
   *chunk_bytes = policy_.chunk_bytes(route, bytes, channels, *chunk_bytes);
 }
 
+int guaranteed_channels() {
+  return least_channels({std::getenv("NCCL_MIN_NCHANNELS"), std::getenv("NCCL_MIN_CTAS"),
+                         std::getenv("NCCL_MAX_CTAS")});
+}
+
 std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes) {
   JobShape shape;
   shape.ranks = ranks;
   shape.nodes = nodes;
-  shape.least_channels =
-      least_channels({std::getenv("NCCL_MIN_NCHANNELS"), std::getenv("NCCL_MIN_CTAS"),
-                      std::getenv("NCCL_MAX_CTAS")});
+  shape.least_channels = guaranteed_channels();
   return std::make_unique<Tuner>(comm_id, CollNetPolicy(settings_from_environment(), shape));
 }
 

@@ -62,6 +62,10 @@ class Tuner : public Object {
   mutable std::atomic<int> seen_channels_{0};  // The most of any call.
 };
 
+/// The channels that NCCL's variables of this process guarantee. Nodes compare them when CollNet
+/// connects: NCCL's own initialisation may pass where they differ.
+int guaranteed_channels();
+
 /// With the settings and NCCL's variables of this process.
 std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes);
 
