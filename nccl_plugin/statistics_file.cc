@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -57,6 +58,17 @@ int open_to_append(const std::string& path) {
   return file;
 }
 
+/// Why no file can be made in a folder, or 0. One is made, and removed: there are file systems that
+/// refuse what their permissions allow.
+int error_of_new_file(const std::string& folder) {
+  std::string path = folder + "/.ringpress-XXXXXX";
+  const int file = mkostemp(path.data(), O_CLOEXEC);
+  if (file < 0) return errno;
+  close(file);
+  unlink(path.c_str());
+  return 0;
+}
+
 }  // namespace
 
 Status find_statistics_problem(const Settings& settings) {
@@ -67,13 +79,15 @@ Status find_statistics_problem(const Settings& settings) {
   if (lstat(path.c_str(), &found) != 0) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
     const char* const place = folder.empty() ? "." : folder.c_str();
-    error = errno;
-    if (error == ENOENT)
-      error = faccessat(AT_FDCWD, place, W_OK | X_OK, AT_EACCESS) != 0 ? errno : 0;
+    error = errno == ENOENT ? error_of_new_file(place) : errno;
   } else if (S_ISDIR(found.st_mode)) {
     error = EISDIR;
   } else if (S_ISLNK(found.st_mode)) {
     error = ELOOP;
+  } else if (S_ISREG(found.st_mode)) {
+    const int file = open(path.c_str(), kOpenFlags & ~O_CREAT);
+    error = file < 0 ? errno : 0;
+    if (file >= 0) close(file);
   } else {  // Not opened: closing a pipe would end its reader.
     error = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 ? errno : 0;
   }

@@ -14,7 +14,7 @@ namespace ringpress::nccl_plugin {
 std::string statistics_line(int rank, int size, const Statistics& statistics);
 
 /// Why no line could be appended to the file that settings.statistics names; ok if one could, or
-/// none is named. Creates nothing.
+/// none is named. Leaves nothing behind.
 Status find_statistics_problem(const Settings& settings);
 
 /// Creates the file that settings.statistics names, if any, so that a wrong path is a warning now

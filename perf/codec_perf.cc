@@ -21,6 +21,7 @@
 
 #include "compress_kernels/factory.h"
 #include "perf/accuracy/local_agreement.h"
+#include "perf/all_reduce/standard_output.h"
 
 namespace ringpress::perf {
 namespace {
@@ -386,7 +387,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ringpress::perf::parse_and_run(argc, argv);
+    return ringpress::perf::end_with(ringpress::perf::parse_and_run(argc, argv), "codec_perf");
   } catch (const std::exception& error) {
     fmt::print(stderr, "codec_perf: {}\n", error.what());
     return 1;

@@ -10,10 +10,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "perf/all_reduce/standard_output.h"
 #include "tests/support/collnet_proxy.h"
 #include "tests/support/random_tensor.h"
 
@@ -23,6 +26,8 @@ using ringpress::testing::Meeting;
 using ringpress::testing::ProxyNode;
 using ringpress::testing::ProxyOperation;
 using ringpress::testing::ProxyOptions;
+
+constexpr int kBadUsage = 2;
 
 /// Nodes that share nothing but a folder.
 class FolderMeeting final : public Meeting {
@@ -80,6 +85,13 @@ double percentile(std::vector<std::uint32_t> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+/// Why the nodes cannot meet there; empty if they can.
+std::string problem_of(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) return folder + " is not a folder";
+  if (access(folder.c_str(), R_OK | W_OK | X_OK) == 0) return "";
+  return folder + ": " + std::strerror(errno);
 }
 
 int number_of(const char* variable, int fallback) {
@@ -142,9 +154,7 @@ void run(const Options& options) {
   fmt::print("{}\n", report.dump(2));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   Options options;
   options.rank = number_of("RANK", 0);
   options.size = number_of("WORLD_SIZE", 1);
@@ -157,12 +167,27 @@ int main(int argc, char** argv) {
   app.add_option("--chunk", options.chunk_bytes, "Bytes of a channel's part of a call")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--repetitions", options.repetitions, "Timed, after one that is not");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? EXIT_SUCCESS : kBadUsage;
+  }
+  const std::string problem = problem_of(options.folder);
+  if (!problem.empty()) {
+    fmt::print(stderr, "collnet_perf: --folder: {}\n", problem);
+    return kBadUsage;
+  }
   try {
     run(options);
   } catch (const std::exception& error) {
     fmt::print(stderr, "collnet_perf: {}\n", error.what());
     return 1;
   }
-  return 0;
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return ringpress::perf::end_with(run_program(argc, argv), "collnet_perf");
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <span>
 
 #include "ringpress/status.h"
 
@@ -22,7 +23,11 @@ class Rendezvous {
   virtual const UniqueId& id() const = 0;
   /// Serves the ranks of one communicator, from a thread of its own, until all have come or
   /// `timeout` has passed. Once.
-  virtual Status serve(std::chrono::milliseconds timeout) = 0;
+  ///
+  /// `ranks`: by rank, the id of a rendezvous of its own that it holds open until it has come;
+  /// empty if they have none. One that has closed without its rank having come is that of a rank
+  /// that died or gave up, and all others hear it at once.
+  virtual Status serve(std::chrono::milliseconds timeout, std::span<const UniqueId> ranks = {}) = 0;
 };
 
 }  // namespace ringpress

@@ -98,13 +98,13 @@ struct CollNetV12 {
   ncclResult_t (*get_properties)(int device, NetPropertiesV12* properties);
   ncclResult_t (*listen)(void* ctx, int device, void* handle, void** listen_comm);
   ncclResult_t (*connect)(void** handles, int count, int rank, void* listen_comm, void** coll_comm);
-  ncclResult_t (*reduce_support)(ncclDataType_t type, ncclRedOp_t op, int* supported);
+  ncclResult_t (*reduce_support)(DataTypeNumber type, OperationNumber op, int* supported);
   ncclResult_t (*reg_mr)(void* coll_comm, void* data, std::size_t size, int type, void** mhandle);
   ncclResult_t (*reg_mr_dma_buf)(void* coll_comm, void* data, std::size_t size, int type,
                                  std::uint64_t offset, int descriptor, void** mhandle);
   ncclResult_t (*dereg_mr)(void* coll_comm, void* mhandle);
   ncclResult_t (*iallreduce)(void* coll_comm, void* send, void* receive, std::size_t count,
-                             ncclDataType_t type, ncclRedOp_t op, void* send_mhandle,
+                             DataTypeNumber type, OperationNumber op, void* send_mhandle,
                              void* receive_mhandle, void** request);
   ncclResult_t (*iallgather)(void* coll_comm, void* send, int receive_count, NetPart* receive_parts,
                              std::size_t bytes_per_rank, std::size_t window_offset,
@@ -112,7 +112,7 @@ struct CollNetV12 {
   ncclResult_t (*ireducescatter)(void* coll_comm, int send_count, NetPart* send_parts,
                                  void* receive, std::size_t bytes_per_rank,
                                  std::size_t window_offset, std::size_t window_bytes,
-                                 ncclDataType_t type, ncclRedOp_t op, void* receive_mhandle,
+                                 DataTypeNumber type, OperationNumber op, void* receive_mhandle,
                                  void** request);
   ncclResult_t (*iflush)(void* coll_comm, void* data, int size, void* mhandle, void** request);
   ncclResult_t (*test)(void* request, int* done, int* size);

@@ -59,13 +59,13 @@ struct CollNetV7 {
   ncclResult_t (*get_properties)(int device, NetPropertiesV7* properties);
   ncclResult_t (*listen)(int device, void* handle, void** listen_comm);
   ncclResult_t (*connect)(void** handles, int count, int rank, void* listen_comm, void** coll_comm);
-  ncclResult_t (*reduce_support)(ncclDataType_t type, ncclRedOp_t op, int* supported);
+  ncclResult_t (*reduce_support)(DataTypeNumber type, OperationNumber op, int* supported);
   ncclResult_t (*reg_mr)(void* coll_comm, void* data, int size, int type, void** mhandle);
   ncclResult_t (*reg_mr_dma_buf)(void* coll_comm, void* data, std::size_t size, int type,
                                  std::uint64_t offset, int descriptor, void** mhandle);
   ncclResult_t (*dereg_mr)(void* coll_comm, void* mhandle);
   ncclResult_t (*iallreduce)(void* coll_comm, void* send, void* receive, int count,
-                             ncclDataType_t type, ncclRedOp_t op, void* send_mhandle,
+                             DataTypeNumber type, OperationNumber op, void* send_mhandle,
                              void* receive_mhandle, void** request);
   ncclResult_t (*iflush)(void* coll_comm, void* data, int size, void* mhandle, void** request);
   ncclResult_t (*test)(void* request, int* done, int* size);

@@ -28,6 +28,11 @@ using Logger = void (*)(LogLevel level, unsigned long flags, const char* file, i
 using ProfilerCallback = ncclResult_t (*)(void** event, int type, void* phandle,
                                           std::int64_t plugin_id, void* data);
 
+// NCCL's ncclDataType_t and ncclRedOp_t where it passes them: any number may come, and C++ does not
+// define what such an enumeration does with one that it has no name for.
+using DataTypeNumber = int;
+using OperationNumber = int;
+
 constexpr std::size_t kHandleBytes = 128;  // Of what listen() gives and connect() gets.
 constexpr int kMaxRequests = 32;           // Under way on one connection.
 constexpr std::size_t kMaxTransferBytes = std::size_t{1} << 40;  // The limit of max...Bytes.

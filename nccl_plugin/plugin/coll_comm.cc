@@ -1,5 +1,7 @@
 #include "nccl_plugin/plugin/coll_comm.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <system_error>
 #include <utility>
@@ -35,7 +37,7 @@ void add_difference(const Statistics& now, const Statistics& before, Statistics*
 }  // namespace
 
 CollComm::CollComm(Communicators communicators, const Settings& settings)
-    : LiveObject(ObjectKind::kCollNetComm), settings_(settings) {
+    : Object(kKind), process_(getpid()), settings_(settings) {
   for (CollRequest& request : requests_) request.owner = this;
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
     lanes_[lane] = std::make_unique<CollLane>(std::move(communicators[lane]));
@@ -79,6 +81,10 @@ CollComm::~CollComm() {
       static_cast<unsigned long long>(total.unbiased_calls),
       static_cast<unsigned long long>(total.raw_bytes),
       static_cast<unsigned long long>(total.wire_bytes));
+}
+
+bool CollComm::is_of_this_process() const {
+  return process_ == getpid();
 }
 
 /// Of all lanes together, without what they did to get ready. What the last call was is that of the

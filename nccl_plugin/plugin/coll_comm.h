@@ -6,6 +6,8 @@
 #ifndef NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 #define NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +26,9 @@ struct CollIdentity {
   TensorPart part = TensorPart::kNothing;
 };
 
-class CollComm : public LiveObject {
+class CollComm : public Object {
  public:
+  static constexpr ObjectKind kKind = ObjectKind::kCollNetComm;
   using Communicators = std::array<std::unique_ptr<Communicator>, kCollLanes>;
 
   CollComm(Communicators communicators, const Settings& settings);
@@ -49,7 +52,10 @@ class CollComm : public LiveObject {
   Result<bool> test(CollRequest* request, bool* is_told);
 
   /// What registered memory is given: there is nothing to keep for it.
-  Object* memory_handle() { return &memory_handle_; }
+  void* memory_handle() const { return memory_.handle(); }
+
+  /// False in a process that was forked from the one that made it: its threads are not there.
+  bool is_of_this_process() const;
 
   int nodes() const { return lanes_[0]->communicator().size(); }
 
@@ -59,7 +65,8 @@ class CollComm : public LiveObject {
   void lose_tensors();
   Statistics statistics() const;
 
-  Object memory_handle_{ObjectKind::kCollNetMemory};
+  const pid_t process_;
+  const Object memory_{ObjectKind::kCollNetMemory};
   CollIdentity identity_;
   bool knows_tensors_ = false;  // Of each piece, so far.
   const Settings settings_;

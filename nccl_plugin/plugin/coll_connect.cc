@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nccl_plugin/plugin/report.h"
+#include "nccl_plugin/plugin/tuner.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ringpress/transport.h"
 #include "ringpress/version.h"
@@ -66,6 +67,9 @@ struct Vote {
   std::int32_t refusing = -1;  // The node that cannot take part, or -1.
   std::int32_t part = 0;       // TensorPart: the least that NCCL tells any node.
   std::int32_t is_too_late = 0;
+  std::int32_t channels = 0;      // guaranteed_channels() of a node, and of node 0 in its answer.
+  std::int32_t differing = -1;    // A node that has others than node 0, or -1,
+  std::int32_t its_channels = 0;  // and how many.
 };
 
 Transfer transfer_of(bool is_send, Vote* vote, int peer) {
@@ -81,9 +85,13 @@ Status hear_votes(Communicator* communicator, Vote* vote) {
   }
   RINGPRESS_RETURN_IF_ERROR(communicator->exchange(transfers));
   votes[0] = *vote;
-  for (const Vote& heard : votes) {
+  for (std::size_t node = 0; node < votes.size(); ++node) {
+    const Vote& heard = votes[node];
     if (vote->refusing < 0) vote->refusing = heard.refusing;
     vote->part = std::min(vote->part, heard.part);
+    if (heard.channels == vote->channels || vote->differing >= 0) continue;
+    vote->differing = static_cast<std::int32_t>(node);
+    vote->its_channels = heard.channels;
   }
   return Status::ok();
 }
@@ -111,6 +119,13 @@ Status hold_vote(Communicator* communicator, const SharedDeadline& deadline, Vot
   return communicator->exchange({&decision, 1});
 }
 
+Status different_channels(const Vote& vote) {
+  return Status(Code::kMismatch,
+                "NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS or NCCL_MAX_CTAS: those of node 0 guarantee " +
+                    std::to_string(vote.channels) + " channels, those of node " +
+                    std::to_string(vote.differing) + " " + std::to_string(vote.its_channels));
+}
+
 /// Ok if all nodes take part. The first vote opens all connections that the second, which decides,
 /// goes through.
 Status agree(Communicator* communicator, const SharedDeadline& deadline, Vote* vote) {
@@ -120,6 +135,7 @@ Status agree(Communicator* communicator, const SharedDeadline& deadline, Vote* v
       return Status(Code::kAborted, "node " + std::to_string(vote->refusing) +
                                         " cannot take part; its own log says why");
     }
+    if (vote->differing >= 0) return different_channels(*vote);
     if (vote->is_too_late != 0) {
       return Status(Code::kTimeout, "not all nodes were ready within the time-out");
     }
@@ -166,7 +182,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   const Settings& settings = options.settings;
   const milliseconds timeout(settings.timeout_ms);
   const SharedDeadline deadline(std::min(timeout, kConnectTimeout));
-  if (rank == 0) RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve(deadline.left()));
+  if (rank == 0) RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve(deadline.left(), handles));
   RINGPRESS_ASSIGN_OR_RETURN(CollComm::Communicators made,
                              make_lanes(handles, rank, settings, deadline));
   std::array<Communicator*, kCollLanes> lanes;
@@ -178,6 +194,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   check_statistics_file(settings);
   Vote vote;
   vote.part = static_cast<std::int32_t>(told_part(options.comm_id, lanes[0]->size()));
+  vote.channels = guaranteed_channels();
   const Status started = comm->start();
   if (!started.is_ok()) vote.refusing = rank;
   const Status agreed = agree(lanes[0], deadline, &vote);

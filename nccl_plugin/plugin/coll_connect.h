@@ -23,7 +23,8 @@ struct CollConnectOptions {
 /// The nodes meet at the rendezvous of handle 0. All that can fail on one of them is done before
 /// node 0 says that there is a communicator. It says so only within the time-out (a minute at
 /// most), and the others wait for it two seconds longer, so a node that comes late finds all as
-/// decided, one way or the other.
+/// decided, one way or the other. A node that ends before it comes is not waited for: each listens
+/// at its own handle until it has come, and node 0 notices when that is no longer so.
 ///
 /// What remains: node 0 may stop for more than those two seconds, or die, between telling one node
 /// and telling the next. Then the first have a communicator, and the others do not; its first use

@@ -35,7 +35,8 @@ struct CollCall {
 struct CollRequest : Object {
   enum class State : std::uint8_t { kFree, kWaiting, kDone, kFailed };
 
-  CollRequest() : Object{ObjectKind::kCollNetRequest} {}
+  static constexpr ObjectKind kKind = ObjectKind::kCollNetRequest;
+  CollRequest() : Object(kKind) {}
 
   CollComm* owner = nullptr;
   std::size_t lane = 0;

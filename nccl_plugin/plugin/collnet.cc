@@ -25,8 +25,9 @@ static_assert(sizeof(UniqueId) == abi::kHandleBytes);
 std::atomic<bool> is_initialised{false};
 
 /// What listen gives and connect uses up.
-struct CollListener : LiveObject {
-  CollListener() : LiveObject(ObjectKind::kCollNetListener) {}
+struct CollListener : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kCollNetListener;
+  CollListener() : Object(kKind) {}
 
   std::optional<std::uint64_t> comm_id;
   Settings settings;
@@ -41,7 +42,7 @@ Settings settings_of(const Device& device) {
 }
 
 /// Code::kInvalidArgument for types that CollNet is not given.
-Result<DType> dtype_of(ncclDataType_t type) {
+Result<DType> dtype_of(abi::DataTypeNumber type) {
   switch (type) {
     case ncclFloat32:
       return DType::kFloat32;
@@ -50,9 +51,18 @@ Result<DType> dtype_of(ncclDataType_t type) {
     case ncclBfloat16:
       return DType::kBfloat16;
     default:
-      return Status(Code::kInvalidArgument, "type " + std::to_string(static_cast<int>(type)) +
-                                                " is not one that reduceSupport has named");
+      return Status(Code::kInvalidArgument,
+                    "type " + std::to_string(type) + " is not one that reduceSupport has named");
   }
+}
+
+/// NCCL keeps to the limit where its version knows that property.
+Status check_size(std::size_t count, DType dtype) {
+  if (count <= kMaxCollBytes / dtype_size(dtype)) return Status::ok();
+  return Status(Code::kInvalidArgument, "an all-reduce of " + std::to_string(count) +
+                                            " elements of " + std::to_string(dtype_size(dtype)) +
+                                            " bytes: at most " + std::to_string(kMaxCollBytes) +
+                                            " bytes are possible");
 }
 
 }  // namespace
@@ -65,8 +75,8 @@ Status collnet_init(abi::Logger logger) {
 
 Status collnet_finalize(void* ctx) {
   if (ctx == nullptr) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(check_live(ctx, ObjectKind::kCollNetContext));
-  delete static_cast<CollNetContext*>(ctx);
+  RINGPRESS_ASSIGN_OR_RETURN(const CollNetContext* const known, find_object<CollNetContext>(ctx));
+  delete known;
   return Status::ok();
 }
 
@@ -85,11 +95,11 @@ Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm) {
   }
   // NCCL may have finalized it with the communicator that this one was split off from, and the
   // other ranks wait for a handle.
-  const bool is_known = ctx != nullptr && is_live(ctx);
-  if (is_known) RINGPRESS_RETURN_IF_ERROR(check_kind(ctx, ObjectKind::kCollNetContext));
+  const Result<CollNetContext*> context = find_object<CollNetContext>(ctx);
+  if (!context.is_ok() && object_of(ctx) != nullptr) return context.status();
   std::memset(handle, 0, abi::kHandleBytes);
   auto listener = std::make_unique<CollListener>();
-  if (is_known) listener->comm_id = static_cast<CollNetContext*>(ctx)->comm_id;
+  if (context.is_ok()) listener->comm_id = context.value()->comm_id;
   const Status opened = catch_all([&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const Device* const found, device_at(device));
     listener->settings = settings_of(*found);
@@ -101,15 +111,15 @@ Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm) {
   } else {
     log(abi::LogLevel::kWarn, abi::kLogNet, "ncclCollNet listen: %s", opened.message().c_str());
   }
-  *listen_comm = listener.release();
+  *listen_comm = listener.release()->handle();
   return Status::ok();
 }
 
 Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
                        void** coll_comm) {
   if (coll_comm != nullptr) *coll_comm = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_live(listen_comm, ObjectKind::kCollNetListener));
-  std::unique_ptr<CollListener> kept(static_cast<CollListener*>(listen_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(CollListener* const listener, find_object<CollListener>(listen_comm));
+  std::unique_ptr<CollListener> kept(listener);
   if (handles == nullptr || coll_comm == nullptr || count < 1 || rank < 0 || rank >= count) {
     return Status(Code::kInvalidArgument, "a null pointer or a rank out of range");
   }
@@ -120,12 +130,12 @@ Status collnet_connect(void* const* handles, int count, int rank, void* listen_c
   }
   const CollConnectOptions options{kept->comm_id, kept->settings, kept->rendezvous.get()};
   RINGPRESS_ASSIGN_OR_RETURN(auto comm, connect_nodes(ids, rank, options));
-  *coll_comm = comm.release();
+  *coll_comm = comm.release()->handle();
   static_cast<void>(kept.release());  // NCCL closes it now.
   return Status::ok();
 }
 
-Status collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int* supported) {
+Status collnet_reduce_support(abi::DataTypeNumber type, abi::OperationNumber op, int* supported) {
   if (supported == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *supported = op == ncclSum && dtype_of(type).is_ok() ? 1 : 0;
   return Status::ok();
@@ -134,29 +144,30 @@ Status collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int* supporte
 Status collnet_register(void* coll_comm, void* data, int type, void** mhandle) {
   if (mhandle == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *mhandle = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_live(coll_comm, ObjectKind::kCollNetComm));
+  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
   if (data == nullptr) return Status(Code::kInvalidArgument, "the memory is null");
   if (type != abi::kPointerHost) {
     return Status(Code::kUnsupported, "memory of type " + std::to_string(type) +
                                           ": only host memory can be registered");
   }
-  *mhandle = static_cast<CollComm*>(coll_comm)->memory_handle();
+  *mhandle = comm->memory_handle();
   return Status::ok();
 }
 
 Status collnet_deregister(void* coll_comm, void* mhandle) {
-  RINGPRESS_RETURN_IF_ERROR(check_live(coll_comm, ObjectKind::kCollNetComm));
-  if (mhandle == static_cast<CollComm*>(coll_comm)->memory_handle()) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
+  if (mhandle == comm->memory_handle()) return Status::ok();
   return Status(Code::kInvalidArgument, "not a memory handle of this communicator");
 }
 
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request) {
   if (request == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *request = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_kind(coll_comm, ObjectKind::kCollNetComm));
+  CollComm* const comm = object_as<CollComm>(coll_comm);
+  if (comm == nullptr) return no_object(coll_comm, CollComm::kKind);
   for (const void* mhandle : {call.send_mhandle, call.receive_mhandle}) {
-    if (mhandle == nullptr) continue;
-    RINGPRESS_RETURN_IF_ERROR(check_kind(mhandle, ObjectKind::kCollNetMemory));
+    if (mhandle == nullptr || object_of(mhandle, ObjectKind::kCollNetMemory) != nullptr) continue;
+    return no_object(mhandle, ObjectKind::kCollNetMemory);
   }
   if (call.op != ncclSum) {
     return Status(Code::kInvalidArgument, "an operation other than the sum");
@@ -164,16 +175,16 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
   RINGPRESS_ASSIGN_OR_RETURN(const DType dtype, dtype_of(call.type));
   const bool has_memory = call.send != nullptr && call.receive != nullptr;
   if (call.count > 0 && !has_memory) return Status(Code::kInvalidArgument, "a null buffer");
-  if (call.count > abi::kMaxTransferBytes) return Status(Code::kInvalidArgument, "too long");
-  *request =
-      static_cast<CollComm*>(coll_comm)->all_reduce({call.send, call.receive, call.count, dtype});
+  RINGPRESS_RETURN_IF_ERROR(check_size(call.count, dtype));
+  const CollRequest* const taken = comm->all_reduce({call.send, call.receive, call.count, dtype});
+  if (taken != nullptr) *request = taken->handle();
   return Status::ok();
 }
 
 Status collnet_test(void* request, int* done, int* bytes, bool* is_told) {
   if (done == nullptr) return Status(Code::kInvalidArgument, "the place for the answer is null");
-  RINGPRESS_RETURN_IF_ERROR(check_kind(request, ObjectKind::kCollNetRequest));
-  auto* const waited = static_cast<CollRequest*>(request);
+  CollRequest* const waited = object_as<CollRequest>(request);
+  if (waited == nullptr) return no_object(request, CollRequest::kKind);
   const std::size_t size = waited->call.count * dtype_size(waited->call.dtype);
   *done = 0;
   RINGPRESS_ASSIGN_OR_RETURN(const bool is_done, waited->owner->test(waited, is_told));
@@ -187,15 +198,17 @@ Status collnet_test(void* request, int* done, int* bytes, bool* is_told) {
 
 Status collnet_close(void* coll_comm) {
   if (coll_comm == nullptr) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(check_live(coll_comm, ObjectKind::kCollNetComm));
-  delete static_cast<CollComm*>(coll_comm);
+  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
+  // In a forked child there is nothing to end: what the other nodes hear is its parent's to say.
+  if (comm->is_of_this_process()) delete comm;
   return Status::ok();
 }
 
 Status collnet_close_listen(void* listen_comm) {
   if (listen_comm == nullptr) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(check_live(listen_comm, ObjectKind::kCollNetListener));
-  delete static_cast<CollListener*>(listen_comm);
+  RINGPRESS_ASSIGN_OR_RETURN(const CollListener* const listener,
+                             find_object<CollListener>(listen_comm));
+  delete listener;
   return Status::ok();
 }
 

@@ -19,9 +19,9 @@
 namespace ringpress::nccl_plugin::plugin {
 
 /// What init of version 11 and later gives as the context of a communicator.
-struct CollNetContext : LiveObject {
-  explicit CollNetContext(std::uint64_t id)
-      : LiveObject(ObjectKind::kCollNetContext), comm_id(id) {}
+struct CollNetContext : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kCollNetContext;
+  explicit CollNetContext(std::uint64_t id) : Object(kKind), comm_id(id) {}
   const std::uint64_t comm_id;  // Of NCCL's communicator.
 };
 
@@ -31,14 +31,15 @@ Status collnet_finalize(void* ctx);
 /// Code::kInvalidUsage before collnet_init().
 Status collnet_devices(int* count);
 
-/// `ctx`: a CollNetContext; null where the version has none.
+/// `ctx`: of a CollNetContext; null where the version has none.
 Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm);
-/// Blocks until all nodes are there and have agreed, or for RINGPRESS_TIMEOUT_MS, a minute at most,
-/// and a few seconds. When it fails, `listen_comm` is freed: NCCL forgets it.
+/// Blocks until all nodes are there and have agreed, until one has ended instead, or for
+/// RINGPRESS_TIMEOUT_MS, a minute at most, and a few seconds. When it fails, `listen_comm` is
+/// freed: NCCL forgets it.
 Status collnet_connect(void* const* handles, int count, int rank, void* listen_comm,
                        void** coll_comm);
 /// Sums of compressible types.
-Status collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int* supported);
+Status collnet_reduce_support(abi::DataTypeNumber type, abi::OperationNumber op, int* supported);
 /// Host memory only; there is nothing to do for it.
 Status collnet_register(void* coll_comm, void* data, int type, void** mhandle);
 Status collnet_deregister(void* coll_comm, void* mhandle);
@@ -47,8 +48,8 @@ struct CollNetAllReduce {
   void* send = nullptr;
   void* receive = nullptr;
   std::size_t count = 0;
-  ncclDataType_t type = ncclFloat32;
-  ncclRedOp_t op = ncclSum;
+  abi::DataTypeNumber type = ncclFloat32;
+  abi::OperationNumber op = ncclSum;
   void* send_mhandle = nullptr;  // Null: not registered.
   void* receive_mhandle = nullptr;
 };
@@ -59,7 +60,8 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
 /// `bytes` may be null. Where the communicator has failed, `*is_told` becomes true unless this is
 /// the first request that says so.
 Status collnet_test(void* request, int* done, int* bytes, bool* is_told);
-/// Null is closed already. What is under way is given up, and the other nodes hear it.
+/// Null is closed already. What is under way is given up, and the other nodes hear it. Nothing
+/// happens in a process that was forked from the one with the communicator.
 Status collnet_close(void* coll_comm);
 Status collnet_close_listen(void* listen_comm);
 

@@ -24,9 +24,10 @@ constexpr std::size_t kLargestChunk = 4096 * kKiB;
 // Of the planner's: calls recur, as NCCL says nothing about that here.
 constexpr std::uint64_t kRecurring = std::numeric_limits<std::uint64_t>::max();
 
+/// 0 for what is none, and for what NCCL reads as an octal number.
 int decimal(const char* text) {
   int number = 0;
-  if (text == nullptr) return 0;
+  if (text == nullptr || *text == '0') return 0;
   const char* end = text + std::strlen(text);
   const auto parsed = std::from_chars(text, end, number);
   return parsed.ec == std::errc() && parsed.ptr == end ? std::max(number, 0) : 0;
@@ -54,8 +55,9 @@ std::size_t nccl_chunk_bytes(CollNetRoute route, std::size_t bytes, std::size_t 
   return chunk;
 }
 
-int least_channels(const char* min_nchannels, const char* min_ctas) {
-  return std::max(decimal(min_nchannels), decimal(min_ctas));
+int least_channels(const ChannelVariables& variables) {
+  const int by_ctas = std::min(decimal(variables.min_ctas), decimal(variables.max_ctas));
+  return std::max(decimal(variables.min_nchannels), by_ctas);
 }
 
 CollNetPolicy::CollNetPolicy(Settings settings, JobShape shape)
@@ -82,10 +84,11 @@ Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) 
   return stays_exact ? Preference::kAvoid : Preference::kCollNet;
 }
 
-int CollNetPolicy::channels(CollNetRoute route, std::size_t bytes) const {
+int CollNetPolicy::channels(CollNetRoute route, std::size_t bytes, int seen_channels) const {
   int best = 0;
   std::size_t best_padding = std::numeric_limits<std::size_t>::max();
-  for (int count = std::min(shape_.least_channels, kChannelsOfOneCall); count >= 1; --count) {
+  const int most = std::max(shape_.least_channels, seen_channels);
+  for (int count = std::min(most, kChannelsOfOneCall); count >= 1; --count) {
     const std::size_t lanes = route == CollNetRoute::kDirect ? ranks_per_node() : 1;
     const std::size_t call = lanes * static_cast<std::size_t>(count) *
                              nccl_chunk_bytes(route, bytes, ranks_per_node(), count);

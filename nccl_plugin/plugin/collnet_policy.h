@@ -1,7 +1,7 @@
 // Which all-reduces go to CollNet, where they are compressed, and in how large calls. Decides and
 // does nothing else. Whatever it decides from is equal on all ranks: what NCCL says of the call and
-// the communicator, and settings that agree (those of settings.inc are compared when CollNet
-// connects; ranks that differ in NCCL_MIN_NCHANNELS never get through NCCL's own initialisation).
+// the communicator, and settings that agree: those of settings.inc, and the channels that NCCL's
+// variables guarantee, are compared when CollNet connects.
 #ifndef NCCL_PLUGIN_PLUGIN_COLLNET_POLICY_H_
 #define NCCL_PLUGIN_PLUGIN_COLLNET_POLICY_H_
 
@@ -26,7 +26,7 @@ enum class CollNetRoute { kChain, kDirect };
 struct JobShape {
   std::size_t ranks = 0;
   std::size_t nodes = 0;
-  /// Channels that every communicator of this process has; 0: unknown.
+  /// Channels that every communicator of this process has at least; 0: unknown.
   int least_channels = 0;
 };
 
@@ -36,10 +36,14 @@ class CollNetPolicy {
 
   Preference preference(abi::Function function, std::size_t bytes) const;
 
-  /// Channels for a call that goes to CollNet; 0: NCCL's own number. NCCL takes any other number
-  /// unchecked, and one beyond the communicator's channels makes it crash: so no more than
-  /// JobShape::least_channels.
-  int channels(CollNetRoute route, std::size_t bytes) const;
+  /// Channels for a call that goes to CollNet; 0: NCCL's own number.
+  ///
+  /// NCCL takes any other number unchecked, and one beyond the communicator's channels makes it
+  /// crash. It does not tell how many there are; by itself it has at least two, but a program may
+  /// limit them to one (ncclConfig_t::maxCTAs), and a tuner is not told of that either. So no more
+  /// than JobShape::least_channels or, where more, `seen_channels`: what an earlier call of this
+  /// communicator had, the same on all ranks.
+  int channels(CollNetRoute route, std::size_t bytes, int seen_channels) const;
 
   /// The chunk of one channel, at least `nccl_chunk`, that makes calls large but leaves some for
   /// staging and network to overlap. NCCL cuts it to the size of its slots.
@@ -62,9 +66,16 @@ class CollNetPolicy {
 std::size_t nccl_chunk_bytes(CollNetRoute route, std::size_t bytes, std::size_t ranks_per_node,
                              int channels);
 
-/// What the environment guarantees: the larger of NCCL_MIN_NCHANNELS and NCCL_MIN_CTAS (either may
-/// be null); 0 if neither is a decimal number.
-int least_channels(const char* min_nchannels, const char* min_ctas);
+/// NCCL's variables of how many channels a communicator has; null: not set.
+struct ChannelVariables {
+  const char* min_nchannels = nullptr;
+  const char* min_ctas = nullptr;
+  const char* max_ctas = nullptr;
+};
+
+/// What they guarantee; 0: nothing. NCCL_MIN_NCHANNELS holds whatever else is set. NCCL_MIN_CTAS is
+/// cut to the largest number, which is a program's to choose unless NCCL_MAX_CTAS is set.
+int least_channels(const ChannelVariables& variables);
 
 }  // namespace ringpress::nccl_plugin::plugin
 

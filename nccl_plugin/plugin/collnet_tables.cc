@@ -24,7 +24,7 @@ ncclResult_t coll_init_v11(void** ctx, std::uint64_t comm_id, abi::Logger logger
       return Status(Code::kInvalidArgument, "the place for the context is null");
     }
     RINGPRESS_RETURN_IF_ERROR(collnet_init(logger));
-    *ctx = new CollNetContext(comm_id);
+    *ctx = (new CollNetContext(comm_id))->handle();
     return Status::ok();
   });
 }
@@ -54,7 +54,7 @@ ncclResult_t coll_connect_v7(void** handles, int count, int rank, void* listen_c
                 [&] { return collnet_connect(handles, count, rank, listen_comm, coll_comm); });
 }
 
-ncclResult_t reduce_support_v7(ncclDataType_t type, ncclRedOp_t op, int* supported) {
+ncclResult_t reduce_support_v7(abi::DataTypeNumber type, abi::OperationNumber op, int* supported) {
   return answer("ncclCollNet reduceSupport",
                 [&] { return collnet_reduce_support(type, op, supported); });
 }
@@ -73,7 +73,7 @@ ncclResult_t coll_dereg_mr_v7(void* coll_comm, void* mhandle) {
 }
 
 ncclResult_t iallreduce_v9(void* coll_comm, void* send, void* receive, std::size_t count,
-                           ncclDataType_t type, ncclRedOp_t op, void* send_mhandle,
+                           abi::DataTypeNumber type, abi::OperationNumber op, void* send_mhandle,
                            void* receive_mhandle, void** request) {
   return answer("ncclCollNet iallreduce", [&] {
     return collnet_iallreduce(
@@ -82,7 +82,7 @@ ncclResult_t iallreduce_v9(void* coll_comm, void* send, void* receive, std::size
 }
 
 ncclResult_t iallreduce_v7(void* coll_comm, void* send, void* receive, int count,
-                           ncclDataType_t type, ncclRedOp_t op, void* send_mhandle,
+                           abi::DataTypeNumber type, abi::OperationNumber op, void* send_mhandle,
                            void* receive_mhandle, void** request) {
   if (count < 0) {
     return answer("ncclCollNet iallreduce",

@@ -12,6 +12,9 @@
 
 namespace ringpress::nccl_plugin::plugin {
 
+/// Of one all-reduce of CollNet, as a device's properties say. An answer counts bytes in an int.
+inline constexpr std::size_t kMaxCollBytes = std::size_t{1} << 30;
+
 struct Device {
   std::string name;      // Of the network interface.
   std::string pci_path;  // In /sys, or empty.

@@ -92,21 +92,21 @@ Status start_request(Peer& connection, void** request, bool* is_told, Start&& st
   }
   taken->inner = started.value();
   taken->failure = Status::ok();
-  *request = taken;
+  *request = taken->handle();
   return Status::ok();
 }
 
 /// Of either direction.
 Status check_connection(const void* comm) {
-  const Status sends = check_live(comm, ObjectKind::kNetSender);
-  return check_live(comm, ObjectKind::kNetReceiver).is_ok() ? Status::ok() : sends;
+  const Result<NetSender*> sender = find_object<NetSender>(comm);
+  return sender.is_ok() || find_object<NetReceiver>(comm).is_ok() ? Status::ok() : sender.status();
 }
 
 template <typename Closed>
-Status close(void* comm, ObjectKind kind) {
+Status close(void* comm) {
   if (comm == nullptr) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(check_live(comm, kind));
-  delete static_cast<Closed*>(comm);
+  RINGPRESS_ASSIGN_OR_RETURN(const Closed* const closed, find_object<Closed>(comm));
+  delete closed;
   return Status::ok();
 }
 
@@ -138,6 +138,21 @@ Status net_init(abi::Logger logger) {
   return Status::ok();
 }
 
+Status net_init_context(void** ctx, abi::Logger logger) {
+  if (ctx != nullptr) *ctx = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(net_init(logger));
+  if (ctx != nullptr) *ctx = (new NetContext)->handle();
+  return Status::ok();
+}
+
+Status net_finalize(void* ctx) {
+  if (ctx == nullptr) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(const NetContext* const context, find_object<NetContext>(ctx));
+  pending_connects().give_up(ctx);
+  delete context;
+  return Status::ok();
+}
+
 Status net_devices(int* count) {
   RINGPRESS_RETURN_IF_ERROR(check_place(count, "the count of devices"));
   RINGPRESS_RETURN_IF_ERROR(link_options().status());
@@ -154,29 +169,29 @@ Status net_listen(int device, void* handle, void** listen_comm) {
   options.interface = "=" + found->name;
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<LinkListener> link, ring::listen_for_links(options));
   std::memcpy(handle, link->handle().data(), abi::kHandleBytes);
-  *listen_comm = new NetListener(std::move(link));
+  *listen_comm = (new NetListener(std::move(link)))->handle();
   return Status::ok();
 }
 
-Status net_connect(int device, const void* handle, void** send_comm) {
+Status net_connect(const void* ctx, int device, const void* handle, void** send_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(send_comm, "the place of the communicator"));
   *send_comm = nullptr;
   RINGPRESS_RETURN_IF_ERROR(check_place(handle, "the handle"));
   RINGPRESS_RETURN_IF_ERROR(device_at(device).status());
   RINGPRESS_ASSIGN_OR_RETURN(const LinkOptions options, link_options());
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<SendLink> link,
-                             pending_connects().advance(handle, options));
-  if (link != nullptr) *send_comm = new NetSender(std::move(link));
+                             pending_connects().advance(ctx, handle, options));
+  if (link != nullptr) *send_comm = (new NetSender(std::move(link)))->handle();
   return Status::ok();
 }
 
 Status net_accept(void* listen_comm, void** receive_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(receive_comm, "the place of the communicator"));
   *receive_comm = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_live(listen_comm, ObjectKind::kNetListener));
-  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ReceiveLink> link,
-                             static_cast<NetListener*>(listen_comm)->link->accept());
-  if (link != nullptr) *receive_comm = new NetReceiver(std::move(link));
+  RINGPRESS_ASSIGN_OR_RETURN(const NetListener* const listener,
+                             find_object<NetListener>(listen_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ReceiveLink> link, listener->link->accept());
+  if (link != nullptr) *receive_comm = (new NetReceiver(std::move(link)))->handle();
   return Status::ok();
 }
 
@@ -199,47 +214,48 @@ Status net_deregister(void* comm) {
 Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request,
                  bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_RETURN_IF_ERROR(check_kind(send_comm, ObjectKind::kNetSender));
+  NetSender* const sender = object_as<NetSender>(send_comm);
+  if (sender == nullptr) return no_object(send_comm, NetSender::kKind);
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   if (bytes > kMaxMessageBytes) {
     return Status(Code::kInvalidArgument, "a message of " + std::to_string(bytes) +
                                               " bytes: at most " +
                                               std::to_string(kMaxMessageBytes) + " are possible");
   }
-  return start_request(*static_cast<NetSender*>(send_comm), request, is_told,
+  return start_request(*sender, request, is_told,
                        [&](SendLink& link) { return link.isend(ConstBuffer(data, bytes)); });
 }
 
 Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
-  RINGPRESS_RETURN_IF_ERROR(check_kind(receive_comm, ObjectKind::kNetReceiver));
+  NetReceiver* const receiver = object_as<NetReceiver>(receive_comm);
+  if (receiver == nullptr) return no_object(receive_comm, NetReceiver::kKind);
   RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
   const Buffer into{static_cast<std::byte*>(data), std::min(bytes, kMaxMessageBytes)};
-  return start_request(*static_cast<NetReceiver*>(receive_comm), request, is_told,
+  return start_request(*receiver, request, is_told,
                        [&](ReceiveLink& link) { return link.irecv(into); });
 }
 
 Status net_test(void* request, int* done, int* size, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(done, "the place of the answer"));
   *done = 0;
-  RINGPRESS_RETURN_IF_ERROR(check_kind(request, ObjectKind::kNetRequest));
-  auto& tested = *static_cast<NetRequest*>(request);
-  if (tested.inner == nullptr) return Status(Code::kInvalidUsage, "the request is done already");
-  return tested.connection->kind == ObjectKind::kNetSender
-             ? test_request<NetSender>(tested, done, size, is_told)
-             : test_request<NetReceiver>(tested, done, size, is_told);
+  NetRequest* const tested = object_as<NetRequest>(request);
+  if (tested == nullptr) return no_object(request, NetRequest::kKind);
+  if (tested->inner == nullptr) return Status(Code::kInvalidUsage, "the request is done already");
+  return tested->is_send ? test_request<NetSender>(*tested, done, size, is_told)
+                         : test_request<NetReceiver>(*tested, done, size, is_told);
 }
 
 Status net_close_send(void* send_comm) {
-  return close<NetSender>(send_comm, ObjectKind::kNetSender);
+  return close<NetSender>(send_comm);
 }
 
 Status net_close_receive(void* receive_comm) {
-  return close<NetReceiver>(receive_comm, ObjectKind::kNetReceiver);
+  return close<NetReceiver>(receive_comm);
 }
 
 Status net_close_listen(void* listen_comm) {
-  return close<NetListener>(listen_comm, ObjectKind::kNetListener);
+  return close<NetListener>(listen_comm);
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

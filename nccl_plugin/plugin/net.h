@@ -27,14 +27,20 @@ inline constexpr int kMaxConnections = 65536;
 /// network fails uses another one than its peers: it warns and takes the default. May be called
 /// again.
 Status net_init(abi::Logger logger);
+/// The same for a communicator of NCCL's, which `*ctx` (may be null: then there is none) stands
+/// for.
+Status net_init_context(void** ctx, abi::Logger logger);
+/// Gives up what the communicator has begun to connect and not called for to the end. Null is gone
+/// already.
+Status net_finalize(void* ctx);
 /// kInvalidUsage before net_init().
 Status net_devices(int* count);
 
 /// The places that these fill must not be null. `handle` is kHandleBytes long.
 Status net_listen(int device, void* handle, void** listen_comm);
 /// `*send_comm` stays null until the other side has accepted: call again with the same handle, at
-/// the same address.
-Status net_connect(int device, const void* handle, void** send_comm);
+/// the same address. `ctx`: of the communicator; null where the version has none.
+Status net_connect(const void* ctx, int device, const void* handle, void** send_comm);
 /// Likewise until somebody has connected.
 Status net_accept(void* listen_comm, void** receive_comm);
 /// Host memory only; there is nothing to do for it.

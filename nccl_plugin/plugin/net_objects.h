@@ -13,8 +13,17 @@
 
 namespace ringpress::nccl_plugin::plugin {
 
+/// What init of version 11 and later gives for a communicator of NCCL's.
+struct NetContext : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kNetContext;
+  NetContext() : Object(kKind) {}
+};
+
 struct NetRequest : Object {
-  Object* connection = nullptr;
+  static constexpr ObjectKind kKind = ObjectKind::kNetRequest;
+  NetRequest() : Object(kKind) {}
+  bool is_send = false;
+  Object* connection = nullptr;  // A NetSender or a NetReceiver.
   Request* inner = nullptr;
   Status failure;
 };
@@ -22,10 +31,10 @@ struct NetRequest : Object {
 /// A connection's requests, all there from the start.
 class NetRequests {
  public:
-  explicit NetRequests(Object* connection) {
+  NetRequests(Object* connection, bool is_send) {
     free_.reserve(all_.size());
     for (NetRequest& request : all_) {
-      request.kind = ObjectKind::kNetRequest;
+      request.is_send = is_send;
       request.connection = connection;
       free_.push_back(&request);
     }
@@ -47,16 +56,18 @@ class NetRequests {
   std::vector<NetRequest*> free_;
 };
 
-struct NetListener : LiveObject {
+struct NetListener : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kNetListener;
   explicit NetListener(std::unique_ptr<LinkListener> opened)
-      : LiveObject(ObjectKind::kNetListener), link(std::move(opened)) {}
+      : Object(kKind), link(std::move(opened)) {}
   std::unique_ptr<LinkListener> link;
 };
 
 template <typename Link, ObjectKind the_kind>
-struct NetConnection : LiveObject {
+struct NetConnection : Object {
+  static constexpr ObjectKind kKind = the_kind;
   explicit NetConnection(std::unique_ptr<Link> opened)
-      : LiveObject(the_kind), link(std::move(opened)), requests(this) {}
+      : Object(kKind), link(std::move(opened)), requests(this, kKind == ObjectKind::kNetSender) {}
   std::unique_ptr<Link> link;
   NetRequests requests;
   bool is_failure_told = false;  // The first one is final.

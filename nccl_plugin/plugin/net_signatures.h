@@ -15,8 +15,6 @@
 #include "nccl_plugin/plugin/report.h"
 
 namespace ringpress::nccl_plugin::plugin {
-/// What init gives as the context of a communicator: there is nothing to keep for one.
-inline char no_context;
 
 inline ncclResult_t init_v7(abi::Logger logger) {
   return answer("ncclNet init", [&] { return net_init(logger); });
@@ -29,8 +27,7 @@ inline ncclResult_t init_v10(abi::Logger logger, abi::ProfilerCallback) {
 template <typename Config>
 ncclResult_t init_v11(void** ctx, std::uint64_t, Config*, abi::Logger logger,
                       abi::ProfilerCallback) {
-  if (ctx != nullptr) *ctx = &no_context;
-  return init_v7(logger);
+  return answer("ncclNet init", [&] { return net_init_context(ctx, logger); });
 }
 
 inline ncclResult_t devices_v7(int* count) {
@@ -66,7 +63,7 @@ void describe_device(int index, const Device& device, Properties* properties) {
   if constexpr (requires { properties->virtual_device; }) {
     describe_parts(index, device, &properties->virtual_device);
     properties->max_p2p_bytes = kMaxMessageBytes;
-    properties->max_coll_bytes = kMaxMessageBytes;
+    properties->max_coll_bytes = kMaxCollBytes;
   }
   if constexpr (requires { properties->max_multi_request_size; }) {
     properties->max_multi_request_size = 1;
@@ -99,18 +96,18 @@ inline ncclResult_t listen_v11(void*, int device, void* handle, void** listen_co
   return listen_v7(device, handle, listen_comm);
 }
 
+inline ncclResult_t connect_v11(void* ctx, int device, void* handle, void** send_comm,
+                                abi::NetDeviceHandle** device_comm) {
+  if (device_comm != nullptr) *device_comm = nullptr;
+  return answer("ncclNet connect", [&] { return net_connect(ctx, device, handle, send_comm); });
+}
+
 inline ncclResult_t connect_v7(int device, void* handle, void** send_comm,
                                abi::NetDeviceHandle** device_comm) {
-  if (device_comm != nullptr) *device_comm = nullptr;
-  return answer("ncclNet connect", [&] { return net_connect(device, handle, send_comm); });
+  return connect_v11(nullptr, device, handle, send_comm, device_comm);
 }
 
 inline ncclResult_t connect_v10(int device, abi::NetCommConfigV10*, void* handle, void** send_comm,
-                                abi::NetDeviceHandle** device_comm) {
-  return connect_v7(device, handle, send_comm, device_comm);
-}
-
-inline ncclResult_t connect_v11(void*, int device, void* handle, void** send_comm,
                                 abi::NetDeviceHandle** device_comm) {
   return connect_v7(device, handle, send_comm, device_comm);
 }
@@ -222,8 +219,8 @@ inline ncclResult_t irecv_consumed_v7(void*, int, void*) {
   return ncclSuccess;
 }
 
-inline ncclResult_t finalize_v11(void*) {
-  return ncclSuccess;
+inline ncclResult_t finalize_v11(void* ctx) {
+  return answer("ncclNet finalize", [&] { return net_finalize(ctx); });
 }
 
 /// Traffic is not arranged by what is to come.

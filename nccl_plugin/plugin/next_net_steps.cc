@@ -4,10 +4,11 @@
 #include <climits>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <mutex>
-#include <new>
 #include <string>
 
+#include "nccl_plugin/plugin/object.h"
 #include "nccl_plugin/plugin/report.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -28,6 +29,10 @@ abi::NetV11* v11 = nullptr;
 ncclResult_t too_large(const char* function, std::size_t bytes) {
   return report(function, Status(Code::kInvalidArgument,
                                  std::to_string(bytes) + " bytes: the next plugin counts in int"));
+}
+
+ncclResult_t missing(const char* function, const char* what) {
+  return report(function, Status(Code::kInvalidArgument, std::string(what) + " are null"));
 }
 
 /// The functions whose signature has been the same since version 7.
@@ -89,6 +94,7 @@ void copy_properties(const Older& older, int device, Newer* newer) {
 
 template <auto& table, typename Older, typename Newer>
 ncclResult_t get_properties(int device, Newer* newer) {
+  if (newer == nullptr) return missing("ncclNet getProperties", "properties");
   Older older{};
   const ncclResult_t result = table->get_properties(device, &older);
   if (result == ncclSuccess) copy_properties(older, device, newer);
@@ -98,6 +104,7 @@ ncclResult_t get_properties(int device, Newer* newer) {
 /// The structures of merged devices differ only in how many fit.
 template <auto& table, typename Older, typename Newer>
 ncclResult_t make_virtual_device(int* device, Newer* parts) {
+  if (device == nullptr || parts == nullptr) return missing("ncclNet makeVDevice", "devices");
   Older older{};
   constexpr int kRoom = static_cast<int>(std::size(decltype(older.devices){}));
   if (parts->count < 0 || parts->count > kRoom) {
@@ -124,6 +131,7 @@ ncclResult_t isend_v9(void* comm, void* data, std::size_t size, int tag, void* m
 
 ncclResult_t irecv_v9(void* comm, int count, void** data, std::size_t* sizes, int* tags,
                       void** mhandles, void** request) {
+  if (sizes == nullptr) return missing("ncclNet irecv", "sizes");
   std::array<int, kMaxReceives> narrow{};
   if (count < 0 || count > kMaxReceives) {
     return report("ncclNet irecv", Status(Code::kInvalidArgument,
@@ -155,43 +163,57 @@ ncclResult_t irecv_v10(void* comm, int count, void** data, std::size_t* sizes, i
   return v9->irecv(comm, count, data, sizes, tags, mhandles, request);
 }
 
-/// Version 11 initialises for each communicator; older ones must be initialised once. The
-/// configuration of the communicator is the context, as connect needs it.
+/// What version 11 gives as the context: connect needs the configuration of the communicator.
+struct NextNetContext : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kNextNetContext;
+  explicit NextNetContext(int traffic_class) : Object(kKind), config{traffic_class} {}
+  abi::NetCommConfigV10 config;
+};
+constexpr int kAnyTrafficClass = -1;
+
+/// Version 11 initialises for each communicator; older ones must be initialised once.
 std::mutex init_mutex;
 int initialised = 0;
 
 ncclResult_t init_v11(void** ctx, std::uint64_t, abi::NetCommConfigV11* config, abi::Logger logger,
                       abi::ProfilerCallback profiler) {
-  *ctx = nullptr;
-  const std::lock_guard<std::mutex> lock(init_mutex);
-  auto* const kept =
-      new (std::nothrow) abi::NetCommConfigV10{config != nullptr ? config->traffic_class : -1};
-  if (kept == nullptr) return ncclSystemError;
-  const ncclResult_t result = initialised == 0 ? v10->init(logger, profiler) : ncclSuccess;
-  if (result != ncclSuccess) {
-    delete kept;
-    return result;
-  }
-  ++initialised;
-  *ctx = kept;
-  return ncclSuccess;
+  ncclResult_t result = ncclSuccess;
+  const ncclResult_t failure = answer("ncclNet init", [&]() -> Status {
+    if (ctx == nullptr) return Status(Code::kInvalidArgument, "the place of the context is null");
+    *ctx = nullptr;
+    const int traffic_class = config != nullptr ? config->traffic_class : kAnyTrafficClass;
+    auto kept = std::make_unique<NextNetContext>(traffic_class);
+    const std::lock_guard<std::mutex> lock(init_mutex);
+    if (initialised == 0) result = v10->init(logger, profiler);
+    if (result != ncclSuccess) return Status::ok();
+    ++initialised;
+    *ctx = kept.release()->handle();
+    return Status::ok();
+  });
+  return failure != ncclSuccess ? failure : result;
 }
 
 ncclResult_t finalize_v11(void* ctx) {
-  if (ctx == nullptr) return ncclSuccess;
-  const std::lock_guard<std::mutex> lock(init_mutex);
-  --initialised;
-  delete static_cast<abi::NetCommConfigV10*>(ctx);
-  return ncclSuccess;
+  return answer("ncclNet finalize", [&]() -> Status {
+    if (ctx == nullptr) return Status::ok();
+    RINGPRESS_ASSIGN_OR_RETURN(const NextNetContext* const kept, find_object<NextNetContext>(ctx));
+    const std::lock_guard<std::mutex> lock(init_mutex);
+    --initialised;
+    delete kept;
+    return Status::ok();
+  });
 }
 
 ncclResult_t listen_v11(void*, int device, void* handle, void** listen_comm) {
   return v10->listen(device, handle, listen_comm);
 }
 
+/// Those split off from a communicator connect with its context, be it finalized or not.
 ncclResult_t connect_v11(void* ctx, int device, void* handle, void** send_comm,
                          abi::NetDeviceHandle** device_comm) {
-  return v10->connect(device, static_cast<abi::NetCommConfigV10*>(ctx), handle, send_comm,
+  abi::NetCommConfigV10 any{kAnyTrafficClass};
+  NextNetContext* const kept = object_as<NextNetContext>(ctx);
+  return v10->connect(device, kept != nullptr ? &kept->config : &any, handle, send_comm,
                       device_comm);
 }
 
@@ -203,6 +225,7 @@ ncclResult_t init_v12(void** ctx, std::uint64_t comm_id, abi::NetCommConfigV12* 
 
 ncclResult_t set_net_attributes_v12(void* ctx, abi::NetAttributesV12* attributes) {
   static_assert(sizeof(abi::NetAttributesV11) == sizeof(abi::NetAttributesV12));
+  if (attributes == nullptr) return missing("ncclNet setNetAttr", "attributes");
   abi::NetAttributesV11 older;
   std::memcpy(&older, attributes, sizeof older);
   return v11->set_net_attributes(ctx, &older);

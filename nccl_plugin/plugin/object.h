@@ -1,4 +1,8 @@
-// What the pointers that NCCL is given, and gives back, point to begins with.
+// What the handles that NCCL is given, and gives back, stand for.
+//
+// A handle is a number and not an address: one that never was, that stands for something of another
+// kind, or for something that is closed, is noticed without a look at any memory behind it, even
+// when something new lies where the closed thing lay.
 #ifndef NCCL_PLUGIN_PLUGIN_OBJECT_H_
 #define NCCL_PLUGIN_PLUGIN_OBJECT_H_
 
@@ -9,25 +13,27 @@
 
 namespace ringpress::nccl_plugin::plugin {
 
-/// Each object begins with its kind, so that a pointer to another one is noticed.
-enum class ObjectKind : std::uint32_t {
-  kNetListener = 0x52504c31,
-  kNetSender = 0x52505331,
-  kNetReceiver = 0x52505231,
-  kNetRequest = 0x52505131,
-  kCollNetListener = 0x52504c32,
-  kCollNetComm = 0x52504332,
-  kCollNetRequest = 0x52505132,
-  kCollNetContext = 0x52505832,
-  kCollNetMemory = 0x52504d32,
-};
-
-struct Object {
-  ObjectKind kind;
+enum class ObjectKind : std::uint8_t {
+  kNetContext = 1,
+  kNetListener,
+  kNetSender,
+  kNetReceiver,
+  kNetRequest,
+  kNextNetContext,
+  kCollNetContext,
+  kCollNetListener,
+  kCollNetComm,
+  kCollNetRequest,
+  kCollNetMemory,
+  kTuner,
+  kProfiledComm,
 };
 
 inline const char* object_kind_name(ObjectKind kind) {
   switch (kind) {
+    case ObjectKind::kNetContext:
+    case ObjectKind::kNextNetContext:
+      return "context of the network";
     case ObjectKind::kNetListener:
       return "listening communicator";
     case ObjectKind::kNetSender:
@@ -36,46 +42,60 @@ inline const char* object_kind_name(ObjectKind kind) {
       return "receiving communicator";
     case ObjectKind::kNetRequest:
       return "request";
+    case ObjectKind::kCollNetContext:
+      return "context of CollNet";
     case ObjectKind::kCollNetListener:
       return "listening communicator of CollNet";
     case ObjectKind::kCollNetComm:
       return "communicator of CollNet";
     case ObjectKind::kCollNetRequest:
       return "request of CollNet";
-    case ObjectKind::kCollNetContext:
-      return "context of CollNet";
     case ObjectKind::kCollNetMemory:
       return "memory handle of CollNet";
+    case ObjectKind::kTuner:
+      return "context of the tuner";
+    case ObjectKind::kProfiledComm:
+      return "context of the profiler";
   }
   return "object";
 }
 
-/// One that is made and destroyed seldom: this process knows which there are.
-class LiveObject : public Object {
+/// Has a handle from its making to its end, never null nor that of an earlier one. To make and to
+/// destroy one takes a lock; std::bad_alloc where there are too many.
+class Object {
  public:
-  explicit LiveObject(ObjectKind own_kind);
-  ~LiveObject();
-  LiveObject(const LiveObject&) = delete;
-  LiveObject& operator=(const LiveObject&) = delete;
+  explicit Object(ObjectKind kind);
+  ~Object();
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  void* handle() const;
+
+ private:
+  const std::uint64_t number_;
 };
 
-/// Whatever it points to.
-bool is_live(const void* object);
+/// Whatever it is: null if nothing has this handle. No lock.
+Object* object_of(const void* handle);
 
-/// Code::kInvalidArgument for null, for what is no LiveObject (whatever it points to) or no longer
-/// one, and for one of another kind. Takes a lock: for calls that come seldom.
-Status check_live(const void* object, ObjectKind kind);
+/// Null unless something of this kind has the handle. No lock.
+Object* object_of(const void* handle, ObjectKind kind);
 
-/// Code::kInvalidArgument for null and for an object of another kind. It must be an object.
-inline Status check_kind(const void* object, ObjectKind kind) {
-  if (object == nullptr) {
-    return Status(Code::kInvalidArgument,
-                  std::string("the ") + object_kind_name(kind) + " is null");
-  }
-  if (static_cast<const Object*>(object)->kind != kind) {
-    return Status(Code::kInvalidArgument, std::string("not a ") + object_kind_name(kind));
-  }
-  return Status::ok();
+/// kInvalidArgument, in words: the handle is null, of another kind, or nothing has it.
+Status no_object(const void* handle, ObjectKind kind);
+
+/// The same as a T, whose kind is T::kKind.
+template <typename T>
+T* object_as(const void* handle) {
+  return static_cast<T*>(object_of(handle, T::kKind));
+}
+
+/// The same; or no_object().
+template <typename T>
+Result<T*> find_object(const void* handle) {
+  T* const object = object_as<T>(handle);
+  if (object == nullptr) return no_object(handle, T::kKind);
+  return object;
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

@@ -19,10 +19,15 @@ class PendingConnects {
  public:
   /// Begins, or goes on with, the connection of the handle at this address. Null: call again.
   /// Connections that nobody asked after for as long as connecting may take are given up.
-  Result<std::unique_ptr<SendLink>> advance(const void* handle, const LinkOptions& options);
+  /// `context`: who begins it, for give_up(); may be null.
+  Result<std::unique_ptr<SendLink>> advance(const void* context, const void* handle,
+                                            const LinkOptions& options);
+  /// Those that this context has begun.
+  void give_up(const void* context);
 
  private:
   struct Pending {
+    const void* context = nullptr;
     const void* address = nullptr;
     LinkHandle handle{};
     Deadline forgotten_at{};
@@ -31,6 +36,9 @@ class PendingConnects {
 
   /// The one with this address and handle, taken out, or one without a connector.
   Pending take(const void* address, const LinkHandle& handle);
+  /// Takes out those that meet a condition, to be closed when the lock is open.
+  template <typename Condition>
+  std::vector<Pending> take_all(Condition&& condition);
 
   std::mutex mutex_;
   std::vector<Pending> all_;

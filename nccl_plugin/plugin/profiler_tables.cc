@@ -9,10 +9,12 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "nccl_plugin/abi/profiler_v4.h"
 #include "nccl_plugin/abi/profiler_v5.h"
 #include "nccl_plugin/abi/profiler_v6.h"
+#include "nccl_plugin/plugin/object.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tensor_book.h"
 
@@ -20,8 +22,11 @@ namespace ringpress::nccl_plugin::plugin {
 namespace {
 
 /// What init gives as the context.
-struct ProfiledComm {
-  std::shared_ptr<TensorBook> book;
+struct ProfiledComm : Object {
+  static constexpr ObjectKind kKind = ObjectKind::kProfiledComm;
+  explicit ProfiledComm(std::shared_ptr<TensorBook> opened)
+      : Object(kKind), book(std::move(opened)) {}
+  const std::shared_ptr<TensorBook> book;
 };
 
 bool equals(const char* text, const char* wanted) {
@@ -56,7 +61,7 @@ ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, co
     if (ctx == nullptr || activation_mask == nullptr) {
       return Status(Code::kInvalidArgument, "the context or the mask is null");
     }
-    *ctx = new ProfiledComm{open_tensor_book(comm_id, nodes, ranks)};
+    *ctx = (new ProfiledComm(open_tensor_book(comm_id, nodes, ranks)))->handle();
     *activation_mask = abi::kProfileColl | abi::kProfileProxyOp;
     return Status::ok();
   }));
@@ -68,29 +73,37 @@ ncclResult_t init_v4(void** ctx, int* activation_mask, const char* comm_name,
   return init_v5(ctx, comm_hash, activation_mask, comm_name, nodes, ranks, rank, logger);
 }
 
+/// Gives what stands for the tensor; null for one that does not go to CollNet.
+template <typename Coll>
+Status start_tensor(void* ctx, const Coll& coll, void** handle) {
+  if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
+  *handle = handle_of(comm->book->start_tensor(
+      {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
+  return Status::ok();
+}
+
+/// An operation that another process has handed over comes with that one's context and parent.
+template <typename ProxyOp>
+Status start_channel(void* ctx, const ProxyOp& op, void* parent) {
+  if (parent == nullptr || op.process != getpid()) return Status::ok();
+  if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
+  comm->book->add_channel({reinterpret_cast<std::uintptr_t>(parent), op.channel,
+                           static_cast<std::size_t>(op.steps),
+                           static_cast<std::size_t>(op.chunk_bytes)});
+  return Status::ok();
+}
+
 template <typename Event>
 ncclResult_t start_event_v4(void* ctx, void** handle, Event* event) {
   if (handle == nullptr || event == nullptr || ctx == nullptr) return ncclSuccess;
   *handle = nullptr;
   static_cast<void>(answer("ncclProfiler startEvent", [&]() -> Status {
-    // An operation that another process has handed over comes with that one's context.
-    const auto book = [ctx]() -> TensorBook& { return *static_cast<ProfiledComm*>(ctx)->book; };
-    if (event->type == abi::kProfileGroup) {
-      *handle = &group_handle;
-    } else if (event->type == abi::kProfileColl) {
-      const auto& coll = event->coll;
-      if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
-      *handle = handle_of(book().start_tensor(
-          {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
-    } else if (event->type == abi::kProfileProxyOp) {
-      const auto& op = event->proxy_op;
-      if (event->parent == nullptr || op.process != getpid()) return Status::ok();
-      if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
-      book().add_channel({reinterpret_cast<std::uintptr_t>(event->parent), op.channel,
-                          static_cast<std::size_t>(op.steps),
-                          static_cast<std::size_t>(op.chunk_bytes)});
-    }
-    return Status::ok();
+    if (event->type == abi::kProfileGroup) *handle = &group_handle;
+    if (event->type == abi::kProfileColl) return start_tensor(ctx, event->coll, handle);
+    if (event->type != abi::kProfileProxyOp) return Status::ok();
+    return start_channel(ctx, event->proxy_op, event->parent);
   }));
   return ncclSuccess;
 }
@@ -106,7 +119,8 @@ ncclResult_t record_event_state_v4(void*, int, abi::EventStateV4*) {
 ncclResult_t finalize_v4(void* ctx) {
   if (ctx == nullptr) return ncclSuccess;
   static_cast<void>(answer("ncclProfiler finalize", [&]() -> Status {
-    const std::unique_ptr<ProfiledComm> comm(static_cast<ProfiledComm*>(ctx));
+    RINGPRESS_ASSIGN_OR_RETURN(ProfiledComm* const known, find_object<ProfiledComm>(ctx));
+    const std::unique_ptr<ProfiledComm> comm(known);
     close_tensor_book(comm->book);
     return Status::ok();
   }));

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kChain = static_cast<int>(abi::Algorithm::kCollNetChain);
 constexpr int kDirect = static_cast<int>(abi::Algorithm::kCollNetDirect);
+constexpr int kNvls = static_cast<int>(abi::Algorithm::kNvls);
+constexpr int kNvlsTree = static_cast<int>(abi::Algorithm::kNvlsTree);
 constexpr int kSimple = static_cast<int>(abi::Protocol::kSimple);
 
 /// The entry, or null where the table has no such one or NCCL cannot use it.
@@ -25,7 +27,7 @@ float* available(const CostTable& table, int algorithm) {
 }  // namespace
 
 Tuner::Tuner(std::uint64_t comm_id, CollNetPolicy policy)
-    : comm_id_(comm_id), policy_(std::move(policy)) {
+    : Object(kKind), comm_id_(comm_id), policy_(std::move(policy)) {
   log(abi::LogLevel::kInfo, abi::kLogTuning, "tuner: communicator %016llx, %s",
       static_cast<unsigned long long>(comm_id), policy_.description().c_str());
 }
@@ -36,6 +38,13 @@ void Tuner::note_absence(std::size_t bytes) const {
       "tuner: communicator %016llx: an all-reduce of %zu bytes stays uncompressed: NCCL has no "
       "CollNet here, or not for its type and operation",
       static_cast<unsigned long long>(comm_id_), bytes);
+}
+
+/// NVLS has channels of its own.
+void Tuner::note_channels(int algorithm, int channels) const {
+  if (algorithm == kNvls || algorithm == kNvlsTree) return;
+  int seen = seen_channels_.load();
+  while (channels > seen && !seen_channels_.compare_exchange_weak(seen, channels)) continue;
 }
 
 void Tuner::advise(abi::Function function, std::size_t bytes, CostTable table,
@@ -52,7 +61,7 @@ void Tuner::advise(abi::Function function, std::size_t bytes, CostTable table,
   if (direct == nullptr && chain == nullptr) return note_absence(bytes);
   // Of two equal costs NCCL takes the first.
   const CollNetRoute route = direct != nullptr ? CollNetRoute::kDirect : CollNetRoute::kChain;
-  const int count = policy_.channels(route, bytes);
+  const int count = policy_.channels(route, bytes, seen_channels_.load());
   if (channels != nullptr && count > 0) *channels = count;
 }
 
@@ -63,24 +72,29 @@ void Tuner::advise_v2(abi::Function function, std::size_t bytes, bool collnet_su
   *algorithm =
       kChain;  // Direct needs a switch between the GPUs, of which this version says nothing.
   *protocol = kSimple;
-  const int count = policy_.channels(CollNetRoute::kChain, bytes);
+  const int count = policy_.channels(CollNetRoute::kChain, bytes, seen_channels_.load());
   if (channels != nullptr && count > 0) *channels = count;
 }
 
 void Tuner::advise_chunk(abi::Function function, std::size_t bytes, int algorithm, int protocol,
                          int channels, std::size_t* chunk_bytes) const {
+  note_channels(algorithm, channels);
   if ((algorithm != kChain && algorithm != kDirect) || protocol != kSimple) return;
   if (policy_.preference(function, bytes) != Preference::kCollNet) return;
   const CollNetRoute route = algorithm == kDirect ? CollNetRoute::kDirect : CollNetRoute::kChain;
   *chunk_bytes = policy_.chunk_bytes(route, bytes, channels, *chunk_bytes);
 }
 
+int guaranteed_channels() {
+  return least_channels({std::getenv("NCCL_MIN_NCHANNELS"), std::getenv("NCCL_MIN_CTAS"),
+                         std::getenv("NCCL_MAX_CTAS")});
+}
+
 std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes) {
   JobShape shape;
   shape.ranks = ranks;
   shape.nodes = nodes;
-  shape.least_channels =
-      least_channels(std::getenv("NCCL_MIN_NCHANNELS"), std::getenv("NCCL_MIN_CTAS"));
+  shape.least_channels = guaranteed_channels();
   return std::make_unique<Tuner>(comm_id, CollNetPolicy(settings_from_environment(), shape));
 }
 

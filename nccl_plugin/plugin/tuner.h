@@ -12,6 +12,7 @@
 #include "nccl_plugin/abi/tuner_v3.h"
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/plugin/collnet_policy.h"
+#include "nccl_plugin/plugin/object.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
@@ -27,8 +28,10 @@ struct CostTable {
 };
 
 /// Of one communicator. Any thread may ask.
-class Tuner {
+class Tuner : public Object {
  public:
+  static constexpr ObjectKind kKind = ObjectKind::kTuner;
+
   /// `comm_id`: what the net and CollNet plugins get too (version 5 and later); 0 if unknown.
   Tuner(std::uint64_t comm_id, CollNetPolicy policy);
 
@@ -41,7 +44,9 @@ class Tuner {
   void advise_v2(abi::Function function, std::size_t bytes, bool collnet_supported, bool user_chose,
                  int* algorithm, int* protocol, int* channels) const;
 
-  /// Enlarges the chunk of a call that goes to CollNet because of this tuner.
+  /// Enlarges the chunk of a call that goes to CollNet because of this tuner. Of every call, it
+  /// remembers that the communicator has so many channels. All ranks are asked of the same calls in
+  /// the same order, and of a group's chunks after all of its advice.
   void advise_chunk(abi::Function function, std::size_t bytes, int algorithm, int protocol,
                     int channels, std::size_t* chunk_bytes) const;
 
@@ -49,11 +54,17 @@ class Tuner {
 
  private:
   void note_absence(std::size_t bytes) const;
+  void note_channels(int algorithm, int channels) const;
 
   std::uint64_t comm_id_;
   CollNetPolicy policy_;
   mutable std::atomic<bool> absence_noted_{false};
+  mutable std::atomic<int> seen_channels_{0};  // The most of any call.
 };
+
+/// The channels that NCCL's variables of this process guarantee. Nodes compare them when CollNet
+/// connects: NCCL's own initialisation may pass where they differ.
+int guaranteed_channels();
 
 /// With the settings and NCCL's variables of this process.
 std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes);

@@ -26,9 +26,9 @@ Status missing(const char* argument) {
   return {Code::kInvalidArgument, std::string(argument) + " is null"};
 }
 
-/// Null where init() failed: such a communicator is left to NCCL.
+/// Null where init() failed, and after finalize(): such a communicator is left to NCCL.
 const Tuner* tuner_of(void* ctx) {
-  return static_cast<const Tuner*>(ctx);
+  return object_as<Tuner>(ctx);
 }
 
 ncclResult_t start(void** ctx, std::uint64_t comm_id, std::size_t ranks, std::size_t nodes,
@@ -37,7 +37,7 @@ ncclResult_t start(void** ctx, std::uint64_t comm_id, std::size_t ranks, std::si
   return advice("ncclTuner init", [&]() -> Status {
     if (ctx == nullptr) return missing("context");
     *ctx = nullptr;
-    *ctx = make_tuner(comm_id, ranks, nodes).release();
+    *ctx = make_tuner(comm_id, ranks, nodes).release()->handle();
     return Status::ok();
   });
 }

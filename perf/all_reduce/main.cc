@@ -20,6 +20,7 @@
 #include "perf/all_reduce/options.h"
 #include "perf/all_reduce/progress.h"
 #include "perf/all_reduce/session.h"
+#include "perf/all_reduce/standard_output.h"
 #include "perf/all_reduce/table.h"
 
 namespace ringpress::perf {
@@ -129,5 +130,5 @@ int run_program(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  return ringpress::perf::run_program(argc, argv);
+  return ringpress::perf::end_with(ringpress::perf::run_program(argc, argv), "all_reduce_perf");
 }

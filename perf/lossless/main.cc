@@ -24,6 +24,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/factory.h"
 #include "perf/all_reduce/npy.h"
+#include "perf/all_reduce/standard_output.h"
 
 namespace ringpress::perf {
 namespace {
@@ -279,7 +280,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ringpress::perf::run(argc, argv);
+    return ringpress::perf::end_with(ringpress::perf::run(argc, argv), "lossless_perf");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "lossless_perf: %s\n", error.what());
     return 1;

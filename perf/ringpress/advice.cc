@@ -85,6 +85,17 @@ void advise_on_codec(const JobEnvironment& environment, std::vector<Advice>* all
   }
 }
 
+/// Door B and door C: only what is preloaded has another backend than the host's.
+void advise_on_backend(const JobEnvironment& environment, std::vector<Advice>* all) {
+  const Settings settings = settings_in(environment);
+  if (settings.backend != "cuda") return;
+  all->push_back({true,
+                  "RINGPRESS_BACKEND=cuda: the plugin and the library for host memory work on the "
+                  "host and refuse it, so the plugin compresses nothing; only what is preloaded "
+                  "(door A) takes it",
+                  "unset it"});
+}
+
 void advise_on_interfaces(const JobEnvironment& environment, std::vector<Advice>* all) {
   const plugin::InterfaceChoice choice = plugin::choose_interfaces(environment.lookup());
   for (const char* variable : plugin::kInterfaceVariables) {
@@ -119,6 +130,7 @@ std::vector<Advice> advise_on_settings(const JobEnvironment& environment) {
   std::vector<Advice> all;
   advise_on_names_and_values(environment, &all);
   advise_on_codec(environment, &all);
+  advise_on_backend(environment, &all);
   advise_on_interfaces(environment, &all);
   advise_on_statistics(environment, &all);
   return all;
@@ -129,6 +141,13 @@ std::optional<Advice> advise_on_next_plugin(const PluginLibrary& next, const Tab
   if (next.found_as.empty()) return std::nullopt;  // Not asked for.
   if (next.path.empty()) {
     return Advice{true, fmt::format("{}: {}", kNextPlugin, next.problem), kRemedy};
+  }
+  if (next.network == plugin::kPluginName) {
+    return Advice{true,
+                  fmt::format("{}: {} is ringpress itself: it is not used, and what is not "
+                              "compressed goes over ringpress's own TCP",
+                              kNextPlugin, next.path),
+                  "name the network plugin that the job would use without ringpress, or unset it"};
   }
   const bool can_be_used = ours.empty() || newest_common(ours, next.tables, TableKind::kNet) != 0;
   if (can_be_used) return std::nullopt;

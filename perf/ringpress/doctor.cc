@@ -36,9 +36,26 @@ std::string plugin_name(const JobEnvironment& environment) {
   return std::string(nccl_plugin::plugin::first_net_plugin(given));
 }
 
+/// What RINGPRESS_REAL_NCCL names, where that is set.
+std::optional<NcclLibrary> named_nccl(const JobEnvironment& environment) {
+  const Variable* const given = environment.find(kRealNccl);
+  if (given == nullptr || given->value.empty()) return std::nullopt;
+  NcclLibrary named;
+  if (given->value[0] == '/') {
+    named = look_at_nccl(given->value);
+  } else {
+    named.problem = "it must be an absolute path";
+  }
+  if (named.problem.empty() && (named.version == 0 || named.is_shim)) {
+    named.problem = "it is not an NCCL library";
+  }
+  return named;
+}
+
 nlohmann::json to_json(const NcclLibrary& nccl, const PluginLibrary& plugin) {
-  nlohmann::json record = {
-      {"path", nccl.path}, {"version", version_text(nccl.version)}, {"ringpress", nccl.is_ours}};
+  nlohmann::json record = {{"path", nccl.path},
+                           {"version", version_text(nccl.version)},
+                           {"ringpress", nccl.is_ours || nccl.is_shim}};
   if (!nccl.problem.empty()) record["problem"] = nccl.problem;
   for (const TableKind kind : kTableKinds) {
     record["takes"][table_symbol(kind)] = newest_common(plugin.tables, nccl.tables, kind);
@@ -74,10 +91,12 @@ Surroundings look_around() {
   if (all.plugin.path.empty() && !all.plugin_folder.empty()) {  // What `ringpress run` would find.
     all.plugin.tables = look_at_plugin(all.plugin_folder + "/libnccl-net-ringpress.so").tables;
   }
-  const std::filesystem::path preload =
-      std::filesystem::path(all.plugin_folder).parent_path() / "libringpress-preload.so";
+  const std::filesystem::path libraries = std::filesystem::path(all.plugin_folder).parent_path();
+  const std::filesystem::path preload = libraries / "libringpress-preload.so";
   std::error_code error;
   if (std::filesystem::exists(preload, error)) all.preload_library = preload.string();
+  all.kernels = look_at_kernels(libraries.string());
+  all.named_nccl = named_nccl(all.environment);
   const Variable* const next = all.environment.find(kNextPlugin);
   if (next != nullptr && !next->value.empty()) all.next_plugin = look_at_plugin(next->value);
   return all;

@@ -2,6 +2,7 @@
 #ifndef PERF_RINGPRESS_DOCTOR_H_
 #define PERF_RINGPRESS_DOCTOR_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,15 +24,20 @@ struct Finding {
 struct Surroundings {
   JobEnvironment environment;
   PluginLibrary plugin;
-  std::string plugin_folder;  // Where `ringpress run` would take it from; may be empty.
+  std::string plugin_folder;    // Where `ringpress run` would take it from; may be empty.
   std::string preload_library;  // Of door A; empty: not there.
-  PluginLibrary next_plugin;  // RINGPRESS_NEXT_NET_PLUGIN's, where that is set.
+  KernelLibrary kernels;        // Of door A.
+  PluginLibrary next_plugin;    // RINGPRESS_NEXT_NET_PLUGIN's, where that is set.
   std::vector<NcclLibrary> nccl;
+  std::optional<NcclLibrary> named_nccl;  // RINGPRESS_REAL_NCCL's, where that is set.
   bool has_gpu_driver = false;
 };
 Surroundings look_around();
 
 std::vector<Finding> judge(const Surroundings& surroundings);
+
+/// What judge() finds of door A.
+std::vector<Finding> judge_preloading(const Surroundings& surroundings);
 
 /// 0: no problem; 1: a problem.
 int run_doctor(bool json);

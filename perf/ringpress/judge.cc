@@ -145,11 +145,17 @@ bool sets_variables_inside(const Surroundings& all, const NcclLibrary& nccl) {
          newest_common(all.plugin.tables, nccl.tables, TableKind::kEnv) > 0;
 }
 
+/// By every NCCL that there is, if any is seen.
+bool are_set_inside(const Surroundings& all) {
+  const auto count = std::count_if(all.nccl.begin(), all.nccl.end(),
+                                   [](const NcclLibrary& nccl) { return nccl.is_real(); });
+  return count > 0 && std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
+           return !nccl.is_real() || sets_variables_inside(all, nccl);
+         });
+}
+
 void judge_variables(const Surroundings& all, Findings* findings) {
-  const bool inside = !all.nccl.empty() &&
-                      std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
-                        return nccl.is_ours || sets_variables_inside(all, nccl);
-                      });
+  const bool inside = are_set_inside(all);
   const auto conflicts = plugin::conflicts(all.environment.lookup());
   const auto is_in_conflict = [&](const std::string& name) {
     return std::any_of(conflicts.begin(), conflicts.end(), [&](const plugin::Conflict& conflict) {
@@ -173,7 +179,9 @@ void judge_variables(const Surroundings& all, Findings* findings) {
     const bool decisive = std::string(variable.name) == "NCCL_COLLNET_ENABLE";
     need(variable.name, variable.value, variable.why, decisive ? Level::kProblem : Level::kWarning);
   }
-  if (!all.environment.find("NCCL_MIN_NCHANNELS") && !all.environment.find("NCCL_MIN_CTAS")) {
+  const bool by_ctas =
+      all.environment.find("NCCL_MIN_CTAS") && all.environment.find("NCCL_MAX_CTAS");
+  if (!all.environment.find("NCCL_MIN_NCHANNELS") && !by_ctas) {
     add(findings, Level::kOk, "door B",
         "NCCL_MIN_NCHANNELS is not set: the size of CollNet's calls is NCCL's choice",
         "8 makes them larger, and takes more of the GPU for every collective");
@@ -197,6 +205,9 @@ void judge_nccl(const Surroundings& all, Findings* findings) {
                       "by that name do not use the GPU",
                       nccl.path),
           "take its folder out of LD_LIBRARY_PATH where NCCL is meant");
+    } else if (nccl.is_shim) {
+      add(findings, Level::kOk, "door A",
+          fmt::format("libnccl.so.2 is {}: programs reach NCCL through it", nccl.path));
     } else {
       real = true;
       judge_tables(all, nccl, findings);
@@ -213,16 +224,7 @@ void judge_nccl(const Surroundings& all, Findings* findings) {
   }
 }
 
-void judge_other_doors(const Surroundings& all, Findings* findings) {
-  if (all.preload_library.empty()) {
-    add(findings, Level::kWarning, "door A", "there is no libringpress-preload.so",
-        "build or install it");
-  } else {
-    add(findings, Level::kOk, "door A",
-        fmt::format(
-            "LD_PRELOAD={} catches programs that are linked with NCCL; not yet tried on a GPU",
-            all.preload_library));
-  }
+void judge_host_memory(const Surroundings& all, Findings* findings) {
   const auto ours = std::find_if(all.nccl.begin(), all.nccl.end(),
                                  [](const NcclLibrary& nccl) { return nccl.is_ours; });
   if (ours != all.nccl.end()) {
@@ -251,7 +253,9 @@ std::vector<Finding> judge(const Surroundings& surroundings) {
   judge_next_plugin(surroundings, &findings);
   judge_nccl(surroundings, &findings);
   judge_variables(surroundings, &findings);
-  judge_other_doors(surroundings, &findings);
+  const Findings preloading = judge_preloading(surroundings);
+  findings.insert(findings.end(), preloading.begin(), preloading.end());
+  judge_host_memory(surroundings, &findings);
   judge_settings(surroundings, &findings);
   return findings;
 }

@@ -21,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kShimMark = "ringpress shim 1";  // As in nccl_plugin/preload.
+constexpr const char* kKernels = "libringpress-cuda.so";
+constexpr const char* kKernelsEntry = "ringpress_cuda_open";
 constexpr int kNewestVersion = 99;  // Two digits at most are read.
 
 /// The numbers that follow `symbol` and "_v" in a file.
@@ -88,6 +91,29 @@ std::string describe_nccl(const std::string& name) {
   if (get != nullptr && get(&version) != 0) version = 0;
   const bool ours = dlsym(library, "ringpressVersion") != nullptr;
   return fmt::format("{} {} {}", version, ours ? 1 : 0, path_of(library));
+}
+
+/// In the child: the path of the kernels, or what went wrong after a minus.
+std::string describe_kernels(const std::string& folder) {
+  const std::string beside = folder + "/" + kKernels;
+  void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::string why = library == nullptr ? dlerror() : "";
+  if (library == nullptr) library = dlopen(kKernels, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const bool is_there = access(beside.c_str(), F_OK) == 0;
+    return "-" + (is_there ? why : dlerror());
+  }
+  if (dlsym(library, kKernelsEntry) == nullptr) {
+    return fmt::format("-{} has no {}", path_of(library), kKernelsEntry);
+  }
+  return path_of(library);
+}
+
+/// The name that the table of a network of any version begins with.
+std::string network_name(void* library, int version) {
+  const std::string symbol = fmt::format("{}_v{}", table_symbol(TableKind::kNet), version);
+  const auto* const name = static_cast<const char* const*>(dlsym(library, symbol.c_str()));
+  return name == nullptr || *name == nullptr ? "" : *name;
 }
 
 /// The folders that `python3` imports from.
@@ -167,6 +193,7 @@ NcclLibrary look_at_nccl(const std::string& name) {
   found.is_ours = text[first + 1] == '1';
   found.path = rest;
   const MappedFile file(found.path);
+  found.is_shim = file.bytes().find(kShimMark) != std::string_view::npos;
   for (const TableKind kind : kTableKinds) {
     found.tables[kind] = versions_in(file.bytes(), table_symbol(kind));
   }
@@ -210,6 +237,21 @@ PluginLibrary look_at_plugin(const std::string& plugin) {
       const std::string symbol = fmt::format("{}_v{}", table_symbol(kind), version);
       if (dlsym(library, symbol.c_str()) != nullptr) found.tables[kind].push_back(version);
     }
+  }
+  const auto& networks = found.tables[TableKind::kNet];
+  if (!networks.empty()) found.network = network_name(library, networks.back());
+  return found;
+}
+
+KernelLibrary look_at_kernels(const std::string& folder) {
+  KernelLibrary found;
+  const std::string text = answer_of_child([&folder] { return describe_kernels(folder); });
+  if (text.empty()) {
+    found.problem = fmt::format("the process that loaded {} died", kKernels);
+  } else if (text[0] == '-') {
+    found.problem = text.substr(1);
+  } else {
+    found.path = text;
   }
   return found;
 }

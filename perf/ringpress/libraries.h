@@ -28,8 +28,12 @@ struct NcclLibrary {
   std::string path;      // Of the file.
   int version = 0;       // As ncclGetVersion has it, e.g. 22809; 0: it has no such function.
   bool is_ours = false;  // libringpress.so under NCCL's name.
+  bool is_shim = false;  // The library of door A, which passes calls on to NCCL's.
   Tables tables;         // That it looks up.
   std::string problem;   // Why it cannot be loaded; else empty.
+
+  /// True if it is NVIDIA's, or another's, and can be loaded.
+  bool is_real() const { return problem.empty() && !is_ours && !is_shim; }
 };
 
 /// `name`: a path, or what the loader finds under it. Not found: an empty path and the loader's
@@ -43,16 +47,30 @@ std::vector<NcclLibrary> find_nccl_libraries();
 /// Names the plugin whose network this library's passes calls on to.
 constexpr const char* kNextPlugin = "RINGPRESS_NEXT_NET_PLUGIN";
 
+/// Names the NCCL behind door A.
+constexpr const char* kRealNccl = "RINGPRESS_REAL_NCCL";
+
 /// This library's plugin.
 struct PluginLibrary {
   std::string path;
   std::string found_as;  // The name that NCCL would try.
+  std::string network;   // The name of the network that it shows; empty: none.
   Tables tables;         // That it shows; empty: nobody could look.
   std::string problem;
 };
 
 /// Under the names that NCCL tries for NCCL_NET_PLUGIN=`plugin`.
 PluginLibrary look_at_plugin(const std::string& plugin);
+
+/// The kernels of door A.
+struct KernelLibrary {
+  std::string path;
+  std::string problem;  // Why they cannot be used; else empty.
+};
+
+/// As the library of door A in `folder` would find them: beside it, else where the loader looks.
+/// In a child process.
+KernelLibrary look_at_kernels(const std::string& folder);
 
 /// "2.28.9".
 std::string version_text(int code);

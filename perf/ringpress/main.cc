@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "perf/all_reduce/standard_output.h"
 #include "perf/ringpress/doctor.h"
 #include "perf/ringpress/params.h"
 #include "perf/ringpress/run.h"
@@ -75,7 +76,7 @@ int run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ringpress::perf::run_program(argc, argv);
+    return ringpress::perf::end_with(ringpress::perf::run_program(argc, argv), "ringpress");
   } catch (const std::exception& error) {
     fmt::print(stderr, "ringpress: {}\n", error.what());
     return EXIT_FAILURE;

@@ -11,6 +11,11 @@
 namespace ringpress::perf {
 namespace {
 
+/// What becomes of a job with a mistake.
+constexpr const char* kInstead =
+    "no communicator is made with it: on host memory that is an error; NCCL, by the plugin or "
+    "preloaded, goes on without compression";
+
 std::string shown(const std::string& name, const std::string& value) {
   return name == "RINGPRESS_SECRET" && !value.empty() ? "(not shown)" : value;
 }
@@ -37,7 +42,7 @@ Param describe(const SettingDescription& setting, const JobEnvironment& environm
   if (given == nullptr || given->value.empty()) return param;  // Empty: as if it were not there.
   param.origin = given->origin;
   param.mistake = mistake_of(param.name, given->value);
-  if (param.mistake.empty()) param.value = shown(param.name, given->value);
+  (param.mistake.empty() ? param.value : param.given) = shown(param.name, given->value);
   return param;
 }
 
@@ -45,8 +50,23 @@ nlohmann::json to_json(const Param& param) {
   nlohmann::json record = {
       {"name", param.name},     {"value", param.value},           {"default", param.default_value},
       {"origin", param.origin}, {"must_agree", param.must_agree}, {"meaning", param.meaning}};
-  if (!param.mistake.empty()) record["mistake"] = param.mistake;
+  if (!param.mistake.empty()) {
+    record["given"] = param.given;
+    record["mistake"] = param.mistake;
+    record["instead"] = kInstead;
+  }
   return record;
+}
+
+void print_param(const Param& param) {
+  const bool is_refused = !param.mistake.empty();
+  fmt::print("{}={}  ({}{}; default \"{}\"{})\n", param.name,
+             is_refused ? param.given : param.value, is_refused ? "refused, from " : "",
+             param.origin, param.default_value, param.must_agree ? "; equal on all ranks" : "");
+  fmt::print("    {}\n", param.meaning);
+  if (!is_refused) return;
+  fmt::print("    mistake: {}\n", param.mistake);
+  fmt::print("    instead: {}\n", kInstead);
 }
 
 }  // namespace
@@ -67,12 +87,7 @@ int print_params(bool json) {
     fmt::print("{}\n", records.dump(2));
     return EXIT_SUCCESS;
   }
-  for (const Param& param : all) {
-    fmt::print("{}={}  ({}; default \"{}\"{})\n", param.name, param.value, param.origin,
-               param.default_value, param.must_agree ? "; equal on all ranks" : "");
-    fmt::print("    {}\n", param.meaning);
-    if (!param.mistake.empty()) fmt::print("    mistake: {}\n", param.mistake);
-  }
+  for (const Param& param : all) print_param(param);
   return EXIT_SUCCESS;
 }
 

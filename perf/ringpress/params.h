@@ -11,10 +11,11 @@ namespace ringpress::perf {
 
 struct Param {
   std::string name;
-  std::string value;  // That is in force; a secret's is never shown.
+  std::string value;  // That is in force, or the default; a secret's is never shown.
   std::string default_value;
   std::string origin;   // "default", "environment", or the path of a file.
-  std::string mistake;  // Why what was given is not in force; else empty.
+  std::string given;    // That is refused; empty: none is.
+  std::string mistake;  // Why it is refused.
   bool must_agree = false;
   std::string meaning;
 };

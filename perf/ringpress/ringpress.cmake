@@ -5,6 +5,7 @@ add_library(ringpress_command_parts STATIC
   ringpress/doctor.cc
   ringpress/environment.cc
   ringpress/judge.cc
+  ringpress/judge_preloading.cc
   ringpress/libraries.cc
   ringpress/params.cc
   ringpress/run.cc

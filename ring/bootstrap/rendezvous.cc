@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "ring/bootstrap/agreement.h"
+#include "ring/bootstrap/listener_watch.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/transport/common/handshake_socket.h"
 #include "ringpress/log.h"
@@ -106,6 +107,11 @@ class Server final : private EventHandler {
       : secret_(secret), timeout_(timeout), listener_(std::move(listener)) {}
   ~Server() override { reactor_.remove(listener_.get(), this); }
 
+  /// Notices if this rank, which listens there until it comes, goes instead.
+  void watch(std::uint32_t rank, const std::string& address) {
+    watches_[rank] = std::make_unique<ListenerWatch>(reactor_, address);
+  }
+
   Status start() {
     RINGPRESS_RETURN_IF_ERROR(reactor_.ready());
     return reactor_.add(listener_.get(), this);
@@ -120,6 +126,7 @@ class Server final : private EventHandler {
       reactor_.dispatch_until(std::min(deadline, now + std::chrono::milliseconds(250)));
       settle_strangers();
       if (read_messages() && joined_.size() == 1) deadline = Clock::now() + timeout_;
+      notice_gone_ranks();
     }
   }
 
@@ -164,6 +171,7 @@ class Server final : private EventHandler {
       const Result<Join> join = unpack_join(body);
       Status verdict = join.is_ok() ? compare_join(joined_, join.value()) : join.status();
       if (verdict.is_ok()) joined_[join.value().rank] = join.value();
+      if (join.is_ok()) watches_.erase(join.value().rank);
       if (size_ == 0 && join.is_ok()) size_ = std::min(join.value().size, kMaxRanks);
       if (answer_.status.is_ok()) answer_.status = verdict;
     }
@@ -181,9 +189,22 @@ class Server final : private EventHandler {
     for (auto& member : members_) member->answer(bytes);
   }
 
-  /// Counts ranks that have got an answer; those who come after a failure get it too.
+  /// Tells those who came who will not.
+  void notice_gone_ranks() {
+    for (const auto& [rank, watch] : watches_) {
+      if (!watch->has_closed() || !answer_.status.is_ok()) continue;
+      answer_.status = Status(
+          Code::kPeerLost, "rank " + std::to_string(rank) + " ended, or gave up, before it came");
+      answer_all();
+    }
+  }
+
+  /// Counts ranks that have got an answer or never will; those who come after a failure get it too.
   bool everybody_answered() const {
     std::size_t finished = 0;
+    for (const auto& [rank, watch] : watches_) {
+      if (watch->has_closed()) ++finished;
+    }
     for (const auto& member : members_) {
       if (member->answered() && member->finished()) ++finished;
     }
@@ -206,6 +227,7 @@ class Server final : private EventHandler {
   std::list<std::unique_ptr<HandshakeSocket>> strangers_;
   std::list<std::unique_ptr<Member>> members_;
   std::map<std::uint32_t, Join> joined_;
+  std::map<std::uint32_t, std::unique_ptr<ListenerWatch>> watches_;  // Of those who have not come.
   std::uint32_t size_ = 0;
   std::size_t refused_ = 0;  // Connections that did not prove to know the job's secret.
   Answer answer_;
@@ -227,12 +249,18 @@ class OpenSocket final : public ringpress::Rendezvous {
 
   const ringpress::UniqueId& id() const override { return id_; }
 
-  Status serve(std::chrono::milliseconds timeout) override {
+  Status serve(std::chrono::milliseconds timeout,
+               std::span<const ringpress::UniqueId> ranks) override {
     RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
     // Again, where it listens already.
     RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
     auto server = std::make_unique<Server>(std::move(listener_), secret_, timeout);
     RINGPRESS_RETURN_IF_ERROR(server->start());
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (ranks[rank] == id_) continue;
+      RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(ranks[rank]));
+      server->watch(static_cast<std::uint32_t>(rank), place.address);
+    }
     try {
       std::thread(run, std::move(server)).detach();
     } catch (const std::system_error& error) {

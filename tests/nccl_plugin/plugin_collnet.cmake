@@ -14,7 +14,8 @@ foreach(test plugin_collnet_test plugin_collnet_errors_test plugin_collnet_heads
   gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endforeach()
 
-add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc plugin_coll_lane_test.cc)
+add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc plugin_coll_lane_test.cc
+               plugin_object_test.cc)
 target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::gtest_main
                       Threads::Threads)
 if(RINGPRESS_SANITIZE)

@@ -212,6 +212,48 @@ TEST_P(CollNetConnect, ANodeThatStopsDuringTheVotesEndsAsTheOthers) {
   EXPECT_GE(stops, kPoints / 2);  // How many calls there are varies a little.
 }
 
+/// Listens, and connects if it is not the victim, which ends before.
+std::string connect_survivor(NodeMeeting* meeting, int rank, int victim) {
+  set_environment({{"RINGPRESS_TIMEOUT_MS", "50000"}});
+  const CollNetApi api = collnet_api_of(open_plugin(RINGPRESS_PLUGIN), 12);
+  void* listen_comm = nullptr;
+  void* coll_comm = nullptr;
+  Meeting::Bytes handle;
+  void* ctx = nullptr;
+  if (api.init(&ctx, 1, &NetLog::write) != ncclSuccess) return "init";
+  if (api.listen(ctx, 0, handle.data(), &listen_comm) != ncclSuccess) return "listen";
+  auto handles = meeting->gather(rank, handle.data());
+  if (rank == victim) _exit(0);
+  std::vector<void*> pointers;
+  for (auto& other : handles) pointers.push_back(other.data());
+  if (api.connect(pointers.data(), meeting->size(), rank, listen_comm, &coll_comm) == ncclSuccess) {
+    return "connected";
+  }
+  std::string text = "declined:";
+  for (const std::string& warning : NetLog::take_warnings()) text += " " + warning;
+  api.finalize(ctx);
+  return text;
+}
+
+// Nobody waits for it as long as for one that may still come.
+TEST_P(CollNetConnect, ANodeThatEndsBeforeItComesIsNotWaitedFor) {
+  const auto [size, victim] = GetParam();
+  NodeMeeting meeting(size);
+  const auto reports = run_peers(PeerKind::kProcesses, size, [&, victim = victim](int rank) {
+    return connect_survivor(&meeting, rank, victim);
+  });
+  const std::string cause =
+      victim == 0 ? "the rendezvous at"
+                  : "rank " + std::to_string(victim) + " ended, or gave up, before it came";
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == victim) continue;
+    const std::string& text = reports[static_cast<std::size_t>(rank)].text;
+    EXPECT_TRUE(text.starts_with("declined:")) << text;
+    EXPECT_NE(text.find(cause), std::string::npos) << text;
+    EXPECT_EQ(text.find("timeout"), std::string::npos) << text;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Nodes, CollNetConnect,
                          ::testing::Values(Case{2, 0}, Case{2, 1}, Case{3, 1}),
                          [](const auto& instance) {

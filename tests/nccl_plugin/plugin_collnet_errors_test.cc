@@ -1,5 +1,7 @@
 // CollNet that fails, or is handed what it did not give: one warning each.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/support/collnet_nodes.h"
 
@@ -122,12 +124,152 @@ TEST(CollNetErrors, HandlesOfAnotherKindAreRefused) {
   expect_reports(reports, "ok");
 }
 
+// What was closed is not to be looked at: its memory may be somebody else's.
+TEST(CollNetErrors, HandlesOfWhatIsGoneAreRefused) {
+  const auto reports = run_nodes(kLibrary, 1, {}, {}, [](ProxyNode& node, int) -> std::string {
+    const CollNetApi& api = node.api();
+    std::array<char, abi::kHandleBytes> handle{};
+    void* handles[1] = {handle.data()};
+    void* listener = nullptr;
+    void* comm = nullptr;
+    void* mhandle = nullptr;
+    void* request = nullptr;
+    void* none[2] = {nullptr, nullptr};
+    float value = 1;
+    int done = 0;
+    if (api.listen(nullptr, 0, handle.data(), &listener) != ncclSuccess) return "listen";
+    if (api.connect(handles, 1, 0, listener, &comm) != ncclSuccess) return "connect";
+    if (api.close_listen(listener) != ncclSuccess) return "closeListen";
+    if (api.reg_mr(comm, &value, 4, abi::kPointerHost, &mhandle) != ncclSuccess) return "regMr";
+    if (api.iallreduce(comm, &value, &value, 1, ncclFloat32, none, &request) != ncclSuccess) {
+      return "iallreduce";
+    }
+    while (done == 0) {
+      if (api.test(request, &done, nullptr) != ncclSuccess) return "test";
+    }
+    if (api.close_coll(comm) != ncclSuccess) return "closeColl";
+    void* const unknown = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+    void* gone_mhandles[2] = {mhandle, mhandle};
+    void* unknown_mhandles[2] = {unknown, unknown};
+    void* place = nullptr;
+    NetLog::take_warnings();
+    const std::vector<ncclResult_t> refusals{
+        api.connect(handles, 1, 0, listener, &place),
+        api.close_listen(listener),
+        api.close_coll(comm),
+        api.reg_mr(comm, &value, 4, abi::kPointerHost, &place),
+        api.dereg_mr(comm, mhandle),
+        api.iallreduce(comm, &value, &value, 1, ncclFloat32, none, &place),
+        api.iallreduce(unknown, &value, &value, 1, ncclFloat32, none, &place),
+        api.iallreduce(node.coll_comm(), &value, &value, 1, ncclFloat32, gone_mhandles, &place),
+        api.iallreduce(node.coll_comm(), &value, &value, 1, ncclFloat32, unknown_mhandles, &place),
+        api.test(request, &done, nullptr),
+        api.test(unknown, &done, nullptr),
+    };
+    for (std::size_t i = 0; i < refusals.size(); ++i) {
+      if (refusals[i] != ncclInvalidArgument) return "accepted " + std::to_string(i);
+    }
+    if (place != nullptr) return "gave something";
+    return NetLog::take_warnings().size() == refusals.size() ? "ok" : "not told";
+  });
+  expect_reports(reports, "ok");
+}
+
+// More than the properties say, and types and operations that NCCL has no name for.
+TEST(CollNetErrors, CallsThatWereNeverOfferedAreRefused) {
+  for (const int version : {7, 9, 12}) {
+    ProxyOptions options;
+    options.collnet_version = version;
+    const auto reports =
+        run_nodes(kLibrary, 1, options, {}, [](ProxyNode& node, int) -> std::string {
+          const CollNetApi& api = node.api();
+          CollNetProperties properties;
+          if (api.get_properties(0, &properties) != ncclSuccess) return "getProperties";
+          // Versions 7 and 8 have no such property, and the same limit.
+          const std::size_t most =
+              properties.max_coll_bytes > 1 ? properties.max_coll_bytes : std::size_t{1} << 30;
+          float value = 1;
+          void* none[2] = {nullptr, nullptr};
+          for (const auto& [type, width] : {std::pair(ncclFloat32, 4UL), {ncclFloat16, 2UL}}) {
+            void* request = &value;
+            const std::size_t count = most / width + 1;
+            if (api.iallreduce(node.coll_comm(), &value, &value, count, type, none, &request) !=
+                ncclInvalidArgument) {
+              return "accepted too much";
+            }
+            if (request != nullptr) return "gave a request";
+          }
+          for (const int type : {99, -1, 1 << 30}) {
+            void* request = &value;
+            int supported = 7;
+            if (api.reduce_support(type, ncclSum, &supported) != ncclSuccess) return "type";
+            if (supported != 0) return "supports an unknown type";
+            if (api.reduce_support(ncclFloat32, type, &supported) != ncclSuccess) return "op";
+            if (supported != 0) return "supports an unknown operation";
+            if (api.iallreduce(node.coll_comm(), &value, &value, 1, type, none, &request) !=
+                ncclInvalidArgument) {
+              return "accepted an unknown type";
+            }
+          }
+          // Nothing has happened: the next call is the first.
+          std::vector<float> send(1000, 3.0F), receive(1000);
+          const ProxyOperation operation{send.data(), receive.data(), 1000, ncclFloat32, 1, 65536};
+          if (node.run({operation}) != ncclSuccess) return "an error";
+          return receive == send ? "ok" : "a wrong sum";
+        });
+    expect_reports(reports, "ok");
+  }
+}
+
+TEST(CollNetErrors, AForkedChildClosesNothingOfItsParents) {
+  const auto reports =
+      run_nodes(kLibrary, 2, {}, {{"RINGPRESS_SHM", "0"}}, [](ProxyNode& node, int) -> std::string {
+        std::vector<float> send(100000, 3.0F), receive(send.size());
+        const ProxyOperation operation{send.data(), receive.data(), send.size(), ncclFloat32,
+                                       1,           65536};
+        if (node.run({operation}) != ncclSuccess) return "an error";
+        const pid_t child = fork();
+        if (child == 0) {
+          alarm(60);  // Where it waits for threads that it does not have.
+          _exit(node.api().close_coll(node.coll_comm()) == ncclSuccess ? 0 : 1);
+        }
+        int status = -1;
+        if (waitpid(child, &status, 0) != child || status != 0) return "the child failed";
+        for (int i = 0; i < 3; ++i) {
+          if (node.run({operation}) != ncclSuccess) return "an error afterwards";
+        }
+        return receive == std::vector<float>(send.size(), 6.0F) ? "ok" : "a wrong sum";
+      });
+  expect_reports(reports, "ok");
+}
+
 // NCCL hands the operation of a neighbour process over as it is: its pointers are that one's.
 TEST(CollNetErrors, ProxyOpsOfAnotherProcessAreNotLookedAt) {
   void* const library = open_plugin(kLibrary);
   for (const int version : {4, 5, 6}) {
     void* const elsewhere = reinterpret_cast<void*>(std::uintptr_t{0x1000});
     profiler_api_of(library, version).start_channel_of(getpid() + 1, elsewhere, elsewhere);
+  }
+}
+
+// It is told of nothing from then on, and costs nobody a job.
+TEST(CollNetErrors, AProfilerThatIsGoneIsHarmless) {
+  void* const library = open_plugin(kLibrary);
+  for (const int version : {4, 5, 6}) {
+    const ProfilerApi api = profiler_api_of(library, version);
+    void* ctx = nullptr;
+    api.init(&ctx, {});
+    float value = 1;
+    ASSERT_NE(api.start_tensor(ctx, {&value, 1}), nullptr);
+    void* const unknown = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+    api.finalize(ctx);
+    api.finalize(ctx);
+    api.finalize(unknown);
+    api.finalize(nullptr);
+    for (void* const gone : {ctx, unknown}) {
+      EXPECT_EQ(api.start_tensor(gone, {&value, 1}), nullptr);
+      api.start_channel(gone, unknown, 0, 1, 32768);
+    }
   }
 }
 

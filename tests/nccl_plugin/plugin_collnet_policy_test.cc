@@ -32,7 +32,7 @@ TEST(CollNetPolicy, KnowsNcclsChunks) {
 TEST(CollNetPolicy, ChannelsPadLittle) {
   const CollNetPolicy policy(parse_settings({}, nullptr), {4, 4, 8});
   for (std::size_t bytes = 64 * kKiB; bytes <= 256 * kMiB; bytes = bytes * 9 / 8) {
-    const int channels = policy.channels(CollNetRoute::kChain, bytes);
+    const int channels = policy.channels(CollNetRoute::kChain, bytes, 0);
     ASSERT_GE(channels, 1);
     ASSERT_LE(channels, 8);
     const std::size_t call = static_cast<std::size_t>(channels) *
@@ -47,17 +47,34 @@ TEST(CollNetPolicy, ChannelsPadLittle) {
 }
 
 TEST(CollNetPolicy, KnowsWhatTheEnvironmentGuarantees) {
-  EXPECT_EQ(least_channels(nullptr, nullptr), 0);
-  EXPECT_EQ(least_channels("8", nullptr), 8);
-  EXPECT_EQ(least_channels("2", "16"), 16);
-  EXPECT_EQ(least_channels("0x8", "-1"), 0);
+  EXPECT_EQ(least_channels({}), 0);
+  EXPECT_EQ(least_channels({"8", nullptr, nullptr}), 8);
+  EXPECT_EQ(least_channels({"8", "2", "1"}), 8);
+  // The program may have set the largest number to one.
+  EXPECT_EQ(least_channels({nullptr, "16", nullptr}), 0);
+  EXPECT_EQ(least_channels({"2", "16", "32"}), 16);
+  EXPECT_EQ(least_channels({nullptr, "16", "4"}), 4);
+  for (const char* wrong : {"0x8", "-1", "08", "8x", ""}) {
+    EXPECT_EQ(least_channels({wrong, wrong, wrong}), 0) << wrong;
+  }
+}
+
+TEST(CollNetPolicy, TakesNoMoreChannelsThanItKnowsOf) {
+  const auto channels = [](int least, int seen) {
+    const CollNetPolicy policy(parse_settings({}, nullptr), {4, 4, least});
+    return policy.channels(CollNetRoute::kChain, 256 * kMiB, seen);
+  };
+  EXPECT_EQ(channels(0, 0), 0);
+  EXPECT_EQ(channels(0, 3), 3);
+  EXPECT_EQ(channels(4, 3), 4);
+  EXPECT_EQ(channels(4, 64), 8);
 }
 
 TEST(CollNetPolicy, DirectSharesAMessageAmongTheHeads) {
   const CollNetPolicy policy(parse_settings({}, nullptr), {32, 4, 8});
   EXPECT_EQ(policy.chunk_bytes(CollNetRoute::kDirect, 256 * kMiB, 8, 128 * kKiB), kMiB);
   EXPECT_EQ(policy.chunk_bytes(CollNetRoute::kChain, 256 * kMiB, 8, 128 * kKiB), 4 * kMiB);
-  EXPECT_EQ(policy.channels(CollNetRoute::kDirect, 256 * kMiB), 8);
+  EXPECT_EQ(policy.channels(CollNetRoute::kDirect, 256 * kMiB, 0), 8);
 }
 
 }  // namespace

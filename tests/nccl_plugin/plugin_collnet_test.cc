@@ -297,6 +297,7 @@ TEST(CollNet, NodesThatDifferDeclineTogether) {
   decline({{"RINGPRESS_CODEC", "q2"}}, "RINGPRESS_CODEC");
   decline({{"RINGPRESS_MIN_BYTES", "12345"}}, "RINGPRESS_MIN_BYTES");
   decline({{"RINGPRESS_SOCKETS", "many"}}, "RINGPRESS_SOCKETS");
+  decline({{"NCCL_MIN_NCHANNELS", "3"}}, "those of node 0 guarantee 0 channels, those of node 1 3");
 }
 
 TEST(CollNet, ADeadNodeIsAnErrorOnTheOthers) {

@@ -5,6 +5,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 
 #include "tests/support/in_child.h"
 #include "tests/support/net_pairs.h"
@@ -56,6 +58,79 @@ TEST(PluginNetProcess, GivesConnectingUpInTheEnd) {
     EXPECT_EQ(failure_of([&] { return net.accept(listen_comm, &comm); }), ncclRemoteError);
     EXPECT_TRUE(NetLog::contains("nobody has connected within 300 ms"));
     EXPECT_EQ(comm, nullptr);
+    EXPECT_EQ(net.table().close_listen(listen_comm), ncclSuccess);
+  });
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST(PluginNetProcess, ReleasesWhatItsCommunicatorHasNotConnected) {
+  in_child([] {
+    Net net(plugin_library());
+    Net other(plugin_library());
+    EXPECT_EQ(net.init(), ncclSuccess);
+    EXPECT_EQ(other.init(), ncclSuccess);
+    Net::Handle handle{};
+    void* listen_comm = nullptr;
+    EXPECT_EQ(other.listen(0, handle.data(), &listen_comm), ncclSuccess);
+    Net::Handle others_handle = handle;
+    void* comm = nullptr;
+    EXPECT_EQ(other.connect(0, others_handle.data(), &comm), ncclSuccess);
+    const std::size_t before = open_descriptors();
+    std::vector<Net::Handle> handles(10, handle);  // Nobody accepts.
+    for (Net::Handle& pending : handles) {
+      EXPECT_EQ(net.connect(0, pending.data(), &comm), ncclSuccess);
+      EXPECT_EQ(comm, nullptr);
+    }
+    EXPECT_GT(open_descriptors(), before);
+    EXPECT_EQ(net.finalize(), ncclSuccess);
+    EXPECT_EQ(open_descriptors(), before) << "and those of the other are still there";
+    void* receive_comm = nullptr;
+    EXPECT_TRUE(poll_until([&] {
+      if (comm == nullptr) {
+        EXPECT_EQ(other.connect(0, others_handle.data(), &comm), ncclSuccess);
+      }
+      if (receive_comm == nullptr) {
+        EXPECT_EQ(other.accept(listen_comm, &receive_comm), ncclSuccess);
+      }
+      return comm != nullptr && receive_comm != nullptr;
+    }));
+    EXPECT_EQ(other.table().close_listen(listen_comm), ncclSuccess);
+    close_pair(other, {comm, receive_comm});
+    EXPECT_EQ(other.finalize(), ncclSuccess);
+  });
+}
+
+TEST(PluginNetProcess, AForkedChildClosesNothingOfItsParents) {
+  in_child([] {
+    Net net(plugin_library());
+    EXPECT_EQ(net.init(), ncclSuccess);
+    Net::Handle handle{};
+    void* listen_comm = nullptr;
+    EXPECT_EQ(net.listen(0, handle.data(), &listen_comm), ncclSuccess);
+    const NetPair pair = open_pair(net, listen_comm, handle.data());
+    in_child([&] {
+      close_pair(net, pair);
+      EXPECT_EQ(net.table().close_listen(listen_comm), ncclSuccess);
+      EXPECT_EQ(net.finalize(), ncclSuccess);
+    });
+    // Larger than what the system keeps for a socket: both ends must hear of each other.
+    std::vector<char> message = random_message(20 << 20, 1);
+    std::vector<char> memory(message.size());
+    void* send_request = nullptr;
+    void* receive_request = nullptr;
+    EXPECT_EQ(net.isend(pair.send, message.data(), message.size(), &send_request), ncclSuccess);
+    EXPECT_EQ(net.irecv(pair.receive, memory.data(), memory.size(), &receive_request), ncclSuccess);
+    std::thread sender([&] { EXPECT_NE(finish(net, send_request), -1); });
+    EXPECT_EQ(finish(net, receive_request), static_cast<int>(message.size()));
+    sender.join();
+    EXPECT_TRUE(memory == message);
+    const NetPair second = open_pair(net, listen_comm, handle.data());
+    close_pair(net, second);
+    close_pair(net, pair);
     EXPECT_EQ(net.table().close_listen(listen_comm), ncclSuccess);
   });
 }

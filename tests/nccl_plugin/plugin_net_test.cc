@@ -416,6 +416,55 @@ TYPED_TEST(PluginNet, RefusesWhatIsNotThere) {
   EXPECT_EQ(table.close_listen(listen_comm), ncclSuccess);
 }
 
+// What was closed is not to be looked at: its memory may be somebody else's.
+TYPED_TEST(PluginNet, RefusesWhatIsThereNoMore) {
+  auto& net = this->net_;
+  auto& table = net.table();
+  char byte = 0;
+  int done = 0;
+  void* place = nullptr;
+  typename NetDriver<TypeParam>::Handle handle{};
+  void* listen_comm = nullptr;
+  ASSERT_EQ(net.listen(0, handle.data(), &listen_comm), ncclSuccess);
+  const NetPair gone = open_pair(net, listen_comm, handle.data());
+  void* send_request = nullptr;
+  void* receive_request = nullptr;
+  ASSERT_EQ(net.isend(gone.send, &byte, 1, &send_request), ncclSuccess);
+  ASSERT_EQ(net.irecv(gone.receive, &byte, 1, &receive_request), ncclSuccess);
+  close_pair(net, gone);
+  ASSERT_EQ(table.close_listen(listen_comm), ncclSuccess);
+  const NetPair pair = make_pair(net);  // May lie where the other did.
+  NetLog::take_warnings();
+  void* const unknown = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+  std::vector<ncclResult_t> refusals{
+      net.accept(listen_comm, &place),
+      net.reg_mr(gone.send, &byte, 1, abi::kPointerHost, &place),
+      table.dereg_mr(gone.receive, nullptr),
+      net.isend(gone.send, &byte, 1, &place),
+      net.isend(unknown, &byte, 1, &place),
+      net.irecv(gone.receive, &byte, 1, &place),
+      net.irecv(unknown, &byte, 1, &place),
+      table.test(send_request, &done, nullptr),
+      table.test(receive_request, &done, nullptr),
+      table.test(unknown, &done, nullptr),
+      table.close_send(gone.send),
+      table.close_receive(gone.receive),
+      table.close_listen(listen_comm),
+  };
+  if constexpr (NetDriver<TypeParam>::kVersion >= 11) {
+    NetDriver<TypeParam> other(plugin_library());
+    ASSERT_EQ(other.init(), ncclSuccess);
+    ASSERT_EQ(other.finalize(), ncclSuccess);
+    refusals.push_back(other.finalize());
+    refusals.push_back(table.finalize(unknown));
+  }
+  for (std::size_t i = 0; i < refusals.size(); ++i)
+    EXPECT_EQ(refusals[i], ncclInvalidArgument) << i;
+  EXPECT_EQ(NetLog::take_warnings().size(), refusals.size());
+  EXPECT_EQ(place, nullptr);
+  close_pair(net, pair);
+}
+
 /// A socket that is connected to the listener of a handle.
 int visit(const char* handle) {
   const std::string address(handle + 24, static_cast<unsigned char>(handle[7]));

@@ -378,6 +378,27 @@ TEST(PluginNextNet, LeavesNcclItsOwnNetworksWhereItCouldNotUseTheNextPlugin) {
   });
 }
 
+// NCCL 2.28.3 finalizes a context that those split off still connect with.
+TEST(PluginNextNet, AContextThatIsGoneIsNotLookedAt) {
+  in_child([] {
+    load_with_next(fake_path(8, 9));
+    NetDriver<abi::NetV12> net(plugin_library());
+    NetDriver<abi::NetV12>::Handle handle{};
+    void* comm = nullptr;
+    EXPECT_EQ(net.init(), ncclSuccess);
+    EXPECT_EQ(net.finalize(), ncclSuccess);
+    EXPECT_EQ(net.connect(0, handle.data(), &comm), ncclSuccess);
+    EXPECT_EQ(net.finalize(), ncclInvalidArgument);
+    abi::NetVirtualDeviceV12 parts{};
+    int device = 0;
+    EXPECT_EQ(net.table().get_properties(0, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(net.table().make_virtual_device(&device, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(net.table().make_virtual_device(nullptr, &parts), ncclInvalidArgument);
+    EXPECT_EQ(net.table().init(nullptr, 1, nullptr, NetLog::write, ignore_profiler),
+              ncclInvalidArgument);
+  });
+}
+
 TEST(PluginNextNet, InitialisesOldVersionsOnceAndRefusesWhatTheyCannotCount) {
   in_child([] {
     void* const fake = load_with_next(fake_path(8, 9));

@@ -102,6 +102,7 @@ class PluginTuner : public testing::Test {
                       {"RINGPRESS_MIN_BYTES", nullptr},
                       {"NCCL_MIN_NCHANNELS", nullptr},
                       {"NCCL_MIN_CTAS", nullptr},
+                      {"NCCL_MAX_CTAS", nullptr},
                       {"NCCL_ALGO", nullptr},
                       {"NCCL_PROTO", nullptr}}) {}
   test::ScopedEnvironment environment_;
@@ -219,12 +220,43 @@ TEST_F(PluginTuner, ChannelsOnlyWhereTheEnvironmentGuaranteesThem) {
   };
   EXPECT_EQ(channels(nullptr, nullptr, 128 * kMiB), 0);
   EXPECT_EQ(channels("8", nullptr, 128 * kMiB), 8);
-  EXPECT_EQ(channels(nullptr, "4", 128 * kMiB), 4);
+  EXPECT_EQ(channels(nullptr, "4", 128 * kMiB), 0);  // A program's maxCTAs may be less.
   EXPECT_EQ(channels("32", "4", 128 * kMiB), 8);
   EXPECT_EQ(channels("8", nullptr, 64 * kKiB), 2);
   for (const char* wrong : {"", "x", "8x", "-3", "99999999999999999999"}) {
     EXPECT_EQ(channels(wrong, nullptr, 128 * kMiB), 0) << wrong;
   }
+  const test::ScopedEnvironment limit({{"NCCL_MAX_CTAS", "5"}});
+  EXPECT_EQ(channels(nullptr, "4", 128 * kMiB), 4);
+  EXPECT_EQ(channels(nullptr, "64", 128 * kMiB), 5);
+}
+
+// From version 6 on NCCL says how many channels a call has: the next may have as many.
+TEST_F(PluginTuner, AndWhereAnEarlierCallHadThem) {
+  Ctx tuner;
+  Ctx other;
+  const auto channels = [](Ctx& asked, std::size_t bytes) {
+    Table table(7);
+    table.at(kDirect, 2) = abi::kNotAvailable;
+    return asked.advise(&table, bytes);
+  };
+  const auto had = [&](int algorithm, int count) {
+    std::size_t chunk = 128 * kKiB;
+    EXPECT_EQ(ncclTunerPlugin_v6.get_chunk_size(tuner.ctx, Function::kAllGather, 1000, algorithm, 0,
+                                                count, &chunk),
+              ncclSuccess);
+    EXPECT_EQ(chunk, 128 * kKiB);
+  };
+  had(static_cast<int>(Algorithm::kNvls), 32);  // Channels of its own.
+  had(static_cast<int>(Algorithm::kNvlsTree), 32);
+  EXPECT_EQ(channels(tuner, 128 * kMiB), 0);
+  had(static_cast<int>(Algorithm::kRing), 3);
+  had(static_cast<int>(Algorithm::kTree), 1);
+  EXPECT_EQ(channels(tuner, 128 * kMiB), 3);
+  had(kChain, 12);
+  EXPECT_EQ(channels(tuner, 128 * kMiB), 8);
+  EXPECT_EQ(channels(tuner, 64 * kKiB), 2);
+  EXPECT_EQ(channels(other, 128 * kMiB), 0);
 }
 
 TEST_F(PluginTuner, OlderTablesDoTheSame) {
@@ -332,6 +364,32 @@ TEST_F(PluginTuner, NothingIsAnError) {
   EXPECT_EQ(ncclTunerPlugin_v2.get_coll_info(tuner.ctx, Function::kAllReduce, kMiB, 1, 1, 1,
                                              nullptr, nullptr, nullptr),
             ncclSuccess);
+}
+
+TEST_F(PluginTuner, OneThatIsGoneIsHarmless) {
+  void* ctx = nullptr;
+  ASSERT_EQ(ncclTunerPlugin_v5.init(&ctx, 7, 4, 4, silent, nullptr, nullptr), ncclSuccess);
+  ASSERT_EQ(ncclTunerPlugin_v5.finalize(ctx), ncclSuccess);
+  Ctx other;  // May lie where that one did.
+  for (void* const gone : {ctx, reinterpret_cast<void*>(std::uintptr_t{0x1000})}) {
+    Table table(7);
+    int channels = -5;
+    std::size_t chunk = 17;
+    EXPECT_EQ(ncclTunerPlugin_v6.get_coll_info(gone, Function::kAllReduce, kMiB, 1,
+                                               table.for_nccl(), 7, 3, 0, &channels),
+              ncclSuccess);
+    EXPECT_EQ(
+        ncclTunerPlugin_v6.get_chunk_size(gone, Function::kAllReduce, kMiB, kChain, 2, 1, &chunk),
+        ncclSuccess);
+    EXPECT_EQ(ncclTunerPlugin_v2.get_coll_info(gone, Function::kAllReduce, kMiB, 1, 1, 1, &channels,
+                                               &channels, &channels),
+              ncclSuccess);
+    EXPECT_EQ(table.costs, Table(7).costs);
+    EXPECT_EQ(channels, -5);
+    EXPECT_EQ(chunk, 17U);
+    EXPECT_EQ(ncclTunerPlugin_v6.finalize(gone), ncclSuccess);
+    EXPECT_EQ(ncclTunerPlugin_v2.destroy(gone), ncclSuccess);
+  }
 }
 
 TEST_F(PluginTuner, WrongSettingsAreNotAnErrorEither) {

@@ -101,6 +101,18 @@ TEST(Doctor, VariablesMayBeSetInsideNccl) {
   EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
 }
 
+// The library for host memory is no NCCL that sets them.
+TEST(Doctor, NoNcclSetsNoVariables) {
+  Surroundings all = healthy();
+  all.environment = {};
+  for (const bool is_seen : {true, false}) {
+    all.nccl.resize(is_seen ? 1 : 0);
+    if (is_seen) all.nccl[0].is_ours = true;
+    EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
+    EXPECT_FALSE(has(texts(all, Level::kOk), "is set inside NCCL"));
+  }
+}
+
 TEST(Doctor, SaysOneThingOfAVariable) {
   Surroundings all = healthy();
   all.environment = {};
@@ -220,6 +232,87 @@ TEST(Doctor, LooksAtTheNextPlugin) {
   all.next_plugin.tables = tables(9, 3, 0, 0);
   EXPECT_EQ(texts(all, Level::kProblem), "");
   EXPECT_TRUE(has(texts(all, Level::kOk), "/opt/libnccl-net-aws.so (net v9 at most)"));
+}
+
+TEST(Doctor, TheNextPluginIsNotToBeThisOne) {
+  Surroundings all = healthy();
+  all.next_plugin = all.plugin;
+  all.next_plugin.network = "ringpress";
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "is ringpress itself: it is not used"));
+  EXPECT_FALSE(has(texts(all, Level::kOk), "goes through"));
+}
+
+TEST(Doctor, TheHostsBackendIsAllThatThePluginHas) {
+  for (const auto& [backend, is_refused] : {std::pair("cuda", true), {"host", false}}) {
+    Surroundings all = healthy();
+    all.environment.add("RINGPRESS_BACKEND", {backend, "environment"});
+    EXPECT_EQ(has(texts(all, Level::kProblem), "RINGPRESS_BACKEND=cuda: "), is_refused);
+    const auto warnings = plan_run(all.environment, "/opt/lib").warnings;
+    EXPECT_EQ(warnings.size(), is_refused ? 1U : 0U);
+  }
+}
+
+/// What is said of door A, one finding a line: its level, text and remedy.
+std::string preloading(const Surroundings& all) {
+  std::string text;
+  for (const Finding& finding : judge_preloading(all)) {
+    EXPECT_EQ(finding.about, "door A");
+    text += finding.level == Level::kOk        ? "ok "
+            : finding.level == Level::kWarning ? "warning "
+                                               : "problem ";
+    text += finding.text + " -> " + finding.remedy + "\n";
+  }
+  return text;
+}
+
+Surroundings ready_to_preload() {
+  Surroundings all = healthy();
+  all.preload_library = "/opt/lib/libringpress-preload.so";
+  all.kernels.path = "/opt/lib/libringpress-cuda.so";
+  return all;
+}
+
+TEST(Doctor, PreloadingNeedsKernelsAndARealNccl) {
+  const std::string works = "ok LD_PRELOAD=/opt/lib/libringpress-preload.so catches programs";
+  EXPECT_TRUE(preloading(ready_to_preload()).starts_with(works)) << preloading(ready_to_preload());
+  const auto expect = [&](const Surroundings& all, const std::string& said) {
+    EXPECT_FALSE(has(preloading(all), works)) << said;
+    EXPECT_TRUE(has(preloading(all), said)) << preloading(all);
+  };
+  Surroundings all = ready_to_preload();
+  all.kernels = {"", "cannot open libringpress-cuda.so"};
+  expect(all,
+         "warning there are no kernels (cannot open libringpress-cuda.so): calls go to NCCL as "
+         "they are");
+  all = ready_to_preload();
+  all.nccl.clear();
+  expect(all, "warning no NCCL is seen to pass calls on to");
+  all.nccl = {nccl(22809, {}), nccl(22809, {})};
+  all.nccl[0].is_ours = all.nccl[1].is_shim = true;
+  expect(all, "warning no NCCL is seen to pass calls on to");
+  all.named_nccl = nccl(22809, {});
+  EXPECT_TRUE(preloading(all).starts_with(works)) << preloading(all);
+  all = ready_to_preload();
+  all.environment.add("RINGPRESS_REAL_NCCL", {"/no/such", "environment"});
+  all.named_nccl.emplace().problem = "cannot open";
+  expect(all, "problem RINGPRESS_REAL_NCCL=/no/such: cannot open");
+  all = ready_to_preload();
+  all.has_gpu_driver = false;
+  expect(all, "warning there is no GPU driver");
+  all = ready_to_preload();
+  all.environment.add("RINGPRESS_BACKEND", {"host", "environment"});
+  expect(all, "warning RINGPRESS_BACKEND=host is refused in a process that uses CUDA");
+  all.preload_library.clear();
+  EXPECT_EQ(preloading(all),
+            "warning there is no libringpress-preload.so -> build or install it\n");
+}
+
+// Under that name, too, as people are told to use it.
+TEST(Doctor, TheLibraryThatIsPreloadedIsNotTakenForNccl) {
+  Surroundings all = healthy();
+  all.nccl.push_back(nccl(22809, {}));
+  all.nccl.back().is_shim = true;
+  EXPECT_EQ(texts(all, Level::kProblem), "");
 }
 
 TEST(Run, PlansWithoutDoingAnything) {

@@ -220,14 +220,24 @@ class Params(Command):
         rows = self.params(RINGPRESS_MIN_BYTES="many", RINGPRESS_CODEC="q44", RINGPRESS="onn")
         for name in ("RINGPRESS_MIN_BYTES", "RINGPRESS_CODEC", "RINGPRESS"):
             self.assertIn("mistake", rows[name])
+            self.assertIn("instead", rows[name])
             self.assertEqual(rows[name]["value"], rows[name]["default"])
+        self.assertEqual(rows["RINGPRESS_CODEC"]["given"], "q44")
         self.assertNotIn("mistake", rows["RINGPRESS_EF"])
 
     def test_for_people(self):
-        code, out, _ = self.run_program("params", RINGPRESS_CODEC="q44")
+        code, out, _ = self.run_program("params", RINGPRESS_CODEC="nonsense")
         self.assertEqual(code, 0)
         self.assertIn('RINGPRESS_MIN_BYTES=65536  (default; default "65536"', out)
-        self.assertIn("    mistake: ", out)
+        self.assertIn("RINGPRESS_CODEC=nonsense  (refused, from environment; ", out)
+        self.assertIn('    mistake: RINGPRESS_CODEC: unknown codec "nonsense"', out)
+        self.assertIn("    instead: no communicator is made with it", out)
+        self.assertEqual(out.count("    mistake: "), 1)
+
+    def test_a_secret_is_never_shown(self):
+        _, out, _ = self.run_program("params", RINGPRESS_SECRET="very secret")
+        self.assertIn("RINGPRESS_SECRET=(not shown)  (environment; ", out)
+        self.assertNotIn("very secret", out)
 
 
 class Doctor(Command):
@@ -249,8 +259,8 @@ class Doctor(Command):
         self.assertIn("NCCL_NET_PLUGIN is not set", problems)
         for row in record["findings"]:
             self.assertTrue(row["level"] != "problem" or row["remedy"], row)
-        self.assertIn("LD_PRELOAD=", self.texts(record, "ok"))
-        self.assertIn("/libringpress-preload.so", self.texts(record, "ok"))
+        door_a = [row["text"] for row in record["findings"] if row["about"] == "door A"]
+        self.assertIn("/libringpress-preload.so", "\n".join(door_a))
 
     def test_what_run_sets_is_enough(self):
         code, out, error = self.run_program("run", "--", PROGRAM, "doctor", "--json")
@@ -302,6 +312,51 @@ class Doctor(Command):
         for text in ("NCCL_PROFILER_PLUGIN=inspector", "RINGPRESS_MIN_BYTES?", "RINGPRESS=observe"):
             self.assertIn(text, warnings)
 
+    def test_what_preloading_lacks(self):
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        self.assertIsNotNone(compiler, "no C compiler, though this was built with one")
+        def library(name, source):
+            (self.folder / "source.c").write_text(source)
+            subprocess.run([compiler, "-shared", "-fPIC", "-o", self.folder / name,
+                            self.folder / "source.c"], check=True)
+            return str(self.folder / name)
+        real = library("real.so", "int ncclGetVersion(int* version) { *version = 22809; return 0; }\n")
+        other = library("other.so", "int nothing;\n")
+        library("libringpress-cuda.so", "int nothing;\n")
+        text = lambda record: "\n".join(row["text"] for row in record["findings"]
+                                        if row["about"] == "door A")
+        found = self.doctor(RINGPRESS_REAL_NCCL=real)
+        self.assertNotIn("RINGPRESS_REAL_NCCL", text(found))
+        self.assertNotIn("no NCCL is seen", text(found))
+        for value, why in ((other, "it is not an NCCL library"), ("real.so", "absolute path"),
+                           (str(LIBRARY_FOLDER / "libringpress-preload.so"), "not an NCCL library"),
+                           (str(LIBRARY_FOLDER / "libnccl.so.2"), "this library for host memory")):
+            problems = self.texts(self.doctor(RINGPRESS_REAL_NCCL=value), "problem")
+            self.assertRegex(problems, f"RINGPRESS_REAL_NCCL={re.escape(value)}: .*{why}")
+        if not (LIBRARY_FOLDER / "libringpress-cuda.so").exists():  # Found beside the library first.
+            self.assertIn("there are no kernels (", text(self.doctor()))
+            self.assertRegex(text(self.doctor(LD_LIBRARY_PATH=str(self.folder))),
+                             "no kernels .*has no ringpress_cuda_open")
+
+    def test_this_library_is_no_next_plugin(self):
+        plugin = str(LIBRARY_FOLDER / "libnccl-net-ringpress.so")
+        record = self.doctor(RINGPRESS_NEXT_NET_PLUGIN=plugin)
+        self.assertIn("is ringpress itself", self.texts(record, "problem"))
+        code, _, error = self.run_program("run", "--dry-run", RINGPRESS_NEXT_NET_PLUGIN=plugin)
+        self.assertEqual(code, 0)
+        self.assertIn("is ringpress itself", error)
+
+    def test_statistics_that_cannot_be_written(self):
+        file = self.folder / "statistics"
+        for path in ("/proc/statistics", "/no/such/folder/statistics", str(self.folder)):
+            self.assertIn(f"RINGPRESS_STATS={path}: ",
+                          self.texts(self.doctor(RINGPRESS_STATS=path), "warning"))
+        for _ in range(2):
+            self.assertNotIn("RINGPRESS_STATS",
+                             self.texts(self.doctor(RINGPRESS_STATS=str(file)), "warning"))
+            self.assertEqual(list(self.folder.glob(".ringpress*")), [])
+            file.write_text("a line\n")
+
     def test_what_settings_name_on_this_machine(self):
         record = self.doctor(RINGPRESS_SOCKET_IFNAME="nosuch0", NCCL_SOCKET_IFNAME="nosuch1",
                              RINGPRESS_STATS=str(self.folder), RINGPRESS_CODEC="powersgd")
@@ -316,6 +371,32 @@ class Doctor(Command):
         self.assertEqual(code, 1)
         for line in out.splitlines():
             self.assertRegex(line, r"^(ok       |warning  |problem  |         -> )")
+
+
+class Programs(Command):
+    def test_output_that_cannot_be_written_is_an_error(self):
+        for name, *arguments in (["ringpress", "params"], ["ringpress", "params", "--json"],
+                                 ["ringpress", "--help"], ["all_reduce_perf", "--help"],
+                                 ["codec_perf", "--help"], ["codec_accuracy", "--help"],
+                                 ["collnet_perf", "--help"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([PROGRAM.parent / name, *arguments], stdout=full, check=False,
+                                      stderr=subprocess.PIPE, text=True, timeout=100,
+                                      env=self.environment)
+            self.assertEqual(done.returncode, 1, (name, arguments))
+            self.assertRegex(done.stderr, f"{name}: (standard output: |cannot write)")
+            whole = subprocess.run([PROGRAM.parent / name, *arguments], capture_output=True,
+                                   check=False, timeout=100, env=self.environment)
+            self.assertEqual(whole.returncode, 0, (name, arguments))
+
+    def test_collnet_perf_needs_a_folder(self):
+        for arguments in ([], ["--folder", str(self.folder / "none")], ["--folder", str(PROGRAM)],
+                          ["--folder", str(self.folder), "--bytes", "many"]):
+            done = subprocess.run([PROGRAM.parent / "collnet_perf", *arguments], check=False,
+                                  capture_output=True, text=True, timeout=100,
+                                  env=self.environment)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
+            self.assertIn("--folder" if "--bytes" not in arguments else "--bytes", done.stderr)
 
 
 if __name__ == "__main__":

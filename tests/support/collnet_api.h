@@ -53,13 +53,13 @@ struct CollNetApi {
   std::function<ncclResult_t(void** handles, int count, int rank, void* listen_comm,
                              void** coll_comm)>
       connect;
-  std::function<ncclResult_t(ncclDataType_t type, ncclRedOp_t op, int* supported)> reduce_support;
+  std::function<ncclResult_t(int type, int op, int* supported)> reduce_support;
   std::function<ncclResult_t(void* coll_comm, void* data, std::size_t size, int type,
                              void** mhandle)>
       reg_mr;
   std::function<ncclResult_t(void* coll_comm, void* mhandle)> dereg_mr;
   std::function<ncclResult_t(void* coll_comm, void* send, void* receive, std::size_t count,
-                             ncclDataType_t type, void** mhandles, void** request)>
+                             int type, void** mhandles, void** request)>
       iallreduce;
   std::function<ncclResult_t(void* request, int* done, int* size)> test;
   std::function<ncclResult_t(void* coll_comm)> close_coll;
@@ -108,8 +108,8 @@ CollNetApi collnet_api(Table& table) {
     }
   };
   api.dereg_mr = table.dereg_mr;
-  api.iallreduce = [&table](void* coll_comm, void* send, void* receive, std::size_t count,
-                            ncclDataType_t type, void** mhandles, void** request) {
+  api.iallreduce = [&table](void* coll_comm, void* send, void* receive, std::size_t count, int type,
+                            void** mhandles, void** request) {
     if constexpr (requires { table.make_virtual_device; }) {
       return table.iallreduce(coll_comm, send, receive, count, type, ncclSum, mhandles[0],
                               mhandles[1], request);

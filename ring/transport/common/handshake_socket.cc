@@ -44,7 +44,16 @@ bool HandshakeSocket::is_over(Deadline now) {
     case State::kTalking:
       break;
   }
-  return now >= expires_;
+  if (now < expires_) return false;
+  note_delay();
+  return true;
+}
+
+void HandshakeSocket::note_delay() {
+  const auto limit = answered_ ? kConfirmTimeout : kHandshakeTimeout;
+  refusal_ =
+      std::string(answered_ ? "it did not finish the handshake" : "it did not say who it is") +
+      " within " + std::to_string(limit.count()) + " ms";
 }
 
 const Hello& HandshakeSocket::peer() const {
@@ -104,12 +113,18 @@ void HandshakeSocket::on_hello() {
   }
   auto& acceptor = std::get<AcceptorHandshake>(handshake_);
   if (answered_) {
-    if (!acceptor.confirm(incoming_)) return refuse("a wrong third hello");
+    if (!acceptor.confirm(incoming_)) {
+      is_stranger_ = true;
+      return refuse("a wrong third hello");
+    }
     state_ = State::kReady;
     return;
   }
   const std::optional<HelloBytes> second = acceptor.answer(incoming_);
-  if (!second) return refuse("a stranger");
+  if (!second) {
+    is_stranger_ = true;
+    return refuse("a stranger");
+  }
   answered_ = true;
   expires_ = Clock::now() + kConfirmTimeout;
   send_hello(*second);

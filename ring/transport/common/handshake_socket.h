@@ -35,13 +35,17 @@ class HandshakeSocket final : public EventHandler {
   bool is_over(Deadline now);
   /// The peer's hello, once ready.
   const Hello& peer() const;
-  /// Why it was refused, in words.
+  /// Why it was refused, or what it is late with, in words.
   const std::string& refusal() const { return refusal_; }
+  /// True if the other side has shown that it does not know the secret. One that is merely late, or
+  /// gone, has not.
+  bool is_stranger() const { return is_stranger_; }
   /// Hands the socket on, once ready. It is no longer in the reactor.
   Fd take_socket();
 
  private:
   void refuse(const std::string& why);
+  void note_delay();
   void begin_talking();
   void send_hello(const HelloBytes& hello);
   void on_hello();
@@ -55,6 +59,7 @@ class HandshakeSocket final : public EventHandler {
   std::size_t incoming_bytes_ = 0;
   bool answered_ = false;  // The acceptor has sent the second hello.
   std::string refusal_;
+  bool is_stranger_ = false;
 };
 
 }  // namespace ringpress::ring::transport

@@ -19,7 +19,9 @@ int milliseconds_until(Deadline until) {
 }  // namespace
 
 Reactor::Reactor()
-    : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : process_(getpid()),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_.valid() || !wake_.valid()) return;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
@@ -42,7 +44,7 @@ Status Reactor::add(int descriptor, EventHandler* handler) {
 
 void Reactor::remove(int descriptor, EventHandler* handler) {
   epoll_event event{};
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &event);
+  if (process_ == getpid()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &event);
   for (int i = 0; i < batch_size_; ++i) {
     epoll_event& pending = batch_[static_cast<std::size_t>(i)];
     if (pending.data.ptr == handler) pending.data.ptr = nullptr;

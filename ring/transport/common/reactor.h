@@ -2,12 +2,16 @@
 // sleeps in one place. Descriptors are edge-triggered: a handler keeps going until the system says
 // "try again", and nothing is re-armed on the way.
 //
+// A process that was forked from the one which made it has the same epoll set, not one of its own:
+// what it removed would be lost to its parent, so there remove() leaves the set alone.
+//
 // Threads: the owner of the mesh alone calls add, remove and dispatch; wake() and await_ready() may
 // be called from any thread.
 #ifndef RING_TRANSPORT_COMMON_REACTOR_H_
 #define RING_TRANSPORT_COMMON_REACTOR_H_
 
 #include <sys/epoll.h>
+#include <sys/types.h>
 
 #include <array>
 #include <cstdint>
@@ -60,6 +64,7 @@ class Reactor {
  private:
   bool dispatch_events(int timeout_ms);
 
+  const pid_t process_;
   Fd epoll_;
   Fd wake_;
   SleepGuard* guard_ = nullptr;

@@ -1,11 +1,13 @@
 #include "ring/transport/tcp/link.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 namespace ringpress::ring::transport::tcp {
 
 LinkEnd::LinkEnd(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
-    : reactor_(std::move(reactor)) {
+    : process_(getpid()), reactor_(std::move(reactor)) {
   for (Fd& socket : sockets) {
     connections_.push_back(std::make_unique<Connection>(*reactor_, events_, std::move(socket),
                                                         Ends{kThisSide, kOtherSide}));
@@ -31,17 +33,19 @@ Result<Completion> LinkEnd::settle(Result<Completion> tested) {
   return tested;
 }
 
-Status LinkEnd::parting_words() const {
-  if (under_way_ == 0) return Status::ok();
-  return Status(Code::kAborted, "the other side closed the link with " +
-                                    std::to_string(under_way_) + " transfers under way");
+void LinkEnd::part(auto& channel) {
+  if (process_ != getpid()) return;
+  channel.close(under_way_ == 0 ? Status::ok()
+                                : Status(Code::kAborted, "the other side closed the link with " +
+                                                             std::to_string(under_way_) +
+                                                             " transfers under way"));
 }
 
 TcpSendLink::TcpSendLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
     : LinkEnd(std::move(reactor), std::move(sockets)), channel_(std::move(connections_)) {}
 
 TcpSendLink::~TcpSendLink() {
-  channel_.close(parting_words());
+  part(channel_);
 }
 
 Result<Request*> TcpSendLink::isend(ConstBuffer payload) {
@@ -62,7 +66,7 @@ TcpReceiveLink::TcpReceiveLink(std::unique_ptr<Reactor> reactor, std::vector<Fd>
     : LinkEnd(std::move(reactor), std::move(sockets)), channel_(std::move(connections_)) {}
 
 TcpReceiveLink::~TcpReceiveLink() {
-  channel_.close(parting_words());
+  part(channel_);
 }
 
 Result<Request*> TcpReceiveLink::irecv(Buffer into) {

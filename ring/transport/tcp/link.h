@@ -7,6 +7,8 @@
 #ifndef RING_TRANSPORT_TCP_LINK_H_
 #define RING_TRANSPORT_TCP_LINK_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <vector>
 
@@ -28,9 +30,11 @@ class LinkEnd {
   Result<Completion> settle(Result<Completion> tested);
   /// Of the link: why one of its transfers, over whichever socket, has failed.
   const Status& failure() const { return failure_; }
-  /// Says goodbye, or that `under_way_` transfers are given up.
-  Status parting_words() const;
+  /// Says goodbye, or that `under_way_` transfers are given up. A process that was forked from the
+  /// one with the link says nothing: the link is its parent's.
+  void part(auto& channel);
 
+  const pid_t process_;
   std::unique_ptr<Reactor> reactor_;
   Events events_;
   Connections connections_;  // Taken over by the channel.

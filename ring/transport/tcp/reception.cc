@@ -42,6 +42,15 @@ void Reception::on_events(std::uint32_t) {
   }
 }
 
+void Reception::tell_of_dropped(const HandshakeSocket& socket) {
+  if (!socket.is_stranger()) {  // Maybe a peer that was late, and connects again.
+    log_line(LogLevel::kInfo, "%s: dropped a connection: %s", name_.c_str(),
+             socket.refusal().c_str());
+  } else if (!std::exchange(warned_, true)) {
+    log_line(LogLevel::kWarn, "%s: dropped a connection that is not from this job", name_.c_str());
+  }
+}
+
 std::unique_ptr<HandshakeSocket> Reception::take(Deadline now) {
   std::unique_ptr<HandshakeSocket> found;
   for (auto& socket : strangers_) {
@@ -49,12 +58,8 @@ std::unique_ptr<HandshakeSocket> Reception::take(Deadline now) {
     if (found == nullptr && socket->state() == HandshakeSocket::State::kReady) {
       found = std::move(socket);
     } else if (is_over) {
+      tell_of_dropped(*socket);
       socket.reset();
-      if (!warned_) {
-        log_line(LogLevel::kWarn, "%s: dropped a connection that is not from this job",
-                 name_.c_str());
-      }
-      warned_ = true;
     }
   }
   std::erase(strangers_, nullptr);

@@ -31,6 +31,7 @@ class Reception final : private EventHandler {
 
  private:
   void on_events(std::uint32_t events) override;
+  void tell_of_dropped(const HandshakeSocket& socket);
 
   Reactor& reactor_;
   const std::size_t expected_;

@@ -193,6 +193,42 @@ TEST(BootstrapErrors, RefusesWrongOptions) {
             "no network interface matches \"nonesuch0\"");
 }
 
+/// How three ranks fare, each with a rendezvous of its own, of which that of rank 2 closes when
+/// `victim_joins` is false, and waits for a while otherwise.
+std::vector<std::string> meet_with_own_rendezvous(bool victim_joins) {
+  std::vector<std::unique_ptr<Rendezvous>> own;
+  std::vector<UniqueIdBytes> ids;
+  for (int rank = 0; rank < 3; ++rank) {
+    own.push_back(ring::prepare_rendezvous("lo", "").value());
+    ids.push_back(own.back()->id());
+  }
+  EXPECT_TRUE(own[0]->serve(milliseconds(50000), ids).is_ok());
+  const auto reports = run_peers(PeerKind::kThreads, 3, [&](int rank) -> std::string {
+    if (rank == 2) {
+      std::this_thread::sleep_for(milliseconds(300));  // The others are there by then, or not.
+      if (!victim_joins) own[2].reset();
+      if (!victim_joins) return "";
+    }
+    ring::MeshOptions options;
+    options.id = ids[0];
+    options.rank = rank;
+    options.size = 3;
+    options.timeout = milliseconds(50000);
+    return to_text(ring::make_mesh(options).status());
+  });
+  return {reports[0].text, reports[1].text, reports[2].text};
+}
+
+TEST(BootstrapErrors, ARankThatEndsInsteadOfComingIsNotWaitedFor) {
+  const std::vector<std::string> texts = meet_with_own_rendezvous(false);
+  EXPECT_EQ(texts[0], "peer lost: rank 2 ended, or gave up, before it came");
+  EXPECT_EQ(texts[1], texts[0]);
+}
+
+TEST(BootstrapErrors, ARankThatIsLateIsWaitedFor) {
+  for (const std::string& text : meet_with_own_rendezvous(true)) EXPECT_EQ(text, "ok: ");
+}
+
 TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
   const UniqueIdBytes id = ring::open_rendezvous("lo", "", milliseconds(100000)).value();
   const auto address =

@@ -14,6 +14,7 @@
 #include "ring/transport/shm/handover.h"
 #include "ring/transport/tcp/factory.h"
 #include "ring/transport/tcp/reception.h"
+#include "ringpress/log.h"
 #include "tests/contract/transport_contract.h"
 
 namespace ringpress::testing {
@@ -163,6 +164,42 @@ TEST_F(Lateness, OfAPeerIsForgivenOnceItHasShownThatItKnowsTheSecret) {
   EXPECT_TRUE(reception_.is_busy());
   EXPECT_EQ(reception_.take(Clock::now() + kConfirmTimeout), nullptr);
   EXPECT_FALSE(reception_.is_busy());
+}
+
+/// What is said on standard error meanwhile, at the level of warnings.
+template <typename Body>
+std::string warnings_of(Body&& body) {
+  set_log_level(LogLevel::kWarn);
+  ::testing::internal::CaptureStderr();
+  body();
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST_F(Lateness, IsNotTakenForStrangeness) {
+  const Deadline much_later = Clock::now() + std::chrono::hours(1);
+  EXPECT_EQ(warnings_of([&] {
+              // One that says nothing, and one that goes again.
+              const Fd silent = start_connect(parse_address(address_).value()).value();
+              while (!reception_.is_busy()) near_reactor_.dispatch();
+              start_connect(parse_address(address_).value()).value().reset();
+              while (reception_.is_busy()) {
+                near_reactor_.dispatch();
+                EXPECT_EQ(reception_.take(much_later), nullptr);
+              }
+            }),
+            "");
+  const Fd stranger = start_connect(parse_address(address_).value()).value();
+  while (!reception_.is_busy()) near_reactor_.dispatch();
+  const std::string text = warnings_of([&] {
+    const std::string garbage(64, 'x');
+    while (send_bytes(stranger.get(), garbage.data(), garbage.size()).bytes == 0) continue;
+    while (reception_.is_busy()) {
+      near_reactor_.dispatch();
+      EXPECT_EQ(reception_.take(), nullptr);
+    }
+  });
+  EXPECT_NE(text.find("a test: dropped a connection that is not from this job"), std::string::npos)
+      << text;
 }
 
 /// Its process was away from before it was connected until after the listener had given it up.
