@@ -12,6 +12,7 @@ add_library(ringpress_interposer OBJECT
   interposer/host_device.cc
   interposer/host_groups.cc
   interposer/lane.cc
+  interposer/left_comms.cc
   interposer/meeting.cc
   interposer/number_exchange.cc
   interposer/runner.cc
@@ -19,6 +20,7 @@ add_library(ringpress_interposer OBJECT
   interposer/stream_projection.cc
   interposer/stream_ring.cc
   interposer/stream_sra.cc
+  interposer/warn_once.cc
   interposer/workspace.cc
 )
 ringpress_compile_alone(interposer/host_device.cc interposer/stream_projection.cc

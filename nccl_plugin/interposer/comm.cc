@@ -69,7 +69,9 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
 }
 
 Comm::~Comm() {
-  if (workspace_ != nullptr) write_statistics(settings_, rank_, size_, statistics_);
+  if (is_open_) {
+    write_statistics(settings_, rank_, size_, statistics_, StatisticsTime::kOfHost);
+  }
   feedback_.reset();
   captured_.reset();
   workspace_.reset();

@@ -71,6 +71,9 @@ class Comm {
   const std::vector<int>& hosts() const { return hosts_; }
   void set_hosts(std::vector<int> hosts);
 
+  /// It is in use from now on: its line of statistics is written when it goes.
+  void open() { is_open_ = true; }
+
   /// What the settings say of a communicator whose ranks are on these hosts, whatever its own are:
   /// false if every call is left exact; whether it is to be split for `hier`.
   bool may_compress(const std::vector<int>& hosts) const;
@@ -91,7 +94,8 @@ class Comm {
   bool plan(const Call& call);
   /// What a call that plan() has accepted needs.
   Result<std::unique_ptr<StreamCall>> start(const Call& call);
-  void finish(const StreamCall& call);
+  /// After its last step. `nanoseconds`: since its first began.
+  void finish(const StreamCall& call, std::uint64_t nanoseconds);
 
   /// Between enter() and leave() the handle is in use by a call of ours. enter() is false once
   /// retire() was called; that waits a little for those who are inside.
@@ -131,6 +135,7 @@ class Comm {
   void size_lane(LaneShape* shape, std::size_t world) const;
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   bool is_captured(const Call& call) const;
+  std::uint64_t raw_bytes(const PlanRequest& request) const;
   Way choose_way(const Plan& plan, const Call& call) const;
   Result<Place> find_place_for(const Call& call, Way way);
   Result<StreamCallParts> make_parts(const Call& call, const Plan& plan, Way way,
@@ -145,6 +150,7 @@ class Comm {
   int rank_ = 0;
   int size_ = 0;
   bool crosses_hosts_ = false;
+  bool is_open_ = false;
   const bool all_reduces_only_;
   std::vector<int> hosts_;
   HostGroups groups_;

@@ -12,7 +12,9 @@ PlanRequest Comm::make_request(const Call& call) const {
   request.count = call.count;
   if (call.kind == CollectiveKind::kReduceScatter) request.count *= static_cast<std::size_t>(size_);
   request.dtype = static_cast<DType>(call.dtype);
-  request.op = static_cast<ReduceOp>(call.op);
+  // Numbers above those of NCCL's own operations are of the program's pre-multiplied sums.
+  request.pre_multiplied = call.op >= ncclNumOps;
+  request.op = request.pre_multiplied ? ReduceOp::kSum : static_cast<ReduceOp>(call.op);
   request.world = size_;
   request.crosses_hosts = crosses_hosts_;
   request.all_reduces_only = all_reduces_only_;
@@ -51,8 +53,19 @@ bool Comm::plan(const Call& call) {
   ++statistics_.exact_calls[plan_.reason];
   statistics_.last_codec = "none";
   statistics_.last_reason = plan_.reason;
-  statistics_.observed_calls += !plan_.observed_codec.empty();
+  if (!plan_.observed_codec.empty()) {
+    ++statistics_.observed_calls;
+    statistics_.observed_raw_bytes += raw_bytes(request);
+  }
   return false;
+}
+
+/// What each rank sends of such a call uncompressed, as StreamCall::raw_bytes().
+std::uint64_t Comm::raw_bytes(const PlanRequest& request) const {
+  const std::uint64_t bytes = request.count * dtype_size(request.dtype);
+  const auto peers = static_cast<std::uint64_t>(size_ - 1);
+  const std::uint64_t rounds = request.kind == CollectiveKind::kAllReduce ? 2 : 1;
+  return bytes * rounds * peers / static_cast<std::uint64_t>(size_);
 }
 
 Comm::Way Comm::choose_way(const Plan& plan, const Call& call) const {
@@ -181,11 +194,12 @@ Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
   return make_hier_call(parts, host);
 }
 
-void Comm::finish(const StreamCall& call) {
+void Comm::finish(const StreamCall& call, std::uint64_t nanoseconds) {
   ++statistics_.calls;
   ++statistics_.compressed_calls;
   statistics_.raw_bytes += call.raw_bytes();
   statistics_.wire_bytes += call.sent_bytes();
+  statistics_.nanoseconds += nanoseconds;
   statistics_.residual_bytes = feedback_->bytes() + captured_->residual_bytes();
 }
 

@@ -1,6 +1,7 @@
 #include "nccl_plugin/interposer/runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <list>
 
@@ -23,6 +24,7 @@ struct Queue {
   std::deque<Call> calls;
   std::unique_ptr<StreamCall> running;
   std::size_t step = 0;
+  std::chrono::steady_clock::time_point started;
 };
 
 /// All communicators of one clique in this thread.
@@ -34,7 +36,7 @@ class Clique {
     for (Queue& queue : queues_) {
       if (queue.comm == accepted.comm) return queue.calls.push_back(accepted.call);
     }
-    queues_.push_back({std::move(accepted.comm), {accepted.call}, nullptr, 0});
+    queues_.push_back({std::move(accepted.comm), {accepted.call}, nullptr, 0, {}});
   }
   std::uint64_t number() const { return queues_.front().comm->clique(); }
 
@@ -68,6 +70,7 @@ class Clique {
 
   Status prepare(Queue& queue) {
     if (queue.running == nullptr) {
+      queue.started = std::chrono::steady_clock::now();
       RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.calls.front()));
       queue.step = 0;
     }
@@ -99,7 +102,8 @@ class Clique {
       RINGPRESS_RETURN_IF_ERROR(queue.running->conclude(queue.step));
     }
     if (++queue.step < queue.running->steps()) return Status::ok();
-    queue.comm->finish(*queue.running);
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
+    queue.comm->finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
     queue.running.reset();
     queue.calls.pop_front();
     return Status::ok();

@@ -56,6 +56,7 @@ endif()
 
 add_executable(interposer_test interposer_agreement_test.cc interposer_hier_test.cc
                interposer_meeting_test.cc interposer_order_test.cc interposer_projection_test.cc
+               interposer_statistics_test.cc
                interposer_test.cc)
 target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>

@@ -45,6 +45,8 @@ TEST(PreloadScenarios, NonblockingCommunicatorsAreLeftToPlainNccl) {
   ASSERT_EQ(results.ranks.size(), 2u) << output.text;
   EXPECT_EQ(results.ranks.at(1).at("nonblocking").size(), 3u);
   expect_exact(results);
+  EXPECT_EQ(occurrences(output.text, "nonblocking communicators are not compressed"), 2)
+      << "one line a process: " << output.text;
 }
 
 TEST(PreloadScenarios, InSecureExecutionItForwards) {
