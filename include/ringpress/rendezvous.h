@@ -21,8 +21,9 @@ class Rendezvous {
   virtual ~Rendezvous() = default;
   virtual const UniqueId& id() const = 0;
   /// Serves the ranks of one communicator, from a thread of its own, until all have come or
-  /// `timeout` has passed. Once.
-  virtual Status serve(std::chrono::milliseconds timeout) = 0;
+  /// `timeout` has passed since the first one came; if none comes, until `before_first` has. Once.
+  virtual Status serve(std::chrono::milliseconds timeout,
+                       std::chrono::milliseconds before_first) = 0;
 };
 
 }  // namespace ringpress

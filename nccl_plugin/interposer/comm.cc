@@ -34,6 +34,15 @@ bool are_several(const std::vector<int>& hosts) {
 
 }  // namespace
 
+ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call) {
+  if (call.kind == CollectiveKind::kAllGather) {
+    return real.AllGather(call.send, call.receive, call.count, call.dtype, call.comm, call.stream);
+  }
+  const auto function =
+      call.kind == CollectiveKind::kReduceScatter ? real.ReduceScatter : real.AllReduce;
+  return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream);
+}
+
 float* DeviceResiduals::allocate(std::size_t count) {
   Result<void*> memory = device_.allocate(count * sizeof(float));
   if (!memory.is_ok()) return nullptr;
@@ -195,6 +204,7 @@ Status Comm::prepare_to_compress() {
   }
   const std::size_t rounds = most_rounds();
   shape_.whole = is_ring() ? ring_lane(world, rounds) : sra_lane(world, rounds);
+  if (settings_.all_gather) make_room_to_gather(world, &shape_.whole);
   size_lane(&shape_.whole, world);
   if (groups_.exist()) {
     const auto hosts = static_cast<std::size_t>(groups_.place.hosts);
@@ -213,6 +223,16 @@ void Comm::end_groups(bool is_abort) {
   // What is in there stays: another thread may be reading it.
   HostGroups ended = groups_;
   ended.end(is_abort ? real_.CommAbort : real_.CommDestroy);
+}
+
+void Comm::give_up(ncclResult_t failure) {
+  ncclResult_t none = ncclSuccess;
+  if (!failure_.compare_exchange_strong(none, failure) || !enter()) return;
+  // Not ncclCommAbort(): that would take the handle from the program.
+  if (real_.CommRevoke != nullptr)
+    static_cast<void>(real_.CommRevoke(handle_, NCCL_REVOKE_DEFAULT));
+  leave();
+  end_groups(true);
 }
 
 bool Comm::enter() {

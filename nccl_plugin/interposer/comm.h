@@ -37,6 +37,9 @@ struct Call {
   cudaStream_t stream = nullptr;
 };
 
+/// The call as it came, by the real library.
+ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call);
+
 /// Residuals on a device.
 class DeviceResiduals final : public ResidualMemory {
  public:
@@ -97,6 +100,12 @@ class Comm {
   /// After its last step. `nanoseconds`: since its first began.
   void finish(const StreamCall& call, std::uint64_t nanoseconds);
 
+  /// A call of it failed in here, so that no later one can be trusted to fit those of other ranks.
+  /// They fail too, where the real library can be told (ncclCommRevoke()), and do not wait.
+  void give_up(ncclResult_t failure);
+  /// That error; ncclSuccess if there was none. Any thread.
+  ncclResult_t failure() const { return failure_.load(); }
+
   /// Between enter() and leave() the handle is in use by a call of ours. enter() is false once
   /// retire() was called; that waits a little for those who are inside.
   bool enter();
@@ -117,7 +126,7 @@ class Comm {
     ToKeep to_keep(const Plan& plan, std::size_t count) const;
   };
   /// Which of the plan's algorithms there is memory for; or projections.
-  enum class Way { kSra, kRing, kHier, kProjection };
+  enum class Way { kSra, kRing, kHier, kProjection, kGather };
   struct Place {
     Workspace* workspace = nullptr;
     Lane* lane = nullptr;
@@ -137,6 +146,7 @@ class Comm {
   bool is_captured(const Call& call) const;
   std::uint64_t raw_bytes(const PlanRequest& request) const;
   Way choose_way(const Plan& plan, const Call& call) const;
+  const char* name_of(Way way) const;
   Result<Place> find_place_for(const Call& call, Way way);
   Result<StreamCallParts> make_parts(const Call& call, const Plan& plan, Way way,
                                      ProjectionParts* projection);
@@ -171,6 +181,7 @@ class Comm {
   Statistics statistics_;
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};
+  std::atomic<ncclResult_t> failure_{ncclSuccess};
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -10,7 +10,7 @@ PlanRequest Comm::make_request(const Call& call) const {
   PlanRequest request;
   request.kind = call.kind;
   request.count = call.count;
-  if (call.kind == CollectiveKind::kReduceScatter) request.count *= static_cast<std::size_t>(size_);
+  if (call.kind != CollectiveKind::kAllReduce) request.count *= static_cast<std::size_t>(size_);
   request.dtype = static_cast<DType>(call.dtype);
   // Numbers above those of NCCL's own operations are of the program's pre-multiplied sums.
   request.pre_multiplied = call.op >= ncclNumOps;
@@ -18,6 +18,7 @@ PlanRequest Comm::make_request(const Call& call) const {
   request.world = size_;
   request.crosses_hosts = crosses_hosts_;
   request.all_reduces_only = all_reduces_only_;
+  request.may_gather = settings_.all_gather;
   if (groups_.exist()) request.ranks_per_host = groups_.place.local_size;
   return request;
 }
@@ -43,6 +44,8 @@ bool Comm::plan(const Call& call) {
   if (const NamedCodec* named = codec_for(call, plan_.codec)) {
     if (is_replayed && named->has_random_bits()) {
       plan_.reason = "a graph would repeat its random bits";
+    } else if (call.kind == CollectiveKind::kAllGather && named->of_tensor().agreement()) {
+      plan_.reason = plan_.codec + " agrees on sums: all-gathers are exact";
     } else if (!settings_.graph && is_captured(call)) {
       plan_.reason = "its stream is being captured";
     } else {
@@ -71,6 +74,7 @@ std::uint64_t Comm::raw_bytes(const PlanRequest& request) const {
 Comm::Way Comm::choose_way(const Plan& plan, const Call& call) const {
   const NamedCodec* named = codec_for(call, plan.codec);
   if (named != nullptr && named->projection != nullptr) return Way::kProjection;
+  if (call.kind == CollectiveKind::kAllGather) return Way::kGather;
   if (is_ring()) return Way::kRing;
   const bool has_parts =
       groups_.exist() && hier_part(call.count, static_cast<std::size_t>(groups_.place.local_size));
@@ -161,6 +165,20 @@ Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way
   return parts;
 }
 
+const char* Comm::name_of(Way way) const {
+  switch (way) {
+    case Way::kHier:
+      return algorithm_name(Algorithm::kHier);
+    case Way::kGather:
+      return "gather";
+    case Way::kSra:
+    case Way::kRing:
+    case Way::kProjection:
+      break;
+  }
+  return algorithm_name(is_ring() ? Algorithm::kRing : Algorithm::kSra);
+}
+
 Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
   // Not the plan of the last call: in a group, others came in between.
   PlanRequest request = make_request(call);
@@ -171,9 +189,7 @@ Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
   RINGPRESS_ASSIGN_OR_RETURN(const StreamCallParts parts, make_parts(call, plan, way, &projection));
   statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
   statistics_.last_reason.clear();
-  statistics_.last_algorithm = algorithm_name(way == Way::kHier ? Algorithm::kHier
-                                              : is_ring()       ? Algorithm::kRing
-                                                                : Algorithm::kSra);
+  statistics_.last_algorithm = name_of(way);
   switch (way) {
     case Way::kSra:
       return make_sra_call(parts);
@@ -181,6 +197,8 @@ Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
       return make_ring_call(parts);
     case Way::kProjection:
       return make_projection_call(parts, projection);
+    case Way::kGather:
+      return make_gather_call(parts);
     case Way::kHier:
       break;
   }

@@ -5,6 +5,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ringpress/log.h"
 
@@ -31,15 +32,37 @@ Settings Engine::in_streams(Settings settings) {
   return settings;
 }
 
-Engine::Group& Engine::group() {
-  thread_local Group group;
+Engine::Group& Engine::group() const {
+  // The engine may have been opened within a group of this thread.
+  thread_local Group group{real_.GroupDepth != nullptr ? real_.GroupDepth() : 0, {}, {}};
   return group;
 }
 
+namespace {
+
+/// What the real library answered; its error is the last one.
+ncclResult_t of_real(ncclResult_t result) {
+  if (result != ncclSuccess && result != ncclInProgress) clear_last_error();
+  return result;
+}
+
+}  // namespace
+
+ncclResult_t Engine::async_error(ncclComm_t handle, ncclResult_t* error) noexcept {
+  const std::shared_ptr<Comm> comm = table_.find(handle);
+  const ncclResult_t failure = comm == nullptr ? ncclSuccess : comm->failure();
+  if (failure == ncclSuccess || error == nullptr) return real_.CommGetAsyncError(handle, error);
+  *error = failure;
+  return ncclSuccess;
+}
+
+const char* Engine::last_error(ncclComm_t handle) noexcept {
+  const char* const ours = interposer::last_error();
+  return ours[0] != '\0' ? ours : real_.GetLastError(handle);
+}
+
 ncclResult_t Engine::exact(const Call& call) const {
-  const auto function =
-      call.kind == CollectiveKind::kReduceScatter ? real_.ReduceScatter : real_.AllReduce;
-  return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream);
+  return of_real(run_exactly(real_, call));
 }
 
 /// More elements than any memory has: products of sizes stay far from overflow. The real library
@@ -51,6 +74,7 @@ constexpr std::size_t kMostElements = std::size_t{1} << 44;
 /// which changes no decision.
 bool Engine::is_worth_a_look(const Call& call) const {
   if (call.send == nullptr || call.receive == nullptr || call.count == 0) return false;
+  if (call.kind == CollectiveKind::kAllGather && !settings_.all_gather) return false;
   if (call.count > kMostElements) return false;
   const auto dtype = static_cast<unsigned>(call.dtype);
   if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
@@ -98,7 +122,7 @@ ncclResult_t Engine::group_end() noexcept {
   if (mine.depth > 0) return real_.GroupEnd();
   std::vector<AcceptedCall> calls = std::exchange(mine.calls, {});
   std::vector<Pending> made = std::exchange(mine.made, {});
-  const ncclResult_t result = real_.GroupEnd();
+  const ncclResult_t result = of_real(real_.GroupEnd());
   // In progress: some communicator is nonblocking. Those of our calls are not.
   if (result != ncclSuccess && result != ncclInProgress) return result;
   if (!calls.empty()) {
@@ -127,12 +151,21 @@ void Engine::id_made(ncclUniqueId* id) noexcept {
                  }));
 }
 
+void Engine::joining(const ncclUniqueId& id) noexcept {
+  warn_if_failed("cannot open a meeting place", catch_all([&] {
+                   if (const auto place = read_meeting_place(id)) meetings_.serve(*place);
+                   return Status::ok();
+                 }));
+}
+
 void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
   const std::optional<UniqueId> place = read_meeting_place(id);
   if (!place) {
-    static constexpr const char* kReason = "its id was made without ringpress";
-    warn_left(kReason);
-    return leave(handle, kReason);
+    const std::optional<std::string> refusal = read_refusal(id);
+    const std::string reason =
+        refusal ? "ranks did not come earlier: " + *refusal : "its id was made without ringpress";
+    warn_left(reason);
+    return leave(handle, reason);
   }
   Pending pending;
   pending.handle = handle;

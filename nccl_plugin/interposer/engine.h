@@ -35,8 +35,14 @@ class Engine {
   ncclResult_t group_end() noexcept;
   ncclResult_t group_simulate_end(ncclSimInfo_t* info) noexcept;
 
+  /// Of a communicator whose call failed in here, that error; else what the real library says.
+  ncclResult_t async_error(ncclComm_t handle, ncclResult_t* error) noexcept;
+  const char* last_error(ncclComm_t handle) noexcept;
+
   /// The real library has answered ncclGetUniqueId().
   void id_made(ncclUniqueId* id) noexcept;
+  /// A rank of this process is about to join the communicator of this id.
+  void joining(const ncclUniqueId& id) noexcept;
   /// A function that makes communicators has returned ncclSuccess. Within a group their handles are
   /// read at its end.
   void made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept;
@@ -72,7 +78,7 @@ class Engine {
     std::vector<AcceptedCall> calls;
     std::vector<Pending> made;
   };
-  static Group& group();
+  Group& group() const;
 
   ncclResult_t exact(const Call& call) const;
   ncclResult_t run_call(std::shared_ptr<Comm> comm, const Call& call);

@@ -32,18 +32,21 @@ ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* c
 }
 
 ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  engine->joining(id);
   const ncclResult_t result = engine->real().CommInitRank(comm, size, id, rank);
   return tell(result, nullptr, comm, [&] { engine->made_rank(comm, id); });
 }
 
 ncclResult_t comm_init_rank_config(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                    ncclConfig_t* config) {
+  engine->joining(id);
   const ncclResult_t result = engine->real().CommInitRankConfig(comm, size, id, rank, config);
   return tell(result, config, comm, [&] { engine->made_rank(comm, id); });
 }
 
 ncclResult_t comm_init_rank_scalable(ncclComm_t* comm, int size, int rank, int id_count,
                                      ncclUniqueId* ids, ncclConfig_t* config) {
+  if (id_count > 0 && ids != nullptr) engine->joining(ids[0]);
   const ncclResult_t result =
       engine->real().CommInitRankScalable(comm, size, rank, id_count, ids, config);
   return tell(result, config, comm, [&] { engine->made_rank(comm, ids[0]); });
@@ -104,6 +107,18 @@ ncclResult_t reduce_scatter(const void* send, void* receive, size_t count, ncclD
   return engine->reduce(
       {CollectiveKind::kReduceScatter, send, receive, count, dtype, op, comm, stream});
 }
+/// `count`: elements of each rank.
+ncclResult_t all_gather(const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                        ncclComm_t comm, cudaStream_t stream) {
+  return engine->reduce(
+      {CollectiveKind::kAllGather, send, receive, count, dtype, ncclSum, comm, stream});
+}
+ncclResult_t comm_get_async_error(ncclComm_t comm, ncclResult_t* error) {
+  return engine->async_error(comm, error);
+}
+const char* get_last_error(ncclComm_t comm) {
+  return engine->last_error(comm);
+}
 
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer
@@ -134,6 +149,9 @@ extern "C" RINGPRESS_EXPORT int ringpressOpenEngine(const ringpressRealNccl* rea
                 interposer::group_end,
                 interposer::group_simulate_end,
                 interposer::all_reduce,
-                interposer::reduce_scatter};
+                interposer::reduce_scatter,
+                interposer::all_gather,
+                interposer::comm_get_async_error,
+                interposer::get_last_error};
   return 0;
 }

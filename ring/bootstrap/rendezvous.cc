@@ -102,8 +102,13 @@ class Member final : public EventHandler {
 
 class Server final : private EventHandler {
  public:
-  Server(Fd listener, const Secret& secret, std::chrono::milliseconds timeout)
-      : secret_(secret), timeout_(timeout), listener_(std::move(listener)) {}
+  /// `timeout` and `before_first` as in Rendezvous::serve().
+  Server(Fd listener, const Secret& secret, std::chrono::milliseconds timeout,
+         std::chrono::milliseconds before_first)
+      : secret_(secret),
+        timeout_(timeout),
+        before_first_(before_first),
+        listener_(std::move(listener)) {}
   ~Server() override { reactor_.remove(listener_.get(), this); }
 
   Status start() {
@@ -112,8 +117,7 @@ class Server final : private EventHandler {
   }
 
   void serve() {
-    const Deadline opened = Clock::now();
-    Deadline deadline = opened + timeout_;
+    Deadline deadline = Clock::now() + before_first_;
     while (!everybody_answered()) {
       const Deadline now = Clock::now();
       if (now >= deadline && !out_of_time(now, deadline)) return;
@@ -202,6 +206,7 @@ class Server final : private EventHandler {
   Reactor reactor_;
   const Secret secret_;
   const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds before_first_;
   Fd listener_;
   std::list<std::unique_ptr<HandshakeSocket>> strangers_;
   std::list<std::unique_ptr<Member>> members_;
@@ -227,11 +232,11 @@ class OpenSocket final : public ringpress::Rendezvous {
 
   const ringpress::UniqueId& id() const override { return id_; }
 
-  Status serve(std::chrono::milliseconds timeout) override {
+  Status serve(std::chrono::milliseconds timeout, std::chrono::milliseconds before_first) override {
     RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
     // Again, where it listens already.
     RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
-    auto server = std::make_unique<Server>(std::move(listener_), secret_, timeout);
+    auto server = std::make_unique<Server>(std::move(listener_), secret_, timeout, before_first);
     RINGPRESS_RETURN_IF_ERROR(server->start());
     try {
       std::thread(run, std::move(server)).detach();

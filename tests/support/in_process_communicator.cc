@@ -335,7 +335,9 @@ class NamedMeeting final : public Rendezvous {
  public:
   explicit NamedMeeting(const UniqueId& id) : id_(id) {}
   const UniqueId& id() const override { return id_; }
-  Status serve(std::chrono::milliseconds) override { return Status::ok(); }
+  Status serve(std::chrono::milliseconds, std::chrono::milliseconds) override {
+    return Status::ok();
+  }
 
  private:
   const UniqueId id_;
