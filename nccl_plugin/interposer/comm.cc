@@ -70,7 +70,8 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
   if (result == ncclSuccess) result = real.CommCount(handle, &comm->size_);
   if (result == ncclSuccess) result = real.CommCuDevice(handle, &number);
   if (result != ncclSuccess) return failed("ncclCommCount", result);
-  RINGPRESS_ASSIGN_OR_RETURN(comm->device_, make_device(settings.backend, number));
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, make_device(settings.backend, number));
+  comm->device_ = std::move(device);
   RINGPRESS_ASSIGN_OR_RETURN(comm->stream_, comm->device_->create_stream());
   const std::size_t bytes = (static_cast<std::size_t>(comm->size_) + 1) * sizeof(std::int32_t);
   RINGPRESS_ASSIGN_OR_RETURN(comm->exchange_memory_, comm->device_->allocate(bytes));
@@ -212,7 +213,8 @@ Status Comm::prepare_to_compress() {
     size_lane(&shape_.cross, hosts);
   }
   RINGPRESS_ASSIGN_OR_RETURN(workspace_, Workspace::make(*device_, shape_));
-  captured_ = std::make_unique<CapturedWorkspaces>(*device_);
+  captured_ = std::make_unique<CapturedWorkspaces>(device_);
+  agreed_projected_bytes_ = shape_.projected_bytes;
   residual_memory_ = std::make_unique<DeviceResiduals>(*device_);
   feedback_ = std::make_unique<ErrorFeedback>(settings_.feedback_limit_bytes, *residual_memory_);
   return Status::ok();

@@ -89,6 +89,8 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
     left_.count(call.comm);
     return exact(call);
   }
+  // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
+  if (comm->failure() != ncclSuccess) return comm->failure();
   bool accepted = false;
   const Status planned = catch_all([&] {
     accepted = comm->plan(call);
@@ -97,6 +99,7 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   });
   if (!planned.is_ok()) {
     warn_if_failed("cannot plan a call", planned);
+    set_last_error("ringpress: cannot plan a call: " + planned.message());
     return to_nccl_result(planned.code());
   }
   if (!accepted) return exact(call);
