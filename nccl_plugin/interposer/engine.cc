@@ -38,16 +38,6 @@ Engine::Group& Engine::group() const {
   return group;
 }
 
-namespace {
-
-/// What the real library answered; its error is the last one.
-ncclResult_t of_real(ncclResult_t result) {
-  if (result != ncclSuccess && result != ncclInProgress) clear_last_error();
-  return result;
-}
-
-}  // namespace
-
 ncclResult_t Engine::async_error(ncclComm_t handle, ncclResult_t* error) noexcept {
   const std::shared_ptr<Comm> comm = table_.find(handle);
   const ncclResult_t failure = comm == nullptr ? ncclSuccess : comm->failure();
@@ -255,10 +245,9 @@ void Engine::establish_made(std::vector<Pending> made) {
 const std::string& Engine::problem() {
   std::call_once(looked_for_problem_, [this] {
     const Status status = catch_all([this]() -> Status {
-      RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
-      RINGPRESS_RETURN_IF_ERROR(check_backend(settings_.backend));
       check_statistics_file(settings_);
-      return Status::ok();
+      RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
+      return check_backend(settings_.backend);
     });
     warn_if_failed("nothing is compressed", status);
     if (!status.is_ok()) problem_ = status.message();

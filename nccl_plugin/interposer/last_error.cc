@@ -17,8 +17,9 @@ void set_last_error(const std::string& text) {
   std::snprintf(current, sizeof current, "%s", text.c_str());
 }
 
-void clear_last_error() {
-  set_last_error("");
+ncclResult_t of_real(ncclResult_t result) {
+  if (result != ncclSuccess && result != ncclInProgress) set_last_error("");
+  return result;
 }
 
 const char* last_error() {

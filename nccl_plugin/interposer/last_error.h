@@ -5,12 +5,14 @@
 
 #include <string>
 
+#include "ringpress/nccl.h"
+
 namespace ringpress::nccl_plugin::interposer {
 
 /// Of the process, as NCCL's. Any thread.
 void set_last_error(const std::string& text);
-/// The real library has had a later one.
-void clear_last_error();
+/// What the real library answered. If it is an error, that one is the last.
+ncclResult_t of_real(ncclResult_t result);
 /// Empty if there is none. Valid until this thread asks again.
 const char* last_error();
 

@@ -22,6 +22,9 @@ constexpr char kRefusalMagic[4] = {'R', 'R', 'P', 'X'};
 constexpr std::chrono::milliseconds kPatience{10000};
 // For those who come to a place that was made before somebody was missed.
 constexpr std::chrono::milliseconds kPatienceAfterMiss{1000};
+// The real library's initialisation, which comes before the first rank does, takes no longer. If it
+// failed, the port stays open for so long.
+constexpr std::chrono::minutes kInitialisation{10};
 // Who made the id listens before the communicator forms, if it is a rank.
 constexpr std::chrono::milliseconds kRefusalPatience{1000};
 
@@ -117,9 +120,7 @@ std::chrono::milliseconds Meetings::patience() const {
 void Meetings::serve(const UniqueId& place) {
   const std::unique_ptr<Rendezvous> rendezvous = take(place);
   if (rendezvous == nullptr) return;
-  // The real library may take as long as it likes until the first rank comes.
-  const Status served =
-      rendezvous->serve(patience(), std::chrono::milliseconds(settings_.timeout_ms));
+  const Status served = rendezvous->serve(patience(), kInitialisation);
   if (!served.is_ok()) {
     log_line(LogLevel::kWarn, "nobody can meet for a communicator: %s", served.message().c_str());
   }

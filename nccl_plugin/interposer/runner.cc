@@ -168,21 +168,23 @@ class Clique {
   /// One group of the real library. Communicators that another thread has given up are not touched.
   ncclResult_t exchange() {
     std::vector<Comm*> inside;
-    ncclResult_t result = real_.GroupStart();
+    Status given_up;
+    ncclResult_t result = of_real(real_.GroupStart());
     if (result != ncclSuccess) return result;
     for (Queue& queue : queues_) {
-      if (!queue.running->exchanges(queue.step) || result != ncclSuccess) continue;
+      if (!queue.running->exchanges(queue.step)) continue;
       if (!queue.comm->enter()) {
-        result = ncclRemoteError;
-        log_line(LogLevel::kWarn, "a communicator was given up while a call of it ran");
-        continue;
+        given_up = {Code::kAborted, "the communicator was given up while it ran"};
+        break;
       }
       inside.push_back(queue.comm.get());
       result = queue.running->exchange(queue.step);
+      if (result != ncclSuccess) break;
     }
     const ncclResult_t ended = real_.GroupEnd();
     for (Comm* comm : inside) comm->leave();
-    return result != ncclSuccess ? result : ended;
+    if (!given_up.is_ok()) return report(given_up);
+    return of_real(result != ncclSuccess ? result : ended);
   }
 
   Status conclude(Queue& queue) {

@@ -119,6 +119,38 @@ TEST(MeetingPlace, ARankThatDidNotComeIsWaitedForOnce) {
   EXPECT_TRUE(make_and_use(processes, early, 2, 2));
 }
 
+/// One rank makes two communicators in a group, the other one by one: it would have to meet for
+/// the first while the first rank waits for it in the group.
+TEST(MeetingPlace, CommunicatorsOfAGroupHereAndOneByOneThereAreWaitedForOnce) {
+  Processes processes;
+  const ncclUniqueId ids[2] = {processes.of_rank[0].make_id(), processes.of_rank[0].make_id()};
+  ::testing::internal::CaptureStderr();
+  run_threads(2, [&](int rank) {
+    Job& job = processes.of_rank[rank];
+    ncclComm_t comms[2] = {};
+    if (rank == 0) {
+      ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    }
+    for (int i = 0; i < 2; ++i) {
+      job.engine.joining(ids[i]);
+      ASSERT_EQ(job.engine.real().CommInitRank(&comms[i], 2, ids[i], rank), ncclSuccess);
+      job.engine.made_rank(&comms[i], ids[i]);
+    }
+    if (rank == 0) {
+      ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+    }
+    EXPECT_FALSE(is_compressed(job, comms[0], rank));
+    // For the second one both are there.
+    std::vector<float> values(5000, 1.0F);
+    EXPECT_EQ(job.all_reduce(comms[1], values, values), ncclSuccess);
+    EXPECT_NEAR(values[0], 2, 0.01);
+    for (const ncclComm_t comm : comms) job.destroy(comm);
+  });
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("rank 0 of 2 never came"), std::string::npos) << said;
+  EXPECT_NE(said.find("some of them in one group"), std::string::npos) << said;
+}
+
 TEST(MeetingPlace, AnIdOfAProcessThatIsNoRankMeansPlainNccl) {
   Processes processes;
   Job launcher(processes.settings);
