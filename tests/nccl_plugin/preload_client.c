@@ -4,7 +4,7 @@
  *   error   the root of the squared error over that of the exact sum
  *
  * usage: preload_client RANKS SCENARIO
- *   all|fork|time|abort|nonblocking|one_without|one_other|launcher|no_rank|missing
+ *   all|fork|time|abort|nonblocking|one_without|one_other|launcher|grouped|no_rank|missing
  * CLIENT_RANKS_PER_HOST: how many ranks share a host; 1 if not set. */
 #define _GNU_SOURCE
 #include "tests/nccl_plugin/preload_client.h"
@@ -178,7 +178,10 @@ static int run_rank(const char* scenario, int ends[2]) {
     nonblocking_calls(&id);
     return 0;
   }
+  const int is_grouped = strcmp(scenario, "grouped") == 0;
+  if (is_grouped) CHECK(call_GroupStart()); /* For all but rank 0 the first call. */
   CHECK(call_CommInitRank(&comm, ranks, id, rank));
+  if (is_grouped) CHECK(call_GroupEnd());
   if (strcmp(scenario, "abort") == 0) {
     abort_calls(comm);
     return 0;

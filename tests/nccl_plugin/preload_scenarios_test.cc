@@ -30,6 +30,14 @@ TEST(PreloadScenarios, AnIdOfAProcessThatIsNoRankWorks) {
   EXPECT_EQ(output.text.find("never came"), std::string::npos) << output.text;
 }
 
+TEST(PreloadScenarios, AGroupMayBeginBeforeThereIsAnEngine) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 3, "grouped"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  expect_sound(results, plain_results(3), 3);
+  expect_compressed(results);
+}
+
 TEST(PreloadScenarios, AProcessThatIsNoRankOpensNoEngine) {
   const Output output =
       run({preload(SHIM), "RINGPRESS_BACKEND=cuda"}, client(CLIENT, 1, "no_rank"));
