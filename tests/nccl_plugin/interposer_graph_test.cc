@@ -358,6 +358,13 @@ TEST(Cuda, ATensorThatOneRankHasNoMemoryForIsPlainNccl) {
     // Exact, twice: what one rank lacked once is not asked for again.
     EXPECT_EQ(values, std::vector<float>(kLarge, 4.0F));
   });
+  run_ranks(job, 2, [&](ncclComm_t comm, int) {
+    std::vector<float> values(kLarge, 1.0F);
+    EXPECT_EQ(job.reduce(comm, values, nullptr), ncclSuccess);
+    const auto sums = std::count(values.begin(), values.end(), 2.0F);
+    EXPECT_LT(sums, static_cast<std::ptrdiff_t>(kLarge / 100)) << "all ranks had the memory";
+    EXPECT_GT(sums, 0);
+  });
 }
 
 /// What goes wrong on one rank after all have begun: nobody waits for it, and everybody hears.
