@@ -31,6 +31,9 @@ bool projects(const std::string& specification);
 Result<std::unique_ptr<DeviceProjection>> make_host_projection(const std::string& specification,
                                                                DType dtype, ReduceOp op);
 
+/// An agreement as one of such a device. `agreement` outlives it.
+std::unique_ptr<DeviceAgreement> make_host_agreement(const Agreement& agreement);
+
 /// Checks a specification without type or op and returns it with every parameter spelled out.
 Result<std::string> normalize_specification(const std::string& specification);
 

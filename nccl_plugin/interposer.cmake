@@ -12,16 +12,20 @@ add_library(ringpress_interposer OBJECT
   interposer/host_device.cc
   interposer/host_groups.cc
   interposer/lane.cc
+  interposer/last_error.cc
+  interposer/left_comms.cc
   interposer/meeting.cc
   interposer/number_exchange.cc
   interposer/runner.cc
+  interposer/stream_gather.cc
   interposer/stream_hier.cc
   interposer/stream_projection.cc
   interposer/stream_ring.cc
   interposer/stream_sra.cc
+  interposer/warn_once.cc
   interposer/workspace.cc
 )
-ringpress_compile_alone(interposer/host_device.cc interposer/stream_projection.cc
+ringpress_compile_alone(interposer/host_device.cc interposer/stream_gather.cc interposer/stream_projection.cc
                         interposer/stream_ring.cc)
 target_include_directories(ringpress_interposer PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_interposer PUBLIC ringpress_include ringpress_firewall

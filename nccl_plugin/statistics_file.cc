@@ -104,7 +104,9 @@ void check_statistics_file(const Settings& settings) {
   if (file >= 0) close(file);
 }
 
-std::string statistics_line(int rank, int size, const Statistics& statistics) {
+std::string statistics_line(int rank, int size, const Statistics& statistics, StatisticsTime time) {
+  const char* const time_name =
+      time == StatisticsTime::kOfHost ? "host_nanoseconds" : "nanoseconds";
   return "{" + field("pid", static_cast<std::uint64_t>(getpid())) +
          field("rank", static_cast<std::uint64_t>(rank)) +
          field("ranks", static_cast<std::uint64_t>(size)) + field("calls", statistics.calls) +
@@ -114,18 +116,19 @@ std::string statistics_line(int rank, int size, const Statistics& statistics) {
          field("observed_calls", statistics.observed_calls) +
          field("observed_raw_bytes", statistics.observed_raw_bytes) +
          field("unbiased_calls", statistics.unbiased_calls) +
-         field("nanoseconds", statistics.nanoseconds) +
+         field(time_name, statistics.nanoseconds) +
          "\"exact_calls\": " + counts_by_reason(statistics.exact_calls) + ", " +
          "\"last_codec\": " + quoted(statistics.last_codec) +
          ", \"last_algorithm\": " + quoted(statistics.last_algorithm) +
          ", \"last_reason\": " + quoted(statistics.last_reason) + "}";
 }
 
-void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics) {
+void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics,
+                      StatisticsTime time) {
   if (settings.statistics.empty()) return;
   const int file = open_to_append(settings.statistics);
   if (file < 0) return;
-  const std::string line = statistics_line(rank, size, statistics) + "\n";
+  const std::string line = statistics_line(rank, size, statistics, time) + "\n";
   if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: a line was not written: %s",
              settings.statistics.c_str(), std::strerror(errno));

@@ -10,8 +10,15 @@
 
 namespace ringpress::nccl_plugin {
 
+/// What Statistics::nanoseconds are, which its name in the line says.
+enum class StatisticsTime {
+  kOfCalls,  // "nanoseconds": of whole calls, which return when the result is there.
+  kOfHost,   // "host_nanoseconds": of the thread that asks a device for the work of a call.
+};
+
 /// The line, without its newline.
-std::string statistics_line(int rank, int size, const Statistics& statistics);
+std::string statistics_line(int rank, int size, const Statistics& statistics,
+                            StatisticsTime time = StatisticsTime::kOfCalls);
 
 /// Why no line could be appended to the file that settings.statistics names; ok if one could, or
 /// none is named. Leaves nothing behind.
@@ -23,7 +30,8 @@ void check_statistics_file(const Settings& settings);
 
 /// Appends the line to the file that settings.statistics names, if any, as one write. Creates it
 /// with mode 0600 and never follows a symbolic link. A failure is logged, never returned.
-void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics);
+void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics,
+                      StatisticsTime time = StatisticsTime::kOfCalls);
 
 }  // namespace ringpress::nccl_plugin
 

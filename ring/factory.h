@@ -30,6 +30,8 @@ struct MeshOptions {
   std::string extra_secret;            // Mixed into the secret of the id.
   std::chrono::milliseconds timeout{600000};
   std::chrono::milliseconds join_timeout{0};  // For all ranks to come; 0: as `timeout`.
+  // For the rendezvous to be listened at, in meet(); 0: as the time for all ranks to come.
+  std::chrono::milliseconds refusal_patience{0};
   int sockets_per_peer = 2;
   bool shared_memory = true;
   ProgressThread progress_thread = ProgressThread::kAuto;

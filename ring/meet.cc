@@ -34,11 +34,12 @@ Result<std::vector<int>> meet_at(const MeshOptions& options) {
   join.agreement = options.agreement;
   join.place.identity = bootstrap::host_identity();
   const auto timeout = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
-  // The rendezvous may not be listening yet.
+  const auto refusal_patience =
+      options.refusal_patience.count() > 0 ? std::min(options.refusal_patience, timeout) : timeout;
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::vector<bootstrap::Place> places,
       bootstrap::join_ranks(id.address, transport::mix_secret(id.secret, options.extra_secret),
-                            join, timeout, timeout));
+                            join, timeout, refusal_patience));
   return number_hosts(places);
 }
 

@@ -153,7 +153,7 @@ Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const std::string& interf
 Result<UniqueId> open_rendezvous(const std::string& interface, const std::string& extra_secret,
                                  std::chrono::milliseconds timeout) {
   RINGPRESS_ASSIGN_OR_RETURN(auto rendezvous, prepare_rendezvous(interface, extra_secret));
-  RINGPRESS_RETURN_IF_ERROR(rendezvous->serve(timeout));
+  RINGPRESS_RETURN_IF_ERROR(rendezvous->serve({timeout, timeout}));
   return rendezvous->id();
 }
 

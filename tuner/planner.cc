@@ -29,8 +29,10 @@ bool can_be_hierarchical(const PlanRequest& request) {
 /// Changes `reason` to why this call can never be lossy, whatever the settings; empty if it can.
 void find_never_lossy(const PlanRequest& request, std::string* reason) {
   reason->clear();
-  if (request.kind != CollectiveKind::kAllReduce &&
-      request.kind != CollectiveKind::kReduceScatter) {
+  const bool can_be_lossy = request.kind == CollectiveKind::kAllReduce ||
+                            request.kind == CollectiveKind::kReduceScatter ||
+                            (request.kind == CollectiveKind::kAllGather && request.may_gather);
+  if (!can_be_lossy) {
     reason->append(collective_name(request.kind)).append(" is always exact");
   } else if (!is_compressible(request.dtype)) {
     reason->append(dtype_name(request.dtype)).append(" is always exact");

@@ -205,6 +205,7 @@ class CudaDevice final : public Device {
   }
   Status copy(Stream stream, void* to, const void* from, std::size_t bytes) override {
     const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     return status_of(
         cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)),

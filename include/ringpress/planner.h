@@ -25,7 +25,8 @@ struct PlanRequest {
   bool crosses_hosts = false;
   std::uint64_t recurrences = 0;  // Earlier calls of the same kind, count, type and op.
   bool all_reduces_only = false;  // What RINGPRESS_CODEC names cannot compress anything else.
-  int ranks_per_host = 0;         // The same on every host, and `hier` is at hand; else 0.
+  bool may_gather = false;  // All-gathers may be lossy: RINGPRESS_ALL_GATHER, at a door that can.
+  int ranks_per_host = 0;   // The same on every host, and `hier` is at hand; else 0.
 };
 
 /// The decision and, where nothing is compressed, why.

@@ -15,6 +15,16 @@ namespace ringpress {
 /// secret. 128 bytes, as in NCCL.
 using UniqueId = std::array<std::byte, 128>;
 
+/// Who is waited for, and for how long.
+struct ServeOptions {
+  std::chrono::milliseconds timeout{};       // For the others once the first rank has come.
+  std::chrono::milliseconds before_first{};  // For the first.
+  /// By rank, the id of a rendezvous of its own that it holds open until it has come; empty if they
+  /// have none. One that has closed without its rank having come is that of a rank that died or
+  /// gave up, and all others hear it at once.
+  std::span<const UniqueId> ranks = {};
+};
+
 /// A socket that is open and named while nobody is served yet: ranks that come early wait in its
 /// queue. Destroyed before serve(), it closes and they are refused.
 class Rendezvous {
@@ -22,12 +32,8 @@ class Rendezvous {
   virtual ~Rendezvous() = default;
   virtual const UniqueId& id() const = 0;
   /// Serves the ranks of one communicator, from a thread of its own, until all have come or
-  /// `timeout` has passed. Once.
-  ///
-  /// `ranks`: by rank, the id of a rendezvous of its own that it holds open until it has come;
-  /// empty if they have none. One that has closed without its rank having come is that of a rank
-  /// that died or gave up, and all others hear it at once.
-  virtual Status serve(std::chrono::milliseconds timeout, std::span<const UniqueId> ranks = {}) = 0;
+  /// have been waited for. Once.
+  virtual Status serve(const ServeOptions& options) = 0;
 };
 
 }  // namespace ringpress

@@ -29,7 +29,8 @@ ChunkedStreamCall::ChunkedStreamCall(const StreamCallParts& parts)
 }
 
 ChunkedStreamCall::Range ChunkedStreamCall::shard(std::size_t owner) const {
-  if (scatters_only_) return {owner * parts_.count, parts_.count};
+  // All but all-reduces count elements by rank.
+  if (parts_.kind != CollectiveKind::kAllReduce) return {owner * parts_.count, parts_.count};
   const std::size_t tiles = parts_.count / kTileElements + (parts_.count % kTileElements != 0);
   const std::size_t each = tiles / parts_.world;
   const std::size_t more = tiles % parts_.world;
@@ -61,8 +62,8 @@ std::size_t ChunkedStreamCall::divisor() const {
 
 std::uint64_t ChunkedStreamCall::raw_bytes() const {
   const std::uint64_t bytes = parts_.count * element_bytes_;
-  return scatters_only_ ? bytes * (parts_.world - 1)
-                        : bytes * 2 * (parts_.world - 1) / parts_.world;
+  return parts_.kind != CollectiveKind::kAllReduce ? bytes * (parts_.world - 1)
+                                                   : bytes * 2 * (parts_.world - 1) / parts_.world;
 }
 
 Status ChunkedStreamCall::hand_over(Event event, Stream from, Stream to) {

@@ -34,6 +34,15 @@ bool are_several(const std::vector<int>& hosts) {
 
 }  // namespace
 
+ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call) {
+  if (call.kind == CollectiveKind::kAllGather) {
+    return real.AllGather(call.send, call.receive, call.count, call.dtype, call.comm, call.stream);
+  }
+  const auto function =
+      call.kind == CollectiveKind::kReduceScatter ? real.ReduceScatter : real.AllReduce;
+  return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream);
+}
+
 float* DeviceResiduals::allocate(std::size_t count) {
   Result<void*> memory = device_.allocate(count * sizeof(float));
   if (!memory.is_ok()) return nullptr;
@@ -61,7 +70,8 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
   if (result == ncclSuccess) result = real.CommCount(handle, &comm->size_);
   if (result == ncclSuccess) result = real.CommCuDevice(handle, &number);
   if (result != ncclSuccess) return failed("ncclCommCount", result);
-  RINGPRESS_ASSIGN_OR_RETURN(comm->device_, make_device(settings.backend, number));
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, make_device(settings.backend, number));
+  comm->device_ = std::move(device);
   RINGPRESS_ASSIGN_OR_RETURN(comm->stream_, comm->device_->create_stream());
   const std::size_t bytes = (static_cast<std::size_t>(comm->size_) + 1) * sizeof(std::int32_t);
   RINGPRESS_ASSIGN_OR_RETURN(comm->exchange_memory_, comm->device_->allocate(bytes));
@@ -69,7 +79,9 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
 }
 
 Comm::~Comm() {
-  if (workspace_ != nullptr) write_statistics(settings_, rank_, size_, statistics_);
+  if (is_open_) {
+    write_statistics(settings_, rank_, size_, statistics_, StatisticsTime::kOfHost);
+  }
   feedback_.reset();
   captured_.reset();
   workspace_.reset();
@@ -193,6 +205,7 @@ Status Comm::prepare_to_compress() {
   }
   const std::size_t rounds = most_rounds();
   shape_.whole = is_ring() ? ring_lane(world, rounds) : sra_lane(world, rounds);
+  if (settings_.all_gather) make_room_to_gather(world, &shape_.whole);
   size_lane(&shape_.whole, world);
   if (groups_.exist()) {
     const auto hosts = static_cast<std::size_t>(groups_.place.hosts);
@@ -200,7 +213,8 @@ Status Comm::prepare_to_compress() {
     size_lane(&shape_.cross, hosts);
   }
   RINGPRESS_ASSIGN_OR_RETURN(workspace_, Workspace::make(*device_, shape_));
-  captured_ = std::make_unique<CapturedWorkspaces>(*device_);
+  captured_ = std::make_unique<CapturedWorkspaces>(device_);
+  agreed_projected_bytes_ = shape_.projected_bytes;
   residual_memory_ = std::make_unique<DeviceResiduals>(*device_);
   feedback_ = std::make_unique<ErrorFeedback>(settings_.feedback_limit_bytes, *residual_memory_);
   return Status::ok();
@@ -211,6 +225,16 @@ void Comm::end_groups(bool is_abort) {
   // What is in there stays: another thread may be reading it.
   HostGroups ended = groups_;
   ended.end(is_abort ? real_.CommAbort : real_.CommDestroy);
+}
+
+void Comm::give_up(ncclResult_t failure) {
+  ncclResult_t none = ncclSuccess;
+  if (!failure_.compare_exchange_strong(none, failure) || !enter()) return;
+  // Not ncclCommAbort(): that would take the handle from the program.
+  if (real_.CommRevoke != nullptr)
+    static_cast<void>(real_.CommRevoke(handle_, NCCL_REVOKE_DEFAULT));
+  leave();
+  end_groups(true);
 }
 
 bool Comm::enter() {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -36,6 +38,9 @@ struct Call {
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
 };
+
+/// The call as it came, by the real library.
+ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call);
 
 /// Residuals on a device.
 class DeviceResiduals final : public ResidualMemory {
@@ -71,6 +76,9 @@ class Comm {
   const std::vector<int>& hosts() const { return hosts_; }
   void set_hosts(std::vector<int> hosts);
 
+  /// It is in use from now on: its line of statistics is written when it goes.
+  void open() { is_open_ = true; }
+
   /// What the settings say of a communicator whose ranks are on these hosts, whatever its own are:
   /// false if every call is left exact; whether it is to be split for `hier`.
   bool may_compress(const std::vector<int>& hosts) const;
@@ -89,9 +97,25 @@ class Comm {
 
   /// Decides on the next call. True: it is to be compressed. Counts it in any case.
   bool plan(const Call& call);
-  /// What a call that plan() has accepted needs.
+  /// True if what an accepted call needs is not there yet, on any rank: then start() makes it, and
+  /// all ranks tell each other whether it could before they go on. The same on all ranks.
+  bool needs_agreement(const Call& call) const;
+  /// What a call that plan() has accepted needs. Fails for want of memory only if it
+  /// needs_agreement(); any other error ends the communicator.
   Result<std::unique_ptr<StreamCall>> start(const Call& call);
-  void finish(const StreamCall& call);
+  /// What the ranks have told each other: all have what the call needs, or calls like it are left
+  /// to the real library from now on.
+  void note_agreement(const Call& call, bool all_can);
+  /// Counts an accepted call that was left to the real library in the end.
+  void count_exact(const std::string& reason);
+  /// After its last step. `nanoseconds`: since its first began.
+  void finish(const StreamCall& call, std::uint64_t nanoseconds);
+
+  /// A call of it failed in here, so that no later one can be trusted to fit those of other ranks.
+  /// They fail too, where the real library can be told (ncclCommRevoke()), and do not wait.
+  void give_up(ncclResult_t failure);
+  /// That error; ncclSuccess if there was none. Any thread.
+  ncclResult_t failure() const { return failure_.load(); }
 
   /// Between enter() and leave() the handle is in use by a call of ours. enter() is false once
   /// retire() was called; that waits a little for those who are inside.
@@ -113,7 +137,7 @@ class Comm {
     ToKeep to_keep(const Plan& plan, std::size_t count) const;
   };
   /// Which of the plan's algorithms there is memory for; or projections.
-  enum class Way { kSra, kRing, kHier, kProjection };
+  enum class Way { kSra, kRing, kHier, kProjection, kGather };
   struct Place {
     Workspace* workspace = nullptr;
     Lane* lane = nullptr;
@@ -130,11 +154,16 @@ class Comm {
   std::size_t most_rounds() const;
   void size_lane(LaneShape* shape, std::size_t world) const;
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
-  bool is_captured(const Call& call) const;
+  std::uint64_t capture_of(const Call& call) const;
+  std::size_t projected_bytes(const Call& call) const;
+  std::string find_refusal(const Call& call, std::uint64_t capture) const;
+  std::uint64_t raw_bytes(const PlanRequest& request) const;
   Way choose_way(const Plan& plan, const Call& call) const;
+  const char* name_of(Way way) const;
   Result<Place> find_place_for(const Call& call, Way way);
-  Result<StreamCallParts> make_parts(const Call& call, const Plan& plan, Way way,
-                                     ProjectionParts* projection);
+  Status find_place_and_memory(const Call& call, const Plan& plan, Way way, StreamCallParts* parts,
+                               ProjectionParts* projection);
+  StreamCallParts make_parts(const Call& call, const Plan& plan, Way way);
   Kept find_kept(const Call& call, std::size_t count, const ToKeep& wanted, Place place);
   Kept find_captured(std::size_t count, const ToKeep& wanted, Workspace* workspace);
 
@@ -145,11 +174,12 @@ class Comm {
   int rank_ = 0;
   int size_ = 0;
   bool crosses_hosts_ = false;
+  bool is_open_ = false;
   const bool all_reduces_only_;
   std::vector<int> hosts_;
   HostGroups groups_;
   std::atomic<bool> groups_ended_{false};
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;  // Graphs may outlive this, and what they keep is freed by it.
   Stream stream_ = nullptr;
   void* exchange_memory_ = nullptr;
   std::unique_ptr<Planner> planner_;
@@ -159,12 +189,19 @@ class Comm {
   std::unique_ptr<DeviceResiduals> residual_memory_;
   std::unique_ptr<ErrorFeedback> feedback_;
   std::map<std::pair<DType, ReduceOp>, NamedCodec> codecs_;
+  // Of one projected call, for which all ranks have memory; and the least for which one had none.
+  std::size_t agreed_projected_bytes_ = 0;
+  std::size_t refused_projected_bytes_ = SIZE_MAX;
+  // Graphs that all ranks have a workspace for, and the last one that a rank had none for.
+  std::set<std::uint64_t> agreed_captures_;
+  std::uint64_t refused_capture_ = 0;
   Plan plan_;
   std::uint64_t sequence_ = 0;
   std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
   Statistics statistics_;
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};
+  std::atomic<ncclResult_t> failure_{ncclSuccess};
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

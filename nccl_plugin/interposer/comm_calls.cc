@@ -1,21 +1,31 @@
 // Comm's part in each call: whether it is compressed, and what with.
+#include <algorithm>
 #include <string>
 
 #include "nccl_plugin/interposer/comm.h"
 
 namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// Of a stream that does not say whether it is captured.
+constexpr std::uint64_t kUnknownCapture = UINT64_MAX;
+
+}  // namespace
 
 /// The planner's question; everything in it is equal on all ranks.
 PlanRequest Comm::make_request(const Call& call) const {
   PlanRequest request;
   request.kind = call.kind;
   request.count = call.count;
-  if (call.kind == CollectiveKind::kReduceScatter) request.count *= static_cast<std::size_t>(size_);
+  if (call.kind != CollectiveKind::kAllReduce) request.count *= static_cast<std::size_t>(size_);
   request.dtype = static_cast<DType>(call.dtype);
-  request.op = static_cast<ReduceOp>(call.op);
+  // Numbers above those of NCCL's own operations are of the program's pre-multiplied sums.
+  request.pre_multiplied = call.op >= ncclNumOps;
+  request.op = request.pre_multiplied ? ReduceOp::kSum : static_cast<ReduceOp>(call.op);
   request.world = size_;
   request.crosses_hosts = crosses_hosts_;
   request.all_reduces_only = all_reduces_only_;
+  request.may_gather = settings_.all_gather;
   if (groups_.exist()) request.ranks_per_host = groups_.place.local_size;
   return request;
 }
@@ -26,38 +36,95 @@ const Comm::NamedCodec* Comm::codec_for(const Call& call, const std::string& spe
   return &found->second;
 }
 
-bool Comm::is_captured(const Call& call) const {
+/// 0: its stream is not being captured.
+std::uint64_t Comm::capture_of(const Call& call) const {
   const Result<std::uint64_t> capture = device_->capture(call.stream);
+  return capture.is_ok() ? capture.value() : kUnknownCapture;
+}
+
+/// 0 for a call that is not projected.
+std::size_t Comm::projected_bytes(const Call& call) const {
+  const auto found = codecs_.find({static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)});
+  if (found == codecs_.end() || found->second.projection == nullptr) return 0;
+  return projection_bytes(*found->second.projection, call.count);
+}
+
+/// Why a call that could be compressed is not; empty if it is.
+std::string Comm::find_refusal(const Call& call, std::uint64_t capture) const {
+  const NamedCodec& named = *codec_for(call, plan_.codec);
+  const bool gathers = call.kind == CollectiveKind::kAllGather;
+  if (gathers && named.of_tensor().agreement() != nullptr) {
+    return plan_.codec + " agrees on sums: all-gathers are exact";
+  }
+  if (projected_bytes(call) >= refused_projected_bytes_) {
+    return "a rank has no memory for a tensor of that size";
+  }
+  if (capture == 0) return "";
   // What cannot be told is left to the real library, which will say what is wrong.
-  return !capture.is_ok() || capture.value() != 0;
+  if (!settings_.graph || capture == kUnknownCapture) return "its stream is being captured";
+  if (named.has_random_bits()) return "a graph would repeat its random bits";
+  return capture == refused_capture_ ? "a rank has no memory for its graph" : "";
 }
 
 bool Comm::plan(const Call& call) {
   PlanRequest request = make_request(call);
   request.recurrences = recurrences_[{request.kind, request.count, request.dtype, request.op}]++;
-  const bool is_replayed = settings_.graph && is_captured(call);
-  if (is_replayed) request.recurrences = kRecursAlways;
+  std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
+  if (capture != 0) request.recurrences = kRecursAlways;
   planner_->plan(request, &plan_);
-  if (const NamedCodec* named = codec_for(call, plan_.codec)) {
-    if (is_replayed && named->has_random_bits()) {
-      plan_.reason = "a graph would repeat its random bits";
-    } else if (!settings_.graph && is_captured(call)) {
-      plan_.reason = "its stream is being captured";
-    } else {
-      return true;
-    }
+  if (codec_for(call, plan_.codec) != nullptr) {
+    if (!settings_.graph) capture = capture_of(call);
+    plan_.reason = find_refusal(call, capture);
+    if (plan_.reason.empty()) return true;
   }
-  ++statistics_.calls;
-  ++statistics_.exact_calls[plan_.reason];
-  statistics_.last_codec = "none";
-  statistics_.last_reason = plan_.reason;
-  statistics_.observed_calls += !plan_.observed_codec.empty();
+  count_exact(plan_.reason);
+  if (!plan_.observed_codec.empty()) {
+    ++statistics_.observed_calls;
+    statistics_.observed_raw_bytes += raw_bytes(request);
+  }
   return false;
+}
+
+void Comm::count_exact(const std::string& reason) {
+  ++statistics_.calls;
+  ++statistics_.exact_calls[reason];
+  statistics_.last_codec = "none";
+  statistics_.last_reason = reason;
+}
+
+bool Comm::needs_agreement(const Call& call) const {
+  const std::size_t bytes = projected_bytes(call);
+  const std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
+  // What a graph keeps of a projected tensor is made anew for each captured call.
+  if (capture != 0) return bytes > 0 || agreed_captures_.count(capture) == 0;
+  return bytes > agreed_projected_bytes_;
+}
+
+void Comm::note_agreement(const Call& call, bool all_can) {
+  const std::size_t bytes = projected_bytes(call);
+  const std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
+  if (capture != 0 && all_can) agreed_captures_.insert(capture);
+  if (capture != 0 && !all_can) refused_capture_ = capture;
+  if (capture != 0) return;
+  if (all_can) {
+    agreed_projected_bytes_ = std::max(agreed_projected_bytes_, bytes);
+  } else {
+    refused_projected_bytes_ = std::min(refused_projected_bytes_, bytes);
+  }
+}
+
+/// What each rank sends of such a call uncompressed, as StreamCall::raw_bytes().
+std::uint64_t Comm::raw_bytes(const PlanRequest& request) const {
+  const std::uint64_t bytes = request.count * dtype_size(request.dtype);
+  const auto peers = static_cast<std::uint64_t>(size_ - 1);
+  const std::uint64_t rounds = request.kind == CollectiveKind::kAllReduce ? 2 : 1;
+  return bytes * rounds * peers / static_cast<std::uint64_t>(size_);
 }
 
 Comm::Way Comm::choose_way(const Plan& plan, const Call& call) const {
   const NamedCodec* named = codec_for(call, plan.codec);
   if (named != nullptr && named->projection != nullptr) return Way::kProjection;
+  if (call.kind == CollectiveKind::kAllGather) return Way::kGather;
   if (is_ring()) return Way::kRing;
   const bool has_parts =
       groups_.exist() && hier_part(call.count, static_cast<std::size_t>(groups_.place.local_size));
@@ -107,12 +174,7 @@ Result<Comm::Place> Comm::find_place_for(const Call& call, Way way) {
   return Place{workspace, way == Way::kHier ? &workspace->cross() : &workspace->whole()};
 }
 
-/// `projection` is filled in if the tensor is projected.
-Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way way,
-                                         ProjectionParts* projection) {
-  const NamedCodec* named = codec_for(call, plan.codec);
-  RINGPRESS_EXPECTS(named != nullptr, "a call was accepted that has no codec");
-  RINGPRESS_ASSIGN_OR_RETURN(const Place place, find_place_for(call, way));
+StreamCallParts Comm::make_parts(const Call& call, const Plan& plan, Way way) {
   const bool is_hier = way == Way::kHier;
   const HostPlace& host = groups_.place;
   StreamCallParts parts;
@@ -121,8 +183,7 @@ Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way
   parts.rank = static_cast<std::size_t>(is_hier ? host.host : rank_);
   parts.world = static_cast<std::size_t>(is_hier ? host.hosts : size_);
   parts.device = device_.get();
-  parts.codec = named->codec.get();
-  parts.lane = place.lane;
+  parts.codec = codec_for(call, plan.codec)->codec.get();
   parts.kind = call.kind;
   parts.send = call.send;
   parts.receive = call.receive;
@@ -130,22 +191,46 @@ Result<StreamCallParts> Comm::make_parts(const Call& call, const Plan& plan, Way
   parts.stream = call.stream;
   parts.chunk_elements = plan.chunk_elements;
   parts.seed = settings_.seed;
+  // Also of a call that this rank cannot begin: the others have counted it.
   parts.sequence = sequence_++;
-  const auto local_size = static_cast<std::size_t>(host.local_size);
-  const std::size_t count = is_hier ? hier_part(call.count, local_size) : call.count;
-  const Kept kept = find_kept(call, count, named->to_keep(plan, count), place);
-  parts.residual = kept.residual;
-  if (named->projection == nullptr) return parts;
+  return parts;
+}
+
+/// Adds what this rank may lack. `projection` is filled in if the tensor is projected.
+Status Comm::find_place_and_memory(const Call& call, const Plan& plan, Way way,
+                                   StreamCallParts* parts, ProjectionParts* projection) {
+  const NamedCodec& named = *codec_for(call, plan.codec);
+  RINGPRESS_ASSIGN_OR_RETURN(const Place place, find_place_for(call, way));
+  parts->lane = place.lane;
+  const auto local_size = static_cast<std::size_t>(groups_.place.local_size);
+  const std::size_t count = way == Way::kHier ? hier_part(call.count, local_size) : call.count;
+  const Kept kept = find_kept(call, count, named.to_keep(plan, count), place);
+  parts->residual = kept.residual;
+  if (named.projection == nullptr) return Status::ok();
   if (place.workspace != workspace_.get() && kept.memory == nullptr) {
     // Without it, each replay would project as the first one does.
-    return Status(Code::kSystem, "no memory for what a graph keeps of a projected tensor");
+    return {Code::kSystem, "no memory for what a graph keeps of a projected tensor"};
   }
-  projection->projection = named->projection.get();
+  projection->projection = named.projection.get();
   projection->state = reinterpret_cast<std::uint64_t*>(kept.memory);
   projection->goes_round_the_ring = is_ring();
   RINGPRESS_ASSIGN_OR_RETURN(projection->memory, place.workspace->projected(projection_bytes(
-                                                     *named->projection, call.count)));
-  return parts;
+                                                     *named.projection, call.count)));
+  return Status::ok();
+}
+
+const char* Comm::name_of(Way way) const {
+  switch (way) {
+    case Way::kHier:
+      return algorithm_name(Algorithm::kHier);
+    case Way::kGather:
+      return "gather";
+    case Way::kSra:
+    case Way::kRing:
+    case Way::kProjection:
+      break;
+  }
+  return algorithm_name(is_ring() ? Algorithm::kRing : Algorithm::kSra);
 }
 
 Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
@@ -154,13 +239,14 @@ Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
   request.recurrences = kRecursAlways;
   const Plan plan = planner_->plan(request);
   const Way way = choose_way(plan, call);
+  RINGPRESS_EXPECTS(codec_for(call, plan.codec) != nullptr,
+                    "a call was accepted that has no codec");
   ProjectionParts projection;
-  RINGPRESS_ASSIGN_OR_RETURN(const StreamCallParts parts, make_parts(call, plan, way, &projection));
+  StreamCallParts parts = make_parts(call, plan, way);
+  RINGPRESS_RETURN_IF_ERROR(find_place_and_memory(call, plan, way, &parts, &projection));
   statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
   statistics_.last_reason.clear();
-  statistics_.last_algorithm = algorithm_name(way == Way::kHier ? Algorithm::kHier
-                                              : is_ring()       ? Algorithm::kRing
-                                                                : Algorithm::kSra);
+  statistics_.last_algorithm = name_of(way);
   switch (way) {
     case Way::kSra:
       return make_sra_call(parts);
@@ -168,6 +254,8 @@ Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
       return make_ring_call(parts);
     case Way::kProjection:
       return make_projection_call(parts, projection);
+    case Way::kGather:
+      return make_gather_call(parts);
     case Way::kHier:
       break;
   }
@@ -181,11 +269,12 @@ Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
   return make_hier_call(parts, host);
 }
 
-void Comm::finish(const StreamCall& call) {
+void Comm::finish(const StreamCall& call, std::uint64_t nanoseconds) {
   ++statistics_.calls;
   ++statistics_.compressed_calls;
   statistics_.raw_bytes += call.raw_bytes();
   statistics_.wire_bytes += call.sent_bytes();
+  statistics_.nanoseconds += nanoseconds;
   statistics_.residual_bytes = feedback_->bytes() + captured_->residual_bytes();
 }
 

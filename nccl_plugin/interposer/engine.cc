@@ -5,6 +5,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ringpress/log.h"
 
@@ -31,35 +32,55 @@ Settings Engine::in_streams(Settings settings) {
   return settings;
 }
 
-Engine::Group& Engine::group() {
-  thread_local Group group;
+Engine::Group& Engine::group() const {
+  // The engine may have been opened within a group of this thread.
+  thread_local Group group{real_.GroupDepth != nullptr ? real_.GroupDepth() : 0, {}, {}};
   return group;
 }
 
+ncclResult_t Engine::async_error(ncclComm_t handle, ncclResult_t* error) noexcept {
+  const std::shared_ptr<Comm> comm = table_.find(handle);
+  const ncclResult_t failure = comm == nullptr ? ncclSuccess : comm->failure();
+  if (failure == ncclSuccess || error == nullptr) return real_.CommGetAsyncError(handle, error);
+  *error = failure;
+  return ncclSuccess;
+}
+
+const char* Engine::last_error(ncclComm_t handle) noexcept {
+  const char* const ours = interposer::last_error();
+  return ours[0] != '\0' ? ours : real_.GetLastError(handle);
+}
+
 ncclResult_t Engine::exact(const Call& call) const {
-  const auto function =
-      call.kind == CollectiveKind::kReduceScatter ? real_.ReduceScatter : real_.AllReduce;
-  return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream);
+  return of_real(run_exactly(real_, call));
 }
 
 /// More elements than any memory has: products of sizes stay far from overflow. The real library
 /// says what is wrong with them.
 constexpr std::size_t kMostElements = std::size_t{1} << 44;
 
-/// What the planner would refuse at once is not even looked up. The same on all ranks, but for null
-/// pointers, which the real library refuses.
+/// What the planner would refuse at once is not even looked up, unless calls are to be counted. The
+/// same on all ranks, but for null pointers, which the real library refuses, and RINGPRESS_STATS,
+/// which changes no decision.
 bool Engine::is_worth_a_look(const Call& call) const {
   if (call.send == nullptr || call.receive == nullptr || call.count == 0) return false;
+  if (call.kind == CollectiveKind::kAllGather && !settings_.all_gather) return false;
   if (call.count > kMostElements) return false;
   const auto dtype = static_cast<unsigned>(call.dtype);
   if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
+  if (!settings_.statistics.empty()) return true;
   return is_compressible(static_cast<DType>(dtype)) && (call.op == ncclSum || call.op == ncclAvg);
 }
 
 ncclResult_t Engine::reduce(const Call& call) noexcept {
   if (!is_worth_a_look(call)) return exact(call);
   std::shared_ptr<Comm> comm = table_.find(call.comm);
-  if (comm == nullptr) return exact(call);
+  if (comm == nullptr) {
+    left_.count(call.comm);
+    return exact(call);
+  }
+  // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
+  if (comm->failure() != ncclSuccess) return comm->failure();
   bool accepted = false;
   const Status planned = catch_all([&] {
     accepted = comm->plan(call);
@@ -68,6 +89,7 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   });
   if (!planned.is_ok()) {
     warn_if_failed("cannot plan a call", planned);
+    set_last_error("ringpress: cannot plan a call: " + planned.message());
     return to_nccl_result(planned.code());
   }
   if (!accepted) return exact(call);
@@ -93,14 +115,15 @@ ncclResult_t Engine::group_end() noexcept {
   if (mine.depth > 0) return real_.GroupEnd();
   std::vector<AcceptedCall> calls = std::exchange(mine.calls, {});
   std::vector<Pending> made = std::exchange(mine.made, {});
-  const ncclResult_t result = real_.GroupEnd();
+  const ncclResult_t result = of_real(real_.GroupEnd());
   // In progress: some communicator is nonblocking. Those of our calls are not.
   if (result != ncclSuccess && result != ncclInProgress) return result;
   if (!calls.empty()) {
     const ncclResult_t ours = run_calls(real_, std::move(calls));
     if (ours != ncclSuccess) return ours;
   }
-  if (result == ncclSuccess && !made.empty()) establish_made(std::move(made));
+  // Of what is in progress nothing but those that are left is known here.
+  if (!made.empty()) establish_made(std::move(made));
   return result;
 }
 
@@ -121,18 +144,27 @@ void Engine::id_made(ncclUniqueId* id) noexcept {
                  }));
 }
 
+void Engine::joining(const ncclUniqueId& id) noexcept {
+  warn_if_failed("cannot open a meeting place", catch_all([&] {
+                   if (const auto place = read_meeting_place(id)) meetings_.serve(*place);
+                   return Status::ok();
+                 }));
+}
+
 void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
   const std::optional<UniqueId> place = read_meeting_place(id);
   if (!place) {
-    log_line(LogLevel::kInfo,
-             "a communicator is left to plain NCCL: its id was made without "
-             "ringpress");
-    return;
+    const std::optional<std::string> refusal = read_refusal(id);
+    const std::string reason =
+        refusal ? "ranks did not come earlier: " + *refusal : "its id was made without ringpress";
+    warn_left(reason);
+    return leave(handle, reason);
   }
   Pending pending;
   pending.handle = handle;
   pending.made.place = place;
   pending.made.clique = number_of(*place);
+  pending.made.problem = problem();
   add_made(std::move(pending));
 }
 
@@ -145,6 +177,7 @@ void Engine::made_all(ncclComm_t* handles, int count) noexcept {
                      pending.handle = handles + i;
                      pending.made.clique = clique;
                      pending.made.in_process = true;
+                     pending.made.problem = problem();
                      made.push_back(std::move(pending));
                    }
                    add_made(std::move(made));
@@ -154,10 +187,25 @@ void Engine::made_all(ncclComm_t* handles, int count) noexcept {
 
 void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept {
   Pending pending;
+  if (color == NCCL_SPLIT_NOCOLOR) return;
   pending.made.parent = table_.find(parent);
-  if (pending.made.parent == nullptr) return;
   pending.handle = handle;
-  if (color != NCCL_SPLIT_NOCOLOR) add_made(std::move(pending));
+  if (pending.made.parent == nullptr) pending.left_because = left_.reason_of(parent);
+  if (pending.made.parent == nullptr && pending.left_because.empty()) return;
+  add_made(std::move(pending));
+}
+
+void Engine::made_nonblocking(ncclComm_t* handle) noexcept {
+  static constexpr const char* kReason = "nonblocking communicators are not compressed";
+  warn_left(kReason);
+  leave(handle, kReason);
+}
+
+void Engine::leave(ncclComm_t* handle, const std::string& reason) {
+  Pending pending;
+  pending.handle = handle;
+  pending.left_because = reason;
+  add_made(std::move(pending));
 }
 
 /// In a group, even communicators of one process are complete at its outermost end only.
@@ -180,11 +228,31 @@ void Engine::establish_made(std::vector<Pending> made) {
                    std::vector<NewComm> comms;
                    for (Pending& pending : made) {
                      pending.made.handle = *pending.handle;
-                     if (pending.made.handle != nullptr) comms.push_back(std::move(pending.made));
+                     if (pending.made.handle == nullptr) continue;
+                     if (pending.left_because.empty()) {
+                       comms.push_back(std::move(pending.made));
+                     } else {
+                       left_.add(pending.made.handle, pending.left_because);
+                     }
                    }
-                   establish(real_, settings_, meetings_, table_, comms);
+                   if (!comms.empty()) {
+                     establish(real_, settings_, meetings_, {table_, left_}, comms);
+                   }
                    return Status::ok();
                  }));
+}
+
+const std::string& Engine::problem() {
+  std::call_once(looked_for_problem_, [this] {
+    const Status status = catch_all([this]() -> Status {
+      check_statistics_file(settings_);
+      RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
+      return check_backend(settings_.backend);
+    });
+    warn_if_failed("nothing is compressed", status);
+    if (!status.is_ok()) problem_ = status.message();
+  });
+  return problem_;
 }
 
 namespace {
@@ -211,9 +279,6 @@ Engine* open_engine(const ringpressRealNccl& real) {
     set_log_level(log_level_of(settings));
     if (settings.mode == "off") return Status::ok();
     RINGPRESS_RETURN_IF_ERROR(check_real(real));
-    RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
-    RINGPRESS_RETURN_IF_ERROR(check_backend(settings.backend));
-    check_statistics_file(settings);
     engine = new Engine(real, settings);  // Lives as long as the process.
     return Status::ok();
   });

@@ -1,6 +1,6 @@
 // The functions that the shim calls in place of NCCL's. Each does the thing by the real library,
 // and tells the engine.
-#include <cstring>
+#include <utility>
 
 #include "nccl_plugin/interposer/engine.h"
 #include "ringpress/export.h"
@@ -16,30 +16,40 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
   return result;
 }
 
-ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
-  const ncclResult_t result = engine->real().CommInitRank(comm, size, id, rank);
-  if (result == ncclSuccess) engine->made_rank(comm, id);
+/// Tells the engine of a communicator that the real library makes or has made. `made`: what it is
+/// told of one that is ready, or will be at the end of this thread's group.
+template <typename Made>
+ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* comm, Made&& made) {
+  const bool is_nonblocking =
+      result == ncclInProgress || (config != nullptr && config->blocking == 0);
+  if (result != ncclSuccess && result != ncclInProgress) return result;
+  if (is_nonblocking) {
+    engine->made_nonblocking(comm);
+  } else {
+    std::forward<Made>(made)();
+  }
   return result;
 }
 
-/// A nonblocking communicator answers that it is in progress: it is left alone.
+ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  engine->joining(id);
+  const ncclResult_t result = engine->real().CommInitRank(comm, size, id, rank);
+  return tell(result, nullptr, comm, [&] { engine->made_rank(comm, id); });
+}
+
 ncclResult_t comm_init_rank_config(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                    ncclConfig_t* config) {
+  engine->joining(id);
   const ncclResult_t result = engine->real().CommInitRankConfig(comm, size, id, rank, config);
-  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
-    engine->made_rank(comm, id);
-  }
-  return result;
+  return tell(result, config, comm, [&] { engine->made_rank(comm, id); });
 }
 
 ncclResult_t comm_init_rank_scalable(ncclComm_t* comm, int size, int rank, int id_count,
                                      ncclUniqueId* ids, ncclConfig_t* config) {
+  if (id_count > 0 && ids != nullptr) engine->joining(ids[0]);
   const ncclResult_t result =
       engine->real().CommInitRankScalable(comm, size, rank, id_count, ids, config);
-  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
-    engine->made_rank(comm, ids[0]);
-  }
-  return result;
+  return tell(result, config, comm, [&] { engine->made_rank(comm, ids[0]); });
 }
 
 ncclResult_t comm_init_all(ncclComm_t* comms, int count, const int* devices) {
@@ -51,20 +61,14 @@ ncclResult_t comm_init_all(ncclComm_t* comms, int count, const int* devices) {
 ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* made,
                         ncclConfig_t* config) {
   const ncclResult_t result = engine->real().CommSplit(comm, color, key, made, config);
-  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
-    engine->made_child(made, comm, color);
-  }
-  return result;
+  return tell(result, config, made, [&] { engine->made_child(made, comm, color); });
 }
 
 ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncclComm_t* made,
                          ncclConfig_t* config, int flags) {
   const ncclResult_t result =
       engine->real().CommShrink(comm, excluded, excluded_count, made, config, flags);
-  if (result == ncclSuccess && (config == nullptr || config->blocking != 0)) {
-    engine->made_child(made, comm, 0);
-  }
-  return result;
+  return tell(result, config, made, [&] { engine->made_child(made, comm, 0); });
 }
 
 ncclResult_t comm_finalize(ncclComm_t comm) {
@@ -103,6 +107,18 @@ ncclResult_t reduce_scatter(const void* send, void* receive, size_t count, ncclD
   return engine->reduce(
       {CollectiveKind::kReduceScatter, send, receive, count, dtype, op, comm, stream});
 }
+/// `count`: elements of each rank.
+ncclResult_t all_gather(const void* send, void* receive, size_t count, ncclDataType_t dtype,
+                        ncclComm_t comm, cudaStream_t stream) {
+  return engine->reduce(
+      {CollectiveKind::kAllGather, send, receive, count, dtype, ncclSum, comm, stream});
+}
+ncclResult_t comm_get_async_error(ncclComm_t comm, ncclResult_t* error) {
+  return engine->async_error(comm, error);
+}
+const char* get_last_error(ncclComm_t comm) {
+  return engine->last_error(comm);
+}
 
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer
@@ -133,6 +149,9 @@ extern "C" RINGPRESS_EXPORT int ringpressOpenEngine(const ringpressRealNccl* rea
                 interposer::group_end,
                 interposer::group_simulate_end,
                 interposer::all_reduce,
-                interposer::reduce_scatter};
+                interposer::reduce_scatter,
+                interposer::all_gather,
+                interposer::comm_get_async_error,
+                interposer::get_last_error};
   return 0;
 }

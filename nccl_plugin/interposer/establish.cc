@@ -8,6 +8,7 @@
 
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/number_exchange.h"
+#include "nccl_plugin/interposer/warn_once.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -21,6 +22,9 @@ struct Candidate {
   std::vector<int> hosts;  // By rank.
   HostGroups groups;       // What it was split into, if anything.
 };
+
+/// Facts are compared in the order of their names: the cause comes before what follows from it.
+constexpr const char* kProblem = "Door A cannot work because";
 
 /// Different each time, in one process and in several.
 std::int32_t fresh_number() {
@@ -39,12 +43,12 @@ class Establishing {
   Establishing(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings)
       : real_(real), settings_(settings), meetings_(meetings) {}
 
-  void prepare(const NewComm& made);
+  void prepare(const NewComm& made, LeftComms& left);
   void meet();
   void spread_failures();
   void find_hosts();
   void find_ready();
-  void finish(CommTable& table);
+  void finish(KnownComms known);
 
  private:
   void meet_one(Candidate& candidate, const std::string& problem);
@@ -66,14 +70,20 @@ class Establishing {
   std::vector<Candidate> candidates_;
 };
 
-void Establishing::prepare(const NewComm& made) {
+void Establishing::prepare(const NewComm& made, LeftComms& left) {
   Candidate candidate;
   candidate.made = &made;
   int size = 0;
-  if (real_.CommCount(made.handle, &size) != ncclSuccess || size < 2) return;
-  Result<std::unique_ptr<Comm>> comm = Comm::make(real_, settings_, made.handle, made.clique);
-  if (comm.is_ok()) candidate.comm = std::move(comm).value();
-  candidate.status = comm.status();
+  if (real_.CommCount(made.handle, &size) != ncclSuccess || size < 2) {
+    return left.add(made.handle, "a single rank sends nothing");
+  }
+  if (made.problem.empty()) {
+    Result<std::unique_ptr<Comm>> comm = Comm::make(real_, settings_, made.handle, made.clique);
+    if (comm.is_ok()) candidate.comm = std::move(comm).value();
+    candidate.status = comm.status();
+  } else {
+    candidate.status = {Code::kUnsupported, made.problem};
+  }
   candidates_.push_back(std::move(candidate));
 }
 
@@ -91,11 +101,11 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
         std::vector<int> hosts,
         meetings_.meet(*candidate.made->place, rank, size,
                        {"NCCL version=" + std::to_string(version), std::string("device=") + device,
-                        "door A cannot work because=" + (problem.empty() ? "nothing" : problem)}));
-    if (!problem.empty()) return {Code::kUnsupported, problem};
+                        kProblem + ("=" + (problem.empty() ? "nothing" : problem))}));
     candidate.hosts = std::move(hosts);
     return Status::ok();
   });
+  if (!problem.empty()) candidate.status = {Code::kUnsupported, problem};
 }
 
 void Establishing::meet() {
@@ -221,32 +231,39 @@ void Establishing::find_ready() {
   }
 }
 
-void Establishing::finish(CommTable& table) {
+void Establishing::finish(KnownComms known) {
   for (Candidate& candidate : candidates_) {
     if (candidate.status.is_ok()) {
       log_line(LogLevel::kInfo, "rank %d of %d: door A is open", candidate.comm->rank(),
                candidate.comm->size());
-      table.add(std::move(candidate.comm));
-    } else {
-      candidate.groups.end(real_.CommDestroy);
-      log_line(LogLevel::kWarn, "a communicator is left to plain NCCL: %s",
-               candidate.status.message().c_str());
+      candidate.comm->open();
+      known.open.add(std::move(candidate.comm));
+      continue;
     }
+    candidate.groups.end(real_.CommDestroy);
+    const std::string& reason = candidate.status.message();
+    // What is wrong with the whole process was said when the engine found it.
+    if (candidate.made->problem.empty()) warn_left(reason);
+    known.left.add(candidate.made->handle, reason);
   }
 }
 
 }  // namespace
 
+void warn_left(const std::string& reason) {
+  warn_once("a communicator is left to plain NCCL: " + reason);
+}
+
 void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
-               CommTable& table, std::span<const NewComm> made) {
+               KnownComms known, std::span<const NewComm> made) {
   const Status status = catch_all([&] {
     Establishing establishing(real, settings, meetings);
-    for (const NewComm& one : made) establishing.prepare(one);
+    for (const NewComm& one : made) establishing.prepare(one, known.left);
     establishing.meet();
     establishing.spread_failures();
     establishing.find_hosts();
     establishing.find_ready();
-    establishing.finish(table);
+    establishing.finish(known);
     return Status::ok();
   });
   if (!status.is_ok()) {

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "nccl_plugin/interposer/comm_table.h"
+#include "nccl_plugin/interposer/left_comms.h"
 #include "nccl_plugin/interposer/meeting.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -20,15 +22,25 @@ struct NewComm {
   std::optional<UniqueId> place;  // Where they meet.
   std::shared_ptr<Comm> parent;   // Or: all of them are in here, so all have this library.
   bool in_process = false;        // Or: all of them are in this process.
+  std::string problem;  // Why this rank can compress nothing; empty if it can. The others hear it.
 };
 
-/// Adds to the table those whose ranks all agree, with a line for each of the others. One call for
+/// Where communicators are kept from then on.
+struct KnownComms {
+  CommTable& open;
+  LeftComms& left;
+};
+
+/// Opens those whose ranks all agree; the others are left, with a line that says why. One call for
 /// all communicators that one group has made: their exchanges must begin together.
 ///
 /// First the ranks meet (meeting.h). From then on it is safe to ask each other over the real
 /// library: every rank makes what it needs and all-gathers whether it could.
 void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
-               CommTable& table, std::span<const NewComm> made);
+               KnownComms known, std::span<const NewComm> made);
+
+/// The line about a communicator that is left, once a process for each reason.
+void warn_left(const std::string& reason);
 
 }  // namespace ringpress::nccl_plugin::interposer
 

@@ -2,7 +2,7 @@
 // happened when it is recorded.
 #include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <memory>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/devices.h"
@@ -12,40 +12,15 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-class HostAgreement final : public DeviceAgreement {
- public:
-  explicit HostAgreement(const Agreement& agreement) : agreement_(agreement) {}
-
-  Status summarise_tensor(Stream, const SummariseArgs& args) override {
-    agreement_.summarise_tensor(args);
-    return Status::ok();
-  }
-  Status merge_tensor(Stream, std::span<const std::byte* const> from, std::byte* into) override {
-    for (const std::byte* summary : from) agreement_.merge_tensor(summary, into);
-    return Status::ok();
-  }
-  Status summarise(Stream, int round, std::span<const SummariseArgs> shards) override {
-    for (const SummariseArgs& shard : shards) agreement_.summarise(round, shard);
-    return Status::ok();
-  }
-  Status merge(Stream, int round, std::size_t count, std::span<const std::byte* const> from,
-               std::byte* into) override {
-    for (const std::byte* summary : from) agreement_.merge(round, count, summary, into);
-    return Status::ok();
-  }
-
- private:
-  const Agreement& agreement_;
-};
-
 class HostCodec final : public DeviceCodec {
  public:
   explicit HostCodec(std::unique_ptr<Codec> codec) : codec_(std::move(codec)) {
-    if (codec_->agreement() != nullptr) agreement_.emplace(*codec_->agreement());
+    if (codec_->agreement() == nullptr) return;
+    agreement_ = compress_kernels::make_host_agreement(*codec_->agreement());
   }
 
   const Codec& codec() const override { return *codec_; }
-  DeviceAgreement* agreement() override { return agreement_ ? &*agreement_ : nullptr; }
+  DeviceAgreement* agreement() override { return agreement_.get(); }
   Status supports(Contributions, std::size_t) const override { return Status::ok(); }
   Status encode(Stream, std::span<const EncodeArgs> shards, std::byte*) override {
     for (const EncodeArgs& shard : shards) codec_->encode(shard);
@@ -62,7 +37,7 @@ class HostCodec final : public DeviceCodec {
 
  private:
   const std::unique_ptr<Codec> codec_;
-  std::optional<HostAgreement> agreement_;
+  std::unique_ptr<DeviceAgreement> agreement_;
 };
 
 /// Whether all ranks can agree on everything in a stream.

@@ -17,8 +17,16 @@ constexpr std::size_t kPlaceBytes = NCCL_UNIQUE_ID_BYTES - kPlaceOffset;
 constexpr char kMagic[4] = {'R', 'R', 'P', 'I'};  // With which our ids begin.
 constexpr std::size_t kSecretOffset = 8;
 constexpr std::size_t kMostOpen = 64;
+constexpr char kRefusalMagic[4] = {'R', 'R', 'P', 'X'};
 // All ranks leave the real library's initialisation at about the same time.
 constexpr std::chrono::milliseconds kPatience{10000};
+// For those who come to a place that was made before somebody was missed.
+constexpr std::chrono::milliseconds kPatienceAfterMiss{1000};
+// The real library's initialisation, which comes before the first rank does, takes no longer. If it
+// failed, the port stays open for so long.
+constexpr std::chrono::minutes kInitialisation{10};
+// Who made the id listens before the communicator forms, if it is a rank.
+constexpr std::chrono::milliseconds kRefusalPatience{1000};
 
 template <typename Byte>
 bool is_zero(const Byte* begin, const Byte* end) {
@@ -42,6 +50,22 @@ std::optional<UniqueId> read_meeting_place(const ncclUniqueId& id) {
   return place;
 }
 
+bool write_refusal(const std::string& reason, ncclUniqueId* id) {
+  char* const tail = id->internal + kPlaceOffset;
+  if (!is_zero(tail, id->internal + NCCL_UNIQUE_ID_BYTES)) return false;
+  std::memcpy(tail, kRefusalMagic, sizeof kRefusalMagic);
+  std::memcpy(tail + sizeof kRefusalMagic, reason.data(),
+              std::min(reason.size(), kPlaceBytes - sizeof kRefusalMagic));
+  return true;
+}
+
+std::optional<std::string> read_refusal(const ncclUniqueId& id) {
+  const char* const tail = id.internal + kPlaceOffset;
+  if (std::memcmp(tail, kRefusalMagic, sizeof kRefusalMagic) != 0) return std::nullopt;
+  const char* const text = tail + sizeof kRefusalMagic;
+  return std::string(text, strnlen(text, kPlaceBytes - sizeof kRefusalMagic));
+}
+
 std::uint64_t number_of(const UniqueId& place) {
   std::uint64_t number = 0;
   std::memcpy(&number, place.data() + kSecretOffset, sizeof number);
@@ -51,6 +75,10 @@ std::uint64_t number_of(const UniqueId& place) {
 void Meetings::open(ncclUniqueId* id) {
   // With this, every rank makes the id by itself: they would open one place each.
   if (std::getenv("NCCL_COMM_ID") != nullptr) return;
+  if (const std::string why = missed(); !why.empty()) {
+    static_cast<void>(write_refusal(why, id));
+    return;
+  }
   // From here to the communicator's making may be long: until then nobody can connect.
   Result<std::unique_ptr<Rendezvous>> opened =
       ring::prepare_rendezvous(settings_.interface, settings_.secret, ring::Listens::kWhenServed);
@@ -79,10 +107,44 @@ std::unique_ptr<Rendezvous> Meetings::take(const UniqueId& place) {
   return taken;
 }
 
+std::string Meetings::missed() const {
+  const std::lock_guard lock(mutex_);
+  return missed_;
+}
+
+std::chrono::milliseconds Meetings::patience() const {
+  const auto patience = missed().empty() ? kPatience : kPatienceAfterMiss;
+  return std::min(patience, std::chrono::milliseconds(settings_.timeout_ms));
+}
+
+void Meetings::serve(const UniqueId& place) {
+  const std::unique_ptr<Rendezvous> rendezvous = take(place);
+  if (rendezvous == nullptr) return;
+  const Status served = rendezvous->serve({patience(), kInitialisation});
+  if (!served.is_ok()) {
+    log_line(LogLevel::kWarn, "nobody can meet for a communicator: %s", served.message().c_str());
+  }
+}
+
+/// Remembers who did not come; gives the Status with what that may mean.
+Status Meetings::note(const Status& met) {
+  if (met.code() == Code::kSystem) {
+    return {met.code(), met.message() + " (was its id made by a process that is no rank of it?)"};
+  }
+  if (met.code() != Code::kTimeout) return met;
+  const std::lock_guard lock(mutex_);
+  if (missed_.empty()) missed_ = met.message();
+  return {met.code(), met.message() +
+                          ": it has no ringpress, or makes communicators in another order, or some "
+                          "of them in one group; no rank is waited for again"};
+}
+
 Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int size,
-                                        const std::vector<std::string>& facts) {
-  const auto patience = std::min(kPatience, std::chrono::milliseconds(settings_.timeout_ms));
-  if (const auto rendezvous = take(place)) RINGPRESS_RETURN_IF_ERROR(rendezvous->serve(patience));
+                                        std::vector<std::string> facts) {
+  serve(place);  // If nobody has told so before.
+  const std::string missed_before = missed();
+  facts.push_back("Ranks that did not come earlier=" +
+                  (missed_before.empty() ? "none" : missed_before));
   ring::MeshOptions options;
   options.id = place;
   options.rank = rank;
@@ -90,8 +152,11 @@ Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int siz
   options.agreement = agreement_lines(settings_);
   options.agreement.insert(options.agreement.end(), facts.begin(), facts.end());
   options.extra_secret = settings_.secret;
-  options.timeout = patience;
-  return ring::meet(options);
+  options.timeout = patience();
+  options.refusal_patience = kRefusalPatience;
+  Result<std::vector<int>> met = ring::meet(options);
+  if (met.is_ok()) return met;
+  return note(met.status());
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

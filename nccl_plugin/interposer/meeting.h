@@ -4,11 +4,16 @@
 // there once the real communicator has formed. If one does not come before a short deadline, or
 // differs in version or settings, all of them are told so.
 //
+// Once a rank has not come, nobody waits so long again: this process tells the ranks of every later
+// communicator at once, where they meet or, if it makes the id, in the id itself.
+//
 //   bytes of an NCCL id:  0..55 the real library's (2.19 to 2.30 use at most 48)
-//                         56..127 the first 72 bytes of a UniqueId of ours; zero without one
+//                         56..127 the first 72 bytes of a UniqueId of ours; or "RRPX" and the
+//                         beginning of a text, why there is none; or zero
 #ifndef NCCL_PLUGIN_INTERPOSER_MEETING_H_
 #define NCCL_PLUGIN_INTERPOSER_MEETING_H_
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -26,6 +31,9 @@ namespace ringpress::nccl_plugin::interposer {
 /// False if the id has no room for it: then it is as it was.
 bool write_meeting_place(const UniqueId& place, ncclUniqueId* id);
 std::optional<UniqueId> read_meeting_place(const ncclUniqueId& id);
+/// As write_meeting_place(), but why nobody is to meet. As much of the text as there is room for.
+bool write_refusal(const std::string& reason, ncclUniqueId* id);
+std::optional<std::string> read_refusal(const ncclUniqueId& id);
 /// A number made of the secret in it.
 std::uint64_t number_of(const UniqueId& place);
 
@@ -34,20 +42,29 @@ class Meetings {
  public:
   explicit Meetings(const Settings& settings) : settings_(settings) {}
 
-  /// Opens one and writes it into the id. Its port refuses connections until meet(), and is closed
-  /// when that has ended. An id of which nothing comes costs a descriptor until many more have been
-  /// made.
+  /// Opens one and writes it into the id. Its port refuses connections until serve(), and is closed
+  /// when the ranks have met. An id of which nothing comes costs a descriptor until many more have
+  /// been made.
   void open(ncclUniqueId* id);
+  /// A rank of this process begins to make the communicator: if the place is this process's, it is
+  /// there from now on. So a place where nobody listens once the communicator has formed was made
+  /// by a process that is no rank.
+  void serve(const UniqueId& place);
   /// Meets the other ranks: gives, by rank, the host that it is on. `facts` ("NAME=value") must be
   /// equal on all ranks, besides the settings. Does not wait longer than a few seconds.
   Result<std::vector<int>> meet(const UniqueId& place, int rank, int size,
-                                const std::vector<std::string>& facts);
+                                std::vector<std::string> facts);
+  /// Why no more ranks are waited for; empty until one has not come.
+  std::string missed() const;
 
  private:
   std::unique_ptr<Rendezvous> take(const UniqueId& place);
+  std::chrono::milliseconds patience() const;
+  Status note(const Status& met);
 
   const Settings& settings_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::string missed_;
   std::list<std::unique_ptr<Rendezvous>> open_;
 };
 

@@ -1,10 +1,15 @@
 #include "nccl_plugin/interposer/runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <list>
+#include <string>
 
 #include "nccl_plugin/firewall.h"
+#include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/interposer/number_exchange.h"
+#include "nccl_plugin/interposer/warn_once.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -13,9 +18,29 @@ namespace {
 /// An error of ours as NCCL's, after a line about it.
 ncclResult_t report(const Status& status) {
   if (status.is_ok()) return ncclSuccess;
-  log_line(LogLevel::kWarn, "a compressed call failed: %s", status.message().c_str());
+  const std::string text = "a compressed call failed: " + status.message();
+  log_line(LogLevel::kWarn, "%s", text.c_str());
+  set_last_error("ringpress: " + text);
   return to_nccl_result(status.code());
 }
+
+/// A call that a rank has no memory for: all of them leave it to the real library.
+class ExactCall final : public StreamCall {
+ public:
+  ExactCall(const ringpressRealNccl& real, const Call& call) : real_(real), call_(call) {}
+
+  std::size_t steps() const override { return 1; }
+  bool exchanges(std::size_t) const override { return true; }
+  Status prepare(std::size_t) override { return Status::ok(); }
+  ncclResult_t exchange(std::size_t) override { return run_exactly(real_, call_); }
+  Status conclude(std::size_t) override { return Status::ok(); }
+  std::uint64_t sent_bytes() const override { return 0; }
+  std::uint64_t raw_bytes() const override { return 0; }
+
+ private:
+  const ringpressRealNccl& real_;
+  const Call call_;
+};
 
 /// The calls of one communicator, the first of which is running.
 struct Queue {
@@ -23,6 +48,8 @@ struct Queue {
   std::deque<Call> calls;
   std::unique_ptr<StreamCall> running;
   std::size_t step = 0;
+  std::chrono::steady_clock::time_point started;
+  std::string exact_because;  // Not empty: it is an ExactCall.
 };
 
 /// All communicators of one clique in this thread.
@@ -34,7 +61,7 @@ class Clique {
     for (Queue& queue : queues_) {
       if (queue.comm == accepted.comm) return queue.calls.push_back(accepted.call);
     }
-    queues_.push_back({std::move(accepted.comm), {accepted.call}, nullptr, 0});
+    queues_.push_back({std::move(accepted.comm), {accepted.call}, nullptr, 0, {}, ""});
   }
   std::uint64_t number() const { return queues_.front().comm->clique(); }
 
@@ -49,49 +76,115 @@ class Clique {
 
  private:
   ncclResult_t take_step() {
+    ncclResult_t result = begin_calls();
+    if (result != ncclSuccess) return result;
     bool exchanges = false;
     for (Queue& queue : queues_) {
-      const ncclResult_t result = report(catch_all([&] { return prepare(queue); }));
+      result = own(catch_all([&] { return queue.running->prepare(queue.step); }));
       if (result != ncclSuccess) return result;
       exchanges |= queue.running->exchanges(queue.step);
     }
-    if (exchanges) {
-      const ncclResult_t result = exchange();
-      if (result != ncclSuccess) return result;
-    }
+    if (exchanges) result = exchange();
+    if (result != ncclSuccess) return result;
     for (Queue& queue : queues_) {
-      const ncclResult_t result = report(catch_all([&] { return conclude(queue); }));
+      result = own(catch_all([&] { return conclude(queue); }));
       if (result != ncclSuccess) return result;
     }
     return ncclSuccess;
   }
 
-  Status prepare(Queue& queue) {
-    if (queue.running == nullptr) {
-      RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.calls.front()));
-      queue.step = 0;
+  /// An error of ours: other ranks would wait for what these communicators do not do any more.
+  ncclResult_t own(const Status& status) {
+    const ncclResult_t result = report(status);
+    if (result == ncclSuccess) return result;
+    for (Queue& queue : queues_) queue.comm->give_up(result);
+    return result;
+  }
+
+  /// Begins the next call of each communicator that has none under way.
+  ncclResult_t begin_calls() {
+    std::vector<Queue*> asking;
+    std::vector<Status> could;
+    for (Queue& queue : queues_) {
+      if (queue.running != nullptr) continue;
+      const bool asks = queue.comm->needs_agreement(queue.calls.front());
+      const Status started = catch_all([&] { return begin(queue); });
+      if (asks) {
+        asking.push_back(&queue);
+        could.push_back(started);
+      } else if (!started.is_ok()) {
+        return own(started);
+      }
     }
-    return queue.running->prepare(queue.step);
+    return asking.empty() ? ncclSuccess : own(catch_all([&] { return agree(asking, could); }));
+  }
+
+  Status begin(Queue& queue) {
+    queue.started = std::chrono::steady_clock::now();
+    queue.step = 0;
+    queue.exact_because.clear();
+    RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.calls.front()));
+    return Status::ok();
+  }
+
+  /// Every rank tells the others whether it could begin. Where one could not, none does.
+  Status agree(const std::vector<Queue*>& asking, const std::vector<Status>& could) {
+    std::vector<NumberExchange> exchanges;
+    for (std::size_t i = 0; i < asking.size(); ++i) {
+      Comm& comm = *asking[i]->comm;
+      exchanges.push_back({comm.handle(), &comm, {could[i].is_ok() ? 1 : 0}, Status::ok()});
+    }
+    RINGPRESS_RETURN_IF_ERROR(exchange_among(asking, exchanges));
+    for (std::size_t i = 0; i < asking.size(); ++i) {
+      Queue& queue = *asking[i];
+      const std::vector<std::int32_t>& numbers = exchanges[i].numbers;
+      const auto unable = std::find(numbers.begin(), numbers.end(), 0);
+      queue.comm->note_agreement(queue.calls.front(), unable == numbers.end());
+      if (unable == numbers.end()) continue;
+      queue.exact_because = could[i].is_ok() ? "rank " + std::to_string(unable - numbers.begin()) +
+                                                   " has no memory for it"
+                                             : could[i].message();
+      warn_once("calls are left to plain NCCL: " + queue.exact_because);
+      queue.running = std::make_unique<ExactCall>(real_, queue.calls.front());
+    }
+    return Status::ok();
+  }
+
+  /// No communicator is touched that another thread has given up.
+  Status exchange_among(const std::vector<Queue*>& asking, std::vector<NumberExchange>& exchanges) {
+    std::vector<Comm*> inside;
+    for (const Queue* queue : asking) {
+      if (queue->comm->enter()) inside.push_back(queue->comm.get());
+    }
+    if (inside.size() == asking.size()) exchange_numbers(real_, exchanges);
+    for (Comm* comm : inside) comm->leave();
+    if (inside.size() < asking.size()) {
+      return {Code::kAborted, "a communicator was given up while a call of it began"};
+    }
+    for (const NumberExchange& one : exchanges) RINGPRESS_RETURN_IF_ERROR(one.status);
+    return Status::ok();
   }
 
   /// One group of the real library. Communicators that another thread has given up are not touched.
   ncclResult_t exchange() {
     std::vector<Comm*> inside;
-    ncclResult_t result = real_.GroupStart();
+    Status given_up;
+    ncclResult_t result = of_real(real_.GroupStart());
     if (result != ncclSuccess) return result;
     for (Queue& queue : queues_) {
-      if (!queue.running->exchanges(queue.step) || result != ncclSuccess) continue;
+      if (!queue.running->exchanges(queue.step)) continue;
       if (!queue.comm->enter()) {
-        result = ncclRemoteError;
-        log_line(LogLevel::kWarn, "a communicator was given up while a call of it ran");
-        continue;
+        given_up = {Code::kAborted, "the communicator was given up while it ran"};
+        break;
       }
       inside.push_back(queue.comm.get());
       result = queue.running->exchange(queue.step);
+      if (result != ncclSuccess) break;
     }
     const ncclResult_t ended = real_.GroupEnd();
     for (Comm* comm : inside) comm->leave();
-    return result != ncclSuccess ? result : ended;
+    if (!given_up.is_ok()) return report(given_up);
+    return of_real(result != ncclSuccess ? result : ended);
   }
 
   Status conclude(Queue& queue) {
@@ -99,7 +192,12 @@ class Clique {
       RINGPRESS_RETURN_IF_ERROR(queue.running->conclude(queue.step));
     }
     if (++queue.step < queue.running->steps()) return Status::ok();
-    queue.comm->finish(*queue.running);
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
+    if (queue.exact_because.empty()) {
+      queue.comm->finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
+    } else {
+      queue.comm->count_exact(queue.exact_because);
+    }
     queue.running.reset();
     queue.calls.pop_front();
     return Status::ok();

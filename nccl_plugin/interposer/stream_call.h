@@ -1,6 +1,6 @@
-// One compressed all-reduce or reduce-scatter of one communicator, as work in streams: codecs in a
-// stream of our own, sends and receives of the real NCCL in the caller's. A call is a number of
-// steps, the same on all ranks: what comes before an exchange, and that exchange. Several
+// One compressed all-reduce, reduce-scatter or all-gather of one communicator, as work in streams:
+// codecs in a stream of our own, sends and receives of the real NCCL in the caller's. A call is a
+// number of steps, the same on all ranks: what comes before an exchange, and that exchange. Several
 // communicators of one thread take each step together.
 #ifndef NCCL_PLUGIN_INTERPOSER_STREAM_CALL_H_
 #define NCCL_PLUGIN_INTERPOSER_STREAM_CALL_H_
@@ -28,7 +28,7 @@ struct StreamCallParts {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   const void* send = nullptr;
   void* receive = nullptr;
-  std::size_t count = 0;  // As in the call: of a reduce-scatter, elements per rank.
+  std::size_t count = 0;  // As in the call: elements per rank, but of an all-reduce.
   Stream stream = nullptr;
   float* residual = nullptr;
   std::size_t chunk_elements = 0;  // Of a shard; 0: chosen here.
@@ -62,6 +62,11 @@ LaneShape sra_lane(std::size_t world, std::size_t rounds);
 /// A ring whose sums come from both sides: stream_ring.cc. The lane is of ring_lane().
 std::unique_ptr<StreamCall> make_ring_call(const StreamCallParts& parts);
 LaneShape ring_lane(std::size_t world, std::size_t rounds);
+
+/// An all-gather: stream_gather.cc. The lane is one of the above with room for it; the codec has no
+/// Agreement.
+std::unique_ptr<StreamCall> make_gather_call(const StreamCallParts& parts);
+void make_room_to_gather(std::size_t world, LaneShape* shape);
 
 /// What `hier` needs besides: the exact sums of the ranks of one host.
 struct HostParts {

@@ -1,18 +1,23 @@
 #include "nccl_plugin/interposer/workspace.h"
 
 #include <algorithm>
+#include <exception>
+#include <thread>
 #include <utility>
+
+#include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
 namespace {
 
-/// Of a graph that outlived its communicator, and with it the device that could free this.
-void keep_for_ever(Workspace* workspace) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& kept = *new std::vector<Workspace*>;
-  const std::lock_guard lock(mutex);
-  kept.push_back(workspace);
+/// Of a graph that outlived its communicator. This thread may ask nothing of the device.
+void free_elsewhere(Workspace* workspace, std::shared_ptr<Device> device) {
+  try {
+    std::thread([workspace, device = std::move(device)] { delete workspace; }).detach();
+  } catch (const std::exception& error) {
+    log_line(LogLevel::kWarn, "the memory of a graph is not freed: %s", error.what());
+  }
 }
 
 }  // namespace
@@ -60,8 +65,8 @@ Result<std::byte*> Workspace::projected(std::size_t bytes) {
   return projected_.empty() ? nullptr : static_cast<std::byte*>(projected_.back());
 }
 
-CapturedWorkspaces::CapturedWorkspaces(Device& device)
-    : device_(device), ended_(std::make_shared<Ended>()) {}
+CapturedWorkspaces::CapturedWorkspaces(std::shared_ptr<Device> device)
+    : device_(std::move(device)), ended_(std::make_shared<Ended>()) {}
 
 CapturedWorkspaces::~CapturedWorkspaces() {
   free_ended();
@@ -73,14 +78,14 @@ Result<Workspace*> CapturedWorkspaces::of(std::uint64_t capture, Stream stream,
                                           const WorkspaceShape& shape) {
   free_ended();
   if (const auto known = living_[capture].lock()) return known.get();
-  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Workspace> made, Workspace::make(device_, shape));
-  const auto leave = [ended = ended_](Workspace* workspace) {
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Workspace> made, Workspace::make(*device_, shape));
+  const auto leave = [ended = ended_, device = device_](Workspace* workspace) {
     const std::lock_guard lock(ended->mutex);
-    if (ended->is_closed) return keep_for_ever(workspace);
+    if (ended->is_closed) return free_elsewhere(workspace, device);
     ended->workspaces.emplace_back(workspace);
   };
   const std::shared_ptr<Workspace> shared(made.release(), leave);
-  RINGPRESS_RETURN_IF_ERROR(device_.keep_with_graph(stream, shared));
+  RINGPRESS_RETURN_IF_ERROR(device_->keep_with_graph(stream, shared));
   living_[capture] = shared;
   return shared.get();
 }

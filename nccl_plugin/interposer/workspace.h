@@ -57,8 +57,9 @@ class Workspace {
 /// The workspaces of captured graphs.
 class CapturedWorkspaces {
  public:
-  explicit CapturedWorkspaces(Device& device);
-  /// Frees those whose graphs are no more. Those of others are never freed: a replay may use them.
+  explicit CapturedWorkspaces(std::shared_ptr<Device> device);
+  /// Frees those whose graphs are no more. Those of others last as long as their graphs, for a
+  /// replay may use them: a thread of its own then frees each.
   ~CapturedWorkspaces();
   CapturedWorkspaces(const CapturedWorkspaces&) = delete;
   CapturedWorkspaces& operator=(const CapturedWorkspaces&) = delete;
@@ -77,7 +78,7 @@ class CapturedWorkspaces {
   };
   void free_ended();
 
-  Device& device_;
+  const std::shared_ptr<Device> device_;
   const std::shared_ptr<Ended> ended_;
   std::map<std::uint64_t, std::weak_ptr<Workspace>> living_;
 };

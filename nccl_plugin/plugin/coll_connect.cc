@@ -182,7 +182,10 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   const Settings& settings = options.settings;
   const milliseconds timeout(settings.timeout_ms);
   const SharedDeadline deadline(std::min(timeout, kConnectTimeout));
-  if (rank == 0) RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve(deadline.left(), handles));
+  if (rank == 0) {
+    const auto left = deadline.left();
+    RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve({left, left, handles}));
+  }
   RINGPRESS_ASSIGN_OR_RETURN(CollComm::Communicators made,
                              make_lanes(handles, rank, settings, deadline));
   std::array<Communicator*, kCollLanes> lanes;

@@ -1,5 +1,6 @@
 /* What the preloaded shim and the engine know of each other. The shim links nothing but libc; it
- * opens the engine when a program makes a communicator and hands it the functions of the real NCCL.
+ * opens the engine when a program makes an id or a communicator and hands it the functions of the
+ * real NCCL. (Of an id the engine makes no more than a meeting place: no device is looked at.)
  * The engine answers with functions of its own, which the shim calls in their place. C11 and C++.
  */
 #ifndef NCCL_PLUGIN_PRELOAD_ENGINE_H_
@@ -9,7 +10,7 @@
 
 #include "ringpress/nccl.h"
 
-#define RINGPRESS_ENGINE_VERSION 1
+#define RINGPRESS_ENGINE_VERSION 2
 
 /* The functions that the engine takes part in. */
 #define RINGPRESS_INTERCEPTED(X) \
@@ -28,7 +29,10 @@
   X(GroupEnd)                    \
   X(GroupSimulateEnd)            \
   X(AllReduce)                   \
-  X(ReduceScatter)
+  X(ReduceScatter)               \
+  X(AllGather)                   \
+  X(CommGetAsyncError)           \
+  X(GetLastError)
 
 /* Those that it only calls. */
 #define RINGPRESS_CALLED(Y) \
@@ -36,7 +40,6 @@
   Y(CommCount)              \
   Y(CommUserRank)           \
   Y(CommCuDevice)           \
-  Y(AllGather)              \
   Y(Send)                   \
   Y(Recv)
 
@@ -48,6 +51,9 @@ typedef struct {
   unsigned int version;
   RINGPRESS_INTERCEPTED(RINGPRESS_FIELD)
   RINGPRESS_CALLED(RINGPRESS_FIELD)
+  /* Groups that the calling thread is within, of those that it began before the engine was there.
+   * Null: none. */
+  int (*GroupDepth)(void);
 } ringpressRealNccl;
 
 /* The engine's. Each returns what the real one of the same name would. None is called while this

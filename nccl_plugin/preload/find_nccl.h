@@ -5,8 +5,9 @@
 /* A handle for dlsym(), or null. Looks, in this order: at RINGPRESS_REAL_NCCL (an absolute path),
  * at what comes after the shim in the order of linking, at what the process has loaded under any
  * name that begins with libnccl.so, at the program's RUNPATH (where the linker does not look, since
- * the shim has that name), beside the frameworks that it has loaded, where the dynamic linker looks, at LD_LIBRARY_PATH, and where Python wheels and packages put it. Never returns a
- * shim. In secure execution the environment is not asked. */
+ * the shim has that name), beside the frameworks that it has loaded, where the dynamic linker
+ * looks, at LD_LIBRARY_PATH, and where Python wheels and packages put it. Never returns a shim. In
+ * secure execution the environment is not asked. */
 void* ringpress_find_nccl(void);
 
 /* Writes "ringpress [pid] WARN text" to standard error. */

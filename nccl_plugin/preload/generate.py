@@ -5,7 +5,8 @@ usage: generate.py NCCL_H ENGINE_H NEWER_FUNCTIONS OUTPUT_FOLDER
 Makes, in OUTPUT_FOLDER:
   trampolines.S   every function, as one load and a jump through its slot
   functions.inc   RINGPRESS_FUNCTION(name, what a call returns if NCCL has no such function)
-  hooks.inc       a typed function for each one that the engine takes part in
+  hooks.inc       a typed function for each one that the engine takes part in, but for those that
+                  shim.c has by hand
 """
 import pathlib
 import re
@@ -90,12 +91,17 @@ def parameters(text):
     return ", ".join(declared), ", ".join(re.search(r"(\w+)$", part).group(1) for part in declared)
 
 
+# Hooks that do more than to hand over.
+BY_HAND = {"ncclGroupStart", "ncclGroupEnd", "ncclGroupSimulateEnd", "ncclGetLastError"}
+
+
 def hook(name, prototypes):
+    kind = prototypes[name][0]
     declared, passed = parameters(prototypes[name][1])
     short = name.removeprefix("nccl")
-    return (f"static ncclResult_t hook_{short}({declared}) {{\n"
+    return (f"static {kind} hook_{short}({declared}) {{\n"
             f"  if (!enter()) return real.{short}({passed});\n"
-            f"  const ncclResult_t result = engine.{short}({passed});\n"
+            f"  {kind} result = engine.{short}({passed});\n"
             f"  leave();\n"
             f"  return result;\n}}\n")
 
@@ -120,8 +126,8 @@ def main():
     (output / "functions.inc").write_text(
         "".join(f"RINGPRESS_FUNCTION({name}, {absent[name]})\n" for name in names),
         encoding="utf-8")
-    (output / "hooks.inc").write_text("\n".join(hook(name, prototypes) for name in hooked),
-                                      encoding="utf-8")
+    (output / "hooks.inc").write_text("\n".join(hook(name, prototypes) for name in hooked
+                                                if name not in BY_HAND), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,15 +3,21 @@
  * puts it there: from then on a call costs one load and a jump. In the slots of the functions that
  * the engine takes part in stand the hooks below instead.
  *
- * What holds whatever happens: without the engine everything goes to the real library; a call that
- * the real library, or the engine, makes to one of these functions is not looked at again; after a
- * fork the child is left alone; in secure execution the engine is never opened. */
+ * What holds whatever happens: without the engine everything goes to the real library; the engine
+ * is opened by what makes ids and communicators, by nothing else; a call that the real library, or
+ * the engine, makes to one of these functions is not looked at again; after a fork the child is
+ * left alone; in secure execution the engine is never opened.
+ *
+ * A function that the real library does not have can still be found here, by the linker and by
+ * dlsym(): which library is the real one is not known when names are bound. A call of it is an
+ * error, whose text ncclGetLastError() has. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/preload/find_nccl.h"
@@ -34,12 +40,17 @@ __attribute__((visibility("hidden"))) void* ringpress_preload_resolve(size_t ind
 static void* real_library;
 static ringpressRealNccl real;
 static ringpressEngine engine;
-static int has_engine; /* Written before any hook is entered. */
+static int has_engine;
 static volatile int is_forked;
 static __thread int is_inside __attribute__((tls_model("initial-exec")));
+/* Groups of this thread that were begun before there was an engine. */
+static __thread int group_depth __attribute__((tls_model("initial-exec")));
+/* Of the last call that the real library has no function for; empty: there was none. */
+static char missing_text[512];
 
+/* True if the call is the engine's; it then ends with leave(). */
 static int enter(void) {
-  if (is_inside || is_forked) return 0;
+  if (is_inside || is_forked || !__atomic_load_n(&has_engine, __ATOMIC_ACQUIRE)) return 0;
   is_inside = 1;
   return 1;
 }
@@ -49,35 +60,110 @@ static void leave(void) {
 
 #include "hooks.inc"
 
+/* The engine counts groups; until it is there, its first communicator may be made within one. */
+static void count_group(int change) {
+  if (!is_inside) group_depth += change;
+}
+static int groups_before_engine(void) {
+  return group_depth;
+}
+static ncclResult_t hook_GroupStart(void) {
+  if (!enter()) {
+    const ncclResult_t result = real.GroupStart();
+    if (result == ncclSuccess) count_group(1);
+    return result;
+  }
+  const ncclResult_t result = engine.GroupStart();
+  leave();
+  return result;
+}
+static ncclResult_t hook_GroupEnd(void) {
+  if (!enter()) {
+    if (group_depth > 0) count_group(-1);
+    return real.GroupEnd();
+  }
+  const ncclResult_t result = engine.GroupEnd();
+  leave();
+  return result;
+}
+static ncclResult_t hook_GroupSimulateEnd(ncclSimInfo_t* info) {
+  if (!enter()) {
+    if (group_depth > 0) count_group(-1);
+    return real.GroupSimulateEnd(info);
+  }
+  const ncclResult_t result = engine.GroupSimulateEnd(info);
+  leave();
+  return result;
+}
+
+/* The engine's text, or else the real library's. Neither knows of a function that is missing. */
+static const char* hook_GetLastError(ncclComm_t comm) {
+  const char* text = NULL;
+  if (enter()) {
+    text = engine.GetLastError(comm);
+    leave();
+  } else {
+    text = real.GetLastError(comm);
+  }
+  return text != NULL && text[0] != '\0' ? text : missing_text;
+}
+
 static void after_fork(void) {
   is_forked = 1;
 }
 
-static ncclResult_t absent_number(void) {
+static ncclResult_t absent_library(void) {
   return ncclSystemError;
 }
-static const char* absent_text(void) {
-  return "ringpress: the NCCL library was not found, or has no such function";
+static ncclResult_t absent_function(void) {
+  return ncclInvalidUsage;
 }
-
-static void find_library(void) {
-  real_library = ringpress_find_nccl();
-  if (real_library == NULL) {
-    ringpress_preload_warn("no NCCL library found: set RINGPRESS_REAL_NCCL to its absolute path");
-  }
+static const char* absent_text(void) {
+  return missing_text;
 }
 
 static void* real_function(const char* name) {
   return real_library != NULL ? dlsym(real_library, name) : NULL;
 }
 
-static void fill_real(void) {
+static void find_library(void) {
+  real_library = ringpress_find_nccl();
+  if (real_library == NULL) {
+    ringpress_preload_warn("no NCCL library found: set RINGPRESS_REAL_NCCL to its absolute path");
+    return;
+  }
   real.size = sizeof real;
   real.version = RINGPRESS_ENGINE_VERSION;
+  real.GroupDepth = groups_before_engine;
 #define RINGPRESS_FIND(name) *(void**)&real.name = real_function("nccl" #name);
   RINGPRESS_INTERCEPTED(RINGPRESS_FIND)
   RINGPRESS_CALLED(RINGPRESS_FIND)
 #undef RINGPRESS_FIND
+}
+
+/* Where a call goes that the real library has no function for. One line for each function. */
+static void* find_absent(size_t index) {
+  static char is_told[sizeof kFunctions / sizeof *kFunctions];
+  const char* name = kFunctions[index].name;
+  Dl_info library;
+  if (kFunctions[index].absent == kText && missing_text[0] != '\0') {
+    return (void*)absent_text; /* Asks for the text of an error that was. */
+  }
+  if (real_library == NULL) {
+    snprintf(missing_text, sizeof missing_text,
+             "ringpress: %s needs the NCCL library (libnccl.so.2), which was not found: set "
+             "RINGPRESS_REAL_NCCL to its absolute path",
+             name);
+  } else {
+    const int is_known = dladdr((void*)real.GetVersion, &library) != 0;
+    snprintf(missing_text, sizeof missing_text, "ringpress: there is no %s in the NCCL library %s",
+             name, is_known ? library.dli_fname : "");
+  }
+  if (!__atomic_exchange_n(&is_told[index], 1, __ATOMIC_RELAXED)) {
+    ringpress_preload_warn("%s", missing_text + strlen("ringpress: "));
+  }
+  if (kFunctions[index].absent == kText) return (void*)absent_text;
+  return real_library == NULL ? (void*)absent_library : (void*)absent_function;
 }
 
 /* The engine lies in the shim's own folder, or in the one above. */
@@ -88,20 +174,22 @@ static void* open_engine_library(void) {
   if (dladdr((void*)&kFunctions, &self) == 0) return NULL;
   const char* slash = strrchr(self.dli_fname, '/');
   const int folder = slash != NULL ? (int)(slash - self.dli_fname) + 1 : 0;
+  char why[1024] = "";
   void* handle = NULL;
   for (size_t i = 0; i < 2 && handle == NULL; ++i) {
     snprintf(path, sizeof path, "%.*s%s" RINGPRESS_ENGINE_FILE, folder, self.dli_fname, kPlaces[i]);
+    if (i == 1 && access(path, F_OK) != 0) continue; /* What was wrong with the first one counts. */
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) snprintf(why, sizeof why, "%s", dlerror());
   }
   if (handle == NULL) {
-    ringpress_preload_warn("nothing is compressed: the engine cannot be loaded: %s", dlerror());
+    ringpress_preload_warn("nothing is compressed: the engine cannot be loaded: %s", why);
   }
   return handle;
 }
 
 static void open_engine(void) {
   if (getauxval(AT_SECURE) != 0 || real_library == NULL) return;
-  fill_real();
   void* library = open_engine_library();
   if (library == NULL) return;
   /* The program may use ringpress's own NCCL API on host memory: that has all of this inside. */
@@ -116,7 +204,8 @@ static void open_engine(void) {
   engine.size = sizeof engine;
   engine.version = RINGPRESS_ENGINE_VERSION;
   if (open_it(&real, &engine) != 0) return;
-  has_engine = pthread_atfork(NULL, NULL, after_fork) == 0;
+  const int is_watched = pthread_atfork(NULL, NULL, after_fork) == 0;
+  __atomic_store_n(&has_engine, is_watched, __ATOMIC_RELEASE);
 }
 
 /* The hook of an intercepted function, else null. */
@@ -128,6 +217,11 @@ static void* hook_of(const char* name) {
   return NULL;
 }
 
+/* True for what makes ids and communicators. */
+static int opens_engine(const char* name) {
+  return strcmp(name, "ncclGetUniqueId") == 0 || strncmp(name, "ncclCommInit", 12) == 0;
+}
+
 /* Called by the trampolines with a function's number; returns where the call goes. */
 void* ringpress_preload_resolve(size_t index) {
   static pthread_once_t library_once = PTHREAD_ONCE_INIT;
@@ -135,22 +229,18 @@ void* ringpress_preload_resolve(size_t index) {
   const char* name = kFunctions[index].name;
   pthread_once(&library_once, find_library);
   void* target = real_function(name);
-  if (target == NULL) {
-    ringpress_preload_warn("%s was called, which %s", name,
-                           real_library == NULL ? "needs the real NCCL" : "this NCCL lacks");
-    target = kFunctions[index].absent == kText ? (void*)absent_text : (void*)absent_number;
-  } else {
-    void* hook = hook_of(name);
+  if (target == NULL) return find_absent(index); /* The slot stays: each call says what it was. */
+  void* const hook = hook_of(name);
+  if (hook != NULL) {
+    if (is_inside || is_forked) return target; /* The slot is left for a call from outside. */
     /* While the engine is being opened nobody else's first call comes through here: not this
      * thread's, for it is inside. */
-    if (hook != NULL && !is_inside && !is_forked) {
+    if (opens_engine(name)) {
       is_inside = 1;
       pthread_once(&engine_once, open_engine);
       is_inside = 0;
-      if (has_engine) target = hook;
-    } else if (hook != NULL) {
-      return target; /* The slot is left for a call from outside. */
     }
+    target = hook;
   }
   __atomic_store_n(&ringpress_preload_slots[index], target, __ATOMIC_RELEASE);
   return target;

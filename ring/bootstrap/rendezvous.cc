@@ -103,8 +103,11 @@ class Member final : public EventHandler {
 
 class Server final : private EventHandler {
  public:
-  Server(Fd listener, const Secret& secret, std::chrono::milliseconds timeout)
-      : secret_(secret), timeout_(timeout), listener_(std::move(listener)) {}
+  Server(Fd listener, const Secret& secret, const ServeOptions& options)
+      : secret_(secret),
+        timeout_(options.timeout),
+        before_first_(options.before_first),
+        listener_(std::move(listener)) {}
   ~Server() override { reactor_.remove(listener_.get(), this); }
 
   /// Notices if this rank, which listens there until it comes, goes instead.
@@ -118,8 +121,7 @@ class Server final : private EventHandler {
   }
 
   void serve() {
-    const Deadline opened = Clock::now();
-    Deadline deadline = opened + timeout_;
+    Deadline deadline = Clock::now() + before_first_;
     while (!everybody_answered()) {
       const Deadline now = Clock::now();
       if (now >= deadline && !out_of_time(now, deadline)) return;
@@ -223,6 +225,7 @@ class Server final : private EventHandler {
   Reactor reactor_;
   const Secret secret_;
   const std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds before_first_;
   Fd listener_;
   std::list<std::unique_ptr<HandshakeSocket>> strangers_;
   std::list<std::unique_ptr<Member>> members_;
@@ -249,16 +252,15 @@ class OpenSocket final : public ringpress::Rendezvous {
 
   const ringpress::UniqueId& id() const override { return id_; }
 
-  Status serve(std::chrono::milliseconds timeout,
-               std::span<const ringpress::UniqueId> ranks) override {
+  Status serve(const ServeOptions& options) override {
     RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
     // Again, where it listens already.
     RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
-    auto server = std::make_unique<Server>(std::move(listener_), secret_, timeout);
+    auto server = std::make_unique<Server>(std::move(listener_), secret_, options);
     RINGPRESS_RETURN_IF_ERROR(server->start());
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      if (ranks[rank] == id_) continue;
-      RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(ranks[rank]));
+    for (std::size_t rank = 0; rank < options.ranks.size(); ++rank) {
+      if (options.ranks[rank] == id_) continue;
+      RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(options.ranks[rank]));
       server->watch(static_cast<std::uint32_t>(rank), place.address);
     }
     try {

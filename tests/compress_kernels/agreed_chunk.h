@@ -14,33 +14,6 @@
 
 namespace ringpress::compress_kernels::testing {
 
-/// An Agreement as a device without streams.
-class ReferenceAgreement final : public DeviceAgreement {
- public:
-  explicit ReferenceAgreement(const Agreement& agreement) : agreement_(agreement) {}
-
-  Status summarise_tensor(Stream, const SummariseArgs& args) override {
-    agreement_.summarise_tensor(args);
-    return Status::ok();
-  }
-  Status merge_tensor(Stream, std::span<const std::byte* const> from, std::byte* into) override {
-    for (const std::byte* summary : from) agreement_.merge_tensor(summary, into);
-    return Status::ok();
-  }
-  Status summarise(Stream, int round, std::span<const SummariseArgs> shards) override {
-    for (const SummariseArgs& shard : shards) agreement_.summarise(round, shard);
-    return Status::ok();
-  }
-  Status merge(Stream, int round, std::size_t count, std::span<const std::byte* const> from,
-               std::byte* into) override {
-    for (const std::byte* summary : from) agreement_.merge(round, count, summary, into);
-    return Status::ok();
-  }
-
- private:
-  const Agreement& agreement_;
-};
-
 /// What ranks with the values of these shards agree on, in memory of its own. The shards have the
 /// same count and are not changed.
 class AgreedChunk {

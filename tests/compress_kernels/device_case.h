@@ -149,8 +149,8 @@ class DeviceComparison {
  private:
   AgreedChunk agree(const std::vector<const Shard*>& ranks) const {
     if (reference_->agreement() == nullptr) return {};
-    ReferenceAgreement agreement(*reference_->agreement());
-    return AgreedChunk(*reference_->agreement(), agreement, ranks);
+    const auto of_host = make_host_agreement(*reference_->agreement());
+    return AgreedChunk(*reference_->agreement(), *of_host, ranks);
   }
 
   /// What the device makes of the same ranks.

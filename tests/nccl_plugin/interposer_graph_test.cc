@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "ringpress/communicator.h"
@@ -294,6 +296,92 @@ TEST(Cuda, GraphsMayOutliveTheirCommunicator) {
   }
   EXPECT_GT(fakeAllocations(), before);
   for (const cudaGraph_t graph : graphs) EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  // A thread of its own frees it, for that in which a graph ends must not.
+  for (int tries = 0; tries < 5000 && fakeAllocations() > before; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(fakeAllocations(), before) << "device memory that was not freed";
+}
+
+/// The sum of what two ranks have, in place, captured and replayed once. The last rank has no
+/// memory meanwhile.
+std::vector<std::vector<float>> capture_without_memory(CudaJob& job, ncclComm_t comm, int rank) {
+  const cudaStream_t stream = make_stream();
+  std::vector<std::vector<float>> values = {make_values(rank, kCount), make_values(rank, 5000, 3)};
+  fakeRefuseMemory(rank == 1);
+  const cudaGraph_t graph = capture(stream, [&] {
+    for (auto& one : values) EXPECT_EQ(job.reduce(comm, one, stream), ncclSuccess);
+  });
+  fakeRefuseMemory(false);
+  fakeReplay(graph);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  return values;
+}
+
+TEST(Cuda, AGraphThatOneRankHasNoMemoryForIsPlainNccl) {
+  for (const char* codec : {"q4", "randk:density=0.2"}) {
+    CudaJob job(cuda_settings({{"RINGPRESS_GRAPH", "1"}, {"RINGPRESS_CODEC", codec}}));
+    std::vector<std::vector<float>> results[2];
+    all_reduces = 0;
+    sends = 0;
+    run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+      results[rank] = capture_without_memory(job, comm, rank);
+      // It is none of the communicator's.
+      if (std::strcmp(codec, "q4") != 0) return;
+      std::vector<float> values = make_values(rank, kCount);
+      EXPECT_EQ(job.reduce(comm, values, nullptr), ncclSuccess);
+    });
+    EXPECT_EQ(all_reduces, 4) << codec;
+    EXPECT_EQ(sends > 0, std::strcmp(codec, "q4") == 0) << codec;
+    const std::vector<float> own[2] = {make_values(0, kCount), make_values(1, kCount)};
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(results[0][0][i], own[0][i] + own[1][i]) << codec;
+    }
+    EXPECT_EQ(results[0], results[1]) << codec;
+  }
+}
+
+/// Larger than what a communicator has memory for from the start.
+TEST(Cuda, ATensorThatOneRankHasNoMemoryForIsPlainNccl) {
+  constexpr std::size_t kLarge = 8 * 1024 * 1024 + 500000;
+  CudaJob job(cuda_settings({{"RINGPRESS_CODEC", "randk:density=0.001"}, {"RINGPRESS_EF", "0"}}));
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values(kLarge, 1.0F);
+    for (const bool is_refused : {true, false}) {
+      const int before = all_reduces;
+      fakeRefuseMemory(is_refused && rank == 1);
+      EXPECT_EQ(job.reduce(comm, values, nullptr), ncclSuccess);
+      fakeRefuseMemory(false);
+      EXPECT_GT(all_reduces, before);
+    }
+    // Exact, twice: what one rank lacked once is not asked for again.
+    EXPECT_EQ(values, std::vector<float>(kLarge, 4.0F));
+  });
+  run_ranks(job, 2, [&](ncclComm_t comm, int) {
+    std::vector<float> values(kLarge, 1.0F);
+    EXPECT_EQ(job.reduce(comm, values, nullptr), ncclSuccess);
+    const auto sums = std::count(values.begin(), values.end(), 2.0F);
+    EXPECT_LT(sums, static_cast<std::ptrdiff_t>(kLarge / 100)) << "all ranks had the memory";
+    EXPECT_GT(sums, 0);
+  });
+}
+
+/// What goes wrong on one rank after all have begun: nobody waits for it, and everybody hears.
+TEST(Cuda, ACallThatFailsOnOneRankFailsOnAll) {
+  Job job(cuda_settings(), recording_nccl());
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values = make_values(rank, kCount);
+    ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    fakeRefuseEvents(rank == 1);
+    EXPECT_NE(job.all_reduce(comm, values, values), ncclSuccess) << "rank " << rank;
+    fakeRefuseEvents(false);
+    ncclResult_t error = ncclSuccess;
+    EXPECT_EQ(job.engine.async_error(comm, &error), ncclSuccess);
+    EXPECT_NE(error, ncclSuccess) << "rank " << rank;
+    EXPECT_STRNE(job.engine.last_error(comm), "") << "rank " << rank;
+    EXPECT_NE(job.all_reduce(comm, values, values), ncclSuccess) << "rank " << rank;
+  });
 }
 
 TEST(Cuda, CodecWithoutKernelsMeansPlainNccl) {

@@ -34,6 +34,7 @@ void run_hosts(const Settings& settings, const std::vector<int>& hosts, Body bod
       comm->set_groups(groups);
     }
     ASSERT_TRUE(comm->prepare_to_compress().is_ok());
+    comm->open();
     body(comm, rank);
     comm->end_groups(false);
     ASSERT_EQ(real.CommDestroy(handle), ncclSuccess);

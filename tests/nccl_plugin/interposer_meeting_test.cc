@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -57,6 +58,105 @@ TEST(MeetingPlace, PortIsOpenOnlyWhileRanksMeet) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   EXPECT_EQ(error, ECONNREFUSED) << "after";
+}
+
+/// Engines of three processes; patience is short.
+struct Processes {
+  Settings settings = make_settings({{"RINGPRESS_TIMEOUT_MS", "1500"}});
+  Job of_rank[3] = {Job(settings), Job(settings), Job(settings)};
+};
+
+bool is_compressed(Job& job, ncclComm_t comm, int rank) {
+  const int before = sends;
+  std::vector<float> values = make_values(rank, 5000);
+  EXPECT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+  return sends > before;
+}
+
+/// A communicator of the first `size` ranks; those from `without` on have no engine. True if it is
+/// compressed.
+bool make_and_use(Processes& processes, const ncclUniqueId& id, int size, int without) {
+  std::atomic<bool> any{false};
+  run_threads(size, [&](int rank) {
+    Job& job = processes.of_rank[rank];
+    ncclComm_t comm = nullptr;
+    if (rank < without) {
+      comm = job.join(id, size, rank);
+    } else {
+      ASSERT_EQ(real_nccl.CommInitRank(&comm, size, id, rank), ncclSuccess);
+    }
+    if (is_compressed(job, comm, rank)) any = true;
+    job.destroy(comm);
+  });
+  return any;
+}
+
+TEST(MeetingPlace, ARankThatDidNotComeIsWaitedForOnce) {
+  Processes processes;
+  Job& root = processes.of_rank[0];
+  const ncclUniqueId first = root.make_id(), early = root.make_id();
+  EXPECT_FALSE(make_and_use(processes, first, 3, 2));
+  // An id that is made now says so: nobody has to meet.
+  const ncclUniqueId later = root.make_id();
+  EXPECT_FALSE(read_meeting_place(later));
+  ASSERT_TRUE(read_refusal(later));
+  EXPECT_NE(read_refusal(later)->find("rank 2 of 3 never came"), std::string::npos);
+  EXPECT_FALSE(make_and_use(processes, later, 2, 2));
+  // A rank that waited in vain tells one that did not.
+  ncclUniqueId others = processes.of_rank[2].make_id();
+  ASSERT_TRUE(read_meeting_place(others));
+  ::testing::internal::CaptureStderr();
+  run_threads(2, [&](int rank) {
+    Job& job = processes.of_rank[rank == 0 ? 2 : 1];
+    ncclComm_t comm = job.join(others, 2, rank);
+    EXPECT_FALSE(is_compressed(job, comm, rank));
+    job.destroy(comm);
+  });
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("Ranks that did not come earlier: rank 0 has none"), std::string::npos)
+      << said;
+  // All ranks of the one that was named before know it, and all of them came.
+  EXPECT_TRUE(make_and_use(processes, early, 2, 2));
+}
+
+/// One rank makes two communicators in a group, the other one by one: it would have to meet for
+/// the first while the first rank waits for it in the group.
+TEST(MeetingPlace, CommunicatorsOfAGroupHereAndOneByOneThereAreWaitedForOnce) {
+  Processes processes;
+  const ncclUniqueId ids[2] = {processes.of_rank[0].make_id(), processes.of_rank[0].make_id()};
+  ::testing::internal::CaptureStderr();
+  run_threads(2, [&](int rank) {
+    Job& job = processes.of_rank[rank];
+    ncclComm_t comms[2] = {};
+    if (rank == 0) {
+      ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    }
+    for (int i = 0; i < 2; ++i) {
+      job.engine.joining(ids[i]);
+      ASSERT_EQ(job.engine.real().CommInitRank(&comms[i], 2, ids[i], rank), ncclSuccess);
+      job.engine.made_rank(&comms[i], ids[i]);
+    }
+    if (rank == 0) {
+      ASSERT_EQ(job.engine.group_end(), ncclSuccess);
+    }
+    EXPECT_FALSE(is_compressed(job, comms[0], rank));
+    // For the second one both are there.
+    std::vector<float> values(5000, 1.0F);
+    EXPECT_EQ(job.all_reduce(comms[1], values, values), ncclSuccess);
+    EXPECT_NEAR(values[0], 2, 0.01);
+    for (const ncclComm_t comm : comms) job.destroy(comm);
+  });
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("rank 0 of 2 never came"), std::string::npos) << said;
+  EXPECT_NE(said.find("some of them in one group"), std::string::npos) << said;
+}
+
+TEST(MeetingPlace, AnIdOfAProcessThatIsNoRankMeansPlainNccl) {
+  Processes processes;
+  Job launcher(processes.settings);
+  EXPECT_FALSE(make_and_use(processes, launcher.make_id(), 2, 2));
+  // It is not taken for a rank without ringpress.
+  EXPECT_TRUE(make_and_use(processes, processes.of_rank[0].make_id(), 2, 2));
 }
 
 TEST(MeetingPlace, LeavesTheRealIdAlone) {

@@ -1,6 +1,7 @@
 // The engine of door A in one process: its ranks are threads, the real NCCL is the stand-in.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -171,6 +172,64 @@ void reduce_scatter_in_place(const char* codec, std::size_t count) {
 TEST(Interposer, ReduceScatterInPlace) {
   reduce_scatter_in_place("q4", 300001);
   for (const char* codec : {"qsgd-ms", "qsgd:norm=global"}) reduce_scatter_in_place(codec, 30001);
+}
+
+/// By rank, what all-gathers of `count` values of each of three ranks give; the second in place.
+std::vector<std::vector<float>> all_gather_twice(const Settings& settings, std::size_t count) {
+  constexpr int kSize = 3;
+  Job job(settings);
+  std::vector<std::vector<float>> results(kSize);
+  run_ranks(job, kSize, [&](ncclComm_t comm, int rank) {
+    const std::vector<float> own = make_values(rank, count);
+    std::vector<float> first(count * kSize), second(count * kSize);
+    std::copy(own.begin(), own.end(), second.begin() + rank * static_cast<std::ptrdiff_t>(count));
+    for (const bool is_in_place : {false, true}) {
+      std::vector<float>& into = is_in_place ? second : first;
+      const float* from =
+          is_in_place ? second.data() + static_cast<std::size_t>(rank) * count : own.data();
+      ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllGather, from, into.data(), count,
+                                   ncclFloat32, ncclSum, comm, nullptr}),
+                ncclSuccess);
+    }
+    EXPECT_EQ(first, second) << settings.codec;
+    results[static_cast<std::size_t>(rank)] = first;
+  });
+  for (const auto& result : results) EXPECT_EQ(result, results[0]) << settings.codec;
+  return results;
+}
+
+TEST(Interposer, AllGathersAreCompressedOnlyIfAskedFor) {
+  constexpr std::size_t kCount = 100001;
+  std::vector<float> exact;
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::vector<float> own = make_values(rank, kCount);
+    exact.insert(exact.end(), own.begin(), own.end());
+  }
+  EXPECT_EQ(all_gather_twice(make_settings(), kCount)[0], exact);
+  for (const char* algorithm : {"sra", "ring"}) {
+    for (const char* chunk : {"0", "16384"}) {
+      const auto results = all_gather_twice(make_settings({{"RINGPRESS_ALL_GATHER", "1"},
+                                                           {"RINGPRESS_CODEC", "q8"},
+                                                           {"RINGPRESS_ALGO", algorithm},
+                                                           {"RINGPRESS_CHUNK_BYTES", chunk}}),
+                                            kCount);
+      double squared = 0, norm = 0;
+      for (std::size_t i = 0; i < exact.size(); ++i) {
+        squared += (results[0][i] - exact[i]) * (results[0][i] - exact[i]);
+        norm += exact[i] * exact[i];
+      }
+      EXPECT_GT(squared, 0) << algorithm;
+      EXPECT_LT(std::sqrt(squared / norm), 0.01) << algorithm;
+    }
+  }
+  // What only sums can do.
+  for (const char* codec : {"qsgd", "powersgd"}) {
+    EXPECT_EQ(
+        all_gather_twice(make_settings({{"RINGPRESS_ALL_GATHER", "1"}, {"RINGPRESS_CODEC", codec}}),
+                         kCount)[0],
+        exact)
+        << codec;
+  }
 }
 
 TEST(Interposer, ChunksChangeNothing) {

@@ -23,6 +23,11 @@ target_link_libraries(secure_process PRIVATE ${CMAKE_DL_LIBS})
 target_compile_options(secure_process PRIVATE -fno-sanitize=all)
 target_link_options(secure_process PRIVATE -fno-sanitize=all)
 
+add_library(partial_nccl SHARED ../support/partial_nccl.c)
+target_link_libraries(partial_nccl PRIVATE ringpress_include)
+target_link_options(partial_nccl PRIVATE -fno-sanitize=all)
+target_compile_options(partial_nccl PRIVATE -fno-sanitize=all)
+
 add_executable(preload_test preload_scenarios_test.cc preload_test.cc)
 if(NOT RINGPRESS_SANITIZE STREQUAL "thread")
   target_sources(preload_test PRIVATE preload_python_test.cc)
@@ -30,15 +35,16 @@ endif()
 if(RINGPRESS_SANITIZE)
   target_compile_definitions(preload_test PRIVATE RINGPRESS_SANITIZED)
 endif()
-target_include_directories(preload_test PRIVATE ${PROJECT_SOURCE_DIR})
+target_include_directories(preload_test PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(preload_test PRIVATE GTest::gtest_main ${CMAKE_DL_LIBS})
 target_compile_definitions(preload_test PRIVATE
   FAKE_NCCL="$<TARGET_FILE:fake_nccl>" SHIM="$<TARGET_FILE:ringpress_preload>"
   SECURE_PROCESS="$<TARGET_FILE:secure_process>"
   SHIM_AS_NCCL="$<TARGET_FILE:ringpress_preload_soname>"
+  PARTIAL_NCCL="$<TARGET_FILE:partial_nccl>"
   CLIENT="$<TARGET_FILE:preload_client>" OPENING_CLIENT="$<TARGET_FILE:preload_client_dlopen>"
   PYTHON="${Python3_EXECUTABLE}" PYTHON_CLIENT="${CMAKE_CURRENT_SOURCE_DIR}/preload_client.py")
-add_dependencies(preload_test secure_process fake_nccl preload_client preload_client_dlopen ringpress_preload
+add_dependencies(preload_test secure_process partial_nccl fake_nccl preload_client preload_client_dlopen ringpress_preload
                  ringpress_preload_soname)
 gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
@@ -56,6 +62,7 @@ endif()
 
 add_executable(interposer_test interposer_agreement_test.cc interposer_hier_test.cc
                interposer_meeting_test.cc interposer_order_test.cc interposer_projection_test.cc
+               interposer_statistics_test.cc
                interposer_test.cc)
 target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>

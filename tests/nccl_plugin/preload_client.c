@@ -3,13 +3,15 @@
  *   hash    of all bytes of the result
  *   error   the root of the squared error over that of the exact sum
  *
- * usage: preload_client RANKS all|fork|time|abort|nonblocking|one_without|one_other
+ * usage: preload_client RANKS SCENARIO
+ *   all|fork|time|abort|nonblocking|one_without|one_other|launcher|grouped|no_rank|missing
  * CLIENT_RANKS_PER_HOST: how many ranks share a host; 1 if not set. */
 #define _GNU_SOURCE
 #include "tests/nccl_plugin/preload_client.h"
 
 #include <dlfcn.h>
 #include <math.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,17 +154,23 @@ static int run_rank(const char* scenario, int ends[2]) {
   char host[32];
   ncclUniqueId id;
   ncclComm_t comm = NULL;
+  pid_t launcher = -1; /* A process that makes the id and is no rank. */
   const char* per_host = getenv("CLIENT_RANKS_PER_HOST");
   snprintf(host, sizeof host, "host%d", per_host != NULL ? rank / atoi(per_host) : rank);
   setenv("NCCL_HOSTID", host, 1);
   if (strcmp(scenario, "one_without") == 0 && rank == 1) setenv("RINGPRESS", "off", 1);
   if (strcmp(scenario, "one_other") == 0 && rank == 1) setenv("RINGPRESS_CODEC", "q8", 1);
   bind_functions();
-  if (rank == 0) {
+  if (strcmp(scenario, "no_rank") == 0) return call_groups_only();
+  if (strcmp(scenario, "missing") == 0) return call_what_is_missing();
+  if (rank == 0 && strcmp(scenario, "launcher") == 0) launcher = fork();
+  if (rank == 0 && launcher <= 0) {
     CHECK(call_GetUniqueId(&id));
+    if (launcher == 0 && write(ends[1], &id, sizeof id) != (ssize_t)sizeof id) return 7;
     for (int i = 1; i < ranks; ++i) {
       if (write(ends[1], &id, sizeof id) != (ssize_t)sizeof id) return 7;
     }
+    if (launcher == 0) pause(); /* The real library serves the ranks from here. */
   } else if (read(ends[0], &id, sizeof id) != (ssize_t)sizeof id) {
     return 7;
   }
@@ -170,7 +178,10 @@ static int run_rank(const char* scenario, int ends[2]) {
     nonblocking_calls(&id);
     return 0;
   }
+  const int is_grouped = strcmp(scenario, "grouped") == 0;
+  if (is_grouped) CHECK(call_GroupStart()); /* For all but rank 0 the first call. */
   CHECK(call_CommInitRank(&comm, ranks, id, rank));
+  if (is_grouped) CHECK(call_GroupEnd());
   if (strcmp(scenario, "abort") == 0) {
     abort_calls(comm);
     return 0;
@@ -188,6 +199,10 @@ static int run_rank(const char* scenario, int ends[2]) {
     split_calls(comm);
   }
   CHECK(call_CommDestroy(comm));
+  if (launcher > 0) {
+    kill(launcher, SIGKILL);
+    waitpid(launcher, NULL, 0);
+  }
   return 0;
 }
 

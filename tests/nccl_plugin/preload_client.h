@@ -9,14 +9,15 @@
 #include "ringpress/nccl.h"
 
 /* The functions of NCCL, linked or looked up. */
-#define USED(X)                                                                                 \
-  X(GetUniqueId)                                                                                \
-  X(CommInitRank)                                                                               \
-  X(CommInitAll)                                                                                \
-  X(CommSplit)                                                                                  \
-  X(CommDestroy) X(CommAbort) X(AllReduce) X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) \
-      X(GroupEnd) X(GetVersion) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(GetLastError)         \
-          X(CommCount) X(CommInitRankConfig) X(CommGetAsyncError)
+#define USED(X)                                                                              \
+  X(GetUniqueId)                                                                             \
+  X(CommInitRank)                                                                            \
+  X(CommInitAll)                                                                             \
+  X(CommSplit)                                                                               \
+  X(CommDestroy)                                                                             \
+  X(CommAbort) X(AllReduce) X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) X(GroupEnd) \
+      X(GetVersion) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(GetLastError) X(CommCount)     \
+          X(CommInitRankConfig) X(CommGetAsyncError)
 #define POINTER(name) extern __typeof__(nccl##name)* call_##name;
 USED(POINTER)
 
@@ -42,5 +43,8 @@ void fork_workers(ncclComm_t comm, const int pipe_ends[2]);
 void time_calls(ncclComm_t comm);
 void abort_calls(ncclComm_t comm);
 void nonblocking_calls(const ncclUniqueId* id);
+/* What a process does that has no communicator; they return its exit status. */
+int call_groups_only(void);
+int call_what_is_missing(void);
 
 #endif /* TESTS_NCCL_PLUGIN_PRELOAD_CLIENT_H_ */

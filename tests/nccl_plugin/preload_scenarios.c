@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -153,4 +154,35 @@ void nonblocking_calls(const ncclUniqueId* id) {
     print("nonblocking", values, sizeof values, error_of(values, 0, kCount, step, 1));
   }
   CHECK(call_CommAbort(comm));
+}
+
+/* True if a library with such a name is in this process. */
+static int is_loaded(const char* name) {
+  char line[4096];
+  int found = 0;
+  FILE* maps = fopen("/proc/self/maps", "r");
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+    found |= strstr(line, name) != NULL;
+  if (maps != NULL) fclose(maps);
+  return found;
+}
+
+int call_groups_only(void) {
+  int version = 0;
+  CHECK(call_GetVersion(&version));
+  CHECK(call_GroupStart());
+  CHECK(call_GroupEnd());
+  print(is_loaded("libringpress.so") ? "engine" : "no-engine", &version, sizeof version, 0);
+  return 0;
+}
+
+/* With an NCCL that lacks nearly all of its functions. */
+int call_what_is_missing(void) {
+  int version = 0;
+  ncclUniqueId id;
+  CHECK(call_GetVersion(&version));
+  const ncclResult_t result = call_GetUniqueId(&id);
+  printf("%d %d %s\n", rank, (int)result, call_GetLastError(NULL));
+  fflush(stdout);
+  return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "ringpress/nccl.h"
 #include "tests/support/preload_run.h"
 
 namespace ringpress::testing {
@@ -15,6 +16,33 @@ TEST(PreloadScenarios, OneRankWithoutRingpressMeansPlainNccl) {
   ASSERT_EQ(output.status, 0) << output.text;
   expect_exact(Results(output.text));
   EXPECT_NE(output.text.find("rank 1 of 3 never came"), std::string::npos) << output.text;
+}
+
+/// The fake library has no root that outlives the process that made the id: the launcher stays.
+TEST(PreloadScenarios, AnIdOfAProcessThatIsNoRankWorks) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "launcher"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 2u) << output.text;
+  expect_exact(results);
+  EXPECT_NE(output.text.find("made by a process that is no rank"), std::string::npos)
+      << output.text;
+  EXPECT_EQ(output.text.find("never came"), std::string::npos) << output.text;
+}
+
+TEST(PreloadScenarios, AGroupMayBeginBeforeThereIsAnEngine) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 3, "grouped"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  expect_sound(results, plain_results(3), 3);
+  expect_compressed(results);
+}
+
+TEST(PreloadScenarios, AProcessThatIsNoRankOpensNoEngine) {
+  const Output output =
+      run({preload(SHIM), "RINGPRESS_BACKEND=cuda"}, client(CLIENT, 1, "no_rank"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  EXPECT_TRUE(starts_with(output.text, "0 no-engine ")) << output.text;
 }
 
 TEST(PreloadScenarios, OneRankWithOtherSettingsMeansPlainNccl) {
@@ -45,6 +73,8 @@ TEST(PreloadScenarios, NonblockingCommunicatorsAreLeftToPlainNccl) {
   ASSERT_EQ(results.ranks.size(), 2u) << output.text;
   EXPECT_EQ(results.ranks.at(1).at("nonblocking").size(), 3u);
   expect_exact(results);
+  EXPECT_EQ(occurrences(output.text, "nonblocking communicators are not compressed"), 2)
+      << "one line a process: " << output.text;
 }
 
 TEST(PreloadScenarios, InSecureExecutionItForwards) {
@@ -61,6 +91,30 @@ TEST(PreloadScenarios, NoNcclAnywhereIsAnErrorOfItsCallsOnly) {
   const Output nothing = run({preload(SHIM)}, "/bin/echo fine");
   EXPECT_EQ(nothing.status, 0);
   EXPECT_EQ(nothing.text, "fine\n");
+}
+
+TEST(PreloadScenarios, CallsSayWhatIsMissingInWhichLibrary) {
+  const Output output = run({preload(SHIM_AS_NCCL), "RINGPRESS_REAL_NCCL=" PARTIAL_NCCL},
+                            client(OPENING_CLIENT, 1, "missing"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const std::string answer = "0 " + std::to_string(ncclInvalidUsage) +
+                             " ringpress: there is no ncclGetUniqueId in the NCCL library " +
+                             PARTIAL_NCCL;
+  EXPECT_NE(output.text.find(answer), std::string::npos) << output.text;
+}
+
+TEST(PreloadScenarios, AnEngineThatCannotBeLoadedIsNamedWithTheCause) {
+  const std::string folder = ::testing::TempDir() + "preload_broken_" + std::to_string(getpid());
+  const std::string shim = folder + "/libringpress-preload.so";
+  const std::string prepared = "mkdir -p " + folder + " && cp " SHIM " " + shim +
+                               " && echo nonsense > " + folder + "/libringpress.so.0";
+  ASSERT_EQ(std::system(prepared.c_str()), 0);
+  const Output output = run(with(kOn, {preload(shim)}), client(CLIENT, 2, "all"));
+  EXPECT_EQ(output.status, 0) << output.text;
+  expect_exact(Results(output.text));
+  EXPECT_NE(output.text.find(folder + "/libringpress.so.0: file too short"), std::string::npos)
+      << output.text;
+  EXPECT_EQ(std::system(("rm -r " + folder).c_str()), 0);
 }
 
 }  // namespace

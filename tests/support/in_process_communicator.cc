@@ -335,9 +335,7 @@ class NamedMeeting final : public Rendezvous {
  public:
   explicit NamedMeeting(const UniqueId& id) : id_(id) {}
   const UniqueId& id() const override { return id_; }
-  Status serve(std::chrono::milliseconds, std::span<const UniqueId>) override {
-    return Status::ok();
-  }
+  Status serve(const ServeOptions&) override { return Status::ok(); }
 
  private:
   const UniqueId id_;

@@ -91,6 +91,7 @@ struct Job {
   }
   ncclComm_t join(const ncclUniqueId& id, int size, int rank) {
     ncclComm_t comm = nullptr;
+    engine.joining(id);
     EXPECT_EQ(engine.real().CommInitRank(&comm, size, id, rank), ncclSuccess);
     engine.made_rank(&comm, id);
     return comm;

@@ -61,6 +61,12 @@ struct Results {
   }
 };
 
+inline int occurrences(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 inline bool starts_with(const std::string& text, const char* start) {
   return text.rfind(start, 0) == 0;
 }

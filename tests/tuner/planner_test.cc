@@ -48,6 +48,18 @@ TEST(Planner, AnExplicitCodecAppliesAtOnceAndEverywhere) {
   EXPECT_EQ(planner->plan(request).codec, "q2");
 }
 
+TEST(Planner, AllGathersAreCompressedOnlyAtADoorThatIsAskedTo) {
+  const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "q8"}}));
+  PlanRequest request = gradient();
+  request.kind = CollectiveKind::kAllGather;
+  EXPECT_EQ(planner->plan(request).codec, "none");
+  request.may_gather = true;
+  EXPECT_EQ(planner->plan(request).codec, "q8");
+  EXPECT_FALSE(planner->plan(request).error_feedback);
+  request.dtype = DType::kInt32;
+  EXPECT_EQ(planner->plan(request).codec, "none");
+}
+
 // Whatever the settings, what must be exact is exact, and the reason says why.
 TEST(Planner, WhatIsNeverLossy) {
   const auto planner =

@@ -202,7 +202,7 @@ std::vector<std::string> meet_with_own_rendezvous(bool victim_joins) {
     own.push_back(ring::prepare_rendezvous("lo", "").value());
     ids.push_back(own.back()->id());
   }
-  EXPECT_TRUE(own[0]->serve(milliseconds(50000), ids).is_ok());
+  EXPECT_TRUE(own[0]->serve({milliseconds(50000), milliseconds(50000), ids}).is_ok());
   const auto reports = run_peers(PeerKind::kThreads, 3, [&](int rank) -> std::string {
     if (rank == 2) {
       std::this_thread::sleep_for(milliseconds(300));  // The others are there by then, or not.

@@ -81,5 +81,8 @@ void fakeReplay(cudaGraph_t graph);
 cudaError_t fakeEnqueue(cudaStream_t stream, std::function<void()> work);
 /// cudaMalloc()s that were not freed.
 int fakeAllocations();
+/// From now on, what this thread asks for memory, or to record events, fails, or does no more.
+void fakeRefuseMemory(bool is_refused);
+void fakeRefuseEvents(bool is_refused);
 
 #endif  // TESTS_SUPPORT_FAKE_CUDA_CUDA_RUNTIME_API_H_

@@ -39,6 +39,8 @@ unsigned long long captures = 0;
 std::map<unsigned long long, cudaGraph_t> active;
 int allocations = 0;
 thread_local int device = 0;
+thread_local bool refuses_memory = false;
+thread_local bool refuses_events = false;
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 thread_local cudaGraph_t own_capture = nullptr;
 
@@ -83,6 +85,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   const cudaError_t error = check_unsafe();
   if (error != cudaSuccess) return error;
+  if (refuses_memory) return cudaErrorMemoryAllocation;
   constexpr std::size_t kAlignment = 256;
   *memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
@@ -97,6 +100,12 @@ cudaError_t cudaFree(void* memory) {
   std::free(memory);
   --allocations;
   return cudaSuccess;
+}
+void fakeRefuseMemory(bool is_refused) {
+  refuses_memory = is_refused;
+}
+void fakeRefuseEvents(bool is_refused) {
+  refuses_events = is_refused;
 }
 int fakeAllocations() {
   const std::lock_guard lock(mutex);
@@ -145,6 +154,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (refuses_events) return cudaErrorInvalidValue;
   const std::lock_guard lock(mutex);
   const bool is_captured = stream != nullptr && stream->graph != nullptr;
   event->capture = is_captured ? stream->graph->number : 0;

@@ -1,0 +1,32 @@
+#include "nccl_plugin/interposer/last_error.h"
+
+#include <cstdio>
+#include <mutex>
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::size_t kLongest = 1024;
+std::mutex mutex;
+char current[kLongest];
+
+}  // namespace
+
+void set_last_error(const std::string& text) {
+  const std::lock_guard lock(mutex);
+  std::snprintf(current, sizeof current, "%s", text.c_str());
+}
+
+ncclResult_t of_real(ncclResult_t result) {
+  if (result != ncclSuccess && result != ncclInProgress) set_last_error("");
+  return result;
+}
+
+const char* last_error() {
+  thread_local char copied[kLongest];
+  const std::lock_guard lock(mutex);
+  std::snprintf(copied, sizeof copied, "%s", current);
+  return copied;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,49 @@
+// Communicators that are left to the real NCCL: nothing is done for them but to count, for
+// RINGPRESS_STATS, what was left uncompressed and why.
+#ifndef NCCL_PLUGIN_INTERPOSER_LEFT_COMMS_H_
+#define NCCL_PLUGIN_INTERPOSER_LEFT_COMMS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+
+#include "nccl_plugin/preload/engine.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// Any thread. Its lock is never held across a call of the real library.
+class LeftComms {
+ public:
+  /// Without RINGPRESS_STATS nothing is kept here.
+  LeftComms(const ringpressRealNccl& real, const Settings& settings)
+      : real_(real), settings_(settings) {}
+
+  void add(ncclComm_t handle, const std::string& reason);
+  /// Empty if it is not in here.
+  std::string reason_of(ncclComm_t handle) const;
+  /// Counts a call, if its communicator is in here.
+  void count(ncclComm_t handle);
+  /// Writes its line, if it is in here, and forgets it: the handle is still the real library's.
+  void end(ncclComm_t handle);
+
+ private:
+  struct Left {
+    std::string reason;
+    std::atomic<std::uint64_t> calls{0};
+  };
+  std::shared_ptr<Left> find(ncclComm_t handle) const;
+
+  const ringpressRealNccl& real_;
+  const Settings& settings_;
+  std::atomic<std::size_t> size_{0};
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<ncclComm_t, std::shared_ptr<Left>> comms_;
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_LEFT_COMMS_H_

@@ -1,0 +1,128 @@
+// What door A writes to the file of RINGPRESS_STATS, and what it says to standard error.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/interposer_job.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::size_t kValues = 5000;
+
+/// A file that is gone at the end.
+struct StatisticsFile {
+  StatisticsFile()
+      : path(::testing::TempDir() + "interposer_statistics_" + std::to_string(getpid())) {
+    unlink(path.c_str());
+  }
+  ~StatisticsFile() { unlink(path.c_str()); }
+  std::string read() const {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  const std::string path;
+};
+
+Settings counting(const StatisticsFile& file,
+                  std::vector<std::pair<std::string, std::string>> more = {}) {
+  more.push_back({"RINGPRESS_STATS", file.path});
+  return make_settings(more);
+}
+
+int times(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+/// Two all-reduces of two ranks: of values, and of integers.
+void reduce_twice(Job& job) {
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values = make_values(rank, kValues);
+    ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(), kValues,
+                                 ncclInt32, ncclSum, comm, nullptr}),
+              ncclSuccess);
+  });
+}
+
+std::string lines_of(const std::vector<std::pair<std::string, std::string>>& settings) {
+  StatisticsFile file;
+  Job job(counting(file, settings));
+  reduce_twice(job);
+  return file.read();
+}
+
+TEST(InterposerStatistics, CountWhatIsLeftExactAndWhy) {
+  struct Tried {
+    const char* name;
+    const char* value;
+    const char* reason;
+  };
+  for (const Tried& tried : {Tried{"RINGPRESS_CODEC", "none", "\"RINGPRESS_CODEC=none\": 1"},
+                             Tried{"RINGPRESS_CODEC", "auto", "\"all ranks share one host\": 1"},
+                             Tried{"RINGPRESS_CODEC", "q4", "\"int32 is always exact\": 1"}}) {
+    const std::string lines = lines_of({{tried.name, tried.value}});
+    EXPECT_EQ(times(lines, "\"calls\": 2,"), 2) << lines;
+    EXPECT_EQ(times(lines, tried.reason), 2) << lines;
+  }
+}
+
+TEST(InterposerStatistics, CountCallsOfCommunicatorsThatAreLeft) {
+  const std::string codec = lines_of({{"RINGPRESS_CODEC", "topk:select=tensor"}});
+  EXPECT_EQ(times(codec, "\"calls\": 2,"), 2) << codec;
+  EXPECT_EQ(times(codec, "cannot be used in a stream\": 2}"), 2) << codec;
+  EXPECT_EQ(times(codec, "\"rank\": 1, \"ranks\": 2,"), 1) << codec;
+  // Nothing can be compressed in these processes.
+  const std::string mode = lines_of({{"RINGPRESS", "perhaps"}});
+  EXPECT_EQ(times(mode, "\"calls\": 2,"), 2) << mode;
+  EXPECT_EQ(times(mode, "RINGPRESS=perhaps"), 4) << mode;
+}
+
+TEST(InterposerStatistics, CountSplitsOfCommunicatorsThatAreLeft) {
+  StatisticsFile file;
+  Job job(counting(file, {{"RINGPRESS_CODEC", "topk:select=tensor"}}));
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    ncclComm_t child = nullptr;
+    ASSERT_EQ(job.engine.real().CommSplit(comm, 0, rank, &child, nullptr), ncclSuccess);
+    job.engine.made_child(&child, comm, 0);
+    std::vector<float> values = make_values(rank, kValues);
+    ASSERT_EQ(job.all_reduce(child, values, values), ncclSuccess);
+    job.destroy(child);
+  });
+  const std::string lines = file.read();
+  EXPECT_EQ(times(lines, "\"calls\": 1,"), 2) << lines;
+  EXPECT_EQ(times(lines, "\"calls\": 0,"), 2) << lines;
+}
+
+TEST(InterposerStatistics, HoldNoFigureThatWasNotMeasured) {
+  const std::string compressed = lines_of({});
+  EXPECT_EQ(times(compressed, "\"compressed_calls\": 1,"), 2) << compressed;
+  EXPECT_EQ(times(compressed, "\"host_nanoseconds\": "), 2) << compressed;
+  EXPECT_EQ(times(compressed, "nanoseconds\": 0,"), 0) << compressed;
+  EXPECT_EQ(times(compressed, "\"nanoseconds\""), 0) << "not the time until the result is there";
+  const std::string observed = lines_of({{"RINGPRESS", "observe"}});
+  EXPECT_EQ(times(observed, "\"observed_calls\": 1,"), 2) << observed;
+  // Each of two ranks would send as many bytes as there are.
+  const std::string bytes = std::to_string(kValues * sizeof(float));
+  EXPECT_EQ(times(observed, "\"observed_raw_bytes\": " + bytes + ","), 2) << observed;
+}
+
+TEST(InterposerWarnings, ComeOncePerProcess) {
+  ::testing::internal::CaptureStderr();
+  Job job(make_settings({{"RINGPRESS_CODEC", "nonesuch"}}));
+  reduce_twice(job);
+  reduce_twice(job);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(times(said, "nonesuch"), 1) << said;
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer
