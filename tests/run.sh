@@ -42,9 +42,17 @@ done
 readonly LOGS=build-logs
 report=() failures=() failed=0
 
+# Seconds of processors that all commands so far have taken.
+processor_seconds() {
+  local fields
+  read -r -a fields </proc/$$/stat
+  echo $(((fields[15] + fields[16]) / $(getconf CLK_TCK)))
+}
+
 # stage NAME COMMAND...: runs a command, notes its time and whether it passed.
 stage() {
-  local name=$1 begin=$SECONDS status=0
+  local name=$1 begin=$SECONDS status=0 taken
+  taken=$(processor_seconds)
   local log="$LOGS/${name// /-}.log"
   shift
   mkdir -p "$LOGS"
@@ -52,7 +60,8 @@ stage() {
   "$@" 2>&1 | tee "$log" || status=$?
   local result=passed
   if [[ $status -ne 0 ]]; then result="FAILED ($status)" failed=1 failures+=("$log"); fi
-  report+=("$(printf '%-28s %5d s  %s' "$name" $((SECONDS - begin)) "$result")")
+  report+=("$(printf '%-28s %5d s, %5d s of processors  %s' "$name" $((SECONDS - begin)) \
+    $(($(processor_seconds) - taken)) "$result")")
   printf '==== %s: %s after %d s\n' "$name" "$result" $((SECONDS - begin))
   return "$status"
 }

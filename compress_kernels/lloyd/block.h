@@ -47,14 +47,22 @@ RINGPRESS_HOST_DEVICE inline float new_residual(float x, float decoded, float ol
 /// Lanes of the sums over a block: element i goes to lane i mod 256. A warp adds within its lanes
 /// first, and a host in registers.
 inline constexpr std::size_t kBlockLanes = 256;
+inline constexpr std::size_t kLaneGroup = 8;
 
-/// Adds lanes pairwise until one is left, neighbours first. `count`: a power of two. Overwrites
-/// `lanes`.
-RINGPRESS_HOST_DEVICE inline float sum_pairwise(float* lanes, std::size_t count) {
-  for (; count > 1; count /= 2) {
+/// Adds lanes until one is left: neighbours first, until there is a sum for each group of them,
+/// then the halves of what is left. `count`: a power of two from 8 on. Overwrites `lanes`.
+RINGPRESS_HOST_DEVICE inline float sum_lane_groups(float* groups, std::size_t count) {
+  for (std::size_t half = count / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) groups[i] += groups[i + half];
+  }
+  return groups[0];
+}
+RINGPRESS_HOST_DEVICE inline float sum_lanes(float* lanes, std::size_t count) {
+  const std::size_t groups = count / kLaneGroup;
+  for (; count > groups; count /= 2) {
     for (std::size_t i = 0; i < count / 2; ++i) lanes[i] = lanes[2 * i] + lanes[2 * i + 1];
   }
-  return lanes[0];
+  return sum_lane_groups(lanes, groups);
 }
 
 /// Sum over i of term(i).
@@ -62,7 +70,7 @@ template <typename Term>
 RINGPRESS_HOST_DEVICE inline float sum_block(std::size_t count, Term&& term) {
   float lanes[kBlockLanes] = {};
   for (std::size_t i = 0; i < count; ++i) lanes[i % kBlockLanes] += term(i);
-  return sum_pairwise(lanes, kBlockLanes);
+  return sum_lanes(lanes, kBlockLanes);
 }
 
 /// How often a block of `count` values is rotated. Unbiased rounding rotates whole blocks twice,

@@ -53,7 +53,7 @@ class BlockSums {
   template <typename Simt, unsigned kCount>
   RINGPRESS_DEVICE void add_lanes(const Simt& simt, float (&sums)[kCount]) const {
     RINGPRESS_UNROLL
-    for (unsigned distance = 1; distance < core::kLanes; distance *= 2) {
+    for (unsigned distance = core::kLanes / 2; distance > 0; distance /= 2) {
       if (distance * core::kGroup >= block_) continue;
       std::uint32_t others[kCount];
       RINGPRESS_UNROLL

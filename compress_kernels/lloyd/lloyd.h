@@ -22,8 +22,8 @@
 //   1  y = w H(d x)          x: value plus residual, d: signs (rotation.h), H: the unnormalised
 //                            Walsh-Hadamard transform, strides from large to small.
 //                            round=stochastic: y = H(d2 H(d x)), P = block^2
-//   2  S = sum of y^2        in 256 lanes, which are added pairwise (sum_block() in block.h), as all
-//                            sums over a block; a = y / sqrt(S / n)
+//   2  S = sum of y^2        in 256 lanes, as all sums over a block (sum_block() in block.h);
+//                            a = y / sqrt(S / n)
 //   3  code                  that of the level L nearest to a (levels.h)
 //   4  scale                 round=nearest: sum y L / sum L^2, the least squared error
 //                            round=stochastic: S / sum y L, which makes the mean over all

@@ -15,6 +15,7 @@
 #include "compress_kernels/core/pack-inl.h"
 #include "compress_kernels/core/unpack-inl.h"
 #include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/lloyd/block_sums-inl.h"
 #include "compress_kernels/lloyd/hadamard-inl.h"
 #include "compress_kernels/lloyd/lookup-inl.h"
 
@@ -85,41 +86,6 @@ class SharedMasks {
   SignMasks masks_;
 };
 
-/// Sums of neighbours: those of `low` in the lower half, those of `high` in the upper.
-HWY_INLINE Floats add_neighbours(Floats low, Floats high) {
-  return hn::Add(hn::ConcatEven(kFloatTag, high, low), hn::ConcatOdd(kFloatTag, high, low));
-}
-
-/// sum_block() of values that come in any order of lanes, and in order within each.
-class LaneSums {
- public:
-  /// Of a block of this many elements.
-  HWY_INLINE explicit LaneSums(std::size_t block) : count_(std::min(block, kBlockLanes)) {}
-
-  /// `values` are those from element i on.
-  HWY_INLINE void add(std::size_t i, Floats values) {
-    float* const lanes = lanes_ + i % kBlockLanes;
-    if (i >= kBlockLanes) values = hn::Add(hn::Load(kFloatTag, lanes), values);
-    hn::Store(values, kFloatTag, lanes);
-  }
-  /// Overwrites the lanes.
-  HWY_INLINE float total() {
-    std::size_t count = count_;
-    for (; count > kLanes; count /= 2) {
-      for (std::size_t i = 0; i < count / 2; i += kLanes) {
-        const Floats low = hn::Load(kFloatTag, lanes_ + 2 * i);
-        const Floats high = hn::Load(kFloatTag, lanes_ + 2 * i + kLanes);
-        hn::Store(add_neighbours(low, high), kFloatTag, lanes_ + i);
-      }
-    }
-    return sum_pairwise(lanes_, count);
-  }
-
- private:
-  const std::size_t count_;  // Of lanes.
-  alignas(64) float lanes_[kBlockLanes];
-};
-
 /// The signs of a block's rotations; null: there is no such rotation.
 struct Rotations {
   const SignMasks* first = nullptr;
@@ -149,28 +115,20 @@ template <std::size_t kBlock>
 struct Rotator {
   /// Rotates x into scratch.y; gives the sum of squares.
   static float rotate(const float* x, const Rotations& rotations, Scratch& scratch) {
-    LaneSums power(kBlock);
     const auto load = [&](std::size_t i) { return load_floats<float>(x, i); };
     const auto store = [&](std::size_t i, Floats v) { hn::Store(v, kFloatTag, scratch.y + i); };
-    const auto finish = [&](std::size_t i, Floats v) {
-      store(i, v);
-      power.add(i, hn::Mul(v, v));
-    };
     if (rotations.first == nullptr) {
-      for (std::size_t i = 0; i < kBlock; i += kLanes) finish(i, load(i));
-      return power.total();
+      for (std::size_t i = 0; i < kBlock; i += kLanes) store(i, load(i));
+      return sum_squares<kBlock>(scratch.y);
     }
     const auto load_first = [&](std::size_t i) { return hn::Xor(load(i), rotations.first->at(i)); };
-    if (rotations.second == nullptr) {
-      hadamard<kBlock>(scratch.passes, load_first, finish);
-      return power.total();
-    }
+    hadamard<kBlock>(scratch.passes, load_first, store);
+    if (rotations.second == nullptr) return sum_squares<kBlock>(scratch.y);
     const auto load_second = [&](std::size_t i) {
       return hn::Xor(hn::Load(kFloatTag, scratch.y + i), rotations.second->at(i));
     };
-    hadamard<kBlock>(scratch.passes, load_first, store);
-    hadamard<kBlock>(scratch.passes, load_second, finish);
-    return power.total();
+    hadamard<kBlock>(scratch.passes, load_second, store);
+    return sum_squares<kBlock>(scratch.y);
   }
 
   /// The levels in scratch.y back to values.
@@ -229,24 +187,15 @@ struct Quantiser {
   /// needs no other factor than 1.
   static std::uint16_t quantise(float power, const BlockOptions& options, Scratch& scratch) {
     const LevelFinder<kBits> finder(std::sqrt(power / static_cast<float>(options.block)));
-    Sums sums(options.block);
-    for (std::size_t i = 0; i < options.block; i += kPackElements) {
-      for (std::size_t byte = 0; byte < kPackElements * options.value_bytes; byte += 64) {
-        // The next block has been read already.
-        core::HWY_NAMESPACE::prefetch_ahead(options.values +
-                                            (options.block + i) * options.value_bytes + byte);
-      }
-      const Integers a = quantise_vector(finder, options, scratch, i, sums);
-      const Integers b = quantise_vector(finder, options, scratch, i + kLanes, sums);
-      const Integers c = quantise_vector(finder, options, scratch, i + 2 * kLanes, sums);
-      const Integers d = quantise_vector(finder, options, scratch, i + 3 * kLanes, sums);
-      core::HWY_NAMESPACE::pack_planes<kBits, 0>(
-          a, b, c, d,
-          {scratch.codes + i * core::high_plane_bits(kBits) / 8,
-           scratch.low_codes + i * core::low_plane_bits(kBits) / 8});
+    const std::size_t width = std::min(options.block, kBlockLanes);
+    Sums sums;
+    quantise_row<true>(finder, options, {0, width}, scratch, sums);
+    for (std::size_t first = width; first < options.block; first += width) {
+      quantise_row<false>(finder, options, {first, width}, scratch, sums);
     }
-    const float product = sums.product.total();
-    const float scale = options.unbiased ? power / product : product / sums.square.total();
+    const float product = sum_vectors(sums.product.lanes, width);
+    const float scale =
+        options.unbiased ? power / product : product / sum_vectors(sums.square.lanes, width);
     return stored_scale(scale, Power{}, options.gain);
   }
 
@@ -263,17 +212,47 @@ struct Quantiser {
   struct Sums {
     LaneSums product;  // Of values and levels.
     LaneSums square;   // Of levels.
-    HWY_INLINE explicit Sums(std::size_t block) : product(block), square(block) {}
+  };
+  /// Elements with a lane each.
+  struct Row {
+    std::size_t first;
+    std::size_t count;
   };
 
-  static HWY_INLINE Integers quantise_vector(const LevelFinder<kBits>& finder,
-                                             const BlockOptions& options, Scratch& scratch,
-                                             std::size_t i, Sums& sums) {
-    const Floats y = hn::Load(kFloatTag, scratch.y + i);
+  template <bool kBegins>
+  static HWY_INLINE void quantise_row(const LevelFinder<kBits>& finder, const BlockOptions& options,
+                                      const Row& row, Scratch& scratch, Sums& sums) {
+    for (std::size_t lane = 0; lane < row.count; lane += kPackElements) {
+      const std::size_t i = row.first + lane;
+      for (std::size_t byte = 0; byte < kPackElements * options.value_bytes; byte += 64) {
+        // The next block has been read already.
+        core::HWY_NAMESPACE::prefetch_ahead(options.values +
+                                            (options.block + i) * options.value_bytes + byte);
+      }
+      const auto quantise = [&](std::size_t vector) HWY_ATTR {
+        return quantise_vector<kBegins>(finder, options.needs_levels,
+                                        scratch.y + i + vector * kLanes, lane + vector * kLanes,
+                                        sums);
+      };
+      const Integers a = quantise(0);
+      const Integers b = quantise(1);
+      const Integers c = quantise(2);
+      const Integers d = quantise(3);
+      core::HWY_NAMESPACE::pack_planes<kBits, 0>(
+          a, b, c, d,
+          {scratch.codes + i * core::high_plane_bits(kBits) / 8,
+           scratch.low_codes + i * core::low_plane_bits(kBits) / 8});
+    }
+  }
+
+  template <bool kBegins>
+  static HWY_INLINE Integers quantise_vector(const LevelFinder<kBits>& finder, bool needs_levels,
+                                             float* values, std::size_t lane, Sums& sums) {
+    const Floats y = hn::Load(kFloatTag, values);
     const Levels levels = finder.nearest(y);
-    sums.product.add(i, hn::Mul(y, levels.value));
-    sums.square.add(i, hn::Mul(levels.value, levels.value));
-    if (options.needs_levels) hn::Store(levels.value, kFloatTag, scratch.y + i);
+    sums.product.template add<kBegins>(lane, hn::Mul(y, levels.value));
+    sums.square.template add<kBegins>(lane, hn::Mul(levels.value, levels.value));
+    if (needs_levels) hn::Store(levels.value, kFloatTag, values);
     return hn::BitCast(hn::RebindToSigned<core::HWY_NAMESPACE::WordTag>(), levels.code);
   }
 
