@@ -176,6 +176,10 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
   const bool has_memory = call.send != nullptr && call.receive != nullptr;
   if (call.count > 0 && !has_memory) return Status(Code::kInvalidArgument, "a null buffer");
   RINGPRESS_RETURN_IF_ERROR(check_size(call.count, dtype));
+  if (!comm->is_of_this_process()) {
+    return Status(Code::kInvalidUsage,
+                  "the communicator is that of a process which forked this one");
+  }
   const CollRequest* const taken = comm->all_reduce({call.send, call.receive, call.count, dtype});
   if (taken != nullptr) *request = taken->handle();
   return Status::ok();

@@ -1,5 +1,6 @@
 // Holds every codec of codecs.inc, and the variants of the quantising ones, to the contract.
 #include "compress_kernels/specification.h"
+#include "tests/compress_kernels/typed_cases.h"
 #include "tests/contract/codec_contract.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -14,10 +15,7 @@ std::string case_name(const ::testing::TestParamInfo<CodecContract::ParamType>& 
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, CodecContract,
-                         ::testing::Combine(::testing::ValuesIn(specifications_to_test()),
-                                            ::testing::Values(DType::kFloat32, DType::kFloat16,
-                                                              DType::kBfloat16)),
-                         case_name);
+                         ::testing::ValuesIn(with_types(specifications_to_test())), case_name);
 
 }  // namespace
 }  // namespace ringpress::compress_kernels::testing

@@ -14,6 +14,7 @@
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
 #include "tests/compress_kernels/codec_data.h"
+#include "tests/compress_kernels/typed_cases.h"
 
 namespace ringpress::compress_kernels::testing {
 namespace {
@@ -294,22 +295,8 @@ std::string name_of(const ::testing::TestParamInfo<PartialForm::ParamType>& info
   return name;
 }
 
-/// All specifications with all types. Under sanitizers with one of them, each with another one than
-/// the specification before it.
-std::vector<std::tuple<std::string, DType>> cases() {
-  constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
-  std::vector<std::tuple<std::string, DType>> found;
-  for (const std::string& specification : specifications()) {
-#ifdef RINGPRESS_SANITIZED
-    found.emplace_back(specification, kTypes[found.size() % 3]);
-#else
-    for (const DType dtype : kTypes) found.emplace_back(specification, dtype);
-#endif
-  }
-  return found;
-}
-
-INSTANTIATE_TEST_SUITE_P(Codecs, PartialForm, ::testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Codecs, PartialForm, ::testing::ValuesIn(with_types(specifications())),
+                         name_of);
 
 }  // namespace
 }  // namespace ringpress::compress_kernels::testing

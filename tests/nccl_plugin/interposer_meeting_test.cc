@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -124,6 +125,7 @@ TEST(MeetingPlace, ARankThatDidNotComeIsWaitedForOnce) {
 TEST(MeetingPlace, CommunicatorsOfAGroupHereAndOneByOneThereAreWaitedForOnce) {
   Processes processes;
   const ncclUniqueId ids[2] = {processes.of_rank[0].make_id(), processes.of_rank[0].make_id()};
+  std::barrier both(2);  // What the ranks send is counted together.
   ::testing::internal::CaptureStderr();
   run_threads(2, [&](int rank) {
     Job& job = processes.of_rank[rank];
@@ -139,7 +141,9 @@ TEST(MeetingPlace, CommunicatorsOfAGroupHereAndOneByOneThereAreWaitedForOnce) {
     if (rank == 0) {
       ASSERT_EQ(job.engine.group_end(), ncclSuccess);
     }
+    both.arrive_and_wait();
     EXPECT_FALSE(is_compressed(job, comms[0], rank));
+    both.arrive_and_wait();
     // For the second one both are there.
     std::vector<float> values(5000, 1.0F);
     EXPECT_EQ(job.all_reduce(comms[1], values, values), ncclSuccess);

@@ -231,6 +231,11 @@ TEST(CollNetErrors, AForkedChildClosesNothingOfItsParents) {
         const pid_t child = fork();
         if (child == 0) {
           alarm(60);  // Where it waits for threads that it does not have.
+          void* request = nullptr;
+          void* none[2] = {};
+          const ncclResult_t refused = node.api().iallreduce(
+              node.coll_comm(), send.data(), receive.data(), 16, ncclFloat32, none, &request);
+          if (refused != ncclInvalidUsage || request != nullptr) _exit(2);
           _exit(node.api().close_coll(node.coll_comm()) == ncclSuccess ? 0 : 1);
         }
         int status = -1;
