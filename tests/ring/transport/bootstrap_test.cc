@@ -193,21 +193,24 @@ TEST(BootstrapErrors, RefusesWrongOptions) {
             "no network interface matches \"nonesuch0\"");
 }
 
-/// How three ranks fare, each with a rendezvous of its own, of which that of rank 2 closes when
-/// `victim_joins` is false, and waits for a while otherwise.
-std::vector<std::string> meet_with_own_rendezvous(bool victim_joins) {
+/// What rank 2 does.
+enum class Third { kComesLate, kEnds, kEndedBefore };
+
+/// How three ranks fare, each with a rendezvous of its own.
+std::vector<std::string> meet_with_own_rendezvous(Third third) {
   std::vector<std::unique_ptr<Rendezvous>> own;
   std::vector<UniqueIdBytes> ids;
   for (int rank = 0; rank < 3; ++rank) {
     own.push_back(ring::prepare_rendezvous("lo", "").value());
     ids.push_back(own.back()->id());
   }
+  if (third == Third::kEndedBefore) own[2].reset();
   EXPECT_TRUE(own[0]->serve({milliseconds(50000), milliseconds(50000), ids}).is_ok());
   const auto reports = run_peers(PeerKind::kThreads, 3, [&](int rank) -> std::string {
     if (rank == 2) {
       std::this_thread::sleep_for(milliseconds(300));  // The others are there by then, or not.
-      if (!victim_joins) own[2].reset();
-      if (!victim_joins) return "";
+      if (third != Third::kComesLate) own[2].reset();
+      if (third != Third::kComesLate) return "";
     }
     ring::MeshOptions options;
     options.id = ids[0];
@@ -220,13 +223,16 @@ std::vector<std::string> meet_with_own_rendezvous(bool victim_joins) {
 }
 
 TEST(BootstrapErrors, ARankThatEndsInsteadOfComingIsNotWaitedFor) {
-  const std::vector<std::string> texts = meet_with_own_rendezvous(false);
-  EXPECT_EQ(texts[0], "peer lost: rank 2 ended, or gave up, before it came");
-  EXPECT_EQ(texts[1], texts[0]);
+  for (const Third third : {Third::kEnds, Third::kEndedBefore}) {
+    const std::vector<std::string> texts = meet_with_own_rendezvous(third);
+    EXPECT_EQ(texts[0], "peer lost: rank 2 ended, or gave up, before it came");
+    EXPECT_EQ(texts[1], texts[0]);
+  }
 }
 
 TEST(BootstrapErrors, ARankThatIsLateIsWaitedFor) {
-  for (const std::string& text : meet_with_own_rendezvous(true)) EXPECT_EQ(text, "ok: ");
+  for (const std::string& text : meet_with_own_rendezvous(Third::kComesLate))
+    EXPECT_EQ(text, "ok: ");
 }
 
 TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
