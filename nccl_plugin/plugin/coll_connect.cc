@@ -38,7 +38,30 @@ class SharedDeadline {
   const Deadline end_;
 };
 
-/// The communicators of all lanes, over the first of which the others are made.
+/// Opens, on node 0, where the nodes meet for another lane, and serves them there. Who ends instead
+/// of coming is noticed by the place that it has listened at since before: handles[node].
+Result<UniqueId> serve_next_lane(std::span<const UniqueId> handles, const Settings& settings,
+                                 const SharedDeadline& deadline) {
+  RINGPRESS_ASSIGN_OR_RETURN(const auto rendezvous, prepare_unique_id(settings));
+  std::vector<UniqueId> places(handles.begin(), handles.end());
+  places[0] = rendezvous->id();
+  const auto left = deadline.left();
+  RINGPRESS_RETURN_IF_ERROR(rendezvous->serve({left, left, places}));
+  return rendezvous->id();
+}
+
+/// Every node gets what node 0 has.
+Status tell_id(Communicator* communicator, UniqueId* id) {
+  std::vector<Transfer> transfers;
+  const bool is_first = communicator->rank() == 0;
+  for (int node = 1; is_first && node < communicator->size(); ++node) {
+    transfers.push_back({true, id->data(), id->size(), DType::kInt8, node});
+  }
+  if (!is_first) transfers.push_back({false, id->data(), id->size(), DType::kInt8, 0});
+  return communicator->exchange(transfers);
+}
+
+/// The communicators of all lanes. The first tells where the nodes meet for the others.
 Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, int rank,
                                            const Settings& settings,
                                            const SharedDeadline& deadline) {
@@ -46,18 +69,19 @@ Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, in
   lane_settings.statistics.clear();  // Of all lanes together: CollComm.
   // Each lane has a thread of its own, which nobody is to keep from its sockets.
   if (lane_settings.progress_thread == "auto") lane_settings.progress_thread = "off";
-  const auto limit = [&] {
-    lane_settings.timeout_ms = static_cast<std::uint64_t>(deadline.left().count());
-  };
   CollComm::Communicators lanes;
-  limit();
-  RINGPRESS_ASSIGN_OR_RETURN(
-      lanes[0],
-      Communicator::create(handles[0], rank, static_cast<int>(handles.size()), lane_settings));
-  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
-    limit();
-    lanes[0]->set_timeout(deadline.left());
-    RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], lanes[0]->split(0, rank, lane_settings));
+  UniqueId id = handles[0];
+  for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
+    if (lane > 0) {
+      if (rank == 0) {
+        RINGPRESS_ASSIGN_OR_RETURN(id, serve_next_lane(handles, settings, deadline));
+      }
+      lanes[0]->set_timeout(deadline.left());
+      RINGPRESS_RETURN_IF_ERROR(tell_id(lanes[0].get(), &id));
+    }
+    lane_settings.timeout_ms = static_cast<std::uint64_t>(deadline.left().count());
+    const int size = static_cast<int>(handles.size());
+    RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], Communicator::create(id, rank, size, lane_settings));
   }
   return lanes;
 }
