@@ -370,9 +370,11 @@ TEST(Cuda, ATensorThatOneRankHasNoMemoryForIsPlainNccl) {
 /// What goes wrong on one rank after all have begun: nobody waits for it, and everybody hears.
 TEST(Cuda, ACallThatFailsOnOneRankFailsOnAll) {
   Job job(cuda_settings(), recording_nccl());
+  std::barrier both(2);  // A failure ends what the other rank has under way: the first call too.
   run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
     std::vector<float> values = make_values(rank, kCount);
-    ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    EXPECT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    both.arrive_and_wait();
     fakeRefuseEvents(rank == 1);
     EXPECT_NE(job.all_reduce(comm, values, values), ncclSuccess) << "rank " << rank;
     fakeRefuseEvents(false);
