@@ -25,6 +25,7 @@ add_library(ringpress_plugins OBJECT
   plugin/object.cc
   plugin/pending_connects.cc
   plugin/profiler_tables.cc
+  plugin/registered_memory.cc
   plugin/report.cc
   plugin/tensor_book.cc
   plugin/tuner.cc
