@@ -10,6 +10,7 @@ readonly PROGRAM=perf/all_reduce_perf_cuda PACE=perf/libringpress_pace.so
 readonly PLUGIN=lib/libnccl-net-ringpress.so
 readonly KERNELS=lib/device_kernels CUDA=lib/libringpress-cuda.so
 readonly ENGINE=lib/libringpress.so.0 SHIM=lib/libringpress-preload.so CLIENT=perf/stream_client
+readonly CODECS=perf/codec_perf_cuda
 # Every machine has these, and in its own version.
 readonly BASE='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)[.-]'
 
@@ -20,10 +21,10 @@ mkdir -p "$folder/perf" "$folder/lib/ringpress"
 # Of the kernels and of door A: run.sh names what is missing there.
 files=("$PROGRAM" "$PACE" "$PLUGIN")
 libraries=("./$PLUGIN")
-for file in "$KERNELS" "$CUDA" "$ENGINE" "$SHIM" "$CLIENT"; do
+for file in "$KERNELS" "$CUDA" "$ENGINE" "$SHIM" "$CLIENT" "$CODECS"; do
   if [[ -e $build/$file ]]; then files+=("$file"); else echo "pack.sh: without $file" >&2; fi
 done
-for file in "$KERNELS" "$ENGINE"; do
+for file in "$KERNELS" "$ENGINE" "$CODECS"; do
   if [[ -e $build/$file ]]; then libraries+=("./$file"); fi
 done
 for file in "${files[@]}"; do strip -g -o "$folder/$file" "$build/$file"; done
