@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/plugin/descriptors.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
 #include "nccl_plugin/statistics_file.h"
@@ -203,11 +204,36 @@ Status check_handles(std::span<const UniqueId> handles) {
 Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handles, int rank,
                                                 const CollConnectOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(check_handles(handles));
+/// Before anything is opened: a node that runs out in the middle holds up the others.
+Status check_descriptors(std::size_t nodes) {
+  const std::size_t needed = collnet_descriptors(nodes);
+  const DescriptorCount count = count_descriptors();
+  if (count.has_room_for(needed)) return Status::ok();
+  return Status(Code::kSystem, "CollNet among " + std::to_string(nodes) + " nodes needs " +
+                                   std::to_string(needed) + " open files, and this process has " +
+                                   describe(count));
+}
+
+/// NCCL gives every node all handles in the order of the ranks.
+Status check_own_place(std::span<const UniqueId> handles, int rank, const UniqueId& own) {
+  if (handles[static_cast<std::size_t>(rank)] == own) return Status::ok();
+  const auto found = std::find(handles.begin(), handles.end(), own);
+  const std::string where = found == handles.end()
+                                ? "is not among the handles"
+                                : "stands at place " + std::to_string(found - handles.begin());
+  return Status(Code::kInvalidArgument, "node " + std::to_string(rank) +
+                                            " was given the handles in another order than that "
+                                            "of the ranks: its own " +
+                                            where);
+}
+
   const Settings& settings = options.settings;
   const milliseconds timeout(settings.timeout_ms);
   const SharedDeadline deadline(std::min(timeout, kConnectTimeout));
   if (rank == 0) {
     const auto left = deadline.left();
+  RINGPRESS_RETURN_IF_ERROR(check_own_place(handles, rank, options.rendezvous->id()));
+  RINGPRESS_RETURN_IF_ERROR(check_descriptors(handles.size()));
     RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve({left, left, handles}));
   }
   RINGPRESS_ASSIGN_OR_RETURN(CollComm::Communicators made,

@@ -51,8 +51,8 @@ class TcpTransport final : public Transport {
   };
 
   Status start_handshakes(Outgoing& outgoing, const std::string& address);
-  Result<std::unique_ptr<SendChannel>> retry_later(std::uint32_t peer, Outgoing& outgoing,
-                                                   const std::string& why);
+  Result<std::unique_ptr<SendChannel>> retry_later(Outgoing& outgoing, const Status& why);
+  Status no_connection(std::uint32_t peer, const std::string& address, const Status& why) const;
   void adopt(std::unique_ptr<HandshakeSocket> socket);
   Connections make_connections(std::vector<Fd> sockets, std::uint32_t peer);
 
