@@ -51,14 +51,19 @@ Result<UniqueId> serve_next_lane(std::span<const UniqueId> handles, const Settin
   return rendezvous->id();
 }
 
-/// Every node gets what node 0 has.
+/// Every node gets what node 0 has, and sends it a byte: one that has ended is noticed by who sends
+/// to it.
 Status tell_id(Communicator* communicator, UniqueId* id) {
   std::vector<Transfer> transfers;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(communicator->size()));
+  const auto add = [&](bool is_first, int node) {
+    transfers.push_back({is_first, id->data(), id->size(), DType::kInt8, node});
+    std::byte* const byte = &bytes[static_cast<std::size_t>(node)];
+    transfers.push_back({!is_first, byte, 1, DType::kInt8, node});
+  };
   const bool is_first = communicator->rank() == 0;
-  for (int node = 1; is_first && node < communicator->size(); ++node) {
-    transfers.push_back({true, id->data(), id->size(), DType::kInt8, node});
-  }
-  if (!is_first) transfers.push_back({false, id->data(), id->size(), DType::kInt8, 0});
+  for (int node = 1; is_first && node < communicator->size(); ++node) add(true, node);
+  if (!is_first) add(false, 0);
   return communicator->exchange(transfers);
 }
 
@@ -199,11 +204,6 @@ Status check_handles(std::span<const UniqueId> handles) {
   return Status::ok();
 }
 
-}  // namespace
-
-Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handles, int rank,
-                                                const CollConnectOptions& options) {
-  RINGPRESS_RETURN_IF_ERROR(check_handles(handles));
 /// Before anything is opened: a node that runs out in the middle holds up the others.
 Status check_descriptors(std::size_t nodes) {
   const std::size_t needed = collnet_descriptors(nodes);
@@ -227,13 +227,18 @@ Status check_own_place(std::span<const UniqueId> handles, int rank, const Unique
                                             where);
 }
 
+}  // namespace
+
+Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handles, int rank,
+                                                const CollConnectOptions& options) {
+  RINGPRESS_RETURN_IF_ERROR(check_handles(handles));
+  RINGPRESS_RETURN_IF_ERROR(check_own_place(handles, rank, options.rendezvous->id()));
+  RINGPRESS_RETURN_IF_ERROR(check_descriptors(handles.size()));
   const Settings& settings = options.settings;
   const milliseconds timeout(settings.timeout_ms);
   const SharedDeadline deadline(std::min(timeout, kConnectTimeout));
   if (rank == 0) {
     const auto left = deadline.left();
-  RINGPRESS_RETURN_IF_ERROR(check_own_place(handles, rank, options.rendezvous->id()));
-  RINGPRESS_RETURN_IF_ERROR(check_descriptors(handles.size()));
     RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve({left, left, handles}));
   }
   RINGPRESS_ASSIGN_OR_RETURN(CollComm::Communicators made,
