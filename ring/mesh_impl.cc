@@ -204,6 +204,7 @@ Status MeshImpl::advance() {
   RINGPRESS_RETURN_IF_ERROR(parts_.tcp->progress().status());
   if (parts_.shm != nullptr) RINGPRESS_RETURN_IF_ERROR(parts_.shm->progress().status());
   RINGPRESS_RETURN_IF_ERROR(accept_peers());
+  RINGPRESS_RETURN_IF_ERROR(notice_gone_peers());
   return connect_peers();
 }
 

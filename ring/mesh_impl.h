@@ -101,6 +101,7 @@ class MeshImpl final : public Mesh {
   Status connect_peers();
   Status connect_peer(std::size_t index);
   Status accept_peers();
+  Status notice_gone_peers() const;
   bool request_outstanding(const MeshRequest& request) const;
   void return_inner(MeshRequest& request);
   std::uint64_t moved_bytes() const;

@@ -68,6 +68,8 @@ class SendChannel {
   virtual void close(const Status& reason) = 0;
   /// True when nothing is left to send, or nobody is left to send it to.
   virtual bool flushed() const = 0;
+  /// Ok until frames can no longer be sent; then why, though none has failed.
+  virtual Status ending() const = 0;
 };
 
 /// The receiving end. Frames match irecv() calls in order; a frame whose label or length is not
@@ -118,8 +120,11 @@ class Transport {
     std::unique_ptr<RecvChannel> channel;
   };
   virtual Result<Accepted> accept() = 0;
-  /// True while a handshake that somebody else began is under way.
+  /// True while a handshake that somebody else began is under way, or has opened a part of a
+  /// connection.
   virtual bool is_accepting() const = 0;
+  /// The same without parts that wait for others.
+  virtual bool is_shaking_hands() const = 0;
   /// Stops listening: who connects from now on is refused at once instead of waiting, and connect()
   /// takes a refusal for an answer instead of trying again.
   virtual void stop_listening() = 0;

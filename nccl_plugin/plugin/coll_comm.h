@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "nccl_plugin/plugin/coll_lane.h"
+#include "nccl_plugin/plugin/registered_memory.h"
 #include "nccl_plugin/plugin/tensor_book.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -51,8 +52,8 @@ class CollComm : public Object {
   /// returned.
   Result<bool> test(CollRequest* request, bool* is_told);
 
-  /// What registered memory is given: there is nothing to keep for it.
-  void* memory_handle() const { return memory_.handle(); }
+  /// For the thread that connects, not the one of all_reduce().
+  RegisteredMemory& memory() { return memory_; }
 
   /// False in a process that was forked from the one that made it: its threads are not there.
   bool is_of_this_process() const;
@@ -66,7 +67,7 @@ class CollComm : public Object {
   Statistics statistics() const;
 
   const pid_t process_;
-  const Object memory_{ObjectKind::kCollNetMemory};
+  RegisteredMemory memory_{ObjectKind::kCollNetMemory};
   CollIdentity identity_;
   bool knows_tensors_ = false;  // Of each piece, so far.
   const Settings settings_;

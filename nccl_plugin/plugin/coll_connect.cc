@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/plugin/descriptors.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
 #include "nccl_plugin/statistics_file.h"
@@ -50,14 +51,19 @@ Result<UniqueId> serve_next_lane(std::span<const UniqueId> handles, const Settin
   return rendezvous->id();
 }
 
-/// Every node gets what node 0 has.
+/// Every node gets what node 0 has, and sends it a byte: one that has ended is noticed by who sends
+/// to it.
 Status tell_id(Communicator* communicator, UniqueId* id) {
   std::vector<Transfer> transfers;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(communicator->size()));
+  const auto add = [&](bool is_first, int node) {
+    transfers.push_back({is_first, id->data(), id->size(), DType::kInt8, node});
+    std::byte* const byte = &bytes[static_cast<std::size_t>(node)];
+    transfers.push_back({!is_first, byte, 1, DType::kInt8, node});
+  };
   const bool is_first = communicator->rank() == 0;
-  for (int node = 1; is_first && node < communicator->size(); ++node) {
-    transfers.push_back({true, id->data(), id->size(), DType::kInt8, node});
-  }
-  if (!is_first) transfers.push_back({false, id->data(), id->size(), DType::kInt8, 0});
+  for (int node = 1; is_first && node < communicator->size(); ++node) add(true, node);
+  if (!is_first) add(false, 0);
   return communicator->exchange(transfers);
 }
 
@@ -198,11 +204,36 @@ Status check_handles(std::span<const UniqueId> handles) {
   return Status::ok();
 }
 
+/// Before anything is opened: a node that runs out in the middle holds up the others.
+Status check_descriptors(std::size_t nodes) {
+  const std::size_t needed = collnet_descriptors(nodes);
+  const DescriptorCount count = count_descriptors();
+  if (count.has_room_for(needed)) return Status::ok();
+  return Status(Code::kSystem, "CollNet among " + std::to_string(nodes) + " nodes needs " +
+                                   std::to_string(needed) + " open files, and this process has " +
+                                   describe(count));
+}
+
+/// NCCL gives every node all handles in the order of the ranks.
+Status check_own_place(std::span<const UniqueId> handles, int rank, const UniqueId& own) {
+  if (handles[static_cast<std::size_t>(rank)] == own) return Status::ok();
+  const auto found = std::find(handles.begin(), handles.end(), own);
+  const std::string where = found == handles.end()
+                                ? "is not among the handles"
+                                : "stands at place " + std::to_string(found - handles.begin());
+  return Status(Code::kInvalidArgument, "node " + std::to_string(rank) +
+                                            " was given the handles in another order than that "
+                                            "of the ranks: its own " +
+                                            where);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handles, int rank,
                                                 const CollConnectOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(check_handles(handles));
+  RINGPRESS_RETURN_IF_ERROR(check_own_place(handles, rank, options.rendezvous->id()));
+  RINGPRESS_RETURN_IF_ERROR(check_descriptors(handles.size()));
   const Settings& settings = options.settings;
   const milliseconds timeout(settings.timeout_ms);
   const SharedDeadline deadline(std::min(timeout, kConnectTimeout));

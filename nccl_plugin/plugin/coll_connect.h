@@ -17,7 +17,7 @@ namespace ringpress::nccl_plugin::plugin {
 struct CollConnectOptions {
   std::optional<std::uint64_t> comm_id;  // Of NCCL's communicator, where it tells it.
   Settings settings;
-  Rendezvous* rendezvous = nullptr;  // That of this node's own handle.
+  Rendezvous* rendezvous = nullptr;  // That of this node's own handle; null if that is zero.
 };
 
 /// The nodes meet at the rendezvous of handle 0. All that can fail on one of them is done before

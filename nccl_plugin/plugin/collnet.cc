@@ -65,6 +65,10 @@ Status check_size(std::size_t count, DType dtype) {
                                             " bytes are possible");
 }
 
+Status check_memory(const void* mhandle, const MemoryRange& used) {
+  return check_registered(mhandle, ObjectKind::kCollNetMemory, used);
+}
+
 }  // namespace
 
 Status collnet_init(abi::Logger logger) {
@@ -141,23 +145,17 @@ Status collnet_reduce_support(abi::DataTypeNumber type, abi::OperationNumber op,
   return Status::ok();
 }
 
-Status collnet_register(void* coll_comm, void* data, int type, void** mhandle) {
+Status collnet_register(void* coll_comm, const MemoryRange& range, int type, void** mhandle) {
   if (mhandle == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
   *mhandle = nullptr;
-  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
-  if (data == nullptr) return Status(Code::kInvalidArgument, "the memory is null");
-  if (type != abi::kPointerHost) {
-    return Status(Code::kUnsupported, "memory of type " + std::to_string(type) +
-                                          ": only host memory can be registered");
-  }
-  *mhandle = comm->memory_handle();
+  RINGPRESS_ASSIGN_OR_RETURN(CollComm* const comm, find_object<CollComm>(coll_comm));
+  RINGPRESS_ASSIGN_OR_RETURN(*mhandle, comm->memory().add(range, type));
   return Status::ok();
 }
 
 Status collnet_deregister(void* coll_comm, void* mhandle) {
-  RINGPRESS_ASSIGN_OR_RETURN(const CollComm* const comm, find_object<CollComm>(coll_comm));
-  if (mhandle == comm->memory_handle()) return Status::ok();
-  return Status(Code::kInvalidArgument, "not a memory handle of this communicator");
+  RINGPRESS_ASSIGN_OR_RETURN(CollComm* const comm, find_object<CollComm>(coll_comm));
+  return comm->memory().remove(mhandle);
 }
 
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request) {
@@ -165,10 +163,6 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
   *request = nullptr;
   CollComm* const comm = object_as<CollComm>(coll_comm);
   if (comm == nullptr) return no_object(coll_comm, CollComm::kKind);
-  for (const void* mhandle : {call.send_mhandle, call.receive_mhandle}) {
-    if (mhandle == nullptr || object_of(mhandle, ObjectKind::kCollNetMemory) != nullptr) continue;
-    return no_object(mhandle, ObjectKind::kCollNetMemory);
-  }
   if (call.op != ncclSum) {
     return Status(Code::kInvalidArgument, "an operation other than the sum");
   }
@@ -176,6 +170,9 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
   const bool has_memory = call.send != nullptr && call.receive != nullptr;
   if (call.count > 0 && !has_memory) return Status(Code::kInvalidArgument, "a null buffer");
   RINGPRESS_RETURN_IF_ERROR(check_size(call.count, dtype));
+  const std::size_t bytes = call.count * dtype_size(dtype);
+  RINGPRESS_RETURN_IF_ERROR(check_memory(call.send_mhandle, {call.send, bytes}));
+  RINGPRESS_RETURN_IF_ERROR(check_memory(call.receive_mhandle, {call.receive, bytes}));
   if (!comm->is_of_this_process()) {
     return Status(Code::kInvalidUsage,
                   "the communicator is that of a process which forked this one");
@@ -183,6 +180,13 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
   const CollRequest* const taken = comm->all_reduce({call.send, call.receive, call.count, dtype});
   if (taken != nullptr) *request = taken->handle();
   return Status::ok();
+}
+
+Status collnet_iflush(void* coll_comm, const MemoryRange& range, void* mhandle, void** request) {
+  if (request == nullptr) return Status(Code::kInvalidArgument, "the place for it is null");
+  *request = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(find_object<CollComm>(coll_comm).status());
+  return check_memory(mhandle, range);
 }
 
 Status collnet_test(void* request, int* done, int* bytes, bool* is_told) {

@@ -13,6 +13,7 @@
 
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/plugin/object.h"
+#include "nccl_plugin/plugin/registered_memory.h"
 #include "ringpress/nccl.h"
 #include "ringpress/status.h"
 
@@ -40,8 +41,9 @@ Status collnet_connect(void* const* handles, int count, int rank, void* listen_c
                        void** coll_comm);
 /// Sums of compressible types.
 Status collnet_reduce_support(abi::DataTypeNumber type, abi::OperationNumber op, int* supported);
-/// Host memory only; there is nothing to do for it.
-Status collnet_register(void* coll_comm, void* data, int type, void** mhandle);
+/// Host memory only. Its handle is good until it is released, or the communicator is closed.
+Status collnet_register(void* coll_comm, const MemoryRange& range, int type, void** mhandle);
+/// Of this communicator; null is released already.
 Status collnet_deregister(void* coll_comm, void* mhandle);
 
 struct CollNetAllReduce {
@@ -50,13 +52,15 @@ struct CollNetAllReduce {
   std::size_t count = 0;
   abi::DataTypeNumber type = ncclFloat32;
   abi::OperationNumber op = ncclSum;
-  void* send_mhandle = nullptr;  // Null: not registered.
+  void* send_mhandle = nullptr;  // Null: not registered. Else all of the data lies in it.
   void* receive_mhandle = nullptr;
 };
 /// `*request` is null, and nothing has happened, while there are as many as there can be. Where the
 /// tensor is not known, `send` is set to zero when the call is done, unless it is `receive`, too:
 /// it is NCCL's staging memory, and what lies behind a tensor's end is to be zero at its next use.
 Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** request);
+/// There is nothing to flush in host memory: `*request` is null. Refuses what iallreduce refuses.
+Status collnet_iflush(void* coll_comm, const MemoryRange& range, void* mhandle, void** request);
 /// `bytes` may be null. Where the communicator has failed, `*is_told` becomes true unless this is
 /// the first request that says so.
 Status collnet_test(void* request, int* done, int* bytes, bool* is_told);

@@ -59,13 +59,16 @@ ncclResult_t reduce_support_v7(abi::DataTypeNumber type, abi::OperationNumber op
                 [&] { return collnet_reduce_support(type, op, supported); });
 }
 
-ncclResult_t coll_reg_mr_v7(void* coll_comm, void* data, int, int type, void** mhandle) {
-  return answer("ncclCollNet regMr",
-                [&] { return collnet_register(coll_comm, data, type, mhandle); });
+ncclResult_t coll_reg_mr_v8(void* coll_comm, void* data, std::size_t bytes, int type,
+                            void** mhandle) {
+  return answer("ncclCollNet regMr", [&] {
+    return collnet_register(coll_comm, {data, bytes}, type, mhandle);
+  });
 }
 
-ncclResult_t coll_reg_mr_v8(void* coll_comm, void* data, std::size_t, int type, void** mhandle) {
-  return coll_reg_mr_v7(coll_comm, data, 0, type, mhandle);
+/// A size below zero becomes one that is refused.
+ncclResult_t coll_reg_mr_v7(void* coll_comm, void* data, int bytes, int type, void** mhandle) {
+  return coll_reg_mr_v8(coll_comm, data, static_cast<std::size_t>(bytes), type, mhandle);
 }
 
 ncclResult_t coll_dereg_mr_v7(void* coll_comm, void* mhandle) {
@@ -92,10 +95,12 @@ ncclResult_t iallreduce_v7(void* coll_comm, void* send, void* receive, int count
                        send_mhandle, receive_mhandle, request);
 }
 
-/// Host memory has the result at once.
-ncclResult_t coll_iflush_v7(void*, void*, int, void*, void** request) {
-  if (request != nullptr) *request = nullptr;
-  return ncclSuccess;
+ncclResult_t coll_iflush_v7(void* coll_comm, void* data, int bytes, void* mhandle, void** request) {
+  return answer("ncclCollNet iflush", [&]() -> Status {
+    if (bytes < 0) return Status(Code::kInvalidArgument, "less than no bytes");
+    const MemoryRange range{data, static_cast<std::size_t>(bytes)};
+    return collnet_iflush(coll_comm, range, mhandle, request);
+  });
 }
 
 ncclResult_t coll_test_v7(void* request, int* done, int* size) {

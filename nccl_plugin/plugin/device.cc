@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
+#include "nccl_plugin/plugin/descriptors.h"
 #include "nccl_plugin/plugin/interfaces.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/report.h"
@@ -30,7 +32,11 @@ int speed_of(const std::string& interface) {
 std::vector<std::string> selected_interfaces() {
   const InterfaceChoice choice =
       choose_interfaces([](const char* name) { return std::getenv(name); });
-  if (choice.variable != nullptr && choice.selected.empty()) {
+  if (choice.error != 0) {
+    log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
+        "no network interfaces can be listed: %s; open files: %s", std::strerror(choice.error),
+        describe(count_descriptors()).c_str());
+  } else if (choice.variable != nullptr && choice.selected.empty()) {
     std::string all;
     for (const std::string& name : choice.usable) all += " " + name;
     log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,

@@ -116,6 +116,16 @@ void add_switch(std::vector<Conflict>* found, const Lookup& process) {
   }
 }
 
+/// NCCL's own threshold is two nodes.
+void add_threshold(std::vector<Conflict>* found, const Lookup& process) {
+  const char* const nodes = process("NCCL_COLLNET_NODE_THRESHOLD");
+  if (nodes == nullptr || std::strtol(nodes, nullptr, 0) <= 2) return;
+  found->push_back({std::string("NCCL_COLLNET_NODE_THRESHOLD=") + nodes,
+                    "NCCL uses CollNet among so many nodes and more, so among fewer nothing is "
+                    "compressed",
+                    "unset it, or accept that", false});
+}
+
 }  // namespace
 
 bool is_this_library(std::string_view plugin) {
@@ -157,6 +167,7 @@ std::vector<Conflict> conflicts(const Lookup& process) {
   add_algorithms(&found, process);
   add_protocols(&found, process);
   add_switch(&found, process);
+  add_threshold(&found, process);
   add_other_plugin(&found, process, "NCCL_TUNER_PLUGIN",
                    "this library's tuner is not asked: NCCL itself chooses when to use CollNet, "
                    "which is seldom",

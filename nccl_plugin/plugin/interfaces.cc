@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <memory>
 
@@ -77,7 +78,9 @@ std::vector<std::string> select_interfaces(const std::vector<std::string>& inter
 
 InterfaceChoice choose_interfaces(const Lookup& process) {
   InterfaceChoice choice;
+  errno = 0;
   choice.usable = usable_interfaces();
+  if (choice.usable.empty()) choice.error = errno;
   for (const char* variable : kInterfaceVariables) {
     const char* const wanted = process(variable);
     if (wanted == nullptr || *wanted == '\0') continue;

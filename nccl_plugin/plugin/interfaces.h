@@ -15,6 +15,7 @@ namespace ringpress::nccl_plugin::plugin {
 constexpr const char* kInterfaceVariables[] = {"RINGPRESS_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"};
 
 /// Names of the interfaces that are up and have an address, each once, the loopback ones last.
+/// Empty, with errno, where the system does not say.
 std::vector<std::string> usable_interfaces();
 
 /// Those of `interfaces` that a variable's value selects: "eth" (names that begin so), "^docker"
@@ -27,6 +28,7 @@ struct InterfaceChoice {
   std::vector<std::string> usable;
   const char* variable = nullptr;  // That decided; null: neither is set.
   std::string value;               // Of it.
+  int error = 0;                   // Why the system has named no interface: errno.
 };
 /// Without the variables: all but the loopback and docker's, or the loopback if there is no other.
 InterfaceChoice choose_interfaces(const Lookup& process);

@@ -28,9 +28,13 @@ Status check_place(const void* place, const char* name) {
   return Status(Code::kInvalidArgument, std::string(name) + " is null");
 }
 
-Status check_message(const void* data, std::size_t bytes) {
-  if (data != nullptr || bytes == 0) return Status::ok();
-  return Status(Code::kInvalidArgument, "a message of " + std::to_string(bytes) + " bytes at null");
+Status check_buffer(const NetBuffer& buffer) {
+  const std::size_t bytes = buffer.bytes;
+  if (buffer.data == nullptr && bytes > 0) {
+    return Status(Code::kInvalidArgument,
+                  "a message of " + std::to_string(bytes) + " bytes at null");
+  }
+  return check_registered(buffer.mhandle, ObjectKind::kNetMemory, {buffer.data, bytes});
 }
 
 /// What the settings said at the first net_init().
@@ -96,10 +100,11 @@ Status start_request(Peer& connection, void** request, bool* is_told, Start&& st
   return Status::ok();
 }
 
-/// Of either direction.
-Status check_connection(const void* comm) {
-  const Result<NetSender*> sender = find_object<NetSender>(comm);
-  return sender.is_ok() || find_object<NetReceiver>(comm).is_ok() ? Status::ok() : sender.status();
+/// Of a connection of either direction.
+Result<RegisteredMemory*> memory_of(const void* comm) {
+  if (NetReceiver* const receiver = object_as<NetReceiver>(comm)) return &receiver->memory;
+  RINGPRESS_ASSIGN_OR_RETURN(NetSender* const sender, find_object<NetSender>(comm));
+  return &sender->memory;
 }
 
 template <typename Closed>
@@ -195,45 +200,48 @@ Status net_accept(void* listen_comm, void** receive_comm) {
   return Status::ok();
 }
 
-Status net_register(void* comm, void* data, int type, void** mhandle) {
+Status net_register(void* comm, const MemoryRange& range, int type, void** mhandle) {
   RINGPRESS_RETURN_IF_ERROR(check_place(mhandle, "the place of the memory handle"));
   *mhandle = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(check_connection(comm));
-  if (type != abi::kPointerHost) {
-    return Status(Code::kUnsupported, "memory of type " + std::to_string(type) +
-                                          ": this network takes host memory only");
-  }
-  *mhandle = data != nullptr ? data : comm;  // Only to be some value that is not null.
+  RINGPRESS_ASSIGN_OR_RETURN(RegisteredMemory* const memory, memory_of(comm));
+  RINGPRESS_ASSIGN_OR_RETURN(*mhandle, memory->add(range, type));
   return Status::ok();
 }
 
-Status net_deregister(void* comm) {
-  return check_connection(comm);
+Status net_deregister(void* comm, void* mhandle) {
+  RINGPRESS_ASSIGN_OR_RETURN(RegisteredMemory* const memory, memory_of(comm));
+  return memory->remove(mhandle);
 }
 
-Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request,
-                 bool* is_told) {
+Status net_isend(void* send_comm, const NetBuffer& message, void** request, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
   NetSender* const sender = object_as<NetSender>(send_comm);
   if (sender == nullptr) return no_object(send_comm, NetSender::kKind);
-  RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
-  if (bytes > kMaxMessageBytes) {
-    return Status(Code::kInvalidArgument, "a message of " + std::to_string(bytes) +
+  RINGPRESS_RETURN_IF_ERROR(check_buffer(message));
+  if (message.bytes > kMaxMessageBytes) {
+    return Status(Code::kInvalidArgument, "a message of " + std::to_string(message.bytes) +
                                               " bytes: at most " +
                                               std::to_string(kMaxMessageBytes) + " are possible");
   }
-  return start_request(*sender, request, is_told,
-                       [&](SendLink& link) { return link.isend(ConstBuffer(data, bytes)); });
+  const ConstBuffer from(message.data, message.bytes);
+  return start_request(*sender, request, is_told, [&](SendLink& link) { return link.isend(from); });
 }
 
-Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request, bool* is_told) {
+Status net_irecv(void* receive_comm, const NetBuffer& place, void** request, bool* is_told) {
   RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
   NetReceiver* const receiver = object_as<NetReceiver>(receive_comm);
   if (receiver == nullptr) return no_object(receive_comm, NetReceiver::kKind);
-  RINGPRESS_RETURN_IF_ERROR(check_message(data, bytes));
-  const Buffer into{static_cast<std::byte*>(data), std::min(bytes, kMaxMessageBytes)};
+  RINGPRESS_RETURN_IF_ERROR(check_buffer(place));
+  const Buffer into{static_cast<std::byte*>(place.data), std::min(place.bytes, kMaxMessageBytes)};
   return start_request(*receiver, request, is_told,
                        [&](ReceiveLink& link) { return link.irecv(into); });
+}
+
+Status net_iflush(void* receive_comm, const NetBuffer& place, void** request) {
+  RINGPRESS_RETURN_IF_ERROR(check_place(request, "the place of the request"));
+  *request = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(find_object<NetReceiver>(receive_comm).status());
+  return check_buffer(place);
 }
 
 Status net_test(void* request, int* done, int* size, bool* is_told) {

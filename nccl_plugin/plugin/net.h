@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "nccl_plugin/abi/types.h"
+#include "nccl_plugin/plugin/registered_memory.h"
 #include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -43,20 +44,30 @@ Status net_listen(int device, void* handle, void** listen_comm);
 Status net_connect(const void* ctx, int device, const void* handle, void** send_comm);
 /// Likewise until somebody has connected.
 Status net_accept(void* listen_comm, void** receive_comm);
-/// Host memory only; there is nothing to do for it.
-Status net_register(void* comm, void* data, int type, void** mhandle);
-Status net_deregister(void* comm);
+/// Host memory only. Its handle is good with every connection until it is released, by the
+/// connection that it was registered with, or until that is closed.
+Status net_register(void* comm, const MemoryRange& range, int type, void** mhandle);
+/// Null is released already.
+Status net_deregister(void* comm, void* mhandle);
+
+/// Where a message comes from or goes to.
+struct NetBuffer {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  void* mhandle = nullptr;  // Null: not registered. Else all of the data lies in it.
+};
 
 // The first failure of a connection is final. `*is_told` becomes true where one of these calls has
 // returned it before.
 
 /// `*request` is null, and nothing has happened, while the connection has all the requests that it
 /// can have.
-Status net_isend(void* send_comm, const void* data, std::size_t bytes, void** request,
-                 bool* is_told);
+Status net_isend(void* send_comm, const NetBuffer& message, void** request, bool* is_told);
 /// A message of at most so many bytes. What `*request` holds on entry, a hint of NCCL's, is
 /// ignored.
-Status net_irecv(void* receive_comm, void* data, std::size_t bytes, void** request, bool* is_told);
+Status net_irecv(void* receive_comm, const NetBuffer& place, void** request, bool* is_told);
+/// There is nothing to flush in host memory: `*request` is null. Refuses what irecv refuses.
+Status net_iflush(void* receive_comm, const NetBuffer& place, void** request);
 /// Moves bytes. When `*done`, `size` (may be null) has the bytes of the message and the request is
 /// gone. A request that has failed fails again.
 Status net_test(void* request, int* done, int* size, bool* is_told);

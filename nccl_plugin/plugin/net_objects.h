@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nccl_plugin/plugin/object.h"
+#include "nccl_plugin/plugin/registered_memory.h"
 #include "ringpress/link.h"
 #include "ringpress/status.h"
 
@@ -70,6 +71,7 @@ struct NetConnection : Object {
       : Object(kKind), link(std::move(opened)), requests(this, kKind == ObjectKind::kNetSender) {}
   std::unique_ptr<Link> link;
   NetRequests requests;
+  RegisteredMemory memory{ObjectKind::kNetMemory};
   bool is_failure_told = false;  // The first one is final.
 };
 using NetSender = NetConnection<SendLink, ObjectKind::kNetSender>;

@@ -118,29 +118,32 @@ inline ncclResult_t accept_v7(void* listen_comm, void** receive_comm,
   return answer("ncclNet accept", [&] { return net_accept(listen_comm, receive_comm); });
 }
 
-inline ncclResult_t reg_mr_v7(void* comm, void* data, int, int type, void** mhandle) {
-  return answer("ncclNet regMr", [&] { return net_register(comm, data, type, mhandle); });
+inline ncclResult_t reg_mr_v8(void* comm, void* data, std::size_t bytes, int type, void** mhandle) {
+  return answer("ncclNet regMr", [&] { return net_register(comm, {data, bytes}, type, mhandle); });
 }
 
-inline ncclResult_t reg_mr_v8(void* comm, void* data, std::size_t, int type, void** mhandle) {
-  return answer("ncclNet regMr", [&] { return net_register(comm, data, type, mhandle); });
+/// A size below zero becomes one that is refused.
+inline ncclResult_t reg_mr_v7(void* comm, void* data, int bytes, int type, void** mhandle) {
+  return reg_mr_v8(comm, data, static_cast<std::size_t>(bytes), type, mhandle);
 }
 
-inline ncclResult_t dereg_mr_v7(void* comm, void*) {
-  return answer("ncclNet deregMr", [&] { return net_deregister(comm); });
+inline ncclResult_t dereg_mr_v7(void* comm, void* mhandle) {
+  return answer("ncclNet deregMr", [&] { return net_deregister(comm, mhandle); });
 }
 
-inline ncclResult_t isend_v7(void* send_comm, void* data, int size, int, void*, void** request) {
+inline ncclResult_t isend_v7(void* send_comm, void* data, int size, int, void* mhandle,
+                             void** request) {
   return answer_once("ncclNet isend", [&](bool* is_told) -> Status {
     if (size < 0) return Status(Code::kInvalidArgument, "a message of less than no bytes");
-    return net_isend(send_comm, data, static_cast<std::size_t>(size), request, is_told);
+    const NetBuffer message{data, static_cast<std::size_t>(size), mhandle};
+    return net_isend(send_comm, message, request, is_told);
   });
 }
 
-inline ncclResult_t isend_v9(void* send_comm, void* data, std::size_t size, int, void*,
+inline ncclResult_t isend_v9(void* send_comm, void* data, std::size_t size, int, void* mhandle,
                              void** request) {
   return answer_once("ncclNet isend", [&](bool* is_told) {
-    return net_isend(send_comm, data, size, request, is_told);
+    return net_isend(send_comm, {data, size, mhandle}, request, is_told);
   });
 }
 
@@ -149,10 +152,10 @@ inline ncclResult_t isend_v10(void* send_comm, void* data, std::size_t size, int
   return isend_v9(send_comm, data, size, tag, mhandle, request);
 }
 
-/// A receive is of one message, as get_properties says.
+/// What irecv and iflush are given: lists, of one message, as get_properties says. `mhandles` may
+/// be null: none is registered.
 template <typename Size>
-Status receive(void* receive_comm, int count, void** data, const Size* sizes, void** request,
-               bool* is_told) {
+Result<NetBuffer> only_buffer(int count, void** data, const Size* sizes, void** mhandles) {
   if (count != 1) {
     return Status(Code::kInvalidArgument,
                   "a receive of " + std::to_string(count) + " messages: one is possible");
@@ -163,20 +166,23 @@ Status receive(void* receive_comm, int count, void** data, const Size* sizes, vo
   if (std::is_signed_v<Size> && sizes[0] < Size{0}) {
     return Status(Code::kInvalidArgument, "a message of less than no bytes");
   }
-  return net_irecv(receive_comm, data[0], static_cast<std::size_t>(sizes[0]), request, is_told);
+  void* const mhandle = mhandles != nullptr ? mhandles[0] : nullptr;
+  return NetBuffer{data[0], static_cast<std::size_t>(sizes[0]), mhandle};
 }
 
-inline ncclResult_t irecv_v7(void* receive_comm, int count, void** data, int* sizes, int*, void**,
-                             void** request) {
-  return answer_once("ncclNet irecv", [&](bool* is_told) {
-    return receive(receive_comm, count, data, sizes, request, is_told);
+inline ncclResult_t irecv_v7(void* receive_comm, int count, void** data, int* sizes, int*,
+                             void** mhandles, void** request) {
+  return answer_once("ncclNet irecv", [&](bool* is_told) -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const NetBuffer place, only_buffer(count, data, sizes, mhandles));
+    return net_irecv(receive_comm, place, request, is_told);
   });
 }
 
 inline ncclResult_t irecv_v9(void* receive_comm, int count, void** data, std::size_t* sizes, int*,
-                             void**, void** request) {
-  return answer_once("ncclNet irecv", [&](bool* is_told) {
-    return receive(receive_comm, count, data, sizes, request, is_told);
+                             void** mhandles, void** request) {
+  return answer_once("ncclNet irecv", [&](bool* is_told) -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const NetBuffer place, only_buffer(count, data, sizes, mhandles));
+    return net_irecv(receive_comm, place, request, is_told);
   });
 }
 
@@ -185,10 +191,12 @@ inline ncclResult_t irecv_v10(void* receive_comm, int count, void** data, std::s
   return irecv_v9(receive_comm, count, data, sizes, tags, mhandles, request);
 }
 
-/// Host memory has what was received at once.
-inline ncclResult_t iflush_v7(void*, int, void**, int*, void**, void** request) {
-  if (request != nullptr) *request = nullptr;
-  return ncclSuccess;
+inline ncclResult_t iflush_v7(void* receive_comm, int count, void** data, int* sizes,
+                              void** mhandles, void** request) {
+  return answer("ncclNet iflush", [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const NetBuffer place, only_buffer(count, data, sizes, mhandles));
+    return net_iflush(receive_comm, place, request);
+  });
 }
 
 inline ncclResult_t test_v7(void* request, int* done, int* sizes) {

@@ -19,6 +19,7 @@ enum class ObjectKind : std::uint8_t {
   kNetSender,
   kNetReceiver,
   kNetRequest,
+  kNetMemory,
   kNextNetContext,
   kCollNetContext,
   kCollNetListener,
@@ -42,6 +43,8 @@ inline const char* object_kind_name(ObjectKind kind) {
       return "receiving communicator";
     case ObjectKind::kNetRequest:
       return "request";
+    case ObjectKind::kNetMemory:
+      return "memory handle";
     case ObjectKind::kCollNetContext:
       return "context of CollNet";
     case ObjectKind::kCollNetListener:

@@ -2,6 +2,7 @@
 #ifndef PERF_RINGPRESS_DOCTOR_H_
 #define PERF_RINGPRESS_DOCTOR_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct Surroundings {
   std::vector<NcclLibrary> nccl;
   std::optional<NcclLibrary> named_nccl;  // RINGPRESS_REAL_NCCL's, where that is set.
   bool has_gpu_driver = false;
+  std::size_t open_files = 0;  // That a process may have; 0: no limit is known.
 };
 Surroundings look_around();
 

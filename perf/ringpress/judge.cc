@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "nccl_plugin/plugin/descriptors.h"
 #include "nccl_plugin/plugin/door_variables.h"
 #include "perf/ringpress/advice.h"
 #include "perf/ringpress/doctor.h"
@@ -17,6 +18,9 @@ constexpr int kTunerFromNet = 22100;
 constexpr int kProfilerFromNet = 22803;
 // NCCL_NET_PLUGIN may be a list from this version on.
 constexpr int kNetPluginLists = 22700;
+
+// Systems give at least so many; fewer is somebody's choice.
+constexpr std::size_t kUsualOpenFiles = 1024;
 
 using Findings = std::vector<Finding>;
 
@@ -224,6 +228,17 @@ void judge_nccl(const Surroundings& all, Findings* findings) {
   }
 }
 
+void judge_open_files(const Surroundings& all, Findings* findings) {
+  if (all.open_files == 0 || all.open_files >= kUsualOpenFiles) return;
+  const std::size_t first = plugin::collnet_descriptors(2);
+  const std::size_t further = plugin::collnet_descriptors(3) - first;
+  add(findings, Level::kWarning, "door B",
+      fmt::format("a process may have {} open files: each communicator needs {} with 2 nodes and "
+                  "{} more with each further one, besides those of the program and of NCCL",
+                  all.open_files, first, further),
+      fmt::format("raise the limit: ulimit -n {}", kUsualOpenFiles));
+}
+
 void judge_host_memory(const Surroundings& all, Findings* findings) {
   const auto ours = std::find_if(all.nccl.begin(), all.nccl.end(),
                                  [](const NcclLibrary& nccl) { return nccl.is_ours; });
@@ -253,6 +268,7 @@ std::vector<Finding> judge(const Surroundings& surroundings) {
   judge_next_plugin(surroundings, &findings);
   judge_nccl(surroundings, &findings);
   judge_variables(surroundings, &findings);
+  judge_open_files(surroundings, &findings);
   const Findings preloading = judge_preloading(surroundings);
   findings.insert(findings.end(), preloading.begin(), preloading.end());
   judge_host_memory(surroundings, &findings);

@@ -43,6 +43,11 @@ struct CommandLine {
     doctor->add_flag("--json", json, "for programs");
     params->add_flag("--json", json, "for programs");
   }
+
+  bool has_command(const std::string& name) const {
+    const auto is_it = [&](const CLI::App* command) { return command->get_name() == name; };
+    return !app.get_subcommands(is_it).empty();
+  }
 };
 
 int refuse(const std::string& text) {
@@ -55,6 +60,10 @@ int run_program(int argc, char** argv) {
   char** const dashes =
       std::find_if(argv, end, [](const char* word) { return std::strcmp(word, "--") == 0; });
   CommandLine line;
+  const std::string first = argc > 1 && argv + 1 != dashes ? argv[1] : "";
+  if (!first.empty() && first[0] != '-' && !line.has_command(first)) {
+    return refuse("there is no command \"" + first + "\"; there are run, doctor and params");
+  }
   try {
     line.app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

@@ -98,10 +98,10 @@ SocketAddress copy_address(const ifaddrs& entry) {
   return address;
 }
 
-/// The first address that `filter` allows, IPv4 first; loopback only if asked for by name.
-std::string find_interface(const NameFilter& filter, bool loopback) {
+/// The first address that `filter` allows, IPv4 first, or ""; loopback only if asked for by name.
+Result<std::string> find_interface(const NameFilter& filter, bool loopback) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return "";
+  if (getifaddrs(&list) != 0) return transport::system_error("cannot list network interfaces");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const int family : {AF_INET, AF_INET6}) {
     for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
@@ -110,7 +110,7 @@ std::string find_interface(const NameFilter& filter, bool loopback) {
       return host_part(copy_address(*entry));
     }
   }
-  return "";
+  return std::string();
 }
 
 }  // namespace
@@ -127,7 +127,8 @@ Result<std::string> route_address(const std::string& target) {
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, transport::parse_address(target));
   // Connecting a datagram socket sends nothing; it only asks the routing table.
   Fd socket(::socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid() || ::connect(socket.get(), address.get(), address.length) != 0) {
+  if (!socket.valid()) return transport::system_error("socket");
+  if (::connect(socket.get(), address.get(), address.length) != 0) {
     return transport::system_error("no route to " + target);
   }
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress local, transport::local_address(socket.get()));
@@ -136,7 +137,7 @@ Result<std::string> route_address(const std::string& target) {
 
 Result<std::string> interface_address(const std::string& names) {
   if (!names.empty()) {
-    const std::string found = find_interface(parse_filter(names), true);
+    RINGPRESS_ASSIGN_OR_RETURN(const std::string found, find_interface(parse_filter(names), true));
     if (!found.empty()) return found;
     return Status(Code::kInvalidArgument, "no network interface matches \"" + names + "\"");
   }
@@ -144,7 +145,8 @@ Result<std::string> interface_address(const std::string& names) {
   // contacted.
   const Result<std::string> routed = route_address("203.0.113.1:9");
   if (routed.is_ok()) return routed.value();
-  const std::string found = find_interface(NameFilter{false, true, {}}, false);
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string found,
+                             find_interface(NameFilter{false, true, {}}, false));
   return found.empty() ? std::string("127.0.0.1") : found;
 }
 

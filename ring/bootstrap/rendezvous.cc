@@ -154,13 +154,21 @@ class Server final : private EventHandler {
         members_.back()->on_events(0);
         socket.reset();
       } else if (is_over) {
-        log_line(LogLevel::kInfo, "rendezvous: dropped a connection: %s",
-                 socket->refusal().c_str());
-        ++refused_;
+        drop(*socket);
         socket.reset();
       }
     }
     strangers_.remove(nullptr);
+  }
+
+  /// One warning is enough, whoever knocks how often.
+  void drop(const HandshakeSocket& socket) {
+    ++refused_;
+    const bool has_other_secret = socket.stranger() == HandshakeSocket::Stranger::kOtherSecret;
+    const bool is_first = has_other_secret && foreign_.empty();
+    if (is_first) foreign_ = "; " + socket.refusal();
+    log_line(is_first ? LogLevel::kWarn : LogLevel::kInfo, "rendezvous: dropped a connection: %s",
+             socket.refusal().c_str());
   }
 
   /// True if a rank joined.
@@ -195,8 +203,8 @@ class Server final : private EventHandler {
   void notice_gone_ranks() {
     for (const auto& [rank, watch] : watches_) {
       if (!watch->has_closed() || !answer_.status.is_ok()) continue;
-      answer_.status = Status(
-          Code::kPeerLost, "rank " + std::to_string(rank) + " ended, or gave up, before it came");
+      answer_.status = Status(Code::kPeerLost, "rank " + std::to_string(rank) +
+                                                   " ended, or gave up, before it came" + foreign_);
       answer_all();
     }
   }
@@ -216,7 +224,9 @@ class Server final : private EventHandler {
   /// Tells those who came who is missing. False when there is nothing more to wait for.
   bool out_of_time(Deadline now, Deadline& deadline) {
     if (!answer_.status.is_ok() || size_ == 0) return false;
-    answer_.status = missing_ranks(joined_, size_, timeout_.count(), refused_);
+    const Status missing =
+        missing_ranks(joined_, size_, timeout_.count(), foreign_.empty() ? refused_ : 0);
+    answer_.status = Status(missing.code(), missing.message() + foreign_);
     answer_all();
     deadline = now + std::chrono::seconds(5);
     return true;
@@ -233,6 +243,7 @@ class Server final : private EventHandler {
   std::map<std::uint32_t, std::unique_ptr<ListenerWatch>> watches_;  // Of those who have not come.
   std::uint32_t size_ = 0;
   std::size_t refused_ = 0;  // Connections that did not prove to know the job's secret.
+  std::string foreign_;      // "; " and who came first with another secret; empty: nobody.
   Answer answer_;
 };
 

@@ -20,6 +20,7 @@ namespace {
 /// Of the calls of one thread, while it connects. Negative: none.
 struct Fault {
   long stop_at = -1;  // The process, for longer than the other nodes wait.
+  long end_at = -1;   // The process.
   long no_thread_at = -1;
 };
 
@@ -30,7 +31,10 @@ thread_local long threads_started = 0;
 std::atomic<pid_t>* stopped = nullptr;  // Shared with the process that lets it go on.
 
 void count_socket_call() {
-  if (!is_watched || socket_calls++ != fault.stop_at) return;
+  if (!is_watched) return;
+  const long call = socket_calls++;
+  if (call == fault.end_at) _exit(0);
+  if (call != fault.stop_at) return;
   stopped->store(getpid());
   kill(getpid(), SIGSTOP);
 }
@@ -212,9 +216,17 @@ TEST_P(CollNetConnect, ANodeThatStopsDuringTheVotesEndsAsTheOthers) {
   EXPECT_GE(stops, kPoints / 2);  // How many calls there are varies a little.
 }
 
-/// Listens, and connects if it is not the victim, which ends before.
-std::string connect_survivor(NodeMeeting* meeting, int rank, int victim) {
-  set_environment({{"RINGPRESS_TIMEOUT_MS", "50000"}});
+/// How the victim ends.
+struct End {
+  bool comes = false;  // It connects, and ends at a call while it does.
+  Fault fault;
+  const char* shared_memory = "1";
+};
+
+/// Listens, and connects if it is not a victim that ends before. What came of it, with the warnings
+/// and, of a victim that is still there, its socket calls.
+std::string connect_survivor(NodeMeeting* meeting, int rank, int victim, const End& end) {
+  set_environment({{"RINGPRESS_TIMEOUT_MS", "50000"}, {"RINGPRESS_SHM", end.shared_memory}});
   const CollNetApi api = collnet_api_of(open_plugin(RINGPRESS_PLUGIN), 12);
   void* listen_comm = nullptr;
   void* coll_comm = nullptr;
@@ -223,12 +235,15 @@ std::string connect_survivor(NodeMeeting* meeting, int rank, int victim) {
   if (api.init(&ctx, 1, &NetLog::write) != ncclSuccess) return "init";
   if (api.listen(ctx, 0, handle.data(), &listen_comm) != ncclSuccess) return "listen";
   auto handles = meeting->gather(rank, handle.data());
-  if (rank == victim) _exit(0);
+  if (rank == victim && !end.comes) _exit(0);
   std::vector<void*> pointers;
   for (auto& other : handles) pointers.push_back(other.data());
-  if (api.connect(pointers.data(), meeting->size(), rank, listen_comm, &coll_comm) == ncclSuccess) {
-    return "connected";
-  }
+  fault = end.fault;
+  is_watched = rank == victim;
+  const ncclResult_t connected =
+      api.connect(pointers.data(), meeting->size(), rank, listen_comm, &coll_comm);
+  is_watched = false;
+  if (connected == ncclSuccess) return "connected " + std::to_string(socket_calls);
   std::string text = "declined:";
   for (const std::string& warning : NetLog::take_warnings()) text += " " + warning;
   api.finalize(ctx);
@@ -240,7 +255,7 @@ TEST_P(CollNetConnect, ANodeThatEndsBeforeItComesIsNotWaitedFor) {
   const auto [size, victim] = GetParam();
   NodeMeeting meeting(size);
   const auto reports = run_peers(PeerKind::kProcesses, size, [&, victim = victim](int rank) {
-    return connect_survivor(&meeting, rank, victim);
+    return connect_survivor(&meeting, rank, victim, {});
   });
   const std::string cause =
       victim == 0 ? "the rendezvous at"
@@ -251,6 +266,43 @@ TEST_P(CollNetConnect, ANodeThatEndsBeforeItComesIsNotWaitedFor) {
     EXPECT_TRUE(text.starts_with("declined:")) << text;
     EXPECT_NE(text.find(cause), std::string::npos) << text;
     EXPECT_EQ(text.find("timeout"), std::string::npos) << text;
+  }
+}
+
+/// Of a victim that does not end.
+long socket_calls_of(int size, int victim, const char* shared_memory) {
+  NodeMeeting meeting(size);
+  const auto reports = run_peers(PeerKind::kProcesses, size, [&](int rank) {
+    return connect_survivor(&meeting, rank, victim, {true, {}, shared_memory});
+  });
+  long calls = 0;
+  std::sscanf(reports[static_cast<std::size_t>(victim)].text.c_str(), "connected %ld", &calls);
+  return calls;
+}
+
+// At each of the last calls. Nobody waits for it until the time-out.
+TEST_P(CollNetConnect, ANodeThatEndsWhileItConnectsIsNotWaitedFor) {
+  const auto [size, victim] = GetParam();
+  constexpr long kPoints = 40;
+  for (const char* const shared_memory : {"0", "1"}) {
+    const long calls = socket_calls_of(size, victim, shared_memory);
+    ASSERT_GT(calls, 0);
+    const auto reports =
+        run_peers(PeerKind::kProcesses, kPoints, [&, size = size, victim = victim](int point) {
+          NodeMeeting meeting(size);
+          End end{true, {}, shared_memory};
+          end.fault.end_at = calls - kPoints + point;
+          std::string late;
+          for (const auto& report : run_peers(PeerKind::kProcesses, size, [&](int rank) {
+                 return connect_survivor(&meeting, rank, victim, end);
+               })) {
+            if (report.text.find("timeout") != std::string::npos) late += report.text + "\n";
+          }
+          return late;
+        });
+    for (std::size_t point = 0; point < reports.size(); ++point) {
+      EXPECT_EQ(reports[point].text, "") << "call " << point << " of the last, " << shared_memory;
+    }
   }
 }
 

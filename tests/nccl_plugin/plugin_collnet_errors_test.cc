@@ -124,6 +124,62 @@ TEST(CollNetErrors, HandlesOfAnotherKindAreRefused) {
   expect_reports(reports, "ok");
 }
 
+// All of the data of a call lies in what its handles stand for, if it has some.
+TEST(CollNetErrors, DataOutsideOfRegisteredMemoryAreRefused) {
+  const auto reports = run_nodes(kLibrary, 1, {}, {}, [](ProxyNode& node, int) -> std::string {
+    const CollNetApi& api = node.api();
+    void* const comm = node.coll_comm();
+    std::array<float, 100> send{}, receive{};
+    void* sent = nullptr;
+    void* received = nullptr;
+    const int host = abi::kPointerHost;
+    if (api.reg_mr(comm, send.data(), 99 * 4, host, &sent) != ncclSuccess) return "regMr";
+    if (api.reg_mr(comm, receive.data(), 99 * 4, host, &received) != ncclSuccess) return "regMr";
+    void* mhandles[2] = {sent, received};
+    void* only_send[2] = {sent, nullptr};
+    void* crossed[2] = {received, sent};
+    void* place = nullptr;
+    const auto reduce = [&](std::size_t first, std::size_t count, void** handles) {
+      return api.iallreduce(comm, &send[first], &receive[first], count, ncclFloat32, handles,
+                            &place);
+    };
+    NetLog::take_warnings();
+    void* never = nullptr;
+    const std::vector<ncclResult_t> refusals{
+        reduce(0, 100, mhandles),
+        reduce(0, 100, only_send),
+        reduce(1, 99, mhandles),
+        reduce(0, 99, crossed),
+        api.reg_mr(comm, send.data(), ~std::size_t{0}, host, &never),
+        api.reg_mr(comm, nullptr, 4, host, &never),
+        api.iflush(comm, receive.data(), 400, received, &never),
+        api.iflush(comm, receive.data(), -1, nullptr, &never),
+        api.iflush(comm, receive.data(), 4, comm, &never),
+        api.iflush(comm, receive.data(), 4, received, nullptr),
+        api.iflush(sent, receive.data(), 4, received, &never),
+        api.iflush(nullptr, receive.data(), 4, received, &never),
+    };
+    for (std::size_t i = 0; i < refusals.size(); ++i) {
+      if (refusals[i] != ncclInvalidArgument) return "accepted " + std::to_string(i);
+    }
+    if (place != nullptr || never != nullptr) return "gave something";
+    if (NetLog::take_warnings().size() != refusals.size()) return "not told";
+    for (void** const handles : {mhandles, only_send}) {
+      if (reduce(0, 99, handles) != ncclSuccess) return "iallreduce";
+      int done = 0;
+      while (done == 0) {
+        if (api.test(place, &done, nullptr) != ncclSuccess) return "test";
+      }
+    }
+    if (api.iflush(comm, receive.data(), 99 * 4, received, &place) != ncclSuccess) return "iflush";
+    if (api.dereg_mr(comm, sent) != ncclSuccess) return "deregMr";
+    if (api.dereg_mr(comm, sent) != ncclInvalidArgument) return "released twice";
+    if (reduce(0, 1, mhandles) != ncclInvalidArgument) return "released memory was taken";
+    return api.dereg_mr(comm, nullptr) == ncclSuccess ? "ok" : "null was registered";
+  });
+  expect_reports(reports, "ok");
+}
+
 // What was closed is not to be looked at: its memory may be somebody else's.
 TEST(CollNetErrors, HandlesOfWhatIsGoneAreRefused) {
   const auto reports = run_nodes(kLibrary, 1, {}, {}, [](ProxyNode& node, int) -> std::string {

@@ -28,6 +28,7 @@ endforeach()
 
 add_plugin_net_test(plugin_net_test)
 add_plugin_net_test(plugin_net_process_test)
+add_plugin_net_test(plugin_registered_memory_test)
 add_plugin_net_test(plugin_next_net_test)
 add_plugin_net_test(plugin_device_test ringpress_plugins ringpress_session ringpress_transport)
 

@@ -57,6 +57,15 @@ TEST(Conflicts, SoMustTheOtherPlugins) {
   }
 }
 
+TEST(Conflicts, ManyNodesAreNeeded) {
+  for (const char* harmless : {"", "0", "1", "2", "-1"}) {
+    EXPECT_EQ(loss_of("NCCL_COLLNET_NODE_THRESHOLD", harmless), Loss::kNothing) << harmless;
+  }
+  for (const char* partly : {"3", "0x10", "1000000"}) {
+    EXPECT_EQ(loss_of("NCCL_COLLNET_NODE_THRESHOLD", partly), Loss::kSomething) << partly;
+  }
+}
+
 TEST(Conflicts, AlgorithmsAreReadAsNcclReadsThem) {
   for (const char* harmless :
        {"", "CollNetChain", "collnetchain,Ring", "^CollNetDirect", "^Ring,Tree", "^",

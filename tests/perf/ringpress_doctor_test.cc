@@ -121,6 +121,16 @@ TEST(Doctor, SaysOneThingOfAVariable) {
   EXPECT_FALSE(has(texts(all, Level::kOk), "NCCL_NET_PLUGIN=none"));
 }
 
+TEST(Doctor, WarnsOfFewOpenFiles) {
+  Surroundings all = healthy();
+  all.open_files = 1024;
+  EXPECT_EQ(texts(all, Level::kWarning), "");
+  all.open_files = 64;
+  EXPECT_TRUE(
+      has(texts(all, Level::kWarning), "may have 64 open files: each communicator needs 19"))
+      << texts(all, Level::kWarning);
+}
+
 TEST(Doctor, NamesWhatIsNotThere) {
   Surroundings all = healthy();
   all.nccl.clear();

@@ -93,6 +93,12 @@ class Run(Command):
             self.assertIn(value, line)
             self.assertRegex(line, r"; .*unset it")
 
+    def test_names_a_command_that_it_does_not_know(self):
+        code, _, error = self.run_program("bogus")
+        self.assertEqual(code, 2)
+        self.assertEqual(error, 'ringpress: there is no command "bogus"; '
+                                'there are run, doctor and params\n')
+
     def only_warning(self, **variables):
         _, error = self.variables_of_child(**variables)
         lines = [line for line in error.splitlines() if "warning" in line]

@@ -61,6 +61,8 @@ struct CollNetApi {
   std::function<ncclResult_t(void* coll_comm, void* send, void* receive, std::size_t count,
                              int type, void** mhandles, void** request)>
       iallreduce;
+  std::function<ncclResult_t(void* coll_comm, void* data, int size, void* mhandle, void** request)>
+      iflush;
   std::function<ncclResult_t(void* request, int* done, int* size)> test;
   std::function<ncclResult_t(void* coll_comm)> close_coll;
   std::function<ncclResult_t(void* listen_comm)> close_listen;
@@ -118,6 +120,7 @@ CollNetApi collnet_api(Table& table) {
                               mhandles[0], mhandles[1], request);
     }
   };
+  api.iflush = table.iflush;
   api.test = table.test;
   api.close_coll = table.close_coll;
   api.close_listen = table.close_listen;

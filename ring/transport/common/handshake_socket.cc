@@ -72,6 +72,19 @@ void HandshakeSocket::refuse(const std::string& why) {
   socket_.reset();
 }
 
+/// In words that tell a job with a wrong setting from a scanner of ports.
+void HandshakeSocket::refuse_stranger(const HelloBytes& hello) {
+  const std::string from = remote_address(socket_.get());
+  if (is_hello(hello)) {
+    stranger_ = Stranger::kOtherSecret;
+    return refuse(from +
+                  " came with another secret: is RINGPRESS_SECRET the same on all ranks, and is it "
+                  "this job's?");
+  }
+  stranger_ = Stranger::kOtherProgram;
+  refuse(from + " is not ringpress");
+}
+
 void HandshakeSocket::send_hello(const HelloBytes& hello) {
   // The socket's buffer is empty: 64 bytes go in one piece or the connection is useless.
   const Transferred sent = send_bytes(socket_.get(), hello.data(), hello.size());
@@ -114,17 +127,13 @@ void HandshakeSocket::on_hello() {
   auto& acceptor = std::get<AcceptorHandshake>(handshake_);
   if (answered_) {
     if (!acceptor.confirm(incoming_)) {
-      is_stranger_ = true;
-      return refuse("a wrong third hello");
+      return refuse_stranger(incoming_);
     }
     state_ = State::kReady;
     return;
   }
   const std::optional<HelloBytes> second = acceptor.answer(incoming_);
-  if (!second) {
-    is_stranger_ = true;
-    return refuse("a stranger");
-  }
+  if (!second) return refuse_stranger(incoming_);
   answered_ = true;
   expires_ = Clock::now() + kConfirmTimeout;
   send_hello(*second);

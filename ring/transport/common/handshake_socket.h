@@ -37,14 +37,16 @@ class HandshakeSocket final : public EventHandler {
   const Hello& peer() const;
   /// Why it was refused, or what it is late with, in words.
   const std::string& refusal() const { return refusal_; }
-  /// True if the other side has shown that it does not know the secret. One that is merely late, or
-  /// gone, has not.
-  bool is_stranger() const { return is_stranger_; }
+  /// What the other side has shown itself to be. One that is merely late, or gone, has shown
+  /// nothing.
+  enum class Stranger { kNotShown, kOtherSecret, kOtherProgram };
+  Stranger stranger() const { return stranger_; }
   /// Hands the socket on, once ready. It is no longer in the reactor.
   Fd take_socket();
 
  private:
   void refuse(const std::string& why);
+  void refuse_stranger(const HelloBytes& hello);
   void note_delay();
   void begin_talking();
   void send_hello(const HelloBytes& hello);
@@ -59,7 +61,7 @@ class HandshakeSocket final : public EventHandler {
   std::size_t incoming_bytes_ = 0;
   bool answered_ = false;  // The acceptor has sent the second hello.
   std::string refusal_;
-  bool is_stranger_ = false;
+  Stranger stranger_ = Stranger::kNotShown;
 };
 
 }  // namespace ringpress::ring::transport

@@ -75,6 +75,12 @@ bool open_hello(const HelloBytes& bytes, const Secret& secret, const Nonce& chal
   return authentic && hello.magic == kHelloMagic;
 }
 
+bool is_hello(const HelloBytes& bytes) {
+  Hello hello;
+  std::memcpy(&hello, bytes.data(), sizeof hello);
+  return hello.magic == kHelloMagic;
+}
+
 HelloBytes to_bytes(const Hello& hello) {
   HelloBytes bytes;
   std::memcpy(bytes.data(), &hello, sizeof hello);

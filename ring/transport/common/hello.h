@@ -34,6 +34,9 @@ void seal_hello(Hello& hello, const Secret& secret, const Nonce& challenge);
 bool open_hello(const HelloBytes& bytes, const Secret& secret, const Nonce& challenge,
                 Hello& hello);
 
+/// True for what looks like a hello, whatever its secret.
+bool is_hello(const HelloBytes& bytes);
+
 HelloBytes to_bytes(const Hello& hello);
 
 /// The side that connects: sends first(), gets the answer, sends the result of answer().

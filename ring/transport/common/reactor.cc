@@ -22,7 +22,10 @@ Reactor::Reactor()
     : process_(getpid()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!epoll_.valid() || !wake_.valid()) return;
+  if (!epoll_.valid() || !wake_.valid()) {
+    error_ = errno;  // Both fail alike.
+    return;
+  }
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   event.data.ptr = nullptr;
@@ -31,7 +34,8 @@ Reactor::Reactor()
 
 Status Reactor::ready() const {
   if (epoll_.valid() && wake_.valid()) return Status::ok();
-  return Status(Code::kSystem, "cannot make an epoll set: out of file descriptors or memory");
+  errno = error_;
+  return system_error("cannot make an epoll set");
 }
 
 Status Reactor::add(int descriptor, EventHandler* handler) {

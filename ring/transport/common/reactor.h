@@ -67,6 +67,7 @@ class Reactor {
   const pid_t process_;
   Fd epoll_;
   Fd wake_;
+  int error_ = 0;  // Why they are not there.
   SleepGuard* guard_ = nullptr;
   std::array<epoll_event, 64> batch_{};
   int batch_size_ = 0;  // Entries of batch_ that are being dispatched.

@@ -4,11 +4,15 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+
+#include "ringpress/log.h"
 
 namespace ringpress::ring::transport {
 namespace {
@@ -51,6 +55,20 @@ bool parse_ipv6(const std::string& host, std::uint16_t port, SocketAddress& addr
   return true;
 }
 
+/// Which limit an error is about, in brackets; empty: about none.
+std::string limit_behind(int error) {
+  if (error == ENFILE) return " (the limit of this machine: fs.file-max)";
+  rlimit limit{};
+  if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0) return "";
+  return " (this process may have " + std::to_string(limit.rlim_cur) + ": ulimit -n)";
+}
+
+void tell_of_shortage() {
+  static std::atomic<bool> is_told{false};
+  const Status shortage = system_error("a connection cannot be taken: accept");
+  if (!is_told.exchange(true)) log_line(LogLevel::kWarn, "%s", shortage.message().c_str());
+}
+
 }  // namespace
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -69,7 +87,8 @@ void Fd::reset() {
 Status system_error(const std::string& operation) {
   const int error = errno;
   char buffer[128] = "";
-  return Status(Code::kSystem, operation + ": " + strerror_r(error, buffer, sizeof buffer));
+  return Status(Code::kSystem,
+                operation + ": " + strerror_r(error, buffer, sizeof buffer) + limit_behind(error));
 }
 
 Result<SocketAddress> parse_address(const std::string& text) {
@@ -122,8 +141,7 @@ Result<SocketAddress> abstract_address(const std::string& name) {
 }
 
 Result<Fd> bind_to(const SocketAddress& address) {
-  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return system_error("socket");
+  RINGPRESS_ASSIGN_OR_RETURN(Fd socket, open_socket(address));
   if (::bind(socket.get(), address.get(), address.length) != 0) return system_error("bind");
   return socket;
 }
@@ -147,14 +165,23 @@ Result<SocketAddress> local_address(int descriptor) {
   return address;
 }
 
-Result<Fd> start_connect(const SocketAddress& address) {
+Result<Fd> open_socket(const SocketAddress& address) {
   Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return system_error("socket");
+  return socket;
+}
+
+Status begin_connect(int descriptor, const SocketAddress& address) {
   int result = 0;
   do {
-    result = ::connect(socket.get(), address.get(), address.length);
+    result = ::connect(descriptor, address.get(), address.length);
   } while (result != 0 && errno == EINTR);
-  if (result != 0 && errno != EINPROGRESS) return system_error("connect");
+  return result != 0 && errno != EINPROGRESS ? system_error("connect") : Status::ok();
+}
+
+Result<Fd> start_connect(const SocketAddress& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(Fd socket, open_socket(address));
+  RINGPRESS_RETURN_IF_ERROR(begin_connect(socket.get(), address));
   return socket;
 }
 
@@ -174,11 +201,21 @@ bool is_connected(int descriptor) {
   return getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &length) == 0;
 }
 
+std::string remote_address(int descriptor) {
+  SocketAddress address;
+  address.length = sizeof address.storage;
+  const bool is_known = getpeername(descriptor, address.get(), &address.length) == 0;
+  const int family = address.storage.ss_family;
+  if (!is_known || (family != AF_INET && family != AF_INET6)) return "an unknown address";
+  return to_text(address);
+}
+
 Fd accept_from(int listener) {
   int descriptor = -1;
   do {
     descriptor = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
+  if (descriptor < 0 && (errno == EMFILE || errno == ENFILE)) tell_of_shortage();
   return Fd(descriptor);
 }
 

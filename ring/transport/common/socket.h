@@ -32,7 +32,7 @@ class Fd {
   int descriptor_ = -1;
 };
 
-/// kSystem with the operation and what errno means.
+/// kSystem with the operation and what errno means; of open files, how many there may be.
 Status system_error(const std::string& operation);
 
 /// A socket address of any family.
@@ -60,14 +60,22 @@ Status start_listening(int descriptor);
 Result<Fd> listen_on(const SocketAddress& address);
 Result<SocketAddress> local_address(int descriptor);
 
+/// For begin_connect(). kSystem: this process, or its system, can have no more.
+Result<Fd> open_socket(const SocketAddress& address);
 /// Starts connecting; the socket becomes writable when that has ended either way.
+Status begin_connect(int descriptor, const SocketAddress& address);
+/// Both.
 Result<Fd> start_connect(const SocketAddress& address);
 /// How it ended.
 Status connect_result(int descriptor);
 /// Whether it has ended well already, as it does at once for local sockets.
 bool is_connected(int descriptor);
 
-/// A new connection, or an invalid Fd when none is waiting.
+/// "192.0.2.7:4711", the other side of a connection; "an unknown address" if the system has none.
+std::string remote_address(int descriptor);
+
+/// A new connection, or an invalid Fd when none is waiting, or there can be no more open files:
+/// that is logged, once a process.
 Fd accept_from(int listener);
 
 /// Small frames leave at once. Ignored where it makes no sense.

@@ -64,6 +64,7 @@ class ShmSendChannel final : public SendChannel, private Pumped {
   void release(Request* request) override;
   void close(const Status& reason) override;
   bool flushed() const override;
+  Status ending() const override { return control_.failure(); }
 
  private:
   void pump() override;

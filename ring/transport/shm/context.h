@@ -28,6 +28,7 @@ class ShmTransport final : public Transport, private EventHandler, private Sleep
                                                const std::string& address) override;
   Result<Accepted> accept() override;
   bool is_accepting() const override { return !incoming_.empty(); }
+  bool is_shaking_hands() const override { return is_accepting(); }
   void stop_listening() override;
   Result<Buffer> allocate(std::size_t bytes) override;
   Status register_memory(Buffer memory) override;

@@ -48,6 +48,11 @@ bool TcpSendChannel::flushed() const {
   return all_flushed(connections_);
 }
 
+Status TcpSendChannel::ending() const {
+  for (const auto& connection : connections_) RINGPRESS_RETURN_IF_ERROR(connection->failure());
+  return Status::ok();
+}
+
 Result<Request*> TcpRecvChannel::irecv(std::byte* into, FrameLength length,
                                        const FrameLabel& label) {
   ReceiveOperation* operation = operations_.take();

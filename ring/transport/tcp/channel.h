@@ -20,6 +20,7 @@ class TcpSendChannel final : public SendChannel {
   void release(Request* request) override;
   void close(const Status& reason) override;
   bool flushed() const override;
+  Status ending() const override;
 
  private:
   Connections connections_;

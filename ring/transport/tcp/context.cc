@@ -31,7 +31,9 @@ Status TcpTransport::start_handshakes(Outgoing& outgoing, const std::string& add
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress target, parse_address(address));
   const std::uint32_t connection = next_connection_++;
   for (int i = 0; i < options_.sockets_per_peer; ++i) {
-    RINGPRESS_ASSIGN_OR_RETURN(Fd socket, start_connect(target));
+    RINGPRESS_ASSIGN_OR_RETURN(Fd socket, open_socket(target));
+    const Status begun = begin_connect(socket.get(), target);
+    if (!begun.is_ok()) return Status(Code::kPeerLost, begun.message());
     set_no_delay(socket.get());
     Hello hello = make_hello(identity_, HelloPurpose::kData);
     hello.channel = static_cast<std::uint8_t>(i);
@@ -42,16 +44,27 @@ Status TcpTransport::start_handshakes(Outgoing& outgoing, const std::string& add
   return Status::ok();
 }
 
-Result<std::unique_ptr<SendChannel>> TcpTransport::retry_later(std::uint32_t peer,
-                                                               Outgoing& outgoing,
-                                                               const std::string& why) {
+Result<std::unique_ptr<SendChannel>> TcpTransport::retry_later(Outgoing& outgoing,
+                                                               const Status& why) {
   outgoing.sockets.clear();
   const bool listening = reception_ && reception_->is_listening();
   if (++outgoing.attempts >= kMaxAttempts || !listening) {
-    return Status(Code::kPeerLost, "rank " + std::to_string(peer) + " cannot be reached: " + why);
+    return why;
   }
   outgoing.retry_at = Clock::now() + kRetryPause;
   return std::unique_ptr<SendChannel>();
+}
+
+/// In words that all ranks may hear: who lacks a socket is named, not who waits for it.
+Status TcpTransport::no_connection(std::uint32_t peer, const std::string& address,
+                                   const Status& why) const {
+  const std::string to = "rank " + std::to_string(peer);
+  const std::string text = address + ": " + why.message();
+  if (why.code() != Code::kSystem) {
+    return Status(Code::kPeerLost, to + " cannot be reached: " + text);
+  }
+  return Status(Code::kSystem, "rank " + std::to_string(identity_.rank) +
+                                   " cannot open a connection to " + to + " at " + text);
 }
 
 Result<std::unique_ptr<SendChannel>> TcpTransport::connect(std::uint32_t peer,
@@ -60,12 +73,13 @@ Result<std::unique_ptr<SendChannel>> TcpTransport::connect(std::uint32_t peer,
   if (outgoing.sockets.empty()) {
     if (Clock::now() < outgoing.retry_at) return std::unique_ptr<SendChannel>();
     const Status started = start_handshakes(outgoing, address);
-    if (!started.is_ok()) return retry_later(peer, outgoing, address + ": " + started.message());
+    if (!started.is_ok()) return retry_later(outgoing, no_connection(peer, address, started));
   }
   bool ready = true;
   for (const auto& socket : outgoing.sockets) {
     if (socket->state() == HandshakeSocket::State::kRefused) {
-      return retry_later(peer, outgoing, address + ": " + socket->refusal());
+      const Status refused(Code::kPeerLost, socket->refusal());
+      return retry_later(outgoing, no_connection(peer, address, refused));
     }
     if (socket->state() != HandshakeSocket::State::kReady) ready = false;
   }

@@ -25,8 +25,9 @@ class TcpTransport final : public Transport {
   Result<std::unique_ptr<SendChannel>> connect(std::uint32_t peer,
                                                const std::string& address) override;
   Result<Accepted> accept() override;
-  bool is_accepting() const override {
-    return (reception_ && reception_->is_busy()) || !incoming_.empty() || !accepted_.empty();
+  bool is_accepting() const override { return is_shaking_hands() || !incoming_.empty(); }
+  bool is_shaking_hands() const override {
+    return (reception_ && reception_->is_busy()) || !accepted_.empty();
   }
   void stop_listening() override;
   Result<Buffer> allocate(std::size_t bytes) override;
@@ -51,8 +52,8 @@ class TcpTransport final : public Transport {
   };
 
   Status start_handshakes(Outgoing& outgoing, const std::string& address);
-  Result<std::unique_ptr<SendChannel>> retry_later(std::uint32_t peer, Outgoing& outgoing,
-                                                   const std::string& why);
+  Result<std::unique_ptr<SendChannel>> retry_later(Outgoing& outgoing, const Status& why);
+  Status no_connection(std::uint32_t peer, const std::string& address, const Status& why) const;
   void adopt(std::unique_ptr<HandshakeSocket> socket);
   Connections make_connections(std::vector<Fd> sockets, std::uint32_t peer);
 

@@ -43,12 +43,22 @@ void Reception::on_events(std::uint32_t) {
 }
 
 void Reception::tell_of_dropped(const HandshakeSocket& socket) {
-  if (!socket.is_stranger()) {  // Maybe a peer that was late, and connects again.
-    log_line(LogLevel::kInfo, "%s: dropped a connection: %s", name_.c_str(),
-             socket.refusal().c_str());
-  } else if (!std::exchange(warned_, true)) {
-    log_line(LogLevel::kWarn, "%s: dropped a connection that is not from this job", name_.c_str());
+  bool is_told = true;
+  switch (socket.stranger()) {
+    case HandshakeSocket::Stranger::kNotShown:  // Maybe a peer that was late, and connects again.
+      log_line(LogLevel::kInfo, "%s: dropped a connection: %s", name_.c_str(),
+               socket.refusal().c_str());
+      return;
+    case HandshakeSocket::Stranger::kOtherSecret:
+      is_told = std::exchange(told_of_secret_, true);
+      break;
+    case HandshakeSocket::Stranger::kOtherProgram:
+      is_told = std::exchange(told_of_program_, true);
+      break;
   }
+  if (is_told) return;
+  log_line(LogLevel::kWarn, "%s: dropped a connection that is not from this job: %s", name_.c_str(),
+           socket.refusal().c_str());
 }
 
 std::unique_ptr<HandshakeSocket> Reception::take(Deadline now) {

@@ -39,7 +39,9 @@ class Reception final : private EventHandler {
   Identity identity_;
   Fd listener_;
   std::deque<std::unique_ptr<HandshakeSocket>> strangers_;  // Not yet authenticated, oldest first.
-  bool warned_ = false;                                     // One line about strangers is enough.
+  // One line about each kind of strangers is enough.
+  bool told_of_secret_ = false;
+  bool told_of_program_ = false;
 };
 
 }  // namespace ringpress::ring::transport::tcp

@@ -1,0 +1,31 @@
+// The open files of this process, and what CollNet takes of them.
+#ifndef NCCL_PLUGIN_PLUGIN_DESCRIPTORS_H_
+#define NCCL_PLUGIN_PLUGIN_DESCRIPTORS_H_
+
+#include <cstddef>
+#include <string>
+
+namespace ringpress::nccl_plugin::plugin {
+
+/// The most that a communicator of so many nodes has open at a moment, besides the socket that it
+/// listens at: while it connects, or with a connection to and from every other node.
+constexpr std::size_t collnet_descriptors(std::size_t nodes) {
+  return 8 * nodes + 3;
+}
+
+struct DescriptorCount {
+  std::size_t limit = 0;  // What `ulimit -n` says; 0: there is none, or it is not known.
+  std::size_t open = 0;
+
+  bool has_room_for(std::size_t more) const { return limit == 0 || open + more <= limit; }
+};
+
+/// Of this process now. Any thread; other threads may open and close meanwhile.
+DescriptorCount count_descriptors();
+
+/// "40 at most (ulimit -n), 35 of them in use".
+std::string describe(const DescriptorCount& count);
+
+}  // namespace ringpress::nccl_plugin::plugin
+
+#endif  // NCCL_PLUGIN_PLUGIN_DESCRIPTORS_H_
