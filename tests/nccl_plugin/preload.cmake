@@ -64,6 +64,9 @@ add_executable(interposer_test interposer_agreement_test.cc interposer_hier_test
                interposer_meeting_test.cc interposer_order_test.cc interposer_projection_test.cc
                interposer_statistics_test.cc
                interposer_test.cc)
+if(NOT RINGPRESS_SANITIZE)
+  target_sources(interposer_test PRIVATE interposer_threads_test.cc)
+endif()
 target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
   ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
