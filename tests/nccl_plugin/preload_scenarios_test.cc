@@ -103,6 +103,21 @@ TEST(PreloadScenarios, CallsSayWhatIsMissingInWhichLibrary) {
   EXPECT_NE(output.text.find(answer), std::string::npos) << output.text;
 }
 
+/// The program was linked with another NCCL, which its RUNPATH names.
+TEST(PreloadScenarios, LibraryPathComesBeforeARunPath) {
+  const std::string folder = ::testing::TempDir() + "preload_path_" + std::to_string(getpid());
+  const std::string other = folder + "/libnccl.so.2";
+  const std::string prepared = "mkdir -p " + folder + " && cp " PARTIAL_NCCL " " + other;
+  ASSERT_EQ(std::system(prepared.c_str()), 0);
+  const Output output =
+      run({preload(SHIM_AS_NCCL), "LD_LIBRARY_PATH=" + folder}, client(CLIENT, 1, "missing"));
+  EXPECT_EQ(output.status, 0) << output.text;
+  EXPECT_NE(output.text.find("there is no ncclGetUniqueId in the NCCL library " + other),
+            std::string::npos)
+      << output.text;
+  EXPECT_EQ(std::system(("rm -r " + folder).c_str()), 0);
+}
+
 TEST(PreloadScenarios, AnEngineThatCannotBeLoadedIsNamedWithTheCause) {
   const std::string folder = ::testing::TempDir() + "preload_broken_" + std::to_string(getpid());
   const std::string shim = folder + "/libringpress-preload.so";
