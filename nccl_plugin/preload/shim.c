@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -198,8 +199,13 @@ static void* open_engine_library(void) {
   return handle;
 }
 
+static int is_switched_off(void) {
+  const char* mode = secure_getenv("RINGPRESS");
+  return mode != NULL && strcmp(mode, "off") == 0;
+}
+
 static void open_engine(void) {
-  if (getauxval(AT_SECURE) != 0 || real_library == NULL) return;
+  if (getauxval(AT_SECURE) != 0 || real_library == NULL || is_switched_off()) return;
   void* library = open_engine_library();
   if (library == NULL) return;
   /* The program may use ringpress's own NCCL API on host memory: that has all of this inside. */

@@ -139,6 +139,9 @@ TEST(PreloadScenarios, AnEngineThatCannotBeLoadedIsNamedWithTheCause) {
   expect_exact(Results(output.text));
   EXPECT_NE(output.text.find(folder + "/libringpress.so.0: file too short"), std::string::npos)
       << output.text;
+  const Output off = run(with(kOn, {preload(shim), "RINGPRESS=off"}), client(CLIENT, 2, "all"));
+  EXPECT_EQ(off.status, 0) << off.text;
+  EXPECT_EQ(occurrences(off.text, "WARN"), 0) << off.text;
   EXPECT_EQ(std::system(("rm -r " + folder).c_str()), 0);
 }
 
