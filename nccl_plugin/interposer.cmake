@@ -22,7 +22,6 @@ add_library(ringpress_interposer OBJECT
   interposer/stream_projection.cc
   interposer/stream_ring.cc
   interposer/stream_sra.cc
-  interposer/warn_once.cc
   interposer/workspace.cc
 )
 ringpress_compile_alone(interposer/host_device.cc interposer/stream_gather.cc interposer/stream_projection.cc

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "ringpress/log.h"
+#include "nccl_plugin/warn_once.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -52,9 +52,7 @@ constexpr int kOpenFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLO
 /// A descriptor, or -1 after a warning.
 int open_to_append(const std::string& path) {
   const int file = open(path.c_str(), kOpenFlags, 0600);
-  if (file < 0) {
-    log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: %s", path.c_str(), std::strerror(errno));
-  }
+  if (file < 0) warn_once("RINGPRESS_STATS=" + path + ": " + std::strerror(errno));
   return file;
 }
 
@@ -130,8 +128,8 @@ void write_statistics(const Settings& settings, int rank, int size, const Statis
   if (file < 0) return;
   const std::string line = statistics_line(rank, size, statistics, time) + "\n";
   if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: a line was not written: %s",
-             settings.statistics.c_str(), std::strerror(errno));
+    warn_once("RINGPRESS_STATS=" + settings.statistics +
+              ": a line was not written: " + std::strerror(errno));
   }
   close(file);
 }

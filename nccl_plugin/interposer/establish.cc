@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/number_exchange.h"
-#include "nccl_plugin/interposer/warn_once.h"
+#include "nccl_plugin/warn_once.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -108,12 +110,31 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
   if (!problem.empty()) candidate.status = {Code::kUnsupported, problem};
 }
 
+/// All at once, as ranks may name the communicators of a group in any order. What the system gives
+/// no thread for is met for in turn: a rank that left it out now would be waited for by those that
+/// it has met.
 void Establishing::meet() {
-  std::vector<std::jthread> threads;  // Joined when it goes, whatever happens.
+  struct Awaited {
+    Candidate* candidate;
+    std::string problem;
+  };
+  std::vector<Awaited> awaited;
   for (Candidate& candidate : candidates_) {
-    if (!candidate.made->place) continue;
-    const std::string problem = candidate.status.message();
-    threads.emplace_back([this, &candidate, problem] { meet_one(candidate, problem); });
+    if (candidate.made->place) awaited.push_back({&candidate, candidate.status.message()});
+  }
+  std::vector<std::jthread> threads;  // Joined when it goes, whatever happens.
+  threads.reserve(awaited.size());
+  std::size_t in_turn = 0;  // The first one; the last one needs no thread in any case.
+  try {
+    for (; in_turn + 1 < awaited.size(); ++in_turn) {
+      threads.emplace_back(
+          [this, one = &awaited[in_turn]] { meet_one(*one->candidate, one->problem); });
+    }
+  } catch (const std::exception& error) {
+    log_line(LogLevel::kInfo, "meets for communicators one after the other: %s", error.what());
+  }
+  for (; in_turn < awaited.size(); ++in_turn) {
+    meet_one(*awaited[in_turn].candidate, awaited[in_turn].problem);
   }
 }
 

@@ -9,7 +9,7 @@
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/number_exchange.h"
-#include "nccl_plugin/interposer/warn_once.h"
+#include "nccl_plugin/warn_once.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {

@@ -72,101 +72,126 @@ static void* find_next(void) {
 
 #define MOST_FOUND 8
 typedef struct {
-  int beside; /* 0: takes the names of loaded libraries; 1: what lies beside them. */
-  int count;
   char found[MOST_FOUND][PATH_BYTES];
+  int count;
+  enum Where {
+    kLoaded,  /* Libraries of that name that are loaded. */
+    kRpath,   /* In the folders that the program, or who needs it, names in DT_RPATH, ... */
+    kRunpath, /* ... or in DT_RUNPATH. */
+    kBeside   /* Beside loaded libraries, as wheels lie in site-packages. */
+  } where;
+  int is_program; /* The next object is the program: it comes first. */
 } Search;
 
 static void take_beside(const char* library, int folder, Search* search) {
-  static const char* const kBeside[] = {"../../nvidia/nccl/lib", "../nvidia/nccl/lib",
-                                        "../../nccl/lib"};
-  for (size_t i = 0; i < sizeof kBeside / sizeof *kBeside && search->count < MOST_FOUND; ++i) {
+  static const char* const kFolders[] = {"../../nvidia/nccl/lib", "../nvidia/nccl/lib",
+                                         "../../nccl/lib"};
+  for (size_t i = 0; i < sizeof kFolders / sizeof *kFolders && search->count < MOST_FOUND; ++i) {
     char* path = search->found[search->count];
-    snprintf(path, PATH_BYTES, "%.*s/%s/libnccl.so.2", folder, library, kBeside[i]);
+    snprintf(path, PATH_BYTES, "%.*s/%s/libnccl.so.2", folder, library, kFolders[i]);
     search->count += access(path, R_OK) == 0;
   }
+}
+
+/* The folder of an object, without a slash at its end. */
+static void find_origin(const char* object, int is_program, char* origin) {
+  snprintf(origin, PATH_BYTES, "%s", object);
+  if (is_program) {
+    const ssize_t used = readlink("/proc/self/exe", origin, PATH_BYTES - 1);
+    origin[used > 0 ? used : 0] = '\0';
+  }
+  char* slash = strrchr(origin, '/');
+  *(slash != NULL ? slash : origin) = '\0';
+}
+
+/* Appends to the search what lies in the folders, "one:$ORIGIN/two". */
+static void take_folders(const char* folders, const char* origin, Search* search) {
+  static const char* const kOrigins[] = {"$ORIGIN", "${ORIGIN}"};
+  for (const char* next = folders; *next != '\0' && search->count < MOST_FOUND;) {
+    const size_t length = strcspn(next, ":");
+    size_t skipped = 0;
+    for (size_t i = 0; i < sizeof kOrigins / sizeof *kOrigins; ++i) {
+      if (strncmp(next, kOrigins[i], strlen(kOrigins[i])) == 0) skipped = strlen(kOrigins[i]);
+    }
+    char* path = search->found[search->count];
+    const int used = snprintf(path, PATH_BYTES, "%s%.*s/libnccl.so.2", skipped > 0 ? origin : "",
+                              (int)(length - skipped), next + skipped);
+    search->count += length > 0 && used < PATH_BYTES && access(path, R_OK) == 0;
+    next += length + (next[length] != '\0');
+  }
+}
+
+/* What the linker has read of an object; offsets are into its texts. */
+typedef struct {
+  const char* texts;
+  size_t rpath, runpath; /* 0: it has none. */
+  int needs_nccl;
+} Dynamic;
+
+static int is_nccl(const char* name) {
+  return strncmp(name, "libnccl.so", 10) == 0;
+}
+
+static Dynamic read_dynamic(const struct dl_phdr_info* info) {
+  Dynamic dynamic = {NULL, 0, 0, 0};
+  const ElfW(Dyn)* first = NULL;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* header = &info->dlpi_phdr[i];
+    if (header->p_type != PT_DYNAMIC) continue;
+    first = (const ElfW(Dyn)*)(info->dlpi_addr + header->p_vaddr);
+  }
+  for (const ElfW(Dyn)* entry = first; entry != NULL && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_RUNPATH) dynamic.runpath = entry->d_un.d_val;
+    if (entry->d_tag == DT_RPATH) dynamic.rpath = entry->d_un.d_val;
+    if (entry->d_tag != DT_STRTAB) continue;
+    /* The linker has made an address of it, but not on all machines. */
+    const int is_address = entry->d_un.d_ptr >= info->dlpi_addr;
+    dynamic.texts = (const char*)(entry->d_un.d_ptr + (is_address ? 0 : info->dlpi_addr));
+  }
+  if (dynamic.texts == NULL) return (Dynamic){NULL, 0, 0, 0};
+  for (const ElfW(Dyn)* entry = first; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_NEEDED) dynamic.needs_nccl |= is_nccl(dynamic.texts + entry->d_un.d_val);
+  }
+  if (dynamic.runpath != 0) dynamic.rpath = 0; /* As the linker does. */
+  return dynamic;
+}
+
+/* What an object was linked with lies where it says: as the shim stands in for a library of that
+   name, the linker has not looked. */
+static void take_run_path(const struct dl_phdr_info* info, int is_program, Search* search) {
+  char origin[PATH_BYTES];
+  const Dynamic dynamic = read_dynamic(info);
+  const size_t place = search->where == kRpath ? dynamic.rpath : dynamic.runpath;
+  if (place == 0 || !(is_program || dynamic.needs_nccl)) return;
+  find_origin(info->dlpi_name, is_program, origin);
+  take_folders(dynamic.texts + place, origin, search);
 }
 
 /* dl_iterate_phdr() holds a lock of the linker's, so nothing is opened in here. */
 static int look_at_loaded(struct dl_phdr_info* info, size_t size, void* data) {
   (void)size;
   Search* search = data;
+  const int is_program = search->is_program;
+  search->is_program = 0;
+  if (search->where == kRpath || search->where == kRunpath) {
+    take_run_path(info, is_program, search);
+    return search->count == MOST_FOUND;
+  }
   const char* slash = strrchr(info->dlpi_name, '/');
   if (slash == NULL || slash - info->dlpi_name > PATH_BYTES - 64) return 0;
-  if (search->beside) {
+  if (search->where == kBeside) {
     take_beside(info->dlpi_name, (int)(slash - info->dlpi_name), search);
-  } else if (strncmp(slash + 1, "libnccl.so", 10) == 0) {
+  } else if (is_nccl(slash + 1)) {
     snprintf(search->found[search->count++], PATH_BYTES, "%s", info->dlpi_name);
   }
   return search->count == MOST_FOUND;
 }
 
-static void* find_loaded(int beside) {
-  Search search = {beside, 0, {""}};
+static void* find_among_loaded(enum Where where) {
+  Search search = {{""}, 0, where, 1};
   void* handle = NULL;
   dl_iterate_phdr(look_at_loaded, &search);
   for (int i = 0; i < search.count && handle == NULL; ++i) handle = open_file(search.found[i]);
-  return handle;
-}
-
-/* The RUNPATH of the program, or its RPATH: the first object is the program. */
-static int take_run_path(struct dl_phdr_info* info, size_t size, void* data) {
-  (void)size;
-  const ElfW(Dyn)* entry = NULL;
-  const char* texts = NULL;
-  size_t place = 0;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)* header = &info->dlpi_phdr[i];
-    if (header->p_type == PT_DYNAMIC) {
-      entry = (const ElfW(Dyn)*)(info->dlpi_addr + header->p_vaddr);
-    }
-  }
-  for (; entry != NULL && entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_RUNPATH || (entry->d_tag == DT_RPATH && place == 0)) {
-      place = entry->d_un.d_val;
-    } else if (entry->d_tag == DT_STRTAB) {
-      /* The linker has made an address of it, but not on all machines. */
-      const int is_address = entry->d_un.d_ptr >= info->dlpi_addr;
-      texts = (const char*)(entry->d_un.d_ptr + (is_address ? 0 : info->dlpi_addr));
-    }
-  }
-  if (place != 0 && texts != NULL) snprintf(data, PATH_BYTES, "%s", texts + place);
-  return 1;
-}
-
-/* "$ORIGIN/rest" with the folder of the program. */
-static void expand_origin(const char* folder, size_t length, char* path) {
-  static const char* const kOrigins[] = {"$ORIGIN", "${ORIGIN}"};
-  path[0] = '\0';
-  for (size_t i = 0; i < sizeof kOrigins / sizeof *kOrigins; ++i) {
-    const size_t skipped = strlen(kOrigins[i]);
-    if (length < skipped || strncmp(folder, kOrigins[i], skipped) != 0) continue;
-    const ssize_t used = readlink("/proc/self/exe", path, PATH_BYTES - 1);
-    if (used <= 0) return;
-    path[used] = '\0';
-    char* slash = strrchr(path, '/');
-    if (slash != NULL) *slash = '\0';
-    folder += skipped;
-    length -= skipped;
-    break;
-  }
-  const size_t used = strlen(path);
-  snprintf(path + used, PATH_BYTES - used, "%.*s/libnccl.so.2", (int)length, folder);
-}
-
-/* What the program was linked with, where it says that it is: as the shim stands in for a library
-   of that name, the linker has not looked. */
-static void* find_in_run_path(void) {
-  char folders[PATH_BYTES] = "";
-  char path[PATH_BYTES];
-  void* handle = NULL;
-  dl_iterate_phdr(take_run_path, folders);
-  for (const char* next = folders; *next != '\0' && handle == NULL;) {
-    const size_t length = strcspn(next, ":");
-    expand_origin(next, length, path);
-    if (length > 0) handle = open_file(path);
-    next += length + (next[length] != '\0');
-  }
   return handle;
 }
 
@@ -218,15 +243,17 @@ static void* find_installed(void) {
   return handle;
 }
 
+/* The linker's order: RPATH, LD_LIBRARY_PATH, RUNPATH. */
 void* ringpress_find_nccl(void) {
   void* handle = find_named();
   if (handle == NULL) handle = find_next();
   if (handle == NULL) handle = checked(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD));
-  if (handle == NULL) handle = find_loaded(0);
-  if (handle == NULL) handle = find_in_run_path();
-  if (handle == NULL) handle = find_loaded(1);
-  if (handle == NULL) handle = checked(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL));
+  if (handle == NULL) handle = find_among_loaded(kLoaded);
+  if (handle == NULL) handle = find_among_loaded(kRpath);
   if (handle == NULL) handle = find_in_library_path();
+  if (handle == NULL) handle = find_among_loaded(kRunpath);
+  if (handle == NULL) handle = find_among_loaded(kBeside);
+  if (handle == NULL) handle = checked(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL));
   if (handle == NULL) handle = find_installed();
   return handle;
 }

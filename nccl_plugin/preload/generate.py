@@ -99,7 +99,8 @@ def hook(name, prototypes):
     kind = prototypes[name][0]
     declared, passed = parameters(prototypes[name][1])
     short = name.removeprefix("nccl")
-    return (f"static {kind} hook_{short}({declared}) {{\n"
+    tell = "  tell_of_fork();\n" if name.startswith("ncclCommInit") else ""
+    return (f"static {kind} hook_{short}({declared}) {{\n{tell}"
             f"  if (!enter()) return real.{short}({passed});\n"
             f"  {kind} result = engine.{short}({passed});\n"
             f"  leave();\n"

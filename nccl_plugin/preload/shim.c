@@ -6,7 +6,8 @@
  * What holds whatever happens: without the engine everything goes to the real library; the engine
  * is opened by what makes ids and communicators, by nothing else; a call that the real library, or
  * the engine, makes to one of these functions is not looked at again; after a fork the child is
- * left alone; in secure execution the engine is never opened.
+ * left alone, but for a line if it makes communicators; in secure execution the engine is never
+ * opened.
  *
  * A function that the real library does not have can still be found here, by the linker and by
  * dlsym(): which library is the real one is not known when names are bound. A call of it is an
@@ -15,6 +16,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -56,6 +58,15 @@ static int enter(void) {
 }
 static void leave(void) {
   is_inside = 0;
+}
+
+/* Once in a process that makes communicators after a fork. */
+static void tell_of_fork(void) {
+  static int is_told;
+  if (!is_forked || is_inside || __atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) return;
+  ringpress_preload_warn(
+      "nothing is compressed: this process was forked from one that had made an "
+      "NCCL id or a communicator");
 }
 
 #include "hooks.inc"
@@ -188,8 +199,13 @@ static void* open_engine_library(void) {
   return handle;
 }
 
+static int is_switched_off(void) {
+  const char* mode = secure_getenv("RINGPRESS");
+  return mode != NULL && strcmp(mode, "off") == 0;
+}
+
 static void open_engine(void) {
-  if (getauxval(AT_SECURE) != 0 || real_library == NULL) return;
+  if (getauxval(AT_SECURE) != 0 || real_library == NULL || is_switched_off()) return;
   void* library = open_engine_library();
   if (library == NULL) return;
   /* The program may use ringpress's own NCCL API on host memory: that has all of this inside. */
@@ -232,6 +248,7 @@ void* ringpress_preload_resolve(size_t index) {
   if (target == NULL) return find_absent(index); /* The slot stays: each call says what it was. */
   void* const hook = hook_of(name);
   if (hook != NULL) {
+    if (strncmp(name, "ncclCommInit", 12) == 0) tell_of_fork();
     if (is_inside || is_forked) return target; /* The slot is left for a call from outside. */
     /* While the engine is being opened nobody else's first call comes through here: not this
      * thread's, for it is inside. */

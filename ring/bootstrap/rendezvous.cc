@@ -122,12 +122,16 @@ class Server final : private EventHandler {
 
   void serve() {
     Deadline deadline = Clock::now() + before_first_;
+    bool has_first = false;
     while (!everybody_answered()) {
       const Deadline now = Clock::now();
       if (now >= deadline && !out_of_time(now, deadline)) return;
       reactor_.dispatch_until(std::min(deadline, now + std::chrono::milliseconds(250)));
       settle_strangers();
-      if (read_messages() && joined_.size() == 1) deadline = Clock::now() + timeout_;
+      if (read_messages() && !has_first) {  // Several may come at once.
+        has_first = true;
+        deadline = Clock::now() + timeout_;
+      }
       notice_gone_ranks();
     }
   }

@@ -124,5 +124,14 @@ TEST(InterposerWarnings, ComeOncePerProcess) {
   EXPECT_EQ(times(said, "nonesuch"), 1) << said;
 }
 
+TEST(InterposerWarnings, AFileThatCannotBeWrittenIsNamedOnce) {
+  ::testing::internal::CaptureStderr();
+  Job job(make_settings({{"RINGPRESS_STATS", "/nonexistent/statistics"}}));
+  reduce_twice(job);
+  reduce_twice(job);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(times(said, "/nonexistent/statistics"), 1) << said;
+}
+
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer

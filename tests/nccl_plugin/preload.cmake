@@ -12,6 +12,7 @@ add_executable(preload_client preload_client.c preload_scenarios.c)
 target_include_directories(preload_client PRIVATE ${PROJECT_SOURCE_DIR}/include
                                                   ${PROJECT_SOURCE_DIR})
 target_link_libraries(preload_client PRIVATE fake_nccl m ${CMAKE_DL_LIBS})
+target_link_options(preload_client PRIVATE LINKER:--enable-new-dtags)  # RUNPATH.
 add_executable(preload_client_dlopen preload_client.c preload_scenarios.c)
 target_include_directories(preload_client_dlopen PRIVATE ${PROJECT_SOURCE_DIR}/include
                                                          ${PROJECT_SOURCE_DIR})
@@ -28,6 +29,11 @@ target_link_libraries(partial_nccl PRIVATE ringpress_include)
 target_link_options(partial_nccl PRIVATE -fno-sanitize=all)
 target_compile_options(partial_nccl PRIVATE -fno-sanitize=all)
 
+add_library(needs_nccl SHARED ../support/needs_nccl.c)
+target_link_libraries(needs_nccl PRIVATE ringpress_include fake_nccl)
+target_link_options(needs_nccl PRIVATE LINKER:--enable-new-dtags -fno-sanitize=all)
+target_compile_options(needs_nccl PRIVATE -fno-sanitize=all)
+
 add_executable(preload_test preload_scenarios_test.cc preload_test.cc)
 if(NOT RINGPRESS_SANITIZE STREQUAL "thread")
   target_sources(preload_test PRIVATE preload_python_test.cc)
@@ -41,11 +47,11 @@ target_compile_definitions(preload_test PRIVATE
   FAKE_NCCL="$<TARGET_FILE:fake_nccl>" SHIM="$<TARGET_FILE:ringpress_preload>"
   SECURE_PROCESS="$<TARGET_FILE:secure_process>"
   SHIM_AS_NCCL="$<TARGET_FILE:ringpress_preload_soname>"
-  PARTIAL_NCCL="$<TARGET_FILE:partial_nccl>"
+  PARTIAL_NCCL="$<TARGET_FILE:partial_nccl>" NEEDS_NCCL="$<TARGET_FILE:needs_nccl>"
   CLIENT="$<TARGET_FILE:preload_client>" OPENING_CLIENT="$<TARGET_FILE:preload_client_dlopen>"
   PYTHON="${Python3_EXECUTABLE}" PYTHON_CLIENT="${CMAKE_CURRENT_SOURCE_DIR}/preload_client.py")
-add_dependencies(preload_test secure_process partial_nccl fake_nccl preload_client preload_client_dlopen ringpress_preload
-                 ringpress_preload_soname)
+add_dependencies(preload_test secure_process partial_nccl needs_nccl fake_nccl preload_client
+                 preload_client_dlopen ringpress_preload ringpress_preload_soname)
 gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
 # What tests/frameworks.sh says of wheels, on programs of this project. A sanitizer's library would come
@@ -64,6 +70,9 @@ add_executable(interposer_test interposer_agreement_test.cc interposer_hier_test
                interposer_meeting_test.cc interposer_order_test.cc interposer_projection_test.cc
                interposer_statistics_test.cc
                interposer_test.cc)
+if(NOT RINGPRESS_SANITIZE)
+  target_sources(interposer_test PRIVATE interposer_threads_test.cc)
+endif()
 target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
   ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall

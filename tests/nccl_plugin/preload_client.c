@@ -4,7 +4,7 @@
  *   error   the root of the squared error over that of the exact sum
  *
  * usage: preload_client RANKS SCENARIO
- *   all|fork|time|abort|nonblocking|one_without|one_other|launcher|grouped|no_rank|missing
+ *   all|fork|forked|time|abort|nonblocking|one_without|one_other|launcher|grouped|no_rank|missing
  * CLIENT_RANKS_PER_HOST: how many ranks share a host; 1 if not set. */
 #define _GNU_SOURCE
 #include "tests/nccl_plugin/preload_client.h"
@@ -163,6 +163,7 @@ static int run_rank(const char* scenario, int ends[2]) {
   bind_functions();
   if (strcmp(scenario, "no_rank") == 0) return call_groups_only();
   if (strcmp(scenario, "missing") == 0) return call_what_is_missing();
+  if (strcmp(scenario, "forked") == 0) go_on_in_a_child();
   if (rank == 0 && strcmp(scenario, "launcher") == 0) launcher = fork();
   if (rank == 0 && launcher <= 0) {
     CHECK(call_GetUniqueId(&id));

@@ -40,6 +40,8 @@ double error_of(const float* got, size_t first, size_t count, unsigned salt, dou
 
 /* Scenarios: preload_scenarios.c. */
 void fork_workers(ncclComm_t comm, const int pipe_ends[2]);
+/* Returns in a child of this process, which had used NCCL; the parent ends as the child does. */
+void go_on_in_a_child(void);
 void time_calls(ncclComm_t comm);
 void abort_calls(ncclComm_t comm);
 void nonblocking_calls(const ncclUniqueId* id);

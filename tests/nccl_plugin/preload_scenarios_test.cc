@@ -59,6 +59,16 @@ TEST(PreloadScenarios, ForkedWorkersLeaveTheParentAlone) {
   expect_compressed(Results(output.text));
 }
 
+TEST(PreloadScenarios, ForkedProcessesSayThatTheyCompressNothing) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "forked"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 2u) << output.text;
+  expect_exact(results);
+  EXPECT_EQ(occurrences(output.text, "nothing is compressed: this process was forked"), 2)
+      << "one line a process: " << output.text;
+}
+
 TEST(PreloadScenarios, AbortFromAnotherThreadEndsACallThatIsInside) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "abort"));
   ASSERT_EQ(output.status, 0) << output.text;
@@ -103,6 +113,21 @@ TEST(PreloadScenarios, CallsSayWhatIsMissingInWhichLibrary) {
   EXPECT_NE(output.text.find(answer), std::string::npos) << output.text;
 }
 
+/// The program was linked with another NCCL, which its RUNPATH names.
+TEST(PreloadScenarios, LibraryPathComesBeforeARunPath) {
+  const std::string folder = ::testing::TempDir() + "preload_path_" + std::to_string(getpid());
+  const std::string other = folder + "/libnccl.so.2";
+  const std::string prepared = "mkdir -p " + folder + " && cp " PARTIAL_NCCL " " + other;
+  ASSERT_EQ(std::system(prepared.c_str()), 0);
+  const Output output =
+      run({preload(SHIM_AS_NCCL), "LD_LIBRARY_PATH=" + folder}, client(CLIENT, 1, "missing"));
+  EXPECT_EQ(output.status, 0) << output.text;
+  EXPECT_NE(output.text.find("there is no ncclGetUniqueId in the NCCL library " + other),
+            std::string::npos)
+      << output.text;
+  EXPECT_EQ(std::system(("rm -r " + folder).c_str()), 0);
+}
+
 TEST(PreloadScenarios, AnEngineThatCannotBeLoadedIsNamedWithTheCause) {
   const std::string folder = ::testing::TempDir() + "preload_broken_" + std::to_string(getpid());
   const std::string shim = folder + "/libringpress-preload.so";
@@ -114,6 +139,9 @@ TEST(PreloadScenarios, AnEngineThatCannotBeLoadedIsNamedWithTheCause) {
   expect_exact(Results(output.text));
   EXPECT_NE(output.text.find(folder + "/libringpress.so.0: file too short"), std::string::npos)
       << output.text;
+  const Output off = run(with(kOn, {preload(shim), "RINGPRESS=off"}), client(CLIENT, 2, "all"));
+  EXPECT_EQ(off.status, 0) << off.text;
+  EXPECT_EQ(occurrences(off.text, "WARN"), 0) << off.text;
   EXPECT_EQ(std::system(("rm -r " + folder).c_str()), 0);
 }
 

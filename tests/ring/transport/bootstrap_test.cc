@@ -239,6 +239,35 @@ TEST(BootstrapErrors, ARankThatIsLateIsWaitedFor) {
     EXPECT_EQ(text, "ok: ");
 }
 
+/// Two ranks of three, who come at the same time, at a place where the first one is waited for
+/// long.
+std::vector<std::string> meet_without_the_third() {
+  const auto place = ring::prepare_rendezvous("lo", "").value();
+  EXPECT_TRUE(place->serve({milliseconds(1000), milliseconds(100000)}).is_ok());
+  const auto reports = run_peers(PeerKind::kThreads, 2, [&](int rank) {
+    ring::MeshOptions options;
+    options.id = place->id();
+    options.rank = rank;
+    options.size = 3;
+    options.timeout = milliseconds(1000);
+    return ring::meet(options).status().message();
+  });
+  return {reports[0].text, reports[1].text};
+}
+
+// Many pairs together: the rendezvous must hear both of some pair at once.
+TEST(BootstrapErrors, RanksThatComeAtTheSameTimeHearWhoDidNot) {
+  constexpr int kPairs = 32;
+  std::vector<std::string> texts[kPairs];
+  std::vector<std::jthread> threads;
+  for (auto& pair : texts) threads.emplace_back([&pair] { pair = meet_without_the_third(); });
+  threads.clear();
+  for (const auto& pair : texts) {
+    for (const std::string& text : pair)
+      EXPECT_NE(text.find("2 of 3 never came"), std::string::npos) << text;
+  }
+}
+
 TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
   const UniqueIdBytes id = ring::open_rendezvous("lo", "", milliseconds(100000)).value();
   const auto address =

@@ -1,11 +1,11 @@
-#include "nccl_plugin/interposer/warn_once.h"
+#include "nccl_plugin/warn_once.h"
 
 #include <mutex>
 #include <set>
 
 #include "ringpress/log.h"
 
-namespace ringpress::nccl_plugin::interposer {
+namespace ringpress::nccl_plugin {
 
 void warn_once(const std::string& text) {
   // They outlive threads that work while the process ends.
@@ -18,4 +18,4 @@ void warn_once(const std::string& text) {
   log_line(LogLevel::kWarn, "%s", text.c_str());
 }
 
-}  // namespace ringpress::nccl_plugin::interposer
+}  // namespace ringpress::nccl_plugin
