@@ -18,7 +18,7 @@ namespace {
 #ifdef RINGPRESS_SANITIZED
 constexpr int kPairs = 1000;
 #else
-constexpr int kPairs = 5000;
+constexpr int kPairs = 2500;
 #endif
 
 constexpr std::chrono::seconds kPatience{5};
