@@ -59,10 +59,11 @@ foreach(file cuda/cast.cu cuda/chunk_topk.cu cuda/cuda_device.cu cuda/fp8.cu cud
 endforeach()
 
 set(module ${CMAKE_BINARY_DIR}/lib/libringpress-cuda.so)
+set(exports ${CMAKE_CURRENT_LIST_DIR}/exports.map)
 add_custom_command(
   OUTPUT ${module}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/lib
-  COMMAND ${RINGPRESS_NVCC} -shared -cudart static -Xlinker=--exclude-libs,ALL,-z,defs -o ${module}
-          ${objects}
-  DEPENDS ${objects} COMMENT "Linking libringpress-cuda.so" VERBATIM)
+  COMMAND ${RINGPRESS_NVCC} -shared -cudart static
+          -Xlinker=--exclude-libs,ALL,-z,defs,--version-script=${exports} -o ${module} ${objects}
+  DEPENDS ${objects} ${exports} COMMENT "Linking libringpress-cuda.so" VERBATIM)
 add_custom_target(ringpress_cuda DEPENDS ${module})

@@ -36,7 +36,7 @@ target_compile_options(needs_nccl PRIVATE -fno-sanitize=all)
 
 add_executable(preload_test preload_scenarios_test.cc preload_test.cc)
 if(NOT RINGPRESS_SANITIZE STREQUAL "thread")
-  target_sources(preload_test PRIVATE preload_python_test.cc)
+  target_sources(preload_test PRIVATE preload_fork_test.cc preload_python_test.cc)
 endif()
 if(RINGPRESS_SANITIZE)
   target_compile_definitions(preload_test PRIVATE RINGPRESS_SANITIZED)

@@ -59,16 +59,6 @@ TEST(PreloadScenarios, ForkedWorkersLeaveTheParentAlone) {
   expect_compressed(Results(output.text));
 }
 
-TEST(PreloadScenarios, ForkedProcessesSayThatTheyCompressNothing) {
-  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "forked"));
-  ASSERT_EQ(output.status, 0) << output.text;
-  const Results results(output.text);
-  ASSERT_EQ(results.ranks.size(), 2u) << output.text;
-  expect_exact(results);
-  EXPECT_EQ(occurrences(output.text, "nothing is compressed: this process was forked"), 2)
-      << "one line a process: " << output.text;
-}
-
 TEST(PreloadScenarios, AbortFromAnotherThreadEndsACallThatIsInside) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "abort"));
   ASSERT_EQ(output.status, 0) << output.text;
