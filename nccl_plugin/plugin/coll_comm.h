@@ -52,7 +52,7 @@ class CollComm : public Object {
   /// returned.
   Result<bool> test(CollRequest* request, bool* is_told);
 
-  /// For the thread that connects, not the one of all_reduce().
+  /// Any thread, while another one is in all_reduce().
   RegisteredMemory& memory() { return memory_; }
 
   /// False in a process that was forked from the one that made it: its threads are not there.

@@ -30,9 +30,8 @@ void CollLane::start(CollLane* companion) {
 
 void CollLane::stop() {
   if (!worker_.joinable()) return;
-  const bool is_idle = taken_.load() == appended_.load();
-  closing_.store(true);
-  if (!is_idle) communicator_->abort();
+  closing_.store(true);  // First: a call that the worker takes all the same is seen to be there.
+  if (taken_.load() != appended_.load()) communicator_->abort();
   wake_worker();
   worker_.join();
 }
@@ -61,7 +60,7 @@ void CollLane::wake_companion() {
   if (companion_->is_overslept()) companion_->wake_worker();
 }
 
-/// The next request; null when it is time to end.
+/// The next request; null when it is time to end, whatever waits.
 CollRequest* CollLane::next() {
   const std::uint64_t index = taken_.load(std::memory_order_relaxed);
   activity_.store(kLooking);
@@ -76,6 +75,7 @@ CollRequest* CollLane::next() {
     sleep(index);
     sleepy = Clock::now() + kAwakeTime;
   }
+  if (closing_.load()) return nullptr;
   activity_.store(kBusy);
   wake_companion();
   return queue_[index % kCollRequests];

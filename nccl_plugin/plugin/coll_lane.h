@@ -64,7 +64,8 @@ class CollLane {
   void start(CollLane* companion);
   /// At most kCollRequests at a time. When done, the request's state says how.
   void append(CollRequest* request);
-  /// Gives up what is under way; the other nodes hear it. Nothing may be appended any more.
+  /// Gives up what is under way; the other nodes hear it. What nobody has begun is left as it is,
+  /// and so is what is still being appended.
   void stop();
   /// Why a request has failed.
   const Status& failure() const { return failure_; }

@@ -37,12 +37,14 @@ Result<void*> RegisteredMemory::add(const MemoryRange& range, int pointer_type) 
     return Status(Code::kInvalidArgument,
                   std::to_string(range.bytes) + " bytes: no memory is so large");
   }
+  const std::scoped_lock lock(mutex_);
   pieces_.push_back(std::make_unique<MemoryPiece>(kind_, range));
   return pieces_.back()->handle();
 }
 
 Status RegisteredMemory::remove(const void* mhandle) {
   if (mhandle == nullptr) return Status::ok();
+  const std::scoped_lock lock(mutex_);
   const auto has_handle = [&](const auto& piece) { return piece->handle() == mhandle; };
   const auto found = std::find_if(pieces_.begin(), pieces_.end(), has_handle);
   if (found != pieces_.end()) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "nccl_plugin/plugin/object.h"
@@ -24,8 +25,8 @@ struct MemoryPiece : Object {
   const MemoryRange range;
 };
 
-/// What is registered with one connection; gone with it. One thread at a time, which may be another
-/// than that which moves data.
+/// What is registered with one connection; gone with it. Any threads, while another one
+/// moves data.
 class RegisteredMemory {
  public:
   /// Its handles are objects of `kind`.
@@ -41,6 +42,7 @@ class RegisteredMemory {
 
  private:
   const ObjectKind kind_;
+  std::mutex mutex_;  // Of the pieces.
   std::vector<std::unique_ptr<MemoryPiece>> pieces_;
 };
 

@@ -26,21 +26,10 @@ constexpr std::chrono::seconds kPatience{5};
 /// How many calls each of two lanes has begun.
 using Begun = std::array<std::atomic<long>, 2>;
 
-/// Its n-th call ends when the other's n-th has begun, as calls of other nodes may ask for.
-class WaitingCommunicator final : public Communicator {
+/// A communicator that a lane may have: only `all_reduce_piece` and `abort` are left to say.
+class LaneCommunicator : public Communicator {
  public:
-  WaitingCommunicator(Begun* begun, std::size_t lane) : begun_(*begun), lane_(lane) {}
   Status start_pieces(const PiecewiseTensor&) override { return Status::ok(); }
-  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
-    const long call = ++begun_[lane_];
-    const Deadline end = Clock::now() + kPatience;
-    while (begun_[1 - lane_] < call) {
-      if (Clock::now() > end) return {Code::kTimeout, "the other lane sleeps"};
-      std::this_thread::yield();
-    }
-    return Status::ok();
-  }
-
   int rank() const override { return 0; }
   int size() const override { return 2; }
   void set_timeout(std::chrono::milliseconds) override {}
@@ -62,9 +51,43 @@ class WaitingCommunicator final : public Communicator {
 
  private:
   static Status none() { return {Code::kInternal, "a lane does not call this"}; }
+};
 
+/// Its n-th call ends when the other's n-th has begun, as calls of other nodes may ask for.
+class WaitingCommunicator final : public LaneCommunicator {
+ public:
+  WaitingCommunicator(Begun* begun, std::size_t lane) : begun_(*begun), lane_(lane) {}
+  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+    const long call = ++begun_[lane_];
+    const Deadline end = Clock::now() + kPatience;
+    while (begun_[1 - lane_] < call) {
+      if (Clock::now() > end) return {Code::kTimeout, "the other lane sleeps"};
+      std::this_thread::yield();
+    }
+    return Status::ok();
+  }
+
+ private:
   Begun& begun_;
   const std::size_t lane_;
+};
+
+/// Its calls go through, the first one when it hears that the lane gives up.
+class LateCommunicator final : public LaneCommunicator {
+ public:
+  explicit LateCommunicator(std::atomic<long>* begun) : begun_(*begun) {}
+  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+    if (++begun_ == 1) aborted_.wait(false);
+    return Status::ok();
+  }
+  void abort() override {
+    aborted_.store(true);
+    aborted_.notify_all();
+  }
+
+ private:
+  std::atomic<long>& begun_;
+  std::atomic<bool> aborted_{false};
 };
 
 /// Gaps about as long as a lane stays awake: so that calls come while one falls asleep, or wakes.
@@ -90,6 +113,23 @@ TEST(CollLane, WakesItsCompanionInWhateverStateItIs) {
   }
   first.stop();
   second.stop();
+}
+
+/// Else whoever goes on calling while a communicator is closed keeps it from closing.
+TEST(CollLane, BeginsNoCallOnceItIsToldToStop) {
+  std::atomic<long> begun{0};
+  CollLane lane(std::make_unique<LateCommunicator>(&begun));
+  Begun none{};
+  CollLane companion(std::make_unique<WaitingCommunicator>(&none, 1));
+  lane.start(&companion);
+  companion.start(&lane);
+  std::array<CollRequest, 3> requests;
+  for (CollRequest& request : requests) lane.append(&request);
+  while (begun == 0) std::this_thread::yield();
+  lane.stop();
+  companion.stop();
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(requests[1].state.load(), CollRequest::State::kWaiting);
 }
 
 }  // namespace

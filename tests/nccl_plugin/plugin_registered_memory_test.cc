@@ -1,6 +1,10 @@
 // Memory that NCCL registers with a connection of the plugin's network.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "tests/support/net_pairs.h"
 
 namespace ringpress::testing {
@@ -116,6 +120,28 @@ TYPED_TEST(PluginMemory, RefusesHandlesOfNothing) {
   this->expect_refused(this->send(memory, 1, this->sent_), "nothing has this handle");
   EXPECT_EQ(this->send(memory, 1000, again), ncclSuccess);
   EXPECT_EQ(table.dereg_mr(this->pair_.send, nullptr), ncclSuccess);  // Never was registered.
+}
+
+TYPED_TEST(PluginMemory, MayBeRegisteredByThreadsAtOnce) {
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      std::vector<void*> mhandles(50);
+      for (int round = 0; round < 20; ++round) {
+        for (void*& mhandle : mhandles) {
+          refused += this->net_.reg_mr(this->pair_.send, this->memory_.data(), 1000,
+                                       abi::kPointerHost, &mhandle) != ncclSuccess;
+        }
+        for (void* const mhandle : mhandles) {
+          refused += this->net_.table().dereg_mr(this->pair_.send, mhandle) != ncclSuccess;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(this->send(this->memory_.data(), 1000, this->sent_), ncclSuccess);
 }
 
 TYPED_TEST(PluginMemory, RefusesToRegisterWhatIsNoMemory) {
