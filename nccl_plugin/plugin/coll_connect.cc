@@ -205,8 +205,8 @@ Status check_handles(std::span<const UniqueId> handles) {
 }
 
 /// Before anything is opened: a node that runs out in the middle holds up the others.
-Status check_descriptors(std::size_t nodes) {
-  const std::size_t needed = collnet_descriptors(nodes);
+Status check_descriptors(std::size_t nodes, int sockets) {
+  const std::size_t needed = collnet_descriptors(nodes, static_cast<std::size_t>(sockets));
   const DescriptorCount count = count_descriptors();
   if (count.has_room_for(needed)) return Status::ok();
   return Status(Code::kSystem, "CollNet among " + std::to_string(nodes) + " nodes needs " +
@@ -233,7 +233,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
                                                 const CollConnectOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(check_handles(handles));
   RINGPRESS_RETURN_IF_ERROR(check_own_place(handles, rank, options.rendezvous->id()));
-  RINGPRESS_RETURN_IF_ERROR(check_descriptors(handles.size()));
+  RINGPRESS_RETURN_IF_ERROR(check_descriptors(handles.size(), options.settings.sockets_per_peer));
   const Settings& settings = options.settings;
   const milliseconds timeout(settings.timeout_ms);
   const SharedDeadline deadline(std::min(timeout, kConnectTimeout));

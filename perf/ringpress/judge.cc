@@ -230,12 +230,15 @@ void judge_nccl(const Surroundings& all, Findings* findings) {
 
 void judge_open_files(const Surroundings& all, Findings* findings) {
   if (all.open_files == 0 || all.open_files >= kUsualOpenFiles) return;
-  const std::size_t first = plugin::collnet_descriptors(2);
-  const std::size_t further = plugin::collnet_descriptors(3) - first;
+  constexpr std::size_t kUsualSockets = 2;
+  const std::size_t first = plugin::collnet_descriptors(2, kUsualSockets);
+  const std::size_t further = plugin::collnet_descriptors(3, kUsualSockets) - first;
   add(findings, Level::kWarning, "door B",
-      fmt::format("a process may have {} open files: each communicator needs {} with 2 nodes and "
-                  "{} more with each further one, besides those of the program and of NCCL",
-                  all.open_files, first, further),
+      fmt::format(
+          "a process may have {} open files: each communicator needs {} with 2 nodes and "
+          "{} more with each further one, besides those of the program and of NCCL; more with "
+          "more than 2 RINGPRESS_SOCKETS",
+          all.open_files, first, further),
       fmt::format("raise the limit: ulimit -n {}", kUsualOpenFiles));
 }
 

@@ -145,6 +145,22 @@ TEST(CollNetTrouble, ThatManyOpenFilesSuffice) {
   }
 }
 
+TEST(CollNetTrouble, MoreSocketsNeedMoreOpenFiles) {
+  constexpr int kWithFive = kNeeded + 4 * 3 * (kNodes - 1);  // 5 sockets, 3 more than by default.
+  for (const int left : {kWithFive, kWithFive - 1}) {
+    const auto texts = connect_all([&](int) {
+      Part part = with_open_files(left, "0");
+      part.environment.push_back({"RINGPRESS_SOCKETS", "5"});
+      return part;
+    });
+    for (const std::string& text : texts) {
+      const bool is_right =
+          left == kWithFive ? text == "connected" : has(text, "needs 51 open files");
+      EXPECT_TRUE(is_right) << left << " left: " << text;
+    }
+  }
+}
+
 TEST(CollNetTrouble, AnotherSecretIsNamedOnAllNodes) {
   for (int odd = 0; odd < kNodes; ++odd) {
     const auto texts = connect_all([&](int rank) {
