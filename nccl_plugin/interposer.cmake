@@ -1,6 +1,7 @@
 # Door A's engine, within libringpress.so.
 add_library(ringpress_interposer OBJECT
   interposer/agreeing_stream_call.cc
+  interposer/call_memory.cc
   interposer/chunked_stream_call.cc
   interposer/comm.cc
   interposer/comm_calls.cc

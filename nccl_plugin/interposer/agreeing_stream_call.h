@@ -16,8 +16,6 @@
 #ifndef NCCL_PLUGIN_INTERPOSER_AGREEING_STREAM_CALL_H_
 #define NCCL_PLUGIN_INTERPOSER_AGREEING_STREAM_CALL_H_
 
-#include <vector>
-
 #include "nccl_plugin/interposer/chunked_stream_call.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -61,8 +59,8 @@ class AgreeingStreamCall : public ChunkedStreamCall {
   const Agreement* const agreement_;  // Null: nothing to agree on, and all of the above is empty.
   const int rounds_;
   const std::size_t tensor_bytes_;
-  std::vector<SummariseArgs> summaries_;
-  std::vector<const std::byte*> incoming_;
+  CallVector<SummariseArgs> summaries_;
+  CallVector<const std::byte*> incoming_;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

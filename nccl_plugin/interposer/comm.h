@@ -102,7 +102,7 @@ class Comm {
   bool needs_agreement(const Call& call) const;
   /// What a call that plan() has accepted needs. Fails for want of memory only if it
   /// needs_agreement(); any other error ends the communicator.
-  Result<std::unique_ptr<StreamCall>> start(const Call& call);
+  Result<StreamCallPointer> start(const Call& call);
   /// What the ranks have told each other: all have what the call needs, or calls like it are left
   /// to the real library from now on.
   void note_agreement(const Call& call, bool all_can);
@@ -156,7 +156,7 @@ class Comm {
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   std::uint64_t capture_of(const Call& call) const;
   std::size_t projected_bytes(const Call& call) const;
-  std::string find_refusal(const Call& call, std::uint64_t capture) const;
+  void find_refusal(const Call& call, std::uint64_t capture, std::string* reason) const;
   std::uint64_t raw_bytes(const PlanRequest& request) const;
   Way choose_way(const Plan& plan, const Call& call) const;
   const char* name_of(Way way) const;
@@ -195,7 +195,9 @@ class Comm {
   // Graphs that all ranks have a workspace for, and the last one that a rank had none for.
   std::set<std::uint64_t> agreed_captures_;
   std::uint64_t refused_capture_ = 0;
+  // The last decisions of plan() and start(): kept, so that their strings keep their memory.
   Plan plan_;
+  Plan started_plan_;
   std::uint64_t sequence_ = 0;
   std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
   Statistics statistics_;

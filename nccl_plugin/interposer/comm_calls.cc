@@ -49,21 +49,25 @@ std::size_t Comm::projected_bytes(const Call& call) const {
   return projection_bytes(*found->second.projection, call.count);
 }
 
-/// Why a call that could be compressed is not; empty if it is.
-std::string Comm::find_refusal(const Call& call, std::uint64_t capture) const {
+/// Changes `reason` to why a call that could be compressed is not; empty if it is.
+void Comm::find_refusal(const Call& call, std::uint64_t capture, std::string* reason) const {
   const NamedCodec& named = *codec_for(call, plan_.codec);
   const bool gathers = call.kind == CollectiveKind::kAllGather;
+  reason->clear();
   if (gathers && named.of_tensor().agreement() != nullptr) {
-    return plan_.codec + " agrees on sums: all-gathers are exact";
+    reason->append(plan_.codec).append(" agrees on sums: all-gathers are exact");
+  } else if (projected_bytes(call) >= refused_projected_bytes_) {
+    *reason = "a rank has no memory for a tensor of that size";
+  } else if (capture == 0) {
+    return;
+  } else if (!settings_.graph || capture == kUnknownCapture) {
+    // What cannot be told is left to the real library, which will say what is wrong.
+    *reason = "its stream is being captured";
+  } else if (named.has_random_bits()) {
+    *reason = "a graph would repeat its random bits";
+  } else if (capture == refused_capture_) {
+    *reason = "a rank has no memory for its graph";
   }
-  if (projected_bytes(call) >= refused_projected_bytes_) {
-    return "a rank has no memory for a tensor of that size";
-  }
-  if (capture == 0) return "";
-  // What cannot be told is left to the real library, which will say what is wrong.
-  if (!settings_.graph || capture == kUnknownCapture) return "its stream is being captured";
-  if (named.has_random_bits()) return "a graph would repeat its random bits";
-  return capture == refused_capture_ ? "a rank has no memory for its graph" : "";
 }
 
 bool Comm::plan(const Call& call) {
@@ -74,7 +78,7 @@ bool Comm::plan(const Call& call) {
   planner_->plan(request, &plan_);
   if (codec_for(call, plan_.codec) != nullptr) {
     if (!settings_.graph) capture = capture_of(call);
-    plan_.reason = find_refusal(call, capture);
+    find_refusal(call, capture, &plan_.reason);
     if (plan_.reason.empty()) return true;
   }
   count_exact(plan_.reason);
@@ -233,11 +237,12 @@ const char* Comm::name_of(Way way) const {
   return algorithm_name(is_ring() ? Algorithm::kRing : Algorithm::kSra);
 }
 
-Result<std::unique_ptr<StreamCall>> Comm::start(const Call& call) {
+Result<StreamCallPointer> Comm::start(const Call& call) {
   // Not the plan of the last call: in a group, others came in between.
   PlanRequest request = make_request(call);
   request.recurrences = kRecursAlways;
-  const Plan plan = planner_->plan(request);
+  planner_->plan(request, &started_plan_);
+  const Plan& plan = started_plan_;
   const Way way = choose_way(plan, call);
   RINGPRESS_EXPECTS(codec_for(call, plan.codec) != nullptr,
                     "a call was accepted that has no codec");

@@ -98,9 +98,8 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
 }
 
 ncclResult_t Engine::run_call(std::shared_ptr<Comm> comm, const Call& call) {
-  std::vector<AcceptedCall> calls;
-  calls.push_back({std::move(comm), call});
-  return run_calls(real_, std::move(calls));
+  AcceptedCall accepted{std::move(comm), call};
+  return run_calls(real_, {&accepted, 1});
 }
 
 ncclResult_t Engine::group_start() noexcept {
@@ -113,13 +112,14 @@ ncclResult_t Engine::group_end() noexcept {
   Group& mine = group();
   if (mine.depth > 0) --mine.depth;
   if (mine.depth > 0) return real_.GroupEnd();
-  std::vector<AcceptedCall> calls = std::exchange(mine.calls, {});
+  CallVector<AcceptedCall> calls;
+  calls.swap(mine.calls);
   std::vector<Pending> made = std::exchange(mine.made, {});
   const ncclResult_t result = of_real(real_.GroupEnd());
   // In progress: some communicator is nonblocking. Those of our calls are not.
   if (result != ncclSuccess && result != ncclInProgress) return result;
   if (!calls.empty()) {
-    const ncclResult_t ours = run_calls(real_, std::move(calls));
+    const ncclResult_t ours = run_calls(real_, calls);
     if (ours != ncclSuccess) return ours;
   }
   // Of what is in progress nothing but those that are left is known here.

@@ -75,7 +75,7 @@ class Engine {
   /// What a thread has put off until the end of its group.
   struct Group {
     int depth = 0;
-    std::vector<AcceptedCall> calls;
+    CallVector<AcceptedCall> calls;
     std::vector<Pending> made;
   };
   Group& group() const;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
-#include <list>
 #include <string>
 
 #include "nccl_plugin/firewall.h"
@@ -45,23 +43,30 @@ class ExactCall final : public StreamCall {
 /// The calls of one communicator, the first of which is running.
 struct Queue {
   std::shared_ptr<Comm> comm;
-  std::deque<Call> calls;
-  std::unique_ptr<StreamCall> running;
+  CallVector<Call> calls;
+  std::size_t first = 0;  // Of those that have not ended.
+  StreamCallPointer running;
   std::size_t step = 0;
   std::chrono::steady_clock::time_point started;
   std::string exact_because;  // Not empty: it is an ExactCall.
+
+  bool is_done() const { return first == calls.size(); }
+  const Call& call() const { return calls[first]; }
 };
 
 /// All communicators of one clique in this thread.
 class Clique {
  public:
-  explicit Clique(const ringpressRealNccl& real) : real_(real) {}
+  explicit Clique(const ringpressRealNccl& real) : real_(&real) {}
 
-  void add(AcceptedCall accepted) {
-    for (Queue& queue : queues_) {
-      if (queue.comm == accepted.comm) return queue.calls.push_back(accepted.call);
+  void add(const AcceptedCall& accepted) {
+    auto queue = std::find_if(queues_.begin(), queues_.end(),
+                              [&](const Queue& known) { return known.comm == accepted.comm; });
+    if (queue == queues_.end()) {
+      queue = queues_.emplace(queue);
+      queue->comm = accepted.comm;
     }
-    queues_.push_back({std::move(accepted.comm), {accepted.call}, nullptr, 0, {}, ""});
+    queue->calls.push_back(accepted.call);
   }
   std::uint64_t number() const { return queues_.front().comm->clique(); }
 
@@ -69,7 +74,7 @@ class Clique {
     while (!queues_.empty()) {
       const ncclResult_t result = take_step();
       if (result != ncclSuccess) return result;
-      std::erase_if(queues_, [](const Queue& queue) { return queue.calls.empty(); });
+      std::erase_if(queues_, [](const Queue& queue) { return queue.is_done(); });
     }
     return ncclSuccess;
   }
@@ -103,11 +108,11 @@ class Clique {
 
   /// Begins the next call of each communicator that has none under way.
   ncclResult_t begin_calls() {
-    std::vector<Queue*> asking;
-    std::vector<Status> could;
+    CallVector<Queue*> asking;
+    CallVector<Status> could;
     for (Queue& queue : queues_) {
       if (queue.running != nullptr) continue;
-      const bool asks = queue.comm->needs_agreement(queue.calls.front());
+      const bool asks = queue.comm->needs_agreement(queue.call());
       const Status started = catch_all([&] { return begin(queue); });
       if (asks) {
         asking.push_back(&queue);
@@ -123,12 +128,12 @@ class Clique {
     queue.started = std::chrono::steady_clock::now();
     queue.step = 0;
     queue.exact_because.clear();
-    RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.calls.front()));
+    RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.call()));
     return Status::ok();
   }
 
   /// Every rank tells the others whether it could begin. Where one could not, none does.
-  Status agree(const std::vector<Queue*>& asking, const std::vector<Status>& could) {
+  Status agree(const CallVector<Queue*>& asking, const CallVector<Status>& could) {
     std::vector<NumberExchange> exchanges;
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Comm& comm = *asking[i]->comm;
@@ -139,24 +144,24 @@ class Clique {
       Queue& queue = *asking[i];
       const std::vector<std::int32_t>& numbers = exchanges[i].numbers;
       const auto unable = std::find(numbers.begin(), numbers.end(), 0);
-      queue.comm->note_agreement(queue.calls.front(), unable == numbers.end());
+      queue.comm->note_agreement(queue.call(), unable == numbers.end());
       if (unable == numbers.end()) continue;
       queue.exact_because = could[i].is_ok() ? "rank " + std::to_string(unable - numbers.begin()) +
                                                    " has no memory for it"
                                              : could[i].message();
       warn_once("calls are left to plain NCCL: " + queue.exact_because);
-      queue.running = std::make_unique<ExactCall>(real_, queue.calls.front());
+      queue.running = make_stream_call<ExactCall>(*real_, queue.call());
     }
     return Status::ok();
   }
 
   /// No communicator is touched that another thread has given up.
-  Status exchange_among(const std::vector<Queue*>& asking, std::vector<NumberExchange>& exchanges) {
-    std::vector<Comm*> inside;
+  Status exchange_among(const CallVector<Queue*>& asking, std::vector<NumberExchange>& exchanges) {
+    CallVector<Comm*> inside;
     for (const Queue* queue : asking) {
       if (queue->comm->enter()) inside.push_back(queue->comm.get());
     }
-    if (inside.size() == asking.size()) exchange_numbers(real_, exchanges);
+    if (inside.size() == asking.size()) exchange_numbers(*real_, exchanges);
     for (Comm* comm : inside) comm->leave();
     if (inside.size() < asking.size()) {
       return {Code::kAborted, "a communicator was given up while a call of it began"};
@@ -167,9 +172,9 @@ class Clique {
 
   /// One group of the real library. Communicators that another thread has given up are not touched.
   ncclResult_t exchange() {
-    std::vector<Comm*> inside;
+    CallVector<Comm*> inside;
     Status given_up;
-    ncclResult_t result = of_real(real_.GroupStart());
+    ncclResult_t result = of_real(real_->GroupStart());
     if (result != ncclSuccess) return result;
     for (Queue& queue : queues_) {
       if (!queue.running->exchanges(queue.step)) continue;
@@ -181,7 +186,7 @@ class Clique {
       result = queue.running->exchange(queue.step);
       if (result != ncclSuccess) break;
     }
-    const ncclResult_t ended = real_.GroupEnd();
+    const ncclResult_t ended = real_->GroupEnd();
     for (Comm* comm : inside) comm->leave();
     if (!given_up.is_ok()) return report(given_up);
     return of_real(result != ncclSuccess ? result : ended);
@@ -199,32 +204,33 @@ class Clique {
       queue.comm->count_exact(queue.exact_because);
     }
     queue.running.reset();
-    queue.calls.pop_front();
+    ++queue.first;
     return Status::ok();
   }
 
-  const ringpressRealNccl& real_;
-  std::vector<Queue> queues_;
+  const ringpressRealNccl* real_;
+  CallVector<Queue> queues_;
 };
 
 }  // namespace
 
-ncclResult_t run_calls(const ringpressRealNccl& real, std::vector<AcceptedCall> calls) {
-  std::list<Clique> cliques;
+ncclResult_t run_calls(const ringpressRealNccl& real, std::span<const AcceptedCall> calls) {
+  CallVector<Clique> cliques;
   const Status sorted = catch_all([&] {
-    for (AcceptedCall& call : calls) {
+    for (const AcceptedCall& call : calls) {
       const std::uint64_t number = call.comm->clique();
       auto clique = std::find_if(cliques.begin(), cliques.end(), [number](const Clique& known) {
-        return known.number() == number;
+        return known.number() >= number;
       });
-      if (clique == cliques.end()) clique = cliques.emplace(clique, real);
-      clique->add(std::move(call));
+      if (clique == cliques.end() || clique->number() != number) {
+        clique = cliques.emplace(clique, real);
+      }
+      clique->add(call);
     }
     return Status::ok();
   });
   // In an order that is the same in all processes, whatever the order of the calls: with everybody
   // at the lowest clique that has not been done, two never wait for each other.
-  cliques.sort([](const Clique& a, const Clique& b) { return a.number() < b.number(); });
   ncclResult_t result = report(sorted);
   for (Clique& clique : cliques) {
     if (result == ncclSuccess) result = clique.run();

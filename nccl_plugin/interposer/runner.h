@@ -3,7 +3,7 @@
 #define NCCL_PLUGIN_INTERPOSER_RUNNER_H_
 
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "nccl_plugin/interposer/comm.h"
 
@@ -19,7 +19,7 @@ struct AcceptedCall {
 /// other in one thread: they take every step together, in one group of the real NCCL, or they would
 /// wait for each other. Cliques run one after the other. Returns the first error; what comes after
 /// it is not run. Not within a group of the real NCCL.
-ncclResult_t run_calls(const ringpressRealNccl& real, std::vector<AcceptedCall> calls);
+ncclResult_t run_calls(const ringpressRealNccl& real, std::span<const AcceptedCall> calls);
 
 }  // namespace ringpress::nccl_plugin::interposer
 

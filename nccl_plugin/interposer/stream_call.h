@@ -8,7 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
+#include <utility>
 
+#include "nccl_plugin/interposer/call_memory.h"
 #include "nccl_plugin/interposer/lane.h"
 #include "nccl_plugin/preload/engine.h"
 #include "ringpress/device.h"
@@ -54,18 +57,34 @@ class StreamCall {
   virtual std::uint64_t raw_bytes() const = 0;
 };
 
+/// Ends a call where it was made: in call_memory(), so in the same thread.
+struct StreamCallEnd {
+  void (*end)(StreamCall*) = nullptr;
+  void operator()(StreamCall* call) const { end(call); }
+};
+using StreamCallPointer = std::unique_ptr<StreamCall, StreamCallEnd>;
+
+template <typename Made, typename... Args>
+StreamCallPointer make_stream_call(Args&&... args) {
+  const auto end = [](StreamCall* call) {
+    std::pmr::polymorphic_allocator<>(call_memory()).delete_object(static_cast<Made*>(call));
+  };
+  std::pmr::polymorphic_allocator<> allocator(call_memory());
+  return {allocator.new_object<Made>(std::forward<Args>(args)...), StreamCallEnd{end}};
+}
+
 /// Scatter-reduce-allgather: stream_sra.cc. The lane is of sra_lane(); `rounds` are those of the
 /// codec's Agreement, at most.
-std::unique_ptr<StreamCall> make_sra_call(const StreamCallParts& parts);
+StreamCallPointer make_sra_call(const StreamCallParts& parts);
 LaneShape sra_lane(std::size_t world, std::size_t rounds);
 
 /// A ring whose sums come from both sides: stream_ring.cc. The lane is of ring_lane().
-std::unique_ptr<StreamCall> make_ring_call(const StreamCallParts& parts);
+StreamCallPointer make_ring_call(const StreamCallParts& parts);
 LaneShape ring_lane(std::size_t world, std::size_t rounds);
 
 /// An all-gather: stream_gather.cc. The lane is one of the above with room for it; the codec has no
 /// Agreement.
-std::unique_ptr<StreamCall> make_gather_call(const StreamCallParts& parts);
+StreamCallPointer make_gather_call(const StreamCallParts& parts);
 void make_room_to_gather(std::size_t world, LaneShape* shape);
 
 /// What `hier` needs besides: the exact sums of the ranks of one host.
@@ -80,7 +99,7 @@ struct HostParts {
 /// Exact inside each host, compressed between hosts: stream_hier.cc. `parts` are those of the call,
 /// but `comm`, `rank` and `world` are those of the ranks with the same number on each host; the
 /// residual has one element for each of the part that this rank reduces: hier_part(). All-reduces.
-std::unique_ptr<StreamCall> make_hier_call(const StreamCallParts& parts, const HostParts& host);
+StreamCallPointer make_hier_call(const StreamCallParts& parts, const HostParts& host);
 /// Elements of a call that each of so many ranks of a host reduces.
 inline std::size_t hier_part(std::size_t count, std::size_t local_size) {
   return count / local_size;
@@ -96,8 +115,8 @@ struct ProjectionParts {
   bool goes_round_the_ring = false;  // The sums that have a codec.
 };
 /// All-reduces a projection of the tensor: stream_projection.cc. `parts` are those of the call.
-std::unique_ptr<StreamCall> make_projection_call(const StreamCallParts& parts,
-                                                 const ProjectionParts& projection);
+StreamCallPointer make_projection_call(const StreamCallParts& parts,
+                                       const ProjectionParts& projection);
 std::size_t projection_bytes(const DeviceProjection& projection, std::size_t count);
 /// Floats of ProjectionParts::state.
 std::size_t projection_state_floats(const DeviceProjection& projection, std::size_t count);

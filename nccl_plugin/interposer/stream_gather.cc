@@ -10,7 +10,6 @@
 //   all, in a row   what all ranks sent; by the exchange of t + 2, which waits for what our stream
 //                   was asked for before it, so for decode(t)
 #include <algorithm>
-#include <vector>
 
 #include "nccl_plugin/interposer/chunked_stream_call.h"
 
@@ -79,7 +78,7 @@ Status GatherCall::encode(std::size_t chunk) {
 Status GatherCall::decode(std::size_t chunk) {
   const Lane& lane = *parts_.lane;
   RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), gathered(chunk)));
-  std::vector<DecodeArgs> decodes;
+  CallVector<DecodeArgs> decodes;
   for (std::size_t peer = 0; peer < parts_.world; ++peer) {
     const Range range = chunk_of_shard(peer, chunk);
     DecodeArgs args;
@@ -95,8 +94,8 @@ Status GatherCall::decode(std::size_t chunk) {
 
 }  // namespace
 
-std::unique_ptr<StreamCall> make_gather_call(const StreamCallParts& parts) {
-  return std::make_unique<GatherCall>(parts);
+StreamCallPointer make_gather_call(const StreamCallParts& parts) {
+  return make_stream_call<GatherCall>(parts);
 }
 
 void make_room_to_gather(std::size_t world, LaneShape* shape) {

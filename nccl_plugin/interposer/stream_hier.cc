@@ -90,13 +90,13 @@ class HierCall final : public StreamCall {
   const std::size_t part_;
   const std::size_t rest_;
   const std::size_t before_;  // Steps before those between hosts.
-  const std::unique_ptr<StreamCall> inner_;
+  const StreamCallPointer inner_;
 };
 
 }  // namespace
 
-std::unique_ptr<StreamCall> make_hier_call(const StreamCallParts& parts, const HostParts& host) {
-  return std::make_unique<HierCall>(parts, host);
+StreamCallPointer make_hier_call(const StreamCallParts& parts, const HostParts& host) {
+  return make_stream_call<HierCall>(parts, host);
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

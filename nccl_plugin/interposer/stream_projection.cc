@@ -14,7 +14,6 @@
 // Memory: the two tags, then for each round own values, sums, and what the codec of the sums drops;
 // then what the device wants for itself. The call after this one waits for its end.
 #include <algorithm>
-#include <vector>
 
 #include "nccl_plugin/interposer/stream_call.h"
 #include "ringpress/hash.h"
@@ -62,7 +61,7 @@ class ProjectionCall final : public StreamCall {
   struct Round {
     std::size_t count = 0;  // Floats.
     std::size_t first_step = 0;
-    std::unique_ptr<StreamCall> sum;  // Null: by the real library.
+    StreamCallPointer sum;  // Null: by the real library.
 
     std::size_t steps() const { return sum == nullptr ? 1 : sum->steps(); }
   };
@@ -76,8 +75,7 @@ class ProjectionCall final : public StreamCall {
     return reinterpret_cast<float*>(take(count * sizeof(float)));
   }
   void add_round(int number, bool goes_round_the_ring);
-  std::unique_ptr<StreamCall> make_sum(std::size_t number, std::size_t count,
-                                       bool goes_round_the_ring) const;
+  StreamCallPointer make_sum(std::size_t number, std::size_t count, bool goes_round_the_ring) const;
   void fill_call(std::uint64_t* state);
 
   std::size_t finish_step() const { return rounds_.back().first_step + rounds_.back().steps(); }
@@ -101,8 +99,8 @@ class ProjectionCall final : public StreamCall {
   DeviceProjection& projection_;
   std::byte* next_memory_;
   DeviceProjectArgs args_;
-  std::vector<float*> own_, summed_, dropped_;  // By round.
-  std::vector<Round> rounds_;
+  CallVector<float*> own_, summed_, dropped_;  // By round.
+  CallVector<Round> rounds_;
 };
 
 void ProjectionCall::add_round(int number, bool goes_round_the_ring) {
@@ -119,8 +117,8 @@ void ProjectionCall::add_round(int number, bool goes_round_the_ring) {
   rounds_.push_back(std::move(round));
 }
 
-std::unique_ptr<StreamCall> ProjectionCall::make_sum(std::size_t number, std::size_t count,
-                                                     bool goes_round_the_ring) const {
+StreamCallPointer ProjectionCall::make_sum(std::size_t number, std::size_t count,
+                                           bool goes_round_the_ring) const {
   StreamCallParts sum = parts_;
   sum.send = own_[number];
   sum.receive = summed_[number];
@@ -208,9 +206,9 @@ std::uint64_t ProjectionCall::sent_bytes() const {
 
 }  // namespace
 
-std::unique_ptr<StreamCall> make_projection_call(const StreamCallParts& parts,
-                                                 const ProjectionParts& projection) {
-  return std::make_unique<ProjectionCall>(parts, projection);
+StreamCallPointer make_projection_call(const StreamCallParts& parts,
+                                       const ProjectionParts& projection) {
+  return make_stream_call<ProjectionCall>(parts, projection);
 }
 
 std::size_t projection_bytes(const DeviceProjection& projection, std::size_t count) {

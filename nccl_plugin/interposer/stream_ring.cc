@@ -165,6 +165,7 @@ DecodeAddEncodeArgs RingCall::hop(const Range& range, std::size_t summed) const 
   args.count = range.count;
   args.random = random_key(range);
   args.form = {summed, parts_.world};
+  args.memory = call_memory();
   return args;
 }
 
@@ -275,8 +276,8 @@ ncclResult_t RingCall::exchange(std::size_t step) {
 
 }  // namespace
 
-std::unique_ptr<StreamCall> make_ring_call(const StreamCallParts& parts) {
-  return std::make_unique<RingCall>(parts);
+StreamCallPointer make_ring_call(const StreamCallParts& parts) {
+  return make_stream_call<RingCall>(parts);
 }
 
 LaneShape ring_lane(std::size_t world, std::size_t rounds) {

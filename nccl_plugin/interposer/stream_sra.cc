@@ -21,8 +21,6 @@
 //                          gather stage (t) has waited for the exchange of t
 // What was agreed on for a chunk is read last by its gather stage, L + 2 rounds after it was begun:
 // the chunk that begins L + 3 rounds later may have its memory.
-#include <vector>
-
 #include "nccl_plugin/interposer/agreeing_stream_call.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -84,10 +82,10 @@ class SraCall final : public AgreeingStreamCall {
   const std::size_t before_;  // Steps before the first round.
   const std::size_t lead_;    // Rounds in which a chunk is agreed on.
   const std::size_t rounds_;
-  std::vector<EncodeArgs> encodes_;
-  std::vector<DecodeArgs> decodes_;
-  std::vector<const std::byte*> wires_;
-  std::vector<std::size_t> wire_sizes_;
+  CallVector<EncodeArgs> encodes_;
+  CallVector<DecodeArgs> decodes_;
+  CallVector<const std::byte*> wires_;
+  CallVector<std::size_t> wire_sizes_;
 };
 
 bool SraCall::agrees(std::size_t round) const {
@@ -206,6 +204,7 @@ DecodeAddEncodeArgs SraCall::reduction(const Range& own, std::size_t chunk) cons
   args.random = random_key(own);
   args.form = {parts_.world, parts_.world};
   args.agreed = agreed(parts_.rank, chunk);
+  args.memory = call_memory();
   return args;
 }
 
@@ -281,8 +280,8 @@ ncclResult_t SraCall::gather(std::size_t chunk) {
 
 }  // namespace
 
-std::unique_ptr<StreamCall> make_sra_call(const StreamCallParts& parts) {
-  return std::make_unique<SraCall>(parts);
+StreamCallPointer make_sra_call(const StreamCallParts& parts) {
+  return make_stream_call<SraCall>(parts);
 }
 
 LaneShape sra_lane(std::size_t world, std::size_t rounds) {

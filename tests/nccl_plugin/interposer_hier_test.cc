@@ -9,49 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/interposer/runner.h"
-#include "tests/support/interposer_job.h"
+#include "tests/support/interposer_hosts.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
-
-/// Runs body(comm, rank) in threads that form one communicator, `hosts` by rank.
-template <typename Body>
-void run_hosts(const Settings& settings, const std::vector<int>& hosts, Body body) {
-  const ringpressRealNccl& real = recording_nccl();
-  const int size = static_cast<int>(hosts.size());
-  ncclUniqueId id{};
-  ASSERT_EQ(real.GetUniqueId(&id), ncclSuccess);
-  run_threads(size, [&](int rank) {
-    ncclComm_t handle = nullptr;
-    ASSERT_EQ(real.CommInitRank(&handle, size, id, rank), ncclSuccess);
-    std::shared_ptr<Comm> comm = Comm::make(real, settings, handle, 1).value();
-    comm->set_hosts(hosts);
-    HostGroups groups;
-    groups.place = find_place(hosts, rank);
-    if (comm->wants_groups(hosts)) {
-      ASSERT_EQ(split_hosts(real, {{handle, &groups}}), ncclSuccess);
-      comm->set_groups(groups);
-    }
-    ASSERT_TRUE(comm->prepare_to_compress().is_ok());
-    comm->open();
-    body(comm, rank);
-    comm->end_groups(false);
-    ASSERT_EQ(real.CommDestroy(handle), ncclSuccess);
-  });
-}
-
-ncclResult_t all_reduce(const std::shared_ptr<Comm>& comm, const std::vector<float>& send,
-                        std::vector<float>& receive, ncclRedOp_t op) {
-  Call call;
-  call.send = send.data();
-  call.receive = receive.data();
-  call.count = send.size();
-  call.op = op;
-  call.comm = comm->handle();
-  if (!comm->plan(call)) return ncclInvalidUsage;
-  return run_calls(recording_nccl(), {{comm, call}});
-}
 
 TEST(Hier, FindsItsPlace) {
   const HostPlace place = find_place({5, 2, 5, 2, 5, 2}, 4);

@@ -22,7 +22,7 @@ struct Shape {
   const char* projection = nullptr;  // Its sums have the other codec.
 };
 
-std::unique_ptr<StreamCall> make_call(const Shape& shape, const StreamCallParts& parts,
+StreamCallPointer make_call(const Shape& shape, const StreamCallParts& parts,
                                       const ProjectionParts& projection) {
   if (projection.projection != nullptr) return make_projection_call(parts, projection);
   if (shape.algorithm == Algorithm::kRing) return make_ring_call(parts);

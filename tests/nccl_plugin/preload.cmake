@@ -84,6 +84,19 @@ target_compile_definitions(interposer_test PRIVATE FAKE_NCCL="$<TARGET_FILE:fake
 add_dependencies(interposer_test fake_nccl)
 gtest_discover_tests(interposer_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 
+if(NOT RINGPRESS_SANITIZE)  # They replace the C library's allocator, too.
+  add_executable(interposer_allocations_test interposer_allocations_test.cc
+                 ../support/call_counter.cc)
+  target_include_directories(interposer_allocations_test PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(interposer_allocations_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
+    ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
+    GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
+  target_compile_definitions(interposer_allocations_test PRIVATE
+    FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
+  add_dependencies(interposer_allocations_test fake_nccl)
+  gtest_discover_tests(interposer_allocations_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endif()
+
 # The CUDA device as it is, with a runtime on host memory in CUDA's place, and beside the test, where
 # it is looked for.
 set(fake_cuda ${CMAKE_CURRENT_SOURCE_DIR}/../support/fake_cuda)

@@ -17,8 +17,11 @@ std::atomic<long> allocations{0};
 std::atomic<long> socket_calls{0};
 std::atomic<long> socket_calls_locked{0};
 thread_local int mutexes_held = 0;
+thread_local bool counting_thread = false;
+thread_local long thread_allocations = 0;
 
 void count_allocation() {
+  if (counting_thread) ++thread_allocations;
   if (counting.load(std::memory_order_relaxed)) ++allocations;
 }
 
@@ -114,6 +117,24 @@ void start_counting() {
 CallCounts stop_counting() {
   counting.store(false);
   return {allocations.load(), socket_calls_locked.load(), socket_calls.load()};
+}
+
+void start_counting_thread() {
+  thread_allocations = 0;
+  counting_thread = true;
+}
+
+void pause_counting_thread() {
+  counting_thread = false;
+}
+
+void resume_counting_thread() {
+  counting_thread = true;
+}
+
+long stop_counting_thread() {
+  counting_thread = false;
+  return thread_allocations;
 }
 
 }  // namespace ringpress::testing

@@ -17,6 +17,13 @@ void start_counting();
 /// What was counted since.
 CallCounts stop_counting();
 
+/// Allocations of the calling thread alone, from now on, for code that runs beside a stand-in which
+/// allocates: not counted between pause and resume.
+void start_counting_thread();
+void pause_counting_thread();
+void resume_counting_thread();
+long stop_counting_thread();
+
 }  // namespace ringpress::testing
 
 #endif  // TESTS_SUPPORT_CALL_COUNTER_H_

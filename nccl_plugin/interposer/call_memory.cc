@@ -1,0 +1,17 @@
+#include "nccl_plugin/interposer/call_memory.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+// What a codec on host memory keeps of a chunk. On a device less is wanted: some 100 bytes a rank.
+constexpr std::size_t kLargestBlockBytes = 4 * 1024 * 1024;
+
+}  // namespace
+
+std::pmr::memory_resource* call_memory() {
+  thread_local std::pmr::unsynchronized_pool_resource memory(
+      std::pmr::pool_options{0, kLargestBlockBytes}, std::pmr::new_delete_resource());
+  return &memory;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer
