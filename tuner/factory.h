@@ -3,14 +3,24 @@
 #define TUNER_FACTORY_H_
 
 #include <memory>
+#include <span>
 
+#include "ringpress/levels.h"
 #include "ringpress/planner.h"
 #include "ringpress/settings.h"
+#include "ringpress/status.h"
 
 namespace ringpress::tuner {
 
 /// A planner that follows the settings. Never null.
 std::unique_ptr<Planner> make_planner(const Settings& settings);
+
+/// The levels of all layers that send the fewest bytes with an error of at most alpha times that of
+/// their default levels; the defaults where nothing is better; the least error that there is where
+/// nothing fits, as may be with an alpha below 1. The same for equal arguments on every machine.
+/// Takes layers x levels x steps additions, and as many bytes as layers x steps. kInvalidArgument
+/// names the layer and level of a cost that is no number from 0 on.
+Result<LevelChoice> allocate_levels(std::span<const LayerLevels> layers, const LevelBudget& budget);
 
 }  // namespace ringpress::tuner
 
