@@ -63,30 +63,32 @@ def row_list():
 def kernel_name(operation, codec, bits, element):
     """As kernel_resources.readable() says it."""
     kind = {"dequantise": "decode", "hop": "hop"}.get(operation, "encode")
-    known = "UsualParameters" if "lloyd" in codec else f"NearestParameters<{bits}>"
-    family = "Lloyd" if "lloyd" in codec else "Uniform"
-    return f"{kind}_kernel<{family}Format<AnyHardware,{known}>,{ELEMENTS[element][0]}>"
+    form = "LloydFormat<AnyHardware,UsualParameters>" if "lloyd" in codec else \
+        f"NearestFormat<AnyHardware,{bits}>"
+    return f"{kind}_kernel<{form},{ELEMENTS[element][0]}>"
 
 
 def work(operation, codec, bits, element):
     """What a lane does for a tile, as sass.cheapest_round() wants it: 32 values in 4 rows."""
     rotated = "lloyd" in codec
     values = 2 * ELEMENTS[element][1]  # Accesses of 16 bytes.
-    scales = {} if rotated else {"STG.2": 4}
+    scales = {} if rotated else {"STG.2": 1}  # Each lane stores, loads and divides for one row.
     written = {f"STG.{bits}": 4, **scales}
     # Rotated: 5 of the strides are between lanes, codes and levels are found in tables that lie across
-    # lanes, and three sums end there. Else 16 lanes have one scale, found in 4 steps.
-    shuffles = {"SHFL": (5 + 3) * 32 + 3 * 5} if rotated else {"SHFL": 4 * 4}
+    # lanes, and three sums end there. Else 16 lanes have one scale, found in 4 steps, and
+    # each row then gets what one lane has worked out: its inverse, and its step where one decodes.
+    steps = 4 if operation in ("hop", "error feedback") else 0
+    shuffles = {"SHFL": (5 + 3) * 32 + 3 * 5} if rotated else {"SHFL": 4 * 4 + 4 + steps}
     if operation == "dequantise" and rotated:
         # The seed of the rotation; one scale; strides and levels.
         return {"LDG.4": 4 + 1, "LDG.2": 1, "STG.16": values, "SHFL": (5 + 1) * 32}
     if operation == "dequantise":
-        return {f"LDG.{bits}": 4, "LDG.2": 4, "STG.16": values}
+        return {f"LDG.{bits}": 4, "LDG.2": 1, "STG.16": values, "SHFL": 4}
     # A division for each scale (one by a constant takes none): else blocks of zeros are the cheapest.
-    divisions = {} if rotated else {"MUFU": 4}
+    divisions = {} if rotated else {"MUFU": 1}
     found = {"LDG.16": values, **written, **shuffles, **divisions}
     if operation == "hop":
-        found.update({f"LDG.{bits}": 4, "LDG.2": 4})
+        found.update({f"LDG.{bits}": 4, "LDG.2": 1})
     if operation == "error feedback":
         found.update({"LDG.16": values + 8, "STG.16": 8})
     return found

@@ -31,6 +31,18 @@ RINGPRESS_HOST_DEVICE inline std::uint32_t magnitude_bits(float value) {
   return bits_of(value) & kMagnitudeMask;
 }
 
+/// The larger of `largest`, which is none below zero, and |value|; NaN if one of them is.
+RINGPRESS_HOST_DEVICE inline float largest_magnitude(float largest, float value) {
+#if __CUDA_ARCH__ >= 800
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(largest), "f"(fabsf(value)));
+  return result;
+#else
+  const std::uint32_t magnitude = magnitude_bits(value);
+  return bits_of(largest) < magnitude ? float_of(magnitude) : largest;
+#endif
+}
+
 /// Tested on the bits, so that no compiler option can fold it away.
 RINGPRESS_HOST_DEVICE inline bool is_finite(float value) {
   return magnitude_bits(value) < kInfinityBits;

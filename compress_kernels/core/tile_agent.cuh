@@ -221,9 +221,18 @@ class TileAgent {
   template <typename Part, typename TileOf>
   RINGPRESS_DEVICE static void add_up(const Simt& simt, const Part& part, const TileOf& tile,
                                       const HopTask<Parameters>& task, Rows& sum) {
-    // Zero with a sign adds nothing to any value, not even to a zero.
+    // The sum of the first two is the same in either order.
+    const bool begins_with_own = task.own_position <= 1;
     RINGPRESS_UNROLL
-    for (unsigned i = 0; i < kRows * kGroup; ++i) sum[i / kGroup][i % kGroup] = -0.0f;
+    for (unsigned row = 0; row < kRows; ++row) {
+      if (begins_with_own) {
+        load_row<T>(simt, tile, row, task.values, sum[row]);
+        continue;
+      }
+      // Zero with a sign adds nothing to any value, not even to a zero.
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < kGroup; ++k) sum[row][k] = -0.0f;
+    }
     const auto take = [&](unsigned row, const float(&y)[kGroup]) {
       RINGPRESS_UNROLL
       for (unsigned k = 0; k < kGroup; ++k) {
@@ -232,6 +241,7 @@ class TileAgent {
     };
     for (std::size_t position = 0; position <= task.wire_count; ++position) {
       if (position == task.own_position) {
+        if (begins_with_own) continue;
         RINGPRESS_UNROLL
         for (unsigned row = 0; row < kRows; ++row) {
           float y[kGroup];

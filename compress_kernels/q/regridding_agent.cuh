@@ -14,7 +14,7 @@
 namespace ringpress::compress_kernels::q {
 
 template <typename Simt>
-using AnyUniform = uniform::UniformFormat<Simt, uniform::AnyParameters>;
+using AnyUniform = uniform::UniformFormat<Simt>;
 template <typename Simt>
 using AnyLloyd = lloyd::LloydFormat<Simt, lloyd::AnyParameters>;
 

@@ -2,11 +2,11 @@
 // the uniform grid, rounded to nearest. The codes and values are the same.
 //
 // Whole numbers below 2^23 are the low bits of a float between 2^23 and 2^24, so nothing is
-// converted: codes are put together by exact products and sums of floats, and taken apart by a
-// mask. They need no limit. |x| is at most the scale s, which is the largest |x| rounded up, and
-// the product of x and L / s, both rounded, is then below L + 1/2. Where s could not be rounded up,
-// as it is the largest bfloat16, |x| is at most 1.004 times as large, and the product below 127.499
-// for L = 127.
+// converted: a value is rounded by adding such a float, codes are put together by sums of shifted
+// bits, modulo 2^32, and taken apart by a mask. They need no limit. |x| is at most the scale s,
+// which is the largest |x| rounded up, and the product of x and L / s, both rounded, is then below
+// L + 1/2. Where s could not be rounded up, as it is the largest bfloat16, |x| is at most 1.004
+// times as large, and the product below 127.499 for L = 127.
 #ifndef COMPRESS_KERNELS_UNIFORM_NEAREST_GROUP_CUH_
 #define COMPRESS_KERNELS_UNIFORM_NEAREST_GROUP_CUH_
 
@@ -36,20 +36,12 @@ inline constexpr std::uint32_t kFirstWholeBits = 0x4B000000u;
 template <int kBits>
 inline constexpr unsigned kCodesOfHalf = 16 / kBits;
 
-/// L in the place of each of those codes.
+/// What rounds: 2^23, and an even number that makes all sums larger than that.
 template <int kBits>
-inline constexpr float kZeroCodes = kBits == 4 ? 0x7777 : 0x7F7F;
+inline constexpr float kRounding = kFirstWhole + static_cast<float>(1 << (kBits - 1));
 
-/// The 16 bits of neighbouring codes, from whole numbers from -L to L, in the lower half of a word.
-template <int kBits>
-RINGPRESS_DEVICE std::uint32_t join_codes(const float* steps) {
-  float sum = steps[kCodesOfHalf<kBits> - 1];
-  RINGPRESS_UNROLL
-  for (unsigned k = kCodesOfHalf<kBits> - 1; k > 0; --k) {
-    sum = core::add_exact_product(sum, 1 << kBits, steps[k - 1]);
-  }
-  return core::bits_of(sum + (kFirstWhole + kZeroCodes<kBits>)) & 0xFFFFu;
-}
+/// What the bits of rounded values have above their codes.
+inline constexpr std::uint32_t kAboveCode = kFirstWholeBits + 1;
 
 /// Code number `k` of the lower half of a word, minus L.
 template <int kBits>
@@ -63,22 +55,36 @@ RINGPRESS_DEVICE float steps_of(std::uint32_t half, unsigned k) {
 
 }  // namespace internal
 
-/// steps: of the grid, whole numbers from -L to L; 0 in a constant block. Values are finite.
-RINGPRESS_DEVICE void quantise_group(const float (&x)[core::kGroup], float inverse,
-                                     float (&steps)[core::kGroup]) {
+/// rounded: internal::kRounding more than the steps of the grid, whole numbers from -L to L; no
+/// steps in a constant block. Values are finite, else it is of no use.
+template <int kBits>
+RINGPRESS_DEVICE void round_group(const float (&x)[core::kGroup], float inverse,
+                                  float (&rounded)[core::kGroup]) {
   RINGPRESS_UNROLL
-  for (unsigned k = 0; k < core::kGroup; ++k) steps[k] = core::round_to_even(x[k] * inverse);
+  for (unsigned k = 0; k < core::kGroup; ++k) {
+    rounded[k] = x[k] * inverse + internal::kRounding<kBits>;
+  }
 }
 
 template <int kBits>
-RINGPRESS_DEVICE CodeWords<kBits> join_group(const float (&steps)[core::kGroup]) {
-  constexpr unsigned kOfHalf = internal::kCodesOfHalf<kBits>;
+RINGPRESS_DEVICE float steps_of_rounded(float rounded) {
+  return rounded - internal::kRounding<kBits>;
+}
+
+template <int kBits>
+RINGPRESS_DEVICE CodeWords<kBits> join_group(const float (&rounded)[core::kGroup]) {
+  constexpr unsigned kOfWord = 32 / kBits;
   CodeWords<kBits> codes;
   RINGPRESS_UNROLL
   for (unsigned w = 0; w < kBits / 4; ++w) {
-    const float* const of_word = steps + 2 * w * kOfHalf;
-    codes.words[w] =
-        internal::join_codes<kBits>(of_word) | internal::join_codes<kBits>(of_word + kOfHalf) << 16;
+    std::uint32_t sum = 0;
+    std::uint32_t above = 0;
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < kOfWord; ++k) {
+      sum += core::bits_of(rounded[w * kOfWord + k]) << (k * kBits);
+      above += internal::kAboveCode << (k * kBits);
+    }
+    codes.words[w] = sum - above;
   }
   return codes;
 }

@@ -1,4 +1,5 @@
-// The wire bytes of q1 .. q8 and sign, for core/tile_agent.cuh.
+// The wire bytes of q1 .. q8 and sign, for core/tile_agent.cuh: with parameters as they come.
+// nearest_format.cuh knows the usual ones when it is compiled.
 #ifndef COMPRESS_KERNELS_UNIFORM_UNIFORM_AGENT_CUH_
 #define COMPRESS_KERNELS_UNIFORM_UNIFORM_AGENT_CUH_
 
@@ -11,54 +12,24 @@
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/tile_agent.cuh"
 #include "compress_kernels/uniform/codes.h"
-#include "compress_kernels/uniform/nearest_group.cuh"
+#include "compress_kernels/uniform/nearest_format.cuh"
 #include "compress_kernels/uniform/uniform.h"
 
 namespace ringpress::compress_kernels::uniform {
 
-/// Parameters as they come.
-struct AnyParameters {
-  static constexpr int kKnownBits = 0;
-  static constexpr std::size_t kWarpMemory = core::kSumMemory;
-  RINGPRESS_DEVICE static UniformParameters of(const UniformParameters& parameters) {
-    return parameters;
-  }
-};
-
-/// Known when the kernel is compiled: the uniform grid, rounding to nearest, 4 or 8 bits.
-template <int kBits>
-struct NearestParameters {
-  static constexpr int kKnownBits = kBits;
-  static constexpr std::size_t kWarpMemory = 0;
-  RINGPRESS_DEVICE static UniformParameters of(UniformParameters parameters) {
-    parameters.bits = kBits;
-    parameters.part_bits = 0;
-    parameters.grid = Grid::kUniform;
-    parameters.rounding = Rounding::kNearest;
-    return parameters;
-  }
-};
-
-/// `Known`: one of the two above.
-template <typename Simt, typename Known>
+template <typename Simt>
 class UniformFormat {
  public:
   using Parameters = UniformParameters;
-  static constexpr std::size_t kWarpMemory = Known::kWarpMemory;
-  static constexpr bool kKnowsWholeTiles = kWarpMemory == 0;
+  static constexpr std::size_t kWarpMemory = core::kSumMemory;
+  static constexpr bool kKnowsWholeTiles = false;
 
   RINGPRESS_DEVICE UniformFormat(const Simt& simt, const UniformParameters& parameters,
                                  std::size_t count)
       : simt_(simt),
-        parameters_(Known::of(parameters)),
+        parameters_(parameters),
         layout_(uniform_layout(parameters_, count)),
         block_shift_(core::log2_of(parameters_.block)) {}
-
-  /// To two bytes for scales, and to the codes of a group.
-  RINGPRESS_DEVICE bool is_aligned(const std::byte* wire) const {
-    return core::is_aligned(wire, sizeof(std::uint16_t)) &&
-           core::is_aligned(wire + layout_.codes_offset, kKnownBits);
-  }
 
   template <typename T>
   RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
@@ -68,7 +39,6 @@ class UniformFormat {
                                const core::EncodeOutput& output, Sink&& sink) const {
     const RandomKey& random = output.random;
     std::byte* const wire = output.wire;
-    const bool is_wanted = core::wants_values(output);
     Extremes extremes[core::kRows];
     find_extremes(tile, x, extremes);
     float sums[core::kRows] = {};
@@ -84,18 +54,9 @@ class UniformFormat {
           scale_of(parameters_, extremes[row], core::block_count(tile, row, parameters_.block),
                    [&] { return sums[row]; });
       if (core::leads_block(tile, row, parameters_.block)) store_scale(tile, row, scale, wire);
-      if constexpr (kKnownBits != 0) {
-        float steps[core::kGroup];
-        encode_known_row(tile, row, x[row], scale, wire, steps);
-        if (!is_wanted) continue;
-        float y[core::kGroup];
-        restore_known_row(steps, scale, y);
-        sink(row, y);
-      } else {
-        float y[core::kGroup];
-        encode_row(tile, row, x[row], scale, random, wire, y);
-        sink(row, y);
-      }
+      float y[core::kGroup];
+      encode_row(tile, row, x[row], scale, random, wire, y);
+      sink(row, y);
     }
   }
 
@@ -104,20 +65,12 @@ class UniformFormat {
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       float y[core::kGroup] = {};
-      if (tile.valid(row) == 0) {
-        // Nothing of it exists.
-      } else if constexpr (kKnownBits != 0) {
-        decode_known_row(tile, row, wire, y);
-      } else {
-        decode_row(tile, row, wire, y);
-      }
+      if (tile.valid(row) != 0) decode_row(tile, row, wire, y);
       sink(row, y);
     }
   }
 
  private:
-  static constexpr int kKnownBits = Known::kKnownBits;
-
   template <typename TileOf>
   RINGPRESS_DEVICE void find_extremes(const TileOf& tile, const core::Rows& x,
                                       Extremes (&extremes)[core::kRows]) const {
@@ -179,7 +132,6 @@ class UniformFormat {
   RINGPRESS_DEVICE Word load_scale(const TileOf& tile, unsigned row,
                                    const std::byte* scales) const {
     const std::byte* const from = scales + tile.block(row, block_shift_) * sizeof(Word);
-    if constexpr (TileOf::kIsWhole) return simt_.template load<Word>(from);
     return core::load_any<Word>(simt_, from);
   }
 
@@ -188,11 +140,7 @@ class UniformFormat {
                                     std::byte* wire) const {
     const std::size_t block = tile.block(row, block_shift_);
     std::byte* const to = wire + layout_.units_offset + block * 2;
-    if constexpr (TileOf::kIsWhole) {
-      simt_.store(to, scale.stored_unit);
-    } else {
-      core::store_any<std::uint16_t>(simt_, to, scale.stored_unit);
-    }
+    core::store_any<std::uint16_t>(simt_, to, scale.stored_unit);
     if (parameters_.grid == Grid::kMinMax) {
       core::store_any<std::uint32_t>(simt_, wire + block * 4, core::bits_of(scale.low));
     }
@@ -237,44 +185,6 @@ class UniformFormat {
     }
   }
 
-  /// Writes the codes; steps: what they stand for in a finite block.
-  template <typename TileOf>
-  RINGPRESS_DEVICE void encode_known_row(const TileOf& tile, unsigned row,
-                                         const float (&x)[core::kGroup],
-                                         const core::BlockScale& scale, std::byte* wire,
-                                         float (&steps)[core::kGroup]) const {
-    quantise_group(x, scale.inverse, steps);
-    CodeWords<kKnownBits> codes = join_group<kKnownBits>(steps);
-    const bool finite = scale.stored_unit != core::kBfloat16Nan;
-    RINGPRESS_UNROLL
-    for (std::uint32_t& word : codes.words) word &= finite ? 0xFFFFFFFFu : 0u;
-    store_row_codes<kKnownBits>(simt_, tile, row, codes, wire + layout_.codes_offset);
-  }
-
-  RINGPRESS_DEVICE void restore_known_row(const float (&steps)[core::kGroup],
-                                          const core::BlockScale& scale,
-                                          float (&y)[core::kGroup]) const {
-    const bool finite = scale.stored_unit != core::kBfloat16Nan;
-    const float step = step_of(parameters_, scale.stored_unit);
-    const auto code_zero = static_cast<float>(-core::uniform_levels(kKnownBits));
-    RINGPRESS_UNROLL
-    for (unsigned k = 0; k < core::kGroup; ++k) y[k] = (finite ? steps[k] : code_zero) * step;
-  }
-
-  template <typename TileOf>
-  RINGPRESS_DEVICE void decode_known_row(const TileOf& tile, unsigned row, const std::byte* wire,
-                                         float (&y)[core::kGroup]) const {
-    const auto stored = load_scale<std::uint16_t>(tile, row, wire + layout_.units_offset);
-    const float step = step_of(parameters_, stored);
-    float steps[core::kGroup];
-    split_group<kKnownBits>(
-        load_row_codes<kKnownBits>(simt_, tile, row, wire + layout_.codes_offset), steps);
-    RINGPRESS_UNROLL
-    for (unsigned k = 0; k < core::kGroup; ++k) {
-      y[k] = k < tile.valid(row) ? steps[k] * step : 0.0f;
-    }
-  }
-
   const Simt& simt_;
   const UniformParameters parameters_;
   const UniformLayout layout_;
@@ -288,12 +198,12 @@ decltype(auto) visit_format(const UniformParameters& parameters, Visitor&& visit
   const bool nearest =
       parameters.grid == Grid::kUniform && parameters.rounding == Rounding::kNearest;
   if (same_bits && nearest && parameters.bits == 4) {
-    return visitor(core::TypeTag<UniformFormat<Simt, NearestParameters<4>>>{});
+    return visitor(core::TypeTag<NearestFormat<Simt, 4>>{});
   }
   if (same_bits && nearest && parameters.bits == 8) {
-    return visitor(core::TypeTag<UniformFormat<Simt, NearestParameters<8>>>{});
+    return visitor(core::TypeTag<NearestFormat<Simt, 8>>{});
   }
-  return visitor(core::TypeTag<UniformFormat<Simt, AnyParameters>>{});
+  return visitor(core::TypeTag<UniformFormat<Simt>>{});
 }
 
 }  // namespace ringpress::compress_kernels::uniform

@@ -68,14 +68,14 @@ void check_quantise() {
     std::vector<float> values = values_below(core::float_of(largest), core::uniform_levels(kBits));
     values.resize((values.size() + core::kGroup - 1) / core::kGroup * core::kGroup);
     for (std::size_t first = 0; first < values.size(); first += core::kGroup) {
-      Group x, steps;
+      Group x, rounded;
       std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), core::kGroup, x);
-      uniform::quantise_group(x, scale.inverse, steps);
-      const auto codes = uniform::join_group<kBits>(steps);
+      uniform::round_group<kBits>(x, scale.inverse, rounded);
+      const auto codes = uniform::join_group<kBits>(rounded);
       for (unsigned k = 0; k < core::kGroup; ++k) {
         const std::uint32_t code = uniform::quantise(parameters, scale, x[k], 0);
         ASSERT_EQ(code_of<kBits>(codes, k), code) << x[k] << " of " << core::float_of(largest);
-        ASSERT_EQ(core::bits_of(steps[k] * step),
+        ASSERT_EQ(core::bits_of(uniform::steps_of_rounded<kBits>(rounded[k]) * step),
                   core::bits_of(uniform::value_of_code(parameters, 0, step, code)));
       }
     }
