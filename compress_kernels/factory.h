@@ -2,13 +2,16 @@
 #ifndef COMPRESS_KERNELS_FACTORY_H_
 #define COMPRESS_KERNELS_FACTORY_H_
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ringpress/codec.h"
 #include "ringpress/device.h"
+#include "ringpress/error_tables.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
@@ -59,6 +62,23 @@ std::vector<std::string> available_isas();
 /// Codecs made from now on use this instruction set (tests, benchmarks); "" goes back to the
 /// widest. Not for use while codecs run. kInvalidArgument if it is not available.
 Status force_isa(const std::string& name);
+
+/// What `qB:block=N` would lose of a tensor, for each B of `bits`, 2 to 8; `block`: N. One pass
+/// over the values. kInvalidArgument names what is not allowed.
+Result<std::vector<double>> measure_bit_errors(const MeasuredTensor& tensor, std::size_t block,
+                                               std::span<const int> bits);
+
+/// What a tensor loses if only its largest values are kept, for each share of them, above 0 and at
+/// most 1. One pass; within a thousandth of what sorting would give. As above.
+Result<std::vector<double>> measure_density_errors(const MeasuredTensor& tensor,
+                                                   std::span<const double> densities);
+
+/// What the best approximation of a matrix loses at each rank, 1 to 64, from one decomposition at
+/// the largest: ten times the work of projecting it at that rank. As above, and for a shape that is
+/// not the tensor's.
+Result<std::vector<double>> measure_rank_errors(const MeasuredTensor& tensor,
+                                                const MeasuredMatrix& shape,
+                                                std::span<const std::size_t> ranks);
 
 /// The CUDA device with this number, which stays its user's to choose and to keep: no function of
 /// it changes the current device of a thread. Its kernels are in libringpress-cuda.so, which is
