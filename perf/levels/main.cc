@@ -1,0 +1,250 @@
+// levels_perf: what L-GreCo's choice of levels saves, how near it is to the best of all, and how
+// long it takes.
+//
+//   levels_perf [GRADIENT.npy [--layers LAYERS.json]] ...
+//
+// First 200 random tables of 6 layers and 7 levels against all choices, and the time for 200 layers
+// of 7 levels. Then for each gradient, cut into its layers and into segments of several sizes: the
+// bytes and the error of the levels chosen, over those of q4 for all. Both are measured with the
+// codecs; the budget is the squared error of q4, so the error is never larger. Candidates are
+// q2 .. q8, and the same with those of grid=lloyd besides.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+#include "perf/all_reduce/npy.h"
+#include "tuner/factory.h"
+
+namespace ringpress::perf {
+namespace {
+
+constexpr std::size_t kDefaultLevel = 2;  // q4 of q2 .. q8.
+
+struct Range {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+struct Gradient {
+  std::string name;
+  std::vector<float> values;
+  std::vector<Range> layers;
+};
+
+struct Loss {
+  double bytes = 0;
+  double squares = 0;
+};
+
+/// What a codec sends of some values, and loses.
+Loss lose(const Codec& codec, const float* values, std::size_t count) {
+  std::vector<std::byte> wire(codec.wire_bytes(count, {1, 2}));
+  std::vector<float> decoded(count);
+  EncodeArgs args;
+  args.values = values;
+  args.count = count;
+  args.wire = wire.data();
+  args.decoded = decoded.data();
+  args.form = {1, 2};
+  codec.encode(args);
+  Loss loss;
+  loss.bytes = static_cast<double>(wire.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const double lost = static_cast<double>(values[i]) - static_cast<double>(decoded[i]);
+    loss.squares += lost * lost;
+  }
+  return loss;
+}
+
+std::vector<std::unique_ptr<Codec>> make_candidates(bool with_lloyd) {
+  std::vector<std::unique_ptr<Codec>> codecs;
+  for (const char* grid : {"uniform", "lloyd"}) {
+    if (grid[0] == 'l' && !with_lloyd) continue;
+    for (int bits = 2; bits <= 8; ++bits) {
+      const std::string specification = fmt::format("q{}:grid={}", bits, grid);
+      codecs.push_back(
+          compress_kernels::make_codec(specification, DType::kFloat32, ReduceOp::kSum).value());
+    }
+  }
+  return codecs;
+}
+
+void measure_cut(const Gradient& gradient, const std::string& cut, const std::vector<Range>& ranges,
+                 bool with_lloyd) {
+  const auto codecs = make_candidates(with_lloyd);
+  std::vector<std::vector<LevelCost>> costs;
+  for (const Range& range : ranges) {
+    std::vector<LevelCost> of_range;
+    for (const auto& codec : codecs) {
+      const Loss loss = lose(*codec, gradient.values.data() + range.first, range.count);
+      of_range.push_back({loss.bytes, std::sqrt(loss.squares)});
+    }
+    costs.push_back(std::move(of_range));
+  }
+  std::vector<LayerLevels> layers;
+  Loss usual;
+  for (const auto& of_range : costs) {
+    layers.push_back({of_range, kDefaultLevel});
+    const double error = of_range[kDefaultLevel].error;
+    usual.bytes += of_range[kDefaultLevel].bytes;
+    usual.squares += error * error;
+  }
+  const LevelChoice choice =
+      tuner::allocate_levels(layers, {.metric = ErrorMetric::kL2Squared}).value();
+  fmt::print("| {} | {} | {} | {} | {:.3f} | {:.3f} |\n", gradient.name, cut, ranges.size(),
+             with_lloyd ? "both grids" : "uniform", choice.bytes / usual.bytes,
+             std::sqrt(choice.error / usual.squares));
+}
+
+std::vector<Range> segments(std::size_t count, std::size_t each) {
+  std::vector<Range> ranges;
+  for (std::size_t first = 0; first < count; first += each) {
+    ranges.push_back({first, std::min(each, count - first)});
+  }
+  return ranges;
+}
+
+void measure(const Gradient& gradient) {
+  for (const bool with_lloyd : {false, true}) {
+    if (!gradient.layers.empty()) measure_cut(gradient, "layers", gradient.layers, with_lloyd);
+    for (const std::size_t each : {65536, 4096, 1024}) {
+      measure_cut(gradient, fmt::format("{} values", each), segments(gradient.values.size(), each),
+                  with_lloyd);
+    }
+  }
+}
+
+std::vector<Range> read_layers(const std::string& path, std::size_t count) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  std::vector<Range> ranges;
+  for (const auto& layer : nlohmann::json::parse(file)) {
+    const Range range{layer.at("offset"), layer.at("numel")};
+    if (range.first > count || range.count > count - range.first) {
+      throw std::runtime_error(path + ": a layer ends behind the gradient");
+    }
+    if (range.count > 0) ranges.push_back(range);
+  }
+  return ranges;
+}
+
+/// Layers whose error falls to about a half with each level, of sizes and norms over three decades.
+std::vector<std::vector<LevelCost>> random_table(std::size_t layers, std::size_t levels,
+                                                 unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> decades(0, 3);
+  std::uniform_real_distribution<double> ratio(0.4, 0.65);
+  std::vector<std::vector<LevelCost>> table;
+  for (std::size_t i = 0; i < layers; ++i) {
+    const double size = 1000 * std::pow(10, decades(generator));
+    double error = std::pow(10, decades(generator));
+    std::vector<LevelCost> costs;
+    for (std::size_t level = 0; level < levels; ++level) {
+      costs.push_back({size * static_cast<double>(level + 2) / 8, error});
+      error *= ratio(generator);
+    }
+    table.push_back(std::move(costs));
+  }
+  return table;
+}
+
+std::vector<LayerLevels> as_layers(const std::vector<std::vector<LevelCost>>& table) {
+  std::vector<LayerLevels> layers;
+  for (const auto& costs : table) layers.push_back({costs, kDefaultLevel});
+  return layers;
+}
+
+double fewest_bytes(const std::vector<std::vector<LevelCost>>& table, double allowed,
+                    ErrorMetric metric, std::size_t layer = 0) {
+  if (allowed < 0) return std::numeric_limits<double>::infinity();
+  if (layer == table.size()) return 0;
+  double best = std::numeric_limits<double>::infinity();
+  for (const LevelCost& cost : table[layer]) {
+    const double error = metric == ErrorMetric::kL2 ? cost.error : cost.error * cost.error;
+    best = std::min(best, cost.bytes + fewest_bytes(table, allowed - error, metric, layer + 1));
+  }
+  return best;
+}
+
+void compare_with_all_choices(ErrorMetric metric, const char* name) {
+  constexpr std::size_t kTables = 200;
+  std::vector<double> ratios;
+  std::size_t violations = 0;
+  for (unsigned seed = 0; seed < kTables; ++seed) {
+    const auto table = random_table(6, 7, seed);
+    const LevelChoice choice = tuner::allocate_levels(as_layers(table), {.metric = metric}).value();
+    if (choice.error > choice.allowed_error) ++violations;
+    // A little more, as it subtracts where the other adds.
+    ratios.push_back(choice.bytes /
+                     fewest_bytes(table, choice.allowed_error * (1 + 1e-12), metric));
+  }
+  std::sort(ratios.begin(), ratios.end());
+  fmt::print("| {} | {} | {:.5f} | {:.5f} | {:.5f} | {} |\n", name, kTables, ratios[kTables / 2],
+             ratios[kTables * 95 / 100 - 1], ratios.back(), violations);
+}
+
+double seconds_of_processor() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void measure_time() {
+  constexpr int kRuns = 21;
+  const auto table = random_table(200, 7, 1);
+  std::vector<double> times;
+  for (int run = 0; run < kRuns; ++run) {
+    const double begin = seconds_of_processor();
+    if (!tuner::allocate_levels(as_layers(table), {}).is_ok()) throw std::logic_error("refused");
+    times.push_back(seconds_of_processor() - begin);
+  }
+  std::sort(times.begin(), times.end());
+  fmt::print("\n200 layers of 7 levels: {:.1f} ms of one core (median of {})\n",
+             1e3 * times[kRuns / 2], kRuns);
+}
+
+int run(int argc, char** argv) {
+  std::vector<Gradient> gradients;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument != "--layers") {
+      gradients.push_back({argument.substr(argument.rfind('/') + 1), read_npy(argument), {}});
+    } else if (gradients.empty() || ++i == argc) {
+      throw std::runtime_error("--layers FILE stands behind a gradient");
+    } else {
+      gradients.back().layers = read_layers(argv[i], gradients.back().values.size());
+    }
+  }
+  fmt::print("| metric | tables | median over best | p95 | largest | above the budget |\n");
+  fmt::print("|---|---|---|---|---|---|\n");
+  compare_with_all_choices(ErrorMetric::kL2, "l2");
+  compare_with_all_choices(ErrorMetric::kL2Squared, "l2 squared");
+  measure_time();
+  if (gradients.empty()) return 0;
+  fmt::print("\n| gradient | cut into | pieces | levels of | bytes over q4 | error over q4 |\n");
+  fmt::print("|---|---|---|---|---|---|\n");
+  for (const Gradient& gradient : gradients) measure(gradient);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ringpress::perf
+
+int main(int argc, char** argv) {
+  try {
+    return ringpress::perf::run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "levels_perf: {}\n", error.what());
+    return 1;
+  }
+}
