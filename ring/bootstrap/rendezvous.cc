@@ -29,7 +29,8 @@ constexpr std::size_t kMaxStrangers = 1024;
 /// One authenticated rank: reads its join message, later writes the answer.
 class Member final : public EventHandler {
  public:
-  Member(Reactor& reactor, Fd socket) : reactor_(reactor), socket_(std::move(socket)) {
+  Member(Reactor& reactor, Fd socket, std::uint32_t rank)
+      : reactor_(reactor), socket_(std::move(socket)), rank_(rank) {
     if (!reactor_.add(socket_.get(), this).is_ok()) gone_ = true;
   }
   ~Member() override {
@@ -40,6 +41,7 @@ class Member final : public EventHandler {
 
   void on_events(std::uint32_t) override {
     read();
+    if (complete_) notice_end();
     write();
   }
   void answer(const std::string& bytes) {
@@ -56,6 +58,9 @@ class Member final : public EventHandler {
     return true;
   }
   bool answered() const { return answered_; }
+  /// It ended, or broke off, and had no answer.
+  bool left_early() const { return gone_ && !answered_; }
+  std::uint32_t rank() const { return rank_; }
   bool finished() const { return gone_ || (answered_ && sent_ == outgoing_.size()); }
 
  private:
@@ -80,6 +85,12 @@ class Member final : public EventHandler {
       incoming_.append(buffer, got.bytes);
     }
   }
+  /// A rank that has said all it has to say closes its connection after the answer, or too early.
+  void notice_end() {
+    char byte = 0;
+    const Transferred got = transport::receive_bytes(socket_.get(), &byte, 1);
+    if (got.closed || got.error != 0) gone_ = true;
+  }
   void write() {
     while (!gone_ && sent_ < outgoing_.size()) {
       const Transferred sent =
@@ -92,6 +103,7 @@ class Member final : public EventHandler {
 
   Reactor& reactor_;
   Fd socket_;
+  const std::uint32_t rank_;
   std::string incoming_;
   std::string outgoing_;
   std::size_t sent_ = 0;
@@ -133,6 +145,8 @@ class Server final : private EventHandler {
         deadline = Clock::now() + timeout_;
       }
       notice_gone_ranks();
+      notice_gone_members();
+      answer_if_known();
     }
   }
 
@@ -154,7 +168,8 @@ class Server final : private EventHandler {
     for (auto& socket : strangers_) {
       const bool is_over = socket->is_over(Clock::now());
       if (socket->state() == HandshakeSocket::State::kReady) {
-        members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket()));
+        const std::uint32_t rank = socket->peer().rank;
+        members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket(), rank));
         members_.back()->on_events(0);
         socket.reset();
       } else if (is_over) {
@@ -189,13 +204,17 @@ class Server final : private EventHandler {
       if (size_ == 0 && join.is_ok()) size_ = std::min(join.value().size, kMaxRanks);
       if (answer_.status.is_ok()) answer_.status = verdict;
     }
+    return any;
+  }
+
+  /// Everybody has come, or it is clear why there is no communicator.
+  void answer_if_known() {
     const bool complete = size_ != 0 && joined_.size() == size_;
     if (complete) {
       answer_.places.clear();
       for (const auto& [rank, join] : joined_) answer_.places.push_back(join.place);
     }
     if (complete || !answer_.status.is_ok()) answer_all();
-    return any;
   }
 
   void answer_all() {
@@ -203,13 +222,21 @@ class Server final : private EventHandler {
     for (auto& member : members_) member->answer(bytes);
   }
 
-  /// Tells those who came who will not.
+  /// Those who will not come.
   void notice_gone_ranks() {
     for (const auto& [rank, watch] : watches_) {
       if (!watch->has_closed() || !answer_.status.is_ok()) continue;
       answer_.status = Status(Code::kPeerLost, "rank " + std::to_string(rank) +
                                                    " ended, or gave up, before it came" + foreign_);
-      answer_all();
+    }
+  }
+
+  /// Those who came and do not wait for the others.
+  void notice_gone_members() {
+    for (const auto& member : members_) {
+      if (!member->left_early() || !answer_.status.is_ok()) continue;
+      answer_.status = Status(Code::kPeerLost, "rank " + std::to_string(member->rank()) +
+                                                   " ended, or gave up, before all had come");
     }
   }
 
