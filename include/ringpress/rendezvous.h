@@ -34,6 +34,9 @@ class Rendezvous {
   /// Serves the ranks of one communicator, from a thread of its own, until all have come or
   /// have been waited for. Once.
   virtual Status serve(const ServeOptions& options) = 0;
+  /// After serve(): there will be no communicator. Unless all have come by now, those who have, and
+  /// those who do within some seconds, hear `why`, which is not ok; then the port closes.
+  virtual void call_off(const Status& why) = 0;
 };
 
 }  // namespace ringpress

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "ring/factory.h"
 #include "ringpress/communicator.h"
@@ -22,11 +23,12 @@ constexpr char kRefusalMagic[4] = {'R', 'R', 'P', 'X'};
 constexpr std::chrono::milliseconds kPatience{10000};
 // For those who come to a place that was made before somebody was missed.
 constexpr std::chrono::milliseconds kPatienceAfterMiss{1000};
-// The real library's initialisation, which comes before the first rank does, takes no longer. If it
-// failed, the port stays open for so long.
+// The real library's initialisation, which comes before the first rank does, takes no longer.
 constexpr std::chrono::minutes kInitialisation{10};
 // Who made the id listens before the communicator forms, if it is a rank.
 constexpr std::chrono::milliseconds kRefusalPatience{1000};
+
+constexpr const char* kMakerSays = "the process that made its id says: ";
 
 template <typename Byte>
 bool is_zero(const Byte* begin, const Byte* end) {
@@ -96,14 +98,14 @@ void Meetings::open(ncclUniqueId* id) {
   open_.push_back(std::move(opened).value());
 }
 
-std::unique_ptr<Rendezvous> Meetings::take(const UniqueId& place) {
+std::unique_ptr<Rendezvous> Meetings::take(Places& places, const UniqueId& place) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(open_.begin(), open_.end(), [&place](const auto& one) {
+  const auto found = std::find_if(places.begin(), places.end(), [&place](const auto& one) {
     return std::equal(place.begin(), place.begin() + kPlaceBytes, one->id().begin());
   });
-  if (found == open_.end()) return nullptr;
+  if (found == places.end()) return nullptr;
   std::unique_ptr<Rendezvous> taken = std::move(*found);
-  open_.erase(found);
+  places.erase(found);
   return taken;
 }
 
@@ -118,12 +120,21 @@ std::chrono::milliseconds Meetings::patience() const {
 }
 
 void Meetings::serve(const UniqueId& place) {
-  const std::unique_ptr<Rendezvous> rendezvous = take(place);
+  std::unique_ptr<Rendezvous> rendezvous = take(open_, place);
   if (rendezvous == nullptr) return;
   const Status served = rendezvous->serve({patience(), kInitialisation});
   if (!served.is_ok()) {
     log_line(LogLevel::kWarn, "nobody can meet for a communicator: %s", served.message().c_str());
+    return;
   }
+  const std::lock_guard lock(mutex_);
+  served_.push_back(std::move(rendezvous));
+}
+
+void Meetings::call_off(const UniqueId& place, const std::string& why) {
+  const std::unique_ptr<Rendezvous> rendezvous = take(served_, place);
+  if (rendezvous == nullptr) return;
+  rendezvous->call_off({Code::kUnsupported, kMakerSays + why});
 }
 
 /// Remembers who did not come; gives the Status with what that may mean.
@@ -155,6 +166,7 @@ Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int siz
   options.timeout = patience();
   options.refusal_patience = kRefusalPatience;
   Result<std::vector<int>> met = ring::meet(options);
+  static_cast<void>(take(served_, place));  // It closes by itself.
   if (met.is_ok()) return met;
   return note(met.status());
 }

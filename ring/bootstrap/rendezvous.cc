@@ -5,11 +5,13 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "ring/bootstrap/agreement.h"
 #include "ring/bootstrap/listener_watch.h"
+#include "ring/bootstrap/member.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/transport/common/handshake_socket.h"
 #include "ringpress/log.h"
@@ -22,96 +24,10 @@ using transport::EventHandler;
 using transport::Fd;
 using transport::HandshakeSocket;
 using transport::Reactor;
-using transport::Transferred;
 
 constexpr std::size_t kMaxStrangers = 1024;
-
-/// One authenticated rank: reads its join message, later writes the answer.
-class Member final : public EventHandler {
- public:
-  Member(Reactor& reactor, Fd socket, std::uint32_t rank)
-      : reactor_(reactor), socket_(std::move(socket)), rank_(rank) {
-    if (!reactor_.add(socket_.get(), this).is_ok()) gone_ = true;
-  }
-  ~Member() override {
-    reactor_.remove(socket_.get(), this);
-    // Closing is not enough: a process forked in between would keep the connection open.
-    ::shutdown(socket_.get(), SHUT_WR);
-  }
-
-  void on_events(std::uint32_t) override {
-    read();
-    if (complete_) notice_end();
-    write();
-  }
-  void answer(const std::string& bytes) {
-    if (answered_) return;
-    answered_ = true;
-    outgoing_ = bytes;
-    write();
-  }
-  /// The complete message, once.
-  bool take_message(std::string& body) {
-    if (!complete_ || taken_) return false;
-    taken_ = true;
-    body = incoming_.substr(kPrefixBytes);
-    return true;
-  }
-  bool answered() const { return answered_; }
-  /// It ended, or broke off, and had no answer.
-  bool left_early() const { return gone_ && !answered_; }
-  std::uint32_t rank() const { return rank_; }
-  bool finished() const { return gone_ || (answered_ && sent_ == outgoing_.size()); }
-
- private:
-  void read() {
-    while (!gone_ && !complete_) {
-      std::size_t wanted = kPrefixBytes;
-      if (incoming_.size() >= kPrefixBytes) {
-        const std::size_t length = unpack_prefix(incoming_).length;
-        if (length > kMaxJoinBytes) gone_ = true;
-        wanted = kPrefixBytes + length;
-      }
-      if (gone_) return;
-      if (incoming_.size() == wanted && wanted > kPrefixBytes) {
-        complete_ = true;
-        return;
-      }
-      char buffer[4096];
-      const std::size_t room = std::min(sizeof buffer, wanted - incoming_.size());
-      const Transferred got = transport::receive_bytes(socket_.get(), buffer, room);
-      if (got.closed || got.error != 0 || room == 0) gone_ = true;
-      if (got.bytes == 0) return;
-      incoming_.append(buffer, got.bytes);
-    }
-  }
-  /// A rank that has said all it has to say closes its connection after the answer, or too early.
-  void notice_end() {
-    char byte = 0;
-    const Transferred got = transport::receive_bytes(socket_.get(), &byte, 1);
-    if (got.closed || got.error != 0) gone_ = true;
-  }
-  void write() {
-    while (!gone_ && sent_ < outgoing_.size()) {
-      const Transferred sent =
-          transport::send_bytes(socket_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
-      if (sent.error != 0) gone_ = true;
-      if (sent.bytes == 0) return;
-      sent_ += sent.bytes;
-    }
-  }
-
-  Reactor& reactor_;
-  Fd socket_;
-  const std::uint32_t rank_;
-  std::string incoming_;
-  std::string outgoing_;
-  std::size_t sent_ = 0;
-  bool complete_ = false;
-  bool taken_ = false;
-  bool answered_ = false;
-  bool gone_ = false;
-};
+// How long those who come after a failure hear of it.
+constexpr std::chrono::seconds kAfterFailure{5};
 
 class Server final : private EventHandler {
  public:
@@ -132,17 +48,30 @@ class Server final : private EventHandler {
     return reactor_.add(listener_.get(), this);
   }
 
+  /// See Rendezvous. Any thread.
+  void call_off(const Status& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      called_off_ = why;
+    }
+    reactor_.wake();
+  }
+
   void serve() {
     Deadline deadline = Clock::now() + before_first_;
-    bool has_first = false;
+    bool is_final = false;  // No longer that of the first one's coming.
     while (!everybody_answered()) {
       const Deadline now = Clock::now();
       if (now >= deadline && !out_of_time(now, deadline)) return;
       reactor_.dispatch_until(std::min(deadline, now + std::chrono::milliseconds(250)));
       settle_strangers();
-      if (read_messages() && !has_first) {  // Several may come at once.
-        has_first = true;
+      if (read_messages() && !is_final) {  // Several may come at once.
+        is_final = true;
         deadline = Clock::now() + timeout_;
+      }
+      if (notice_call_off()) {
+        is_final = true;
+        deadline = std::min(deadline, Clock::now() + kAfterFailure);
       }
       notice_gone_ranks();
       notice_gone_members();
@@ -222,6 +151,15 @@ class Server final : private EventHandler {
     for (auto& member : members_) member->answer(bytes);
   }
 
+  /// True once.
+  bool notice_call_off() {
+    const std::lock_guard lock(mutex_);
+    if (called_off_.is_ok()) return false;
+    if (answer_.status.is_ok()) answer_.status = called_off_;
+    called_off_ = Status::ok();
+    return true;
+  }
+
   /// Those who will not come.
   void notice_gone_ranks() {
     for (const auto& [rank, watch] : watches_) {
@@ -259,7 +197,7 @@ class Server final : private EventHandler {
         missing_ranks(joined_, size_, timeout_.count(), foreign_.empty() ? refused_ : 0);
     answer_.status = Status(missing.code(), missing.message() + foreign_);
     answer_all();
-    deadline = now + std::chrono::seconds(5);
+    deadline = now + kAfterFailure;
     return true;
   }
 
@@ -276,9 +214,11 @@ class Server final : private EventHandler {
   std::size_t refused_ = 0;  // Connections that did not prove to know the job's secret.
   std::string foreign_;      // "; " and who came first with another secret; empty: nobody.
   Answer answer_;
+  std::mutex mutex_;
+  Status called_off_;  // Guarded by mutex_. Not ok: not noticed yet.
 };
 
-void run(std::unique_ptr<Server> server) {
+void run(const std::shared_ptr<Server>& server) {
   pthread_setname_np(pthread_self(), "rp-rendezvous");
   try {
     server->serve();
@@ -298,7 +238,7 @@ class OpenSocket final : public ringpress::Rendezvous {
     RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
     // Again, where it listens already.
     RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
-    auto server = std::make_unique<Server>(std::move(listener_), secret_, options);
+    auto server = std::make_shared<Server>(std::move(listener_), secret_, options);
     RINGPRESS_RETURN_IF_ERROR(server->start());
     for (std::size_t rank = 0; rank < options.ranks.size(); ++rank) {
       if (options.ranks[rank] == id_) continue;
@@ -306,18 +246,24 @@ class OpenSocket final : public ringpress::Rendezvous {
       server->watch(static_cast<std::uint32_t>(rank), place.address);
     }
     try {
-      std::thread(run, std::move(server)).detach();
+      std::thread(run, server).detach();
     } catch (const std::system_error& error) {
       return Status(Code::kSystem,
                     std::string("cannot start the rendezvous thread: ") + error.what());
     }
+    server_ = server;
     return Status::ok();
+  }
+
+  void call_off(const Status& why) override {
+    if (const std::shared_ptr<Server> server = server_.lock()) server->call_off(why);
   }
 
  private:
   const IdBytes id_;
   Fd listener_;
   const Secret secret_;
+  std::weak_ptr<Server> server_;  // Its thread's.
 };
 
 }  // namespace

@@ -311,6 +311,26 @@ TEST(BootstrapErrors, ARankThatEndedIsNotCountedAmongThoseWhoCame) {
     EXPECT_EQ(text, "peer lost: rank 2 ended, or gave up, before all had come");
 }
 
+TEST(BootstrapErrors, RanksThatWaitHearThatItIsCalledOff) {
+  const auto place = ring::prepare_rendezvous("lo", "").value();
+  EXPECT_TRUE(place->serve({milliseconds(30000), milliseconds(30000)}).is_ok());
+  const auto reports = run_peers(PeerKind::kThreads, 3, [&](int rank) -> std::string {
+    if (rank == 2) {
+      std::this_thread::sleep_for(milliseconds(300));  // The others are there by then, or not.
+      place->call_off(Status(Code::kUnsupported, "it rains"));
+      return "";
+    }
+    ring::MeshOptions options;
+    options.id = place->id();
+    options.rank = rank;
+    options.size = 3;
+    options.timeout = milliseconds(30000);
+    return ring::meet(options).status().message();
+  });
+  EXPECT_EQ(reports[0].text, "it rains");
+  EXPECT_EQ(reports[1].text, "it rains");
+}
+
 /// Two ranks of three, who come at the same time, at a place where the first one is waited for
 /// long.
 std::vector<std::string> meet_without_the_third() {
