@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "nccl_plugin/warn_once.h"
 #include "ring/factory.h"
 #include "ringpress/communicator.h"
 #include "ringpress/log.h"
@@ -17,7 +19,8 @@ constexpr std::size_t kPlaceOffset = 56;
 constexpr std::size_t kPlaceBytes = NCCL_UNIQUE_ID_BYTES - kPlaceOffset;
 constexpr char kMagic[4] = {'R', 'R', 'P', 'I'};  // With which our ids begin.
 constexpr std::size_t kSecretOffset = 8;
-constexpr std::size_t kMostOpen = 64;
+constexpr std::size_t kMostOpen = 64;    // That hold a port.
+constexpr std::size_t kMostKept = 4096;  // Of a few hundred bytes each.
 constexpr char kRefusalMagic[4] = {'R', 'R', 'P', 'X'};
 // All ranks leave the real library's initialisation at about the same time.
 constexpr std::chrono::milliseconds kPatience{10000};
@@ -93,9 +96,17 @@ void Meetings::open(ncclUniqueId* id) {
     log_line(LogLevel::kInfo, "plain NCCL for the communicators of one id: no room in it");
     return;
   }
+  keep(std::move(opened).value());
+}
+
+void Meetings::keep(std::unique_ptr<Rendezvous> opened) {
   const std::lock_guard lock(mutex_);
-  if (open_.size() == kMostOpen) open_.pop_front();
-  open_.push_back(std::move(opened).value());
+  open_.push_back(std::move(opened));
+  if (open_.size() > kMostOpen) (*std::prev(open_.end(), kMostOpen + 1))->give_back_port();
+  if (open_.size() <= kMostKept) return;
+  open_.pop_front();
+  warn_once("plain NCCL for the first of " + std::to_string(kMostKept) +
+            " ids that were made here and not used");
 }
 
 std::unique_ptr<Rendezvous> Meetings::take(Places& places, const UniqueId& place) {
@@ -140,7 +151,9 @@ void Meetings::call_off(const UniqueId& place, const std::string& why) {
 /// Remembers who did not come; gives the Status with what that may mean.
 Status Meetings::note(const Status& met) {
   if (met.code() == Code::kSystem) {
-    return {met.code(), met.message() + " (was its id made by a process that is no rank of it?)"};
+    return {met.code(), met.message() +
+                            " (was its id made by a process that is no rank of it? if not, "
+                            "that process has said why)"};
   }
   if (met.code() != Code::kTimeout) return met;
   const std::lock_guard lock(mutex_);

@@ -44,7 +44,7 @@ class Meetings {
 
   /// Opens one and writes it into the id. Its port refuses connections until
   /// serve(), and is closed when the ranks have met. An id of which nothing comes costs a
-  /// descriptor until many more have been made.
+  /// descriptor until 64 more have been made, and then the risk that somebody else takes its port.
   void open(ncclUniqueId* id);
   /// A rank of this process begins to make the communicator: if the place is this process's, it is
   /// there from now on. So a place where nobody listens once the communicator has formed was made
@@ -63,6 +63,7 @@ class Meetings {
 
  private:
   using Places = std::list<std::unique_ptr<Rendezvous>>;
+  void keep(std::unique_ptr<Rendezvous> opened);
   std::unique_ptr<Rendezvous> take(Places& places, const UniqueId& place);
   std::chrono::milliseconds patience() const;
   Status note(const Status& met);

@@ -235,7 +235,9 @@ class OpenSocket final : public ringpress::Rendezvous {
   const ringpress::UniqueId& id() const override { return id_; }
 
   Status serve(const ServeOptions& options) override {
-    RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
+    RINGPRESS_EXPECTS(!has_served_, "a rendezvous serves once");
+    has_served_ = true;
+    if (!listener_.valid()) RINGPRESS_RETURN_IF_ERROR(take_port_again());
     // Again, where it listens already.
     RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
     auto server = std::make_shared<Server>(std::move(listener_), secret_, options);
@@ -259,10 +261,26 @@ class OpenSocket final : public ringpress::Rendezvous {
     if (const std::shared_ptr<Server> server = server_.lock()) server->call_off(why);
   }
 
+  void give_back_port() override { listener_.reset(); }
+
  private:
+  Status take_port_again() {
+    RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(id_));
+    RINGPRESS_ASSIGN_OR_RETURN(const auto address, transport::parse_address(place.address));
+    Result<Fd> listener = transport::bind_to(address);
+    if (!listener.is_ok()) {
+      return Status(listener.status().code(),
+                    "its port " + place.address +
+                        ", given back for a while, is not free: " + listener.status().message());
+    }
+    listener_ = std::move(listener).value();
+    return Status::ok();
+  }
+
   const IdBytes id_;
-  Fd listener_;
+  Fd listener_;  // Not valid: the port was given back, or somebody serves there.
   const Secret secret_;
+  bool has_served_ = false;
   std::weak_ptr<Server> server_;  // Its thread's.
 };
 

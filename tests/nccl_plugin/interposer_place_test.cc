@@ -117,5 +117,38 @@ TEST(MeetingPlace, WhoComesToOneThatWasCalledOffHearsWhy) {
       << lines;
 }
 
+/// More ids than hold a port, all unused.
+std::vector<ncclUniqueId> make_many_ids(Job& job) {
+  std::vector<ncclUniqueId> ids;
+  for (int i = 0; i < 70; ++i) ids.push_back(job.make_id());
+  return ids;
+}
+
+TEST(MeetingPlace, OfTheFirstOfManyIdsIsThereStill) {
+  Job job;
+  const std::vector<ncclUniqueId> ids = make_many_ids(job);
+  run_threads(2, [&](int rank) {
+    ncclComm_t comm = job.join(ids[0], 2, rank);
+    std::vector<float> values = make_values(rank, 5000);
+    const int before = sends;
+    EXPECT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    EXPECT_GT(sends, before);
+    job.destroy(comm);
+  });
+}
+
+TEST(MeetingPlace, WhosePortIsLostIsNamed) {
+  Job job;
+  const ncclUniqueId first = make_many_ids(job)[0];
+  const sockaddr_in address = address_of(first);
+  const int taker = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(taker, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ::testing::internal::CaptureStderr();
+  job.engine.joining(first);
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(lines.find("given back for a while, is not free: "), std::string::npos) << lines;
+  close(taker);
+}
+
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer
