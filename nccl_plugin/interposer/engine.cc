@@ -176,9 +176,7 @@ void Engine::call_off(const std::vector<Pending>& made, const std::string& why) 
 void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
   const std::optional<UniqueId> place = read_meeting_place(id);
   if (!place) {
-    const std::optional<std::string> refusal = read_refusal(id);
-    const std::string reason =
-        refusal ? "ranks did not come earlier: " + *refusal : "its id was made without ringpress";
+    const std::string reason = why_no_place(id);
     warn_left(reason);
     return leave(handle, reason);
   }

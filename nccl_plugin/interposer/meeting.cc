@@ -71,6 +71,14 @@ std::optional<std::string> read_refusal(const ncclUniqueId& id) {
   return std::string(text, strnlen(text, kPlaceBytes - sizeof kRefusalMagic));
 }
 
+std::string why_no_place(const ncclUniqueId& id) {
+  if (const auto refusal = read_refusal(id)) return kMakerSays + *refusal;
+  if (std::getenv("NCCL_COMM_ID") != nullptr) {
+    return "NCCL_COMM_ID is set: every rank makes the id by itself, without a place to meet";
+  }
+  return "its id was made without ringpress";
+}
+
 std::uint64_t number_of(const UniqueId& place) {
   std::uint64_t number = 0;
   std::memcpy(&number, place.data() + kSecretOffset, sizeof number);
@@ -81,22 +89,29 @@ void Meetings::open(ncclUniqueId* id) {
   // With this, every rank makes the id by itself: they would open one place each.
   if (std::getenv("NCCL_COMM_ID") != nullptr) return;
   if (const std::string why = missed(); !why.empty()) {
-    static_cast<void>(write_refusal(why, id));
+    static_cast<void>(write_refusal("earlier, " + why, id));
     return;
   }
+  const Status opened = open_at(id);
+  if (opened.is_ok()) return;
+  static_cast<void>(write_refusal(opened.message(), id));
+  warn_once("plain NCCL for the communicators of an id that is made here: " + opened.message());
+}
+
+Status Meetings::open_at(ncclUniqueId* id) {
   // From here to the communicator's making may be long: until then nobody can connect.
   Result<std::unique_ptr<Rendezvous>> opened =
       ring::prepare_rendezvous(settings_.interface, settings_.secret, ring::Listens::kWhenServed);
-  if (!opened.is_ok()) {
-    log_line(LogLevel::kWarn, "plain NCCL for the communicators of one id: %s",
-             opened.status().message().c_str());
-    return;
+  if (opened.status().code() == Code::kInvalidArgument) {
+    return {Code::kInvalidArgument,
+            "RINGPRESS_SOCKET_IFNAME=" + settings_.interface + " matches no interface"};
   }
+  RINGPRESS_RETURN_IF_ERROR(opened.status());
   if (!write_meeting_place(opened.value()->id(), id)) {
-    log_line(LogLevel::kInfo, "plain NCCL for the communicators of one id: no room in it");
-    return;
+    return {Code::kUnsupported, "it has no room for a meeting place"};
   }
   keep(std::move(opened).value());
+  return Status::ok();
 }
 
 void Meetings::keep(std::unique_ptr<Rendezvous> opened) {

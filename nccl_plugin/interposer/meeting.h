@@ -31,9 +31,12 @@ namespace ringpress::nccl_plugin::interposer {
 /// False if the id has no room for it: then it is as it was.
 bool write_meeting_place(const UniqueId& place, ncclUniqueId* id);
 std::optional<UniqueId> read_meeting_place(const ncclUniqueId& id);
-/// As write_meeting_place(), but why nobody is to meet. As much of the text as there is room for.
+/// As write_meeting_place(), but why nobody is to meet. As much of the text as there is room for,
+/// which is 68 bytes.
 bool write_refusal(const std::string& reason, ncclUniqueId* id);
 std::optional<std::string> read_refusal(const ncclUniqueId& id);
+/// Of an id without a meeting place, in words.
+std::string why_no_place(const ncclUniqueId& id);
 /// A number made of the secret in it.
 std::uint64_t number_of(const UniqueId& place);
 
@@ -42,7 +45,7 @@ class Meetings {
  public:
   explicit Meetings(const Settings& settings) : settings_(settings) {}
 
-  /// Opens one and writes it into the id. Its port refuses connections until
+  /// Opens one and writes it into the id, or why there is none. Its port refuses connections until
   /// serve(), and is closed when the ranks have met. An id of which nothing comes costs a
   /// descriptor until 64 more have been made, and then the risk that somebody else takes its port.
   void open(ncclUniqueId* id);
@@ -63,6 +66,7 @@ class Meetings {
 
  private:
   using Places = std::list<std::unique_ptr<Rendezvous>>;
+  Status open_at(ncclUniqueId* id);
   void keep(std::unique_ptr<Rendezvous> opened);
   std::unique_ptr<Rendezvous> take(Places& places, const UniqueId& place);
   std::chrono::milliseconds patience() const;

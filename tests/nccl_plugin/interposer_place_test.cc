@@ -150,5 +150,17 @@ TEST(MeetingPlace, WhosePortIsLostIsNamed) {
   close(taker);
 }
 
+TEST(MeetingPlace, AWrongInterfaceIsNamedByAllRanks) {
+  Job first(make_settings({{"RINGPRESS_SOCKET_IFNAME", "nosuch0"}}));
+  ::testing::internal::CaptureStderr();
+  const ncclUniqueId id = first.make_id();
+  const std::string own = ::testing::internal::GetCapturedStderr();
+  const std::string cause = "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no interface";
+  EXPECT_NE(own.find(cause), std::string::npos) << own;
+  const std::string lines = lines_of_second(
+      id, first, [&](ncclComm_t comm) { EXPECT_EQ(reduce_exactly(comm), ncclSuccess); });
+  EXPECT_NE(lines.find("the process that made its id says: " + cause), std::string::npos) << lines;
+}
+
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer
