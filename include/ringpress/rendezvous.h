@@ -34,6 +34,12 @@ class Rendezvous {
   /// Serves the ranks of one communicator, from a thread of its own, until all have come or
   /// have been waited for. Once.
   virtual Status serve(const ServeOptions& options) = 0;
+  /// After serve(): there will be no communicator. Unless all have come by now, those who have, and
+  /// those who do within some seconds, hear `why`, which is not ok; then the port closes.
+  virtual void call_off(const Status& why) = 0;
+  /// Before serve(), where nobody is listened to yet: costs no descriptor until then. serve() takes
+  /// the same port again and fails with kSystem if somebody else has it.
+  virtual void give_back_port() = 0;
 };
 
 }  // namespace ringpress

@@ -117,10 +117,16 @@ ncclResult_t Engine::group_end() noexcept {
   std::vector<Pending> made = std::exchange(mine.made, {});
   const ncclResult_t result = of_real(real_.GroupEnd());
   // In progress: some communicator is nonblocking. Those of our calls are not.
-  if (result != ncclSuccess && result != ncclInProgress) return result;
+  if (result != ncclSuccess && result != ncclInProgress) {
+    call_off(made, "its ncclGroupEnd answers " + std::to_string(static_cast<int>(result)));
+    return result;
+  }
   if (!calls.empty()) {
     const ncclResult_t ours = run_calls(real_, calls);
-    if (ours != ncclSuccess) return ours;
+    if (ours != ncclSuccess) {
+      call_off(made, "a compressed call of the same group failed");
+      return ours;
+    }
   }
   // Of what is in progress nothing but those that are left is known here.
   if (!made.empty()) establish_made(std::move(made));
@@ -132,7 +138,7 @@ ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
   Group& mine = group();
   if (mine.depth > 0 && --mine.depth == 0) {
     mine.calls.clear();
-    mine.made.clear();
+    call_off(std::exchange(mine.made, {}), "its group was simulated");
   }
   return real_.GroupSimulateEnd(info);
 }
@@ -151,12 +157,26 @@ void Engine::joining(const ncclUniqueId& id) noexcept {
                  }));
 }
 
+void Engine::not_joined(const ncclUniqueId& id, const std::string& why) noexcept {
+  warn_if_failed("cannot close a meeting place", catch_all([&] {
+                   if (const auto place = read_meeting_place(id)) meetings_.call_off(*place, why);
+                   return Status::ok();
+                 }));
+}
+
+void Engine::call_off(const std::vector<Pending>& made, const std::string& why) {
+  warn_if_failed("cannot close meeting places", catch_all([&] {
+                   for (const Pending& pending : made) {
+                     if (pending.made.place) meetings_.call_off(*pending.made.place, why);
+                   }
+                   return Status::ok();
+                 }));
+}
+
 void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
   const std::optional<UniqueId> place = read_meeting_place(id);
   if (!place) {
-    const std::optional<std::string> refusal = read_refusal(id);
-    const std::string reason =
-        refusal ? "ranks did not come earlier: " + *refusal : "its id was made without ringpress";
+    const std::string reason = why_no_place(id);
     warn_left(reason);
     return leave(handle, reason);
   }
@@ -196,9 +216,8 @@ void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexce
 }
 
 void Engine::made_nonblocking(ncclComm_t* handle) noexcept {
-  static constexpr const char* kReason = "nonblocking communicators are not compressed";
-  warn_left(kReason);
-  leave(handle, kReason);
+  warn_left(kNonblocking);
+  leave(handle, kNonblocking);
 }
 
 void Engine::leave(ncclComm_t* handle, const std::string& reason) {

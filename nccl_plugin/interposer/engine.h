@@ -43,12 +43,15 @@ class Engine {
   void id_made(ncclUniqueId* id) noexcept;
   /// A rank of this process is about to join the communicator of this id.
   void joining(const ncclUniqueId& id) noexcept;
+  /// It will have no such rank after all: ranks that wait for it are told why.
+  void not_joined(const ncclUniqueId& id, const std::string& why) noexcept;
   /// A function that makes communicators has returned ncclSuccess. Within a group their handles are
   /// read at its end.
   void made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept;
   void made_all(ncclComm_t* handles, int count) noexcept;
   void made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept;
   /// One that nobody waits for: it may still be in the making, here and at the end of the group.
+  static constexpr const char* kNonblocking = "nonblocking communicators are not compressed";
   void made_nonblocking(ncclComm_t* handle) noexcept;
 
   /// Forgets a communicator before `forward` ends it, and frees what belonged to it after.
@@ -79,6 +82,7 @@ class Engine {
     std::vector<Pending> made;
   };
   Group& group() const;
+  void call_off(const std::vector<Pending>& made, const std::string& why);
 
   ncclResult_t exact(const Call& call) const;
   ncclResult_t run_call(std::shared_ptr<Comm> comm, const Call& call);

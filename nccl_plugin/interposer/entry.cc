@@ -1,5 +1,6 @@
 // The functions that the shim calls in place of NCCL's. Each does the thing by the real library,
 // and tells the engine.
+#include <string>
 #include <utility>
 
 #include "nccl_plugin/interposer/engine.h"
@@ -16,14 +17,16 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
   return result;
 }
 
+bool is_nonblocking(ncclResult_t result, const ncclConfig_t* config) {
+  return result == ncclInProgress || (config != nullptr && config->blocking == 0);
+}
+
 /// Tells the engine of a communicator that the real library makes or has made. `made`: what it is
 /// told of one that is ready, or will be at the end of this thread's group.
 template <typename Made>
 ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* comm, Made&& made) {
-  const bool is_nonblocking =
-      result == ncclInProgress || (config != nullptr && config->blocking == 0);
   if (result != ncclSuccess && result != ncclInProgress) return result;
-  if (is_nonblocking) {
+  if (is_nonblocking(result, config)) {
     engine->made_nonblocking(comm);
   } else {
     std::forward<Made>(made)();
@@ -31,25 +34,38 @@ ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* c
   return result;
 }
 
-ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+/// A communicator of an id: `make` has the real library make it.
+template <typename Make>
+ncclResult_t init_rank(const ncclUniqueId& id, const ncclConfig_t* config, ncclComm_t* comm,
+                       Make&& make) {
   engine->joining(id);
-  const ncclResult_t result = engine->real().CommInitRank(comm, size, id, rank);
-  return tell(result, nullptr, comm, [&] { engine->made_rank(comm, id); });
+  const ncclResult_t result = std::forward<Make>(make)();
+  if (result != ncclSuccess && result != ncclInProgress) {
+    engine->not_joined(id, "its ncclCommInit answers " + std::to_string(static_cast<int>(result)));
+  } else if (is_nonblocking(result, config)) {
+    engine->not_joined(id, Engine::kNonblocking);
+  }
+  return tell(result, config, comm, [&] { engine->made_rank(comm, id); });
+}
+
+ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  return init_rank(id, nullptr, comm,
+                   [&] { return engine->real().CommInitRank(comm, size, id, rank); });
 }
 
 ncclResult_t comm_init_rank_config(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                    ncclConfig_t* config) {
-  engine->joining(id);
-  const ncclResult_t result = engine->real().CommInitRankConfig(comm, size, id, rank, config);
-  return tell(result, config, comm, [&] { engine->made_rank(comm, id); });
+  return init_rank(id, config, comm,
+                   [&] { return engine->real().CommInitRankConfig(comm, size, id, rank, config); });
 }
 
 ncclResult_t comm_init_rank_scalable(ncclComm_t* comm, int size, int rank, int id_count,
                                      ncclUniqueId* ids, ncclConfig_t* config) {
-  if (id_count > 0 && ids != nullptr) engine->joining(ids[0]);
-  const ncclResult_t result =
-      engine->real().CommInitRankScalable(comm, size, rank, id_count, ids, config);
-  return tell(result, config, comm, [&] { engine->made_rank(comm, ids[0]); });
+  const auto make = [&] {
+    return engine->real().CommInitRankScalable(comm, size, rank, id_count, ids, config);
+  };
+  if (id_count <= 0 || ids == nullptr) return make();  // Which says what is wrong with it.
+  return init_rank(ids[0], config, comm, make);
 }
 
 ncclResult_t comm_init_all(ncclComm_t* comms, int count, const int* devices) {

@@ -77,7 +77,9 @@ void Establishing::prepare(const NewComm& made, LeftComms& left) {
   candidate.made = &made;
   int size = 0;
   if (real_.CommCount(made.handle, &size) != ncclSuccess || size < 2) {
-    return left.add(made.handle, "a single rank sends nothing");
+    static constexpr const char* kReason = "a single rank sends nothing";
+    if (made.place) meetings_.call_off(*made.place, kReason);
+    return left.add(made.handle, kReason);
   }
   if (made.problem.empty()) {
     Result<std::unique_ptr<Comm>> comm = Comm::make(real_, settings_, made.handle, made.clique);
@@ -289,6 +291,9 @@ void establish(const ringpressRealNccl& real, const Settings& settings, Meetings
   });
   if (!status.is_ok()) {
     log_line(LogLevel::kWarn, "communicators are left to plain NCCL: %s", status.message().c_str());
+    for (const NewComm& one : made) {
+      if (one.place) meetings.call_off(*one.place, status.message());
+    }
   }
 }
 

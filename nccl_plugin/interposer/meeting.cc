@@ -4,7 +4,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
+#include "nccl_plugin/warn_once.h"
 #include "ring/factory.h"
 #include "ringpress/communicator.h"
 #include "ringpress/log.h"
@@ -16,17 +19,19 @@ constexpr std::size_t kPlaceOffset = 56;
 constexpr std::size_t kPlaceBytes = NCCL_UNIQUE_ID_BYTES - kPlaceOffset;
 constexpr char kMagic[4] = {'R', 'R', 'P', 'I'};  // With which our ids begin.
 constexpr std::size_t kSecretOffset = 8;
-constexpr std::size_t kMostOpen = 64;
+constexpr std::size_t kMostOpen = 64;    // That hold a port.
+constexpr std::size_t kMostKept = 4096;  // Of a few hundred bytes each.
 constexpr char kRefusalMagic[4] = {'R', 'R', 'P', 'X'};
 // All ranks leave the real library's initialisation at about the same time.
 constexpr std::chrono::milliseconds kPatience{10000};
 // For those who come to a place that was made before somebody was missed.
 constexpr std::chrono::milliseconds kPatienceAfterMiss{1000};
-// The real library's initialisation, which comes before the first rank does, takes no longer. If it
-// failed, the port stays open for so long.
+// The real library's initialisation, which comes before the first rank does, takes no longer.
 constexpr std::chrono::minutes kInitialisation{10};
 // Who made the id listens before the communicator forms, if it is a rank.
 constexpr std::chrono::milliseconds kRefusalPatience{1000};
+
+constexpr const char* kMakerSays = "the process that made its id says: ";
 
 template <typename Byte>
 bool is_zero(const Byte* begin, const Byte* end) {
@@ -66,6 +71,14 @@ std::optional<std::string> read_refusal(const ncclUniqueId& id) {
   return std::string(text, strnlen(text, kPlaceBytes - sizeof kRefusalMagic));
 }
 
+std::string why_no_place(const ncclUniqueId& id) {
+  if (const auto refusal = read_refusal(id)) return kMakerSays + *refusal;
+  if (std::getenv("NCCL_COMM_ID") != nullptr) {
+    return "NCCL_COMM_ID is set: every rank makes the id by itself, without a place to meet";
+  }
+  return "its id was made without ringpress";
+}
+
 std::uint64_t number_of(const UniqueId& place) {
   std::uint64_t number = 0;
   std::memcpy(&number, place.data() + kSecretOffset, sizeof number);
@@ -76,34 +89,49 @@ void Meetings::open(ncclUniqueId* id) {
   // With this, every rank makes the id by itself: they would open one place each.
   if (std::getenv("NCCL_COMM_ID") != nullptr) return;
   if (const std::string why = missed(); !why.empty()) {
-    static_cast<void>(write_refusal(why, id));
+    static_cast<void>(write_refusal("earlier, " + why, id));
     return;
   }
+  const Status opened = open_at(id);
+  if (opened.is_ok()) return;
+  static_cast<void>(write_refusal(opened.message(), id));
+  warn_once("plain NCCL for the communicators of an id that is made here: " + opened.message());
+}
+
+Status Meetings::open_at(ncclUniqueId* id) {
   // From here to the communicator's making may be long: until then nobody can connect.
   Result<std::unique_ptr<Rendezvous>> opened =
       ring::prepare_rendezvous(settings_.interface, settings_.secret, ring::Listens::kWhenServed);
-  if (!opened.is_ok()) {
-    log_line(LogLevel::kWarn, "plain NCCL for the communicators of one id: %s",
-             opened.status().message().c_str());
-    return;
+  if (opened.status().code() == Code::kInvalidArgument) {
+    return {Code::kInvalidArgument,
+            "RINGPRESS_SOCKET_IFNAME=" + settings_.interface + " matches no interface"};
   }
+  RINGPRESS_RETURN_IF_ERROR(opened.status());
   if (!write_meeting_place(opened.value()->id(), id)) {
-    log_line(LogLevel::kInfo, "plain NCCL for the communicators of one id: no room in it");
-    return;
+    return {Code::kUnsupported, "it has no room for a meeting place"};
   }
-  const std::lock_guard lock(mutex_);
-  if (open_.size() == kMostOpen) open_.pop_front();
-  open_.push_back(std::move(opened).value());
+  keep(std::move(opened).value());
+  return Status::ok();
 }
 
-std::unique_ptr<Rendezvous> Meetings::take(const UniqueId& place) {
+void Meetings::keep(std::unique_ptr<Rendezvous> opened) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(open_.begin(), open_.end(), [&place](const auto& one) {
+  open_.push_back(std::move(opened));
+  if (open_.size() > kMostOpen) (*std::prev(open_.end(), kMostOpen + 1))->give_back_port();
+  if (open_.size() <= kMostKept) return;
+  open_.pop_front();
+  warn_once("plain NCCL for the first of " + std::to_string(kMostKept) +
+            " ids that were made here and not used");
+}
+
+std::unique_ptr<Rendezvous> Meetings::take(Places& places, const UniqueId& place) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(places.begin(), places.end(), [&place](const auto& one) {
     return std::equal(place.begin(), place.begin() + kPlaceBytes, one->id().begin());
   });
-  if (found == open_.end()) return nullptr;
+  if (found == places.end()) return nullptr;
   std::unique_ptr<Rendezvous> taken = std::move(*found);
-  open_.erase(found);
+  places.erase(found);
   return taken;
 }
 
@@ -118,18 +146,29 @@ std::chrono::milliseconds Meetings::patience() const {
 }
 
 void Meetings::serve(const UniqueId& place) {
-  const std::unique_ptr<Rendezvous> rendezvous = take(place);
+  std::unique_ptr<Rendezvous> rendezvous = take(open_, place);
   if (rendezvous == nullptr) return;
   const Status served = rendezvous->serve({patience(), kInitialisation});
   if (!served.is_ok()) {
     log_line(LogLevel::kWarn, "nobody can meet for a communicator: %s", served.message().c_str());
+    return;
   }
+  const std::lock_guard lock(mutex_);
+  served_.push_back(std::move(rendezvous));
+}
+
+void Meetings::call_off(const UniqueId& place, const std::string& why) {
+  const std::unique_ptr<Rendezvous> rendezvous = take(served_, place);
+  if (rendezvous == nullptr) return;
+  rendezvous->call_off({Code::kUnsupported, kMakerSays + why});
 }
 
 /// Remembers who did not come; gives the Status with what that may mean.
 Status Meetings::note(const Status& met) {
   if (met.code() == Code::kSystem) {
-    return {met.code(), met.message() + " (was its id made by a process that is no rank of it?)"};
+    return {met.code(), met.message() +
+                            " (was its id made by a process that is no rank of it? if not, "
+                            "that process has said why)"};
   }
   if (met.code() != Code::kTimeout) return met;
   const std::lock_guard lock(mutex_);
@@ -155,6 +194,7 @@ Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int siz
   options.timeout = patience();
   options.refusal_patience = kRefusalPatience;
   Result<std::vector<int>> met = ring::meet(options);
+  static_cast<void>(take(served_, place));  // It closes by itself.
   if (met.is_ok()) return met;
   return note(met.status());
 }

@@ -10,7 +10,7 @@
  * secure execution the environment is not asked. */
 void* ringpress_find_nccl(void);
 
-/* Writes "ringpress [pid] WARN text" to standard error. */
+/* Writes "ringpress [pid] WARN text" to standard error; nothing with RINGPRESS_DEBUG=error. */
 __attribute__((format(printf, 1, 2))) void ringpress_preload_warn(const char* format, ...);
 
 #endif /* NCCL_PLUGIN_PRELOAD_FIND_NCCL_H_ */

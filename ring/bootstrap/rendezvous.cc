@@ -5,11 +5,13 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "ring/bootstrap/agreement.h"
 #include "ring/bootstrap/listener_watch.h"
+#include "ring/bootstrap/member.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/transport/common/handshake_socket.h"
 #include "ringpress/log.h"
@@ -22,84 +24,10 @@ using transport::EventHandler;
 using transport::Fd;
 using transport::HandshakeSocket;
 using transport::Reactor;
-using transport::Transferred;
 
 constexpr std::size_t kMaxStrangers = 1024;
-
-/// One authenticated rank: reads its join message, later writes the answer.
-class Member final : public EventHandler {
- public:
-  Member(Reactor& reactor, Fd socket) : reactor_(reactor), socket_(std::move(socket)) {
-    if (!reactor_.add(socket_.get(), this).is_ok()) gone_ = true;
-  }
-  ~Member() override {
-    reactor_.remove(socket_.get(), this);
-    // Closing is not enough: a process forked in between would keep the connection open.
-    ::shutdown(socket_.get(), SHUT_WR);
-  }
-
-  void on_events(std::uint32_t) override {
-    read();
-    write();
-  }
-  void answer(const std::string& bytes) {
-    if (answered_) return;
-    answered_ = true;
-    outgoing_ = bytes;
-    write();
-  }
-  /// The complete message, once.
-  bool take_message(std::string& body) {
-    if (!complete_ || taken_) return false;
-    taken_ = true;
-    body = incoming_.substr(kPrefixBytes);
-    return true;
-  }
-  bool answered() const { return answered_; }
-  bool finished() const { return gone_ || (answered_ && sent_ == outgoing_.size()); }
-
- private:
-  void read() {
-    while (!gone_ && !complete_) {
-      std::size_t wanted = kPrefixBytes;
-      if (incoming_.size() >= kPrefixBytes) {
-        const std::size_t length = unpack_prefix(incoming_).length;
-        if (length > kMaxJoinBytes) gone_ = true;
-        wanted = kPrefixBytes + length;
-      }
-      if (gone_) return;
-      if (incoming_.size() == wanted && wanted > kPrefixBytes) {
-        complete_ = true;
-        return;
-      }
-      char buffer[4096];
-      const std::size_t room = std::min(sizeof buffer, wanted - incoming_.size());
-      const Transferred got = transport::receive_bytes(socket_.get(), buffer, room);
-      if (got.closed || got.error != 0 || room == 0) gone_ = true;
-      if (got.bytes == 0) return;
-      incoming_.append(buffer, got.bytes);
-    }
-  }
-  void write() {
-    while (!gone_ && sent_ < outgoing_.size()) {
-      const Transferred sent =
-          transport::send_bytes(socket_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
-      if (sent.error != 0) gone_ = true;
-      if (sent.bytes == 0) return;
-      sent_ += sent.bytes;
-    }
-  }
-
-  Reactor& reactor_;
-  Fd socket_;
-  std::string incoming_;
-  std::string outgoing_;
-  std::size_t sent_ = 0;
-  bool complete_ = false;
-  bool taken_ = false;
-  bool answered_ = false;
-  bool gone_ = false;
-};
+// How long those who come after a failure hear of it.
+constexpr std::chrono::seconds kAfterFailure{5};
 
 class Server final : private EventHandler {
  public:
@@ -120,19 +48,34 @@ class Server final : private EventHandler {
     return reactor_.add(listener_.get(), this);
   }
 
+  /// See Rendezvous. Any thread.
+  void call_off(const Status& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      called_off_ = why;
+    }
+    reactor_.wake();
+  }
+
   void serve() {
     Deadline deadline = Clock::now() + before_first_;
-    bool has_first = false;
+    bool is_final = false;  // No longer that of the first one's coming.
     while (!everybody_answered()) {
       const Deadline now = Clock::now();
       if (now >= deadline && !out_of_time(now, deadline)) return;
       reactor_.dispatch_until(std::min(deadline, now + std::chrono::milliseconds(250)));
       settle_strangers();
-      if (read_messages() && !has_first) {  // Several may come at once.
-        has_first = true;
+      if (read_messages() && !is_final) {  // Several may come at once.
+        is_final = true;
         deadline = Clock::now() + timeout_;
       }
+      if (notice_call_off()) {
+        is_final = true;
+        deadline = std::min(deadline, Clock::now() + kAfterFailure);
+      }
       notice_gone_ranks();
+      notice_gone_members();
+      answer_if_known();
     }
   }
 
@@ -154,7 +97,8 @@ class Server final : private EventHandler {
     for (auto& socket : strangers_) {
       const bool is_over = socket->is_over(Clock::now());
       if (socket->state() == HandshakeSocket::State::kReady) {
-        members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket()));
+        const std::uint32_t rank = socket->peer().rank;
+        members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket(), rank));
         members_.back()->on_events(0);
         socket.reset();
       } else if (is_over) {
@@ -189,13 +133,17 @@ class Server final : private EventHandler {
       if (size_ == 0 && join.is_ok()) size_ = std::min(join.value().size, kMaxRanks);
       if (answer_.status.is_ok()) answer_.status = verdict;
     }
+    return any;
+  }
+
+  /// Everybody has come, or it is clear why there is no communicator.
+  void answer_if_known() {
     const bool complete = size_ != 0 && joined_.size() == size_;
     if (complete) {
       answer_.places.clear();
       for (const auto& [rank, join] : joined_) answer_.places.push_back(join.place);
     }
     if (complete || !answer_.status.is_ok()) answer_all();
-    return any;
   }
 
   void answer_all() {
@@ -203,13 +151,30 @@ class Server final : private EventHandler {
     for (auto& member : members_) member->answer(bytes);
   }
 
-  /// Tells those who came who will not.
+  /// True once.
+  bool notice_call_off() {
+    const std::lock_guard lock(mutex_);
+    if (called_off_.is_ok()) return false;
+    if (answer_.status.is_ok()) answer_.status = called_off_;
+    called_off_ = Status::ok();
+    return true;
+  }
+
+  /// Those who will not come.
   void notice_gone_ranks() {
     for (const auto& [rank, watch] : watches_) {
       if (!watch->has_closed() || !answer_.status.is_ok()) continue;
       answer_.status = Status(Code::kPeerLost, "rank " + std::to_string(rank) +
                                                    " ended, or gave up, before it came" + foreign_);
-      answer_all();
+    }
+  }
+
+  /// Those who came and do not wait for the others.
+  void notice_gone_members() {
+    for (const auto& member : members_) {
+      if (!member->left_early() || !answer_.status.is_ok()) continue;
+      answer_.status = Status(Code::kPeerLost, "rank " + std::to_string(member->rank()) +
+                                                   " ended, or gave up, before all had come");
     }
   }
 
@@ -232,7 +197,7 @@ class Server final : private EventHandler {
         missing_ranks(joined_, size_, timeout_.count(), foreign_.empty() ? refused_ : 0);
     answer_.status = Status(missing.code(), missing.message() + foreign_);
     answer_all();
-    deadline = now + std::chrono::seconds(5);
+    deadline = now + kAfterFailure;
     return true;
   }
 
@@ -249,9 +214,11 @@ class Server final : private EventHandler {
   std::size_t refused_ = 0;  // Connections that did not prove to know the job's secret.
   std::string foreign_;      // "; " and who came first with another secret; empty: nobody.
   Answer answer_;
+  std::mutex mutex_;
+  Status called_off_;  // Guarded by mutex_. Not ok: not noticed yet.
 };
 
-void run(std::unique_ptr<Server> server) {
+void run(const std::shared_ptr<Server>& server) {
   pthread_setname_np(pthread_self(), "rp-rendezvous");
   try {
     server->serve();
@@ -268,10 +235,12 @@ class OpenSocket final : public ringpress::Rendezvous {
   const ringpress::UniqueId& id() const override { return id_; }
 
   Status serve(const ServeOptions& options) override {
-    RINGPRESS_EXPECTS(listener_.valid(), "a rendezvous serves once");
+    RINGPRESS_EXPECTS(!has_served_, "a rendezvous serves once");
+    has_served_ = true;
+    if (!listener_.valid()) RINGPRESS_RETURN_IF_ERROR(take_port_again());
     // Again, where it listens already.
     RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
-    auto server = std::make_unique<Server>(std::move(listener_), secret_, options);
+    auto server = std::make_shared<Server>(std::move(listener_), secret_, options);
     RINGPRESS_RETURN_IF_ERROR(server->start());
     for (std::size_t rank = 0; rank < options.ranks.size(); ++rank) {
       if (options.ranks[rank] == id_) continue;
@@ -279,18 +248,40 @@ class OpenSocket final : public ringpress::Rendezvous {
       server->watch(static_cast<std::uint32_t>(rank), place.address);
     }
     try {
-      std::thread(run, std::move(server)).detach();
+      std::thread(run, server).detach();
     } catch (const std::system_error& error) {
       return Status(Code::kSystem,
                     std::string("cannot start the rendezvous thread: ") + error.what());
     }
+    server_ = server;
     return Status::ok();
   }
 
+  void call_off(const Status& why) override {
+    if (const std::shared_ptr<Server> server = server_.lock()) server->call_off(why);
+  }
+
+  void give_back_port() override { listener_.reset(); }
+
  private:
+  Status take_port_again() {
+    RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(id_));
+    RINGPRESS_ASSIGN_OR_RETURN(const auto address, transport::parse_address(place.address));
+    Result<Fd> listener = transport::bind_to(address);
+    if (!listener.is_ok()) {
+      return Status(listener.status().code(),
+                    "its port " + place.address +
+                        ", given back for a while, is not free: " + listener.status().message());
+    }
+    listener_ = std::move(listener).value();
+    return Status::ok();
+  }
+
   const IdBytes id_;
-  Fd listener_;
+  Fd listener_;  // Not valid: the port was given back, or somebody serves there.
   const Secret secret_;
+  bool has_served_ = false;
+  std::weak_ptr<Server> server_;  // Its thread's.
 };
 
 }  // namespace

@@ -103,6 +103,19 @@ TEST(PreloadScenarios, CallsSayWhatIsMissingInWhichLibrary) {
   EXPECT_NE(output.text.find(answer), std::string::npos) << output.text;
 }
 
+TEST(PreloadScenarios, WarningsOfTheShimAreSilencedLikeTheEngines) {
+  const Environment missing = {preload(SHIM_AS_NCCL), "RINGPRESS_REAL_NCCL=" PARTIAL_NCCL};
+  for (const char* least : {"warn", "error"}) {
+    const Output output = run(with(missing, {std::string("RINGPRESS_DEBUG=") + least}),
+                              client(OPENING_CLIENT, 1, "missing"));
+    EXPECT_EQ(output.status, 0) << output.text;
+    EXPECT_EQ(occurrences(output.text, "WARN"), std::string(least) == "error" ? 0 : 1)
+        << output.text;
+    // What the call itself answers.
+    EXPECT_EQ(occurrences(output.text, " ringpress: there is no ncclGetUniqueId"), 1);
+  }
+}
+
 /// The program was linked with another NCCL, which its RUNPATH names.
 TEST(PreloadScenarios, LibraryPathComesBeforeARunPath) {
   const std::string folder = ::testing::TempDir() + "preload_path_" + std::to_string(getpid());

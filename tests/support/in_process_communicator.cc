@@ -336,6 +336,8 @@ class NamedMeeting final : public Rendezvous {
   explicit NamedMeeting(const UniqueId& id) : id_(id) {}
   const UniqueId& id() const override { return id_; }
   Status serve(const ServeOptions&) override { return Status::ok(); }
+  void call_off(const Status&) override {}
+  void give_back_port() override {}
 
  private:
   const UniqueId id_;

@@ -12,9 +12,11 @@
 #include <utility>
 
 #include "ring/bootstrap/host_identity.h"
+#include "ring/bootstrap/message.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
+#include "ringpress/version.h"
 #include "tests/support/peer_group.h"
 
 namespace ringpress::testing {
@@ -237,6 +239,96 @@ TEST(BootstrapErrors, ARankThatEndsInsteadOfComingIsNotWaitedFor) {
 TEST(BootstrapErrors, ARankThatIsLateIsWaitedFor) {
   for (const std::string& text : meet_with_own_rendezvous(Third::kComesLate))
     EXPECT_EQ(text, "ok: ");
+}
+
+/// A connection by which a rank has joined, and on which it waits for no answer.
+ring::transport::Fd join_by_hand(const UniqueIdBytes& id, std::uint32_t rank, std::uint32_t size,
+                                 bool says_all) {
+  const ring::bootstrap::UniqueId place = ring::bootstrap::unpack_id(id).value();
+  const auto address = ring::transport::parse_address(place.address).value();
+  ring::transport::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(socket.get(), address.get(), address.length), 0);
+  Identity identity;
+  identity.rank = rank;
+  identity.world = size;
+  ring::transport::ConnectorHandshake handshake(
+      ring::transport::make_hello(identity, HelloPurpose::kRendezvous),
+      ring::transport::mix_secret(place.secret, ""));
+  const auto say = [&](const void* data, std::size_t bytes) {
+    EXPECT_EQ(send(socket.get(), data, bytes, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
+  };
+  const ring::transport::HelloBytes first = handshake.first();
+  ring::transport::HelloBytes second;
+  say(first.data(), first.size());
+  EXPECT_EQ(recv(socket.get(), second.data(), second.size(), MSG_WAITALL), ssize_t(second.size()));
+  const auto third = handshake.answer(second);
+  EXPECT_TRUE(third);
+  if (third) say(third->data(), third->size());
+  ring::bootstrap::Join join;
+  join.protocol_version = kProtocolVersion;
+  join.library_version = kLibraryVersion;
+  join.rank = rank;
+  join.size = size;
+  const std::string message = ring::bootstrap::pack_join(join).value();
+  say(message.data(), says_all ? message.size() : message.size() / 2);
+  return socket;
+}
+
+/// How ranks 0 and 1 fare where rank 2 comes and ends. They would wait long for the rest of `size`.
+enum class RankEnds { kFirst, kLater, kBeforeItHasSaidAll };
+std::vector<std::string> meet_with_one_that_ends(std::uint32_t size, RankEnds ends) {
+  const auto place = ring::prepare_rendezvous("lo", "").value();
+  EXPECT_TRUE(place->serve({milliseconds(30000), milliseconds(30000)}).is_ok());
+  ring::transport::Fd third =
+      join_by_hand(place->id(), 2, size, ends != RankEnds::kBeforeItHasSaidAll);
+  if (ends != RankEnds::kLater) third.reset();
+  const auto reports = run_peers(PeerKind::kThreads, 3, [&](int rank) -> std::string {
+    if (rank == 2) {
+      std::this_thread::sleep_for(milliseconds(300));  // The others are there by then, or not.
+      third.reset();
+      return "";
+    }
+    ring::MeshOptions options;
+    options.id = place->id();
+    options.rank = rank;
+    options.size = static_cast<int>(size);
+    options.timeout = milliseconds(30000);
+    return to_text(ring::meet(options).status());
+  });
+  return {reports[0].text, reports[1].text};
+}
+
+TEST(BootstrapErrors, ARankThatComesAndEndsIsNotWaitedFor) {
+  for (const RankEnds ends : {RankEnds::kFirst, RankEnds::kLater, RankEnds::kBeforeItHasSaidAll}) {
+    for (const std::string& text : meet_with_one_that_ends(4, ends))
+      EXPECT_EQ(text, "peer lost: rank 2 ended, or gave up, before all had come");
+  }
+}
+
+// They would go on to call it, and wait for ever.
+TEST(BootstrapErrors, ARankThatEndedIsNotCountedAmongThoseWhoCame) {
+  for (const std::string& text : meet_with_one_that_ends(3, RankEnds::kFirst))
+    EXPECT_EQ(text, "peer lost: rank 2 ended, or gave up, before all had come");
+}
+
+TEST(BootstrapErrors, RanksThatWaitHearThatItIsCalledOff) {
+  const auto place = ring::prepare_rendezvous("lo", "").value();
+  EXPECT_TRUE(place->serve({milliseconds(30000), milliseconds(30000)}).is_ok());
+  const auto reports = run_peers(PeerKind::kThreads, 3, [&](int rank) -> std::string {
+    if (rank == 2) {
+      std::this_thread::sleep_for(milliseconds(300));  // The others are there by then, or not.
+      place->call_off(Status(Code::kUnsupported, "it rains"));
+      return "";
+    }
+    ring::MeshOptions options;
+    options.id = place->id();
+    options.rank = rank;
+    options.size = 3;
+    options.timeout = milliseconds(30000);
+    return ring::meet(options).status().message();
+  });
+  EXPECT_EQ(reports[0].text, "it rains");
+  EXPECT_EQ(reports[1].text, "it rains");
 }
 
 /// Two ranks of three, who come at the same time, at a place where the first one is waited for
