@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "ringpress/cost_model.h"
 #include "ringpress/levels.h"
 #include "ringpress/planner.h"
 #include "ringpress/settings.h"
@@ -14,6 +16,17 @@ namespace ringpress::tuner {
 
 /// A planner that follows the settings. Never null.
 std::unique_ptr<Planner> make_planner(const Settings& settings);
+
+/// What an all-reduce takes in so many chunks (1 to 64; others are limited to that). A single rank
+/// takes nothing. kInvalidArgument: no rank, or a link's speed that is no number; kUnsupported: an
+/// algorithm other than sra and ring.
+Result<CallCost> predict_call(const CallShape& shape, const LinkSpeed& link,
+                              const CodecSpeed& codec, Algorithm algorithm, std::size_t chunks);
+
+/// Every codec by both algorithms, each in the number of chunks that suits it best, the quickest
+/// first; of equal ones that of the earlier codec.
+Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const LinkSpeed& link,
+                                         const std::vector<CodecSpeed>& codecs);
 
 /// The levels of all layers that send the fewest bytes with an error of at most alpha times that of
 /// their default levels; the defaults where nothing is better; the least error that there is where

@@ -1,0 +1,60 @@
+// How long an all-reduce takes, from the latency and rate of links and the speeds of codecs: what
+// the tuner compares and `ringpress explain` prints. The usual alpha-beta formulas (Thakur,
+// Rabenseifner and Gropp, 2005) with a third term for codecs, whose work overlaps with the wire as
+// far as a call has several chunks. Pure: nothing here measures. Times are in seconds, rates in
+// bytes a second, of one rank.
+#ifndef RINGPRESS_COST_MODEL_H_
+#define RINGPRESS_COST_MODEL_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress {
+
+/// What lies between ranks: a rank sends and receives at this rate at the same time.
+struct LinkSpeed {
+  double latency_seconds =
+      0;  // From a rank's call to what another one can use, of an empty message.
+  double bytes_per_second = 0;
+};
+
+/// One operation of a codec: start_seconds + seconds_per_byte * bytes of values, uncompressed.
+struct OperationCost {
+  double start_seconds = 0;
+  double seconds_per_byte = 0;
+};
+
+struct CodecSpeed {
+  std::string codec;  // Specification.
+  double ratio = 1;   // Encoded bytes over those of the values.
+  double error = 0;   // Of one encoding, relative: l2 norm of the loss over that of the values.
+  OperationCost encode;
+  OperationCost decode;
+  OperationCost hop;  // Decode one part, add own values, encode.
+};
+
+struct CallShape {
+  std::size_t bytes = 0;  // Of the whole tensor on each rank.
+  int world = 0;          // Ranks, each behind a link of its own.
+};
+
+/// What an all-reduce of such a shape would take.
+struct CallCost {
+  std::string codec;
+  Algorithm algorithm = Algorithm::kSra;  // kSra or kRing.
+  std::size_t chunks = 1;                 // That each shard is cut into.
+  double seconds = 0;                     // Of the call: not the sum of what follows.
+  double latency_seconds = 0;
+  double wire_seconds = 0;
+  double codec_seconds = 0;
+  double error = 0;  // As CodecSpeed::error; what requantising in a ring adds is not in it.
+  std::size_t wire_bytes = 0;  // That one rank sends.
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_COST_MODEL_H_
