@@ -94,9 +94,9 @@ enum class Phase : std::uint8_t { kFlat, kInside, kBetween };
 struct Step {
   Operation operation = Operation::kAllReduce;
   Phase phase = Phase::kFlat;
-  bool compressed = false;        // What a collective carries.
-  bool second = false;            // The second half of a collective that has two.
-  Device device = Device::kGpu;   // Of a codec's work.
+  bool compressed = false;       // What a collective carries.
+  bool second = false;           // The second half of a collective that has two.
+  Device device = Device::kGpu;  // Of a codec's work.
 };
 
 /// A way to all-reduce one tensor.
@@ -107,8 +107,8 @@ struct Option {
   bool compresses() const;
 };
 
-/// All paths of the paper's decision tree: 174 where codecs run on GPUs alone, 4341 where each codec
-/// step may run on the CPU too.
+/// All paths of the paper's decision tree: 174 where codecs run on GPUs alone, 4341 where each
+/// codec step may run on the CPU too.
 std::vector<Option> tree_options(bool with_cpu);
 
 /// What this library runs, codecs on GPUs: `none`; `sra`, `ring` and, where several machines have
@@ -162,8 +162,8 @@ enum class Search : std::uint8_t {
 /// The best plan that was found. A tensor that gains nothing by compression is not compressed.
 Plan plan(const Job& job, const std::vector<Option>& options, Search search = Search::kRepeated);
 
-/// Nothing is compressed: of the options that do not, every tensor takes the one with the least time
-/// on the wire.
+/// Nothing is compressed: of the options that do not, every tensor takes the one with the least
+/// time on the wire.
 Plan plan_nothing(const Job& job, const std::vector<Option>& options);
 
 /// Everything is compressed, on the GPU: every tensor takes the option that takes least alone.

@@ -3,32 +3,42 @@
 //   espresso_perf
 //
 // Prints one row a set of options and a number of tensors: by how many per cent the planned step is
-// longer than the shortest of all combinations, over random jobs (random_job.h), for the paper's search
-// and for ours; then the time of planning on this core.
+// longer than the shortest of all combinations, over random jobs (random_job.h), for the paper's
+// search and for ours; then the time of planning on this core.
 #include <algorithm>
-#include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
 #include "perf/espresso/brute_force.h"
 #include "perf/espresso/random_job.h"
+#include "tuner/espresso/search.h"
 
 namespace ringpress::perf {
 namespace {
 
 struct Setting {
   bool tree;
+  bool with_cpu;
   std::size_t tensors;
   std::size_t jobs;
 };
+
+espresso::Job job_of(const Setting& setting, std::uint64_t seed, std::size_t sizes) {
+  espresso::Job job = random_job(seed, setting.tensors, sizes);
+  if (!setting.with_cpu) job.compressor.cpu.reset();
+  return job;
+}
 
 std::vector<espresso::Option> options_of(const Setting& setting, const espresso::Job& job) {
   return setting.tree ? espresso::tree_options(false) : espresso::engine_options(job.cluster);
 }
 
 std::string setting_name(const Setting& setting) {
-  return std::string(setting.tree ? "tree" : "engine") + ", " + std::to_string(setting.tensors);
+  return std::string(setting.tree ? "tree" : "engine") + (setting.with_cpu ? "" : ", GPU alone") +
+         " | " + std::to_string(setting.tensors);
 }
 
 void print_gaps(const char* search, const Setting& setting, std::vector<double> gaps) {
@@ -37,8 +47,7 @@ void print_gaps(const char* search, const Setting& setting, std::vector<double> 
   for (const double gap : gaps) sum += gap;
   const auto count = static_cast<double>(gaps.size());
   const auto at = [&](double part) { return gaps[static_cast<std::size_t>(part * (count - 1))]; };
-  const auto within =
-      std::count_if(gaps.begin(), gaps.end(), [](double gap) { return gap <= 5; });
+  const auto within = std::count_if(gaps.begin(), gaps.end(), [](double gap) { return gap <= 5; });
   std::printf("| %s | %s | %zu | %.3f | %.2f | %.2f | %.2f | %.0f %% |\n",
               setting_name(setting).c_str(), search, gaps.size(), sum / count, at(0.9), at(0.99),
               gaps.back(), 100 * static_cast<double>(within) / count);
@@ -47,7 +56,7 @@ void print_gaps(const char* search, const Setting& setting, std::vector<double> 
 void measure_gaps(const Setting& setting) {
   std::vector<double> paper, repeated;
   for (std::size_t seed = 0; seed < setting.jobs; ++seed) {
-    const espresso::Job job = random_job(seed, setting.tensors, setting.tensors);
+    const espresso::Job job = job_of(setting, seed, setting.tensors);
     const std::vector<espresso::Option> options = options_of(setting, job);
     const double best = best_of_all(job, options);
     const auto gap = [&](espresso::Search search) {
@@ -60,15 +69,42 @@ void measure_gaps(const Setting& setting) {
   print_gaps("repeated", setting, std::move(repeated));
 }
 
+/// All tensors compressed on the GPU; what is moved to the CPU by the paper's counts, and by trying
+/// all.
+void measure_offload(std::size_t tensors, std::size_t sizes, std::size_t jobs) {
+  std::size_t equal = 0;
+  double largest = 0;
+  for (std::size_t seed = 0; seed < jobs; ++seed) {
+    const espresso::Job job = random_job(seed, tensors, sizes);
+    const espresso::Menus menus(job, espresso::engine_options(job.cluster));
+    espresso::Strategy everything;
+    for (std::size_t i = 0; i < tensors; ++i) everything.push_back(menus.of(i).everything);
+    const auto seconds = [&](std::size_t few_tensors) {
+      espresso::Trial trial(job, menus);
+      trial.load(everything);
+      espresso::offload(&trial, few_tensors);
+      return trial.seconds();
+    };
+    const double gap = 100 * (seconds(0) / seconds(tensors) - 1);
+    equal += gap <= 1e-6 ? 1 : 0;
+    largest = std::max(largest, gap);
+  }
+  std::printf("| %zu of %zu sizes | %zu | %zu | %.2f |\n", tensors, sizes, jobs, equal, largest);
+}
+
+/// Of this process: others on the machine make no difference.
+double processor_milliseconds() {
+  return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
 void measure_time(const Setting& setting) {
   std::vector<double> milliseconds;
   for (std::size_t seed = 0; seed < setting.jobs; ++seed) {
-    const espresso::Job job = random_job(1000 + seed, setting.tensors, setting.tensors / 4);
+    const espresso::Job job = job_of(setting, 1000 + seed, setting.tensors / 4);
     const std::vector<espresso::Option> options = options_of(setting, job);
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = processor_milliseconds();
     espresso::plan(job, options);
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-    milliseconds.push_back(taken.count());
+    milliseconds.push_back(processor_milliseconds() - begin);
   }
   std::sort(milliseconds.begin(), milliseconds.end());
   std::printf("| %s | %zu | %.2f | %.2f | %.2f |\n", setting_name(setting).c_str(), setting.jobs,
@@ -80,16 +116,24 @@ void measure_time(const Setting& setting) {
 }  // namespace ringpress::perf
 
 int main() {
-  using ringpress::perf::Setting;
-  std::printf("| options, tensors | search | jobs | mean %% | p90 %% | p99 %% | max %% | within 5 %% |\n"
-              "|---|---|---|---|---|---|---|---|\n");
-  for (const Setting& setting : {Setting{false, 4, 300}, Setting{false, 5, 100},
-                                 Setting{false, 6, 40}, Setting{true, 2, 100}}) {
-    ringpress::perf::measure_gaps(setting);
+  using namespace ringpress::perf;
+  std::printf(
+      "| options | tensors | search | jobs | mean %% | p90 %% | p99 %% | max %% | within 5 %% |\n"
+      "|---|---|---|---|---|---|---|---|---|\n");
+  for (const bool with_cpu : {true, false}) {
+    for (const Setting& setting :
+         {Setting{false, with_cpu, 4, 300}, Setting{false, with_cpu, 5, 100},
+          Setting{false, with_cpu, 6, 40}, Setting{true, with_cpu, 2, 100}}) {
+      measure_gaps(setting);
+    }
   }
-  std::printf("\n| options, tensors | jobs | median ms | p90 ms | max ms |\n|---|---|---|---|---|\n");
-  for (const Setting& setting : {Setting{false, 32, 40}, Setting{false, 314, 40},
-                                 Setting{true, 32, 40}, Setting{true, 314, 40}}) {
-    ringpress::perf::measure_time(setting);
+  std::printf(
+      "\n| tensors to move | jobs | counts as good as subsets | max %% |\n|---|---|---|---|\n");
+  for (const std::size_t sizes : {1, 2, 4}) measure_offload(10, sizes, 200);
+  std::printf(
+      "\n| options | tensors | jobs | median ms | p90 ms | max ms |\n|---|---|---|---|---|---|\n");
+  for (const bool tree : {false, true}) {
+    measure_time({tree, true, 32, 40});
+    measure_time({tree, true, 314, 40});
   }
 }

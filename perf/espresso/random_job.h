@@ -31,8 +31,8 @@ class RandomNumbers {
   std::mt19937_64 generator_;
 };
 
-/// 2, 4 or 8 machines of 4 or 8 GPUs, NVLink and 100 Gb/s or PCIe and 25 Gb/s; a sparse code of 1 %,
-/// one of 1 bit or one of 8; tensors of 16 KB to 256 MB, `sizes` different ones at most.
+/// 2, 4 or 8 machines of 4 or 8 GPUs, NVLink and 100 Gb/s or PCIe and 25 Gb/s; a sparse code of 1
+/// %, one of 1 bit or one of 8; tensors of 16 KB to 256 MB, `sizes` different ones at most.
 inline espresso::Job random_job(std::uint64_t seed, std::size_t tensors, std::size_t sizes) {
   RandomNumbers random(seed);
   espresso::Job job;

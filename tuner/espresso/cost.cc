@@ -178,6 +178,7 @@ Chain price(const Option& option, Device device, double bytes, const Job& job) {
     chain.tasks.push_back({lane, seconds, i});
     chain.seconds[static_cast<std::size_t>(lane)] += seconds;
   }
+  chain.tasks.push_back({Lane::kCompute, 0, option.steps.size()});
   return chain;
 }
 

@@ -9,7 +9,9 @@
 namespace ringpress::espresso {
 namespace {
 
-bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
+bool is_time(double seconds) {
+  return std::isfinite(seconds) && seconds >= 0;
+}
 
 bool is_cost(const CodecCost& cost) {
   return is_time(cost.start_seconds) && is_time(cost.seconds_per_byte);
@@ -24,7 +26,9 @@ bool is_link(const Link& link) {
          link.bytes_per_second > 0;
 }
 
-Status wrong(const std::string& what) { return Status(Code::kInvalidArgument, what); }
+Status wrong(const std::string& what) {
+  return Status(Code::kInvalidArgument, what);
+}
 
 /// Menus of a job and options that can be planned for.
 Menus checked_menus(const Job& job, const std::vector<Option>& options) {

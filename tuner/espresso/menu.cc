@@ -27,9 +27,8 @@ std::vector<Candidate> price_all(const Job& job, const std::vector<Option>& opti
   std::vector<Candidate> all;
   all.reserve(options.size());
   for (std::size_t i = 0; i < options.size(); ++i) {
-    all.push_back({{i, Device::kGpu},
-                   options[i].compresses(),
-                   price(options[i], Device::kGpu, bytes, job)});
+    all.push_back(
+        {{i, Device::kGpu}, options[i].compresses(), price(options[i], Device::kGpu, bytes, job)});
   }
   return all;
 }
@@ -46,7 +45,9 @@ std::size_t least(const std::vector<Candidate>& all, bool compresses, Value valu
   return best;
 }
 
-double wire(const Chain& chain) { return chain.seconds[static_cast<std::size_t>(Lane::kWire)]; }
+double wire(const Chain& chain) {
+  return chain.seconds[static_cast<std::size_t>(Lane::kWire)];
+}
 
 Menu make_menu(const Job& job, const std::vector<Option>& options, double bytes) {
   std::vector<Candidate> all = price_all(job, options, bytes);
@@ -69,9 +70,8 @@ Menu make_menu(const Job& job, const std::vector<Option>& options, double bytes)
     if (!job.compressor.cpu || !candidate.compresses) continue;
     menu.cpu_twin.back() = menu.candidates.size();
     const std::size_t option = candidate.choice.option;
-    menu.candidates.push_back({{option, Device::kCpu},
-                               true,
-                               price(options[option], Device::kCpu, bytes, job)});
+    menu.candidates.push_back(
+        {{option, Device::kCpu}, true, price(options[option], Device::kCpu, bytes, job)});
   }
   for (std::size_t i = menu.on_gpu; i < menu.candidates.size(); ++i) menu.cpu_twin.push_back(i);
   return menu;

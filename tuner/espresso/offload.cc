@@ -9,9 +9,8 @@
 namespace ringpress::espresso {
 namespace {
 
-/// So many combinations of counts are all tried: 12 tensors of different sizes.
-constexpr std::size_t kMostCombinations = 4096;
-constexpr int kMostRounds = 20;
+/// So many combinations of counts are all tried: as many as there are subsets of few tensors.
+constexpr std::size_t kMostCombinations = std::size_t{1} << kFewTensors;
 
 /// A tensor that could go to the CPU.
 struct Site {
@@ -29,8 +28,8 @@ std::vector<Site> find_sites(const Trial& trial) {
     const std::size_t candidate = trial.strategy()[i];
     const std::size_t twin = trial.menu(i).cpu_twin[candidate];
     if (twin == candidate) continue;
-    const auto [group, is_new] = groups.emplace(std::pair(trial.size_class(i), candidate),
-                                                groups.size());
+    const auto [group, is_new] =
+        groups.emplace(std::pair(trial.size_class(i), candidate), groups.size());
     sites.push_back({i, group->second, candidate, twin});
   }
   return sites;
@@ -43,6 +42,10 @@ std::vector<std::vector<Site>> by_group(const std::vector<Site>& sites) {
     groups[site.group].push_back(site);
   }
   return groups;
+}
+
+bool is_spent(const Trial& trial, std::size_t sites) {
+  return sites > kFewTensors && trial.events() >= most_events(trial) / 2;
 }
 
 /// Depth first in the order of backward: what is decided last changes fastest, and a change is
@@ -64,7 +67,9 @@ class EveryCombination {
  private:
   void visit_from(std::size_t index) {
     if (index == sites_.size()) return keep_if_best();
+    if (is_spent(*trial_, sites_.size())) return;
     const Site& site = sites_[index];
+    if (trial_->at_least_from(site.tensor) >= seconds_ * (1 - kNoGain)) return;
     const bool was_closed = is_closed_[site.group];
     is_closed_[site.group] = true;  // Once one stays, so do those after it.
     visit_from(index + 1);
@@ -106,8 +111,12 @@ bool choose_count(const std::vector<Site>& group, Trial* trial) {
 
 }  // namespace
 
-void offload(Trial* trial) {
+void offload(Trial* trial, std::size_t few_tensors) {
   std::vector<Site> sites = find_sites(*trial);
+  if (sites.size() <= few_tensors) {
+    // The earlier of two equal tensors is not always the better one to move: lanes are queues.
+    for (std::size_t i = 0; i < sites.size(); ++i) sites[i].group = i;
+  }
   const std::vector<std::vector<Site>> groups = by_group(sites);
   std::size_t combinations = 1;
   for (const std::vector<Site>& group : groups) {
@@ -118,9 +127,12 @@ void offload(Trial* trial) {
     return;
   }
   bool changed = true;
-  for (int round = 0; changed && round < kMostRounds; ++round) {
+  while (changed) {
     changed = false;
-    for (const std::vector<Site>& group : groups) changed = choose_count(group, trial) || changed;
+    for (const std::vector<Site>& group : groups) {
+      if (is_spent(*trial, sites.size())) return;
+      changed = choose_count(group, trial) || changed;
+    }
   }
 }
 

@@ -88,8 +88,7 @@ class Tree {
       const Paths raw = either(t3(inside), then(compress(Phase::kBetween), t4(inside)));
       all = either(all, then(first_half(inside, phase, false), raw));
       const Paths rest = either(t4(inside), then(decompress(phase), raw));
-      all = either(all,
-                   then(compress(phase), then(first_half(inside, phase, true), rest)));
+      all = either(all, then(compress(phase), then(first_half(inside, phase, true), rest)));
     }
     return all;
   }
@@ -113,9 +112,9 @@ class Tree {
   }
   Paths t5(Pair inside, Pair between) const {
     const Phase phase = Phase::kBetween;
-    return either(then(second_half(between, phase, false), t1(inside, Phase::kInside)),
-                  then(compress(phase), then(second_half(between, phase, true),
-                                             t2(inside, Phase::kInside))));
+    return either(
+        then(second_half(between, phase, false), t1(inside, Phase::kInside)),
+        then(compress(phase), then(second_half(between, phase, true), t2(inside, Phase::kInside))));
   }
   Paths t3(Pair inside) const {
     Paths all = then(in_one(Phase::kBetween, false), t1(inside, Phase::kInside));

@@ -8,10 +8,6 @@
 namespace ringpress::espresso {
 namespace {
 
-constexpr int kMostSweeps = 20;
-/// Events of simulated timelines, after which no improvement is looked for any more: some 50 ms.
-constexpr std::uint64_t kMostEvents = 4'000'000;
-
 /// The largest first, of equals the last in backward.
 std::vector<std::size_t> order_of(const Job& job) {
   std::vector<std::size_t> order(job.tensors.size());
@@ -33,20 +29,17 @@ class Searcher {
   }
 
   void repeated() {
-    const std::vector<Strategy> others = starts();
-    paper();
-    sweep_until_stable();
-    Strategy best = trial_->strategy();
-    double seconds = trial_->seconds();
-    for (const Strategy& start : others) {
-      if (is_spent()) break;
-      trial_->load(start);
-      sweep_until_stable();
-      if (trial_->seconds() >= seconds * (1 - kNoGain)) continue;
-      best = trial_->strategy();
-      seconds = trial_->seconds();
+    std::vector<Attempt> attempts = begin_attempts();
+    while (!attempts.empty() && !is_spent()) {
+      for (Attempt& attempt : attempts) {
+        trial_->load(attempt.strategy);
+        attempt.is_stable = !sweep(true);
+        note(&attempt);
+      }
+      std::erase_if(attempts, [](const Attempt& attempt) { return attempt.is_stable; });
+      if (trial_->events() > most_events(*trial_) / 4) keep_the_better_half(&attempts);
     }
-    trial_->load(best);
+    trial_->load(best_);
     forgo_what_gains_nothing();
   }
 
@@ -85,13 +78,42 @@ class Searcher {
     return best != now;
   }
 
-  void sweep_until_stable() {
-    for (int i = 0; i < kMostSweeps && sweep(true); ++i) {
-    }
+  /// A strategy that sweeps improve.
+  struct Attempt {
+    Strategy strategy;
+    double seconds = 0;
+    bool is_stable = false;
+  };
+
+  /// Keeps where the attempt has come to.
+  void note(Attempt* attempt) {
+    attempt->strategy = trial_->strategy();
+    attempt->seconds = trial_->seconds();
+    if (!best_.empty() && attempt->seconds >= seconds_ * (1 - kNoGain)) return;
+    best_ = attempt->strategy;
+    seconds_ = attempt->seconds;
   }
 
-  /// All tensors alike: compressed by what takes least alone, by what takes the wire least, and both
-  /// with their codecs on the CPU.
+  std::vector<Attempt> begin_attempts() {
+    std::vector<Attempt> attempts(1);
+    const std::vector<Strategy> others = starts();
+    paper();
+    note(&attempts.back());
+    for (const Strategy& other : others) {
+      trial_->load(other);
+      note(&attempts.emplace_back());
+    }
+    return attempts;
+  }
+
+  static void keep_the_better_half(std::vector<Attempt>* attempts) {
+    std::stable_sort(attempts->begin(), attempts->end(),
+                     [](const Attempt& a, const Attempt& b) { return a.seconds < b.seconds; });
+    attempts->resize((attempts->size() + 1) / 2);
+  }
+
+  /// All tensors alike: compressed by what takes least alone, by what takes the wire least, and
+  /// both with their codecs on the CPU.
   std::vector<Strategy> starts() const {
     Strategy quickest, quickest_on_cpu, shortest, shortest_on_cpu;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -118,10 +140,12 @@ class Searcher {
     }
   }
 
-  bool is_spent() const { return trial_->events() >= kMostEvents; }
+  bool is_spent() const { return trial_->events() >= most_events(*trial_); }
 
   std::vector<std::size_t> order_;
   Trial* trial_;
+  Strategy best_;  // Of all attempts.
+  double seconds_ = 0;
 };
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace ringpress::espresso {
 /// is handed in. Of what ends at the same time, backward is first, then lanes by their number.
 ///
 /// Nothing before the end of a tensor's backward depends on its chain. So each such moment is kept,
-/// and a changed chain is simulated from there.
+/// and a changed chain is simulated from there: until all is done, or it is certain that the step
+/// takes too long, or nothing is under way that was not so without the change.
 class Simulation {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -25,7 +26,8 @@ class Simulation {
   /// The times of backward, one a tensor, and when the first begins.
   Simulation(std::vector<double> compute_seconds, double begin_seconds);
 
-  /// Takes these chains, which must outlive their use here. Returns the time of the step.
+  /// Takes these chains, one a tensor, which must outlive their use here. Returns the time of the
+  /// step.
   double set(std::vector<const Chain*> chains);
   /// Changes one of them.
   double set(std::size_t tensor, const Chain* chain);
@@ -33,11 +35,15 @@ class Simulation {
   /// The time of the step if one chain were another; kNever if that is more than `limit`.
   double attempt(std::size_t tensor, const Chain* chain, double limit = kNever);
 
-  double seconds() const { return seconds_; }
-  const Chain& chain(std::size_t tensor) const { return *chains_[tensor]; }
+  /// No less than the step takes with other chains from `tensor` on, if they take as long on the
+  /// wire.
+  double at_least_from(std::size_t tensor) const;
 
-  /// For each tensor, whether the wire is idle at any time after it has begun to send, and busy
-  /// again after that.
+  double seconds() const { return seconds_; }
+
+  /// For each tensor, whether a bubble comes after it: the wire is idle although backward goes on,
+  /// and what is sent later is of tensors that had not sent before. To send less before a bubble
+  /// only makes the bubble longer.
   std::vector<bool> before_a_bubble() const;
 
   /// What every lane did, kCompute included.
@@ -47,40 +53,41 @@ class Simulation {
   std::uint64_t events() const { return events_; }
 
  private:
-  static constexpr std::size_t kCodecLanes = 3;  // All but kCompute.
+  static constexpr std::size_t kQueues = 3;  // Lanes but kCompute.
 
   struct Entry {
-    std::uint32_t tensor;
-    std::uint32_t task;
+    const Task* task;
+    std::size_t tensor;
     double begin;
-    double end;
   };
   /// All that was handed in to each lane, in order.
-  using Logs = std::array<std::vector<Entry>, kCodecLanes>;
+  using Logs = std::array<std::vector<Entry>, kQueues>;
 
   struct State {
     double now = 0;
-    double compute_left = 0;       // Of the tensor `computing`.
-    double compute_to_come = 0;    // Of those after it.
+    double compute_left = 0;     // Of the tensor `computing`.
+    double compute_to_come = 0;  // Of those after it.
     std::size_t computing = 0;
-    std::array<double, kCodecLanes> ends;         // kNever: idle.
-    std::array<double, kCodecLanes> not_begun;    // Seconds of work.
-    std::array<std::uint32_t, kCodecLanes> begun;      // Entries of the log.
-    std::array<std::uint32_t, kCodecLanes> handed_in;  // Entries of the log.
+    std::array<double, kQueues> ends;            // kNever: idle.
+    std::array<double, kQueues> not_begun;       // Seconds of work.
+    std::array<std::size_t, kQueues> begun;      // Entries of the log.
+    std::array<std::size_t, kQueues> handed_in;  // Entries of the log.
+
+    bool is_idle() const { return ends[0] == kNever && ends[1] == kNever && ends[2] == kNever; }
   };
 
-  /// Until everything is done, or more than `limit` will be taken. Keeps moments if asked to.
-  double run(State state, Logs* logs, double limit, bool keep);
-  bool begin_tasks(State* state, Logs* logs, double limit) const;
-  void hand_in(State* state, Logs* logs, std::uint32_t tensor, std::uint32_t task) const;
-  void end_compute(State* state, Logs* logs) const;
-  void end_task(State* state, Logs* logs, std::size_t lane) const;
+  class Runner;
+
   State beginning() const;
+  void find_least_after();
 
   std::vector<double> compute_;
   double begin_;
   std::vector<const Chain*> chains_;
   std::vector<State> moments_;  // When the backward of each tensor ends.
+  /// From the end of the backward of the tensor before, at least so long to the end of the step.
+  std::vector<double> least_after_;
+  std::vector<double> least_wire_after_;  // The same if codecs took no time.
   Logs logs_;
   Logs attempt_logs_;
   std::size_t tasks_ = 0;  // Of all chains.

@@ -49,6 +49,7 @@ class Trial {
     return menu(tensor).candidates[strategy_[tensor]].compresses;
   }
   const Strategy& strategy() const { return strategy_; }
+  double at_least_from(std::size_t tensor) const { return simulation_.at_least_from(tensor); }
   double seconds() const { return simulation_.seconds(); }
   std::vector<bool> before_a_bubble() const { return simulation_.before_a_bubble(); }
   std::uint64_t events() const { return simulation_.events(); }
