@@ -111,8 +111,8 @@ struct Option {
 /// codec step may run on the CPU too.
 std::vector<Option> tree_options(bool with_cpu);
 
-/// What this library runs, codecs on GPUs: `none`; `sra`, `ring` and, where several machines have
-/// several GPUs each, `hier`, compressed.
+/// What this library runs, codecs on GPUs: `none`, in a ring and in a tree, between which NCCL chooses
+/// by itself; `sra`, `ring` and, where several machines have several GPUs each, `hier`, compressed.
 std::vector<Option> engine_options(const Cluster& cluster);
 
 // ---- The timeline of a step.

@@ -86,12 +86,12 @@ TEST(EspressoTree, NoTwoOptionsAreAlikeAndHalvesMatch) {
 TEST(EspressoTree, TheEngineRunsHierOnlyWhereThereAreHosts) {
   const auto names = [](std::size_t machines, std::size_t gpus) {
     std::string all;
-    for (const Option& option : engine_options({machines, gpus, {}, {}})) all += option.name + " ";
+    for (const Option& option : engine_options({machines, gpus, {}, {}})) all += option.name + "; ";
     return all;
   };
-  EXPECT_EQ(names(2, 1), "none sra ring ");
-  EXPECT_EQ(names(1, 8), "none sra ring ");
-  EXPECT_EQ(names(2, 2), "none sra ring hier ");
+  EXPECT_EQ(names(2, 1), "none; none, in a tree; sra; ring; ");
+  EXPECT_EQ(names(1, 8), "none; none, in a tree; sra; ring; ");
+  EXPECT_EQ(names(2, 2), "none; none, in a tree; sra; ring; hier; ");
 }
 
 // 4 ranks, 1 ms a message, 1000 bytes a second.

@@ -176,7 +176,7 @@ TEST(EspressoOffload, OfFewTensorsTheBestSubsetIsMoved) {
     const Menus menus(job, engine_options(job.cluster));
     Trial trial(job, menus);
     Strategy everything;
-    for (std::size_t i = 0; i < tensors; ++i) everything.push_back(menus.of(i).everything);
+    for (std::size_t i = 0; i < tensors; ++i) everything.push_back(menus.of(i).quickest);
     trial.load(everything);
     const double best = best_offload(job, trial);
     offload(&trial);
@@ -192,11 +192,11 @@ TEST(EspressoOffload, OfManyEqualTensorsTheBestCountIsMoved) {
     const Job job = job_of(seed, 20, 1);
     const Menus menus(job, engine_options(job.cluster));
     Trial trial(job, menus), by_hand(job, menus);
-    trial.load(Strategy(20, menus.of(0).everything));
+    trial.load(Strategy(20, menus.of(0).quickest));
     by_hand.load(trial.strategy());
     double best = trial.seconds();
     for (std::size_t i = 0; i < 20; ++i) {
-      by_hand.take(i, menus.of(i).cpu_twin[menus.of(i).everything]);
+      by_hand.take(i, menus.of(i).cpu_twin[menus.of(i).quickest]);
       best = std::min(best, by_hand.seconds());
     }
     offload(&trial);
@@ -212,7 +212,7 @@ TEST(EspressoOffload, OfManySizesOneGroupAfterTheOtherIsMoved) {
     const Menus menus(job, engine_options(job.cluster));
     Trial trial(job, menus);
     Strategy everything;
-    for (std::size_t i = 0; i < 40; ++i) everything.push_back(menus.of(i).everything);
+    for (std::size_t i = 0; i < 40; ++i) everything.push_back(menus.of(i).quickest);
     trial.load(everything);
     const double before = trial.seconds();
     offload(&trial);

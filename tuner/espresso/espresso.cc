@@ -51,16 +51,14 @@ Plan plan_of(const Trial& trial) {
   return plan;
 }
 
-template <typename Pick>
-Plan plan_alike(const Job& job, const std::vector<Option>& options, Pick candidate_of) {
+/// The plan in which every tensor takes what `choose` finds in its menu.
+template <typename Choose>
+Plan plan_alike(const Job& job, const std::vector<Option>& options, Choose choose) {
   const Menus menus = checked_menus(job, options);
-  Strategy strategy;
-  for (std::size_t i = 0; i < job.tensors.size(); ++i) {
-    strategy.push_back(candidate_of(menus.of(i)));
-  }
-  Trial trial(job, menus);
-  trial.load(std::move(strategy));
-  return plan_of(trial);
+  Plan plan;
+  for (std::size_t i = 0; i < job.tensors.size(); ++i) plan.choices.push_back(choose(menus.of(i)));
+  plan.seconds = predict(job, options, plan.choices).seconds;
+  return plan;
 }
 
 }  // namespace
@@ -98,11 +96,13 @@ Plan plan(const Job& job, const std::vector<Option>& options, Search kind) {
 }
 
 Plan plan_nothing(const Job& job, const std::vector<Option>& options) {
-  return plan_alike(job, options, [](const Menu& menu) { return menu.plain; });
+  return plan_alike(job, options,
+                    [](const Menu& menu) { return menu.candidates[menu.plain].choice; });
 }
 
 Plan plan_everything(const Job& job, const std::vector<Option>& options) {
-  return plan_alike(job, options, [](const Menu& menu) { return menu.everything; });
+  return plan_alike(job, options,
+                    [](const Menu& menu) { return menu.candidates[menu.quickest].choice; });
 }
 
 double free_compression_seconds(const Job& job, const std::vector<Option>& options) {
@@ -110,7 +110,8 @@ double free_compression_seconds(const Job& job, const std::vector<Option>& optio
   free_job.compressor.gpu = DeviceCosts{};
   free_job.compressor.cpu.reset();
   // With one lane that is never idle while there is work, only the sum of the work counts.
-  return plan_alike(free_job, options, [](const Menu& menu) { return menu.least_wire; }).seconds;
+  const auto least_wire = [](const Menu& menu) { return menu.candidates[menu.least_wire].choice; };
+  return plan_alike(free_job, options, least_wire).seconds;
 }
 
 Timeline predict(const Job& job, const std::vector<Option>& options,

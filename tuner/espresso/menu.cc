@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace ringpress::espresso {
@@ -23,14 +24,10 @@ bool is_dominated(const std::vector<Candidate>& all, std::size_t index) {
   return false;
 }
 
-std::vector<Candidate> price_all(const Job& job, const std::vector<Option>& options, double bytes) {
-  std::vector<Candidate> all;
-  all.reserve(options.size());
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    all.push_back(
-        {{i, Device::kGpu}, options[i].compresses(), price(options[i], Device::kGpu, bytes, job)});
-  }
-  return all;
+Candidate make_candidate(const Job& job, const std::vector<Option>& options, const Choice& choice,
+                         double bytes) {
+  const Option& option = options[choice.option];
+  return {choice, option.compresses(), false, price(option, choice.device, bytes, job)};
 }
 
 /// The index of the smallest of `value` among candidates that compress, or do not; size() if there
@@ -49,31 +46,45 @@ double wire(const Chain& chain) {
   return chain.seconds[static_cast<std::size_t>(Lane::kWire)];
 }
 
+void add_cpu_twins(const Job& job, const std::vector<Option>& options, double bytes, Menu* menu) {
+  for (std::size_t i = 0; i < menu->on_gpu; ++i) {
+    if (!menu->candidates[i].compresses) continue;
+    menu->cpu_twin[i] = menu->candidates.size();
+    const Choice choice = {menu->candidates[i].choice.option, Device::kCpu};
+    menu->candidates.push_back(make_candidate(job, options, choice, bytes));
+    menu->cpu_twin.push_back(menu->cpu_twin[i]);
+  }
+}
+
 Menu make_menu(const Job& job, const std::vector<Option>& options, double bytes) {
-  std::vector<Candidate> all = price_all(job, options, bytes);
+  std::vector<Candidate> all;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    all.push_back(make_candidate(job, options, {i, Device::kGpu}, bytes));
+  }
   const std::size_t plain = least(all, false, wire);
   RINGPRESS_EXPECTS(plain < all.size(), "no option leaves a tensor uncompressed");
-  std::size_t everything = least(all, true, [](const Chain& chain) { return chain.total(); });
-  if (everything == all.size()) everything = plain;
+  std::size_t quickest = least(all, true, [](const Chain& chain) { return chain.total(); });
+  if (quickest == all.size()) quickest = plain;
   Menu menu;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i != plain && i != everything && is_dominated(all, i)) continue;
+    if (i != plain && i != quickest && is_dominated(all, i)) continue;
     if (i == plain) menu.plain = menu.candidates.size();
-    if (i == everything) menu.everything = menu.candidates.size();
+    if (i == quickest) menu.quickest = menu.candidates.size();
     menu.candidates.push_back(all[i]);
   }
   menu.on_gpu = menu.candidates.size();
   for (std::size_t i = 0; i < menu.on_gpu; ++i) {
-    const Candidate candidate = menu.candidates[i];
-    if (wire(candidate.chain) < wire(menu.candidates[menu.least_wire].chain)) menu.least_wire = i;
-    menu.cpu_twin.push_back(i);
-    if (!job.compressor.cpu || !candidate.compresses) continue;
-    menu.cpu_twin.back() = menu.candidates.size();
-    const std::size_t option = candidate.choice.option;
-    menu.candidates.push_back(
-        {{option, Device::kCpu}, true, price(options[option], Device::kCpu, bytes, job)});
+    if (wire(menu.candidates[i].chain) < wire(menu.candidates[menu.least_wire].chain)) {
+      menu.least_wire = i;
+    }
   }
-  for (std::size_t i = menu.on_gpu; i < menu.candidates.size(); ++i) menu.cpu_twin.push_back(i);
+  menu.cpu_twin.resize(menu.on_gpu);
+  std::iota(menu.cpu_twin.begin(), menu.cpu_twin.end(), 0);
+  if (job.compressor.cpu) add_cpu_twins(job, options, bytes, &menu);
+  const Chain& uncompressed = menu.candidates[menu.plain].chain;
+  for (Candidate& candidate : menu.candidates) {
+    candidate.only_makes_way = candidate.compresses && takes_no_more(uncompressed, candidate.chain);
+  }
   return menu;
 }
 

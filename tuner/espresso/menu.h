@@ -13,16 +13,19 @@ namespace ringpress::espresso {
 struct Candidate {
   Choice choice;
   bool compresses = false;
+  /// Compresses and still takes no less of any lane than the same tensor uncompressed: at best it
+  /// makes way for others.
+  bool only_makes_way = false;
   Chain chain;
 };
 
 /// What a tensor of one size could do. An option is left out if another one takes no more of any
-/// lane.
+/// lane, but for `quickest`.
 struct Menu {
   std::vector<Candidate> candidates;  // Those of the GPU first.
   std::size_t on_gpu = 0;             // How many of them have no codec on the CPU.
   std::size_t plain = 0;              // Does not compress, with the least time on the wire.
-  std::size_t everything = 0;         // Compresses, on the GPU, with the least time alone.
+  std::size_t quickest = 0;           // Compresses, on the GPU, with the least time alone.
   std::size_t least_wire = 0;         // Compresses or not, has the least time on the wire.
   std::vector<std::size_t> cpu_twin;  // Of each candidate: the same on the CPU, or itself.
 };

@@ -246,6 +246,9 @@ std::vector<Option> engine_options(const Cluster& cluster) {
   const Phase all = Phase::kFlat;
   std::vector<Option> options = {
       {"none", {{Operation::kAllReduce, all, false, false, Device::kGpu}}},
+      {"none, in a tree",
+       {{Operation::kReduce, all, false, false, Device::kGpu},
+        {Operation::kBroadcast, all, false, true, Device::kGpu}}},
       {"sra", sra(all)},
       {"ring",
        {codec(Operation::kRecode, all),

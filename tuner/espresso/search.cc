@@ -8,6 +8,10 @@
 namespace ringpress::espresso {
 namespace {
 
+/// What a tensor must gain, as a part of the step, that is compressed only to make way: such gains
+/// hang on the order in which things happen to come.
+constexpr double kSmallGain = 1e-3;
+
 /// The largest first, of equals the last in backward.
 std::vector<std::size_t> order_of(const Job& job) {
   std::vector<std::size_t> order(job.tensors.size());
@@ -118,8 +122,8 @@ class Searcher {
     Strategy quickest, quickest_on_cpu, shortest, shortest_on_cpu;
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const Menu& menu = trial_->menu(i);
-      quickest.push_back(menu.everything);
-      quickest_on_cpu.push_back(menu.cpu_twin[menu.everything]);
+      quickest.push_back(menu.quickest);
+      quickest_on_cpu.push_back(menu.cpu_twin[menu.quickest]);
       shortest.push_back(menu.least_wire);
       shortest_on_cpu.push_back(menu.cpu_twin[menu.least_wire]);
     }
@@ -134,9 +138,12 @@ class Searcher {
   void forgo_what_gains_nothing() {
     for (auto tensor = order_.rbegin(); tensor != order_.rend(); ++tensor) {
       if (!trial_->compresses(*tensor)) continue;
-      const std::size_t plain = trial_->menu(*tensor).plain;
-      const double limit = trial_->seconds() * (1 + kNoGain / order_.size());
-      if (trial_->attempt(*tensor, plain, limit) <= limit) trial_->take(*tensor, plain);
+      const Menu& menu = trial_->menu(*tensor);
+      const bool only_makes_way = menu.candidates[trial_->strategy()[*tensor]].only_makes_way;
+      const double gain =
+          only_makes_way ? kSmallGain : kNoGain / static_cast<double>(order_.size());
+      const double limit = trial_->seconds() * (1 + gain);
+      if (trial_->attempt(*tensor, menu.plain, limit) <= limit) trial_->take(*tensor, menu.plain);
     }
   }
 

@@ -15,7 +15,7 @@ inline constexpr double kNoGain = 1e-9;
 /// Events of simulated timelines that a search may take, some 15 ns each. Then it ends with what it
 /// has found.
 inline std::uint64_t most_events(const Trial& trial) {
-  return 250'000 + 5'500 * trial.strategy().size();
+  return 120'000 + 5'500 * trial.strategy().size();
 }
 
 /// Up to so many compressed tensors, all ways to share them between GPU and CPU are tried.
