@@ -75,7 +75,8 @@ enum class Operation : std::uint8_t {
   kCompress,
   kDecompress,     // All copies received, which are added.
   kRecode,         // Every encoding and hop of the first half of a compressed ring.
-  kAllReduce,      // Whole, in one.
+  kAllReduce,      // Whole, in one: a ring.
+  kTree,           // The same, up and down a tree that reaches into each machine once.
   kReduceScatter,  // The first half, each rank keeps a part ...
   kAllToAll,       // ... and so, of compressed values.
   kAllGather,      // The second half of both; of compressed values also in one, whole tensors.
@@ -111,8 +112,9 @@ struct Option {
 /// codec step may run on the CPU too.
 std::vector<Option> tree_options(bool with_cpu);
 
-/// What this library runs, codecs on GPUs: `none`, in a ring and in a tree, between which NCCL chooses
-/// by itself; `sra`, `ring` and, where several machines have several GPUs each, `hier`, compressed.
+/// What this library runs, codecs on GPUs: `none`, in a ring and in a tree, between which NCCL
+/// chooses by itself; `sra`, `ring` and, where several machines have several GPUs each, `hier`,
+/// compressed.
 std::vector<Option> engine_options(const Cluster& cluster);
 
 // ---- The timeline of a step.

@@ -160,6 +160,8 @@ void expect_prices(const Option& option, Device device, const std::vector<double
 TEST(EspressoCost, StepsOfOptions) {
   const std::vector<Option> engine = engine_options(small_job().cluster);
   expect_prices(option_named(engine, "none"), Device::kGpu, {2 * 7.0 / 8 * 800 / 500});
+  // Up and down, inside machines and between them.
+  expect_prices(option_named(engine, "none, in a tree"), Device::kGpu, {2 * (0.8 + 1.6)});
   // 200 compressed bytes; parts of 100 bytes; the card is 16/7 times slower.
   expect_prices(option_named(engine, "sra"), Device::kGpu,
                 {1.3, 7.0 / 8 * 200 / 500 * 16 / 7, 1.85, 0.6, 7.0 / 8 * 200 / 500 * 16 / 7, 1.85});

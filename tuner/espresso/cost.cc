@@ -77,6 +77,9 @@ class Pricer {
     switch (step.operation) {
       case Operation::kAllReduce:
         return ring_all_reduce_seconds(network, wire);
+      case Operation::kTree:
+        return 2 * (tree_seconds(network_of(job_.cluster, Phase::kInside), wire) +
+                    tree_seconds(network_of(job_.cluster, Phase::kBetween), wire));
       case Operation::kReduceScatter:
         holding_.bytes /= network.ranks;
         return scatter_seconds(network, wire);

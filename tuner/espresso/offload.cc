@@ -71,13 +71,23 @@ class EveryCombination {
     const Site& site = sites_[index];
     if (trial_->at_least_from(site.tensor) >= seconds_ * (1 - kNoGain)) return;
     const bool was_closed = is_closed_[site.group];
-    is_closed_[site.group] = true;  // Once one stays, so do those after it.
-    visit_from(index + 1);
+    if (was_closed) {
+      go_on(site.on_gpu, index);
+    } else {
+      // What it does now comes first: nothing is to be simulated again for that.
+      const std::size_t now = trial_->strategy()[site.tensor];
+      go_on(now, index);
+      go_on(now == site.on_gpu ? site.on_cpu : site.on_gpu, index);
+    }
     is_closed_[site.group] = was_closed;
-    if (was_closed) return;
-    trial_->take(site.tensor, site.on_cpu);
+  }
+
+  /// Once one of a group stays, so do those after it.
+  void go_on(std::size_t candidate, std::size_t index) {
+    const Site& site = sites_[index];
+    trial_->take(site.tensor, candidate);
+    is_closed_[site.group] = candidate == site.on_gpu;
     visit_from(index + 1);
-    trial_->take(site.tensor, site.on_gpu);
   }
 
   void keep_if_best() {

@@ -148,6 +148,8 @@ const char* operation_name(Operation operation) {
       return "recode";
     case Operation::kAllReduce:
       return "allreduce";
+    case Operation::kTree:
+      return "tree";
     case Operation::kReduceScatter:
       return "reducescatter";
     case Operation::kAllToAll:
@@ -213,6 +215,7 @@ bool is_codec(Operation operation) {
     case Operation::kRecode:
       return true;
     case Operation::kAllReduce:
+    case Operation::kTree:
     case Operation::kReduceScatter:
     case Operation::kAllToAll:
     case Operation::kAllGather:
@@ -246,9 +249,7 @@ std::vector<Option> engine_options(const Cluster& cluster) {
   const Phase all = Phase::kFlat;
   std::vector<Option> options = {
       {"none", {{Operation::kAllReduce, all, false, false, Device::kGpu}}},
-      {"none, in a tree",
-       {{Operation::kReduce, all, false, false, Device::kGpu},
-        {Operation::kBroadcast, all, false, true, Device::kGpu}}},
+      {"none, in a tree", {{Operation::kTree, all, false, false, Device::kGpu}}},
       {"sra", sra(all)},
       {"ring",
        {codec(Operation::kRecode, all),

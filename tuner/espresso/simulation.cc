@@ -108,7 +108,8 @@ Simulation::Simulation(std::vector<double> compute_seconds, double begin_seconds
       begin_(begin_seconds),
       moments_(compute_.size()),
       least_after_(compute_.size() + 2, 0),
-      least_wire_after_(compute_.size() + 1, 0) {}
+      least_wire_after_(compute_.size() + 1, 0),
+      wire_after_(compute_.size() + 1, 0) {}
 
 double Simulation::set(std::vector<const Chain*> chains) {
   RINGPRESS_EXPECTS(chains.size() == compute_.size(), "one chain a tensor");
@@ -116,7 +117,7 @@ double Simulation::set(std::vector<const Chain*> chains) {
   tasks_ = 0;
   for (const Chain* chain : chains_) tasks_ += chain->tasks.size();
   for (auto& log : logs_) log.resize(std::max(log.size(), tasks_));
-  find_least_after();
+  if (!chains_.empty()) find_least_after(chains_.size() - 1);
   Runner runner(this, beginning(), &logs_, kNever);
   while (runner.run_to_moment()) {
     moments_[runner.state()->computing] = *runner.state();
@@ -136,7 +137,7 @@ double Simulation::set(std::size_t tensor, const Chain* chain) {
     }
   }
   chains_[tensor] = chain;
-  find_least_after();
+  find_least_after(tensor);
   Runner runner(this, moments_[tensor], &logs_, kNever);
   runner.leave_moment();
   while (runner.run_to_moment()) {
@@ -193,11 +194,11 @@ Simulation::State Simulation::beginning() const {
   return state;
 }
 
-/// Backward goes on, and the wire has to carry what comes of it.
-void Simulation::find_least_after() {
-  double wire = 0;
-  for (std::size_t i = compute_.size(); i-- > 0;) {
-    wire += chains_[i]->seconds[kWire];
+/// Backward goes on, and the wire has to carry what comes of it. Up to the tensor `last`.
+void Simulation::find_least_after(std::size_t last) {
+  for (std::size_t i = last + 1; i-- > 0;) {
+    wire_after_[i] = wire_after_[i + 1] + chains_[i]->seconds[kWire];
+    const double wire = wire_after_[i];
     least_after_[i] = compute_[i] + std::max({wire, chains_[i]->total(), least_after_[i + 1]});
     least_wire_after_[i] = compute_[i] + std::max(wire, least_wire_after_[i + 1]);
   }

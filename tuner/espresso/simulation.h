@@ -79,7 +79,7 @@ class Simulation {
   class Runner;
 
   State beginning() const;
-  void find_least_after();
+  void find_least_after(std::size_t last);
 
   std::vector<double> compute_;
   double begin_;
@@ -88,6 +88,7 @@ class Simulation {
   /// From the end of the backward of the tensor before, at least so long to the end of the step.
   std::vector<double> least_after_;
   std::vector<double> least_wire_after_;  // The same if codecs took no time.
+  std::vector<double> wire_after_;        // Work of a tensor and those after it.
   Logs logs_;
   Logs attempt_logs_;
   std::size_t tasks_ = 0;  // Of all chains.

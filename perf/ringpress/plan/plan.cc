@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "perf/ringpress/plan/job_file.h"
 #include "perf/ringpress/plan/timeline_svg.h"
@@ -117,30 +117,71 @@ std::vector<bool> before_a_bubble(const Planned& planned) {
 }
 
 /// What the plan compresses, in numbers.
-void print_findings(const Planned& planned) {
+struct Findings {
+  std::size_t compressed = 0;
+  std::size_t on_cpu = 0;  // Of those.
+  std::size_t smallest_compressed_bytes = 0;
+  std::size_t largest_left_bytes = 0;  // Of those that have no bubble after them.
+  std::size_t before_bubble = 0;
+  std::size_t before_bubble_compressed = 0;
+};
+
+Findings find(const Planned& planned) {
   const std::vector<bool> in_vain = before_a_bubble(planned);
-  std::size_t compressed = 0, on_cpu = 0, before = 0, before_compressed = 0;
-  std::size_t smallest = 0, largest_left = 0;
+  Findings found;
   for (std::size_t i = 0; i < planned.job.tensors.size(); ++i) {
     const std::size_t bytes = planned.job.tensors[i].bytes;
-    before += in_vain[i] ? 1 : 0;
+    found.before_bubble += in_vain[i] ? 1 : 0;
     if (!planned.compresses(planned.best, i)) {
-      if (!in_vain[i]) largest_left = std::max(largest_left, bytes);
+      if (!in_vain[i]) found.largest_left_bytes = std::max(found.largest_left_bytes, bytes);
       continue;
     }
-    ++compressed;
-    smallest = smallest == 0 ? bytes : std::min(smallest, bytes);
-    on_cpu += planned.best.choices[i].device == espresso::Device::kCpu ? 1 : 0;
-    before_compressed += in_vain[i] ? 1 : 0;
+    const bool is_first = found.compressed++ == 0;
+    found.smallest_compressed_bytes =
+        is_first ? bytes : std::min(found.smallest_compressed_bytes, bytes);
+    found.on_cpu += planned.best.choices[i].device == espresso::Device::kCpu ? 1 : 0;
+    found.before_bubble_compressed += in_vain[i] ? 1 : 0;
   }
-  fmt::print("\ncompressed: {} of {} tensors, {} of them on the CPU\n", compressed,
-             planned.job.tensors.size(), on_cpu);
-  if (compressed > 0) fmt::print("the smallest compressed: {:.1f} KB\n", smallest / 1e3);
-  if (largest_left > 0) {
+  return found;
+}
+
+void print_findings(const Planned& planned) {
+  const Findings found = find(planned);
+  const auto kilobytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e3; };
+  fmt::print("\ncompressed: {} of {} tensors, {} of them on the CPU\n", found.compressed,
+             planned.job.tensors.size(), found.on_cpu);
+  if (found.compressed > 0) {
+    fmt::print("the smallest compressed: {:.1f} KB\n", kilobytes(found.smallest_compressed_bytes));
+  }
+  if (found.largest_left_bytes > 0) {
     fmt::print("the largest left as it is, with no bubble after it: {:.1f} KB\n",
-               largest_left / 1e3);
+               kilobytes(found.largest_left_bytes));
   }
-  fmt::print("before a bubble: {} tensors, {} of them compressed\n", before, before_compressed);
+  fmt::print("before a bubble: {} tensors, {} of them compressed\n", found.before_bubble,
+             found.before_bubble_compressed);
+}
+
+/// Numbers, and names that are this program's own: there is nothing to escape.
+void print_json(const Planned& planned) {
+  const Findings found = find(planned);
+  fmt::print(
+      "{{\"nothing_ms\": {}, \"naive_ms\": {}, \"everything_ms\": {}, \"plan_ms\": {}, "
+      "\"bound_ms\": {},\n",
+      1e3 * planned.nothing.seconds, 1e3 * planned.naive_seconds, 1e3 * planned.everything.seconds,
+      1e3 * planned.best.seconds, 1e3 * planned.bound_seconds);
+  fmt::print(
+      " \"compressed\": {}, \"on_cpu\": {}, \"smallest_compressed_bytes\": {}, "
+      "\"largest_left_bytes\": {},\n \"before_bubble\": {}, "
+      "\"before_bubble_compressed\": {},\n \"tensors\": [",
+      found.compressed, found.on_cpu, found.smallest_compressed_bytes, found.largest_left_bytes,
+      found.before_bubble, found.before_bubble_compressed);
+  for (std::size_t i = 0; i < planned.best.choices.size(); ++i) {
+    const espresso::Choice& choice = planned.best.choices[i];
+    fmt::print("{}\n  {{\"way\": \"{}\", \"compressed\": {}, \"cpu\": {}}}", i == 0 ? "" : ",",
+               planned.options[choice.option].name, planned.compresses(planned.best, i),
+               choice.device == espresso::Device::kCpu);
+  }
+  fmt::print("]}}\n");
 }
 
 void print_tensors(const Planned& planned) {
@@ -183,21 +224,26 @@ bool write_picture(const Planned& planned, const std::string& path) {
 
 int print_plan(const PlanOptions& options) {
   std::ifstream file(options.job_file, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) {
+  std::ostringstream contents;
+  if (file.is_open()) contents << file.rdbuf();
+  if (!file.is_open() || contents.bad()) {
     fmt::print(stderr, "ringpress plan: {}: {}\n", options.job_file, std::strerror(errno));
     return kBadFile;
   }
-  Result<espresso::Job> job = parse_job(text);
+  Result<espresso::Job> job = parse_job(contents.str());
   if (!job.is_ok()) {
     fmt::print(stderr, "ringpress plan: {}:{}\n", options.job_file, job.status().message());
     return kBadFile;
   }
   const Planned planned = plan_job(std::move(job).value(), options);
-  print_job(planned.job);
-  print_steps(planned);
-  print_findings(planned);
-  if (!options.summary) print_tensors(planned);
+  if (options.json) {
+    print_json(planned);
+  } else {
+    print_job(planned.job);
+    print_steps(planned);
+    print_findings(planned);
+    if (!options.summary) print_tensors(planned);
+  }
   if (options.svg_file.empty()) return EXIT_SUCCESS;
   return write_picture(planned, options.svg_file) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

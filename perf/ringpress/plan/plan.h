@@ -12,6 +12,7 @@ struct PlanOptions {
   std::string options = "engine";   // engine | tree: what the library runs, or all of the paper's.
   std::string search = "repeated";  // repeated | paper
   bool summary = false;             // No line for each tensor.
+  bool json = false;                // For programs.
 };
 
 /// Prints plan and predictions, writes the picture. Returns the exit status: 2 for a bad job file.

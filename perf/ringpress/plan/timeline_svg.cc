@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace ringpress::perf {
 namespace {
@@ -12,6 +13,7 @@ using espresso::Box;
 using espresso::Lane;
 
 constexpr double kLeft = 90, kWidth = 860, kRight = 20;
+constexpr double kNarrow = 1.5;
 constexpr double kLaneHeight = 18, kLaneGap = 4, kTitleHeight = 24, kAxisHeight = 40;
 
 /// From top to bottom.
@@ -63,10 +65,19 @@ class Drawing {
                          anchor, escaped(what));
   }
 
+  /// Those that are too narrow to be pointed at have no name, and one path for each colour.
   void box(const Box& box, double y, const char* fill, const std::string& name) {
-    const double width = std::max(0.2, scale_ * (box.end_seconds - box.begin_seconds));
+    const double width = scale_ * (box.end_seconds - box.begin_seconds);
+    if (width < kNarrow) {
+      std::string& path = narrow_[fill];
+      const std::string next =
+          fmt::format("M{:.1f} {:.1f}h{:.1f}v{}h-{:.1f}z", x(box.begin_seconds), y,
+                      std::max(0.2, width), kLaneHeight, std::max(0.2, width));
+      if (!path.ends_with(next)) path += next;
+      return;
+    }
     body_ += fmt::format(
-        "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\">"
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\">"
         "<title>{}</title></rect>\n",
         x(box.begin_seconds), y, width, kLaneHeight, fill, escaped(name));
   }
@@ -80,16 +91,21 @@ class Drawing {
   double x(double seconds) const { return kLeft + scale_ * seconds; }
 
   std::string finish(double height) const {
+    std::string paths;
+    for (const auto& [fill, path] : narrow_) {
+      paths += fmt::format("<path d=\"{}\" fill=\"{}\"/>\n", path, fill);
+    }
     return fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1:.0f}\" width=\"{0}\" "
         "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{2}</svg>\n",
-        kLeft + kWidth + kRight, height, body_);
+        "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{2}{3}</svg>\n",
+        kLeft + kWidth + kRight, height, paths, body_);
   }
 
  private:
   double scale_;
   std::string body_;
+  std::map<std::string, std::string> narrow_;  // By colour.
 };
 
 /// Returns where the next step begins.
