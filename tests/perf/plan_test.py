@@ -58,8 +58,12 @@ MISTAKES = [
     ('"start_us": 5', '"start_us": 1e999', "6: not JSON: "),
     ("]}\n", "]\n", "12: not JSON: "),
     ('"name": "q4"', '"name": ' + "[" * 100 + "]" * 100, "5: nested too deep"),
+    ('"tensors": [', '"tensors": [' + '{"bytes": 4, "backward_us": 1},' * 9999,
+     "8: tensors: must be a list of 1 to 10000 tensors, not a list of 10001"),
+    ('"name": "large"', "".join(f'"k{i}": 0,' for i in range(101)) + '"name": "large"',
+     "9: an object has too many members"),
     (GOOD, "", "1: not JSON: "),
-    (GOOD, "[]", "1: the job: must be an object, not a list"),
+    (GOOD, "[]", "1: the job: must be an object, not a list of 0"),
 ]
 
 
@@ -94,6 +98,13 @@ class Plan(Command):
             self.assertEqual((code, out), (2, ""), (new, error))
             self.assertTrue(error.startswith(f"ringpress plan: JOB:{expected}"), (new, error))
             self.assertEqual(error.count("\n"), 1, error)
+
+    def test_a_job_has_tensors(self):
+        job = json.loads(GOOD)
+        for tensors, found in (([], "a list of 0"), ({}, "an object"), (None, "null")):
+            _, _, error = self.plan_text(json.dumps({**job, "tensors": tensors}))
+            self.assertEqual(error, "ringpress plan: JOB:1: tensors: must be a list of 1 to 10000 "
+                                    f"tensors, not {found}\n")
 
     def test_files_that_are_not_there(self):
         for path in (self.folder / "none.json", self.folder):

@@ -127,9 +127,9 @@ double gap(const Job& job, const std::vector<Option>& options, double best) {
   EXPECT_NEAR(found.seconds, predict(job, options, found.choices).seconds, 1e-9 * found.seconds);
   EXPECT_GE(found.seconds, best * (1 - 1e-9));
   EXPECT_GE(best, free_compression_seconds(job, options) * (1 - 1e-9));
-  EXPECT_LE(found.seconds, plan(job, options, Search::kPaper).seconds * (1 + 1e-6));
-  EXPECT_LE(found.seconds, plan_nothing(job, options).seconds * (1 + 1e-6));
-  EXPECT_LE(found.seconds, plan_everything(job, options).seconds * (1 + 1e-6));
+  EXPECT_LE(found.seconds, plan(job, options, Search::kPaper).seconds * (1 + 1e-3));
+  EXPECT_LE(found.seconds, plan_nothing(job, options).seconds * (1 + 1e-9));
+  EXPECT_LE(found.seconds, plan_everything(job, options).seconds * (1 + 1e-3));
   return found.seconds / best - 1;
 }
 
@@ -284,6 +284,25 @@ TEST(EspressoPlan, WhatGainsNothingIsNotCompressed) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_FALSE(compresses(job, plan(job, engine_options(job.cluster)), i));
   }
+}
+
+// Whatever is compressed gains by it.
+TEST(EspressoPlan, WithoutAnyOfItsCompressionsTheStepIsLonger) {
+  std::size_t compressed = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Job job = job_of(seed, 24, 8);
+    const std::vector<Option> options = engine_options(job.cluster);
+    const Plan found = plan(job, options);
+    const Plan nothing = plan_nothing(job, options);
+    for (std::size_t i = 0; i < 24; ++i) {
+      if (!compresses(job, found, i)) continue;
+      ++compressed;
+      std::vector<Choice> without = found.choices;
+      without[i] = nothing.choices[i];
+      EXPECT_GT(predict(job, options, without).seconds, found.seconds) << "job " << seed;
+    }
+  }
+  EXPECT_GT(compressed, 50U);
 }
 
 TEST(EspressoPlan, RefusesWhatCannotBePlanned) {

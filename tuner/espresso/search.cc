@@ -12,6 +12,10 @@ namespace {
 /// hang on the order in which things happen to come.
 constexpr double kSmallGain = 1e-3;
 
+/// What sums of times may be off by, as a part of the step; as many as there are tensors are less
+/// than a gain.
+constexpr double kRounding = 1e-11;
+
 /// The largest first, of equals the last in backward.
 std::vector<std::size_t> order_of(const Job& job) {
   std::vector<std::size_t> order(job.tensors.size());
@@ -140,9 +144,7 @@ class Searcher {
       if (!trial_->compresses(*tensor)) continue;
       const Menu& menu = trial_->menu(*tensor);
       const bool only_makes_way = menu.candidates[trial_->strategy()[*tensor]].only_makes_way;
-      const double gain =
-          only_makes_way ? kSmallGain : kNoGain / static_cast<double>(order_.size());
-      const double limit = trial_->seconds() * (1 + gain);
+      const double limit = trial_->seconds() * (1 + (only_makes_way ? kSmallGain : kRounding));
       if (trial_->attempt(*tensor, menu.plain, limit) <= limit) trial_->take(*tensor, menu.plain);
     }
   }

@@ -14,6 +14,7 @@ namespace {
 using Names = std::vector<std::string_view>;
 
 constexpr double kMostBytes = 9007199254740992.0;  // 2^53: so far numbers of JSON are exact.
+constexpr std::size_t kMostTensors = 10000;
 constexpr double kMostRanks = 1 << 20;
 
 /// The allowed numbers, and how a message names them.
@@ -41,7 +42,8 @@ class Reader {
   void check_names(const Names& required, const Names& optional) {
     Names known = required;
     known.insert(known.end(), optional.begin(), optional.end());
-    for (const auto& [name, member] : node_.members) {
+    for (const JsonNode& member : node_.items) {
+      const std::string& name = member.name;
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       fail(member.line, fmt::format("{}: is not known; maybe \"{}\"? allowed are {}", at(name),
                                     nearest_name(name, known), join(known)));
@@ -72,7 +74,7 @@ class Reader {
 
   /// A member that is an object; an empty one if it is missing.
   Reader object(std::string_view name) {
-    static const JsonNode kNone = {JsonNode::Kind::kObject, 0, 0, "", {}, {}};
+    static const JsonNode kNone = {JsonNode::Kind::kObject, "", 0, 0, "", {}};
     const JsonNode* const member = node_.find(name);
     return Reader(member == nullptr ? kNone : *member, at(name), status_);
   }
@@ -83,8 +85,10 @@ class Reader {
     static const std::vector<JsonNode> kNone;
     const JsonNode* const member = node_.find(name);
     if (member == nullptr) return kNone;
-    if (member->items.empty()) refuse(*member, at(name), "a list of at least one tensor");
-    return member->items;
+    const bool is_good = member->kind == JsonNode::Kind::kList && !member->items.empty() &&
+                         member->items.size() <= kMostTensors;
+    if (!is_good) refuse(*member, at(name), "a list of 1 to 10000 tensors");
+    return is_good ? member->items : kNone;
   }
 
   Reader item(std::string_view name, std::size_t index) {
@@ -105,9 +109,11 @@ class Reader {
   }
 
   void refuse(const JsonNode& node, const std::string& path, const char* allowed) {
-    const bool is_number = node.kind == JsonNode::Kind::kNumber;
-    fail(node.line, fmt::format("{}: must be {}, not {}", path.empty() ? "the job" : path, allowed,
-                                is_number ? fmt::format("{}", node.number) : kind_name(node.kind)));
+    std::string found = kind_name(node.kind);
+    if (node.kind == JsonNode::Kind::kNumber) found = fmt::format("{}", node.number);
+    if (node.kind == JsonNode::Kind::kList) found = fmt::format("a list of {}", node.items.size());
+    fail(node.line,
+         fmt::format("{}: must be {}, not {}", path.empty() ? "the job" : path, allowed, found));
   }
 
   void fail(std::size_t line, const std::string& what) {

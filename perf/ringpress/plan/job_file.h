@@ -12,8 +12,8 @@
 //    "forward_ms": 21.5,                                            may be left out
 //    "tensors": [{"name": "pooler.bias", "bytes": 3072, "backward_us": 4.5}, ...]}
 //
-// Tensors stand in the order in which backward makes their gradients. A name may be left out where
-// nothing is said, "note" too; all else must be there, and nothing else may.
+// Tensors, 10000 at most, stand in the order in which backward makes their gradients. A name may be
+// left out where nothing is said, "note" too; all else must be there, and nothing else may.
 #ifndef PERF_RINGPRESS_PLAN_JOB_FILE_H_
 #define PERF_RINGPRESS_PLAN_JOB_FILE_H_
 

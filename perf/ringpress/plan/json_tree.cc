@@ -10,6 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kDeepest = 16;
+constexpr std::size_t kMostMembers = 100;
 
 /// Where the parser is.
 struct Place {
@@ -86,8 +87,10 @@ class Builder {
 
   bool key(std::string& name) {
     if (open_.back()->find(name) != nullptr) return fail("\"" + name + "\" is there twice");
-    open_.back()->members.emplace_back(std::move(name), JsonNode{});
-    open_.back()->members.back().second.line = place_->line;
+    if (open_.back()->items.size() == kMostMembers) return fail("an object has too many members");
+    JsonNode& member = open_.back()->items.emplace_back();
+    member.name = std::move(name);
+    member.line = place_->line;
     return true;
   }
 
@@ -120,13 +123,13 @@ class Builder {
   }
 
   /// The place for a value: the root, a list's new item, or the member whose name came last. What
-  /// is open stays where it is: only the last of its items or members grows.
+  /// is open stays where it is: only the last of its items grows.
   JsonNode& add(JsonNode::Kind kind, std::size_t line) {
     JsonNode* node = &root_;
     if (!open_.empty()) {
       JsonNode& parent = *open_.back();
       const bool is_list = parent.kind == JsonNode::Kind::kList;
-      node = is_list ? &parent.items.emplace_back() : &parent.members.back().second;
+      node = is_list ? &parent.items.emplace_back() : &parent.items.back();
     }
     node->kind = kind;
     if (node->line == 0) node->line = line;
@@ -141,9 +144,9 @@ class Builder {
 
 }  // namespace
 
-const JsonNode* JsonNode::find(std::string_view name) const {
-  for (const auto& [own, node] : members) {
-    if (own == name) return &node;
+const JsonNode* JsonNode::find(std::string_view member) const {
+  for (const JsonNode& item : items) {
+    if (item.name == member) return &item;
   }
   return nullptr;
 }

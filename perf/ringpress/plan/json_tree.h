@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ringpress/status.h"
@@ -16,14 +15,14 @@ struct JsonNode {
   enum class Kind { kNull, kBoolean, kNumber, kString, kList, kObject };
 
   Kind kind = Kind::kNull;
-  std::size_t line = 0;  // The first is 1; of a member: of its name.
-  double number = 0;     // Of a boolean 0 or 1.
-  std::string text;      // Of a string.
-  std::vector<JsonNode> items;
-  std::vector<std::pair<std::string, JsonNode>> members;
+  std::string name;             // Of a member of an object.
+  std::size_t line = 0;         // The first is 1; of a member: of its name.
+  double number = 0;            // Of a boolean 0 or 1.
+  std::string text;             // Of a string.
+  std::vector<JsonNode> items;  // Of a list, or the members of an object.
 
   /// Null if there is none.
-  const JsonNode* find(std::string_view name) const;
+  const JsonNode* find(std::string_view member) const;
 };
 
 /// What a message calls it, as "a number".
