@@ -3,6 +3,7 @@
 //   ringpress run [--dry-run] [--library FOLDER] -- CMD...   CMD with NCCL's variables set
 //   ringpress doctor [--json]                                which doors work here, and why not
 //   ringpress params [--json]                                all settings
+//   ringpress plan [--svg FILE] JOB.json                     what to compress in a training step
 //
 // Exit status 2: a bad command line. `run`: that of CMD; 125 to 127 if it was not started.
 #include <fmt/core.h>
@@ -18,6 +19,7 @@
 #include "perf/all_reduce/standard_output.h"
 #include "perf/ringpress/doctor.h"
 #include "perf/ringpress/params.h"
+#include "perf/ringpress/plan/plan.h"
 #include "perf/ringpress/run.h"
 
 namespace ringpress::perf {
@@ -31,7 +33,9 @@ struct CommandLine {
   CLI::App* run = app.add_subcommand("run", "start a program whose NCCL uses this library");
   CLI::App* doctor = app.add_subcommand("doctor", "which doors work in this environment");
   CLI::App* params = app.add_subcommand("params", "all settings, their values and origins");
+  CLI::App* plan = app.add_subcommand("plan", "what to compress in a training step, predicted");
   RunOptions run_options;
+  PlanOptions plan_options;
   bool json = false;
 
   CommandLine() {
@@ -42,6 +46,16 @@ struct CommandLine {
                     "where libnccl-net-ringpress.so is; default: beside this program");
     doctor->add_flag("--json", json, "for programs");
     params->add_flag("--json", json, "for programs");
+    plan->add_option("JOB", plan_options.job_file, "a job file; perf/jobs/ has some")->required();
+    plan->add_option("--svg", plan_options.svg_file, "draw the step into this file");
+    plan->add_option("--options", plan_options.options,
+                     "what this library runs, or all of the paper")
+        ->check(CLI::IsMember({"engine", "tree"}));
+    plan->add_option("--search", plan_options.search,
+                     "the paper's, or one that ends nearer the best")
+        ->check(CLI::IsMember({"repeated", "paper"}));
+    plan->add_flag("--json", plan_options.json, "for programs");
+    plan->add_flag("--summary", plan_options.summary, "no line for each tensor");
   }
 
   bool has_command(const std::string& name) const {
@@ -62,7 +76,7 @@ int run_program(int argc, char** argv) {
   CommandLine line;
   const std::string first = argc > 1 && argv + 1 != dashes ? argv[1] : "";
   if (!first.empty() && first[0] != '-' && !line.has_command(first)) {
-    return refuse("there is no command \"" + first + "\"; there are run, doctor and params");
+    return refuse("there is no command \"" + first + "\"; there are run, doctor, params and plan");
   }
   try {
     line.app.parse(static_cast<int>(dashes - argv), argv);
@@ -77,6 +91,7 @@ int run_program(int argc, char** argv) {
     return run_command(line.run_options);
   }
   if (dashes != end) return refuse("only run takes a command after --");
+  if (line.plan->parsed()) return print_plan(line.plan_options);
   return line.doctor->parsed() ? run_doctor(line.json) : print_params(line.json);
 }
 

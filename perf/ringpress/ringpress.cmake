@@ -8,12 +8,16 @@ add_library(ringpress_command_parts STATIC
   ringpress/judge_preloading.cc
   ringpress/libraries.cc
   ringpress/params.cc
+  ringpress/plan/job_file.cc
+  ringpress/plan/json_tree.cc
+  ringpress/plan/plan.cc
+  ringpress/plan/timeline_svg.cc
   ringpress/run.cc
 )
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_command_parts
                       PUBLIC ringpress_include ringpress_door_variables
-                      PRIVATE ringpress_session ringpress_codecs nlohmann_json::nlohmann_json
+                      PRIVATE ringpress_session ringpress_codecs ringpress_tuner nlohmann_json::nlohmann_json
                               fmt::fmt ${CMAKE_DL_LIBS})
 
 add_executable(ringpress_command ringpress/main.cc)

@@ -1,0 +1,32 @@
+// Job files: what Espresso's planner is asked about, as JSON.
+//
+//   {"name": "BERT-base", "note": "free text",
+//    "machines": 8, "gpus_per_machine": 8,
+//    "inside":  {"latency_us": 5, "gigabytes_per_second": 120},     from GPU to GPU of a machine
+//    "between": {"latency_us": 15, "gigabytes_per_second": 11},     of a machine's network card
+//    "compressor": {"name": "topk:density=0.01", "ratio": 0.02,     compressed over raw bytes
+//      "gpu": {"compress":   {"start_us": 30, "gigabytes_per_second": 100},  of raw bytes
+//              "decompress": {"start_us": 20, "gigabytes_per_second": 400}},
+//      "cpu": {...}},                                               as gpu, for one GPU's part of
+//      it;
+//    "forward_ms": 21.5,                                            may be left out
+//    "tensors": [{"name": "pooler.bias", "bytes": 3072, "backward_us": 4.5}, ...]}
+//
+// Tensors, 10000 at most, stand in the order in which backward makes their gradients. A name may be
+// left out where nothing is said, "note" too; all else must be there, and nothing else may.
+#ifndef PERF_RINGPRESS_PLAN_JOB_FILE_H_
+#define PERF_RINGPRESS_PLAN_JOB_FILE_H_
+
+#include <string_view>
+
+#include "ringpress/espresso.h"
+
+namespace ringpress::perf {
+
+/// An error begins with the line, then names the key and what is allowed there, as
+/// "7: tensors[3].bytes: must be a whole number from 1 to 2^53, not -4".
+Result<espresso::Job> parse_job(std::string_view text);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_PLAN_JOB_FILE_H_

@@ -1,0 +1,23 @@
+// ringpress plan: what Espresso's planner says about a job file.
+#ifndef PERF_RINGPRESS_PLAN_PLAN_H_
+#define PERF_RINGPRESS_PLAN_PLAN_H_
+
+#include <string>
+
+namespace ringpress::perf {
+
+struct PlanOptions {
+  std::string job_file;
+  std::string svg_file;             // Empty: no picture.
+  std::string options = "engine";   // engine | tree: what the library runs, or all of the paper's.
+  std::string search = "repeated";  // repeated | paper
+  bool summary = false;             // No line for each tensor.
+  bool json = false;                // For programs.
+};
+
+/// Prints plan and predictions, writes the picture. Returns the exit status: 2 for a bad job file.
+int print_plan(const PlanOptions& options);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_PLAN_PLAN_H_

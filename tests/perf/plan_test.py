@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""`ringpress plan` as people run it: the five jobs, and job files with mistakes.
+
+usage: plan_test.py RINGPRESS PERF_FOLDER
+"""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+PERF = pathlib.Path(sys.argv.pop()).resolve()
+PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+JOBS = sorted((PERF / "jobs").glob("*.json"))
+
+GOOD = """{"name": "two & <three>",
+ "machines": 2, "gpus_per_machine": 2,
+ "inside": {"latency_us": 5, "gigabytes_per_second": 100},
+ "between": {"latency_us": 15, "gigabytes_per_second": 1},
+ "compressor": {"name": "q4", "ratio": 0.13,
+  "gpu": {"compress": {"start_us": 5, "gigabytes_per_second": 500},
+          "decompress": {"start_us": 5, "gigabytes_per_second": 500}}},
+ "tensors": [
+  {"name": "large", "bytes": 40000000, "backward_us": 100},
+  {"bytes": 400, "backward_us": 100}
+ ]}
+"""
+# What is replaced, by what, and what the message then says after the file's name.
+MISTAKES = [
+    ('"machines": 2', '"machines": 0',
+     "2: machines: must be a whole number from 1 to 2^20, not 0"),
+    ('"machines": 2', '"machines": 2.5',
+     "2: machines: must be a whole number from 1 to 2^20, not 2.5"),
+    ('"machines": 2', '"machines": "two"',
+     "2: machines: must be a whole number from 1 to 2^20, not a text"),
+    ('"machines": 2', '"machine": 2',
+     '2: machine: is not known; maybe "machines"? allowed are "machines", "gpus_per_machine", '),
+    ('"machines": 2, ', "", '1: machines: is missing; "machines", "gpus_per_machine", '),
+    ('"machines": 2', '"machines": 2, "machines": 2', '2: "machines" is there twice'),
+    ('"ratio": 0.13', '"ratio": 1.13',
+     "5: compressor.ratio: must be a number from 1e-9 to 1, not 1.13"),
+    ('"gigabytes_per_second": 1}', '"gigabytes_per_second": 0}',
+     "4: between.gigabytes_per_second: must be a number from 1e-9 to 1e9, not 0"),
+    ('{"latency_us": 5, "gigabytes_per_second": 100}', "5",
+     "3: inside: must be an object, not 5"),
+    ('"bytes": 400,', '"bytes": -4,',
+     "10: tensors[1].bytes: must be a whole number from 1 to 2^53, not -4"),
+    ('"bytes": 400,', '"bytes": 1e300,', "10: tensors[1].bytes: must be a whole number from 1 to "),
+    ('"bytes": 400, "backward_us": 100', '"bytes": 400',
+     '10: tensors[1].backward_us: is missing; "bytes", "backward_us" are needed'),
+    ('"name": "large"', '"name": 7', "9: tensors[0].name: must be a text, not 7"),
+    ('{"bytes": 400, "backward_us": 100}', "7\n", "10: tensors[1]: must be an object, not 7"),
+    ('"start_us": 5', '"start_us": null',
+     "6: compressor.gpu.compress.start_us: must be a number from 0 to 1e12, not null"),
+    ('"start_us": 5', '"start_us": 1e999', "6: not JSON: "),
+    ("]}\n", "]\n", "12: not JSON: "),
+    ('"name": "q4"', '"name": ' + "[" * 100 + "]" * 100, "5: nested too deep"),
+    ('"tensors": [', '"tensors": [' + '{"bytes": 4, "backward_us": 1},' * 9999,
+     "8: tensors: must be a list of 1 to 10000 tensors, not a list of 10001"),
+    ('"name": "large"', "".join(f'"k{i}": 0,' for i in range(101)) + '"name": "large"',
+     "9: an object has too many members"),
+    (GOOD, "", "1: not JSON: "),
+    (GOOD, "[]", "1: the job: must be an object, not a list of 0"),
+]
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def plan(self, *arguments):
+        done = subprocess.run([PROGRAM, "plan", *arguments], capture_output=True, check=False,
+                              timeout=100)
+        return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+
+    def plan_text(self, text, *arguments):
+        path = self.folder / "job.json"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        code, out, error = self.plan(*arguments, path)
+        return code, out, error.replace(str(path), "JOB")
+
+    def planned(self, text, *arguments):
+        code, out, error = self.plan_text(text, "--json", *arguments)
+        self.assertEqual((code, error), (0, ""))
+        return json.loads(out)
+
+
+class Plan(Command):
+    def test_mistakes_are_named(self):
+        for old, new, expected in MISTAKES:
+            self.assertIn(old, GOOD)
+            code, out, error = self.plan_text(GOOD.replace(old, new, 1))
+            self.assertEqual((code, out), (2, ""), (new, error))
+            self.assertTrue(error.startswith(f"ringpress plan: JOB:{expected}"), (new, error))
+            self.assertEqual(error.count("\n"), 1, error)
+
+    def test_a_job_has_tensors(self):
+        job = json.loads(GOOD)
+        for tensors, found in (([], "a list of 0"), ({}, "an object"), (None, "null")):
+            _, _, error = self.plan_text(json.dumps({**job, "tensors": tensors}))
+            self.assertEqual(error, "ringpress plan: JOB:1: tensors: must be a list of 1 to 10000 "
+                                    f"tensors, not {found}\n")
+
+    def test_files_that_are_not_there(self):
+        for path in (self.folder / "none.json", self.folder):
+            code, out, error = self.plan(path)
+            self.assertEqual((code, out), (2, ""), path)
+            self.assertIn(str(path), error)
+        (self.folder / "good.json").write_text(GOOD)
+        code, _, error = self.plan("--svg", self.folder / "none" / "a.svg",
+                                   self.folder / "good.json")
+        self.assertEqual(code, 1)
+        self.assertIn("a.svg", error)
+
+    def test_damaged_files_end_with_a_line_number_or_a_plan(self):
+        draw = random.Random(6)
+        refused = 0
+        for _ in range(150):
+            text = bytearray(GOOD.encode())
+            for _ in range(draw.randrange(1, 4)):
+                at = draw.randrange(len(text))
+                text[at:at + draw.randrange(3)] = draw.choice(
+                    [b"", b"\xff", b"0", b"9", b"-", b"[", b"}", b"\"", b",", b"\n", b"e9"])
+            code, out, error = self.plan_text(bytes(text))
+            if code == 0:
+                self.assertIn("| plan |", out)
+                continue
+            refused += 1
+            self.assertEqual((code, out), (2, ""), (bytes(text), error))
+            self.assertRegex(error, r"^ringpress plan: JOB:\d+: .", bytes(text))
+        self.assertGreater(refused, 50)
+
+    def test_prints_the_plan_of_each_tensor(self):
+        code, out, error = self.plan_text(GOOD)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| large | 40000.0 | hier | GPU |\n", out)
+        self.assertIn("| tensor 1 | 0.4 | none, in a tree |  |\n", out)
+        _, summary, _ = self.plan_text(GOOD, "--summary")
+        self.assertTrue(out.startswith(summary))
+        self.assertNotIn("| large |", summary)
+
+    def test_every_search_and_set_of_options(self):
+        ours = self.planned(GOOD)
+        for arguments in (["--options", "tree"], ["--search", "paper"]):
+            other = self.planned(GOOD, *arguments)
+            self.assertLessEqual(other["plan_ms"], other["nothing_ms"])
+            self.assertGreaterEqual(other["plan_ms"], other["bound_ms"])
+        self.assertLess(ours["plan_ms"], ours["nothing_ms"])
+        self.assertEqual(self.plan_text(GOOD, "--search", "best")[0], 2)
+
+    def test_draws_the_step(self):
+        picture = self.folder / "step.svg"
+        self.planned(GOOD, "--svg", picture)
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn("two & <three>", texts)
+        for lane in ("backward", "GPU codec", "CPU codec", "wire"):
+            self.assertEqual(texts.count(lane), 3)
+        names = [node.text for node in root.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertTrue(any(name.startswith("large, 40000000 bytes: ") for name in names))
+
+
+class Jobs(Command):
+    """What the paper found."""
+
+    def job(self, path):
+        tensors = json.loads(path.read_text())["tensors"]
+        found = self.planned(path.read_text())
+        self.assertEqual(len(found["tensors"]), len(tensors))
+        return found, tensors
+
+    def test_are_those_of_their_script(self):
+        self.assertEqual(len(JOBS), 5)
+        done = subprocess.run([sys.executable, "-B", PERF / "jobs" / "make_jobs.py", "--check"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_plans_are_between_the_bound_and_the_rest(self):
+        for path in JOBS:
+            found, _ = self.job(path)
+            self.assertLessEqual(found["bound_ms"], found["plan_ms"] * (1 + 1e-9), path)
+            for other in ("nothing_ms", "everything_ms", "naive_ms"):
+                self.assertLess(found["plan_ms"], found[other], path)
+
+    def test_small_tensors_are_never_compressed(self):
+        for path in JOBS:
+            found, _ = self.job(path)
+            self.assertGreater(found["compressed"], 0, path)
+            self.assertGreater(found["smallest_compressed_bytes"], 500_000, path)
+
+    def test_what_comes_before_a_bubble_is_never_compressed(self):
+        before = 0
+        for path in JOBS:
+            found, _ = self.job(path)
+            before += found["before_bubble"]
+            self.assertEqual(found["before_bubble_compressed"], 0, path)
+        self.assertGreater(before, 0)
+
+    def test_to_compress_everything_naively_loses_on_the_lstm(self):
+        found, _ = self.job(PERF / "jobs" / "lstm.json")
+        self.assertGreater(found["naive_ms"], found["nothing_ms"])
+
+    def test_equal_jobs_get_equal_plans(self):
+        for path in JOBS:
+            self.assertEqual(self.plan("--json", path), self.plan("--json", path))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,318 @@
+// The timeline, against cases worked out by hand, and the plans, against brute force.
+#include "ringpress/espresso.h"
+
+#include <gtest/gtest.h>
+
+#include "perf/espresso/brute_force.h"
+#include "perf/espresso/random_job.h"
+#include "tuner/espresso/search.h"
+
+namespace ringpress::espresso {
+namespace {
+
+constexpr Lane kWire = Lane::kWire, kGpu = Lane::kGpu, kCpu = Lane::kCpu;
+
+Chain chain_of(std::initializer_list<std::pair<Lane, double>> tasks) {
+  Chain chain;
+  for (const auto& [lane, seconds] : tasks) {
+    chain.tasks.push_back({lane, seconds, chain.tasks.size()});
+    chain.seconds[static_cast<std::size_t>(lane)] += seconds;
+  }
+  chain.tasks.push_back({Lane::kCompute, 0, chain.tasks.size()});
+  return chain;
+}
+
+/// As "wire 0: 3-5".
+std::vector<std::string> boxes_of(const Simulation& simulation) {
+  static const char* const kNames[] = {"wire", "gpu", "cpu", "compute"};
+  std::vector<std::string> all;
+  for (const Box& box : simulation.boxes()) {
+    char text[60];
+    std::snprintf(text, sizeof text, "%s %zu: %g-%g", kNames[static_cast<int>(box.lane)],
+                  box.tensor, box.begin_seconds, box.end_seconds);
+    all.push_back(text);
+  }
+  return all;
+}
+
+using Boxes = std::vector<std::string>;
+
+TEST(EspressoTimeline, TheWireOverlapsWithBackward) {
+  const Chain five = chain_of({{kWire, 5}}), one = chain_of({{kWire, 1}});
+  Simulation simulation({2, 4, 1}, 10);
+  EXPECT_EQ(simulation.set({&five, &one, &one}), 19);
+  EXPECT_EQ(boxes_of(simulation),
+            (Boxes{"wire 0: 12-17", "wire 1: 17-18", "wire 2: 18-19", "compute 0: 10-12",
+                   "compute 1: 12-16", "compute 2: 16-17"}));
+}
+
+// Codecs on the GPU stop backward, those on the CPU do not.
+TEST(EspressoTimeline, OnlyTheGpusCodecsStopBackward) {
+  const Chain gpu = chain_of({{kGpu, 1}, {kWire, 1}, {kGpu, 2}});
+  const Chain cpu = chain_of({{kCpu, 1}, {kWire, 1}, {kCpu, 2}});
+  const Chain wire = chain_of({{kWire, 1}});
+  Simulation simulation({2, 4}, 0);
+  EXPECT_EQ(simulation.set({&gpu, &wire}), 10);
+  EXPECT_EQ(boxes_of(simulation), (Boxes{"wire 0: 3-4", "wire 1: 9-10", "gpu 0: 2-3", "gpu 0: 4-6",
+                                         "compute 0: 0-2", "compute 1: 3-4", "compute 1: 6-9"}));
+  EXPECT_EQ(simulation.set({&cpu, &wire}), 7);
+  EXPECT_EQ(boxes_of(simulation), (Boxes{"wire 0: 3-4", "wire 1: 6-7", "cpu 0: 2-3", "cpu 0: 4-6",
+                                         "compute 0: 0-2", "compute 1: 2-6"}));
+}
+
+// First come, first served: what tensor 0 has still to send waits behind tensor 1.
+TEST(EspressoTimeline, LanesAreQueues) {
+  const Chain two = chain_of({{kWire, 2}, {kCpu, 1}, {kWire, 1}}), one = chain_of({{kWire, 4}});
+  Simulation simulation({1, 1}, 0);
+  EXPECT_EQ(simulation.set({&two, &one}), 8);
+  EXPECT_EQ(boxes_of(simulation), (Boxes{"wire 0: 1-3", "wire 1: 3-7", "wire 0: 7-8", "cpu 0: 3-4",
+                                         "compute 0: 0-1", "compute 1: 1-2"}));
+}
+
+TEST(EspressoTimeline, BubblesAreBetweenTensors) {
+  const Chain one = chain_of({{kWire, 1}});
+  const Chain coded = chain_of({{kGpu, 1}, {kWire, 1}, {kGpu, 1}, {kWire, 1}});
+  Simulation simulation({1, 1, 5, 1}, 0);
+  simulation.set({&one, &one, &one, &one});
+  EXPECT_EQ(simulation.before_a_bubble(), (std::vector<bool>{true, true, false, false}));
+  // The wire waits for a codec of tensor 3 between its two parts: no bubble.
+  simulation.set({&one, &one, &one, &coded});
+  EXPECT_EQ(simulation.before_a_bubble(), (std::vector<bool>{true, true, true, false}));
+  Simulation short_one({1, 1}, 0);
+  const Chain three = chain_of({{kWire, 3}});
+  short_one.set({&three, &coded});
+  EXPECT_EQ(short_one.before_a_bubble(), (std::vector<bool>{false, false}));
+}
+
+TEST(EspressoTimeline, NoTensorsAndNothingToSend) {
+  EXPECT_EQ(Simulation({}, 3).set({}), 3);
+  const Chain nothing = chain_of({});
+  EXPECT_EQ(Simulation({1, 2}, 0).set({&nothing, &nothing}), 3);
+}
+
+Job job_of(std::uint64_t seed, std::size_t tensors, std::size_t sizes) {
+  return perf::random_job(seed, tensors, sizes);
+}
+
+// Whatever was changed before, a part simulated again is what all of it is.
+TEST(EspressoTimeline, ChangesAreSimulatedAsTheWhole) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Job job = job_of(seed, 12, 5);
+    const Menus menus(job, tree_options(false));
+    perf::RandomNumbers random(seed);
+    Trial trial(job, menus);
+    for (int change = 0; change < 40; ++change) {
+      const auto tensor = static_cast<std::size_t>(random.uniform(0, 12));
+      const auto count = static_cast<double>(trial.menu(tensor).candidates.size());
+      const auto candidate = static_cast<std::size_t>(random.uniform(0, count));
+      const double attempted = trial.attempt(tensor, candidate, Simulation::kNever);
+      trial.take(tensor, candidate);
+      const double changed = trial.seconds();
+      Trial whole(job, menus);
+      whole.load(trial.strategy());
+      EXPECT_NEAR(attempted, whole.seconds(), 1e-9 * whole.seconds());
+      EXPECT_NEAR(changed, whole.seconds(), 1e-9 * whole.seconds());
+      // A limit only hides what is above it.
+      const auto other = static_cast<std::size_t>(random.uniform(0, count));
+      const double exact = trial.attempt(tensor, other, Simulation::kNever);
+      const double limit = exact * random.uniform(0.98, 1.02);
+      const double limited = trial.attempt(tensor, other, limit);
+      EXPECT_EQ(limited, exact <= limit ? exact : Simulation::kNever);
+    }
+  }
+}
+
+double gap(const Job& job, const std::vector<Option>& options, double best) {
+  const Plan found = plan(job, options);
+  EXPECT_NEAR(found.seconds, predict(job, options, found.choices).seconds, 1e-9 * found.seconds);
+  EXPECT_GE(found.seconds, best * (1 - 1e-9));
+  EXPECT_GE(best, free_compression_seconds(job, options) * (1 - 1e-9));
+  EXPECT_LE(found.seconds, plan(job, options, Search::kPaper).seconds * (1 + 1e-3));
+  EXPECT_LE(found.seconds, plan_nothing(job, options).seconds * (1 + 1e-9));
+  EXPECT_LE(found.seconds, plan_everything(job, options).seconds * (1 + 1e-3));
+  return found.seconds / best - 1;
+}
+
+// All combinations of the engine's options, on GPU and CPU.
+TEST(EspressoPlan, IsNearlyTheBestOfAll) {
+  double sum = 0, largest = 0;
+  constexpr int kJobs = 300;
+  for (std::uint64_t seed = 0; seed < kJobs; ++seed) {
+    const Job job = job_of(seed, 4, 4);
+    const std::vector<Option> options = engine_options(job.cluster);
+    const double over = gap(job, options, perf::best_of_all(job, options));
+    sum += over;
+    largest = std::max(largest, over);
+  }
+  EXPECT_LE(sum / kJobs, 0.003);
+  EXPECT_LE(largest, 0.03);
+}
+
+TEST(EspressoPlan, TheTreesPlansAreNearlyTheBestOfAll) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const Job job = job_of(seed, 2, 2);
+    EXPECT_LE(gap(job, tree_options(false), perf::best_of_all(job, tree_options(false))), 0.02);
+  }
+}
+
+/// The best of all subsets of the compressed tensors on the CPU.
+double best_offload(const Job& job, const Trial& trial) {
+  std::vector<std::vector<Chain>> chains;
+  for (std::size_t i = 0; i < job.tensors.size(); ++i) {
+    const Menu& menu = trial.menu(i);
+    const std::size_t now = trial.strategy()[i], twin = menu.cpu_twin[now];
+    chains.push_back({menu.candidates[now].chain});
+    if (twin != now) chains.back().push_back(menu.candidates[twin].chain);
+  }
+  return perf::BruteForce(job, std::move(chains)).run();
+}
+
+// 3 to 12 tensors of few and of many sizes, all compressed on the GPU.
+TEST(EspressoOffload, OfFewTensorsTheBestSubsetIsMoved) {
+  std::size_t moved = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const std::size_t tensors = 3 + seed % 10, sizes = 1 + seed % 5;
+    const Job job = job_of(seed, tensors, std::min(tensors, sizes));
+    const Menus menus(job, engine_options(job.cluster));
+    Trial trial(job, menus);
+    Strategy everything;
+    for (std::size_t i = 0; i < tensors; ++i) everything.push_back(menus.of(i).quickest);
+    trial.load(everything);
+    const double best = best_offload(job, trial);
+    offload(&trial);
+    EXPECT_NEAR(trial.seconds(), best, 1e-8 * best) << "job " << seed;
+    moved += trial.strategy() == everything ? 0 : 1;
+  }
+  EXPECT_GT(moved, 20U);  // Else nothing was tried.
+}
+
+// More tensors than subsets can be tried for, all of one size: no count is better.
+TEST(EspressoOffload, OfManyEqualTensorsTheBestCountIsMoved) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Job job = job_of(seed, 20, 1);
+    const Menus menus(job, engine_options(job.cluster));
+    Trial trial(job, menus), by_hand(job, menus);
+    trial.load(Strategy(20, menus.of(0).quickest));
+    by_hand.load(trial.strategy());
+    double best = trial.seconds();
+    for (std::size_t i = 0; i < 20; ++i) {
+      by_hand.take(i, menus.of(i).cpu_twin[menus.of(i).quickest]);
+      best = std::min(best, by_hand.seconds());
+    }
+    offload(&trial);
+    EXPECT_NEAR(trial.seconds(), best, 1e-8 * best) << "job " << seed;
+  }
+}
+
+// Of many sizes, one group after the other: never worse than before.
+TEST(EspressoOffload, OfManySizesOneGroupAfterTheOtherIsMoved) {
+  std::size_t better = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Job job = job_of(seed, 40, 16);
+    const Menus menus(job, engine_options(job.cluster));
+    Trial trial(job, menus);
+    Strategy everything;
+    for (std::size_t i = 0; i < 40; ++i) everything.push_back(menus.of(i).quickest);
+    trial.load(everything);
+    const double before = trial.seconds();
+    offload(&trial);
+    EXPECT_LE(trial.seconds(), before);
+    better += trial.seconds() < before ? 1 : 0;
+  }
+  EXPECT_GT(better, 5U);
+}
+
+TEST(EspressoPlan, EqualJobsGetEqualPlans) {
+  const Job job = job_of(7, 60, 12);
+  const std::vector<Option> options = engine_options(job.cluster);
+  const Plan first = plan(job, options), second = plan(job, options);
+  EXPECT_EQ(first.choices, second.choices);
+  EXPECT_EQ(first.seconds, second.seconds);
+}
+
+// The search counts its work: 314 tensors of 78 sizes end after that many events.
+TEST(EspressoPlan, TheWorkIsBounded) {
+  const Job job = job_of(1001, 314, 78);
+  const Menus menus(job, engine_options(job.cluster));
+  Trial trial(job, menus);
+  search(job, Search::kRepeated, &trial);
+  EXPECT_LT(trial.events(), most_events(trial) * 11 / 10);
+}
+
+/// Tensors of equal size on 4 machines of one GPU, sent in 10 ms each without compression.
+Job equal_tensors(std::initializer_list<double> backward_seconds) {
+  Job job;
+  job.cluster = {4, 1, {0, 1e9}, {0, 1e9}};
+  job.compressor = {"eighth", 0.125, {{1e-4, 2e-11}, {1e-4, 2e-11}}, std::nullopt};
+  for (const double seconds : backward_seconds) {
+    job.tensors.push_back({"t" + std::to_string(job.tensors.size()), 20'000'000 / 3, seconds});
+  }
+  return job;
+}
+
+bool compresses(const Job& job, const Plan& found, std::size_t tensor) {
+  return engine_options(job.cluster)[found.choices[tensor].option].compresses();
+}
+
+// The paper's figure 9: what is sent before a bubble costs nothing.
+TEST(EspressoPlan, TheTensorBeforeABubbleIsNotCompressed) {
+  const Job job = equal_tensors({0.01, 0.05, 0.001});
+  const Plan found = plan(job, engine_options(job.cluster));
+  EXPECT_FALSE(compresses(job, found, 0));
+  EXPECT_TRUE(compresses(job, found, 1));
+  EXPECT_TRUE(compresses(job, found, 2));
+}
+
+TEST(EspressoPlan, OfEqualTensorsTheLaterGainsMore) {
+  // There is time for one of them: the second cannot hide.
+  Job job = equal_tensors({0.01, 0.01});
+  job.compressor.gpu.compress.start_seconds = 2e-3;
+  const Plan found = plan(job, engine_options(job.cluster));
+  EXPECT_FALSE(compresses(job, found, 0));
+  EXPECT_TRUE(compresses(job, found, 1));
+}
+
+TEST(EspressoPlan, WhatGainsNothingIsNotCompressed) {
+  Job job = equal_tensors({0.01, 0.01, 0.01});
+  job.tensors[0].bytes = job.tensors[1].bytes = job.tensors[2].bytes = 1000;
+  for (const Choice& choice : plan(job, engine_options(job.cluster)).choices) {
+    EXPECT_EQ(choice, Choice{});
+  }
+  // Compression for nothing and to no avail: the wire is never waited for.
+  job.compressor.gpu = DeviceCosts{};
+  job.tensors.push_back({"last", 4, 1.0});
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(compresses(job, plan(job, engine_options(job.cluster)), i));
+  }
+}
+
+// Whatever is compressed gains by it.
+TEST(EspressoPlan, WithoutAnyOfItsCompressionsTheStepIsLonger) {
+  std::size_t compressed = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Job job = job_of(seed, 24, 8);
+    const std::vector<Option> options = engine_options(job.cluster);
+    const Plan found = plan(job, options);
+    const Plan nothing = plan_nothing(job, options);
+    for (std::size_t i = 0; i < 24; ++i) {
+      if (!compresses(job, found, i)) continue;
+      ++compressed;
+      std::vector<Choice> without = found.choices;
+      without[i] = nothing.choices[i];
+      EXPECT_GT(predict(job, options, without).seconds, found.seconds) << "job " << seed;
+    }
+  }
+  EXPECT_GT(compressed, 50U);
+}
+
+TEST(EspressoPlan, RefusesWhatCannotBePlanned) {
+  Job job = equal_tensors({0.01});
+  EXPECT_THROW(plan(job, {}), std::logic_error);
+  EXPECT_THROW(plan(job, tree_options(true)), std::logic_error);
+  EXPECT_THROW(predict(job, engine_options(job.cluster), {}), std::logic_error);
+  job.compressor.ratio = 2;
+  EXPECT_THROW(plan(job, engine_options(job.cluster)), std::logic_error);
+}
+
+}  // namespace
+}  // namespace ringpress::espresso

@@ -1,0 +1,105 @@
+// The timeline of a step, event by event, and quickly again when one tensor's choice changes.
+#ifndef TUNER_ESPRESSO_SIMULATION_H_
+#define TUNER_ESPRESSO_SIMULATION_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "tuner/espresso/cost.h"
+
+namespace ringpress::espresso {
+
+/// What sums of times may be off by, as a part of the step; as many as there are tensors are less
+/// than a gain.
+inline constexpr double kRounding = 1e-11;
+
+/// The lanes of wire, GPU codecs and CPU codecs each take what is to be done first come, first
+/// served. Backward runs on the GPU while no codec does. When the backward of tensor i ends, its
+/// first task is handed in and backward goes on with i + 1; when a task ends, the tensor's next one
+/// is handed in. Of what ends at the same time, backward is first, then lanes by their number.
+///
+/// Nothing before the end of a tensor's backward depends on its chain. So each such moment is kept,
+/// and a changed chain is simulated from there: until all is done, or it is certain that the step
+/// takes too long, or nothing is under way that was not so without the change.
+class Simulation {
+ public:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  /// The times of backward, one a tensor, and when the first begins.
+  Simulation(std::vector<double> compute_seconds, double begin_seconds);
+
+  /// Takes these chains, one a tensor, which must outlive their use here. Returns the time of the
+  /// step.
+  double set(std::vector<const Chain*> chains);
+  /// Changes one of them.
+  double set(std::size_t tensor, const Chain* chain);
+
+  /// The time of the step if one chain were another; kNever if that is more than `limit`.
+  double attempt(std::size_t tensor, const Chain* chain, double limit = kNever);
+
+  /// No less than the step takes with other chains from `tensor` on, if they take as long on the
+  /// wire.
+  double at_least_from(std::size_t tensor) const;
+
+  double seconds() const { return seconds_; }
+
+  /// For each tensor, whether a bubble comes after it: the wire is idle although backward goes on,
+  /// and what is sent later is of tensors that had not sent before. To send less before a bubble
+  /// only makes the bubble longer.
+  std::vector<bool> before_a_bubble() const;
+
+  /// What every lane did, kCompute included.
+  std::vector<Box> boxes() const;
+
+  /// Events so far: what searches count their work in.
+  std::uint64_t events() const { return events_; }
+
+ private:
+  static constexpr std::size_t kQueues = 3;  // Lanes but kCompute.
+
+  struct Entry {
+    const Task* task;
+    std::size_t tensor;
+    double begin;
+  };
+  /// All that was handed in to each lane, in order.
+  using Logs = std::array<std::vector<Entry>, kQueues>;
+
+  struct State {
+    double now = 0;
+    double compute_left = 0;     // Of the tensor `computing`.
+    double compute_to_come = 0;  // Of those after it.
+    std::size_t computing = 0;
+    std::array<double, kQueues> ends;            // kNever: idle.
+    std::array<double, kQueues> not_begun;       // Seconds of work.
+    std::array<std::size_t, kQueues> begun;      // Entries of the log.
+    std::array<std::size_t, kQueues> handed_in;  // Entries of the log.
+
+    bool is_idle() const { return ends[0] == kNever && ends[1] == kNever && ends[2] == kNever; }
+  };
+
+  class Runner;
+
+  State beginning() const;
+  void find_least_after(std::size_t last);
+
+  std::vector<double> compute_;
+  double begin_;
+  std::vector<const Chain*> chains_;
+  std::vector<State> moments_;  // When the backward of each tensor ends.
+  /// From the end of the backward of the tensor before, at least so long to the end of the step.
+  std::vector<double> least_after_;
+  std::vector<double> least_wire_after_;  // The same if codecs took no time.
+  std::vector<double> wire_after_;        // Work of a tensor and those after it.
+  Logs logs_;
+  Logs attempt_logs_;
+  std::size_t tasks_ = 0;  // Of all chains.
+  double seconds_ = 0;
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace ringpress::espresso
+
+#endif  // TUNER_ESPRESSO_SIMULATION_H_
