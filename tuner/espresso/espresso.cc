@@ -128,6 +128,7 @@ Timeline predict(const Job& job, const std::vector<Option>& options,
     compute.push_back(tensor.backward_seconds);
   }
   std::vector<const Chain*> pointers;
+  pointers.reserve(chains.size());
   for (const Chain& chain : chains) pointers.push_back(&chain);
   Simulation simulation(std::move(compute), job.forward_seconds);
   Timeline timeline;
