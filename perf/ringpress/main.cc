@@ -4,6 +4,8 @@
 //   ringpress doctor [--json]                                which doors work here, and why not
 //   ringpress params [--json]                                all settings
 //   ringpress plan [--svg FILE] JOB.json                     what to compress in a training step
+//   ringpress explain SIZE DTYPE NRANKS [--rate R]           what an all-reduce would take,
+//   predicted
 //
 // Exit status 2: a bad command line. `run`: that of CMD; 125 to 127 if it was not started.
 #include <fmt/core.h>
@@ -16,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "perf/all_reduce/error.h"
 #include "perf/all_reduce/standard_output.h"
 #include "perf/ringpress/doctor.h"
+#include "perf/ringpress/explain/explain.h"
 #include "perf/ringpress/params.h"
 #include "perf/ringpress/plan/plan.h"
 #include "perf/ringpress/run.h"
@@ -34,8 +38,10 @@ struct CommandLine {
   CLI::App* doctor = app.add_subcommand("doctor", "which doors work in this environment");
   CLI::App* params = app.add_subcommand("params", "all settings, their values and origins");
   CLI::App* plan = app.add_subcommand("plan", "what to compress in a training step, predicted");
+  CLI::App* explain = app.add_subcommand("explain", "what an all-reduce would take, predicted");
   RunOptions run_options;
   PlanOptions plan_options;
+  ExplainOptions explain_options;
   bool json = false;
 
   CommandLine() {
@@ -56,6 +62,22 @@ struct CommandLine {
         ->check(CLI::IsMember({"repeated", "paper"}));
     plan->add_flag("--json", plan_options.json, "for programs");
     plan->add_flag("--summary", plan_options.summary, "no line for each tensor");
+    add_explain_options();
+  }
+
+  void add_explain_options() {
+    ExplainOptions& options = explain_options;
+    explain->add_option("SIZE", options.size, "bytes of the tensor, such as 64M")->required();
+    explain->add_option("DTYPE", options.dtype, "float32, float16 or bfloat16")->required();
+    explain->add_option("NRANKS", options.ranks, "ranks, each behind a link of its own")
+        ->required();
+    explain->add_option("--rate", options.rate, "of a link, such as 1gbit")->capture_default_str();
+    explain->add_option("--latency", options.latency, "of a link, such as 50us")
+        ->capture_default_str();
+    explain->add_option("--codecs", options.codecs, "that are compared")->capture_default_str();
+    explain->add_option("--budget", options.budget, "the codec whose error is not to be exceeded")
+        ->capture_default_str();
+    explain->add_flag("--json", options.json, "for programs");
   }
 
   bool has_command(const std::string& name) const {
@@ -69,6 +91,14 @@ int refuse(const std::string& text) {
   return kBadUsage;
 }
 
+int run_explain(const ExplainOptions& options) {
+  try {
+    return explain(options);
+  } catch (const PerfError& error) {
+    return refuse(std::string("explain: ") + error.what());
+  }
+}
+
 int run_program(int argc, char** argv) {
   char** const end = argv + argc;
   char** const dashes =
@@ -76,7 +106,8 @@ int run_program(int argc, char** argv) {
   CommandLine line;
   const std::string first = argc > 1 && argv + 1 != dashes ? argv[1] : "";
   if (!first.empty() && first[0] != '-' && !line.has_command(first)) {
-    return refuse("there is no command \"" + first + "\"; there are run, doctor, params and plan");
+    return refuse("there is no command \"" + first +
+                  "\"; there are run, doctor, params, plan and explain");
   }
   try {
     line.app.parse(static_cast<int>(dashes - argv), argv);
@@ -92,6 +123,7 @@ int run_program(int argc, char** argv) {
   }
   if (dashes != end) return refuse("only run takes a command after --");
   if (line.plan->parsed()) return print_plan(line.plan_options);
+  if (line.explain->parsed()) return run_explain(line.explain_options);
   return line.doctor->parsed() ? run_doctor(line.json) : print_params(line.json);
 }
 

@@ -4,6 +4,8 @@ add_library(ringpress_command_parts STATIC
   ringpress/child.cc
   ringpress/doctor.cc
   ringpress/environment.cc
+  ringpress/explain/codec_speed.cc
+  ringpress/explain/explain.cc
   ringpress/judge.cc
   ringpress/judge_preloading.cc
   ringpress/libraries.cc
@@ -17,7 +19,7 @@ add_library(ringpress_command_parts STATIC
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_command_parts
                       PUBLIC ringpress_include ringpress_door_variables
-                      PRIVATE ringpress_session ringpress_codecs ringpress_tuner nlohmann_json::nlohmann_json
+                      PRIVATE ringpress_all_reduce_parts ringpress_session ringpress_codecs ringpress_tuner nlohmann_json::nlohmann_json
                               fmt::fmt ${CMAKE_DL_LIBS})
 
 add_executable(ringpress_command ringpress/main.cc)

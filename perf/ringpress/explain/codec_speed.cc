@@ -1,0 +1,167 @@
+#include "perf/ringpress/explain/codec_speed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "compress_kernels/core/element.h"
+#include "compress_kernels/factory.h"
+
+namespace ringpress::perf {
+namespace {
+
+constexpr std::size_t kSmall = 1024;  // What an operation takes of so few is its start.
+constexpr std::size_t kLarge = std::size_t{1} << 18;
+constexpr int kRepetitions = 5;
+constexpr Contributions kPart{1, 2};
+constexpr Contributions kSum{2, 2};
+
+/// A codec with all that its operations want.
+class Bench {
+ public:
+  Bench(std::unique_ptr<Codec> codec, DType dtype, bool with_feedback)
+      : codec_(std::move(codec)),
+        element_bytes_(dtype_size(dtype)),
+        values_(kLarge * element_bytes_),
+        decoded_(values_.size()),
+        wire_(codec_->wire_bytes(kLarge, kPart)),
+        sum_(codec_->wire_bytes(kLarge, kSum)),
+        residual_(with_feedback ? kLarge : 0) {
+    std::mt19937 generator(1);
+    std::normal_distribution<float> normal(0, 1e-3f);
+    compress_kernels::core::visit_compressible(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::size_t i = 0; i < kLarge; ++i) {
+        compress_kernels::core::store_wide<T>(values_.data(), i, normal(generator));
+        original_.push_back(compress_kernels::core::load_wide<T>(values_.data(), i));
+      }
+    });
+  }
+
+  CodecSpeed measure() {
+    CodecSpeed speed;
+    speed.codec = codec_->specification();
+    const std::size_t sent = encode(kLarge, nullptr);
+    speed.ratio = static_cast<double>(sent) / static_cast<double>(values_.size());
+    speed.error = error();
+    speed.encode = cost([&](std::size_t count) { encode(count, residual()); });
+    encode(kLarge, nullptr);
+    speed.decode = cost([&](std::size_t count) { decode(count); });
+    speed.hop = cost([&](std::size_t count) { hop(count); });
+    if (codec_->traits().identity) {
+      // It is sent from the caller's memory, and received there.
+      speed.encode = speed.decode = {};
+    }
+    return speed;
+  }
+
+ private:
+  float* residual() { return residual_.empty() ? nullptr : residual_.data(); }
+
+  std::size_t encode(std::size_t count, float* residual) {
+    EncodeArgs args;
+    args.values = values_.data();
+    args.count = count;
+    args.residual = residual;
+    args.wire = wire_.data();
+    args.form = kPart;
+    return wire_size_ = codec_->encode(args);
+  }
+  void decode(std::size_t count) {
+    DecodeArgs args;
+    args.wire = wire_.data();
+    args.count = count;
+    args.values = decoded_.data();
+    args.wire_size = wire_size_;
+    args.form = kPart;
+    codec_->decode(args);
+  }
+  void hop(std::size_t count) {
+    const std::byte* const wires[] = {wire_.data()};
+    const std::size_t sizes[] = {wire_size_};
+    DecodeAddEncodeArgs args;
+    args.wires = wires;
+    args.wire_sizes = sizes;
+    args.own_position = 1;
+    args.values = values_.data();
+    args.count = count;
+    args.residual = residual();
+    args.wire = sum_.data();
+    args.decoded = decoded_.data();
+    args.form = kSum;
+    codec_->decode_add_encode(args);
+  }
+
+  /// Relative, of what is in the wire bytes.
+  double error() {
+    decode(kLarge);
+    double lost = 0;
+    double whole = 0;
+    compress_kernels::core::visit_compressible(codec_->dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::size_t i = 0; i < kLarge; ++i) {
+        const double value = static_cast<double>(original_[i]);
+        const double rest =
+            value - static_cast<double>(compress_kernels::core::load_wide<T>(decoded_.data(), i));
+        lost += rest * rest;
+        whole += value * value;
+      }
+    });
+    return std::sqrt(lost / whole);
+  }
+
+  template <typename Operation>
+  OperationCost cost(Operation&& operation) {
+    const double few = quickest(operation, kSmall);
+    const double many = quickest(operation, kLarge);
+    OperationCost cost;
+    cost.seconds_per_byte = many / static_cast<double>(kLarge * element_bytes_);
+    cost.start_seconds =
+        std::max(0.0, few - cost.seconds_per_byte * static_cast<double>(kSmall * element_bytes_));
+    return cost;
+  }
+
+  /// Of several, as other programs only ever make it slower.
+  template <typename Operation>
+  static double quickest(Operation& operation, std::size_t count) {
+    using Clock = std::chrono::steady_clock;
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < kRepetitions; ++i) {
+      const Clock::time_point begin = Clock::now();
+      operation(count);
+      best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    return best;
+  }
+
+  const std::unique_ptr<Codec> codec_;
+  const std::size_t element_bytes_;
+  std::vector<float> original_;
+  std::vector<std::byte> values_;
+  std::vector<std::byte> decoded_;
+  std::vector<std::byte> wire_;
+  std::vector<std::byte> sum_;
+  std::vector<float> residual_;
+  std::size_t wire_size_ = 0;
+};
+
+}  // namespace
+
+Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(auto codec,
+                             compress_kernels::make_codec(specification, dtype, ReduceOp::kSum));
+  if (codec->agreement() != nullptr || codec->projection() != nullptr) {
+    return Status(Code::kUnsupported,
+                  specification + " has no model yet: its ranks talk before they encode");
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_feedback,
+                             compress_kernels::takes_error_feedback(specification));
+  const bool with_feedback = takes_feedback && !codec->traits().lossless;
+  return Bench(std::move(codec), dtype, with_feedback).measure();
+}
+
+}  // namespace ringpress::perf

@@ -1,0 +1,190 @@
+#include "perf/ringpress/explain/explain.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "perf/all_reduce/error.h"
+#include "perf/all_reduce/options.h"
+#include "perf/ringpress/explain/codec_speed.h"
+#include "tuner/factory.h"
+
+namespace ringpress::perf {
+namespace {
+
+struct Unit {
+  const char* name;
+  double factor;
+};
+
+double parse_with_unit(const std::string& text, const std::vector<Unit>& units,
+                       const char* example) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  for (const Unit& unit : units) {
+    const bool is_valid = end != text.c_str() && std::isfinite(number) && number > 0;
+    if (is_valid && std::string(end) == unit.name) return number * unit.factor;
+  }
+  throw PerfError("\"" + text + "\" is not one such as " + example);
+}
+
+DType parse_dtype(const std::string& name) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
+    if (name == dtype_name(dtype)) return dtype;
+  }
+  throw PerfError("\"" + name + "\" is no type that is compressed: float32, float16 or bfloat16");
+}
+
+/// At commas that begin a codec's name: parameters have a '='.
+std::vector<std::string> split_codecs(const std::string& text) {
+  std::vector<std::string> codecs;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const bool is_parameter =
+        part.find('=') != std::string::npos && part.find(':') == std::string::npos;
+    if (is_parameter && !codecs.empty()) {
+      codecs.back() += "," + part;
+    } else if (!part.empty()) {
+      codecs.push_back(part);
+    }
+    begin = end + 1;
+  }
+  if (codecs.empty()) throw PerfError("--codecs names none");
+  return codecs;
+}
+
+CodecSpeed measure(const std::string& codec, DType dtype) {
+  Result<CodecSpeed> speed = measure_codec(codec, dtype);
+  if (!speed.is_ok()) throw PerfError(codec + ": " + speed.status().message());
+  CodecSpeed measured = std::move(speed).value();
+  measured.codec = codec;  // As it was written.
+  return measured;
+}
+
+struct Explanation {
+  CallShape shape;
+  LinkSpeed link;
+  double budget = 0;  // Error.
+  std::vector<CodecSpeed> codecs;
+  std::vector<CallCost> calls;  // The quickest first.
+
+  bool is_allowed(const CallCost& call) const { return call.error <= budget * (1 + 1e-9); }
+  /// `none` is always among them.
+  const CallCost& choice() const {
+    return *std::find_if(calls.begin(), calls.end(),
+                         [&](const CallCost& call) { return is_allowed(call); });
+  }
+  const CallCost& uncompressed() const {
+    return *std::find_if(calls.begin(), calls.end(),
+                         [](const CallCost& call) { return call.codec == "none"; });
+  }
+};
+
+Explanation make_explanation(const ExplainOptions& options) {
+  const DType dtype = parse_dtype(options.dtype);
+  Explanation explanation;
+  explanation.shape = {parse_size(options.size), options.ranks};
+  explanation.link = {parse_seconds(options.latency), parse_rate(options.rate)};
+  explanation.budget = measure(options.budget, dtype).error;
+  std::vector<std::string> names = split_codecs(options.codecs);
+  if (std::find(names.begin(), names.end(), "none") == names.end()) {
+    names.insert(names.begin(), "none");
+  }
+  for (const std::string& name : names) explanation.codecs.push_back(measure(name, dtype));
+  Result<std::vector<CallCost>> calls =
+      tuner::rank_calls(explanation.shape, explanation.link, explanation.codecs);
+  if (!calls.is_ok()) throw PerfError(calls.status().message());
+  explanation.calls = std::move(calls).value();
+  return explanation;
+}
+
+std::string milliseconds(double seconds) {
+  return fmt::format("{:.3f}", 1e3 * seconds);
+}
+
+void print_text(const ExplainOptions& options, const Explanation& explanation) {
+  const CallCost& choice = explanation.choice();
+  fmt::print(
+      "all-reduce of {} of {}, {} ranks, {} and {} a link: predicted, with codecs measured "
+      "on one core here\n\n",
+      options.size, options.dtype, options.ranks, options.rate, options.latency);
+  fmt::print("choice: {} by {}, {} ms; {:.2f} times as fast as none\n\n", choice.codec,
+             algorithm_name(choice.algorithm), milliseconds(choice.seconds),
+             explanation.uncompressed().seconds / std::max(choice.seconds, 1e-12));
+  fmt::print(
+      "| codec | algorithm | chunks | ms | wire ms | codec ms | latency ms | sent bytes | "
+      "error | |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const CallCost& call : explanation.calls) {
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {:.2g} | {} |\n", call.codec,
+               algorithm_name(call.algorithm), call.chunks, milliseconds(call.seconds),
+               milliseconds(call.wire_seconds), milliseconds(call.codec_seconds),
+               milliseconds(call.latency_seconds), call.wire_bytes, call.error,
+               explanation.is_allowed(call) ? "" : "above the error of " + options.budget);
+  }
+  fmt::print("\n| codec | ratio | encode GB/s | decode GB/s | hop GB/s |\n|---|---|---|---|---|\n");
+  const auto rate = [](const OperationCost& cost) {
+    return cost.seconds_per_byte > 0 ? fmt::format("{:.1f}", 1e-9 / cost.seconds_per_byte)
+                                     : std::string("not done");
+  };
+  for (const CodecSpeed& codec : explanation.codecs) {
+    fmt::print("| {} | {:.4f} | {} | {} | {} |\n", codec.codec, codec.ratio, rate(codec.encode),
+               rate(codec.decode), rate(codec.hop));
+  }
+}
+
+void print_json(const ExplainOptions& options, const Explanation& explanation) {
+  nlohmann::ordered_json calls = nlohmann::ordered_json::array();
+  for (const CallCost& call : explanation.calls) {
+    calls.push_back({{"codec", call.codec},
+                     {"algorithm", algorithm_name(call.algorithm)},
+                     {"chunks", call.chunks},
+                     {"seconds", call.seconds},
+                     {"wire_seconds", call.wire_seconds},
+                     {"codec_seconds", call.codec_seconds},
+                     {"latency_seconds", call.latency_seconds},
+                     {"wire_bytes", call.wire_bytes},
+                     {"error", call.error},
+                     {"allowed", explanation.is_allowed(call)}});
+  }
+  const CallCost& choice = explanation.choice();
+  const nlohmann::ordered_json result = {
+      {"bytes", explanation.shape.bytes},
+      {"dtype", options.dtype},
+      {"ranks", options.ranks},
+      {"bytes_per_second", explanation.link.bytes_per_second},
+      {"latency_seconds", explanation.link.latency_seconds},
+      {"choice", {{"codec", choice.codec}, {"algorithm", algorithm_name(choice.algorithm)}}},
+      {"calls", calls}};
+  fmt::print("{}\n", result.dump(1));
+}
+
+}  // namespace
+
+double parse_rate(const std::string& text) {
+  return parse_with_unit(text, {{"gbit", 1e9 / 8}, {"mbit", 1e6 / 8}, {"kbit", 1e3 / 8}},
+                         "1gbit, 100mbit or 64kbit");
+}
+
+double parse_seconds(const std::string& text) {
+  return parse_with_unit(text, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, "50us, 1.5ms or 2s");
+}
+
+int explain(const ExplainOptions& options) {
+  if (options.ranks < 2) throw PerfError("there must be two ranks at least");
+  const Explanation explanation = make_explanation(options);
+  if (options.json) {
+    print_json(options, explanation);
+  } else {
+    print_text(options, explanation);
+  }
+  return 0;
+}
+
+}  // namespace ringpress::perf

@@ -1,0 +1,32 @@
+// ringpress explain: what the cost model says of an all-reduce, with the numbers behind it.
+#ifndef PERF_RINGPRESS_EXPLAIN_EXPLAIN_H_
+#define PERF_RINGPRESS_EXPLAIN_EXPLAIN_H_
+
+#include <string>
+
+namespace ringpress::perf {
+
+/// As on the command line.
+struct ExplainOptions {
+  std::string size;               // 64M
+  std::string dtype = "float32";  // float32, float16, bfloat16.
+  int ranks = 0;
+  std::string rate = "1gbit";  // Of a rank's link, as tc writes it.
+  std::string latency = "50us";
+  std::string budget = "q4";  // A codec whose error is not to be exceeded.
+  std::string codecs = "none,lossless,bf16,q8,q6,q4,q4:grid=lloyd,q3:grid=lloyd,q2:grid=lloyd";
+  bool json = false;
+};
+
+/// Needs no GPU, no network and no peers: codecs are measured here, links are as given. Throws
+/// PerfError for a mistake in the options.
+int explain(const ExplainOptions& options);
+
+/// Bytes a second of a rate such as 1gbit, 100mbit or 25gbit. Throws PerfError.
+double parse_rate(const std::string& text);
+/// Seconds of a time such as 50us, 1.5ms or 2s. Throws PerfError.
+double parse_seconds(const std::string& text);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_EXPLAIN_EXPLAIN_H_

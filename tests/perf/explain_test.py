@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""`ringpress explain` as people run it.
+
+usage: explain_test.py RINGPRESS
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, "explain", *arguments], capture_output=True, text=True, timeout=60)
+
+
+def explained(*arguments):
+    done = run(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+class Explain(unittest.TestCase):
+    def test_slow_links_are_worth_compression(self):
+        for dtype in ("float32", "float16", "bfloat16"):
+            found = explained("64M", dtype, "4", "--rate", "1gbit", "--codecs", "none,q4")
+            self.assertEqual(found["choice"]["codec"], "q4")
+            self.assertEqual([call["codec"] for call in found["calls"]], ["q4"] * 2 + ["none"] * 2)
+
+    def test_quick_links_and_small_calls_are_not(self):
+        self.assertEqual(explained("64M", "float32", "4", "--rate", "100000gbit")["choice"]["codec"],
+                         "none")
+        small = explained("64", "float32", "4", "--rate", "10gbit", "--codecs", "none,q4")
+        self.assertEqual(small["choice"]["codec"], "none")
+
+    def test_no_choice_is_above_the_budget(self):
+        found = explained("64M", "float32", "4", "--codecs", "q2:grid=lloyd,q4,q8", "--budget", "q8")
+        self.assertEqual(found["choice"]["codec"], "q8")
+        above = [call["codec"] for call in found["calls"] if not call["allowed"]]
+        self.assertEqual(set(above), {"q2:grid=lloyd", "q4"})
+        self.assertEqual(found["calls"][0]["codec"], "q2:grid=lloyd")  # A runner-up is shown.
+
+    def test_the_numbers_behind_it_are_the_formulas(self):
+        found = explained("1M", "float32", "2", "--rate", "1gbit", "--latency", "1ms",
+                          "--codecs", "none")
+        for call in found["calls"]:
+            self.assertEqual(call["wire_bytes"], 1 << 20)
+            self.assertAlmostEqual(call["wire_seconds"], (1 << 20) / 125e6)
+            self.assertAlmostEqual(call["latency_seconds"], 2e-3)
+            self.assertGreaterEqual(call["seconds"], call["wire_seconds"] + call["latency_seconds"])
+
+    def test_the_table_is_readable(self):
+        text = run("1.5M", "bfloat16", "8", "--rate", "100mbit").stdout
+        self.assertIn("all-reduce of 1.5M of bfloat16, 8 ranks, 100mbit and 50us a link", text)
+        self.assertRegex(text, r"choice: \S+ by (sra|ring), [0-9.]+ ms; [0-9.]+ times as fast as none")
+        self.assertIn("| q2:grid=lloyd | sra |", text)
+        self.assertIn("above the error of q4", text)
+
+    def test_mistakes_are_named(self):
+        for arguments, message in [
+                (("64Q", "float32", "4"), '"64Q" is not a size such as 64, 4K, 1.5M or 2G'),
+                (("64M", "int32", "4"), '"int32" is no type that is compressed'),
+                (("64M", "float32", "1"), "there must be two ranks at least"),
+                (("64M", "float32", "4", "--rate", "fast"), '"fast" is not one such as 1gbit'),
+                (("64M", "float32", "4", "--rate", "-1gbit"), '"-1gbit" is not one such as 1gbit'),
+                (("64M", "float32", "4", "--latency", "5"), '"5" is not one such as 50us'),
+                (("64M", "float32", "4", "--codecs", "q9"), "q9: "),
+                (("64M", "float32", "4", "--codecs", "qsgd"), "has no model yet"),
+                (("64M", "float32", "4", "--codecs", ","), "--codecs names none"),
+                (("64M", "float32"), "NRANKS"),
+                (("64M", "float32", "four"), "NRANKS")]:
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn(message, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
