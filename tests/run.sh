@@ -30,7 +30,7 @@ RESULTS_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk$|/SameBytesAs
 RESULTS_ALONE+='|^Cuda\.ATensorThatOneRankHas|/EveryWay\.|^Preload\.RanksOfAHost|\.SixtyFourRanks'
 RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatrices'
 RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
-RESULTS_ALONE+='|^Espresso'
+RESULTS_ALONE+='|^Espresso|^Levels\.|^CostModel\.'
 readonly RESULTS_ALONE
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}
 JOBS=$(nproc)

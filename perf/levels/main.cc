@@ -14,15 +14,14 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "compress_kernels/factory.h"
 #include "perf/all_reduce/npy.h"
+#include "perf/levels/random_table.h"
 #include "tuner/factory.h"
 
 namespace ringpress::perf {
@@ -82,7 +81,7 @@ std::vector<std::unique_ptr<Codec>> make_candidates(bool with_lloyd) {
 void measure_cut(const Gradient& gradient, const std::string& cut, const std::vector<Range>& ranges,
                  bool with_lloyd) {
   const auto codecs = make_candidates(with_lloyd);
-  std::vector<std::vector<LevelCost>> costs;
+  LevelTable costs;
   for (const Range& range : ranges) {
     std::vector<LevelCost> of_range;
     for (const auto& codec : codecs) {
@@ -138,51 +137,14 @@ std::vector<Range> read_layers(const std::string& path, std::size_t count) {
   return ranges;
 }
 
-/// Layers whose error falls to about a half with each level, of sizes and norms over three decades.
-std::vector<std::vector<LevelCost>> random_table(std::size_t layers, std::size_t levels,
-                                                 unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<double> decades(0, 3);
-  std::uniform_real_distribution<double> ratio(0.4, 0.65);
-  std::vector<std::vector<LevelCost>> table;
-  for (std::size_t i = 0; i < layers; ++i) {
-    const double size = 1000 * std::pow(10, decades(generator));
-    double error = std::pow(10, decades(generator));
-    std::vector<LevelCost> costs;
-    for (std::size_t level = 0; level < levels; ++level) {
-      costs.push_back({size * static_cast<double>(level + 2) / 8, error});
-      error *= ratio(generator);
-    }
-    table.push_back(std::move(costs));
-  }
-  return table;
-}
-
-std::vector<LayerLevels> as_layers(const std::vector<std::vector<LevelCost>>& table) {
-  std::vector<LayerLevels> layers;
-  for (const auto& costs : table) layers.push_back({costs, kDefaultLevel});
-  return layers;
-}
-
-double fewest_bytes(const std::vector<std::vector<LevelCost>>& table, double allowed,
-                    ErrorMetric metric, std::size_t layer = 0) {
-  if (allowed < 0) return std::numeric_limits<double>::infinity();
-  if (layer == table.size()) return 0;
-  double best = std::numeric_limits<double>::infinity();
-  for (const LevelCost& cost : table[layer]) {
-    const double error = metric == ErrorMetric::kL2 ? cost.error : cost.error * cost.error;
-    best = std::min(best, cost.bytes + fewest_bytes(table, allowed - error, metric, layer + 1));
-  }
-  return best;
-}
-
 void compare_with_all_choices(ErrorMetric metric, const char* name) {
   constexpr std::size_t kTables = 200;
   std::vector<double> ratios;
   std::size_t violations = 0;
   for (unsigned seed = 0; seed < kTables; ++seed) {
     const auto table = random_table(6, 7, seed);
-    const LevelChoice choice = tuner::allocate_levels(as_layers(table), {.metric = metric}).value();
+    const LevelChoice choice =
+        tuner::allocate_levels(layers_of(table, kDefaultLevel), {.metric = metric}).value();
     if (choice.error > choice.allowed_error) ++violations;
     // A little more, as it subtracts where the other adds.
     ratios.push_back(choice.bytes /
@@ -205,7 +167,8 @@ void measure_time() {
   std::vector<double> times;
   for (int run = 0; run < kRuns; ++run) {
     const double begin = seconds_of_processor();
-    if (!tuner::allocate_levels(as_layers(table), {}).is_ok()) throw std::logic_error("refused");
+    if (!tuner::allocate_levels(layers_of(table, kDefaultLevel), {}).is_ok())
+      throw std::logic_error("refused");
     times.push_back(seconds_of_processor() - begin);
   }
   std::sort(times.begin(), times.end());
