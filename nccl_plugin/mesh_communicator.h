@@ -8,13 +8,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <mutex>
 #include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "nccl_plugin/block_pool.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
 #include "ringpress/codec.h"
@@ -105,7 +105,7 @@ class MeshCommunicator final : public Communicator {
   // destroyed only with the communicator or under `finalized_`.
   std::unique_ptr<Mesh> mesh_;
   // Of the calls, which are made by one thread at a time. Keeps as much as the largest one needed.
-  std::pmr::unsynchronized_pool_resource call_memory_{{0, kLargestKeptBlock}};
+  BlockPool call_memory_{kLargestKeptBlock};
   const int rank_;
   const int size_;
   const Settings settings_;

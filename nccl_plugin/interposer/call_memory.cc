@@ -1,5 +1,7 @@
 #include "nccl_plugin/interposer/call_memory.h"
 
+#include "nccl_plugin/block_pool.h"
+
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
@@ -9,8 +11,7 @@ constexpr std::size_t kLargestBlockBytes = 4 * 1024 * 1024;
 }  // namespace
 
 std::pmr::memory_resource* call_memory() {
-  thread_local std::pmr::unsynchronized_pool_resource memory(
-      std::pmr::pool_options{0, kLargestBlockBytes}, std::pmr::new_delete_resource());
+  thread_local BlockPool memory(kLargestBlockBytes);
   return &memory;
 }
 

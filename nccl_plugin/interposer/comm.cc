@@ -220,14 +220,14 @@ Status Comm::prepare_to_compress() {
   return Status::ok();
 }
 
-void Comm::end_groups(bool is_abort) {
+void Comm::end_groups(bool is_abort) noexcept {
   if (groups_ended_.exchange(true)) return;
   // What is in there stays: another thread may be reading it.
   HostGroups ended = groups_;
   ended.end(is_abort ? real_.CommAbort : real_.CommDestroy);
 }
 
-void Comm::give_up(ncclResult_t failure) {
+void Comm::give_up(ncclResult_t failure) noexcept {
   ncclResult_t none = ncclSuccess;
   if (!failure_.compare_exchange_strong(none, failure) || !enter()) return;
   // Not ncclCommAbort(): that would take the handle from the program.

@@ -88,7 +88,7 @@ class Comm {
   /// Takes over what the communicator was split into.
   void set_groups(const HostGroups& groups) { groups_ = groups; }
   /// Ends them, before the communicator itself is ended.
-  void end_groups(bool is_abort);
+  void end_groups(bool is_abort) noexcept;
 
   /// For the agreement: room for size() + 1 numbers, and a stream.
   Device& device() { return *device_; }
@@ -113,7 +113,7 @@ class Comm {
 
   /// A call of it failed in here, so that no later one can be trusted to fit those of other ranks.
   /// They fail too, where the real library can be told (ncclCommRevoke()), and do not wait.
-  void give_up(ncclResult_t failure);
+  void give_up(ncclResult_t failure) noexcept;
   /// That error; ncclSuccess if there was none. Any thread.
   ncclResult_t failure() const { return failure_.load(); }
 

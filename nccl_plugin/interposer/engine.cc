@@ -88,13 +88,23 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
     return Status::ok();
   });
   if (!planned.is_ok()) {
-    warn_if_failed("cannot plan a call", planned);
-    set_last_error("ringpress: cannot plan a call: " + planned.message());
-    return to_nccl_result(planned.code());
+    return give_up(*comm, planned);
   }
   if (!accepted) return exact(call);
   if (group().depth > 0) return ncclSuccess;
   return run_call(std::move(comm), call);
+}
+
+/// A call that cannot be planned: other ranks may be in it.
+ncclResult_t Engine::give_up(Comm& comm, const Status& status) noexcept {
+  const ncclResult_t result = to_nccl_result(status.code());
+  static_cast<void>(catch_all([&status] {
+    warn_if_failed("cannot plan a call", status);
+    set_last_error("ringpress: cannot plan a call: " + status.message());
+    return Status::ok();
+  }));
+  comm.give_up(result);
+  return result;
 }
 
 ncclResult_t Engine::run_call(std::shared_ptr<Comm> comm, const Call& call) {

@@ -86,6 +86,7 @@ class Engine {
 
   ncclResult_t exact(const Call& call) const;
   ncclResult_t run_call(std::shared_ptr<Comm> comm, const Call& call);
+  ncclResult_t give_up(Comm& comm, const Status& status) noexcept;
   bool is_worth_a_look(const Call& call) const;
   /// Why this process can compress nothing, found at its first communicator; empty if it can.
   const std::string& problem();

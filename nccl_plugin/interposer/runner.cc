@@ -13,12 +13,15 @@
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
-/// An error of ours as NCCL's, after a line about it.
-ncclResult_t report(const Status& status) {
+/// An error of ours as NCCL's, after a line about it if there is memory for one.
+ncclResult_t report(const Status& status) noexcept {
   if (status.is_ok()) return ncclSuccess;
-  const std::string text = "a compressed call failed: " + status.message();
-  log_line(LogLevel::kWarn, "%s", text.c_str());
-  set_last_error("ringpress: " + text);
+  static_cast<void>(catch_all([&status] {
+    const std::string text = "a compressed call failed: " + status.message();
+    log_line(LogLevel::kWarn, "%s", text.c_str());
+    set_last_error("ringpress: " + text);
+    return Status::ok();
+  }));
   return to_nccl_result(status.code());
 }
 
@@ -57,7 +60,7 @@ struct Queue {
 /// All communicators of one clique in this thread.
 class Clique {
  public:
-  explicit Clique(const ringpressRealNccl& real) : real_(&real) {}
+  Clique(const ringpressRealNccl& real, std::uint64_t number) : real_(&real), number_(number) {}
 
   void add(const AcceptedCall& accepted) {
     auto queue = std::find_if(queues_.begin(), queues_.end(),
@@ -68,15 +71,23 @@ class Clique {
     }
     queue->calls.push_back(accepted.call);
   }
-  std::uint64_t number() const { return queues_.front().comm->clique(); }
+  std::uint64_t number() const { return number_; }
 
-  ncclResult_t run() {
-    while (!queues_.empty()) {
-      const ncclResult_t result = take_step();
-      if (result != ncclSuccess) return result;
-      std::erase_if(queues_, [](const Queue& queue) { return queue.is_done(); });
-    }
-    return ncclSuccess;
+  ncclResult_t run() noexcept {
+    ncclResult_t result = ncclSuccess;
+    const Status ran = catch_all([&] {
+      while (!queues_.empty() && result == ncclSuccess) {
+        result = take_step();
+        std::erase_if(queues_, [](const Queue& queue) { return queue.is_done(); });
+      }
+      return Status::ok();
+    });
+    return ran.is_ok() ? result : own(ran);
+  }
+
+  /// Nothing of it is run: other ranks would wait for it.
+  void give_up(ncclResult_t failure) noexcept {
+    for (Queue& queue : queues_) queue.comm->give_up(failure);
   }
 
  private:
@@ -99,10 +110,9 @@ class Clique {
   }
 
   /// An error of ours: other ranks would wait for what these communicators do not do any more.
-  ncclResult_t own(const Status& status) {
+  ncclResult_t own(const Status& status) noexcept {
     const ncclResult_t result = report(status);
-    if (result == ncclSuccess) return result;
-    for (Queue& queue : queues_) queue.comm->give_up(result);
+    if (result != ncclSuccess) give_up(result);
     return result;
   }
 
@@ -173,6 +183,7 @@ class Clique {
   /// One group of the real library. Communicators that another thread has given up are not touched.
   ncclResult_t exchange() {
     CallVector<Comm*> inside;
+    inside.reserve(queues_.size());  // Nothing is thrown within a group: it would never end.
     Status given_up;
     ncclResult_t result = of_real(real_->GroupStart());
     if (result != ncclSuccess) return result;
@@ -209,12 +220,14 @@ class Clique {
   }
 
   const ringpressRealNccl* real_;
+  std::uint64_t number_;
   CallVector<Queue> queues_;
 };
 
 }  // namespace
 
-ncclResult_t run_calls(const ringpressRealNccl& real, std::span<const AcceptedCall> calls) {
+ncclResult_t run_calls(const ringpressRealNccl& real,
+                       std::span<const AcceptedCall> calls) noexcept {
   CallVector<Clique> cliques;
   const Status sorted = catch_all([&] {
     for (const AcceptedCall& call : calls) {
@@ -223,17 +236,25 @@ ncclResult_t run_calls(const ringpressRealNccl& real, std::span<const AcceptedCa
         return known.number() >= number;
       });
       if (clique == cliques.end() || clique->number() != number) {
-        clique = cliques.emplace(clique, real);
+        clique = cliques.emplace(clique, real, number);
       }
       clique->add(call);
     }
     return Status::ok();
   });
+  ncclResult_t result = report(sorted);
+  if (result != ncclSuccess) {
+    for (const AcceptedCall& call : calls) call.comm->give_up(result);
+    return result;
+  }
   // In an order that is the same in all processes, whatever the order of the calls: with everybody
   // at the lowest clique that has not been done, two never wait for each other.
-  ncclResult_t result = report(sorted);
   for (Clique& clique : cliques) {
-    if (result == ncclSuccess) result = clique.run();
+    if (result == ncclSuccess) {
+      result = clique.run();
+    } else {
+      clique.give_up(result);
+    }
   }
   return result;
 }

@@ -18,8 +18,9 @@ struct AcceptedCall {
 /// Calls of one communicator run in their order. Communicators of one clique are ranks of each
 /// other in one thread: they take every step together, in one group of the real NCCL, or they would
 /// wait for each other. Cliques run one after the other. Returns the first error; what comes after
-/// it is not run. Not within a group of the real NCCL.
-ncclResult_t run_calls(const ringpressRealNccl& real, std::span<const AcceptedCall> calls);
+/// it is not run, and its communicators are given up, for other ranks wait for them. Not within a
+/// group of the real NCCL.
+ncclResult_t run_calls(const ringpressRealNccl& real, std::span<const AcceptedCall> calls) noexcept;
 
 }  // namespace ringpress::nccl_plugin::interposer
 

@@ -44,6 +44,7 @@ const ringpressRealNccl& uncounted_nccl() {
     REPLACE(AllReduce)
     REPLACE(ReduceScatter)
     REPLACE(AllGather)
+    REPLACE(CommRevoke)
 #undef REPLACE
     return uncounted;
   }();
@@ -133,6 +134,45 @@ TEST(InterposerAllocationsOfHier, AreNoneAfterTheFirstCalls) {
     EXPECT_EQ(allocations, 0);
   };
   run_hosts(make_settings({{"RINGPRESS_ALGO", "hier"}}), {0, 0, 1, 1}, reduce, uncounted_nccl());
+}
+
+/// What becomes of two ranks whose second one is out of memory at some point of its first call:
+/// true if that point was reached.
+bool run_out_of_memory(long first_to_fail, bool and_all_after) {
+  bool reached = false;
+  Job job(make_settings({{"RINGPRESS_EF", "0"}}), uncounted_nccl());
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    const std::vector<float> values(kValues, rank == 0 ? 1.0f : 2.0f);
+    std::vector<float> sums(kValues);
+    if (rank == 1) {
+      testing::start_counting_thread();
+      testing::fail_thread_allocations(first_to_fail, and_all_after);
+    }
+    const ncclResult_t first = job.all_reduce(comm, values, sums);
+    if (rank == 1) reached = testing::stop_counting_thread() > first_to_fail;
+    ncclResult_t failure = ncclSuccess;
+    EXPECT_EQ(job.engine.async_error(comm, &failure), ncclSuccess);
+    if (first == ncclSuccess && failure == ncclSuccess) {
+      EXPECT_EQ(sums.front(), 3.0f);
+    }
+    if (rank == 1) {
+      EXPECT_EQ(first == ncclSuccess, failure == ncclSuccess);
+    }
+    // What comes after it never meets the first call of the other rank.
+    const std::vector<float> other(kValues, 100.0f);
+    if (job.all_reduce(comm, other, sums) == ncclSuccess) {
+      EXPECT_EQ(sums.front(), 200.0f);
+    }
+  });
+  return reached;
+}
+
+TEST(InterposerMemory, ThatIsNotThereEndsACommunicatorAndNothingElse) {
+  for (const bool and_all_after : {false, true}) {
+    long point = 0;
+    while (run_out_of_memory(point, and_all_after)) ++point;
+    EXPECT_GT(point, 3) << "of a thread's first call";
+  }
 }
 
 }  // namespace

@@ -19,10 +19,16 @@ std::atomic<long> socket_calls_locked{0};
 thread_local int mutexes_held = 0;
 thread_local bool counting_thread = false;
 thread_local long thread_allocations = 0;
+thread_local long first_to_fail = -1;
+thread_local bool all_after_fail = false;
 
-void count_allocation() {
-  if (counting_thread) ++thread_allocations;
+/// False if it is to fail.
+bool count_allocation() {
+  const long number = counting_thread ? thread_allocations++ : -1;
   if (counting.load(std::memory_order_relaxed)) ++allocations;
+  const bool fails =
+      first_to_fail >= 0 && (number == first_to_fail || (all_after_fail && number > first_to_fail));
+  return !fails;
 }
 
 void count_socket_call() {
@@ -48,24 +54,19 @@ void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 void* malloc(std::size_t bytes) {
-  count_allocation();
-  return __libc_malloc(bytes);
+  return count_allocation() ? __libc_malloc(bytes) : nullptr;
 }
 void* calloc(std::size_t count, std::size_t bytes) {
-  count_allocation();
-  return __libc_calloc(count, bytes);
+  return count_allocation() ? __libc_calloc(count, bytes) : nullptr;
 }
 void* realloc(void* memory, std::size_t bytes) {
-  count_allocation();
-  return __libc_realloc(memory, bytes);
+  return count_allocation() ? __libc_realloc(memory, bytes) : nullptr;
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  count_allocation();
-  return __libc_memalign(alignment, bytes);
+  return count_allocation() ? __libc_memalign(alignment, bytes) : nullptr;
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
-  count_allocation();
-  *memory = __libc_memalign(alignment, bytes);
+  *memory = count_allocation() ? __libc_memalign(alignment, bytes) : nullptr;
   return *memory == nullptr ? ENOMEM : 0;
 }
 
@@ -132,8 +133,14 @@ void resume_counting_thread() {
   counting_thread = true;
 }
 
+void fail_thread_allocations(long first, bool and_all_after) {
+  first_to_fail = first;
+  all_after_fail = and_all_after;
+}
+
 long stop_counting_thread() {
   counting_thread = false;
+  first_to_fail = -1;
   return thread_allocations;
 }
 

@@ -24,6 +24,10 @@ void pause_counting_thread();
 void resume_counting_thread();
 long stop_counting_thread();
 
+/// Of those that are counted, the one after `first` others fails, and with `and_all_after` each one
+/// after that, until counting stops.
+void fail_thread_allocations(long first, bool and_all_after);
+
 }  // namespace ringpress::testing
 
 #endif  // TESTS_SUPPORT_CALL_COUNTER_H_
