@@ -3,8 +3,8 @@
 # threads may still run.
 
 # For the command `ringpress`, too.
-add_library(ringpress_door_variables STATIC plugin/descriptors.cc plugin/door_variables.cc
-                                            plugin/function_lists.cc plugin/interfaces.cc)
+add_library(ringpress_door_variables STATIC plugin/door_variables.cc plugin/function_lists.cc
+                                            plugin/interfaces.cc)
 target_include_directories(ringpress_door_variables PUBLIC ${PROJECT_SOURCE_DIR})
 
 add_library(ringpress_plugins OBJECT

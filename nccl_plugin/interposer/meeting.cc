@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "nccl_plugin/descriptors.h"
 #include "nccl_plugin/warn_once.h"
 #include "ring/factory.h"
 #include "ringpress/communicator.h"
@@ -30,6 +31,10 @@ constexpr std::chrono::milliseconds kPatienceAfterMiss{1000};
 constexpr std::chrono::minutes kInitialisation{10};
 // Who made the id listens before the communicator forms, if it is a rank.
 constexpr std::chrono::milliseconds kRefusalPatience{1000};
+
+// What the real library needs of them comes first: it takes some for each communicator, and more
+// for each peer.
+constexpr std::size_t kSparedDescriptors = 128;
 
 constexpr const char* kMakerSays = "the process that made its id says: ";
 
@@ -99,6 +104,10 @@ void Meetings::open(ncclUniqueId* id) {
 }
 
 Status Meetings::open_at(ncclUniqueId* id) {
+  if (!count_descriptors().has_room_for(kSparedDescriptors)) {
+    return {Code::kSystem, "fewer than " + std::to_string(kSparedDescriptors) +
+                               " open files are left (ulimit -n)"};
+  }
   // From here to the communicator's making may be long: until then nobody can connect.
   Result<std::unique_ptr<Rendezvous>> opened =
       ring::prepare_rendezvous(settings_.interface, settings_.secret, ring::Listens::kWhenServed);

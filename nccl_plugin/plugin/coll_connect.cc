@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/plugin/descriptors.h"
+#include "nccl_plugin/descriptors.h"
+#include "nccl_plugin/plugin/collnet_descriptors.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
 #include "nccl_plugin/statistics_file.h"

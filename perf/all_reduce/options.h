@@ -68,10 +68,6 @@ struct ParsedOptions {
 
 ParsedOptions parse_options(int argc, const char* const* argv);
 
-/// "64", "4K", "1.5M", "2G" (powers of 1024, either case, an optional B) to bytes. Throws
-/// PerfError.
-std::size_t parse_size(const std::string& text);
-
 /// Splits "none,q4:block=64,grid=minmax,q8@ring" into settings: a part that is only `key=value`
 /// belongs to the specification before it; what follows an @ names the algorithm. Throws PerfError.
 std::vector<Setting> parse_settings_list(const std::string& text);

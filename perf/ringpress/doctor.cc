@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "nccl_plugin/plugin/descriptors.h"
+#include "nccl_plugin/descriptors.h"
 #include "nccl_plugin/plugin/door_variables.h"
 #include "perf/ringpress/child.h"
 #include "perf/ringpress/run.h"
@@ -100,7 +100,7 @@ Surroundings look_around() {
   all.named_nccl = named_nccl(all.environment);
   const Variable* const next = all.environment.find(kNextPlugin);
   if (next != nullptr && !next->value.empty()) all.next_plugin = look_at_plugin(next->value);
-  all.open_files = nccl_plugin::plugin::count_descriptors().limit;
+  all.open_files = nccl_plugin::count_descriptors().limit;
   return all;
 }
 

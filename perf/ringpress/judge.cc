@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "nccl_plugin/plugin/descriptors.h"
+#include "nccl_plugin/plugin/collnet_descriptors.h"
 #include "nccl_plugin/plugin/door_variables.h"
 #include "perf/ringpress/advice.h"
 #include "perf/ringpress/doctor.h"

@@ -1,5 +1,6 @@
 # The command `ringpress`; all of it but main(), for the tests too.
 add_library(ringpress_command_parts STATIC
+  all_reduce/size.cc
   ringpress/advice.cc
   ringpress/child.cc
   ringpress/doctor.cc
@@ -19,7 +20,8 @@ add_library(ringpress_command_parts STATIC
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_command_parts
                       PUBLIC ringpress_include ringpress_door_variables
-                      PRIVATE ringpress_all_reduce_parts ringpress_session ringpress_codecs ringpress_tuner nlohmann_json::nlohmann_json
+                      PRIVATE ringpress_firewall ringpress_session ringpress_codecs
+                              ringpress_tuner nlohmann_json::nlohmann_json
                               fmt::fmt ${CMAKE_DL_LIBS})
 
 add_executable(ringpress_command ringpress/main.cc)

@@ -1,10 +1,12 @@
 // Meeting places to which not all ranks come, or nobody, and what is said of them.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/descriptors.h"
 #include "tests/support/interposer_job.h"
 #include "tests/support/meeting_port.h"
 
@@ -41,6 +43,34 @@ ncclUniqueId make_id(const ringpressEngine& engine) {
   EXPECT_EQ(engine.GetUniqueId(&id), ncclSuccess);
   EXPECT_TRUE(read_meeting_place(id));
   return id;
+}
+
+/// While it lives, so many files can be opened and no more.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(std::size_t left) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit few = before_;
+    few.rlim_cur = count_descriptors().open + left;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(MeetingPlace, LeavesTheLastOpenFilesToTheRealLibrary) {
+  Job job;
+  {
+    const FewDescriptors few(130);
+    EXPECT_TRUE(read_meeting_place(job.make_id()));
+  }
+  const FewDescriptors few(100);
+  const ncclUniqueId id = job.make_id();
+  EXPECT_FALSE(read_meeting_place(id));
+  EXPECT_EQ(why_no_place(id),
+            "the process that made its id says: fewer than 128 open files are left (ulimit -n)");
 }
 
 // All at once: each is open for some seconds, so that others hear why.

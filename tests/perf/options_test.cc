@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perf/all_reduce/error.h"
+#include "perf/all_reduce/size.h"
 
 namespace ringpress::perf {
 namespace {

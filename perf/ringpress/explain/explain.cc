@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "perf/all_reduce/error.h"
-#include "perf/all_reduce/options.h"
+#include "perf/all_reduce/size.h"
 #include "perf/ringpress/explain/codec_speed.h"
 #include "tuner/factory.h"
 

@@ -1,4 +1,4 @@
-#include "nccl_plugin/plugin/descriptors.h"
+#include "nccl_plugin/descriptors.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace ringpress::nccl_plugin::plugin {
+namespace ringpress::nccl_plugin {
 namespace {
 
 /// Numbers below `limit`, besides that of the folder itself.
@@ -40,4 +40,4 @@ std::string describe(const DescriptorCount& count) {
          " of them in use";
 }
 
-}  // namespace ringpress::nccl_plugin::plugin
+}  // namespace ringpress::nccl_plugin
