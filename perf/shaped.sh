@@ -260,7 +260,8 @@ run_paced() {
   export SHAPED_ADDRESSES=127.0.0.1
   if [[ $rate != none ]]; then
     pace=$(pace_library) || fail "the pacing library is neither built nor can it be compiled"
-    export PACE_BYTES_PER_SECOND=$(bytes_per_second) LD_PRELOAD=$pace
+    # Before what the caller preloads: whatever that sends is paced, too.
+    export PACE_BYTES_PER_SECOND=$(bytes_per_second) LD_PRELOAD=$pace${LD_PRELOAD:+:$LD_PRELOAD}
   fi
   pids=()
   for ((rank = 0; rank < ranks; ++rank)); do

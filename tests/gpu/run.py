@@ -10,6 +10,7 @@ import tarfile
 import tempfile
 import time
 
+import bench
 import ddp_run
 import interposer
 import jobs
@@ -17,7 +18,7 @@ import kernels
 import machine
 import plugin
 
-AREAS = {"kernels": kernels.KERNELS, "sanitize": kernels.SANITIZE, "bench": kernels.BENCH,
+AREAS = {"kernels": kernels.KERNELS, "sanitize": kernels.SANITIZE, "bench": bench,
          "plugin": plugin, "nccl": interposer, "torch": ddp_run}
 PASSED, FAILED, CANNOT_RUN, NO_GPU = 0, 1, 2, 3
 

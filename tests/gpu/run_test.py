@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
+import bench
 import jobs
 import kernels
 import machine
@@ -122,6 +123,29 @@ class Judgement(unittest.TestCase):
         self.assertEqual(len(wrong), 2)  # By CollNet, and compressed.
 
 
+class Bench(unittest.TestCase):
+    def outcome(self, compressed, identical=True, status=0):
+        row = {"out_of_place_per_iter": {"times_us": [1000.0, 3000.0]},
+               "ringpress": {"identical": identical}}
+        counts = {"calls": 9, "compressed_calls": compressed, "unbiased_calls": 0, "raw_bytes": 1,
+                  "wire_bytes": 1}
+        return jobs.Outcome(status, 1.0, "why", {"results": [row]}, "", [counts])
+
+    def test_each_fault_is_noticed(self):
+        self.assertEqual(bench.judge("q4", self.outcome(5)), ([], [1000.0, 3000.0]))
+        self.assertEqual(bench.judge("none", self.outcome(0)), ([], [1000.0, 3000.0]))
+        for setting, outcome in (("q4", self.outcome(0)), ("none", self.outcome(5)),
+                                 ("q4", self.outcome(5, identical=False)),
+                                 ("q4", self.outcome(5, status=1))):
+            self.assertEqual(len(bench.judge(setting, outcome)[0]), 1)
+
+    def test_figures_are_of_medians(self):
+        figures = bench.figures_of({"none": [9000.0, 8000.0, 1.0], "q4": [2000.0]})
+        self.assertEqual(figures["median_ms"], {"none": 8.0, "q4": 2.0})
+        self.assertEqual(figures["times_faster"], 4)
+        self.assertNotIn("times_faster", bench.figures_of({"none": [1.0], "q4": []}))
+
+
 class Kernels(unittest.TestCase):
     def test_bytes_that_differ_are_noticed(self):
         good = {"specification": "q4", "cases": 3, "failed": 0}
@@ -194,13 +218,26 @@ class Command(unittest.TestCase):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_dry_run_of_the_kernels(self):
-        for area, count in (("kernels", 1), ("sanitize", len(kernels.TOOLS)), ("bench", 1)):
+        for area, count in (("kernels", 1), ("sanitize", len(kernels.TOOLS))):
             status, text, _ = self.run_script("--dry-run", "--build", self.folder, area)
             self.assertEqual(status, 0)
             commands = [line for line in text.splitlines() if not line.startswith("#")]
             self.assertEqual(len(commands), count)
             for line in commands:
                 self.assertIn(f"{self.folder}/lib/device_kernels", line)
+
+    def test_dry_run_of_the_bench(self):
+        status, text, _ = self.run_script("--dry-run", "--build", self.folder, "bench")
+        self.assertEqual(status, 0)
+        commands = [line for line in text.splitlines() if not line.startswith("#")]
+        self.assertIn(f"{self.folder}/lib/device_kernels bench", commands[0])
+        self.assertEqual(len(commands), 1 + len(bench.RATES) * len(bench.SETTINGS))
+        for rate in bench.RATES:
+            of_rate = [line for line in commands if f"--rate {rate}" in line]
+            self.assertEqual(["RINGPRESS=off" in line for line in of_rate], [True, False])
+            for line in of_rate:
+                self.assertIn("libringpress-preload.so", line)
+                self.assertNotIn("NCCL_SOCKET_IFNAME=lo", line)  # Links are shaped on others.
 
     def test_kernels_need_their_program_and_no_nccl(self):
         status, _, error = self.run_script("--build", self.folder, "kernels", PATH="/usr/bin:/bin")

@@ -49,6 +49,11 @@ for mode in auto software; do
   [[ $(cat "$work/out") == "a b|c'd|\$e|" ]] || fail "$mode: words became $(cat "$work/out")"
 done
 
+# What the caller preloads stays so.
+for mode in auto software; do
+  LD_PRELOAD=libm.so.6 run 0 --mode "$mode" --ranks 1 -- bash -c 'grep -q /libm /proc/self/maps'
+done
+
 # Ranks end with the script.
 "$SHAPED" --ranks 2 -- bash -c 'echo $$ >"$0.$RANK"; exec -a shaped_test_sleeper sleep 300' \
   "$work/alive" >/dev/null 2>&1 &
