@@ -36,10 +36,6 @@ Status MeshCommunicator::check_usable() const {
   return mesh_->failure();
 }
 
-std::uint64_t MeshCommunicator::count_recurrence(const PlanRequest& request) {
-  return recurrences_[{request.kind, request.count, request.dtype, request.op}]++;
-}
-
 Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specification, DType dtype,
                                                       ReduceOp op) {
   const auto found = codecs_.find(std::make_tuple(std::string_view(specification), dtype, op));
@@ -65,7 +61,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   const bool is_shard =
       kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
-  request.recurrences = count_recurrence(request);
+  request.recurrences = recurrences_.count(request);
   planner_->plan(request, &plan_);
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;

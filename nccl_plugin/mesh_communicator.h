@@ -17,6 +17,7 @@
 #include "nccl_plugin/block_pool.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
+#include "nccl_plugin/recurrences.h"
 #include "ringpress/codec.h"
 #include "ringpress/collective.h"
 #include "ringpress/communicator.h"
@@ -95,7 +96,6 @@ class MeshCommunicator final : public Communicator {
                               const CallSignature& signature, Reduction reduction);
   Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
-  std::uint64_t count_recurrence(const PlanRequest& request);
   void recall(Preparation* call, const void* send, std::size_t count);
   Status finish(const Preparation& call, Status status);
   Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
@@ -117,7 +117,7 @@ class MeshCommunicator final : public Communicator {
   bool finalized_ = false;
   std::uint64_t sequence_ = 0;
   std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;
-  std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
+  Recurrences recurrences_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
   Plan plan_;                                                // Of the last call, but for pieces.
   Pieces pieces_;

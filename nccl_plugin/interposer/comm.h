@@ -8,7 +8,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "nccl_plugin/interposer/stream_call.h"
 #include "nccl_plugin/interposer/workspace.h"
 #include "nccl_plugin/preload/engine.h"
+#include "nccl_plugin/recurrences.h"
 #include "ringpress/communicator.h"
 #include "ringpress/device.h"
 #include "ringpress/planner.h"
@@ -199,7 +199,7 @@ class Comm {
   Plan plan_;
   Plan started_plan_;
   std::uint64_t sequence_ = 0;
-  std::map<std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>, std::uint64_t> recurrences_;
+  Recurrences recurrences_;
   Statistics statistics_;
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};

@@ -72,7 +72,7 @@ void Comm::find_refusal(const Call& call, std::uint64_t capture, std::string* re
 
 bool Comm::plan(const Call& call) {
   PlanRequest request = make_request(call);
-  request.recurrences = recurrences_[{request.kind, request.count, request.dtype, request.op}]++;
+  request.recurrences = recurrences_.count(request);
   std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
   if (capture != 0) request.recurrences = kRecursAlways;
   planner_->plan(request, &plan_);
