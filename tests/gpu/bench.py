@@ -1,7 +1,9 @@
 """Rates on a GPU: those of the kernels beside a copy, and of all-reduces over slow links by NCCL alone
 and with libringpress-preload.so, in turn."""
 import dataclasses
+import shlex
 import statistics
+import sys
 
 import interposer
 import jobs
@@ -16,6 +18,22 @@ RANKS = 2
 ROUNDS = 3  # Of both settings in turn: a machine is not the same all the time.
 SETTINGS = {"none": {"RINGPRESS": "off"}, "q4": {"RINGPRESS_CODEC": "q4"}}
 MOST_SECONDS = 90
+TOPK = {"codec": "topk:select=chunk", "type": "float32", "operation": "encode"}
+# The same values as the kernels': 1 % of them by magnitude, and what they are. Prints seconds.
+TORCH_TOPK = """
+import statistics, torch
+values = torch.randn(%d, device="cuda")
+def once():
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    _, places = torch.topk(values.abs(), values.numel() // 100, sorted=False)
+    values[places]
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) / 1000
+once()
+print(statistics.median(once() for _ in range(7)))
+"""
 
 
 def variables(setup, setting):
@@ -76,8 +94,39 @@ def measure(setup, rate, repetitions, keep):
             "figures": figures_of(times)}
 
 
+def torch_words():
+    return [sys.executable, "-c", TORCH_TOPK % (kernels.BENCH_BYTES // 4)]
+
+
+def compare_topk(rates, status, output):
+    """Figures of both, or None where there is no torch that works here."""
+    ours = [row["seconds"] for row in rates if TOPK.items() <= row.items()]
+    try:
+        theirs = float(output.strip().splitlines()[-1])
+    except (IndexError, ValueError):
+        return None
+    if status != 0 or not ours:
+        return None
+    return {"seconds": ours[0], "torch_seconds": theirs, "times_torch": theirs / ours[0]}
+
+
+def beside_torch(setup, keep, record):
+    """Top-k of 2^28 values, as a fact: torch need not be there."""
+    rates = []
+
+    def keep_rates(check):
+        rates.extend(check.get("figures", {}).get("rates", []))
+        record(check=check)
+
+    kernels.BENCH.run(setup, 0, keep, keep_rates)
+    status, output = jobs.run_words(torch_words(), setup.environment(),
+                                    min(MOST_SECONDS, setup.seconds_left()))
+    record(topk=compare_topk(rates, status, output) or "not compared: " + output[-200:])
+
+
 def dry_run(setup, repetitions=plugin.REPETITIONS):
     yield from kernels.BENCH.dry_run(setup)
+    yield "# top-k by torch, where it is\n" + shlex.join([*torch_words()[:2], "..."])
     shaped = dataclasses.replace(setup, nccl=setup.nccl or "FOLDER_OF_LIBNCCL")
     for rate in RATES:
         for setting in SETTINGS:
@@ -85,7 +134,7 @@ def dry_run(setup, repetitions=plugin.REPETITIONS):
 
 
 def run(setup, repetitions, keep, record):
-    kernels.BENCH.run(setup, repetitions, keep, record)
+    beside_torch(setup, keep, record)
     if not setup.nccl:
         record(check={"name": "all-reduces", "status": "skipped", "wrong": ["there is no NCCL"]})
         return

@@ -13,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compress_kernels/factory.h"
@@ -179,6 +180,8 @@ class Bench {
   std::string error_;
 };
 
+constexpr std::string_view kUnfusedHop = "hop in three";
+
 struct Row {
   const char* specification;
   const char* operation;
@@ -224,6 +227,32 @@ Work work_of(const Row& row, DeviceCodec& codec, const Arrays& arrays) {
           }};
 }
 
+/// A hop of bfloat16 values as three launches: decode, add (which the codec bf16 does, whose wire
+/// bytes are such values), encode. Bytes are those of the hop in one, so rates can be compared.
+Work unfused_hop(DeviceCodec& codec, DeviceCodec& adder, const Arrays& arrays) {
+  const Work fused = work_of({"", "hop", DType::kBfloat16}, codec, arrays);
+  return {fused.bytes, [&codec, &adder, arrays]() -> Status {
+            auto* const sum = reinterpret_cast<std::byte*>(arrays.residual);
+            DecodeArgs decode;
+            decode.wire = arrays.wire;
+            decode.count = arrays.count;
+            decode.values = arrays.decoded;
+            RINGPRESS_RETURN_IF_ERROR(codec.decode(nullptr, {&decode, 1}));
+            const std::byte* const part = arrays.decoded;
+            DecodeAddEncodeArgs add;
+            add.wires = {&part, 1};
+            add.values = arrays.values;
+            add.count = arrays.count;
+            add.wire = sum;
+            RINGPRESS_RETURN_IF_ERROR(adder.decode_add_encode(nullptr, add, nullptr));
+            EncodeArgs encode;
+            encode.values = sum;
+            encode.count = arrays.count;
+            encode.wire = arrays.other_wire;
+            return codec.encode(nullptr, {&encode, 1}, arrays.scratch);
+          }};
+}
+
 /// Random values on the device: 16 MiB of them, again and again.
 void fill(Bench& bench, const Arrays& arrays, DType dtype) {
   const std::size_t total = arrays.count * dtype_size(dtype);
@@ -240,12 +269,18 @@ void print_rate(Bench& bench, const Row& row, const Arrays& arrays, double copy_
   auto codec = bench.device().make_codec(row.specification, row.dtype, ReduceOp::kSum);
   bench.note(codec.is_ok() ? Status::ok() : codec.status());
   if (!codec.is_ok()) return;
-  const Work work = work_of(row, *codec.value(), arrays);
-  const double rate = work.bytes / bench.seconds(work.call) / 1e9;
+  auto adder = bench.device().make_codec("bf16", DType::kBfloat16, ReduceOp::kSum);
+  bench.note(adder.is_ok() ? Status::ok() : adder.status());
+  if (!adder.is_ok()) return;
+  const Work work = row.operation == kUnfusedHop
+                        ? unfused_hop(*codec.value(), *adder.value(), arrays)
+                        : work_of(row, *codec.value(), arrays);
+  const double seconds = bench.seconds(work.call);
+  const double rate = work.bytes / seconds / 1e9;
   std::printf(
-      ",\n {\"codec\": %s, \"type\": \"%s\", \"operation\": \"%s\", \"gbytes_per_s\": %.6g, "
-      "\"of_copy\": %.4g}",
-      quoted(row.specification).c_str(), dtype_name(row.dtype), row.operation, rate,
+      ",\n {\"codec\": %s, \"type\": \"%s\", \"operation\": \"%s\", \"seconds\": %.6g, "
+      "\"gbytes_per_s\": %.6g, \"of_copy\": %.4g}",
+      quoted(row.specification).c_str(), dtype_name(row.dtype), row.operation, seconds, rate,
       rate / copy_rate);
 }
 
@@ -284,6 +319,9 @@ int bench(Device& device, std::size_t bytes) {
       for (const char* operation : {"encode", "decode", "hop", "feedback"}) {
         print_rate(bench, {specification, operation, dtype}, arrays, copy_rate);
       }
+      if (dtype != DType::kBfloat16) continue;
+      print_rate(bench, {specification, kUnfusedHop.data(), dtype}, arrays, copy_rate);
+      bench.note(device.zero(nullptr, arrays.residual, arrays.count * sizeof(float)));
     }
   }
   std::printf("],\n \"error\": %s}\n", quoted(bench.error()).c_str());

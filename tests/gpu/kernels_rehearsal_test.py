@@ -41,6 +41,8 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(wrong, [])
         for row in figures["rates"]:
             self.assertGreater(row["gbytes_per_s"], 0)
+        operations = [row.get("operation") for row in figures["rates"] if row["codec"] == "q4"]
+        self.assertEqual(operations.count("hop in three"), 1)
 
     def test_what_is_missing_is_said(self):
         self.assertEqual(self.run_program("chekc")[0], 2)

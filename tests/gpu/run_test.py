@@ -139,6 +139,14 @@ class Bench(unittest.TestCase):
                                  ("q4", self.outcome(5, status=1))):
             self.assertEqual(len(bench.judge(setting, outcome)[0]), 1)
 
+    def test_topk_beside_torch(self):
+        rates = [{**bench.TOPK, "seconds": 0.5}, {**bench.TOPK, "operation": "hop", "seconds": 1}]
+        self.assertEqual(bench.compare_topk(rates, 0, "warning\n4.0\n")["times_torch"], 8)
+        for wrong in ((rates, 1, "4.0"), (rates, 0, "No module named torch"), (rates, 0, ""),
+                      (rates[1:], 0, "4.0")):
+            self.assertIsNone(bench.compare_topk(*wrong))
+        compile(bench.TORCH_TOPK % 100, "snippet", "exec")
+
     def test_figures_are_of_medians(self):
         figures = bench.figures_of({"none": [9000.0, 8000.0, 1.0], "q4": [2000.0]})
         self.assertEqual(figures["median_ms"], {"none": 8.0, "q4": 2.0})
@@ -231,7 +239,7 @@ class Command(unittest.TestCase):
         self.assertEqual(status, 0)
         commands = [line for line in text.splitlines() if not line.startswith("#")]
         self.assertIn(f"{self.folder}/lib/device_kernels bench", commands[0])
-        self.assertEqual(len(commands), 1 + len(bench.RATES) * len(bench.SETTINGS))
+        self.assertEqual(len(commands), 2 + len(bench.RATES) * len(bench.SETTINGS))
         for rate in bench.RATES:
             of_rate = [line for line in commands if f"--rate {rate}" in line]
             self.assertEqual(["RINGPRESS=off" in line for line in of_rate], [True, False])
