@@ -82,9 +82,11 @@ void Establishing::prepare(const NewComm& made, LeftComms& left) {
     return left.add(made.handle, kReason);
   }
   if (made.problem.empty()) {
-    Result<std::unique_ptr<Comm>> comm = Comm::make(real_, settings_, made.handle, made.clique);
-    if (comm.is_ok()) candidate.comm = std::move(comm).value();
-    candidate.status = comm.status();
+    candidate.status = catch_all([&]() -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(candidate.comm,
+                                 Comm::make(real_, settings_, made.handle, made.clique));
+      return Status::ok();
+    });
   } else {
     candidate.status = {Code::kUnsupported, made.problem};
   }

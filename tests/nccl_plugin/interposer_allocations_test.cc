@@ -167,6 +167,35 @@ bool run_out_of_memory(long first_to_fail, bool and_all_after) {
   return reached;
 }
 
+/// Two ranks split their communicator; an allocation of rank 1 fails while it makes what it keeps
+/// of the child. Gives how many there were until then; first_to_fail < 0: none fails.
+long run_out_of_memory_in_a_split(long first_to_fail) {
+  long allocations = 0;
+  Job job(make_settings(), uncounted_nccl());
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    ncclComm_t child = nullptr;
+    ASSERT_EQ(job.engine.real().CommSplit(comm, 0, rank, &child, nullptr), ncclSuccess);
+    if (rank == 1) {
+      testing::start_counting_thread();
+      testing::fail_thread_allocations(first_to_fail, false);
+    }
+    job.engine.made_child(&child, comm, 0);
+    if (rank == 1) allocations = testing::stop_counting_thread();
+    const std::vector<float> values(kValues, rank == 0 ? 1.0f : 2.0f);
+    std::vector<float> sums(kValues);
+    EXPECT_EQ(job.all_reduce(child, values, sums), ncclSuccess) << first_to_fail;
+    EXPECT_EQ(sums.front(), 3.0f) << first_to_fail;
+    job.destroy(child);
+  });
+  return allocations;
+}
+
+TEST(InterposerMemory, ThatIsNotThereForAChildMeansPlainNccl) {
+  // The first ones are of the communicator itself, most of codecs and devices.
+  const long all = run_out_of_memory_in_a_split(-1);
+  for (const long point : {10L, all / 4, all / 2, all * 3 / 4}) run_out_of_memory_in_a_split(point);
+}
+
 TEST(InterposerMemory, ThatIsNotThereEndsACommunicatorAndNothingElse) {
   for (const bool and_all_after : {false, true}) {
     long point = 0;
