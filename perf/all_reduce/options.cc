@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "perf/all_reduce/codec_list.h"
 #include "perf/all_reduce/elements.h"
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/size.h"
@@ -176,26 +177,8 @@ void check_options(Options& options, const RawOptions& raw) {
 }  // namespace
 
 std::vector<Setting> parse_settings_list(const std::string& text) {
-  std::vector<std::string> specifications;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (part.empty()) throw PerfError("--compare " + text + ": an empty setting");
-    const std::size_t equals = part.find('=');
-    const bool continues = equals != std::string::npos && equals < part.find(':');
-    if (continues && specifications.empty()) {
-      throw PerfError("--compare " + text + ": \"" + part + "\" follows no codec");
-    }
-    if (continues) {
-      specifications.back() += "," + part;
-    } else {
-      specifications.push_back(part);
-    }
-  }
   std::vector<Setting> settings;
-  for (const std::string& specification : specifications) {
+  for (const std::string& specification : split_codecs("--compare", text)) {
     const std::size_t at = specification.find('@');
     const bool has_algorithm = at != std::string::npos;
     settings.push_back({specification, specification.substr(0, at),

@@ -1,5 +1,6 @@
 # The command `ringpress`; all of it but main(), for the tests too.
 add_library(ringpress_command_parts STATIC
+  all_reduce/codec_list.cc
   all_reduce/size.cc
   ringpress/advice.cc
   ringpress/child.cc

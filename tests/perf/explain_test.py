@@ -68,7 +68,7 @@ class Explain(unittest.TestCase):
                 (("64M", "float32", "4", "--latency", "5"), '"5" is not one such as 50us'),
                 (("64M", "float32", "4", "--codecs", "q9"), "q9: "),
                 (("64M", "float32", "4", "--codecs", "qsgd"), "has no model yet"),
-                (("64M", "float32", "4", "--codecs", ","), "--codecs names none"),
+                (("64M", "float32", "4", "--codecs", ","), "--codecs ,: an empty setting"),
                 (("64M", "float32"), "NRANKS"),
                 (("64M", "float32", "four"), "NRANKS")]:
             done = run(*arguments)

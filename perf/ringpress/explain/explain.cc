@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "perf/all_reduce/codec_list.h"
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/size.h"
 #include "perf/ringpress/explain/codec_speed.h"
@@ -38,26 +39,6 @@ DType parse_dtype(const std::string& name) {
     if (name == dtype_name(dtype)) return dtype;
   }
   throw PerfError("\"" + name + "\" is no type that is compressed: float32, float16 or bfloat16");
-}
-
-/// At commas that begin a codec's name: parameters have a '='.
-std::vector<std::string> split_codecs(const std::string& text) {
-  std::vector<std::string> codecs;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const bool is_parameter =
-        part.find('=') != std::string::npos && part.find(':') == std::string::npos;
-    if (is_parameter && !codecs.empty()) {
-      codecs.back() += "," + part;
-    } else if (!part.empty()) {
-      codecs.push_back(part);
-    }
-    begin = end + 1;
-  }
-  if (codecs.empty()) throw PerfError("--codecs names none");
-  return codecs;
 }
 
 CodecSpeed measure(const std::string& codec, DType dtype) {
@@ -93,7 +74,7 @@ Explanation make_explanation(const ExplainOptions& options) {
   explanation.shape = {parse_size(options.size), options.ranks};
   explanation.link = {parse_seconds(options.latency), parse_rate(options.rate)};
   explanation.budget = measure(options.budget, dtype).error;
-  std::vector<std::string> names = split_codecs(options.codecs);
+  std::vector<std::string> names = split_codecs("--codecs", options.codecs);
   if (std::find(names.begin(), names.end(), "none") == names.end()) {
     names.insert(names.begin(), "none");
   }
