@@ -6,11 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "ringpress/call_tuner.h"
 #include "ringpress/cost_model.h"
 #include "ringpress/levels.h"
 #include "ringpress/planner.h"
 #include "ringpress/settings.h"
 #include "ringpress/status.h"
+#include "ringpress/tuning.h"
 
 namespace ringpress::tuner {
 
@@ -27,6 +29,19 @@ Result<CallCost> predict_call(const CallShape& shape, const LinkSpeed& link,
 /// first; of equal ones that of the earlier codec.
 Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const LinkSpeed& link,
                                          const std::vector<CodecSpeed>& codecs);
+
+/// What is predicted of each codec by each algorithm, the quickest first. The collective chooses
+/// its chunks. Errors as of predict_call().
+Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
+                                               const Calibration& calibration);
+
+/// The best choice for each power of two from `smallest` to `largest` bytes.
+Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, int world,
+                                             std::size_t smallest, std::size_t largest);
+
+/// For calls of which find_candidates() says so much: not empty, and one of them exact. Never null.
+std::unique_ptr<CallTuner> make_call_tuner(std::vector<Candidate> candidates,
+                                           const CallShape& shape, const TuningLimits& limits);
 
 /// The levels of all layers that send the fewest bytes with an error of at most alpha times that of
 /// their default levels; the defaults where nothing is better; the least error that there is where

@@ -1,0 +1,80 @@
+// What is chosen for calls of one size, and how it is found out which choice takes least. Pure:
+// tables and measured times in, choices out; nothing here measures or sends.
+#ifndef RINGPRESS_TUNING_H_
+#define RINGPRESS_TUNING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ringpress/cost_model.h"
+#include "ringpress/types.h"
+
+namespace ringpress {
+
+/// How a call is made.
+struct Choice {
+  std::size_t codec = 0;  // In a list that all ranks have; its first one is `none`.
+  Algorithm algorithm = Algorithm::kSra;
+  std::size_t chunk_bytes = 0;  // Of values, uncompressed; 0: the collective chooses.
+
+  bool operator==(const Choice&) const = default;
+  bool is_exact() const { return codec == 0; }
+};
+
+/// A choice and what is predicted of it.
+struct Candidate {
+  Choice choice;
+  double seconds = 0;
+};
+
+/// Calls from this size up to twice it, less one byte.
+struct SizeRow {
+  std::size_t bytes = 0;
+  Candidate best;
+  double uncompressed_seconds = 0;  // The best without a codec.
+};
+
+/// What a communicator's links and codecs do, as measured, equal on all ranks.
+struct Calibration {
+  LinkSpeed link;
+  std::vector<CodecSpeed> codecs;  // `none` first; none has more error than the budget.
+};
+
+/// How much may be tried.
+struct TuningLimits {
+  std::uint32_t warm_up_calls = 3;  // Of a trial, which do not count.
+  std::uint32_t calls = 10;         // Of a trial, which do: their median counts.
+  std::uint32_t trials = 20;
+  // Slow calls are made less often, but twice at least: so long may a trial last.
+  double trial_seconds = 0.5;
+  // A choice is left only for one that takes less than so much of its time.
+  double worth_switching = 0.97;
+  // What is settled is looked at again when calls take more or less by this factor for a while.
+  double drift = 1.5;
+};
+
+/// What all ranks do in the next calls.
+struct Trial {
+  Choice choice;
+  std::uint32_t calls = 0;  // Then something new is announced, or the same again.
+  bool is_settled = false;
+};
+
+/// Why a trial was made or a choice taken, for the log.
+enum class TuningEvent { kTried, kSettled, kDrifted };
+
+/// A line of the log.
+struct TuningNote {
+  TuningEvent event = TuningEvent::kTried;
+  Choice choice;
+  std::uint32_t calls = 0;       // That were measured.
+  double seconds = 0;            // Their median.
+  double predicted_seconds = 0;  // 0: there is no prediction.
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_TUNING_H_

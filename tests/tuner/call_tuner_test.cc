@@ -1,0 +1,219 @@
+// The walk of a call tuner over machines that are made up.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tuner/factory.h"
+
+namespace ringpress {
+namespace {
+
+using SecondsOf = std::function<double(const Choice&)>;
+
+Choice choice(std::size_t codec, Algorithm algorithm = Algorithm::kSra) {
+  return {codec, algorithm, 0};
+}
+
+/// Codec 1 is predicted to be best, then codec 2; without one calls take twice as long.
+std::vector<Candidate> candidates() {
+  return {{choice(1), 1e-3},
+          {choice(2), 1.2e-3},
+          {choice(1, Algorithm::kRing), 1.4e-3},
+          {choice(0), 2e-3},
+          {choice(0, Algorithm::kRing), 2.2e-3},
+          {choice(3), 5e-3}};
+}
+
+struct Walk {
+  std::vector<TuningNote> notes;
+  Trial settled;
+  std::size_t calls = 0;
+};
+
+class Machine {
+ public:
+  explicit Machine(SecondsOf seconds, CallShape shape = {1 << 20, 4}, TuningLimits limits = {})
+      : seconds_(std::move(seconds)), tuner_(tuner::make_call_tuner(candidates(), shape, limits)) {}
+
+  CallTuner& tuner() { return *tuner_; }
+
+  Walk walk_until_settled() {
+    Walk walk;
+    std::vector<TuningNote> notes;
+    for (int i = 0; i < 100; ++i) {
+      const Trial trial = tuner_->next(&notes);
+      walk.notes.insert(walk.notes.end(), notes.begin(), notes.end());
+      if (trial.is_settled) {
+        walk.settled = trial;
+        return walk;
+      }
+      make_calls(trial);
+      walk.calls += trial.calls;
+    }
+    ADD_FAILURE() << "never settles";
+    return walk;
+  }
+
+  void make_calls(const Trial& trial) {
+    EXPECT_GT(trial.calls, 0u);
+    for (std::uint32_t i = 0; i < trial.calls; ++i) tuner_->note(seconds_(trial.choice));
+  }
+
+ private:
+  SecondsOf seconds_;
+  std::unique_ptr<CallTuner> tuner_;
+};
+
+bool was_tried(const Walk& walk, const Choice& choice) {
+  for (const TuningNote& note : walk.notes) {
+    if (note.event == TuningEvent::kTried && note.choice == choice) return true;
+  }
+  return false;
+}
+
+double as_predicted(const Choice& made) {
+  for (const Candidate& one : candidates()) {
+    if (one.choice.codec == made.codec && one.choice.algorithm == made.algorithm) {
+      return one.seconds;
+    }
+  }
+  return 1;
+}
+
+TEST(CallTuner, StaysWithThePredictedBestWhereTheModelIsRight) {
+  const Walk walk = Machine(as_predicted).walk_until_settled();
+  EXPECT_EQ(walk.settled.choice, choice(1));
+  EXPECT_TRUE(was_tried(walk, choice(0))) << "whether anything is gained is measured";
+  EXPECT_FALSE(was_tried(walk, choice(3))) << "predicted to take five times as long";
+  ASSERT_FALSE(walk.notes.empty());
+  EXPECT_EQ(walk.notes.back().event, TuningEvent::kSettled);
+  EXPECT_EQ(walk.notes.back().choice, choice(1));
+}
+
+TEST(CallTuner, FindsWhatMeasuresBest) {
+  const Walk walk = Machine([](const Choice& made) {
+                      return made.codec == 2 ? 0.8e-3 : as_predicted(made);
+                    }).walk_until_settled();
+  EXPECT_EQ(walk.settled.choice.codec, 2u);
+}
+
+// The no-regret guard: by measured time, not by model.
+TEST(CallTuner, NoCodecThatDoesNotBeatPlain) {
+  const auto flat = [](const Choice&) { return 1e-3; };
+  EXPECT_TRUE(Machine(flat).walk_until_settled().settled.choice.is_exact());
+  const auto slow = [](const Choice& made) { return made.is_exact() ? 0.9e-3 : 1e-3; };
+  EXPECT_TRUE(Machine(slow).walk_until_settled().settled.choice.is_exact());
+  const auto fast = [](const Choice& made) { return made.is_exact() ? 1.1e-3 : 1e-3; };
+  EXPECT_FALSE(Machine(fast).walk_until_settled().settled.choice.is_exact());
+}
+
+TEST(CallTuner, ExactCallsBeforeItCountAsMeasured) {
+  Machine machine([](const Choice&) { return 1e-3; });
+  machine.tuner().note_exact(100);  // Connects.
+  machine.tuner().note_exact(2e-3);
+  const Walk walk = machine.walk_until_settled();
+  EXPECT_FALSE(was_tried(walk, choice(0)));
+  EXPECT_FALSE(walk.settled.choice.is_exact());
+  // Too near to be told apart: a trial has to.
+  Machine near([](const Choice&) { return 1e-3; });
+  near.tuner().note_exact(100);
+  near.tuner().note_exact(1.1e-3);
+  EXPECT_TRUE(was_tried(near.walk_until_settled(), choice(0)));
+}
+
+TEST(CallTuner, WalksToTheBestChunks) {
+  const auto best_at_2m = [](const Choice& made) {
+    if (made.is_exact()) return 10.0;
+    if (made.chunk_bytes == 0) return 3.0;
+    const double octaves = std::log2(static_cast<double>(made.chunk_bytes) / (2 << 20));
+    return 2 + 0.2 * std::abs(octaves);
+  };
+  const Walk walk = Machine(best_at_2m, {std::size_t{1} << 28, 4}).walk_until_settled();
+  EXPECT_EQ(walk.settled.choice.chunk_bytes, std::size_t{2} << 20);
+}
+
+TEST(CallTuner, KeepsWithinItsBudget) {
+  TuningLimits limits;
+  limits.trials = 4;
+  double seconds = 1;
+  const auto ever_quicker = [&seconds](const Choice&) { return seconds *= 0.99; };
+  const Walk walk = Machine(ever_quicker, {std::size_t{1} << 28, 4}, limits).walk_until_settled();
+  EXPECT_EQ(walk.notes.size(), 5u);
+  EXPECT_LE(walk.calls, 4u * (limits.warm_up_calls + limits.calls));
+}
+
+// Ten of them would take minutes. How slow they are, the calls before have shown.
+TEST(CallTuner, MakesFewSlowCalls) {
+  Machine machine([](const Choice& made) { return 4000 * as_predicted(made); });
+  machine.tuner().note_exact(8);
+  machine.tuner().note_exact(8);
+  const Walk walk = machine.walk_until_settled();
+  EXPECT_GE(walk.notes.size(), 2u);
+  for (const TuningNote& note : walk.notes) EXPECT_LE(note.calls, 2u);
+}
+
+TEST(CallTuner, WarmUpDoesNotCount) {
+  std::uint32_t calls = 0;
+  Choice last = choice(9);
+  const auto slow_at_first = [&](const Choice& made) {
+    calls = made == last ? calls + 1 : 0;
+    last = made;
+    return calls < 3 && made.codec == 1 ? 1.0 : as_predicted(made);
+  };
+  EXPECT_EQ(Machine(slow_at_first).walk_until_settled().settled.choice.codec, 1u);
+}
+
+TEST(CallTuner, BeginsAnewWhenCallsGoOnTakingLonger) {
+  double load = 1;
+  std::size_t best = 1;
+  Machine machine([&](const Choice& made) {
+    return load * (made.codec == best ? 0.5e-3 : as_predicted(made));
+  });
+  Trial settled = machine.walk_until_settled().settled;
+  EXPECT_EQ(settled.choice.codec, 1u);
+  std::vector<TuningNote> notes;
+  // As before, and once longer: nothing happens.
+  for (const double now : {1.0, 1.0, 3.0, 1.0, 1.2}) {
+    load = now;
+    machine.make_calls(settled);
+    settled = machine.tuner().next(&notes);
+    EXPECT_TRUE(settled.is_settled);
+    EXPECT_TRUE(notes.empty());
+  }
+  load = 3;
+  best = 2;
+  machine.make_calls(settled);
+  EXPECT_TRUE(machine.tuner().next(&notes).is_settled);
+  machine.make_calls(settled);
+  const Trial trial = machine.tuner().next(&notes);
+  EXPECT_FALSE(trial.is_settled);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].event, TuningEvent::kDrifted);
+  machine.make_calls(trial);
+  EXPECT_EQ(machine.walk_until_settled().settled.choice.codec, 2u);
+}
+
+TEST(SizeTable, CompressesWhatIsLargeOnASlowLink) {
+  const Calibration calibration{
+      {50e-6, 125e6},
+      {{"none", 1, 0, {}, {}, {0, 1e-10}},
+       {"small", 0.125, 0.1, {50e-6, 2e-10}, {50e-6, 1e-10}, {50e-6, 4e-10}}}};
+  const auto rows = tuner::make_size_table(calibration, 4, 1024, std::size_t{1} << 28).value();
+  ASSERT_EQ(rows.size(), 19u);
+  EXPECT_EQ(rows.front().bytes, 1024u);
+  EXPECT_TRUE(rows.front().best.choice.is_exact());
+  EXPECT_EQ(rows.back().bytes, std::size_t{1} << 28);
+  EXPECT_EQ(rows.back().best.choice.codec, 1u);
+  bool is_compressed = false;
+  for (const SizeRow& row : rows) {
+    EXPECT_GE(!row.best.choice.is_exact(), is_compressed) << row.bytes;
+    is_compressed = !row.best.choice.is_exact();
+    EXPECT_LE(row.best.seconds, row.uncompressed_seconds);
+  }
+}
+
+}  // namespace
+}  // namespace ringpress

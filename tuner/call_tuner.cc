@@ -1,0 +1,250 @@
+// A walk from what the cost model prefers to what measured best:
+//   1. each codec that is predicted to come near, and no codec;
+//   2. chunks of the best of them, larger and smaller, as long as that helps.
+// Then it settles, and begins anew only when calls go on taking something else than they did.
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "tuner/factory.h"
+
+namespace ringpress::tuner {
+namespace {
+
+// Predicted to take more than so much of the best: not worth a trial.
+constexpr double kHopeless = 1.5;
+// Calls without a codec that took more than so much of the best need no trial of their own.
+constexpr double kClearlySlower = 1.2;
+constexpr std::size_t kSmallestTriedBytes = 64 * 1024;
+constexpr std::size_t kLargestTriedBytes = 8 * 1024 * 1024;
+constexpr std::size_t kFirstTriedBytes = 512 * 1024;
+// Between two looks at what is settled.
+constexpr std::uint32_t kFewestSettledCalls = 20;
+constexpr std::uint32_t kMostSettledCalls = 1000;
+constexpr double kSettledSeconds = 2;
+constexpr std::uint32_t kMostPatience = 64;
+constexpr std::size_t kMostExactTimes = 16;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+struct Measured {
+  Choice choice;
+  double seconds = 0;
+};
+
+class WalkingTuner final : public CallTuner {
+ public:
+  WalkingTuner(std::vector<Candidate> candidates, const CallShape& shape,
+               const TuningLimits& limits)
+      : candidates_(std::move(candidates)),
+        shard_bytes_(shape.bytes / static_cast<std::size_t>(std::max(1, shape.world))),
+        limits_(limits) {
+    start_over();
+  }
+
+  void note_exact(double seconds) override {
+    // The first one connects.
+    if (is_connected_ && exact_times_.size() < kMostExactTimes) exact_times_.push_back(seconds);
+    is_connected_ = true;
+  }
+
+  void note(double seconds) override {
+    if (skipped_ < warm_up_) {
+      ++skipped_;
+    } else {
+      times_.push_back(seconds);
+    }
+  }
+
+  Trial next(std::vector<TuningNote>* notes) override {
+    notes->clear();
+    if (is_settled_) {
+      look_at_settled(notes);
+    } else if (!times_.empty()) {
+      take_note(notes);
+    }
+    if (is_settled_) return stay();
+    if (trials_ < limits_.trials) {
+      if (const std::optional<Choice> wanted = find_next()) return try_out(*wanted);
+    }
+    settle(notes);
+    return stay();
+  }
+
+ private:
+  void start_over() {
+    waiting_.assign(candidates_.begin(), candidates_.end());
+    measured_.clear();
+    best_.reset();
+    trials_ = 0;
+    is_settled_ = false;
+    surprises_ = 0;
+  }
+
+  double predicted(const Choice& choice) const {
+    const auto found =
+        std::find_if(candidates_.begin(), candidates_.end(), [&choice](const Candidate& one) {
+          return one.choice.codec == choice.codec && one.choice.algorithm == choice.algorithm;
+        });
+    return found == candidates_.end() ? 0 : found->seconds;
+  }
+
+  /// The prediction, by how far predictions were wrong so far.
+  double expected(const Choice& choice) const {
+    const double seconds = predicted(choice);
+    if (best_ && predicted(best_->choice) > 0) {
+      return seconds * best_->seconds / predicted(best_->choice);
+    }
+    if (exact_times_.empty()) return seconds;
+    return seconds * median(exact_times_) / predicted(find_exact_candidate().choice);
+  }
+
+  /// The quickest without a codec.
+  const Candidate& find_exact_candidate() const {
+    return *std::find_if(candidates_.begin(), candidates_.end(),
+                         [](const Candidate& one) { return one.choice.is_exact(); });
+  }
+
+  void take_note(std::vector<TuningNote>* notes) {
+    const Measured now{trial_, median(times_)};
+    notes->push_back({TuningEvent::kTried, now.choice, static_cast<std::uint32_t>(times_.size()),
+                      now.seconds, predicted(now.choice)});
+    measured_.push_back(now);
+    if (!best_ || now.seconds < limits_.worth_switching * best_->seconds) best_ = now;
+    times_.clear();
+  }
+
+  std::optional<Choice> find_next() {
+    while (!waiting_.empty()) {
+      const Candidate candidate = waiting_.front();
+      waiting_.pop_front();
+      if (is_worth_a_trial(candidate)) return candidate.choice;
+    }
+    return find_neighbour();
+  }
+
+  bool is_worth_a_trial(const Candidate& candidate) const {
+    if (!best_) return true;
+    const double seconds = expected(candidate.choice);
+    if (candidate.choice.is_exact() && !find_exact()) {
+      // Whether anything is gained is not left to the model.
+      return candidate.choice == find_exact_candidate().choice;
+    }
+    return seconds < kHopeless * best_->seconds;
+  }
+
+  /// How long calls take without a codec, if that is known well enough.
+  std::optional<Measured> find_exact() const {
+    std::optional<Measured> found;
+    for (const Measured& one : measured_) {
+      if (one.choice.is_exact() && (!found || one.seconds < found->seconds)) found = one;
+    }
+    if (found || exact_times_.empty() || !best_) return found;
+    const double seconds = median(exact_times_);
+    if (seconds > kClearlySlower * best_->seconds) found = {Choice{}, seconds};
+    return found;
+  }
+
+  bool is_known(const Choice& choice) const {
+    return std::any_of(measured_.begin(), measured_.end(),
+                       [&choice](const Measured& one) { return one.choice == choice; });
+  }
+
+  /// Chunks twice and half as large as those of the best.
+  std::optional<Choice> find_neighbour() const {
+    const std::size_t own = best_->choice.chunk_bytes;
+    const std::size_t sizes[] = {own == 0 ? kFirstTriedBytes : own * 2,
+                                 own == 0 ? kFirstTriedBytes / 4 : own / 2};
+    for (const std::size_t bytes : sizes) {
+      Choice choice = best_->choice;
+      choice.chunk_bytes = bytes;
+      const bool is_possible =
+          bytes >= kSmallestTriedBytes && bytes <= kLargestTriedBytes && bytes < shard_bytes_;
+      if (is_possible && !is_known(choice)) return choice;
+    }
+    return std::nullopt;
+  }
+
+  Trial try_out(const Choice& choice) {
+    ++trials_;
+    trial_ = choice;
+    times_.clear();
+    skipped_ = 0;
+    const double seconds = expected(choice);
+    const double most = seconds > 0 ? limits_.trial_seconds / seconds : 1e9;
+    const std::uint32_t all = limits_.warm_up_calls + limits_.calls;
+    const auto calls = static_cast<std::uint32_t>(std::clamp<double>(most, 3, all));
+    warm_up_ = std::max<std::uint32_t>(1, calls * limits_.warm_up_calls / all);
+    warm_up_ = std::min(warm_up_, calls - 1);
+    return {choice, calls, false};
+  }
+
+  void settle(std::vector<TuningNote>* notes) {
+    const std::optional<Measured> exact = find_exact();
+    if (exact && !best_->choice.is_exact() && exact->seconds <= best_->seconds) best_ = exact;
+    is_settled_ = true;
+    surprises_ = 0;
+    notes->push_back(
+        {TuningEvent::kSettled, best_->choice, 0, best_->seconds, predicted(best_->choice)});
+  }
+
+  /// The settled choice, until the next look at it.
+  Trial stay() {
+    times_.clear();
+    skipped_ = 0;
+    warm_up_ = 0;
+    trial_ = best_->choice;
+    const double calls = kSettledSeconds / std::max(best_->seconds, 1e-9);
+    return {best_->choice,
+            static_cast<std::uint32_t>(
+                std::clamp<double>(calls, kFewestSettledCalls, kMostSettledCalls)),
+            true};
+  }
+
+  void look_at_settled(std::vector<TuningNote>* notes) {
+    if (times_.empty()) return;
+    const double seconds = median(times_);
+    const double change = seconds / std::max(best_->seconds, 1e-12);
+    const bool is_surprise = change > limits_.drift || change * limits_.drift < 1;
+    surprises_ = is_surprise ? surprises_ + 1 : 0;
+    if (surprises_ < patience_) return;
+    notes->push_back({TuningEvent::kDrifted, best_->choice,
+                      static_cast<std::uint32_t>(times_.size()), seconds, best_->seconds});
+    patience_ = std::min(2 * patience_, kMostPatience);
+    exact_times_.clear();
+    times_.clear();
+    start_over();
+  }
+
+  const std::vector<Candidate> candidates_;
+  const std::size_t shard_bytes_;
+  const TuningLimits limits_;
+  std::deque<Candidate> waiting_;
+  std::vector<Measured> measured_;
+  std::optional<Measured> best_;
+  std::vector<double> exact_times_;
+  bool is_connected_ = false;
+  Choice trial_;
+  std::vector<double> times_;  // Of the trial under way.
+  std::uint32_t warm_up_ = 0;
+  std::uint32_t skipped_ = 0;
+  std::uint32_t trials_ = 0;
+  bool is_settled_ = false;
+  std::uint32_t surprises_ = 0;  // Looks in a row.
+  std::uint32_t patience_ = 2;   // So many of them begin it anew; more each time.
+};
+
+}  // namespace
+
+std::unique_ptr<CallTuner> make_call_tuner(std::vector<Candidate> candidates,
+                                           const CallShape& shape, const TuningLimits& limits) {
+  return std::make_unique<WalkingTuner>(std::move(candidates), shape, limits);
+}
+
+}  // namespace ringpress::tuner

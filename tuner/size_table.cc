@@ -1,0 +1,49 @@
+// What the cost model says of whole ranges of sizes.
+#include <algorithm>
+#include <utility>
+
+#include "tuner/factory.h"
+
+namespace ringpress::tuner {
+namespace {
+
+std::size_t position_of(const std::vector<CodecSpeed>& codecs, const std::string& name) {
+  const auto found = std::find_if(codecs.begin(), codecs.end(),
+                                  [&name](const CodecSpeed& codec) { return codec.codec == name; });
+  return static_cast<std::size_t>(found - codecs.begin());
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
+                                               const Calibration& calibration) {
+  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<CallCost> calls,
+                             rank_calls(shape, calibration.link, calibration.codecs));
+  std::vector<Candidate> candidates;
+  for (const CallCost& call : calls) {
+    Candidate candidate;
+    candidate.choice.codec = position_of(calibration.codecs, call.codec);
+    candidate.choice.algorithm = call.algorithm;
+    candidate.seconds = call.seconds;
+    candidates.push_back(candidate);
+  }
+  return candidates;
+}
+
+Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, int world,
+                                             std::size_t smallest, std::size_t largest) {
+  std::vector<SizeRow> rows;
+  for (std::size_t bytes = std::max<std::size_t>(smallest, 1);; bytes *= 2) {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
+                               find_candidates({bytes, world}, calibration));
+    const auto exact = std::find_if(candidates.begin(), candidates.end(),
+                                    [](const Candidate& one) { return one.choice.is_exact(); });
+    if (exact == candidates.end()) {
+      return Status(Code::kInvalidArgument, "there is no choice without a codec");
+    }
+    rows.push_back({bytes, candidates.front(), exact->seconds});
+    if (bytes > largest / 2) return rows;
+  }
+}
+
+}  // namespace ringpress::tuner
