@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringpress/codec.h"
+#include "ringpress/cost_model.h"
 #include "ringpress/device.h"
 #include "ringpress/error_tables.h"
 #include "ringpress/status.h"
@@ -79,6 +80,14 @@ Result<std::vector<double>> measure_density_errors(const MeasuredTensor& tensor,
 Result<std::vector<double>> measure_rank_errors(const MeasuredTensor& tensor,
                                                 const MeasuredMatrix& shape,
                                                 std::span<const std::size_t> ranks);
+
+/// How fast a codec is on this machine, on normally distributed values, by one core and within some
+/// 20 ms; with error feedback where that would be on. kUnsupported: a codec whose ranks agree on
+/// something before they encode, or that projects.
+Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype);
+
+/// CodecSpeed::error alone.
+Result<double> measure_codec_error(const std::string& specification, DType dtype);
 
 /// The CUDA device with this number, which stays its user's to choose and to keep: no function of
 /// it changes the current device of a thread. Its kernels are in libringpress-cuda.so, which is

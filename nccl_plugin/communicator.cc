@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/budget.h"
 #include "nccl_plugin/mesh_communicator.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ring/factory.h"
@@ -55,6 +56,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   options.join_timeout = join_timeout;
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
+  RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_budget(settings));
   if (settings.backend == "cuda") {
     return Status(Code::kUnsupported,
                   "RINGPRESS_BACKEND=cuda: this library was built without a CUDA backend");

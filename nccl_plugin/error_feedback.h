@@ -99,6 +99,9 @@ class ErrorFeedback {
   /// pattern is not certain yet or it alone exceeds the limit.
   Kept find(const TensorCall& call, const ToKeep& wanted = {});
 
+  /// The call goes without what is kept of it, this time. It has its place in the pattern.
+  void pass(const TensorCall& call) { static_cast<void>(locate(call)); }
+
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
 

@@ -22,9 +22,13 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       planner_(tuner::make_planner(settings)),
       feedback_(settings.feedback_limit_bytes),
       all_reduces_only_(compress_kernels::projects(settings.codec)),
+      peers_(*mesh_, call_memory_, sequence_),
       ring_(ring::make_collective(Algorithm::kRing)),
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
+  if (tuning::TunedCalls::has_choice(settings_)) {
+    tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
+  }
 }
 
 MeshCommunicator::~MeshCommunicator() {
@@ -63,6 +67,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.recurrences = recurrences_.count(request);
   planner_->plan(request, &plan_);
+  RINGPRESS_RETURN_IF_ERROR(tune(request));
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;
   CallSignature signature;
@@ -72,6 +77,15 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   signature.op = reduction.op;
   signature.root = root;
   return prepare_planned(plan_, *named, signature, reduction);
+}
+
+/// Changes plan_ to what has proved best. After an error the ranks may no longer know the same.
+Status MeshCommunicator::tune(const PlanRequest& request) {
+  is_tuned_ = tuned_ != nullptr;
+  if (!is_tuned_) return Status::ok();
+  const Status status = tuned_->choose(request, &plan_);
+  if (!status.is_ok()) mesh_->abort(status);
+  return status;
 }
 
 /// `signature` lacks what the plan says. `plan` is kept by reference.
@@ -100,16 +114,17 @@ MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan
 /// What is known of the tensor from earlier calls and from hints.
 void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t count) {
   CollectiveContext& context = call->context;
-  if (context.codec->traits().lossless) return;
   const DType dtype = context.codec->dtype();
+  const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), send};
+  if (call->plan->keeps_place) feedback_.pass(tensor);
+  if (context.codec->traits().lossless) return;
   ToKeep wanted{call->plan->error_feedback, 0};
   if (context.codec->projection() != nullptr) {
     context.layers = hints_.find({count, dtype, send});
     wanted.state_count = context.codec->projection()->state_count({count, context.layers});
   }
   if (!wanted.residual && wanted.state_count == 0) return;
-  const Kept kept =
-      feedback_.find({context.call.kind, count, dtype, context.codec->op(), send}, wanted);
+  const Kept kept = feedback_.find(tensor, wanted);
   context.residual = kept.residual;
   context.projection_state = kept.state;
 }
@@ -123,8 +138,12 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
   } else {
     ++statistics_.exact_calls[call.plan->reason];
   }
+  const auto taken = Clock::now() - call.started;
   statistics_.nanoseconds += static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - call.started).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+  if (is_tuned_ && call.plan == &plan_) {
+    tuned_->note(std::chrono::duration<double>(taken).count());
+  }
   statistics_.raw_bytes += call.raw_bytes;
   if (!call.plan->observed_codec.empty()) {
     ++statistics_.observed_calls;

@@ -17,7 +17,9 @@
 #include "nccl_plugin/block_pool.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
+#include "nccl_plugin/mesh_peers.h"
 #include "nccl_plugin/recurrences.h"
+#include "nccl_plugin/tuning/tuned_calls.h"
 #include "ringpress/codec.h"
 #include "ringpress/collective.h"
 #include "ringpress/communicator.h"
@@ -90,6 +92,7 @@ class MeshCommunicator final : public Communicator {
   };
 
   Status check_usable() const;
+  Status tune(const PlanRequest& request);
   Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
                               Reduction reduction, int root);
   Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
@@ -121,6 +124,9 @@ class MeshCommunicator final : public Communicator {
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
   Plan plan_;                                                // Of the last call, but for pieces.
   Pieces pieces_;
+  MeshPeers peers_;
+  std::unique_ptr<tuning::TunedCalls> tuned_;  // Null: nothing is left to be chosen.
+  bool is_tuned_ = false;                      // The last call.
   const std::unique_ptr<Collective> ring_;
   const std::unique_ptr<Collective> sra_;
   mutable std::mutex statistics_mutex_;

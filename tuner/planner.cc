@@ -9,9 +9,6 @@
 namespace ringpress::tuner {
 namespace {
 
-// What "auto" compresses with: accurate enough for training with error feedback on every model
-// measured so far, and close to an eighth of the bytes.
-constexpr std::string_view kDefaultCodec = "q4";
 // What RINGPRESS=lossless takes instead of any lossy codec. It leaves nothing for error feedback.
 constexpr std::string_view kLosslessCodec = "lossless";
 // Calls of one kind that "auto" leaves exact before it believes that they recur.
@@ -53,8 +50,11 @@ class SettingsPlanner : public Planner {
   void plan(const PlanRequest& request, Plan* plan) const override {
     plan->codec = "none";
     plan->error_feedback = false;
+    plan->keeps_place = false;
     plan->observed_codec.clear();
     find_why_exact(request, &plan->reason);
+    plan->waits_for_recurrence = plan->reason.empty() && waits_for_recurrence(request);
+    if (plan->waits_for_recurrence) plan->reason = "has not recurred yet";
     if (plan->reason.empty()) choose_codec(request, plan);
     plan->algorithm = choose_algorithm(*plan, request);
     plan->chunk_elements = chunk_elements(request);
@@ -63,10 +63,10 @@ class SettingsPlanner : public Planner {
  private:
   void choose_codec(const PlanRequest& request, Plan* plan) const {
     std::string_view codec = settings_.codec;
-    if (codec == "auto") codec = kDefaultCodec;
+    if (codec == "auto") codec = settings_.budget;
     if (settings_.mode == "lossless" && codec != "none") codec = kLosslessCodec;
     if (codec == "none") {
-      plan->reason = "RINGPRESS_CODEC=none";
+      plan->reason = settings_.codec == "auto" ? "RINGPRESS_BUDGET=none" : "RINGPRESS_CODEC=none";
     } else if (settings_.mode == "observe") {
       plan->reason = "RINGPRESS=observe: would be ";
       plan->reason.append(codec);
@@ -92,9 +92,11 @@ class SettingsPlanner : public Planner {
       *reason = "smaller than RINGPRESS_MIN_BYTES";
     } else if (is_automatic && !request.crosses_hosts) {
       *reason = "all ranks share one host";
-    } else if (is_automatic && request.recurrences < kCallsBeforeCompression) {
-      *reason = "has not recurred yet";
     }
+  }
+
+  bool waits_for_recurrence(const PlanRequest& request) const {
+    return settings_.codec == "auto" && request.recurrences < kCallsBeforeCompression;
   }
 
   Algorithm choose_algorithm(const Plan& plan, const PlanRequest& request) const {

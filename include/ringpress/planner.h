@@ -35,7 +35,11 @@ struct Plan {
   Algorithm algorithm = Algorithm::kSra;
   std::size_t chunk_elements = 0;  // 0: the collective chooses.
   bool error_feedback = false;
+  /// Exact for once, or for now, where error feedback would be: the tensor keeps its place.
+  bool keeps_place = false;
   std::string reason;  // Empty when compressed.
+  /// RINGPRESS_CODEC=auto: it would be compressed if it had come before.
+  bool waits_for_recurrence = false;
   /// RINGPRESS=observe: the codec that would have compressed this call; else empty.
   std::string observed_codec;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/budget.h"
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/last_error.h"
@@ -29,6 +30,7 @@ void warn_if_failed(const char* what, const Status& status) {
 /// What ranks compare, plan with and report is what is in use.
 Settings Engine::in_streams(Settings settings) {
   settings.codec = compress_kernels::stream_specification(settings.codec);
+  settings.budget = compress_kernels::stream_specification(settings.budget);
   return settings;
 }
 
@@ -276,6 +278,7 @@ const std::string& Engine::problem() {
     const Status status = catch_all([this]() -> Status {
       check_statistics_file(settings_);
       RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
+      RINGPRESS_RETURN_IF_ERROR(check_budget(settings_));
       return check_backend(settings_.backend);
     });
     warn_if_failed("nothing is compressed", status);

@@ -50,7 +50,7 @@ std::string plugin_codec(const JobEnvironment& environment) {
   const Settings settings = settings_in(environment);
   if (compresses_nothing(settings)) return "";
   if (settings.mode == "lossless") return "lossless";
-  const std::string codec = settings.codec == "auto" ? kDefaultCodec : settings.codec;
+  const std::string codec = settings.codec == "auto" ? settings.budget : settings.codec;
   return compress_kernels::normalize_specification(codec).is_ok() ? codec : "";
 }
 

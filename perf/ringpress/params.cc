@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/budget.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::perf {
@@ -25,6 +26,10 @@ std::string mistake_of(const std::string& name, const std::string& value) {
   const Settings alone = parse_settings({{name, value}}, nullptr);
   const Status valid = check_settings(alone);
   if (!valid.is_ok()) return valid.message();
+  if (name == "RINGPRESS_BUDGET") {
+    const Status known = nccl_plugin::check_budget(alone);
+    return known.is_ok() ? "" : known.message();
+  }
   if (name != "RINGPRESS_CODEC" || value == "auto") return "";
   const Status known = compress_kernels::normalize_specification(value).status();
   return known.is_ok() ? "" : name + ": " + known.message();

@@ -6,7 +6,6 @@ add_library(ringpress_command_parts STATIC
   ringpress/child.cc
   ringpress/doctor.cc
   ringpress/environment.cc
-  ringpress/explain/codec_speed.cc
   ringpress/explain/explain.cc
   ringpress/judge.cc
   ringpress/judge_preloading.cc

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "compress_kernels/factory.h"
 #include "perf/all_reduce/codec_list.h"
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/size.h"
-#include "perf/ringpress/explain/codec_speed.h"
 #include "tuner/factory.h"
 
 namespace ringpress::perf {
@@ -42,7 +42,7 @@ DType parse_dtype(const std::string& name) {
 }
 
 CodecSpeed measure(const std::string& codec, DType dtype) {
-  Result<CodecSpeed> speed = measure_codec(codec, dtype);
+  Result<CodecSpeed> speed = compress_kernels::measure_codec(codec, dtype);
   if (!speed.is_ok()) throw PerfError(codec + ": " + speed.status().message());
   CodecSpeed measured = std::move(speed).value();
   measured.codec = codec;  // As it was written.

@@ -1,4 +1,4 @@
-#include "perf/ringpress/explain/codec_speed.h"
+// How fast codecs are on this machine.
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/factory.h"
 
-namespace ringpress::perf {
+namespace ringpress::compress_kernels {
 namespace {
 
 constexpr std::size_t kSmall = 1024;  // What an operation takes of so few is its start.
@@ -33,21 +33,25 @@ class Bench {
         residual_(with_feedback ? kLarge : 0) {
     std::mt19937 generator(1);
     std::normal_distribution<float> normal(0, 1e-3f);
-    compress_kernels::core::visit_compressible(dtype, [&](auto tag) {
+    core::visit_compressible(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (std::size_t i = 0; i < kLarge; ++i) {
-        compress_kernels::core::store_wide<T>(values_.data(), i, normal(generator));
-        original_.push_back(compress_kernels::core::load_wide<T>(values_.data(), i));
+        core::store_wide<T>(values_.data(), i, normal(generator));
+        original_.push_back(core::load_wide<T>(values_.data(), i));
       }
     });
+  }
+
+  double measure_error() {
+    encode(kLarge, nullptr);
+    return error();
   }
 
   CodecSpeed measure() {
     CodecSpeed speed;
     speed.codec = codec_->specification();
-    const std::size_t sent = encode(kLarge, nullptr);
-    speed.ratio = static_cast<double>(sent) / static_cast<double>(values_.size());
-    speed.error = error();
+    speed.error = measure_error();
+    speed.ratio = static_cast<double>(wire_size_) / static_cast<double>(values_.size());
     speed.encode = cost([&](std::size_t count) { encode(count, residual()); });
     encode(kLarge, nullptr);
     speed.decode = cost([&](std::size_t count) { decode(count); });
@@ -101,12 +105,11 @@ class Bench {
     decode(kLarge);
     double lost = 0;
     double whole = 0;
-    compress_kernels::core::visit_compressible(codec_->dtype(), [&](auto tag) {
+    core::visit_compressible(codec_->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (std::size_t i = 0; i < kLarge; ++i) {
         const double value = static_cast<double>(original_[i]);
-        const double rest =
-            value - static_cast<double>(compress_kernels::core::load_wide<T>(decoded_.data(), i));
+        const double rest = value - static_cast<double>(core::load_wide<T>(decoded_.data(), i));
         lost += rest * rest;
         whole += value * value;
       }
@@ -138,8 +141,8 @@ class Bench {
     return best;
   }
 
-  const std::unique_ptr<Codec> codec_;
-  const std::size_t element_bytes_;
+  std::unique_ptr<Codec> codec_;
+  std::size_t element_bytes_;
   std::vector<float> original_;
   std::vector<std::byte> values_;
   std::vector<std::byte> decoded_;
@@ -149,19 +152,28 @@ class Bench {
   std::size_t wire_size_ = 0;
 };
 
-}  // namespace
-
-Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype) {
-  RINGPRESS_ASSIGN_OR_RETURN(auto codec,
-                             compress_kernels::make_codec(specification, dtype, ReduceOp::kSum));
+/// A codec that one rank alone can use.
+Result<Bench> make_bench(const std::string& specification, DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
   if (codec->agreement() != nullptr || codec->projection() != nullptr) {
     return Status(Code::kUnsupported,
                   specification + " has no model yet: its ranks talk before they encode");
   }
-  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_feedback,
-                             compress_kernels::takes_error_feedback(specification));
+  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_feedback, takes_error_feedback(specification));
   const bool with_feedback = takes_feedback && !codec->traits().lossless;
-  return Bench(std::move(codec), dtype, with_feedback).measure();
+  return Bench(std::move(codec), dtype, with_feedback);
 }
 
-}  // namespace ringpress::perf
+}  // namespace
+
+Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype));
+  return bench.measure();
+}
+
+Result<double> measure_codec_error(const std::string& specification, DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype));
+  return bench.measure_error();
+}
+
+}  // namespace ringpress::compress_kernels

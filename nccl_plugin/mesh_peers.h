@@ -1,0 +1,44 @@
+// The ranks of a mesh, as tuning sees them.
+#ifndef NCCL_PLUGIN_MESH_PEERS_H_
+#define NCCL_PLUGIN_MESH_PEERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <span>
+
+#include "nccl_plugin/tuning/peers.h"
+#include "ringpress/codec.h"
+#include "ringpress/collective.h"
+#include "ringpress/mesh.h"
+
+namespace ringpress::nccl_plugin {
+
+class MeshPeers final : public tuning::Peers {
+ public:
+  /// All outlive this. `sequence`: of the communicator's calls, among which these are.
+  MeshPeers(Mesh& mesh, std::pmr::memory_resource& memory, std::uint64_t& sequence);
+  ~MeshPeers() override;
+
+  int rank() const override { return mesh_.rank(); }
+  int size() const override { return mesh_.size(); }
+  Status sum(std::span<float> values) override;
+  Status max(std::span<double> values) override;
+  Status broadcast(std::span<std::byte> bytes) override;
+
+ private:
+  CollectiveContext make_context(CollectiveKind kind, std::size_t count, const Codec& codec);
+
+  Mesh& mesh_;
+  std::pmr::memory_resource& memory_;
+  std::uint64_t& sequence_;
+  const std::unique_ptr<Collective> sra_;
+  const std::unique_ptr<Codec> sum_;
+  const std::unique_ptr<Codec> max_;
+  const std::unique_ptr<Codec> bytes_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_MESH_PEERS_H_

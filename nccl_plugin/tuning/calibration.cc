@@ -1,0 +1,142 @@
+#include "nccl_plugin/tuning/calibration.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+
+namespace ringpress::nccl_plugin::tuning {
+namespace {
+
+// What automatic mode chooses from, besides the budget's codec.
+constexpr const char* kCandidates[] = {"bf16", "q8", "q4", "q3", "q2"};
+constexpr int kLatencyCalls = 15;
+constexpr int kRateCalls = 3;
+constexpr std::size_t kFirstRateCount = 8 * 1024;        // Floats,
+constexpr std::size_t kLastRateCount = 2 * 1024 * 1024;  // four times as many each time,
+constexpr double kLongRateCall = 10e-3;                  // until a call takes so many seconds.
+constexpr double kCheckSeconds = 5e-3;
+// A link that was said to be so much better or worse is measured anew.
+constexpr double kDrift = 1.3;
+
+/// Bytes that a rank sends, and receives, in an exact all-reduce.
+double sent_bytes(std::size_t count, int world) {
+  return 2.0 * (world - 1) / world * static_cast<double>(count * sizeof(float));
+}
+
+/// Of such calls the quickest, on the rank where that took longest: other programs only ever make
+/// them slower. The same on all ranks.
+Result<double> time_sums(Peers& peers, std::size_t count, int calls) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<float> values(count);
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < calls; ++i) {
+    const Clock::time_point begin = Clock::now();
+    RINGPRESS_RETURN_IF_ERROR(peers.sum(values));
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers.max({&best, 1}));
+  return best;
+}
+
+Result<LinkSpeed> measure_link(Peers& peers) {
+  LinkSpeed link;
+  RINGPRESS_RETURN_IF_ERROR(time_sums(peers, 1, 2).status());  // Connects.
+  RINGPRESS_ASSIGN_OR_RETURN(const double smallest, time_sums(peers, 1, kLatencyCalls));
+  link.latency_seconds = smallest / 2;
+  for (std::size_t count = kFirstRateCount; count <= kLastRateCount; count *= 4) {
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_sums(peers, count, kRateCalls));
+    // Of a call that took no longer than an empty one, nothing would be left.
+    const double moving = std::max(seconds - smallest, seconds / 10);
+    link.bytes_per_second = sent_bytes(count, peers.size()) / moving;
+    if (seconds >= kLongRateCall) break;
+  }
+  return link;
+}
+
+/// The codecs that lose no more than the budget's, by what the ranks agree on, should the last
+/// digit of an error differ.
+Result<std::vector<std::string>> find_codecs(Peers& peers, const std::string& budget, DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(const double allowed,
+                             compress_kernels::measure_codec_error(budget, dtype));
+  std::vector<std::string> codecs;
+  std::vector<double> excess;
+  for (const char* const codec : kCandidates) {
+    if (codec == budget) continue;
+    RINGPRESS_ASSIGN_OR_RETURN(const double error,
+                               compress_kernels::measure_codec_error(codec, dtype));
+    codecs.push_back(codec);
+    excess.push_back(error - allowed);
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers.max(excess));
+  std::vector<std::string> within{"none"};
+  for (std::size_t i = 0; i < codecs.size(); ++i) {
+    if (excess[i] <= 0) within.push_back(codecs[i]);
+  }
+  if (budget != "none") within.push_back(budget);
+  return within;
+}
+
+/// Each number as the rank with the largest has it: the slowest one is waited for.
+Status agree(Peers& peers, std::vector<CodecSpeed>* codecs) {
+  std::vector<double*> numbers;
+  for (CodecSpeed& codec : *codecs) {
+    for (OperationCost* const cost : {&codec.encode, &codec.decode, &codec.hop}) {
+      numbers.push_back(&cost->start_seconds);
+      numbers.push_back(&cost->seconds_per_byte);
+    }
+    numbers.push_back(&codec.ratio);
+    numbers.push_back(&codec.error);
+  }
+  std::vector<double> values;
+  for (const double* const number : numbers) values.push_back(*number);
+  RINGPRESS_RETURN_IF_ERROR(peers.max(values));
+  for (std::size_t i = 0; i < numbers.size(); ++i) *numbers[i] = values[i];
+  return Status::ok();
+}
+
+Result<std::vector<CodecSpeed>> measure_codecs(Peers& peers, const std::string& budget,
+                                               DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                             find_codecs(peers, budget, dtype));
+  std::vector<CodecSpeed> codecs;
+  for (const std::string& name : names) {
+    RINGPRESS_ASSIGN_OR_RETURN(CodecSpeed speed, compress_kernels::measure_codec(name, dtype));
+    speed.codec = name;
+    codecs.push_back(std::move(speed));
+  }
+  RINGPRESS_RETURN_IF_ERROR(agree(peers, &codecs));
+  // What saves no bytes would only take time.
+  std::erase_if(codecs,
+                [](const CodecSpeed& codec) { return codec.codec != "none" && codec.ratio >= 1; });
+  return codecs;
+}
+
+}  // namespace
+
+Result<Calibrations> calibrate(Peers& peers, const Settings& settings) {
+  Calibrations found;
+  RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link, measure_link(peers));
+  for (std::size_t i = 0; i < kTunedTypes.size(); ++i) {
+    RINGPRESS_ASSIGN_OR_RETURN(found.by_type[i].codecs,
+                               measure_codecs(peers, settings.budget, kTunedTypes[i]));
+  }
+  found.set_link(link);
+  return found;
+}
+
+Result<bool> still_holds(Peers& peers, const LinkSpeed& link) {
+  RINGPRESS_RETURN_IF_ERROR(time_sums(peers, 1, 2).status());  // Connects.
+  const double per_float = sent_bytes(1, peers.size()) / link.bytes_per_second;
+  const auto count = static_cast<std::size_t>(
+      std::clamp<double>(kCheckSeconds / per_float, 1, static_cast<double>(kLastRateCount)));
+  RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_sums(peers, count, kRateCalls));
+  const double said = 2 * link.latency_seconds + per_float * static_cast<double>(count);
+  return seconds < kDrift * said && said < kDrift * seconds;
+}
+
+}  // namespace ringpress::nccl_plugin::tuning
