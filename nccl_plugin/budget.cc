@@ -17,7 +17,7 @@ Status check_budget(const Settings& settings) {
     return {Code::kInvalidArgument,
             "RINGPRESS_BUDGET=" + budget +
                 ": no codec that projects tensors or whose ranks talk before they encode; allowed "
-                "are such as q4, q8, bf16 or topk"};
+                "are such as q4, q8 or bf16"};
   }
   return Status::ok();
 }

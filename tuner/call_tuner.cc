@@ -179,7 +179,7 @@ class WalkingTuner final : public CallTuner {
     const double seconds = expected(choice);
     const double most = seconds > 0 ? limits_.trial_seconds / seconds : 1e9;
     const std::uint32_t all = limits_.warm_up_calls + limits_.calls;
-    const auto calls = static_cast<std::uint32_t>(std::clamp<double>(most, 3, all));
+    const auto calls = static_cast<std::uint32_t>(std::clamp<double>(most, std::min(3u, all), all));
     warm_up_ = std::max<std::uint32_t>(1, calls * limits_.warm_up_calls / all);
     warm_up_ = std::min(warm_up_, calls - 1);
     return {choice, calls, false};

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kSmall = 1024;  // What an operation takes of so few is its start.
 constexpr std::size_t kLarge = std::size_t{1} << 18;
+constexpr std::size_t kDifferent = std::size_t{1} << 14;  // Then values repeat: they are dear.
 constexpr int kRepetitions = 5;
 constexpr Contributions kPart{1, 2};
 constexpr Contributions kSum{2, 2};
@@ -33,10 +34,13 @@ class Bench {
         residual_(with_feedback ? kLarge : 0) {
     std::mt19937 generator(1);
     std::normal_distribution<float> normal(0, 1e-3f);
+    std::vector<float> different(kDifferent);
+    for (float& value : different) value = normal(generator);
+    original_.reserve(kLarge);
     core::visit_compressible(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (std::size_t i = 0; i < kLarge; ++i) {
-        core::store_wide<T>(values_.data(), i, normal(generator));
+        core::store_wide<T>(values_.data(), i, different[i % kDifferent]);
         original_.push_back(core::load_wide<T>(values_.data(), i));
       }
     });

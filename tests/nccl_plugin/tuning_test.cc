@@ -1,0 +1,292 @@
+// Automatic mode: what is measured and kept, and that all ranks do the same whatever they measure.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "nccl_plugin/budget.h"
+#include "nccl_plugin/tuning/calibration_file.h"
+#include "nccl_plugin/tuning/tuned_calls.h"
+#include "ringpress/communicator.h"
+#include "tests/support/peer_group.h"
+#include "tests/support/random_tensor.h"
+#include "tests/support/thread_peers.h"
+
+namespace ringpress::nccl_plugin::tuning {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::run_peers;
+using testing::ThreadPeers;
+
+Settings make_settings(const std::string& cache = "off") {
+  Settings settings = parse_settings({{"RINGPRESS_CACHE", cache}}, nullptr);
+  return settings;
+}
+
+CodecSpeed codec(const std::string& name, double ratio, double error) {
+  return {name, ratio, error, {1e-6, 2e-10}, {1e-6, 1e-10}, {1e-6, 0.1}};
+}
+
+Calibrations some_calibrations() {
+  Calibrations some;
+  for (Calibration& one : some.by_type) {
+    one.codecs = {codec("none", 1, 0), codec("q4:block=64,grid=lloyd", 0.1328125, 0.0931234567)};
+  }
+  some.set_link({51.5e-6, 124999999.5});
+  return some;
+}
+
+const CalibrationKey kKey{4, "q4", "12-34"};
+
+/// A folder of its own, gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = ::testing::TempDir() + "tuning-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  const std::string& path() const { return path_; }
+  std::string only_file() const {
+    for (const auto& entry : fs::directory_iterator(path_)) return entry.path().string();
+    return "";
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(CalibrationFile, KeepsEveryDigit) {
+  const std::string text = write_calibrations(some_calibrations(), kKey);
+  const Calibrations read = read_calibrations(text, kKey).value();
+  EXPECT_EQ(write_calibrations(read, kKey), text);
+  EXPECT_EQ(read.link().latency_seconds, 51.5e-6);
+  EXPECT_EQ(read.by_type[2].codecs[1].codec, "q4:block=64,grid=lloyd");
+  EXPECT_EQ(read.by_type[2].codecs[1].hop.seconds_per_byte, 0.1);
+}
+
+TEST(CalibrationFile, RefusesWhatIsCutShortOrChanged) {
+  const std::string text = write_calibrations(some_calibrations(), kKey);
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+    EXPECT_EQ(read_calibrations(text.substr(0, bytes), kKey).status().code(), Code::kCorrupt);
+    std::string changed = text;
+    changed[bytes] = static_cast<char>(changed[bytes] ^ 1);
+    EXPECT_EQ(read_calibrations(changed, kKey).status().code(), Code::kCorrupt);
+  }
+}
+
+TEST(CalibrationFile, RefusesThatOfOthers) {
+  const std::string text = write_calibrations(some_calibrations(), kKey);
+  for (const CalibrationKey& key :
+       {CalibrationKey{3, "q4", "12-34"}, {4, "q3", "12-34"}, {4, "q4", "12-35"}}) {
+    EXPECT_NE(read_calibrations(text, key).status().message().find("other ranks"),
+              std::string::npos);
+  }
+}
+
+TEST(CalibrationFile, RefusesWhatOthersMayWrite) {
+  const Folder folder;
+  const std::string path = folder.path() + "/new/file";
+  EXPECT_EQ(load_calibration_file(path).value(), "");
+  ASSERT_TRUE(save_calibration_file(path, "text").is_ok());
+  EXPECT_EQ(load_calibration_file(path).value(), "text");
+  ASSERT_EQ(chmod(path.c_str(), 0602), 0);
+  EXPECT_EQ(load_calibration_file(path).status().message(), "others may write it");
+  fs::create_symlink(path, path + "link");
+  EXPECT_FALSE(load_calibration_file(path + "link").is_ok());
+  EXPECT_FALSE(load_calibration_file(folder.path()).is_ok());
+}
+
+TEST(CalibrationFile, LiesWhereTheSettingSays) {
+  EXPECT_EQ(calibration_path(make_settings("off"), kKey), "");
+  const std::string path = calibration_path(make_settings("/somewhere"), kKey);
+  EXPECT_EQ(path.rfind("/somewhere/calibration-", 0), 0u);
+  EXPECT_NE(path, calibration_path(make_settings("/somewhere"), {5, "q4", "12-34"}));
+}
+
+TEST(Budget, IsACodecThatCanStandForOthers) {
+  Settings settings = make_settings();
+  EXPECT_TRUE(check_budget(settings).is_ok());
+  for (const char* const budget : {"none", "bf16", "q2", "sign"}) {
+    settings.budget = budget;
+    EXPECT_TRUE(check_budget(settings).is_ok()) << budget;
+  }
+  for (const char* const budget : {"", "q9", "0.1", "powersgd:rank=4", "qsgd", "topk", "randk", "auto"}) {
+    settings.budget = budget;
+    EXPECT_EQ(check_budget(settings).code(), Code::kInvalidArgument) << budget;
+    EXPECT_NE(check_budget(settings).message().find("RINGPRESS_BUDGET"), std::string::npos);
+  }
+}
+
+TEST(Calibrate, IsTheSameOnAllRanksAndWithinTheBudget) {
+  for (const char* const budget : {"q4", "bf16", "q2:block=64"}) {
+    Settings settings = make_settings();
+    settings.budget = budget;
+    std::vector<std::string> texts(3);
+    run_peers(3, [&](ThreadPeers& peers) {
+      const Result<Calibrations> found = calibrate(peers, settings);
+      ASSERT_TRUE(found.is_ok()) << found.status().message();
+      for (const Calibration& one : found.value().by_type) {
+        ASSERT_FALSE(one.codecs.empty());
+        EXPECT_EQ(one.codecs[0].codec, "none");
+        double allowed = 0;  // Where the budget's saves nothing, it is not there.
+        for (const CodecSpeed& each : one.codecs) {
+          EXPECT_GT(each.ratio, 0);
+          if (each.codec == budget) allowed = each.error;
+        }
+        for (const CodecSpeed& each : one.codecs) {
+          EXPECT_LE(each.error, allowed) << each.codec;
+        }
+      }
+      texts[static_cast<std::size_t>(peers.rank())] = write_calibrations(found.value(), kKey);
+    });
+    EXPECT_EQ(texts[1], texts[0]);
+    EXPECT_EQ(texts[2], texts[0]);
+  }
+}
+
+/// Calls of a program: their sizes as all ranks know them, their times as each has them.
+struct Program {
+  PlanRequest request(std::mt19937& dice) const {
+    PlanRequest request;
+    request.kind = dice() % 4 == 0 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+    request.dtype = kTunedTypes[dice() % 3];
+    request.count = std::size_t{1} << (14 + dice() % 8);
+    request.count += dice() % request.count;
+    return request;
+  }
+  Plan plan(std::mt19937& dice) const {
+    Plan plan;
+    switch (dice() % 8) {
+      case 0:
+        plan.reason = "not for tuning";
+        break;
+      case 1:
+        plan.waits_for_recurrence = true;
+        break;
+      default:
+        plan.codec = "q4";
+        plan.error_feedback = true;
+    }
+    return plan;
+  }
+};
+
+TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
+  constexpr std::uint64_t kSwitches = 10000;
+  const Settings settings = make_settings();
+  TuningLimits limits;
+  limits.warm_up_calls = 0;
+  limits.calls = 2;
+  for (const int size : {2, 3, 8}) {
+    std::vector<std::vector<std::size_t>> made(static_cast<std::size_t>(size));  // Hashes.
+    run_peers(size, [&](ThreadPeers& peers) {
+      TunedCalls tuned(settings, peers, limits);
+      std::mt19937 shared(7);
+      std::mt19937 own(static_cast<unsigned>(peers.rank()));
+      std::lognormal_distribution<double> seconds(0, 2);
+      auto& plans = made[static_cast<std::size_t>(peers.rank())];
+      while (tuned.epoch() < kSwitches) {
+        const PlanRequest request = Program().request(shared);
+        Plan plan = Program().plan(shared);
+        const Status status = tuned.choose(request, &plan);
+        ASSERT_TRUE(status.is_ok()) << status.message();
+        tuned.note(seconds(own));
+        plans.push_back(std::hash<std::string>()(plan.codec + plan.reason) ^ plan.chunk_elements ^
+                        static_cast<std::size_t>(plan.algorithm));
+      }
+    });
+    EXPECT_GT(made[0].size(), kSwitches);
+    for (const auto& plans : made) EXPECT_EQ(plans, made[0]);
+  }
+}
+
+TEST(TunedCalls, WhatIsNotForTuningIsLeftAsItIs) {
+  const Settings settings = make_settings();
+  run_peers(1, [&](ThreadPeers& peers) {
+    TunedCalls tuned(settings, peers);
+    Plan plan;
+    plan.reason = "because";
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(tuned.choose({}, &plan).is_ok());
+      tuned.note(1);
+    }
+    EXPECT_EQ(plan.reason, "because");
+    EXPECT_EQ(tuned.epoch(), 0u);
+  });
+}
+
+TEST(TunedCalls, ARefusedCacheIsMeasuredAnewAndReplaced) {
+  const Folder folder;
+  const Settings settings = make_settings(folder.path());
+  const auto tune = [&] {
+    run_peers(2, [&](ThreadPeers& peers) {
+      TunedCalls tuned(settings, peers);
+      PlanRequest request;
+      request.count = 1 << 20;
+      Plan plan;
+      plan.codec = "q4";
+      ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+    });
+  };
+  tune();
+  const std::string path = folder.only_file();
+  ASSERT_NE(path, "");
+  const auto is_whole = [&] {
+    struct stat found {};
+    return stat(path.c_str(), &found) == 0 && (found.st_mode & 0777) == 0600 &&
+           load_calibration_file(path).value().rfind("\nend ") != std::string::npos;
+  };
+  EXPECT_TRUE(is_whole());
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  tune();
+  EXPECT_TRUE(is_whole());
+  fs::resize_file(path, 100);
+  tune();
+  EXPECT_TRUE(is_whole());
+}
+
+TEST(TunedCalls, HasNothingToChooseWhereTheSettingsDo) {
+  const auto has_choice = [](const char* name, const char* value) {
+    return TunedCalls::has_choice(parse_settings({{name, value}}, nullptr));
+  };
+  EXPECT_TRUE(has_choice("RINGPRESS_ALGO", "ring"));
+  EXPECT_FALSE(has_choice("RINGPRESS_CODEC", "q4"));
+  EXPECT_FALSE(has_choice("RINGPRESS_DETERMINISTIC", "1"));
+  EXPECT_FALSE(has_choice("RINGPRESS", "observe"));
+  EXPECT_FALSE(has_choice("RINGPRESS_BUDGET", "none"));
+}
+
+TEST(TuningLog, LastLineIsTheDecision) {
+  const Folder folder;
+  Settings settings = make_settings();
+  settings.tuning_log = folder.path() + "/log.csv";
+  run_peers(2, [&](ThreadPeers& peers) {
+    TunedCalls tuned(settings, peers);
+    PlanRequest request;
+    request.count = 300000;
+    for (int i = 0; i < 400; ++i) {
+      Plan plan;
+      plan.codec = "q4";
+      ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+      tuned.note(plan.codec == "none" ? 1e-3 : 2e-3);
+    }
+  });
+  std::ifstream file(settings.tuning_log);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_EQ(lines.front(), tuning_log_header());
+  EXPECT_EQ(lines[1].rfind("all_reduce,float32,1048576,2097151,tried,", 0), 0u) << lines[1];
+  const std::string decision = "all_reduce,float32,1048576,2097151,settled,\"none\",";
+  EXPECT_EQ(lines.back().rfind(decision, 0), 0u) << lines.back();
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::tuning
