@@ -1,6 +1,8 @@
 // A walk from what the cost model prefers to what measured best:
 //   1. each codec that is predicted to come near, and no codec;
-//   2. chunks of the best of them, larger and smaller, as long as that helps.
+//   2. chunks of the best of them, larger and smaller, as long as that helps;
+//   3. if no codec comes near the best codec, both again, in turn: of what was measured once, under
+//      whatever else the machine was doing, the quickest counts.
 // Then it settles, and begins anew only when calls go on taking something else than they did.
 #include <algorithm>
 #include <cmath>
@@ -15,8 +17,12 @@ namespace {
 
 // Predicted to take more than so much of the best: not worth a trial.
 constexpr double kHopeless = 1.5;
-// Calls without a codec that took more than so much of the best need no trial of their own.
-constexpr double kClearlySlower = 1.2;
+// Calls without a codec that took more than so much of the best need no trial of their own. (They
+// were the first ones: everything was cold.)
+constexpr double kClearlySlower = 2;
+// No codec and the best one are compared again if they differ by less.
+constexpr double kNear = 1.25;
+constexpr std::uint32_t kMostRematches = 4;
 constexpr std::size_t kSmallestTriedBytes = 64 * 1024;
 constexpr std::size_t kLargestTriedBytes = 8 * 1024 * 1024;
 constexpr std::size_t kFirstTriedBytes = 512 * 1024;
@@ -83,6 +89,7 @@ class WalkingTuner final : public CallTuner {
     measured_.clear();
     best_.reset();
     trials_ = 0;
+    rematches_ = 0;
     is_settled_ = false;
     surprises_ = 0;
   }
@@ -115,9 +122,17 @@ class WalkingTuner final : public CallTuner {
     const Measured now{trial_, median(times_)};
     notes->push_back({TuningEvent::kTried, now.choice, static_cast<std::uint32_t>(times_.size()),
                       now.seconds, predicted(now.choice)});
+    times_.clear();
+    const auto known =
+        std::find_if(measured_.begin(), measured_.end(),
+                     [&now](const Measured& one) { return one.choice == now.choice; });
+    if (known != measured_.end()) {
+      known->seconds = std::min(known->seconds, now.seconds);
+      if (best_->choice == now.choice) best_ = *known;
+      return;
+    }
     measured_.push_back(now);
     if (!best_ || now.seconds < limits_.worth_switching * best_->seconds) best_ = now;
-    times_.clear();
   }
 
   std::optional<Choice> find_next() {
@@ -126,7 +141,27 @@ class WalkingTuner final : public CallTuner {
       waiting_.pop_front();
       if (is_worth_a_trial(candidate)) return candidate.choice;
     }
-    return find_neighbour();
+    if (const std::optional<Choice> neighbour = find_neighbour()) return neighbour;
+    return find_rematch();
+  }
+
+  /// No codec, or the quickest one, if the two are near each other.
+  std::optional<Choice> find_rematch() {
+    const std::optional<Measured> exact = find_exact();
+    const std::optional<Measured> lossy = find_lossy();
+    if (!exact || !lossy || rematches_ == kMostRematches) return std::nullopt;
+    if (exact->seconds > kNear * lossy->seconds || lossy->seconds > kNear * exact->seconds) {
+      return std::nullopt;
+    }
+    return ++rematches_ % 2 == 1 ? exact->choice : lossy->choice;
+  }
+
+  std::optional<Measured> find_lossy() const {
+    std::optional<Measured> found;
+    for (const Measured& one : measured_) {
+      if (!one.choice.is_exact() && (!found || one.seconds < found->seconds)) found = one;
+    }
+    return found;
   }
 
   bool is_worth_a_trial(const Candidate& candidate) const {
@@ -187,7 +222,11 @@ class WalkingTuner final : public CallTuner {
 
   void settle(std::vector<TuningNote>* notes) {
     const std::optional<Measured> exact = find_exact();
-    if (exact && !best_->choice.is_exact() && exact->seconds <= best_->seconds) best_ = exact;
+    const std::optional<Measured> lossy = find_lossy();
+    if (exact && lossy) {
+      const bool gains = lossy->seconds < limits_.worth_switching * exact->seconds;
+      if (gains == best_->choice.is_exact()) best_ = gains ? lossy : exact;
+    }
     is_settled_ = true;
     surprises_ = 0;
     notes->push_back(
@@ -235,6 +274,7 @@ class WalkingTuner final : public CallTuner {
   std::uint32_t warm_up_ = 0;
   std::uint32_t skipped_ = 0;
   std::uint32_t trials_ = 0;
+  std::uint32_t rematches_ = 0;
   bool is_settled_ = false;
   std::uint32_t surprises_ = 0;  // Looks in a row.
   std::uint32_t patience_ = 2;   // So many of them begin it anew; more each time.

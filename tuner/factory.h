@@ -30,10 +30,15 @@ Result<CallCost> predict_call(const CallShape& shape, const LinkSpeed& link,
 Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const LinkSpeed& link,
                                          const std::vector<CodecSpeed>& codecs);
 
-/// What is predicted of each codec by each algorithm, the quickest first. The collective chooses
-/// its chunks. Errors as of predict_call().
+/// What is predicted of each codec, the quickest first. The collective chooses its chunks. By a ring
+/// only without a codec, and among more than two ranks: there it would requantise at every hop, and
+/// lose more than a budget of one encoding allows; here it is what sra is. Errors as of
+/// predict_call().
 Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
                                                const Calibration& calibration);
+/// The same by one algorithm alone, whatever it loses.
+Result<std::vector<Candidate>> find_candidates_by(Algorithm algorithm, const CallShape& shape,
+                                                  const Calibration& calibration);
 
 /// The best choice for each power of two from `smallest` to `largest` bytes.
 Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, int world,

@@ -13,10 +13,9 @@ std::size_t position_of(const std::vector<CodecSpeed>& codecs, const std::string
   return static_cast<std::size_t>(found - codecs.begin());
 }
 
-}  // namespace
-
-Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
-                                               const Calibration& calibration) {
+template <typename IsWanted>
+Result<std::vector<Candidate>> find_wanted(const CallShape& shape, const Calibration& calibration,
+                                           IsWanted&& is_wanted) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::vector<CallCost> calls,
                              rank_calls(shape, calibration.link, calibration.codecs));
   std::vector<Candidate> candidates;
@@ -25,9 +24,24 @@ Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
     candidate.choice.codec = position_of(calibration.codecs, call.codec);
     candidate.choice.algorithm = call.algorithm;
     candidate.seconds = call.seconds;
-    candidates.push_back(candidate);
+    if (is_wanted(candidate.choice)) candidates.push_back(candidate);
   }
   return candidates;
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
+                                               const Calibration& calibration) {
+  return find_wanted(shape, calibration, [&shape](const Choice& choice) {
+    return choice.algorithm == Algorithm::kSra || (choice.is_exact() && shape.world > 2);
+  });
+}
+
+Result<std::vector<Candidate>> find_candidates_by(Algorithm algorithm, const CallShape& shape,
+                                                  const Calibration& calibration) {
+  return find_wanted(shape, calibration,
+                     [algorithm](const Choice& choice) { return choice.algorithm == algorithm; });
 }
 
 Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, int world,

@@ -158,14 +158,13 @@ void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
 /// On rank 0: the walk over what may be chosen.
 Status TunedCalls::make_tuner(Class* calls) {
   const CallShape shape{calls->calls.bytes, peers_.size()};
+  const Calibration& calibration = calibration_of(calls->calls.dtype);
+  const std::string& algorithm = settings_.algorithm;  // `hier` is sra here.
+  const Algorithm wanted = algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
   RINGPRESS_ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
-                             tuner::find_candidates(shape, calibration_of(calls->calls.dtype)));
-  const std::string& algorithm = settings_.algorithm;
-  if (algorithm != "auto") {  // `hier` is sra here.
-    const Algorithm wanted = algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
-    std::erase_if(candidates,
-                  [wanted](const Candidate& one) { return one.choice.algorithm != wanted; });
-  }
+                             algorithm == "auto"
+                                 ? tuner::find_candidates(shape, calibration)
+                                 : tuner::find_candidates_by(wanted, shape, calibration));
   CallShape walked = shape;
   if (settings_.chunk_bytes != 0) walked.bytes = 0;  // No other chunks are tried.
   calls->tuner = tuner::make_call_tuner(std::move(candidates), walked, limits_);

@@ -67,7 +67,10 @@ struct CommandLine {
 
   void add_explain_options() {
     ExplainOptions& options = explain_options;
-    explain->add_option("SIZE", options.size, "bytes of the tensor, such as 64M")->required();
+    explain
+        ->add_option("SIZE", options.size,
+                     "bytes of the tensor, such as 64M; all: a table of sizes")
+        ->required();
     explain->add_option("DTYPE", options.dtype, "float32, float16 or bfloat16")->required();
     explain->add_option("NRANKS", options.ranks, "ranks, each behind a link of its own")
         ->required();
@@ -78,6 +81,8 @@ struct CommandLine {
     explain->add_option("--budget", options.budget, "the codec whose error is not to be exceeded")
         ->capture_default_str();
     explain->add_flag("--json", options.json, "for programs");
+    explain->add_flag("--csv", options.csv,
+                      "of all sizes; the columns of NCCL's tuner files first");
   }
 
   bool has_command(const std::string& name) const {

@@ -3,6 +3,8 @@
 
 usage: explain_test.py RINGPRESS
 """
+import csv
+import io
 import json
 import pathlib
 import subprocess
@@ -39,7 +41,10 @@ class Explain(unittest.TestCase):
         found = explained("64M", "float32", "4", "--codecs", "q2:grid=lloyd,q4,q8", "--budget", "q8")
         self.assertEqual(found["choice"]["codec"], "q8")
         above = [call["codec"] for call in found["calls"] if not call["allowed"]]
-        self.assertEqual(set(above), {"q2:grid=lloyd", "q4"})
+        self.assertEqual(set(above), {"q2:grid=lloyd", "q4", "q8"})
+        rings = [call["allowed"] for call in found["calls"]
+                 if call["codec"] == "q8" and call["algorithm"] == "ring"]
+        self.assertEqual(rings, [False])  # It would requantise at every hop.
         self.assertEqual(found["calls"][0]["codec"], "q2:grid=lloyd")  # A runner-up is shown.
 
     def test_the_numbers_behind_it_are_the_formulas(self):
@@ -58,6 +63,20 @@ class Explain(unittest.TestCase):
         self.assertIn("| q2:grid=lloyd | sra |", text)
         self.assertIn("above the error of q4", text)
 
+    def test_all_sizes_are_a_table(self):
+        arguments = ("all", "float32", "4", "--rate", "1gbit", "--codecs", "none,q4,q2")
+        text = run(*arguments).stdout
+        self.assertIn("| 67108864 | q4 | sra |", text)
+        self.assertNotIn("q2", text)
+        rows = list(csv.DictReader(io.StringIO(run(*arguments, "--csv").stdout)))
+        self.assertEqual(list(rows[0])[:10],
+                         ["collective_type", "min_bytes", "max_bytes", "algorithm", "protocol", "channels",
+                          "nNodes", "nRanks", "numPipeOps", "regBuff"])
+        for row, following in zip(rows, rows[1:]):
+            self.assertEqual(int(row["max_bytes"]) + 1, int(following["min_bytes"]))
+            self.assertLessEqual(float(row["predicted_us"]), float(row["uncompressed_us"]))
+        self.assertEqual((rows[-1]["codec"], rows[-1]["algorithm"]), ("q4", "collnet_direct"))
+
     def test_mistakes_are_named(self):
         for arguments, message in [
                 (("64Q", "float32", "4"), '"64Q" is not a size such as 64, 4K, 1.5M or 2G'),
@@ -69,6 +88,8 @@ class Explain(unittest.TestCase):
                 (("64M", "float32", "4", "--codecs", "q9"), "q9: "),
                 (("64M", "float32", "4", "--codecs", "qsgd"), "has no model yet"),
                 (("64M", "float32", "4", "--codecs", ","), "--codecs ,: an empty setting"),
+                (("64M", "float32", "4", "--csv"), "--csv is for all sizes"),
+                (("all", "float32", "4", "--json"), "not --json"),
                 (("64M", "float32"), "NRANKS"),
                 (("64M", "float32", "four"), "NRANKS")]:
             done = run(*arguments)

@@ -106,6 +106,8 @@ TEST(CallTuner, NoCodecThatDoesNotBeatPlain) {
   EXPECT_TRUE(Machine(flat).walk_until_settled().settled.choice.is_exact());
   const auto slow = [](const Choice& made) { return made.is_exact() ? 0.9e-3 : 1e-3; };
   EXPECT_TRUE(Machine(slow).walk_until_settled().settled.choice.is_exact());
+  const auto hardly = [](const Choice& made) { return made.is_exact() ? 1.01e-3 : 1e-3; };
+  EXPECT_TRUE(Machine(hardly).walk_until_settled().settled.choice.is_exact());
   const auto fast = [](const Choice& made) { return made.is_exact() ? 1.1e-3 : 1e-3; };
   EXPECT_FALSE(Machine(fast).walk_until_settled().settled.choice.is_exact());
 }
@@ -113,7 +115,7 @@ TEST(CallTuner, NoCodecThatDoesNotBeatPlain) {
 TEST(CallTuner, ExactCallsBeforeItCountAsMeasured) {
   Machine machine([](const Choice&) { return 1e-3; });
   machine.tuner().note_exact(100);  // Connects.
-  machine.tuner().note_exact(2e-3);
+  machine.tuner().note_exact(2.1e-3);
   const Walk walk = machine.walk_until_settled();
   EXPECT_FALSE(was_tried(walk, choice(0)));
   EXPECT_FALSE(walk.settled.choice.is_exact());
@@ -122,6 +124,16 @@ TEST(CallTuner, ExactCallsBeforeItCountAsMeasured) {
   near.tuner().note_exact(100);
   near.tuner().note_exact(1.1e-3);
   EXPECT_TRUE(was_tried(near.walk_until_settled(), choice(0)));
+}
+
+// Whatever else the machine does while one of them is measured.
+TEST(CallTuner, NoCodecAndTheBestOneAreComparedAgainWhenTheyAreNear) {
+  std::size_t exact_calls = 0;
+  Machine machine([&](const Choice& made) {
+    if (!made.is_exact()) return 1e-3;
+    return ++exact_calls <= 13 ? 1.2e-3 : 0.9e-3;
+  });
+  EXPECT_TRUE(machine.walk_until_settled().settled.choice.is_exact());
 }
 
 TEST(CallTuner, WalksToTheBestChunks) {
@@ -194,6 +206,28 @@ TEST(CallTuner, BeginsAnewWhenCallsGoOnTakingLonger) {
   EXPECT_EQ(notes[0].event, TuningEvent::kDrifted);
   machine.make_calls(trial);
   EXPECT_EQ(machine.walk_until_settled().settled.choice.codec, 2u);
+}
+
+Calibration slow_link() {
+  return {{50e-6, 125e6},
+          {{"none", 1, 0, {}, {}, {0, 1e-10}},
+           {"small", 0.125, 0.1, {50e-6, 2e-10}, {50e-6, 1e-10}, {50e-6, 4e-10}}}};
+}
+
+// It would lose more than one encoding does.
+TEST(Candidates, NoCodecGoesRoundARingUnlessAskedTo) {
+  for (const int world : {2, 4}) {
+    std::size_t rings = 0;
+    const auto found = tuner::find_candidates({1 << 20, world}, slow_link()).value();
+    for (const Candidate& one : found) {
+      rings += one.choice.algorithm == Algorithm::kRing;
+      EXPECT_TRUE(one.choice.is_exact() || one.choice.algorithm == Algorithm::kSra);
+    }
+    EXPECT_EQ(rings, world == 2 ? 0u : 1u);
+  }
+  const auto asked = tuner::find_candidates_by(Algorithm::kRing, {1 << 20, 4}, slow_link()).value();
+  ASSERT_EQ(asked.size(), 2u);
+  for (const Candidate& one : asked) EXPECT_EQ(one.choice.algorithm, Algorithm::kRing);
 }
 
 TEST(SizeTable, CompressesWhatIsLargeOnASlowLink) {

@@ -56,7 +56,13 @@ struct Explanation {
   std::vector<CodecSpeed> codecs;
   std::vector<CallCost> calls;  // The quickest first.
 
-  bool is_allowed(const CallCost& call) const { return call.error <= budget * (1 + 1e-9); }
+  /// Why it is not chosen, however quick; empty if it may be.
+  std::string objection(const CallCost& call, const std::string& budget_name) const {
+    if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
+    const bool requantises = call.algorithm == Algorithm::kRing && shape.world > 2;
+    return requantises && call.error > 0 ? "loses more at every hop" : "";
+  }
+  bool is_allowed(const CallCost& call) const { return objection(call, "").empty(); }
   /// `none` is always among them.
   const CallCost& choice() const {
     return *std::find_if(calls.begin(), calls.end(),
@@ -107,7 +113,7 @@ void print_text(const ExplainOptions& options, const Explanation& explanation) {
                algorithm_name(call.algorithm), call.chunks, milliseconds(call.seconds),
                milliseconds(call.wire_seconds), milliseconds(call.codec_seconds),
                milliseconds(call.latency_seconds), call.wire_bytes, call.error,
-               explanation.is_allowed(call) ? "" : "above the error of " + options.budget);
+               explanation.objection(call, options.budget));
   }
   fmt::print("\n| codec | ratio | encode GB/s | decode GB/s | hop GB/s |\n|---|---|---|---|---|\n");
   const auto rate = [](const OperationCost& cost) {
@@ -146,6 +152,74 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
   fmt::print("{}\n", result.dump(1));
 }
 
+constexpr std::size_t kSmallestRow = 64 * 1024;  // Below, nothing is compressed (RINGPRESS_MIN_BYTES).
+constexpr std::size_t kLargestRow = std::size_t{1} << 30;
+
+/// What calls of each size would be made with.
+struct SizeTable {
+  std::vector<CodecSpeed> codecs;  // Those within the budget.
+  std::vector<SizeRow> rows;
+};
+
+SizeTable make_table(const ExplainOptions& options) {
+  const DType dtype = parse_dtype(options.dtype);
+  Calibration calibration;
+  calibration.link = {parse_seconds(options.latency), parse_rate(options.rate)};
+  const double budget = measure(options.budget, dtype).error;
+  calibration.codecs.push_back(measure("none", dtype));
+  for (const std::string& name : split_codecs("--codecs", options.codecs)) {
+    if (name == "none") continue;
+    CodecSpeed codec = measure(name, dtype);
+    if (codec.error <= budget * (1 + 1e-9)) calibration.codecs.push_back(std::move(codec));
+  }
+  auto rows = tuner::make_size_table(calibration, options.ranks, kSmallestRow, kLargestRow);
+  if (!rows.is_ok()) throw PerfError(rows.status().message());
+  return {std::move(calibration.codecs), std::move(rows).value()};
+}
+
+std::string microseconds(double seconds) {
+  return fmt::format("{:.1f}", 1e6 * seconds);
+}
+
+/// The columns of NCCL's tuner plugins first: what NCCL is told, so that a size comes to the
+/// plugin's CollNet or stays with NCCL's ring; -1 is any.
+void print_csv(const ExplainOptions& options, const SizeTable& table) {
+  fmt::print(
+      "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,"
+      "regBuff,dtype,codec,ringpress_algorithm,predicted_us,uncompressed_us\n");
+  for (const SizeRow& row : table.rows) {
+    const Choice& choice = row.best.choice;
+    fmt::print("allreduce,{},{},{},simple,-1,-1,{},-1,-1,{},\"{}\",{},{},{}\n", row.bytes,
+               2 * row.bytes - 1, choice.is_exact() ? "ring" : "collnet_direct", options.ranks,
+               options.dtype, table.codecs[choice.codec].codec, algorithm_name(choice.algorithm),
+               microseconds(row.best.seconds), microseconds(row.uncompressed_seconds));
+  }
+}
+
+void print_table(const ExplainOptions& options, const SizeTable& table) {
+  fmt::print(
+      "all-reduces of {}, {} ranks, {} and {} a link: predicted, with codecs measured on one core "
+      "here\n\n| from bytes | codec | algorithm | us | uncompressed us | |\n"
+      "|---|---|---|---|---|---|\n",
+      options.dtype, options.ranks, options.rate, options.latency);
+  for (const SizeRow& row : table.rows) {
+    const Choice& choice = row.best.choice;
+    fmt::print("| {} | {} | {} | {} | {} | {:.2f}x |\n", row.bytes,
+               table.codecs[choice.codec].codec, algorithm_name(choice.algorithm),
+               microseconds(row.best.seconds), microseconds(row.uncompressed_seconds),
+               row.uncompressed_seconds / std::max(row.best.seconds, 1e-12));
+  }
+}
+
+void explain_all(const ExplainOptions& options) {
+  const SizeTable table = make_table(options);
+  if (options.csv) {
+    print_csv(options, table);
+  } else {
+    print_table(options, table);
+  }
+}
+
 }  // namespace
 
 double parse_rate(const std::string& text) {
@@ -159,6 +233,13 @@ double parse_seconds(const std::string& text) {
 
 int explain(const ExplainOptions& options) {
   if (options.ranks < 2) throw PerfError("there must be two ranks at least");
+  const bool is_table = options.size == "all";
+  if (is_table && options.json) throw PerfError("all sizes are a text or --csv, not --json");
+  if (!is_table && options.csv) throw PerfError("--csv is for all sizes: explain all DTYPE NRANKS");
+  if (is_table) {
+    explain_all(options);
+    return 0;
+  }
   const Explanation explanation = make_explanation(options);
   if (options.json) {
     print_json(options, explanation);

@@ -8,7 +8,7 @@ namespace ringpress::perf {
 
 /// As on the command line.
 struct ExplainOptions {
-  std::string size;               // 64M
+  std::string size;               // 64M; all: a table of sizes.
   std::string dtype = "float32";  // float32, float16, bfloat16.
   int ranks = 0;
   std::string rate = "1gbit";  // Of a rank's link, as tc writes it.
@@ -16,6 +16,7 @@ struct ExplainOptions {
   std::string budget = "q4";  // A codec whose error is not to be exceeded.
   std::string codecs = "none,lossless,bf16,q8,q6,q4,q4:grid=lloyd,q3:grid=lloyd,q2:grid=lloyd";
   bool json = false;
+  bool csv = false;  // Of the table.
 };
 
 /// Needs no GPU, no network and no peers: codecs are measured here, links are as given. Throws

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Automatic mode (RINGPRESS_CODEC=auto) beside each fixed codec within its budget, no codec, and Gloo.
+
+  python3 perf/automatic.py --json perf/results/automatic.json       half an hour
+
+Of each rate, number of ranks, type and size: all_reduce_perf over shaped links, a run a setting (what one
+leaves of the link's burst is not the next one's to have); over unshaped ones a run in which all settings
+take turns call by call. Automatic mode is measured when it has settled. Rank 0's times: medians, of
+shaped links means.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "perf" / "peers"))
+import peers  # pylint: disable=wrong-import-position
+
+BYTES_PER_SECOND = {"none": 1.5e9, "10gbit": 1.25e9, "1gbit": 125e6, "100mbit": 12.5e6}
+TYPES = {"f32": ("float", 4, "float32"), "bf16": ("bfloat16", 2, "bfloat16")}
+FIXED = ("none", "bf16", "q8", "q4")  # What automatic mode chooses from with the default budget.
+LONGEST_SECONDS = 7
+SMALLEST_COMPRESSED = 65536
+SETTLED_CALLS = 200  # Of short calls; of long ones three a trial and some.
+SLOW_SETTLED_CALLS = 24
+
+
+def plain_seconds(rate, ranks, size):
+    return 60e-6 + 2 * (ranks - 1) / ranks * size / BYTES_PER_SECOND[rate]
+
+
+def clamp(value, low, high):
+    return int(max(low, min(high, value)))
+
+
+class Cell:
+    """One rate, number of ranks, type and size."""
+
+    def __init__(self, options, rate, ranks, dtype, size):
+        self.options, self.rate, self.ranks, self.dtype, self.size = options, rate, ranks, dtype, size
+        self.seconds = plain_seconds(rate, ranks, size)
+        self.commands = []
+
+    def all_reduce(self, settings, calls, warm_up):
+        with tempfile.NamedTemporaryFile(suffix=".json") as report:
+            command = [str(ROOT / "perf" / "shaped.sh"), "--ranks", str(self.ranks), "--rate", self.rate]
+            command += ["--pin"] if self.ranks <= os.cpu_count() else []
+            command += ["--", str(self.options.build / "perf" / "all_reduce_perf"), "-d",
+                        TYPES[self.dtype][0], "-b", str(self.size), "-e", str(self.size), "-n", str(calls),
+                        "-w", str(warm_up), "-c", "0", "-a", "0", "--placement", "in-place", "--compare",
+                        ",".join(settings), "-J", report.name]
+            self.commands.append(shlex.join(command))
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800,
+                                  env={**os.environ, "RINGPRESS_CACHE": "off"})
+            if done.returncode != 0:
+                raise RuntimeError(f"{shlex.join(command)}\n{done.stderr[-2000:]}")
+            results = json.loads(pathlib.Path(report.name).read_text())["results"]
+        found = {}
+        for setting, result in zip(settings, results):
+            # A shaped link lets bursts pass: of small sizes only the mean tells.
+            average = statistics.median if self.rate == "none" else statistics.mean
+            found[setting] = average(result["in_place_per_iter"]["times_us"])
+            if setting == "auto":
+                found["choice"] = result["ringpress"]["codec"].split(":")[0]
+        return found
+
+    def gloo(self):
+        command = [str(ROOT / "perf" / "shaped.sh"), "--ranks", str(self.ranks), "--rate", self.rate, "--",
+                   peers.PYTHON_WITH_TORCH, str(ROOT / "perf" / "peers" / "gloo_all_reduce.py"),
+                   f"{self.size}:{clamp(1 / self.seconds, 3, 50)}"]
+        if self.dtype != "f32":
+            command += ["--dtype", TYPES[self.dtype][2]]
+        self.commands.append(shlex.join(command))
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800,
+                              env={**os.environ, "OMP_NUM_THREADS": "1"})
+        times = peers.Contender.parse_lines(done.stdout).get(self.size)
+        average = statistics.median if self.rate == "none" else statistics.mean
+        return average(times) if times else None
+
+    def run(self):
+        """{setting: microseconds}, and automatic mode's choice."""
+        if self.size < SMALLEST_COMPRESSED:
+            found = self.all_reduce(("none", "auto"), 200, 50)
+        elif self.rate == "none":
+            found = self.all_reduce((*FIXED, "auto"), 50, SETTLED_CALLS)
+        else:
+            found = {}
+            for setting in FIXED:
+                calls = clamp(1 / self.seconds, 3, 100)
+                found |= self.all_reduce((setting,), calls, calls if calls > 3 else 1)
+            warm_up = clamp(4 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
+            found |= self.all_reduce(("auto",), clamp(1 / self.seconds, 3, 100), warm_up)
+        found["gloo"] = self.gloo()
+        return found
+
+
+def row_of(cell, found):
+    fixed = {name: found[name] for name in FIXED if name in found}
+    row = {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size,
+           "choice": found["choice"], "auto_us": found["auto"], "gloo_us": found["gloo"],
+           **{f"{name}_us": time for name, time in fixed.items()}}
+    plain = [time for time in (found["none"], found["gloo"]) if time]
+    row["over_better_plain"] = min(plain) / found["auto"]
+    row["over_best_fixed"] = min(fixed.values()) / found["auto"]
+    return row
+
+
+def summary(rows):
+    """What the figures are about."""
+    lines = [f"{len(rows)} cells; least over the better of no codec and Gloo: "
+             f"{min(row['over_better_plain'] for row in rows):.2f}; below 0.97: "
+             f"{sum(row['over_better_plain'] < 0.97 for row in rows)}"]
+    for dtype in TYPES:
+        large = [row["over_better_plain"] for row in rows
+                 if row["dtype"] == dtype and row["bytes"] >= 256 << 10]
+        if large:
+            lines.append(f"{dtype}: geometric mean from 256 KB up {statistics.geometric_mean(large):.2f}x")
+    near = [row["over_best_fixed"] for row in rows]
+    lines.append(f"over the best fixed setting: least {min(near):.2f}, below 0.95: "
+                 f"{sum(one < 0.95 for one in near)}")
+    return lines
+
+
+def print_row(row):
+    cells = " ".join(f"{name} {row[name + '_us']:.0f}" for name in (*FIXED, "gloo")
+                     if row.get(name + "_us"))
+    print(f"{row['rate']:8} {row['ranks']} {row['dtype']:4} {row['bytes']:>10} auto {row['auto_us']:.0f} "
+          f"({row['choice']}) us; {cells}; {row['over_better_plain']:.2f}x the better plain, "
+          f"{row['over_best_fixed']:.2f} of the best fixed", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rates", default="none,10gbit,1gbit,100mbit")
+    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--dtypes", default="f32,bf16")
+    parser.add_argument("--sizes", default="8,4K,64K,256K,1M,4M,16M,64M,256M")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    rows, left_out, commands = [], [], []
+    for rate in options.rates.split(","):
+        for ranks in map(int, options.ranks.split(",")):
+            for dtype in options.dtypes.split(","):
+                for size in map(peers.parse_bytes, options.sizes.split(",")):
+                    cell = Cell(options, rate, ranks, dtype, size)
+                    if cell.seconds > LONGEST_SECONDS:
+                        left_out.append(f"{rate}, {ranks} ranks, {dtype}, {size} bytes: a call without a codec "
+                                        f"takes {cell.seconds:.0f} s")
+                        continue
+                    rows.append(row_of(cell, cell.run()))
+                    commands += cell.commands[:1]
+                    print_row(rows[-1])
+    print("\n".join(summary(rows) + ["left out: " + one for one in left_out]))
+    if options.json:
+        record = {"command": shlex.join(["python3", "perf/automatic.py", *sys.argv[1:]]),
+                  "time": datetime.datetime.now().isoformat(timespec="seconds"),
+                  "cores": os.cpu_count(), "first_commands": commands[:3], "summary": summary(rows),
+                  "left_out": left_out, "rows": rows}
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
