@@ -1,0 +1,91 @@
+// What automatic mode costs a call, besides the call: of one that it leaves alone, and of one whose
+// choice is settled. Nanoseconds, the median of several rounds, beside a read of the clock.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "nccl_plugin/tuning/tuned_calls.h"
+#include "tuner/factory.h"
+
+namespace ringpress {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kCalls = 100000;
+constexpr int kRounds = 15;
+constexpr double kCallSeconds = 1e-3;  // That calls are said to take.
+
+/// Of two ranks that are never waited for.
+class Alone final : public nccl_plugin::tuning::Peers {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Status sum(std::span<float>) override { return Status::ok(); }
+  Status max(std::span<double>) override { return Status::ok(); }
+  Status broadcast(std::span<std::byte>) override { return Status::ok(); }
+};
+
+template <typename Call>
+double nanoseconds_of(Call&& call) {
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < kCalls; ++i) call();
+    rounds.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
+                     kCalls);
+  }
+  std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
+  return rounds[kRounds / 2];
+}
+
+/// Plans a call as a communicator does, and tunes it, or not.
+class Calls {
+ public:
+  Calls(std::size_t count, DType dtype, bool is_tuned) : is_tuned_(is_tuned) {
+    settings_ = parse_settings({{"RINGPRESS_CACHE", "off"}}, nullptr);
+    planner_ = tuner::make_planner(settings_);
+    request_ = {CollectiveKind::kAllReduce, count, dtype, ReduceOp::kSum, false, 2, true, 1000};
+    tuned_ = std::make_unique<nccl_plugin::tuning::TunedCalls>(settings_, peers_);
+    for (int i = 0; i < 2000; ++i) make();  // Settles.
+  }
+
+  void make() {
+    planner_->plan(request_, &plan_);
+    if (!is_tuned_) return;
+    if (!tuned_->choose(request_, &plan_).is_ok()) std::abort();
+    tuned_->note(kCallSeconds);
+  }
+
+ private:
+  const bool is_tuned_;
+  Settings settings_;
+  Alone peers_;
+  std::unique_ptr<Planner> planner_;
+  PlanRequest request_;
+  Plan plan_;
+  std::unique_ptr<nccl_plugin::tuning::TunedCalls> tuned_;
+};
+
+void print_row(const char* what, std::size_t count, DType dtype) {
+  Calls plain(count, dtype, false);
+  Calls tuned(count, dtype, true);
+  const double without = nanoseconds_of([&] { plain.make(); });
+  const double with = nanoseconds_of([&] { tuned.make(); });
+  std::printf("%-52s %8.1f %8.1f %8.1f\n", what, without, with, with - without);
+}
+
+}  // namespace
+}  // namespace ringpress
+
+int main() {
+  using namespace ringpress;
+  std::printf("%-52s %8s %8s %8s\n", "ns a call, planned", "alone", "tuned", "more");
+  print_row("float32, 64 elements: smaller than RINGPRESS_MIN_BYTES", 64, DType::kFloat32);
+  print_row("int64, 1 Mi elements: always exact", 1 << 20, DType::kInt64);
+  print_row("float32, 1 Mi elements: settled", 1 << 20, DType::kFloat32);
+  std::printf("%-52s %8.1f\n", "a read of the clock",
+              nanoseconds_of([] { static_cast<void>(Clock::now()); }));
+  return 0;
+}
