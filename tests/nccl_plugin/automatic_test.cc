@@ -1,0 +1,155 @@
+// Automatic mode in a communicator whose ranks are on different hosts, as a training job uses it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/mesh_communicator.h"
+#include "tests/support/random_tensor.h"
+#include "tests/support/thread_mesh.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+using testing::ThreadFabric;
+using testing::ThreadMesh;
+
+constexpr int kWorld = 3;
+
+/// Buckets of a step, in elements.
+using Step = std::vector<std::size_t>;
+
+struct RankRecord {
+  std::vector<std::vector<float>> results;  // Of all calls.
+  Statistics statistics;
+  std::string failure;
+};
+
+/// Every step's: made once.
+const std::vector<float>& gradient(std::size_t count, int rank) {
+  thread_local std::map<std::pair<std::size_t, int>, std::vector<float>> made;
+  std::vector<float>& values = made[{count, rank}];
+  if (values.empty()) values = testing::random_gradient(count, count, rank);
+  return values;
+}
+
+std::vector<float> exact_sum(std::size_t count) {
+  std::vector<float> sum(count);
+  for (int rank = 0; rank < kWorld; ++rank) {
+    const std::vector<float>& own = gradient(count, rank);
+    for (std::size_t i = 0; i < count; ++i) sum[i] += own[i];
+  }
+  return sum;
+}
+
+double relative_error(const std::vector<float>& values, const std::vector<float>& exact) {
+  double lost = 0, whole = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    lost += std::pow(double{values[i]} - exact[i], 2);
+    whole += std::pow(double{exact[i]}, 2);
+  }
+  return std::sqrt(lost / whole);
+}
+
+void make_steps(Communicator& communicator, const std::vector<Step>& steps, RankRecord* record) {
+  for (const Step& step : steps) {
+    for (const std::size_t count : step) {
+      std::vector<float> values = gradient(count, communicator.rank());
+      const Status status = communicator.all_reduce(values.data(), values.data(), count,
+                                                    DType::kFloat32, Reduction());
+      if (!status.is_ok()) {
+        record->failure = status.message();
+        return;
+      }
+      record->results.push_back(std::move(values));
+    }
+  }
+}
+
+std::vector<RankRecord> run_job(const std::vector<Step>& steps, const char* deterministic = "0") {
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_CACHE", "off"}, {"RINGPRESS_DETERMINISTIC", deterministic}}, nullptr);
+  const auto fabric = std::make_shared<ThreadFabric>(kWorld, false);
+  std::vector<RankRecord> records(kWorld);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kWorld; ++rank) {
+    threads.emplace_back([&, rank] {
+      RankRecord& record = records[static_cast<std::size_t>(rank)];
+      MeshCommunicator communicator(std::make_unique<ThreadMesh>(fabric, rank), settings);
+      make_steps(communicator, steps, &record);
+      record.statistics = communicator.statistics();
+    });
+  }
+  threads.clear();
+  return records;
+}
+
+void repeat(std::size_t times, const Step& step, std::vector<Step>* steps) {
+  steps->insert(steps->end(), times, step);
+}
+
+void expect_right(const std::vector<Step>& steps, const std::vector<RankRecord>& records) {
+  std::size_t call = 0;
+  for (const Step& step : steps) {
+    for (const std::size_t count : step) {
+      for (const RankRecord& record : records) {
+        ASSERT_LT(call, record.results.size()) << record.failure;
+        ASSERT_EQ(record.results[call], records[0].results[call]) << "call " << call;
+      }
+      if (call % 7 == 0) {  // What one encoding loses, and what an earlier one has left over.
+        EXPECT_LE(relative_error(records[0].results[call], exact_sum(count)), 0.8) << call;
+      }
+      ++call;
+    }
+  }
+}
+
+TEST(Automatic, RanksAgreeWhateverTheProgramDoes) {
+  const Step before{20000, 17000, 34000};
+  const Step rebuilt{31000, 34000};
+  const Step other_model{25000};
+  std::vector<Step> steps;
+  repeat(1, before, &steps);
+  repeat(40, rebuilt, &steps);
+  repeat(2, other_model, &steps);
+  repeat(30, rebuilt, &steps);
+  repeat(1, {31000, 17000}, &steps);  // The last batch is odd.
+  repeat(15, before, &steps);
+  expect_right(steps, run_job(steps));
+}
+
+TEST(Automatic, DeterministicModeAlwaysCompressesAlike) {
+  std::vector<Step> steps;
+  repeat(30, {20000, 34000}, &steps);
+  const std::vector<RankRecord> first = run_job(steps, "1");
+  const std::vector<RankRecord> second = run_job(steps, "1");
+  expect_right(steps, first);
+  EXPECT_EQ(first[0].results, second[0].results);
+  EXPECT_EQ(first[0].statistics.compressed_calls, 2u * 28u);
+  EXPECT_EQ(first[0].statistics.exact_calls.at("has not recurred yet"), 4u);
+}
+
+// Error feedback goes on while one codec is tried after the other: what all steps add up to is
+// nearly exact, as it would not be if each step's loss were lost.
+TEST(Automatic, ResidualsAreKeptAcrossTrials) {
+  constexpr std::size_t kCount = 20000;
+  constexpr std::size_t kSteps = 120;
+  std::vector<Step> steps;
+  repeat(kSteps, {kCount, kCount + 1000}, &steps);
+  const std::vector<RankRecord> records = run_job(steps);
+  ASSERT_EQ(records[0].results.size(), 2 * kSteps);
+  std::vector<float> mean(kCount);
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      mean[i] += records[0].results[2 * step][i] / static_cast<float>(kSteps);
+    }
+  }
+  EXPECT_LE(relative_error(mean, exact_sum(kCount)), 0.02);
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin
