@@ -81,8 +81,8 @@ Result<std::vector<double>> measure_rank_errors(const MeasuredTensor& tensor,
                                                 const MeasuredMatrix& shape,
                                                 std::span<const std::size_t> ranks);
 
-/// How fast a codec is on this machine, on normally distributed values, by one core and within some
-/// 20 ms; with error feedback where that would be on. kUnsupported: a codec whose ranks agree on
+/// How fast a codec is on this machine, on normally distributed values, by one core and within a few
+/// milliseconds; with error feedback where that would be on. kUnsupported: a codec whose ranks agree on
 /// something before they encode, or that projects.
 Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype);
 

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -127,6 +128,7 @@ Result<std::string> TunedCalls::ask_cache(const CalibrationKey& key) {
 
 Status TunedCalls::find_calibrations() {
   if (calibrations_ != nullptr) return Status::ok();
+  const auto begin = std::chrono::steady_clock::now();
   RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, settings_));
   const CalibrationKey key{peers_.size(), settings_.budget, std::move(hosts)};
   cache_path_ = calibration_path(settings_, key);
@@ -141,15 +143,15 @@ Status TunedCalls::find_calibrations() {
     calibrations_ = std::make_unique<Calibrations>(std::move(found));
     keep_calibrations(key);
   }
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  log_line(LogLevel::kInfo, "%d ranks: latency %.0f us, %.3f Gb/s; known after %.0f ms",
+           peers_.size(), calibrations_->link().latency_seconds * 1e6,
+           calibrations_->link().bytes_per_second * 8e-9, taken.count());
   return Status::ok();
 }
 
 void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
-  if (peers_.rank() != 0) return;
-  const LinkSpeed& link = calibrations_->link();
-  log_line(LogLevel::kInfo, "%d ranks: latency %.0f us, %.3f Gb/s", peers_.size(),
-           link.latency_seconds * 1e6, link.bytes_per_second * 8e-9);
-  if (cache_path_.empty()) return;
+  if (peers_.rank() != 0 || cache_path_.empty()) return;
   const Status saved = save_calibration_file(cache_path_, write_calibrations(*calibrations_, key));
   if (saved.is_ok()) return;
   warn_once("what was measured is not kept: " + cache_path_ + ": " + saved.message());
