@@ -29,6 +29,10 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
+  if (tuned_ == nullptr || settings_.adjust_steps == 0) return;
+  if (const auto levels = tuning::find_bit_levels(settings_.budget)) {
+    levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, *levels);
+  }
 }
 
 MeshCommunicator::~MeshCommunicator() {
@@ -82,8 +86,15 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
 /// Changes plan_ to what has proved best. After an error the ranks may no longer know the same.
 Status MeshCommunicator::tune(const PlanRequest& request) {
   is_tuned_ = tuned_ != nullptr;
+  is_measured_ = false;
   if (!is_tuned_) return Status::ok();
-  const Status status = tuned_->choose(request, &plan_);
+  const bool is_of_step =
+      plan_.codec != "none" && request.kind == CollectiveKind::kAllReduce && levels_ != nullptr;
+  Status status = tuned_->choose(request, &plan_);
+  if (status.is_ok() && is_of_step) {
+    status = levels_->choose(request, &plan_);
+    is_measured_ = levels_->wants_values();
+  }
   if (!status.is_ok()) mesh_->abort(status);
   return status;
 }
@@ -117,11 +128,19 @@ void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t c
   const DType dtype = context.codec->dtype();
   const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), send};
   if (call->plan->keeps_place) feedback_.pass(tensor);
+  find_residual(call, tensor);
+  if (is_measured_) {
+    levels_->take({send, context.residual, count, dtype});
+  }
+}
+
+void MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
+  CollectiveContext& context = call->context;
   if (context.codec->traits().lossless) return;
   ToKeep wanted{call->plan->error_feedback, 0};
   if (context.codec->projection() != nullptr) {
-    context.layers = hints_.find({count, dtype, send});
-    wanted.state_count = context.codec->projection()->state_count({count, context.layers});
+    context.layers = hints_.find({tensor.count, tensor.dtype, tensor.address});
+    wanted.state_count = context.codec->projection()->state_count({tensor.count, context.layers});
   }
   if (!wanted.residual && wanted.state_count == 0) return;
   const Kept kept = feedback_.find(tensor, wanted);

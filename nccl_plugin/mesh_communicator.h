@@ -19,6 +19,7 @@
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/mesh_peers.h"
 #include "nccl_plugin/recurrences.h"
+#include "nccl_plugin/tuning/step_levels.h"
 #include "nccl_plugin/tuning/tuned_calls.h"
 #include "ringpress/codec.h"
 #include "ringpress/collective.h"
@@ -100,6 +101,7 @@ class MeshCommunicator final : public Communicator {
   Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const void* send, std::size_t count);
+  void find_residual(Preparation* call, const TensorCall& tensor);
   Status finish(const Preparation& call, Status status);
   Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
   CallSignature pair_signature(const Transfer& transfer);
@@ -125,8 +127,10 @@ class MeshCommunicator final : public Communicator {
   Plan plan_;                                                // Of the last call, but for pieces.
   Pieces pieces_;
   MeshPeers peers_;
-  std::unique_ptr<tuning::TunedCalls> tuned_;  // Null: nothing is left to be chosen.
-  bool is_tuned_ = false;                      // The last call.
+  std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
+  bool is_tuned_ = false;                       // The last call.
+  std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
+  bool is_measured_ = false;                    // The last call's values, for levels_.
   const std::unique_ptr<Collective> ring_;
   const std::unique_ptr<Collective> sra_;
   mutable std::mutex statistics_mutex_;

@@ -70,9 +70,9 @@ void make_steps(Communicator& communicator, const std::vector<Step>& steps, Rank
   }
 }
 
-std::vector<RankRecord> run_job(const std::vector<Step>& steps, const char* deterministic = "0") {
-  const Settings settings = parse_settings(
-      {{"RINGPRESS_CACHE", "off"}, {"RINGPRESS_DETERMINISTIC", deterministic}}, nullptr);
+std::vector<RankRecord> run_job(const std::vector<Step>& steps, const std::string& name = "",
+                                const std::string& value = "") {
+  const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"}, {name, value}}, nullptr);
   const auto fabric = std::make_shared<ThreadFabric>(kWorld, false);
   std::vector<RankRecord> records(kWorld);
   std::vector<std::jthread> threads;
@@ -120,13 +120,14 @@ TEST(Automatic, RanksAgreeWhateverTheProgramDoes) {
   repeat(1, {31000, 17000}, &steps);  // The last batch is odd.
   repeat(15, before, &steps);
   expect_right(steps, run_job(steps));
+  expect_right(steps, run_job(steps, "RINGPRESS_ADJUST_STEPS", "4"));
 }
 
 TEST(Automatic, DeterministicModeAlwaysCompressesAlike) {
   std::vector<Step> steps;
   repeat(30, {20000, 34000}, &steps);
-  const std::vector<RankRecord> first = run_job(steps, "1");
-  const std::vector<RankRecord> second = run_job(steps, "1");
+  const std::vector<RankRecord> first = run_job(steps, "RINGPRESS_DETERMINISTIC", "1");
+  const std::vector<RankRecord> second = run_job(steps, "RINGPRESS_DETERMINISTIC", "1");
   expect_right(steps, first);
   EXPECT_EQ(first[0].results, second[0].results);
   EXPECT_EQ(first[0].statistics.compressed_calls, 2u * 28u);
