@@ -25,9 +25,11 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       ring_(ring::make_collective(Algorithm::kRing)),
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
+  if (rank_ == 0 && !settings_.trace.empty()) trace_ = std::make_unique<StepTrace>();
 }
 
 MeshCommunicator::~MeshCommunicator() {
+  if (trace_ != nullptr) trace_->write(settings_.trace, size_);
   write_statistics(settings_, rank_, size_, statistics());
 }
 

@@ -19,6 +19,16 @@ Status MeshCommunicator::run_alone(const Preparation& call, const void* send, vo
   return Status::ok();
 }
 
+Status MeshCommunicator::run_traced(const Preparation& call, const AllReduceArgs& args) {
+  if (trace_ == nullptr) return call.collective->all_reduce(call.context, args);
+  trace_->begin_call(mesh_->counters().sent_bytes);
+  const Status status = call.collective->all_reduce(call.context, args);
+  const CallSignature& signature = call.context.call;
+  const TensorCall tensor = {signature.kind, args.count, signature.dtype, signature.op, args.send};
+  if (status.is_ok()) trace_->end_call(tensor, mesh_->counters().sent_bytes);
+  return status;
+}
+
 Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                     Reduction reduction) {
   RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
@@ -28,7 +38,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
   recall(&call, send, count);
   const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
-  return finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
+  return finish(call, run_traced(call, {send, receive, count}));
 }
 
 Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::size_t receive_count,
