@@ -25,11 +25,11 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       ring_(ring::make_collective(Algorithm::kRing)),
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
-  if (rank_ == 0 && !settings_.trace.empty()) trace_ = std::make_unique<StepTrace>();
+  steps_.open(settings_, rank_, size_, crosses_hosts_);
 }
 
 MeshCommunicator::~MeshCommunicator() {
-  if (trace_ != nullptr) trace_->write(settings_.trace, size_);
+  steps_.close();
   write_statistics(settings_, rank_, size_, statistics());
 }
 
@@ -65,6 +65,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.recurrences = recurrences_.count(request);
   planner_->plan(request, &plan_);
+  steps_.change(kind, &plan_);
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;
   CallSignature signature;
@@ -102,8 +103,15 @@ MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan
 /// What is known of the tensor from earlier calls and from hints.
 void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t count) {
   CollectiveContext& context = call->context;
-  if (context.codec->traits().lossless) return;
   const DType dtype = context.codec->dtype();
+  if (context.codec->traits().lossless) {
+    // In the step it stands where it stood while it was compressed, and so do the others'
+    // residuals.
+    if (steps_.left_exact()) {
+      feedback_.find({context.call.kind, count, dtype, context.codec->op(), send}, {false});
+    }
+    return;
+  }
   ToKeep wanted{call->plan->error_feedback, 0};
   if (context.codec->projection() != nullptr) {
     context.layers = hints_.find({count, dtype, send});

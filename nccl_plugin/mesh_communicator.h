@@ -18,7 +18,7 @@
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/recurrences.h"
-#include "nccl_plugin/step_trace.h"
+#include "nccl_plugin/steps_of_calls.h"
 #include "ringpress/codec.h"
 #include "ringpress/collective.h"
 #include "ringpress/communicator.h"
@@ -99,7 +99,8 @@ class MeshCommunicator final : public Communicator {
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const void* send, std::size_t count);
   Status finish(const Preparation& call, Status status);
-  Status run_traced(const Preparation& call, const AllReduceArgs& args);
+  Status hear_of_step();
+  Status run_timed(const Preparation& call, const AllReduceArgs& args);
   Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
   CallSignature pair_signature(const Transfer& transfer);
 
@@ -120,7 +121,7 @@ class MeshCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0;
   std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;
   Recurrences recurrences_;
-  std::unique_ptr<StepTrace> trace_;                         // Null: nothing is recorded.
+  StepsOfCalls steps_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
   Plan plan_;                                                // Of the last call, but for pieces.
   Pieces pieces_;

@@ -19,18 +19,36 @@ Status MeshCommunicator::run_alone(const Preparation& call, const void* send, vo
   return Status::ok();
 }
 
-Status MeshCommunicator::run_traced(const Preparation& call, const AllReduceArgs& args) {
-  if (trace_ == nullptr) return call.collective->all_reduce(call.context, args);
-  trace_->begin_call(mesh_->counters().sent_bytes);
+/// Rank 0's word on the step, where it is due on all ranks.
+Status MeshCommunicator::hear_of_step() {
+  StepWord word = steps_.word();
+  const auto hear = [this](void* data, std::size_t bytes) -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const Preparation call,
+                               prepare(CollectiveKind::kBroadcast, bytes, DType::kUint8, {}, 0));
+    return ring::broadcast(call.context, data, data, bytes, 0);
+  };
+  RINGPRESS_RETURN_IF_ERROR(hear(&word.header, sizeof word.header));
+  word.calls.resize(word.header.calls);
+  if (!word.calls.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(hear(word.calls.data(), word.calls.size() * sizeof(PlannedCall)));
+  }
+  return steps_.hear(word);
+}
+
+Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs& args) {
+  if (!steps_.is_recording()) return call.collective->all_reduce(call.context, args);
+  steps_.begin_timing(mesh_->counters().sent_bytes);
   const Status status = call.collective->all_reduce(call.context, args);
   const CallSignature& signature = call.context.call;
   const TensorCall tensor = {signature.kind, args.count, signature.dtype, signature.op, args.send};
-  if (status.is_ok()) trace_->end_call(tensor, mesh_->counters().sent_bytes);
+  if (status.is_ok()) steps_.end_timing(tensor, mesh_->counters().sent_bytes);
   return status;
 }
 
 Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                     Reduction reduction) {
+  if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
+  steps_.begin_call({CollectiveKind::kAllReduce, count, dtype, reduction.op});
   RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
                              prepare(CollectiveKind::kAllReduce, count, dtype, reduction, -1));
   if (count == 0) return finish(call, Status::ok());
@@ -38,7 +56,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
   recall(&call, send, count);
   const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
-  return finish(call, run_traced(call, {send, receive, count}));
+  return finish(call, run_timed(call, {send, receive, count}));
 }
 
 Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::size_t receive_count,

@@ -126,6 +126,8 @@ std::optional<RecordedStep> StepRecorder::current() const {
   const auto first = std::max_element(
       found.calls.begin(), found.calls.end(),
       [](const StepCall& a, const StepCall& b) { return a.gap_seconds < b.gap_seconds; });
+  const auto rotation = static_cast<std::size_t>(first - found.calls.begin());
+  found.next = (noted_ % positions_.size() + positions_.size() - rotation) % positions_.size();
   std::rotate(found.calls.begin(), first, found.calls.end());
   return found;
 }

@@ -40,6 +40,7 @@ struct StepCall {
 
 struct RecordedStep {
   std::vector<StepCall> calls;  // In order; the gap of the first is the longest.
+  std::size_t next = 0;         // Which of them comes next, if it goes on so.
   std::size_t steps = 0;        // That were seen, whole and one after the other.
 
   /// Of one step.

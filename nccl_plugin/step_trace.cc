@@ -81,22 +81,23 @@ Result<std::string> job_text(const RecordedStep& step, int world) {
   return text + "\n  ]\n}\n";
 }
 
-void StepTrace::begin_call(std::uint64_t sent_bytes) {
+void CallClock::begin_call(std::uint64_t sent_bytes) {
   begin_seconds_ = now_seconds();
   busy_before_seconds_ = busy_seconds() - busy_at_end_seconds_;
   sent_before_ = sent_bytes;
 }
 
-void StepTrace::end_call(const TensorCall& call, std::uint64_t sent_bytes) {
-  recorder_.note({call, begin_seconds_, now_seconds(), busy_before_seconds_,
-                  static_cast<std::size_t>(sent_bytes - sent_before_)});
+RecordedCall CallClock::end_call(const TensorCall& call, std::uint64_t sent_bytes) {
+  const double end_seconds = now_seconds();
   busy_at_end_seconds_ = busy_seconds();
+  return {call, begin_seconds_, end_seconds, busy_before_seconds_,
+          static_cast<std::size_t>(sent_bytes - sent_before_)};
 }
 
-void StepTrace::write(const std::string& path, int world) const {
+void write_trace(const std::string& path, const StepRecorder& recorder, int world) {
   static std::mutex mutex;
   static std::size_t most_bytes = 0;
-  const std::optional<RecordedStep> step = recorder_.step();
+  const std::optional<RecordedStep> step = recorder.step();
   if (!step) {
     log_line(LogLevel::kInfo,
              "RINGPRESS_TRACE: the all-reduces of this communicator repeat no "

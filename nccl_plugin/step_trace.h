@@ -14,21 +14,20 @@ namespace ringpress::nccl_plugin {
 /// that. kInvalidUsage: the step sent nothing.
 Result<std::string> job_text(const RecordedStep& step, int world);
 
-/// Reads the clocks for a StepRecorder. The calls of one communicator: one thread at a time.
-class StepTrace {
+/// Writes the step to the file `path`, with mode 0600 and never through a symbolic link. Of the
+/// communicators of a process, the step with the most bytes stays in the file. A failure is logged,
+/// never returned.
+void write_trace(const std::string& path, const StepRecorder& recorder, int world);
+
+/// Times calls for recorders. Of one communicator: one thread at a time.
+class CallClock {
  public:
   /// A call begins; `sent_bytes` by this rank since the communicator was made.
   void begin_call(std::uint64_t sent_bytes);
   /// It has succeeded.
-  void end_call(const TensorCall& call, std::uint64_t sent_bytes);
-
-  /// Writes what was found to the file `path`, with mode 0600 and never through a symbolic link. Of
-  /// the communicators of a process, the step with the most bytes stays in the file. A failure is
-  /// logged, never returned.
-  void write(const std::string& path, int world) const;
+  RecordedCall end_call(const TensorCall& call, std::uint64_t sent_bytes);
 
  private:
-  StepRecorder recorder_;
   double begin_seconds_ = 0;
   double busy_at_end_seconds_ = 0;  // Time of a core that the thread had used at the last return.
   double busy_before_seconds_ = 0;
