@@ -108,19 +108,20 @@ void StepPlanner::start_anew() {
 }
 
 StepWord StepPlanner::word() {
+  if (calls_ >= kMostCalls) recorder_.reset();
+  const std::optional<RecordedStep> step =
+      recorder_ != nullptr ? recorder_->current() : std::nullopt;
+  if (!step) return {};
+  return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step);
+}
+
+StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   StepWord word;
-  if (recorder_ == nullptr) return word;
-  const std::optional<RecordedStep> step = recorder_->current();
-  if (!step) {
-    if (calls_ >= kMostCalls) recorder_.reset();
-    return word;
-  }
-  if (!unplanned_seconds_) return plan_step(*step);
   recorder_.reset();  // Whatever comes of it.
-  if (step->seconds() > *unplanned_seconds_ * kMostLonger) {
+  if (step.seconds() > *unplanned_seconds_ * kMostLonger) {
     log_line(LogLevel::kInfo,
              "the plan for the step is given up: %.3f ms with it, %.3f ms without it",
-             1e3 * step->seconds(), 1e3 * *unplanned_seconds_);
+             1e3 * step.seconds(), 1e3 * *unplanned_seconds_);
     word.header.is_news = 1;
   }
   return word;
@@ -128,13 +129,12 @@ StepWord StepPlanner::word() {
 
 StepWord StepPlanner::plan_step(const RecordedStep& step) {
   StepWord word;
-  unplanned_seconds_ = step.seconds();
   const std::vector<bool> exact = calls_to_leave_exact(step, world_, minimum_bytes_);
   const auto count = std::count(exact.begin(), exact.end(), true);
   log_line(LogLevel::kInfo, "a step of %zu all-reduces and %.3f ms: %td of them stay exact",
            exact.size(), 1e3 * step.seconds(), count);
-  recorder_.reset();
   if (count == 0) return word;
+  unplanned_seconds_ = step.seconds();
   recorder_ = std::make_unique<StepRecorder>();  // What comes of it.
   word.header = {1, static_cast<std::uint32_t>(step.calls.size()),
                  static_cast<std::uint32_t>(step.next)};

@@ -67,6 +67,7 @@ class StepPlanner {
  private:
   void start_anew();
   StepWord plan_step(const RecordedStep& step);
+  StepWord judge_plan(const RecordedStep& step);
 
   const bool is_root_;
   const int world_;

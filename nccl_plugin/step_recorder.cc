@@ -113,6 +113,7 @@ void StepRecorder::add(std::size_t position, const RecordedCall& call) {
 
 std::optional<RecordedStep> StepRecorder::current() const {
   if (positions_.empty() || noted_ / positions_.size() < kWantedSteps) return std::nullopt;
+  if (source_ == Source::kWithoutAddress && noted_ < kCertainCalls) return std::nullopt;
   RecordedStep found;
   found.steps = noted_ / positions_.size();
   for (const Position& position : positions_) {

@@ -57,12 +57,14 @@ class StepRecorder {
   void note(const RecordedCall& call);
 
   /// Of the steps that were found the one that most calls were part of; nothing if there was none
-  /// of which kWantedSteps came in a row.
+  /// of which kWantedSteps came in a row. Where addresses change from step to step, equal layers
+  /// look like steps until the last of them: there, kCertainCalls must have come in a row.
   std::optional<RecordedStep> step() const;
   /// That of the calls that are being made now, or nothing.
   std::optional<RecordedStep> current() const;
 
   static constexpr std::size_t kWantedSteps = 4;
+  static constexpr std::size_t kCertainCalls = 4096;
 
  private:
   struct Sample {

@@ -37,6 +37,7 @@ struct StepOptions {
   std::string codec = "q4";
   int warmup_steps = 3;
   int steps = 11;
+  bool automatic = false;
   std::string json_path;
   Options ranks;  // What all_reduce_perf needs to make them.
 };
@@ -54,6 +55,8 @@ void add_options(CLI::App& app, StepOptions* options) {
   app.add_option("-w,--warmup", options->warmup_steps, "steps of each strategy before them")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_flag("--automatic", options->automatic,
+               "then steps with RINGPRESS_CODEC=auto, which finds its plan by itself");
   app.add_option("-J", options->json_path, "write what was measured to this file, as JSON");
   app.add_option("--ranks", options->ranks.local_ranks, "start so many ranks on this host")
       ->check(CLI::Range(2, 64));
@@ -105,18 +108,62 @@ struct Measured {
   double seconds() const { return median(steps); }
 };
 
+/// Collective; the time of the slowest rank.
+double slowest_step(const Session& session, Replay* replay, const Strategy& strategy,
+                    Group& group) {
+  const double own = replay->run(strategy, session.measured(0), group);
+  const std::vector<double> all = session.control().gather(std::vector<double>{own});
+  return *std::max_element(all.begin(), all.end());
+}
+
 std::vector<Measured> measure(const StepOptions& options, const Session& session,
                               const espresso::Job& job, const std::vector<Strategy>& strategies) {
   Replay replay(job);
   std::vector<Measured> measured(strategies.size());
   for (int step = -options.warmup_steps; step < options.steps; ++step) {
     for (std::size_t i = 0; i < strategies.size(); ++i) {
-      const double own = replay.run(strategies[i], session.measured(0), session.measured(1 + i));
-      const std::vector<double> all = session.control().gather(std::vector<double>{own});
-      if (step >= 0) measured[i].steps.push_back(*std::max_element(all.begin(), all.end()));
+      const double seconds = slowest_step(session, &replay, strategies[i], session.measured(1 + i));
+      if (step >= 0) measured[i].steps.push_back(seconds);
     }
   }
   return measured;
+}
+
+/// Steps in which the library decides, after as many as it may need to come to a decision.
+struct Automatic {
+  Measured before;  // The first steps in which all calls recur.
+  Measured after;
+  std::uint64_t compressed_calls = 0;  // Of one step.
+};
+
+Automatic measure_automatic(const StepOptions& options, const Session& session,
+                            const espresso::Job& job) {
+  // Rank 0 says what it has found before calls 64, 128, 256 ..., when it has seen some whole steps.
+  constexpr std::size_t kStepsUntilFound = 8;
+  std::size_t calls = 64;
+  while (calls < kStepsUntilFound * job.tensors.size()) calls *= 2;
+  const auto until_found = static_cast<int>(calls / job.tensors.size() + 1);
+  Group& group = session.measured(5);
+  Replay replay(job);
+  const Strategy strategy = {"automatic", std::vector<bool>(job.tensors.size(), true), 0};
+  Automatic found;
+  for (int step = 0; step < until_found + options.steps; ++step) {
+    const auto before = group.statistics();
+    const double seconds = slowest_step(session, &replay, strategy, group);
+    if (step >= 2 && step < until_found) found.before.steps.push_back(seconds);
+    if (step > until_found) found.after.steps.push_back(seconds);
+    const auto after = group.statistics();
+    if (before && after) found.compressed_calls = after->compressed_calls - before->compressed_calls;
+  }
+  return found;
+}
+
+void print_automatic(const Automatic& automatic) {
+  fmt::print(
+      "automatic: {:.1f} ms with what recurs compressed, then {:.1f} ms with {} calls of a "
+      "step compressed\n\n",
+      1e3 * automatic.before.seconds(), 1e3 * automatic.after.seconds(),
+      automatic.compressed_calls);
 }
 
 void print_table(const Speeds& speeds, const espresso::Job& job,
@@ -185,6 +232,7 @@ void run_rank(StepOptions options, espresso::Job job) {
   // sequence of calls.
   options.ranks.settings = {{"none", "none", "sra"}};
   for (int i = 0; i < 4; ++i) options.ranks.settings.push_back({"codec", options.codec, "sra"});
+  if (options.automatic) options.ranks.settings.push_back({"auto", "auto", "sra"});
   const Session session(options.ranks, identity);
   const Speeds speeds = measure_speeds(session.measured(0), options.codec);
   price(speeds, identity.ranks, &job);
@@ -193,6 +241,10 @@ void run_rank(StepOptions options, espresso::Job job) {
   if (session.is_root()) {
     print_table(speeds, job, strategies, measured);
     if (!options.json_path.empty()) write_json(options, speeds, job, strategies, measured);
+  }
+  if (options.automatic) {
+    const Automatic automatic = measure_automatic(options, session, job);
+    if (session.is_root()) print_automatic(automatic);
   }
   session.control().barrier();
 }
