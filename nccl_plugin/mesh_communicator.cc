@@ -26,6 +26,7 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       ring_(ring::make_collective(Algorithm::kRing)),
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
+  steps_.open(settings_, rank_, size_, crosses_hosts_);
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
@@ -36,6 +37,7 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
 }
 
 MeshCommunicator::~MeshCommunicator() {
+  steps_.close();
   write_statistics(settings_, rank_, size_, statistics());
 }
 
@@ -71,6 +73,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.recurrences = recurrences_.count(request);
   planner_->plan(request, &plan_);
+  steps_.change(kind, &plan_);
   RINGPRESS_RETURN_IF_ERROR(tune(request));
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;

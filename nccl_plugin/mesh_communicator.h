@@ -19,6 +19,7 @@
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/mesh_peers.h"
 #include "nccl_plugin/recurrences.h"
+#include "nccl_plugin/steps_of_calls.h"
 #include "nccl_plugin/tuning/step_levels.h"
 #include "nccl_plugin/tuning/tuned_calls.h"
 #include "ringpress/codec.h"
@@ -103,6 +104,8 @@ class MeshCommunicator final : public Communicator {
   void recall(Preparation* call, const void* send, std::size_t count);
   void find_residual(Preparation* call, const TensorCall& tensor);
   Status finish(const Preparation& call, Status status);
+  Status hear_of_step();
+  Status run_timed(const Preparation& call, const AllReduceArgs& args);
   Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
   CallSignature pair_signature(const Transfer& transfer);
 
@@ -123,6 +126,7 @@ class MeshCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0;
   std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;
   Recurrences recurrences_;
+  StepsOfCalls steps_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
   Plan plan_;                                                // Of the last call, but for pieces.
   Pieces pieces_;

@@ -1,5 +1,6 @@
 // The calls of a communicator on whole buffers.
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "nccl_plugin/mesh_communicator.h"
@@ -19,8 +20,33 @@ Status MeshCommunicator::run_alone(const Preparation& call, const void* send, vo
   return Status::ok();
 }
 
+/// Rank 0's word on the step, where it is due on all ranks.
+Status MeshCommunicator::hear_of_step() {
+  StepWord word = steps_.word();
+  RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
+  word.calls.resize(word.header.calls);
+  if (!word.calls.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(word.calls))));
+  }
+  return steps_.hear(word);
+}
+
+Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs& args) {
+  // Calls that are made in different ways for a while are no step to be learnt from.
+  const bool is_trial = is_tuned_ && tuned_->is_trying();
+  if (!steps_.is_recording() || is_trial) return call.collective->all_reduce(call.context, args);
+  steps_.begin_timing(mesh_->counters().sent_bytes);
+  const Status status = call.collective->all_reduce(call.context, args);
+  const CallSignature& signature = call.context.call;
+  const TensorCall tensor = {signature.kind, args.count, signature.dtype, signature.op, args.send};
+  if (status.is_ok()) steps_.end_timing(tensor, mesh_->counters().sent_bytes);
+  return status;
+}
+
 Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                     Reduction reduction) {
+  if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
+  steps_.begin_call({CollectiveKind::kAllReduce, count, dtype, reduction.op});
   RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
                              prepare(CollectiveKind::kAllReduce, count, dtype, reduction, -1));
   if (count == 0) return finish(call, Status::ok());
@@ -28,7 +54,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
   recall(&call, send, count);
   const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
-  return finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
+  return finish(call, run_timed(call, {send, receive, count}));
 }
 
 Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::size_t receive_count,

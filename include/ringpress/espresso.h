@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "ringpress/cost_model.h"
 #include "ringpress/status.h"
 
 namespace ringpress::espresso {
@@ -56,12 +57,20 @@ struct Tensor {
   double backward_seconds = 0;  // Of its own layer; the gradient is there when it has passed.
 };
 
+/// What an all-reduce of one size takes as a whole.
+struct CallSeconds {
+  std::size_t bytes = 0;
+  double exact = 0;
+  double compressed = 0;
+};
+
 struct Job {
   std::string name;
   Cluster cluster;
   Compressor compressor;
-  double forward_seconds = 0;   // Before the first tensor's backward.
-  std::vector<Tensor> tensors;  // In the order in which backward makes them.
+  double forward_seconds = 0;      // Before the first tensor's backward.
+  std::vector<Tensor> tensors;     // In the order in which backward makes them.
+  std::vector<CallSeconds> calls;  // For call_options(): one of each size of a tensor.
 };
 
 /// Ok, or which value cannot be: counts of 0, negative or infinite times, a ratio outside (0, 1].
@@ -84,6 +93,7 @@ enum class Operation : std::uint8_t {
   kReduce,         // The first half, one rank has all ...
   kGather,         // ... and so, of compressed values.
   kBroadcast,      // The second half of both.
+  kCall,           // All of an all-reduce, its codec's work too: as Job::calls say.
 };
 
 /// Work of a codec, not a collective.
@@ -116,6 +126,19 @@ std::vector<Option> tree_options(bool with_cpu);
 /// chooses by itself; `sra`, `ring` and, where several machines have several GPUs each, `hier`,
 /// compressed.
 std::vector<Option> engine_options(const Cluster& cluster);
+
+/// What it runs on host memory: `none` and `compressed`. A thread of its own makes a call, moves
+/// its bytes and does its codec's work, chunk by chunk; backward goes on meanwhile, and the next
+/// call waits. For jobs with Job::calls.
+std::vector<Option> call_options();
+
+/// What scatter-reduce-allgather takes with `exact` and with `codec`, whose ratio, costs and name
+/// become those of the job: fills Job::calls for the tensors and the cluster that are there, each
+/// rank behind a link of its own, `between`. By predict_call(), in as many chunks as the engine
+/// cuts a tensor of float32 into. Tensors of less than `minimum_bytes` are never compressed. Errors
+/// are those of predict_call().
+Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t minimum_bytes,
+                   Job* job);
 
 // ---- The timeline of a step.
 

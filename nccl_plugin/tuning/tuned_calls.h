@@ -41,6 +41,9 @@ class TunedCalls {
   /// The call that choose() was asked about last took so long.
   void note(double seconds);
 
+  /// True if it is not settled how the call is made that choose() was asked about last.
+  bool is_trying() const { return current_ != nullptr && !current_->trial.is_settled; }
+
   /// Announcements so far.
   std::uint64_t epoch() const { return epoch_; }
 

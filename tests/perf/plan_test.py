@@ -144,6 +144,23 @@ class Plan(Command):
         self.assertTrue(out.startswith(summary))
         self.assertNotIn("| large |", summary)
 
+    def test_a_job_on_host_memory_needs_no_compressor(self):
+        job = json.loads(GOOD)
+        del job["compressor"]
+        job["between"]["gigabytes_per_second"] = 0.1
+        planned = self.planned(json.dumps(job))
+        self.assertEqual([tensor["way"] for tensor in planned["tensors"]], ["compressed", "none"])
+        # Four ranks send 3/2 of the bytes each.
+        self.assertAlmostEqual(planned["nothing_ms"], 600.3, delta=6)
+        self.assertLess(planned["plan_ms"], planned["nothing_ms"] / 2)
+        self.assertIsNone(planned["naive_ms"])
+        _, out, _ = self.plan_text(json.dumps(job), "--codec", "q8")
+        self.assertIn("q8", out)
+        self.assertIn("| large | 40000.0 | compressed | host |\n", out)
+        code, out, error = self.plan_text(json.dumps(job), "--codec", "q99")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("q99", error)
+
     def test_every_search_and_set_of_options(self):
         ours = self.planned(GOOD)
         for arguments in (["--options", "tree"], ["--search", "paper"]):

@@ -193,6 +193,47 @@ TEST(EspressoCost, StepsOfTheTree) {
                 {0.8, 1.3, 200 / 500.0, 0.25 + 0.002 * 1600, 1.3, 200 / 500.0, 0.2, 1.85});
 }
 
+/// A call of 1000 bytes takes 3 s exact and 1 s compressed, one of 8 bytes 0.5 s and 2 s.
+TEST(EspressoCost, CallsOnHostMemoryTakeTheWireWhole) {
+  Job job = small_job();
+  job.calls = {{8, 0.5, 2}, {1000, 3, 1}};
+  job.compressor.cpu.reset();
+  job.forward_seconds = 10;
+  job.tensors = {{"small", 8, 0.25}, {"large", 1000, 0.125}, {"large again", 1000, 20}};
+  const std::vector<Option> options = call_options();
+  EXPECT_NEAR(plan_nothing(job, options).seconds, 10 + 20.375 + 3, 1e-9);
+  EXPECT_NEAR(plan_everything(job, options).seconds, 10 + 20.375 + 1, 1e-9);
+  const Plan best = plan(job, options);
+  EXPECT_NEAR(best.seconds, 10 + 20.375 + 1, 1e-9);
+  // The other two have time enough.
+  EXPECT_EQ(best.choices[0].option, 0U);
+  EXPECT_EQ(best.choices[1].option, 0U);
+  EXPECT_EQ(best.choices[2].option, 1U);
+  job.calls.pop_back();
+  EXPECT_THROW(static_cast<void>(plan(job, options)), std::logic_error);
+}
+
+TEST(EspressoCost, CallsArePricedByTheCostModel) {
+  Job job = small_job();
+  job.cluster = {2, 1, {}, {0.5, 1000}};
+  job.tensors = {{"a", 4000, 0}, {"b", 8, 0}, {"a again", 4000, 0}};
+  CodecSpeed exact, codec;
+  exact.codec = "none";
+  codec.codec = "half";
+  codec.ratio = 0.5;
+  codec.encode.start_seconds = 0.25;
+  ASSERT_TRUE(price_calls(exact, codec, 0, &job).is_ok());
+  ASSERT_EQ(job.calls.size(), 2U);
+  EXPECT_EQ(job.calls[0].bytes, 8U);
+  EXPECT_NEAR(job.calls[1].exact, 1 + 4, 1e-9);
+  EXPECT_NEAR(job.calls[1].compressed, 1 + 2 + 0.25, 1e-9);
+  EXPECT_EQ(job.compressor.name, "half");
+  ASSERT_TRUE(price_calls(exact, codec, 4001, &job).is_ok());
+  EXPECT_EQ(job.calls[1].compressed, job.calls[1].exact);
+  job.cluster.between.bytes_per_second = 0;
+  EXPECT_FALSE(price_calls(exact, codec, 0, &job).is_ok());
+}
+
 TEST(EspressoCost, ChecksNameWhatIsWrong) {
   const auto message = [](auto change) {
     Job job = small_job();

@@ -34,12 +34,23 @@ class Pricer {
         return decompress();
       case Operation::kRecode:
         return recode(network_of(job_.cluster, step.phase).ranks);
+      case Operation::kCall:
+        return call(step.compressed);
       default:
         return collective(step);
     }
   }
 
  private:
+  double call(bool compressed) const {
+    const auto bytes = static_cast<std::size_t>(holding_.bytes);
+    for (const CallSeconds& seconds : job_.calls) {
+      if (seconds.bytes == bytes) return compressed ? seconds.compressed : seconds.exact;
+    }
+    RINGPRESS_EXPECTS(false, "the job has no price for a call of this size");
+    return 0;
+  }
+
   double decompress() {
     const double bytes = holding_.bytes * holding_.copies;
     holding_.copies = 1;
@@ -108,6 +119,7 @@ class Pricer {
       case Operation::kCompress:
       case Operation::kDecompress:
       case Operation::kRecode:
+      case Operation::kCall:
         break;
     }
     RINGPRESS_EXPECTS(false, "not a collective");

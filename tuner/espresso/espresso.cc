@@ -85,6 +85,11 @@ Status check(const Job& job) {
       return wrong(tensor.name + ": backward takes at least 0 seconds");
     }
   }
+  for (const CallSeconds& call : job.calls) {
+    if (!is_time(call.exact) || !is_time(call.compressed)) {
+      return wrong("a call takes at least 0 seconds");
+    }
+  }
   return Status::ok();
 }
 

@@ -164,6 +164,8 @@ const char* operation_name(Operation operation) {
       return "gather";
     case Operation::kBroadcast:
       return "broadcast";
+    case Operation::kCall:
+      return "call";
   }
   return "unknown";
 }
@@ -223,6 +225,7 @@ bool is_codec(Operation operation) {
     case Operation::kReduce:
     case Operation::kGather:
     case Operation::kBroadcast:
+    case Operation::kCall:
       return false;
   }
   return false;
@@ -231,6 +234,7 @@ bool is_codec(Operation operation) {
 bool Option::compresses() const {
   for (const Step& step : steps) {
     if (is_codec(step.operation)) return true;
+    if (step.operation == Operation::kCall && step.compressed) return true;
   }
   return false;
 }
@@ -263,6 +267,11 @@ std::vector<Option> engine_options(const Cluster& cluster) {
   hier.push_back({Operation::kAllGather, Phase::kInside, false, true, Device::kGpu});
   options.push_back({"hier", std::move(hier)});
   return options;
+}
+
+std::vector<Option> call_options() {
+  return {{"none", {{Operation::kCall, Phase::kFlat, false, false, Device::kGpu}}},
+          {"compressed", {{Operation::kCall, Phase::kFlat, true, false, Device::kGpu}}}};
 }
 
 }  // namespace ringpress::espresso

@@ -165,8 +165,8 @@ espresso::Tensor read_tensor(Reader reader) {
 }
 
 espresso::Job read_job(Reader reader) {
-  reader.check_names({"machines", "gpus_per_machine", "inside", "between", "compressor", "tensors"},
-                     {"name", "note", "forward_ms"});
+  reader.check_names({"machines", "gpus_per_machine", "inside", "between", "tensors"},
+                     {"name", "note", "forward_ms", "compressor"});
   espresso::Job job;
   job.name = reader.text("name");
   reader.text("note");
@@ -175,7 +175,10 @@ espresso::Job read_job(Reader reader) {
       static_cast<std::size_t>(reader.number("gpus_per_machine", kCount));
   job.cluster.inside = read_link(reader.object("inside"));
   job.cluster.between = read_link(reader.object("between"));
-  job.compressor = read_compressor(reader.object("compressor"));
+  if (reader.has("compressor")) {
+    job.compressor = read_compressor(reader.object("compressor"));
+    if (job.compressor.name.empty()) job.compressor.name = "compressor";
+  }
   job.forward_seconds = 1000 * kMicro * reader.number("forward_ms", kTime, 0);
   for (std::size_t i = 0; i < reader.list("tensors").size(); ++i) {
     job.tensors.push_back(read_tensor(reader.item("tensors", i)));

@@ -12,6 +12,9 @@
 //    "forward_ms": 21.5,                                            may be left out
 //    "tensors": [{"name": "pooler.bias", "bytes": 3072, "backward_us": 4.5}, ...]}
 //
+// Without "compressor" it is a job on host memory, as RINGPRESS_TRACE records one: a call is one
+// piece of work, and `ringpress plan` measures a codec on this machine.
+//
 // Tensors, 10000 at most, stand in the order in which backward makes their gradients. A name may be
 // left out where nothing is said, "note" too; all else must be there, and nothing else may.
 #ifndef PERF_RINGPRESS_PLAN_JOB_FILE_H_
@@ -23,8 +26,9 @@
 
 namespace ringpress::perf {
 
-/// An error begins with the line, then names the key and what is allowed there, as
-/// "7: tensors[3].bytes: must be a whole number from 1 to 2^53, not -4".
+/// The compressor's name is empty where there is none. An error begins with the line, then names
+/// the key and what is allowed there, as "7: tensors[3].bytes: must be a whole number from 1 to
+/// 2^53, not -4".
 Result<espresso::Job> parse_job(std::string_view text);
 
 }  // namespace ringpress::perf

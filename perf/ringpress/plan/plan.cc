@@ -9,8 +9,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "compress_kernels/factory.h"
 #include "perf/ringpress/plan/job_file.h"
 #include "perf/ringpress/plan/timeline_svg.h"
+#include "ringpress/settings.h"
 
 namespace ringpress::perf {
 namespace {
@@ -31,6 +33,7 @@ struct Planned {
   double naive_seconds = 0;  // Every tensor compressed, gathered whole by all ranks.
   double bound_seconds = 0;
 
+  bool is_on_host() const { return !job.calls.empty(); }
   bool compresses(const Plan& plan, std::size_t tensor) const {
     return options[plan.choices[tensor].option].compresses();
   }
@@ -53,16 +56,30 @@ double naive_seconds(const espresso::Job& job) {
   return predict(job, {naive}, std::vector<espresso::Choice>(job.tensors.size())).seconds;
 }
 
+std::vector<espresso::Option> options_of(const espresso::Job& job, const PlanOptions& how) {
+  if (!job.calls.empty()) return espresso::call_options();
+  return how.options == "tree" ? espresso::tree_options(false)
+                               : espresso::engine_options(job.cluster);
+}
+
+/// What calls on host memory take, with the codec as it is on this machine.
+Status price_host_calls(const std::string& codec, espresso::Job* job) {
+  RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact,
+                             compress_kernels::measure_codec("none", DType::kFloat32));
+  RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed speed,
+                             compress_kernels::measure_codec(codec, DType::kFloat32));
+  return espresso::price_calls(exact, speed, settings_from_environment().minimum_bytes, job);
+}
+
 Planned plan_job(espresso::Job job, const PlanOptions& how) {
   Planned planned;
-  planned.options =
-      how.options == "tree" ? espresso::tree_options(false) : espresso::engine_options(job.cluster);
+  planned.options = options_of(job, how);
   const espresso::Search search =
       how.search == "paper" ? espresso::Search::kPaper : espresso::Search::kRepeated;
   planned.nothing = plan_nothing(job, planned.options);
   planned.everything = plan_everything(job, planned.options);
   planned.best = plan(job, planned.options, search);
-  planned.naive_seconds = naive_seconds(job);
+  if (job.calls.empty()) planned.naive_seconds = naive_seconds(job);
   planned.bound_seconds = free_compression_seconds(job, planned.options);
   planned.job = std::move(job);
   return planned;
@@ -92,10 +109,10 @@ void print_steps(const Planned& planned) {
   };
   fmt::print("| predicted step | ms | speed-up |\n|---|---|---|\n");
   row("no compression", nothing);
-  row("everything compressed, gathered whole", planned.naive_seconds);
+  if (!planned.is_on_host()) row("everything compressed, gathered whole", planned.naive_seconds);
   row("everything compressed, each its best way", planned.everything.seconds);
   row("plan", planned.best.seconds);
-  row("bound: compression for nothing", planned.bound_seconds);
+  if (!planned.is_on_host()) row("bound: compression for nothing", planned.bound_seconds);
 }
 
 /// For each tensor, whether the wire falls idle between it and a later one, if nothing is
@@ -161,14 +178,20 @@ void print_findings(const Planned& planned) {
              found.before_bubble_compressed);
 }
 
+/// As JSON: calls on host memory have neither a naive way nor a bound.
+std::string milliseconds_of_gpus(const Planned& planned, double seconds) {
+  return planned.is_on_host() ? "null" : fmt::format("{}", 1e3 * seconds);
+}
+
 /// Numbers, and names that are this program's own: there is nothing to escape.
 void print_json(const Planned& planned) {
   const Findings found = find(planned);
   fmt::print(
       "{{\"nothing_ms\": {}, \"naive_ms\": {}, \"everything_ms\": {}, \"plan_ms\": {}, "
       "\"bound_ms\": {},\n",
-      1e3 * planned.nothing.seconds, 1e3 * planned.naive_seconds, 1e3 * planned.everything.seconds,
-      1e3 * planned.best.seconds, 1e3 * planned.bound_seconds);
+      1e3 * planned.nothing.seconds, milliseconds_of_gpus(planned, planned.naive_seconds),
+      1e3 * planned.everything.seconds, 1e3 * planned.best.seconds,
+      milliseconds_of_gpus(planned, planned.bound_seconds));
   fmt::print(
       " \"compressed\": {}, \"on_cpu\": {}, \"smallest_compressed_bytes\": {}, "
       "\"largest_left_bytes\": {},\n \"before_bubble\": {}, "
@@ -189,7 +212,7 @@ void print_tensors(const Planned& planned) {
   for (std::size_t i = 0; i < planned.job.tensors.size(); ++i) {
     const espresso::Choice& choice = planned.best.choices[i];
     const bool is_on_gpu = choice.device == espresso::Device::kGpu;
-    const char* const device = is_on_gpu ? "GPU" : "CPU";
+    const char* const device = planned.is_on_host() ? "host" : is_on_gpu ? "GPU" : "CPU";
     fmt::print("| {} | {:.1f} | {} | {} |\n", planned.job.tensors[i].name,
                static_cast<double>(planned.job.tensors[i].bytes) / 1e3,
                planned.options[choice.option].name,
@@ -234,6 +257,13 @@ int print_plan(const PlanOptions& options) {
   if (!job.is_ok()) {
     fmt::print(stderr, "ringpress plan: {}:{}\n", options.job_file, job.status().message());
     return kBadFile;
+  }
+  if (job.value().compressor.name.empty()) {
+    const Status priced = price_host_calls(options.codec, &job.value());
+    if (!priced.is_ok()) {
+      fmt::print(stderr, "ringpress plan: {}\n", priced.message());
+      return kBadFile;
+    }
   }
   const Planned planned = plan_job(std::move(job).value(), options);
   if (options.json) {

@@ -1,0 +1,175 @@
+#include "nccl_plugin/step_planner.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+// The first word of a search comes before this call, the next ones each time after twice as many:
+// soon enough for steps of few calls, seldom enough to cost nothing.
+constexpr std::uint64_t kFirstWord = 64;
+// After each plan that no longer fitted, the first word comes so much later, up to a limit.
+constexpr std::uint64_t kLater = 4;
+constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
+// Calls without a step after which rank 0 no longer looks for one.
+constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 18;
+// A plan that makes the step longer than this is given up, for good.
+constexpr double kMostLonger = 1.02;
+// An exact call is taken to last so much longer than the link says: a plan is to have some slack.
+constexpr double kCaution = 1.1;
+// Frames have headers, and values that do not compress are sent as they are.
+constexpr double kCompressedShare = 0.9;
+
+PlannedCall planned(const TensorCall& call, bool stays_exact) {
+  PlannedCall planned;
+  planned.count = call.count;
+  planned.dtype = static_cast<std::uint8_t>(call.dtype);
+  planned.op = static_cast<std::uint8_t>(call.op);
+  planned.stays_exact = stays_exact ? 1 : 0;
+  return planned;
+}
+
+bool fits(const PlannedCall& plan, const TensorCall& call) {
+  const PlannedCall shape = planned(call, false);
+  return plan.count == shape.count && plan.dtype == shape.dtype && plan.op == shape.op;
+}
+
+/// What a call sends if nothing is compressed.
+double exact_bytes(const StepCall& call, int world) {
+  return 2.0 * (world - 1) / world * static_cast<double>(call.bytes());
+}
+
+bool was_compressed(const StepCall& call, int world) {
+  return static_cast<double>(call.sent_bytes) < kCompressedShare * exact_bytes(call, world);
+}
+
+/// Prices by size. What a compressed call would take exact is what the link says, whose rate is
+/// that of calls with their codecs: rather too long than too short.
+std::vector<espresso::CallSeconds> prices(const RecordedStep& step, int world,
+                                          const LinkSpeed& link) {
+  struct Sums {
+    double exact = 0, compressed = 0;
+    int calls = 0;
+  };
+  std::map<std::size_t, Sums> by_size;
+  for (const StepCall& call : step.calls) {
+    Sums& sums = by_size[std::max<std::size_t>(1, call.bytes())];
+    const double exact =
+        kCaution * (2 * link.latency_seconds + exact_bytes(call, world) / link.bytes_per_second);
+    sums.exact +=
+        was_compressed(call, world) ? std::max(exact, call.call_seconds) : call.call_seconds;
+    sums.compressed += call.call_seconds;
+    ++sums.calls;
+  }
+  std::vector<espresso::CallSeconds> prices;
+  for (const auto& [bytes, sums] : by_size) {
+    prices.push_back({bytes, sums.exact / sums.calls, sums.compressed / sums.calls});
+  }
+  return prices;
+}
+
+}  // namespace
+
+std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
+                                       std::size_t minimum_bytes) {
+  std::vector<bool> exact(step.calls.size(), false);
+  const Result<LinkSpeed> link = link_of(step);
+  // Where nothing overlaps, a step is shorter by what each of its calls is.
+  if (!link.is_ok() || !step.overlaps()) return exact;
+  espresso::Job job = job_of(step, static_cast<std::size_t>(world), link.value());
+  job.calls = prices(step, world, link.value());
+  if (!check(job).is_ok()) return exact;
+  const std::vector<espresso::Option> options = espresso::call_options();
+  const espresso::Plan best = espresso::plan(job, options);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const StepCall& call = step.calls[i];
+    exact[i] = call.bytes() >= minimum_bytes && was_compressed(call, world) &&
+               !options[best.choices[i].option].compresses();
+  }
+  return exact;
+}
+
+StepPlanner::StepPlanner(int rank, int world, std::size_t minimum_bytes)
+    : is_root_(rank == 0), world_(world), minimum_bytes_(minimum_bytes), first_word_(kFirstWord) {
+  start_anew();
+}
+
+void StepPlanner::start_anew() {
+  calls_ = 0;
+  next_word_ = first_word_;
+  plan_.clear();
+  cursor_ = 0;
+  if (is_root_) recorder_ = std::make_unique<StepRecorder>();
+  unplanned_seconds_.reset();
+}
+
+StepWord StepPlanner::word() {
+  if (calls_ >= kMostCalls) recorder_.reset();
+  const std::optional<RecordedStep> step =
+      recorder_ != nullptr ? recorder_->current() : std::nullopt;
+  if (!step) return {};
+  return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step);
+}
+
+StepWord StepPlanner::judge_plan(const RecordedStep& step) {
+  StepWord word;
+  recorder_.reset();  // Whatever comes of it.
+  if (step.seconds() > *unplanned_seconds_ * kMostLonger) {
+    log_line(LogLevel::kInfo,
+             "the plan for the step is given up: %.3f ms with it, %.3f ms without it",
+             1e3 * step.seconds(), 1e3 * *unplanned_seconds_);
+    word.header.is_news = 1;
+  }
+  return word;
+}
+
+StepWord StepPlanner::plan_step(const RecordedStep& step) {
+  StepWord word;
+  const std::vector<bool> exact = calls_to_leave_exact(step, world_, minimum_bytes_);
+  const auto count = std::count(exact.begin(), exact.end(), true);
+  log_line(LogLevel::kInfo, "a step of %zu all-reduces and %.3f ms: %td of them stay exact",
+           exact.size(), 1e3 * step.seconds(), count);
+  if (count == 0) return word;
+  unplanned_seconds_ = step.seconds();
+  recorder_ = std::make_unique<StepRecorder>();  // What comes of it.
+  word.header = {1, static_cast<std::uint32_t>(step.calls.size()),
+                 static_cast<std::uint32_t>(step.next)};
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    word.calls.push_back(planned(step.calls[i].call, exact[i]));
+  }
+  return word;
+}
+
+Status StepPlanner::hear(const StepWord& word) {
+  next_word_ = 2 * calls_;
+  if (word.header.is_news == 0) return Status::ok();
+  if (word.calls.size() != word.header.calls ||
+      (word.header.calls > 0 && word.header.next >= word.header.calls)) {
+    return {Code::kMismatch, "rank 0's plan for the step makes no sense"};
+  }
+  plan_ = word.calls;
+  cursor_ = word.header.next;
+  return Status::ok();
+}
+
+bool StepPlanner::begin_call(const TensorCall& call) {
+  if (!plan_.empty() && !fits(plan_[cursor_], call)) {
+    first_word_ = std::min(first_word_ * kLater, kLatestFirstWord);
+    start_anew();
+  }
+  ++calls_;
+  if (plan_.empty()) return false;
+  const bool stays_exact = plan_[cursor_].stays_exact != 0;
+  cursor_ = (cursor_ + 1) % plan_.size();
+  return stays_exact;
+}
+
+void StepPlanner::note(const RecordedCall& call) {
+  if (recorder_ != nullptr) recorder_->note(call);
+}
+
+}  // namespace ringpress::nccl_plugin

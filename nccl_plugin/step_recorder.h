@@ -1,0 +1,106 @@
+// A training step as its all-reduces show it: which tensors, in what order, and when each is ready.
+//
+// Pure: times are passed in. A step is what the calls repeat (CallPattern), and it begins after the
+// longest pause. Until whole steps have come one after the other there is none, and a call that
+// does not fit (an odd last batch, buckets that are cut anew, another model in between) begins a
+// new search: steps on its two sides are never mixed.
+#ifndef NCCL_PLUGIN_STEP_RECORDER_H_
+#define NCCL_PLUGIN_STEP_RECORDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nccl_plugin/error_feedback.h"
+#include "ringpress/cost_model.h"
+#include "ringpress/espresso.h"
+
+namespace ringpress::nccl_plugin {
+
+/// An all-reduce that has returned. Times are in seconds of one clock.
+struct RecordedCall {
+  TensorCall call;
+  double begin_seconds = 0;        // Its entry.
+  double end_seconds = 0;          // Its return.
+  double busy_before_seconds = 0;  // Of a core, by the calling thread since the call before.
+  std::size_t sent_bytes = 0;      // By this rank.
+};
+
+/// A call of a step: medians over steps.
+struct StepCall {
+  TensorCall call;
+  double gap_seconds = 0;   // From the return of the call before to its entry.
+  double busy_seconds = 0;  // Of that, spent by the calling thread on a core.
+  double call_seconds = 0;
+  std::size_t sent_bytes = 0;
+
+  std::size_t bytes() const { return call.count * dtype_size(call.dtype); }
+};
+
+struct RecordedStep {
+  std::vector<StepCall> calls;  // In order; the gap of the first is the longest.
+  std::size_t next = 0;         // Which of them comes next, if it goes on so.
+  std::size_t steps = 0;        // That were seen, whole and one after the other.
+
+  /// Of one step.
+  double seconds() const;
+  std::size_t bytes() const;
+  /// False if the thread that makes the calls is also the one that computes: while it is in a call
+  /// nothing else goes on.
+  bool overlaps() const;
+};
+
+class StepRecorder {
+ public:
+  /// Takes note of the next call.
+  void note(const RecordedCall& call);
+
+  /// Of the steps that were found the one that most calls were part of; nothing if there was none
+  /// of which kWantedSteps came in a row. Where addresses change from step to step, equal layers
+  /// look like steps until the last of them: there, kCertainCalls must have come in a row.
+  std::optional<RecordedStep> step() const;
+  /// That of the calls that are being made now, or nothing.
+  std::optional<RecordedStep> current() const;
+
+  static constexpr std::size_t kWantedSteps = 4;
+  static constexpr std::size_t kCertainCalls = 4096;
+
+ private:
+  struct Sample {
+    double gap_seconds, busy_seconds, call_seconds;
+    std::size_t sent_bytes;
+  };
+  struct Position {
+    TensorCall call;
+    std::vector<Sample> samples;  // The newest, in no order.
+  };
+  enum class Source { kNone, kWithAddress, kWithoutAddress };
+
+  std::optional<std::size_t> locate(const TensorCall& call);
+  void restart(Source source);
+  void add(std::size_t position, const RecordedCall& call);
+
+  CallPattern with_address_;
+  CallPattern without_address_;
+  Source source_ = Source::kNone;
+  std::vector<Position> positions_;  // Of the pattern, wherever that begins.
+  std::size_t noted_ = 0;            // Calls that positions_ has been shown.
+  std::optional<double> last_end_;
+  RecordedStep best_;
+};
+
+/// The latency and the rate of links that explain best what calls of a step took: by each the same
+/// way from a line through what they sent. kInvalidUsage: they show no rate.
+Result<LinkSpeed> link_of(const RecordedStep& step);
+
+/// The step as Espresso takes it: one GPU a machine, `world` of them, and `link` between them.
+///
+/// Where calls overlap with the rest, a call that was waited for was ready when it began, and one
+/// that began as soon as the one before had ended is taken to be ready with that one: it was, or
+/// later. Else the pauses are what lies between gradients. What comes before the first is forward.
+espresso::Job job_of(const RecordedStep& step, std::size_t world, const LinkSpeed& link);
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_STEP_RECORDER_H_

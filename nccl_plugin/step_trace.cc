@@ -1,0 +1,119 @@
+#include "nccl_plugin/step_trace.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+
+#include "nccl_plugin/warn_once.h"
+#include "ringpress/log.h"
+#include "ringpress/transport.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+double now_seconds() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+/// Of a core, by this thread.
+double busy_seconds() {
+  timespec used = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+__attribute__((format(printf, 2, 3))) void append(std::string* text, const char* format, ...) {
+  char line[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  *text += line;
+}
+
+std::string problem_of_writing(const std::string& path, const std::string& text) {
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const int file = open(path.c_str(), flags, 0600);
+  if (file < 0) return std::strerror(errno);
+  std::string problem;
+  std::size_t written = 0;
+  while (written < text.size() && problem.empty()) {
+    const ssize_t some = write(file, text.data() + written, text.size() - written);
+    if (some > 0) written += static_cast<std::size_t>(some);
+    if (some < 0 && errno != EINTR) problem = std::strerror(errno);
+  }
+  close(file);
+  return problem;
+}
+
+}  // namespace
+
+Result<std::string> job_text(const RecordedStep& step, int world) {
+  RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link, link_of(step));
+  const espresso::Job job = job_of(step, static_cast<std::size_t>(world), link);
+  std::string text = "{\n";
+  append(&text, "  \"name\": \"recorded: %zu all-reduces, %.1f MB\",\n", step.calls.size(),
+         1e-6 * static_cast<double>(step.bytes()));
+  append(&text,
+         "  \"note\": \"%zu steps of %.3f ms; %s; the link: from what was sent and how long calls "
+         "took\",\n",
+         step.steps, 1e3 * step.seconds(),
+         step.overlaps() ? "calls overlap with the rest"
+                         : "the thread that calls also computes, so nothing overlaps yet");
+  append(&text, "  \"machines\": %d,\n  \"gpus_per_machine\": 1,\n", world);
+  for (const char* name : {"inside", "between"}) {
+    append(&text, "  \"%s\": {\"latency_us\": %.3f, \"gigabytes_per_second\": %.9f},\n", name,
+           1e6 * link.latency_seconds, 1e-9 * link.bytes_per_second);
+  }
+  append(&text, "  \"forward_ms\": %.6f,\n  \"tensors\": [", 1e3 * job.forward_seconds);
+  for (std::size_t i = 0; i < job.tensors.size(); ++i) {
+    const espresso::Tensor& tensor = job.tensors[i];
+    append(&text, "%s\n    {\"name\": \"%s\", \"bytes\": %zu, \"backward_us\": %.3f}",
+           i == 0 ? "" : ",", tensor.name.c_str(), tensor.bytes, 1e6 * tensor.backward_seconds);
+  }
+  return text + "\n  ]\n}\n";
+}
+
+void CallClock::begin_call(std::uint64_t sent_bytes) {
+  begin_seconds_ = now_seconds();
+  busy_before_seconds_ = busy_seconds() - busy_at_end_seconds_;
+  sent_before_ = sent_bytes;
+}
+
+RecordedCall CallClock::end_call(const TensorCall& call, std::uint64_t sent_bytes) {
+  const double end_seconds = now_seconds();
+  busy_at_end_seconds_ = busy_seconds();
+  return {call, begin_seconds_, end_seconds, busy_before_seconds_,
+          static_cast<std::size_t>(sent_bytes - sent_before_)};
+}
+
+void write_trace(const std::string& path, const StepRecorder& recorder, int world) {
+  static std::mutex mutex;
+  static std::size_t most_bytes = 0;
+  const std::optional<RecordedStep> step = recorder.step();
+  if (!step) {
+    log_line(LogLevel::kInfo,
+             "RINGPRESS_TRACE: the all-reduces of this communicator repeat no "
+             "step %zu times in a row",
+             StepRecorder::kWantedSteps);
+    return;
+  }
+  const Result<std::string> text = job_text(*step, world);
+  const std::lock_guard lock(mutex);
+  if (!text.is_ok() || step->bytes() <= most_bytes) return;
+  const std::string problem = problem_of_writing(path, text.value());
+  if (problem.empty()) {
+    most_bytes = step->bytes();
+  } else {
+    warn_once("RINGPRESS_TRACE=" + path + ": " + problem);
+  }
+}
+
+}  // namespace ringpress::nccl_plugin

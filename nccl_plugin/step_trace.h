@@ -1,0 +1,39 @@
+// RINGPRESS_TRACE: the training step that a communicator's all-reduces show, as a job file for
+// `ringpress plan`, written when the communicator is destroyed.
+#ifndef NCCL_PLUGIN_STEP_TRACE_H_
+#define NCCL_PLUGIN_STEP_TRACE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "nccl_plugin/step_recorder.h"
+
+namespace ringpress::nccl_plugin {
+
+/// A recorded step as JSON (perf/ringpress/plan/job_file.h), without a compressor: `plan` measures
+/// that. kInvalidUsage: the step sent nothing.
+Result<std::string> job_text(const RecordedStep& step, int world);
+
+/// Writes the step to the file `path`, with mode 0600 and never through a symbolic link. Of the
+/// communicators of a process, the step with the most bytes stays in the file. A failure is logged,
+/// never returned.
+void write_trace(const std::string& path, const StepRecorder& recorder, int world);
+
+/// Times calls for recorders. Of one communicator: one thread at a time.
+class CallClock {
+ public:
+  /// A call begins; `sent_bytes` by this rank since the communicator was made.
+  void begin_call(std::uint64_t sent_bytes);
+  /// It has succeeded.
+  RecordedCall end_call(const TensorCall& call, std::uint64_t sent_bytes);
+
+ private:
+  double begin_seconds_ = 0;
+  double busy_at_end_seconds_ = 0;  // Time of a core that the thread had used at the last return.
+  double busy_before_seconds_ = 0;
+  std::uint64_t sent_before_ = 0;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_STEP_TRACE_H_

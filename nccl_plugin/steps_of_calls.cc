@@ -1,0 +1,41 @@
+#include "nccl_plugin/steps_of_calls.h"
+
+namespace ringpress::nccl_plugin {
+
+void StepsOfCalls::open(const Settings& settings, int rank, int world, bool crosses_hosts) {
+  is_root_ = rank == 0;
+  world_ = world;
+  trace_file_ = settings.trace;
+  if (world < 2) return;
+  if (is_root_ && !trace_file_.empty()) trace_ = std::make_unique<StepRecorder>();
+  const bool is_automatic =
+      settings.codec == "auto" && settings.mode == "on" && !settings.deterministic;
+  if (is_automatic && crosses_hosts) {
+    planner_ = std::make_unique<StepPlanner>(rank, world, settings.minimum_bytes);
+  }
+}
+
+void StepsOfCalls::close() const {
+  if (trace_ != nullptr) write_trace(trace_file_, *trace_, world_);
+}
+
+void StepsOfCalls::begin_call(const TensorCall& call) {
+  may_leave_exact_ = planner_ != nullptr && planner_->begin_call(call);
+}
+
+void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
+  if (kind != CollectiveKind::kAllReduce || !may_leave_exact_ || plan->codec == "none") return;
+  plan->codec = "none";
+  // In the step it stands where it stood while it was compressed, and so do the others' residuals.
+  plan->keeps_place = plan->error_feedback;
+  plan->error_feedback = false;
+  plan->reason = "the step is no shorter if it is compressed";
+}
+
+void StepsOfCalls::end_timing(const TensorCall& call, std::uint64_t sent_bytes) {
+  const RecordedCall recorded = clock_.end_call(call, sent_bytes);
+  if (trace_ != nullptr) trace_->note(recorded);
+  if (planner_ != nullptr) planner_->note(recorded);
+}
+
+}  // namespace ringpress::nccl_plugin

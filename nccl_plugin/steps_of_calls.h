@@ -1,0 +1,50 @@
+// What a communicator does about training steps: records them (RINGPRESS_TRACE) and follows the
+// plan for them (RINGPRESS_CODEC=auto). One thread at a time.
+#ifndef NCCL_PLUGIN_STEPS_OF_CALLS_H_
+#define NCCL_PLUGIN_STEPS_OF_CALLS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "nccl_plugin/step_planner.h"
+#include "nccl_plugin/step_trace.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin {
+
+class StepsOfCalls {
+ public:
+  /// Plans where codecs are chosen automatically and calls cross hosts, unless all is to be
+  /// deterministic; the same on all ranks.
+  void open(const Settings& settings, int rank, int world, bool crosses_hosts);
+  /// Writes the trace.
+  void close() const;
+
+  // Each all-reduce on a whole tensor, in this order.
+  bool is_due() const { return planner_ != nullptr && planner_->is_due(); }
+  StepWord word() { return is_root_ ? planner_->word() : StepWord{}; }
+  Status hear(const StepWord& word) { return planner_->hear(word); }
+  void begin_call(const TensorCall& call);
+  /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so.
+  void change(CollectiveKind kind, Plan* plan);
+  bool is_recording() const {
+    return trace_ != nullptr || (planner_ != nullptr && planner_->is_recording());
+  }
+  void begin_timing(std::uint64_t sent_bytes) { clock_.begin_call(sent_bytes); }
+  void end_timing(const TensorCall& call, std::uint64_t sent_bytes);
+
+ private:
+  bool is_root_ = false;
+  int world_ = 1;
+  std::string trace_file_;
+  CallClock clock_;
+  std::unique_ptr<StepRecorder> trace_;
+  std::unique_ptr<StepPlanner> planner_;
+  bool may_leave_exact_ = false;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_STEPS_OF_CALLS_H_

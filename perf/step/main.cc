@@ -1,0 +1,286 @@
+// step_perf: training steps replayed through the library, and what the planner predicted of them.
+//
+// 1. Options; with --ranks this process starts copies of itself and only watches them.
+// 2. The ranks meet; link and codec are measured; the job's calls are priced by the cost model.
+// 3. Steps of all strategies in turn; rank 0 prints medians beside the predictions.
+// Exit status: 0; 1: an error; 2: a bad command line or job file.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "perf/all_reduce/error.h"
+#include "perf/all_reduce/launch.h"
+#include "perf/all_reduce/options.h"
+#include "perf/all_reduce/session.h"
+#include "perf/all_reduce/standard_output.h"
+#include "perf/ringpress/plan/job_file.h"
+#include "perf/step/replay.h"
+#include "perf/step/speeds.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::perf {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+struct StepOptions {
+  std::string job_file;
+  double size_factor = 1;
+  double time_factor = 1;
+  std::string codec = "q4";
+  int warmup_steps = 3;
+  int steps = 11;
+  bool automatic = false;
+  std::string json_path;
+  Options ranks;  // What all_reduce_perf needs to make them.
+};
+
+void add_options(CLI::App& app, StepOptions* options) {
+  app.add_option("JOB", options->job_file, "a job file, as ringpress plan takes it")->required();
+  app.add_option("--sizes", options->size_factor, "factor for the tensors' sizes")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--times", options->time_factor, "factor for the times of compute")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--codec", options->codec, "codec of what is compressed")->capture_default_str();
+  app.add_option("-n,--steps", options->steps, "measured steps of each strategy")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("-w,--warmup", options->warmup_steps, "steps of each strategy before them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--automatic", options->automatic,
+               "then steps with RINGPRESS_CODEC=auto, which finds its plan by itself");
+  app.add_option("-J", options->json_path, "write what was measured to this file, as JSON");
+  app.add_option("--ranks", options->ranks.local_ranks, "start so many ranks on this host")
+      ->check(CLI::Range(2, 64));
+  app.add_option("--local-rank", options->ranks.local_rank)->group("");
+  app.add_option("--id-descriptor", options->ranks.id_descriptor)->group("");
+}
+
+std::size_t scaled(std::size_t bytes, double factor) {
+  const double floats = std::round(static_cast<double>(bytes) * factor / sizeof(float));
+  return static_cast<std::size_t>(std::max(1.0, floats)) * sizeof(float);
+}
+
+/// The job as this run plays it: on the ranks that there are.
+espresso::Job read_job(const StepOptions& options) {
+  std::ifstream file(options.job_file, std::ios::binary);
+  std::ostringstream contents;
+  if (!file.is_open()) throw PerfError(options.job_file + ": cannot be read");
+  contents << file.rdbuf();
+  Result<espresso::Job> parsed = parse_job(contents.str());
+  if (!parsed.is_ok()) throw PerfError(options.job_file + ":" + parsed.status().message());
+  espresso::Job job = std::move(parsed).value();
+  job.forward_seconds *= options.time_factor;
+  for (espresso::Tensor& tensor : job.tensors) {
+    tensor.bytes = scaled(tensor.bytes, options.size_factor);
+    tensor.backward_seconds *= options.time_factor;
+  }
+  return job;
+}
+
+void price(const Speeds& speeds, int ranks, espresso::Job* job) {
+  job->cluster.machines = static_cast<std::size_t>(ranks);
+  job->cluster.gpus_per_machine = 1;
+  job->cluster.between = {speeds.link.latency_seconds, speeds.link.bytes_per_second};
+  job->cluster.inside = job->cluster.between;
+  job->compressor = {};
+  const Status priced = espresso::price_calls(speeds.exact, speeds.codec,
+                                              settings_from_environment().minimum_bytes, job);
+  if (!priced.is_ok()) throw PerfError(priced.message());
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+struct Measured {
+  std::vector<double> steps;  // Of the slowest rank.
+  double seconds() const { return median(steps); }
+};
+
+/// Collective; the time of the slowest rank.
+double slowest_step(const Session& session, Replay* replay, const Strategy& strategy,
+                    Group& group) {
+  const double own = replay->run(strategy, session.measured(0), group);
+  const std::vector<double> all = session.control().gather(std::vector<double>{own});
+  return *std::max_element(all.begin(), all.end());
+}
+
+std::vector<Measured> measure(const StepOptions& options, const Session& session,
+                              const espresso::Job& job, const std::vector<Strategy>& strategies) {
+  Replay replay(job);
+  std::vector<Measured> measured(strategies.size());
+  for (int step = -options.warmup_steps; step < options.steps; ++step) {
+    for (std::size_t i = 0; i < strategies.size(); ++i) {
+      const double seconds = slowest_step(session, &replay, strategies[i], session.measured(1 + i));
+      if (step >= 0) measured[i].steps.push_back(seconds);
+    }
+  }
+  return measured;
+}
+
+/// Steps in which the library decides, after as many as it may need to come to a decision.
+struct Automatic {
+  Measured before;  // The first steps in which all calls recur.
+  Measured after;
+  std::uint64_t compressed_calls = 0;  // Of one step.
+};
+
+Automatic measure_automatic(const StepOptions& options, const Session& session,
+                            const espresso::Job& job) {
+  // Rank 0 says what it has found before calls 64, 128, 256 ..., when it has seen some whole steps.
+  constexpr std::size_t kStepsUntilFound = 8;
+  std::size_t calls = 64;
+  while (calls < kStepsUntilFound * job.tensors.size()) calls *= 2;
+  const auto until_found = static_cast<int>(calls / job.tensors.size() + 1);
+  Group& group = session.measured(5);
+  Replay replay(job);
+  const Strategy strategy = {"automatic", std::vector<bool>(job.tensors.size(), true), 0};
+  Automatic found;
+  for (int step = 0; step < until_found + options.steps; ++step) {
+    const auto before = group.statistics();
+    const double seconds = slowest_step(session, &replay, strategy, group);
+    if (step >= 2 && step < until_found) found.before.steps.push_back(seconds);
+    if (step > until_found) found.after.steps.push_back(seconds);
+    const auto after = group.statistics();
+    if (before && after) found.compressed_calls = after->compressed_calls - before->compressed_calls;
+  }
+  return found;
+}
+
+void print_automatic(const Automatic& automatic) {
+  fmt::print(
+      "automatic: {:.1f} ms with what recurs compressed, then {:.1f} ms with {} calls of a "
+      "step compressed\n\n",
+      1e3 * automatic.before.seconds(), 1e3 * automatic.after.seconds(),
+      automatic.compressed_calls);
+}
+
+void print_table(const Speeds& speeds, const espresso::Job& job,
+                 const std::vector<Strategy>& strategies, const std::vector<Measured>& measured) {
+  double bytes = 0, backward = 0;
+  for (const espresso::Tensor& tensor : job.tensors) {
+    bytes += static_cast<double>(tensor.bytes);
+    backward += tensor.backward_seconds;
+  }
+  fmt::print("{}: {} tensors, {:.1f} MB; forward {:.1f} ms, backward {:.1f} ms; {} ranks\n",
+             job.name, job.tensors.size(), 1e-6 * bytes, 1e3 * job.forward_seconds, 1e3 * backward,
+             job.cluster.machines);
+  fmt::print(
+      "measured first: a link of {:.1f} us and {:.1f} MB/s; {}, ratio {:.3f}, encode {:.2f}, "
+      "decode {:.2f}, hop {:.2f} GB/s\n\n",
+      1e6 * speeds.link.latency_seconds, 1e-6 * speeds.link.bytes_per_second, speeds.codec.codec,
+      speeds.codec.ratio, 1e-9 / speeds.codec.encode.seconds_per_byte,
+      1e-9 / speeds.codec.decode.seconds_per_byte, 1e-9 / speeds.codec.hop.seconds_per_byte);
+  fmt::print(
+      "| strategy | compressed | predicted ms | measured ms | predicted / measured |\n"
+      "|---|---|---|---|---|\n");
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    const auto count =
+        std::count(strategies[i].compresses.begin(), strategies[i].compresses.end(), true);
+    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.3f} |\n", strategies[i].name, count,
+               1e3 * strategies[i].predicted_seconds, 1e3 * measured[i].seconds(),
+               strategies[i].predicted_seconds / measured[i].seconds());
+  }
+  fmt::print("\n");
+}
+
+void write_json(const StepOptions& options, const Speeds& speeds, const espresso::Job& job,
+                const std::vector<Strategy>& strategies, const std::vector<Measured>& measured) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    rows.push_back({{"strategy", strategies[i].name},
+                    {"compressed", strategies[i].compresses},
+                    {"predicted_seconds", strategies[i].predicted_seconds},
+                    {"measured_seconds", measured[i].seconds()},
+                    {"steps", measured[i].steps}});
+  }
+  const nlohmann::ordered_json result = {{"job", job.name},
+                                         {"ranks", job.cluster.machines},
+                                         {"size_factor", options.size_factor},
+                                         {"time_factor", options.time_factor},
+                                         {"latency_seconds", speeds.link.latency_seconds},
+                                         {"bytes_per_second", speeds.link.bytes_per_second},
+                                         {"codec", speeds.codec.codec},
+                                         {"strategies", rows}};
+  std::ofstream file(options.json_path);
+  file << result.dump(1) << "\n";
+  file.close();
+  if (!file) throw PerfError(options.json_path + ": cannot be written");
+}
+
+void run_rank(StepOptions options, espresso::Job job) {
+  RankIdentity identity;
+  if (options.ranks.local_rank < 0) {
+    identity = rank_from_environment([](const char* name) { return std::getenv(name); });
+  } else {
+    identity.rank = identity.local_rank = options.ranks.local_rank;
+    identity.ranks = options.ranks.local_ranks;
+  }
+  if (identity.ranks < 2) throw PerfError("there must be two ranks at least: --ranks N");
+  // Each strategy has what it compresses in a communicator of its own: residuals are found by the
+  // sequence of calls.
+  options.ranks.settings = {{"none", "none", "sra"}};
+  for (int i = 0; i < 4; ++i) options.ranks.settings.push_back({"codec", options.codec, "sra"});
+  if (options.automatic) options.ranks.settings.push_back({"auto", "auto", "sra"});
+  const Session session(options.ranks, identity);
+  const Speeds speeds = measure_speeds(session.measured(0), options.codec);
+  price(speeds, identity.ranks, &job);
+  const std::vector<Strategy> strategies = strategies_of(job);
+  const std::vector<Measured> measured = measure(options, session, job, strategies);
+  if (session.is_root()) {
+    print_table(speeds, job, strategies, measured);
+    if (!options.json_path.empty()) write_json(options, speeds, job, strategies, measured);
+  }
+  if (options.automatic) {
+    const Automatic automatic = measure_automatic(options, session, job);
+    if (session.is_root()) print_automatic(automatic);
+  }
+  session.control().barrier();
+}
+
+int run_program(int argc, char** argv) {
+  StepOptions options;
+  CLI::App app{"Training steps replayed through the library, beside what the planner predicts.",
+               "step_perf"};
+  add_options(app, &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? EXIT_SUCCESS : kBadUsage;
+  }
+  espresso::Job job;
+  try {
+    job = read_job(options);
+  } catch (const PerfError& error) {
+    fmt::print(stderr, "step_perf: {}\n", error.what());
+    return kBadUsage;
+  }
+  try {
+    if (options.ranks.local_ranks > 0 && options.ranks.local_rank < 0) {
+      return run_local_ranks(options.ranks, argc, argv);
+    }
+    run_rank(options, std::move(job));
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "step_perf: {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::perf
+
+int main(int argc, char** argv) {
+  return ringpress::perf::end_with(ringpress::perf::run_program(argc, argv), "step_perf");
+}

@@ -1,0 +1,25 @@
+// What a step's calls are priced by: the link and the codec, measured before the steps.
+#ifndef PERF_STEP_SPEEDS_H_
+#define PERF_STEP_SPEEDS_H_
+
+#include <string>
+
+#include "perf/all_reduce/group.h"
+#include "ringpress/cost_model.h"
+
+namespace ringpress::perf {
+
+struct Speeds {
+  LinkSpeed link;
+  CodecSpeed exact;
+  CodecSpeed codec;
+};
+
+/// Collective; the same on every rank. The link from calls of `exact`, a communicator that
+/// compresses nothing: small ones for the latency, large ones for the rate. Codecs on all ranks at
+/// a time, as they run in a step; the slowest rank counts. Throws PerfError.
+Speeds measure_speeds(Group& exact, const std::string& codec);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_STEP_SPEEDS_H_

@@ -1,0 +1,258 @@
+#include "nccl_plugin/step_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nccl_plugin/mesh_communicator.h"
+#include "tests/support/random_tensor.h"
+#include "tests/support/thread_mesh.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+constexpr std::size_t kMinimumBytes = 1000;
+constexpr double kPlannedRate = 1e6;
+constexpr double kRatio = 0.125;
+
+struct TimedCall {
+  std::size_t count = 0;
+  double backward_seconds = 0;  // From when the gradient before it is ready; of the first: from the
+                                // last call of the step before.
+};
+using Step = std::vector<TimedCall>;
+
+// 40 KB compressed take 5 ms, exact 40. What follows the first call leaves room for that; the last
+// call and the small one have no time to lose.
+const Step kWithABubble = {{10000, 0.2}, {10000, 0.1}, {100, 0.001}, {10000, 0.001}};
+
+/// The planners of several ranks, of which all make the same calls, each in its own time.
+class Ranks {
+ public:
+  Ranks(int world, std::uint32_t seed) : random_(seed), clocks_(static_cast<std::size_t>(world)) {
+    for (int rank = 0; rank < world; ++rank) planners_.emplace_back(rank, world, kMinimumBytes);
+  }
+
+  /// True if the plan left it exact, on all ranks; a failure if they differ.
+  bool call(const TimedCall& timed) {
+    if (planners_[0].is_due()) {
+      const StepWord word = planners_[0].word();
+      for (StepPlanner& planner : planners_) {
+        EXPECT_TRUE(planner.is_due());
+        EXPECT_TRUE(planner.hear(word).is_ok());
+      }
+      switches_ += word.header.is_news;
+    }
+    const bool had_plan = planners_[0].has_plan();
+    TensorCall shape;
+    shape.count = timed.count;
+    const bool exact = planners_[0].begin_call(shape);
+    for (std::size_t rank = 1; rank < planners_.size(); ++rank) {
+      EXPECT_EQ(planners_[rank].begin_call(shape), exact);
+      EXPECT_EQ(planners_[rank].is_due(), planners_[0].is_due());
+      EXPECT_EQ(planners_[rank].has_plan(), planners_[0].has_plan());
+    }
+    if (had_plan && !planners_[0].has_plan()) ++switches_;
+    for (std::size_t rank = 0; rank < planners_.size(); ++rank) note(rank, shape, timed, exact);
+    return exact;
+  }
+
+  /// The calls of some steps that were left exact: "0100 " and so on.
+  std::string steps(const Step& step, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      for (Clocks& clocks : clocks_) clocks.ready = clocks.now;
+      for (const TimedCall& timed : step) text += call(timed) ? '1' : '0';
+      text += ' ';
+    }
+    return text;
+  }
+
+  void slow_exact_calls_down(double factor) { exact_factor_ = factor; }
+  int switches() const { return switches_; }
+  std::mt19937& random() { return random_; }
+
+ private:
+  void note(std::size_t rank, const TensorCall& shape, const TimedCall& timed, bool exact) {
+    const bool compresses = timed.count * sizeof(float) >= kMinimumBytes && !exact;
+    const double bytes = static_cast<double>(timed.count * sizeof(float));
+    std::uniform_real_distribution<double> noise(0.8, 1.3);
+    RecordedCall call;
+    call.call = shape;
+    call.call.address = &timed;
+    Clocks& clocks = clocks_[rank];
+    clocks.ready += timed.backward_seconds;
+    call.begin_seconds = std::max(clocks.ready, clocks.now + 1e-6);
+    call.sent_bytes = static_cast<std::size_t>(compresses ? kRatio * bytes : bytes);
+    double seconds = static_cast<double>(call.sent_bytes) / kPlannedRate;
+    if (exact) seconds *= exact_factor_;
+    // Rank 0's times are what counts; the others' are their own.
+    if (rank > 0) seconds *= noise(random_);
+    call.end_seconds = clocks.now = call.begin_seconds + seconds;
+    planners_[rank].note(call);
+  }
+
+  std::mt19937 random_;
+  struct Clocks {
+    double now = 0;    // The end of the last call.
+    double ready = 0;  // The last gradient.
+  };
+  std::vector<Clocks> clocks_;
+  std::vector<StepPlanner> planners_;
+  double exact_factor_ = 1;
+  int switches_ = 0;
+};
+
+TEST(StepPlanner, LeavesExactWhatComesBeforeABubble) {
+  Ranks ranks(3, 1);
+  const std::string seen = ranks.steps(kWithABubble, 40);
+  EXPECT_EQ(seen.substr(0, 5), "0000 ");
+  EXPECT_EQ(seen.substr(seen.size() - 5), "1000 ");
+  EXPECT_EQ(ranks.switches(), 1);
+}
+
+TEST(StepPlanner, ACallThatDoesNotFitEndsThePlanAtOnce) {
+  Ranks ranks(2, 2);
+  static_cast<void>(ranks.steps(kWithABubble, 40));
+  EXPECT_EQ(ranks.steps(kWithABubble, 1), "1000 ");
+  EXPECT_FALSE(ranks.call({777, 0.1}));  // An odd last batch.
+  EXPECT_EQ(ranks.steps(kWithABubble, 1), "0000 ");
+  // And is found again, later than at first.
+  const std::string seen = ranks.steps(kWithABubble, 200);
+  EXPECT_EQ(seen.substr(0, 5 * 60).find('1'), std::string::npos);
+  EXPECT_EQ(seen.substr(seen.size() - 5), "1000 ");
+}
+
+TEST(StepPlanner, APlanThatMakesTheStepLongerIsGivenUpForGood) {
+  Ranks ranks(2, 3);
+  ranks.slow_exact_calls_down(5);
+  const std::string seen = ranks.steps(kWithABubble, 400);
+  EXPECT_NE(seen.find("1000 "), std::string::npos);
+  EXPECT_EQ(seen.substr(seen.size() - 5), "0000 ");
+  EXPECT_EQ(ranks.switches(), 2);
+}
+
+TEST(StepPlanner, NothingIsLeftExactWhereCallsWaitForEachOther) {
+  Ranks ranks(2, 4);
+  const Step full = {{10000, 0.02}, {10000, 1e-6}, {10000, 1e-6}};
+  EXPECT_EQ(ranks.steps(full, 200).find('1'), std::string::npos);
+}
+
+TEST(StepPlanner, AWordThatMakesNoSenseIsRefused) {
+  StepPlanner planner(1, 2, kMinimumBytes);
+  StepWord word;
+  word.header = {1, 2, 0};
+  EXPECT_FALSE(planner.hear(word).is_ok());
+  word.calls.resize(2);
+  word.header.next = 2;
+  EXPECT_FALSE(planner.hear(word).is_ok());
+  EXPECT_FALSE(planner.has_plan());
+}
+
+/// Other models in between, buckets that are cut anew, odd batches: 10^4 switches in all.
+TEST(StepPlanner, RanksNeverDiffer) {
+  int switches = 0;
+  for (std::uint32_t seed = 0; switches < 10000; ++seed) {
+    Ranks ranks(2 + static_cast<int>(seed % 7), seed);
+    std::vector<Step> models(3, kWithABubble);
+    for (std::size_t i = 0; i < models.size(); ++i) {
+      for (TimedCall& call : models[i]) call.count += i;
+      std::rotate(models[i].begin(), models[i].begin() + static_cast<int>(i), models[i].end());
+    }
+    for (int part = 0; part < 6; ++part) {
+      const Step& model = models[ranks.random()() % models.size()];
+      static_cast<void>(ranks.steps(model, 1 + static_cast<int>(ranks.random()() % 60)));
+      if (ranks.random()() % 2 == 0) ranks.call({1 + ranks.random()() % 9, 0.01});
+    }
+    switches += ranks.switches();
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    ASSERT_LT(seed, 100000U) << "plans are hardly ever made";
+  }
+}
+
+/// What ranks of a communicator between hosts see of a training.
+struct Training {
+  std::vector<float> total;  // Of the last tensor's results, all steps.
+  Statistics statistics;
+};
+
+constexpr int kSteps = 20;
+constexpr std::size_t kLarge = 50000;
+
+void train_rank(Communicator* communicator, Training* training) {
+  std::vector<std::vector<float>> tensors;
+  std::vector<float> result(kLarge);
+  for (const std::size_t count : {kLarge, 10UL, 20UL, 30UL, kLarge}) {
+    tensors.push_back(testing::random_gradient(count, 1 + tensors.size(), communicator->rank()));
+  }
+  training->total.resize(2 * kLarge);
+  for (int step = 0; step < kSteps; ++step) {
+    // The first gradient is ready long before the others.
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      std::this_thread::sleep_until(begin + std::chrono::milliseconds(i == 0 ? 30 : 55));
+      const Status status = communicator->all_reduce(tensors[i].data(), result.data(),
+                                                     tensors[i].size(), DType::kFloat32, {});
+      ASSERT_TRUE(status.is_ok()) << status.message();
+      if (tensors[i].size() < kLarge) continue;
+      float* const total = training->total.data() + (i == 0 ? 0 : kLarge);
+      for (std::size_t j = 0; j < kLarge; ++j) total[j] += result[j];
+    }
+  }
+  training->statistics = communicator->statistics();
+}
+
+std::vector<Training> trained_ranks(int world,
+                                    std::vector<std::pair<std::string, std::string>> environment) {
+  environment.emplace_back("RINGPRESS_TIMEOUT_MS", "100000");
+  const Settings settings = parse_settings(environment, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(world, false);
+  std::vector<Training> ranks(static_cast<std::size_t>(world));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      train_rank(&communicator, &ranks[static_cast<std::size_t>(rank)]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+constexpr const char* kLeftExact = "the step is no shorter if it is compressed";
+
+TEST(StepPlan, IsAppliedOnAllRanksAndLosesNoResidual) {
+  constexpr int kWorld = 3;
+  const std::vector<Training> ranks = trained_ranks(kWorld, {});
+  for (const Training& rank : ranks) {
+    EXPECT_EQ(rank.statistics.exact_calls, ranks[0].statistics.exact_calls);
+    EXPECT_EQ(rank.statistics.compressed_calls, ranks[0].statistics.compressed_calls);
+    EXPECT_EQ(rank.total, ranks[0].total);
+    EXPECT_EQ(rank.statistics.calls, 5U * kSteps);
+    EXPECT_GT(rank.statistics.residual_bytes, 0U);
+  }
+  EXPECT_EQ(ranks[0].statistics.exact_calls.count(kLeftExact), 1U);
+  // The last tensor is compressed as it would have been, its residual among what is added; of the
+  // first one no more is missing.
+  const std::vector<Training> exact = trained_ranks(kWorld, {{"RINGPRESS_CODEC", "none"}});
+  const std::vector<Training> unplanned = trained_ranks(kWorld, {{"RINGPRESS_DETERMINISTIC", "1"}});
+  EXPECT_EQ(unplanned[0].statistics.exact_calls.count(kLeftExact), 0U);
+  double lost = 0, lost_unplanned = 0;
+  for (std::size_t i = 0; i < 2 * kLarge; ++i) {
+    if (i >= kLarge) {
+      ASSERT_EQ(ranks[0].total[i], unplanned[0].total[i]) << i;
+      continue;
+    }
+    lost += std::pow(ranks[0].total[i] - exact[0].total[i], 2);
+    lost_unplanned += std::pow(unplanned[0].total[i] - exact[0].total[i], 2);
+  }
+  EXPECT_LT(lost, 1.1 * lost_unplanned);
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,243 @@
+#include "nccl_plugin/step_recorder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nccl_plugin/step_trace.h"
+#include "ringpress/communicator.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+constexpr double kBytesPerSecond = 1e6;
+constexpr double kPause = 0.5;  // Before a step.
+
+/// A program that makes calls; time passes in calls and between them.
+class Program {
+ public:
+  /// One call, named by a letter, of so many bytes, `gap` seconds after the one before.
+  void call(char name, std::size_t bytes, double gap, bool computes_itself = false) {
+    RecordedCall call;
+    call.call.count = bytes / sizeof(float);
+    const auto place = addresses_stay_ ? static_cast<unsigned char>(name) : calls_++ % kPlaces;
+    call.call.address = &addresses_[place];
+    call.begin_seconds = now_ + gap;
+    call.end_seconds = call.begin_seconds + static_cast<double>(bytes) / kBytesPerSecond;
+    call.busy_before_seconds = computes_itself ? gap : 0;
+    call.sent_bytes = bytes;
+    now_ = call.end_seconds;
+    recorder_.note(call);
+  }
+  /// Steps of the tensors in `step`: a letter's place in the alphabet, from 1 on, in KB.
+  void steps(const std::string& step, int count, double gap = 0.01) {
+    for (int i = 0; i < count; ++i) {
+      for (std::size_t at = 0; at < step.size(); ++at) {
+        call(step[at], kilobytes(step[at]), at == 0 ? kPause : gap);
+      }
+    }
+  }
+  static std::size_t kilobytes(char name) {
+    return static_cast<std::size_t>(name - 'A' + 1) * 1000;
+  }
+
+  /// From now on each tensor is allocated anew.
+  void change_addresses() { addresses_stay_ = false; }
+  const StepRecorder& recorder() const { return recorder_; }
+
+  /// The letters of the recorded step.
+  std::string recorded() const {
+    const auto step = recorder_.step();
+    std::string names;
+    if (!step) return names;
+    for (const StepCall& call : step->calls) {
+      names += static_cast<char>('A' + call.bytes() / 1000 - 1);
+    }
+    return names;
+  }
+
+ private:
+  StepRecorder recorder_;
+  double now_ = 0;
+  bool addresses_stay_ = true;
+  static constexpr std::size_t kPlaces = 100003;
+  std::size_t calls_ = 0;
+  std::vector<char> addresses_ = std::vector<char>(kPlaces);
+};
+
+TEST(StepRecorder, FindsTheStepAndWhereItBegins) {
+  Program program;
+  program.call('Z', 26000, 0);  // Of the beginning of a program.
+  program.steps("CABA", 3);
+  EXPECT_EQ(program.recorded(), "");
+  program.steps("CABA", 4);
+  EXPECT_EQ(program.recorded(), "CABA");
+  const RecordedStep step = *program.recorder().step();
+  EXPECT_NEAR(step.calls[0].gap_seconds, kPause, 1e-9);
+  EXPECT_NEAR(step.calls[1].gap_seconds, 0.01, 1e-9);
+  EXPECT_NEAR(step.seconds(), kPause + 0.03 + 0.007, 1e-9);
+  EXPECT_EQ(step.bytes(), 7000U);
+  EXPECT_TRUE(step.overlaps());
+}
+
+TEST(StepRecorder, AnUnusualStepChangesNoMedian) {
+  Program program;
+  program.steps("CAB", 8);
+  program.steps("CAB", 2, 30.0);
+  program.steps("CAB", 8);
+  EXPECT_NEAR(program.recorder().step()->calls[1].gap_seconds, 0.01, 1e-9);
+}
+
+TEST(StepRecorder, AnOddLastBatchIsNoStep) {
+  Program program;
+  program.steps("CAB", 20);
+  program.steps("CAD", 1);
+  program.steps("B", 1);
+  EXPECT_EQ(program.recorded(), "CAB");
+  EXPECT_FALSE(program.recorder().current().has_value());
+  program.steps("CAB", 20);
+  EXPECT_EQ(program.recorded(), "CAB");
+}
+
+TEST(StepRecorder, AnotherModelInBetweenIsNotMixedIn) {
+  Program program;
+  program.steps("CAB", 20);
+  program.steps("FED", 6);
+  EXPECT_EQ(program.recorded(), "CAB");
+  program.steps("CAB", 20);
+  const RecordedStep step = *program.recorder().step();
+  EXPECT_EQ(program.recorded(), "CAB");
+  EXPECT_NEAR(step.calls[1].gap_seconds, 0.01, 1e-9);
+}
+
+TEST(StepRecorder, ARebuiltStepTakesOverWhenMoreCallsWerePartOfIt) {
+  Program program;
+  program.steps("CAB", 6);
+  program.steps("FED", 30);
+  EXPECT_EQ(program.recorded(), "FED");
+}
+
+/// Twelve equal layers in a row look like a step of one layer until their end.
+TEST(StepRecorder, LayersThatRepeatAreNotTakenForSteps) {
+  Program program;
+  program.change_addresses();
+  std::string step = "D";
+  for (int layer = 0; layer < 12; ++layer) step += "BA";
+  program.steps(step, 12);
+  EXPECT_EQ(program.recorded(), "");  // It is not certain yet.
+  program.steps(step, 200);
+  EXPECT_EQ(program.recorded(), step);
+  EXPECT_EQ(program.recorder().current()->calls.size(), step.size());
+}
+
+TEST(StepRecorder, WithoutAddressesAStepOfEqualCallsIsNone) {
+  Program program;
+  program.change_addresses();
+  program.steps("AAA", 30);
+  EXPECT_EQ(program.recorded(), "");
+}
+
+/// Nothing compressed, the recorded job takes as long as the recorded step took.
+double predicted(const RecordedStep& step) {
+  espresso::Job job = job_of(step, 2, {0, kBytesPerSecond});
+  for (const StepCall& call : step.calls) {
+    job.calls.push_back({call.bytes(), call.call_seconds, call.call_seconds});
+  }
+  const std::vector<espresso::Choice> nothing(job.tensors.size());
+  return espresso::predict(job, espresso::call_options(), nothing).seconds;
+}
+
+TEST(StepRecorder, TheJobTakesAsLongAsTheStepTook) {
+  Program program;
+  for (int i = 0; i < 6; ++i) {
+    program.call('E', 5000, kPause);
+    program.call('B', 2000, 1e-6);  // They were waiting.
+    program.call('C', 3000, 1e-6);
+    program.call('A', 1000, 0.25);  // Was waited for.
+  }
+  const RecordedStep step = *program.recorder().step();
+  EXPECT_NEAR(predicted(step), step.seconds(), 1e-9);
+  const espresso::Job job = job_of(step, 2, {0, kBytesPerSecond});
+  EXPECT_NEAR(job.forward_seconds, kPause, 1e-9);
+  EXPECT_EQ(job.tensors[1].backward_seconds, 0);
+  EXPECT_EQ(job.tensors[2].backward_seconds, 0);
+  EXPECT_NEAR(job.tensors[3].backward_seconds, 0.25 + 0.010002, 1e-9);
+}
+
+TEST(StepRecorder, AThreadThatComputesOverlapsNothing) {
+  Program program;
+  for (int i = 0; i < 6; ++i) {
+    program.call('E', 5000, kPause, true);
+    program.call('A', 1000, 0.25, true);
+  }
+  const RecordedStep step = *program.recorder().step();
+  EXPECT_FALSE(step.overlaps());
+  EXPECT_NEAR(job_of(step, 2, {0, kBytesPerSecond}).tensors[1].backward_seconds, 0.25, 1e-9);
+}
+
+TEST(StepRecorder, TheLinkIsWhatExplainsTheCalls) {
+  RecordedStep step;
+  for (const std::size_t bytes : {1000UL, 20000UL, 300000UL}) {
+    StepCall call;
+    call.sent_bytes = bytes;
+    call.call_seconds = 2 * 0.003 + static_cast<double>(bytes) / 5e6;
+    step.calls.push_back(call);
+  }
+  const LinkSpeed link = link_of(step).value();
+  EXPECT_NEAR(link.latency_seconds, 0.003, 1e-9);
+  EXPECT_NEAR(link.bytes_per_second, 5e6, 1);
+  step.calls.resize(1);
+  EXPECT_NEAR(link_of(step).value().bytes_per_second, 1000 / 0.0062, 1e-3);
+  step.calls[0].sent_bytes = 0;
+  EXPECT_FALSE(link_of(step).is_ok());
+}
+
+/// A communicator of three ranks that trains for some steps.
+TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("ringpress-trace-" + std::to_string(getpid()) + ".json");
+  const Settings settings = parse_settings({{"RINGPRESS_TIMEOUT_MS", "100000"},
+                                            {"RINGPRESS_CODEC", "none"},
+                                            {"RINGPRESS_TRACE", file.string()}},
+                                           nullptr);
+  constexpr int kRanks = 3;
+  const auto id = make_unique_id(settings);
+  ASSERT_TRUE(id.is_ok());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto made = Communicator::create(id.value(), rank, kRanks, settings);
+      ASSERT_TRUE(made.is_ok()) << made.status().message();
+      std::vector<std::vector<float>> tensors;
+      for (const std::size_t count : {300UL, 70000UL, 20UL}) tensors.emplace_back(count);
+      for (int step = 0; step < 8; ++step) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        for (auto& tensor : tensors) {
+          const Status status = made.value()->all_reduce(tensor.data(), tensor.data(),
+                                                         tensor.size(), DType::kFloat32, {});
+          ASSERT_TRUE(status.is_ok()) << status.message();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  std::filesystem::remove(file);
+  std::string sizes;
+  for (std::size_t at = 0; (at = text.str().find("\"bytes\": ", at)) != std::string::npos; ++at) {
+    sizes += std::to_string(std::atol(text.str().c_str() + at + 9)) + " ";
+  }
+  EXPECT_EQ(sizes, "1200 280000 80 ") << text.str();
+  EXPECT_NE(text.str().find("\"machines\": 3,"), std::string::npos) << text.str();
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,63 @@
+// Whole calls on host memory, priced by the cost model.
+#include <algorithm>
+#include <set>
+
+#include "ringpress/espresso.h"
+#include "tuner/factory.h"
+
+namespace ringpress::espresso {
+namespace {
+
+// How collectives cut a shard (ring/collective/schedule.cc): into eight chunks, unless they are
+// smaller or larger than this.
+constexpr double kWantedChunks = 8;
+constexpr double kSmallestWireBytes = 16 * 1024;
+constexpr double kSmallestExactWireBytes = 32 * 1024;
+constexpr double kLargestWireBytes = 128 * 1024;
+constexpr double kLargestChunkBytes = 512 * 1024;
+
+std::size_t chunks_of(double shard_bytes, const CodecSpeed& codec) {
+  const double smallest =
+      (codec.ratio < 1 ? kSmallestWireBytes : kSmallestExactWireBytes) / codec.ratio;
+  const double largest = std::min(kLargestChunkBytes, kLargestWireBytes / codec.ratio);
+  const double chunk =
+      std::min(std::max(shard_bytes / kWantedChunks, smallest), std::max(largest, 1.0));
+  return static_cast<std::size_t>(std::max(1.0, shard_bytes / chunk));
+}
+
+Result<double> call_seconds(const CallShape& shape, const LinkSpeed& link,
+                            const CodecSpeed& codec) {
+  const double shard = static_cast<double>(shape.bytes) / std::max(1, shape.world);
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const CallCost cost,
+      tuner::predict_call(shape, link, codec, Algorithm::kSra, chunks_of(shard, codec)));
+  return cost.seconds;
+}
+
+}  // namespace
+
+Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t minimum_bytes,
+                   Job* job) {
+  const LinkSpeed link = {job->cluster.between.latency_seconds,
+                          job->cluster.between.bytes_per_second};
+  const auto world = static_cast<int>(job->cluster.machines * job->cluster.gpus_per_machine);
+  std::set<std::size_t> sizes;
+  for (const Tensor& tensor : job->tensors) sizes.insert(tensor.bytes);
+  std::vector<CallSeconds> calls;
+  for (const std::size_t bytes : sizes) {
+    CallSeconds call;
+    call.bytes = bytes;
+    RINGPRESS_ASSIGN_OR_RETURN(call.exact, call_seconds({bytes, world}, link, exact));
+    RINGPRESS_ASSIGN_OR_RETURN(call.compressed, call_seconds({bytes, world}, link, codec));
+    if (bytes < minimum_bytes) call.compressed = call.exact;
+    calls.push_back(call);
+  }
+  job->calls = std::move(calls);
+  job->compressor.name = codec.codec;
+  job->compressor.ratio = std::min(1.0, codec.ratio);
+  job->compressor.gpu = {{codec.encode.start_seconds, codec.encode.seconds_per_byte},
+                         {codec.decode.start_seconds, codec.decode.seconds_per_byte}};
+  return Status::ok();
+}
+
+}  // namespace ringpress::espresso
