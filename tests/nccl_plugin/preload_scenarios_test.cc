@@ -66,6 +66,15 @@ TEST(PreloadScenarios, AbortFromAnotherThreadEndsACallThatIsInside) {
   EXPECT_NE(output.text.find("1 aborted "), std::string::npos) << output.text;
 }
 
+TEST(PreloadScenarios, CallsWhileAThreadOrTheProgramEnds) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "late"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 2u) << output.text;
+  EXPECT_EQ(results.ranks.at(1).size(), 4u) << output.text;
+  expect_compressed(results);
+}
+
 TEST(PreloadScenarios, NonblockingCommunicatorsAreLeftToPlainNccl) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "nonblocking"));
   ASSERT_EQ(output.status, 0) << output.text;
