@@ -167,7 +167,7 @@ ncclResult_t Engine::run_group(Group& mine, ncclResult_t real_ended) noexcept {
     call_off(made, "a compressed call of the same group failed", ncclSuccess);
     return ours;
   }
-  // Of what is in progress nothing but those that are left is known here.
+  if (real_ended == ncclInProgress) leave_in_progress(made);
   if (!made.empty()) establish_made(std::move(made));
   return real_ended;
 }

@@ -104,6 +104,7 @@ class Engine {
   /// Why this process can compress nothing, found at its first communicator; empty if it can.
   const std::string& problem();
   void leave(ncclComm_t* handle, const std::string& reason);
+  void leave_in_progress(std::vector<Pending>& made) noexcept;
   void add_made(Pending pending);
   void establish_made(std::vector<Pending> made) noexcept;
   void establish_or_leave(std::vector<Pending>& made);

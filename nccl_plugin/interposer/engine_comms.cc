@@ -120,6 +120,19 @@ void Engine::leave(ncclComm_t* handle, const std::string& reason) {
   add_made(std::move(pending));
 }
 
+/// What a group leaves in progress is nonblocking, also where its configuration does not say so.
+void Engine::leave_in_progress(std::vector<Pending>& made) noexcept {
+  if (made.empty()) return;
+  call_off(made, kNonblocking, ncclSuccess);
+  const bool is_noted = warn_of_failure(kLooking, [&] {
+    warn_left(kNonblocking);
+    for (Pending& pending : made) {
+      if (pending.left_because.empty()) pending.left_because = kNonblocking;
+    }
+  });
+  if (!is_noted) made.clear();  // Left all the same, and not counted.
+}
+
 /// In a group, even communicators of one process are complete at its outermost end only. There is
 /// room for one that was expected.
 void Engine::add_made(Pending pending) {
