@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "nccl_plugin/block_pool.h"
-#include "nccl_plugin/interposer/per_thread.h"
+#include "ringpress/per_thread.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

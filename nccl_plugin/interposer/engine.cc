@@ -7,8 +7,8 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "nccl_plugin/interposer/per_thread.h"
 #include "ringpress/log.h"
+#include "ringpress/per_thread.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

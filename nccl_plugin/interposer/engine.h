@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/interposer/call_memory.h"
 #include "nccl_plugin/interposer/comm_table.h"
 #include "nccl_plugin/interposer/establish.h"
 #include "nccl_plugin/interposer/left_comms.h"
@@ -20,11 +21,15 @@ namespace ringpress::nccl_plugin::interposer {
 
 class Engine {
  public:
+  /// Throws std::system_error where the process has no keys left for what its threads keep.
   Engine(const ringpressRealNccl& real, const Settings& settings)
       : real_(real),
         settings_(in_streams(settings)),
         meetings_(settings_),
-        left_(real_, settings_) {}
+        left_(real_, settings_) {
+    static_cast<void>(group());
+    static_cast<void>(call_memory());
+  }
 
   const ringpressRealNccl& real() const { return real_; }
 

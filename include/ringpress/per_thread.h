@@ -1,13 +1,14 @@
 // One object for each thread that asks for it.
-#ifndef NCCL_PLUGIN_INTERPOSER_PER_THREAD_H_
-#define NCCL_PLUGIN_INTERPOSER_PER_THREAD_H_
+#ifndef RINGPRESS_PER_THREAD_H_
+#define RINGPRESS_PER_THREAD_H_
 
 #include <pthread.h>
 
 #include <memory>
 #include <new>
+#include <system_error>
 
-namespace ringpress::nccl_plugin::interposer {
+namespace ringpress {
 
 /// As thread_local, but for two things. It outlives what a program keeps in thread_local objects
 /// and, in the main thread, in static ones, whose destructors may make calls of NCCL. And where the
@@ -16,11 +17,10 @@ namespace ringpress::nccl_plugin::interposer {
 template <typename T>
 class PerThread {
  public:
-  /// Throws std::bad_alloc if the process has no key left.
+  /// Throws std::system_error if the process has no key left.
   PerThread() {
-    if (pthread_key_create(&key_, [](void* object) { delete static_cast<T*>(object); }) != 0) {
-      throw std::bad_alloc();
-    }
+    const int error = pthread_key_create(&key_, [](void* one) { delete static_cast<T*>(one); });
+    if (error != 0) throw std::system_error(error, std::generic_category(), "pthread_key_create");
   }
   PerThread(const PerThread&) = delete;
   PerThread& operator=(const PerThread&) = delete;
@@ -28,7 +28,7 @@ class PerThread {
   /// Null if this thread has none yet.
   T* find() const noexcept { return static_cast<T*>(pthread_getspecific(key_)); }
 
-  /// This thread's; `make` gives the first one. Throws std::bad_alloc.
+  /// This thread's; `make` gives the first one, as a std::unique_ptr. Throws std::bad_alloc.
   template <typename Make>
   T& get(Make make) const {
     if (T* const known = find()) return *known;
@@ -41,6 +41,6 @@ class PerThread {
   pthread_key_t key_{};
 };
 
-}  // namespace ringpress::nccl_plugin::interposer
+}  // namespace ringpress
 
-#endif  // NCCL_PLUGIN_INTERPOSER_PER_THREAD_H_
+#endif  // RINGPRESS_PER_THREAD_H_
