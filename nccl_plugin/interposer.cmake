@@ -8,6 +8,7 @@ add_library(ringpress_interposer OBJECT
   interposer/comm_table.cc
   interposer/devices.cc
   interposer/engine.cc
+  interposer/engine_comms.cc
   interposer/entry.cc
   interposer/establish.cc
   interposer/host_device.cc

@@ -5,9 +5,12 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "compress_kernels/topk/source.h"
+#include "ringpress/per_thread.h"
 
 namespace ringpress::compress_kernels::topk {
 namespace {
@@ -155,21 +158,30 @@ std::uint64_t find_by_digits(const Source& source, std::size_t k) {
   return window.low;
 }
 
+/// Kept by the thread: fresh memory for each call would cost more than the sample.
+struct Scratch {
+  std::vector<std::uint64_t> sample;
+  Candidates candidates;
+};
+Scratch& scratch() {
+  static const auto& kept = *new PerThread<Scratch>;
+  return kept.get([] { return std::make_unique<Scratch>(); });
+}
+
 }  // namespace
 
 std::uint64_t find_threshold_with(Collect collect, const Source& source, std::size_t k) {
   if (source.count == 0 || k == 0) return kLargestThreshold;
-  // Kept by the thread: fresh memory for each call would cost more than the sample.
-  thread_local std::vector<std::uint64_t> sample;
-  thread_local Candidates candidates;
+  Scratch& kept = scratch();
+  Candidates& candidates = kept.candidates;
   const bool is_small = source.count <= kSmallSource;
   for (const double slack : kSlacks) {
     Window window;
     if (!is_small) {
       core::visit_compressible(source.dtype, [&](auto tag) {
-        take_sample<typename decltype(tag)::type>(source, &sample);
+        take_sample<typename decltype(tag)::type>(source, &kept.sample);
       });
-      window = choose_window(sample, source.count, k, slack);
+      window = choose_window(kept.sample, source.count, k, slack);
     }
     candidates.start(is_small ? source.count : source.count / 8);
     collect(source, window, &candidates);

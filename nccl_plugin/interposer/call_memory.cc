@@ -1,6 +1,9 @@
 #include "nccl_plugin/interposer/call_memory.h"
 
+#include <memory>
+
 #include "nccl_plugin/block_pool.h"
+#include "ringpress/per_thread.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -11,8 +14,8 @@ constexpr std::size_t kLargestBlockBytes = 4 * 1024 * 1024;
 }  // namespace
 
 std::pmr::memory_resource* call_memory() {
-  thread_local BlockPool memory(kLargestBlockBytes);
-  return &memory;
+  static const auto& pools = *new PerThread<BlockPool>;
+  return &pools.get([] { return std::make_unique<BlockPool>(kLargestBlockBytes); });
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

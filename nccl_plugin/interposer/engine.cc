@@ -1,14 +1,14 @@
 #include "nccl_plugin/interposer/engine.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/budget.h"
 #include "nccl_plugin/firewall.h"
-#include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "nccl_plugin/statistics_file.h"
 #include "ringpress/log.h"
+#include "ringpress/per_thread.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -20,9 +20,13 @@ LogLevel log_level_of(const Settings& settings) {
   return LogLevel::kWarn;
 }
 
-void warn_if_failed(const char* what, const Status& status) {
-  if (status.is_ok()) return;
-  log_line(LogLevel::kWarn, "%s: %s", what, status.message().c_str());
+/// What a call answers for which there is no memory.
+ncclResult_t out_of_memory() noexcept {
+  static_cast<void>(catch_all([] {
+    set_last_error("ringpress: out of memory");
+    return Status::ok();
+  }));
+  return ncclSystemError;
 }
 
 }  // namespace
@@ -35,9 +39,22 @@ Settings Engine::in_streams(Settings settings) {
 }
 
 Engine::Group& Engine::group() const {
-  // The engine may have been opened within a group of this thread.
-  thread_local Group group{real_.GroupDepth != nullptr ? real_.GroupDepth() : 0, {}, {}};
-  return group;
+  static const auto& groups = *new PerThread<Group>;
+  return groups.get([this] {
+    auto group = std::make_unique<Group>();
+    // The engine may have been opened within a group of this thread.
+    if (real_.GroupDepth != nullptr) group->depth = real_.GroupDepth();
+    return group;
+  });
+}
+
+Engine::Group* Engine::find_group() const noexcept {
+  Group* found = nullptr;
+  static_cast<void>(catch_all([&] {
+    found = &group();
+    return Status::ok();
+  }));
+  return found;
 }
 
 ncclResult_t Engine::async_error(ncclComm_t handle, ncclResult_t* error) noexcept {
@@ -83,18 +100,18 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   }
   // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
   if (comm->failure() != ncclSuccess) return comm->failure();
-  bool accepted = false;
+  bool accepted = false, is_deferred = false;
   const Status planned = catch_all([&] {
     accepted = comm->plan(call);
-    if (accepted && group().depth > 0) group().calls.push_back({comm, call});
+    if (!accepted) return Status::ok();
+    Group& mine = group();
+    is_deferred = mine.depth > 0;
+    if (is_deferred) mine.calls.push_back({comm, call});
     return Status::ok();
   });
-  if (!planned.is_ok()) {
-    return give_up(*comm, planned);
-  }
+  if (!planned.is_ok()) return give_up(*comm, planned);
   if (!accepted) return exact(call);
-  if (group().depth > 0) return ncclSuccess;
-  return run_call(std::move(comm), call);
+  return is_deferred ? ncclSuccess : run_call(std::move(comm), call);
 }
 
 /// A call that cannot be planned: other ranks may be in it.
@@ -115,176 +132,104 @@ ncclResult_t Engine::run_call(std::shared_ptr<Comm> comm, const Call& call) {
 }
 
 ncclResult_t Engine::group_start() noexcept {
+  Group* const mine = find_group();
+  if (mine == nullptr) return out_of_memory();
   const ncclResult_t result = real_.GroupStart();
-  if (result == ncclSuccess) ++group().depth;
+  if (result == ncclSuccess) ++mine->depth;
   return result;
 }
 
 ncclResult_t Engine::group_end() noexcept {
-  Group& mine = group();
-  if (mine.depth > 0) --mine.depth;
-  if (mine.depth > 0) return real_.GroupEnd();
-  CallVector<AcceptedCall> calls;
-  calls.swap(mine.calls);
-  std::vector<Pending> made = std::exchange(mine.made, {});
-  const ncclResult_t result = of_real(real_.GroupEnd());
-  // In progress: some communicator is nonblocking. Those of our calls are not.
-  if (result != ncclSuccess && result != ncclInProgress) {
-    call_off(made, "its ncclGroupEnd answers " + std::to_string(static_cast<int>(result)));
-    return result;
-  }
-  if (!calls.empty()) {
-    const ncclResult_t ours = run_calls(real_, calls);
-    if (ours != ncclSuccess) {
-      call_off(made, "a compressed call of the same group failed");
-      return ours;
-    }
-  }
-  // Of what is in progress nothing but those that are left is known here.
-  if (!made.empty()) establish_made(std::move(made));
+  Group* const mine = find_group();
+  if (mine == nullptr) return of_real(real_.GroupEnd());  // Nothing waits for it.
+  if (mine->depth > 0) --mine->depth;
+  if (mine->depth > 0) return real_.GroupEnd();
+  std::vector<PendingEnd> ends = std::exchange(mine->ends, {});
+  const ncclResult_t result = run_group(*mine, of_real(real_.GroupEnd()));
+  if (!ends.empty()) end_pending(std::move(ends));
   return result;
+}
+
+/// What has waited for the end of the group, which the real library has ended.
+ncclResult_t Engine::run_group(Group& mine, ncclResult_t real_ended) noexcept {
+  std::vector<Pending> made = std::exchange(mine.made, {});
+  std::vector<AcceptedCall> calls = std::exchange(mine.calls, {});
+  ncclResult_t ours = ncclSuccess;
+  // In progress: some communicator is nonblocking. Those of our calls are not.
+  const bool has_ended = real_ended == ncclSuccess || real_ended == ncclInProgress;
+  if (has_ended && !calls.empty()) ours = run_calls(real_, calls);
+  calls.clear();
+  mine.calls = std::move(calls);  // Its memory is for the next group.
+  if (!has_ended) {
+    call_off(made, "its ncclGroupEnd answers ", real_ended);
+    return real_ended;
+  }
+  if (ours != ncclSuccess) {
+    call_off(made, "a compressed call of the same group failed", ncclSuccess);
+    return ours;
+  }
+  if (real_ended == ncclInProgress) leave_in_progress(made);
+  if (!made.empty()) establish_made(std::move(made));
+  return real_ended;
+}
+
+/// In one group, as their ranks may end them in any order.
+void Engine::end_pending(std::vector<PendingEnd> ends) noexcept {
+  const bool has_begun = real_.GroupStart() == ncclSuccess;
+  for (const PendingEnd& pending : ends) {
+    static_cast<void>(
+        end(pending.handle, Ending::kInOrder, [&] { return pending.finish(pending.handle); }));
+  }
+  if (has_begun) static_cast<void>(real_.GroupEnd());
 }
 
 /// Simulating runs nothing.
 ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
-  Group& mine = group();
-  if (mine.depth > 0 && --mine.depth == 0) {
-    mine.calls.clear();
-    call_off(std::exchange(mine.made, {}), "its group was simulated");
+  Group* const mine = find_group();
+  if (mine != nullptr && mine->depth > 0 && --mine->depth == 0) {
+    mine->calls.clear();
+    call_off(std::exchange(mine->made, {}), "its group was simulated", ncclSuccess);
+    const ncclResult_t result = real_.GroupSimulateEnd(info);
+    if (!mine->ends.empty()) end_pending(std::exchange(mine->ends, {}));
+    return result;
   }
   return real_.GroupSimulateEnd(info);
 }
 
-void Engine::id_made(ncclUniqueId* id) noexcept {
-  warn_if_failed("cannot open a meeting place", catch_all([&] {
-                   if (id != nullptr) meetings_.open(id);
+void Engine::forget(ncclComm_t handle, Ending ending) noexcept {
+  warn_if_failed("cannot write statistics", catch_all([&] {
+                   left_.end(handle);
                    return Status::ok();
                  }));
+  const std::shared_ptr<Comm> comm = table_.remove(handle);
+  if (comm == nullptr) return;
+  comm->retire();
+  comm->end_groups(ending == Ending::kAbort);
 }
 
-void Engine::joining(const ncclUniqueId& id) noexcept {
-  warn_if_failed("cannot open a meeting place", catch_all([&] {
-                   if (const auto place = read_meeting_place(id)) meetings_.serve(*place);
-                   return Status::ok();
-                 }));
-}
-
-void Engine::not_joined(const ncclUniqueId& id, const std::string& why) noexcept {
-  warn_if_failed("cannot close a meeting place", catch_all([&] {
-                   if (const auto place = read_meeting_place(id)) meetings_.call_off(*place, why);
-                   return Status::ok();
-                 }));
-}
-
-void Engine::call_off(const std::vector<Pending>& made, const std::string& why) {
-  warn_if_failed("cannot close meeting places", catch_all([&] {
-                   for (const Pending& pending : made) {
-                     if (pending.made.place) meetings_.call_off(*pending.made.place, why);
-                   }
-                   return Status::ok();
-                 }));
-}
-
-void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
-  const std::optional<UniqueId> place = read_meeting_place(id);
-  if (!place) {
-    const std::string reason = why_no_place(id);
-    warn_left(reason);
-    return leave(handle, reason);
-  }
-  Pending pending;
-  pending.handle = handle;
-  pending.made.place = place;
-  pending.made.clique = number_of(*place);
-  pending.made.problem = problem();
-  add_made(std::move(pending));
-}
-
-void Engine::made_all(ncclComm_t* handles, int count) noexcept {
-  const std::uint64_t clique = ++in_process_cliques_;
-  warn_if_failed("cannot look at new communicators", catch_all([&] {
-                   std::vector<Pending> made;
-                   for (int i = 0; i < count; ++i) {
-                     Pending pending;
-                     pending.handle = handles + i;
-                     pending.made.clique = clique;
-                     pending.made.in_process = true;
-                     pending.made.problem = problem();
-                     made.push_back(std::move(pending));
-                   }
-                   add_made(std::move(made));
-                   return Status::ok();
-                 }));
-}
-
-void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept {
-  Pending pending;
-  if (color == NCCL_SPLIT_NOCOLOR) return;
-  pending.made.parent = table_.find(parent);
-  pending.handle = handle;
-  if (pending.made.parent == nullptr) pending.left_because = left_.reason_of(parent);
-  if (pending.made.parent == nullptr && pending.left_because.empty()) return;
-  add_made(std::move(pending));
-}
-
-void Engine::made_nonblocking(ncclComm_t* handle) noexcept {
-  warn_left(kNonblocking);
-  leave(handle, kNonblocking);
-}
-
-void Engine::leave(ncclComm_t* handle, const std::string& reason) {
-  Pending pending;
-  pending.handle = handle;
-  pending.left_because = reason;
-  add_made(std::move(pending));
-}
-
-/// In a group, even communicators of one process are complete at its outermost end only.
-void Engine::add_made(std::vector<Pending> made) {
-  if (group().depth == 0) return establish_made(std::move(made));
-  for (Pending& pending : made) group().made.push_back(std::move(pending));
-}
-
-void Engine::add_made(Pending pending) {
-  warn_if_failed("cannot look at a new communicator", catch_all([&] {
-                   std::vector<Pending> made;
-                   made.push_back(std::move(pending));
-                   add_made(std::move(made));
-                   return Status::ok();
-                 }));
-}
-
-void Engine::establish_made(std::vector<Pending> made) {
-  warn_if_failed("cannot look at new communicators", catch_all([&] {
-                   std::vector<NewComm> comms;
-                   for (Pending& pending : made) {
-                     pending.made.handle = *pending.handle;
-                     if (pending.made.handle == nullptr) continue;
-                     if (pending.left_because.empty()) {
-                       comms.push_back(std::move(pending.made));
-                     } else {
-                       left_.add(pending.made.handle, pending.left_because);
-                     }
-                   }
-                   if (!comms.empty()) {
-                     establish(real_, settings_, meetings_, {table_, left_}, comms);
-                   }
-                   return Status::ok();
-                 }));
-}
-
-const std::string& Engine::problem() {
-  std::call_once(looked_for_problem_, [this] {
-    const Status status = catch_all([this]() -> Status {
-      check_statistics_file(settings_);
-      RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
-      RINGPRESS_RETURN_IF_ERROR(check_budget(settings_));
-      return check_backend(settings_.backend);
-    });
-    warn_if_failed("nothing is compressed", status);
-    if (!status.is_ok()) problem_ = status.message();
+ncclResult_t Engine::expect_child() noexcept {
+  const Status noted = catch_all([this] {
+    Group& mine = group();
+    if (mine.made.capacity() == mine.made.size()) mine.made.reserve(2 * mine.made.size() + 4);
+    return Status::ok();
   });
-  return problem_;
+  return noted.is_ok() ? ncclSuccess : out_of_memory();
+}
+
+ncclResult_t Engine::end_in_order(ncclComm_t handle, Finish finish) noexcept {
+  Group* const mine = find_group();
+  const auto is_of_it = [handle](const AcceptedCall& accepted) {
+    return accepted.comm->handle() == handle;
+  };
+  bool is_noted = false;
+  if (mine != nullptr && std::any_of(mine->calls.begin(), mine->calls.end(), is_of_it)) {
+    is_noted = catch_all([&] {
+                 mine->ends.push_back({handle, finish});
+                 return Status::ok();
+               }).is_ok();
+  }
+  if (is_noted) return ncclSuccess;
+  return end(handle, Ending::kInOrder, [&] { return finish(handle); });
 }
 
 namespace {

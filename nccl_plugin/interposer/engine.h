@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/interposer/call_memory.h"
 #include "nccl_plugin/interposer/comm_table.h"
 #include "nccl_plugin/interposer/establish.h"
 #include "nccl_plugin/interposer/left_comms.h"
@@ -20,11 +21,15 @@ namespace ringpress::nccl_plugin::interposer {
 
 class Engine {
  public:
+  /// Throws std::system_error where the process has no keys left for what its threads keep.
   Engine(const ringpressRealNccl& real, const Settings& settings)
       : real_(real),
         settings_(in_streams(settings)),
         meetings_(settings_),
-        left_(real_, settings_) {}
+        left_(real_, settings_) {
+    static_cast<void>(group());
+    static_cast<void>(call_memory());
+  }
 
   const ringpressRealNccl& real() const { return real_; }
 
@@ -43,12 +48,15 @@ class Engine {
   void id_made(ncclUniqueId* id) noexcept;
   /// A rank of this process is about to join the communicator of this id.
   void joining(const ncclUniqueId& id) noexcept;
-  /// It will have no such rank after all: ranks that wait for it are told why.
-  void not_joined(const ncclUniqueId& id, const std::string& why) noexcept;
+  /// It will have no such rank after all: ranks that wait for it are told why, and, but for
+  /// ncclSuccess, what the real library has answered.
+  void not_joined(const ncclUniqueId& id, const char* why, ncclResult_t answer) noexcept;
   /// A function that makes communicators has returned ncclSuccess. Within a group their handles are
   /// read at its end.
   void made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept;
   void made_all(ncclComm_t* handles, int count) noexcept;
+  /// Before the real library makes a child: room to note it, as its other ranks will wait for it.
+  ncclResult_t expect_child() noexcept;
   void made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept;
   /// One that nobody waits for: it may still be in the making, here and at the end of the group.
   static constexpr const char* kNonblocking = "nonblocking communicators are not compressed";
@@ -58,14 +66,13 @@ class Engine {
   enum class Ending { kInOrder, kAbort };
   template <typename Forward>
   ncclResult_t end(ncclComm_t handle, Ending ending, Forward&& forward) noexcept {
-    left_.end(handle);
-    const std::shared_ptr<Comm> comm = table_.remove(handle);
-    if (comm != nullptr) {
-      comm->retire();
-      comm->end_groups(ending == Ending::kAbort);
-    }
+    forget(handle, ending);
     return forward();
   }
+  /// The same, in order, by one of the real library's functions; after the calls of the
+  /// communicator that wait for the end of this thread's group.
+  using Finish = ncclResult_t (*)(ncclComm_t);
+  ncclResult_t end_in_order(ncclComm_t handle, Finish finish) noexcept;
 
  private:
   static Settings in_streams(Settings settings);
@@ -75,14 +82,25 @@ class Engine {
     ncclComm_t* handle = nullptr;
     std::string left_because;  // Not empty: it is left to the real library in any case.
   };
+  struct PendingEnd {
+    ncclComm_t handle = nullptr;
+    Finish finish = nullptr;
+  };
   /// What a thread has put off until the end of its group.
   struct Group {
     int depth = 0;
-    CallVector<AcceptedCall> calls;
+    std::vector<AcceptedCall> calls;
     std::vector<Pending> made;
+    std::vector<PendingEnd> ends;
   };
+  /// This thread's. Throws std::bad_alloc at the first use.
   Group& group() const;
-  void call_off(const std::vector<Pending>& made, const std::string& why);
+  /// The same; null if there is no memory for one.
+  Group* find_group() const noexcept;
+  void forget(ncclComm_t handle, Ending ending) noexcept;
+  ncclResult_t run_group(Group& mine, ncclResult_t real_ended) noexcept;
+  void end_pending(std::vector<PendingEnd> ends) noexcept;
+  void call_off(const std::vector<Pending>& made, const char* why, ncclResult_t answer) noexcept;
 
   ncclResult_t exact(const Call& call) const;
   ncclResult_t run_call(std::shared_ptr<Comm> comm, const Call& call);
@@ -91,9 +109,10 @@ class Engine {
   /// Why this process can compress nothing, found at its first communicator; empty if it can.
   const std::string& problem();
   void leave(ncclComm_t* handle, const std::string& reason);
+  void leave_in_progress(std::vector<Pending>& made) noexcept;
   void add_made(Pending pending);
-  void add_made(std::vector<Pending> made);
-  void establish_made(std::vector<Pending> made);
+  void establish_made(std::vector<Pending> made) noexcept;
+  void establish_or_leave(std::vector<Pending>& made);
 
   const ringpressRealNccl real_;
   const Settings settings_;

@@ -1,6 +1,5 @@
 // The functions that the shim calls in place of NCCL's. Each does the thing by the real library,
 // and tells the engine.
-#include <string>
 #include <utility>
 
 #include "nccl_plugin/interposer/engine.h"
@@ -41,9 +40,9 @@ ncclResult_t init_rank(const ncclUniqueId& id, const ncclConfig_t* config, ncclC
   engine->joining(id);
   const ncclResult_t result = std::forward<Make>(make)();
   if (result != ncclSuccess && result != ncclInProgress) {
-    engine->not_joined(id, "its ncclCommInit answers " + std::to_string(static_cast<int>(result)));
+    engine->not_joined(id, "its ncclCommInit answers ", result);
   } else if (is_nonblocking(result, config)) {
-    engine->not_joined(id, Engine::kNonblocking);
+    engine->not_joined(id, Engine::kNonblocking, ncclSuccess);
   }
   return tell(result, config, comm, [&] { engine->made_rank(comm, id); });
 }
@@ -76,24 +75,26 @@ ncclResult_t comm_init_all(ncclComm_t* comms, int count, const int* devices) {
 
 ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* made,
                         ncclConfig_t* config) {
+  const ncclResult_t expected = engine->expect_child();
+  if (expected != ncclSuccess) return expected;
   const ncclResult_t result = engine->real().CommSplit(comm, color, key, made, config);
   return tell(result, config, made, [&] { engine->made_child(made, comm, color); });
 }
 
 ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncclComm_t* made,
                          ncclConfig_t* config, int flags) {
+  const ncclResult_t expected = engine->expect_child();
+  if (expected != ncclSuccess) return expected;
   const ncclResult_t result =
       engine->real().CommShrink(comm, excluded, excluded_count, made, config, flags);
   return tell(result, config, made, [&] { engine->made_child(made, comm, 0); });
 }
 
 ncclResult_t comm_finalize(ncclComm_t comm) {
-  return engine->end(comm, Engine::Ending::kInOrder,
-                     [&] { return engine->real().CommFinalize(comm); });
+  return engine->end_in_order(comm, engine->real().CommFinalize);
 }
 ncclResult_t comm_destroy(ncclComm_t comm) {
-  return engine->end(comm, Engine::Ending::kInOrder,
-                     [&] { return engine->real().CommDestroy(comm); });
+  return engine->end_in_order(comm, engine->real().CommDestroy);
 }
 ncclResult_t comm_abort(ncclComm_t comm) {
   return engine->end(comm, Engine::Ending::kAbort, [&] { return engine->real().CommAbort(comm); });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nccl_plugin/firewall.h"
+#include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/number_exchange.h"
 #include "nccl_plugin/warn_once.h"
 #include "ringpress/log.h"
@@ -23,6 +24,7 @@ struct Candidate {
   Status status;
   std::vector<int> hosts;  // By rank.
   HostGroups groups;       // What it was split into, if anything.
+  bool is_settled = false;
 };
 
 /// Facts are compared in the order of their names: the cause comes before what follows from it.
@@ -45,14 +47,19 @@ class Establishing {
   Establishing(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings)
       : real_(real), settings_(settings), meetings_(meetings) {}
 
+  /// Throws before anything is done.
+  void expect(std::size_t comms) { candidates_.reserve(comms); }
   void prepare(const NewComm& made, LeftComms& left);
   void meet();
   void spread_failures();
   void find_hosts();
   void find_ready();
   void finish(KnownComms known);
+  /// After any of these has thrown.
+  void break_off(std::span<const NewComm> made) noexcept;
 
  private:
+  bool is_awaited(const NewComm& made) const;
   void meet_one(Candidate& candidate, const std::string& problem);
   std::vector<Candidate*> living();
   std::vector<NumberExchange> ask(const std::vector<Candidate*>& asked,
@@ -70,6 +77,7 @@ class Establishing {
   const Settings& settings_;
   Meetings& meetings_;
   std::vector<Candidate> candidates_;
+  bool have_met_ = false;
 };
 
 void Establishing::prepare(const NewComm& made, LeftComms& left) {
@@ -111,7 +119,8 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
     candidate.hosts = std::move(hosts);
     return Status::ok();
   });
-  if (!problem.empty()) candidate.status = {Code::kUnsupported, problem};
+  if (problem.empty()) return;
+  candidate.status = catch_all([&] { return Status(Code::kUnsupported, problem); });
 }
 
 /// All at once, as ranks may name the communicators of a group in any order. What the system gives
@@ -176,6 +185,7 @@ void Establishing::spread_failures() {
 }
 
 void Establishing::find_hosts() {
+  have_met_ = true;
   find_children();
   for (Candidate& candidate : candidates_) {
     if (candidate.comm == nullptr) continue;
@@ -263,8 +273,10 @@ void Establishing::finish(KnownComms known) {
                candidate.comm->size());
       candidate.comm->open();
       known.open.add(std::move(candidate.comm));
+      candidate.is_settled = true;
       continue;
     }
+    candidate.is_settled = true;
     candidate.groups.end(real_.CommDestroy);
     const std::string& reason = candidate.status.message();
     // What is wrong with the whole process was said when the engine found it.
@@ -273,16 +285,37 @@ void Establishing::finish(KnownComms known) {
   }
 }
 
+/// Its other ranks are talking, or will be. (Those that meet are told, or wait for seconds.)
+bool Establishing::is_awaited(const NewComm& made) const {
+  const auto is_of_it = [&made](const Candidate& candidate) { return candidate.made == &made; };
+  const auto found = std::find_if(candidates_.begin(), candidates_.end(), is_of_it);
+  if (found == candidates_.end()) return made.parent != nullptr;
+  if (found->is_settled || made.in_process) return false;
+  return made.parent != nullptr || (have_met_ && found->status.is_ok());
+}
+
+void Establishing::break_off(std::span<const NewComm> made) noexcept {
+  for (const NewComm& one : made) {
+    if (is_awaited(one)) abandon(real_, one.handle);
+  }
+}
+
 }  // namespace
+
+void abandon(const ringpressRealNccl& real, ncclComm_t handle) noexcept {
+  if (real.CommRevoke == nullptr || handle == nullptr) return;
+  static_cast<void>(real.CommRevoke(handle, NCCL_REVOKE_DEFAULT));
+}
 
 void warn_left(const std::string& reason) {
   warn_once("a communicator is left to plain NCCL: " + reason);
 }
 
 void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
-               KnownComms known, std::span<const NewComm> made) {
+               KnownComms known, std::span<const NewComm> made) noexcept {
+  Establishing establishing(real, settings, meetings);
   const Status status = catch_all([&] {
-    Establishing establishing(real, settings, meetings);
+    establishing.expect(made.size());
     for (const NewComm& one : made) establishing.prepare(one, known.left);
     establishing.meet();
     establishing.spread_failures();
@@ -291,12 +324,15 @@ void establish(const ringpressRealNccl& real, const Settings& settings, Meetings
     establishing.finish(known);
     return Status::ok();
   });
-  if (!status.is_ok()) {
-    log_line(LogLevel::kWarn, "communicators are left to plain NCCL: %s", status.message().c_str());
-    for (const NewComm& one : made) {
-      if (one.place) meetings.call_off(*one.place, status.message());
-    }
-  }
+  if (status.is_ok()) return;
+  warn_if_failed("communicators are left to plain NCCL, or given up", status);
+  establishing.break_off(made);
+  warn_if_failed("cannot close meeting places", catch_all([&] {
+                   for (const NewComm& one : made) {
+                     if (one.place) meetings.call_off(*one.place, status.message());
+                   }
+                   return Status::ok();
+                 }));
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -35,9 +35,14 @@ struct KnownComms {
 /// all communicators that one group has made: their exchanges must begin together.
 ///
 /// First the ranks meet (meeting.h). From then on it is safe to ask each other over the real
-/// library: every rank makes what it needs and all-gathers whether it could.
+/// library: every rank makes what it needs and all-gathers whether it could. Where a rank has no
+/// host memory for that, it abandons the communicator.
 void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
-               KnownComms known, std::span<const NewComm> made);
+               KnownComms known, std::span<const NewComm> made) noexcept;
+
+/// Ends a communicator whose other ranks wait, or will, for what this one cannot do: they fail too,
+/// where the real library can be told (ncclCommRevoke()).
+void abandon(const ringpressRealNccl& real, ncclComm_t handle) noexcept;
 
 /// The line about a communicator that is left, once a process for each reason.
 void warn_left(const std::string& reason);

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include "ringpress/log.h"
+
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
@@ -20,6 +22,11 @@ void set_last_error(const std::string& text) {
 ncclResult_t of_real(ncclResult_t result) {
   if (result != ncclSuccess && result != ncclInProgress) set_last_error("");
   return result;
+}
+
+void warn_if_failed(const char* what, const Status& status) noexcept {
+  if (status.is_ok()) return;
+  log_line(LogLevel::kWarn, "%s: %s", what, status.message().c_str());
 }
 
 const char* last_error() {

@@ -224,38 +224,42 @@ class Clique {
   CallVector<Queue> queues_;
 };
 
+/// In an order that is the same in all processes, whatever the order of the calls: with everybody
+/// at the lowest clique that has not been done, two never wait for each other.
+CallVector<Clique> sort_by_clique(const ringpressRealNccl& real,
+                                  std::span<const AcceptedCall> calls) {
+  CallVector<Clique> cliques;
+  for (const AcceptedCall& call : calls) {
+    const std::uint64_t number = call.comm->clique();
+    auto clique = std::find_if(cliques.begin(), cliques.end(),
+                               [number](const Clique& known) { return known.number() >= number; });
+    if (clique == cliques.end() || clique->number() != number) {
+      clique = cliques.emplace(clique, real, number);
+    }
+    clique->add(call);
+  }
+  return cliques;
+}
+
 }  // namespace
 
 ncclResult_t run_calls(const ringpressRealNccl& real,
                        std::span<const AcceptedCall> calls) noexcept {
-  CallVector<Clique> cliques;
+  ncclResult_t result = ncclSuccess;
   const Status sorted = catch_all([&] {
-    for (const AcceptedCall& call : calls) {
-      const std::uint64_t number = call.comm->clique();
-      auto clique = std::find_if(cliques.begin(), cliques.end(), [number](const Clique& known) {
-        return known.number() >= number;
-      });
-      if (clique == cliques.end() || clique->number() != number) {
-        clique = cliques.emplace(clique, real, number);
+    CallVector<Clique> cliques = sort_by_clique(real, calls);
+    for (Clique& clique : cliques) {
+      if (result == ncclSuccess) {
+        result = clique.run();
+      } else {
+        clique.give_up(result);
       }
-      clique->add(call);
     }
     return Status::ok();
   });
-  ncclResult_t result = report(sorted);
-  if (result != ncclSuccess) {
-    for (const AcceptedCall& call : calls) call.comm->give_up(result);
-    return result;
-  }
-  // In an order that is the same in all processes, whatever the order of the calls: with everybody
-  // at the lowest clique that has not been done, two never wait for each other.
-  for (Clique& clique : cliques) {
-    if (result == ncclSuccess) {
-      result = clique.run();
-    } else {
-      clique.give_up(result);
-    }
-  }
+  if (sorted.is_ok()) return result;
+  result = report(sorted);
+  for (const AcceptedCall& call : calls) call.comm->give_up(result);
   return result;
 }
 

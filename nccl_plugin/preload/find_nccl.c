@@ -2,6 +2,7 @@
 #include "nccl_plugin/preload/find_nccl.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <link.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4096
@@ -48,8 +50,38 @@ static void* checked(void* handle) {
   return NULL;
 }
 
+/* True unless segments of a library of this machine's kind lie behind the end of its file. */
+static int holds_its_segments(int file, off_t bytes) {
+  ElfW(Ehdr) header;
+  if (pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header) return 1;
+  const int is_native =
+      memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_phentsize == sizeof(ElfW(Phdr));
+  for (size_t i = 0; is_native && i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    const off_t place = (off_t)(header.e_phoff + i * sizeof segment);
+    if (pread(file, &segment, sizeof segment, place) != (ssize_t)sizeof segment) return 0;
+    if (segment.p_type != PT_LOAD) continue;
+    const ElfW(Off) end = segment.p_offset + segment.p_filesz;
+    if (end < segment.p_offset || end > (ElfW(Off))bytes) return 0;
+  }
+  return 1;
+}
+
+/* With what is no file the linker might wait, and of a library that is cut short it maps what is
+ * not there. */
+const char* ringpress_why_not_open(const char* path) {
+  struct stat found;
+  if (stat(path, &found) != 0) return NULL;
+  if (!S_ISREG(found.st_mode)) return "it is no regular file";
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return NULL;
+  const int is_whole = holds_its_segments(file, found.st_size);
+  close(file);
+  return is_whole ? NULL : "it is cut short";
+}
+
 static void* open_file(const char* path) {
-  if (access(path, R_OK) != 0) return NULL;
+  if (access(path, R_OK) != 0 || ringpress_why_not_open(path) != NULL) return NULL;
   return checked(dlopen(path, RTLD_LAZY | RTLD_LOCAL));
 }
 
@@ -61,12 +93,12 @@ static void* find_named(void) {
     return NULL;
   }
   void* handle = open_file(path);
-  if (handle == NULL) {
-    const char* why = dlerror();
-    ringpress_preload_warn("RINGPRESS_REAL_NCCL=%s is not an NCCL library: %s", path,
-                           why != NULL ? why : "it cannot be read or has no ncclGetVersion");
-  }
-  return handle;
+  if (handle != NULL) return handle;
+  const char* why = dlerror();
+  if (why == NULL) why = ringpress_why_not_open(path);
+  if (why == NULL) why = "it cannot be read, has no ncclGetVersion, or is ringpress's own";
+  ringpress_preload_warn("RINGPRESS_REAL_NCCL=%s is not an NCCL library: %s", path, why);
+  return NULL;
 }
 
 static void* find_next(void) {

@@ -190,8 +190,10 @@ static void* open_engine_library(void) {
   for (size_t i = 0; i < 2 && handle == NULL; ++i) {
     snprintf(path, sizeof path, "%.*s%s" RINGPRESS_ENGINE_FILE, folder, self.dli_fname, kPlaces[i]);
     if (i == 1 && access(path, F_OK) != 0) continue; /* What was wrong with the first one counts. */
-    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) snprintf(why, sizeof why, "%s", dlerror());
+    const char* problem = ringpress_why_not_open(path);
+    if (problem == NULL) handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (problem != NULL) snprintf(why, sizeof why, "%.*s: %s", (int)sizeof why - 64, path, problem);
+    if (problem == NULL && handle == NULL) snprintf(why, sizeof why, "%s", dlerror());
   }
   if (handle == NULL) {
     ringpress_preload_warn("nothing is compressed: the engine cannot be loaded: %s", why);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,25 @@ TEST(Processes, CollectivesAndTransfers) {
     EXPECT_NCCL_OK(ncclCommDestroy(child));
     EXPECT_NCCL_OK(ncclCommFinalize(comm));
     EXPECT_NCCL_OK(ncclCommDestroy(comm));
+  });
+}
+
+ncclComm_t late_comm = nullptr;
+std::vector<float>* late_values = nullptr;
+ncclResult_t reduce_late() {
+  return ncclAllReduce(late_values->data(), late_values->data(), late_values->size(), ncclFloat,
+                       ncclSum, late_comm, nullptr);
+}
+
+/// As a program's static objects may, when the main thread's own are gone.
+TEST(Processes, CallsWhileTheProgramEnds) {
+  run_processes(2, [](const ncclUniqueId& id, int rank) {
+    setenv("RINGPRESS_CODEC", "topk", 1);
+    ASSERT_NCCL_OK(ncclCommInitRank(&late_comm, 2, id, rank));
+    late_values = new std::vector<float>(200000);
+    std::iota(late_values->begin(), late_values->end(), 0.0f);
+    ASSERT_NCCL_OK(reduce_late());
+    std::atexit([] { _exit(reduce_late() == ncclSuccess && !HasFailure() ? 0 : 1); });
   });
 }
 

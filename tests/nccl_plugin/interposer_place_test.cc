@@ -139,7 +139,7 @@ TEST(MeetingPlace, WhoComesToOneThatWasCalledOffHearsWhy) {
   Job first;
   const ncclUniqueId id = first.make_id();
   const std::string lines = lines_of_second(id, first, [&](ncclComm_t comm) {
-    first.engine.not_joined(id, "its ncclCommInit answers 6");
+    first.engine.not_joined(id, "its ncclCommInit answers ", ncclRemoteError);
     EXPECT_EQ(reduce_exactly(comm), ncclSuccess);
   });
   EXPECT_NE(lines.find("the process that made its id says: its ncclCommInit answers 6"),

@@ -102,6 +102,31 @@ TEST(InterposerStatistics, CountSplitsOfCommunicatorsThatAreLeft) {
   EXPECT_EQ(times(lines, "\"calls\": 0,"), 2) << lines;
 }
 
+/// As with NCCL_COMM_BLOCKING=0, of which a configuration says nothing.
+TEST(InterposerStatistics, CountThoseThatTheEndOfAGroupLeavesInProgress) {
+  StatisticsFile file;
+  ringpressRealNccl slow = recording_nccl();
+  slow.GroupEnd = [] {
+    const ncclResult_t result = recording_nccl().GroupEnd();
+    return result == ncclSuccess ? ncclInProgress : result;
+  };
+  Job job(counting(file), slow);
+  const ncclUniqueId id = job.make_id();
+  run_threads(2, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    job.engine.joining(id);
+    ASSERT_EQ(recording_nccl().CommInitRank(&comm, 2, id, rank), ncclSuccess);
+    job.engine.made_rank(&comm, id);
+    ASSERT_EQ(job.engine.group_end(), ncclInProgress);
+    std::vector<float> values = make_values(rank, kValues);
+    ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    job.destroy(comm);
+  });
+  const std::string lines = file.read();
+  EXPECT_EQ(times(lines, "\"nonblocking communicators are not compressed\": 1"), 2) << lines;
+}
+
 TEST(InterposerStatistics, HoldNoFigureThatWasNotMeasured) {
   const std::string compressed = lines_of({});
   EXPECT_EQ(times(compressed, "\"compressed_calls\": 1,"), 2) << compressed;

@@ -296,6 +296,23 @@ TEST(Interposer, GroupIsPutOffToItsOutermostEnd) {
   });
 }
 
+TEST(Interposer, WhatIsEndedInAGroupEndsAfterItsCalls) {
+  Job job;
+  const ncclUniqueId id = job.make_id();
+  sends = 0;
+  run_threads(2, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 2, rank);
+    std::vector<float> values(30000, rank == 0 ? 1.0f : 2.0f);
+    ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    ASSERT_EQ(job.engine.end_in_order(comm, job.engine.real().CommFinalize), ncclSuccess);
+    job.destroy(comm);
+    ASSERT_EQ(job.engine.group_end(), ncclSuccess) << job.engine.last_error(nullptr);
+    EXPECT_EQ(values.back(), 3.0f);
+  });
+  EXPECT_GT(sends, 0);
+}
+
 TEST(Interposer, RanksOfOneThreadTakeEveryStepTogether) {
   Job job;
   constexpr int kSize = 3;

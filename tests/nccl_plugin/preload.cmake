@@ -85,7 +85,7 @@ gtest_discover_tests(interposer_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300
 
 if(NOT RINGPRESS_SANITIZE)  # They replace the C library's allocator, too.
   add_executable(interposer_allocations_test interposer_allocations_test.cc
-                 ../support/call_counter.cc)
+                 interposer_memory_test.cc ../support/call_counter.cc)
   target_include_directories(interposer_allocations_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(interposer_allocations_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
     ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall

@@ -4,7 +4,8 @@
  *   error   the root of the squared error over that of the exact sum
  *
  * usage: preload_client RANKS SCENARIO
- *   all|fork|forked|time|abort|nonblocking|one_without|one_other|launcher|grouped|no_rank|missing
+ *   all|fork|forked|time|abort|late|nonblocking|one_without|one_other|launcher|grouped|no_rank|
+ *   missing
  * CLIENT_RANKS_PER_HOST: how many ranks share a host; 1 if not set. */
 #define _GNU_SOURCE
 #include "tests/nccl_plugin/preload_client.h"
@@ -185,6 +186,10 @@ static int run_rank(const char* scenario, int ends[2]) {
   if (is_grouped) CHECK(call_GroupEnd());
   if (strcmp(scenario, "abort") == 0) {
     abort_calls(comm);
+    return 0;
+  }
+  if (strcmp(scenario, "late") == 0) {
+    call_late(comm);
     return 0;
   }
   if (strcmp(scenario, "time") == 0) {

@@ -44,6 +44,8 @@ void fork_workers(ncclComm_t comm, const int pipe_ends[2]);
 void go_on_in_a_child(void);
 void time_calls(ncclComm_t comm);
 void abort_calls(ncclComm_t comm);
+/* Calls while a thread ends; those while the program ends come later, and destroy it. */
+void call_late(ncclComm_t comm);
 void nonblocking_calls(const ncclUniqueId* id);
 /* What a process does that has no communicator; they return its exit status. */
 int call_groups_only(void);

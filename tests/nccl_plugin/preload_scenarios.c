@@ -134,6 +134,42 @@ void abort_calls(ncclComm_t comm) {
   print(result == ncclSuccess ? "aborted-not" : "aborted", values, 0, 0);
 }
 
+static ncclComm_t late_comm;
+static void reduce_late(const char* label) {
+  enum { kCount = 100000 };
+  static float values[kCount];
+  fill(values, kCount, 70);
+  CHECK(call_GroupStart());
+  CHECK(call_AllReduce(values, values, kCount, ncclFloat, ncclSum, late_comm, NULL));
+  CHECK(call_GroupEnd());
+  print(label, values, sizeof values, error_of(values, 0, kCount, 70, 1));
+}
+static void as_thread_ends(void* unused) {
+  (void)unused;
+  reduce_late("lossy-thread-end");
+}
+static void as_program_ends(void) {
+  reduce_late("lossy-program-end");
+  CHECK(call_CommDestroy(late_comm));
+}
+static void* end_soon(void* key) {
+  reduce_late("lossy-thread");
+  return pthread_setspecific(*(pthread_key_t*)key, key) == 0 ? NULL : key;
+}
+
+/* As the destructors of a program's objects may. */
+void call_late(ncclComm_t comm) {
+  pthread_key_t key;
+  pthread_t thread;
+  void* failed = NULL;
+  late_comm = comm;
+  if (pthread_key_create(&key, as_thread_ends) != 0) _exit(8);
+  if (pthread_create(&thread, NULL, end_soon, &key) != 0) _exit(8);
+  if (pthread_join(thread, &failed) != 0 || failed != NULL) _exit(8);
+  reduce_late("lossy-main");
+  if (atexit(as_program_ends) != 0) _exit(8);
+}
+
 static void settle(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
   while (state == ncclInProgress) {

@@ -66,6 +66,15 @@ TEST(PreloadScenarios, AbortFromAnotherThreadEndsACallThatIsInside) {
   EXPECT_NE(output.text.find("1 aborted "), std::string::npos) << output.text;
 }
 
+TEST(PreloadScenarios, CallsWhileAThreadOrTheProgramEnds) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "late"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 2u) << output.text;
+  EXPECT_EQ(results.ranks.at(1).size(), 4u) << output.text;
+  expect_compressed(results);
+}
+
 TEST(PreloadScenarios, NonblockingCommunicatorsAreLeftToPlainNccl) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "nonblocking"));
   ASSERT_EQ(output.status, 0) << output.text;
@@ -146,6 +155,49 @@ TEST(PreloadScenarios, AnEngineThatCannotBeLoadedIsNamedWithTheCause) {
   EXPECT_EQ(off.status, 0) << off.text;
   EXPECT_EQ(occurrences(off.text, "WARN"), 0) << off.text;
   EXPECT_EQ(std::system(("rm -r " + folder).c_str()), 0);
+}
+
+/// Runs with a folder that has been prepared by a command, in which $D is its name.
+Output run_with_folder(const std::string& name, const std::string& prepare,
+                       const std::string& variable) {
+  const std::string folder = ::testing::TempDir() + name + std::to_string(getpid());
+  const std::string prepared = "D=" + folder + "; mkdir -p $D && " + prepare;
+  EXPECT_EQ(std::system(prepared.c_str()), 0);
+  const auto place = variable.find("$D");
+  const Environment environment =
+      with(kOn, {variable.substr(0, place) + folder + variable.substr(place + 2)});
+  Environment shim = environment;
+  if (!starts_with(variable, "LD_PRELOAD")) shim.push_back(preload(SHIM));
+  const Output output = run(shim, client(CLIENT, 2, "all"));
+  EXPECT_EQ(std::system(("rm -r " + folder).c_str()), 0);
+  return output;
+}
+
+TEST(PreloadScenarios, APipeInPlaceOfTheRealLibraryIsNamed) {
+  const Output output =
+      run_with_folder("preload_pipe_", "mkfifo $D/nccl.so", "RINGPRESS_REAL_NCCL=$D/nccl.so");
+  EXPECT_EQ(output.status, 0) << output.text;
+  EXPECT_EQ(occurrences(output.text, "is not an NCCL library: it is no regular file"), 2);
+  expect_compressed(Results(output.text));
+}
+
+TEST(PreloadScenarios, ARealLibraryThatIsCutShortIsNamed) {
+  const Output output =
+      run_with_folder("preload_short_", "head -c 100000 " FAKE_NCCL " > $D/nccl.so",
+                      "RINGPRESS_REAL_NCCL=$D/nccl.so");
+  EXPECT_EQ(output.status, 0) << output.text;
+  EXPECT_EQ(occurrences(output.text, "is not an NCCL library: it is cut short"), 2);
+  expect_compressed(Results(output.text));
+}
+
+TEST(PreloadScenarios, AnEngineThatIsCutShortIsNamed) {
+  const Output output = run_with_folder("preload_cut_",
+                                        "cp " SHIM " $D/shim.so && head -c 100000 " FAKE_NCCL
+                                        " > $D/libringpress.so.0",
+                                        "LD_PRELOAD=$D/shim.so");
+  EXPECT_EQ(output.status, 0) << output.text;
+  EXPECT_EQ(occurrences(output.text, "libringpress.so.0: it is cut short"), 2) << output.text;
+  expect_exact(Results(output.text));
 }
 
 }  // namespace

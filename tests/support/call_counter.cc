@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <utility>
 
 namespace {
 
@@ -28,6 +29,7 @@ bool count_allocation() {
   if (counting.load(std::memory_order_relaxed)) ++allocations;
   const bool fails =
       first_to_fail >= 0 && (number == first_to_fail || (all_after_fail && number > first_to_fail));
+  if (fails) errno = ENOMEM;
   return !fails;
 }
 
@@ -125,8 +127,8 @@ void start_counting_thread() {
   counting_thread = true;
 }
 
-void pause_counting_thread() {
-  counting_thread = false;
+bool pause_counting_thread() {
+  return std::exchange(counting_thread, false);
 }
 
 void resume_counting_thread() {

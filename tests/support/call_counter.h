@@ -20,7 +20,8 @@ CallCounts stop_counting();
 /// Allocations of the calling thread alone, from now on, for code that runs beside a stand-in which
 /// allocates: not counted between pause and resume.
 void start_counting_thread();
-void pause_counting_thread();
+/// True if it was counting: only then is it to be resumed.
+bool pause_counting_thread();
 void resume_counting_thread();
 long stop_counting_thread();
 

@@ -97,9 +97,7 @@ struct Job {
     return comm;
   }
   void destroy(ncclComm_t comm) {
-    EXPECT_EQ(
-        engine.end(comm, Engine::Ending::kInOrder, [&] { return engine.real().CommDestroy(comm); }),
-        ncclSuccess);
+    EXPECT_EQ(engine.end_in_order(comm, engine.real().CommDestroy), ncclSuccess);
   }
   ncclResult_t all_reduce(ncclComm_t comm, const std::vector<float>& send,
                           std::vector<float>& receive, ncclRedOp_t op = ncclSum) {

@@ -1,0 +1,183 @@
+// The engine's part in the making of communicators.
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "nccl_plugin/budget.h"
+#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/interposer/engine.h"
+#include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/statistics_file.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// Without memory for what `body` does, the real library goes on alone: a warning says so. True if
+/// it was done.
+template <typename Body>
+bool warn_of_failure(const char* what, Body&& body) noexcept {
+  const Status status = catch_all([&body] {
+    std::forward<Body>(body)();
+    return Status::ok();
+  });
+  warn_if_failed(what, status);
+  return status.is_ok();
+}
+constexpr const char* kLooking = "cannot look at a new communicator";
+
+std::string in_full(const char* why, ncclResult_t answer) {
+  return answer == ncclSuccess ? why : why + std::to_string(static_cast<int>(answer));
+}
+
+}  // namespace
+
+void Engine::id_made(ncclUniqueId* id) noexcept {
+  warn_of_failure("cannot open a meeting place", [&] {
+    if (id != nullptr) meetings_.open(id);
+  });
+}
+
+void Engine::joining(const ncclUniqueId& id) noexcept {
+  warn_of_failure("cannot open a meeting place", [&] {
+    if (const auto place = read_meeting_place(id)) meetings_.serve(*place);
+  });
+}
+
+void Engine::not_joined(const ncclUniqueId& id, const char* why, ncclResult_t answer) noexcept {
+  warn_of_failure("cannot close a meeting place", [&] {
+    if (const auto place = read_meeting_place(id)) meetings_.call_off(*place, in_full(why, answer));
+  });
+}
+
+void Engine::call_off(const std::vector<Pending>& made, const char* why,
+                      ncclResult_t answer) noexcept {
+  warn_of_failure("cannot close meeting places", [&] {
+    for (const Pending& pending : made) {
+      if (pending.made.place) meetings_.call_off(*pending.made.place, in_full(why, answer));
+    }
+  });
+}
+
+void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
+  warn_of_failure(kLooking, [&] {
+    const std::optional<UniqueId> place = read_meeting_place(id);
+    if (!place) {
+      const std::string reason = why_no_place(id);
+      warn_left(reason);
+      return leave(handle, reason);
+    }
+    Pending pending;
+    pending.handle = handle;
+    pending.made.place = place;
+    pending.made.clique = number_of(*place);
+    pending.made.problem = problem();
+    add_made(std::move(pending));
+  });
+}
+
+void Engine::made_all(ncclComm_t* handles, int count) noexcept {
+  const std::uint64_t clique = ++in_process_cliques_;
+  warn_of_failure("cannot look at new communicators", [&] {
+    std::vector<Pending> made;
+    for (int i = 0; i < count; ++i) {
+      Pending pending;
+      pending.handle = handles + i;
+      pending.made.clique = clique;
+      pending.made.in_process = true;
+      pending.made.problem = problem();
+      made.push_back(std::move(pending));
+    }
+    Group& mine = group();
+    if (mine.depth == 0) return establish_made(std::move(made));
+    mine.made.insert(mine.made.end(), std::make_move_iterator(made.begin()),
+                     std::make_move_iterator(made.end()));
+  });
+}
+
+void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept {
+  if (color == NCCL_SPLIT_NOCOLOR) return;
+  warn_of_failure(kLooking, [&] {
+    Pending pending;
+    pending.made.parent = table_.find(parent);
+    pending.handle = handle;
+    if (pending.made.parent == nullptr) pending.left_because = left_.reason_of(parent);
+    if (pending.made.parent == nullptr && pending.left_because.empty()) return;
+    add_made(std::move(pending));
+  });
+}
+
+void Engine::made_nonblocking(ncclComm_t* handle) noexcept {
+  warn_of_failure(kLooking, [&] {
+    warn_left(kNonblocking);
+    leave(handle, kNonblocking);
+  });
+}
+
+void Engine::leave(ncclComm_t* handle, const std::string& reason) {
+  Pending pending;
+  pending.handle = handle;
+  pending.left_because = reason;
+  add_made(std::move(pending));
+}
+
+/// What a group leaves in progress is nonblocking, also where its configuration does not say so.
+void Engine::leave_in_progress(std::vector<Pending>& made) noexcept {
+  if (made.empty()) return;
+  call_off(made, kNonblocking, ncclSuccess);
+  const bool is_noted = warn_of_failure(kLooking, [&] {
+    warn_left(kNonblocking);
+    for (Pending& pending : made) {
+      if (pending.left_because.empty()) pending.left_because = kNonblocking;
+    }
+  });
+  if (!is_noted) made.clear();  // Left all the same, and not counted.
+}
+
+/// In a group, even communicators of one process are complete at its outermost end only. There is
+/// room for one that was expected.
+void Engine::add_made(Pending pending) {
+  Group& mine = group();
+  mine.made.push_back(std::move(pending));
+  if (mine.depth == 0) establish_made(std::exchange(mine.made, {}));
+}
+
+void Engine::establish_made(std::vector<Pending> made) noexcept {
+  if (warn_of_failure(kLooking, [&] { establish_or_leave(made); })) return;
+  for (const Pending& pending : made) {
+    if (pending.made.parent != nullptr) abandon(real_, *pending.handle);
+  }
+}
+
+/// Throws before anything is done.
+void Engine::establish_or_leave(std::vector<Pending>& made) {
+  std::vector<NewComm> comms;
+  comms.reserve(made.size());
+  for (Pending& pending : made) {
+    pending.made.handle = *pending.handle;
+    if (pending.made.handle == nullptr || !pending.left_because.empty()) continue;
+    comms.push_back(std::move(pending.made));
+  }
+  if (!comms.empty()) establish(real_, settings_, meetings_, {table_, left_}, comms);
+  warn_of_failure("cannot count calls", [&] {
+    for (const Pending& pending : made) {
+      if (!pending.left_because.empty()) left_.add(*pending.handle, pending.left_because);
+    }
+  });
+}
+
+const std::string& Engine::problem() {
+  std::call_once(looked_for_problem_, [this] {
+    const Status status = catch_all([this]() -> Status {
+      check_statistics_file(settings_);
+      RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
+      RINGPRESS_RETURN_IF_ERROR(check_budget(settings_));
+      return check_backend(settings_.backend);
+    });
+    warn_if_failed("nothing is compressed", status);
+    if (!status.is_ok()) problem_ = status.message();
+  });
+  return problem_;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer
