@@ -45,8 +45,10 @@ Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs&
 
 Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                     Reduction reduction) {
-  if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
-  steps_.begin_call({CollectiveKind::kAllReduce, count, dtype, reduction.op});
+  if (count > 0) {
+    if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
+    steps_.begin_call({CollectiveKind::kAllReduce, count, dtype, reduction.op});
+  }
   RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
                              prepare(CollectiveKind::kAllReduce, count, dtype, reduction, -1));
   if (count == 0) return finish(call, Status::ok());

@@ -15,8 +15,9 @@ constexpr std::uint64_t kFirstWord = 64;
 // After each plan that no longer fitted, the first word comes so much later, up to a limit.
 constexpr std::uint64_t kLater = 4;
 constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
-// Calls without a step after which rank 0 no longer looks for one.
-constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 18;
+// After so many calls rank 0 no longer looks for a plan: eight of the longest steps that are found.
+// A search among calls that repeat nothing takes time in each of them.
+constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 15;
 // A plan that makes the step longer than this is given up, for good.
 constexpr double kMostLonger = 1.02;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
@@ -108,7 +109,7 @@ void StepPlanner::start_anew() {
 }
 
 StepWord StepPlanner::word() {
-  if (calls_ >= kMostCalls) recorder_.reset();
+  if (calls_ >= kMostCalls && !unplanned_seconds_) recorder_.reset();
   const std::optional<RecordedStep> step =
       recorder_ != nullptr ? recorder_->current() : std::nullopt;
   if (!step) return {};

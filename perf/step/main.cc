@@ -21,6 +21,7 @@
 #include "perf/all_reduce/session.h"
 #include "perf/all_reduce/standard_output.h"
 #include "perf/ringpress/plan/job_file.h"
+#include "perf/step/measure.h"
 #include "perf/step/replay.h"
 #include "perf/step/speeds.h"
 #include "ringpress/settings.h"
@@ -97,67 +98,6 @@ void price(const Speeds& speeds, int ranks, espresso::Job* job) {
   if (!priced.is_ok()) throw PerfError(priced.message());
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-struct Measured {
-  std::vector<double> steps;  // Of the slowest rank.
-  double seconds() const { return median(steps); }
-};
-
-/// Collective; the time of the slowest rank.
-double slowest_step(const Session& session, Replay* replay, const Strategy& strategy,
-                    Group& group) {
-  const double own = replay->run(strategy, session.measured(0), group);
-  const std::vector<double> all = session.control().gather(std::vector<double>{own});
-  return *std::max_element(all.begin(), all.end());
-}
-
-std::vector<Measured> measure(const StepOptions& options, const Session& session,
-                              const espresso::Job& job, const std::vector<Strategy>& strategies) {
-  Replay replay(job);
-  std::vector<Measured> measured(strategies.size());
-  for (int step = -options.warmup_steps; step < options.steps; ++step) {
-    for (std::size_t i = 0; i < strategies.size(); ++i) {
-      const double seconds = slowest_step(session, &replay, strategies[i], session.measured(1 + i));
-      if (step >= 0) measured[i].steps.push_back(seconds);
-    }
-  }
-  return measured;
-}
-
-/// Steps in which the library decides, after as many as it may need to come to a decision.
-struct Automatic {
-  Measured before;  // The first steps in which all calls recur.
-  Measured after;
-  std::uint64_t compressed_calls = 0;  // Of one step.
-};
-
-Automatic measure_automatic(const StepOptions& options, const Session& session,
-                            const espresso::Job& job) {
-  // Rank 0 says what it has found before calls 64, 128, 256 ..., when it has seen some whole steps.
-  constexpr std::size_t kStepsUntilFound = 8;
-  std::size_t calls = 64;
-  while (calls < kStepsUntilFound * job.tensors.size()) calls *= 2;
-  const auto until_found = static_cast<int>(calls / job.tensors.size() + 1);
-  Group& group = session.measured(5);
-  Replay replay(job);
-  const Strategy strategy = {"automatic", std::vector<bool>(job.tensors.size(), true), 0};
-  Automatic found;
-  for (int step = 0; step < until_found + options.steps; ++step) {
-    const auto before = group.statistics();
-    const double seconds = slowest_step(session, &replay, strategy, group);
-    if (step >= 2 && step < until_found) found.before.steps.push_back(seconds);
-    if (step > until_found) found.after.steps.push_back(seconds);
-    const auto after = group.statistics();
-    if (before && after) found.compressed_calls = after->compressed_calls - before->compressed_calls;
-  }
-  return found;
-}
-
 void print_automatic(const Automatic& automatic) {
   fmt::print(
       "automatic: {:.1f} ms with what recurs compressed, then {:.1f} ms with {} calls of a "
@@ -228,22 +168,19 @@ void run_rank(StepOptions options, espresso::Job job) {
     identity.ranks = options.ranks.local_ranks;
   }
   if (identity.ranks < 2) throw PerfError("there must be two ranks at least: --ranks N");
-  // Each strategy has what it compresses in a communicator of its own: residuals are found by the
-  // sequence of calls.
-  options.ranks.settings = {{"none", "none", "sra"}};
-  for (int i = 0; i < 4; ++i) options.ranks.settings.push_back({"codec", options.codec, "sra"});
-  if (options.automatic) options.ranks.settings.push_back({"auto", "auto", "sra"});
+  options.ranks.settings = communicators_of(options.codec, options.automatic);
   const Session session(options.ranks, identity);
   const Speeds speeds = measure_speeds(session.measured(0), options.codec);
   price(speeds, identity.ranks, &job);
   const std::vector<Strategy> strategies = strategies_of(job);
-  const std::vector<Measured> measured = measure(options, session, job, strategies);
+  const std::vector<Measured> measured =
+      measure(session, job, strategies, options.warmup_steps, options.steps);
   if (session.is_root()) {
     print_table(speeds, job, strategies, measured);
     if (!options.json_path.empty()) write_json(options, speeds, job, strategies, measured);
   }
   if (options.automatic) {
-    const Automatic automatic = measure_automatic(options, session, job);
+    const Automatic automatic = measure_automatic(session, job, options.steps);
     if (session.is_root()) print_automatic(automatic);
   }
   session.control().barrier();

@@ -1,0 +1,41 @@
+// Steps of several strategies, in turn, and of the library's own choice.
+#ifndef PERF_STEP_MEASURE_H_
+#define PERF_STEP_MEASURE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "perf/all_reduce/session.h"
+#include "perf/step/replay.h"
+#include "ringpress/espresso.h"
+
+namespace ringpress::perf {
+
+/// Steps, of the slowest rank each.
+struct Measured {
+  std::vector<double> steps;
+  double seconds() const;  // Their median.
+};
+
+/// Of a session that the functions below get: two for each of strategies_of(), exact and
+/// compressed, as what is kept of tensors goes by the sequence of a communicator's calls; then one
+/// in which the library decides.
+std::vector<Setting> communicators_of(const std::string& codec, bool with_automatic);
+
+/// Collective. `warmup` and then `steps` of each strategy.
+std::vector<Measured> measure(const Session& session, const espresso::Job& job,
+                              const std::vector<Strategy>& strategies, int warmup, int steps);
+
+/// With RINGPRESS_CODEC=auto.
+struct Automatic {
+  Measured before;                     // From when calls recur.
+  Measured after;                      // When a plan would have been found.
+  std::uint64_t compressed_calls = 0;  // Of the last step.
+};
+/// Collective.
+Automatic measure_automatic(const Session& session, const espresso::Job& job, int steps);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_STEP_MEASURE_H_

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""step_perf as people run it, and the way from a program over RINGPRESS_TRACE to a plan.
+
+usage: step_test.py STEP_PERF RINGPRESS
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+RINGPRESS = pathlib.Path(sys.argv.pop()).resolve()
+PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+
+SIZES = [400000, 40, 4000, 1200000]
+JOB = {
+    "name": "small", "machines": 2, "gpus_per_machine": 1, "forward_ms": 40,
+    "inside": {"latency_us": 5, "gigabytes_per_second": 1},
+    "between": {"latency_us": 5, "gigabytes_per_second": 1},
+    "tensors": [{"bytes": size, "backward_us": 10000} for size in SIZES],
+}
+
+
+class Step(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.job = self.folder / "job.json"
+        self.job.write_text(json.dumps(JOB))
+
+    def run_program(self, *words, **environment):
+        done = subprocess.run([str(word) for word in words], capture_output=True, check=False,
+                              timeout=200, env={**os.environ, **environment})
+        return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+
+    def test_a_program_is_recorded_and_planned_for(self):
+        trace, results = self.folder / "trace.json", self.folder / "results.json"
+        code, out, error = self.run_program(
+            PROGRAM, self.job, "--ranks", 3, "--steps", 5, "-J", results, RINGPRESS_TRACE=str(trace))
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| largest half | 1 |", out)
+        measured = json.loads(results.read_text())
+        self.assertEqual(measured["ranks"], 3)
+        names = [strategy["strategy"] for strategy in measured["strategies"]]
+        self.assertEqual(names, ["nothing", "everything", "largest half", "plan"])
+        for strategy in measured["strategies"]:
+            self.assertEqual(len(strategy["steps"]), 5)
+            self.assertGreaterEqual(strategy["predicted_seconds"], 0.08)
+            # What passes as compute passes whatever the library does.
+            self.assertGreaterEqual(min(strategy["steps"]), 0.08)
+        recorded = json.loads(trace.read_text())
+        self.assertEqual([tensor["bytes"] for tensor in recorded["tensors"]], SIZES)
+        self.assertEqual(recorded["machines"], 3)
+        self.assertGreaterEqual(recorded["forward_ms"], 50)
+        code, out, error = self.run_program(RINGPRESS, "plan", "--json", trace)
+        self.assertEqual((code, error), (0, ""))
+        planned = json.loads(out)
+        self.assertEqual(len(planned["tensors"]), len(SIZES))
+        self.assertLessEqual(planned["plan_ms"], planned["nothing_ms"])
+
+    def test_factors(self):
+        results = self.folder / "results.json"
+        code, out, error = self.run_program(PROGRAM, self.job, "--ranks", 2, "--steps", 1, "--warmup", 0,
+                                            "--sizes", 0.1, "--times", 0.1, "-J", results)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("forward 4.0 ms, backward 4.0 ms", out)
+        self.assertEqual(json.loads(results.read_text())["size_factor"], 0.1)
+
+    def test_mistakes(self):
+        for words in (["--ranks", 2], [self.job, "--ranks", 1], [self.folder / "none", "--ranks", 2],
+                      [self.job, "--ranks", 2, "--sizes", 0]):
+            code, _, error = self.run_program(PROGRAM, *words)
+            self.assertNotEqual(error, "", words)
+            self.assertIn(code, (2,), words)
+        self.job.write_text(json.dumps({**JOB, "machines": 0}))
+        code, _, error = self.run_program(PROGRAM, self.job, "--ranks", 2)
+        self.assertEqual(code, 2)
+        self.assertIn("machines: must be a whole number", error)
+
+
+if __name__ == "__main__":
+    unittest.main()
