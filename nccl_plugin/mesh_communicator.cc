@@ -86,20 +86,30 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   return prepare_planned(plan_, *named, signature, reduction);
 }
 
-/// Changes plan_ to what has proved best. After an error the ranks may no longer know the same.
+/// Changes plan_ to what has proved best. After an error, or for want of memory, the ranks may no
+/// longer know the same.
 Status MeshCommunicator::tune(const PlanRequest& request) {
   is_tuned_ = tuned_ != nullptr;
   is_measured_ = false;
   if (!is_tuned_) return Status::ok();
+  try {
+    const Status status = choose(request);
+    if (!status.is_ok()) mesh_->abort(status);
+    return status;
+  } catch (...) {
+    mesh_->abort({Code::kSystem, "rank " + std::to_string(rank_) + " ran out of memory"});
+    throw;
+  }
+}
+
+Status MeshCommunicator::choose(const PlanRequest& request) {
   const bool is_of_step =
       plan_.codec != "none" && request.kind == CollectiveKind::kAllReduce && levels_ != nullptr;
-  Status status = tuned_->choose(request, &plan_);
-  if (status.is_ok() && is_of_step) {
-    status = levels_->choose(request, &plan_);
-    is_measured_ = levels_->wants_values();
-  }
-  if (!status.is_ok()) mesh_->abort(status);
-  return status;
+  RINGPRESS_RETURN_IF_ERROR(tuned_->choose(request, &plan_));
+  if (!is_of_step) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(levels_->choose(request, &plan_));
+  is_measured_ = levels_->wants_values();
+  return Status::ok();
 }
 
 /// `signature` lacks what the plan says. `plan` is kept by reference.

@@ -95,6 +95,7 @@ class MeshCommunicator final : public Communicator {
 
   Status check_usable() const;
   Status tune(const PlanRequest& request);
+  Status choose(const PlanRequest& request);
   Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
                               Reduction reduction, int root);
   Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,

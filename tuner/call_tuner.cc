@@ -52,6 +52,7 @@ class WalkingTuner final : public CallTuner {
         shard_bytes_(shape.bytes / static_cast<std::size_t>(std::max(1, shape.world))),
         limits_(limits) {
     start_over();
+    exact_times_.reserve(kMostExactTimes);
   }
 
   void note_exact(double seconds) override {
@@ -217,6 +218,7 @@ class WalkingTuner final : public CallTuner {
     const auto calls = static_cast<std::uint32_t>(std::clamp<double>(most, std::min(3u, all), all));
     warm_up_ = std::max<std::uint32_t>(1, calls * limits_.warm_up_calls / all);
     warm_up_ = std::min(warm_up_, calls - 1);
+    times_.reserve(calls);
     return {choice, calls, false};
   }
 
@@ -239,11 +241,11 @@ class WalkingTuner final : public CallTuner {
     skipped_ = 0;
     warm_up_ = 0;
     trial_ = best_->choice;
-    const double calls = kSettledSeconds / std::max(best_->seconds, 1e-9);
-    return {best_->choice,
-            static_cast<std::uint32_t>(
-                std::clamp<double>(calls, kFewestSettledCalls, kMostSettledCalls)),
-            true};
+    const double wanted = kSettledSeconds / std::max(best_->seconds, 1e-9);
+    const auto calls = static_cast<std::uint32_t>(
+        std::clamp<double>(wanted, kFewestSettledCalls, kMostSettledCalls));
+    times_.reserve(calls);
+    return {best_->choice, calls, true};
   }
 
   void look_at_settled(std::vector<TuningNote>* notes) {

@@ -15,6 +15,7 @@ class CallTuner {
  public:
   virtual ~CallTuner() = default;
 
+  // Neither allocates.
   /// A call that was made uncompressed before the first trial took so long.
   virtual void note_exact(double seconds) = 0;
   /// The time of the next call of the trial under way.

@@ -99,7 +99,10 @@ Status TunedCalls::find_class(const PlanRequest& request) {
   const std::size_t nominal = std::size_t{1} << octave;
   const auto [found, is_new] = classes_.try_emplace({request.kind, request.dtype, octave});
   current_ = &found->second;
-  if (is_new) current_->calls = {request.kind, request.dtype, nominal};
+  if (is_new) {
+    current_->calls = {request.kind, request.dtype, nominal};
+    current_->early_times.reserve(kMostEarlyTimes);
+  }
   current_share_ = static_cast<double>(bytes) / static_cast<double>(nominal);
   return Status::ok();
 }
