@@ -74,6 +74,9 @@ Result<std::vector<double>> measure_bit_errors(const MeasuredTensor& tensor, std
 Result<std::vector<double>> measure_density_errors(const MeasuredTensor& tensor,
                                                    std::span<const double> densities);
 
+/// The l2 norm of a tensor with its residual; infinity where it is not finite.
+double measure_norm(const MeasuredTensor& tensor);
+
 /// What the best approximation of a matrix loses at each rank, 1 to 64, from one decomposition at
 /// the largest: ten times the work of projecting it at that rank. As above, and for a shape that is
 /// not the tensor's.

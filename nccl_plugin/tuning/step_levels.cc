@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <span>
 
@@ -15,6 +16,10 @@ namespace ringpress::nccl_plugin::tuning {
 namespace {
 
 constexpr std::array kBits{2, 3, 4, 5, 6, 7, 8};
+
+// Accordion's eta, and what it gives a critical call.
+constexpr double kCriticalChange = 0.5;
+constexpr std::size_t kCriticalBits = 2;
 
 /// Bytes of a number of elements, without the scales, which all levels have alike.
 double bytes_of(double count, int bits) {
@@ -48,6 +53,7 @@ void StepLevels::forget() {
   steps_ = 0;
   is_measuring_ = false;
   bits_.clear();
+  earlier_norms_.clear();
 }
 
 Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
@@ -76,6 +82,7 @@ Status StepLevels::start_step() {
   // What is not measured, though its turn came, is not to be changed.
   errors_.assign(pattern_.period() * kBits.size(), std::numeric_limits<double>::infinity());
   counts_.assign(pattern_.period(), 0);
+  norms_.assign(pattern_.period(), 0);
   return Status::ok();
 }
 
@@ -85,12 +92,28 @@ void StepLevels::take(const MeasuredTensor& tensor) {
   if (!errors.is_ok()) return;
   std::copy(errors.value().begin(), errors.value().end(),
             errors_.begin() + static_cast<std::ptrdiff_t>(position_ * kBits.size()));
+  if (settings_.accordion) norms_[position_] = compress_kernels::measure_norm(tensor);
+}
+
+/// By place. Without Accordion, the budget's.
+std::vector<std::size_t> StepLevels::find_default_levels() const {
+  const auto calm = static_cast<std::size_t>(levels_.default_bits - kBits.front());
+  const std::size_t critical = std::min(calm + kCriticalBits, kBits.size() - 1);
+  std::vector<std::size_t> found(counts_.size(), calm);
+  if (!settings_.accordion) return found;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool is_calm = i < earlier_norms_.size() && std::abs(earlier_norms_[i] - norms_[i]) <
+                                                          kCriticalChange * earlier_norms_[i];
+    if (!is_calm) found[i] = critical;
+  }
+  return found;
 }
 
 /// From what all ranks have measured. The step that begins has them.
 Status StepLevels::find_bits() {
   RINGPRESS_RETURN_IF_ERROR(peers_.max(errors_));
-  const auto default_level = static_cast<std::size_t>(levels_.default_bits - kBits.front());
+  if (settings_.accordion) RINGPRESS_RETURN_IF_ERROR(peers_.max(norms_));
+  const std::vector<std::size_t> defaults = find_default_levels();
   std::vector<LevelCost> costs(errors_.size());
   std::vector<LayerLevels> calls;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
@@ -98,12 +121,13 @@ Status StepLevels::find_bits() {
       costs[i * kBits.size() + level] = {bytes_of(counts_[i], kBits[level]),
                                          errors_[i * kBits.size() + level]};
     }
-    calls.push_back({std::span(costs).subspan(i * kBits.size(), kBits.size()), default_level});
+    calls.push_back({std::span(costs).subspan(i * kBits.size(), kBits.size()), defaults[i]});
   }
   const bool is_finite = std::none_of(errors_.begin(), errors_.end(), [](double error) {
     return error == std::numeric_limits<double>::infinity();
   });
   if (!is_finite) return Status::ok();  // What a step that overflowed loses says nothing.
+  earlier_norms_ = norms_;
   RINGPRESS_ASSIGN_OR_RETURN(const LevelChoice choice, tuner::allocate_levels(calls, {}));
   bits_.clear();
   double before = 0;

@@ -4,6 +4,10 @@
 // Every RINGPRESS_ADJUST_STEPS steps each rank measures, in a whole step, what each number of bits
 // would lose of each call's values and their residuals. At the first call of the step after it the
 // ranks take the largest of what they have measured, and each works out the same levels from that.
+//
+// RINGPRESS_ACCORDION (Agarwal, Wang, Lee, Venkataraman and Papailiopoulos, MLSys 2021): a call
+// whose norm differs by half or more from when it was measured before, or that is measured for the
+// first time, is in a critical regime and counts with the error of two bits more.
 #ifndef NCCL_PLUGIN_TUNING_STEP_LEVELS_H_
 #define NCCL_PLUGIN_TUNING_STEP_LEVELS_H_
 
@@ -54,6 +58,7 @@ class StepLevels {
   void forget();
   Status start_step();
   Status find_bits();
+  std::vector<std::size_t> find_default_levels() const;
 
   const Settings& settings_;
   Peers& peers_;
@@ -64,8 +69,10 @@ class StepLevels {
   std::uint64_t steps_ = 0;  // Begun since the pattern is known.
   bool is_measuring_ = false;
   bool wants_values_ = false;
-  std::vector<double> errors_;  // By place, then level: of the step that is measured.
-  std::vector<double> counts_;  // By place: elements.
+  std::vector<double> errors_;         // By place, then level: of the step that is measured.
+  std::vector<double> counts_;         // By place: elements.
+  std::vector<double> norms_;          // By place: of the step that is measured,
+  std::vector<double> earlier_norms_;  // and of the one before it; empty if there was none.
   std::vector<int> bits_;
 };
 

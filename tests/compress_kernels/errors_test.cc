@@ -57,6 +57,17 @@ double lost_by(const std::string& specification, const std::vector<float>& value
   return norm(lost);
 }
 
+TEST(Norm, IsThatOfValuesAndResiduals) {
+  const std::vector<float> values = make_values(3001, 1), residual = make_values(3001, 2);
+  std::vector<float> sums(values.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = values[i] + residual[i];
+  EXPECT_NEAR(measure_norm(tensor_of(values)), norm(values), 1e-9 * norm(values));
+  EXPECT_NEAR(measure_norm(tensor_of(values, residual.data())), norm(sums), 1e-9 * norm(sums));
+  EXPECT_EQ(measure_norm(tensor_of({})), 0);
+  EXPECT_TRUE(std::isinf(measure_norm(tensor_of({1, kNan}))));
+  EXPECT_NEAR(measure_norm(tensor_of({3e30f, 4e30f})), 5e30, 1e24);
+}
+
 TEST(BitErrors, AreWhatTheCodecLoses) {
   for (const std::size_t block : {32, 128, 1024}) {
     for (const float scale : {1.0f, 1e-25f, 1e30f}) {

@@ -26,8 +26,9 @@ struct StepCall {
 
 const std::vector<StepCall> kStep{{20000, 1}, {30000, 0.01f}, {40000, 1e-4f}};
 
-Settings adjusting() {
-  return parse_settings({{"RINGPRESS_ADJUST_STEPS", "5"}}, nullptr);
+Settings adjusting(const char* accordion) {
+  return parse_settings({{"RINGPRESS_ADJUST_STEPS", "5"}, {"RINGPRESS_ACCORDION", accordion}},
+                        nullptr);
 }
 
 std::vector<float> values_of(const StepCall& call, int rank) {
@@ -39,8 +40,10 @@ std::vector<float> values_of(const StepCall& call, int rank) {
 /// One rank's steps.
 class Steps {
  public:
-  explicit Steps(ThreadPeers& peers, const std::string& budget = "q4")
-      : peers_(peers), levels_(settings_, peers, find_bit_levels(budget).value()) {}
+  explicit Steps(ThreadPeers& peers, const char* accordion = "0")
+      : settings_(adjusting(accordion)),
+        peers_(peers),
+        levels_(settings_, peers, find_bit_levels("q4").value()) {}
 
   StepLevels& levels() { return levels_; }
 
@@ -64,7 +67,7 @@ class Steps {
   }
 
  private:
-  const Settings settings_ = adjusting();
+  const Settings settings_;
   ThreadPeers& peers_;
   StepLevels levels_;
 };
@@ -132,6 +135,34 @@ TEST(StepLevels, GiveEachPlaceItsCodecUntilTheStepIsAnother) {
     EXPECT_EQ(steps.make(other), (std::vector<std::string>{"q4", "q4"}));
     EXPECT_TRUE(steps.levels().bits().empty());
   });
+}
+
+// Critical at first, calm when the norms stay, critical again when they double, on all ranks.
+TEST(StepLevels, AccordionGivesMoreBitsWhereTheNormChanges) {
+  std::vector<std::vector<std::size_t>> sums(2);
+  run_peers(2, [&](ThreadPeers& peers) {
+    Steps steps(peers, "1");
+    const auto sum_of_bits = [&steps] {
+      std::size_t sum = 0;
+      for (const int bits : steps.levels().bits()) sum += static_cast<std::size_t>(bits);
+      return sum;
+    };
+    auto& own = sums[static_cast<std::size_t>(peers.rank())];
+    std::vector<StepCall> step = kStep;
+    for (int i = 0; i < 10; ++i) {
+      steps.make(step);
+      if (own.empty() && sum_of_bits() != 0) own.push_back(sum_of_bits());
+    }
+    for (int i = 0; i < 10; ++i) steps.make(step);
+    own.push_back(sum_of_bits());
+    for (StepCall& call : step) call.scale *= 2;
+    for (int i = 0; i < 6; ++i) steps.make(step);
+    own.push_back(sum_of_bits());
+  });
+  EXPECT_EQ(sums[1], sums[0]);
+  ASSERT_EQ(sums[0].size(), 3u);
+  EXPECT_GT(sums[0][0], sums[0][1]);
+  EXPECT_EQ(sums[0][2], sums[0][0]);
 }
 
 // A loss scaler that overflows: the levels stay as they are.
