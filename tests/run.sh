@@ -21,7 +21,7 @@ readonly PACKAGES=(
 # see in them.
 VALUES_ALONE='^RingAccuracy\.|^QsgdBytes\.|^TopkSra\.ErrorFeedback|^gpu\.kernels_rehearsal$'
 VALUES_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|^Cuda\.ATensorThatOneRankHas'
-VALUES_ALONE+='|^EspressoPlan\.(IsNearly|TheTreesPlans)'
+VALUES_ALONE+='|^EspressoPlan\.(IsNearly|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
 readonly VALUES_ALONE
 # And others use the same threads. TSan has nothing to see in them.
 RESULTS_ALONE='^Cuda\.(CapturedProjectionsGoOn|SameBytesAsHostMemory|ProjectionsAreTheHosts)$'
@@ -30,6 +30,7 @@ RESULTS_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|/SameBytesAsT
 RESULTS_ALONE+='|^Cuda\.ATensorThatOneRankHas|/EveryWay\.|^Preload\.RanksOfAHost|\.SixtyFourRanks'
 RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatrices'
 RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
+RESULTS_ALONE+='|^TunedCalls\.AllRanksSwitch|^StepPlan|^CallTuner|^CalibrationFile|^StepLevels'
 RESULTS_ALONE+='|^Espresso|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
 readonly RESULTS_ALONE
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}
