@@ -10,7 +10,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "nccl_plugin/firewall.h"
 #include "nccl_plugin/warn_once.h"
+#include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -121,17 +123,32 @@ std::string statistics_line(int rank, int size, const Statistics& statistics, St
          ", \"last_reason\": " + quoted(statistics.last_reason) + "}";
 }
 
-void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics,
-                      StatisticsTime time) {
-  if (settings.statistics.empty()) return;
+namespace {
+
+void append(const Settings& settings, const std::string& line) {
   const int file = open_to_append(settings.statistics);
   if (file < 0) return;
-  const std::string line = statistics_line(rank, size, statistics, time) + "\n";
-  if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    warn_once("RINGPRESS_STATS=" + settings.statistics +
-              ": a line was not written: " + std::strerror(errno));
-  }
+  const bool is_written =
+      write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const int error = errno;
   close(file);
+  if (is_written) return;
+  warn_once("RINGPRESS_STATS=" + settings.statistics +
+            ": a line was not written: " + std::strerror(error));
+}
+
+}  // namespace
+
+void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics,
+                      StatisticsTime time) noexcept {
+  if (settings.statistics.empty()) return;
+  const Status written = catch_all([&] {
+    append(settings, statistics_line(rank, size, statistics, time) + "\n");
+    return Status::ok();
+  });
+  if (written.is_ok()) return;
+  log_line(LogLevel::kWarn, "RINGPRESS_STATS=%s: a line was not written: %s",
+           settings.statistics.c_str(), written.message().c_str());
 }
 
 }  // namespace ringpress::nccl_plugin

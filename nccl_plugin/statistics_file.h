@@ -31,7 +31,7 @@ void check_statistics_file(const Settings& settings);
 /// Appends the line to the file that settings.statistics names, if any, as one write. Creates it
 /// with mode 0600 and never follows a symbolic link. A failure is logged, never returned.
 void write_statistics(const Settings& settings, int rank, int size, const Statistics& statistics,
-                      StatisticsTime time = StatisticsTime::kOfCalls);
+                      StatisticsTime time = StatisticsTime::kOfCalls) noexcept;
 
 }  // namespace ringpress::nccl_plugin
 

@@ -64,6 +64,7 @@ class Server final : private EventHandler {
       const Deadline now = Clock::now();
       if (now >= deadline && !out_of_time(now, deadline)) return;
       reactor_.dispatch_until(std::min(deadline, now + std::chrono::milliseconds(250)));
+      let_in();  // Those, too, for whom no file could be opened when they came.
       settle_strangers();
       if (read_messages() && !is_final) {  // Several may come at once.
         is_final = true;
@@ -80,7 +81,9 @@ class Server final : private EventHandler {
   }
 
  private:
-  void on_events(std::uint32_t) override {
+  void on_events(std::uint32_t) override { let_in(); }
+
+  void let_in() {
     while (true) {
       Fd socket = transport::accept_from(listener_.get());
       if (!socket.valid()) return;

@@ -133,10 +133,13 @@ void run_out_of_memory_in_a_meeting(Failing& failing) {
   });
 }
 
-/// The same of a group of two calls, each of which has come before.
+/// The same of a first call, in a group, and of the end of the communicator.
 void run_out_of_memory_in_a_group(Failing& failing) {
-  Job job(make_settings({{"RINGPRESS_EF", "0"}}), uncounted_nccl());
-  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+  Job job(make_settings({{"RINGPRESS_EF", "0"}, {"RINGPRESS_STATS", "/dev/null"}}),
+          uncounted_nccl());
+  const ncclUniqueId id = job.make_id();
+  run_threads(2, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 2, rank);
     const std::vector<float> values(kElements, rank == 0 ? 1.0f : 2.0f);
     std::vector<float> sums(kElements);
     if (rank == 1) failing.start();
@@ -145,9 +148,10 @@ void run_out_of_memory_in_a_group(Failing& failing) {
       static_cast<void>(job.all_reduce(comm, values, sums));
       result = job.engine.group_end();
     }
-    if (rank == 1) failing.stop();
     ncclResult_t failure = ncclSuccess;
     EXPECT_EQ(job.engine.async_error(comm, &failure), ncclSuccess);
+    job.destroy(comm);
+    if (rank == 1) failing.stop();
     if (result == ncclSuccess && failure == ncclSuccess) {
       EXPECT_EQ(sums.front(), 3.0f) << failing.point;
     }

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -329,6 +333,61 @@ TEST(BootstrapErrors, RanksThatWaitHearThatItIsCalledOff) {
   });
   EXPECT_EQ(reports[0].text, "it rains");
   EXPECT_EQ(reports[1].text, "it rains");
+}
+
+/// Leaves this process no descriptor, for a while.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int lowest = dup(STDERR_FILENO);
+    close(lowest);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+/// A process where nobody can be let in for a while; says when that begins.
+[[noreturn]] void serve_without_descriptors(Rendezvous& place, int to_tell) {
+  EXPECT_TRUE(place.serve({milliseconds(30000), milliseconds(30000)}).is_ok());
+  {
+    const NoDescriptors none;
+    EXPECT_EQ(write(to_tell, "", 1), 1);
+    std::this_thread::sleep_for(milliseconds(500));
+  }
+  std::this_thread::sleep_for(std::chrono::minutes(1));  // Until it is killed.
+  _exit(1);
+}
+
+TEST(BootstrapErrors, RanksThatCameWhenNoFileCouldBeOpenedAreLetInLater) {
+  const auto place = ring::prepare_rendezvous("lo", "").value();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t server = fork();  // The limit is that of a process.
+  if (server == 0) serve_without_descriptors(*place, ends[1]);
+  place->give_back_port();
+  char byte = 0;
+  ASSERT_EQ(read(ends[0], &byte, 1), 1);
+  const auto reports = run_peers(PeerKind::kThreads, 2, [&](int rank) -> std::string {
+    ring::MeshOptions options;
+    options.id = place->id();
+    options.rank = rank;
+    options.size = 2;
+    options.timeout = milliseconds(4000);
+    return to_text(ring::meet(options).status());
+  });
+  for (const PeerReport& report : reports) EXPECT_EQ(report.text, to_text(Status::ok()));
+  kill(server, SIGKILL);
+  EXPECT_EQ(waitpid(server, nullptr, 0), server);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 /// Two ranks of three, who come at the same time, at a place where the first one is waited for
