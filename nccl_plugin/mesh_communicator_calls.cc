@@ -28,6 +28,9 @@ Status MeshCommunicator::hear_of_step() {
     return ring::broadcast(call.context, data, data, bytes, 0);
   };
   RINGPRESS_RETURN_IF_ERROR(hear(&word.header, sizeof word.header));
+  if (word.header.calls > StepWord::kMostCalls) {
+    return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
+  }
   word.calls.resize(word.header.calls);
   if (!word.calls.empty()) {
     RINGPRESS_RETURN_IF_ERROR(hear(word.calls.data(), word.calls.size() * sizeof(PlannedCall)));

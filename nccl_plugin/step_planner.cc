@@ -137,7 +137,7 @@ StepWord StepPlanner::plan_step(const RecordedStep& step) {
   const auto count = std::count(exact.begin(), exact.end(), true);
   log_line(LogLevel::kInfo, "a step of %zu all-reduces and %.3f ms: %td of them stay exact",
            exact.size(), 1e3 * step.seconds(), count);
-  if (count == 0) return word;
+  if (count == 0 || exact.size() > StepWord::kMostCalls) return word;
   unplanned_seconds_ = step.seconds();
   recorder_ = std::make_unique<StepRecorder>();  // What comes of it.
   word.header = {1, static_cast<std::uint32_t>(step.calls.size()),

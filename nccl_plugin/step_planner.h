@@ -34,9 +34,10 @@ static_assert(sizeof(PlannedCall) == 16);
 /// What rank 0 says: keep on as before, or follow this plan; one without calls ends the present
 /// one.
 struct StepWord {
+  static constexpr std::uint32_t kMostCalls = 4096;
   struct Header {
     std::uint32_t is_news = 0;
-    std::uint32_t calls = 0;  // That follow.
+    std::uint32_t calls = 0;  // That follow, kMostCalls at most.
     std::uint32_t next = 0;   // Which of them the coming call is.
   };
   Header header;
