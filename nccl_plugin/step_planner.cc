@@ -24,6 +24,10 @@ constexpr std::uint64_t kMostCallsWithoutStep = std::uint64_t{1} << 13;
 constexpr double kMostLonger = 1.02;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
 constexpr double kCaution = 1.1;
+// A pause of at least this part of the longest may as well be the one between two steps. What comes
+// before that has no time to lose, whatever the pause after it.
+constexpr double kNearlyAsLong = 0.5;
+constexpr std::size_t kMostBeginnings = 4;
 // Frames have headers, and values that do not compress are sent as they are.
 constexpr double kCompressedShare = 0.9;
 
@@ -75,23 +79,53 @@ std::vector<espresso::CallSeconds> prices(const RecordedStep& step, int world,
   return prices;
 }
 
-}  // namespace
-
-std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
-                                       std::size_t minimum_bytes) {
+/// Those that the best plan does not compress, if the step begins with its first call.
+std::vector<bool> calls_not_compressed(const RecordedStep& step, int world, const LinkSpeed& link) {
   std::vector<bool> exact(step.calls.size(), false);
-  const Result<LinkSpeed> link = link_of(step);
-  // Where nothing overlaps, a step is shorter by what each of its calls is.
-  if (!link.is_ok() || !step.overlaps()) return exact;
-  espresso::Job job = job_of(step, static_cast<std::size_t>(world), link.value());
-  job.calls = prices(step, world, link.value());
+  espresso::Job job = job_of(step, static_cast<std::size_t>(world), link);
+  job.calls = prices(step, world, link);
   if (!check(job).is_ok()) return exact;
   const std::vector<espresso::Option> options = espresso::call_options();
   const espresso::Plan best = espresso::plan(job, options);
   for (std::size_t i = 0; i < exact.size(); ++i) {
-    const StepCall& call = step.calls[i];
-    exact[i] = call.bytes() >= minimum_bytes && was_compressed(call, world) &&
-               !options[best.choices[i].option].compresses();
+    exact[i] = !options[best.choices[i].option].compresses();
+  }
+  return exact;
+}
+
+/// The calls with which the step may begin: the first, and others after pauses nearly as long.
+std::vector<std::size_t> beginnings(const RecordedStep& step) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < step.calls.size(); ++i) {
+    if (step.calls[i].gap_seconds >= kNearlyAsLong * step.calls[0].gap_seconds) found.push_back(i);
+  }
+  std::stable_sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) {
+    return step.calls[a].gap_seconds > step.calls[b].gap_seconds;
+  });
+  if (found.size() > kMostBeginnings) found.resize(kMostBeginnings);
+  return found;
+}
+
+}  // namespace
+
+std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
+                                       std::size_t minimum_bytes) {
+  const std::size_t count = step.calls.size();
+  const Result<LinkSpeed> link = link_of(step);
+  // Where nothing overlaps, a step is shorter by what each of its calls is.
+  if (!link.is_ok() || !step.overlaps()) return std::vector<bool>(count, false);
+  std::vector<bool> exact;
+  for (const StepCall& call : step.calls) {
+    exact.push_back(call.bytes() >= minimum_bytes && was_compressed(call, world));
+  }
+  for (const std::size_t first : beginnings(step)) {
+    RecordedStep turned = step;
+    const auto middle = turned.calls.begin() + static_cast<std::ptrdiff_t>(first);
+    std::rotate(turned.calls.begin(), middle, turned.calls.end());
+    const std::vector<bool> found = calls_not_compressed(turned, world, link.value());
+    for (std::size_t i = 0; i < count; ++i) {
+      exact[(first + i) % count] = exact[(first + i) % count] && found[i];
+    }
   }
   return exact;
 }
