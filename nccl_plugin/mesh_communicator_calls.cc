@@ -24,6 +24,9 @@ Status MeshCommunicator::run_alone(const Preparation& call, const void* send, vo
 Status MeshCommunicator::hear_of_step() {
   StepWord word = steps_.word();
   RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
+  if (word.header.calls > StepWord::kMostCalls) {
+    return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
+  }
   word.calls.resize(word.header.calls);
   if (!word.calls.empty()) {
     RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(word.calls))));

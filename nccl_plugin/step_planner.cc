@@ -15,13 +15,19 @@ constexpr std::uint64_t kFirstWord = 64;
 // After each plan that no longer fitted, the first word comes so much later, up to a limit.
 constexpr std::uint64_t kLater = 4;
 constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
-// After so many calls rank 0 no longer looks for a plan: eight of the longest steps that are found.
-// A search among calls that repeat nothing takes time in each of them.
+// After so many calls rank 0 no longer looks for a plan, and sooner where no step has been found:
+// to search among calls that repeat nothing takes some 15 us in each of them, to follow a step 1
+// us.
 constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 15;
+constexpr std::uint64_t kMostCallsWithoutStep = std::uint64_t{1} << 13;
 // A plan that makes the step longer than this is given up, for good.
 constexpr double kMostLonger = 1.02;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
 constexpr double kCaution = 1.1;
+// A pause of at least this part of the longest may as well be the one between two steps. What comes
+// before that has no time to lose, whatever the pause after it.
+constexpr double kNearlyAsLong = 0.5;
+constexpr std::size_t kMostBeginnings = 4;
 // Frames have headers, and values that do not compress are sent as they are.
 constexpr double kCompressedShare = 0.9;
 
@@ -73,23 +79,53 @@ std::vector<espresso::CallSeconds> prices(const RecordedStep& step, int world,
   return prices;
 }
 
-}  // namespace
-
-std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
-                                       std::size_t minimum_bytes) {
+/// Those that the best plan does not compress, if the step begins with its first call.
+std::vector<bool> calls_not_compressed(const RecordedStep& step, int world, const LinkSpeed& link) {
   std::vector<bool> exact(step.calls.size(), false);
-  const Result<LinkSpeed> link = link_of(step);
-  // Where nothing overlaps, a step is shorter by what each of its calls is.
-  if (!link.is_ok() || !step.overlaps()) return exact;
-  espresso::Job job = job_of(step, static_cast<std::size_t>(world), link.value());
-  job.calls = prices(step, world, link.value());
+  espresso::Job job = job_of(step, static_cast<std::size_t>(world), link);
+  job.calls = prices(step, world, link);
   if (!check(job).is_ok()) return exact;
   const std::vector<espresso::Option> options = espresso::call_options();
   const espresso::Plan best = espresso::plan(job, options);
   for (std::size_t i = 0; i < exact.size(); ++i) {
-    const StepCall& call = step.calls[i];
-    exact[i] = call.bytes() >= minimum_bytes && was_compressed(call, world) &&
-               !options[best.choices[i].option].compresses();
+    exact[i] = !options[best.choices[i].option].compresses();
+  }
+  return exact;
+}
+
+/// The calls with which the step may begin: the first, and others after pauses nearly as long.
+std::vector<std::size_t> beginnings(const RecordedStep& step) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < step.calls.size(); ++i) {
+    if (step.calls[i].gap_seconds >= kNearlyAsLong * step.calls[0].gap_seconds) found.push_back(i);
+  }
+  std::stable_sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) {
+    return step.calls[a].gap_seconds > step.calls[b].gap_seconds;
+  });
+  if (found.size() > kMostBeginnings) found.resize(kMostBeginnings);
+  return found;
+}
+
+}  // namespace
+
+std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
+                                       std::size_t minimum_bytes) {
+  const std::size_t count = step.calls.size();
+  const Result<LinkSpeed> link = link_of(step);
+  // Where nothing overlaps, a step is shorter by what each of its calls is.
+  if (!link.is_ok() || !step.overlaps()) return std::vector<bool>(count, false);
+  std::vector<bool> exact;
+  for (const StepCall& call : step.calls) {
+    exact.push_back(call.bytes() >= minimum_bytes && was_compressed(call, world));
+  }
+  for (const std::size_t first : beginnings(step)) {
+    RecordedStep turned = step;
+    const auto middle = turned.calls.begin() + static_cast<std::ptrdiff_t>(first);
+    std::rotate(turned.calls.begin(), middle, turned.calls.end());
+    const std::vector<bool> found = calls_not_compressed(turned, world, link.value());
+    for (std::size_t i = 0; i < count; ++i) {
+      exact[(first + i) % count] = exact[(first + i) % count] && found[i];
+    }
   }
   return exact;
 }
@@ -109,10 +145,11 @@ void StepPlanner::start_anew() {
 }
 
 StepWord StepPlanner::word() {
-  if (calls_ >= kMostCalls && !unplanned_seconds_) recorder_.reset();
-  const std::optional<RecordedStep> step =
-      recorder_ != nullptr ? recorder_->current() : std::nullopt;
-  if (!step) return {};
+  if (recorder_ == nullptr) return {};
+  const std::optional<RecordedStep> step = recorder_->current();
+  const std::uint64_t most = step ? kMostCalls : kMostCallsWithoutStep;
+  if (calls_ >= most && !unplanned_seconds_) recorder_.reset();
+  if (!step || recorder_ == nullptr) return {};
   return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step);
 }
 
@@ -134,7 +171,7 @@ StepWord StepPlanner::plan_step(const RecordedStep& step) {
   const auto count = std::count(exact.begin(), exact.end(), true);
   log_line(LogLevel::kInfo, "a step of %zu all-reduces and %.3f ms: %td of them stay exact",
            exact.size(), 1e3 * step.seconds(), count);
-  if (count == 0) return word;
+  if (count == 0 || exact.size() > StepWord::kMostCalls) return word;
   unplanned_seconds_ = step.seconds();
   recorder_ = std::make_unique<StepRecorder>();  // What comes of it.
   word.header = {1, static_cast<std::uint32_t>(step.calls.size()),

@@ -34,9 +34,10 @@ static_assert(sizeof(PlannedCall) == 16);
 /// What rank 0 says: keep on as before, or follow this plan; one without calls ends the present
 /// one.
 struct StepWord {
+  static constexpr std::uint32_t kMostCalls = 4096;
   struct Header {
     std::uint32_t is_news = 0;
-    std::uint32_t calls = 0;  // That follow.
+    std::uint32_t calls = 0;  // That follow, kMostCalls at most.
     std::uint32_t next = 0;   // Which of them the coming call is.
   };
   Header header;
@@ -82,9 +83,9 @@ class StepPlanner {
   std::optional<double> unplanned_seconds_;  // Of the step, before there was a plan.
 };
 
-/// Which calls of a recorded step may as well be exact, by its own times: those that the best plan
-/// does not compress. None if that step is no shorter than what is predicted of the step as it is,
-/// or nothing can be told of it.
+/// Which calls of a recorded step may as well be exact, by its own times: compressed ones of at
+/// least `minimum_bytes` that the best plan does not compress, whichever of the long pauses it is
+/// that comes between steps. None where calls do not overlap with the rest.
 std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
                                        std::size_t minimum_bytes);
 

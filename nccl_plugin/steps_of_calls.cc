@@ -1,5 +1,9 @@
 #include "nccl_plugin/steps_of_calls.h"
 
+#include <exception>
+
+#include "ringpress/log.h"
+
 namespace ringpress::nccl_plugin {
 
 void StepsOfCalls::open(const Settings& settings, int rank, int world, bool crosses_hosts) {
@@ -17,6 +21,15 @@ void StepsOfCalls::open(const Settings& settings, int rank, int world, bool cros
 
 void StepsOfCalls::close() const {
   if (trace_ != nullptr) write_trace(trace_file_, *trace_, world_);
+}
+
+StepWord StepsOfCalls::word() noexcept {
+  try {
+    if (is_root_) return planner_->word();
+  } catch (const std::exception& error) {
+    log_line(LogLevel::kWarn, "no plan is made for the step: %s", error.what());
+  }
+  return {};
 }
 
 void StepsOfCalls::begin_call(const TensorCall& call) {

@@ -24,7 +24,8 @@ class StepsOfCalls {
 
   // Each all-reduce on a whole tensor, in this order.
   bool is_due() const { return planner_ != nullptr && planner_->is_due(); }
-  StepWord word() { return is_root_ ? planner_->word() : StepWord{}; }
+  /// Never throws: the other ranks wait for it.
+  StepWord word() noexcept;
   Status hear(const StepWord& word) { return planner_->hear(word); }
   void begin_call(const TensorCall& call);
   /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so.

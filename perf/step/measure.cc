@@ -9,6 +9,7 @@ constexpr std::size_t kStrategies = 4;
 
 double slowest_step(const Session& session, Replay* replay, const Strategy& strategy, Group& exact,
                     Group& compressed) {
+  session.control().barrier();
   const double own = replay->run(strategy, exact, compressed);
   const std::vector<double> all = session.control().gather(std::vector<double>{own});
   return *std::max_element(all.begin(), all.end());

@@ -27,8 +27,8 @@ class Replay {
  public:
   explicit Replay(const espresso::Job& job);
 
-  /// One step: seconds from its begin to the return of the last call. Collective over both groups.
-  /// Compute is time that passes, as it does for a host whose GPU computes.
+  /// One step, which all ranks begin at a time: seconds from its begin to the return of the last
+  /// call. Compute is time that passes, as it does for a host whose GPU computes.
   double run(const Strategy& strategy, Group& exact, Group& compressed);
 
  private:
