@@ -130,6 +130,25 @@ def summary(rows):
     return lines
 
 
+def table(rows):
+    """Of each rate, number of ranks and type, from 256 KB up; below, all is as without a codec."""
+    lines = ["| link | ranks | type | over the better of no codec and Gloo: geometric mean, least | over the best "
+             "fixed setting: least | chosen |", "|---|---|---|---|---|---|"]
+    for rate in dict.fromkeys(row["rate"] for row in rows):
+        for ranks in sorted({row["ranks"] for row in rows}):
+            for dtype in TYPES:
+                cells = [row for row in rows if (row["rate"], row["ranks"], row["dtype"]) == (rate, ranks, dtype)
+                         and row["bytes"] >= 256 << 10]
+                if not cells:
+                    continue
+                gains = [row["over_better_plain"] for row in cells]
+                chosen = ", ".join(dict.fromkeys(row["choice"] for row in cells))
+                lines.append(f"| {'unshaped' if rate == 'none' else rate} | {ranks} | {dtype} | "
+                             f"{statistics.geometric_mean(gains):.2f}x, {min(gains):.2f}x | "
+                             f"{min(row['over_best_fixed'] for row in cells):.2f} | {chosen} |")
+    return "\n".join(lines)
+
+
 def print_row(row):
     cells = " ".join(f"{name} {row[name + '_us']:.0f}" for name in (*FIXED, "gloo")
                      if row.get(name + "_us"))
@@ -146,7 +165,13 @@ def main():
     parser.add_argument("--sizes", default="8,4K,64K,256K,1M,4M,16M,64M,256M")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--table", type=pathlib.Path, nargs="+", metavar="JSON",
+                        help="measure nothing: the README's table and figures from such files")
     options = parser.parse_args()
+    if options.table:
+        rows = [row for file in options.table for row in json.loads(file.read_text())["rows"]]
+        print("\n".join([table(rows), "", *summary(rows)]))
+        return
     rows, left_out, commands = [], [], []
     for rate in options.rates.split(","):
         for ranks in map(int, options.ranks.split(",")):
