@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/firewall.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ring/factory.h"
 #include "ringpress/projection.h"
@@ -37,8 +38,12 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
 }
 
 MeshCommunicator::~MeshCommunicator() {
-  steps_.close();
-  write_statistics(settings_, rank_, size_, statistics());
+  // The program may have no memory left for a copy of them.
+  static_cast<void>(catch_all([this] {
+    steps_.close();
+    write_statistics(settings_, rank_, size_, statistics());
+    return Status::ok();
+  }));
 }
 
 Status MeshCommunicator::check_usable() const {

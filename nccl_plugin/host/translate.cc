@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <mutex>
+#include <type_traits>
 
 #include "nccl_plugin/host/comm.h"
 #include "nccl_plugin/host/registry.h"
@@ -17,20 +18,18 @@ constexpr std::size_t kTextBytes = 2048;
 thread_local char thread_text[kTextBytes];
 thread_local char returned_text[kTextBytes];
 
+// Nor here: it is there without memory, and until the process has ended.
 struct ProcessText {
   std::mutex mutex;
   char text[kTextBytes] = "";
 };
-ProcessText& process_text() {
-  static ProcessText* const instance = new ProcessText;  // Lives until the process ends.
-  return *instance;
-}
+constinit ProcessText process;
+static_assert(std::is_trivially_destructible_v<ProcessText>);
 
 }  // namespace
 
 void set_last_error(const std::string& text) noexcept {
   std::snprintf(thread_text, kTextBytes, "%s", text.c_str());
-  ProcessText& process = process_text();
   const std::lock_guard lock(process.mutex);
   std::snprintf(process.text, kTextBytes, "%s", text.c_str());
 }
@@ -40,7 +39,6 @@ const char* last_error() noexcept {
     std::snprintf(returned_text, kTextBytes, "%s", thread_text);
     return returned_text;
   }
-  ProcessText& process = process_text();
   const std::lock_guard lock(process.mutex);
   std::snprintf(returned_text, kTextBytes, "%s", process.text);
   return returned_text;

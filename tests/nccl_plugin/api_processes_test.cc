@@ -1,6 +1,7 @@
 // The NCCL API between processes, as programs use it: forked ranks, killed ranks, ranks whose
 // environments differ.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,6 +142,29 @@ TEST(Processes, CallsWhileTheProgramEnds) {
     std::atexit([] { _exit(reduce_late() == ncclSuccess && !HasFailure() ? 0 : 1); });
   });
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // They map memory themselves.
+/// Of this process, for good.
+void take_all_memory() {
+  const rlimit none{0, 0};
+  EXPECT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+  for (std::size_t bytes = std::size_t{1} << 20; bytes >= 16; bytes /= 2) {
+    for (void* volatile taken = malloc(bytes); taken != nullptr;) taken = malloc(bytes);
+  }
+}
+
+TEST(Processes, WithoutMemoryCallsFailAndTheProgramGoesOn) {
+  run_processes(1, [](const ncclUniqueId& id, int rank) {
+    ncclComm_t comm = nullptr;
+    ASSERT_NCCL_OK(ncclCommInitRank(&comm, 1, id, rank));
+    take_all_memory();
+    const bool is_refused =
+        ncclAllReduce(nullptr, nullptr, 8, ncclFloat, ncclSum, comm, nullptr) != ncclSuccess;
+    static_cast<void>(ncclCommDestroy(comm));
+    _exit(is_refused ? 0 : 1);
+  });
+}
+#endif
 
 TEST(Processes, ARankThatDiesIsAnErrorOnEveryOther) {
   const Signal done;  // Raised by each rank that has finished the first call.
