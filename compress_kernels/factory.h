@@ -84,13 +84,16 @@ Result<std::vector<double>> measure_rank_errors(const MeasuredTensor& tensor,
                                                 const MeasuredMatrix& shape,
                                                 std::span<const std::size_t> ranks);
 
-/// How fast a codec is on this machine, on normally distributed values, by one core and within a few
-/// milliseconds; with error feedback where that would be on. kUnsupported: a codec whose ranks agree on
-/// something before they encode, or that projects.
+/// How fast a codec is on this machine, on normally distributed values, by one core and within a
+/// few milliseconds; with error feedback where that would be on. kUnsupported: a codec whose ranks
+/// agree on something before they encode, or that projects.
 Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype);
 
-/// CodecSpeed::error alone.
-Result<double> measure_codec_error(const std::string& specification, DType dtype);
+/// CodecSpeed::error alone, of values as of measure_codec() or of ones with heavy tails, as
+/// gradients have: Student's t with three degrees of freedom.
+enum class ErrorOf { kNormalValues, kHeavyTails };
+Result<double> measure_codec_error(const std::string& specification, DType dtype,
+                                   ErrorOf values = ErrorOf::kNormalValues);
 
 /// The CUDA device with this number, which stays its user's to choose and to keep: no function of
 /// it changes the current device of a thread. Its kernels are in libringpress-cuda.so, which is

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <chrono>
+#include <span>
 #include <string_view>
 
 #include "compress_kernels/factory.h"
@@ -91,20 +92,42 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   return prepare_planned(plan_, *named, signature, reduction);
 }
 
-/// Changes plan_ to what has proved best. After an error, or for want of memory, the ranks may no
-/// longer know the same.
-Status MeshCommunicator::tune(const PlanRequest& request) {
-  is_tuned_ = tuned_ != nullptr;
-  is_measured_ = false;
-  if (!is_tuned_) return Status::ok();
+/// What the ranks decide together. After an error, or for want of memory, they may no longer know
+/// the same.
+template <typename Decide>
+Status MeshCommunicator::decide(Decide&& decide) {
   try {
-    const Status status = choose(request);
+    const Status status = decide();
     if (!status.is_ok()) mesh_->abort(status);
     return status;
   } catch (...) {
     mesh_->abort({Code::kSystem, "rank " + std::to_string(rank_) + " ran out of memory"});
     throw;
   }
+}
+
+/// Changes plan_ to what has proved best.
+Status MeshCommunicator::tune(const PlanRequest& request) {
+  is_tuned_ = tuned_ != nullptr;
+  is_measured_ = false;
+  if (!is_tuned_) return Status::ok();
+  return decide([&] { return choose(request); });
+}
+
+/// Rank 0's word on the step, where it is due on all ranks.
+Status MeshCommunicator::hear_of_step() {
+  return decide([this]() -> Status {
+    StepWord word = steps_.word();
+    RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
+    if (word.header.calls > StepWord::kMostCalls) {
+      return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
+    }
+    word.calls.resize(word.header.calls);
+    if (!word.calls.empty()) {
+      RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(word.calls))));
+    }
+    return steps_.hear(word);
+  });
 }
 
 Status MeshCommunicator::choose(const PlanRequest& request) {
@@ -149,6 +172,7 @@ void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t c
   find_residual(call, tensor);
   if (is_measured_) {
     levels_->take({send, context.residual, count, dtype});
+    call->started = Clock::now();
   }
 }
 

@@ -94,6 +94,8 @@ class MeshCommunicator final : public Communicator {
   };
 
   Status check_usable() const;
+  template <typename Decide>
+  Status decide(Decide&& decide);
   Status tune(const PlanRequest& request);
   Status choose(const PlanRequest& request);
   Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,

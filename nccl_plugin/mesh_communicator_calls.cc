@@ -20,20 +20,6 @@ Status MeshCommunicator::run_alone(const Preparation& call, const void* send, vo
   return Status::ok();
 }
 
-/// Rank 0's word on the step, where it is due on all ranks.
-Status MeshCommunicator::hear_of_step() {
-  StepWord word = steps_.word();
-  RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
-  if (word.header.calls > StepWord::kMostCalls) {
-    return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
-  }
-  word.calls.resize(word.header.calls);
-  if (!word.calls.empty()) {
-    RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(word.calls))));
-  }
-  return steps_.hear(word);
-}
-
 Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs& args) {
   // Calls that are made in different ways for a while are no step to be learnt from.
   const bool is_trial = is_tuned_ && tuned_->is_trying();

@@ -3,7 +3,9 @@
 //   2. chunks of the best of them, larger and smaller, as long as that helps;
 //   3. if no codec comes near the best codec, both again, in turn: of what was measured once, under
 //      whatever else the machine was doing, the quickest counts.
-// Then it settles, and begins anew only when calls go on taking something else than they did.
+// Then it settles. Now and then, and less and less often, no codec or the best one, whichever did
+// not win, gets another trial: one of them may have been measured at a bad time. When calls go on
+// taking something else than they did, the walk begins anew, and is no longer led by the model.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -17,8 +19,8 @@ namespace {
 
 // Predicted to take more than so much of the best: not worth a trial.
 constexpr double kHopeless = 1.5;
-// Calls without a codec that took more than so much of the best need no trial of their own. (They
-// were the first ones: everything was cold.)
+// Calls without a codec that took, and are predicted to take, more than so much of the best need no
+// trial of their own. (They were the first ones: everything was cold.)
 constexpr double kClearlySlower = 2;
 // No codec and the best one are compared again if they differ by less.
 constexpr double kNear = 1.25;
@@ -31,6 +33,8 @@ constexpr std::uint32_t kFewestSettledCalls = 20;
 constexpr std::uint32_t kMostSettledCalls = 1000;
 constexpr double kSettledSeconds = 2;
 constexpr std::uint32_t kMostPatience = 64;
+// Looks until the one that did not win gets another trial; twice as many each time.
+constexpr std::uint32_t kFirstSecondLook = 4;
 constexpr std::size_t kMostExactTimes = 16;
 
 double median(std::vector<double> values) {
@@ -137,6 +141,7 @@ class WalkingTuner final : public CallTuner {
   }
 
   std::optional<Choice> find_next() {
+    if (again_) return std::exchange(again_, std::nullopt);
     while (!waiting_.empty()) {
       const Candidate candidate = waiting_.front();
       waiting_.pop_front();
@@ -166,7 +171,7 @@ class WalkingTuner final : public CallTuner {
   }
 
   bool is_worth_a_trial(const Candidate& candidate) const {
-    if (!best_) return true;
+    if (!best_ || is_model_wrong_) return true;
     const double seconds = expected(candidate.choice);
     if (candidate.choice.is_exact() && !find_exact()) {
       // Whether anything is gained is not left to the model.
@@ -182,8 +187,10 @@ class WalkingTuner final : public CallTuner {
       if (one.choice.is_exact() && (!found || one.seconds < found->seconds)) found = one;
     }
     if (found || exact_times_.empty() || !best_) return found;
+    const Choice exact = find_exact_candidate().choice;
     const double seconds = median(exact_times_);
-    if (seconds > kClearlySlower * best_->seconds) found = {Choice{}, seconds};
+    const bool is_slower_by_model = predicted(exact) > kClearlySlower * predicted(best_->choice);
+    if (is_slower_by_model && seconds > kClearlySlower * best_->seconds) found = {exact, seconds};
     return found;
   }
 
@@ -254,13 +261,41 @@ class WalkingTuner final : public CallTuner {
     const double change = seconds / std::max(best_->seconds, 1e-12);
     const bool is_surprise = change > limits_.drift || change * limits_.drift < 1;
     surprises_ = is_surprise ? surprises_ + 1 : 0;
-    if (surprises_ < patience_) return;
+    if (surprises_ >= patience_) {
+      begin_anew(seconds, notes);
+    } else if (!is_surprise && ++looks_ == second_look_) {
+      second_look_ *= 2;
+      look_again(seconds);
+    }
+  }
+
+  void begin_anew(double seconds, std::vector<TuningNote>* notes) {
     notes->push_back({TuningEvent::kDrifted, best_->choice,
                       static_cast<std::uint32_t>(times_.size()), seconds, best_->seconds});
     patience_ = std::min(2 * patience_, kMostPatience);
+    is_model_wrong_ = true;
     exact_times_.clear();
     times_.clear();
     start_over();
+  }
+
+  /// What is settled, which now takes so long, and the one that did not win.
+  void look_again(double seconds) {
+    const bool was_exact = best_->choice.is_exact();
+    const std::optional<Measured> other = was_exact ? find_lossy() : find_exact();
+    const auto candidate = std::find_if(
+        candidates_.begin(), candidates_.end(),
+        [was_exact](const Candidate& one) { return one.choice.is_exact() != was_exact; });
+    if (!other && candidate == candidates_.end()) return;
+    const Choice choice = other ? other->choice : candidate->choice;
+    best_->seconds = seconds;
+    measured_ = {*best_};
+    waiting_.clear();
+    again_ = choice;
+    is_settled_ = false;
+    trials_ = 0;
+    rematches_ = 0;
+    times_.clear();
   }
 
   const std::vector<Candidate> candidates_;
@@ -277,7 +312,11 @@ class WalkingTuner final : public CallTuner {
   std::uint32_t skipped_ = 0;
   std::uint32_t trials_ = 0;
   std::uint32_t rematches_ = 0;
+  std::optional<Choice> again_;  // To be tried whatever is expected of it.
+  bool is_model_wrong_ = false;
   bool is_settled_ = false;
+  std::uint32_t looks_ = 0;  // At what is settled.
+  std::uint32_t second_look_ = kFirstSecondLook;
   std::uint32_t surprises_ = 0;  // Looks in a row.
   std::uint32_t patience_ = 2;   // So many of them begin it anew; more each time.
 };

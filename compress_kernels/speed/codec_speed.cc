@@ -21,10 +21,28 @@ constexpr int kRepetitions = 4;
 constexpr Contributions kPart{1, 2};
 constexpr Contributions kSum{2, 2};
 
+std::vector<float> make_values(ErrorOf values) {
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal(0, 1e-3f);
+  std::student_t_distribution<float> heavy(3);
+  std::vector<float> made(kDifferent);
+  for (float& value : made) {
+    switch (values) {
+      case ErrorOf::kNormalValues:
+        value = normal(generator);
+        break;
+      case ErrorOf::kHeavyTails:
+        value = 1e-3f * heavy(generator);
+        break;
+    }
+  }
+  return made;
+}
+
 /// A codec with all that its operations want.
 class Bench {
  public:
-  Bench(std::unique_ptr<Codec> codec, std::size_t count, bool with_feedback)
+  Bench(std::unique_ptr<Codec> codec, std::size_t count, bool with_feedback, ErrorOf values)
       : codec_(std::move(codec)),
         element_bytes_(dtype_size(codec_->dtype())),
         values_(count * element_bytes_),
@@ -32,10 +50,7 @@ class Bench {
         wire_(codec_->wire_bytes(count, kPart)),
         sum_(codec_->wire_bytes(count, kSum)),
         residual_(with_feedback ? count : 0) {
-    std::mt19937 generator(1);
-    std::normal_distribution<float> normal(0, 1e-3f);
-    std::vector<float> different(kDifferent);
-    for (float& value : different) value = normal(generator);
+    const std::vector<float> different = make_values(values);
     core::visit_compressible(codec_->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (std::size_t i = 0; i < count; ++i) {
@@ -157,7 +172,8 @@ class Bench {
 };
 
 /// Of `count` values, kDifferent at least. A codec that one rank alone can use.
-Result<Bench> make_bench(const std::string& specification, DType dtype, std::size_t count) {
+Result<Bench> make_bench(const std::string& specification, DType dtype, std::size_t count,
+                         ErrorOf values) {
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
   if (codec->agreement() != nullptr || codec->projection() != nullptr) {
     return Status(Code::kUnsupported,
@@ -165,18 +181,19 @@ Result<Bench> make_bench(const std::string& specification, DType dtype, std::siz
   }
   RINGPRESS_ASSIGN_OR_RETURN(const bool takes_feedback, takes_error_feedback(specification));
   const bool with_feedback = takes_feedback && !codec->traits().lossless;
-  return Bench(std::move(codec), count, with_feedback);
+  return Bench(std::move(codec), count, with_feedback, values);
 }
 
 }  // namespace
 
 Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype) {
-  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kLarge));
+  RINGPRESS_ASSIGN_OR_RETURN(Bench bench,
+                             make_bench(specification, dtype, kLarge, ErrorOf::kNormalValues));
   return bench.measure();
 }
 
-Result<double> measure_codec_error(const std::string& specification, DType dtype) {
-  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kDifferent));
+Result<double> measure_codec_error(const std::string& specification, DType dtype, ErrorOf values) {
+  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kDifferent, values));
   return bench.measure_error();
 }
 

@@ -170,6 +170,7 @@ Result<std::string> load_calibration_file(const std::string& path) {
   std::string text(kLargestFileBytes, '\0');
   const ssize_t bytes = problem.is_ok() ? read(file, text.data(), text.size()) : 0;
   if (bytes < 0) problem = {Code::kSystem, std::strerror(errno)};
+  if (bytes == 0 && problem.is_ok()) problem = {Code::kSystem, "it is empty"};
   close(file);
   RINGPRESS_RETURN_IF_ERROR(problem);
   text.resize(static_cast<std::size_t>(bytes));

@@ -140,6 +140,7 @@ Status TunedCalls::find_calibrations() {
     RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, read_calibrations(cached, key));
     RINGPRESS_ASSIGN_OR_RETURN(const bool holds, still_holds(peers_, found.link()));
     if (holds) calibrations_ = std::make_unique<Calibrations>(std::move(found));
+    if (!holds) log_line(LogLevel::kInfo, "%s no longer holds", cache_path_.c_str());
   }
   if (calibrations_ == nullptr) {
     RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, calibrate(peers_, settings_));

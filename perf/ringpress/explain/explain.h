@@ -14,7 +14,8 @@ struct ExplainOptions {
   std::string rate = "1gbit";  // Of a rank's link, as tc writes it.
   std::string latency = "50us";
   std::string budget = "q4";  // A codec whose error is not to be exceeded.
-  std::string codecs = "none,lossless,bf16,q8,q6,q4,q4:grid=lloyd,q3:grid=lloyd,q2:grid=lloyd";
+  // What automatic mode chooses from.
+  std::string codecs = "none,bf16,q8,q4,q3,q2";
   bool json = false;
   bool csv = false;  // Of the table.
 };
