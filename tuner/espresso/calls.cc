@@ -1,5 +1,6 @@
 // Whole calls on host memory, priced by the cost model.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "ringpress/espresso.h"
@@ -22,7 +23,7 @@ std::size_t chunks_of(double shard_bytes, const CodecSpeed& codec) {
   const double largest = std::min(kLargestChunkBytes, kLargestWireBytes / codec.ratio);
   const double chunk =
       std::min(std::max(shard_bytes / kWantedChunks, smallest), std::max(largest, 1.0));
-  return static_cast<std::size_t>(std::max(1.0, shard_bytes / chunk));
+  return static_cast<std::size_t>(std::max(1.0, std::ceil(shard_bytes / chunk)));
 }
 
 Result<double> call_seconds(const CallShape& shape, const LinkSpeed& link,
