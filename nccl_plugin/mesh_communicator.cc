@@ -116,6 +116,7 @@ Status MeshCommunicator::tune(const PlanRequest& request) {
 
 /// Rank 0's word on the step, where it is due on all ranks.
 Status MeshCommunicator::hear_of_step() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
   return decide([this]() -> Status {
     StepWord word = steps_.word();
     RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));

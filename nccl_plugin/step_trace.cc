@@ -4,9 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -29,13 +28,12 @@ double busy_seconds() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-__attribute__((format(printf, 2, 3))) void append(std::string* text, const char* format, ...) {
-  char line[512];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
-  *text += line;
+/// With so many digits after the point, which is one whatever the program's locale.
+std::string fixed(double number, int digits) {
+  char text[400];  // Of the largest number, too.
+  const auto end =
+      std::to_chars(text, text + sizeof text, number, std::chars_format::fixed, digits);
+  return std::string(text, end.ptr);
 }
 
 std::string problem_of_writing(const std::string& path, const std::string& text) {
@@ -58,25 +56,26 @@ std::string problem_of_writing(const std::string& path, const std::string& text)
 Result<std::string> job_text(const RecordedStep& step, int world) {
   RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link, link_of(step));
   const espresso::Job job = job_of(step, static_cast<std::size_t>(world), link);
-  std::string text = "{\n";
-  append(&text, "  \"name\": \"recorded: %zu all-reduces, %.1f MB\",\n", step.calls.size(),
-         1e-6 * static_cast<double>(step.bytes()));
-  append(&text,
-         "  \"note\": \"%zu steps of %.3f ms; %s; the link: from what was sent and how long calls "
-         "took\",\n",
-         step.steps, 1e3 * step.seconds(),
-         step.overlaps() ? "calls overlap with the rest"
-                         : "the thread that calls also computes, so nothing overlaps yet");
-  append(&text, "  \"machines\": %d,\n  \"gpus_per_machine\": 1,\n", world);
+  std::string text = "{\n  \"name\": \"recorded: " + std::to_string(step.calls.size()) +
+                     " all-reduces, " + fixed(1e-6 * static_cast<double>(step.bytes()), 1) +
+                     " MB\",\n";
+  text += "  \"note\": \"" + std::to_string(step.steps) + " steps of " +
+          fixed(1e3 * step.seconds(), 3) + " ms; " +
+          (step.overlaps() ? "calls overlap with the rest"
+                           : "the thread that calls also computes, so nothing overlaps yet") +
+          "; the link: from what was sent and how long calls took\",\n";
+  text += "  \"machines\": " + std::to_string(world) + ",\n  \"gpus_per_machine\": 1,\n";
   for (const char* name : {"inside", "between"}) {
-    append(&text, "  \"%s\": {\"latency_us\": %.3f, \"gigabytes_per_second\": %.9f},\n", name,
-           1e6 * link.latency_seconds, 1e-9 * link.bytes_per_second);
+    text += std::string("  \"") + name +
+            "\": {\"latency_us\": " + fixed(1e6 * link.latency_seconds, 3) +
+            ", \"gigabytes_per_second\": " + fixed(1e-9 * link.bytes_per_second, 9) + "},\n";
   }
-  append(&text, "  \"forward_ms\": %.6f,\n  \"tensors\": [", 1e3 * job.forward_seconds);
+  text += "  \"forward_ms\": " + fixed(1e3 * job.forward_seconds, 6) + ",\n  \"tensors\": [";
   for (std::size_t i = 0; i < job.tensors.size(); ++i) {
     const espresso::Tensor& tensor = job.tensors[i];
-    append(&text, "%s\n    {\"name\": \"%s\", \"bytes\": %zu, \"backward_us\": %.3f}",
-           i == 0 ? "" : ",", tensor.name.c_str(), tensor.bytes, 1e6 * tensor.backward_seconds);
+    text += std::string(i == 0 ? "" : ",") + "\n    {\"name\": \"" + tensor.name +
+            "\", \"bytes\": " + std::to_string(tensor.bytes) +
+            ", \"backward_us\": " + fixed(1e6 * tensor.backward_seconds, 3) + "}";
   }
   return text + "\n  ]\n}\n";
 }

@@ -10,6 +10,7 @@ void StepsOfCalls::open(const Settings& settings, int rank, int world, bool cros
   is_root_ = rank == 0;
   world_ = world;
   trace_file_ = settings.trace;
+  minimum_bytes_ = settings.minimum_bytes;
   if (world < 2) return;
   if (is_root_ && !trace_file_.empty()) trace_ = std::make_unique<StepRecorder>();
   const bool is_automatic =
@@ -32,8 +33,16 @@ StepWord StepsOfCalls::word() noexcept {
   return {};
 }
 
+bool StepsOfCalls::is_planned(const TensorCall& call) const {
+  return planner_ != nullptr && call.count * dtype_size(call.dtype) >= minimum_bytes_;
+}
+
 void StepsOfCalls::begin_call(const TensorCall& call) {
-  may_leave_exact_ = planner_ != nullptr && planner_->begin_call(call);
+  may_leave_exact_ = is_planned(call) && planner_->begin_call(call);
+}
+
+bool StepsOfCalls::is_recording(const TensorCall& call) const {
+  return trace_ != nullptr || (is_planned(call) && planner_->is_recording());
 }
 
 void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
@@ -48,7 +57,7 @@ void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
 void StepsOfCalls::end_timing(const TensorCall& call, std::uint64_t sent_bytes) {
   const RecordedCall recorded = clock_.end_call(call, sent_bytes);
   if (trace_ != nullptr) trace_->note(recorded);
-  if (planner_ != nullptr) planner_->note(recorded);
+  if (is_planned(call)) planner_->note(recorded);
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -3,6 +3,7 @@
 #ifndef NCCL_PLUGIN_STEPS_OF_CALLS_H_
 #define NCCL_PLUGIN_STEPS_OF_CALLS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,15 +31,17 @@ class StepsOfCalls {
   void begin_call(const TensorCall& call);
   /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so.
   void change(CollectiveKind kind, Plan* plan);
-  bool is_recording() const {
-    return trace_ != nullptr || (planner_ != nullptr && planner_->is_recording());
-  }
+  bool is_recording(const TensorCall& call) const;
   void begin_timing(std::uint64_t sent_bytes) { clock_.begin_call(sent_bytes); }
   void end_timing(const TensorCall& call, std::uint64_t sent_bytes);
 
  private:
+  /// Calls that are too small to be compressed are pauses for the plan, and cost nothing.
+  bool is_planned(const TensorCall& call) const;
+
   bool is_root_ = false;
   int world_ = 1;
+  std::size_t minimum_bytes_ = 0;
   std::string trace_file_;
   CallClock clock_;
   std::unique_ptr<StepRecorder> trace_;
