@@ -91,7 +91,8 @@ class Cell:
         if self.size < SMALLEST_COMPRESSED:
             found = self.all_reduce(("none", "auto"), 200, 50)
         elif self.rate == "none":
-            found = self.all_reduce((*FIXED, "auto"), 50, SETTLED_CALLS)
+            warm_up = clamp(4 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
+            found = self.all_reduce((*FIXED, "auto"), clamp(1 / self.seconds, 5, 50), warm_up)
         else:
             found = {}
             for setting in FIXED:
