@@ -20,6 +20,8 @@ constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
 // us.
 constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 15;
 constexpr std::uint64_t kMostCallsWithoutStep = std::uint64_t{1} << 13;
+// And when so many looks at a step have found nothing to leave exact.
+constexpr int kMostFruitlessLooks = 4;
 // A plan that makes the step longer than this is given up, for good.
 constexpr double kMostLonger = 1.02;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
@@ -141,6 +143,7 @@ void StepPlanner::start_anew() {
   plan_.clear();
   cursor_ = 0;
   if (is_root_) recorder_ = std::make_unique<StepRecorder>();
+  fruitless_looks_ = 0;
   unplanned_seconds_.reset();
 }
 
@@ -171,7 +174,10 @@ StepWord StepPlanner::plan_step(const RecordedStep& step) {
   const auto count = std::count(exact.begin(), exact.end(), true);
   log_line(LogLevel::kInfo, "a step of %zu all-reduces and %.3f ms: %td of them stay exact",
            exact.size(), 1e3 * step.seconds(), count);
-  if (count == 0 || exact.size() > StepWord::kMostCalls) return word;
+  if (count == 0 || exact.size() > StepWord::kMostCalls) {
+    if (++fruitless_looks_ == kMostFruitlessLooks) recorder_.reset();
+    return word;
+  }
   unplanned_seconds_ = step.seconds();
   recorder_ = std::make_unique<StepRecorder>();  // What comes of it.
   word.header = {1, static_cast<std::uint32_t>(step.calls.size()),

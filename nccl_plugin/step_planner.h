@@ -80,6 +80,7 @@ class StepPlanner {
   std::size_t cursor_ = 0;
   // Rank 0 alone.
   std::unique_ptr<StepRecorder> recorder_;
+  int fruitless_looks_ = 0;
   std::optional<double> unplanned_seconds_;  // Of the step, before there was a plan.
 };
 

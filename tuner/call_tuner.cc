@@ -19,11 +19,13 @@ namespace {
 
 // Predicted to take more than so much of the best: not worth a trial.
 constexpr double kHopeless = 1.5;
-// Calls without a codec that took, and are predicted to take, more than so much of the best need no
-// trial of their own. (They were the first ones: everything was cold.)
+// Calls without a codec that took more than so much of the best, and so long that it cannot be for
+// want of warmth (they were the first ones), need no trial of their own.
 constexpr double kClearlySlower = 2;
-// No codec and the best one are compared again if they differ by less.
-constexpr double kNear = 1.25;
+constexpr double kLongSeconds = 20e-3;
+// No codec and the best one are compared again if they differ by less. It is much, since what a
+// codec leaves does not open a connection's windows as far as calls without one do.
+constexpr double kNear = 4;
 constexpr std::uint32_t kMostRematches = 4;
 constexpr std::size_t kSmallestTriedBytes = 64 * 1024;
 constexpr std::size_t kLargestTriedBytes = 8 * 1024 * 1024;
@@ -153,8 +155,8 @@ class WalkingTuner final : public CallTuner {
 
   /// No codec, or the quickest one, if the two are near each other.
   std::optional<Choice> find_rematch() {
-    const std::optional<Measured> exact = find_exact();
-    const std::optional<Measured> lossy = find_lossy();
+    const std::optional<Measured> exact = find_quickest(true);
+    const std::optional<Measured> lossy = find_quickest(false);
     if (!exact || !lossy || rematches_ == kMostRematches) return std::nullopt;
     if (exact->seconds > kNear * lossy->seconds || lossy->seconds > kNear * exact->seconds) {
       return std::nullopt;
@@ -162,10 +164,12 @@ class WalkingTuner final : public CallTuner {
     return ++rematches_ % 2 == 1 ? exact->choice : lossy->choice;
   }
 
-  std::optional<Measured> find_lossy() const {
+  /// Of those that were tried, without a codec or with one.
+  std::optional<Measured> find_quickest(bool is_exact) const {
     std::optional<Measured> found;
     for (const Measured& one : measured_) {
-      if (!one.choice.is_exact() && (!found || one.seconds < found->seconds)) found = one;
+      const bool is_wanted = one.choice.is_exact() == is_exact;
+      if (is_wanted && (!found || one.seconds < found->seconds)) found = one;
     }
     return found;
   }
@@ -182,15 +186,12 @@ class WalkingTuner final : public CallTuner {
 
   /// How long calls take without a codec, if that is known well enough.
   std::optional<Measured> find_exact() const {
-    std::optional<Measured> found;
-    for (const Measured& one : measured_) {
-      if (one.choice.is_exact() && (!found || one.seconds < found->seconds)) found = one;
-    }
+    std::optional<Measured> found = find_quickest(true);
     if (found || exact_times_.empty() || !best_) return found;
-    const Choice exact = find_exact_candidate().choice;
     const double seconds = median(exact_times_);
-    const bool is_slower_by_model = predicted(exact) > kClearlySlower * predicted(best_->choice);
-    if (is_slower_by_model && seconds > kClearlySlower * best_->seconds) found = {exact, seconds};
+    if (seconds > kLongSeconds && seconds > kClearlySlower * best_->seconds) {
+      found = {find_exact_candidate().choice, seconds};
+    }
     return found;
   }
 
@@ -231,7 +232,7 @@ class WalkingTuner final : public CallTuner {
 
   void settle(std::vector<TuningNote>* notes) {
     const std::optional<Measured> exact = find_exact();
-    const std::optional<Measured> lossy = find_lossy();
+    const std::optional<Measured> lossy = find_quickest(false);
     if (exact && lossy) {
       const bool gains = lossy->seconds < limits_.worth_switching * exact->seconds;
       if (gains == best_->choice.is_exact()) best_ = gains ? lossy : exact;
@@ -282,7 +283,7 @@ class WalkingTuner final : public CallTuner {
   /// What is settled, which now takes so long, and the one that did not win.
   void look_again(double seconds) {
     const bool was_exact = best_->choice.is_exact();
-    const std::optional<Measured> other = was_exact ? find_lossy() : find_exact();
+    const std::optional<Measured> other = was_exact ? find_quickest(false) : find_exact();
     const auto candidate = std::find_if(
         candidates_.begin(), candidates_.end(),
         [was_exact](const Candidate& one) { return one.choice.is_exact() != was_exact; });

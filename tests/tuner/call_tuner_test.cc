@@ -112,18 +112,19 @@ TEST(CallTuner, NoCodecThatDoesNotBeatPlain) {
   EXPECT_FALSE(Machine(fast).walk_until_settled().settled.choice.is_exact());
 }
 
-TEST(CallTuner, ExactCallsBeforeItCountAsMeasured) {
-  Machine machine([](const Choice&) { return 1e-3; });
-  machine.tuner().note_exact(100);  // Connects.
-  machine.tuner().note_exact(2.1e-3);
-  const Walk walk = machine.walk_until_settled();
-  EXPECT_FALSE(was_tried(walk, choice(0)));
-  EXPECT_FALSE(walk.settled.choice.is_exact());
-  // Too near to be told apart: a trial has to.
-  Machine near([](const Choice&) { return 1e-3; });
-  near.tuner().note_exact(100);
-  near.tuner().note_exact(1.1e-3);
-  EXPECT_TRUE(was_tried(near.walk_until_settled(), choice(0)));
+TEST(CallTuner, LongExactCallsBeforeItCountAsMeasured) {
+  const auto machine = [](double scale, double exact_seconds) {
+    Machine made([scale](const Choice& choice) { return scale * as_predicted(choice); });
+    made.tuner().note_exact(100);  // Connects.
+    made.tuner().note_exact(exact_seconds);
+    return made.walk_until_settled();
+  };
+  const Walk slow = machine(40, 84e-3);
+  EXPECT_FALSE(was_tried(slow, choice(0)));
+  EXPECT_FALSE(slow.settled.choice.is_exact());
+  EXPECT_TRUE(was_tried(machine(40, 60e-3), choice(0))) << "too near";
+  // Short ones were slow as they were the first.
+  EXPECT_TRUE(was_tried(machine(1, 5e-3), choice(0)));
 }
 
 // Whatever else the machine does while one of them is measured.
