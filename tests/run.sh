@@ -22,6 +22,8 @@ readonly PACKAGES=(
 VALUES_ALONE='^RingAccuracy\.|^QsgdBytes\.|^TopkSra\.ErrorFeedback|^gpu\.kernels_rehearsal$'
 VALUES_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|^Cuda\.ATensorThatOneRankHas'
 VALUES_ALONE+='|^EspressoPlan\.(IsNearly|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
+# UBSan needs a descriptor to look at an object, and there this process has none.
+VALUES_ALONE+='|^BootstrapErrors\.RanksThatCameWhenNoFile'
 readonly VALUES_ALONE
 # And others use the same threads. TSan has nothing to see in them.
 RESULTS_ALONE='^Cuda\.(CapturedProjectionsGoOn|SameBytesAsHostMemory|ProjectionsAreTheHosts)$'
