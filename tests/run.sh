@@ -32,7 +32,8 @@ RESULTS_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|/SameBytesAsT
 RESULTS_ALONE+='|^Cuda\.ATensorThatOneRankHas|/EveryWay\.|^Preload\.RanksOfAHost|\.SixtyFourRanks'
 RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatrices'
 RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
-RESULTS_ALONE+='|^TunedCalls\.AllRanksSwitch|^Automatic\.(Determ|Resid)|^StepPlan|^CallTuner|^CalibrationFile|^StepLevels'
+RESULTS_ALONE+='|^(TunedCalls|Calibrate|TuningLog|CallTuner|CalibrationFile|StepLevels)\.'
+RESULTS_ALONE+='|^Automatic\.(Determ|Resid)|^StepPlan'
 RESULTS_ALONE+='|^Espresso|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
 readonly RESULTS_ALONE
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}
