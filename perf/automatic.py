@@ -190,7 +190,7 @@ def main():
     if options.json:
         record = {"command": shlex.join(["python3", "perf/automatic.py", *sys.argv[1:]]),
                   "time": datetime.datetime.now().isoformat(timespec="seconds"),
-                  "cores": os.cpu_count(), "first_commands": commands[:3], "summary": summary(rows),
+                  "cores": os.cpu_count(), "first_commands": [one.replace(f"{ROOT}/", "") for one in commands[:3]], "summary": summary(rows),
                   "left_out": left_out, "rows": rows}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
 
