@@ -73,7 +73,7 @@ bool TunedCalls::has_choice(const Settings& settings) {
 Status TunedCalls::choose(const PlanRequest& request, Plan* plan) {
   current_ = nullptr;
   if (plan->codec == "none" && !plan->waits_for_recurrence) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(find_class(request));
+  find_class(request);
   is_before_trials_ = plan->waits_for_recurrence;
   if (is_before_trials_) return Status::ok();
   if (current_->made == current_->trial.calls) RINGPRESS_RETURN_IF_ERROR(announce(current_));
@@ -93,7 +93,7 @@ void TunedCalls::note(double seconds) {
 }
 
 /// Sets current_ and what belongs to it.
-Status TunedCalls::find_class(const PlanRequest& request) {
+void TunedCalls::find_class(const PlanRequest& request) {
   const std::size_t bytes = request.count * dtype_size(request.dtype);
   const int octave = std::bit_width(bytes) - 1;
   const std::size_t nominal = std::size_t{1} << octave;
@@ -104,7 +104,6 @@ Status TunedCalls::find_class(const PlanRequest& request) {
     current_->early_times.reserve(kMostEarlyTimes);
   }
   current_share_ = static_cast<double>(bytes) / static_cast<double>(nominal);
-  return Status::ok();
 }
 
 /// The cached text, from rank 0 to all; empty if there is none that can be trusted.

@@ -61,7 +61,7 @@ class TunedCalls {
   Status find_calibrations();
   Result<std::string> ask_cache(const CalibrationKey& key);
   void keep_calibrations(const CalibrationKey& key) const;
-  Status find_class(const PlanRequest& request);
+  void find_class(const PlanRequest& request);
   Status make_tuner(Class* calls);
   Status announce(Class* calls);
   void write_log(const Class& calls, const std::vector<TuningNote>& notes);
