@@ -11,6 +11,8 @@ add_library(ringpress_interposer OBJECT
   interposer/engine_comms.cc
   interposer/entry.cc
   interposer/establish.cc
+  interposer/exact_call.cc
+  interposer/guarded_call.cc
   interposer/host_device.cc
   interposer/host_groups.cc
   interposer/lane.cc
@@ -20,6 +22,7 @@ add_library(ringpress_interposer OBJECT
   interposer/number_exchange.cc
   interposer/runner.cc
   interposer/stream_gather.cc
+  interposer/stream_guard.cc
   interposer/stream_hier.cc
   interposer/stream_projection.cc
   interposer/stream_ring.cc

@@ -135,6 +135,21 @@ class CudaDevice final : public Device {
     static_cast<void>(cudaFree(memory));
   }
 
+  Result<void*> allocate_host(std::size_t bytes) override {
+    const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    void* memory = nullptr;
+    RINGPRESS_RETURN_IF_ERROR(
+        status_of(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "allocating host memory"));
+    return memory;
+  }
+  void free_host(void* memory) override {
+    const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
+    static_cast<void>(cudaFreeHost(memory));
+  }
+
   Result<Stream> create_stream() override {
     const CurrentDevice current(ordinal_);
     RINGPRESS_RETURN_IF_ERROR(current.status());
@@ -148,17 +163,25 @@ class CudaDevice final : public Device {
     static_cast<void>(cudaStreamDestroy(static_cast<cudaStream_t>(stream)));
   }
 
-  Result<Event> create_event() override {
-    const CurrentDevice current(ordinal_);
-    RINGPRESS_RETURN_IF_ERROR(current.status());
-    cudaEvent_t event = nullptr;
-    RINGPRESS_RETURN_IF_ERROR(
-        status_of(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event"));
-    return Event(event);
-  }
+  Result<Event> create_event() override { return create_event(cudaEventDisableTiming); }
+  Result<Event> create_timing_event() override { return create_event(cudaEventDefault); }
   void destroy_event(Event event) override {
     const CurrentDevice current(ordinal_);
     static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
+  }
+  Result<double> seconds_between(Event begin, Event end) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    float milliseconds = 0;
+    const cudaError_t error = cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(begin),
+                                                   static_cast<cudaEvent_t>(end));
+    if (error == cudaErrorNotReady) {
+      // The runtime keeps it as this thread's last error, where the program would take it for one.
+      if (cudaPeekAtLastError() == error) static_cast<void>(cudaGetLastError());
+      return -1.0;
+    }
+    RINGPRESS_RETURN_IF_ERROR(status_of(error, "asking for the time between events"));
+    return milliseconds * 1e-3;
   }
 
   Status record(Event event, Stream stream) override {
@@ -235,6 +258,14 @@ class CudaDevice final : public Device {
   }
 
  private:
+  Result<Event> create_event(unsigned flags) {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    cudaEvent_t event = nullptr;
+    RINGPRESS_RETURN_IF_ERROR(
+        status_of(cudaEventCreateWithFlags(&event, flags), "creating an event"));
+    return Event(event);
+  }
   CudaBackend backend() const { return {ordinal_, most_blocks_}; }
 
   int ordinal_;

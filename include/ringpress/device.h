@@ -115,11 +115,22 @@ class Device {
   virtual Result<void*> allocate(std::size_t bytes) = 0;
   virtual void free(void* memory) = 0;
 
+  /// Host memory that work in streams reads and writes as it does device memory: what copy() does
+  /// to it is done when its turn in the stream comes, and may be seen from then on. Aligned to 8
+  /// bytes, which are written at once.
+  virtual Result<void*> allocate_host(std::size_t bytes) = 0;
+  virtual void free_host(void* memory) = 0;
+
   /// A stream of our own that does not wait for the default stream.
   virtual Result<Stream> create_stream() = 0;
   virtual void destroy_stream(Stream stream) = 0;
   virtual Result<Event> create_event() = 0;
+  /// As above, and the time at which it happens is kept.
+  virtual Result<Event> create_timing_event() = 0;
   virtual void destroy_event(Event event) = 0;
+  /// From one timing event to another as they have happened last; negative if one has not. Waits
+  /// for nothing.
+  virtual Result<double> seconds_between(Event begin, Event end) = 0;
 
   virtual Status record(Event event, Stream stream) = 0;
   /// What comes next in `stream` waits for what was in the other one when `event` was recorded.
@@ -131,7 +142,8 @@ class Device {
   virtual Status keep_with_graph(Stream stream, std::shared_ptr<void> object) = 0;
 
   virtual Status zero(Stream stream, void* memory, std::size_t bytes) = 0;
-  /// One of `to` and `from` may be host memory: that is not touched before synchronize().
+  /// One of `to` and `from` may be host memory: that is not touched before synchronize(), unless it
+  /// is of allocate_host().
   virtual Status copy(Stream stream, void* to, const void* from, std::size_t bytes) = 0;
   /// Waits until what was asked for in `stream` is done. Never on the path of a call.
   virtual Status synchronize(Stream stream) = 0;

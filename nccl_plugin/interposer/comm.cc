@@ -10,6 +10,7 @@
 #include "nccl_plugin/interposer/agreeing_stream_call.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/statistics_file.h"
+#include "nccl_plugin/tuning/tuned_calls.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -33,15 +34,6 @@ bool are_several(const std::vector<int>& hosts) {
 }
 
 }  // namespace
-
-ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call) {
-  if (call.kind == CollectiveKind::kAllGather) {
-    return real.AllGather(call.send, call.receive, call.count, call.dtype, call.comm, call.stream);
-  }
-  const auto function =
-      call.kind == CollectiveKind::kReduceScatter ? real.ReduceScatter : real.AllReduce;
-  return function(call.send, call.receive, call.count, call.dtype, call.op, call.comm, call.stream);
-}
 
 float* DeviceResiduals::allocate(std::size_t count) {
   Result<void*> memory = device_.allocate(count * sizeof(float));
@@ -82,6 +74,7 @@ Comm::~Comm() {
   if (is_open_) {
     write_statistics(settings_, rank_, size_, statistics_, StatisticsTime::kOfHost);
   }
+  guard_.reset();
   feedback_.reset();
   captured_.reset();
   workspace_.reset();
@@ -217,6 +210,9 @@ Status Comm::prepare_to_compress() {
   agreed_projected_bytes_ = shape_.projected_bytes;
   residual_memory_ = std::make_unique<DeviceResiduals>(*device_);
   feedback_ = std::make_unique<ErrorFeedback>(settings_.feedback_limit_bytes, *residual_memory_);
+  if (tuning::TunedCalls::has_choice(settings_)) {
+    RINGPRESS_ASSIGN_OR_RETURN(guard_, StreamGuard::make(*device_, settings_, rank_));
+  }
   return Status::ok();
 }
 

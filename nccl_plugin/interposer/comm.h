@@ -14,6 +14,7 @@
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/interposer/host_groups.h"
 #include "nccl_plugin/interposer/stream_call.h"
+#include "nccl_plugin/interposer/stream_guard.h"
 #include "nccl_plugin/interposer/workspace.h"
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/recurrences.h"
@@ -39,8 +40,16 @@ struct Call {
   cudaStream_t stream = nullptr;
 };
 
+/// A call that Comm::plan() has accepted.
+struct PlannedCall {
+  Call call;
+  bool takes_turn = false;  // Of a StreamGuard: whether it is compressed is known when it begins.
+};
+
 /// The call as it came, by the real library.
 ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call);
+/// As a call of ours, which takes its turn among them.
+StreamCallPointer make_exact_call(const ringpressRealNccl& real, const Call& call);
 
 /// Residuals on a device.
 class DeviceResiduals final : public ResidualMemory {
@@ -95,19 +104,22 @@ class Comm {
   Stream stream() { return stream_; }
   void* exchange_memory() { return exchange_memory_; }
 
-  /// Decides on the next call. True: it is to be compressed. Counts it in any case.
-  bool plan(const Call& call);
+  /// Decides on the next call. True: it is ours to make, and to be given to start(). Counts it in
+  /// any case.
+  bool plan(PlannedCall* planned);
   /// True if what an accepted call needs is not there yet, on any rank: then start() makes it, and
   /// all ranks tell each other whether it could before they go on. The same on all ranks.
   bool needs_agreement(const Call& call) const;
   /// What a call that plan() has accepted needs. Fails for want of memory only if it
   /// needs_agreement(); any other error ends the communicator.
-  Result<StreamCallPointer> start(const Call& call);
+  Result<StreamCallPointer> start(const PlannedCall& planned);
   /// What the ranks have told each other: all have what the call needs, or calls like it are left
   /// to the real library from now on.
   void note_agreement(const Call& call, bool all_can);
   /// Counts an accepted call that was left to the real library in the end.
   void count_exact(const std::string& reason);
+  /// Of the call that start() began last: why it is made exactly; empty if it is compressed.
+  const std::string& exact_because() const { return exact_because_; }
   /// After its last step. `nanoseconds`: since its first began.
   void finish(const StreamCall& call, std::uint64_t nanoseconds);
 
@@ -155,6 +167,11 @@ class Comm {
   void size_lane(LaneShape* shape, std::size_t world) const;
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   std::uint64_t capture_of(const Call& call) const;
+  bool is_left_exact(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
+  Result<StreamCallPointer> start_compressed(const Call& call);
+  StreamCallPointer start_exactly(const Call& call);
+  void pass_over(const Call& call, const Plan& plan);
+  std::size_t residual_count(const Call& call, Way way) const;
   std::size_t projected_bytes(const Call& call) const;
   void find_refusal(const Call& call, std::uint64_t capture, std::string* reason) const;
   std::uint64_t raw_bytes(const PlanRequest& request) const;
@@ -188,6 +205,8 @@ class Comm {
   std::unique_ptr<CapturedWorkspaces> captured_;
   std::unique_ptr<DeviceResiduals> residual_memory_;
   std::unique_ptr<ErrorFeedback> feedback_;
+  std::unique_ptr<StreamGuard> guard_;  // Null: nothing is left to be chosen.
+  std::string exact_because_;
   std::map<std::pair<DType, ReduceOp>, NamedCodec> codecs_;
   // Of one projected call, for which all ranks have memory; and the least for which one had none.
   std::size_t agreed_projected_bytes_ = 0;

@@ -10,6 +10,15 @@ namespace {
 /// Of a stream that does not say whether it is captured.
 constexpr std::uint64_t kUnknownCapture = UINT64_MAX;
 
+constexpr const char* kNothingGained = "no codec within the budget made it quicker";
+constexpr const char* kIsTurn = "made exactly to see what that takes";
+
+/// What error feedback knows a call by.
+TensorCall tensor_of(const Call& call, std::size_t count) {
+  return {call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
+          call.send};
+}
+
 }  // namespace
 
 /// The planner's question; everything in it is equal on all ranks.
@@ -70,7 +79,28 @@ void Comm::find_refusal(const Call& call, std::uint64_t capture, std::string* re
   }
 }
 
-bool Comm::plan(const Call& call) {
+/// What the guard says of a call that could be compressed.
+bool Comm::is_left_exact(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned) {
+  if (guard_ == nullptr) return false;
+  const StreamGuard::Answer answer =
+      capture != 0 ? guard_->look_at_captured(request) : guard_->look_at(request);
+  planned->takes_turn = answer == StreamGuard::Answer::kAsk;
+  if (answer != StreamGuard::Answer::kExact) return false;
+  plan_.reason = kNothingGained;
+  pass_over(planned->call, plan_);
+  return true;
+}
+
+/// The residual of a call that goes without it keeps its place.
+void Comm::pass_over(const Call& call, const Plan& plan) {
+  const NamedCodec& named = *codec_for(call, plan.codec);
+  const std::size_t count = residual_count(call, choose_way(plan, call));
+  if (named.to_keep(plan, count).residual) feedback_->pass(tensor_of(call, count));
+}
+
+bool Comm::plan(PlannedCall* planned) {
+  const Call& call = planned->call;
+  planned->takes_turn = false;
   PlanRequest request = make_request(call);
   request.recurrences = recurrences_.count(request);
   std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
@@ -79,7 +109,7 @@ bool Comm::plan(const Call& call) {
   if (codec_for(call, plan_.codec) != nullptr) {
     if (!settings_.graph) capture = capture_of(call);
     find_refusal(call, capture, &plan_.reason);
-    if (plan_.reason.empty()) return true;
+    if (plan_.reason.empty() && !is_left_exact(request, capture, planned)) return true;
   }
   count_exact(plan_.reason);
   if (!plan_.observed_codec.empty()) {
@@ -148,9 +178,7 @@ Kept Comm::find_kept(const Call& call, std::size_t count, const ToKeep& wanted, 
   if (place.workspace != workspace_.get()) return find_captured(count, wanted, place.workspace);
   // Projections are made in the caller's stream.
   residual_memory_->use(wanted.memory_count > 0 ? call.stream : place.lane->stream());
-  return feedback_->find(
-      {call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op), call.send},
-      wanted);
+  return feedback_->find(tensor_of(call, count), wanted);
 }
 
 /// What lasts as long as a captured call's graph.
@@ -200,14 +228,18 @@ StreamCallParts Comm::make_parts(const Call& call, const Plan& plan, Way way) {
   return parts;
 }
 
+std::size_t Comm::residual_count(const Call& call, Way way) const {
+  if (way != Way::kHier) return call.count;
+  return hier_part(call.count, static_cast<std::size_t>(groups_.place.local_size));
+}
+
 /// Adds what this rank may lack. `projection` is filled in if the tensor is projected.
 Status Comm::find_place_and_memory(const Call& call, const Plan& plan, Way way,
                                    StreamCallParts* parts, ProjectionParts* projection) {
   const NamedCodec& named = *codec_for(call, plan.codec);
   RINGPRESS_ASSIGN_OR_RETURN(const Place place, find_place_for(call, way));
   parts->lane = place.lane;
-  const auto local_size = static_cast<std::size_t>(groups_.place.local_size);
-  const std::size_t count = way == Way::kHier ? hier_part(call.count, local_size) : call.count;
+  const std::size_t count = residual_count(call, way);
   const Kept kept = find_kept(call, count, named.to_keep(plan, count), place);
   parts->residual = kept.residual;
   if (named.projection == nullptr) return Status::ok();
@@ -237,7 +269,38 @@ const char* Comm::name_of(Way way) const {
   return algorithm_name(is_ring() ? Algorithm::kRing : Algorithm::kSra);
 }
 
-Result<StreamCallPointer> Comm::start(const Call& call) {
+Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
+  const Call& call = planned.call;
+  exact_because_.clear();
+  if (!planned.takes_turn) return start_compressed(call);
+  const std::string& codec =
+      codecs_.find({static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)})
+          ->second.specification;
+  RINGPRESS_ASSIGN_OR_RETURN(const GuardedCall guarded,
+                             guard_->next(make_request(call), codec, [this] {
+                               return failure() != ncclSuccess || is_retired_.load();
+                             }));
+  StreamCallPointer inner;
+  if (guarded.step.is_exact) {
+    exact_because_ = guarded.step.is_trial ? kIsTurn : kNothingGained;
+    inner = start_exactly(call);
+  } else {
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(call));
+  }
+  if (!guarded.step.announces && guarded.begin == nullptr) return inner;
+  const GuardedParts parts{&real_, handle_, rank_, device_.get(), call.stream, &guard_->memory()};
+  return make_guarded_call(parts, guarded, std::move(inner));
+}
+
+StreamCallPointer Comm::start_exactly(const Call& call) {
+  PlanRequest request = make_request(call);
+  request.recurrences = kRecursAlways;
+  planner_->plan(request, &started_plan_);
+  pass_over(call, started_plan_);
+  return make_exact_call(real_, call);
+}
+
+Result<StreamCallPointer> Comm::start_compressed(const Call& call) {
   // Not the plan of the last call: in a group, others came in between.
   PlanRequest request = make_request(call);
   request.recurrences = kRecursAlways;

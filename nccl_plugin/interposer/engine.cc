@@ -101,17 +101,18 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
   if (comm->failure() != ncclSuccess) return comm->failure();
   bool accepted = false, is_deferred = false;
+  PlannedCall ours{call};
   const Status planned = catch_all([&] {
-    accepted = comm->plan(call);
+    accepted = comm->plan(&ours);
     if (!accepted) return Status::ok();
     Group& mine = group();
     is_deferred = mine.depth > 0;
-    if (is_deferred) mine.calls.push_back({comm, call});
+    if (is_deferred) mine.calls.push_back({comm, ours});
     return Status::ok();
   });
   if (!planned.is_ok()) return give_up(*comm, planned);
   if (!accepted) return exact(call);
-  return is_deferred ? ncclSuccess : run_call(std::move(comm), call);
+  return is_deferred ? ncclSuccess : run_call(std::move(comm), ours);
 }
 
 /// A call that cannot be planned: other ranks may be in it.
@@ -126,8 +127,8 @@ ncclResult_t Engine::give_up(Comm& comm, const Status& status) noexcept {
   return result;
 }
 
-ncclResult_t Engine::run_call(std::shared_ptr<Comm> comm, const Call& call) {
-  AcceptedCall accepted{std::move(comm), call};
+ncclResult_t Engine::run_call(std::shared_ptr<Comm> comm, const PlannedCall& planned) {
+  AcceptedCall accepted{std::move(comm), planned};
   return run_calls(real_, {&accepted, 1});
 }
 

@@ -103,7 +103,7 @@ class Engine {
   void call_off(const std::vector<Pending>& made, const char* why, ncclResult_t answer) noexcept;
 
   ncclResult_t exact(const Call& call) const;
-  ncclResult_t run_call(std::shared_ptr<Comm> comm, const Call& call);
+  ncclResult_t run_call(std::shared_ptr<Comm> comm, const PlannedCall& planned);
   ncclResult_t give_up(Comm& comm, const Status& status) noexcept;
   bool is_worth_a_look(const Call& call) const;
   /// Why this process can compress nothing, found at its first communicator; empty if it can.

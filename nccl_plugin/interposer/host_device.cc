@@ -1,5 +1,6 @@
 // Host memory as a device without queues: what is asked for is done at once, so every event has
 // happened when it is recorded.
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -57,11 +58,25 @@ class HostDevice final : public Device {
   }
   void free(void* memory) override { std::free(memory); }
 
+  Result<void*> allocate_host(std::size_t bytes) override { return allocate(bytes); }
+  void free_host(void* memory) override { free(memory); }
+
   Result<Stream> create_stream() override { return Stream(this); }
   void destroy_stream(Stream) override {}
   Result<Event> create_event() override { return Event(this); }
-  void destroy_event(Event) override {}
-  Status record(Event, Stream) override { return Status::ok(); }
+  Result<Event> create_timing_event() override { return Event(new Clock::time_point()); }
+  void destroy_event(Event event) override {
+    if (is_timing(event)) delete static_cast<Clock::time_point*>(event);
+  }
+  Result<double> seconds_between(Event begin, Event end) override {
+    const std::chrono::duration<double> taken =
+        *static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(begin);
+    return taken.count();
+  }
+  Status record(Event event, Stream) override {
+    if (is_timing(event)) *static_cast<Clock::time_point*>(event) = Clock::now();
+    return Status::ok();
+  }
   Status wait(Stream, Event) override { return Status::ok(); }
   Result<std::uint64_t> capture(Stream) override { return std::uint64_t{0}; }
   Status keep_with_graph(Stream, std::shared_ptr<void>) override {
@@ -91,6 +106,10 @@ class HostDevice final : public Device {
                                                             DType dtype, ReduceOp op) override {
     return compress_kernels::make_host_projection(specification, dtype, op);
   }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool is_timing(Event event) const { return event != this; }
 };
 
 }  // namespace

@@ -25,36 +25,19 @@ ncclResult_t report(const Status& status) noexcept {
   return to_nccl_result(status.code());
 }
 
-/// A call that a rank has no memory for: all of them leave it to the real library.
-class ExactCall final : public StreamCall {
- public:
-  ExactCall(const ringpressRealNccl& real, const Call& call) : real_(real), call_(call) {}
-
-  std::size_t steps() const override { return 1; }
-  bool exchanges(std::size_t) const override { return true; }
-  Status prepare(std::size_t) override { return Status::ok(); }
-  ncclResult_t exchange(std::size_t) override { return run_exactly(real_, call_); }
-  Status conclude(std::size_t) override { return Status::ok(); }
-  std::uint64_t sent_bytes() const override { return 0; }
-  std::uint64_t raw_bytes() const override { return 0; }
-
- private:
-  const ringpressRealNccl& real_;
-  const Call call_;
-};
-
 /// The calls of one communicator, the first of which is running.
 struct Queue {
   std::shared_ptr<Comm> comm;
-  CallVector<Call> calls;
+  CallVector<PlannedCall> calls;
   std::size_t first = 0;  // Of those that have not ended.
   StreamCallPointer running;
   std::size_t step = 0;
   std::chrono::steady_clock::time_point started;
-  std::string exact_because;  // Not empty: it is an ExactCall.
+  std::string exact_because;  // Not empty: it is made by the real library.
 
   bool is_done() const { return first == calls.size(); }
-  const Call& call() const { return calls[first]; }
+  const PlannedCall& planned() const { return calls[first]; }
+  const Call& call() const { return planned().call; }
 };
 
 /// All communicators of one clique in this thread.
@@ -69,7 +52,7 @@ class Clique {
       queue = queues_.emplace(queue);
       queue->comm = accepted.comm;
     }
-    queue->calls.push_back(accepted.call);
+    queue->calls.push_back(accepted.planned);
   }
   std::uint64_t number() const { return number_; }
 
@@ -138,7 +121,8 @@ class Clique {
     queue.started = std::chrono::steady_clock::now();
     queue.step = 0;
     queue.exact_because.clear();
-    RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.call()));
+    RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.planned()));
+    queue.exact_because = queue.comm->exact_because();
     return Status::ok();
   }
 
@@ -160,7 +144,7 @@ class Clique {
                                                    " has no memory for it"
                                              : could[i].message();
       warn_once("calls are left to plain NCCL: " + queue.exact_because);
-      queue.running = make_stream_call<ExactCall>(*real_, queue.call());
+      queue.running = make_exact_call(*real_, queue.call());
     }
     return Status::ok();
   }

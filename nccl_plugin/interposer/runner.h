@@ -9,10 +9,9 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-/// A call that Comm::plan() has accepted.
 struct AcceptedCall {
   std::shared_ptr<Comm> comm;
-  Call call;
+  PlannedCall planned;
 };
 
 /// Calls of one communicator run in their order. Communicators of one clique are ranks of each

@@ -26,10 +26,14 @@ class HostMemoryDevice : public Device {
     return static_cast<void*>(memory_.back().get() + (kAlignment - address % kAlignment));
   }
   void free(void*) override {}
+  Result<void*> allocate_host(std::size_t bytes) override { return allocate(bytes); }
+  void free_host(void*) override {}
   Result<Stream> create_stream() override { return Stream(nullptr); }
   void destroy_stream(Stream) override {}
   Result<Event> create_event() override { return Event(nullptr); }
+  Result<Event> create_timing_event() override { return Event(nullptr); }
   void destroy_event(Event) override {}
+  Result<double> seconds_between(Event, Event) override { return -1.0; }
   Status record(Event, Stream) override { return Status::ok(); }
   Status wait(Stream, Event) override { return Status::ok(); }
   Result<std::uint64_t> capture(Stream) override { return std::uint64_t{0}; }

@@ -45,8 +45,9 @@ inline ncclResult_t all_reduce(const std::shared_ptr<Comm>& comm, const std::vec
   call.count = send.size();
   call.op = op;
   call.comm = comm->handle();
-  if (!comm->plan(call)) return ncclInvalidUsage;
-  const AcceptedCall accepted{comm, call};
+  PlannedCall planned{call};
+  if (!comm->plan(&planned)) return ncclInvalidUsage;
+  const AcceptedCall accepted{comm, planned};
   return run_calls(real, {&accepted, 1});
 }
 

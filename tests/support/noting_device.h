@@ -239,10 +239,14 @@ class NotingDevice final : public Device {
   const char* name() const override { return "notes"; }
   Result<void*> allocate(std::size_t bytes) override { return host_->allocate(bytes); }
   void free(void* memory) override { host_->free(memory); }
+  Result<void*> allocate_host(std::size_t bytes) override { return host_->allocate_host(bytes); }
+  void free_host(void* memory) override { host_->free_host(memory); }
   Result<Stream> create_stream() override { return Stream(&names_[names_used_++]); }
   void destroy_stream(Stream) override {}
   Result<Event> create_event() override { return Event(&names_[names_used_++]); }
+  Result<Event> create_timing_event() override { return create_event(); }
   void destroy_event(Event) override {}
+  Result<double> seconds_between(Event, Event) override { return -1.0; }
   Status record(Event event, Stream stream) override {
     notes->events[event] = notes->streams[stream];
     return Status::ok();

@@ -13,6 +13,7 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorNotReady = 600,
   cudaErrorNotSupported = 801,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
@@ -33,7 +34,9 @@ enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMinor
 };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventDefault = 0;
 inline constexpr unsigned cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaHostAllocPortable = 1;
 inline constexpr unsigned cudaUserObjectNoDestructorSync = 1;
 inline constexpr unsigned cudaGraphUserObjectMove = 1;
 
@@ -43,6 +46,9 @@ using cudaGraph_t = struct FakeGraph*;
 using cudaUserObject_t = struct FakeUserObject*;
 using cudaHostFn_t = void (*)(void*);
 
+/// What a thread is not told of is not kept here either.
+cudaError_t cudaPeekAtLastError();
+cudaError_t cudaGetLastError();
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetDevice(int* device);
@@ -50,6 +56,8 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
@@ -60,6 +68,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+/// Not ready if one of them was never recorded, or without timing.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
 /// Captures of one thread in mode ThreadLocal.
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
@@ -79,7 +89,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 void fakeReplay(cudaGraph_t graph);
 /// A kernel, or something else that runs in a stream.
 cudaError_t fakeEnqueue(cudaStream_t stream, std::function<void()> work);
-/// cudaMalloc()s that were not freed.
+/// cudaMalloc()s and cudaHostAlloc()s that were not freed.
 int fakeAllocations();
 /// From now on, what this thread asks for memory, or to record events, fails, or does no more.
 void fakeRefuseMemory(bool is_refused);

@@ -1,7 +1,9 @@
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -19,6 +21,8 @@ struct CUstream_st {
 struct FakeEvent {
   unsigned long long capture = 0;  // In which it was recorded.
   Clock clock;
+  bool is_timing = false;
+  std::optional<std::chrono::steady_clock::time_point> time;
 };
 struct FakeUserObject {
   void* pointer = nullptr;
@@ -62,6 +66,12 @@ void merge(Clock& into, const Clock& from) {
 
 }  // namespace
 
+cudaError_t cudaPeekAtLastError() {
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
 const char* cudaGetErrorName(cudaError_t) {
   return "cudaErrorOfTheFake";
 }
@@ -100,6 +110,12 @@ cudaError_t cudaFree(void* memory) {
   std::free(memory);
   --allocations;
   return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  return cudaMalloc(memory, bytes);
+}
+cudaError_t cudaFreeHost(void* memory) {
+  return cudaFree(memory);
 }
 void fakeRefuseMemory(bool is_refused) {
   refuses_memory = is_refused;
@@ -145,8 +161,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr || stream->graph == nullptr) return check_unsafe();
   return spoil(stream->graph, cudaErrorStreamCaptureUnsupported);
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new FakeEvent;
+  (*event)->is_timing = flags != cudaEventDisableTiming;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -159,6 +176,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const bool is_captured = stream != nullptr && stream->graph != nullptr;
   event->capture = is_captured ? stream->graph->number : 0;
   event->clock = is_captured ? stream->clock : Clock();
+  if (event->is_timing && !is_captured) event->time = std::chrono::steady_clock::now();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (!begin->time || !end->time) return cudaErrorNotReady;
+  *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
