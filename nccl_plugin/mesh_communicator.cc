@@ -114,6 +114,17 @@ Status MeshCommunicator::tune(const PlanRequest& request) {
   return decide([&] { return choose(request); });
 }
 
+/// Changes plan_ to what has proved best for a piece of the tensor under way.
+Result<const NamedCodec*> MeshCommunicator::tune_piece(std::size_t count) {
+  const PiecewiseTensor& tensor = pieces_.tensor;
+  plan_ = pieces_.plan;
+  RINGPRESS_RETURN_IF_ERROR(decide([&] {
+    return tuned_->choose(
+        {CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_}, &plan_);
+  }));
+  return codec_for(plan_.codec, tensor.dtype, tensor.op);
+}
+
 /// Rank 0's word on the step, where it is due on all ranks.
 Status MeshCommunicator::hear_of_step() {
   RINGPRESS_RETURN_IF_ERROR(check_usable());

@@ -103,6 +103,7 @@ class MeshCommunicator final : public Communicator {
   Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
                               const CallSignature& signature, Reduction reduction);
   Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
+  Result<const NamedCodec*> tune_piece(std::size_t count);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const void* send, std::size_t count);
   void find_residual(Preparation* call, const TensorCall& tensor);
@@ -131,7 +132,7 @@ class MeshCommunicator final : public Communicator {
   Recurrences recurrences_;
   StepsOfCalls steps_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
-  Plan plan_;                                                // Of the last call, but for pieces.
+  Plan plan_;  // Of the last call, but for pieces that are not tuned.
   Pieces pieces_;
   MeshPeers peers_;
   std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.

@@ -89,11 +89,20 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   signature.dtype = tensor.dtype;
   signature.op = tensor.op;
   signature.root = -1;
-  Preparation call =
-      prepare_planned(pieces_.plan, *pieces_.codec, signature, Reduction{tensor.op, 1, false});
+  // What is sent without error feedback must be unbiased, whatever is quickest.
+  is_tuned_ = tuned_ != nullptr && count > 0 && size_ > 1 && pieces_.plan.codec != "none" &&
+              tensor.known == PiecewiseTensor::Known::kTensor;
+  const NamedCodec* codec = pieces_.codec;
+  if (is_tuned_) {
+    RINGPRESS_ASSIGN_OR_RETURN(codec, tune_piece(count));
+  }
+  Preparation call = prepare_planned(is_tuned_ ? plan_ : pieces_.plan, *codec, signature,
+                                     Reduction{tensor.op, 1, false});
   if (count == 0) return finish(call, Status::ok());
   if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
-  if (pieces_.residual != nullptr) call.context.residual = pieces_.residual + first;
+  const bool adds_residual = pieces_.residual != nullptr && codec->takes_error_feedback &&
+                             !codec->codec->traits().lossless;
+  if (adds_residual) call.context.residual = pieces_.residual + first;
   const bool is_compressed = !call.context.codec->traits().identity;
   if (is_compressed && tensor.known != PiecewiseTensor::Known::kTensor &&
       !call.context.codec->traits().lossless) {

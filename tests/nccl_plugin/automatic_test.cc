@@ -123,6 +123,50 @@ TEST(Automatic, RanksAgreeWhateverTheProgramDoes) {
   expect_right(steps, run_job(steps, "RINGPRESS_ADJUST_STEPS", "4"));
 }
 
+/// Door B's calls: a tensor in pieces, as if its whole were known. What is put off when a piece is
+/// compressed comes later, whatever else is tried in between.
+TEST(Automatic, PiecesAreTunedAndKeepTheirResiduals) {
+  constexpr std::size_t kCount = 60000, kPiece = 25000;
+  constexpr std::size_t kSteps = 150;
+  const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"}}, nullptr);
+  const auto fabric = std::make_shared<ThreadFabric>(kJobRanks, false);
+  std::vector<std::vector<double>> sums(kJobRanks, std::vector<double>(kCount));
+  Statistics statistics;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kJobRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<ThreadMesh>(fabric, rank), settings);
+      PiecewiseTensor tensor;
+      tensor.known = PiecewiseTensor::Known::kTensor;
+      tensor.count = kCount;
+      const std::vector<float>& values = gradient(kCount, rank);
+      std::vector<float> result(kCount);
+      for (std::size_t step = 0; step < kSteps; ++step) {
+        ASSERT_TRUE(communicator.start_pieces(tensor).is_ok());
+        for (std::size_t first = 0; first < kCount; first += kPiece) {
+          const Status status =
+              communicator.all_reduce_piece(values.data() + first, result.data() + first, first,
+                                            std::min(kPiece, kCount - first));
+          ASSERT_TRUE(status.is_ok()) << status.message();
+        }
+        for (std::size_t i = 0; i < kCount; ++i) {
+          sums[static_cast<std::size_t>(rank)][i] += double{result[i]} / kSteps;
+        }
+      }
+      if (rank == 0) statistics = communicator.statistics();
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(sums[1], sums[0]);
+  EXPECT_EQ(sums[2], sums[0]);
+  EXPECT_LE(relative_error({sums[0].begin(), sums[0].end()}, exact_sum(kCount)), 0.01);
+  EXPECT_EQ(statistics.calls, 3 * kSteps);
+  EXPECT_GT(statistics.compressed_calls, 0u);
+  std::uint64_t left_exact = 0;
+  for (const auto& [reason, count] : statistics.exact_calls) left_exact += count;
+  EXPECT_GE(left_exact, 3u) << "no codec was never tried";
+}
+
 TEST(Automatic, DeterministicModeAlwaysCompressesAlike) {
   std::vector<Buckets> steps;
   repeat(30, {20000, 34000}, &steps);
