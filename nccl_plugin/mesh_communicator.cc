@@ -106,12 +106,22 @@ Status MeshCommunicator::decide(Decide&& decide) {
   }
 }
 
+/// Other ranks may have made another call, which is then found out in a call of ours: this says of
+/// which of the program's it was the beginning.
+Status MeshCommunicator::explain(const Status& status, const PlanRequest& request) const {
+  if (status.code() != Code::kMismatch) return status;
+  return {Code::kMismatch, status.message() + " (while the ranks agreed on how to make the " +
+                               collective_name(request.kind) + " of " +
+                               std::to_string(request.count) + " " + dtype_name(request.dtype) +
+                               " that this rank is at)"};
+}
+
 /// Changes plan_ to what has proved best.
 Status MeshCommunicator::tune(const PlanRequest& request) {
   is_tuned_ = tuned_ != nullptr;
   is_measured_ = false;
   if (!is_tuned_) return Status::ok();
-  return decide([&] { return choose(request); });
+  return decide([&] { return explain(choose(request), request); });
 }
 
 /// Changes plan_ to what has proved best for a piece of the tensor under way.

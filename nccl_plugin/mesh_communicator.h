@@ -97,6 +97,7 @@ class MeshCommunicator final : public Communicator {
   template <typename Decide>
   Status decide(Decide&& decide);
   Status tune(const PlanRequest& request);
+  Status explain(const Status& status, const PlanRequest& request) const;
   Status choose(const PlanRequest& request);
   Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
                               Reduction reduction, int root);

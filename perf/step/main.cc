@@ -21,6 +21,7 @@
 #include "perf/all_reduce/session.h"
 #include "perf/all_reduce/standard_output.h"
 #include "perf/ringpress/plan/job_file.h"
+#include "perf/ringpress/plan/text_file.h"
 #include "perf/step/measure.h"
 #include "perf/step/replay.h"
 #include "perf/step/speeds.h"
@@ -72,11 +73,9 @@ std::size_t scaled(std::size_t bytes, double factor) {
 
 /// The job as this run plays it: on the ranks that there are.
 espresso::Job read_job(const StepOptions& options) {
-  std::ifstream file(options.job_file, std::ios::binary);
-  std::ostringstream contents;
-  if (!file.is_open()) throw PerfError(options.job_file + ": cannot be read");
-  contents << file.rdbuf();
-  Result<espresso::Job> parsed = parse_job(contents.str());
+  const Result<std::string> text = read_text_file(options.job_file);
+  if (!text.is_ok()) throw PerfError(options.job_file + ": " + text.status().message());
+  Result<espresso::Job> parsed = parse_job(text.value());
   if (!parsed.is_ok()) throw PerfError(options.job_file + ":" + parsed.status().message());
   espresso::Job job = std::move(parsed).value();
   job.forward_seconds *= options.time_factor;

@@ -138,6 +138,47 @@ std::vector<Case> cases() {
 INSTANTIATE_TEST_SUITE_P(Codecs, SteadyState, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
 
+/// RINGPRESS_CODEC=auto between processes that are hosts of their own, as NCCL is told of such.
+/// Calls after the trials, among them those that begin with an announcement.
+std::string count_automatic_calls(Communicator* communicator) {
+  constexpr std::size_t kTuned = 17000;
+  constexpr int kTrials = 600, kSettled = 2500;
+  const std::vector<float> input = random_gradient(kTuned, 1, communicator->rank());
+  std::vector<float> output(kTuned);
+  Status status;
+  for (int call = 0; call < kTrials + kSettled && status.is_ok(); ++call) {
+    if (call == kTrials) start_counting();
+    status = communicator->all_reduce(input.data(), output.data(), kTuned, DType::kFloat32, {});
+  }
+  const CallCounts counts = stop_counting();
+  if (!status.is_ok()) return to_text(status);
+  const Statistics statistics = communicator->statistics();
+  const auto tried = statistics.exact_calls.find("has not recurred yet");
+  if (tried == statistics.exact_calls.end() || tried->second == statistics.calls) {
+    return "automatic mode had no part in it";
+  }
+  // A trial now and then makes a codec, and rank 0 room for times.
+  return counts.allocations <= kSettled / 25 ? "few" : std::to_string(counts.allocations);
+}
+
+TEST(SteadyStateAlone, AutomaticModeHardlyAllocatesOnceItHasSettled) {
+  constexpr int kRanks = 3;
+  IdExchange ids(kRanks);
+  const auto reports = run_peers(PeerKind::kProcesses, kRanks, [&](int rank) -> std::string {
+    setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 1);
+    const Settings settings = parse_settings({{"RINGPRESS_CODEC", "auto"},
+                                              {"RINGPRESS_CACHE", "off"},
+                                              {"RINGPRESS_SOCKET_IFNAME", "lo"},
+                                              {"RINGPRESS_TIMEOUT_MS", "100000"}},
+                                             nullptr);
+    const UniqueIdBytes id = ids.share(rank, [&] { return make_unique_id(settings).value(); });
+    const auto communicator = Communicator::create(id, rank, kRanks, settings);
+    if (!communicator.is_ok()) return to_text(communicator.status());
+    return count_automatic_calls(communicator.value().get());
+  });
+  for (const PeerReport& report : reports) EXPECT_EQ(report.text, "few");
+}
+
 TEST(CallCounter, CountsAllocationsAndSocketCallsUnderALock) {
   start_counting();
   // Through a pointer that the compiler does not see through.

@@ -111,6 +111,9 @@ class Plan(Command):
             code, out, error = self.plan(path)
             self.assertEqual((code, out), (2, ""), path)
             self.assertIn(str(path), error)
+        code, out, error = self.plan("/dev/zero")
+        self.assertEqual((code, out, error),
+                         (2, "", "ringpress plan: /dev/zero: more than 64 MiB\n"))
         (self.folder / "good.json").write_text(GOOD)
         code, _, error = self.plan("--svg", self.folder / "none" / "a.svg",
                                    self.folder / "good.json")

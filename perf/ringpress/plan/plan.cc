@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "compress_kernels/factory.h"
 #include "perf/ringpress/plan/job_file.h"
+#include "perf/ringpress/plan/text_file.h"
 #include "perf/ringpress/plan/timeline_svg.h"
 #include "ringpress/settings.h"
 
@@ -246,14 +246,12 @@ bool write_picture(const Planned& planned, const std::string& path) {
 }  // namespace
 
 int print_plan(const PlanOptions& options) {
-  std::ifstream file(options.job_file, std::ios::binary);
-  std::ostringstream contents;
-  if (file.is_open()) contents << file.rdbuf();
-  if (!file.is_open() || contents.bad()) {
-    fmt::print(stderr, "ringpress plan: {}: {}\n", options.job_file, std::strerror(errno));
+  const Result<std::string> text = read_text_file(options.job_file);
+  if (!text.is_ok()) {
+    fmt::print(stderr, "ringpress plan: {}: {}\n", options.job_file, text.status().message());
     return kBadFile;
   }
-  Result<espresso::Job> job = parse_job(contents.str());
+  Result<espresso::Job> job = parse_job(text.value());
   if (!job.is_ok()) {
     fmt::print(stderr, "ringpress plan: {}:{}\n", options.job_file, job.status().message());
     return kBadFile;
