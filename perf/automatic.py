@@ -28,8 +28,8 @@ TYPES = {"f32": ("float", 4, "float32"), "bf16": ("bfloat16", 2, "bfloat16")}
 FIXED = ("none", "bf16", "q8", "q4")  # What automatic mode chooses from with the default budget.
 LONGEST_SECONDS = 7
 SMALLEST_COMPRESSED = 65536
-SETTLED_CALLS = 200  # Of short calls; of long ones three a trial and some.
-SLOW_SETTLED_CALLS = 24
+SETTLED_CALLS = 400  # Of short calls: 20 trials of 13 and some; of long ones three a trial and some.
+SLOW_SETTLED_CALLS = 60
 
 
 def plain_seconds(rate, ranks, size):
@@ -91,14 +91,14 @@ class Cell:
         if self.size < SMALLEST_COMPRESSED:
             found = self.all_reduce(("none", "auto"), 200, 50)
         elif self.rate == "none":
-            warm_up = clamp(4 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
+            warm_up = clamp(8 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
             found = self.all_reduce((*FIXED, "auto"), clamp(1 / self.seconds, 5, 50), warm_up)
         else:
             found = {}
             for setting in FIXED:
                 calls = clamp(1 / self.seconds, 3, 100)
                 found |= self.all_reduce((setting,), calls, calls if calls > 3 else 1)
-            warm_up = clamp(4 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
+            warm_up = clamp(8 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
             found |= self.all_reduce(("auto",), clamp(1 / self.seconds, 3, 100), warm_up)
         found["gloo"] = self.gloo()
         return found

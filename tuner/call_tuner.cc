@@ -27,6 +27,10 @@ constexpr double kLongSeconds = 20e-3;
 // codec leaves does not open a connection's windows as far as calls without one do.
 constexpr double kNear = 4;
 constexpr std::uint32_t kMostRematches = 4;
+// Codecs and chunks that come so near to the quickest are tried so often, as whichever was measured
+// while the machine had something else to do would lose.
+constexpr double kContends = 1.3;
+constexpr std::uint32_t kMostTrialsOfOne = 3;
 constexpr std::size_t kSmallestTriedBytes = 64 * 1024;
 constexpr std::size_t kLargestTriedBytes = 8 * 1024 * 1024;
 constexpr std::size_t kFirstTriedBytes = 512 * 1024;
@@ -47,7 +51,8 @@ double median(std::vector<double> values) {
 
 struct Measured {
   Choice choice;
-  double seconds = 0;
+  double seconds = 0;  // Of the quickest trial.
+  std::uint32_t trials = 1;
 };
 
 class WalkingTuner final : public CallTuner {
@@ -135,6 +140,7 @@ class WalkingTuner final : public CallTuner {
                      [&now](const Measured& one) { return one.choice == now.choice; });
     if (known != measured_.end()) {
       known->seconds = std::min(known->seconds, now.seconds);
+      ++known->trials;
       if (best_->choice == now.choice) best_ = *known;
       return;
     }
@@ -150,7 +156,23 @@ class WalkingTuner final : public CallTuner {
       if (is_worth_a_trial(candidate)) return candidate.choice;
     }
     if (const std::optional<Choice> neighbour = find_neighbour()) return neighbour;
-    return find_rematch();
+    if (const std::optional<Choice> rematch = find_rematch()) return rematch;
+    return find_contender();
+  }
+
+  /// Of the codecs and chunks that come near the quickest, if that has any rival, the one that was
+  /// tried least.
+  std::optional<Choice> find_contender() const {
+    const std::optional<Measured> quickest = find_quickest(false);
+    const Measured* least = nullptr;
+    std::size_t contenders = 0;
+    for (const Measured& one : measured_) {
+      if (one.choice.is_exact() || one.seconds > kContends * quickest->seconds) continue;
+      ++contenders;
+      if (least == nullptr || one.trials < least->trials) least = &one;
+    }
+    if (contenders < 2 || least->trials == kMostTrialsOfOne) return std::nullopt;
+    return least->choice;
   }
 
   /// No codec, or the quickest one, if the two are near each other.
@@ -164,12 +186,13 @@ class WalkingTuner final : public CallTuner {
     return ++rematches_ % 2 == 1 ? exact->choice : lossy->choice;
   }
 
-  /// Of those that were tried, without a codec or with one.
+  /// Of those that were tried, without a codec or with one. What was tried first was expected to be
+  /// quickest, and is left only for what is clearly so.
   std::optional<Measured> find_quickest(bool is_exact) const {
     std::optional<Measured> found;
     for (const Measured& one : measured_) {
-      const bool is_wanted = one.choice.is_exact() == is_exact;
-      if (is_wanted && (!found || one.seconds < found->seconds)) found = one;
+      if (one.choice.is_exact() != is_exact) continue;
+      if (!found || one.seconds < limits_.worth_switching * found->seconds) found = one;
     }
     return found;
   }
@@ -235,7 +258,9 @@ class WalkingTuner final : public CallTuner {
     const std::optional<Measured> lossy = find_quickest(false);
     if (exact && lossy) {
       const bool gains = lossy->seconds < limits_.worth_switching * exact->seconds;
-      if (gains == best_->choice.is_exact()) best_ = gains ? lossy : exact;
+      best_ = gains ? lossy : exact;
+    } else if (lossy) {
+      best_ = lossy;
     }
     is_settled_ = true;
     surprises_ = 0;
