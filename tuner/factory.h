@@ -19,20 +19,20 @@ namespace ringpress::tuner {
 /// A planner that follows the settings. Never null.
 std::unique_ptr<Planner> make_planner(const Settings& settings);
 
-/// What an all-reduce takes in so many chunks (1 to 64; others are limited to that). A single rank
-/// takes nothing. kInvalidArgument: no rank, or a link's speed that is no number; kUnsupported: an
-/// algorithm other than sra and ring.
-Result<CallCost> predict_call(const CallShape& shape, const LinkSpeed& link,
-                              const CodecSpeed& codec, Algorithm algorithm, std::size_t chunks);
+/// What a call takes in so many chunks (1 to 64; others are limited to that). A single rank takes
+/// nothing. kInvalidArgument: no rank, ranks that are not so many to a host, or a link's speed that
+/// is no number; kUnsupported: another collective than the three, or hier where it is not done.
+Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
+                              Algorithm algorithm, std::size_t chunks);
 
-/// Every codec by both algorithms, each in the number of chunks that suits it best, the quickest
-/// first; of equal ones that of the earlier codec.
-Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const LinkSpeed& link,
+/// Every codec by every algorithm that there is for such a call, each in the number of chunks that
+/// suits it best, the quickest first; of equal ones that of the earlier codec.
+Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const Links& links,
                                          const std::vector<CodecSpeed>& codecs);
 
-/// What is predicted of each codec, the quickest first. The collective chooses its chunks. By a ring
-/// only without a codec, and among more than two ranks: there it would requantise at every hop, and
-/// lose more than a budget of one encoding allows; here it is what sra is. Errors as of
+/// What is predicted of each codec, the quickest first. The collective chooses its chunks. By a
+/// ring only without a codec, and among more than two ranks: there it would requantise at every
+/// hop, and lose more than a budget of one encoding allows; here it is what sra is. Errors as of
 /// predict_call().
 Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
                                                const Calibration& calibration);
@@ -40,8 +40,9 @@ Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
 Result<std::vector<Candidate>> find_candidates_by(Algorithm algorithm, const CallShape& shape,
                                                   const Calibration& calibration);
 
-/// The best choice for each power of two from `smallest` to `largest` bytes.
-Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, int world,
+/// The best choice for each power of two from `smallest` to `largest` bytes, of calls that are
+/// `shape` otherwise.
+Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, CallShape shape,
                                              std::size_t smallest, std::size_t largest);
 
 /// For calls of which find_candidates() says so much: not empty, and one of them exact. Never null.

@@ -16,8 +16,9 @@ std::size_t position_of(const std::vector<CodecSpeed>& codecs, const std::string
 template <typename IsWanted>
 Result<std::vector<Candidate>> find_wanted(const CallShape& shape, const Calibration& calibration,
                                            IsWanted&& is_wanted) {
-  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<CallCost> calls,
-                             rank_calls(shape, calibration.link, calibration.codecs));
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const std::vector<CallCost> calls,
+      rank_calls(shape, {calibration.link, calibration.inside}, calibration.codecs));
   std::vector<Candidate> candidates;
   for (const CallCost& call : calls) {
     Candidate candidate;
@@ -34,7 +35,7 @@ Result<std::vector<Candidate>> find_wanted(const CallShape& shape, const Calibra
 Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
                                                const Calibration& calibration) {
   return find_wanted(shape, calibration, [&shape](const Choice& choice) {
-    return choice.algorithm == Algorithm::kSra || (choice.is_exact() && shape.world > 2);
+    return choice.algorithm != Algorithm::kRing || (choice.is_exact() && shape.world > 2);
   });
 }
 
@@ -44,12 +45,13 @@ Result<std::vector<Candidate>> find_candidates_by(Algorithm algorithm, const Cal
                      [algorithm](const Choice& choice) { return choice.algorithm == algorithm; });
 }
 
-Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, int world,
+Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, CallShape shape,
                                              std::size_t smallest, std::size_t largest) {
   std::vector<SizeRow> rows;
   for (std::size_t bytes = std::max<std::size_t>(smallest, 1);; bytes *= 2) {
+    shape.bytes = bytes;
     RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
-                               find_candidates({bytes, world}, calibration));
+                               find_candidates(shape, calibration));
     const auto exact = std::find_if(candidates.begin(), candidates.end(),
                                     [](const Candidate& one) { return one.choice.is_exact(); });
     if (exact == candidates.end()) {

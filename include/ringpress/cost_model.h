@@ -1,8 +1,8 @@
-// How long an all-reduce takes, from the latency and rate of links and the speeds of codecs: what
-// the tuner compares and `ringpress explain` prints. The usual alpha-beta formulas (Thakur,
-// Rabenseifner and Gropp, 2005) with a third term for codecs, whose work overlaps with the wire as
-// far as a call has several chunks. Pure: nothing here measures. Times are in seconds, rates in
-// bytes a second, of one rank.
+// How long an all-reduce, reduce-scatter or all-gather takes, from the latency and rate of
+// links and the speeds of codecs: what the tuner compares and `ringpress explain` prints. The usual
+// alpha-beta formulas (Thakur, Rabenseifner and Gropp, 2005) with a third term for codecs, whose
+// work overlaps with the wire as far as a call has several chunks. Pure: nothing here measures.
+// Times are in seconds, rates in bytes a second, of one rank.
 #ifndef RINGPRESS_COST_MODEL_H_
 #define RINGPRESS_COST_MODEL_H_
 
@@ -22,6 +22,12 @@ struct LinkSpeed {
   double bytes_per_second = 0;
 };
 
+/// Links by class.
+struct Links {
+  LinkSpeed between;  // Of a host's network card, which its ranks share.
+  LinkSpeed inside;   // Of a rank, to those of its host. Not looked at where each rank is alone.
+};
+
 /// One operation of a codec: start_seconds + seconds_per_byte * bytes of values, uncompressed.
 struct OperationCost {
   double start_seconds = 0;
@@ -38,18 +44,21 @@ struct CodecSpeed {
 };
 
 struct CallShape {
-  std::size_t bytes = 0;  // Of the whole tensor on each rank.
-  int world = 0;          // Ranks, each behind a link of its own.
+  std::size_t bytes = 0;   // Of the whole tensor: of all shards of a reduce-scatter or all-gather.
+  int world = 0;           // Ranks.
+  int ranks_per_host = 1;  // As many on every host; neighbours in a ring.
+  CollectiveKind kind = CollectiveKind::kAllReduce;  // kReduceScatter or kAllGather.
 };
 
-/// What an all-reduce of such a shape would take.
+/// What a call of such a shape would take.
 struct CallCost {
   std::string codec;
-  Algorithm algorithm = Algorithm::kSra;  // kSra or kRing.
-  std::size_t chunks = 1;                 // That each shard is cut into.
-  double seconds = 0;                     // Of the call: not the sum of what follows.
+  Algorithm algorithm = Algorithm::kSra;
+  std::size_t chunks = 1;  // That each shard is cut into.
+  double seconds = 0;      // Of the call: not the sum of what follows.
   double latency_seconds = 0;
-  double wire_seconds = 0;
+  double wire_seconds = 0;    // Of the class of links that takes longer; hier: between hosts.
+  double inside_seconds = 0;  // hier: the exact sums within hosts. Else nothing.
   double codec_seconds = 0;
   double error = 0;  // As CodecSpeed::error; what requantising in a ring adds is not in it.
   std::size_t wire_bytes = 0;  // That one rank sends.

@@ -41,6 +41,7 @@ struct SizeRow {
 struct Calibration {
   LinkSpeed link;
   std::vector<CodecSpeed> codecs;  // `none` first; none has more error than the budget.
+  LinkSpeed inside = {};           // Of hosts; not measured where calls make no use of it.
 };
 
 /// How much may be tried.

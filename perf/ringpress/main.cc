@@ -38,7 +38,7 @@ struct CommandLine {
   CLI::App* doctor = app.add_subcommand("doctor", "which doors work in this environment");
   CLI::App* params = app.add_subcommand("params", "all settings, their values and origins");
   CLI::App* plan = app.add_subcommand("plan", "what to compress in a training step, predicted");
-  CLI::App* explain = app.add_subcommand("explain", "what an all-reduce would take, predicted");
+  CLI::App* explain = app.add_subcommand("explain", "what a call would take, predicted");
   RunOptions run_options;
   PlanOptions plan_options;
   ExplainOptions explain_options;
@@ -74,10 +74,19 @@ struct CommandLine {
                      "bytes of the tensor, such as 64M; all: a table of sizes")
         ->required();
     explain->add_option("DTYPE", options.dtype, "float32, float16 or bfloat16")->required();
-    explain->add_option("NRANKS", options.ranks, "ranks, each behind a link of its own")
-        ->required();
-    explain->add_option("--rate", options.rate, "of a link, such as 1gbit")->capture_default_str();
+    explain->add_option("NRANKS", options.ranks, "ranks")->required();
+    explain
+        ->add_option("--collective", options.collective, "all_reduce, reduce_scatter or all_gather")
+        ->capture_default_str();
+    explain->add_option("--rate", options.rate, "of a host's link, such as 1gbit")
+        ->capture_default_str();
     explain->add_option("--latency", options.latency, "of a link, such as 50us")
+        ->capture_default_str();
+    explain->add_option("--ranks-per-host", options.ranks_per_host, "that share its link")
+        ->capture_default_str();
+    explain->add_option("--inside-rate", options.inside_rate, "of each rank within its host")
+        ->capture_default_str();
+    explain->add_option("--inside-latency", options.inside_latency, "within a host")
         ->capture_default_str();
     explain->add_option("--codecs", options.codecs, "that are compared")->capture_default_str();
     explain->add_option("--budget", options.budget, "the codec whose error is not to be exceeded")

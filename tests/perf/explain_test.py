@@ -56,9 +56,27 @@ class Explain(unittest.TestCase):
             self.assertAlmostEqual(call["latency_seconds"], 2e-3)
             self.assertGreaterEqual(call["seconds"], call["wire_seconds"] + call["latency_seconds"])
 
+    def test_ranks_of_a_host_share_its_link(self):
+        words = ("64M", "float32", "16", "--rate", "10gbit", "--codecs", "none,q4")
+        flat, hosts = explained(*words), explained(*words, "--ranks-per-host", "8")
+        self.assertEqual(hosts["choice"], {"codec": "q4", "algorithm": "hier"})
+        self.assertNotIn("hier", [call["algorithm"] for call in flat["calls"]])
+        wire = {name: [call["wire_seconds"] for call in found["calls"]
+                       if (call["codec"], call["algorithm"]) == ("none", "sra")][0]
+                for name, found in (("flat", flat), ("hosts", hosts))}
+        self.assertAlmostEqual(wire["hosts"] / wire["flat"], 8 * (8 / 16) / (15 / 16))
+        text = run(*words, "--ranks-per-host", "8", "--inside-rate", "200gbit").stdout
+        self.assertIn("between hosts of 8, 200gbit and 5us inside", text)
+
+    def test_a_gather_in_a_ring_loses_no_more(self):
+        found = explained("64M", "float32", "8", "--collective", "all_gather", "--codecs", "none,q4")
+        self.assertTrue(all(call["allowed"] for call in found["calls"]))
+        found = explained("64M", "float32", "8", "--collective", "reduce_scatter", "--codecs", "none,q4")
+        self.assertFalse(all(call["allowed"] for call in found["calls"]))
+
     def test_the_table_is_readable(self):
         text = run("1.5M", "bfloat16", "8", "--rate", "100mbit").stdout
-        self.assertIn("all-reduce of 1.5M of bfloat16, 8 ranks, 100mbit and 50us a link", text)
+        self.assertIn("all_reduce of 1.5M of bfloat16, 8 ranks, 100mbit and 50us a link", text)
         self.assertRegex(text, r"choice: \S+ by (sra|ring), [0-9.]+ ms; [0-9.]+ times as fast as none")
         self.assertIn("| q2 | sra |", text)
         self.assertIn("above the error of q4", text)
@@ -90,6 +108,10 @@ class Explain(unittest.TestCase):
                 (("64M", "float32", "4", "--codecs", ","), "--codecs ,: an empty setting"),
                 (("64M", "float32", "4", "--csv"), "--csv is for all sizes"),
                 (("all", "float32", "4", "--json"), "not --json"),
+                (("64M", "float32", "4", "--ranks-per-host", "3"), "4 ranks are not 3 to a host"),
+                (("64M", "float32", "4", "--ranks-per-host", "0"), "4 ranks are not 0 to a host"),
+                (("64M", "float32", "4", "--collective", "broadcast"), "is no collective that is compressed"),
+                (("all", "float32", "4", "--csv", "--collective", "all_gather"), "--csv is of all-reduces"),
                 (("64M", "float32"), "NRANKS"),
                 (("64M", "float32", "four"), "NRANKS")]:
             done = run(*arguments)

@@ -291,7 +291,7 @@ TEST(SizeTable, CompressesWhatIsLargeOnASlowLink) {
       {50e-6, 125e6},
       {{"none", 1, 0, {}, {}, {0, 1e-10}},
        {"small", 0.125, 0.1, {50e-6, 2e-10}, {50e-6, 1e-10}, {50e-6, 4e-10}}}};
-  const auto rows = tuner::make_size_table(calibration, 4, 1024, std::size_t{1} << 28).value();
+  const auto rows = tuner::make_size_table(calibration, {0, 4}, 1024, std::size_t{1} << 28).value();
   ASSERT_EQ(rows.size(), 19u);
   EXPECT_EQ(rows.front().bytes, 1024u);
   EXPECT_TRUE(rows.front().best.choice.is_exact());

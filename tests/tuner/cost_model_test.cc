@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
 #include "tuner/factory.h"
@@ -20,7 +21,7 @@ CodecSpeed small() {
 
 CallCost predict(const CallShape& shape, const CodecSpeed& codec, Algorithm algorithm,
                  std::size_t chunks = 1, const LinkSpeed& link = kLink) {
-  return tuner::predict_call(shape, link, codec, algorithm, chunks).value();
+  return tuner::predict_call(shape, {link, {}}, codec, algorithm, chunks).value();
 }
 
 TEST(CostModel, OfSraIsTwoLatenciesTheWireAndTheCodec) {
@@ -64,12 +65,12 @@ TEST(CostModel, OfASingleRankIsNothing) {
 TEST(CostModel, RanksByTime) {
   const std::vector<CodecSpeed> codecs = {none(), small()};
   const auto best = [&](const CallShape& shape, const LinkSpeed& link) {
-    return tuner::rank_calls(shape, link, codecs).value().front().codec;
+    return tuner::rank_calls(shape, {link, {}}, codecs).value().front().codec;
   };
   EXPECT_EQ(best({std::size_t{64} << 20, 4}, kLink), "small");
   EXPECT_EQ(best({std::size_t{64} << 20, 4}, {1e-6, 1e12}), "none");
   EXPECT_EQ(best({8, 4}, kLink), "none");
-  const auto all = tuner::rank_calls({std::size_t{64} << 20, 4}, kLink, codecs).value();
+  const auto all = tuner::rank_calls({std::size_t{64} << 20, 4}, {kLink, {}}, codecs).value();
   ASSERT_EQ(all.size(), 4u);
   for (std::size_t i = 1; i < all.size(); ++i) EXPECT_LE(all[i - 1].seconds, all[i].seconds);
 }
@@ -87,15 +88,91 @@ TEST(CostModel, MoreBytesNeverTakeLess) {
   }
 }
 
+constexpr Links kHosts{{50e-6, 125e6}, {5e-6, 10e9}};
+
+CallCost predict_among_hosts(CallShape shape, const CodecSpeed& codec, Algorithm algorithm) {
+  shape.bytes = 8000000;
+  return tuner::predict_call(shape, kHosts, codec, algorithm, 1).value();
+}
+
+/// 8 ranks on 2 hosts, whose links each carry what leaves them.
+TEST(CostModel, RanksOfAHostShareItsLink) {
+  const CallShape shape{0, 8, 4};
+  // Each rank sends half of its 7/8, twice, to the other host: 4 * 2 * 4/8 of an eighth of 8 MB.
+  const CallCost sra = predict_among_hosts(shape, small(), Algorithm::kSra);
+  EXPECT_DOUBLE_EQ(sra.wire_seconds, 4e6 / 125e6);
+  EXPECT_DOUBLE_EQ(sra.latency_seconds, 100e-6);
+  EXPECT_EQ(sra.wire_bytes, 1750000u);
+  // One rank's 2 * 7/8.
+  const CallCost ring = predict_among_hosts(shape, small(), Algorithm::kRing);
+  EXPECT_DOUBLE_EQ(ring.wire_seconds, 1.75e6 / 125e6);
+  EXPECT_DOUBLE_EQ(ring.latency_seconds, 8 * 50e-6);
+  // 2 * 1/2 of all of it between hosts; 2 * 3/4 uncompressed inside them.
+  const CallCost hier = predict_among_hosts(shape, small(), Algorithm::kHier);
+  EXPECT_DOUBLE_EQ(hier.wire_seconds, 1e6 / 125e6);
+  EXPECT_DOUBLE_EQ(hier.inside_seconds, 12e6 / 10e9);
+  EXPECT_DOUBLE_EQ(hier.latency_seconds, 2 * 50e-6 + 2 * 5e-6);
+  EXPECT_EQ(hier.wire_bytes, 250000u + 12000000u);
+  // A shard of 1 MB encoded, a hop, one decoded.
+  EXPECT_DOUBLE_EQ(hier.codec_seconds, 3e-6 + 1e6 * (2e-10 + 4e-10 + 1e-10));
+  EXPECT_DOUBLE_EQ(hier.seconds, hier.latency_seconds + hier.inside_seconds + hier.wire_seconds +
+                                     hier.codec_seconds);
+}
+
+TEST(CostModel, OneHostHasOnlyLinksInside) {
+  const CallCost cost = predict_among_hosts({0, 4, 4}, none(), Algorithm::kSra);
+  EXPECT_DOUBLE_EQ(cost.wire_seconds, 12e6 / 10e9);
+  EXPECT_DOUBLE_EQ(cost.latency_seconds, 10e-6);
+}
+
+TEST(CostModel, HalvesAreHalfOfAnAllReduce) {
+  for (const Algorithm algorithm : {Algorithm::kSra, Algorithm::kRing}) {
+    const auto of = [&](CollectiveKind kind) {
+      return predict_among_hosts({0, 8, 4, kind}, small(), algorithm);
+    };
+    const CallCost whole = of(CollectiveKind::kAllReduce);
+    const CallCost first = of(CollectiveKind::kReduceScatter);
+    const CallCost second = of(CollectiveKind::kAllGather);
+    EXPECT_DOUBLE_EQ(first.wire_seconds, whole.wire_seconds / 2);
+    EXPECT_DOUBLE_EQ(second.wire_seconds, whole.wire_seconds / 2);
+    EXPECT_DOUBLE_EQ(first.latency_seconds + second.latency_seconds, whole.latency_seconds);
+    // Alone, the second half encodes what a hop did.
+    EXPECT_DOUBLE_EQ(first.codec_seconds + second.codec_seconds,
+                     whole.codec_seconds + 1e-6 + 1e6 * 2e-10);
+  }
+}
+
+TEST(CostModel, HierIsComparedWhereHostsHaveSeveralRanks) {
+  const auto algorithms = [](const CallShape& shape) {
+    std::set<Algorithm> found;
+    for (const CallCost& cost : tuner::rank_calls(shape, kHosts, {none()}).value()) {
+      found.insert(cost.algorithm);
+    }
+    return found.size();
+  };
+  EXPECT_EQ(algorithms({8000000, 8, 4}), 3u);
+  EXPECT_EQ(algorithms({8000000, 8, 1}), 2u);
+  EXPECT_EQ(algorithms({8000000, 8, 8}), 2u);
+  EXPECT_EQ(algorithms({8000000, 8, 4, CollectiveKind::kReduceScatter}), 2u);
+  EXPECT_EQ(tuner::rank_calls({64 << 20, 8, 4}, kHosts, {small()}).value().front().algorithm,
+            Algorithm::kHier);
+}
+
 TEST(CostModel, SaysWhatIsWrong) {
   const auto refusal = [](const CallShape& shape, const LinkSpeed& link, Algorithm algorithm) {
-    return tuner::predict_call(shape, link, none(), algorithm, 1).status().message();
+    return tuner::predict_call(shape, {link, {}}, none(), algorithm, 1).status().message();
   };
   EXPECT_EQ(refusal({8, 0}, kLink, Algorithm::kSra), "there must be a rank at least");
   EXPECT_EQ(refusal({8, 2}, {0, 0}, Algorithm::kSra), "a link's rate must be a number above 0");
   EXPECT_EQ(refusal({8, 2}, {-1, 1}, Algorithm::kSra),
             "a link's latency must be a number from 0 on");
-  EXPECT_EQ(refusal({8, 2}, kLink, Algorithm::kHier), "only sra and ring have a model");
+  EXPECT_EQ(refusal({8, 2}, kLink, Algorithm::kHier),
+            "hier is for all-reduces among hosts of several ranks");
+  EXPECT_EQ(refusal({8, 4, 3}, kLink, Algorithm::kSra), "4 ranks are not 3 to a host");
+  EXPECT_EQ(refusal({8, 4, 2}, kLink, Algorithm::kSra), "a link's rate must be a number above 0")
+      << "of the one inside";
+  EXPECT_EQ(refusal({8, 4, 1, CollectiveKind::kBroadcast}, kLink, Algorithm::kSra),
+            "broadcast has no model");
 }
 
 }  // namespace

@@ -26,12 +26,11 @@ std::size_t chunks_of(double shard_bytes, const CodecSpeed& codec) {
   return static_cast<std::size_t>(std::max(1.0, std::ceil(shard_bytes / chunk)));
 }
 
-Result<double> call_seconds(const CallShape& shape, const LinkSpeed& link,
-                            const CodecSpeed& codec) {
+Result<double> call_seconds(const CallShape& shape, const Links& links, const CodecSpeed& codec) {
   const double shard = static_cast<double>(shape.bytes) / std::max(1, shape.world);
   RINGPRESS_ASSIGN_OR_RETURN(
       const CallCost cost,
-      tuner::predict_call(shape, link, codec, Algorithm::kSra, chunks_of(shard, codec)));
+      tuner::predict_call(shape, links, codec, Algorithm::kSra, chunks_of(shard, codec)));
   return cost.seconds;
 }
 
@@ -39,17 +38,19 @@ Result<double> call_seconds(const CallShape& shape, const LinkSpeed& link,
 
 Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t minimum_bytes,
                    Job* job) {
-  const LinkSpeed link = {job->cluster.between.latency_seconds,
-                          job->cluster.between.bytes_per_second};
-  const auto world = static_cast<int>(job->cluster.machines * job->cluster.gpus_per_machine);
+  const Cluster& cluster = job->cluster;
+  const Links links = {{cluster.between.latency_seconds, cluster.between.bytes_per_second},
+                       {cluster.inside.latency_seconds, cluster.inside.bytes_per_second}};
+  const auto world = static_cast<int>(cluster.machines * cluster.gpus_per_machine);
   std::set<std::size_t> sizes;
   for (const Tensor& tensor : job->tensors) sizes.insert(tensor.bytes);
   std::vector<CallSeconds> calls;
   for (const std::size_t bytes : sizes) {
     CallSeconds call;
     call.bytes = bytes;
-    RINGPRESS_ASSIGN_OR_RETURN(call.exact, call_seconds({bytes, world}, link, exact));
-    RINGPRESS_ASSIGN_OR_RETURN(call.compressed, call_seconds({bytes, world}, link, codec));
+    const CallShape shape{bytes, world, static_cast<int>(cluster.gpus_per_machine)};
+    RINGPRESS_ASSIGN_OR_RETURN(call.exact, call_seconds(shape, links, exact));
+    RINGPRESS_ASSIGN_OR_RETURN(call.compressed, call_seconds(shape, links, codec));
     if (bytes < minimum_bytes) call.compressed = call.exact;
     calls.push_back(call);
   }

@@ -49,9 +49,43 @@ CodecSpeed measure(const std::string& codec, DType dtype) {
   return measured;
 }
 
+CollectiveKind parse_collective(const std::string& name) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+    if (name == collective_name(kind)) return kind;
+  }
+  throw PerfError("\"" + name +
+                  "\" is no collective that is compressed: all_reduce, reduce_scatter or "
+                  "all_gather");
+}
+
+/// But for its size.
+CallShape parse_shape(const ExplainOptions& options) {
+  CallShape shape;
+  shape.world = options.ranks;
+  shape.ranks_per_host = options.ranks_per_host;
+  shape.kind = parse_collective(options.collective);
+  return shape;
+}
+Links parse_links(const ExplainOptions& options) {
+  return {{parse_seconds(options.latency), parse_rate(options.rate)},
+          {parse_seconds(options.inside_latency), parse_rate(options.inside_rate)}};
+}
+
+/// "all-reduce of 4 ranks, 1gbit and 50us a link", as a heading says it.
+std::string describe_ranks(const ExplainOptions& options) {
+  std::string text =
+      fmt::format("{} ranks, {} and {} a link", options.ranks, options.rate, options.latency);
+  if (options.ranks_per_host > 1) {
+    text += fmt::format(" between hosts of {}, {} and {} inside", options.ranks_per_host,
+                        options.inside_rate, options.inside_latency);
+  }
+  return text;
+}
+
 struct Explanation {
   CallShape shape;
-  LinkSpeed link;
+  Links links;
   double budget = 0;  // Error.
   std::vector<CodecSpeed> codecs;
   std::vector<CallCost> calls;  // The quickest first.
@@ -59,7 +93,9 @@ struct Explanation {
   /// Why it is not chosen, however quick; empty if it may be.
   std::string objection(const CallCost& call, const std::string& budget_name) const {
     if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
-    const bool requantises = call.algorithm == Algorithm::kRing && shape.world > 2;
+    // An all-gather passes on what it got.
+    const bool requantises = call.algorithm == Algorithm::kRing && shape.world > 2 &&
+                             shape.kind != CollectiveKind::kAllGather;
     return requantises && call.error > 0 ? "loses more at every hop" : "";
   }
   bool is_allowed(const CallCost& call) const { return objection(call, "").empty(); }
@@ -77,8 +113,9 @@ struct Explanation {
 Explanation make_explanation(const ExplainOptions& options) {
   const DType dtype = parse_dtype(options.dtype);
   Explanation explanation;
-  explanation.shape = {parse_size(options.size), options.ranks};
-  explanation.link = {parse_seconds(options.latency), parse_rate(options.rate)};
+  explanation.shape = parse_shape(options);
+  explanation.shape.bytes = parse_size(options.size);
+  explanation.links = parse_links(options);
   explanation.budget = measure(options.budget, dtype).error;
   std::vector<std::string> names = split_codecs("--codecs", options.codecs);
   if (std::find(names.begin(), names.end(), "none") == names.end()) {
@@ -86,7 +123,7 @@ Explanation make_explanation(const ExplainOptions& options) {
   }
   for (const std::string& name : names) explanation.codecs.push_back(measure(name, dtype));
   Result<std::vector<CallCost>> calls =
-      tuner::rank_calls(explanation.shape, explanation.link, explanation.codecs);
+      tuner::rank_calls(explanation.shape, explanation.links, explanation.codecs);
   if (!calls.is_ok()) throw PerfError(calls.status().message());
   explanation.calls = std::move(calls).value();
   return explanation;
@@ -98,22 +135,21 @@ std::string milliseconds(double seconds) {
 
 void print_text(const ExplainOptions& options, const Explanation& explanation) {
   const CallCost& choice = explanation.choice();
-  fmt::print(
-      "all-reduce of {} of {}, {} ranks, {} and {} a link: predicted, with codecs measured "
-      "on one core here\n\n",
-      options.size, options.dtype, options.ranks, options.rate, options.latency);
+  fmt::print("{} of {} of {}, {}: predicted, with codecs measured on one core here\n\n",
+             options.collective, options.size, options.dtype, describe_ranks(options));
   fmt::print("choice: {} by {}, {} ms; {:.2f} times as fast as none\n\n", choice.codec,
              algorithm_name(choice.algorithm), milliseconds(choice.seconds),
              explanation.uncompressed().seconds / std::max(choice.seconds, 1e-12));
   fmt::print(
-      "| codec | algorithm | chunks | ms | wire ms | codec ms | latency ms | sent bytes | "
-      "error | |\n|---|---|---|---|---|---|---|---|---|---|\n");
+      "| codec | algorithm | chunks | ms | wire ms | inside ms | codec ms | latency ms | sent "
+      "bytes | "
+      "error | |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const CallCost& call : explanation.calls) {
-    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {:.2g} | {} |\n", call.codec,
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2g} | {} |\n", call.codec,
                algorithm_name(call.algorithm), call.chunks, milliseconds(call.seconds),
-               milliseconds(call.wire_seconds), milliseconds(call.codec_seconds),
-               milliseconds(call.latency_seconds), call.wire_bytes, call.error,
-               explanation.objection(call, options.budget));
+               milliseconds(call.wire_seconds), milliseconds(call.inside_seconds),
+               milliseconds(call.codec_seconds), milliseconds(call.latency_seconds),
+               call.wire_bytes, call.error, explanation.objection(call, options.budget));
   }
   fmt::print("\n| codec | ratio | encode GB/s | decode GB/s | hop GB/s |\n|---|---|---|---|---|\n");
   const auto rate = [](const OperationCost& cost) {
@@ -134,6 +170,7 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
                      {"chunks", call.chunks},
                      {"seconds", call.seconds},
                      {"wire_seconds", call.wire_seconds},
+                     {"inside_seconds", call.inside_seconds},
                      {"codec_seconds", call.codec_seconds},
                      {"latency_seconds", call.latency_seconds},
                      {"wire_bytes", call.wire_bytes},
@@ -144,15 +181,20 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
   const nlohmann::ordered_json result = {
       {"bytes", explanation.shape.bytes},
       {"dtype", options.dtype},
+      {"collective", options.collective},
       {"ranks", options.ranks},
-      {"bytes_per_second", explanation.link.bytes_per_second},
-      {"latency_seconds", explanation.link.latency_seconds},
+      {"ranks_per_host", options.ranks_per_host},
+      {"bytes_per_second", explanation.links.between.bytes_per_second},
+      {"latency_seconds", explanation.links.between.latency_seconds},
+      {"inside_bytes_per_second", explanation.links.inside.bytes_per_second},
+      {"inside_latency_seconds", explanation.links.inside.latency_seconds},
       {"choice", {{"codec", choice.codec}, {"algorithm", algorithm_name(choice.algorithm)}}},
       {"calls", calls}};
   fmt::print("{}\n", result.dump(1));
 }
 
-constexpr std::size_t kSmallestRow = 64 * 1024;  // Below, nothing is compressed (RINGPRESS_MIN_BYTES).
+constexpr std::size_t kSmallestRow =
+    64 * 1024;  // Below, nothing is compressed (RINGPRESS_MIN_BYTES).
 constexpr std::size_t kLargestRow = std::size_t{1} << 30;
 
 /// What calls of each size would be made with.
@@ -164,7 +206,9 @@ struct SizeTable {
 SizeTable make_table(const ExplainOptions& options) {
   const DType dtype = parse_dtype(options.dtype);
   Calibration calibration;
-  calibration.link = {parse_seconds(options.latency), parse_rate(options.rate)};
+  const Links links = parse_links(options);
+  calibration.link = links.between;
+  calibration.inside = links.inside;
   const double budget = measure(options.budget, dtype).error;
   calibration.codecs.push_back(measure("none", dtype));
   for (const std::string& name : split_codecs("--codecs", options.codecs)) {
@@ -172,7 +216,7 @@ SizeTable make_table(const ExplainOptions& options) {
     CodecSpeed codec = measure(name, dtype);
     if (codec.error <= budget * (1 + 1e-9)) calibration.codecs.push_back(std::move(codec));
   }
-  auto rows = tuner::make_size_table(calibration, options.ranks, kSmallestRow, kLargestRow);
+  auto rows = tuner::make_size_table(calibration, parse_shape(options), kSmallestRow, kLargestRow);
   if (!rows.is_ok()) throw PerfError(rows.status().message());
   return {std::move(calibration.codecs), std::move(rows).value()};
 }
@@ -187,21 +231,23 @@ void print_csv(const ExplainOptions& options, const SizeTable& table) {
   fmt::print(
       "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,"
       "regBuff,dtype,codec,ringpress_algorithm,predicted_us,uncompressed_us\n");
+  // Who has not said how many ranks a host has means any.
+  const int nodes = options.ranks_per_host > 1 ? options.ranks / options.ranks_per_host : -1;
   for (const SizeRow& row : table.rows) {
     const Choice& choice = row.best.choice;
-    fmt::print("allreduce,{},{},{},simple,-1,-1,{},-1,-1,{},\"{}\",{},{},{}\n", row.bytes,
-               2 * row.bytes - 1, choice.is_exact() ? "ring" : "collnet_direct", options.ranks,
-               options.dtype, table.codecs[choice.codec].codec, algorithm_name(choice.algorithm),
-               microseconds(row.best.seconds), microseconds(row.uncompressed_seconds));
+    fmt::print("allreduce,{},{},{},simple,-1,{},{},-1,-1,{},\"{}\",{},{},{}\n", row.bytes,
+               2 * row.bytes - 1, choice.is_exact() ? "ring" : "collnet_direct", nodes,
+               options.ranks, options.dtype, table.codecs[choice.codec].codec,
+               algorithm_name(choice.algorithm), microseconds(row.best.seconds),
+               microseconds(row.uncompressed_seconds));
   }
 }
 
 void print_table(const ExplainOptions& options, const SizeTable& table) {
   fmt::print(
-      "all-reduces of {}, {} ranks, {} and {} a link: predicted, with codecs measured on one core "
-      "here\n\n| from bytes | codec | algorithm | us | uncompressed us | |\n"
-      "|---|---|---|---|---|---|\n",
-      options.dtype, options.ranks, options.rate, options.latency);
+      "{} of {}, {}: predicted, with codecs measured on one core here\n\n"
+      "| from bytes | codec | algorithm | us | uncompressed us | |\n|---|---|---|---|---|---|\n",
+      options.collective, options.dtype, describe_ranks(options));
   for (const SizeRow& row : table.rows) {
     const Choice& choice = row.best.choice;
     fmt::print("| {} | {} | {} | {} | {} | {:.2f}x |\n", row.bytes,
@@ -235,6 +281,9 @@ int explain(const ExplainOptions& options) {
   if (options.ranks < 2) throw PerfError("there must be two ranks at least");
   const bool is_table = options.size == "all";
   if (is_table && options.json) throw PerfError("all sizes are a text or --csv, not --json");
+  if (options.csv && options.collective != "all_reduce") {
+    throw PerfError("--csv is of all-reduces, which are all that NCCL gives to CollNet");
+  }
   if (!is_table && options.csv) throw PerfError("--csv is for all sizes: explain all DTYPE NRANKS");
   if (is_table) {
     explain_all(options);

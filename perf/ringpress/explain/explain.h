@@ -1,4 +1,4 @@
-// ringpress explain: what the cost model says of an all-reduce, with the numbers behind it.
+// ringpress explain: what the cost model says of a call, with the numbers behind it.
 #ifndef PERF_RINGPRESS_EXPLAIN_EXPLAIN_H_
 #define PERF_RINGPRESS_EXPLAIN_EXPLAIN_H_
 
@@ -11,8 +11,12 @@ struct ExplainOptions {
   std::string size;               // 64M; all: a table of sizes.
   std::string dtype = "float32";  // float32, float16, bfloat16.
   int ranks = 0;
-  std::string rate = "1gbit";  // Of a rank's link, as tc writes it.
+  std::string collective = "all_reduce";  // reduce_scatter, all_gather.
+  std::string rate = "1gbit";             // Of a host's link, as tc writes it.
   std::string latency = "50us";
+  int ranks_per_host = 1;
+  std::string inside_rate = "100gbit";  // Of each rank within its host.
+  std::string inside_latency = "5us";
   std::string budget = "q4";  // A codec whose error is not to be exceeded.
   // What automatic mode chooses from.
   std::string codecs = "none,bf16,q8,q4,q3,q2";
