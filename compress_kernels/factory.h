@@ -77,6 +77,25 @@ Result<std::vector<double>> measure_density_errors(const MeasuredTensor& tensor,
 /// The l2 norm of a tensor with its residual; infinity where it is not finite.
 double measure_norm(const MeasuredTensor& tensor);
 
+/// How far values are from a reference: sums of squares, in one pass over both.
+struct Change {
+  double difference_squares = 0;
+  double reference_squares = 0;
+  std::size_t first_non_finite = 0;  // Of the values; their number if there is none.
+};
+/// Of `count` elements of a compressible type each, aligned to their type. The sums are the same for
+/// the same values on every machine; they are not finite where a square is none.
+Change measure_change(const void* values, const void* reference, std::size_t count, DType dtype);
+
+/// values = (values + theirs) / 2, rounded once to the type: the same whichever of the two is whose.
+void average_models(void* values, const void* theirs, std::size_t count, DType dtype);
+/// difference = values - base.
+void take_difference(const void* values, const float* base, std::size_t count, DType dtype,
+                     float* difference);
+/// values += (theirs - own) / 2, rounded once to the type.
+void add_half_difference(void* values, const float* own, const float* theirs, std::size_t count,
+                         DType dtype);
+
 /// What the best approximation of a matrix loses at each rank, 1 to 64, from one decomposition at
 /// the largest: ten times the work of projecting it at that rank. As above, and for a shape that is
 /// not the tensor's.

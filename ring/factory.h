@@ -91,6 +91,17 @@ struct PointToPoint {
 /// Runs all transfers together; those between the same two ranks match in order.
 Status exchange(Mesh& mesh, std::span<const PointToPoint> transfers, std::size_t chunk_bytes);
 
+/// A round of gossip (nccl_plugin/gossip/).
+struct Round {
+  std::uint64_t seed = 0;
+  std::uint64_t number = 0;
+};
+
+/// Who meets `rank` in a round: every rank knows it of every other without asking. A random matching
+/// that leaves nobody alone but, of an odd number of ranks, one: -1. Takes steps and memory in
+/// proportion to `size`.
+int find_partner(const Round& round, int size, int rank);
+
 }  // namespace ringpress::ring
 
 #endif  // RING_FACTORY_H_

@@ -58,6 +58,64 @@ typedef struct {
 int ringpressSetLayers(void* comm, const ringpressCall_t* call, const ringpressLayer_t* layers,
                        size_t layer_count);
 
+/* Gossip on model buffers, instead of all-reduces of gradients: each worker (rank of `comm`) trains
+ * a model of its own and, when that has changed enough, takes the mean with the model of one other
+ * worker, a random one at each step. Make one for each buffer that holds a model, or a part of one.
+ */
+typedef struct ringpressGossip* ringpressGossip_t;
+
+/* When a worker asks for an exchange; two that meet exchange if one of them asks. Equal on all
+ * ranks. */
+typedef struct {
+  size_t size;       /* sizeof(ringpressGossipConfig_t) */
+  double theta;      /* Above so much change, ||x - x_ref|| / ||x_ref||, where x_ref is the worker's
+                      * model as it was after its last exchange; 0: at every step. 0.03 is a start. */
+  uint64_t t_min;    /* But not before so many steps after the last one: 1 or more, */
+  uint64_t t_max;    /* and always after so many; 0: no limit. */
+  uint64_t period;   /* Not 0: every so many steps instead, whatever has changed. */
+  uint64_t seed;     /* Of who meets whom. */
+  const char* codec; /* A codec specification: how far a model is from rank 0's at the start is sent
+                      * in it. NULL or "none": models are sent as they are. */
+} ringpressGossipConfig_t;
+
+/* What a step did. Set `size` as in ringpressStatistics_t. */
+typedef struct {
+  size_t size;
+  double change;       /* As in theta, before the exchange. */
+  int exchanged;       /* 0 or 1. */
+  int peer;            /* Whom this worker met, exchange or not; -1: nobody. */
+  uint64_t sent_bytes; /* By this worker. */
+} ringpressGossipStep_t;
+
+/* What a worker did since ringpressGossipInit(). `size` as above. */
+typedef struct {
+  size_t size;
+  uint64_t steps;
+  uint64_t asked; /* Steps in which this worker asked for an exchange. */
+  uint64_t exchanges;
+  uint64_t sent_bytes; /* Payload: headers, models. */
+} ringpressGossipStatistics_t;
+
+/* All ranks call each of the first three together, on a communicator that does nothing else
+ * meanwhile, and take as many steps. `model`: `count` elements (float32, float16 or bfloat16), in
+ * host memory for a communicator of the host backend; `stream` is not used there and may be NULL.
+ * They return an ncclResult_t when they are done.
+ *
+ * Init: `model` is the model before the first step, which may differ from rank to rank. Options
+ * that differ are refused on every rank, which names the first, with both values
+ * (ncclInvalidUsage). Step: after each step of training. Where one of two models that meet is not
+ * finite both return ncclInvalidArgument, and ncclGetLastError() names rank, element and value;
+ * nothing is exchanged. Flush: all models become their exact mean, the same bytes everywhere.
+ * Destroy: the communicator goes on. A gossip whose communicator has ended can only be destroyed.
+ */
+int ringpressGossipInit(ringpressGossip_t* gossip, const void* model, size_t count, int datatype,
+                        const ringpressGossipConfig_t* config, void* comm);
+int ringpressGossipStep(ringpressGossip_t gossip, void* model, ringpressGossipStep_t* step,
+                        void* stream);
+int ringpressGossipFlush(ringpressGossip_t gossip, void* model, void* stream);
+int ringpressGossipGetStatistics(ringpressGossip_t gossip, ringpressGossipStatistics_t* statistics);
+int ringpressGossipDestroy(ringpressGossip_t gossip);
+
 /* "0.1.0" */
 const char* ringpressVersion(void);
 

@@ -1,0 +1,32 @@
+#include "nccl_plugin/gossip/communicator_peers.h"
+
+#include <array>
+
+namespace ringpress::nccl_plugin::gossip {
+
+Status CommunicatorPeers::exchange(int peer, std::span<const std::byte> sent,
+                                   std::span<std::byte> received) {
+  // A send only reads what a Transfer points to.
+  void* const from = const_cast<std::byte*>(sent.data());
+  const std::array<Transfer, 2> both = {
+      {{true, from, sent.size(), DType::kInt8, peer},
+       {false, received.data(), received.size(), DType::kInt8, peer}}};
+  return communicator_.exchange(both);
+}
+
+Status CommunicatorPeers::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+  return communicator_.all_gather(own.data(), all.data(), own.size(), DType::kInt8);
+}
+
+Status CommunicatorPeers::broadcast(std::span<std::byte> bytes) {
+  return communicator_.broadcast(bytes.data(), bytes.data(), bytes.size(), DType::kInt8, 0);
+}
+
+/// Not by an all-reduce, which may be compressed.
+Status CommunicatorPeers::average(void* values, std::size_t count, DType dtype) {
+  const Reduction mean{ReduceOp::kAvg, 1, false};
+  RINGPRESS_RETURN_IF_ERROR(communicator_.reduce(values, values, count, dtype, mean, 0));
+  return communicator_.broadcast(values, values, count, dtype, 0);
+}
+
+}  // namespace ringpress::nccl_plugin::gossip

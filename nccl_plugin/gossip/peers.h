@@ -1,0 +1,33 @@
+// What gossip needs of the other workers.
+#ifndef NCCL_PLUGIN_GOSSIP_PEERS_H_
+#define NCCL_PLUGIN_GOSSIP_PEERS_H_
+
+#include <cstddef>
+#include <span>
+
+#include "ringpress/status.h"
+#include "ringpress/types.h"
+
+namespace ringpress::nccl_plugin::gossip {
+
+/// The ranks of a communicator. One thread at a time.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Sends to one rank what that takes in the same call, and the other way round; either may be
+  /// empty.
+  virtual Status exchange(int peer, std::span<const std::byte> sent,
+                          std::span<std::byte> received) = 0;
+  /// Everybody's bytes to everybody, by rank. All call it.
+  virtual Status gather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
+  /// Rank 0's bytes to all.
+  virtual Status broadcast(std::span<std::byte> bytes) = 0;
+  /// The mean of all ranks' values, exact but for the rounding of its type, the same everywhere.
+  virtual Status average(void* values, std::size_t count, DType dtype) = 0;
+};
+
+}  // namespace ringpress::nccl_plugin::gossip
+
+#endif  // NCCL_PLUGIN_GOSSIP_PEERS_H_

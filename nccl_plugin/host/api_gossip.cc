@@ -1,0 +1,192 @@
+// Entry points for gossip (ringpress/ringpress.h).
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "nccl_plugin/gossip/communicator_peers.h"
+#include "nccl_plugin/gossip/gossip.h"
+#include "nccl_plugin/host/arguments.h"
+#include "nccl_plugin/host/comm.h"
+#include "nccl_plugin/host/registry.h"
+#include "nccl_plugin/host/translate.h"
+#include "ringpress/export.h"
+#include "ringpress/ringpress.h"
+
+using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
+using ringpress::Code;
+using ringpress::Communicator;
+using ringpress::Result;
+using ringpress::Status;
+using ringpress::nccl_plugin::gossip::CommunicatorPeers;
+using ringpress::nccl_plugin::gossip::Gossip;
+using ringpress::nccl_plugin::gossip::GossipOptions;
+using ringpress::nccl_plugin::gossip::GossipTotals;
+using ringpress::nccl_plugin::gossip::Peers;
+using ringpress::nccl_plugin::gossip::StepReport;
+
+struct ringpressGossip {
+  ncclComm_t handle = nullptr;  // Looked up at each call: it may have ended.
+  std::mutex mutex;             // Of what follows.
+  std::unique_ptr<Gossip> gossip;
+};
+
+namespace {
+
+/// The live handles, as Registry has those of communicators.
+class GossipTable {
+ public:
+  static GossipTable& instance() {
+    static auto* const table = new GossipTable;  // Lives for ever: threads may outlive main().
+    return *table;
+  }
+
+  void add(std::shared_ptr<ringpressGossip> gossip) {
+    const std::lock_guard lock(mutex_);
+    ringpressGossip* const handle = gossip.get();
+    live_.emplace(handle, std::move(gossip));
+  }
+  Result<std::shared_ptr<ringpressGossip>> find(ringpressGossip_t handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = live_.find(handle);
+    if (found == live_.end()) return not_live();
+    return found->second;
+  }
+  Status remove(ringpressGossip_t handle) {
+    const std::lock_guard lock(mutex_);
+    return live_.erase(handle) > 0 ? Status::ok() : not_live();
+  }
+
+ private:
+  static Status not_live() {
+    return {Code::kInvalidArgument, "gossip is not a handle that is in use"};
+  }
+
+  mutable std::mutex mutex_;
+  std::unordered_map<ringpressGossip*, std::shared_ptr<ringpressGossip>> live_;
+};
+
+Status check_size(std::size_t size, std::size_t wanted, const char* name) {
+  if (size >= wanted) return Status::ok();
+  return {Code::kInvalidArgument, std::string(name) + "->size is " + std::to_string(size) +
+                                      "; set it to the size of its type"};
+}
+
+Result<GossipOptions> to_options(const void* model, std::size_t count, int datatype,
+                                 const ringpressGossipConfig_t* config) {
+  RINGPRESS_RETURN_IF_ERROR(check_pointer(model, "model"));
+  RINGPRESS_RETURN_IF_ERROR(check_pointer(config, "config"));
+  RINGPRESS_RETURN_IF_ERROR(check_size(config->size, sizeof *config, "config"));
+  GossipOptions options;
+  options.count = count;
+  RINGPRESS_ASSIGN_OR_RETURN(options.dtype, to_dtype(datatype));
+  RINGPRESS_RETURN_IF_ERROR(check_bytes(count, options.dtype, 2));
+  options.rule = {config->theta, config->t_min, config->t_max, config->period};
+  options.seed = config->seed;
+  if (config->codec != nullptr) options.codec = config->codec;
+  return options;
+}
+
+/// As much of `from` as the caller knows of.
+template <typename Struct>
+void copy_out(Struct from, Struct* to) {
+  from.size = to->size;
+  std::memcpy(to, &from, std::min(to->size, sizeof from));
+}
+
+/// Runs body(gossip, peers) with the communicator alone.
+template <typename Body>
+ncclResult_t with_gossip(const char* function, ringpressGossip_t handle, Body&& body) {
+  ncclComm_t comm = nullptr;
+  return firewall(function, comm, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ringpressGossip> live,
+                               GossipTable::instance().find(handle));
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready,
+                               find_ready_comm(live->handle));
+    const std::lock_guard lock(live->mutex);
+    return ready->run([&](Communicator& communicator) {
+      CommunicatorPeers peers(communicator);
+      return body(*live->gossip, peers);
+    });
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+RINGPRESS_EXPORT int ringpressGossipInit(ringpressGossip_t* gossip, const void* model, size_t count,
+                                         int datatype, const ringpressGossipConfig_t* config,
+                                         void* comm) {
+  const auto handle = static_cast<ncclComm_t>(comm);
+  return firewall("ringpressGossipInit", handle, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready, find_ready_comm(handle));
+    RINGPRESS_RETURN_IF_ERROR(check_pointer(gossip, "gossip"));
+    *gossip = nullptr;
+    const Result<GossipOptions> options = to_options(model, count, datatype, config);
+    auto made = std::make_shared<ringpressGossip>();
+    made->handle = handle;
+    RINGPRESS_RETURN_IF_ERROR(ready->run([&](Communicator& communicator) -> Status {
+      CommunicatorPeers peers(communicator);
+      RINGPRESS_ASSIGN_OR_RETURN(made->gossip, Gossip::make(peers, options, model));
+      return Status::ok();
+    }));
+    ringpressGossip* const pointer = made.get();
+    GossipTable::instance().add(std::move(made));
+    *gossip = pointer;
+    return Status::ok();
+  });
+}
+
+RINGPRESS_EXPORT int ringpressGossipStep(ringpressGossip_t gossip, void* model,
+                                         ringpressGossipStep_t* step, void*) {
+  return with_gossip("ringpressGossipStep", gossip, [&](Gossip& own, Peers& peers) -> Status {
+    RINGPRESS_RETURN_IF_ERROR(check_pointer(model, "model"));
+    if (step != nullptr) RINGPRESS_RETURN_IF_ERROR(check_size(step->size, sizeof *step, "step"));
+    RINGPRESS_ASSIGN_OR_RETURN(const StepReport report, own.step(peers, model));
+    if (step == nullptr) return Status::ok();
+    ringpressGossipStep_t done{};
+    done.change = report.change;
+    done.exchanged = report.has_exchanged ? 1 : 0;
+    done.peer = report.peer;
+    done.sent_bytes = report.sent_bytes;
+    copy_out(done, step);
+    return Status::ok();
+  });
+}
+
+RINGPRESS_EXPORT int ringpressGossipFlush(ringpressGossip_t gossip, void* model, void*) {
+  return with_gossip("ringpressGossipFlush", gossip, [&](Gossip& own, Peers& peers) -> Status {
+    RINGPRESS_RETURN_IF_ERROR(check_pointer(model, "model"));
+    return own.flush(peers, model);
+  });
+}
+
+RINGPRESS_EXPORT int ringpressGossipGetStatistics(ringpressGossip_t gossip,
+                                                  ringpressGossipStatistics_t* statistics) {
+  return firewall("ringpressGossipGetStatistics", nullptr, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ringpressGossip> live,
+                               GossipTable::instance().find(gossip));
+    RINGPRESS_RETURN_IF_ERROR(check_pointer(statistics, "statistics"));
+    RINGPRESS_RETURN_IF_ERROR(check_size(statistics->size, sizeof *statistics, "statistics"));
+    const std::lock_guard lock(live->mutex);
+    const GossipTotals& totals = live->gossip->totals();
+    ringpressGossipStatistics_t now{};
+    now.steps = totals.steps;
+    now.asked = totals.asked;
+    now.exchanges = totals.exchanges;
+    now.sent_bytes = totals.sent_bytes;
+    copy_out(now, statistics);
+    return Status::ok();
+  });
+}
+
+RINGPRESS_EXPORT int ringpressGossipDestroy(ringpressGossip_t gossip) {
+  return firewall("ringpressGossipDestroy", nullptr,
+                  [&] { return GossipTable::instance().remove(gossip); });
+}
+
+}  // extern "C"
