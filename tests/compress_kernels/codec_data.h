@@ -4,15 +4,11 @@
 #define TESTS_COMPRESS_KERNELS_CODEC_DATA_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
-#include <random>
 #include <vector>
 
-#include "compress_kernels/core/element.h"
 #include "ringpress/types.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -58,91 +54,23 @@ enum class Values { kNormal, kSpecial, kSparse, kHuge, kTiny };
 inline constexpr Values kAllValues[] = {Values::kNormal, Values::kSpecial, Values::kSparse,
                                         Values::kHuge, Values::kTiny};
 
-/// One value of a kind; kSpecial throws in NaN, infinities, zeros of both signs and extremes.
-inline float draw_value(Values kind, std::mt19937& engine) {
-  using Limits = std::numeric_limits<float>;
-  constexpr float kSpecials[] = {Limits::quiet_NaN(),
-                                 Limits::infinity(),
-                                 -Limits::infinity(),
-                                 -0.0f,
-                                 Limits::max(),
-                                 -Limits::max(),
-                                 Limits::denorm_min(),
-                                 -Limits::min(),
-                                 65504.0f,
-                                 65520.0f,
-                                 0.0f,
-                                 1e-40f};
-  std::normal_distribution<float> normal;
-  const float x = normal(engine);
-  switch (kind) {
-    case Values::kNormal:
-      return x;
-    case Values::kSpecial:
-      return engine() % 200 == 0 ? kSpecials[engine() % 12] : x;
-    case Values::kSparse:
-      return engine() % 64 == 0 ? x : 0.0f;
-    case Values::kHuge:
-      return std::clamp(x * 2e38f, -Limits::max(), Limits::max());
-    case Values::kTiny:
-      return x * 1e-30f * (engine() % 2 == 0 ? 1e-9f : 1.0f);
-  }
-  return x;
-}
-
-inline std::vector<float> draw_floats(std::size_t count, Values kind, std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = draw_value(kind, engine);
-  return values;
-}
+/// Values of a kind, the same for a seed whenever they are asked for; kSpecial throws in NaN,
+/// infinities, zeros of both signs and extremes.
+std::vector<float> draw_floats(std::size_t count, Values kind, std::uint32_t seed);
 
 /// The bytes of `values` as elements of a floating-point type narrower than or equal to float32.
-inline std::vector<std::byte> to_elements(const std::vector<float>& values, DType dtype) {
-  std::vector<std::byte> bytes(values.size() * dtype_size(dtype));
-  core::visit_compressible(dtype, [&](auto tag) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      core::store_wide<typename decltype(tag)::type>(bytes.data(), i, values[i]);
-    }
-  });
-  return bytes;
-}
+std::vector<std::byte> to_elements(const std::vector<float>& values, DType dtype);
 
-inline std::vector<float> to_floats(const std::byte* elements, std::size_t count, DType dtype) {
-  std::vector<float> values(count);
-  core::visit_compressible(dtype, [&](auto tag) {
-    for (std::size_t i = 0; i < count; ++i) {
-      values[i] = core::load_wide<typename decltype(tag)::type>(elements, i);
-    }
-  });
-  return values;
-}
+std::vector<float> to_floats(const std::byte* elements, std::size_t count, DType dtype);
 
 /// Elements of any type from random bytes; floats from draw_floats.
-inline std::vector<std::byte> draw_elements(std::size_t count, DType dtype, Values kind,
-                                            std::uint32_t seed) {
-  if (is_compressible(dtype)) return to_elements(draw_floats(count, kind, seed), dtype);
-  std::mt19937 engine(seed);
-  std::vector<std::byte> bytes(count * dtype_size(dtype));
-  for (std::byte& b : bytes) b = static_cast<std::byte>(engine());
-  return bytes;
-}
+std::vector<std::byte> draw_elements(std::size_t count, DType dtype, Values kind,
+                                     std::uint32_t seed);
 
 /// Index of the first element that differs, or count. NaNs are equal: the sign and payload of a NaN
 /// that a sum makes are the processor's choice.
-inline std::size_t first_difference(const std::byte* a, const std::byte* b, std::size_t count,
-                                    DType dtype) {
-  return core::visit_dtype(dtype, [&](auto tag) -> std::size_t {
-    using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (std::memcmp(a + i * sizeof(T), b + i * sizeof(T), sizeof(T)) == 0) continue;
-      const auto x = core::load_wide<T>(a, i);
-      const auto y = core::load_wide<T>(b, i);
-      if (x == x || y == y) return i;
-    }
-    return count;
-  });
-}
+std::size_t first_difference(const std::byte* a, const std::byte* b, std::size_t count,
+                             DType dtype);
 
 }  // namespace ringpress::compress_kernels::testing
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compress_kernels/core/narrow_floats.h"
 #include "compress_kernels/factory.h"
 #include "tests/compress_kernels/codec_data.h"
 

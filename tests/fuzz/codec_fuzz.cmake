@@ -2,7 +2,7 @@
 # default), and on pseudo-random inputs everywhere.
 add_executable(codec_fuzz_random ${CMAKE_CURRENT_LIST_DIR}/codec_fuzz.cc
                                  ${CMAKE_CURRENT_LIST_DIR}/codec_fuzz_random.cc)
-target_link_libraries(codec_fuzz_random PRIVATE ringpress_codecs)
+target_link_libraries(codec_fuzz_random PRIVATE ringpress_codec_data)
 add_test(NAME fuzz.codec_random COMMAND codec_fuzz_random)
 
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
@@ -13,6 +13,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   list(FILTER alone INCLUDE REGEX "(_host|powersgd/projection)\\.cc$")
   ringpress_compile_alone(${alone})
   add_executable(codec_fuzz EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/codec_fuzz.cc
+                                             ${PROJECT_SOURCE_DIR}/tests/compress_kernels/codec_data.cc
                                              ${codec_sources})
   target_include_directories(codec_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(codec_fuzz SYSTEM PRIVATE ${RANDOM123_INCLUDE})

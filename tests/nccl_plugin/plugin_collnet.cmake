@@ -4,12 +4,11 @@ foreach(test plugin_collnet_test plugin_collnet_errors_test plugin_collnet_heads
   add_executable(${test} ${test}.cc)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${test} PRIVATE RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
-  target_compile_options(${test} PRIVATE -O1)  # It computes a lot.
   if(RINGPRESS_SANITIZE)
     target_compile_definitions(${test} PRIVATE RINGPRESS_SANITIZED)
   endif()
-  target_link_libraries(${test} PRIVATE ringpress_include ringpress_transport GTest::gtest_main
-                        Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_libraries(${test} PRIVATE ringpress_include ringpress_transport ringpress_test_tensors
+                        GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
   add_dependencies(${test} ringpress_plugin)
   gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endforeach()
@@ -32,8 +31,8 @@ if(NOT RINGPRESS_SANITIZE)
     set_target_properties(${test} PROPERTIES ENABLE_EXPORTS ON)
     target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_definitions(${test} PRIVATE RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")
-    target_link_libraries(${test} PRIVATE ringpress_include ringpress_transport GTest::gtest_main
-                          Threads::Threads ${CMAKE_DL_LIBS})
+    target_link_libraries(${test} PRIVATE ringpress_include ringpress_transport
+                          ringpress_test_tensors GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
     add_dependencies(${test} ringpress_plugin)
     gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
   endforeach()

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 
 #include "tests/support/collnet_nodes.h"
+#include "tests/support/numbers.h"
 
 namespace ringpress::testing {
 namespace {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/support/collnet_nodes.h"
+#include "tests/support/numbers.h"
 
 namespace ringpress::testing {
 namespace {

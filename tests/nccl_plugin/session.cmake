@@ -2,15 +2,15 @@
 add_executable(session_test automatic_processes_test.cc automatic_test.cc communicator_test.cc error_feedback_test.cc
                gossip_test.cc guarded_class_test.cc recurrences_test.cc settings_test.cc step_levels_test.cc
                step_planner_test.cc step_recorder_test.cc tuning_test.cc)
-target_link_libraries(session_test PRIVATE ringpress_session GTest::gtest_main rapidcheck
-                      Threads::Threads)
+target_link_libraries(session_test PRIVATE ringpress_session ringpress_test_tensors GTest::gtest_main
+                      rapidcheck Threads::Threads)
 gtest_discover_tests(session_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 
 # Counts calls by standing in for the C library's functions, which sanitizers do too.
 if(NOT RINGPRESS_SANITIZE)
   add_executable(steady_state_test steady_state_test.cc ../support/call_counter.cc)
   target_link_libraries(steady_state_test PRIVATE ringpress_session ringpress_transport
-                        GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
+                        ringpress_test_tensors GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
   # The libraries, too, are to find the functions that count.
   set_target_properties(steady_state_test PROPERTIES ENABLE_EXPORTS ON)
   gtest_discover_tests(steady_state_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)

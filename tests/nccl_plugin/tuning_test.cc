@@ -198,7 +198,8 @@ TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
         const Status status = tuned.choose(request, &plan);
         ASSERT_TRUE(status.is_ok()) << status.message();
         tuned.note(seconds(own));
-        plans.push_back(std::hash<std::string>()(plan.codec + plan.reason) ^ plan.chunk_elements ^
+        const std::hash<std::string> hash;
+        plans.push_back(hash(plan.codec) ^ 31 * hash(plan.reason) ^ plan.chunk_elements ^
                         static_cast<std::size_t>(plan.algorithm));
       }
     });

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <barrier>
+#include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
@@ -15,13 +18,35 @@
 
 namespace ringpress::testing {
 
+/// What rank 0 says to the others, in its order. It does not wait for them, as a tree's root does
+/// not.
+class Announcements {
+ public:
+  void say(std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    said_.emplace_back(bytes.begin(), bytes.end());
+    is_said_.notify_all();
+  }
+  /// Waits until it has been said.
+  const std::vector<std::byte>& hear(std::size_t number) {
+    std::unique_lock lock(mutex_);
+    is_said_.wait(lock, [&] { return number < said_.size(); });
+    return said_[number];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable is_said_;
+  std::deque<std::vector<std::byte>> said_;  // Never moves what it has.
+};
+
 class PeerRoom {
  public:
-  explicit PeerRoom(int ranks)
-      : size(ranks), slots(static_cast<std::size_t>(ranks)), meet(ranks) {}
+  explicit PeerRoom(int ranks) : size(ranks), slots(static_cast<std::size_t>(ranks)), meet(ranks) {}
   const int size;
   std::vector<std::span<std::byte>> slots;  // By rank.
   std::barrier<> meet;
+  Announcements announcements;
 };
 
 class ThreadPeers final : public nccl_plugin::tuning::Peers {
@@ -47,19 +72,27 @@ class ThreadPeers final : public nccl_plugin::tuning::Peers {
     return status;
   }
   Status broadcast(std::span<std::byte> bytes) override {
-    return exchange(bytes, [&] {
-      if (rank_ != 0) std::copy(room_.slots[0].begin(), room_.slots[0].end(), bytes.begin());
-    });
+    const std::size_t number = announcements_++;
+    if (rank_ == 0) {
+      room_.announcements.say(bytes);
+      return Status::ok();
+    }
+    const std::vector<std::byte>& said = room_.announcements.hear(number);
+    if (said.size() != bytes.size()) return differing();
+    std::copy(said.begin(), said.end(), bytes.begin());
+    return Status::ok();
   }
 
  private:
+  static Status differing() { return {Code::kMismatch, "the ranks do not do the same"}; }
+
   Status exchange(std::span<std::byte> own, const std::function<void()>& look) {
     room_.slots[static_cast<std::size_t>(rank_)] = own;
     room_.meet.arrive_and_wait();
     for (const std::span<std::byte> slot : room_.slots) {
       if (slot.size() != own.size()) {
         room_.meet.arrive_and_wait();
-        return {Code::kMismatch, "the ranks do not do the same"};
+        return differing();
       }
     }
     look();
@@ -69,6 +102,7 @@ class ThreadPeers final : public nccl_plugin::tuning::Peers {
 
   PeerRoom& room_;
   const int rank_;
+  std::size_t announcements_ = 0;  // That this rank has taken part in.
 };
 
 /// Calls it as so many ranks.
