@@ -1,13 +1,12 @@
 #include "nccl_plugin/tuning/step_levels.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <span>
+#include <utility>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/tuning/tensor_cut.h"
 #include "ringpress/levels.h"
 #include "ringpress/log.h"
 #include "tuner/factory.h"
@@ -15,49 +14,44 @@
 namespace ringpress::nccl_plugin::tuning {
 namespace {
 
-constexpr std::array kBits{2, 3, 4, 5, 6, 7, 8};
-
-// Accordion's eta, and what it gives a critical call.
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Accordion's eta.
 constexpr double kCriticalChange = 0.5;
-constexpr std::size_t kCriticalBits = 2;
+// A call whose bytes change by less takes about as long as before.
+constexpr double kClearChange = 0.1;
 
-/// Bytes of a number of elements, without the scales, which all levels have alike.
-double bytes_of(double count, int bits) {
-  return count * bits / 8;
+LevelBudget budget_of(const Settings& settings) {
+  LevelBudget budget;
+  budget.alpha = settings.adjust_alpha;
+  budget.metric = settings.adjust_metric == "l2" ? ErrorMetric::kL2 : ErrorMetric::kL2Squared;
+  return budget;
+}
+
+const std::byte* at(const MeasuredTensor& tensor, std::size_t element) {
+  return static_cast<const std::byte*>(tensor.values) + element * dtype_size(tensor.dtype);
 }
 
 }  // namespace
 
-std::optional<BitLevels> find_bit_levels(const std::string& budget) {
-  const Result<std::string> whole = compress_kernels::normalize_specification(budget);
-  if (!whole.is_ok()) return std::nullopt;
-  const std::string& text = whole.value();  // "q4:block=128,grid=uniform,round=nearest"
-  constexpr std::string_view kBlock = ":block=";
-  constexpr std::string_view kPlain = ",grid=uniform,round=nearest";
-  BitLevels levels;
-  if (text.size() < 2 || text[0] != 'q' || text[1] < '2' || text[1] > '8') return std::nullopt;
-  levels.default_bits = text[1] - '0';
-  levels.rest = text.substr(2);
-  if (!levels.rest.starts_with(kBlock) || !levels.rest.ends_with(kPlain)) return std::nullopt;
-  const char* const last = levels.rest.data() + levels.rest.size() - kPlain.size();
-  const auto end = std::from_chars(levels.rest.data() + kBlock.size(), last, levels.block);
-  if (end.ptr != last) return std::nullopt;
-  return levels;
-}
-
-StepLevels::StepLevels(const Settings& settings, Peers& peers, BitLevels levels)
-    : settings_(settings), peers_(peers), levels_(std::move(levels)) {}
+StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family)
+    : settings_(settings),
+      peers_(peers),
+      family_(std::move(family)),
+      // A ring encodes sums of several ranks, on which parts do not agree.
+      has_parts_(family_->has_parts() && settings.algorithm != "ring") {}
 
 /// The sequence is another one, or not known any more.
 void StepLevels::forget() {
   steps_ = 0;
   is_measuring_ = false;
-  bits_.clear();
+  levels_.clear();
   earlier_norms_.clear();
 }
 
 Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   wants_values_ = false;
+  has_changed_sizes_ = false;
+  parts_ = {};
   // Addresses may differ by rank: without them all ranks see the same sequence.
   const auto position =
       pattern_.observe({request.kind, request.count, request.dtype, request.op, nullptr, 0});
@@ -67,76 +61,165 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   position_ = *position;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step());
   wants_values_ = is_measuring_;
-  if (is_measuring_) counts_[position_] = static_cast<double>(request.count);
-  if (position_ < bits_.size() && plan->codec == settings_.budget) {
-    plan->codec = levels_.specification(bits_[position_]);
+  if (position_ >= levels_.size() || plan->codec != settings_.budget) return Status::ok();
+  const LeveledCall& call = levels_[position_];
+  if (call.size() == 1) {
+    plan->codec = family_->specification(call[0].level);
+  } else if (plan->algorithm == Algorithm::kSra) {
+    parts_ = call;
   }
   return Status::ok();
 }
 
 Status StepLevels::start_step() {
-  if (is_measuring_) RINGPRESS_RETURN_IF_ERROR(find_bits());
+  if (is_measuring_) RINGPRESS_RETURN_IF_ERROR(find_levels());
   is_measuring_ = steps_ % settings_.adjust_steps == 0;
   ++steps_;
-  if (!is_measuring_) return Status::ok();
-  // What is not measured, though its turn came, is not to be changed.
-  errors_.assign(pattern_.period() * kBits.size(), std::numeric_limits<double>::infinity());
-  counts_.assign(pattern_.period(), 0);
-  norms_.assign(pattern_.period(), 0);
+  if (is_measuring_) start_measuring();
   return Status::ok();
 }
 
-void StepLevels::take(const MeasuredTensor& tensor) {
-  const Result<std::vector<double>> errors =
-      compress_kernels::measure_bit_errors(tensor, levels_.block, kBits);
-  if (!errors.is_ok()) return;
-  std::copy(errors.value().begin(), errors.value().end(),
-            errors_.begin() + static_cast<std::ptrdiff_t>(position_ * kBits.size()));
-  if (settings_.accordion) norms_[position_] = compress_kernels::measure_norm(tensor);
-}
-
-/// By place. Without Accordion, the budget's.
-std::vector<std::size_t> StepLevels::find_default_levels() const {
-  const auto calm = static_cast<std::size_t>(levels_.default_bits - kBits.front());
-  const std::size_t critical = std::min(calm + kCriticalBits, kBits.size() - 1);
-  std::vector<std::size_t> found(counts_.size(), calm);
-  if (!settings_.accordion) return found;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool is_calm = i < earlier_norms_.size() && std::abs(earlier_norms_[i] - norms_[i]) <
-                                                          kCriticalChange * earlier_norms_[i];
-    if (!is_calm) found[i] = critical;
+/// What is not measured, though its turn came, is not to be changed.
+void StepLevels::start_measuring() {
+  std::size_t elements = 0;
+  measured_.clear();
+  for (const TensorCall& call : pattern_.cycle()) {
+    elements += call.count;
+    measured_.push_back({{call.count}, std::vector<double>(family_->levels(), kInfinity), 0});
   }
-  return found;
+  segment_ = segment_elements(elements);
 }
 
-/// From what all ranks have measured. The step that begins has them.
-Status StepLevels::find_bits() {
-  RINGPRESS_RETURN_IF_ERROR(peers_.max(errors_));
-  if (settings_.accordion) RINGPRESS_RETURN_IF_ERROR(peers_.max(norms_));
-  const std::vector<std::size_t> defaults = find_default_levels();
-  std::vector<LevelCost> costs(errors_.size());
-  std::vector<LayerLevels> calls;
-  for (std::size_t i = 0; i < counts_.size(); ++i) {
-    for (std::size_t level = 0; level < kBits.size(); ++level) {
-      costs[i * kBits.size() + level] = {bytes_of(counts_[i], kBits[level]),
-                                         errors_[i * kBits.size() + level]};
+void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layers) {
+  MeasuredCall& call = measured_[position_];
+  if (has_parts_) call.ends = cut_tensor(tensor.count, layers, segment_);
+  call.errors.clear();
+  std::size_t first = 0;
+  for (const std::size_t end : call.ends) {
+    const float* const residual = tensor.residual == nullptr ? nullptr : tensor.residual + first;
+    const MeasuredTensor part{at(tensor, first), residual, end - first, tensor.dtype};
+    const std::vector<double> errors = family_->errors(part);
+    call.errors.insert(call.errors.end(), errors.begin(), errors.end());
+    first = end;
+  }
+  if (settings_.accordion) call.norm = compress_kernels::measure_norm(tensor);
+}
+
+/// Without Accordion, the budget's.
+std::size_t StepLevels::default_level_of(std::size_t place) const {
+  if (!settings_.accordion) return family_->default_level();
+  if (place >= earlier_norms_.size()) return family_->careful_level();
+  const double earlier = earlier_norms_[place];
+  const bool is_calm = std::abs(earlier - measured_[place].norm) < kCriticalChange * earlier;
+  return is_calm ? family_->default_level() : family_->careful_level();
+}
+
+/// As if the call had not been cut: squares add up.
+void StepLevels::join_parts(MeasuredCall* call) const {
+  std::vector<double> squares(family_->levels());
+  for (std::size_t i = 0; i < call->errors.size(); ++i) {
+    squares[i % squares.size()] += call->errors[i] * call->errors[i];
+  }
+  for (double& square : squares) square = std::sqrt(square);
+  call->errors = std::move(squares);
+  call->ends = {call->ends.back()};
+}
+
+Status StepLevels::agree_on_cuts() {
+  std::vector<double> hashes;  // The largest of all ranks', and the smallest, negative.
+  for (const MeasuredCall& call : measured_) {
+    const auto hash = static_cast<double>(hash_of_cut(call.ends));
+    hashes.insert(hashes.end(), {hash, -hash});
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers_.max(hashes));
+  for (std::size_t place = 0; place < measured_.size(); ++place) {
+    if (hashes[2 * place] != -hashes[2 * place + 1]) join_parts(&measured_[place]);
+  }
+  return Status::ok();
+}
+
+/// The largest of what the ranks have measured, of parts that are now the same.
+Status StepLevels::agree_on_errors() {
+  std::vector<double> numbers;
+  for (const MeasuredCall& call : measured_) {
+    numbers.insert(numbers.end(), call.errors.begin(), call.errors.end());
+    numbers.push_back(call.norm);
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers_.max(numbers));
+  auto next = numbers.begin();
+  for (MeasuredCall& call : measured_) {
+    for (double& error : call.errors) error = *next++;
+    call.norm = *next++;
+  }
+  return Status::ok();
+}
+
+double StepLevels::bytes_of(const LeveledCall& call) const {
+  double bytes = 0;
+  std::size_t first = 0;
+  for (const LeveledPart& part : call) {
+    bytes += family_->bytes(part.level, part.end - first);
+    first = part.end;
+  }
+  return bytes;
+}
+
+/// The step that begins has them.
+void StepLevels::set_levels(const std::vector<std::size_t>& by_part) {
+  std::vector<LeveledCall> found;
+  std::size_t number = 0;
+  for (std::size_t place = 0; place < measured_.size(); ++place) {
+    LeveledCall call;
+    for (const std::size_t end : measured_[place].ends) {
+      const std::size_t level = by_part[number++];
+      if (!call.empty() && call.back().level == level) call.pop_back();
+      call.push_back({end, level});
     }
-    calls.push_back({std::span(costs).subspan(i * kBits.size(), kBits.size()), defaults[i]});
+    const LeveledCall usual{{measured_[place].ends.back(), family_->default_level()}};
+    const double before = bytes_of(place < levels_.size() ? levels_[place] : usual);
+    has_changed_sizes_ |= std::abs(bytes_of(call) - before) > kClearChange * before;
+    found.push_back(std::move(call));
   }
-  const bool is_finite = std::none_of(errors_.begin(), errors_.end(), [](double error) {
-    return error == std::numeric_limits<double>::infinity();
-  });
-  if (!is_finite) return Status::ok();  // What a step that overflowed loses says nothing.
-  earlier_norms_ = norms_;
-  RINGPRESS_ASSIGN_OR_RETURN(const LevelChoice choice, tuner::allocate_levels(calls, {}));
-  bits_.clear();
+  levels_ = std::move(found);
+}
+
+/// From what all ranks have measured.
+Status StepLevels::find_levels() {
+  RINGPRESS_RETURN_IF_ERROR(agree_on_cuts());
+  RINGPRESS_RETURN_IF_ERROR(agree_on_errors());
+  const std::size_t levels = family_->levels();
+  std::vector<std::vector<LevelCost>> costs;
+  std::vector<std::size_t> defaults;
+  for (std::size_t place = 0; place < measured_.size(); ++place) {
+    const MeasuredCall& call = measured_[place];
+    // What a step that overflowed loses says nothing.
+    const auto infinite = std::find(call.errors.begin(), call.errors.end(), kInfinity);
+    if (infinite != call.errors.end()) return Status::ok();
+    std::size_t first = 0;
+    for (std::size_t part = 0; part < call.ends.size(); ++part) {
+      costs.emplace_back();
+      defaults.push_back(default_level_of(place));
+      for (std::size_t level = 0; level < levels; ++level) {
+        costs.back().push_back(
+            {family_->bytes(level, call.ends[part] - first), call.errors[part * levels + level]});
+      }
+      first = call.ends[part];
+    }
+  }
+  std::vector<LayerLevels> parts;
   double before = 0;
-  for (std::size_t i = 0; i < choice.levels.size(); ++i) {
-    bits_.push_back(kBits[choice.levels[i]]);
-    before += bytes_of(counts_[i], levels_.default_bits);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    parts.push_back({costs[i], defaults[i]});
+    before += costs[i][family_->default_level()].bytes;
   }
-  log_line(LogLevel::kInfo, "levels of a step of %zu calls: %.3f of the bytes of q%d", bits_.size(),
-           choice.bytes / std::max(before, 1.0), levels_.default_bits);
+  RINGPRESS_ASSIGN_OR_RETURN(const LevelChoice choice,
+                             tuner::allocate_levels(parts, budget_of(settings_)));
+  earlier_norms_.clear();
+  for (const MeasuredCall& call : measured_) earlier_norms_.push_back(call.norm);
+  set_levels(choice.levels);
+  log_line(LogLevel::kInfo, "levels of a step of %zu calls, %zu parts: %.3f of the bytes of %s",
+           levels_.size(), parts.size(), choice.bytes / std::max(before, 1.0),
+           settings_.budget.c_str());
   return Status::ok();
 }
 
