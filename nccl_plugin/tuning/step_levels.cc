@@ -27,8 +27,19 @@ LevelBudget budget_of(const Settings& settings) {
   return budget;
 }
 
-const std::byte* at(const MeasuredTensor& tensor, std::size_t element) {
-  return static_cast<const std::byte*>(tensor.values) + element * dtype_size(tensor.dtype);
+/// Elements from `first` on, up to `end`.
+MeasuredTensor slice(const MeasuredTensor& tensor, std::size_t first, std::size_t end) {
+  const auto* const values = static_cast<const std::byte*>(tensor.values);
+  return {values + first * dtype_size(tensor.dtype),
+          tensor.residual == nullptr ? nullptr : tensor.residual + first, end - first,
+          tensor.dtype};
+}
+
+/// The l2 norm of norms of parts, which are so far from each other in `all`.
+double norm_of(std::span<const double> all, std::size_t first = 0, std::size_t stride = 1) {
+  double squares = 0;
+  for (std::size_t i = first; i < all.size(); i += stride) squares += all[i] * all[i];
+  return std::sqrt(squares);
 }
 
 }  // namespace
@@ -85,7 +96,9 @@ void StepLevels::start_measuring() {
   measured_.clear();
   for (const TensorCall& call : pattern_.cycle()) {
     elements += call.count;
-    measured_.push_back({{call.count}, std::vector<double>(family_->levels(), kInfinity), 0});
+    MeasuredCall unknown{call.dtype, call.op, {call.count}, {}, {kInfinity}, {kInfinity}};
+    unknown.errors.assign(family_->levels(), kInfinity);
+    measured_.push_back(std::move(unknown));
   }
   segment_ = segment_elements(elements);
 }
@@ -94,15 +107,30 @@ void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layer
   MeasuredCall& call = measured_[position_];
   if (has_parts_) call.ends = cut_tensor(tensor.count, layers, segment_);
   call.errors.clear();
+  call.norms.clear();
   std::size_t first = 0;
   for (const std::size_t end : call.ends) {
-    const float* const residual = tensor.residual == nullptr ? nullptr : tensor.residual + first;
-    const MeasuredTensor part{at(tensor, first), residual, end - first, tensor.dtype};
+    const MeasuredTensor part = slice(tensor, first, end);
     const std::vector<double> errors = family_->errors(part);
     call.errors.insert(call.errors.end(), errors.begin(), errors.end());
+    call.norms.push_back(compress_kernels::measure_norm(part));
     first = end;
   }
-  if (settings_.accordion) call.norm = compress_kernels::measure_norm(tensor);
+  call.result_norms.assign(call.ends.size(), kInfinity);
+}
+
+void StepLevels::take_result(const void* values) {
+  MeasuredCall& call = measured_[position_];
+  const MeasuredTensor tensor{values, nullptr, call.ends.back(), call.dtype};
+  std::size_t first = 0;
+  for (std::size_t part = 0; part < call.ends.size(); ++part) {
+    call.result_norms[part] = compress_kernels::measure_norm(slice(tensor, first, call.ends[part]));
+    first = call.ends[part];
+  }
+}
+
+double StepLevels::MeasuredCall::norm() const {
+  return norm_of(norms);
 }
 
 /// Without Accordion, the budget's.
@@ -110,18 +138,20 @@ std::size_t StepLevels::default_level_of(std::size_t place) const {
   if (!settings_.accordion) return family_->default_level();
   if (place >= earlier_norms_.size()) return family_->careful_level();
   const double earlier = earlier_norms_[place];
-  const bool is_calm = std::abs(earlier - measured_[place].norm) < kCriticalChange * earlier;
+  const bool is_calm = std::abs(earlier - measured_[place].norm()) < kCriticalChange * earlier;
   return is_calm ? family_->default_level() : family_->careful_level();
 }
 
-/// As if the call had not been cut: squares add up.
+/// As if the call had not been cut.
 void StepLevels::join_parts(MeasuredCall* call) const {
-  std::vector<double> squares(family_->levels());
-  for (std::size_t i = 0; i < call->errors.size(); ++i) {
-    squares[i % squares.size()] += call->errors[i] * call->errors[i];
+  const std::size_t levels = family_->levels();
+  std::vector<double> errors;
+  for (std::size_t level = 0; level < levels; ++level) {
+    errors.push_back(norm_of(call->errors, level, levels));
   }
-  for (double& square : squares) square = std::sqrt(square);
-  call->errors = std::move(squares);
+  call->errors = std::move(errors);
+  call->norms = {norm_of(call->norms)};
+  call->result_norms = {norm_of(call->result_norms)};
   call->ends = {call->ends.back()};
 }
 
@@ -138,20 +168,51 @@ Status StepLevels::agree_on_cuts() {
   return Status::ok();
 }
 
-/// The largest of what the ranks have measured, of parts that are now the same.
+/// Of parts that are now the same: all ranks' squares together. Results are the same everywhere,
+/// but for the last bits of what ranks have added up differently.
 Status StepLevels::agree_on_errors() {
-  std::vector<double> numbers;
-  for (const MeasuredCall& call : measured_) {
-    numbers.insert(numbers.end(), call.errors.begin(), call.errors.end());
-    numbers.push_back(call.norm);
-  }
-  RINGPRESS_RETURN_IF_ERROR(peers_.max(numbers));
-  auto next = numbers.begin();
+  std::vector<double*> numbers;
   for (MeasuredCall& call : measured_) {
-    for (double& error : call.errors) error = *next++;
-    call.norm = *next++;
+    for (auto* const of_call : {&call.errors, &call.norms, &call.result_norms}) {
+      for (double& number : *of_call) numbers.push_back(&number);
+    }
+  }
+  std::vector<double> largest;
+  for (const double* const number : numbers) largest.push_back(*number);
+  RINGPRESS_RETURN_IF_ERROR(peers_.max(largest));
+  std::vector<float> shares;  // Squares, over the largest rank's: what float32 has room for.
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool is_some = largest[i] > 0 && std::isfinite(largest[i]);
+    const double share = is_some ? *numbers[i] / largest[i] : 0;
+    shares.push_back(static_cast<float>(share * share));
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers_.sum(shares));
+  std::size_t i = 0;
+  for (MeasuredCall& call : measured_) {
+    for (auto* const of_call : {&call.errors, &call.norms}) {
+      for (double& number : *of_call) {
+        const double share = std::isfinite(largest[i]) ? std::sqrt(double{shares[i]}) : 1;
+        number = largest[i++] * share;
+      }
+    }
+    for (double& number : call.result_norms) number = largest[i++];
   }
   return Status::ok();
+}
+
+/// A mean is a sum for this: all that it loses is divided by the same number.
+void StepLevels::count_second_encoding() {
+  const std::size_t levels = family_->levels();
+  for (MeasuredCall& call : measured_) {
+    const double divisor = call.op == ReduceOp::kAvg ? peers_.size() : 1;
+    for (std::size_t part = 0; part < call.ends.size(); ++part) {
+      if (!(call.norms[part] > 0)) continue;
+      const double of_sum = std::hypot(1.0, call.result_norms[part] * divisor / call.norms[part]);
+      for (std::size_t level = 0; level < levels; ++level) {
+        call.errors[part * levels + level] *= of_sum;
+      }
+    }
+  }
 }
 
 double StepLevels::bytes_of(const LeveledCall& call) const {
@@ -187,14 +248,16 @@ void StepLevels::set_levels(const std::vector<std::size_t>& by_part) {
 Status StepLevels::find_levels() {
   RINGPRESS_RETURN_IF_ERROR(agree_on_cuts());
   RINGPRESS_RETURN_IF_ERROR(agree_on_errors());
+  count_second_encoding();
   const std::size_t levels = family_->levels();
   std::vector<std::vector<LevelCost>> costs;
   std::vector<std::size_t> defaults;
   for (std::size_t place = 0; place < measured_.size(); ++place) {
     const MeasuredCall& call = measured_[place];
     // What a step that overflowed loses says nothing.
-    const auto infinite = std::find(call.errors.begin(), call.errors.end(), kInfinity);
-    if (infinite != call.errors.end()) return Status::ok();
+    const bool is_finite = std::all_of(call.errors.begin(), call.errors.end(),
+                                       [](double error) { return std::isfinite(error); });
+    if (!is_finite) return Status::ok();
     std::size_t first = 0;
     for (std::size_t part = 0; part < call.ends.size(); ++part) {
       costs.emplace_back();
@@ -215,7 +278,7 @@ Status StepLevels::find_levels() {
   RINGPRESS_ASSIGN_OR_RETURN(const LevelChoice choice,
                              tuner::allocate_levels(parts, budget_of(settings_)));
   earlier_norms_.clear();
-  for (const MeasuredCall& call : measured_) earlier_norms_.push_back(call.norm);
+  for (const MeasuredCall& call : measured_) earlier_norms_.push_back(call.norm());
   set_levels(choice.levels);
   log_line(LogLevel::kInfo, "levels of a step of %zu calls, %zu parts: %.3f of the bytes of %s",
            levels_.size(), parts.size(), choice.bytes / std::max(before, 1.0),

@@ -3,9 +3,11 @@
 //
 // Every RINGPRESS_ADJUST_STEPS steps each rank measures, in a whole step, what each level would
 // lose of each part of each call's values and their residuals. At the first call of the step after
-// it the ranks take the largest of what they have measured, and each works out the same levels from
-// that. Parts are the layers that the program has told of, or segments (tensor_cut.h); a call that
-// the ranks have not cut alike, as they know of different layers, is one part.
+// it the ranks add up what they have measured, and each works out the same levels from that. What
+// is lost when a sum is encoded again counts too: in proportion to the squares of the sum's values,
+// as what is lost of the ranks' values is to theirs. Parts are the layers that the program has told
+// of, or segments (tensor_cut.h); a call that the ranks have not cut alike, as they know of
+// different layers, is one part.
 //
 // RINGPRESS_ACCORDION (Agarwal, Wang, Lee, Venkataraman and Papailiopoulos, MLSys 2021): a call
 // whose norm differs by half or more from when it was measured before, or that is measured for the
@@ -57,6 +59,8 @@ class StepLevels {
   bool wants_values() const { return wants_values_; }
   /// `layers`: what is known of the tensor; may differ between ranks.
   void take(const MeasuredTensor& tensor, std::span<const Layer> layers);
+  /// After take(): the values of that call's result.
+  void take_result(const void* values);
 
   const LevelFamily& family() const { return *family_; }
   /// By place in the step; empty while all calls have the default.
@@ -64,9 +68,14 @@ class StepLevels {
 
  private:
   struct MeasuredCall {
-    std::vector<std::size_t> ends;  // Of its parts.
-    std::vector<double> errors;     // By part, then level.
-    double norm = 0;
+    DType dtype = DType::kFloat32;
+    ReduceOp op = ReduceOp::kSum;
+    std::vector<std::size_t> ends;     // Of its parts.
+    std::vector<double> errors;        // By part, then level.
+    std::vector<double> norms;         // By part,
+    std::vector<double> result_norms;  // and those of the result.
+
+    double norm() const;
   };
 
   void forget();
@@ -76,6 +85,7 @@ class StepLevels {
   Status agree_on_cuts();
   void join_parts(MeasuredCall* call) const;
   Status agree_on_errors();
+  void count_second_encoding();
   std::size_t default_level_of(std::size_t place) const;
   void set_levels(const std::vector<std::size_t>& by_part);
   double bytes_of(const LeveledCall& call) const;

@@ -89,7 +89,7 @@ std::vector<LeveledRank> run_leveled(
 void expect_equal_ranks(const std::vector<LeveledRank>& ranks) {
   for (const LeveledRank& rank : ranks) {
     EXPECT_EQ(rank.failure, "");
-    EXPECT_EQ(rank.results, ranks[0].results);
+    EXPECT_TRUE(rank.results == ranks[0].results);
     EXPECT_EQ(rank.calls_by_part, ranks[0].calls_by_part);
   }
 }
