@@ -42,7 +42,8 @@ class CallPattern {
   /// repetition has been seen since the last surprise (a call that did not fit).
   std::optional<std::size_t> observe(const TensorCall& call);
 
-  /// Calls in the repeating sequence; 0 while there is none.
+  /// The repeating sequence; empty while there is none.
+  const std::vector<TensorCall>& cycle() const { return cycle_; }
   std::size_t period() const { return cycle_.size(); }
   /// How often a sequence was given up because a call did not fit.
   std::uint64_t breaks() const { return breaks_; }

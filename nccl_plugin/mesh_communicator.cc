@@ -12,6 +12,7 @@
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ring/factory.h"
+#include "ringpress/hash.h"
 #include "ringpress/projection.h"
 #include "tuner/factory.h"
 
@@ -33,8 +34,8 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
   if (tuned_ == nullptr || settings_.adjust_steps == 0) return;
-  if (const auto levels = tuning::find_bit_levels(settings_.budget)) {
-    levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, *levels);
+  if (auto family = tuning::make_level_family(settings_)) {
+    levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family));
   }
 }
 
@@ -79,8 +80,10 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.recurrences = recurrences_.count(request);
   planner_->plan(request, &plan_);
+  // Levels first, which know nothing of what the step's plan leaves exact: that may come and go.
+  const bool is_of_step = plan_.codec != "none" && kind == CollectiveKind::kAllReduce;
   steps_.change(kind, &plan_);
-  RINGPRESS_RETURN_IF_ERROR(tune(request));
+  RINGPRESS_RETURN_IF_ERROR(tune(request, is_of_step));
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;
   CallSignature signature;
@@ -89,7 +92,26 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   signature.dtype = dtype;
   signature.op = reduction.op;
   signature.root = root;
-  return prepare_planned(plan_, *named, signature, reduction);
+  Preparation call = prepare_planned(plan_, *named, signature, reduction);
+  if (!parts_.empty()) RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
+  return call;
+}
+
+/// Codecs of their own for the parts of a call.
+Status MeshCommunicator::add_parts(Preparation* call) {
+  CollectiveContext& context = call->context;
+  codec_parts_.clear();
+  for (const tuning::LeveledPart& part : parts_) {
+    const std::string& specification = levels_->family().specification(part.level);
+    RINGPRESS_ASSIGN_OR_RETURN(
+        const NamedCodec* named,
+        codec_for(specification, context.codec->dtype(), context.codec->op()));
+    codec_parts_.push_back({part.end, named->codec.get()});
+    std::uint64_t& hash = context.call.codec_hash;
+    hash = combine_hash(combine_hash(hash, part.end), named->hash);
+  }
+  context.parts = codec_parts_;
+  return Status::ok();
 }
 
 /// What the ranks decide together. After an error, or for want of memory, they may no longer know
@@ -117,11 +139,12 @@ Status MeshCommunicator::explain(const Status& status, const PlanRequest& reques
 }
 
 /// Changes plan_ to what has proved best.
-Status MeshCommunicator::tune(const PlanRequest& request) {
+Status MeshCommunicator::tune(const PlanRequest& request, bool is_of_step) {
   is_tuned_ = tuned_ != nullptr;
   is_measured_ = false;
+  parts_ = {};
   if (!is_tuned_) return Status::ok();
-  return decide([&] { return explain(choose(request), request); });
+  return decide([&] { return explain(choose(request, is_of_step), request); });
 }
 
 /// Changes plan_ to what has proved best for a piece of the tensor under way.
@@ -152,13 +175,13 @@ Status MeshCommunicator::hear_of_step() {
   });
 }
 
-Status MeshCommunicator::choose(const PlanRequest& request) {
-  const bool is_of_step =
-      plan_.codec != "none" && request.kind == CollectiveKind::kAllReduce && levels_ != nullptr;
+Status MeshCommunicator::choose(const PlanRequest& request, bool is_of_step) {
   RINGPRESS_RETURN_IF_ERROR(tuned_->choose(request, &plan_));
-  if (!is_of_step) return Status::ok();
+  if (!is_of_step || levels_ == nullptr) return Status::ok();
   RINGPRESS_RETURN_IF_ERROR(levels_->choose(request, &plan_));
+  if (levels_->has_changed_sizes()) steps_.start_over();
   is_measured_ = levels_->wants_values();
+  parts_ = levels_->parts();
   return Status::ok();
 }
 
@@ -193,7 +216,7 @@ void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t c
   if (call->plan->keeps_place) feedback_.pass(tensor);
   find_residual(call, tensor);
   if (is_measured_) {
-    levels_->take({send, context.residual, count, dtype});
+    levels_->take({send, context.residual, count, dtype}, hints_.find({count, dtype, send}));
     call->started = Clock::now();
   }
 }
@@ -234,6 +257,7 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
   }
   statistics_.residual_bytes = feedback_.bytes();
   statistics_.last_codec = call.context.codec->specification();
+  if (!call.context.parts.empty()) statistics_.last_codec.append(" and others, by part");
   statistics_.last_algorithm = algorithm_name(call.plan->algorithm);
   statistics_.last_reason = call.plan->reason;
   return status;

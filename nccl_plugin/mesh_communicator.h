@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "nccl_plugin/block_pool.h"
 #include "nccl_plugin/error_feedback.h"
@@ -96,9 +97,10 @@ class MeshCommunicator final : public Communicator {
   Status check_usable() const;
   template <typename Decide>
   Status decide(Decide&& decide);
-  Status tune(const PlanRequest& request);
+  Status tune(const PlanRequest& request, bool is_of_step);
   Status explain(const Status& status, const PlanRequest& request) const;
-  Status choose(const PlanRequest& request);
+  Status choose(const PlanRequest& request, bool is_of_step);
+  Status add_parts(Preparation* call);
   Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
                               Reduction reduction, int root);
   Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
@@ -140,6 +142,8 @@ class MeshCommunicator final : public Communicator {
   bool is_tuned_ = false;                       // The last call.
   std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
   bool is_measured_ = false;                    // The last call's values, for levels_.
+  std::span<const tuning::LeveledPart> parts_;  // Of the last call, if it has several codecs,
+  std::vector<CodecPart> codec_parts_;          // and the same with their codecs.
   const std::unique_ptr<Collective> ring_;
   const std::unique_ptr<Collective> sra_;
   mutable std::mutex statistics_mutex_;

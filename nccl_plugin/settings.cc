@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <mutex>
 #include <string_view>
@@ -60,6 +61,17 @@ Status parse(const char* name, const std::string& text, std::size_t* value) {
   return parse_integer(name, text, std::size_t{0}, value);
 }
 
+Status parse(const char* name, const std::string& text, double* value) {
+  const char* end = text.data() + text.size();
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number) || !(number > 0)) {
+    return refuse(name, text, "a number above 0");
+  }
+  *value = number;
+  return Status::ok();
+}
+
 std::string to_text(const std::string& value) {
   return value;
 }
@@ -71,6 +83,12 @@ std::string to_text(int value) {
 }
 std::string to_text(std::size_t value) {
   return std::to_string(value);
+}
+
+/// The shortest text that is read as that number.
+std::string to_text(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
 
 /// False if no setting has that name.
@@ -158,6 +176,10 @@ Status check_settings(const Settings& settings) {
       check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "hier", "ring", "sra"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_ADJUST_METRIC", settings.adjust_metric, {"l2", "l2sq"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_ADJUST_GRIDS", settings.adjust_grids, {"uniform", "both"}));
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
   RINGPRESS_RETURN_IF_ERROR(

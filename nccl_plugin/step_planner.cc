@@ -147,6 +147,12 @@ void StepPlanner::start_anew() {
   unplanned_seconds_.reset();
 }
 
+void StepPlanner::start_over() {
+  if (!plan_.empty() || calls_ >= kMostCallsWithoutStep) return start_anew();
+  fruitless_looks_ = 0;
+  if (is_root_ && recorder_ == nullptr) recorder_ = std::make_unique<StepRecorder>();
+}
+
 StepWord StepPlanner::word() {
   if (recorder_ == nullptr) return {};
   const std::optional<RecordedStep> step = recorder_->current();

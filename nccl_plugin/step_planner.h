@@ -58,6 +58,9 @@ class StepPlanner {
 
   /// The coming call; true if the plan leaves it exact.
   bool begin_call(const TensorCall& call);
+  /// What calls send has changed: a plan that was made before is given up, and looked for anew; a
+  /// search goes on, as medians follow by themselves. At the same call on all ranks.
+  void start_over();
   /// On rank 0, after the call: how it went.
   void note(const RecordedCall& call);
   /// Rank 0 wants to know.

@@ -28,6 +28,10 @@ class StepsOfCalls {
   /// Never throws: the other ranks wait for it.
   StepWord word() noexcept;
   Status hear(const StepWord& word) { return planner_->hear(word); }
+  /// From the coming call on calls are compressed otherwise. All ranks at the same call.
+  void start_over() {
+    if (planner_ != nullptr) planner_->start_over();
+  }
   void begin_call(const TensorCall& call);
   /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so.
   void change(CollectiveKind kind, Plan* plan);

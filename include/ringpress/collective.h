@@ -22,6 +22,12 @@
 
 namespace ringpress {
 
+/// The part of a tensor before element `end`, from where the part before it ends, and its codec.
+struct CodecPart {
+  std::size_t end = 0;  // A multiple of kTileElements, or the tensor's end.
+  const Codec* codec = nullptr;
+};
+
 /// What every collective needs besides the buffers. All ranks must pass equal values, but for
 /// `mesh`, `memory`, `residual`, `layers` and `projection_state`.
 struct CollectiveContext {
@@ -30,6 +36,10 @@ struct CollectiveContext {
   // calling thread alone. A pool, such as the communicator's, spares later calls the heap.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
   const Codec* codec = nullptr;
+  // All-reduces by `sra` alone: the tensor's parts, in order, if they have codecs of their own.
+  // Then `codec`, which is no identity codec, gives type and operation and the size of chunks.
+  // Codecs of parts have fixed sizes, no agreement and no projection.
+  std::span<const CodecPart> parts;
   CallSignature call;
   std::size_t chunk_elements = 0;  // Elements per frame; 0 lets the collective choose.
   bool pre_multiplied = false;     // Inputs are scaled, on every rank by its own factor:

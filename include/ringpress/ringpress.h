@@ -51,7 +51,8 @@ typedef struct {
 
 /* Tells of what layers the tensors of later calls consist: in any order, none overlapping another.
  * Elements in none of them count as a vector. layer_count 0 forgets them. Codecs that work on
- * matrices (powersgd) make use of it; to all others it makes no difference. Each rank calls it by
+ * matrices (powersgd) make use of it, and RINGPRESS_ADJUST_STEPS, which gives each layer a level of
+ * compression; to all others it makes no difference. Each rank calls it by
  * itself, at any time between its calls: as long as not all ranks know the same of a call, it goes
  * as if nothing was known. Hints last until they are set again or the communicator ends; those that
  * are split from it start without. Returns an ncclResult_t. */

@@ -1,13 +1,12 @@
 #include "nccl_plugin/tuning/step_levels.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
-#include <span>
+#include <utility>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/tuning/tensor_cut.h"
 #include "ringpress/levels.h"
 #include "ringpress/log.h"
 #include "tuner/factory.h"
@@ -15,49 +14,55 @@
 namespace ringpress::nccl_plugin::tuning {
 namespace {
 
-constexpr std::array kBits{2, 3, 4, 5, 6, 7, 8};
-
-// Accordion's eta, and what it gives a critical call.
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Accordion's eta.
 constexpr double kCriticalChange = 0.5;
-constexpr std::size_t kCriticalBits = 2;
+// A call whose bytes change by less takes about as long as before.
+constexpr double kClearChange = 0.1;
 
-/// Bytes of a number of elements, without the scales, which all levels have alike.
-double bytes_of(double count, int bits) {
-  return count * bits / 8;
+LevelBudget budget_of(const Settings& settings) {
+  LevelBudget budget;
+  budget.alpha = settings.adjust_alpha;
+  budget.metric = settings.adjust_metric == "l2" ? ErrorMetric::kL2 : ErrorMetric::kL2Squared;
+  return budget;
+}
+
+/// Elements from `first` on, up to `end`.
+MeasuredTensor slice(const MeasuredTensor& tensor, std::size_t first, std::size_t end) {
+  const auto* const values = static_cast<const std::byte*>(tensor.values);
+  return {values + first * dtype_size(tensor.dtype),
+          tensor.residual == nullptr ? nullptr : tensor.residual + first, end - first,
+          tensor.dtype};
+}
+
+/// The l2 norm of norms of parts, which are so far from each other in `all`.
+double norm_of(std::span<const double> all, std::size_t first = 0, std::size_t stride = 1) {
+  double squares = 0;
+  for (std::size_t i = first; i < all.size(); i += stride) squares += all[i] * all[i];
+  return std::sqrt(squares);
 }
 
 }  // namespace
 
-std::optional<BitLevels> find_bit_levels(const std::string& budget) {
-  const Result<std::string> whole = compress_kernels::normalize_specification(budget);
-  if (!whole.is_ok()) return std::nullopt;
-  const std::string& text = whole.value();  // "q4:block=128,grid=uniform,round=nearest"
-  constexpr std::string_view kBlock = ":block=";
-  constexpr std::string_view kPlain = ",grid=uniform,round=nearest";
-  BitLevels levels;
-  if (text.size() < 2 || text[0] != 'q' || text[1] < '2' || text[1] > '8') return std::nullopt;
-  levels.default_bits = text[1] - '0';
-  levels.rest = text.substr(2);
-  if (!levels.rest.starts_with(kBlock) || !levels.rest.ends_with(kPlain)) return std::nullopt;
-  const char* const last = levels.rest.data() + levels.rest.size() - kPlain.size();
-  const auto end = std::from_chars(levels.rest.data() + kBlock.size(), last, levels.block);
-  if (end.ptr != last) return std::nullopt;
-  return levels;
-}
-
-StepLevels::StepLevels(const Settings& settings, Peers& peers, BitLevels levels)
-    : settings_(settings), peers_(peers), levels_(std::move(levels)) {}
+StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family)
+    : settings_(settings),
+      peers_(peers),
+      family_(std::move(family)),
+      // A ring encodes sums of several ranks, on which parts do not agree.
+      has_parts_(family_->has_parts() && settings.algorithm != "ring") {}
 
 /// The sequence is another one, or not known any more.
 void StepLevels::forget() {
   steps_ = 0;
   is_measuring_ = false;
-  bits_.clear();
+  levels_.clear();
   earlier_norms_.clear();
 }
 
 Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   wants_values_ = false;
+  has_changed_sizes_ = false;
+  parts_ = {};
   // Addresses may differ by rank: without them all ranks see the same sequence.
   const auto position =
       pattern_.observe({request.kind, request.count, request.dtype, request.op, nullptr, 0});
@@ -67,76 +72,217 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   position_ = *position;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step());
   wants_values_ = is_measuring_;
-  if (is_measuring_) counts_[position_] = static_cast<double>(request.count);
-  if (position_ < bits_.size() && plan->codec == settings_.budget) {
-    plan->codec = levels_.specification(bits_[position_]);
+  if (position_ >= levels_.size() || plan->codec != settings_.budget) return Status::ok();
+  const LeveledCall& call = levels_[position_];
+  if (call.size() == 1) {
+    plan->codec = family_->specification(call[0].level);
+  } else if (plan->algorithm == Algorithm::kSra) {
+    parts_ = call;
   }
   return Status::ok();
 }
 
 Status StepLevels::start_step() {
-  if (is_measuring_) RINGPRESS_RETURN_IF_ERROR(find_bits());
+  if (is_measuring_) RINGPRESS_RETURN_IF_ERROR(find_levels());
   is_measuring_ = steps_ % settings_.adjust_steps == 0;
   ++steps_;
-  if (!is_measuring_) return Status::ok();
-  // What is not measured, though its turn came, is not to be changed.
-  errors_.assign(pattern_.period() * kBits.size(), std::numeric_limits<double>::infinity());
-  counts_.assign(pattern_.period(), 0);
-  norms_.assign(pattern_.period(), 0);
+  if (is_measuring_) start_measuring();
   return Status::ok();
 }
 
-void StepLevels::take(const MeasuredTensor& tensor) {
-  const Result<std::vector<double>> errors =
-      compress_kernels::measure_bit_errors(tensor, levels_.block, kBits);
-  if (!errors.is_ok()) return;
-  std::copy(errors.value().begin(), errors.value().end(),
-            errors_.begin() + static_cast<std::ptrdiff_t>(position_ * kBits.size()));
-  if (settings_.accordion) norms_[position_] = compress_kernels::measure_norm(tensor);
-}
-
-/// By place. Without Accordion, the budget's.
-std::vector<std::size_t> StepLevels::find_default_levels() const {
-  const auto calm = static_cast<std::size_t>(levels_.default_bits - kBits.front());
-  const std::size_t critical = std::min(calm + kCriticalBits, kBits.size() - 1);
-  std::vector<std::size_t> found(counts_.size(), calm);
-  if (!settings_.accordion) return found;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool is_calm = i < earlier_norms_.size() && std::abs(earlier_norms_[i] - norms_[i]) <
-                                                          kCriticalChange * earlier_norms_[i];
-    if (!is_calm) found[i] = critical;
+/// What is not measured, though its turn came, is not to be changed.
+void StepLevels::start_measuring() {
+  std::size_t elements = 0;
+  measured_.clear();
+  for (const TensorCall& call : pattern_.cycle()) {
+    elements += call.count;
+    MeasuredCall unknown{call.dtype, call.op, {call.count}, {}, {kInfinity}, {kInfinity}};
+    unknown.errors.assign(family_->levels(), kInfinity);
+    measured_.push_back(std::move(unknown));
   }
-  return found;
+  segment_ = segment_elements(elements);
 }
 
-/// From what all ranks have measured. The step that begins has them.
-Status StepLevels::find_bits() {
-  RINGPRESS_RETURN_IF_ERROR(peers_.max(errors_));
-  if (settings_.accordion) RINGPRESS_RETURN_IF_ERROR(peers_.max(norms_));
-  const std::vector<std::size_t> defaults = find_default_levels();
-  std::vector<LevelCost> costs(errors_.size());
-  std::vector<LayerLevels> calls;
-  for (std::size_t i = 0; i < counts_.size(); ++i) {
-    for (std::size_t level = 0; level < kBits.size(); ++level) {
-      costs[i * kBits.size() + level] = {bytes_of(counts_[i], kBits[level]),
-                                         errors_[i * kBits.size() + level]};
+void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layers) {
+  MeasuredCall& call = measured_[position_];
+  if (has_parts_) call.ends = cut_tensor(tensor.count, layers, segment_);
+  call.errors.clear();
+  call.norms.clear();
+  std::size_t first = 0;
+  for (const std::size_t end : call.ends) {
+    const MeasuredTensor part = slice(tensor, first, end);
+    const std::vector<double> errors = family_->errors(part);
+    call.errors.insert(call.errors.end(), errors.begin(), errors.end());
+    call.norms.push_back(compress_kernels::measure_norm(part));
+    first = end;
+  }
+  call.result_norms.assign(call.ends.size(), kInfinity);
+}
+
+void StepLevels::take_result(const void* values) {
+  MeasuredCall& call = measured_[position_];
+  const MeasuredTensor tensor{values, nullptr, call.ends.back(), call.dtype};
+  std::size_t first = 0;
+  for (std::size_t part = 0; part < call.ends.size(); ++part) {
+    call.result_norms[part] = compress_kernels::measure_norm(slice(tensor, first, call.ends[part]));
+    first = call.ends[part];
+  }
+}
+
+double StepLevels::MeasuredCall::norm() const {
+  return norm_of(norms);
+}
+
+/// Without Accordion, the budget's.
+std::size_t StepLevels::default_level_of(std::size_t place) const {
+  if (!settings_.accordion) return family_->default_level();
+  if (place >= earlier_norms_.size()) return family_->careful_level();
+  const double earlier = earlier_norms_[place];
+  const bool is_calm = std::abs(earlier - measured_[place].norm()) < kCriticalChange * earlier;
+  return is_calm ? family_->default_level() : family_->careful_level();
+}
+
+/// As if the call had not been cut.
+void StepLevels::join_parts(MeasuredCall* call) const {
+  const std::size_t levels = family_->levels();
+  std::vector<double> errors;
+  for (std::size_t level = 0; level < levels; ++level) {
+    errors.push_back(norm_of(call->errors, level, levels));
+  }
+  call->errors = std::move(errors);
+  call->norms = {norm_of(call->norms)};
+  call->result_norms = {norm_of(call->result_norms)};
+  call->ends = {call->ends.back()};
+}
+
+Status StepLevels::agree_on_cuts() {
+  std::vector<double> hashes;  // The largest of all ranks', and the smallest, negative.
+  for (const MeasuredCall& call : measured_) {
+    const auto hash = static_cast<double>(hash_of_cut(call.ends));
+    hashes.insert(hashes.end(), {hash, -hash});
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers_.max(hashes));
+  for (std::size_t place = 0; place < measured_.size(); ++place) {
+    if (hashes[2 * place] != -hashes[2 * place + 1]) join_parts(&measured_[place]);
+  }
+  return Status::ok();
+}
+
+/// Of parts that are now the same: all ranks' squares together. Results are the same everywhere,
+/// but for the last bits of what ranks have added up differently.
+Status StepLevels::agree_on_errors() {
+  std::vector<double*> numbers;
+  for (MeasuredCall& call : measured_) {
+    for (auto* const of_call : {&call.errors, &call.norms, &call.result_norms}) {
+      for (double& number : *of_call) numbers.push_back(&number);
     }
-    calls.push_back({std::span(costs).subspan(i * kBits.size(), kBits.size()), defaults[i]});
   }
-  const bool is_finite = std::none_of(errors_.begin(), errors_.end(), [](double error) {
-    return error == std::numeric_limits<double>::infinity();
-  });
-  if (!is_finite) return Status::ok();  // What a step that overflowed loses says nothing.
-  earlier_norms_ = norms_;
-  RINGPRESS_ASSIGN_OR_RETURN(const LevelChoice choice, tuner::allocate_levels(calls, {}));
-  bits_.clear();
+  std::vector<double> largest;
+  for (const double* const number : numbers) largest.push_back(*number);
+  RINGPRESS_RETURN_IF_ERROR(peers_.max(largest));
+  std::vector<float> shares;  // Squares, over the largest rank's: what float32 has room for.
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool is_some = largest[i] > 0 && std::isfinite(largest[i]);
+    const double share = is_some ? *numbers[i] / largest[i] : 0;
+    shares.push_back(static_cast<float>(share * share));
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers_.sum(shares));
+  std::size_t i = 0;
+  for (MeasuredCall& call : measured_) {
+    for (auto* const of_call : {&call.errors, &call.norms}) {
+      for (double& number : *of_call) {
+        const double share = std::isfinite(largest[i]) ? std::sqrt(double{shares[i]}) : 1;
+        number = largest[i++] * share;
+      }
+    }
+    for (double& number : call.result_norms) number = largest[i++];
+  }
+  return Status::ok();
+}
+
+/// A mean is a sum for this: all that it loses is divided by the same number.
+void StepLevels::count_second_encoding() {
+  const std::size_t levels = family_->levels();
+  for (MeasuredCall& call : measured_) {
+    const double divisor = call.op == ReduceOp::kAvg ? peers_.size() : 1;
+    for (std::size_t part = 0; part < call.ends.size(); ++part) {
+      if (!(call.norms[part] > 0)) continue;
+      const double of_sum = std::hypot(1.0, call.result_norms[part] * divisor / call.norms[part]);
+      for (std::size_t level = 0; level < levels; ++level) {
+        call.errors[part * levels + level] *= of_sum;
+      }
+    }
+  }
+}
+
+double StepLevels::bytes_of(const LeveledCall& call) const {
+  double bytes = 0;
+  std::size_t first = 0;
+  for (const LeveledPart& part : call) {
+    bytes += family_->bytes(part.level, part.end - first);
+    first = part.end;
+  }
+  return bytes;
+}
+
+/// The step that begins has them.
+void StepLevels::set_levels(const std::vector<std::size_t>& by_part) {
+  std::vector<LeveledCall> found;
+  std::size_t number = 0;
+  for (std::size_t place = 0; place < measured_.size(); ++place) {
+    LeveledCall call;
+    for (const std::size_t end : measured_[place].ends) {
+      const std::size_t level = by_part[number++];
+      if (!call.empty() && call.back().level == level) call.pop_back();
+      call.push_back({end, level});
+    }
+    const LeveledCall usual{{measured_[place].ends.back(), family_->default_level()}};
+    const double before = bytes_of(place < levels_.size() ? levels_[place] : usual);
+    has_changed_sizes_ |= std::abs(bytes_of(call) - before) > kClearChange * before;
+    found.push_back(std::move(call));
+  }
+  levels_ = std::move(found);
+}
+
+/// From what all ranks have measured.
+Status StepLevels::find_levels() {
+  RINGPRESS_RETURN_IF_ERROR(agree_on_cuts());
+  RINGPRESS_RETURN_IF_ERROR(agree_on_errors());
+  count_second_encoding();
+  const std::size_t levels = family_->levels();
+  std::vector<std::vector<LevelCost>> costs;
+  std::vector<std::size_t> defaults;
+  for (std::size_t place = 0; place < measured_.size(); ++place) {
+    const MeasuredCall& call = measured_[place];
+    // What a step that overflowed loses says nothing.
+    const bool is_finite = std::all_of(call.errors.begin(), call.errors.end(),
+                                       [](double error) { return std::isfinite(error); });
+    if (!is_finite) return Status::ok();
+    std::size_t first = 0;
+    for (std::size_t part = 0; part < call.ends.size(); ++part) {
+      costs.emplace_back();
+      defaults.push_back(default_level_of(place));
+      for (std::size_t level = 0; level < levels; ++level) {
+        costs.back().push_back(
+            {family_->bytes(level, call.ends[part] - first), call.errors[part * levels + level]});
+      }
+      first = call.ends[part];
+    }
+  }
+  std::vector<LayerLevels> parts;
   double before = 0;
-  for (std::size_t i = 0; i < choice.levels.size(); ++i) {
-    bits_.push_back(kBits[choice.levels[i]]);
-    before += bytes_of(counts_[i], levels_.default_bits);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    parts.push_back({costs[i], defaults[i]});
+    before += costs[i][family_->default_level()].bytes;
   }
-  log_line(LogLevel::kInfo, "levels of a step of %zu calls: %.3f of the bytes of q%d", bits_.size(),
-           choice.bytes / std::max(before, 1.0), levels_.default_bits);
+  RINGPRESS_ASSIGN_OR_RETURN(const LevelChoice choice,
+                             tuner::allocate_levels(parts, budget_of(settings_)));
+  earlier_norms_.clear();
+  for (const MeasuredCall& call : measured_) earlier_norms_.push_back(call.norm());
+  set_levels(choice.levels);
+  log_line(LogLevel::kInfo, "levels of a step of %zu calls, %zu parts: %.3f of the bytes of %s",
+           levels_.size(), parts.size(), choice.bytes / std::max(before, 1.0),
+           settings_.budget.c_str());
   return Status::ok();
 }
 

@@ -7,12 +7,14 @@
 // of 7 levels. Then for each gradient, cut into its layers and into segments of several sizes: the
 // bytes and the error of the levels chosen, over those of q4 for all. Both are measured with the
 // codecs; the budget is the squared error of q4, so the error is never larger. Candidates are
-// q2 .. q8, and the same with those of grid=lloyd besides.
+// q2 .. q8, and the same with those of grid=lloyd besides. Last, of gradients named ..._rank0.npy,
+// those of all ranks are summed, with the levels that RINGPRESS_ADJUST_STEPS comes to (sums.h).
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -22,6 +24,7 @@
 #include "compress_kernels/factory.h"
 #include "perf/all_reduce/npy.h"
 #include "perf/levels/random_table.h"
+#include "perf/levels/sums.h"
 #include "tuner/factory.h"
 
 namespace ringpress::perf {
@@ -35,6 +38,7 @@ struct Range {
 };
 
 struct Gradient {
+  std::string path;
   std::string name;
   std::vector<float> values;
   std::vector<Range> layers;
@@ -137,6 +141,23 @@ std::vector<Range> read_layers(const std::string& path, std::size_t count) {
   return ranges;
 }
 
+/// As many ranks as there are files.
+void measure_sum(const Gradient& gradient) {
+  const std::size_t rank = gradient.path.rfind("_rank0.npy");
+  if (rank == std::string::npos) return;
+  RankGradients all;
+  all.name = gradient.name.substr(0, gradient.name.rfind("_rank0.npy"));
+  for (int number = 0;; ++number) {
+    const std::string path = fmt::format("{}_rank{}.npy", gradient.path.substr(0, rank), number);
+    if (!std::filesystem::exists(path)) break;
+    all.values.push_back(read_npy(path));
+  }
+  for (const Range& layer : gradient.layers) all.layers.push_back({layer.first, layer.count, 0, 0});
+  std::sort(all.layers.begin(), all.layers.end(),
+            [](const Layer& a, const Layer& b) { return a.offset < b.offset; });
+  measure_sums(all);
+}
+
 void compare_with_all_choices(ErrorMetric metric, const char* name) {
   constexpr std::size_t kTables = 200;
   std::vector<double> ratios;
@@ -181,7 +202,8 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument != "--layers") {
-      gradients.push_back({argument.substr(argument.rfind('/') + 1), read_npy(argument), {}});
+      gradients.push_back(
+          {argument, argument.substr(argument.rfind('/') + 1), read_npy(argument), {}});
     } else if (gradients.empty() || ++i == argc) {
       throw std::runtime_error("--layers FILE stands behind a gradient");
     } else {
@@ -197,6 +219,11 @@ int run(int argc, char** argv) {
   fmt::print("\n| gradient | cut into | pieces | levels of | bytes over q4 | error over q4 |\n");
   fmt::print("|---|---|---|---|---|---|\n");
   for (const Gradient& gradient : gradients) measure(gradient);
+  fmt::print(
+      "\n| sum of | levels of | cut into | parts | bytes over q4 | error over q4 | processor's "
+      "time over q4 |\n");
+  fmt::print("|---|---|---|---|---|---|---|\n");
+  for (const Gradient& gradient : gradients) measure_sum(gradient);
   return 0;
 }
 

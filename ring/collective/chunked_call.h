@@ -10,6 +10,7 @@
 
 #include "ring/collective/chunk_agreement.h"
 #include "ring/collective/fail_on_unwind.h"
+#include "ring/collective/part_codecs.h"
 #include "ring/collective/pipeline.h"
 #include "ring/collective/schedule.h"
 #include "ringpress/collective.h"
@@ -117,6 +118,7 @@ class ChunkedCall {
       : context_(context),
         mesh_(*context.mesh),
         codec_(*context.codec),
+        codecs_(context),
         tensor_(std::move(tensor)),
         rank_(static_cast<std::size_t>(mesh_.rank())),
         world_(tensor_.shards.size()),
@@ -143,17 +145,31 @@ class ChunkedCall {
   Encoding encoding(std::size_t owner, std::size_t chunk, std::size_t summed) const {
     return {form(summed), sums_ ? agreement_.of(owner, chunk) : Agreed{}};
   }
-  /// Room for any form of a whole chunk.
+  /// Room for any form of a whole chunk; where parts have codecs of their own, for those of one and
+  /// of all ranks.
   std::size_t largest_chunk_bytes() const {
+    if (!context_.parts.empty()) return largest_mixed_chunk_bytes();
     std::size_t bytes = 0;
     for (std::size_t summed = 1; summed <= world_; ++summed) {
       bytes = std::max(bytes, codec_.wire_bytes(chunk_elements_, form(summed)));
     }
     return bytes;
   }
+  std::size_t largest_mixed_chunk_bytes() const {
+    std::size_t bytes = 0;
+    for (std::size_t owner = 0; owner < world_; ++owner) {
+      for (std::size_t chunk = 0; chunk < chunks(); ++chunk) {
+        const Range range = chunk_of_shard(owner, chunk);
+        for (const std::size_t summed : {std::size_t{1}, world_}) {
+          bytes = std::max(bytes, codecs_.wire_bytes(range, form(summed)));
+        }
+      }
+    }
+    return bytes;
+  }
   /// What is known of the length of a frame before it comes.
   FrameLength frame_length(const Range& range, std::size_t summed) const {
-    return {codec_.wire_bytes(range.count, form(summed)), !codec_.traits().fixed_size};
+    return {codecs_.wire_bytes(range, form(summed)), !codec_.traits().fixed_size};
   }
 
   /// Runs the stages of the agreement, then `stages` of the collective's own.
@@ -199,7 +215,7 @@ class ChunkedCall {
     args.random = random_key(range);
     args.form = encoding.form;
     args.agreed = encoding.agreed;
-    return codec_.encode(args);
+    return codecs_.encode(range, args);
   }
 
   /// `result` gets the values of a complete chunk.
@@ -213,12 +229,13 @@ class ChunkedCall {
     args.divisor = codec_.traits().summable && sums_ ? divisor_of(context_) : 1;
     args.form = encoding.form;
     args.agreed = encoding.agreed;
-    codec_.decode(args);
+    codecs_.decode(range, args);
   }
 
   const CollectiveContext& context_;
   Mesh& mesh_;
   const Codec& codec_;
+  PartCodecs codecs_;
   const ShardedTensor tensor_;
   const std::size_t rank_;
   const std::size_t world_;

@@ -209,6 +209,9 @@ class RingCall : ChunkedCall {
 }  // namespace
 
 Status Ring::all_reduce(const CollectiveContext& context, const AllReduceArgs& args) const {
+  if (!context.parts.empty()) {
+    return {Code::kUnsupported, "a ring has one codec for all parts of a tensor"};
+  }
   if (context.codec->projection() != nullptr) return all_reduce_projected(*this, context, args);
   if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
   if (goes_two_ways(*context.codec)) return all_reduce_two_ways(context, args);

@@ -13,6 +13,9 @@
 // are on the wire or being decoded. Each rank encodes each element once: the elements of foreign
 // shards in stage 1, those of its own shard in stage 2, so one residual per element is enough.
 //
+// Parts of the tensor may have codecs of their own; chunks are cut as if they had one. A chunk's
+// frame then holds what its parts are encoded to (part_codecs.h).
+//
 // Frames of an identity codec are sent from the caller's memory, except to peers that read staging
 // memory in place: a copy in this rank's cache costs less than one between processes.
 #include "ring/collective/sra.h"
@@ -172,7 +175,7 @@ class SraCall : ChunkedCall {
     hop.random = random_key(own);
     hop.form = sum.form;
     hop.agreed = sum.agreed;
-    const std::size_t bytes = codec_.decode_add_encode(hop);
+    const std::size_t bytes = codecs_.decode_add_encode(own, hop);
     arrivals_.release();
     return bytes;
   }

@@ -43,6 +43,12 @@ TEST(Settings, AWrongValueIsRefusedByName) {
                              {"RINGPRESS", "of"},
                              {"RINGPRESS_DEBUG", "loud"},
                              {"RINGPRESS_BACKEND", "gpu"},
+                             {"RINGPRESS_ADJUST_ALPHA", "0"},
+                             {"RINGPRESS_ADJUST_ALPHA", "-1"},
+                             {"RINGPRESS_ADJUST_ALPHA", "inf"},
+                             {"RINGPRESS_ADJUST_ALPHA", "1.5x"},
+                             {"RINGPRESS_ADJUST_METRIC", "l1"},
+                             {"RINGPRESS_ADJUST_GRIDS", "minmax"},
                              {"RINGPRESS_TIMEOUT_MS", "99999999999"}};
   for (const auto& [name, text] : wrong) {
     const auto settings = parse_settings({{name, text}}, nullptr);
@@ -52,6 +58,14 @@ TEST(Settings, AWrongValueIsRefusedByName) {
   }
   const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
   EXPECT_NE(check_settings(settings).message().find("maybe: ring?"), std::string::npos);
+}
+
+TEST(Settings, ARealNumberIsAgreedOnInOneForm) {
+  const auto settings = parse_settings({{"RINGPRESS_ADJUST_ALPHA", "0.50"}}, nullptr);
+  EXPECT_EQ(settings.mistake, "");
+  EXPECT_EQ(settings.adjust_alpha, 0.5);
+  const auto lines = agreement_lines(settings);
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "RINGPRESS_ADJUST_ALPHA=0.5"), lines.end());
 }
 
 TEST(Settings, AWrongNumberLeavesTheDefault) {

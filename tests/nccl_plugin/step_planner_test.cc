@@ -73,6 +73,9 @@ class Ranks {
     return text;
   }
 
+  void start_over() {
+    for (StepPlanner& planner : planners_) planner.start_over();
+  }
   void slow_exact_calls_down(double factor) { exact_factor_ = factor; }
   int switches() const { return switches_; }
   std::mt19937& random() { return random_; }
@@ -135,6 +138,34 @@ TEST(StepPlanner, APlanThatMakesTheStepLongerIsGivenUpForGood) {
   EXPECT_NE(seen.find("1000 "), std::string::npos);
   EXPECT_EQ(seen.substr(seen.size() - 5), "0000 ");
   EXPECT_EQ(ranks.switches(), 2);
+}
+
+/// As when calls get other levels of compression.
+TEST(StepPlanner, APlanIsLookedForAnewWhenCallsSendMoreOrLess) {
+  Ranks ranks(3, 7);
+  const std::string first = ranks.steps(kWithABubble, 40);
+  EXPECT_EQ(first.substr(first.size() - 5), "1000 ");
+  ranks.start_over();
+  EXPECT_EQ(ranks.steps(kWithABubble, 1), "0000 ");
+  const std::string second = ranks.steps(kWithABubble, 40);
+  EXPECT_EQ(second.substr(second.size() - 5), "1000 ");
+}
+
+/// However often that happens while there is none, one is found.
+TEST(StepPlanner, ASearchGoesOnWhenCallsSendMoreOrLess) {
+  Ranks ranks(2, 8);
+  std::string seen;
+  for (int i = 0; i < 5 && seen.find('1') == std::string::npos; ++i) {
+    seen += ranks.steps(kWithABubble, 5);
+    ranks.start_over();
+  }
+  EXPECT_NE(seen.find("1000 "), std::string::npos);
+  Ranks fruitless(2, 9);
+  const Step full = {{10000, 0.02}, {10000, 1e-6}, {10000, 1e-6}};
+  EXPECT_EQ(fruitless.steps(full, 3000).find('1'), std::string::npos);
+  fruitless.start_over();
+  const std::string then = fruitless.steps(kWithABubble, 100);
+  EXPECT_EQ(then.substr(then.size() - 5), "1000 ");
 }
 
 TEST(StepPlanner, NothingIsLeftExactWhereCallsWaitForEachOther) {
