@@ -19,6 +19,7 @@
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/mesh_peers.h"
 #include "nccl_plugin/recurrences.h"
+#include "nccl_plugin/ring_topology.h"
 #include "nccl_plugin/steps_of_calls.h"
 #include "nccl_plugin/tuning/step_levels.h"
 #include "nccl_plugin/tuning/tuned_calls.h"
@@ -49,6 +50,9 @@ class MeshCommunicator final : public Communicator {
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings);
   /// Writes the statistics.
   ~MeshCommunicator() override;
+
+  /// Before the first call, on all ranks: gives the ring the order of the topology, which is set.
+  Status arrange_ring(const RingTopology& topology);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -138,7 +142,7 @@ class MeshCommunicator final : public Communicator {
   bool is_tuned_ = false;                       // The last call.
   std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
   bool is_measured_ = false;                    // The last call's values, for levels_.
-  const std::unique_ptr<Collective> ring_;
+  std::unique_ptr<Collective> ring_;
   const std::unique_ptr<Collective> sra_;
   mutable std::mutex statistics_mutex_;
   Statistics statistics_;
