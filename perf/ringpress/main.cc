@@ -83,6 +83,15 @@ struct CommandLine {
     schedule->add_option("--slots", options.slots, "at most so many")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
+    schedule->add_option("--svg", options.svg_file, "draw the placements into this file");
+    schedule->add_option("--load-svg", options.load_file,
+                         "draw the utility of all policies against the number of jobs");
+    schedule->add_option(
+        "--launch", options.launch_folder,
+        "a folder for what starts the jobs of a slot: an mpirun rank file, a Slurm "
+        "host list and torchrun lines each");
+    schedule->add_option("--slot", options.launch_slot, "the slot of --launch")
+        ->capture_default_str();
     schedule->add_flag("--json", options.json, "for programs");
     schedule->add_flag("--summary", options.summary, "no line for each slot and job");
   }

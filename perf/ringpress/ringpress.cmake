@@ -19,7 +19,10 @@ add_library(ringpress_command_parts STATIC
   ringpress/run.cc
   ringpress/schedule/cluster_file.cc
   ringpress/schedule/jobs_file.cc
+  ringpress/schedule/launch_files.cc
+  ringpress/schedule/placements_svg.cc
   ringpress/schedule/schedule.cc
+  ringpress/schedule/svg.cc
 )
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_command_parts

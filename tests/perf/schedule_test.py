@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 PERF = pathlib.Path(sys.argv.pop()).resolve()
 PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
 EXAMPLE = (PERF / "gadget" / "cluster.json", PERF / "gadget" / "jobs.json")
+SVG = "{http://www.w3.org/2000/svg}"
 POLICIES = ("gadget", "fifo", "drf", "las")
 
 CLUSTER = """{"name": "small", "resources": ["gpus", "memory_gb"],
@@ -164,6 +166,37 @@ class Schedule(unittest.TestCase):
             found = self.scheduled(self.folder / "c", self.folder / "j", "--slots", "1")
             ring = found["slots"][0]["rings"][0]["ring"]
             self.assertEqual(sum(share["workers"] for share in ring), workers, ratio)
+
+    def test_writes_what_starts_the_jobs(self):
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "0")
+        self.assertEqual((code, error), (0, ""))
+        self.assertEqual((self.folder / "a.rankfile").read_text(),
+                         "rank 0=s0 slot=0\nrank 1=s0 slot=1\n"
+                         "rank 2=s1 slot=0\nrank 3=s1 slot=1\n")
+        self.assertEqual((self.folder / "a.hosts").read_text(), "s0\ns0\ns1\ns1\n")
+        self.assertEqual((self.folder / "a.torchrun").read_text().splitlines()[2:],
+                         ["# on s1", "torchrun --nnodes=2 --node-rank=1 --nproc-per-node=2 "
+                          "--master-addr=s0 --master-port=29500 \"$@\""])
+        self.assertFalse((self.folder / "b.rankfile").exists())
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "999")
+        self.assertEqual(code, 2)
+        self.assertRegex(error, "^ringpress schedule: --slot 999: there are [0-9]+ slots\n$")
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder / "none")
+        self.assertEqual(code, 1)
+        self.assertIn("none/a.rankfile: ", error)
+
+    def test_draws_placements_and_loads(self):
+        placements, loads = self.folder / "placements.svg", self.folder / "loads.svg"
+        self.scheduled(*EXAMPLE, "--slots", "8", "--svg", placements, "--load-svg", loads)
+        root = xml.etree.ElementTree.parse(placements).getroot()
+        names = [node.text for node in root.iter(f"{SVG}title")]
+        self.assertIn("node0", names)
+        self.assertTrue(any(name.startswith("bert-0, slots 0 to ") for name in names), names)
+        root = xml.etree.ElementTree.parse(loads).getroot()
+        self.assertEqual(len(list(root.iter(f"{SVG}polyline"))), len(POLICIES))
+        texts = [node.text for node in root.iter(f"{SVG}text")]
+        for policy in POLICIES:
+            self.assertIn(policy, texts)
 
     def test_the_example_is_that_of_its_script(self):
         done = subprocess.run([sys.executable, "-B", PERF / "gadget" / "make_example.py", "--check"],

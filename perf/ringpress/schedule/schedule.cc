@@ -13,6 +13,9 @@
 
 #include "perf/ringpress/schedule/cluster_file.h"
 #include "perf/ringpress/schedule/jobs_file.h"
+#include "perf/ringpress/schedule/launch_files.h"
+#include "perf/ringpress/schedule/placements_svg.h"
+#include "perf/ringpress/schedule/svg.h"
 #include "ringpress/gadget.h"
 
 namespace ringpress::perf {
@@ -21,6 +24,7 @@ namespace {
 using gadget::Policy;
 
 constexpr int kBadFile = 2;
+constexpr std::size_t kLoads = 5;  // Points of the picture of loads.
 
 /// What was read, and what came of it.
 struct Scheduled {
@@ -139,6 +143,67 @@ void print_json(const Scheduled& scheduled, const std::string& policy) {
   fmt::print("{}\n", report.dump(1));
 }
 
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file) return Status::ok();
+  return Status(Code::kSystem, fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+/// Utility against the number of jobs: the first ones of the file, by every policy.
+std::string draw_loads(const Scheduled& scheduled, const ScheduleOptions& options) {
+  LineChart chart = {"utility against load", "jobs", "utility", {}, false};
+  for (const char* policy : {"gadget", "fifo", "drf", "las"}) {
+    Series series = {policy, {}};
+    for (std::size_t part = 1; part <= kLoads; ++part) {
+      const std::size_t count = scheduled.jobs.size() * part / kLoads;
+      const std::vector<gadget::Job> jobs(scheduled.jobs.begin(),
+                                          scheduled.jobs.begin() + static_cast<long>(count));
+      const gadget::Schedule found =
+          gadget::schedule(scheduled.cluster, jobs, policy_of(policy), options.slots);
+      series.points.emplace_back(static_cast<double>(count), found.utility);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return draw_lines(chart);
+}
+
+/// Three files for each job that runs in the slot.
+Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& options) {
+  const std::vector<gadget::Slot>& slots = scheduled.schedule.slots;
+  if (options.launch_slot >= slots.size()) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("--slot {}: there are {} slots", options.launch_slot, slots.size()));
+  }
+  for (const gadget::Ring& ring : slots[options.launch_slot].rings) {
+    const std::string path = options.launch_folder + "/" + scheduled.jobs[ring.job].name;
+    const gadget::Cluster& cluster = scheduled.cluster;
+    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".rankfile", mpi_rank_file(cluster, ring)));
+    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".hosts", slurm_host_list(cluster, ring)));
+    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".torchrun", torchrun_lines(cluster, ring)));
+  }
+  return Status::ok();
+}
+
+Status write_files(const Scheduled& scheduled, const ScheduleOptions& options) {
+  if (!options.svg_file.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(write_file(
+        options.svg_file, draw_placements(scheduled.cluster, scheduled.jobs, scheduled.schedule)));
+  }
+  if (!options.load_file.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(write_file(options.load_file, draw_loads(scheduled, options)));
+  }
+  if (options.launch_folder.empty()) return Status::ok();
+  return write_launch_files(scheduled, options);
+}
+
+void print_text(const Scheduled& scheduled, const ScheduleOptions& options) {
+  print_totals(scheduled, options.policy);
+  print_jobs(scheduled);
+  if (!options.summary) print_slots(scheduled);
+}
+
 int refuse(const Status& status) {
   fmt::print(stderr, "ringpress schedule: {}\n", status.message());
   return kBadFile;
@@ -154,12 +219,13 @@ int print_schedule(const ScheduleOptions& options) {
       gadget::schedule(scheduled.cluster, scheduled.jobs, policy_of(options.policy), options.slots);
   if (options.json) {
     print_json(scheduled, options.policy);
-    return EXIT_SUCCESS;
+  } else {
+    print_text(scheduled, options);
   }
-  print_totals(scheduled, options.policy);
-  print_jobs(scheduled);
-  if (!options.summary) print_slots(scheduled);
-  return EXIT_SUCCESS;
+  const Status written = write_files(scheduled, options);
+  if (written.is_ok()) return EXIT_SUCCESS;
+  refuse(written);
+  return written.code() == Code::kInvalidArgument ? kBadFile : EXIT_FAILURE;
 }
 
 }  // namespace ringpress::perf
