@@ -1,18 +1,23 @@
-// How near solve_slot() comes to the largest gain of a slot, and how long it takes.
+// How near solve_slot() comes to the largest gain of a slot, how long it takes, and what comes of a
+// schedule.
 //
-//   gadget_perf
+//   gadget_perf slots GROWTH.svg
+//   gadget_perf experiment UTILITY.svg
 //
-// Prints a row for each utility: the gain over that of trying everything, on random slots of 4
-// servers and 5 jobs (random_slot.h), jobs of the first 200 seeds; then the time of a slot on this
-// core, of growing clusters.
+// slots: a row for each utility: the gain over that of trying everything, on random slots of 4
+// servers and 5 jobs (random_slot.h), of the first 200 seeds; then the time of a slot on this core,
+// of growing clusters, which is drawn too. experiment: experiment.h.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "perf/gadget/exact_slot.h"
+#include "perf/gadget/experiment.h"
 #include "perf/gadget/random_slot.h"
+#include "perf/ringpress/schedule/svg.h"
 
 namespace ringpress::perf {
 namespace {
@@ -54,7 +59,8 @@ double processor_milliseconds() {
   return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-void measure_time(std::size_t servers, std::size_t jobs, std::size_t slots) {
+/// Milliseconds of the median slot.
+double measure_time(std::size_t servers, std::size_t jobs, std::size_t slots) {
   std::vector<double> milliseconds;
   for (std::size_t seed = 0; seed < slots; ++seed) {
     SlotShape shape;
@@ -69,16 +75,37 @@ void measure_time(std::size_t servers, std::size_t jobs, std::size_t slots) {
   std::sort(milliseconds.begin(), milliseconds.end());
   std::printf("| %zu | %zu | %zu | %.2f | %.2f |\n", servers, jobs, slots, milliseconds[slots / 2],
               milliseconds.back());
+  return milliseconds[slots / 2];
+}
+
+void print_slots(const std::string& svg_file) {
+  std::printf("| utility | slots | mean | p1 | least | best of all |\n|---|---|---|---|---|---|\n");
+  for (const Named& utility : kUtilities) measure_gains(utility);
+  std::printf("\n| servers | jobs | slots | median ms | max ms |\n|---|---|---|---|---|\n");
+  measure_time(50, 100, 40);
+  LineChart chart = {"time of a slot, servers and jobs in equal numbers",
+                     "servers",
+                     "milliseconds",
+                     {{"median", {}}},
+                     true};
+  for (const std::size_t size : {20, 50, 100, 200, 500, 1000, 2000}) {
+    chart.series[0].points.emplace_back(size, measure_time(size, size, 20));
+  }
+  std::ofstream(svg_file) << draw_lines(chart);
 }
 
 }  // namespace
 }  // namespace ringpress::perf
 
-int main() {
-  using namespace ringpress::perf;
-  std::printf("| utility | slots | mean | p1 | least | best of all |\n|---|---|---|---|---|---|\n");
-  for (const Named& utility : kUtilities) measure_gains(utility);
-  std::printf("\n| servers | jobs | slots | median ms | max ms |\n|---|---|---|---|---|\n");
-  measure_time(50, 100, 20);
-  for (const std::size_t size : {50, 100, 200, 500, 1000, 2000}) measure_time(size, size, 10);
+int main(int argc, char** argv) {
+  const std::string command = argc == 3 ? argv[1] : "";
+  if (command == "slots") {
+    ringpress::perf::print_slots(argv[2]);
+  } else if (command == "experiment") {
+    ringpress::perf::print_experiment(argv[2]);
+  } else {
+    std::fprintf(stderr, "usage: gadget_perf slots GROWTH.svg | experiment UTILITY.svg\n");
+    return 2;
+  }
+  return 0;
 }

@@ -105,6 +105,33 @@ TEST(GadgetSchedule, EqualJobsTakeTurns) {
   EXPECT_NEAR(plan.embedded_share, 2.0 / 3, 1e-9);
 }
 
+// The first iterations gain nothing that a number could hold, so by what a slot itself gains such a
+// job would never begin.
+TEST(GadgetSchedule, AUtilityThatIsFlatAtFirstIsBegun) {
+  Job job = job_of(0, 2, 40);
+  job.iterations_per_worker_slot = 100;
+  job.utility = {UtilityKind::kSigmoid, 10, 1, 3000, 0};
+  const Schedule plan = schedule(two_servers(1), {job}, Policy::kGadget, 50);
+  EXPECT_GE(plan.worker_slots[0], 31U);
+  EXPECT_NEAR(plan.utility, 10, 1e-9);
+}
+
+TEST(GadgetSchedule, WhatCannotReachItsGainInTimeIsNotBegun) {
+  Job job = job_of(0, 2, 40);
+  job.iterations_per_worker_slot = 100;
+  job.utility = {UtilityKind::kSigmoid, 10, 1, 3000, 0};
+  EXPECT_EQ(schedule(two_servers(1), {job}, Policy::kGadget, 5).worker_slots[0], 0U);
+}
+
+TEST(GadgetSchedule, SigmoidsAreBegunOneAfterTheOther) {
+  // Time is enough for one of them to converge: half of two would gain nothing.
+  Job job = job_of(0, 2, 0);
+  job.iterations_per_worker_slot = 100;
+  job.utility = {UtilityKind::kSigmoid, 10, 0.1, 1500, 0};
+  const Schedule plan = schedule(two_servers(1), {job, job}, Policy::kGadget, 10);
+  EXPECT_NEAR(plan.utility, 10, 0.01);
+}
+
 TEST(GadgetSchedule, FifoRunsOnAndLetsSmallOnesPass) {
   const std::vector<Job> jobs = {job_of(0, 3, 6), job_of(0, 2, 2), job_of(1, 1, 2)};
   const Schedule plan = schedule(two_servers(2), jobs, Policy::kFifo, 50);

@@ -17,6 +17,7 @@ struct Turn {
   const std::vector<std::size_t>& active;        // Jobs, in order of their numbers.
   const std::vector<std::size_t>& worker_slots;  // Of each job, so far.
   const std::vector<Ring>& last;                 // Of the slot before.
+  std::size_t slots_left;                        // This one counted.
 
   /// Workers that the job may have in this slot, by its own limits.
   std::size_t most_workers(std::size_t job) const;

@@ -2,28 +2,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/gadget/bids.h"
 #include "tuner/gadget/policies.h"
 
 namespace ringpress::gadget {
 namespace {
 
-Bid bid_of(const Turn& turn, std::size_t job) {
-  const Job& its = turn.jobs[job];
-  const auto utility_after = [&](std::size_t worker_slots) {
-    return value(its.utility, its.iterations_per_worker_slot * static_cast<double>(worker_slots));
-  };
-  const std::size_t before = turn.worker_slots[job];
-  Bid bid = {its.demand, {}};
-  for (std::size_t workers = 1; workers <= turn.most_workers(job); ++workers) {
-    bid.gains.push_back(utility_after(before + workers) - utility_after(before));
-  }
-  return bid;
+/// Worker-slots that a job may still have, by its own limits and those of time.
+std::size_t worker_slots_left(const Turn& turn, std::size_t job) {
+  const std::size_t by_lifetime = most_worker_slots(turn.jobs[job]) - turn.worker_slots[job];
+  return std::min(by_lifetime, turn.jobs[job].most_workers * turn.slots_left);
 }
 
 /// The slot for itself: each active job bids what it would gain.
 std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
   std::vector<Bid> bids;
-  for (const std::size_t job : turn.active) bids.push_back(bid_of(turn, job));
+  for (const std::size_t job : turn.active) {
+    bids.push_back(bid_of(turn.jobs[job], {turn.worker_slots[job], turn.most_workers(job),
+                                           worker_slots_left(turn, job)}));
+  }
   std::vector<Ring> rings = solver(turn.cluster, bids);
   for (Ring& ring : rings) ring.job = turn.active[ring.job];
   return rings;
@@ -61,7 +58,8 @@ Schedule schedule(const Cluster& cluster, const std::vector<Job>& jobs, Policy p
       if (jobs[job].arrival <= slot && !is_done) active.push_back(job);
     }
     if (active.empty() && slot > last_arrival) break;
-    last = rings_of({cluster, jobs, active, plan.worker_slots, last}, policy, solver);
+    last = rings_of({cluster, jobs, active, plan.worker_slots, last, most_slots - slot}, policy,
+                    solver);
     for (const Ring& ring : last) plan.worker_slots[ring.job] += ring.workers();
     active_sum += active.size();
     embedded_sum += last.size();
