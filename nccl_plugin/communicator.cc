@@ -6,6 +6,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/budget.h"
 #include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/ring_topology.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ring/factory.h"
 
@@ -54,6 +55,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   // The ranks meet first: if one has a wrong setting, the others hear of it instead of waiting.
   ring::MeshOptions options = mesh_options(id, rank, size, settings);
   options.join_timeout = join_timeout;
+  const nccl_plugin::RingTopology topology = nccl_plugin::read_ring_topology(settings);
+  options.agreement.push_back("RINGPRESS_TOPOLOGY=" + topology.agreed);
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
   RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_budget(settings));
@@ -65,8 +68,12 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   if (settings.codec != "auto") {
     RINGPRESS_RETURN_IF_ERROR(compress_kernels::normalize_specification(settings.codec).status());
   }
-  return std::unique_ptr<Communicator>(
-      new nccl_plugin::MeshCommunicator(std::move(mesh), settings));
+  RINGPRESS_RETURN_IF_ERROR(topology.problem);
+  auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
+  if (topology.is_set() && size > 1) {
+    RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
+  }
+  return std::unique_ptr<Communicator>(std::move(communicator));
 }
 
 }  // namespace ringpress

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <chrono>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -37,6 +38,21 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   if (auto family = tuning::make_level_family(settings_)) {
     levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family));
   }
+}
+
+Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
+  constexpr std::size_t kLongestName = 256;  // With its zero.
+  std::vector<std::byte> own(kLongestName), all(own.size() * static_cast<std::size_t>(size_));
+  const std::string name = own_host_name().substr(0, kLongestName - 1);
+  std::memcpy(own.data(), name.data(), name.size());
+  RINGPRESS_RETURN_IF_ERROR(peers_.gather(own, all));
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at < all.size(); at += kLongestName) {
+    hosts.emplace_back(reinterpret_cast<const char*>(&all[at]));
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> order, ring_order_of(topology, hosts));
+  ring_ = ring::make_collective(Algorithm::kRing, std::move(order));
+  return Status::ok();
 }
 
 MeshCommunicator::~MeshCommunicator() {

@@ -20,6 +20,7 @@
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/mesh_peers.h"
 #include "nccl_plugin/recurrences.h"
+#include "nccl_plugin/ring_topology.h"
 #include "nccl_plugin/steps_of_calls.h"
 #include "nccl_plugin/tuning/step_levels.h"
 #include "nccl_plugin/tuning/tuned_calls.h"
@@ -50,6 +51,9 @@ class MeshCommunicator final : public Communicator {
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings);
   /// Writes the statistics.
   ~MeshCommunicator() override;
+
+  /// Before the first call, on all ranks: gives the ring the order of the topology, which is set.
+  Status arrange_ring(const RingTopology& topology);
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -144,7 +148,7 @@ class MeshCommunicator final : public Communicator {
   bool is_measured_ = false;                    // The last call's values, for levels_.
   std::span<const tuning::LeveledPart> parts_;  // Of the last call, if it has several codecs,
   std::vector<CodecPart> codec_parts_;          // and the same with their codecs.
-  const std::unique_ptr<Collective> ring_;
+  std::unique_ptr<Collective> ring_;
   const std::unique_ptr<Collective> sra_;
   mutable std::mutex statistics_mutex_;
   Statistics statistics_;

@@ -54,4 +54,9 @@ Status MeshPeers::broadcast(std::span<std::byte> bytes) {
                          bytes.data(), bytes.data(), bytes.size(), 0);
 }
 
+Status MeshPeers::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+  return sra_->all_gather(make_context(CollectiveKind::kAllGather, own.size(), *bytes_),
+                          {own.data(), all.data(), own.size()});
+}
+
 }  // namespace ringpress::nccl_plugin

@@ -26,6 +26,8 @@ class MeshPeers final : public tuning::Peers {
   Status sum(std::span<float> values) override;
   Status max(std::span<double> values) override;
   Status broadcast(std::span<std::byte> bytes) override;
+  /// `all`: what every rank passes as `own`, by rank.
+  Status gather(std::span<const std::byte> own, std::span<std::byte> all);
 
  private:
   CollectiveContext make_context(CollectiveKind kind, std::size_t count, const Codec& codec);

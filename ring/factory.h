@@ -68,8 +68,10 @@ Result<std::unique_ptr<LinkListener>> listen_for_links(const LinkOptions& option
 Result<std::unique_ptr<LinkConnector>> open_link(const LinkHandle& handle,
                                                  const LinkOptions& options);
 
-/// The collective that an Algorithm names. Never null.
-std::unique_ptr<Collective> make_collective(Algorithm algorithm);
+/// The collective that an Algorithm names. Never null. `ring_order`: the ranks as a ring visits
+/// them, each once and equal on all ranks; empty: by number. Who owns what is not changed by it,
+/// but sums are taken in that order; kRing alone has one.
+std::unique_ptr<Collective> make_collective(Algorithm algorithm, std::vector<int> ring_order = {});
 
 /// Copies count elements from `send` on the root to `receive` everywhere. Exact.
 Status broadcast(const CollectiveContext& context, const void* send, void* receive,

@@ -34,7 +34,7 @@ RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatric
 RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
 RESULTS_ALONE+='|^(TunedCalls|Calibrate|TuningLog|CallTuner|CalibrationFile|StepLevels)\.'
 RESULTS_ALONE+='|^Automatic\.(Determ|Resid)|^StepPlan'
-RESULTS_ALONE+='|^Espresso|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
+RESULTS_ALONE+='|^Espresso|Gadget|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
 readonly RESULTS_ALONE
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}
 JOBS=$(nproc)

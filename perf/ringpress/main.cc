@@ -4,6 +4,7 @@
 //   ringpress doctor [--json]                                which doors work here, and why not
 //   ringpress params [--json]                                all settings
 //   ringpress plan [--svg FILE] JOB.json                     what to compress in a training step
+//   ringpress schedule CLUSTER.json JOBS.json                which jobs of a cluster run, and where
 //   ringpress explain SIZE DTYPE NRANKS [--rate R]           what an all-reduce would take,
 //   predicted
 //
@@ -25,6 +26,7 @@
 #include "perf/ringpress/params.h"
 #include "perf/ringpress/plan/plan.h"
 #include "perf/ringpress/run.h"
+#include "perf/ringpress/schedule/schedule.h"
 
 namespace ringpress::perf {
 namespace {
@@ -38,9 +40,11 @@ struct CommandLine {
   CLI::App* doctor = app.add_subcommand("doctor", "which doors work in this environment");
   CLI::App* params = app.add_subcommand("params", "all settings, their values and origins");
   CLI::App* plan = app.add_subcommand("plan", "what to compress in a training step, predicted");
+  CLI::App* schedule = app.add_subcommand("schedule", "which jobs of a cluster run, and where");
   CLI::App* explain = app.add_subcommand("explain", "what a call would take, predicted");
   RunOptions run_options;
   PlanOptions plan_options;
+  ScheduleOptions schedule_options;
   ExplainOptions explain_options;
   bool json = false;
 
@@ -64,7 +68,32 @@ struct CommandLine {
         ->capture_default_str();
     plan->add_flag("--json", plan_options.json, "for programs");
     plan->add_flag("--summary", plan_options.summary, "no line for each tensor");
+    add_schedule_options();
     add_explain_options();
+  }
+
+  void add_schedule_options() {
+    ScheduleOptions& options = schedule_options;
+    schedule->add_option("CLUSTER", options.cluster_file, "a cluster file; perf/gadget/ has one")
+        ->required();
+    schedule->add_option("JOBS", options.jobs_file, "a file of jobs")->required();
+    schedule->add_option("--policy", options.policy, "who gets what")
+        ->check(CLI::IsMember({"gadget", "fifo", "drf", "las"}))
+        ->capture_default_str();
+    schedule->add_option("--slots", options.slots, "at most so many")
+        ->check(CLI::Range(1, 100000))
+        ->capture_default_str();
+    schedule->add_option("--svg", options.svg_file, "draw the placements into this file");
+    schedule->add_option("--load-svg", options.load_file,
+                         "draw the utility of all policies against the number of jobs");
+    schedule->add_option(
+        "--launch", options.launch_folder,
+        "a folder for what starts the jobs of a slot: an mpirun rank file, a Slurm "
+        "host list and torchrun lines each");
+    schedule->add_option("--slot", options.launch_slot, "the slot of --launch")
+        ->capture_default_str();
+    schedule->add_flag("--json", options.json, "for programs");
+    schedule->add_flag("--summary", options.summary, "no line for each slot and job");
   }
 
   void add_explain_options() {
@@ -123,7 +152,7 @@ int run_program(int argc, char** argv) {
   const std::string first = argc > 1 && argv + 1 != dashes ? argv[1] : "";
   if (!first.empty() && first[0] != '-' && !line.has_command(first)) {
     return refuse("there is no command \"" + first +
-                  "\"; there are run, doctor, params, plan and explain");
+                  "\"; there are run, doctor, params, plan, schedule and explain");
   }
   try {
     line.app.parse(static_cast<int>(dashes - argv), argv);
@@ -139,6 +168,7 @@ int run_program(int argc, char** argv) {
   }
   if (dashes != end) return refuse("only run takes a command after --");
   if (line.plan->parsed()) return print_plan(line.plan_options);
+  if (line.schedule->parsed()) return print_schedule(line.schedule_options);
   if (line.explain->parsed()) return run_explain(line.explain_options);
   return line.doctor->parsed() ? run_doctor(line.json) : print_params(line.json);
 }

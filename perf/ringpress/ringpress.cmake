@@ -12,11 +12,18 @@ add_library(ringpress_command_parts STATIC
   ringpress/libraries.cc
   ringpress/params.cc
   ringpress/plan/job_file.cc
+  ringpress/plan/json_reader.cc
   ringpress/plan/json_tree.cc
   ringpress/plan/plan.cc
   ringpress/plan/text_file.cc
   ringpress/plan/timeline_svg.cc
   ringpress/run.cc
+  ringpress/schedule/cluster_file.cc
+  ringpress/schedule/jobs_file.cc
+  ringpress/schedule/launch_files.cc
+  ringpress/schedule/placements_svg.cc
+  ringpress/schedule/schedule.cc
+  ringpress/schedule/svg.cc
 )
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_command_parts

@@ -4,10 +4,10 @@
 
 namespace ringpress::ring {
 
-std::unique_ptr<Collective> make_collective(Algorithm algorithm) {
+std::unique_ptr<Collective> make_collective(Algorithm algorithm, std::vector<int> ring_order) {
   switch (algorithm) {
     case Algorithm::kRing:
-      return std::make_unique<Ring>();
+      return std::make_unique<Ring>(std::move(ring_order));
     case Algorithm::kSra:
       return std::make_unique<ScatterReduceAllGather>();
     case Algorithm::kHier:

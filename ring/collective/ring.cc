@@ -1,5 +1,6 @@
 // The ring. A tensor is cut into N shards, one per rank, and a shard into chunks, which fit a
-// cache. Rank r sends to rank r + 1 and receives from rank r - 1 (modulo N) and owns shard r. Slice
+// cache. Rank r sends to rank r + 1 and receives from rank r - 1 (modulo N) and owns shard r; where
+// the ring has an order of its own (ring_places.h), read r - k as the rank k places before r. Slice
 // c is chunk c of every shard. It passes these stages one after the other, while other slices are
 // in other stages: at tick t, stage s works on slice t - s * kLag, so what a neighbour needs has
 // kLag ticks to travel (pipeline.h says why no rank waits for ever):
@@ -41,6 +42,7 @@
 #include "ring/collective/direct.h"
 #include "ring/collective/pipeline.h"
 #include "ring/collective/projected.h"
+#include "ring/collective/ring_places.h"
 #include "ring/collective/two_way_ring.h"
 
 namespace ringpress::ring {
@@ -56,10 +58,12 @@ class RingCall : ChunkedCall {
  public:
   /// `keeps_partial_sums`: partial sums of an identity codec may be kept in the receive buffer
   /// (it has room for all shards).
-  RingCall(const CollectiveContext& context, ShardedTensor tensor, bool keeps_partial_sums)
+  RingCall(const CollectiveContext& context, ShardedTensor tensor, std::span<const int> order,
+           bool keeps_partial_sums)
       : ChunkedCall(context, std::move(tensor)),
-        left_(static_cast<int>((rank_ + world_ - 1) % world_)),
-        right_(static_cast<int>((rank_ + 1) % world_)),
+        places_(order, rank_, world_),
+        left_(static_cast<int>(places_.left(1))),
+        right_(static_cast<int>(places_.right(1))),
         keeps_partial_sums_(sends_caller_memory_ && keeps_partial_sums),
         sending_(context, /*first_slot=*/0, (2 * world_ - 1) * kWindow,
                  keeps_partial_sums_ ? 0 : largest_chunk_bytes()),
@@ -84,8 +88,7 @@ class RingCall : ChunkedCall {
 
   /// The shard that a rank works on in a stage: what it has just received and sends on.
   std::size_t shard_in(std::size_t stage) const {
-    const std::size_t back = stage <= last_hop() ? stage + 1 : stage - last_hop();
-    return (rank_ + 2 * world_ - back) % world_;
+    return places_.left(stage <= last_hop() ? stage + 1 : stage - last_hop());
   }
 
   /// Ranks whose values a frame holds that is sent in this stage.
@@ -197,6 +200,7 @@ class RingCall : ChunkedCall {
     return stage * kWindow + slice % kWindow;
   }
 
+  const RingPlaces places_;
   const int left_;
   const int right_;
   const bool keeps_partial_sums_;
@@ -214,19 +218,19 @@ Status Ring::all_reduce(const CollectiveContext& context, const AllReduceArgs& a
   }
   if (context.codec->projection() != nullptr) return all_reduce_projected(*this, context, args);
   if (exchanges_whole(context, args.count)) return all_reduce_whole(context, args);
-  if (goes_two_ways(*context.codec)) return all_reduce_two_ways(context, args);
-  return RingCall(context, tensor_of(context, args), true).all_reduce();
+  if (goes_two_ways(*context.codec)) return all_reduce_two_ways(context, args, order_);
+  return RingCall(context, tensor_of(context, args), order_, true).all_reduce();
 }
 
 Status Ring::reduce_scatter(const CollectiveContext& context, const ReduceScatterArgs& args) const {
   RINGPRESS_RETURN_IF_ERROR(check_no_projection(context));
-  if (goes_two_ways(*context.codec)) return reduce_scatter_two_ways(context, args);
-  return RingCall(context, tensor_of(context, args), false).reduce_scatter();
+  if (goes_two_ways(*context.codec)) return reduce_scatter_two_ways(context, args, order_);
+  return RingCall(context, tensor_of(context, args), order_, false).reduce_scatter();
 }
 
 Status Ring::all_gather(const CollectiveContext& context, const AllGatherArgs& args) const {
   RINGPRESS_RETURN_IF_ERROR(check_no_projection(context));
-  return RingCall(context, tensor_of(context, args), false).all_gather();
+  return RingCall(context, tensor_of(context, args), order_, false).all_gather();
 }
 
 }  // namespace ringpress::ring

@@ -2,17 +2,26 @@
 #ifndef RING_COLLECTIVE_RING_H_
 #define RING_COLLECTIVE_RING_H_
 
+#include <utility>
+#include <vector>
+
 #include "ringpress/collective.h"
 
 namespace ringpress::ring {
 
 class Ring : public Collective {
  public:
+  /// `order`: as of make_collective().
+  explicit Ring(std::vector<int> order) : order_(std::move(order)) {}
+
   Algorithm algorithm() const override { return Algorithm::kRing; }
   Status all_reduce(const CollectiveContext& context, const AllReduceArgs& args) const override;
   Status reduce_scatter(const CollectiveContext& context,
                         const ReduceScatterArgs& args) const override;
   Status all_gather(const CollectiveContext& context, const AllGatherArgs& args) const override;
+
+ private:
+  const std::vector<int> order_;
 };
 
 }  // namespace ringpress::ring

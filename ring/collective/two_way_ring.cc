@@ -6,9 +6,10 @@
 // half as large, for ranks with equal values a quarter. The bytes are the same, the stages half as
 // many.
 //
-// Rank r owns shard r; chunks, slices, ticks and labels are those of ring.cc. Of the N - 1 other
-// ranks, the H = N / 2 to the left of an owner send their sums rightwards, the others leftwards. If
-// these are one less, their way begins one stage later, so that both sums arrive at once:
+// Rank r owns shard r, and r + k is the rank k places after it; chunks, slices, ticks and labels
+// are those of ring.cc. Of the N - 1 other ranks, the H = N / 2 to the left of an owner send their
+// sums rightwards, the others leftwards. If these are one less, their way begins one stage later,
+// so that both sums arrive at once:
 //
 //   stage s < H      shard r + (H - s): add own values to what the left neighbour sent, if it was
 //                    not the first, and send the sum to the right; shard r - (H - s) the other way
@@ -27,6 +28,7 @@
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
+#include "ring/collective/ring_places.h"
 
 namespace ringpress::ring {
 namespace {
@@ -41,8 +43,9 @@ constexpr Side kSides[] = {Side::kRight, Side::kLeft};
 /// One call on one rank.
 class TwoWayCall : ChunkedCall {
  public:
-  TwoWayCall(const CollectiveContext& context, ShardedTensor tensor)
+  TwoWayCall(const CollectiveContext& context, ShardedTensor tensor, std::span<const int> order)
       : ChunkedCall(context, std::move(tensor)),
+        places_(order, rank_, world_),
         middle_(world_ / 2),
         sending_(context, /*first_slot=*/0, 2 * (2 * middle_ + 1) * kWindow, largest_chunk_bytes()),
         arriving_(context, 2 * (2 * middle_ + 1), kWindow),
@@ -95,7 +98,7 @@ class TwoWayCall : ChunkedCall {
     const std::size_t distance = is_result ? stage - middle_ : middle_ - stage;
     // Sums have their owner before them, results behind them.
     const bool is_to_the_right = (side == Side::kRight) != is_result;
-    return (rank_ + (is_to_the_right ? distance : world_ - distance)) % world_;
+    return is_to_the_right ? places_.right(distance) : places_.left(distance);
   }
 
   /// Contributions that a frame sent in this stage is taken to hold.
@@ -105,7 +108,7 @@ class TwoWayCall : ChunkedCall {
   }
 
   int neighbour(Side side) const {
-    return static_cast<int>((rank_ + (side == Side::kRight ? 1 : world_ - 1)) % world_);
+    return static_cast<int>(side == Side::kRight ? places_.right(1) : places_.left(1));
   }
   static Side opposite(Side side) { return side == Side::kRight ? Side::kLeft : Side::kRight; }
 
@@ -223,6 +226,7 @@ class TwoWayCall : ChunkedCall {
     return row(stage, side) * kWindow + slice % kWindow;
   }
 
+  const RingPlaces places_;
   const std::size_t middle_;  // H, and the stage in which the shards are complete.
   SendWindow sending_;
   ReceiveWindow arriving_;  // By row(), of the stage that waits.
@@ -232,12 +236,14 @@ class TwoWayCall : ChunkedCall {
 
 }  // namespace
 
-Status all_reduce_two_ways(const CollectiveContext& context, const AllReduceArgs& args) {
-  return TwoWayCall(context, tensor_of(context, args)).all_reduce();
+Status all_reduce_two_ways(const CollectiveContext& context, const AllReduceArgs& args,
+                           std::span<const int> order) {
+  return TwoWayCall(context, tensor_of(context, args), order).all_reduce();
 }
 
-Status reduce_scatter_two_ways(const CollectiveContext& context, const ReduceScatterArgs& args) {
-  return TwoWayCall(context, tensor_of(context, args)).reduce_scatter();
+Status reduce_scatter_two_ways(const CollectiveContext& context, const ReduceScatterArgs& args,
+                               std::span<const int> order) {
+  return TwoWayCall(context, tensor_of(context, args), order).reduce_scatter();
 }
 
 }  // namespace ringpress::ring

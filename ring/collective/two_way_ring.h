@@ -2,6 +2,8 @@
 #ifndef RING_COLLECTIVE_TWO_WAY_RING_H_
 #define RING_COLLECTIVE_TWO_WAY_RING_H_
 
+#include <span>
+
 #include "ringpress/collective.h"
 
 namespace ringpress::ring {
@@ -12,9 +14,12 @@ inline bool goes_two_ways(const Codec& codec) {
   return !traits.identity && !traits.lossless && !traits.summable;
 }
 
-/// The codec must be one that goes two ways, and have no projection.
-Status all_reduce_two_ways(const CollectiveContext& context, const AllReduceArgs& args);
-Status reduce_scatter_two_ways(const CollectiveContext& context, const ReduceScatterArgs& args);
+/// The codec must be one that goes two ways, and have no projection. `order`: as of
+/// make_collective().
+Status all_reduce_two_ways(const CollectiveContext& context, const AllReduceArgs& args,
+                           std::span<const int> order);
+Status reduce_scatter_two_ways(const CollectiveContext& context, const ReduceScatterArgs& args,
+                               std::span<const int> order);
 
 }  // namespace ringpress::ring
 

@@ -62,6 +62,7 @@ struct CollectiveCase {
   bool one_host = true;
   std::size_t misalignment_bytes = 0;
   ReduceOp op = ReduceOp::kSum;
+  std::vector<int> ring_order;  // Empty: by number.
 };
 
 /// `values` copied to an address that is off a float boundary by `misalignment_bytes`.
@@ -109,7 +110,7 @@ inline std::vector<std::vector<float>> all_reduce_results(
     std::uint64_t* sent_bytes = nullptr) {
   std::vector<std::vector<float>> results(inputs.size());
   const auto codec = codec_for(c);
-  const auto collective = ring::make_collective(c.algorithm);
+  const auto collective = ring::make_collective(c.algorithm, c.ring_order);
   run_ranks(
       c.world,
       [&](ThreadMesh* mesh) -> Status {

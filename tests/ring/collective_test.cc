@@ -21,6 +21,17 @@ double error_bound(const CollectiveCase& c) {
   return 0.35 * hops;  // q4
 }
 
+/// None, or any order of the ranks.
+std::vector<int> any_order(int world) {
+  std::vector<int> order;
+  if (*rc::gen::arbitrary<bool>()) return order;
+  for (int rank = 0; rank < world; ++rank) order.push_back(rank);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[*rc::gen::inRange<std::size_t>(0, i)]);
+  }
+  return order;
+}
+
 TEST_P(CollectiveContract, AllReduceAgreesOnAllRanksAndStaysWithinTheErrorBound) {
   EXPECT_TRUE(rc::check("all_reduce", [this] {
     CollectiveCase c = base();
@@ -35,6 +46,7 @@ TEST_P(CollectiveContract, AllReduceAgreesOnAllRanksAndStaysWithinTheErrorBound)
     c.one_host = *rc::gen::arbitrary<bool>();
     c.misalignment_bytes = *rc::gen::inRange<std::size_t>(0, 8);
     c.op = *rc::gen::element(ReduceOp::kSum, ReduceOp::kAvg);
+    c.ring_order = any_order(c.world);
     const auto inputs = random_inputs(c, *rc::gen::arbitrary<std::uint16_t>());
     const auto results = all_reduce_results(c, inputs);
     expect_identical(results);
@@ -146,12 +158,13 @@ TEST_P(CollectiveContract, ReduceScatterGivesEachRankItsShard) {
     c.count = *rc::gen::inRange<std::size_t>(1, 9000);  // Per shard.
     c.in_place = *rc::gen::arbitrary<bool>();
     c.op = *rc::gen::element(ReduceOp::kSum, ReduceOp::kAvg);
+    c.ring_order = any_order(c.world);
     CollectiveCase whole = c;
     whole.count = c.count * static_cast<std::size_t>(c.world);
     const auto inputs = random_inputs(whole, *rc::gen::arbitrary<std::uint16_t>());
     std::vector<float> result(whole.count);
     const auto codec = codec_for(c);
-    const auto collective = ring::make_collective(c.algorithm);
+    const auto collective = ring::make_collective(c.algorithm, c.ring_order);
     run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
       const auto rank = static_cast<std::size_t>(mesh->rank());
       std::vector<float> send = inputs[rank];
@@ -174,10 +187,11 @@ TEST_P(CollectiveContract, AllGatherGivesEachRankEveryShard) {
     c.world = *rc::gen::inRange(2, 7);
     c.count = *rc::gen::inRange<std::size_t>(1, 9000);  // Per shard.
     c.in_place = *rc::gen::arbitrary<bool>();
+    c.ring_order = any_order(c.world);
     const auto inputs = random_inputs(c, *rc::gen::arbitrary<std::uint16_t>());
     std::vector<std::vector<float>> results(inputs.size());
     const auto codec = codec_for(c);
-    const auto collective = ring::make_collective(c.algorithm);
+    const auto collective = ring::make_collective(c.algorithm, c.ring_order);
     run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
       const auto rank = static_cast<std::size_t>(mesh->rank());
       std::vector<float> receive(c.count * inputs.size());

@@ -1,0 +1,88 @@
+#include "nccl_plugin/ring_topology.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "nccl_plugin/warn_once.h"
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+Status in_setting(const RingTopology& topology, const std::string& what) {
+  return Status(Code::kInvalidArgument, "RINGPRESS_TOPOLOGY=" + topology.setting + ":" + what);
+}
+
+Result<HostMap> read_map(const RingTopology& topology) {
+  std::ifstream file(topology.setting, std::ios::binary);
+  std::ostringstream contents;
+  if (file.is_open()) contents << file.rdbuf();
+  // A folder opens, but cannot be read.
+  if (!file.is_open() || !contents) {
+    return in_setting(topology, std::string(" ") + std::strerror(errno != 0 ? errno : EIO));
+  }
+  Result<HostMap> map = parse_host_map(contents.str());
+  if (!map.is_ok()) return in_setting(topology, map.status().message());
+  return map;
+}
+
+std::string listed(const std::vector<int>& ranks) {
+  std::string list;
+  for (const int rank : ranks) list += (list.empty() ? "" : " ") + std::to_string(rank);
+  return list;
+}
+
+Result<std::vector<Place>> places_in(const RingTopology& topology,
+                                     const std::vector<std::string>& hosts) {
+  if (topology.setting != "hosts") return places_of(topology.map, hosts);
+  std::vector<Place> places;
+  for (const std::string& host : hosts) places.push_back({host});
+  return places;
+}
+
+}  // namespace
+
+RingTopology read_ring_topology(const Settings& settings) {
+  RingTopology topology;
+  topology.setting = settings.topology;
+  if (!topology.is_set()) return topology;
+  topology.agreed = topology.setting;
+  if (topology.setting == "hosts") return topology;
+  Result<HostMap> map = read_map(topology);
+  topology.problem = map.status();
+  if (map.is_ok()) topology.map = std::move(map).value();
+  topology.agreed = map.is_ok() ? summary(topology.map) : topology.problem.message();
+  return topology;
+}
+
+std::string own_host_name() {
+  const char* const named = std::getenv("NCCL_HOSTID");
+  if (named != nullptr && *named != '\0') return named;
+  std::array<char, 256> name = {};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+Result<std::vector<int>> ring_order_of(const RingTopology& topology,
+                                       const std::vector<std::string>& hosts) {
+  const std::size_t named = topology.map.hosts.size();
+  if (named != 0 && named != hosts.size()) {
+    warn_once("RINGPRESS_TOPOLOGY=" + topology.setting + ": names " + std::to_string(named) +
+              " ranks; the ring of a communicator of " + std::to_string(hosts.size()) +
+              " goes by number");
+    return std::vector<int>();
+  }
+  auto places = places_in(topology, hosts);
+  if (!places.is_ok()) return in_setting(topology, " " + places.status().message());
+  std::vector<int> order = ring_order(places.value());
+  log_line(LogLevel::kInfo, "the ring visits ranks %s and crosses %zu uplinks each way",
+           listed(order).c_str(), crossings(places.value(), order));
+  return order;
+}
+
+}  // namespace ringpress::nccl_plugin

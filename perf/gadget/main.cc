@@ -1,0 +1,111 @@
+// How near solve_slot() comes to the largest gain of a slot, how long it takes, and what comes of a
+// schedule.
+//
+//   gadget_perf slots GROWTH.svg
+//   gadget_perf experiment UTILITY.svg
+//
+// slots: a row for each utility: the gain over that of trying everything, on random slots of 4
+// servers and 5 jobs (random_slot.h), of the first 200 seeds; then the time of a slot on this core,
+// of growing clusters, which is drawn too. experiment: experiment.h.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "perf/gadget/exact_slot.h"
+#include "perf/gadget/experiment.h"
+#include "perf/gadget/random_slot.h"
+#include "perf/ringpress/schedule/svg.h"
+
+namespace ringpress::perf {
+namespace {
+
+using gadget::UtilityKind;
+
+constexpr std::size_t kSlots = 200;
+
+struct Named {
+  const char* name;
+  UtilityKind kind;
+};
+constexpr Named kUtilities[] = {{"sqrt", UtilityKind::kSqrt},
+                                {"log", UtilityKind::kLog},
+                                {"energy", UtilityKind::kEnergy},
+                                {"sigmoid", UtilityKind::kSigmoid}};
+
+void measure_gains(const Named& utility) {
+  std::vector<double> parts;
+  for (std::size_t seed = 0; seed < kSlots; ++seed) {
+    SlotShape shape;
+    shape.utility = utility.kind;
+    const RandomSlot slot = random_slot(shape, seed);
+    const double found = gain_of(slot.bids, gadget::solve_slot(slot.cluster, slot.bids));
+    const double most = ExactSlot(slot.cluster, slot.bids).most_gain(found);
+    parts.push_back(most > 0 ? found / most : 1);
+  }
+  std::sort(parts.begin(), parts.end());
+  double sum = 0;
+  for (const double part : parts) sum += part;
+  const auto best =
+      std::count_if(parts.begin(), parts.end(), [](double x) { return x > 1 - 1e-9; });
+  std::printf("| %s | %zu | %.4f | %.4f | %.4f | %td |\n", utility.name, parts.size(),
+              sum / static_cast<double>(parts.size()), parts[parts.size() / 100], parts[0], best);
+}
+
+/// Of this process: others on the machine make no difference.
+double processor_milliseconds() {
+  return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+/// Milliseconds of the median slot.
+double measure_time(std::size_t servers, std::size_t jobs, std::size_t slots) {
+  std::vector<double> milliseconds;
+  for (std::size_t seed = 0; seed < slots; ++seed) {
+    SlotShape shape;
+    shape.servers = servers;
+    shape.racks = std::max<std::size_t>(2, servers / 40);
+    shape.jobs = jobs;
+    const RandomSlot slot = random_slot(shape, 1000 + seed);
+    const double begin = processor_milliseconds();
+    gadget::solve_slot(slot.cluster, slot.bids);
+    milliseconds.push_back(processor_milliseconds() - begin);
+  }
+  std::sort(milliseconds.begin(), milliseconds.end());
+  std::printf("| %zu | %zu | %zu | %.2f | %.2f |\n", servers, jobs, slots, milliseconds[slots / 2],
+              milliseconds.back());
+  return milliseconds[slots / 2];
+}
+
+void print_slots(const std::string& svg_file) {
+  std::printf("| utility | slots | mean | p1 | least | best of all |\n|---|---|---|---|---|---|\n");
+  for (const Named& utility : kUtilities) measure_gains(utility);
+  std::printf("\n| servers | jobs | slots | median ms | max ms |\n|---|---|---|---|---|\n");
+  measure_time(50, 100, 40);
+  LineChart chart = {"time of a slot, servers and jobs in equal numbers",
+                     "servers",
+                     "milliseconds",
+                     {{"median", {}}},
+                     true};
+  for (const std::size_t size : {20, 50, 100, 200, 500, 1000, 2000}) {
+    chart.series[0].points.emplace_back(size, measure_time(size, size, 20));
+  }
+  std::ofstream(svg_file) << draw_lines(chart);
+}
+
+}  // namespace
+}  // namespace ringpress::perf
+
+int main(int argc, char** argv) {
+  const std::string command = argc == 3 ? argv[1] : "";
+  if (command == "slots") {
+    ringpress::perf::print_slots(argv[2]);
+  } else if (command == "experiment") {
+    ringpress::perf::print_experiment(argv[2]);
+  } else {
+    std::fprintf(stderr, "usage: gadget_perf slots GROWTH.svg | experiment UTILITY.svg\n");
+    return 2;
+  }
+  return 0;
+}

@@ -1,0 +1,95 @@
+#include "perf/ringpress/schedule/jobs_file.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <string>
+
+#include "perf/ringpress/schedule/cluster_file.h"
+#include "ringpress/names.h"
+
+namespace ringpress::perf {
+namespace {
+
+using gadget::UtilityKind;
+
+constexpr Range kSlot = {0, 1e6, true, "a whole number from 0 to 1e6"};
+constexpr Range kWorkers = {1, 1e4, true, "a whole number from 1 to 1e4"};
+constexpr Range kRate = {0, 1e6, false, "a number from 0 to 1e6"};
+constexpr Range kRatio = {1e-9, 1, false, "a number from 1e-9 to 1"};
+constexpr Range kPositive = {1e-9, 1e12, false, "a number from 1e-9 to 1e12"};
+constexpr Range kCost = {0, 1e12, false, "a number from 0 to 1e12"};
+
+gadget::Utility read_utility(JsonReader reader) {
+  gadget::Utility utility;
+  const std::string kind = reader.text("kind");
+  if (kind == "sqrt" || kind == "log") {
+    utility.kind = kind == "sqrt" ? UtilityKind::kSqrt : UtilityKind::kLog;
+    reader.check_names({"kind", "scale"}, {});
+  } else if (kind == "sigmoid") {
+    utility.kind = UtilityKind::kSigmoid;
+    reader.check_names({"kind", "scale", "steepness", "midpoint"}, {});
+    utility.steepness = reader.number("steepness", kPositive);
+    utility.midpoint = reader.number("midpoint", kCost);
+  } else if (kind == "energy") {
+    utility.kind = UtilityKind::kEnergy;
+    reader.check_names({"kind", "scale", "cost"}, {});
+    utility.cost = reader.number("cost", kCost);
+  } else if (!reader.has("kind")) {
+    reader.check_names({"kind", "scale"}, {"steepness", "midpoint", "cost"});
+  } else {
+    reader.refuse_value("kind",
+                        fmt::format("must be sqrt, log, sigmoid or energy, not \"{}\"", kind));
+  }
+  utility.scale = reader.number("scale", kPositive);
+  return utility;
+}
+
+/// Uncompressed, and what of it is left over.
+std::uint64_t read_rate(JsonReader* reader) {
+  const double raw = 1e9 * reader->number("ring_gigabits_per_second", kRate);
+  return static_cast<std::uint64_t>(std::ceil(raw * reader->number("ratio", kRatio)));
+}
+
+gadget::Job read_job(JsonReader reader, const gadget::Cluster& cluster, NameIndex* names) {
+  reader.check_names({"name", "arrival", "workers", "needs", "ring_gigabits_per_second",
+                      "iterations_per_worker_slot", "utility"},
+                     {"lifetime", "ratio"});
+  gadget::Job job;
+  job.name = read_new_name(&reader, names);
+  job.arrival = static_cast<std::size_t>(reader.number("arrival", kSlot));
+  job.most_workers = static_cast<std::size_t>(reader.number("workers", kWorkers));
+  job.demand = {read_amounts(reader.object("needs"), cluster), read_rate(&reader)};
+  job.lifetime = read_amounts(reader.object("lifetime"), cluster);
+  job.iterations_per_worker_slot = reader.number("iterations_per_worker_slot", kPositive);
+  job.utility = read_utility(reader.object("utility"));
+  if (job.demand.worker[0] == 0) {
+    reader.refuse_value("needs",
+                        fmt::format("must have at least 1 of \"{}\"", cluster.resources[0]));
+  }
+  const std::size_t room = workers_that_fit(cluster, job.demand.worker);
+  if (job.most_workers > room) {
+    reader.refuse_value("workers", fmt::format("{} are more than the {} that fit into the cluster",
+                                               job.most_workers, room));
+  }
+  return job;
+}
+
+}  // namespace
+
+Result<std::vector<gadget::Job>> parse_jobs(std::string_view text, const gadget::Cluster& cluster) {
+  RINGPRESS_ASSIGN_OR_RETURN(const JsonNode root, parse_json(text));
+  Status status;
+  JsonReader reader(root, "", &status, "the file of jobs");
+  reader.check_names({"jobs"}, {"name", "note"});
+  std::vector<gadget::Job> jobs;
+  NameIndex names;
+  for (std::size_t i = 0; i < reader.list("jobs", "jobs").size(); ++i) {
+    jobs.push_back(read_job(reader.item("jobs", i), cluster, &names));
+  }
+  if (!status.is_ok()) return status;
+  RINGPRESS_RETURN_IF_ERROR(check(cluster, jobs));
+  return jobs;
+}
+
+}  // namespace ringpress::perf

@@ -1,0 +1,31 @@
+// Jobs that want to run on a cluster, as JSON.
+//
+//   {"name": "tuesday", "note": "free text",                  may be left out
+//    "jobs": [{"name": "bert", "arrival": 0,                  the first slot in which it may run
+//      "workers": 5,                                          at most, at a time
+//      "needs": {"gpus": 1, "memory_gb": 40},                 of each worker
+//      "lifetime": {"gpus": 4000},                            in all, times slots; may be left out
+//      "ring_gigabits_per_second": 2.5,                       that its ring reserves, uncompressed
+//      "ratio": 0.25,                                         bytes on the wire over raw ones
+//      "iterations_per_worker_slot": 120,
+//      "utility": {"kind": "sqrt", "scale": 10}}, ...]}
+//
+// Utilities of k iterations, counted over all workers: "sqrt": scale sqrt(k); "log": scale
+// log(1 + k); "sigmoid": scale / (1 + exp(-steepness (k - midpoint))); "energy": scale k - cost
+// k^2.
+#ifndef PERF_RINGPRESS_SCHEDULE_JOBS_FILE_H_
+#define PERF_RINGPRESS_SCHEDULE_JOBS_FILE_H_
+
+#include <string_view>
+#include <vector>
+
+#include "ringpress/gadget.h"
+
+namespace ringpress::perf {
+
+/// Errors are as those of parse_cluster(); a job larger than the cluster is one.
+Result<std::vector<gadget::Job>> parse_jobs(std::string_view text, const gadget::Cluster& cluster);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_SCHEDULE_JOBS_FILE_H_

@@ -1,0 +1,41 @@
+#include "perf/ringpress/schedule/launch_files.h"
+
+#include <fmt/core.h>
+
+namespace ringpress::perf {
+
+std::string mpi_rank_file(const gadget::Cluster& cluster, const gadget::Ring& ring) {
+  std::string text;
+  std::size_t rank = 0;
+  for (const gadget::Share& share : ring.shares) {
+    for (std::size_t slot = 0; slot < share.workers; ++slot) {
+      text += fmt::format("rank {}={} slot={}\n", rank++, cluster.servers[share.server].name, slot);
+    }
+  }
+  return text;
+}
+
+std::string slurm_host_list(const gadget::Cluster& cluster, const gadget::Ring& ring) {
+  std::string text;
+  for (const gadget::Share& share : ring.shares) {
+    for (std::size_t i = 0; i < share.workers; ++i) {
+      text += cluster.servers[share.server].name + "\n";
+    }
+  }
+  return text;
+}
+
+std::string torchrun_lines(const gadget::Cluster& cluster, const gadget::Ring& ring) {
+  std::string text;
+  const std::string& first = cluster.servers[ring.shares[0].server].name;
+  for (std::size_t node = 0; node < ring.shares.size(); ++node) {
+    text += fmt::format(
+        "# on {}\ntorchrun --nnodes={} --node-rank={} --nproc-per-node={} --master-addr={} "
+        "--master-port=29500 \"$@\"\n",
+        cluster.servers[ring.shares[node].server].name, ring.shares.size(), node,
+        ring.shares[node].workers, first);
+  }
+  return text;
+}
+
+}  // namespace ringpress::perf

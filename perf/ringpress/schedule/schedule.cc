@@ -1,0 +1,231 @@
+#include "perf/ringpress/schedule/schedule.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "perf/ringpress/schedule/cluster_file.h"
+#include "perf/ringpress/schedule/jobs_file.h"
+#include "perf/ringpress/schedule/launch_files.h"
+#include "perf/ringpress/schedule/placements_svg.h"
+#include "perf/ringpress/schedule/svg.h"
+#include "ringpress/gadget.h"
+
+namespace ringpress::perf {
+namespace {
+
+using gadget::Policy;
+
+constexpr int kBadFile = 2;
+constexpr std::size_t kLoads = 5;  // Points of the picture of loads.
+
+/// What was read, and what came of it.
+struct Scheduled {
+  gadget::Cluster cluster;
+  std::vector<gadget::Job> jobs;
+  gadget::Schedule schedule;
+
+  double utility_of(std::size_t job) const {
+    const auto worker_slots = static_cast<double>(schedule.worker_slots[job]);
+    return value(jobs[job].utility, jobs[job].iterations_per_worker_slot * worker_slots);
+  }
+};
+
+Policy policy_of(const std::string& name) {
+  if (name == "fifo") return Policy::kFifo;
+  if (name == "drf") return Policy::kDrf;
+  if (name == "las") return Policy::kLas;
+  return Policy::kGadget;
+}
+
+/// An error begins with the path.
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream contents;
+  if (file.is_open()) contents << file.rdbuf();
+  if (file.is_open() && !contents.bad()) return contents.str();
+  return Status(Code::kSystem, fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+Status in_file(const std::string& path, const Status& status) {
+  return Status(status.code(), fmt::format("{}:{}", path, status.message()));
+}
+
+Result<Scheduled> read_files(const ScheduleOptions& options) {
+  Scheduled scheduled;
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string cluster_text, read_file(options.cluster_file));
+  auto cluster = parse_cluster(cluster_text);
+  if (!cluster.is_ok()) return in_file(options.cluster_file, cluster.status());
+  scheduled.cluster = std::move(cluster).value();
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string jobs_text, read_file(options.jobs_file));
+  auto jobs = parse_jobs(jobs_text, scheduled.cluster);
+  if (!jobs.is_ok()) return in_file(options.jobs_file, jobs.status());
+  scheduled.jobs = std::move(jobs).value();
+  return scheduled;
+}
+
+/// "s0 x2, s1 x1": servers in the order of the ring, and workers.
+std::string places_of(const gadget::Cluster& cluster, const gadget::Ring& ring) {
+  std::string places;
+  for (const gadget::Share& share : ring.shares) {
+    const std::string& server = cluster.servers[share.server].name;
+    places += fmt::format("{}{} x{}", places.empty() ? "" : ", ", server, share.workers);
+  }
+  return places;
+}
+
+void print_totals(const Scheduled& scheduled, const std::string& policy) {
+  const gadget::Cluster& cluster = scheduled.cluster;
+  std::uint64_t amount = 0;
+  for (const gadget::Server& server : cluster.servers) amount += server.capacity[0];
+  fmt::print("{} servers in {} racks, {} {}; {} jobs\n\n", cluster.servers.size(),
+             cluster.racks.size(), amount, cluster.resources[0], scheduled.jobs.size());
+  fmt::print("| policy | slots | utility | embedded of active |\n|---|---|---|---|\n");
+  fmt::print("| {} | {} | {:.2f} | {:.1f} % |\n\n", policy, scheduled.schedule.slots.size(),
+             scheduled.schedule.utility, 100 * scheduled.schedule.embedded_share);
+}
+
+void print_jobs(const Scheduled& scheduled) {
+  std::vector<std::size_t> slots(scheduled.jobs.size());
+  for (const gadget::Slot& slot : scheduled.schedule.slots) {
+    for (const gadget::Ring& ring : slot.rings) ++slots[ring.job];
+  }
+  fmt::print("| job | arrival | slots it ran | worker-slots | iterations | utility |\n");
+  fmt::print("|---|---|---|---|---|---|\n");
+  for (std::size_t i = 0; i < scheduled.jobs.size(); ++i) {
+    const gadget::Job& job = scheduled.jobs[i];
+    const std::size_t worker_slots = scheduled.schedule.worker_slots[i];
+    fmt::print("| {} | {} | {} | {} | {:.0f} | {:.2f} |\n", job.name, job.arrival, slots[i],
+               worker_slots, job.iterations_per_worker_slot * static_cast<double>(worker_slots),
+               scheduled.utility_of(i));
+  }
+}
+
+void print_slots(const Scheduled& scheduled) {
+  const std::vector<gadget::Slot>& slots = scheduled.schedule.slots;
+  for (std::size_t t = 0; t < slots.size(); ++t) {
+    fmt::print("\nslot {}: {} of {} jobs\n", t, slots[t].rings.size(), slots[t].active);
+    for (const gadget::Ring& ring : slots[t].rings) {
+      fmt::print("  {}: {}\n", scheduled.jobs[ring.job].name, places_of(scheduled.cluster, ring));
+    }
+  }
+}
+
+void print_json(const Scheduled& scheduled, const std::string& policy) {
+  using Json = nlohmann::ordered_json;
+  Json report = {{"policy", policy},
+                 {"utility", scheduled.schedule.utility},
+                 {"embedded_share", scheduled.schedule.embedded_share}};
+  for (std::size_t i = 0; i < scheduled.jobs.size(); ++i) {
+    report["jobs"].push_back({{"name", scheduled.jobs[i].name},
+                              {"worker_slots", scheduled.schedule.worker_slots[i]},
+                              {"utility", scheduled.utility_of(i)}});
+  }
+  for (const gadget::Slot& slot : scheduled.schedule.slots) {
+    Json rings = Json::array();
+    for (const gadget::Ring& ring : slot.rings) {
+      Json shares = Json::array();
+      for (const gadget::Share& share : ring.shares) {
+        shares.push_back(
+            {{"server", scheduled.cluster.servers[share.server].name}, {"workers", share.workers}});
+      }
+      rings.push_back({{"job", scheduled.jobs[ring.job].name}, {"ring", shares}});
+    }
+    report["slots"].push_back({{"active", slot.active}, {"rings", rings}});
+  }
+  fmt::print("{}\n", report.dump(1));
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file) return Status::ok();
+  return Status(Code::kSystem, fmt::format("{}: {}", path, std::strerror(errno)));
+}
+
+/// Utility against the number of jobs: the first ones of the file, by every policy.
+std::string draw_loads(const Scheduled& scheduled, const ScheduleOptions& options) {
+  LineChart chart = {"utility against load", "jobs", "utility", {}, false};
+  for (const char* policy : {"gadget", "fifo", "drf", "las"}) {
+    Series series = {policy, {}};
+    for (std::size_t part = 1; part <= kLoads; ++part) {
+      const std::size_t count = scheduled.jobs.size() * part / kLoads;
+      const std::vector<gadget::Job> jobs(scheduled.jobs.begin(),
+                                          scheduled.jobs.begin() + static_cast<long>(count));
+      const gadget::Schedule found =
+          gadget::schedule(scheduled.cluster, jobs, policy_of(policy), options.slots);
+      series.points.emplace_back(static_cast<double>(count), found.utility);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return draw_lines(chart);
+}
+
+/// Three files for each job that runs in the slot.
+Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& options) {
+  const std::vector<gadget::Slot>& slots = scheduled.schedule.slots;
+  if (options.launch_slot >= slots.size()) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("--slot {}: there are {} slots", options.launch_slot, slots.size()));
+  }
+  for (const gadget::Ring& ring : slots[options.launch_slot].rings) {
+    const std::string path = options.launch_folder + "/" + scheduled.jobs[ring.job].name;
+    const gadget::Cluster& cluster = scheduled.cluster;
+    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".rankfile", mpi_rank_file(cluster, ring)));
+    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".hosts", slurm_host_list(cluster, ring)));
+    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".torchrun", torchrun_lines(cluster, ring)));
+  }
+  return Status::ok();
+}
+
+Status write_files(const Scheduled& scheduled, const ScheduleOptions& options) {
+  if (!options.svg_file.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(write_file(
+        options.svg_file, draw_placements(scheduled.cluster, scheduled.jobs, scheduled.schedule)));
+  }
+  if (!options.load_file.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(write_file(options.load_file, draw_loads(scheduled, options)));
+  }
+  if (options.launch_folder.empty()) return Status::ok();
+  return write_launch_files(scheduled, options);
+}
+
+void print_text(const Scheduled& scheduled, const ScheduleOptions& options) {
+  print_totals(scheduled, options.policy);
+  print_jobs(scheduled);
+  if (!options.summary) print_slots(scheduled);
+}
+
+int refuse(const Status& status) {
+  fmt::print(stderr, "ringpress schedule: {}\n", status.message());
+  return kBadFile;
+}
+
+}  // namespace
+
+int print_schedule(const ScheduleOptions& options) {
+  Result<Scheduled> read = read_files(options);
+  if (!read.is_ok()) return refuse(read.status());
+  Scheduled& scheduled = read.value();
+  scheduled.schedule =
+      gadget::schedule(scheduled.cluster, scheduled.jobs, policy_of(options.policy), options.slots);
+  if (options.json) {
+    print_json(scheduled, options.policy);
+  } else {
+    print_text(scheduled, options);
+  }
+  const Status written = write_files(scheduled, options);
+  if (written.is_ok()) return EXIT_SUCCESS;
+  refuse(written);
+  return written.code() == Code::kInvalidArgument ? kBadFile : EXIT_FAILURE;
+}
+
+}  // namespace ringpress::perf

@@ -1,0 +1,29 @@
+// ringpress schedule: which jobs run on a cluster in each slot, with how many workers, and where.
+#ifndef PERF_RINGPRESS_SCHEDULE_SCHEDULE_H_
+#define PERF_RINGPRESS_SCHEDULE_SCHEDULE_H_
+
+#include <cstddef>
+#include <string>
+
+namespace ringpress::perf {
+
+struct ScheduleOptions {
+  std::string cluster_file;
+  std::string jobs_file;
+  std::string policy = "gadget";
+  std::size_t slots = 200;    // At most.
+  std::string svg_file;       // Empty: no picture of the placements.
+  std::string load_file;      // Empty: no picture of the utility against load.
+  std::string launch_folder;  // Empty: no files to start the jobs with.
+  std::size_t launch_slot = 0;
+  bool summary = false;  // Without the placements of each slot.
+  bool json = false;     // For programs.
+};
+
+/// Prints schedule and totals, writes files and pictures. Returns the exit status: 2 for a bad
+/// file.
+int print_schedule(const ScheduleOptions& options);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_SCHEDULE_SCHEDULE_H_

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""`ringpress schedule` as people run it: the example, and files with mistakes.
+
+usage: schedule_test.py RINGPRESS PERF_FOLDER
+"""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+PERF = pathlib.Path(sys.argv.pop()).resolve()
+PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+EXAMPLE = (PERF / "gadget" / "cluster.json", PERF / "gadget" / "jobs.json")
+SVG = "{http://www.w3.org/2000/svg}"
+POLICIES = ("gadget", "fifo", "drf", "las")
+
+CLUSTER = """{"name": "small", "resources": ["gpus", "memory_gb"],
+ "racks": [
+  {"name": "r0", "gigabits_per_second": 10},
+  {"name": "r1", "gigabits_per_second": 10}
+ ],
+ "servers": [
+  {"name": "s0", "rack": "r0", "gigabits_per_second": 10, "has": {"gpus": 2, "memory_gb": 64}},
+  {"name": "s1", "rack": "r1", "gigabits_per_second": 10, "has": {"gpus": 2, "memory_gb": 64}}
+ ]}
+"""
+JOBS = """{"jobs": [
+ {"name": "a", "arrival": 0, "workers": 4, "needs": {"gpus": 1, "memory_gb": 8},
+  "lifetime": {"gpus": 8}, "ring_gigabits_per_second": 4, "ratio": 0.5,
+  "iterations_per_worker_slot": 100,
+  "utility": {"kind": "sqrt", "scale": 1}},
+ {"name": "b", "arrival": 1, "workers": 1, "needs": {"gpus": 2},
+  "ring_gigabits_per_second": 4, "iterations_per_worker_slot": 100,
+  "utility": {"kind": "sigmoid", "scale": 1, "steepness": 0.01, "midpoint": 500}}
+]}
+"""
+NUMBER = "must be a whole number from "
+# What is replaced, by what, and what the message then says after the file's name.
+CLUSTER_MISTAKES = [
+    ('"rack": "r1"', '"rack": "r9"', '8: servers[1].rack: there is no rack "r9"; maybe "r1"?'),
+    ('"r1", "gigabits_per_second": 10', '"r1"',
+     '4: racks[1].gigabits_per_second: is missing; "name", "gigabits_per_second" are needed'),
+    ('"r1", "gigabits_per_second": 10', '"r1", "gigabits_per_second": 0',
+     "4: racks[1].gigabits_per_second: must be a number from 1e-6 to 1e6, not 0"),
+    ('"gpus": 2', '"gpus": -2', f"7: servers[0].has.gpus: {NUMBER}0 to 2^31, not -2"),
+    ('"gpus": 2', '"gpus": 1.5', f"7: servers[0].has.gpus: {NUMBER}0 to 2^31, not 1.5"),
+    ('"gpus": 2', '"gpu": 2', '7: servers[0].has.gpu: is not known; maybe "gpus"? allowed are '),
+    ('"s1"', '"s0"', '8: servers[1].name: "s0" is there twice'),
+    ('"name": "r1"', '"name": "r0"', '4: racks[1].name: "r0" is there twice'),
+    ('"s1"', '"../s1"', "8: servers[1].name: must be letters, digits, "),
+    ('"s1"', '""', "8: servers[1].name: must be letters, digits, "),
+    ('"memory_gb"]', '"gpus"]', '1: resources: "gpus" is there twice'),
+    ('"memory_gb"]', '"a", "b", "c", "d"]', "1: resources: must be 1 to 4 names, not 5"),
+    ('"memory_gb"]', '7]', "1: resources: must be a list of texts"),
+    ('"servers": [', '"servers": {}, "more": [', '6: more: is not known; maybe "note"?'),
+    (CLUSTER[CLUSTER.index("[\n  {\"name\": \"s0\""):], "[]}",
+     "6: servers: must be a list of 1 to 10000 servers, not a list of 0"),
+    (CLUSTER, "[]", "1: the cluster: must be an object, not a list of 0"),
+    ("]}\n", "]\n", "10: not JSON: "),
+]
+JOBS_MISTAKES = [
+    ('"workers": 4', '"workers": 5',
+     "2: jobs[0].workers: 5 are more than the 4 that fit into the cluster"),
+    ('"gpus": 2}', '"gpus": 3}', "6: jobs[1].workers: 1 are more than the 0 that fit into the "),
+    ('"workers": 4', '"workers": 0', f"2: jobs[0].workers: {NUMBER}1 to 1e4, not 0"),
+    ('"arrival": 1', '"arrival": -1', f"6: jobs[1].arrival: {NUMBER}0 to 1e6, not -1"),
+    ('"name": "b"', '"name": "a"', '6: jobs[1].name: "a" is there twice'),
+    ('"gpus": 2}', '"memory_gb": 2}', '6: jobs[1].needs: must have at least 1 of "gpus"'),
+    ('"ratio": 0.5', '"ratio": 1.5', "3: jobs[0].ratio: must be a number from 1e-9 to 1, not 1.5"),
+    ('"kind": "sqrt"', '"kind": "root"',
+     '5: jobs[0].utility.kind: must be sqrt, log, sigmoid or energy, not "root"'),
+    ('"kind": "sqrt", ', "", '5: jobs[0].utility.kind: is missing; "kind", "scale" are needed'),
+    ('"scale": 1}', '"scale": 1, "cost": 1}', "5: jobs[0].utility.cost: is not known; "),
+    (', "midpoint": 500', "", "8: jobs[1].utility.midpoint: is missing; "),
+    ('"iterations_per_worker_slot": 100,\n', '"iterations_per_worker_slot": 0,\n',
+     "4: jobs[0].iterations_per_worker_slot: must be a number from 1e-9 to 1e12, not 0"),
+    (JOBS, "{}", '1: jobs: is missing; "jobs" are needed'),
+]
+
+
+class Schedule(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_program(self, *arguments):
+        done = subprocess.run([PROGRAM, "schedule", *arguments], capture_output=True, check=False,
+                              timeout=100)
+        return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+
+    def schedule_text(self, cluster, jobs, *arguments):
+        paths = []
+        for name, text in (("CLUSTER", cluster), ("JOBS", jobs)):
+            paths.append(self.folder / name)
+            paths[-1].write_bytes(text if isinstance(text, bytes) else text.encode())
+        code, out, error = self.run_program(*paths, *arguments)
+        return code, out, error.replace(str(self.folder) + "/", "")
+
+    def scheduled(self, *arguments):
+        code, out, error = self.run_program("--json", *arguments)
+        self.assertEqual((code, error), (0, ""))
+        return json.loads(out)
+
+    def test_mistakes_are_named(self):
+        cases = [("CLUSTER", CLUSTER, mistake) for mistake in CLUSTER_MISTAKES]
+        cases += [("JOBS", JOBS, mistake) for mistake in JOBS_MISTAKES]
+        for name, good, (old, new, expected) in cases:
+            self.assertIn(old, good)
+            texts = {"CLUSTER": CLUSTER, "JOBS": JOBS, name: good.replace(old, new, 1)}
+            code, out, error = self.schedule_text(texts["CLUSTER"], texts["JOBS"])
+            self.assertEqual((code, out), (2, ""), (new, error))
+            self.assertTrue(error.startswith(f"ringpress schedule: {name}:{expected}"),
+                            (new, error))
+            self.assertEqual(error.count("\n"), 1, error)
+
+    def test_damaged_files_end_with_a_line_number_or_a_schedule(self):
+        draw = random.Random(7)
+        refused = 0
+        for _ in range(100):
+            texts = [CLUSTER, JOBS]
+            which = draw.randrange(2)
+            text = bytearray(texts[which].encode())
+            for _ in range(draw.randrange(1, 4)):
+                at = draw.randrange(len(text))
+                text[at:at + draw.randrange(3)] = draw.choice(
+                    [b"", b"\xff", b"0", b"9", b"-", b"[", b"}", b"\"", b",", b"\n", b"e9"])
+            texts[which] = bytes(text)
+            code, out, error = self.schedule_text(*texts, "--slots", "20")
+            if code == 0:
+                self.assertIn("| gadget |", out)
+                continue
+            refused += 1
+            self.assertEqual((code, out), (2, ""), (bytes(text), error))
+            # What fits into a damaged cluster may be the jobs' mistake.
+            self.assertRegex(error, r"^ringpress schedule: (CLUSTER|JOBS):\d+: .", bytes(text))
+        self.assertGreater(refused, 40)
+
+    def test_files_that_are_not_there(self):
+        for paths in (("none", EXAMPLE[1]), (EXAMPLE[0], "none"), (self.folder, EXAMPLE[1])):
+            code, out, error = self.run_program(*paths)
+            self.assertEqual((code, out), (2, ""), paths)
+            self.assertRegex(error, "^ringpress schedule: .*: ")
+
+    def test_prints_jobs_and_placements(self):
+        code, out, error = self.schedule_text(CLUSTER, JOBS, "--slots", "3")
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("2 servers in 2 racks, 4 gpus; 2 jobs\n", out)
+        self.assertIn("| a | 0 | 2 | 8 | 800 | 28.28 |\n", out)
+        self.assertIn("\nslot 0: 1 of 1 jobs\n  a: s0 x2, s1 x2\n", out)
+        _, summary, _ = self.schedule_text(CLUSTER, JOBS, "--slots", "3", "--summary")
+        self.assertTrue(out.startswith(summary))
+        self.assertNotIn("slot 0", summary)
+
+    def test_compression_makes_room_on_links(self):
+        # 4 Gb/s at a ratio of 0.5 go through links of 2 Gb/s, uncompressed they do not.
+        narrow = CLUSTER.replace('"gigabits_per_second": 10', '"gigabits_per_second": 2')
+        for ratio, workers in (("0.5", 4), ("1", 2)):
+            jobs = JOBS.replace('"ratio": 0.5', f'"ratio": {ratio}')
+            (self.folder / "c").write_text(narrow)
+            (self.folder / "j").write_text(jobs)
+            found = self.scheduled(self.folder / "c", self.folder / "j", "--slots", "1")
+            ring = found["slots"][0]["rings"][0]["ring"]
+            self.assertEqual(sum(share["workers"] for share in ring), workers, ratio)
+
+    def test_writes_what_starts_the_jobs(self):
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "0")
+        self.assertEqual((code, error), (0, ""))
+        self.assertEqual((self.folder / "a.rankfile").read_text(),
+                         "rank 0=s0 slot=0\nrank 1=s0 slot=1\n"
+                         "rank 2=s1 slot=0\nrank 3=s1 slot=1\n")
+        self.assertEqual((self.folder / "a.hosts").read_text(), "s0\ns0\ns1\ns1\n")
+        self.assertEqual((self.folder / "a.torchrun").read_text().splitlines()[2:],
+                         ["# on s1", "torchrun --nnodes=2 --node-rank=1 --nproc-per-node=2 "
+                          "--master-addr=s0 --master-port=29500 \"$@\""])
+        self.assertFalse((self.folder / "b.rankfile").exists())
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "999")
+        self.assertEqual(code, 2)
+        self.assertRegex(error, "^ringpress schedule: --slot 999: there are [0-9]+ slots\n$")
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder / "none")
+        self.assertEqual(code, 1)
+        self.assertIn("none/a.rankfile: ", error)
+
+    def test_draws_placements_and_loads(self):
+        placements, loads = self.folder / "placements.svg", self.folder / "loads.svg"
+        self.scheduled(*EXAMPLE, "--slots", "8", "--svg", placements, "--load-svg", loads)
+        root = xml.etree.ElementTree.parse(placements).getroot()
+        names = [node.text for node in root.iter(f"{SVG}title")]
+        self.assertIn("node0", names)
+        self.assertTrue(any(name.startswith("bert-0, slots 0 to ") for name in names), names)
+        root = xml.etree.ElementTree.parse(loads).getroot()
+        self.assertEqual(len(list(root.iter(f"{SVG}polyline"))), len(POLICIES))
+        texts = [node.text for node in root.iter(f"{SVG}text")]
+        for policy in POLICIES:
+            self.assertIn(policy, texts)
+
+    def test_the_example_is_that_of_its_script(self):
+        done = subprocess.run([sys.executable, "-B", PERF / "gadget" / "make_example.py", "--check"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_gadget_gains_most_on_the_example(self):
+        # While there are more jobs than GPUs; later all have had what they may use.
+        found = {policy: self.scheduled(*EXAMPLE, "--policy", policy, "--slots", "8")
+                 for policy in POLICIES}
+        best = max(POLICIES, key=lambda policy: found[policy]["utility"])
+        self.assertEqual(best, "gadget")
+        for policy in POLICIES:
+            self.assertEqual(found[policy]["policy"], policy)
+            self.check_placements(found[policy])
+        self.assertEqual(self.run_program(*EXAMPLE, "--policy", "lottery")[0], 2)
+        self.assertEqual(self.run_program(*EXAMPLE, "--slots", "0")[0], 2)
+
+    def check_placements(self, found):
+        """No server has more workers than GPUs; workers add up to what each job is said to have."""
+        servers = {server["name"]: server
+                   for server in json.loads(EXAMPLE[0].read_text())["servers"]}
+        jobs = {job["name"]: job for job in json.loads(EXAMPLE[1].read_text())["jobs"]}
+        totals = dict.fromkeys(jobs, 0)
+        for number, slot in enumerate(found["slots"]):
+            used = dict.fromkeys(servers, 0)
+            for ring in slot["rings"]:
+                job = jobs[ring["job"]]
+                workers = sum(share["workers"] for share in ring["ring"])
+                self.assertLessEqual(workers, job["workers"])
+                self.assertLessEqual(job["arrival"], number)
+                totals[ring["job"]] += workers
+                for share in ring["ring"]:
+                    used[share["server"]] += share["workers"] * job["needs"]["gpus"]
+            for name, gpus in used.items():
+                self.assertLessEqual(gpus, servers[name]["has"]["gpus"])
+        for job in found["jobs"]:
+            self.assertEqual(totals[job["name"]], job["worker_slots"])
+            limit = jobs[job["name"]]
+            self.assertLessEqual(job["worker_slots"] * limit["needs"]["gpus"],
+                                 limit["lifetime"]["gpus"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,105 @@
+#include "tuner/gadget/packing.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace ringpress::gadget {
+namespace {
+
+/// What is packed first; what comes last fits into gaps.
+enum class First { kLargestRing, kLargestWorker, kLargestRate };
+
+/// The jobs with workers.
+std::vector<std::size_t> in_order(const std::vector<Bid>& bids,
+                                  const std::vector<std::size_t>& workers, First first) {
+  std::vector<std::size_t> order;
+  for (std::size_t job = 0; job < bids.size(); ++job) {
+    if (workers[job] > 0) order.push_back(job);
+  }
+  const auto size = [&](std::size_t job) {
+    const Demand& demand = bids[job].demand;
+    const std::uint64_t worker = demand.worker[0], ring = workers[job] * worker;
+    const std::uint64_t rate = demand.ring_bits_per_second;
+    switch (first) {
+      case First::kLargestRing:
+        return std::array{ring, worker, rate};
+      case First::kLargestWorker:
+        return std::array{worker, ring, rate};
+      case First::kLargestRate:
+        return std::array{rate, ring, worker};
+    }
+    return std::array{ring, worker, rate};
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  return order;
+}
+
+}  // namespace
+
+std::vector<double> dominant_shares(const Cluster& cluster, const std::vector<Bid>& bids) {
+  std::array<double, kMostResources> total = {};
+  for (const Server& server : cluster.servers) {
+    for (std::size_t r = 0; r < kMostResources; ++r) {
+      total[r] += static_cast<double>(server.capacity[r]);
+    }
+  }
+  std::vector<double> shares;
+  for (const Bid& bid : bids) {
+    double share = 0;
+    for (std::size_t r = 0; r < kMostResources; ++r) {
+      if (bid.demand.worker[r] == 0) continue;
+      share = std::max(share, static_cast<double>(bid.demand.worker[r]) / total[r]);
+    }
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+bool Packing::grow(std::size_t job, std::size_t workers) {
+  const Demand& demand = bids_[job].demand;
+  if (!packer_.may_fit(demand, workers - workers_[job])) return false;
+  packer_.give_back(demand, places_[job]);
+  std::vector<Share> shares = packer_.place(demand, workers);
+  if (!shares.empty()) {
+    places_[job] = std::move(shares);
+    workers_[job] = workers;
+    return true;
+  }
+  packer_.take(demand, places_[job]);
+  std::vector<std::size_t> all = workers_;
+  all[job] = workers;
+  return repack(all);
+}
+
+bool Packing::repack(const std::vector<std::size_t>& workers) {
+  for (const First first : {First::kLargestRing, First::kLargestWorker, First::kLargestRate}) {
+    if (may_repack() && pack(workers, in_order(bids_, workers, first))) return true;
+  }
+  return false;
+}
+
+bool Packing::pack(const std::vector<std::size_t>& workers, const std::vector<std::size_t>& order) {
+  Packer packer(cluster_);
+  std::vector<std::vector<Share>> places(bids_.size());
+  for (const std::size_t job : order) {
+    --placements_left_;
+    places[job] = packer.place(bids_[job].demand, workers[job]);
+    if (places[job].empty()) return false;
+  }
+  packer_ = std::move(packer);
+  places_ = std::move(places);
+  workers_ = workers;
+  return true;
+}
+
+std::vector<Ring> Packing::rings() const {
+  std::vector<Ring> rings;
+  for (std::size_t job = 0; job < places_.size(); ++job) {
+    if (workers_[job] > 0) rings.push_back({job, places_[job]});
+  }
+  return rings;
+}
+
+}  // namespace ringpress::gadget

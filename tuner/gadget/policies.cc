@@ -1,0 +1,83 @@
+#include "tuner/gadget/policies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/gadget/packing.h"
+
+namespace ringpress::gadget {
+namespace {
+
+/// Gives the jobs all their workers, one after the other; those that do not fit get none.
+void place_all(const Turn& turn, const std::vector<std::size_t>& order, Packer* packer,
+               std::vector<Ring>* rings) {
+  for (const std::size_t job : order) {
+    std::vector<Share> shares = packer->place(turn.jobs[job].demand, turn.most_workers(job));
+    if (!shares.empty()) rings->push_back({job, std::move(shares)});
+  }
+}
+
+template <typename Key>
+std::vector<std::size_t> sorted_by(const std::vector<std::size_t>& jobs, Key key) {
+  std::vector<std::size_t> order = jobs;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+}  // namespace
+
+std::size_t Turn::most_workers(std::size_t job) const {
+  return std::min(jobs[job].most_workers, most_worker_slots(jobs[job]) - worker_slots[job]);
+}
+
+std::vector<Ring> fifo(const Turn& turn) {
+  Packer packer(turn.cluster);
+  std::vector<Ring> rings;
+  std::vector<std::size_t> waiting = turn.active;
+  for (const Ring& ring : turn.last) {
+    const auto at = std::find(waiting.begin(), waiting.end(), ring.job);
+    if (at == waiting.end() || ring.workers() != turn.most_workers(ring.job)) continue;
+    packer.take(turn.jobs[ring.job].demand, ring.shares);
+    rings.push_back(ring);
+    waiting.erase(at);
+  }
+  const auto arrival = [&](std::size_t job) { return turn.jobs[job].arrival; };
+  place_all(turn, sorted_by(waiting, arrival), &packer, &rings);
+  return rings;
+}
+
+std::vector<Ring> las(const Turn& turn) {
+  const auto attained = [&](std::size_t job) {
+    return turn.worker_slots[job] * turn.jobs[job].demand.worker[0];
+  };
+  Packer packer(turn.cluster);
+  std::vector<Ring> rings;
+  place_all(turn, sorted_by(turn.active, attained), &packer, &rings);
+  return rings;
+}
+
+std::vector<Ring> drf(const Turn& turn) {
+  std::vector<Bid> bids;
+  for (const std::size_t job : turn.active) bids.push_back({turn.jobs[job].demand, {}});
+  const std::vector<double> shares = dominant_shares(turn.cluster, bids);
+  std::vector<std::size_t> open;  // Indices of bids that may still grow.
+  for (std::size_t i = 0; i < bids.size(); ++i) open.push_back(i);
+  Packing packing(turn.cluster, bids, /*most_placements=*/0);
+  const auto share = [&](std::size_t i) {
+    return shares[i] * static_cast<double>(packing.workers(i));
+  };
+  while (!open.empty()) {
+    const auto least =
+        std::min_element(open.begin(), open.end(),
+                         [&](std::size_t a, std::size_t b) { return share(a) < share(b); });
+    const std::size_t workers = packing.workers(*least) + 1;
+    const bool may_grow = workers <= turn.most_workers(turn.active[*least]);
+    if (!may_grow || !packing.grow(*least, workers)) open.erase(least);
+  }
+  std::vector<Ring> rings = packing.rings();
+  for (Ring& ring : rings) ring.job = turn.active[ring.job];
+  return rings;
+}
+
+}  // namespace ringpress::gadget

@@ -1,0 +1,77 @@
+// Slot after slot: the paper's temporally greedy algorithm, and the other policies in its place.
+#include <algorithm>
+#include <utility>
+
+#include "tuner/gadget/bids.h"
+#include "tuner/gadget/policies.h"
+
+namespace ringpress::gadget {
+namespace {
+
+/// Worker-slots that a job may still have, by its own limits and those of time.
+std::size_t worker_slots_left(const Turn& turn, std::size_t job) {
+  const std::size_t by_lifetime = most_worker_slots(turn.jobs[job]) - turn.worker_slots[job];
+  return std::min(by_lifetime, turn.jobs[job].most_workers * turn.slots_left);
+}
+
+/// The slot for itself: each active job bids what it would gain.
+std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
+  std::vector<Bid> bids;
+  for (const std::size_t job : turn.active) {
+    bids.push_back(bid_of(turn.jobs[job], {turn.worker_slots[job], turn.most_workers(job),
+                                           worker_slots_left(turn, job)}));
+  }
+  std::vector<Ring> rings = solver(turn.cluster, bids);
+  for (Ring& ring : rings) ring.job = turn.active[ring.job];
+  return rings;
+}
+
+std::vector<Ring> rings_of(const Turn& turn, Policy policy, const SlotSolver& solver) {
+  switch (policy) {
+    case Policy::kGadget:
+      return solve(turn, solver);
+    case Policy::kFifo:
+      return fifo(turn);
+    case Policy::kDrf:
+      return drf(turn);
+    case Policy::kLas:
+      return las(turn);
+  }
+  return {};
+}
+
+}  // namespace
+
+Schedule schedule(const Cluster& cluster, const std::vector<Job>& jobs, Policy policy,
+                  std::size_t most_slots, const SlotSolver& solver) {
+  const Status good = check(cluster, jobs);
+  RINGPRESS_EXPECTS(good.is_ok(), good.message());
+  Schedule plan;
+  plan.worker_slots.resize(jobs.size());
+  std::size_t last_arrival = 0, active_sum = 0, embedded_sum = 0;
+  for (const Job& job : jobs) last_arrival = std::max(last_arrival, job.arrival);
+  std::vector<Ring> last;
+  for (std::size_t slot = 0; slot < most_slots; ++slot) {
+    std::vector<std::size_t> active;
+    for (std::size_t job = 0; job < jobs.size(); ++job) {
+      const bool is_done = plan.worker_slots[job] >= most_worker_slots(jobs[job]);
+      if (jobs[job].arrival <= slot && !is_done) active.push_back(job);
+    }
+    if (active.empty() && slot > last_arrival) break;
+    last = rings_of({cluster, jobs, active, plan.worker_slots, last, most_slots - slot}, policy,
+                    solver);
+    for (const Ring& ring : last) plan.worker_slots[ring.job] += ring.workers();
+    active_sum += active.size();
+    embedded_sum += last.size();
+    plan.slots.push_back({active.size(), last});
+  }
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    const auto worker_slots = static_cast<double>(plan.worker_slots[job]);
+    plan.utility += value(jobs[job].utility, jobs[job].iterations_per_worker_slot * worker_slots);
+  }
+  plan.embedded_share =
+      active_sum == 0 ? 1 : static_cast<double>(embedded_sum) / static_cast<double>(active_sum);
+  return plan;
+}
+
+}  // namespace ringpress::gadget

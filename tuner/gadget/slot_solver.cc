@@ -1,0 +1,149 @@
+// Greedy, then exchanges. What is searched is counted in rings placed and bounded, so that equal
+// bids get equal rings on every machine.
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include "tuner/gadget/packing.h"
+
+namespace ringpress::gadget {
+namespace {
+
+/// Rings that packing anew may place in all.
+constexpr std::size_t kPlacements = 10'000;
+constexpr std::size_t kPlacementsPerBid = 80;
+
+/// More workers for a job, and what each gains.
+struct Step {
+  double density = 0;
+  std::size_t job = 0;
+  std::size_t workers = 0;
+
+  /// The job with the lower number first where densities are equal.
+  bool operator<(const Step& other) const {
+    return std::pair(density, other.job) < std::pair(other.density, job);
+  }
+};
+
+/// What a gain is divided by: further workers, or the part of the cluster that they take.
+enum class Weighing { kWorkers, kShares };
+
+class SlotSearch {
+ public:
+  SlotSearch(const Cluster& cluster, const std::vector<Bid>& bids)
+      : bids_(bids),
+        packing_(cluster, bids, kPlacements + kPlacementsPerBid * bids.size()),
+        shares_(dominant_shares(cluster, bids)) {}
+
+  /// Takes the densest step until none is left. A step that finds no place ends its job's growth
+  /// there.
+  void grow_all(Weighing weighing) {
+    std::vector<std::size_t> caps;
+    std::priority_queue<Step> steps;
+    const auto push = [&](std::size_t job) {
+      const Step step = densest_step(job, caps[job], weighing);
+      if (step.density > 0) steps.push(step);
+    };
+    for (std::size_t job = 0; job < bids_.size(); ++job) {
+      caps.push_back(bids_[job].gains.size());
+      push(job);
+    }
+    while (!steps.empty()) {
+      const Step step = steps.top();
+      steps.pop();
+      if (!packing_.grow(step.job, step.workers)) caps[step.job] = step.workers - 1;
+      push(step.job);
+    }
+  }
+
+  /// One job gets more where another gains less of it, until nothing is better so.
+  void exchange_all(Weighing weighing) {
+    while (packing_.may_repack() && exchange_one()) grow_all(weighing);
+  }
+
+  double gain() const {
+    double sum = 0;
+    for (std::size_t job = 0; job < bids_.size(); ++job) sum += gain(job, packing_.workers(job));
+    return sum;
+  }
+  std::vector<Ring> rings() const { return packing_.rings(); }
+
+ private:
+  double gain(std::size_t job, std::size_t workers) const {
+    return workers == 0 ? 0 : bids_[job].gains[workers - 1];
+  }
+
+  Step densest_step(std::size_t job, std::size_t most_workers, Weighing weighing) const {
+    const std::size_t now = packing_.workers(job);
+    const double weight = weighing == Weighing::kWorkers ? 1 : shares_[job];
+    Step best = {0, job, now};
+    for (std::size_t workers = now + 1; workers <= most_workers; ++workers) {
+      const double density =
+          (gain(job, workers) - gain(job, now)) / (weight * static_cast<double>(workers - now));
+      if (density > best.density) best = {density, job, workers};
+    }
+    return best;
+  }
+
+  struct Change {
+    double difference = 0;  // Of the gain.
+    std::size_t job = 0;
+    std::size_t workers = 0;
+  };
+
+  /// All that a job could have more, or less, of workers: the best changes first.
+  std::vector<Change> changes(bool more) const {
+    std::vector<Change> all;
+    for (std::size_t job = 0; job < bids_.size(); ++job) {
+      const std::size_t now = packing_.workers(job);
+      const std::size_t first = more ? now + 1 : 0;
+      const std::size_t last = more ? bids_[job].gains.size() + 1 : now;
+      for (std::size_t workers = first; workers < last; ++workers) {
+        all.push_back({gain(job, workers) - gain(job, now), job, workers});
+      }
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Change& a, const Change& b) { return a.difference > b.difference; });
+    return all;
+  }
+
+  bool exchange_one() {
+    const std::vector<Change> gains = changes(/*more=*/true), losses = changes(/*more=*/false);
+    for (const Change& more : gains) {
+      for (const Change& less : losses) {
+        if (more.difference + less.difference <= kNoGain * more.difference) break;
+        if (more.job == less.job) continue;
+        std::vector<std::size_t> workers = packing_.workers();
+        workers[more.job] = more.workers;
+        workers[less.job] = less.workers;
+        if (packing_.repack(workers)) return true;
+        if (!packing_.may_repack()) return false;
+      }
+    }
+    return false;
+  }
+
+  static constexpr double kNoGain = 1e-9;  // What sums may be off by.
+
+  const std::vector<Bid>& bids_;
+  Packing packing_;
+  std::vector<double> shares_;  // Of the cluster, one worker of each job.
+};
+
+}  // namespace
+
+std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bids) {
+  std::vector<Ring> best;
+  double most = -1;
+  for (const Weighing weighing : {Weighing::kWorkers, Weighing::kShares}) {
+    SlotSearch search(cluster, bids);
+    search.grow_all(weighing);
+    search.exchange_all(weighing);
+    if (search.gain() <= most) continue;
+    most = search.gain();
+    best = search.rings();
+  }
+  return best;
+}
+
+}  // namespace ringpress::gadget
