@@ -1,7 +1,7 @@
 # Tests of door A: the preloaded shim, the engine behind it, and a stand-in for NVIDIA's library.
 set(exports ${PROJECT_SOURCE_DIR}/nccl_plugin/exports.map)
 add_library(fake_nccl SHARED ../support/fake_nccl.cc $<TARGET_OBJECTS:ringpress_door>)
-target_link_libraries(fake_nccl PRIVATE ringpress_session ringpress_firewall Threads::Threads)
+target_link_libraries(fake_nccl PRIVATE ringpress_session ringpress_gossip ringpress_firewall Threads::Threads)
 set_target_properties(fake_nccl PROPERTIES PREFIX "" OUTPUT_NAME libnccl.so.2 SUFFIX "" NO_SONAME ON
   LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake)
 target_link_options(fake_nccl PRIVATE LINKER:-soname,libnccl.so.2 LINKER:--version-script=${exports}

@@ -2,8 +2,8 @@
 add_executable(session_test automatic_processes_test.cc automatic_test.cc communicator_test.cc error_feedback_test.cc
                gossip_test.cc guarded_class_test.cc leveled_calls_test.cc recurrences_test.cc ring_topology_test.cc
                settings_test.cc step_levels_test.cc step_planner_test.cc step_recorder_test.cc tuning_test.cc)
-target_link_libraries(session_test PRIVATE ringpress_session ringpress_test_tensors GTest::gtest_main
-                      rapidcheck Threads::Threads)
+target_link_libraries(session_test PRIVATE ringpress_session ringpress_gossip ringpress_test_tensors
+                      GTest::gtest_main rapidcheck Threads::Threads)
 gtest_discover_tests(session_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 
 # Counts calls by standing in for the C library's functions, which sanitizers do too.
