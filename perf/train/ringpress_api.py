@@ -1,0 +1,119 @@
+"""The C functions of libringpress.so that training on host memory needs, by ctypes."""
+import ctypes
+import os
+import pathlib
+import time
+
+FLOAT32, SUM, AVG = 7, 0, 4
+
+
+class UniqueId(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_char * 128)]
+
+
+class GossipConfig(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("theta", ctypes.c_double), ("t_min", ctypes.c_uint64),
+                ("t_max", ctypes.c_uint64), ("period", ctypes.c_uint64), ("seed", ctypes.c_uint64),
+                ("codec", ctypes.c_char_p)]
+
+
+class GossipStatistics(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("steps", ctypes.c_uint64), ("asked", ctypes.c_uint64),
+                ("exchanges", ctypes.c_uint64), ("sent_bytes", ctypes.c_uint64)]
+
+
+class Statistics(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("calls", ctypes.c_uint64),
+                ("compressed_calls", ctypes.c_uint64), ("raw_bytes", ctypes.c_uint64),
+                ("wire_bytes", ctypes.c_uint64), ("residual_bytes", ctypes.c_uint64),
+                ("codec", ctypes.c_char * 128), ("algorithm", ctypes.c_char * 16),
+                ("reason", ctypes.c_char * 160), ("observed_calls", ctypes.c_uint64),
+                ("observed_raw_bytes", ctypes.c_uint64)]
+
+
+class RingpressError(RuntimeError):
+    pass
+
+
+class Library:
+    def __init__(self, path):
+        self.functions = ctypes.CDLL(str(path))
+        self.functions.ncclGetLastError.restype = ctypes.c_char_p
+
+    def call(self, name, *arguments):
+        if getattr(self.functions, name)(*arguments) != 0:
+            raise RingpressError(f"{name}: {self.functions.ncclGetLastError(None).decode()}")
+
+
+def exchange_id(folder, rank, make):
+    """Rank 0's id to all, through a file that is there when it is whole."""
+    path = pathlib.Path(folder) / "ringpress_id"
+    if rank == 0:
+        written = path.with_suffix(".new")
+        written.write_bytes(make())
+        written.rename(path)
+    until = time.monotonic() + 60
+    while not path.exists():
+        if time.monotonic() > until:
+            raise RingpressError(f"no {path} after a minute")
+        time.sleep(0.01)
+    return path.read_bytes()
+
+
+class Communicator:
+    """The ranks of RANK and WORLD_SIZE, which all see `folder`. Buffers are contiguous float32 arrays
+    of numpy, which stay where they are."""
+
+    def __init__(self, library, folder):
+        self.library = Library(library)
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        self.handle = ctypes.c_void_p()
+        unique = UniqueId()
+
+        def make():
+            self.library.call("ncclGetUniqueId", ctypes.byref(unique))
+            return bytes(unique)
+        ctypes.memmove(ctypes.byref(unique), exchange_id(folder, self.rank, make), 128)
+        self.library.call("ncclCommInitRank", ctypes.byref(self.handle), self.size, unique, self.rank)
+
+    def all_reduce(self, values, op=AVG):
+        pointer = ctypes.c_void_p(values.ctypes.data)
+        self.library.call("ncclAllReduce", pointer, pointer, ctypes.c_size_t(values.size), FLOAT32, op,
+                          self.handle, None)
+
+    def sent_bytes(self):
+        """By this rank since the start, headers included."""
+        statistics = Statistics(size=ctypes.sizeof(Statistics))
+        self.library.call("ringpressGetStatistics", self.handle, ctypes.byref(statistics))
+        return statistics.wire_bytes
+
+    def destroy(self):
+        self.library.call("ncclCommDestroy", self.handle)
+
+
+class Gossip:
+    """ringpressGossip... on one model."""
+
+    def __init__(self, communicator, model, **options):
+        self.library, self.handle = communicator.library, ctypes.c_void_p()
+        config = GossipConfig(size=ctypes.sizeof(GossipConfig), t_min=1)
+        for name, value in options.items():
+            setattr(config, name, value)
+        self.library.call("ringpressGossipInit", ctypes.byref(self.handle),
+                          ctypes.c_void_p(model.ctypes.data), ctypes.c_size_t(model.size), FLOAT32,
+                          ctypes.byref(config), communicator.handle)
+
+    def step(self, model):
+        self.library.call("ringpressGossipStep", self.handle, ctypes.c_void_p(model.ctypes.data), None,
+                          None)
+
+    def flush(self, model):
+        self.library.call("ringpressGossipFlush", self.handle, ctypes.c_void_p(model.ctypes.data), None)
+
+    def statistics(self):
+        statistics = GossipStatistics(size=ctypes.sizeof(GossipStatistics))
+        self.library.call("ringpressGossipGetStatistics", self.handle, ctypes.byref(statistics))
+        return statistics
+
+    def destroy(self):
+        self.library.call("ringpressGossipDestroy", self.handle)
