@@ -89,6 +89,10 @@ Change measure_change(const void* values, const void* reference, std::size_t cou
 
 /// values = (values + theirs) / 2, rounded once to the type: the same whichever of the two is whose.
 void average_models(void* values, const void* theirs, std::size_t count, DType dtype);
+/// sum += values.
+void add_values(const void* values, std::size_t count, DType dtype, float* sum);
+/// to = values, rounded once to the type.
+void narrow_values(const float* values, std::size_t count, DType dtype, void* to);
 /// difference = values - base.
 void take_difference(const void* values, const float* base, std::size_t count, DType dtype,
                      float* difference);

@@ -31,6 +31,7 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
   steps_.open(settings_, rank_, size_, crosses_hosts_);
+  if (LazyCalls::is_wanted(settings_)) lazy_ = std::make_unique<LazyCalls>(settings_, peers_);
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
@@ -163,6 +164,17 @@ Status MeshCommunicator::tune(const PlanRequest& request, bool is_of_step) {
   return decide([&] { return explain(choose(request, is_of_step), request); });
 }
 
+Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
+                                                       const void* values) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  LazyCalls::Decision decision;
+  RINGPRESS_RETURN_IF_ERROR(decide([&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(decision, lazy_->decide(tensor, values));
+    return Status::ok();
+  }));
+  return decision;
+}
+
 /// Changes plan_ to what has proved best for a piece of the tensor under way.
 Result<const NamedCodec*> MeshCommunicator::tune_piece(std::size_t count) {
   const PiecewiseTensor& tensor = pieces_.tensor;
@@ -225,14 +237,15 @@ MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan
 }
 
 /// What is known of the tensor from earlier calls and from hints.
-void MeshCommunicator::recall(Preparation* call, const void* send, std::size_t count) {
+void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t count) {
   CollectiveContext& context = call->context;
   const DType dtype = context.codec->dtype();
-  const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), send};
+  const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
   if (call->plan->keeps_place) feedback_.pass(tensor);
   find_residual(call, tensor);
   if (is_measured_) {
-    levels_->take({send, context.residual, count, dtype}, hints_.find({count, dtype, send}));
+    levels_->take({sent.values, context.residual, count, dtype},
+                  hints_.find({count, dtype, sent.address}));
     call->started = Clock::now();
   }
 }
@@ -271,7 +284,7 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
     ++statistics_.observed_calls;
     statistics_.observed_raw_bytes += call.raw_bytes;
   }
-  statistics_.residual_bytes = feedback_.bytes();
+  statistics_.residual_bytes = feedback_.bytes() + (lazy_ == nullptr ? 0 : lazy_->bytes());
   statistics_.last_codec = call.context.codec->specification();
   if (!call.context.parts.empty()) statistics_.last_codec.append(" and others, by part");
   statistics_.last_algorithm = algorithm_name(call.plan->algorithm);

@@ -18,6 +18,7 @@
 #include "nccl_plugin/block_pool.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
+#include "nccl_plugin/lazy_calls.h"
 #include "nccl_plugin/mesh_peers.h"
 #include "nccl_plugin/recurrences.h"
 #include "nccl_plugin/ring_topology.h"
@@ -90,6 +91,11 @@ class MeshCommunicator final : public Communicator {
     std::uint64_t raw_bytes = 0;
     Clock::time_point started;
   };
+  /// What an all-reduce takes, and what its tensor is known by.
+  struct Sent {
+    const void* values = nullptr;
+    const void* address = nullptr;  // The program's send buffer.
+  };
   /// The tensor whose pieces are being reduced.
   struct Pieces {
     PiecewiseTensor tensor;
@@ -112,7 +118,10 @@ class MeshCommunicator final : public Communicator {
   Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
   Result<const NamedCodec*> tune_piece(std::size_t count);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
-  void recall(Preparation* call, const void* send, std::size_t count);
+  void recall(Preparation* call, const Sent& sent, std::size_t count);
+  Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
+  Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
+                        Reduction reduction);
   void find_residual(Preparation* call, const TensorCall& tensor);
   Status finish(const Preparation& call, Status status);
   Status hear_of_step();
@@ -144,6 +153,7 @@ class MeshCommunicator final : public Communicator {
   MeshPeers peers_;
   std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
   bool is_tuned_ = false;                       // The last call.
+  std::unique_ptr<LazyCalls> lazy_;             // Null: no call is put off.
   std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
   bool is_measured_ = false;                    // The last call's values, for levels_.
   std::span<const tuning::LeveledPart> parts_;  // Of the last call, if it has several codecs,

@@ -1,8 +1,10 @@
 // The calls of a communicator on whole buffers.
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <vector>
 
+#include "compress_kernels/factory.h"
 #include "nccl_plugin/mesh_communicator.h"
 #include "ring/factory.h"
 
@@ -36,6 +38,29 @@ Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs&
 
 Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                     Reduction reduction) {
+  if (lazy_ == nullptr || !lazy_->takes(count, dtype, reduction)) {
+    return all_reduce_now({send, send}, receive, count, dtype, reduction);
+  }
+  const TensorCall tensor{CollectiveKind::kAllReduce, count, dtype, reduction.op, send};
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyCalls::Decision decision, ask_lazy(tensor, send));
+  if (decision.is_put_off) {
+    std::memset(receive, 0, count * dtype_size(dtype));
+    const std::lock_guard lock(statistics_mutex_);
+    ++statistics_.calls;
+    ++statistics_.exact_calls["put off: RINGPRESS_LAZY"];
+    return Status::ok();
+  }
+  if (decision.sum == nullptr) {
+    return all_reduce_now({send, send}, receive, count, dtype, reduction);
+  }
+  compress_kernels::narrow_values(decision.sum, count, dtype, receive);
+  lazy_->sent(tensor, decision.sum);
+  return all_reduce_now({receive, send}, receive, count, dtype, reduction);
+}
+
+Status MeshCommunicator::all_reduce_now(const Sent& sent, void* receive, std::size_t count,
+                                        DType dtype, Reduction reduction) {
+  const void* const send = sent.values;
   if (count > 0) {
     if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
     steps_.begin_call({CollectiveKind::kAllReduce, count, dtype, reduction.op});
@@ -44,7 +69,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
                              prepare(CollectiveKind::kAllReduce, count, dtype, reduction, -1));
   if (count == 0) return finish(call, Status::ok());
   if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
-  recall(&call, send, count);
+  recall(&call, sent, count);
   const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
   const Status status = finish(call, run_timed(call, {send, receive, count}));

@@ -65,8 +65,8 @@ Status parse(const char* name, const std::string& text, double* value) {
   const char* end = text.data() + text.size();
   double number = 0;
   const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number) || !(number > 0)) {
-    return refuse(name, text, "a number above 0");
+  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number) || !(number >= 0)) {
+    return refuse(name, text, "a number from 0 on");
   }
   *value = number;
   return Status::ok();
@@ -180,6 +180,8 @@ Status check_settings(const Settings& settings) {
       check_one_of("RINGPRESS_ADJUST_METRIC", settings.adjust_metric, {"l2", "l2sq"}));
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_ADJUST_GRIDS", settings.adjust_grids, {"uniform", "both"}));
+  if (settings.adjust_alpha == 0) return refuse("RINGPRESS_ADJUST_ALPHA", "0", "a number above 0");
+  if (settings.lazy_calls == 0) return refuse("RINGPRESS_LAZY_CALLS", "0", "1 or more");
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
   RINGPRESS_RETURN_IF_ERROR(

@@ -14,6 +14,20 @@ void average_models(void* values, const void* theirs, std::size_t count, DType d
   });
 }
 
+void add_values(const void* values, std::size_t count, DType dtype, float* sum) {
+  core::visit_compressible(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < count; ++i) sum[i] += core::load_wide<T>(values, i);
+  });
+}
+
+void narrow_values(const float* values, std::size_t count, DType dtype, void* to) {
+  core::visit_compressible(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < count; ++i) core::store_wide<T>(to, i, values[i]);
+  });
+}
+
 void take_difference(const void* values, const float* base, std::size_t count, DType dtype,
                      float* difference) {
   core::visit_compressible(dtype, [&](auto tag) {
