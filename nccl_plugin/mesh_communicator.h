@@ -51,6 +51,9 @@ class MeshCommunicator final : public Communicator {
   /// Writes the statistics.
   ~MeshCommunicator() override;
 
+  /// For rules that ask for nodes. Collective; before the first call, if at all.
+  Status count_hosts();
+
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void set_timeout(std::chrono::milliseconds timeout) override { mesh_->set_timeout(timeout); }
@@ -127,6 +130,7 @@ class MeshCommunicator final : public Communicator {
   LayerHints hints_;
   const bool all_reduces_only_;
   bool crosses_hosts_ = false;
+  int hosts_ = 0;  // 0: not counted.
   bool finalized_ = false;
   std::uint64_t sequence_ = 0;
   std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;

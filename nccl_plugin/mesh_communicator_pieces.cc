@@ -28,9 +28,11 @@ Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) 
   std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
   // It stays exact, though not for its size.
   if (tensor.known == PiecewiseTensor::Known::kNothing) count = settings_.minimum_bytes;
-  planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true,
-                  kRecursAlways, all_reduces_only_},
-                 plan);
+  PlanRequest request{
+      CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true, kRecursAlways,
+      all_reduces_only_};
+  request.comm_nodes = size_;  // Each rank is a node's.
+  planner_->plan(request, plan);
   if (tensor.known == PiecewiseTensor::Known::kTensor || plan->codec == "none") return Status::ok();
   plan->error_feedback = false;
   if (tensor.known == PiecewiseTensor::Known::kNothing) {
