@@ -1,12 +1,15 @@
 // The composition root: makes a communicator of what the settings ask for.
 #include "ringpress/communicator.h"
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/budget.h"
 #include "nccl_plugin/mesh_communicator.h"
 #include "nccl_plugin/ring_topology.h"
+#include "nccl_plugin/rule_codecs.h"
 #include "nccl_plugin/statistics_file.h"
 #include "ring/factory.h"
 
@@ -60,6 +63,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
   RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_budget(settings));
+  RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_rules(settings));
   if (settings.backend == "cuda") {
     return Status(Code::kUnsupported,
                   "RINGPRESS_BACKEND=cuda: this library was built without a CUDA backend");
@@ -72,6 +76,10 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
   if (topology.is_set() && size > 1) {
     RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
+  }
+  const auto asks_for_nodes = [](const Rule& rule) { return rule.nodes >= 0; };
+  if (std::any_of(settings.rule_list.begin(), settings.rule_list.end(), asks_for_nodes)) {
+    RINGPRESS_RETURN_IF_ERROR(communicator->count_hosts());
   }
   return std::unique_ptr<Communicator>(std::move(communicator));
 }

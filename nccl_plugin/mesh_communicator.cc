@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -65,6 +66,15 @@ MeshCommunicator::~MeshCommunicator() {
   }));
 }
 
+Status MeshCommunicator::count_hosts() {
+  int local = 1;
+  for (int peer = 0; peer < size_; ++peer) local += peer != rank_ && mesh_->is_local(peer) ? 1 : 0;
+  float share = 1.0F / static_cast<float>(local);
+  RINGPRESS_RETURN_IF_ERROR(peers_.sum({&share, 1}));
+  hosts_ = static_cast<int>(std::lround(share));
+  return Status::ok();
+}
+
 Status MeshCommunicator::check_usable() const {
   if (finalized_) return {Code::kInvalidUsage, "the communicator was finalized"};
   return mesh_->failure();
@@ -95,11 +105,14 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   const bool is_shard =
       kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
+  request.comm_nodes = hosts_;
+  request.comm_ranks = size_;
   request.recurrences = recurrences_.count(request);
   planner_->plan(request, &plan_);
   // Levels first, which know nothing of what the step's plan leaves exact: that may come and go.
-  const bool is_of_step = plan_.codec != "none" && kind == CollectiveKind::kAllReduce;
-  steps_.change(kind, &plan_);
+  const bool is_of_step =
+      plan_.codec != "none" && kind == CollectiveKind::kAllReduce && !plan_.is_by_rule;
+  if (!plan_.is_by_rule) steps_.change(kind, &plan_);
   RINGPRESS_RETURN_IF_ERROR(tune(request, is_of_step));
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;
@@ -157,7 +170,7 @@ Status MeshCommunicator::explain(const Status& status, const PlanRequest& reques
 
 /// Changes plan_ to what has proved best.
 Status MeshCommunicator::tune(const PlanRequest& request, bool is_of_step) {
-  is_tuned_ = tuned_ != nullptr;
+  is_tuned_ = tuned_ != nullptr && !plan_.is_by_rule;
   is_measured_ = false;
   parts_ = {};
   if (!is_tuned_) return Status::ok();

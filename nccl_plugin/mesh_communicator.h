@@ -55,6 +55,8 @@ class MeshCommunicator final : public Communicator {
 
   /// Before the first call, on all ranks: gives the ring the order of the topology, which is set.
   Status arrange_ring(const RingTopology& topology);
+  /// For rules that ask for nodes. Collective; before the first call, if at all.
+  Status count_hosts();
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -142,6 +144,7 @@ class MeshCommunicator final : public Communicator {
   LayerHints hints_;
   const bool all_reduces_only_;
   bool crosses_hosts_ = false;
+  int hosts_ = 0;  // 0: not counted.
   bool finalized_ = false;
   std::uint64_t sequence_ = 0;
   std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;

@@ -28,9 +28,11 @@ Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) 
   std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
   // It stays exact, though not for its size.
   if (tensor.known == PiecewiseTensor::Known::kNothing) count = settings_.minimum_bytes;
-  planner_->plan({CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true,
-                  kRecursAlways, all_reduces_only_},
-                 plan);
+  PlanRequest request{
+      CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true, kRecursAlways,
+      all_reduces_only_};
+  request.comm_nodes = size_;  // Each rank is a node's.
+  planner_->plan(request, plan);
   if (tensor.known == PiecewiseTensor::Known::kTensor || plan->codec == "none") return Status::ok();
   plan->error_feedback = false;
   if (tensor.known == PiecewiseTensor::Known::kNothing) {
@@ -91,7 +93,7 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   signature.root = -1;
   // What is sent without error feedback must be unbiased, whatever is quickest.
   is_tuned_ = tuned_ != nullptr && count > 0 && size_ > 1 && pieces_.plan.codec != "none" &&
-              tensor.known == PiecewiseTensor::Known::kTensor;
+              !pieces_.plan.is_by_rule && tensor.known == PiecewiseTensor::Known::kTensor;
   const NamedCodec* codec = pieces_.codec;
   if (is_tuned_) {
     RINGPRESS_ASSIGN_OR_RETURN(codec, tune_piece(count));

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "nccl_plugin/rules.h"
 #include "ringpress/log.h"
 #include "ringpress/names.h"
 
@@ -133,6 +134,16 @@ void check_sockets(Settings* settings) {
   settings->sockets_per_peer = parse_settings({}, nullptr).sockets_per_peer;
 }
 
+/// A program's name in a line.
+std::string printable(std::string name) {
+  constexpr std::size_t kLongest = 256;
+  name.resize(std::min(name.size(), kLongest));
+  for (char& c : name) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return name;
+}
+
 /// Names that belong to ringpress but are read by its programs, not by the library.
 bool is_for_programs(std::string_view name) {
   return name.starts_with("RINGPRESS_PERF_");
@@ -167,6 +178,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
     }
   }
   check_sockets(&settings);
+  nccl_plugin::load_rules(&settings);
   return settings;
 }
 
@@ -218,7 +230,19 @@ std::vector<std::string> agreement_lines(const Settings& settings) {
   if (agree) add(name, to_text(settings.field));
 #include "ringpress/settings.inc"
 #undef RINGPRESS_SETTING
+  add("RINGPRESS_RULES has", settings.rules_digest);
+  if (settings.comm_name) append_name_line(settings, &lines);
   return lines;
+}
+
+bool asks_for_names(const Settings& settings) {
+  return std::any_of(settings.rule_list.begin(), settings.rule_list.end(),
+                     [](const Rule& rule) { return !rule.comm_match.empty(); });
+}
+
+void append_name_line(const Settings& settings, std::vector<std::string>* lines) {
+  if (!asks_for_names(settings)) return;
+  lines->push_back("Name of the communicator=" + printable(settings.comm_name.value_or("")));
 }
 
 }  // namespace ringpress

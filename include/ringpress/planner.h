@@ -27,6 +27,11 @@ struct PlanRequest {
   bool all_reduces_only = false;  // What RINGPRESS_CODEC names cannot compress anything else.
   bool may_gather = false;  // All-gathers may be lossy: RINGPRESS_ALL_GATHER, at a door that can.
   int ranks_per_host = 0;   // The same on every host, and `hier` is at hand; else 0.
+  // What only rules ask about: of the program's communicator, of which `world` may be a part. 0:
+  // not known.
+  int comm_nodes = 0;
+  int comm_ranks = 0;
+  bool is_dtype_known = true;  // Else rules for one type are for all.
 };
 
 /// The decision and, where nothing is compressed, why.
@@ -40,6 +45,8 @@ struct Plan {
   std::string reason;  // Empty when compressed.
   /// RINGPRESS_CODEC=auto: it would be compressed if it had come before.
   bool waits_for_recurrence = false;
+  /// The user has said so: nothing else is tried.
+  bool is_by_rule = false;
   /// RINGPRESS=observe: the codec that would have compressed this call; else empty.
   std::string observed_codec;
 };

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ringpress/rules.h"
 #include "ringpress/status.h"
 
 namespace ringpress {
@@ -21,6 +23,11 @@ struct Settings {
   /// setting has the default. Kept, so that a rank with a wrong value still meets the others and
   /// all of them can say who has what.
   std::string mistake;
+  std::vector<Rule> rule_list;        // Of the file that `rules` names,
+  std::string rules_digest = "none";  // and what all ranks' files have in common.
+  /// What the program calls the communicator that is made with these settings; "": nothing. No
+  /// value: nobody knows here.
+  std::optional<std::string> comm_name;
 };
 
 /// A row of the list, as text.
@@ -34,7 +41,8 @@ const std::vector<SettingDescription>& setting_descriptions();
 
 /// Reads NAME=VALUE pairs (those whose name starts with RINGPRESS); the rest is the default. An
 /// unknown name adds a line to `warnings` (may be null) that names the nearest known one. Nothing
-/// is refused here: check_settings() does that, and the codec factory checks codec names.
+/// is refused here: check_settings() does that, and the codec factory checks codec names. Reads the
+/// file of RINGPRESS_RULES.
 Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
                         std::vector<std::string>* warnings);
 
@@ -46,9 +54,15 @@ Status check_settings(const Settings& settings);
 Settings settings_from_environment();
 
 /// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after what
-/// check_settings() says. Ranks exchange these lines and name the first that differs. The secret
+/// check_settings() says, the contents of RINGPRESS_RULES and, if a rule asks for it, the
+/// communicator's name. Ranks exchange these lines and name the first that differs. The secret
 /// is not among them: ranks that differ in it never meet.
 std::vector<std::string> agreement_lines(const Settings& settings);
+
+/// True if a rule asks for the communicator's name.
+bool asks_for_names(const Settings& settings);
+/// Adds the line of the name, if asked for: where not all of the settings are compared at once.
+void append_name_line(const Settings& settings, std::vector<std::string>* lines);
 
 }  // namespace ringpress
 

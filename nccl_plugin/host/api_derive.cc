@@ -22,8 +22,9 @@ namespace {
 /// A fresh handle that inherits from `parent`, unless this rank gets none.
 Result<std::shared_ptr<ncclComm>> make_child(const ncclComm& parent, const ncclConfig_t* config) {
   RINGPRESS_ASSIGN_OR_RETURN(const Configuration configuration,
-                             parse_configuration(config, {parent.blocking()}));
-  auto child = std::make_shared<ncclComm>(configuration.blocking, parent.device());
+                             parse_configuration(config, {parent.blocking(), parent.name()}));
+  auto child =
+      std::make_shared<ncclComm>(configuration.blocking, parent.device(), configuration.name);
   Registry::instance().add(child);
   return child;
 }
@@ -47,6 +48,7 @@ Status split(ncclComm_t handle, int color, int key, ncclComm_t* out, const ncclC
   if (color != NCCL_SPLIT_NOCOLOR) {
     RINGPRESS_ASSIGN_OR_RETURN(child, make_child(*parent, config));
     *out = child.get();
+    settings.comm_name = child->name();
   }
   const auto run = [parent, child, color, key, settings = std::move(settings)]() -> Status {
     return parent->run([&](Communicator& communicator) -> Status {
@@ -128,8 +130,8 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
   RINGPRESS_RETURN_IF_ERROR(check_shrink(request));
   RINGPRESS_ASSIGN_OR_RETURN(const std::vector<int> ranks,
                              surviving_ranks(*parent, request.excluded, request.excluded_count));
-  Settings settings = settings_for_init();
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> child, make_child(*parent, config));
+  Settings settings = settings_for_init(child->name());
   *out = child.get();
   const auto run = [parent, child, ranks, settings = std::move(settings)]() -> Status {
     return parent->run([&](Communicator& communicator) -> Status {

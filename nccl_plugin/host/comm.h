@@ -24,10 +24,13 @@
 /// Thread-safe. Always owned by shared_ptr.
 struct ncclComm : std::enable_shared_from_this<ncclComm> {
  public:
-  ncclComm(bool blocking, int device) : blocking_(blocking), device_(device) {}
+  ncclComm(bool blocking, int device, std::string name = {})
+      : blocking_(blocking), device_(device), name_(std::move(name)) {}
 
   bool blocking() const { return blocking_; }
   int device() const { return device_; }
+  /// What the program calls it; empty: nothing.
+  const std::string& name() const { return name_; }
 
   /// Ends the setup well. If the communicator was aborted meanwhile, `communicator` is dropped.
   ringpress::Status attach(std::unique_ptr<ringpress::Communicator> communicator);
@@ -89,6 +92,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
 
   const bool blocking_;
   const int device_;
+  const std::string name_;
 
   mutable std::mutex mutex_;  // Guards what follows; never held across a call of communicator_.
   std::condition_variable changed_;

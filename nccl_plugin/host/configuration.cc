@@ -75,11 +75,13 @@ Result<Configuration> parse_configuration(const ncclConfig_t* config,
   RINGPRESS_RETURN_IF_ERROR(check_fields(known));
   Configuration result = inherited;
   if (known.blocking != NCCL_CONFIG_UNDEF_INT) result.blocking = known.blocking == 1;
+  if (known.commName != NCCL_CONFIG_UNDEF_PTR) result.name = known.commName;
   return result;
 }
 
-Settings settings_for_init() {
+Settings settings_for_init(const std::string& comm_name) {
   Settings settings = settings_from_environment();
+  settings.comm_name = comm_name;
   apply_debug_level(settings);
   return settings;
 }

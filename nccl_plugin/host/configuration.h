@@ -2,6 +2,8 @@
 #ifndef NCCL_PLUGIN_HOST_CONFIGURATION_H_
 #define NCCL_PLUGIN_HOST_CONFIGURATION_H_
 
+#include <string>
+
 #include "ringpress/nccl.h"
 #include "ringpress/settings.h"
 #include "ringpress/status.h"
@@ -11,6 +13,7 @@ namespace ringpress::nccl_plugin::host {
 /// What the host backend uses of an ncclConfig_t.
 struct Configuration {
   bool blocking = true;
+  std::string name = {};  // Of the communicator; empty: it has none.
 };
 
 /// Checks `config`, which may be shorter (older programs) or longer (newer ones) than ours. What it
@@ -20,7 +23,7 @@ Result<Configuration> parse_configuration(const ncclConfig_t* config,
 
 /// The settings of a communicator that is about to be made. Wrong ones are refused when the ranks
 /// have met.
-Settings settings_for_init();
+Settings settings_for_init(const std::string& comm_name = {});
 
 /// Makes RINGPRESS_DEBUG hold from now on.
 void apply_debug_level(const Settings& settings);

@@ -9,6 +9,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/agreeing_stream_call.h"
 #include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/rule_codecs.h"
 #include "nccl_plugin/statistics_file.h"
 #include "nccl_plugin/tuning/tuned_calls.h"
 #include "tuner/factory.h"
@@ -21,6 +22,8 @@ constexpr std::size_t kLargestSlice = 2 * 1024 * 1024;
 // Projections of tensors up to this size have memory from the start; for others it is made when
 // they are first seen.
 constexpr std::size_t kPreparedElements = 8 * 1024 * 1024;
+constexpr std::array kReducing = {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
+                                  CollectiveKind::kAllGather};
 constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 constexpr std::chrono::milliseconds kRetirePatience{100};
 
@@ -31,6 +34,20 @@ Status failed(const char* function, ncclResult_t result) {
 
 bool are_several(const std::vector<int>& hosts) {
   return std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
+}
+
+std::unique_ptr<Planner> make_planner_for(const Settings& settings,
+                                          const std::optional<std::string>& name) {
+  Settings named = settings;
+  named.comm_name = name;
+  return tuner::make_planner(named);
+}
+
+/// For what is decided before names are known, and for calls that no rule is for.
+std::unique_ptr<Planner> make_planner_without_rules(const Settings& settings) {
+  Settings without = settings;
+  without.rule_list.clear();
+  return tuner::make_planner(without);
 }
 
 }  // namespace
@@ -46,17 +63,18 @@ float* DeviceResiduals::allocate(std::size_t count) {
 }
 
 Comm::Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t handle,
-           std::uint64_t clique)
+           CommIdentity identity)
     : real_(real),
       settings_(settings),
       handle_(handle),
-      clique_(clique),
+      clique_(identity.clique),
+      name_(std::move(identity.name)),
       all_reduces_only_(compress_kernels::projects(settings.codec)),
-      planner_(tuner::make_planner(settings)) {}
+      planner_(make_planner_for(settings, name_)) {}
 
 Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
-                                         ncclComm_t handle, std::uint64_t clique) {
-  std::unique_ptr<Comm> comm(new Comm(real, settings, handle, clique));
+                                         ncclComm_t handle, CommIdentity identity) {
+  std::unique_ptr<Comm> comm(new Comm(real, settings, handle, std::move(identity)));
   int number = 0;
   ncclResult_t result = real.CommUserRank(handle, &comm->rank_);
   if (result == ncclSuccess) result = real.CommCount(handle, &comm->size_);
@@ -86,27 +104,53 @@ Comm::~Comm() {
 void Comm::set_hosts(std::vector<int> hosts) {
   hosts_ = std::move(hosts);
   crosses_hosts_ = are_several(hosts_);
+  host_count_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
 }
 
-/// An all-reduce that has every reason to be compressed.
+/// An all-reduce that has every reason to be compressed, whatever rules say of its size.
 PlanRequest Comm::largest_request(const std::vector<int>& hosts) const {
   PlanRequest request;
   request.count = std::size_t{1} << 40;
   request.world = static_cast<int>(hosts.size());
   request.crosses_hosts = are_several(hosts);
   if (real_.CommSplit != nullptr) request.ranks_per_host = find_place(hosts, 0).local_size;
+  request.comm_nodes = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
+  request.comm_ranks = request.world;
   request.recurrences = kRecursAlways;
+  request.may_gather = settings_.all_gather;
   request.all_reduces_only = all_reduces_only_;
   return request;
 }
 
-bool Comm::may_compress(const std::vector<int>& hosts) const {
-  const Plan plan = planner_->plan(largest_request(hosts));
-  return plan.codec != "none" || !plan.observed_codec.empty();
+bool Comm::may_compress(const std::vector<int>& hosts,
+                        const std::optional<std::string>& name) const {
+  const std::unique_ptr<Planner> planner = make_planner_for(settings_, name);
+  PlanRequest request = largest_request(hosts);
+  const auto is_compressed = [&] {
+    const Plan plan = planner->plan(request);
+    return plan.codec != "none" || !plan.observed_codec.empty();
+  };
+  // Between these sizes nothing changes.
+  std::vector<std::size_t> sizes{request.count * sizeof(float)};
+  for (const Rule& rule : settings_.rule_list) {
+    sizes.push_back(rule.min_bytes);
+    if (rule.max_bytes < sizes[0]) sizes.push_back(rule.max_bytes + 1);
+  }
+  for (const CollectiveKind kind : kReducing) {
+    for (const DType dtype : kCompressible) {
+      for (const std::size_t bytes : sizes) {
+        request.kind = kind;
+        request.dtype = dtype;
+        request.count = (bytes + dtype_size(dtype) - 1) / dtype_size(dtype);
+        if (is_compressed()) return true;
+      }
+    }
+  }
+  return false;
 }
 
 bool Comm::wants_groups(const std::vector<int>& hosts) const {
-  const Plan plan = planner_->plan(largest_request(hosts));
+  const Plan plan = make_planner_without_rules(settings_)->plan(largest_request(hosts));
   // What is projected is small between hosts and inside them.
   return plan.codec != "none" && plan.algorithm == Algorithm::kHier &&
          !compress_kernels::projects(plan.codec);
@@ -137,12 +181,17 @@ Status Comm::make_projection(DType dtype, ReduceOp op, NamedCodec* named) {
   return Status::ok();
 }
 
-Status Comm::prepare_codec(DType dtype, ReduceOp op) {
+/// What calls get that no rule is for.
+std::string Comm::usual_codec(DType dtype, ReduceOp op) const {
   PlanRequest request = largest_request(hosts_);
   request.dtype = dtype;
   request.op = op;
+  return make_planner_without_rules(settings_)->plan(request).codec;
+}
+
+Status Comm::prepare_codec(DType dtype, ReduceOp op, const std::string& specification) {
   NamedCodec named;
-  named.specification = planner_->plan(request).codec;
+  named.specification = specification;
   if (named.specification == "none") return Status::ok();
   if (compress_kernels::projects(named.specification)) {
     RINGPRESS_RETURN_IF_ERROR(make_projection(dtype, op, &named));
@@ -154,7 +203,7 @@ Status Comm::prepare_codec(DType dtype, ReduceOp op) {
   }
   RINGPRESS_ASSIGN_OR_RETURN(named.takes_error_feedback,
                              compress_kernels::takes_error_feedback(named.specification));
-  codecs_[{dtype, op}] = std::move(named);
+  codecs_[{dtype, op, specification}] = std::move(named);
   return Status::ok();
 }
 
@@ -193,7 +242,10 @@ Status Comm::prepare_to_compress() {
   const auto world = static_cast<std::size_t>(size_);
   for (const DType dtype : kCompressible) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
-      RINGPRESS_RETURN_IF_ERROR(prepare_codec(dtype, op));
+      RINGPRESS_RETURN_IF_ERROR(prepare_codec(dtype, op, usual_codec(dtype, op)));
+      for (const std::string& codec : rule_codecs(settings_)) {
+        RINGPRESS_RETURN_IF_ERROR(prepare_codec(dtype, op, codec));
+      }
     }
   }
   const std::size_t rounds = most_rounds();

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -65,12 +67,18 @@ class DeviceResiduals final : public ResidualMemory {
   Stream stream_ = nullptr;
 };
 
+/// What tells a communicator from others.
+struct CommIdentity {
+  std::uint64_t clique = 0;  // All its ranks, and no other communicator, have this number.
+  std::string name;          // That the program has given it; empty: none.
+};
+
 class Comm {
  public:
   /// Makes what every rank needs to take part in the agreement: a device, a stream, a little
-  /// memory. `clique` is a number that all its ranks, and no other communicator, have.
+  /// memory.
   static Result<std::unique_ptr<Comm>> make(const ringpressRealNccl& real, const Settings& settings,
-                                            ncclComm_t handle, std::uint64_t clique);
+                                            ncclComm_t handle, CommIdentity identity);
   ~Comm();
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
@@ -79,6 +87,7 @@ class Comm {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::uint64_t clique() const { return clique_; }
+  const std::string& name() const { return name_; }
   /// A child's is known only when its ranks have talked.
   void set_clique(std::uint64_t clique) { clique_ = clique; }
   /// By rank, the host that it is on. Set once, by the agreement.
@@ -88,9 +97,10 @@ class Comm {
   /// It is in use from now on: its line of statistics is written when it goes.
   void open() { is_open_ = true; }
 
-  /// What the settings say of a communicator whose ranks are on these hosts, whatever its own are:
-  /// false if every call is left exact; whether it is to be split for `hier`.
-  bool may_compress(const std::vector<int>& hosts) const;
+  /// What the settings say of a communicator whose ranks are on these hosts and call it so (no
+  /// value: not all of them do), whatever its own are: false if every call is left exact; whether
+  /// it is to be split for `hier`.
+  bool may_compress(const std::vector<int>& hosts, const std::optional<std::string>& name) const;
   bool wants_groups(const std::vector<int>& hosts) const;
   /// Makes the rest: codecs and memory for chunks. After set_hosts() and set_groups().
   Status prepare_to_compress();
@@ -155,13 +165,16 @@ class Comm {
     Lane* lane = nullptr;
   };
 
+  using CodecKey = std::tuple<DType, ReduceOp, std::string>;
+
   Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t handle,
-       std::uint64_t clique);
+       CommIdentity identity);
   PlanRequest make_request(const Call& call) const;
   PlanRequest largest_request(const std::vector<int>& hosts) const;
   bool is_ring() const { return settings_.algorithm == "ring"; }
   Status check_forms(const DeviceCodec& codec, std::size_t world) const;
-  Status prepare_codec(DType dtype, ReduceOp op);
+  Status prepare_codec(DType dtype, ReduceOp op, const std::string& specification);
+  std::string usual_codec(DType dtype, ReduceOp op) const;
   Status make_projection(DType dtype, ReduceOp op, NamedCodec* named);
   std::size_t most_rounds() const;
   void size_lane(LaneShape* shape, std::size_t world) const;
@@ -188,12 +201,14 @@ class Comm {
   const Settings& settings_;
   const ncclComm_t handle_;
   std::uint64_t clique_;
+  const std::string name_;
   int rank_ = 0;
   int size_ = 0;
   bool crosses_hosts_ = false;
   bool is_open_ = false;
   const bool all_reduces_only_;
   std::vector<int> hosts_;
+  int host_count_ = 0;
   HostGroups groups_;
   std::atomic<bool> groups_ended_{false};
   std::shared_ptr<Device> device_;  // Graphs may outlive this, and what they keep is freed by it.
@@ -207,7 +222,7 @@ class Comm {
   std::unique_ptr<ErrorFeedback> feedback_;
   std::unique_ptr<StreamGuard> guard_;  // Null: nothing is left to be chosen.
   std::string exact_because_;
-  std::map<std::pair<DType, ReduceOp>, NamedCodec> codecs_;
+  std::map<CodecKey, NamedCodec, std::less<>> codecs_;
   // Of one projected call, for which all ranks have memory; and the least for which one had none.
   std::size_t agreed_projected_bytes_ = 0;
   std::size_t refused_projected_bytes_ = SIZE_MAX;

@@ -1,6 +1,8 @@
 // Comm's part in each call: whether it is compressed, and what with.
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <tuple>
 
 #include "nccl_plugin/interposer/comm.h"
 
@@ -36,13 +38,16 @@ PlanRequest Comm::make_request(const Call& call) const {
   request.all_reduces_only = all_reduces_only_;
   request.may_gather = settings_.all_gather;
   if (groups_.exist()) request.ranks_per_host = groups_.place.local_size;
+  request.comm_nodes = host_count_;
+  request.comm_ranks = size_;
   return request;
 }
 
 const Comm::NamedCodec* Comm::codec_for(const Call& call, const std::string& specification) const {
-  const auto found = codecs_.find({static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)});
-  if (found == codecs_.end() || found->second.specification != specification) return nullptr;
-  return &found->second;
+  const auto found =
+      codecs_.find(std::make_tuple(static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
+                                   std::string_view(specification)));
+  return found == codecs_.end() ? nullptr : &found->second;
 }
 
 /// 0: its stream is not being captured.
@@ -51,11 +56,11 @@ std::uint64_t Comm::capture_of(const Call& call) const {
   return capture.is_ok() ? capture.value() : kUnknownCapture;
 }
 
-/// 0 for a call that is not projected.
+/// 0 for a call that is never projected. (No rule names a codec that does.)
 std::size_t Comm::projected_bytes(const Call& call) const {
-  const auto found = codecs_.find({static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)});
-  if (found == codecs_.end() || found->second.projection == nullptr) return 0;
-  return projection_bytes(*found->second.projection, call.count);
+  const NamedCodec* const named = codec_for(call, settings_.codec);
+  if (named == nullptr || named->projection == nullptr) return 0;
+  return projection_bytes(*named->projection, call.count);
 }
 
 /// Changes `reason` to why a call that could be compressed is not; empty if it is.
@@ -81,7 +86,7 @@ void Comm::find_refusal(const Call& call, std::uint64_t capture, std::string* re
 
 /// What the guard says of a call that could be compressed.
 bool Comm::is_left_exact(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned) {
-  if (guard_ == nullptr) return false;
+  if (guard_ == nullptr || plan_.is_by_rule) return false;
   const StreamGuard::Answer answer =
       capture != 0 ? guard_->look_at_captured(request) : guard_->look_at(request);
   planned->takes_turn = answer == StreamGuard::Answer::kAsk;
@@ -273,11 +278,11 @@ Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
   const Call& call = planned.call;
   exact_because_.clear();
   if (!planned.takes_turn) return start_compressed(call);
-  const std::string& codec =
-      codecs_.find({static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)})
-          ->second.specification;
+  PlanRequest request = make_request(call);
+  request.recurrences = kRecursAlways;
+  planner_->plan(request, &started_plan_);
   RINGPRESS_ASSIGN_OR_RETURN(const GuardedCall guarded,
-                             guard_->next(make_request(call), codec, [this] {
+                             guard_->next(request, started_plan_.codec, [this] {
                                return failure() != ncclSuccess || is_retired_.load();
                              }));
   StreamCallPointer inner;
@@ -293,9 +298,6 @@ Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
 }
 
 StreamCallPointer Comm::start_exactly(const Call& call) {
-  PlanRequest request = make_request(call);
-  request.recurrences = kRecursAlways;
-  planner_->plan(request, &started_plan_);
   pass_over(call, started_plan_);
   return make_exact_call(real_, call);
 }

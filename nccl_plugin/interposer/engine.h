@@ -53,11 +53,12 @@ class Engine {
   void not_joined(const ncclUniqueId& id, const char* why, ncclResult_t answer) noexcept;
   /// A function that makes communicators has returned ncclSuccess. Within a group their handles are
   /// read at its end.
-  void made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept;
+  void made_rank(ncclComm_t* handle, const ncclUniqueId& id, const char* name = nullptr) noexcept;
   void made_all(ncclComm_t* handles, int count) noexcept;
   /// Before the real library makes a child: room to note it, as its other ranks will wait for it.
   ncclResult_t expect_child() noexcept;
-  void made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept;
+  void made_child(ncclComm_t* handle, ncclComm_t parent, int color,
+                  const char* name = nullptr) noexcept;
   /// One that nobody waits for: it may still be in the making, here and at the end of the group.
   static constexpr const char* kNonblocking = "nonblocking communicators are not compressed";
   void made_nonblocking(ncclComm_t* handle) noexcept;

@@ -8,6 +8,7 @@
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/engine.h"
 #include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/rule_codecs.h"
 #include "nccl_plugin/statistics_file.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -59,7 +60,7 @@ void Engine::call_off(const std::vector<Pending>& made, const char* why,
   });
 }
 
-void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
+void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id, const char* name) noexcept {
   warn_of_failure(kLooking, [&] {
     const std::optional<UniqueId> place = read_meeting_place(id);
     if (!place) {
@@ -70,6 +71,7 @@ void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id) noexcept {
     Pending pending;
     pending.handle = handle;
     pending.made.place = place;
+    if (name != nullptr) pending.made.name = name;
     pending.made.clique = number_of(*place);
     pending.made.problem = problem();
     add_made(std::move(pending));
@@ -95,12 +97,18 @@ void Engine::made_all(ncclComm_t* handles, int count) noexcept {
   });
 }
 
-void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color) noexcept {
+void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
+                        const char* name) noexcept {
   if (color == NCCL_SPLIT_NOCOLOR) return;
   warn_of_failure(kLooking, [&] {
     Pending pending;
     pending.made.parent = table_.find(parent);
     pending.handle = handle;
+    if (name != nullptr) {
+      pending.made.name = name;
+    } else if (pending.made.parent != nullptr) {
+      pending.made.name = pending.made.parent->name();
+    }
     if (pending.made.parent == nullptr) pending.left_because = left_.reason_of(parent);
     if (pending.made.parent == nullptr && pending.left_because.empty()) return;
     add_made(std::move(pending));
@@ -172,6 +180,7 @@ const std::string& Engine::problem() {
       check_statistics_file(settings_);
       RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
       RINGPRESS_RETURN_IF_ERROR(check_budget(settings_));
+      RINGPRESS_RETURN_IF_ERROR(check_rules(settings_));
       return check_backend(settings_.backend);
     });
     warn_if_failed("nothing is compressed", status);

@@ -16,6 +16,13 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
   return result;
 }
 
+/// What the program calls a communicator: a field that came with NCCL 2.27. Null: it does not say.
+const char* name_in(const ncclConfig_t* config) {
+  constexpr std::size_t kEnd = offsetof(ncclConfig_t, commName) + sizeof(const char*);
+  const bool has_names = config != nullptr && config->size >= kEnd;
+  return has_names ? config->commName : nullptr;
+}
+
 bool is_nonblocking(ncclResult_t result, const ncclConfig_t* config) {
   return result == ncclInProgress || (config != nullptr && config->blocking == 0);
 }
@@ -44,7 +51,7 @@ ncclResult_t init_rank(const ncclUniqueId& id, const ncclConfig_t* config, ncclC
   } else if (is_nonblocking(result, config)) {
     engine->not_joined(id, Engine::kNonblocking, ncclSuccess);
   }
-  return tell(result, config, comm, [&] { engine->made_rank(comm, id); });
+  return tell(result, config, comm, [&] { engine->made_rank(comm, id, name_in(config)); });
 }
 
 ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
@@ -78,7 +85,8 @@ ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* made,
   const ncclResult_t expected = engine->expect_child();
   if (expected != ncclSuccess) return expected;
   const ncclResult_t result = engine->real().CommSplit(comm, color, key, made, config);
-  return tell(result, config, made, [&] { engine->made_child(made, comm, color); });
+  return tell(result, config, made,
+              [&] { engine->made_child(made, comm, color, name_in(config)); });
 }
 
 ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncclComm_t* made,
@@ -87,7 +95,7 @@ ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncc
   if (expected != ncclSuccess) return expected;
   const ncclResult_t result =
       engine->real().CommShrink(comm, excluded, excluded_count, made, config, flags);
-  return tell(result, config, made, [&] { engine->made_child(made, comm, 0); });
+  return tell(result, config, made, [&] { engine->made_child(made, comm, 0, name_in(config)); });
 }
 
 ncclResult_t comm_finalize(ncclComm_t comm) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/number_exchange.h"
 #include "nccl_plugin/warn_once.h"
+#include "ringpress/hash.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -22,8 +24,9 @@ struct Candidate {
   const NewComm* made = nullptr;
   std::shared_ptr<Comm> comm;  // Null: this rank could not even make that.
   Status status;
-  std::vector<int> hosts;  // By rank.
-  HostGroups groups;       // What it was split into, if anything.
+  std::optional<std::string> name;  // Nothing: its ranks call it differently.
+  std::vector<int> hosts;           // By rank.
+  HostGroups groups;                // What it was split into, if anything.
   bool is_settled = false;
 };
 
@@ -40,6 +43,13 @@ std::int32_t fresh_number() {
 std::uint64_t mix(std::uint64_t parent, std::int32_t number) {
   const std::uint64_t mixed = (parent ^ static_cast<std::uint32_t>(number)) * 0x9e3779b97f4a7c15u;
   return mixed ^ mixed >> 29;
+}
+
+/// Of a name, for comparison.
+std::int32_t number_of(const std::string& name) {
+  std::uint64_t hash = 0;
+  for (const char c : name) hash = combine_hash(hash, static_cast<unsigned char>(c));
+  return static_cast<std::int32_t>(hash >> 33);
 }
 
 class Establishing {
@@ -65,6 +75,7 @@ class Establishing {
   std::vector<NumberExchange> ask(const std::vector<Candidate*>& asked,
                                   const std::vector<std::int32_t>& numbers);
   void find_children();
+  void find_names(const std::vector<Candidate*>& children);
   void split(const std::vector<Candidate*>& asked);
   void prepare_to_compress(const std::vector<Candidate*>& asked);
   /// Where a rank exchanges its number. A child's rank may have got no memory of its own, its
@@ -83,6 +94,7 @@ class Establishing {
 void Establishing::prepare(const NewComm& made, LeftComms& left) {
   Candidate candidate;
   candidate.made = &made;
+  candidate.name = made.name;
   int size = 0;
   if (real_.CommCount(made.handle, &size) != ncclSuccess || size < 2) {
     static constexpr const char* kReason = "a single rank sends nothing";
@@ -91,8 +103,8 @@ void Establishing::prepare(const NewComm& made, LeftComms& left) {
   }
   if (made.problem.empty()) {
     candidate.status = catch_all([&]() -> Status {
-      RINGPRESS_ASSIGN_OR_RETURN(candidate.comm,
-                                 Comm::make(real_, settings_, made.handle, made.clique));
+      RINGPRESS_ASSIGN_OR_RETURN(
+          candidate.comm, Comm::make(real_, settings_, made.handle, {made.clique, made.name}));
       return Status::ok();
     });
   } else {
@@ -111,11 +123,14 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
       return {Code::kSystem, "the real NCCL does not say which rank this is"};
     }
     const char* device = candidate.comm != nullptr ? candidate.comm->device().name() : "none";
-    RINGPRESS_ASSIGN_OR_RETURN(
-        std::vector<int> hosts,
-        meetings_.meet(*candidate.made->place, rank, size,
-                       {"NCCL version=" + std::to_string(version), std::string("device=") + device,
-                        kProblem + ("=" + (problem.empty() ? "nothing" : problem))}));
+    std::vector<std::string> facts = {"NCCL version=" + std::to_string(version),
+                                      std::string("device=") + device,
+                                      kProblem + ("=" + (problem.empty() ? "nothing" : problem))};
+    Settings named = settings_;
+    named.comm_name = candidate.made->name;
+    append_name_line(named, &facts);
+    RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> hosts,
+                               meetings_.meet(*candidate.made->place, rank, size, facts));
     candidate.hosts = std::move(hosts);
     return Status::ok();
   });
@@ -196,6 +211,23 @@ void Establishing::find_hosts() {
   }
 }
 
+/// Rules that ask for names hold for all ranks of a child, or it is left. (Where ranks meet, they
+/// have heard of it there.)
+void Establishing::find_names(const std::vector<Candidate*>& children) {
+  if (!asks_for_names(settings_)) return;
+  std::vector<std::int32_t> names;
+  for (const Candidate* child : children) names.push_back(number_of(child->made->name));
+  const std::vector<NumberExchange> answers = ask(children, names);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const std::vector<std::int32_t>& numbers = answers[i].numbers;
+    const bool is_same = std::equal(numbers.begin() + 1, numbers.end(), numbers.begin());
+    if (is_same) continue;
+    children[i]->name.reset();
+    if (children[i]->status.is_ok())
+      children[i]->status = {Code::kMismatch, "its ranks call it by different names"};
+  }
+}
+
 /// A child's ranks tell each other their hosts, and the first one what sets it apart from others.
 void Establishing::find_children() {
   std::vector<Candidate*> children;
@@ -207,6 +239,7 @@ void Establishing::find_children() {
     hosts.push_back(made.parent->hosts()[static_cast<std::size_t>(made.parent->rank())]);
     fresh.push_back(fresh_number());
   }
+  find_names(children);
   const std::vector<NumberExchange> all_hosts = ask(children, hosts);
   const std::vector<NumberExchange> all_fresh = ask(children, fresh);
   for (std::size_t i = 0; i < children.size(); ++i) {
@@ -250,7 +283,7 @@ void Establishing::find_ready() {
   std::vector<Candidate*> asked = living();
   // Decided alike on all ranks of a communicator, whether they could make what they need or not.
   std::erase_if(asked, [](const Candidate* candidate) {
-    return !helper(*candidate).may_compress(candidate->hosts);
+    return !helper(*candidate).may_compress(candidate->hosts, candidate->name);
   });
   split(asked);
   prepare_to_compress(asked);

@@ -22,6 +22,7 @@ struct NewComm {
   std::optional<UniqueId> place;  // Where they meet.
   std::shared_ptr<Comm> parent;   // Or: all of them are in here, so all have this library.
   bool in_process = false;        // Or: all of them are in this process.
+  std::string name;               // That the program has given it; empty: none.
   std::string problem;  // Why this rank can compress nothing; empty if it can. The others hear it.
 };
 

@@ -74,10 +74,13 @@ Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) 
   request.kind = CollectiveKind::kAllReduce;
   request.dtype = DType::kFloat16;  // All types for CollNet are whole multiples of it.
   request.count = bytes / dtype_size(request.dtype);
-  request.world =
-      static_cast<int>(std::min<std::size_t>(shape_.ranks, std::numeric_limits<int>::max()));
+  constexpr std::size_t kMostRanks = std::numeric_limits<int>::max();
+  request.world = static_cast<int>(std::min(shape_.ranks, kMostRanks));
   request.crosses_hosts = true;
   request.recurrences = kRecurring;
+  request.comm_nodes = static_cast<int>(std::min(shape_.nodes, kMostRanks));
+  request.comm_ranks = request.world;
+  request.is_dtype_known = false;
   const std::string codec = planner_->plan(request).codec;
   // What is projected needs a tensor as a whole, and CollNet gets pieces.
   const bool stays_exact = codec == "none" || compress_kernels::projects(codec);

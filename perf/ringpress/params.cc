@@ -7,6 +7,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/budget.h"
+#include "nccl_plugin/rule_codecs.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::perf {
@@ -26,6 +27,10 @@ std::string mistake_of(const std::string& name, const std::string& value) {
   const Settings alone = parse_settings({{name, value}}, nullptr);
   const Status valid = check_settings(alone);
   if (!valid.is_ok()) return valid.message();
+  if (name == "RINGPRESS_RULES") {
+    const Status known = nccl_plugin::check_rules(alone);
+    return known.is_ok() ? "" : known.message();
+  }
   if (name == "RINGPRESS_BUDGET") {
     const Status known = nccl_plugin::check_budget(alone);
     return known.is_ok() ? "" : known.message();

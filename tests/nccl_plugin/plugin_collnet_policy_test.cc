@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/rules_file.h"
+
 namespace ringpress::nccl_plugin::plugin {
 namespace {
 
@@ -44,6 +46,25 @@ TEST(CollNetPolicy, ChannelsPadLittle) {
       EXPECT_GE(call, kMiB);
     }
   }
+}
+
+// Rules for a type hold for all: NCCL does not say which one a call has.
+TEST(CollNetPolicy, FollowsRules) {
+  const ringpress::test::RulesFile file(
+      "allreduce,0,1048575,-1,-1,-1,-1,-1,-1,-1,none,-1,bfloat16\n"
+      "allreduce,1048576,2097151,-1,-1,-1,-1,-1,-1,-1,q4,dp*\n"
+      "allreduce,1048576,2097151,-1,-1,-1,3,-1,-1,-1,q4\n"
+      "allreduce,1048576,2097151,-1,-1,-1,2,16,-1,-1,q4\n");
+  const auto preference = [&file](const char* codec, std::size_t bytes) {
+    const CollNetPolicy policy(
+        parse_settings({{"RINGPRESS_RULES", file.path()}, {"RINGPRESS_CODEC", codec}}, nullptr),
+        {16, 2, 8});
+    return policy.preference(abi::Function::kAllReduce, bytes);
+  };
+  EXPECT_EQ(preference("q8", kMiB - 1), Preference::kAvoid);
+  EXPECT_EQ(preference("none", kMiB), Preference::kCollNet);
+  EXPECT_EQ(preference("none", 2 * kMiB), Preference::kAvoid);
+  EXPECT_EQ(preference("q8", 2 * kMiB), Preference::kCollNet);
 }
 
 TEST(CollNetPolicy, KnowsWhatTheEnvironmentGuarantees) {

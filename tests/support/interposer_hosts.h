@@ -20,7 +20,7 @@ void run_hosts(const Settings& settings, const std::vector<int>& hosts, Body bod
   run_threads(size, [&](int rank) {
     ncclComm_t handle = nullptr;
     ASSERT_EQ(real.CommInitRank(&handle, size, id, rank), ncclSuccess);
-    std::shared_ptr<Comm> comm = Comm::make(real, settings, handle, 1).value();
+    std::shared_ptr<Comm> comm = Comm::make(real, settings, handle, {1, ""}).value();
     comm->set_hosts(hosts);
     HostGroups groups;
     groups.place = find_place(hosts, rank);

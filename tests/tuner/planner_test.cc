@@ -2,12 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tuner/factory.h"
 
 namespace ringpress {
 namespace {
 
-Settings settings_with(std::vector<std::pair<std::string, std::string>> environment) {
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Settings settings_with(const Environment& environment) {
   return parse_settings(environment, nullptr);
 }
 
@@ -175,6 +182,120 @@ TEST(Planner, HierIsChosenBetweenHostsWithAsManyRanks) {
   request = gradient();
   request.ranks_per_host = 0;
   EXPECT_EQ(planner->plan(request).algorithm, Algorithm::kSra);
+}
+
+/// A rule for everything.
+Rule rule_with(const std::string& codec) {
+  Rule rule;
+  rule.line = 7;
+  rule.codec = codec;
+  return rule;
+}
+
+Plan plan_by(std::vector<Rule> rules, const PlanRequest& request, const Environment& more = {},
+             std::optional<std::string> name = "") {
+  Settings settings = settings_with(more);
+  settings.rule_list = std::move(rules);
+  settings.comm_name = std::move(name);
+  return tuner::make_planner(settings)->plan(request);
+}
+
+TEST(PlannerRules, TheFirstThatMatchesHolds) {
+  Rule small = rule_with("q8");
+  small.max_bytes = 1 << 20;
+  const std::vector<Rule> rules{small, rule_with("q2")};
+  PlanRequest request = gradient();
+  request.recurrences = 0;  // Whatever auto would say of it.
+  request.crosses_hosts = false;
+  request.count = (1 << 18) + 1;
+  const Plan plan = plan_by(rules, request);
+  EXPECT_EQ(plan.codec, "q2");
+  EXPECT_TRUE(plan.is_by_rule);
+  EXPECT_TRUE(plan.error_feedback);
+  EXPECT_EQ(plan.reason, "");
+  request.count = 1 << 18;
+  EXPECT_EQ(plan_by(rules, request).codec, "q8");
+  small.min_bytes = (1 << 20) + 1;
+  small.max_bytes = 1 << 21;
+  EXPECT_EQ(plan_by({small}, request).reason, "all ranks share one host");
+  EXPECT_FALSE(plan_by({small}, request).is_by_rule);
+}
+
+TEST(PlannerRules, ConditionsAreOnTypeKindNodesAndRanks) {
+  PlanRequest request = gradient();
+  request.comm_nodes = 2;
+  request.comm_ranks = 8;
+  const auto holds = [&request](auto&& change) {
+    Rule rule = rule_with("q2");
+    change(&rule);
+    return plan_by({rule}, request).codec == "q2";
+  };
+  EXPECT_TRUE(holds([](Rule* rule) { rule->dtype = DType::kFloat32; }));
+  EXPECT_FALSE(holds([](Rule* rule) { rule->dtype = DType::kFloat16; }));
+  EXPECT_TRUE(holds([](Rule* rule) { rule->kind = CollectiveKind::kAllReduce; }));
+  EXPECT_FALSE(holds([](Rule* rule) { rule->kind = CollectiveKind::kReduceScatter; }));
+  EXPECT_TRUE(holds([](Rule* rule) { rule->nodes = 2, rule->ranks = 8; }));
+  EXPECT_FALSE(holds([](Rule* rule) { rule->nodes = 3; }));
+  EXPECT_FALSE(holds([](Rule* rule) { rule->ranks = 4; }));
+  request.is_dtype_known = false;
+  EXPECT_TRUE(holds([](Rule* rule) { rule->dtype = DType::kFloat16; }));
+}
+
+TEST(PlannerRules, WhatIsNotKnownIsTakenToHoldForDenialsAlone) {
+  Rule deny = rule_with("none"), give = rule_with("q2");
+  deny.ranks = give.ranks = 8;
+  EXPECT_EQ(plan_by({deny}, gradient()).reason, "line 7 of RINGPRESS_RULES");
+  EXPECT_EQ(plan_by({give}, gradient()).codec, "q4");
+  deny = rule_with("none"), give = rule_with("q2");
+  deny.comm_match = give.comm_match = "tp*";
+  EXPECT_EQ(plan_by({deny}, gradient(), {}, std::nullopt).codec, "none");
+  EXPECT_EQ(plan_by({give}, gradient(), {}, std::nullopt).codec, "q4");
+}
+
+TEST(PlannerRules, NamesMatchPatterns) {
+  const auto matches = [](const std::string& name, const std::string& pattern) {
+    Rule rule = rule_with("q2");
+    rule.comm_match = pattern;
+    return plan_by({rule}, gradient(), {}, name).codec == "q2";
+  };
+  EXPECT_TRUE(matches("tp_0", "tp_*"));
+  EXPECT_TRUE(matches("tp_0", "*0"));
+  EXPECT_TRUE(matches("tp_0", "t?_?"));
+  EXPECT_TRUE(matches("a_tp_b_tp", "*tp*tp"));
+  EXPECT_TRUE(matches("tp", "tp**"));
+  EXPECT_FALSE(matches("tp_0", "tp"));
+  EXPECT_FALSE(matches("tp", "tp_?"));
+  EXPECT_FALSE(matches("", "?*"));
+  EXPECT_FALSE(matches("xtp", "tp*"));
+}
+
+TEST(PlannerRules, AlgorithmsAreGivenWithAndWithoutCodec) {
+  Rule rule = rule_with("q4");
+  rule.algorithm = Algorithm::kRing;
+  EXPECT_EQ(plan_by({rule}, gradient()).algorithm, Algorithm::kRing);
+  rule.codec.clear();
+  Plan plan = plan_by({rule}, gradient(), {{"RINGPRESS_CODEC", "q8"}});
+  EXPECT_EQ(plan.codec, "q8");
+  EXPECT_EQ(plan.algorithm, Algorithm::kRing);
+  EXPECT_TRUE(plan.is_by_rule);
+  rule.algorithm = Algorithm::kHier;
+  EXPECT_EQ(plan_by({rule}, gradient()).algorithm, Algorithm::kSra);
+  PlanRequest several = gradient();
+  several.ranks_per_host = 2;
+  EXPECT_EQ(plan_by({rule}, several).algorithm, Algorithm::kHier);
+  rule.algorithm.reset();
+  EXPECT_FALSE(plan_by({rule}, gradient()).is_by_rule);  // It says nothing.
+}
+
+TEST(PlannerRules, WhatCanNeverBeLossyStaysExactAndModesHold) {
+  PlanRequest request = gradient();
+  request.dtype = DType::kInt32;
+  EXPECT_EQ(plan_by({rule_with("q4")}, request).reason, "int32 is always exact");
+  EXPECT_EQ(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "off"}}).reason, "RINGPRESS=off");
+  EXPECT_EQ(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "lossless"}}).codec, "lossless");
+  const Plan observed = plan_by({rule_with("q2")}, gradient(), {{"RINGPRESS", "observe"}});
+  EXPECT_EQ(observed.codec, "none");
+  EXPECT_EQ(observed.observed_codec, "q2");
 }
 
 }  // namespace
