@@ -40,12 +40,8 @@ constexpr std::size_t kPackLanes = kLanes / 4;  // Of 128 bits.
 HWY_INLINE Integers nearest_integers(Floats x) {
 #if HWY_TARGET == HWY_AVX3
   return Integers{_mm512_maskz_cvtps_epi32(0xFFFF, x.raw)};  // The plain form warns in GCC 12.
-#elif HWY_TARGET == HWY_AVX2
-  return Integers{_mm256_cvtps_epi32(x.raw)};
-#elif HWY_TARGET == HWY_SSE4
-  return Integers{_mm_cvtps_epi32(x.raw)};
 #else
-  return hn::NearestInt(x);
+  return Integers{_mm256_cvtps_epi32(x.raw)};
 #endif
 }
 
@@ -60,15 +56,11 @@ HWY_INLINE Integers merge_pairs(Shorts pairs) {
 
 /// Puts the 32-bit pieces that packing left in (lane, source) order into (source, lane) order.
 HWY_INLINE Integers order_sources(Integers pieces) {
-  if constexpr (kPackLanes == 1) {
-    return pieces;
-  } else {
-    HWY_ALIGN std::int32_t order[4 * kPackLanes];
-    for (std::size_t i = 0; i < 4 * kPackLanes; ++i) {
-      order[i] = static_cast<std::int32_t>((i % kPackLanes) * 4 + i / kPackLanes);
-    }
-    return hn::TableLookupLanes(pieces, hn::SetTableIndices(kIntegerTag, order));
+  HWY_ALIGN std::int32_t order[4 * kPackLanes];
+  for (std::size_t i = 0; i < 4 * kPackLanes; ++i) {
+    order[i] = static_cast<std::int32_t>((i % kPackLanes) * 4 + i / kPackLanes);
   }
+  return hn::TableLookupLanes(pieces, hn::SetTableIndices(kIntegerTag, order));
 }
 
 /// Sum of kOffset * 2^(i * kBits) for i < 4: the constant part of four merged codes.
@@ -91,9 +83,7 @@ HWY_INLINE void store_packed(Longs merged, std::uint8_t* HWY_RESTRICT bytes) {
   }
   const auto dense =
       hn::TableLookupBytes(hn::BitCast(byte_tag, merged), hn::LoadDup128(byte_tag, compress));
-  if constexpr (kPackLanes == 1) {
-    hn::StoreU(dense, byte_tag, bytes);
-  } else if constexpr (kBits % 2 == 0) {
+  if constexpr (kBits % 2 == 0) {
     constexpr int kPieces = kBits / 2;  // Of 32 bits, per lane.
     HWY_ALIGN std::int32_t order[4 * kPackLanes];
     for (int i = 0; i < static_cast<int>(4 * kPackLanes); ++i) {

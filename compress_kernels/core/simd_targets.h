@@ -5,13 +5,6 @@
 
 #include <hwy/highway.h>
 
-#if HWY_TARGETS & HWY_SSE4
-#define RINGPRESS_CASE_SSE4(function) \
-  case HWY_SSE4:                      \
-    return &N_SSE4::function();
-#else
-#define RINGPRESS_CASE_SSE4(function)
-#endif
 #if HWY_TARGETS & HWY_AVX2
 #define RINGPRESS_CASE_AVX2(function) \
   case HWY_AVX2:                      \
@@ -30,7 +23,6 @@
 /// Body of a function that returns the address of what `function` of that target returns, or null.
 #define RINGPRESS_SELECT_TARGET(target, function) \
   switch (target) {                               \
-    RINGPRESS_CASE_SSE4(function)                 \
     RINGPRESS_CASE_AVX2(function)                 \
     RINGPRESS_CASE_AVX3(function)                 \
   }                                               \

@@ -68,8 +68,6 @@ HWY_INLINE void* at(void* array, std::size_t index) {
   return static_cast<std::byte*>(array) + index * sizeof(T);
 }
 
-#if HWY_TARGET <= HWY_AVX2
-
 HWY_INLINE Floats widen_halves(const void* address) {
   const hn::Rebind<hwy::float16_t, FloatTag> halves;
   const hn::Rebind<std::uint16_t, FloatTag> bits;
@@ -81,22 +79,6 @@ HWY_INLINE void narrow_halves(Floats values, void* address) {
   const hn::Rebind<std::uint16_t, FloatTag> bits;
   store_any(hn::BitCast(bits, hn::DemoteTo(halves, values)), bits, address);
 }
-
-#else  // No conversion instructions: one element at a time.
-
-HWY_INLINE Floats widen_halves(const void* address) {
-  HWY_ALIGN float lanes[kLanes];
-  for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = load_wide<Float16>(address, i);
-  return hn::Load(kFloatTag, lanes);
-}
-
-HWY_INLINE void narrow_halves(Floats values, void* address) {
-  HWY_ALIGN float lanes[kLanes];
-  hn::Store(values, kFloatTag, lanes);
-  for (std::size_t i = 0; i < kLanes; ++i) store_wide<Float16>(address, i, lanes[i]);
-}
-
-#endif
 
 HWY_INLINE Floats widen_brains(const void* address) {
   const hn::Rebind<std::uint16_t, FloatTag> bits;

@@ -140,11 +140,8 @@ class Stochastic {
   Floats inverse_;
 };
 
-/// core::widen() of kLanes codes.
-#if HWY_TARGET <= HWY_AVX2
-
-/// By way of float16, whose conversion also takes subnormal numbers, whatever the host program does
-/// to subnormal float32.
+/// core::widen() of kLanes codes. By way of float16, whose conversion also takes subnormal numbers,
+/// whatever the host program does to subnormal float32.
 template <Float8Format kFormat>
 HWY_INLINE Floats widen_codes(const std::uint8_t* bytes) {
   const hn::Rebind<hwy::float16_t, FloatTag> half_tag;
@@ -165,40 +162,6 @@ HWY_INLINE Floats widen_codes(const std::uint8_t* bytes) {
     return hn::IfThenElse(is_nan, nan, value);
   }
 }
-
-#else
-
-template <Float8Format kFormat>
-HWY_INLINE Floats widen_codes(const std::uint8_t* bytes) {
-  using F = Format<kFormat>;
-  const hn::Rebind<std::uint8_t, FloatTag> byte_tag;
-  const hn::RebindToSigned<core::HWY_NAMESPACE::WordTag> integer_tag;
-  const Words codes = hn::PromoteTo(kWordTag, hn::LoadU(byte_tag, bytes));
-  const Words magnitude = hn::And(codes, hn::Set(kWordTag, 0x7Fu));
-  const auto integers = hn::BitCast(integer_tag, magnitude);
-  const Words bias =
-      hn::Set(kWordTag, static_cast<std::uint32_t>(126 + F::kSmallestExponent) << 23);
-  const Floats normal =
-      hn::BitCast(kFloatTag, hn::Add(hn::ShiftLeft<23 - F::kMantissa>(magnitude), bias));
-  constexpr float kStep = 1.0f / static_cast<float>(1 << (F::kMantissa - F::kSmallestExponent));
-  const Floats subnormal = hn::Mul(hn::ConvertTo(kFloatTag, integers), hn::Set(kFloatTag, kStep));
-  const auto is_subnormal = hn::Lt(integers, hn::Set(integer_tag, 1 << F::kMantissa));
-  Floats value = hn::IfThenElse(hn::RebindMask(kFloatTag, is_subnormal), subnormal, normal);
-  constexpr int kInfinity = kFormat == Float8Format::kE4m3 ? 0x7F : 0x7C;
-  const auto is_nan =
-      hn::Gt(integers, hn::Set(integer_tag, kInfinity - (kFormat == Float8Format::kE4m3)));
-  const auto is_infinite = hn::Eq(integers, hn::Set(integer_tag, kInfinity));
-  const Floats nan = hn::BitCast(kFloatTag, hn::Set(kWordTag, core::kCanonicalNanBits));
-  value = hn::IfThenElse(hn::RebindMask(kFloatTag, is_nan), nan, value);
-  if constexpr (kFormat == Float8Format::kE5m2) {
-    const Floats infinity = hn::BitCast(kFloatTag, hn::Set(kWordTag, core::kInfinityBits));
-    value = hn::IfThenElse(hn::RebindMask(kFloatTag, is_infinite), infinity, value);
-  }
-  const Words sign = hn::And(hn::ShiftLeft<24>(codes), hn::Set(kWordTag, core::kSignBit));
-  return hn::Or(value, hn::BitCast(kFloatTag, sign));
-}
-
-#endif
 
 #endif
 }  // namespace HWY_NAMESPACE

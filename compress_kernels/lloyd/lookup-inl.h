@@ -24,33 +24,22 @@ class SegmentTable {
     if constexpr (kLanes == 16) {
       const hn::Half<core::HWY_NAMESPACE::FloatTag> half;
       const auto lower = hn::LoadU(half, entries);
-      low_ = hn::Combine(kFloatTag, lower, lower);
+      entries_ = hn::Combine(kFloatTag, lower, lower);
     } else {
-      low_ = hn::LoadU(kFloatTag, entries);
-      if constexpr (kLanes == 4) high_ = hn::LoadU(kFloatTag, entries + 4);
+      entries_ = hn::LoadU(kFloatTag, entries);
     }
   }
 
   HWY_INLINE Floats look_up(Words index) const {
 #if HWY_TARGET == HWY_AVX3
-    return Floats{_mm512_maskz_permutexvar_ps(0xFFFF, index.raw, low_.raw)};
+    return Floats{_mm512_maskz_permutexvar_ps(0xFFFF, index.raw, entries_.raw)};
 #else
-    if constexpr (kLanes == 4) {
-      // Two tables of four.
-      const Words low_bits = hn::And(index, hn::Set(kWordTag, 3u));
-      const auto lanes = hn::IndicesFromVec(kFloatTag, low_bits);
-      const auto is_high = hn::RebindMask(kFloatTag, hn::Gt(index, hn::Set(kWordTag, 3u)));
-      return hn::IfThenElse(is_high, hn::TableLookupLanes(high_, lanes),
-                            hn::TableLookupLanes(low_, lanes));
-    } else {
-      return hn::TableLookupLanes(low_, hn::IndicesFromVec(kFloatTag, index));
-    }
+    return hn::TableLookupLanes(entries_, hn::IndicesFromVec(kFloatTag, index));
 #endif
   }
 
  private:
-  Floats low_;
-  Floats high_;  // With four lanes.
+  Floats entries_;
 };
 
 /// Codes and the levels that they stand for.

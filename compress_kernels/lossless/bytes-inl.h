@@ -41,7 +41,7 @@ HWY_INLINE V before_interleaving(V v) {
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   return V{_mm512_maskz_permutexvar_epi64(0xFF, order, v.raw)};
 }
-#elif HWY_TARGET == HWY_AVX2
+#else
 HWY_INLINE Bytes pack(Shorts a, Shorts b) {
   return Bytes{_mm256_permute4x64_epi64(_mm256_packus_epi16(a.raw, b.raw), 0xD8)};
 }
@@ -51,17 +51,6 @@ HWY_INLINE Shorts pack(Words a, Words b) {
 template <class V>
 HWY_INLINE V before_interleaving(V v) {
   return V{_mm256_permute4x64_epi64(v.raw, 0xD8)};
-}
-#else
-HWY_INLINE Bytes pack(Shorts a, Shorts b) {
-  return Bytes{_mm_packus_epi16(a.raw, b.raw)};
-}
-HWY_INLINE Shorts pack(Words a, Words b) {
-  return Shorts{_mm_packus_epi32(a.raw, b.raw)};
-}
-template <class V>
-HWY_INLINE V before_interleaving(V v) {
-  return v;
 }
 #endif
 
@@ -119,22 +108,10 @@ HWY_INLINE auto get_bits(const Bits* bits, std::size_t first) {
 
 /// The bits of `bits` where `at` has bits, moved together; and back.
 HWY_INLINE Bits gather_bits(Bits bits, Bits at) {
-#if HWY_TARGET <= HWY_AVX2
   return _pext_u64(bits, at);
-#else
-  Bits gathered = 0;
-  for (int to = 0; at != 0; at &= at - 1, ++to) gathered |= (bits >> __builtin_ctzll(at) & 1) << to;
-  return gathered;
-#endif
 }
 HWY_INLINE Bits spread_bits(Bits bits, Bits at) {
-#if HWY_TARGET <= HWY_AVX2
   return _pdep_u64(bits, at);
-#else
-  Bits spread = 0;
-  for (; at != 0; at &= at - 1, bits >>= 1) spread |= (bits & 1) << __builtin_ctzll(at);
-  return spread;
-#endif
 }
 HWY_INLINE std::size_t count_bits(Bits bits) {
   return static_cast<std::size_t>(__builtin_popcountll(bits));

@@ -27,12 +27,8 @@ constexpr IntegerTag kIntegerTag;
 HWY_INLINE Integers truncated_integers(Floats x) {
 #if HWY_TARGET == HWY_AVX3
   return Integers{_mm512_maskz_cvttps_epi32(0xFFFF, x.raw)};  // The plain form warns in GCC 12.
-#elif HWY_TARGET == HWY_AVX2
-  return Integers{_mm256_cvttps_epi32(x.raw)};
-#elif HWY_TARGET == HWY_SSE4
-  return Integers{_mm_cvttps_epi32(x.raw)};
 #else
-  return hn::ConvertTo(kIntegerTag, x);
+  return Integers{_mm256_cvttps_epi32(x.raw)};
 #endif
 }
 

@@ -58,17 +58,13 @@ HWY_INLINE void draw(const RandomKey& random, const kernels::PhiloxKeys& keys,
 
 /// Random words in the order in which ReorderDemote2To leaves the halves of two vectors.
 HWY_INLINE Words in_order_of_demotion(Words words) {
-  if constexpr (kernels::kPackLanes == 1) {
-    return words;
-  } else {
-    HWY_ALIGN std::int32_t order[kLanes];
-    for (std::size_t i = 0; i < kLanes; ++i) {  // Two words belong to four lanes of floats.
-      const std::size_t lane = i / 4;
-      const std::size_t second = i % 4 / 2;
-      order[i] = static_cast<std::int32_t>(2 * (lane + second * kernels::kPackLanes) + i % 2);
-    }
-    return hn::TableLookupLanes(words, hn::SetTableIndices(kWordTag, order));
+  HWY_ALIGN std::int32_t order[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) {  // Two words belong to four lanes of floats.
+    const std::size_t lane = i / 4;
+    const std::size_t second = i % 4 / 2;
+    order[i] = static_cast<std::int32_t>(2 * (lane + second * kernels::kPackLanes) + i % 2);
   }
+  return hn::TableLookupLanes(words, hn::SetTableIndices(kWordTag, order));
 }
 
 template <bool kClamps>

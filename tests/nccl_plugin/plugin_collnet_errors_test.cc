@@ -8,8 +8,6 @@
 namespace ringpress::testing {
 namespace {
 
-constexpr const char* kLibrary = RINGPRESS_PLUGIN;
-
 /// How many of so many calls fail, and how many warnings say so.
 std::string lose(ProxyNode& node, std::size_t calls) {
   std::vector<float> values(calls * 65536);

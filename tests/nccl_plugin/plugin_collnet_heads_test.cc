@@ -13,8 +13,6 @@
 namespace ringpress::testing {
 namespace {
 
-constexpr const char* kLibrary = RINGPRESS_PLUGIN;
-
 /// A node whose heads are threads of one process, as with ncclCommInitAll.
 struct Node {
   int rank = 0;

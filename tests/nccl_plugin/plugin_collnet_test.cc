@@ -11,8 +11,6 @@
 namespace ringpress::testing {
 namespace {
 
-constexpr const char* kLibrary = RINGPRESS_PLUGIN;
-
 struct Versions {
   int collnet;
   int profiler;

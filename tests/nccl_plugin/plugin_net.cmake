@@ -27,8 +27,8 @@ foreach(versions 7:7 7:12 8:9 10:10 11:11 12:12)
 endforeach()
 
 add_plugin_net_test(plugin_net_test)
+target_sources(plugin_net_test PRIVATE plugin_registered_memory_test.cc)
 add_plugin_net_test(plugin_net_process_test)
-add_plugin_net_test(plugin_registered_memory_test)
 add_plugin_net_test(plugin_next_net_test)
 add_plugin_net_test(plugin_device_test ringpress_plugins ringpress_session ringpress_transport)
 

@@ -50,9 +50,9 @@ class PluginMemory : public ::testing::Test {
   void* request_ = nullptr;
 };
 
-using Tables =
+using MemoryTables =
     ::testing::Types<abi::NetV7, abi::NetV8, abi::NetV9, abi::NetV10, abi::NetV11, abi::NetV12>;
-TYPED_TEST_SUITE(PluginMemory, Tables);
+TYPED_TEST_SUITE(PluginMemory, MemoryTables);
 
 TYPED_TEST(PluginMemory, CarriesWhatLiesInIt) {
   // A handle is good with every connection, as the properties promise.

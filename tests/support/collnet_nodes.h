@@ -19,6 +19,9 @@
 
 namespace ringpress::testing {
 
+/// Where the plugin library lies.
+inline constexpr const char* kLibrary = RINGPRESS_PLUGIN;
+
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// Of the calling process: for ranks that are processes.
