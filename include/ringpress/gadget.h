@@ -78,6 +78,7 @@ struct Job {
   std::string name;
   std::size_t arrival = 0;  // The first slot in which it may run.
   std::size_t most_workers = 1;
+  std::size_t least_workers = 1;  // If it has any. As many as most_workers: it cannot be resized.
   Demand demand;
   Amounts lifetime = {};  // Slots times amount that it may use in all; 0: no limit.
   double iterations_per_worker_slot = 1;
@@ -100,7 +101,8 @@ Status check(const Cluster& cluster, const std::vector<Job>& jobs);
 /// What a job would gain in this slot.
 struct Bid {
   Demand demand;
-  std::vector<double> gains;  // [k - 1]: of k workers, against none. Its size: the most workers.
+  /// [k - 1]: of k workers, against none; -infinity: not to be had. Its size: the most workers.
+  std::vector<double> gains;
 };
 
 struct Share {
@@ -142,7 +144,8 @@ double gain_of(const std::vector<Bid>& bids, const std::vector<Ring>& rings);
 enum class Policy : std::uint8_t {
   kGadget,  // Each slot for itself gains the most: a slot solver.
   kFifo,    // In the order of arrival; most_workers or none; what runs goes on until its end.
-  kDrf,     // Worker by worker to the job with the smallest dominant share of the cluster.
+  kDrf,     // Worker by worker, the first least_workers at once, to the job with the smallest
+            // dominant share of the cluster.
   kLas,     // most_workers or none, to those that had the least of the cluster so far (Tiresias).
 };
 

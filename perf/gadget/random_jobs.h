@@ -25,6 +25,7 @@ struct Experiment {
   std::size_t servers = 50;
   std::size_t slots = 200;
   std::size_t most_workers = 5;
+  bool may_resize = true;       // Else a job has all its workers or none.
   double iterations_scale = 1;  // Of what a worker does in a slot: less keeps the cluster busy.
   double link_scale = 1;        // Of server and rack links.
   double rack_gigabits = 0;     // Of every rack's link, before that; 0: as drawn.
@@ -91,6 +92,7 @@ inline gadget::Job paper_job(const Experiment& experiment, std::size_t arrival, 
   gadget::Job job;
   job.arrival = arrival;
   job.most_workers = draw->whole(1, experiment.most_workers);
+  job.least_workers = experiment.may_resize ? 1 : job.most_workers;
   job.demand = {{1}, bits(experiment.ratio * draw->real(0.1, 5))};
   job.iterations_per_worker_slot = experiment.iterations_scale * draw->real(50, 500);
   const double iterations = draw->real(1000, 6000);

@@ -67,6 +67,8 @@ JOBS_MISTAKES = [
      "2: jobs[0].workers: 5 are more than the 4 that fit into the cluster"),
     ('"gpus": 2}', '"gpus": 3}', "6: jobs[1].workers: 1 are more than the 0 that fit into the "),
     ('"workers": 4', '"workers": 0', f"2: jobs[0].workers: {NUMBER}1 to 1e4, not 0"),
+    ('"workers": 4', '"least_workers": 5, "workers": 4',
+     '2: jobs[0].least_workers: 5 are more than the 4 of "workers"'),
     ('"arrival": 1', '"arrival": -1', f"6: jobs[1].arrival: {NUMBER}0 to 1e6, not -1"),
     ('"name": "b"', '"name": "a"', '6: jobs[1].name: "a" is there twice'),
     ('"gpus": 2}', '"memory_gb": 2}', '6: jobs[1].needs: must have at least 1 of "gpus"'),

@@ -132,6 +132,21 @@ TEST(GadgetSchedule, SigmoidsAreBegunOneAfterTheOther) {
   EXPECT_NEAR(plan.utility, 10, 0.01);
 }
 
+TEST(GadgetSchedule, JobsThatCannotBeResizedGetAllOrNothing) {
+  std::vector<Job> jobs = {job_of(0, 3, 9), job_of(0, 3, 9)};
+  for (Job& job : jobs) job.least_workers = 3;
+  for (const Policy policy : {Policy::kGadget, Policy::kFifo, Policy::kDrf, Policy::kLas}) {
+    const Schedule plan = schedule(two_servers(2), jobs, policy, 50);
+    EXPECT_EQ(plan.slots.size(), 6U);
+    EXPECT_EQ(plan.worker_slots, (Workers{9, 9}));
+    for (const Slot& slot : plan.slots) {
+      for (const Ring& ring : slot.rings) EXPECT_EQ(ring.workers(), 3U);
+    }
+  }
+  jobs[0].least_workers = 4;
+  EXPECT_FALSE(check(two_servers(2), jobs).is_ok());
+}
+
 TEST(GadgetSchedule, FifoRunsOnAndLetsSmallOnesPass) {
   const std::vector<Job> jobs = {job_of(0, 3, 6), job_of(0, 2, 2), job_of(1, 1, 2)};
   const Schedule plan = schedule(two_servers(2), jobs, Policy::kFifo, 50);

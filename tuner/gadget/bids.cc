@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
 namespace ringpress::gadget {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Point = std::pair<double, double>;  // Further worker-slots, gain.
 
@@ -82,7 +85,8 @@ Bid bid_of(const Job& job, const Progress& progress) {
   }
   for (std::size_t workers = 1; workers <= progress.most_workers; ++workers) {
     const auto more = static_cast<double>(workers);
-    bid.gains.push_back(hull.empty() ? gain.after(more) : height_of(hull, more));
+    const double gained = hull.empty() ? gain.after(more) : height_of(hull, more);
+    bid.gains.push_back(workers < job.least_workers ? -kInfinity : gained);
   }
   return bid;
 }

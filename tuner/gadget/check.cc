@@ -55,6 +55,9 @@ bool is_good(const Utility& utility) {
 
 Status check_job(const Cluster& cluster, const Job& job) {
   if (job.most_workers == 0) return refuse("job " + job.name + " may have no worker");
+  if (job.least_workers == 0 || job.least_workers > job.most_workers) {
+    return refuse("job " + job.name + " must have at least 1 worker and at most its most");
+  }
   if (job.demand.worker[0] == 0 || !is_good(job.demand.worker)) {
     return refuse("a worker of job " + job.name + " needs 1 to 2^31 of the first resource");
   }
@@ -161,7 +164,9 @@ Status check(const Cluster& cluster, const std::vector<Bid>& bids, const std::ve
     const std::string name = "the ring of bid " + std::to_string(ring.job);
     if (has_ring[ring.job]) return refuse(name + " is there twice");
     has_ring[ring.job] = true;
-    if (ring.workers() == 0 || ring.workers() > bids[ring.job].gains.size()) {
+    const std::vector<double>& gains = bids[ring.job].gains;
+    if (ring.workers() == 0 || ring.workers() > gains.size() ||
+        gains[ring.workers() - 1] == -std::numeric_limits<double>::infinity()) {
       return refuse(name + " has too few or too many workers");
     }
     const bool is_placed =

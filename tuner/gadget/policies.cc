@@ -71,7 +71,8 @@ std::vector<Ring> drf(const Turn& turn) {
     const auto least =
         std::min_element(open.begin(), open.end(),
                          [&](std::size_t a, std::size_t b) { return share(a) < share(b); });
-    const std::size_t workers = packing.workers(*least) + 1;
+    const std::size_t first = turn.jobs[turn.active[*least]].least_workers;
+    const std::size_t workers = std::max(first, packing.workers(*least) + 1);
     const bool may_grow = workers <= turn.most_workers(turn.active[*least]);
     if (!may_grow || !packing.grow(*least, workers)) open.erase(least);
   }

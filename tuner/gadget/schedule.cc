@@ -54,7 +54,8 @@ Schedule schedule(const Cluster& cluster, const std::vector<Job>& jobs, Policy p
   for (std::size_t slot = 0; slot < most_slots; ++slot) {
     std::vector<std::size_t> active;
     for (std::size_t job = 0; job < jobs.size(); ++job) {
-      const bool is_done = plan.worker_slots[job] >= most_worker_slots(jobs[job]);
+      const std::size_t left = most_worker_slots(jobs[job]) - plan.worker_slots[job];
+      const bool is_done = left < jobs[job].least_workers;
       if (jobs[job].arrival <= slot && !is_done) active.push_back(job);
     }
     if (active.empty() && slot > last_arrival) break;

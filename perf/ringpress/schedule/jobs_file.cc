@@ -54,11 +54,16 @@ std::uint64_t read_rate(JsonReader* reader) {
 gadget::Job read_job(JsonReader reader, const gadget::Cluster& cluster, NameIndex* names) {
   reader.check_names({"name", "arrival", "workers", "needs", "ring_gigabits_per_second",
                       "iterations_per_worker_slot", "utility"},
-                     {"lifetime", "ratio"});
+                     {"least_workers", "lifetime", "ratio"});
   gadget::Job job;
   job.name = read_new_name(&reader, names);
   job.arrival = static_cast<std::size_t>(reader.number("arrival", kSlot));
   job.most_workers = static_cast<std::size_t>(reader.number("workers", kWorkers));
+  job.least_workers = static_cast<std::size_t>(reader.number("least_workers", kWorkers, 1));
+  if (job.least_workers > job.most_workers) {
+    reader.refuse_value("least_workers", fmt::format("{} are more than the {} of \"workers\"",
+                                                     job.least_workers, job.most_workers));
+  }
   job.demand = {read_amounts(reader.object("needs"), cluster), read_rate(&reader)};
   job.lifetime = read_amounts(reader.object("lifetime"), cluster);
   job.iterations_per_worker_slot = reader.number("iterations_per_worker_slot", kPositive);

@@ -3,6 +3,7 @@
 //   {"name": "tuesday", "note": "free text",                  may be left out
 //    "jobs": [{"name": "bert", "arrival": 0,                  the first slot in which it may run
 //      "workers": 5,                                          at most, at a time
+//      "least_workers": 2,                                    if it runs; may be left out: 1
 //      "needs": {"gpus": 1, "memory_gb": 40},                 of each worker
 //      "lifetime": {"gpus": 4000},                            in all, times slots; may be left out
 //      "ring_gigabits_per_second": 2.5,                       that its ring reserves, uncompressed
