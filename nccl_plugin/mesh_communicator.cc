@@ -36,7 +36,7 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
-  if (tuned_ == nullptr || settings_.adjust_steps == 0) return;
+  if (settings_.mode != "on" || settings_.adjust_steps == 0) return;
   if (auto family = tuning::make_level_family(settings_)) {
     levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family));
   }
@@ -173,7 +173,7 @@ Status MeshCommunicator::tune(const PlanRequest& request, bool is_of_step) {
   is_tuned_ = tuned_ != nullptr && !plan_.is_by_rule;
   is_measured_ = false;
   parts_ = {};
-  if (!is_tuned_) return Status::ok();
+  if (!is_tuned_ && levels_ == nullptr) return Status::ok();
   return decide([&] { return explain(choose(request, is_of_step), request); });
 }
 
@@ -217,7 +217,7 @@ Status MeshCommunicator::hear_of_step() {
 }
 
 Status MeshCommunicator::choose(const PlanRequest& request, bool is_of_step) {
-  RINGPRESS_RETURN_IF_ERROR(tuned_->choose(request, &plan_));
+  if (is_tuned_) RINGPRESS_RETURN_IF_ERROR(tuned_->choose(request, &plan_));
   if (!is_of_step || levels_ == nullptr) return Status::ok();
   RINGPRESS_RETURN_IF_ERROR(levels_->choose(request, &plan_));
   if (levels_->has_changed_sizes()) steps_.start_over();

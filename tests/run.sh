@@ -33,7 +33,8 @@ RESULTS_ALONE+='|^Cuda\.ATensorThatOneRankHas|/EveryWay\.|^Preload\.RanksOfAHost
 RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatrices'
 RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
 RESULTS_ALONE+='|^(TunedCalls|Calibrate|TuningLog|CallTuner|CalibrationFile|StepLevels)\.'
-RESULTS_ALONE+='|^Automatic\.(Determ|Resid)|^StepPlan'
+RESULTS_ALONE+='|^Automatic\.(Determ|Resid)|^StepPlan|^LeveledCalls\.(Resid|Send|TheSteps|ARing|Densities)'
+RESULTS_ALONE+='|^LevelFamily\.|^(Matching|Trigger|GuardedClass|GuardJudge)\.'
 RESULTS_ALONE+='|^Espresso|Gadget|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
 readonly RESULTS_ALONE
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}

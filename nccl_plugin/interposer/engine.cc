@@ -35,6 +35,9 @@ ncclResult_t out_of_memory() noexcept {
 Settings Engine::in_streams(Settings settings) {
   settings.codec = compress_kernels::stream_specification(settings.codec);
   settings.budget = compress_kernels::stream_specification(settings.budget);
+  for (Rule& rule : settings.rule_list) {
+    rule.codec = compress_kernels::stream_specification(rule.codec);
+  }
   return settings;
 }
 

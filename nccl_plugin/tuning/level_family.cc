@@ -22,6 +22,16 @@ std::vector<double> infinite_errors(std::size_t levels) {
   return std::vector<double>(levels, kInfinity);
 }
 
+/// Of levels whose bytes depend on nothing but the count.
+std::vector<LevelCost> costs_of(const LevelFamily& family, std::size_t count,
+                                const std::vector<double>& errors) {
+  std::vector<LevelCost> costs;
+  for (std::size_t level = 0; level < errors.size(); ++level) {
+    costs.push_back({family.bytes(level, count), errors[level]});
+  }
+  return costs;
+}
+
 /// "q4:block=128,grid=uniform,round=nearest": what stands between `before` and the next comma.
 std::optional<std::string_view> parameter(std::string_view specification, std::string_view before) {
   const std::size_t found = specification.find(before);
@@ -106,10 +116,11 @@ class BitLevels final : public LevelFamily {
     return static_cast<double>(codecs_[level]->wire_bytes(count));
   }
 
-  std::vector<double> errors(const MeasuredTensor& tensor) const override {
+  std::vector<LevelCost> measure(const MeasuredTensor& tensor,
+                                 std::span<const Layer>) const override {
     std::vector<double> errors;
     for (const BitGrid& grid : grids_) append_errors(grid, tensor, &errors);
-    return errors;
+    return costs_of(*this, tensor.count, errors);
   }
 
  private:
@@ -131,7 +142,7 @@ class BitLevels final : public LevelFamily {
 };
 
 std::unique_ptr<LevelFamily> make_bit_levels(const Settings& settings) {
-  const std::optional<BitGrid> own = make_grid(settings.budget);
+  const std::optional<BitGrid> own = make_grid(adjusted_codec(settings));
   if (!own) return nullptr;
   std::vector<BitGrid> grids{*own};
   if (settings.adjust_grids == "both") {
@@ -176,9 +187,11 @@ class DensityLevels final : public LevelFamily {
     const double positions = -chosen * std::log2(chosen) - (1 - chosen) * std::log2(1 - chosen);
     return static_cast<double>(count) * (chosen * value_bits_ + positions) / 8;
   }
-  std::vector<double> errors(const MeasuredTensor& tensor) const override {
+  std::vector<LevelCost> measure(const MeasuredTensor& tensor,
+                                 std::span<const Layer>) const override {
     const auto measured = compress_kernels::measure_density_errors(tensor, densities_);
-    return measured.is_ok() ? measured.value() : infinite_errors(densities_.size());
+    return costs_of(*this, tensor.count,
+                    measured.is_ok() ? measured.value() : infinite_errors(densities_.size()));
   }
 
  private:
@@ -189,7 +202,8 @@ class DensityLevels final : public LevelFamily {
 };
 
 std::unique_ptr<LevelFamily> make_density_levels(const Settings& settings) {
-  const Result<std::string> whole = compress_kernels::normalize_specification(settings.budget);
+  const Result<std::string> whole =
+      compress_kernels::normalize_specification(adjusted_codec(settings));
   if (!whole.is_ok() || !whole.value().starts_with("topk:density=")) return nullptr;
   const std::string_view text = *parameter(whole.value(), "density=");
   double density = 0;
@@ -198,11 +212,106 @@ std::unique_ptr<LevelFamily> make_density_levels(const Settings& settings) {
   return std::make_unique<DensityLevels>(density, std::string(text.data() + text.size()));
 }
 
+/// From half of the rank to twice as much, in steps of an eighth of it, or of 1.
+class RankLevels final : public LevelFamily {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  /// "powersgd:rank=", the rank, and `rest`.
+  RankLevels(std::size_t rank, const std::string& rest) {
+    const std::size_t step = std::max<std::size_t>(1, rank / 8);
+    for (std::size_t level = std::max(step, rank / 2); level <= std::min(2 * rank, kMost);) {
+      if (level == rank) default_level_ = ranks_.size();
+      ranks_.push_back(level);
+      specifications_.push_back("powersgd:rank=" + std::to_string(level) + rest);
+      codecs_.push_back(codec_of(specifications_.back()));
+      level = level < rank ? std::min(level + step, rank) : level + step;
+    }
+  }
+
+  std::size_t levels() const override { return ranks_.size(); }
+  const std::string& specification(std::size_t level) const override {
+    return specifications_[level];
+  }
+  std::size_t default_level() const override { return default_level_; }
+  /// The highest, as Accordion's authors have it.
+  std::size_t careful_level() const override { return ranks_.size() - 1; }
+  bool has_parts() const override { return false; }  // Each of its layers is projected by itself.
+  double bytes(std::size_t level, std::size_t count) const override {
+    return bytes_of(level, {count, {}});
+  }
+
+  std::vector<LevelCost> measure(const MeasuredTensor& tensor,
+                                 std::span<const Layer> layers) const override {
+    std::vector<double> squares(ranks_.size());
+    const Layer whole = squarest(tensor.count);
+    for (const Layer& layer : layers.empty() ? std::span(&whole, 1) : layers) {
+      if (layer.rows != 0 && !layer.exact) add_squares(tensor, layer, &squares);
+    }
+    std::vector<LevelCost> costs;
+    for (std::size_t level = 0; level < ranks_.size(); ++level) {
+      costs.push_back({bytes_of(level, {tensor.count, layers}), std::sqrt(squares[level])});
+    }
+    return costs;
+  }
+
+ private:
+  const Projection& projection(std::size_t level) const { return *codecs_[level]->projection(); }
+  double bytes_of(std::size_t level, const TensorShape& shape) const {
+    const Projection& used = projection(level);
+    return static_cast<double>((used.projected_count(0, shape) + used.projected_count(1, shape)) *
+                               sizeof(float));
+  }
+  /// How powersgd sees a tensor of which nothing is known, without what does not fill a row. No
+  /// rows: not as a matrix.
+  Layer squarest(std::size_t count) const {
+    const std::size_t columns = projection(0).projected_count(1, {count, {}}) / ranks_[0];
+    if (columns == 0) return {0, count, 0, 0};
+    const std::size_t rows = count / columns;
+    return {0, rows * columns, rows, columns};
+  }
+  /// What a matrix loses at each level; nothing where it is smaller as it is.
+  void add_squares(const MeasuredTensor& tensor, const Layer& layer,
+                   std::vector<double>* squares) const {
+    const auto* const values = static_cast<const std::byte*>(tensor.values);
+    const MeasuredTensor part{values + layer.offset * dtype_size(tensor.dtype),
+                              tensor.residual == nullptr ? nullptr : tensor.residual + layer.offset,
+                              layer.count, tensor.dtype};
+    const auto measured =
+        compress_kernels::measure_rank_errors(part, {layer.rows, layer.columns}, ranks_);
+    const Layer alone{0, layer.count, layer.rows, layer.columns};
+    for (std::size_t level = 0; level < ranks_.size(); ++level) {
+      const TensorShape shape{layer.count, {&alone, 1}};
+      if (projection(level).projected_count(1, shape) == 0) continue;
+      const double error = measured.is_ok() ? measured.value()[level] : kInfinity;
+      (*squares)[level] += error * error;
+    }
+  }
+
+  std::vector<std::size_t> ranks_;
+  std::vector<std::string> specifications_;
+  std::vector<std::unique_ptr<Codec>> codecs_;
+  std::size_t default_level_ = 0;
+};
+
+std::unique_ptr<LevelFamily> make_rank_levels(const Settings& settings) {
+  const Result<std::string> whole =
+      compress_kernels::normalize_specification(adjusted_codec(settings));
+  if (!whole.is_ok() || !whole.value().starts_with("powersgd:rank=")) return nullptr;
+  const std::string_view text = *parameter(whole.value(), "rank=");
+  return std::make_unique<RankLevels>(number(text), std::string(text.data() + text.size()));
+}
+
 }  // namespace
+
+const std::string& adjusted_codec(const Settings& settings) {
+  return settings.codec == "auto" ? settings.budget : settings.codec;
+}
 
 std::unique_ptr<LevelFamily> make_level_family(const Settings& settings) {
   if (auto bits = make_bit_levels(settings)) return bits;
-  return make_density_levels(settings);
+  if (auto densities = make_density_levels(settings)) return densities;
+  return make_rank_levels(settings);
 }
 
 }  // namespace ringpress::nccl_plugin::tuning

@@ -72,7 +72,7 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   position_ = *position;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step());
   wants_values_ = is_measuring_;
-  if (position_ >= levels_.size() || plan->codec != settings_.budget) return Status::ok();
+  if (position_ >= levels_.size() || plan->codec != adjusted_codec(settings_)) return Status::ok();
   const LeveledCall& call = levels_[position_];
   if (call.size() == 1) {
     plan->codec = family_->specification(call[0].level);
@@ -96,7 +96,8 @@ void StepLevels::start_measuring() {
   measured_.clear();
   for (const TensorCall& call : pattern_.cycle()) {
     elements += call.count;
-    MeasuredCall unknown{call.dtype, call.op, {call.count}, {}, {kInfinity}, {kInfinity}};
+    MeasuredCall unknown{call.dtype, call.op, {call.count}, {}, {}, {kInfinity}, {kInfinity}};
+    unknown.bytes.assign(family_->levels(), 0);
     unknown.errors.assign(family_->levels(), kInfinity);
     measured_.push_back(std::move(unknown));
   }
@@ -106,13 +107,19 @@ void StepLevels::start_measuring() {
 void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layers) {
   MeasuredCall& call = measured_[position_];
   if (has_parts_) call.ends = cut_tensor(tensor.count, layers, segment_);
+  call.bytes.clear();
   call.errors.clear();
   call.norms.clear();
   std::size_t first = 0;
   for (const std::size_t end : call.ends) {
     const MeasuredTensor part = slice(tensor, first, end);
-    const std::vector<double> errors = family_->errors(part);
-    call.errors.insert(call.errors.end(), errors.begin(), errors.end());
+    // Where a call is cut at layers, each of its parts is one.
+    const bool is_whole = call.ends.size() == 1;
+    for (const LevelCost& cost :
+         family_->measure(part, is_whole ? layers : std::span<const Layer>())) {
+      call.bytes.push_back(cost.bytes);
+      call.errors.push_back(cost.error);
+    }
     call.norms.push_back(compress_kernels::measure_norm(part));
     first = end;
   }
@@ -145,11 +152,13 @@ std::size_t StepLevels::default_level_of(std::size_t place) const {
 /// As if the call had not been cut.
 void StepLevels::join_parts(MeasuredCall* call) const {
   const std::size_t levels = family_->levels();
-  std::vector<double> errors;
+  std::vector<double> errors, bytes(levels);
   for (std::size_t level = 0; level < levels; ++level) {
     errors.push_back(norm_of(call->errors, level, levels));
   }
+  for (std::size_t i = 0; i < call->bytes.size(); ++i) bytes[i % levels] += call->bytes[i];
   call->errors = std::move(errors);
+  call->bytes = std::move(bytes);
   call->norms = {norm_of(call->norms)};
   call->result_norms = {norm_of(call->result_norms)};
   call->ends = {call->ends.back()};
@@ -173,7 +182,7 @@ Status StepLevels::agree_on_cuts() {
 Status StepLevels::agree_on_errors() {
   std::vector<double*> numbers;
   for (MeasuredCall& call : measured_) {
-    for (auto* const of_call : {&call.errors, &call.norms, &call.result_norms}) {
+    for (auto* const of_call : {&call.errors, &call.norms, &call.result_norms, &call.bytes}) {
       for (double& number : *of_call) numbers.push_back(&number);
     }
   }
@@ -195,7 +204,9 @@ Status StepLevels::agree_on_errors() {
         number = largest[i++] * share;
       }
     }
-    for (double& number : call.result_norms) number = largest[i++];
+    for (auto* const of_call : {&call.result_norms, &call.bytes}) {
+      for (double& number : *of_call) number = largest[i++];
+    }
   }
   return Status::ok();
 }
@@ -258,15 +269,12 @@ Status StepLevels::find_levels() {
     const bool is_finite = std::all_of(call.errors.begin(), call.errors.end(),
                                        [](double error) { return std::isfinite(error); });
     if (!is_finite) return Status::ok();
-    std::size_t first = 0;
     for (std::size_t part = 0; part < call.ends.size(); ++part) {
       costs.emplace_back();
       defaults.push_back(default_level_of(place));
-      for (std::size_t level = 0; level < levels; ++level) {
-        costs.back().push_back(
-            {family_->bytes(level, call.ends[part] - first), call.errors[part * levels + level]});
+      for (std::size_t i = part * levels; i < (part + 1) * levels; ++i) {
+        costs.back().push_back({call.bytes[i], call.errors[i]});
       }
-      first = call.ends[part];
     }
   }
   std::vector<LayerLevels> parts;
@@ -282,7 +290,7 @@ Status StepLevels::find_levels() {
   set_levels(choice.levels);
   log_line(LogLevel::kInfo, "levels of a step of %zu calls, %zu parts: %.3f of the bytes of %s",
            levels_.size(), parts.size(), choice.bytes / std::max(before, 1.0),
-           settings_.budget.c_str());
+           adjusted_codec(settings_).c_str());
   return Status::ok();
 }
 

@@ -47,9 +47,9 @@ class StepLevels {
   StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family);
 
   /// The next call of those that may be compressed, the same on all ranks, whatever becomes of it.
-  /// Where its codec would be the budget's, it gets the levels of its place in the step: one level
-  /// is the plan's codec, several are parts(). Collective now and then; an error ends the
-  /// communicator.
+  /// Where its codec would be that of all (adjusted_codec()), it gets the levels of its place in
+  /// the step: one level is the plan's codec, several are parts(). Collective now and then; an
+  /// error ends the communicator.
   Status choose(const PlanRequest& request, Plan* plan);
   /// Of that call, until the next one: empty where it has one codec.
   std::span<const LeveledPart> parts() const { return parts_; }
@@ -70,8 +70,9 @@ class StepLevels {
   struct MeasuredCall {
     DType dtype = DType::kFloat32;
     ReduceOp op = ReduceOp::kSum;
-    std::vector<std::size_t> ends;     // Of its parts.
-    std::vector<double> errors;        // By part, then level.
+    std::vector<std::size_t> ends;  // Of its parts.
+    std::vector<double> bytes;      // By part, then level; and so
+    std::vector<double> errors;
     std::vector<double> norms;         // By part,
     std::vector<double> result_norms;  // and those of the result.
 

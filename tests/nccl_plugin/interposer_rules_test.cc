@@ -54,6 +54,17 @@ TEST(InterposerRules, EachSizeGetsItsCodec) {
   }
 }
 
+// In streams `topk` is what can be done there.
+TEST(InterposerRules, CodecsTakeTheFormOfStreams) {
+  const RulesFile file("allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,topk:density=0.1\n");
+  Job job(make_settings({{"RINGPRESS_RULES", file.path()}, {"RINGPRESS_CODEC", "none"}}));
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    const double error = error_of(job, comm, rank, 20000);
+    EXPECT_GT(error, 0.3);
+    EXPECT_LT(error, 1);
+  });
+}
+
 TEST(InterposerRules, ANameDenies) {
   const RulesFile file("*,0,-1,-1,-1,-1,-1,-1,-1,-1,none,tp*\n");
   Job job(make_settings({{"RINGPRESS_RULES", file.path()}}));

@@ -39,7 +39,8 @@ std::vector<LazyRecord> run_lazily(std::vector<std::pair<std::string, std::strin
       LazyRecord& record = records[static_cast<std::size_t>(rank)];
       std::vector<float> send(kLazyCount), receive(kLazyCount);
       for (int call = 0; call < calls; ++call) {
-        send = gradient(rank, call);
+        const std::vector<float> values = gradient(rank, call);
+        std::copy(values.begin(), values.end(), send.begin());
         const Status status = communicator.all_reduce(send.data(), receive.data(), kLazyCount,
                                                       DType::kFloat32, Reduction());
         ASSERT_TRUE(status.is_ok()) << status.message();

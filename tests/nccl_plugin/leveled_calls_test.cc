@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,8 @@ namespace {
 using LeveledStep = std::vector<std::size_t>;  // Elements of its calls.
 constexpr double kSlowLink = 25e-9;            // Seconds a byte: worth compression.
 
+constexpr std::size_t kFaint = 100000;  // Calls from so many elements on are of small values.
+
 /// Each quarter a tenth as large as the one before it.
 const std::vector<float>& uneven_gradient(std::size_t count, int rank) {
   thread_local std::map<std::pair<std::size_t, int>, std::vector<float>> made;
@@ -30,6 +33,7 @@ const std::vector<float>& uneven_gradient(std::size_t count, int rank) {
   values = testing::random_gradient(count, count, rank);
   for (std::size_t i = 0; i < count; ++i) {
     values[i] *= std::pow(0.1f, static_cast<float>(4 * i / count));
+    if (count >= kFaint) values[i] *= 1e-3f;
   }
   return values;
 }
@@ -38,6 +42,7 @@ struct LeveledRank {
   std::vector<std::vector<float>> results;  // Of all calls.
   std::vector<std::uint64_t> sent_bytes;    // So far, by step.
   std::size_t calls_by_part = 0;
+  std::set<std::string> codecs;
   Statistics statistics;
   std::string failure;
 };
@@ -60,6 +65,7 @@ void make_leveled_steps(Communicator& communicator, const std::vector<LeveledSte
         return;
       }
       rank->results.push_back(std::move(result));
+      rank->codecs.insert(communicator.statistics().last_codec);
       if (communicator.statistics().last_codec.ends_with("by part")) ++rank->calls_by_part;
     }
     rank->sent_bytes.push_back(communicator.statistics().wire_bytes);
@@ -220,6 +226,30 @@ TEST(LeveledCalls, ARingHasOneLevelForACall) {
       run_leveled(3, steps, {{"RINGPRESS_ADJUST_STEPS", "4"}, {"RINGPRESS_ALGO", "ring"}});
   expect_equal_ranks(ranks);
   EXPECT_EQ(ranks[0].calls_by_part, 0u);
+}
+
+// Of a codec that the user has named, also where nothing is chosen from measured times.
+TEST(LeveledCalls, DensitiesRanksAndBitsAreLevels) {
+  std::vector<LeveledStep> steps;
+  append(20, {40000, 102400}, &steps);
+  append(2, {41000}, &steps);
+  append(30, {102400, 40000}, &steps);
+  for (const char* const codec : {"topk:density=0.02", "powersgd:rank=4", "q4"}) {
+    for (int world = 2; world <= 3; ++world) {
+      const auto ranks = run_leveled(world, steps,
+                                     {{"RINGPRESS_ADJUST_STEPS", "4"},
+                                      {"RINGPRESS_CODEC", codec},
+                                      {"RINGPRESS_DETERMINISTIC", "1"}});
+      expect_equal_ranks(ranks);
+      EXPECT_GT(ranks[0].codecs.size(), 1u) << codec;
+      if (world > 2) continue;
+      const auto again = run_leveled(world, steps,
+                                     {{"RINGPRESS_ADJUST_STEPS", "4"},
+                                      {"RINGPRESS_CODEC", codec},
+                                      {"RINGPRESS_DETERMINISTIC", "1"}});
+      EXPECT_TRUE(again[0].results == ranks[0].results) << codec;
+    }
+  }
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ class Steps {
       PlanRequest request;
       request.count = call.count;
       Plan plan;
-      plan.codec = settings_.budget;
+      plan.codec = adjusted_codec(settings_);
       const Status status = levels_.choose(request, &plan);
       EXPECT_TRUE(status.is_ok()) << status.message();
       made.push_back({plan.codec, {levels_.parts().begin(), levels_.parts().end()}});
@@ -121,7 +121,7 @@ Loss loss_of(const LevelFamily& family, const StepCall& call, const LeveledCall&
     for (const std::vector<float>& values : encoded) {
       const MeasuredTensor tensor{values.data() + first, nullptr, part.end - first,
                                   DType::kFloat32};
-      squares += std::pow(family.errors(tensor)[part.level], 2);
+      squares += std::pow(family.measure(tensor, {})[part.level].error, 2);
     }
     loss.squares += squares;
     loss.norms += std::sqrt(squares);
@@ -180,33 +180,35 @@ Shares shares_with(const Environment& environment, const std::vector<StepCall>& 
   return shares;
 }
 
-std::string default_of(const std::string& budget, const char* grids = "uniform") {
-  const auto family = make_level_family(
-      parse_settings({{"RINGPRESS_BUDGET", budget}, {"RINGPRESS_ADJUST_GRIDS", grids}}, nullptr));
+std::string default_of(const std::string& codec, const char* name = "RINGPRESS_CODEC") {
+  const auto family = make_level_family(parse_settings({{name, codec}}, nullptr));
   return family == nullptr ? "" : family->specification(family->default_level());
 }
 
-TEST(LevelFamily, IsThatOfTheBudget) {
+TEST(LevelFamily, IsThatOfTheCodecForAll) {
+  EXPECT_EQ(default_of("q6", "RINGPRESS_BUDGET"), "q6:block=128,grid=uniform,round=nearest");
   EXPECT_EQ(default_of("q4"), "q4:block=128,grid=uniform,round=nearest");
   EXPECT_EQ(default_of("q5:block=64"), "q5:block=64,grid=uniform,round=nearest");
   EXPECT_TRUE(default_of("q3:grid=lloyd").starts_with("q3:block=1024,grid=lloyd"));
   EXPECT_TRUE(default_of("topk:density=0.02").starts_with("topk:density=0.02,"));
-  for (const char* const other : {"q1", "q4:round=stochastic", "q4:grid=minmax", "bf16", "none"}) {
+  EXPECT_TRUE(default_of("powersgd:rank=4").starts_with("powersgd:rank=4"));
+  for (const char* const other :
+       {"q1", "q4:round=stochastic", "q4:grid=minmax", "bf16", "none", "randk"}) {
     EXPECT_EQ(default_of(other), "") << other;
   }
 }
 
 // Every level is a codec, and loses what its table says.
 TEST(LevelFamily, SaysWhatItsCodecsLose) {
-  for (const char* const budget : {"q4", "q5:grid=lloyd", "topk:density=0.1"}) {
+  for (const char* const codec_for_all : {"q4", "q5:grid=lloyd", "topk:density=0.1"}) {
     const auto family = make_level_family(parse_settings(
-        {{"RINGPRESS_BUDGET", budget}, {"RINGPRESS_ADJUST_GRIDS", "both"}}, nullptr));
+        {{"RINGPRESS_CODEC", codec_for_all}, {"RINGPRESS_ADJUST_GRIDS", "both"}}, nullptr));
     ASSERT_NE(family, nullptr);
     EXPECT_LT(family->default_level(), family->careful_level());
     const std::vector<float> values = testing::random_gradient(50000, 3, 0);
     const MeasuredTensor tensor{values.data(), nullptr, values.size(), DType::kFloat32};
-    const std::vector<double> errors = family->errors(tensor);
-    ASSERT_EQ(errors.size(), family->levels());
+    const std::vector<LevelCost> costs = family->measure(tensor, {});
+    ASSERT_EQ(costs.size(), family->levels());
     for (std::size_t level = 0; level < family->levels(); ++level) {
       const auto codec = compress_kernels::make_codec(family->specification(level), DType::kFloat32,
                                                       ReduceOp::kSum);
@@ -223,12 +225,58 @@ TEST(LevelFamily, SaysWhatItsCodecsLose) {
       const auto bytes = static_cast<double>(codec.value()->encode(args));
       double squares = 0;
       for (const float lost : residual) squares += double{lost} * lost;
-      EXPECT_NEAR(errors[level], std::sqrt(squares), 0.06 * std::sqrt(squares))
+      EXPECT_NEAR(costs[level].error, std::sqrt(squares), 0.06 * std::sqrt(squares))
           << family->specification(level);
-      EXPECT_NEAR(family->bytes(level, values.size()), bytes, 0.25 * bytes)
-          << family->specification(level);
+      EXPECT_NEAR(costs[level].bytes, bytes, 0.25 * bytes) << family->specification(level);
     }
   }
+}
+
+/// The first `rank` of many columns and rows that are all different.
+std::vector<float> matrix_of_rank(std::size_t rows, std::size_t columns, int rank) {
+  std::vector<float> values(rows * columns);
+  for (int part = 0; part < rank; ++part) {
+    const std::vector<float> left = testing::random_gradient(rows, 5, part);
+    const std::vector<float> right = testing::random_gradient(columns, 6, part);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] += left[i / columns] * right[i % columns];
+    }
+  }
+  return values;
+}
+
+// From 2 to 8 for 4: nothing is lost from a matrix's own rank on, and layers add up.
+TEST(LevelFamily, RanksFollowTheSpectraOfLayers) {
+  const auto family =
+      make_level_family(parse_settings({{"RINGPRESS_CODEC", "powersgd:rank=4"}}, nullptr));
+  ASSERT_NE(family, nullptr);
+  ASSERT_EQ(family->levels(), 7u);
+  EXPECT_FALSE(family->has_parts());
+  std::vector<float> values(100, 1);  // A vector, which is sent as it is.
+  for (const int rank : {3, 6}) {
+    const std::vector<float> matrix = matrix_of_rank(80, 120, rank);
+    values.insert(values.end(), matrix.begin(), matrix.end());
+  }
+  const std::vector<Layer> layers{{100, 9600, 80, 120}, {9700, 9600, 80, 120}};
+  const MeasuredTensor tensor{values.data(), nullptr, values.size(), DType::kFloat32};
+  const std::vector<LevelCost> costs = family->measure(tensor, layers);
+  double norm = 0;
+  for (const float value : values) norm += double{value} * value;
+  norm = std::sqrt(norm);
+  for (std::size_t level = 0; level < costs.size(); ++level) {
+    const std::size_t rank = level + 2;
+    EXPECT_EQ(costs[level].bytes, static_cast<double>((100 + 2 * rank * 200) * sizeof(float)));
+    EXPECT_EQ(costs[level].error > 1e-3 * norm, rank < 6) << rank;
+    if (level > 0) {
+      EXPECT_LE(costs[level].error, costs[level - 1].error);
+    }
+  }
+  // Without layers one matrix, as square as can be; it need not be full.
+  const std::vector<float> plain = matrix_of_rank(100, 101, 3);
+  const std::vector<LevelCost> whole =
+      family->measure({plain.data(), nullptr, plain.size() - 1, DType::kFloat32}, {});
+  EXPECT_GT(whole[0].error, 0);
+  EXPECT_GT(whole[0].bytes, 0);
 }
 
 TEST(TensorCut, SegmentsCoverTheTensor) {
@@ -284,9 +332,17 @@ TEST(StepLevels, BothGridsSendFewerBytesThanOne) {
 }
 
 TEST(StepLevels, GiveDensitiesToCalls) {
-  const Shares shares = shares_with({{"RINGPRESS_BUDGET", "topk:density=0.05"}});
+  const Shares shares = shares_with({{"RINGPRESS_CODEC", "topk:density=0.05"}});
   EXPECT_LE(shares.squares, kAboutOne);
   EXPECT_LT(shares.bytes, 0.85);
+}
+
+// The second call is so small that it hardly counts.
+TEST(StepLevels, GiveRanksToCalls) {
+  const Shares shares =
+      shares_with({{"RINGPRESS_CODEC", "powersgd:rank=4"}}, {{40000, 1, {}}, {90000, 1e-3f, {}}});
+  EXPECT_LE(shares.squares, kAboutOne);
+  EXPECT_LT(shares.bytes, 0.9);
 }
 
 // Segments show what a level for each call would not.
