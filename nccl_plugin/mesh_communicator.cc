@@ -60,7 +60,7 @@ Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
 MeshCommunicator::~MeshCommunicator() {
   // The program may have no memory left for a copy of them.
   static_cast<void>(catch_all([this] {
-    steps_.close();
+    steps_.close(statistics().last_codec);
     write_statistics(settings_, rank_, size_, statistics());
     return Status::ok();
   }));

@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <ctime>
 #include <mutex>
 
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/fixed_text.h"
+#include "nccl_plugin/step_model.h"
 #include "nccl_plugin/warn_once.h"
 #include "ringpress/log.h"
 #include "ringpress/transport.h"
@@ -28,14 +30,6 @@ double busy_seconds() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-/// With so many digits after the point, which is one whatever the program's locale.
-std::string fixed(double number, int digits) {
-  char text[400];  // Of the largest number, too.
-  const auto end =
-      std::to_chars(text, text + sizeof text, number, std::chars_format::fixed, digits);
-  return std::string(text, end.ptr);
-}
-
 std::string problem_of_writing(const std::string& path, const std::string& text) {
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   const int file = open(path.c_str(), flags, 0600);
@@ -51,11 +45,22 @@ std::string problem_of_writing(const std::string& path, const std::string& text)
   return problem;
 }
 
+/// On this machine now; of a codec that cannot be measured alone, no ratio and no time.
+CodecSpeed speed_of(const std::string& codec) {
+  Result<CodecSpeed> measured = compress_kernels::measure_codec(codec, DType::kFloat32);
+  if (measured.is_ok()) return std::move(measured).value();
+  CodecSpeed unknown;
+  unknown.codec = codec;
+  return unknown;
+}
+
 }  // namespace
 
-Result<std::string> job_text(const RecordedStep& step, int world) {
+Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec) {
   RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link, link_of(step));
-  const espresso::Job job = job_of(step, static_cast<std::size_t>(world), link);
+  const auto ranks = static_cast<std::size_t>(world);
+  RINGPRESS_ASSIGN_OR_RETURN(const JobModel model, model_of(step, ranks, codec));
+  const espresso::Job job = job_of(step, ranks, link);
   std::string text = "{\n  \"name\": \"recorded: " + std::to_string(step.calls.size()) +
                      " all-reduces, " + fixed(1e-6 * static_cast<double>(step.bytes()), 1) +
                      " MB\",\n";
@@ -70,6 +75,7 @@ Result<std::string> job_text(const RecordedStep& step, int world) {
             "\": {\"latency_us\": " + fixed(1e6 * link.latency_seconds, 3) +
             ", \"gigabytes_per_second\": " + fixed(1e-9 * link.bytes_per_second, 9) + "},\n";
   }
+  text += "  \"model\": " + model_text(model, ranks, codec.codec) + ",\n";
   text += "  \"forward_ms\": " + fixed(1e3 * job.forward_seconds, 6) + ",\n  \"tensors\": [";
   for (std::size_t i = 0; i < job.tensors.size(); ++i) {
     const espresso::Tensor& tensor = job.tensors[i];
@@ -93,7 +99,8 @@ RecordedCall CallClock::end_call(const TensorCall& call, std::uint64_t sent_byte
           static_cast<std::size_t>(sent_bytes - sent_before_)};
 }
 
-void write_trace(const std::string& path, const StepRecorder& recorder, int world) {
+void write_trace(const std::string& path, const StepRecorder& recorder, int world,
+                 const std::string& codec) {
   static std::mutex mutex;
   static std::size_t most_bytes = 0;
   const std::optional<RecordedStep> step = recorder.step();
@@ -104,7 +111,7 @@ void write_trace(const std::string& path, const StepRecorder& recorder, int worl
              StepRecorder::kWantedSteps);
     return;
   }
-  const Result<std::string> text = job_text(*step, world);
+  const Result<std::string> text = job_text(*step, world, speed_of(codec));
   const std::lock_guard lock(mutex);
   if (!text.is_ok() || step->bytes() <= most_bytes) return;
   const std::string problem = problem_of_writing(path, text.value());

@@ -11,13 +11,14 @@
 namespace ringpress::nccl_plugin {
 
 /// A recorded step as JSON (perf/ringpress/plan/job_file.h), without a compressor: `plan` measures
-/// that. kInvalidUsage: the step sent nothing.
-Result<std::string> job_text(const RecordedStep& step, int world);
+/// that. Its model is of `codec`, which the calls had. kInvalidUsage: the step sent nothing.
+Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec);
 
 /// Writes the step to the file `path`, with mode 0600 and never through a symbolic link. Of the
-/// communicators of a process, the step with the most bytes stays in the file. A failure is logged,
-/// never returned.
-void write_trace(const std::string& path, const StepRecorder& recorder, int world);
+/// communicators of a process, the step with the most bytes stays in the file. `codec`: of the last
+/// call; its speed is measured, which takes milliseconds. A failure is logged, never returned.
+void write_trace(const std::string& path, const StepRecorder& recorder, int world,
+                 const std::string& codec);
 
 /// Times calls for recorders. Of one communicator: one thread at a time.
 class CallClock {

@@ -20,8 +20,8 @@ void StepsOfCalls::open(const Settings& settings, int rank, int world, bool cros
   }
 }
 
-void StepsOfCalls::close() const {
-  if (trace_ != nullptr) write_trace(trace_file_, *trace_, world_);
+void StepsOfCalls::close(const std::string& codec) const {
+  if (trace_ != nullptr) write_trace(trace_file_, *trace_, world_, codec);
 }
 
 StepWord StepsOfCalls::word() noexcept {

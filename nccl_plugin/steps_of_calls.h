@@ -20,8 +20,8 @@ class StepsOfCalls {
   /// Plans where codecs are chosen automatically and calls cross hosts, unless all is to be
   /// deterministic; the same on all ranks.
   void open(const Settings& settings, int rank, int world, bool crosses_hosts);
-  /// Writes the trace.
-  void close() const;
+  /// Writes the trace. `codec`: of the last call.
+  void close(const std::string& codec) const;
 
   // Each all-reduce on a whole tensor, in this order.
   bool is_due() const { return planner_ != nullptr && planner_->is_due(); }

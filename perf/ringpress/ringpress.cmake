@@ -14,6 +14,7 @@ add_library(ringpress_command_parts STATIC
   ringpress/plan/job_file.cc
   ringpress/plan/json_reader.cc
   ringpress/plan/json_tree.cc
+  ringpress/plan/model_file.cc
   ringpress/plan/plan.cc
   ringpress/plan/text_file.cc
   ringpress/plan/timeline_svg.cc

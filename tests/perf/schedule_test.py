@@ -84,6 +84,20 @@ JOBS_MISTAKES = [
 ]
 
 
+MODEL = """{"bytes_per_step": 100000000, "ratio_reduce_scatter": 0.3, "ratio_all_gather": 0.2,
+   "link_gigabytes_per_second": 1, "codec_gigabytes_per_second": 10, "compute_ms": 30,
+   "overhead_ms": 1}"""
+WITH_MODEL = JOBS.replace('"ratio": 0.5,\n  "iterations_per_worker_slot": 100', f'"model": {MODEL}')
+MODEL_MISTAKES = [
+    ('"bytes_per_step": 100000000', '"bytes_per_step": -1',
+     f"3: jobs[0].model.bytes_per_step: {NUMBER}1 to 2^53, not -1"),
+    ('"compute_ms": 30,', "", "3: jobs[0].model.compute_ms: is missing; "),
+    ('"slot_seconds": 60, ', "", '3: jobs[0].model: needs "slot_seconds" of the file'),
+    ('"model"', '"ratio": 1, "model"', "3: jobs[0].ratio: is not known; "),
+    ('"compute_ms": 30', '"compute_ms": 0', None),
+]
+
+
 class Schedule(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -157,6 +171,23 @@ class Schedule(unittest.TestCase):
         _, summary, _ = self.schedule_text(CLUSTER, JOBS, "--slots", "3", "--summary")
         self.assertTrue(out.startswith(summary))
         self.assertNotIn("slot 0", summary)
+
+    def test_a_measured_model_says_what_a_slot_is_worth(self):
+        text = WITH_MODEL.replace('{"jobs"', '{"slot_seconds": 60, "jobs"')
+        code, out, error = self.schedule_text(CLUSTER, text, "--slots", "3")
+        self.assertEqual((code, error), (0, ""))
+        # 4 workers at 4 Gb/s, compressed to a quarter and so at 1: 75 MB at 0.25 / 0.125 + 0.1 ns a
+        # byte, and 31 ms.
+        seconds = 75e6 * (0.5 / 0.125e9 + 0.1e-9) + 0.031
+        self.assertIn(f"| a | 0 | 2 | 8 | {8 * 60 / seconds:.0f} |", out)
+        for old, new, expected in MODEL_MISTAKES:
+            self.assertIn(old, text)
+            code, _, error = self.schedule_text(CLUSTER, text.replace(old, new, 1))
+            if expected is None:
+                self.assertEqual(code, 0, error)
+            else:
+                self.assertEqual(code, 2)
+                self.assertTrue(error.startswith(f"ringpress schedule: JOBS:{expected}"), error)
 
     def test_compression_makes_room_on_links(self):
         # 4 Gb/s at a ratio of 0.5 go through links of 2 Gb/s, uncompressed they do not.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "perf/ringpress/plan/json_reader.h"
+#include "perf/ringpress/plan/model_file.h"
 
 namespace ringpress::perf {
 namespace {
@@ -56,7 +57,7 @@ espresso::Tensor read_tensor(JsonReader reader) {
 
 espresso::Job read_job(JsonReader reader) {
   reader.check_names({"machines", "gpus_per_machine", "inside", "between", "tensors"},
-                     {"name", "note", "forward_ms", "compressor"});
+                     {"name", "note", "forward_ms", "compressor", "model"});
   espresso::Job job;
   job.name = reader.text("name");
   reader.text("note");
@@ -65,6 +66,7 @@ espresso::Job read_job(JsonReader reader) {
       static_cast<std::size_t>(reader.number("gpus_per_machine", kCount));
   job.cluster.inside = read_link(reader.object("inside"));
   job.cluster.between = read_link(reader.object("between"));
+  if (reader.has("model")) read_model(reader.object("model"));
   if (reader.has("compressor")) {
     job.compressor = read_compressor(reader.object("compressor"));
     if (job.compressor.name.empty()) job.compressor.name = "compressor";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "perf/ringpress/plan/model_file.h"
 #include "perf/ringpress/schedule/cluster_file.h"
 #include "ringpress/names.h"
 
@@ -45,16 +46,38 @@ gadget::Utility read_utility(JsonReader reader) {
   return utility;
 }
 
-/// Uncompressed, and what of it is left over.
-std::uint64_t read_rate(JsonReader* reader) {
-  const double raw = 1e9 * reader->number("ring_gigabits_per_second", kRate);
-  return static_cast<std::uint64_t>(std::ceil(raw * reader->number("ratio", kRatio)));
+/// What a job's iterations come from: numbers of its own, or its model.
+void read_speed(double slot_seconds, JsonReader* reader, gadget::Job* job) {
+  const double raw_rate = 1e9 * reader->number("ring_gigabits_per_second", kRate);
+  double ratio = 1;
+  if (!reader->has("model")) {
+    job->iterations_per_worker_slot = reader->number("iterations_per_worker_slot", kPositive);
+    ratio = reader->number("ratio", kRatio);
+  } else {
+    JobModel model = read_model(reader->object("model"));
+    ratio = (model.ratio_reduce_scatter + model.ratio_all_gather) / 2;
+    const double bytes_per_second = raw_rate * ratio / 8;
+    if (bytes_per_second > 0) model.bytes_per_second = bytes_per_second;
+    if (slot_seconds == 0) reader->refuse_value("model", "needs \"slot_seconds\" of the file");
+    const double seconds = step_seconds(model, job->most_workers);
+    if (!(seconds > 0)) reader->refuse_value("model", "a step of it takes no time");
+    job->iterations_per_worker_slot = slot_seconds / seconds;
+  }
+  job->demand.ring_bits_per_second = static_cast<std::uint64_t>(std::ceil(raw_rate * ratio));
 }
 
-gadget::Job read_job(JsonReader reader, const gadget::Cluster& cluster, NameIndex* names) {
-  reader.check_names({"name", "arrival", "workers", "needs", "ring_gigabits_per_second",
-                      "iterations_per_worker_slot", "utility"},
-                     {"least_workers", "lifetime", "ratio"});
+gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Cluster& cluster,
+                     NameIndex* names) {
+  const JsonReader::Names required = {"name",
+                                      "arrival",
+                                      "workers",
+                                      "needs",
+                                      "ring_gigabits_per_second",
+                                      "utility",
+                                      reader.has("model") ? "model" : "iterations_per_worker_slot"};
+  JsonReader::Names optional = {"least_workers", "lifetime"};
+  if (!reader.has("model")) optional.push_back("ratio");
+  reader.check_names(required, optional);
   gadget::Job job;
   job.name = read_new_name(&reader, names);
   job.arrival = static_cast<std::size_t>(reader.number("arrival", kSlot));
@@ -64,9 +87,9 @@ gadget::Job read_job(JsonReader reader, const gadget::Cluster& cluster, NameInde
     reader.refuse_value("least_workers", fmt::format("{} are more than the {} of \"workers\"",
                                                      job.least_workers, job.most_workers));
   }
-  job.demand = {read_amounts(reader.object("needs"), cluster), read_rate(&reader)};
+  job.demand.worker = read_amounts(reader.object("needs"), cluster);
+  read_speed(slot_seconds, &reader, &job);
   job.lifetime = read_amounts(reader.object("lifetime"), cluster);
-  job.iterations_per_worker_slot = reader.number("iterations_per_worker_slot", kPositive);
   job.utility = read_utility(reader.object("utility"));
   if (job.demand.worker[0] == 0) {
     reader.refuse_value("needs",
@@ -86,11 +109,12 @@ Result<std::vector<gadget::Job>> parse_jobs(std::string_view text, const gadget:
   RINGPRESS_ASSIGN_OR_RETURN(const JsonNode root, parse_json(text));
   Status status;
   JsonReader reader(root, "", &status, "the file of jobs");
-  reader.check_names({"jobs"}, {"name", "note"});
+  reader.check_names({"jobs"}, {"name", "note", "slot_seconds"});
+  const double slot_seconds = reader.number("slot_seconds", kPositive, 0);
   std::vector<gadget::Job> jobs;
   NameIndex names;
   for (std::size_t i = 0; i < reader.list("jobs", "jobs").size(); ++i) {
-    jobs.push_back(read_job(reader.item("jobs", i), cluster, &names));
+    jobs.push_back(read_job(reader.item("jobs", i), slot_seconds, cluster, &names));
   }
   if (!status.is_ok()) return status;
   RINGPRESS_RETURN_IF_ERROR(check(cluster, jobs));

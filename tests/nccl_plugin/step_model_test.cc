@@ -1,0 +1,120 @@
+// The model of a job, from steps that are known, and what it says of other numbers of workers.
+#include "nccl_plugin/step_model.h"
+
+#include <gtest/gtest.h>
+
+#include "nccl_plugin/step_trace.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+/// What the calls of these tests go by.
+struct Truth {
+  double workers = 4;
+  double ratio = 0.25;  // In both halves.
+  double bytes_per_second = 1e8;
+  double overhead_seconds = 1e-3;  // Of a call.
+  double codec_seconds_per_byte = 1e-10;
+  double pause_seconds = 0.02;  // Before each call.
+};
+
+StepCall call_of(const Truth& truth, std::size_t bytes) {
+  const double half = static_cast<double>(bytes) * (truth.workers - 1) / truth.workers;
+  StepCall call;
+  call.call.count = bytes / sizeof(float);
+  call.gap_seconds = truth.pause_seconds;
+  call.sent_bytes = static_cast<std::size_t>(2 * truth.ratio * half);
+  call.call_seconds = static_cast<double>(call.sent_bytes) / truth.bytes_per_second +
+                      half * truth.codec_seconds_per_byte + truth.overhead_seconds;
+  return call;
+}
+
+RecordedStep step_of(const Truth& truth, const std::vector<std::size_t>& sizes) {
+  RecordedStep step;
+  step.steps = 10;
+  for (const std::size_t bytes : sizes) step.calls.push_back(call_of(truth, bytes));
+  return step;
+}
+
+CodecSpeed codec_of(const Truth& truth) {
+  CodecSpeed codec;
+  codec.codec = "q8";
+  codec.ratio = truth.ratio;
+  codec.hop.seconds_per_byte = truth.codec_seconds_per_byte;
+  return codec;
+}
+
+JobModel model_from(const Truth& truth, const std::vector<std::size_t>& sizes) {
+  const auto model =
+      model_of(step_of(truth, sizes), static_cast<std::size_t>(truth.workers), codec_of(truth));
+  EXPECT_TRUE(model.is_ok()) << model.status().message();
+  return model.is_ok() ? model.value() : JobModel();
+}
+
+TEST(JobModel, IsTheFormulaOfTheRing) {
+  const JobModel model = {1000, 0.5, 0.25, 100, 0.01, 2, 3};
+  EXPECT_DOUBLE_EQ(step_seconds(model, 4), 750 * (0.75 / 100 + 0.01) + 5);
+  EXPECT_DOUBLE_EQ(step_seconds(model, 1), 2);
+  // Bounded, however many there are.
+  EXPECT_NEAR(step_seconds(model, 1000000), 1000 * (0.75 / 100 + 0.01) + 5, 1e-3);
+}
+
+TEST(StepModel, FindsWhatTheStepWasMadeOf) {
+  const Truth truth;
+  const JobModel model = model_from(truth, {4000000, 16000000, 40000000});
+  EXPECT_DOUBLE_EQ(model.bytes, 60e6);
+  EXPECT_NEAR(model.ratio_all_gather, 0.25, 1e-9);
+  EXPECT_NEAR(model.ratio_reduce_scatter, 0.25, 1e-6);
+  EXPECT_NEAR(model.overhead_seconds, 3e-3, 1e-6);
+  EXPECT_NEAR(model.compute_seconds, 0.06, 1e-12);
+  EXPECT_NEAR(model.codec_seconds_per_byte, 1e-10, 1e-20);
+  EXPECT_NEAR(model.bytes_per_second, 1e8, 1e3);
+}
+
+TEST(StepModel, SaysWhatOtherNumbersOfWorkersTake) {
+  Truth truth;
+  const std::vector<std::size_t> sizes = {4000000, 16000000, 40000000};
+  const JobModel model = model_from(truth, sizes);
+  for (const std::size_t workers : {2, 3, 8, 64}) {
+    truth.workers = static_cast<double>(workers);
+    EXPECT_NEAR(step_seconds(model, workers), step_of(truth, sizes).seconds(), 1e-6) << workers;
+  }
+}
+
+TEST(StepModel, ASlowCodecIsHiddenBehindTheWire) {
+  Truth truth;
+  CodecSpeed slow = codec_of(truth);
+  slow.hop.seconds_per_byte = 1;
+  const RecordedStep step = step_of(truth, {4000000, 16000000});
+  const auto model = model_of(step, 4, slow);
+  ASSERT_TRUE(model.is_ok());
+  EXPECT_GT(model.value().bytes_per_second, 0);
+  EXPECT_NEAR(step_seconds(model.value(), 4), step.seconds(), 1e-9);
+}
+
+TEST(StepModel, CallsOfOneSizeShowNoOverhead) {
+  const JobModel model = model_from(Truth(), {8000000});
+  EXPECT_EQ(model.overhead_seconds, 0);
+  EXPECT_NEAR(step_seconds(model, 4), step_of(Truth(), {8000000}).seconds(), 1e-9);
+}
+
+TEST(StepModel, AStepThatSendsNothingHasNone) {
+  Truth truth;
+  truth.ratio = 0;
+  EXPECT_EQ(model_of(step_of(truth, {4000}), 4, codec_of(truth)).status().code(),
+            Code::kInvalidUsage);
+}
+
+TEST(StepModel, IsAMemberOfTheTrace) {
+  const Truth truth;
+  const auto text = job_text(step_of(truth, {4000000, 16000000}), 4, codec_of(truth));
+  ASSERT_TRUE(text.is_ok());
+  EXPECT_NE(text.value().find(
+                "\"model\": {\"workers\": 4, \"codec\": \"q8\",\n    \"bytes_per_step\": 20000000, "
+                "\"ratio_reduce_scatter\": 0.250000, \"ratio_all_gather\": 0.250000,"),
+            std::string::npos)
+      << text.value();
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin
