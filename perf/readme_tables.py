@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Puts tables into README.md, between <!-- demo -->, <!-- peers -->, <!-- codecs -->,
-<!-- frameworks --> or <!-- roofline --> and their ends.
+<!-- frameworks -->, <!-- roofline --> or <!-- gossip --> and their ends.
 
 usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --peers perf/results/peers-*.json
@@ -8,6 +8,7 @@ usage: readme_tables.py README.md --demo perf/results/demo.json
                                   --speed perf/results/codec_speed.json
        readme_tables.py README.md --frameworks perf/results/frameworks.json
        readme_tables.py README.md --roofline perf/results/roofline.json
+       readme_tables.py README.md --gossip perf/results/gossip-*.json
 """
 import argparse
 import json
@@ -155,6 +156,24 @@ def roofline_table(result):
     return caption + markdown(header, rows)
 
 
+def gossip_table(reports):
+    """What methods take and reach, beside gossip at every step."""
+    rows = []
+    for report in reports:
+        every_step = report["results"][1]
+        for result in report["results"]:
+            first = result is report["results"][0]
+            parameters = "".join(f", {name} {result[name]:g}" for name in ("theta", "period")
+                                 if result.get(name))
+            rows.append([f"{report['task']}, {report['ranks']} workers" if first else "",
+                         result["method"] + parameters, f"{result['exchanges']:.0f}",
+                         f"{result['sent_bytes'] / every_step['sent_bytes']:.3f}",
+                         f"{result['seconds'] / every_step['seconds']:.2f}",
+                         f"{result['communicating_seconds'] / result['seconds']:.2f}",
+                         f"{100 * result['accuracy']:.2f} %"])
+    return markdown(["task", "method", "exchanges", "bytes", "time", "of it communicating", "accuracy"], rows)
+
+
 def replaced(text, marker, table):
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     if begin not in text or end not in text:
@@ -172,6 +191,7 @@ def main():
     parser.add_argument("--speed", type=pathlib.Path)
     parser.add_argument("--frameworks", type=pathlib.Path)
     parser.add_argument("--roofline", type=pathlib.Path)
+    parser.add_argument("--gossip", type=pathlib.Path, nargs="+")
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
     if arguments.demo:
@@ -179,6 +199,9 @@ def main():
     if arguments.peers:
         reports = [json.loads(path.read_text()) for path in arguments.peers]
         text = replaced(text, "peers", peers_table(reports))
+    if arguments.gossip:
+        reports = [json.loads(path.read_text()) for path in arguments.gossip]
+        text = replaced(text, "gossip", gossip_table(reports))
     if arguments.accuracy and arguments.speed:
         table = codecs_table(json.loads(arguments.accuracy.read_text()),
                              json.loads(arguments.speed.read_text()))

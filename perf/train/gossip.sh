@@ -18,6 +18,6 @@ run() {  # run TASK RANKS OPTION...
 
 for ranks in 4 8; do
   run digits "$ranks" --steps 600 --theta 0.03 0.05
-  run text "$ranks" --steps 600 --theta 0.03 0.05 --hidden 32
+  run text "$ranks" --steps 600 --theta 0.05 0.08 --hidden 32
   run uneven "$ranks" --steps 500 --theta 0.03 --t-max 0
 done

@@ -28,7 +28,7 @@ struct LazyRecord {
 template <typename Gradient>
 std::vector<LazyRecord> run_lazily(std::vector<std::pair<std::string, std::string>> environment,
                                    int calls, Gradient gradient) {
-  environment.insert(environment.begin(), {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "4"}});
+  environment.insert(environment.begin(), {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "3.9"}});
   const Settings settings = parse_settings(environment, nullptr);
   const auto fabric = std::make_shared<testing::ThreadFabric>(kLazyRanks, false);
   std::vector<LazyRecord> records(kLazyRanks);
