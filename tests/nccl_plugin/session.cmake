@@ -1,7 +1,7 @@
 # Tests of the session: settings, error feedback, statistics, communicator.
-add_executable(session_test automatic_test.cc communicator_test.cc error_feedback_test.cc leveled_calls_test.cc
-               recurrences_test.cc rules_test.cc settings_test.cc step_levels_test.cc step_planner_test.cc
-               step_recorder_test.cc tuning_test.cc)
+add_executable(session_test automatic_test.cc communicator_test.cc error_feedback_test.cc
+               level_family_test.cc leveled_calls_test.cc recurrences_test.cc rules_test.cc settings_test.cc
+               step_levels_test.cc step_planner_test.cc step_recorder_test.cc tuning_test.cc)
 target_link_libraries(session_test PRIVATE ringpress_session GTest::gtest_main rapidcheck
                       Threads::Threads)
 gtest_discover_tests(session_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
