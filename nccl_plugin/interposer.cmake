@@ -5,6 +5,7 @@ add_library(ringpress_interposer OBJECT
   interposer/chunked_stream_call.cc
   interposer/comm.cc
   interposer/comm_calls.cc
+  interposer/comm_choices.cc
   interposer/comm_table.cc
   interposer/devices.cc
   interposer/engine.cc

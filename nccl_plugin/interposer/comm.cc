@@ -22,32 +22,12 @@ constexpr std::size_t kLargestSlice = 2 * 1024 * 1024;
 // Projections of tensors up to this size have memory from the start; for others it is made when
 // they are first seen.
 constexpr std::size_t kPreparedElements = 8 * 1024 * 1024;
-constexpr std::array kReducing = {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
-                                  CollectiveKind::kAllGather};
 constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 constexpr std::chrono::milliseconds kRetirePatience{100};
 
 Status failed(const char* function, ncclResult_t result) {
   return {Code::kSystem, std::string(function) + " of the real NCCL answers " +
                              std::to_string(static_cast<int>(result))};
-}
-
-bool are_several(const std::vector<int>& hosts) {
-  return std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
-}
-
-std::unique_ptr<Planner> make_planner_for(const Settings& settings,
-                                          const std::optional<std::string>& name) {
-  Settings named = settings;
-  named.comm_name = name;
-  return tuner::make_planner(named);
-}
-
-/// For what is decided before names are known, and for calls that no rule is for.
-std::unique_ptr<Planner> make_planner_without_rules(const Settings& settings) {
-  Settings without = settings;
-  without.rule_list.clear();
-  return tuner::make_planner(without);
 }
 
 }  // namespace
@@ -70,7 +50,7 @@ Comm::Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t h
       clique_(identity.clique),
       name_(std::move(identity.name)),
       all_reduces_only_(compress_kernels::projects(settings.codec)),
-      planner_(make_planner_for(settings, name_)) {}
+      planner_(planner_for(settings, name_)) {}
 
 Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
                                          ncclComm_t handle, CommIdentity identity) {
@@ -101,61 +81,6 @@ Comm::~Comm() {
   if (stream_ != nullptr) device_->destroy_stream(stream_);
 }
 
-void Comm::set_hosts(std::vector<int> hosts) {
-  hosts_ = std::move(hosts);
-  crosses_hosts_ = are_several(hosts_);
-  host_count_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
-}
-
-/// An all-reduce that has every reason to be compressed, whatever rules say of its size.
-PlanRequest Comm::largest_request(const std::vector<int>& hosts) const {
-  PlanRequest request;
-  request.count = std::size_t{1} << 40;
-  request.world = static_cast<int>(hosts.size());
-  request.crosses_hosts = are_several(hosts);
-  if (real_.CommSplit != nullptr) request.ranks_per_host = find_place(hosts, 0).local_size;
-  request.comm_nodes = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
-  request.comm_ranks = request.world;
-  request.recurrences = kRecursAlways;
-  request.may_gather = settings_.all_gather;
-  request.all_reduces_only = all_reduces_only_;
-  return request;
-}
-
-bool Comm::may_compress(const std::vector<int>& hosts,
-                        const std::optional<std::string>& name) const {
-  const std::unique_ptr<Planner> planner = make_planner_for(settings_, name);
-  PlanRequest request = largest_request(hosts);
-  const auto is_compressed = [&] {
-    const Plan plan = planner->plan(request);
-    return plan.codec != "none" || !plan.observed_codec.empty();
-  };
-  // Between these sizes nothing changes.
-  std::vector<std::size_t> sizes{request.count * sizeof(float)};
-  for (const Rule& rule : settings_.rule_list) {
-    sizes.push_back(rule.min_bytes);
-    if (rule.max_bytes < sizes[0]) sizes.push_back(rule.max_bytes + 1);
-  }
-  for (const CollectiveKind kind : kReducing) {
-    for (const DType dtype : kCompressible) {
-      for (const std::size_t bytes : sizes) {
-        request.kind = kind;
-        request.dtype = dtype;
-        request.count = (bytes + dtype_size(dtype) - 1) / dtype_size(dtype);
-        if (is_compressed()) return true;
-      }
-    }
-  }
-  return false;
-}
-
-bool Comm::wants_groups(const std::vector<int>& hosts) const {
-  const Plan plan = make_planner_without_rules(settings_)->plan(largest_request(hosts));
-  // What is projected is small between hosts and inside them.
-  return plan.codec != "none" && plan.algorithm == Algorithm::kHier &&
-         !compress_kernels::projects(plan.codec);
-}
-
 /// Whether there are kernels for every form that a call makes.
 Status Comm::check_forms(const DeviceCodec& codec, std::size_t world) const {
   const std::size_t partial = is_ring() ? world / 2 : 1;
@@ -179,14 +104,6 @@ Status Comm::make_projection(DType dtype, ReduceOp op, NamedCodec* named) {
   shape_.projected_bytes =
       std::max(shape_.projected_bytes, projection_bytes(*named->projection, kPreparedElements));
   return Status::ok();
-}
-
-/// What calls get that no rule is for.
-std::string Comm::usual_codec(DType dtype, ReduceOp op) const {
-  PlanRequest request = largest_request(hosts_);
-  request.dtype = dtype;
-  request.op = op;
-  return make_planner_without_rules(settings_)->plan(request).codec;
 }
 
 Status Comm::prepare_codec(DType dtype, ReduceOp op, const std::string& specification) {

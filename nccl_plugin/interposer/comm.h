@@ -67,6 +67,10 @@ class DeviceResiduals final : public ResidualMemory {
   Stream stream_ = nullptr;
 };
 
+/// That of a communicator of such a name; no value: its ranks call it differently.
+std::unique_ptr<Planner> planner_for(const Settings& settings,
+                                     const std::optional<std::string>& name);
+
 /// What tells a communicator from others.
 struct CommIdentity {
   std::uint64_t clique = 0;  // All its ranks, and no other communicator, have this number.

@@ -216,6 +216,38 @@ TEST(RuledCommunicators, EachCallGetsWhatTheFirstRuleThatMatchesSays) {
   }
 }
 
+// As CollNet does it, where each rank is a node and nobody knows how many ranks NCCL has.
+TEST(RuledCommunicators, PiecesFollowWhatIsKnownOfThem) {
+  const RulesFile file(
+      "allreduce,0,99999,-1,-1,-1,-1,16,-1,-1,none\n"
+      "allreduce,0,-1,-1,-1,-1,-1,16,-1,-1,q2\n"
+      "allreduce,0,399999,-1,-1,-1,2,-1,-1,-1,q8\n"
+      "allreduce,0,-1,-1,-1,-1,3,-1,-1,-1,q2\n");
+  const auto codec_of = [](Communicator& communicator, std::size_t count) -> std::string {
+    std::vector<float> values(count, 1);
+    PiecewiseTensor tensor;
+    tensor.known = PiecewiseTensor::Known::kTensor;
+    tensor.count = count;
+    if (!communicator.start_pieces(tensor).is_ok() ||
+        !communicator.all_reduce_piece(values.data(), values.data(), 0, count).is_ok()) {
+      return "failed";
+    }
+    return communicator.statistics().last_codec.substr(0, 2);
+  };
+  const Settings settings = ruled_by(file);
+  const auto id = make_unique_id(settings).value();
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto made = Communicator::create(id, rank, 2, settings);
+      ASSERT_TRUE(made.is_ok()) << made.status().message();
+      EXPECT_EQ(codec_of(*made.value(), 20000), "no");
+      EXPECT_EQ(codec_of(*made.value(), 50000), "q8");
+      EXPECT_EQ(codec_of(*made.value(), 200000), "q4");
+    });
+  }
+}
+
 TEST(RuledCommunicators, FilesThatDifferAreRefusedOnAllRanks) {
   const RulesFile one("allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,q4\n");
   const RulesFile other("allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,q8\n");

@@ -1,0 +1,105 @@
+// What a communicator can expect of its calls, before there are any.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/interposer/comm.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::array kReducing = {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
+                                  CollectiveKind::kAllGather};
+constexpr std::array kLossyTypes = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+
+bool are_several(const std::vector<int>& hosts) {
+  return std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
+}
+
+/// For what is decided before names are known, and for calls that no rule is for.
+std::unique_ptr<Planner> make_planner_without_rules(const Settings& settings) {
+  Settings without = settings;
+  without.rule_list.clear();
+  return tuner::make_planner(without);
+}
+
+}  // namespace
+
+std::unique_ptr<Planner> planner_for(const Settings& settings,
+                                     const std::optional<std::string>& name) {
+  Settings named = settings;
+  named.comm_name = name;
+  return tuner::make_planner(named);
+}
+
+void Comm::set_hosts(std::vector<int> hosts) {
+  hosts_ = std::move(hosts);
+  crosses_hosts_ = are_several(hosts_);
+  host_count_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
+}
+
+/// An all-reduce that has every reason to be compressed, whatever rules say of its size.
+PlanRequest Comm::largest_request(const std::vector<int>& hosts) const {
+  PlanRequest request;
+  request.count = std::size_t{1} << 40;
+  request.world = static_cast<int>(hosts.size());
+  request.crosses_hosts = are_several(hosts);
+  if (real_.CommSplit != nullptr) request.ranks_per_host = find_place(hosts, 0).local_size;
+  request.comm_nodes = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
+  request.comm_ranks = request.world;
+  request.recurrences = kRecursAlways;
+  request.may_gather = settings_.all_gather;
+  request.all_reduces_only = all_reduces_only_;
+  return request;
+}
+
+bool Comm::may_compress(const std::vector<int>& hosts,
+                        const std::optional<std::string>& name) const {
+  const std::unique_ptr<Planner> planner = planner_for(settings_, name);
+  PlanRequest request = largest_request(hosts);
+  const auto is_compressed = [&] {
+    const Plan plan = planner->plan(request);
+    return plan.codec != "none" || !plan.observed_codec.empty();
+  };
+  // Between these sizes nothing changes.
+  std::vector<std::size_t> sizes{request.count * sizeof(float)};
+  for (const Rule& rule : settings_.rule_list) {
+    sizes.push_back(rule.min_bytes);
+    if (rule.max_bytes < sizes[0]) sizes.push_back(rule.max_bytes + 1);
+  }
+  for (const CollectiveKind kind : kReducing) {
+    for (const DType dtype : kLossyTypes) {
+      for (const std::size_t bytes : sizes) {
+        request.kind = kind;
+        request.dtype = dtype;
+        request.count = (bytes + dtype_size(dtype) - 1) / dtype_size(dtype);
+        if (is_compressed()) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool Comm::wants_groups(const std::vector<int>& hosts) const {
+  const Plan plan = make_planner_without_rules(settings_)->plan(largest_request(hosts));
+  // What is projected is small between hosts and inside them.
+  return plan.codec != "none" && plan.algorithm == Algorithm::kHier &&
+         !compress_kernels::projects(plan.codec);
+}
+
+/// What calls get that no rule is for.
+std::string Comm::usual_codec(DType dtype, ReduceOp op) const {
+  PlanRequest request = largest_request(hosts_);
+  request.dtype = dtype;
+  request.op = op;
+  return make_planner_without_rules(settings_)->plan(request).codec;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer
