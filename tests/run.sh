@@ -14,7 +14,7 @@ readonly PACKAGES=(
   g++ cmake ninja-build ccache pkg-config clang libclang-rt-14-dev python3 binutils
   libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
   libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev libfmt-dev libbenchmark-dev
-  libzstd-dev
+  libzstd-dev coinor-libclp-dev
   iproute2 util-linux procps
 )
 # Tests that take long for the values that come out; others do the same to memory. ASan has nothing to

@@ -6,7 +6,8 @@
 //
 // slots: a row for each utility: the gain over that of trying everything, on random slots of 4
 // servers and 5 jobs (random_slot.h), of the first 200 seeds; then the time of a slot on this core,
-// of growing clusters, which is drawn too. experiment: experiment.h.
+// of growing clusters, which is drawn too, and, where Clp was found, the linear programme of slots.
+// experiment: experiment.h.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -18,6 +19,9 @@
 #include "perf/gadget/experiment.h"
 #include "perf/gadget/random_slot.h"
 #include "perf/ringpress/schedule/svg.h"
+#ifdef RINGPRESS_HAVE_CLP
+#include "perf/ringpress/schedule/lp/slot_lp.h"
+#endif
 
 namespace ringpress::perf {
 namespace {
@@ -78,6 +82,42 @@ double measure_time(std::size_t servers, std::size_t jobs, std::size_t slots) {
   return milliseconds[slots / 2];
 }
 
+#ifdef RINGPRESS_HAVE_CLP
+/// The linear programme beside the fast solver, both over its bound.
+void measure_programme(std::size_t servers, std::size_t jobs, std::size_t slots) {
+  double fast = 0, rounded = 0, least = 1, milliseconds = 0;
+  for (std::size_t seed = 0; seed < slots; ++seed) {
+    SlotShape shape;
+    shape.servers = servers;
+    shape.jobs = jobs;
+    const RandomSlot slot = random_slot(shape, 2000 + seed);
+    const double begin = processor_milliseconds();
+    const LpSlot found = solve_slot_lp(slot.cluster, slot.bids);
+    milliseconds += processor_milliseconds() - begin;
+    const double part =
+        gain_of(slot.bids, gadget::solve_slot(slot.cluster, slot.bids)) / found.bound;
+    fast += part;
+    least = std::min(least, part);
+    rounded += gain_of(slot.bids, found.rings) / found.bound;
+  }
+  const auto count = static_cast<double>(slots);
+  std::printf("| %zu | %zu | %zu | %.4f | %.4f | %.4f | %.1f |\n", servers, jobs, slots,
+              fast / count, least, rounded / count, milliseconds / count);
+}
+
+void print_programmes() {
+  std::printf(
+      "\nsqrt; of the linear programme's bound, which no rings exceed:\n\n"
+      "| servers | jobs | slots | fast solver, mean | least | programme's rings, mean | programme, "
+      "ms |\n|---|---|---|---|---|---|---|\n");
+  measure_programme(4, 5, 200);
+  measure_programme(50, 100, 20);
+  measure_programme(200, 200, 5);
+}
+#else
+void print_programmes() {}
+#endif
+
 void print_slots(const std::string& svg_file) {
   std::printf("| utility | slots | mean | p1 | least | best of all |\n|---|---|---|---|---|---|\n");
   for (const Named& utility : kUtilities) measure_gains(utility);
@@ -92,6 +132,7 @@ void print_slots(const std::string& svg_file) {
     chart.series[0].points.emplace_back(size, measure_time(size, size, 20));
   }
   std::ofstream(svg_file) << draw_lines(chart);
+  print_programmes();
 }
 
 }  // namespace

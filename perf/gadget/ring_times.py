@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """All-reduces round a ring over shaped links, beside what a job's model says of them.
 
-The model is what RINGPRESS_TRACE writes of one run: 4 ranks, 8 MB. From it alone come the times of 2
-to 8 ranks and of three sizes, uncompressed and compressed. Measured: the mean of out-of-place and
-in-place times of all_reduce_perf, over RUNS calls each.
+The model is what RINGPRESS_TRACE writes of one run: 4 ranks, 8 MB. All times of 2 to 8 ranks and of
+three sizes come from it alone, uncompressed and compressed. Bytes do not: a partial sum of more
+ranks has more bits, so the ratio is the one that the library reports of each number of ranks.
+Measured: medians of calls of all_reduce_perf, out-of-place and in-place.
 
 usage: ring_times.py [--rate 200mbit] [--build build]      writes perf/results/gadget_tau.json
 """
 import argparse
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,7 @@ RANKS = range(2, 9)
 SIZES_MB = (4, 8, 16)
 CODECS = ("none", "q4")
 MODEL_RANKS, MODEL_MB = 4, 8
-RUNS = 4
+RUNS = {"none": 4, "q4": 10}
 
 
 def shaped(options, ranks, environment, *arguments):
@@ -30,15 +32,19 @@ def shaped(options, ranks, environment, *arguments):
                    stderr=subprocess.DEVNULL)
 
 
-def measured_seconds(options, ranks, codec):
-    """Of each size, in the order of SIZES_MB."""
+def measured_rings(options, ranks, codec):
+    """Seconds and ratio of each size, in the order of SIZES_MB."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         shaped(options, ranks, ["RINGPRESS_EF=0"], "-b", f"{SIZES_MB[0]}M", "-e",
-               f"{SIZES_MB[-1]}M", "-f", "2", "-n", RUNS, "--codec", codec, "-J", report)
+               f"{SIZES_MB[-1]}M", "-f", "2", "-n", RUNS[codec], "--codec", codec, "-J", report)
         results = json.loads(report.read_text())["results"]
-    return [sum(result[place]["time"] for place in ("out_of_place", "in_place")) / 2 / 1e6
-            for result in results]
+    rings = []
+    for result in results:
+        times = [time for place in ("out_of_place_per_iter", "in_place_per_iter")
+                 for time in result[place]["times_us"]]
+        rings.append((1e-6 * statistics.median(times), result["ringpress"]["ratio"]))
+    return rings
 
 
 def measured_model(options, codec):
@@ -49,10 +55,9 @@ def measured_model(options, codec):
         return json.loads(trace.read_text())["model"]
 
 
-def predicted_seconds(model, ranks, megabytes):
+def predicted_seconds(model, ranks, megabytes, ratio):
     """The formula of include/ringpress/job_model.h, of one call and no compute."""
-    ratios = model["ratio_reduce_scatter"] + model["ratio_all_gather"]
-    per_byte = ratios / (1e9 * model["link_gigabytes_per_second"])
+    per_byte = 2 / ratio / (1e9 * model["link_gigabytes_per_second"])
     if "codec_gigabytes_per_second" in model:
         per_byte += 1e-9 / model["codec_gigabytes_per_second"]
     calls = model["bytes_per_step"] / (MODEL_MB * 2 ** 20)
@@ -74,9 +79,9 @@ def main():
     for codec in CODECS:
         for ranks in RANKS:
             cells = []
-            for size, measured in zip(SIZES_MB, measured_seconds(options, ranks, codec)):
-                predicted = predicted_seconds(models[codec], ranks, size)
-                rows.append({"codec": codec, "ranks": ranks, "megabytes": size,
+            for size, (measured, ratio) in zip(SIZES_MB, measured_rings(options, ranks, codec)):
+                predicted = predicted_seconds(models[codec], ranks, size, ratio)
+                rows.append({"codec": codec, "ranks": ranks, "megabytes": size, "ratio": ratio,
                              "measured_seconds": measured, "predicted_seconds": predicted})
                 worst = max(worst, abs(predicted / measured - 1))
                 cells.append(f"{1e3 * predicted:.1f} / {1e3 * measured:.1f} "

@@ -78,7 +78,7 @@ struct CommandLine {
         ->required();
     schedule->add_option("JOBS", options.jobs_file, "a file of jobs")->required();
     schedule->add_option("--policy", options.policy, "who gets what")
-        ->check(CLI::IsMember({"gadget", "fifo", "drf", "las"}))
+        ->check(CLI::IsMember({"gadget", "gadget-lp", "fifo", "drf", "las"}))
         ->capture_default_str();
     schedule->add_option("--slots", options.slots, "at most so many")
         ->check(CLI::Range(1, 100000))

@@ -33,6 +33,17 @@ target_link_libraries(ringpress_command_parts
                               ringpress_tuner nlohmann_json::nlohmann_json
                               fmt::fmt ${CMAKE_DL_LIBS})
 
+# The linear programme that the fast solver of `schedule` is checked against, where Clp is installed.
+pkg_check_modules(CLP QUIET IMPORTED_TARGET clp)
+if(CLP_FOUND)
+  target_sources(ringpress_command_parts PRIVATE
+    ringpress/schedule/lp/ring_pricing.cc
+    ringpress/schedule/lp/slot_lp.cc
+  )
+  target_compile_definitions(ringpress_command_parts PUBLIC RINGPRESS_HAVE_CLP)
+  target_link_libraries(ringpress_command_parts PRIVATE PkgConfig::CLP)
+endif()
+
 add_executable(ringpress_command ringpress/main.cc)
 set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress)
 target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)

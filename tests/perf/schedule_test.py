@@ -6,6 +6,7 @@ usage: schedule_test.py RINGPRESS PERF_FOLDER
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -247,6 +248,20 @@ class Schedule(unittest.TestCase):
             self.check_placements(found[policy])
         self.assertEqual(self.run_program(*EXAMPLE, "--policy", "lottery")[0], 2)
         self.assertEqual(self.run_program(*EXAMPLE, "--slots", "0")[0], 2)
+
+    def test_the_linear_programme_is_a_check(self):
+        code, out, error = self.run_program(*EXAMPLE, "--policy", "gadget-lp", "--slots", "8")
+        if code == 2:
+            self.assertEqual(error, "ringpress schedule: gadget-lp: this program was built without "
+                                    "Clp (Debian: coinor-libclp-dev)\n")
+            return
+        self.assertEqual((code, error), (0, ""))
+        line = next(line for line in out.splitlines() if line.startswith("of the linear programme"))
+        rounded, fast = (float(number) for number in re.findall(r"([0-9.]+) %", line))
+        self.assertGreater(fast, 98)
+        self.assertLessEqual(fast, 100.001)
+        self.assertGreater(rounded, 60)
+        self.check_placements(self.scheduled(*EXAMPLE, "--policy", "gadget-lp", "--slots", "8"))
 
     def check_placements(self, found):
         """No server has more workers than GPUs; workers add up to what each job is said to have."""

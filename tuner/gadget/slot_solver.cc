@@ -10,8 +10,8 @@ namespace ringpress::gadget {
 namespace {
 
 /// Rings that packing anew may place in all.
-constexpr std::size_t kPlacements = 10'000;
-constexpr std::size_t kPlacementsPerBid = 80;
+constexpr std::size_t kPlacements = 6'000;
+constexpr std::size_t kPlacementsPerBid = 60;
 
 /// More workers for a job, and what each gains.
 struct Step {

@@ -16,6 +16,9 @@
 #include "perf/ringpress/schedule/launch_files.h"
 #include "perf/ringpress/schedule/placements_svg.h"
 #include "perf/ringpress/schedule/svg.h"
+#ifdef RINGPRESS_HAVE_CLP
+#include "perf/ringpress/schedule/lp/slot_lp.h"
+#endif
 #include "ringpress/gadget.h"
 
 namespace ringpress::perf {
@@ -26,17 +29,46 @@ using gadget::Policy;
 constexpr int kBadFile = 2;
 constexpr std::size_t kLoads = 5;  // Points of the picture of loads.
 
+/// Gains summed over slots, each with the jobs as the linear programme left them.
+struct LpCheck {
+  double bound = 0;    // No rings gain more.
+  double rounded = 0;  // The programme's rings.
+  double fast = 0;     // Those of gadget::solve_slot().
+};
+
 /// What was read, and what came of it.
 struct Scheduled {
   gadget::Cluster cluster;
   std::vector<gadget::Job> jobs;
   gadget::Schedule schedule;
+  LpCheck lp;  // Of the policy gadget-lp.
 
   double utility_of(std::size_t job) const {
     const auto worker_slots = static_cast<double>(schedule.worker_slots[job]);
     return value(jobs[job].utility, jobs[job].iterations_per_worker_slot * worker_slots);
   }
 };
+
+#ifdef RINGPRESS_HAVE_CLP
+constexpr bool kHasLp = true;
+
+/// Solves a slot both ways, and takes the linear programme's rings.
+std::vector<gadget::Ring> solve_and_compare(const gadget::Cluster& cluster,
+                                            const std::vector<gadget::Bid>& bids, LpCheck* check) {
+  LpSlot slot = solve_slot_lp(cluster, bids);
+  check->bound += slot.bound;
+  check->rounded += gain_of(bids, slot.rings);
+  check->fast += gain_of(bids, gadget::solve_slot(cluster, bids));
+  return std::move(slot.rings);
+}
+#else
+constexpr bool kHasLp = false;
+
+std::vector<gadget::Ring> solve_and_compare(const gadget::Cluster&, const std::vector<gadget::Bid>&,
+                                            LpCheck*) {
+  return {};
+}
+#endif
 
 Policy policy_of(const std::string& name) {
   if (name == "fifo") return Policy::kFifo;
@@ -90,6 +122,14 @@ void print_totals(const Scheduled& scheduled, const std::string& policy) {
   fmt::print("| policy | slots | utility | embedded of active |\n|---|---|---|---|\n");
   fmt::print("| {} | {} | {:.2f} | {:.1f} % |\n\n", policy, scheduled.schedule.slots.size(),
              scheduled.schedule.utility, 100 * scheduled.schedule.embedded_share);
+}
+
+void print_lp(const LpCheck& lp) {
+  if (lp.bound <= 0) return;
+  fmt::print(
+      "of the linear programme's bounds, summed over slots: its rings {:.2f} %, those of the "
+      "fast solver {:.2f} %\n\n",
+      100 * lp.rounded / lp.bound, 100 * lp.fast / lp.bound);
 }
 
 void print_jobs(const Scheduled& scheduled) {
@@ -200,6 +240,7 @@ Status write_files(const Scheduled& scheduled, const ScheduleOptions& options) {
 
 void print_text(const Scheduled& scheduled, const ScheduleOptions& options) {
   print_totals(scheduled, options.policy);
+  print_lp(scheduled.lp);
   print_jobs(scheduled);
   if (!options.summary) print_slots(scheduled);
 }
@@ -212,11 +253,22 @@ int refuse(const Status& status) {
 }  // namespace
 
 int print_schedule(const ScheduleOptions& options) {
+  if (options.policy == "gadget-lp" && !kHasLp) {
+    return refuse({Code::kUnsupported,
+                   "gadget-lp: this program was built without Clp "
+                   "(Debian: coinor-libclp-dev)"});
+  }
   Result<Scheduled> read = read_files(options);
   if (!read.is_ok()) return refuse(read.status());
   Scheduled& scheduled = read.value();
-  scheduled.schedule =
-      gadget::schedule(scheduled.cluster, scheduled.jobs, policy_of(options.policy), options.slots);
+  gadget::SlotSolver solver = gadget::solve_slot;
+  if (options.policy == "gadget-lp") {
+    solver = [&](const gadget::Cluster& cluster, const std::vector<gadget::Bid>& bids) {
+      return solve_and_compare(cluster, bids, &scheduled.lp);
+    };
+  }
+  scheduled.schedule = gadget::schedule(scheduled.cluster, scheduled.jobs,
+                                        policy_of(options.policy), options.slots, solver);
   if (options.json) {
     print_json(scheduled, options.policy);
   } else {

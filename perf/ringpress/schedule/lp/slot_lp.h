@@ -1,0 +1,28 @@
+// The linear programme of a slot (GADGET, INFOCOM 2022, algorithm 2): what the fast solver is
+// checked against. In builds that found COIN-OR's Clp.
+#ifndef PERF_RINGPRESS_SCHEDULE_LP_SLOT_LP_H_
+#define PERF_RINGPRESS_SCHEDULE_LP_SLOT_LP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "ringpress/gadget.h"
+
+namespace ringpress::perf {
+
+struct LpSlot {
+  std::vector<gadget::Ring> rings;
+  double bound = 0;  // No rings of the slot gain more: the optimum of the relaxed programme.
+};
+
+/// A variable is a job's ring at one place, made when its price is right (ring_pricing.h). Sizes
+/// are fixed by the relaxed optimum, as in the paper; then rings of these sizes, of which rounds of
+/// random draws are made by what the second optimum has of each; draws that do not fit are left
+/// out, so that, other than in the paper, no capacity is exceeded. The best of `rounds` is taken;
+/// the same seed draws the same.
+LpSlot solve_slot_lp(const gadget::Cluster& cluster, const std::vector<gadget::Bid>& bids,
+                     std::uint64_t seed = 1, std::size_t rounds = 64);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_SCHEDULE_LP_SLOT_LP_H_
