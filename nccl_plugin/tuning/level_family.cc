@@ -16,10 +16,10 @@ namespace ringpress::nccl_plugin::tuning {
 namespace {
 
 constexpr std::array kBits{2, 3, 4, 5, 6, 7, 8};
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteError = std::numeric_limits<double>::infinity();
 
 std::vector<double> infinite_errors(std::size_t levels) {
-  return std::vector<double>(levels, kInfinity);
+  return std::vector<double>(levels, kInfiniteError);
 }
 
 /// Of levels whose bytes depend on nothing but the count.
@@ -283,7 +283,7 @@ class RankLevels final : public LevelFamily {
     for (std::size_t level = 0; level < ranks_.size(); ++level) {
       const TensorShape shape{layer.count, {&alone, 1}};
       if (projection(level).projected_count(1, shape) == 0) continue;
-      const double error = measured.is_ok() ? measured.value()[level] : kInfinity;
+      const double error = measured.is_ok() ? measured.value()[level] : kInfiniteError;
       (*squares)[level] += error * error;
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "compress_kernels/factory.h"
@@ -104,19 +105,25 @@ void StepLevels::start_measuring() {
   segment_ = segment_elements(elements);
 }
 
+/// Without memory for it the call counts as not measured, on all ranks.
 void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layers) {
-  MeasuredCall& call = measured_[position_];
+  try {
+    measured_[position_] = measure(measured_[position_], tensor, layers);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+StepLevels::MeasuredCall StepLevels::measure(const MeasuredCall& unknown,
+                                             const MeasuredTensor& tensor,
+                                             std::span<const Layer> layers) const {
+  MeasuredCall call{unknown.dtype, unknown.op, unknown.ends, {}, {}, {}, {}};
   if (has_parts_) call.ends = cut_tensor(tensor.count, layers, segment_);
-  call.bytes.clear();
-  call.errors.clear();
-  call.norms.clear();
+  // Where a call is cut at layers, each of its parts is one.
+  if (call.ends.size() > 1) layers = {};
   std::size_t first = 0;
   for (const std::size_t end : call.ends) {
     const MeasuredTensor part = slice(tensor, first, end);
-    // Where a call is cut at layers, each of its parts is one.
-    const bool is_whole = call.ends.size() == 1;
-    for (const LevelCost& cost :
-         family_->measure(part, is_whole ? layers : std::span<const Layer>())) {
+    for (const LevelCost& cost : family_->measure(part, layers)) {
       call.bytes.push_back(cost.bytes);
       call.errors.push_back(cost.error);
     }
@@ -124,6 +131,7 @@ void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layer
     first = end;
   }
   call.result_norms.assign(call.ends.size(), kInfinity);
+  return call;
 }
 
 void StepLevels::take_result(const void* values) {

@@ -82,6 +82,8 @@ class StepLevels {
   void forget();
   Status start_step();
   void start_measuring();
+  MeasuredCall measure(const MeasuredCall& unknown, const MeasuredTensor& tensor,
+                       std::span<const Layer> layers) const;
   Status find_levels();
   Status agree_on_cuts();
   void join_parts(MeasuredCall* call) const;

