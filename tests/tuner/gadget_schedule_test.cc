@@ -43,6 +43,19 @@ std::vector<Workers> table_of(const Schedule& schedule) {
   return table;
 }
 
+/// Rings that differ from those of the same jobs in the slot before.
+std::size_t moves_of(const Schedule& schedule) {
+  std::size_t moves = 0;
+  for (std::size_t slot = 1; slot < schedule.slots.size(); ++slot) {
+    for (const Ring& ring : schedule.slots[slot].rings) {
+      for (const Ring& before : schedule.slots[slot - 1].rings) {
+        if (before.job == ring.job && before.shares != ring.shares) ++moves;
+      }
+    }
+  }
+  return moves;
+}
+
 TEST(GadgetUtility, Values) {
   EXPECT_DOUBLE_EQ(value({UtilityKind::kSqrt, 3, 0, 0, 0}, 16), 12);
   EXPECT_DOUBLE_EQ(value({UtilityKind::kLog, 3, 0, 0, 0}, std::exp(1) - 1), 3);
@@ -133,6 +146,48 @@ TEST(GadgetSchedule, SigmoidsAreBegunOneAfterTheOther) {
   job.utility = {UtilityKind::kSigmoid, 10, 0.1, 1500, 0};
   const Schedule plan = schedule(two_servers(1), {job, job}, Policy::kGadget, 10);
   EXPECT_NEAR(plan.utility, 10, 0.01);
+}
+
+TEST(GadgetSchedule, JobsStayWhereTheyAreIfTheOthersFitToo) {
+  // A solver that puts the first job on another server each slot, and the second beside it.
+  std::size_t slot = 0;
+  const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
+    const std::size_t server = slot++ % 2;
+    return std::vector<Ring>{{0, {{server, 2}}}, {1, {{1 - server, slot}}}};
+  };
+  const std::vector<Job> jobs = {job_of(0, 2, 0), job_of(0, 8, 0)};
+  const Schedule plan = schedule(two_servers(4), jobs, Policy::kGadget, 3, solver);
+  for (const Slot& each : plan.slots) {
+    EXPECT_EQ(each.rings[0].shares, (std::vector<Share>{{0, 2}}));
+    EXPECT_EQ(each.rings[1].shares.size(), 1U);
+  }
+  EXPECT_EQ(plan.moves, 2U);  // Of the second, which grows.
+}
+
+TEST(GadgetSchedule, JobsMoveWhereTheOthersHaveNoPlaceElse) {
+  // The first job is spread over both servers, and then the second needs a whole one.
+  std::size_t slot = 0;
+  const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
+    if (slot++ == 0) return std::vector<Ring>{{0, {{0, 1}, {1, 1}}}};
+    return std::vector<Ring>{{0, {{0, 2}}}, {1, {{1, 1}}}};
+  };
+  std::vector<Job> jobs = {job_of(0, 2, 0), job_of(0, 1, 0)};
+  jobs[1].demand.worker = {4};
+  const Schedule plan = schedule(two_servers(4), jobs, Policy::kGadget, 2, solver);
+  EXPECT_EQ(plan.slots[1].rings[0].shares, (std::vector<Share>{{0, 2}}));
+  EXPECT_EQ(plan.moves, 1U);
+}
+
+TEST(GadgetSchedule, MovesAreCounted) {
+  // The solver changes its mind about the server.
+  std::size_t slot = 0;
+  const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
+    ++slot;
+    return std::vector<Ring>{{0, {{0, slot}}}};
+  };
+  const Schedule plan = schedule(two_servers(4), {job_of(0, 4, 0)}, Policy::kGadget, 3, solver);
+  EXPECT_EQ(plan.moves, 2U);
+  EXPECT_EQ(moves_of(plan), 2U);
 }
 
 TEST(GadgetSchedule, JobsThatCannotBeResizedGetAllOrNothing) {
