@@ -159,6 +159,7 @@ struct Schedule {
   std::vector<std::size_t> worker_slots;  // Of each job.
   double utility = 0;                     // Of all jobs after the last slot.
   double embedded_share = 0;              // Of the active jobs, those with a ring; over all slots.
+  std::size_t moves = 0;  // Times a job went on elsewhere, or with other workers, in the next slot.
 };
 
 /// `solver` is for kGadget alone. Throws std::logic_error if check(cluster, jobs) fails.

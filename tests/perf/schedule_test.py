@@ -237,6 +237,11 @@ class Schedule(unittest.TestCase):
                               capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
+    def test_the_tables_are_those_of_the_results(self):
+        done = subprocess.run([sys.executable, "-B", PERF / "gadget" / "report.py", "--check"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
     def test_gadget_gains_most_on_the_example(self):
         # While there are more jobs than GPUs; later all have had what they may use.
         found = {policy: self.scheduled(*EXAMPLE, "--policy", policy, "--slots", "8")

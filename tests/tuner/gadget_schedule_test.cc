@@ -1,9 +1,12 @@
 // All slots: who gets what under each policy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
+#include "perf/gadget/random_jobs.h"
 #include "ringpress/gadget.h"
 
 namespace ringpress::gadget {
@@ -38,6 +41,19 @@ std::vector<Workers> table_of(const Schedule& schedule) {
     table.push_back(workers);
   }
   return table;
+}
+
+/// Rings that differ from those of the same jobs in the slot before.
+std::size_t moves_of(const Schedule& schedule) {
+  std::size_t moves = 0;
+  for (std::size_t slot = 1; slot < schedule.slots.size(); ++slot) {
+    for (const Ring& ring : schedule.slots[slot].rings) {
+      for (const Ring& before : schedule.slots[slot - 1].rings) {
+        if (before.job == ring.job && before.shares != ring.shares) ++moves;
+      }
+    }
+  }
+  return moves;
 }
 
 TEST(GadgetUtility, Values) {
@@ -132,6 +148,48 @@ TEST(GadgetSchedule, SigmoidsAreBegunOneAfterTheOther) {
   EXPECT_NEAR(plan.utility, 10, 0.01);
 }
 
+TEST(GadgetSchedule, JobsStayWhereTheyAreIfTheOthersFitToo) {
+  // A solver that puts the first job on another server each slot, and the second beside it.
+  std::size_t slot = 0;
+  const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
+    const std::size_t server = slot++ % 2;
+    return std::vector<Ring>{{0, {{server, 2}}}, {1, {{1 - server, slot}}}};
+  };
+  const std::vector<Job> jobs = {job_of(0, 2, 0), job_of(0, 8, 0)};
+  const Schedule plan = schedule(two_servers(4), jobs, Policy::kGadget, 3, solver);
+  for (const Slot& each : plan.slots) {
+    EXPECT_EQ(each.rings[0].shares, (std::vector<Share>{{0, 2}}));
+    EXPECT_EQ(each.rings[1].shares.size(), 1U);
+  }
+  EXPECT_EQ(plan.moves, 2U);  // Of the second, which grows.
+}
+
+TEST(GadgetSchedule, JobsMoveWhereTheOthersHaveNoPlaceElse) {
+  // The first job is spread over both servers, and then the second needs a whole one.
+  std::size_t slot = 0;
+  const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
+    if (slot++ == 0) return std::vector<Ring>{{0, {{0, 1}, {1, 1}}}};
+    return std::vector<Ring>{{0, {{0, 2}}}, {1, {{1, 1}}}};
+  };
+  std::vector<Job> jobs = {job_of(0, 2, 0), job_of(0, 1, 0)};
+  jobs[1].demand.worker = {4};
+  const Schedule plan = schedule(two_servers(4), jobs, Policy::kGadget, 2, solver);
+  EXPECT_EQ(plan.slots[1].rings[0].shares, (std::vector<Share>{{0, 2}}));
+  EXPECT_EQ(plan.moves, 1U);
+}
+
+TEST(GadgetSchedule, MovesAreCounted) {
+  // The solver changes its mind about the server.
+  std::size_t slot = 0;
+  const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
+    ++slot;
+    return std::vector<Ring>{{0, {{0, slot}}}};
+  };
+  const Schedule plan = schedule(two_servers(4), {job_of(0, 4, 0)}, Policy::kGadget, 3, solver);
+  EXPECT_EQ(plan.moves, 2U);
+  EXPECT_EQ(moves_of(plan), 2U);
+}
+
 TEST(GadgetSchedule, JobsThatCannotBeResizedGetAllOrNothing) {
   std::vector<Job> jobs = {job_of(0, 3, 9), job_of(0, 3, 9)};
   for (Job& job : jobs) job.least_workers = 3;
@@ -145,6 +203,75 @@ TEST(GadgetSchedule, JobsThatCannotBeResizedGetAllOrNothing) {
   }
   jobs[0].least_workers = 4;
   EXPECT_FALSE(check(two_servers(2), jobs).is_ok());
+}
+
+// The shape of the paper's experiment, smaller: more jobs than GPUs.
+class GadgetExperiment : public ::testing::TestWithParam<UtilityKind> {
+ protected:
+  perf::Experiment experiment() const {
+    perf::Experiment experiment;
+    experiment.servers = 15;
+    experiment.slots = 40;
+    experiment.most_workers = 16;
+    experiment.iterations_scale = 0.1;
+    experiment.utility = GetParam();
+    return experiment;
+  }
+};
+
+TEST_P(GadgetExperiment, GadgetGainsAsMuchAsTheOthersAndMoreUnderLoad) {
+  double last_ratio = 0;
+  for (const std::size_t jobs : {12, 24, 48}) {
+    double gadget = 0;
+    std::array<double, 3> others = {};
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const Cluster cluster = perf::paper_cluster(experiment(), seed);
+      const std::vector<Job> drawn = perf::paper_jobs(experiment(), jobs, 100 + seed);
+      const auto utility = [&](Policy policy) {
+        return schedule(cluster, drawn, policy, experiment().slots).utility;
+      };
+      gadget += utility(Policy::kGadget);
+      others[0] += utility(Policy::kFifo);
+      others[1] += utility(Policy::kDrf);
+      others[2] += utility(Policy::kLas);
+    }
+    const double ratio = gadget / *std::max_element(others.begin(), others.end());
+    EXPECT_GE(ratio, 1 - 1e-3) << jobs;
+    EXPECT_GE(ratio, last_ratio - 1e-3) << jobs;
+    last_ratio = ratio;
+  }
+  EXPECT_GE(last_ratio, 1.02);
+}
+
+INSTANTIATE_TEST_SUITE_P(, GadgetExperiment,
+                         ::testing::Values(UtilityKind::kSqrt, UtilityKind::kSigmoid));
+
+TEST(GadgetSchedule, CompressedJobsFindMorePlaces) {
+  perf::Experiment narrow;
+  narrow.servers = 15;
+  narrow.slots = 40;
+  narrow.most_workers = 16;
+  narrow.iterations_scale = 0.1;
+  narrow.utility = UtilityKind::kSqrt;
+  narrow.gpus = 80;
+  narrow.link_scale = 0.01;
+  narrow.rack_gigabits = 200;
+  narrow.may_resize = false;
+  std::vector<double> shares;
+  for (const double ratio : {1.0, 0.25, 0.125}) {
+    narrow.ratio = ratio;
+    double share = 0;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      share += schedule(perf::paper_cluster(narrow, seed), perf::paper_jobs(narrow, 24, 100 + seed),
+                        Policy::kGadget, narrow.slots)
+                   .embedded_share /
+               4;
+    }
+    shares.push_back(share);
+  }
+  EXPECT_LT(shares[0], 0.99);
+  EXPECT_GT(shares[1], shares[0]);
+  EXPECT_GE(shares[2], shares[1]);
 }
 
 TEST(GadgetSchedule, FifoRunsOnAndLetsSmallOnesPass) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tuner/gadget/bids.h"
+#include "tuner/gadget/packer.h"
 #include "tuner/gadget/policies.h"
 
 namespace ringpress::gadget {
@@ -14,6 +15,48 @@ std::size_t worker_slots_left(const Turn& turn, std::size_t job) {
   return std::min(by_lifetime, turn.jobs[job].most_workers * turn.slots_left);
 }
 
+/// The ring that the job had in the slot before, or null.
+const Ring* last_ring(const Turn& turn, std::size_t job) {
+  const auto at = std::find_if(turn.last.begin(), turn.last.end(),
+                               [&](const Ring& ring) { return ring.job == job; });
+  return at == turn.last.end() ? nullptr : &*at;
+}
+
+/// The same numbers of workers, but a job that has as many as in the slot before stays where it
+/// was, if the others then find places too.
+std::vector<Ring> keep_places(const Turn& turn, const std::vector<Ring>& rings) {
+  std::vector<Ring> kept = rings;
+  std::vector<Ring*> others;
+  Packer packer(turn.cluster);
+  for (Ring& ring : kept) {
+    const Ring* const before = last_ring(turn, ring.job);
+    if (before == nullptr || before->workers() != ring.workers()) {
+      others.push_back(&ring);
+      continue;
+    }
+    ring.shares = before->shares;
+    packer.take(turn.jobs[ring.job].demand, ring.shares);
+  }
+  const auto size = [&](const Ring* ring) {
+    return ring->workers() * turn.jobs[ring->job].demand.worker[0];
+  };
+  std::stable_sort(others.begin(), others.end(),
+                   [&](const Ring* a, const Ring* b) { return size(a) > size(b); });
+  for (Ring* const ring : others) {
+    ring->shares = packer.place(turn.jobs[ring->job].demand, ring->workers());
+    if (ring->shares.empty()) return rings;
+  }
+  return kept;
+}
+
+/// Jobs that go on, but elsewhere or with other workers.
+std::size_t moves_in(const Turn& turn, const std::vector<Ring>& rings) {
+  return static_cast<std::size_t>(std::count_if(rings.begin(), rings.end(), [&](const Ring& ring) {
+    const Ring* const before = last_ring(turn, ring.job);
+    return before != nullptr && before->shares != ring.shares;
+  }));
+}
+
 /// The slot for itself: each active job bids what it would gain.
 std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
   std::vector<Bid> bids;
@@ -23,7 +66,7 @@ std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
   }
   std::vector<Ring> rings = solver(turn.cluster, bids);
   for (Ring& ring : rings) ring.job = turn.active[ring.job];
-  return rings;
+  return keep_places(turn, rings);
 }
 
 std::vector<Ring> rings_of(const Turn& turn, Policy policy, const SlotSolver& solver) {
@@ -59,8 +102,10 @@ Schedule schedule(const Cluster& cluster, const std::vector<Job>& jobs, Policy p
       if (jobs[job].arrival <= slot && !is_done) active.push_back(job);
     }
     if (active.empty() && slot > last_arrival) break;
-    last = rings_of({cluster, jobs, active, plan.worker_slots, last, most_slots - slot}, policy,
-                    solver);
+    const Turn turn = {cluster, jobs, active, plan.worker_slots, last, most_slots - slot};
+    std::vector<Ring> rings = rings_of(turn, policy, solver);
+    plan.moves += moves_in(turn, rings);
+    last = std::move(rings);
     for (const Ring& ring : last) plan.worker_slots[ring.job] += ring.workers();
     active_sum += active.size();
     embedded_sum += last.size();

@@ -119,9 +119,10 @@ void print_totals(const Scheduled& scheduled, const std::string& policy) {
   for (const gadget::Server& server : cluster.servers) amount += server.capacity[0];
   fmt::print("{} servers in {} racks, {} {}; {} jobs\n\n", cluster.servers.size(),
              cluster.racks.size(), amount, cluster.resources[0], scheduled.jobs.size());
-  fmt::print("| policy | slots | utility | embedded of active |\n|---|---|---|---|\n");
-  fmt::print("| {} | {} | {:.2f} | {:.1f} % |\n\n", policy, scheduled.schedule.slots.size(),
-             scheduled.schedule.utility, 100 * scheduled.schedule.embedded_share);
+  fmt::print("| policy | slots | utility | embedded of active | moves |\n|---|---|---|---|---|\n");
+  fmt::print("| {} | {} | {:.2f} | {:.1f} % | {} |\n\n", policy, scheduled.schedule.slots.size(),
+             scheduled.schedule.utility, 100 * scheduled.schedule.embedded_share,
+             scheduled.schedule.moves);
 }
 
 void print_lp(const LpCheck& lp) {
@@ -162,7 +163,8 @@ void print_json(const Scheduled& scheduled, const std::string& policy) {
   using Json = nlohmann::ordered_json;
   Json report = {{"policy", policy},
                  {"utility", scheduled.schedule.utility},
-                 {"embedded_share", scheduled.schedule.embedded_share}};
+                 {"embedded_share", scheduled.schedule.embedded_share},
+                 {"moves", scheduled.schedule.moves}};
   for (std::size_t i = 0; i < scheduled.jobs.size(); ++i) {
     report["jobs"].push_back({{"name", scheduled.jobs[i].name},
                               {"worker_slots", scheduled.schedule.worker_slots[i]},
