@@ -168,7 +168,7 @@ TEST(GadgetSchedule, JobsMoveWhereTheOthersHaveNoPlaceElse) {
   // The first job is spread over both servers, and then the second needs a whole one.
   std::size_t slot = 0;
   const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
-    if (slot++ == 0) return std::vector<Ring>{{0, {{0, 1}, {1, 1}}}};
+    if (slot++ == 0) return std::vector<Ring>{Ring{0, {{0, 1}, {1, 1}}}};
     return std::vector<Ring>{{0, {{0, 2}}}, {1, {{1, 1}}}};
   };
   std::vector<Job> jobs = {job_of(0, 2, 0), job_of(0, 1, 0)};
