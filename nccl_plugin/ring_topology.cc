@@ -42,6 +42,7 @@ Result<std::vector<Place>> places_in(const RingTopology& topology,
                                      const std::vector<std::string>& hosts) {
   if (topology.setting != "hosts") return places_of(topology.map, hosts);
   std::vector<Place> places;
+  places.reserve(hosts.size());
   for (const std::string& host : hosts) places.push_back({host});
   return places;
 }
@@ -55,9 +56,13 @@ RingTopology read_ring_topology(const Settings& settings) {
   topology.agreed = topology.setting;
   if (topology.setting == "hosts") return topology;
   Result<HostMap> map = read_map(topology);
-  topology.problem = map.status();
-  if (map.is_ok()) topology.map = std::move(map).value();
-  topology.agreed = map.is_ok() ? summary(topology.map) : topology.problem.message();
+  if (map.is_ok()) {
+    topology.agreed = summary(map.value());
+    topology.map = std::move(map).value();
+  } else {
+    topology.problem = map.status();
+    topology.agreed = topology.problem.message();
+  }
   return topology;
 }
 

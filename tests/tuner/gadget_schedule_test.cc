@@ -165,15 +165,19 @@ TEST(GadgetSchedule, JobsStayWhereTheyAreIfTheOthersFitToo) {
 }
 
 TEST(GadgetSchedule, JobsMoveWhereTheOthersHaveNoPlaceElse) {
-  // The first job is spread over both servers, and then the second needs a whole one.
+  // Two large jobs leave a place on either server for the first one; then comes one that needs a
+  // whole server.
   std::size_t slot = 0;
   const auto solver = [&](const Cluster&, const std::vector<Bid>&) {
-    if (slot++ == 0) return std::vector<Ring>{{0, {{0, 1}, {1, 1}}}};
-    return std::vector<Ring>{{0, {{0, 2}}}, {1, {{1, 1}}}};
+    std::vector<Ring> rings = {{0, {{0, 1}, {1, 1}}}, {2, {{0, 1}}}, {3, {{1, 1}}}};
+    if (slot++ == 1) rings = {{0, {{0, 2}}}, {1, {{1, 1}}}};
+    return rings;
   };
-  std::vector<Job> jobs = {job_of(0, 2, 0), job_of(0, 1, 0)};
+  std::vector<Job> jobs = {job_of(0, 2, 0), job_of(0, 1, 0), job_of(0, 1, 0), job_of(0, 1, 0)};
   jobs[1].demand.worker = {4};
+  jobs[2].demand.worker = jobs[3].demand.worker = {3};
   const Schedule plan = schedule(two_servers(4), jobs, Policy::kGadget, 2, solver);
+  EXPECT_EQ(plan.slots[0].rings[0].shares.size(), 2U);
   EXPECT_EQ(plan.slots[1].rings[0].shares, (std::vector<Share>{{0, 2}}));
   EXPECT_EQ(plan.moves, 1U);
 }

@@ -75,7 +75,7 @@ gadget::Cluster read_cluster(JsonReader reader) {
 }  // namespace
 
 std::string read_new_name(JsonReader* reader, NameIndex* index) {
-  const std::string name = reader->text("name");
+  std::string name = reader->text("name");
   const bool is_new = index->emplace(name, index->size()).second;
   if (!is_new) reader->refuse_value("name", fmt::format("\"{}\" is there twice", name));
   // Names become lines of host lists and parts of paths.

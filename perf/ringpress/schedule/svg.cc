@@ -37,7 +37,8 @@ struct Axis {
   std::vector<double> ticks() const {
     std::vector<double> ticks;
     if (is_logarithmic) {
-      for (double at = least; at <= most * 1.0001; at *= 10) ticks.push_back(at);
+      const int decades = static_cast<int>(std::lround(std::log10(most / least)));
+      for (int i = 0; i <= decades; ++i) ticks.push_back(least * std::pow(10, i));
       return ticks;
     }
     const double decade = std::pow(10, std::floor(std::log10((most - least) / 4)));
@@ -45,7 +46,7 @@ struct Axis {
     for (const double factor : {2.0, 5.0}) {
       if ((most - least) / step > 8) step = decade * factor;
     }
-    for (double at = least; at <= most * 1.0001; at += step) ticks.push_back(at);
+    for (int i = 0; step * i <= most * 1.0001; ++i) ticks.push_back(least + step * i);
     return ticks;
   }
 };

@@ -166,6 +166,7 @@ void generate(const Cluster& cluster, const std::vector<Bid>& bids,
 /// Of each bid the number of workers with the most of the relaxed gain; 0: none.
 std::vector<std::size_t> sizes_of(const Programme& programme, const std::vector<Bid>& bids) {
   std::vector<std::vector<double>> gains;
+  gains.reserve(bids.size());
   for (const Bid& bid : bids) gains.emplace_back(bid.gains.size() + 1);
   for (std::size_t i = 0; i < programme.rings().size(); ++i) {
     const Ring& ring = programme.rings()[i];
