@@ -91,6 +91,8 @@ Change measure_change(const void* values, const void* reference, std::size_t cou
 void average_models(void* values, const void* theirs, std::size_t count, DType dtype);
 /// sum += values.
 void add_values(const void* values, std::size_t count, DType dtype, float* sum);
+/// sum -= values.
+void subtract_values(const void* values, std::size_t count, DType dtype, float* sum);
 /// to = values, rounded once to the type.
 void narrow_values(const float* values, std::size_t count, DType dtype, void* to);
 /// difference = values - base.

@@ -7,16 +7,21 @@
 //   below RINGPRESS_LAZY   the result of the call is zeros, and what was added up stays
 //   else                   what has been added up is all-reduced in its place, and begins anew
 //
-// Also where a rank has no place for the sum or its values are not finite, and in every
-// RINGPRESS_LAZY_CALLS-th call of a tensor. This is an algorithm of its own, near those that
-// aggregate gradients lazily (Chen et al., LAG, 2018); the program's optimizer sees fewer and
-// larger steps.
+// Also where a rank does not know the tensor or has no place for a sum, where a sum might not fit
+// its type, and in every RINGPRESS_LAZY_CALLS-th call of a tensor. Values that are not finite on
+// some rank are sent by themselves: the program will throw that result away. When the order of
+// calls changes, what has been added up is sent with the next call that looks the same. This is an
+// algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
+// program's optimizer sees fewer and larger steps.
 #ifndef NCCL_PLUGIN_LAZY_CALLS_H_
 #define NCCL_PLUGIN_LAZY_CALLS_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
 
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/tuning/peers.h"
@@ -31,7 +36,9 @@ class LazyCalls {
   /// `peers` outlives this.
   LazyCalls(const Settings& settings, tuning::Peers& peers);
 
-  static bool is_wanted(const Settings& settings) { return settings.lazy > 0; }
+  static bool is_wanted(const Settings& settings) {
+    return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
+  }
   /// The same on all ranks.
   bool takes(std::size_t count, DType dtype, const Reduction& reduction) const;
 
@@ -40,22 +47,42 @@ class LazyCalls {
     float* sum = nullptr;  // What is to be sent instead; null: the values themselves.
   };
   /// Adds the values of a call to what there is of its tensor. Collective. An error ends the
-  /// communicator. `sum` stays until sent() or the next call.
+  /// communicator. `sum` stays until sent().
   Result<Decision> decide(const TensorCall& call, const void* values);
-  /// The sum has been sent.
-  void sent(const TensorCall& call, float* sum) const;
+  /// The sum of the last decision has been taken: it begins anew.
+  void sent();
 
   /// Memory held, in bytes.
-  std::size_t bytes() const { return sums_.bytes(); }
+  std::size_t bytes() const { return bytes_; }
 
  private:
-  double add(const Kept& kept, const TensorCall& call, const void* values) const;
+  struct Sum {
+    TensorCall call;
+    std::vector<float> values;
+    std::size_t calls = 0;
+    double norms = 0;  // Of the single gradients, added up.
+  };
+
+  void observe(const TensorCall& call);
+  Sum* find_orphan(const TensorCall& call);
+  Sum* find_sum(const TensorCall& call);
+  bool is_repeated(const TensorCall& call);
+  double add(Sum* sum, const void* values, double norm) const;
+  void take_back(Sum* sum, const void* values, double norm) const;
 
   const double threshold_;
   const std::size_t most_calls_;
   const std::size_t minimum_bytes_;
+  const std::size_t limit_bytes_;  // 0: none.
   tuning::Peers& peers_;
-  ErrorFeedback sums_;
+  CallPattern pattern_;
+  std::uint64_t breaks_ = 0;             // Of the pattern, that are known of.
+  std::optional<std::size_t> position_;  // Of the last call in it.
+  std::map<std::size_t, Sum> sums_;      // By position.
+  std::list<Sum> orphans_;               // Whose position is no more.
+  std::vector<TensorCall> repeated_;     // Of this sequence.
+  Sum* sending_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace ringpress::nccl_plugin

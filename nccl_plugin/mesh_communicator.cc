@@ -5,8 +5,8 @@
 #include <xxhash.h>
 
 #include <chrono>
-#include <cstring>
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -31,7 +31,8 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       ring_(ring::make_collective(Algorithm::kRing)),
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
-  steps_.open(settings_, rank_, size_, crosses_hosts_);
+  // Of calls that are put off, no step can be made out.
+  if (!LazyCalls::is_wanted(settings_)) steps_.open(settings_, rank_, size_, crosses_hosts_);
   if (LazyCalls::is_wanted(settings_)) lazy_ = std::make_unique<LazyCalls>(settings_, peers_);
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);

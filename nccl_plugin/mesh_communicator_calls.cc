@@ -45,6 +45,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
   RINGPRESS_ASSIGN_OR_RETURN(const LazyCalls::Decision decision, ask_lazy(tensor, send));
   if (decision.is_put_off) {
     std::memset(receive, 0, count * dtype_size(dtype));
+    if (settings_.error_feedback) feedback_.pass(tensor);  // It has its place all the same.
     const std::lock_guard lock(statistics_mutex_);
     ++statistics_.calls;
     ++statistics_.exact_calls["put off: RINGPRESS_LAZY"];
@@ -54,7 +55,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
     return all_reduce_now({send, send}, receive, count, dtype, reduction);
   }
   compress_kernels::narrow_values(decision.sum, count, dtype, receive);
-  lazy_->sent(tensor, decision.sum);
+  lazy_->sent();
   return all_reduce_now({receive, send}, receive, count, dtype, reduction);
 }
 

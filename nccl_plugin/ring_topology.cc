@@ -6,9 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
+#include "nccl_plugin/setting_file.h"
 #include "nccl_plugin/warn_once.h"
 #include "ringpress/log.h"
 
@@ -20,14 +19,9 @@ Status in_setting(const RingTopology& topology, const std::string& what) {
 }
 
 Result<HostMap> read_map(const RingTopology& topology) {
-  std::ifstream file(topology.setting, std::ios::binary);
-  std::ostringstream contents;
-  if (file.is_open()) contents << file.rdbuf();
-  // A folder opens, but cannot be read.
-  if (!file.is_open() || !contents) {
-    return in_setting(topology, std::string(" ") + std::strerror(errno != 0 ? errno : EIO));
-  }
-  Result<HostMap> map = parse_host_map(contents.str());
+  const Result<std::string> text = read_setting_file(topology.setting);
+  if (!text.is_ok()) return in_setting(topology, " " + text.status().message());
+  Result<HostMap> map = parse_host_map(text.value());
   if (!map.is_ok()) return in_setting(topology, map.status().message());
   return map;
 }

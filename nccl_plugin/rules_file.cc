@@ -2,7 +2,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -10,26 +9,10 @@
 #include <utility>
 
 #include "nccl_plugin/rules.h"
+#include "nccl_plugin/setting_file.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
-
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-
-Result<std::string> read_file(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return Status(Code::kInvalidArgument, std::strerror(errno));
-  std::string text(kMostBytes + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  const bool has_failed = std::ferror(file) != 0;
-  const int problem = errno;
-  static_cast<void>(std::fclose(file));
-  if (has_failed) return Status(Code::kInvalidArgument, std::strerror(problem));
-  if (text.size() > kMostBytes) {
-    return Status(Code::kInvalidArgument, "it is larger than a megabyte");
-  }
-  return text;
-}
 
 /// A file as it was when it was first read.
 struct LoadedRules {
@@ -40,7 +23,7 @@ struct LoadedRules {
 
 LoadedRules load(const std::string& path) {
   LoadedRules loaded;
-  const Result<std::string> text = read_file(path);
+  const Result<std::string> text = read_setting_file(path);
   if (!text.is_ok()) {
     loaded.status = text.status();
     return loaded;

@@ -21,6 +21,13 @@ void add_values(const void* values, std::size_t count, DType dtype, float* sum) 
   });
 }
 
+void subtract_values(const void* values, std::size_t count, DType dtype, float* sum) {
+  core::visit_compressible(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < count; ++i) sum[i] -= core::load_wide<T>(values, i);
+  });
+}
+
 void narrow_values(const float* values, std::size_t count, DType dtype, void* to) {
   core::visit_compressible(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "compress_kernels/factory.h"
@@ -17,6 +18,8 @@ namespace {
 
 /// Elements that are exchanged at a time.
 constexpr std::size_t kChunkElements = 256 * 1024;
+/// In place of an element: there is no model.
+constexpr std::uint64_t kNoModel = std::numeric_limits<std::uint64_t>::max();
 /// Steps.
 constexpr std::uint64_t kLongestWait = std::uint64_t{1} << 40;
 
@@ -151,13 +154,50 @@ Status check(const GossipOptions& options) {
   return Status::ok();
 }
 
+namespace {
+
+/// Of an element of a model.
+double value_at(const void* model, std::size_t element, DType dtype) {
+  float value = 0;
+  const float zero = 0;
+  compress_kernels::take_difference(
+      static_cast<const std::byte*>(model) + element * dtype_size(dtype), &zero, 1, dtype, &value);
+  return static_cast<double>(value);
+}
+
+std::string say_not_finite(int rank, double value, std::uint64_t element) {
+  if (element == kNoModel) return "rank " + std::to_string(rank) + " gave no model";
+  return "the model of rank " + std::to_string(rank) + " has " + text_of(value) + " at element " +
+         std::to_string(element);
+}
+
+std::size_t find_non_finite(const void* model, const GossipOptions& options) {
+  return compress_kernels::measure_change(model, model, options.count, options.dtype)
+      .first_non_finite;
+}
+
+Status check_finite(const void* model, const GossipOptions& options) {
+  const std::size_t bad = find_non_finite(model, options);
+  if (bad == options.count) return Status::ok();
+  return {Code::kInvalidArgument, "the model has " + text_of(value_at(model, bad, options.dtype)) +
+                                      " at element " + std::to_string(bad)};
+}
+
+bool are_finite(const std::vector<float>& values, std::size_t count) {
+  return std::all_of(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count),
+                     [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
 Gossip::Gossip(const GossipOptions& options, std::unique_ptr<Codec> codec)
     : options_(options), codec_(std::move(codec)), trigger_(options.rule) {}
 
 Result<std::unique_ptr<Gossip>> Gossip::make(Peers& peers, const Result<GossipOptions>& wanted,
                                              const void* model) {
   const GossipOptions options = wanted.is_ok() ? wanted.value() : GossipOptions();
-  const Status own = wanted.is_ok() ? check(options) : wanted.status();
+  Status own = wanted.is_ok() ? check(options) : wanted.status();
+  if (own.is_ok()) own = check_finite(model, options);
   RINGPRESS_RETURN_IF_ERROR(compare_options(peers, options, own));
   RINGPRESS_ASSIGN_OR_RETURN(
       std::unique_ptr<Codec> codec,
@@ -195,19 +235,18 @@ Status Gossip::keep_base(Peers& peers, const void* model) {
 }
 
 Gossip::Header Gossip::measure(const void* model, StepReport* report) {
-  const compress_kernels::Change change =
-      compress_kernels::measure_change(model, reference_.data(), options_.count, options_.dtype);
   Header header;
   header.step = totals_.steps;
+  compress_kernels::Change change;
+  if (model != nullptr) {
+    change =
+        compress_kernels::measure_change(model, reference_.data(), options_.count, options_.dtype);
+  }
   if (change.first_non_finite < options_.count) {
-    float value = 0;
-    const float zero = 0;
-    const auto* bad =
-        static_cast<const std::byte*>(model) + change.first_non_finite * dtype_size(options_.dtype);
-    compress_kernels::take_difference(bad, &zero, 1, options_.dtype, &value);
+    static_cast<void>(trigger_.asks(0));  // The step counts, whatever it asks.
     header.is_finite = 0;
-    header.bad_element = change.first_non_finite;
-    header.bad_value = static_cast<double>(value);
+    header.bad_element = model == nullptr ? kNoModel : change.first_non_finite;
+    if (model != nullptr) header.bad_value = value_at(model, header.bad_element, options_.dtype);
     return header;
   }
   constexpr double kSmallest = 1e-24;  // Of a squared norm.
@@ -227,8 +266,7 @@ Status Gossip::compare(Peers& peers, int peer, const Header& own, const Header& 
   for (const auto& [header, rank] : {std::pair(own, peers.rank()), std::pair(theirs, peer)}) {
     if (header.is_finite != 0) continue;
     return {Code::kInvalidArgument,
-            "the model of rank " + std::to_string(rank) + " has " + text_of(header.bad_value) +
-                " at element " + std::to_string(header.bad_element) + ": nothing is exchanged"};
+            say_not_finite(rank, header.bad_value, header.bad_element) + ": nothing is exchanged"};
   }
   return Status::ok();
 }
@@ -280,6 +318,7 @@ Status Gossip::exchange_values(Peers& peers, int peer, void* model, StepReport* 
 }
 
 Status Gossip::exchange_differences(Peers& peers, int peer, void* model, StepReport* report) {
+  std::size_t lost = options_.count;  // Where the first chunk is that the codec cannot encode.
   for (std::size_t first = 0; first < options_.count; first += kChunkElements) {
     const std::size_t count = std::min(kChunkElements, options_.count - first);
     std::byte* const values = static_cast<std::byte*>(model) + first * dtype_size(options_.dtype);
@@ -307,14 +346,36 @@ Status Gossip::exchange_differences(Peers& peers, int peer, void* model, StepRep
     decode.count = count;
     decode.values = theirs_.data();
     codec_->decode(decode);
-    compress_kernels::add_half_difference(values, own_.data(), theirs_.data(), count,
-                                          options_.dtype);
     report->sent_bytes += bytes;
+    // Both have both: they leave the same chunks as they were.
+    if (are_finite(own_, count) && are_finite(theirs_, count)) {
+      compress_kernels::add_half_difference(values, own_.data(), theirs_.data(), count,
+                                            options_.dtype);
+    } else if (lost == options_.count) {
+      lost = first;
+    }
   }
-  return Status::ok();
+  if (lost == options_.count) return Status::ok();
+  return {Code::kInvalidArgument, "what ranks " + std::to_string(peers.rank()) + " and " +
+                                      std::to_string(peer) + " differ by from element " +
+                                      std::to_string(lost) + " on is too much for " +
+                                      options_.codec + ": such parts stay as they are"};
 }
 
 Status Gossip::flush(Peers& peers, void* model) {
+  Header own;
+  own.step = totals_.steps;
+  const std::size_t bad = model == nullptr ? 0 : find_non_finite(model, options_);
+  if (bad < options_.count) {
+    own.is_finite = 0;
+    own.bad_element = model == nullptr ? kNoModel : bad;
+    if (model != nullptr) own.bad_value = value_at(model, bad, options_.dtype);
+  }
+  std::vector<Header> all(static_cast<std::size_t>(peers.size()));
+  RINGPRESS_RETURN_IF_ERROR(peers.gather(bytes_of(own), std::as_writable_bytes(std::span(all))));
+  for (int rank = 0; rank < peers.size(); ++rank) {
+    RINGPRESS_RETURN_IF_ERROR(compare(peers, rank, own, all[static_cast<std::size_t>(rank)]));
+  }
   RINGPRESS_RETURN_IF_ERROR(peers.average(model, options_.count, options_.dtype));
   keep_reference(model);
   trigger_.note_exchange();

@@ -29,8 +29,9 @@ using ringpress::nccl_plugin::gossip::Peers;
 using ringpress::nccl_plugin::gossip::StepReport;
 
 struct ringpressGossip {
-  ncclComm_t handle = nullptr;  // Looked up at each call: it may have ended.
-  std::mutex mutex;             // Of what follows.
+  ncclComm_t handle = nullptr;    // Looked up at each call: it may have ended,
+  std::weak_ptr<ncclComm> maker;  // and another one may have its address.
+  std::mutex mutex;               // Of what follows.
   std::unique_ptr<Gossip> gossip;
 };
 
@@ -106,6 +107,9 @@ ncclResult_t with_gossip(const char* function, ringpressGossip_t handle, Body&& 
                                GossipTable::instance().find(handle));
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready,
                                find_ready_comm(live->handle));
+    if (live->maker.lock() != ready) {
+      return Status(Code::kInvalidArgument, "the communicator of gossip has ended");
+    }
     const std::lock_guard lock(live->mutex);
     return ready->run([&](Communicator& communicator) {
       CommunicatorPeers peers(communicator);
@@ -124,11 +128,14 @@ RINGPRESS_EXPORT int ringpressGossipInit(ringpressGossip_t* gossip, const void* 
   const auto handle = static_cast<ncclComm_t>(comm);
   return firewall("ringpressGossipInit", handle, [&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready, find_ready_comm(handle));
-    RINGPRESS_RETURN_IF_ERROR(check_pointer(gossip, "gossip"));
-    *gossip = nullptr;
-    const Result<GossipOptions> options = to_options(model, count, datatype, config);
+    if (gossip != nullptr) *gossip = nullptr;
+    // The others hear of what is wrong here.
+    const Status place = check_pointer(gossip, "gossip");
+    const Result<GossipOptions> options =
+        place.is_ok() ? to_options(model, count, datatype, config) : Result<GossipOptions>(place);
     auto made = std::make_shared<ringpressGossip>();
     made->handle = handle;
+    made->maker = ready;
     RINGPRESS_RETURN_IF_ERROR(ready->run([&](Communicator& communicator) -> Status {
       CommunicatorPeers peers(communicator);
       RINGPRESS_ASSIGN_OR_RETURN(made->gossip, Gossip::make(peers, options, model));
@@ -144,9 +151,12 @@ RINGPRESS_EXPORT int ringpressGossipInit(ringpressGossip_t* gossip, const void* 
 RINGPRESS_EXPORT int ringpressGossipStep(ringpressGossip_t gossip, void* model,
                                          ringpressGossipStep_t* step, void*) {
   return with_gossip("ringpressGossipStep", gossip, [&](Gossip& own, Peers& peers) -> Status {
-    RINGPRESS_RETURN_IF_ERROR(check_pointer(model, "model"));
-    if (step != nullptr) RINGPRESS_RETURN_IF_ERROR(check_size(step->size, sizeof *step, "step"));
-    RINGPRESS_ASSIGN_OR_RETURN(const StepReport report, own.step(peers, model));
+    Status given = check_pointer(model, "model");
+    if (given.is_ok() && step != nullptr) given = check_size(step->size, sizeof *step, "step");
+    // Whom it meets hears of what is wrong here.
+    const Result<StepReport> stepped = own.step(peers, given.is_ok() ? model : nullptr);
+    RINGPRESS_RETURN_IF_ERROR(given);
+    RINGPRESS_ASSIGN_OR_RETURN(const StepReport report, stepped);
     if (step == nullptr) return Status::ok();
     ringpressGossipStep_t done{};
     done.change = report.change;
@@ -160,8 +170,9 @@ RINGPRESS_EXPORT int ringpressGossipStep(ringpressGossip_t gossip, void* model,
 
 RINGPRESS_EXPORT int ringpressGossipFlush(ringpressGossip_t gossip, void* model, void*) {
   return with_gossip("ringpressGossipFlush", gossip, [&](Gossip& own, Peers& peers) -> Status {
+    const Status flushed = own.flush(peers, model);  // All hear of a model that is not there.
     RINGPRESS_RETURN_IF_ERROR(check_pointer(model, "model"));
-    return own.flush(peers, model);
+    return flushed;
   });
 }
 

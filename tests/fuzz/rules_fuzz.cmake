@@ -4,6 +4,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${CMAKE_CURRENT_SOURCE_DIR}/rules_fuzz.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/rules.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/rules_file.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/setting_file.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/settings.cc
     ${PROJECT_SOURCE_DIR}/tuner/planner.cc
   )

@@ -115,6 +115,22 @@ TEST(ApiGossip, OutlivesItsCommunicatorWithoutHarm) {
   EXPECT_EQ(ringpressGossipDestroy(gossip), 0);
 }
 
+/// Another communicator may be made where the first one was.
+TEST(ApiGossip, BelongsToTheCommunicatorThatMadeIt) {
+  std::vector<float> model(10);
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    ringpressGossip_t gossip = nullptr;
+    run_nccl_ranks(1, [&](ncclComm_t comm, int) {
+      const ringpressGossipConfig_t config = gossip_config();
+      ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 10, ncclFloat, &config, comm), 0);
+    });
+    run_nccl_ranks(1, [&](ncclComm_t, int) {
+      EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), ncclInvalidArgument);
+    });
+    EXPECT_EQ(ringpressGossipDestroy(gossip), 0);
+  }
+}
+
 /// Both that meet say why, through ncclGetLastError(), too.
 TEST(ApiGossip, NanIsNamed) {
   run_nccl_ranks(2, [](ncclComm_t comm, int rank) {

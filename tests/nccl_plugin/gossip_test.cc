@@ -321,6 +321,51 @@ TEST(Gossip, AModelThatIsNotFiniteIsNotExchanged) {
   }
 }
 
+TEST(Gossip, NothingThatIsNotFiniteGetsIn) {
+  constexpr std::size_t kCount = 5000;
+  run_workers(3, [&](Peers& peers, int rank) {
+    std::vector<float> model = make_model(rank, kCount);
+    std::vector<float> bad = model;
+    bad[9] = std::numeric_limits<float>::quiet_NaN();
+    const Status refused =
+        Gossip::make(peers, options_of(kCount), rank == 1 ? bad.data() : model.data()).status();
+    EXPECT_NE(refused.message().find(rank == 1 ? "nan at element 9" : "rank 1"), std::string::npos)
+        << refused.message();
+    auto gossip = Gossip::make(peers, options_of(kCount), model.data()).value();
+    const std::vector<float> kept = model;
+    const Status flushed = gossip->flush(peers, rank == 1 ? bad.data() : model.data());
+    EXPECT_EQ(flushed.code(), Code::kInvalidArgument);
+    EXPECT_NE(flushed.message().find("the model of rank 1 has nan at element 9"), std::string::npos)
+        << flushed.message();
+    EXPECT_EQ(model, kept);
+    const Result<StepReport> step = gossip->step(peers, rank == 1 ? nullptr : model.data());
+    if (!step.is_ok()) {
+      EXPECT_NE(step.status().message().find("rank 1 gave no model"), std::string::npos);
+    }
+    EXPECT_TRUE(gossip->flush(peers, model.data()).is_ok());
+  });
+}
+
+/// fp16 cannot say how far they are apart: both keep what they have, there, and say so.
+TEST(Gossip, WhatACodecCannotEncodeStaysAsItIs) {
+  constexpr std::size_t kCount = 300000;
+  run_workers(2, [&](Peers& peers, int rank) {
+    std::vector<float> model(kCount, 1.0F);
+    GossipOptions options = options_of(kCount);
+    options.codec = "fp16";
+    auto gossip = Gossip::make(peers, options, model.data()).value();
+    std::fill(model.begin(), model.end(), rank == 0 ? 3.0F : 5.0F);
+    model[270000] = 1e6F;
+    const Result<StepReport> step = gossip->step(peers, model.data());
+    EXPECT_EQ(step.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(step.status().message().find("from element 262144 on is too much for fp16"),
+              std::string::npos)
+        << step.status().message();
+    EXPECT_EQ(model[5], 4.0F);
+    EXPECT_EQ(model[270000], 1e6F);
+  });
+}
+
 /// Steps whose triggers are left to chance: partners agree in each, and nobody waits for ever.
 TEST(Gossip, RandomTriggersNeverDriftApart) {
   constexpr std::size_t kCount = 64;

@@ -136,6 +136,12 @@ TEST(LazyCalls, WhatIsNotFiniteIsNotPutOff) {
     return values;
   });
   EXPECT_FALSE(std::isfinite(records[0].results[kBadCall][7]));
+  EXPECT_NEAR(records[0].results[kBadCall][9],
+              testing::random_gradient(kLazyCount, 1, 0)[9] +
+                  testing::random_gradient(kLazyCount, 1, 1)[9] +
+                  testing::random_gradient(kLazyCount, 1, 2)[9],
+              1e-5)
+      << "of that call alone: what was put off is not lost with it";
   for (std::size_t call = kBadCall + 1; call < 30; ++call) {
     EXPECT_TRUE(std::isfinite(records[0].results[call][7])) << call;
   }
@@ -148,6 +154,122 @@ TEST(LazyCalls, AreCompressedAsOthers) {
   });
   EXPECT_GE(records[0].statistics.compressed_calls, 10u);
   EXPECT_GE(count_zeros(records), 43 * 3 / 4 - 6);
+}
+
+/// All-reduces each tensor of a step, all full of ones; what came of them in all, by tensor.
+std::vector<double> add_up_steps(std::vector<std::pair<std::string, std::string>> environment,
+                                 const std::vector<std::vector<std::size_t>>& steps) {
+  environment.insert(environment.begin(), {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "3.9"}});
+  const Settings settings = parse_settings(environment, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::vector<double>> totals(2, std::vector<double>(8));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      std::vector<std::vector<float>> sent(8), received(8);
+      for (const std::vector<std::size_t>& step : steps) {
+        for (std::size_t tensor = 0; tensor < step.size(); ++tensor) {
+          sent[tensor].reserve(100000);
+          sent[tensor].assign(step[tensor], 1.0F);
+          received[tensor].resize(step[tensor]);
+          ASSERT_TRUE(communicator
+                          .all_reduce(sent[tensor].data(), received[tensor].data(), step[tensor],
+                                      DType::kFloat32, Reduction())
+                          .is_ok());
+          totals[static_cast<std::size_t>(rank)][tensor] +=
+              static_cast<double>(received[tensor][5]);
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(totals[0], totals[1]);
+  return totals[0];
+}
+
+/// Where memory is for one tensor alone, the others are not put off, and none is lost.
+TEST(LazyCalls, WhatHasNoMemoryIsSentAtOnce) {
+  const std::vector<std::vector<std::size_t>> steps(200, {20000, 50000, 33000});
+  const auto totals = add_up_steps({{"RINGPRESS_EF_MAX_BYTES", "140000"}}, steps);
+  for (std::size_t tensor = 0; tensor < 3; ++tensor)
+    EXPECT_GE(totals[tensor], 2 * 200 - 8) << tensor;
+}
+
+/// A tensor more now and then: what had been added up comes with the next call of its tensor.
+TEST(LazyCalls, AnotherOrderOfCallsLosesNothing) {
+  std::vector<std::vector<std::size_t>> steps(200, {20000, 50000, 33000});
+  for (std::size_t step = 9; step < steps.size(); step += 10) steps[step].push_back(25000);
+  const auto totals = add_up_steps({}, steps);
+  for (std::size_t tensor = 0; tensor < 3; ++tensor)
+    EXPECT_GE(totals[tensor], 2 * 200 - 8) << tensor;
+}
+
+/// Calls that are sent have the residual of those before, with any number of tensors.
+TEST(LazyCalls, ErrorFeedbackGoesOn) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_LAZY", "3.9"}}, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<double> error(2), norm(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      std::vector<std::vector<float>> sent, received, sums;
+      for (const std::size_t count : {20000u, 50000u, 33000u}) {
+        sent.push_back(testing::random_gradient(count, count, rank));
+        received.emplace_back(count);
+        sums.emplace_back(count);
+      }
+      constexpr int kSteps = 240;
+      for (int step = 0; step < kSteps; ++step) {
+        for (std::size_t tensor = 0; tensor < sent.size(); ++tensor) {
+          ASSERT_TRUE(communicator
+                          .all_reduce(sent[tensor].data(), received[tensor].data(),
+                                      sent[tensor].size(), DType::kFloat32, Reduction())
+                          .is_ok());
+          for (std::size_t i = 0; i < sums[tensor].size(); ++i)
+            sums[tensor][i] += received[tensor][i];
+        }
+      }
+      for (std::size_t tensor = 0; tensor < sent.size(); ++tensor) {
+        const std::size_t count = sent[tensor].size();
+        const auto first = testing::random_gradient(count, count, 0);
+        const auto second = testing::random_gradient(count, count, 1);
+        for (std::size_t i = 0; i < count; ++i) {
+          const double exact = kSteps * (double{first[i]} + second[i]);
+          error[static_cast<std::size_t>(rank)] += std::pow(sums[tensor][i] - exact, 2);
+          norm[static_cast<std::size_t>(rank)] += exact * exact;
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_LT(std::sqrt(error[0] / norm[0]), 0.08) << "0.3 without residuals";
+}
+
+/// The sum of what fits its type may not.
+TEST(LazyCalls, SumsFitTheirType) {
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "100"}, {"RINGPRESS_LAZY_CALLS", "90"}},
+      nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      constexpr std::size_t kHalves = 40000;
+      constexpr std::uint16_t k3000 = 0x69DC, kInfinite = 0x7C00;
+      std::vector<std::uint16_t> send(kHalves, k3000), receive(kHalves);
+      for (int call = 0; call < 60; ++call) {
+        ASSERT_TRUE(
+            communicator
+                .all_reduce(send.data(), receive.data(), kHalves, DType::kFloat16, Reduction())
+                .is_ok());
+        ASSERT_LT(receive[7], kInfinite) << call;
+      }
+    });
+  }
 }
 
 TEST(LazyCalls, SmallIntegerAndOtherCallsGoOn) {

@@ -2,8 +2,11 @@
 #include "nccl_plugin/rules.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <string>
@@ -51,6 +54,18 @@ TEST(Rules, HaveTheColumnsOfNcclsTunerFileAndSomeMore) {
   EXPECT_FALSE(of_nccl.kind);
   EXPECT_FALSE(of_nccl.algorithm);  // NCCL's own.
   EXPECT_EQ(of_nccl.codec, "");
+}
+
+/// A pipe that nobody writes to would be waited for.
+TEST(Rules, AreInARegularFile) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("rules_pipe_" + std::to_string(getpid())))
+          .string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const Settings settings = parse_settings({{"RINGPRESS_RULES", path}}, nullptr);
+  std::filesystem::remove(path);
+  EXPECT_NE(check_settings(settings).message().find("no regular file"), std::string::npos)
+      << check_settings(settings).message();
 }
 
 TEST(Rules, MayBeWhatExplainPrints) {
