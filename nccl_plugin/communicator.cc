@@ -70,9 +70,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   }
   RINGPRESS_RETURN_IF_ERROR(topology.problem);
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
-  if (topology.is_set() && size > 1) {
-    RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
-  }
+  RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
   return std::unique_ptr<Communicator>(std::move(communicator));
 }
 

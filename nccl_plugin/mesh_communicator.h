@@ -51,7 +51,7 @@ class MeshCommunicator final : public Communicator {
   /// Writes the statistics.
   ~MeshCommunicator() override;
 
-  /// Before the first call, on all ranks: gives the ring the order of the topology, which is set.
+  /// Before the first call, on all ranks: gives the ring the order that the topology asks for.
   Status arrange_ring(const RingTopology& topology);
 
   int rank() const override { return rank_; }

@@ -40,7 +40,7 @@ std::string listed(const std::vector<int>& ranks) {
 
 Result<std::vector<Place>> places_in(const RingTopology& topology,
                                      const std::vector<std::string>& hosts) {
-  if (topology.setting != "hosts") return places_of(topology.map, hosts);
+  if (topology.is_file()) return places_of(topology.map, hosts);
   std::vector<Place> places;
   places.reserve(hosts.size());
   for (const std::string& host : hosts) places.push_back({host});
@@ -52,9 +52,8 @@ Result<std::vector<Place>> places_in(const RingTopology& topology,
 RingTopology read_ring_topology(const Settings& settings) {
   RingTopology topology;
   topology.setting = settings.topology;
-  if (!topology.is_set()) return topology;
   topology.agreed = topology.setting;
-  if (topology.setting == "hosts") return topology;
+  if (!topology.is_file()) return topology;
   Result<HostMap> map = read_map(topology);
   if (map.is_ok()) {
     topology.agreed = summary(map.value());

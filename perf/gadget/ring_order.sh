@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the order of a ring is worth: four ranks on two hosts, numbered in turn (0 and 2 on the first,
 # 1 and 3 on the second), each host behind one link. By number a ring crosses each link twice each
-# way, with RINGPRESS_TOPOLOGY=hosts once. Prints milliseconds of all_reduce_perf, the smaller of
+# way (RINGPRESS_TOPOLOGY=ranks), by hosts once. Prints milliseconds of all_reduce_perf, the smaller of
 # out-of-place and in-place means.
 #
 # usage: perf/gadget/ring_order.sh [RATE] [BUILD]        default: 1gbit build
@@ -24,7 +24,7 @@ milliseconds() {
 echo "| codec | MB | by number, ms | by hosts, ms |"
 echo "|---|---|---|---|"
 for codec in none q4; do
-  read -r -a by_number <<<"$(milliseconds "" "$codec")"
+  read -r -a by_number <<<"$(milliseconds ranks "$codec")"
   read -r -a by_hosts <<<"$(milliseconds hosts "$codec")"
   for i in 0 1 2; do
     echo "| \`$codec\` | $((4 << i)) | ${by_number[i]} | ${by_hosts[i]} |"
