@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 
 #include "nccl_plugin/warn_once.h"
@@ -84,8 +85,12 @@ Result<std::vector<int>> ring_order_of(const RingTopology& topology,
   auto places = places_in(topology, hosts);
   if (!places.is_ok()) return in_setting(topology, " " + places.status().message());
   std::vector<int> order = ring_order(places.value());
-  log_line(LogLevel::kInfo, "the ring visits ranks %s and crosses %zu uplinks each way",
-           listed(order).c_str(), crossings(places.value(), order));
+  std::vector<int> by_number(order.size());
+  std::iota(by_number.begin(), by_number.end(), 0);
+  log_line(LogLevel::kInfo,
+           "the ring visits ranks %s: it crosses %zu uplinks each way, by number %zu",
+           listed(order).c_str(), crossings(places.value(), order),
+           crossings(places.value(), by_number));
   return order;
 }
 
