@@ -10,6 +10,7 @@
 #include "nccl_plugin/interposer/agreeing_stream_call.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/statistics_file.h"
+#include "ringpress/ring_order.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -93,6 +94,11 @@ Comm::~Comm() {
 void Comm::set_hosts(std::vector<int> hosts) {
   hosts_ = std::move(hosts);
   crosses_hosts_ = are_several(hosts_);
+  if (settings_.topology == "ranks") return;
+  std::vector<ringpress::Place> places;
+  places.reserve(hosts_.size());
+  for (const int host : hosts_) places.push_back({std::to_string(host)});
+  ring_order_ = ring_order(places);
 }
 
 /// An all-reduce that has every reason to be compressed.

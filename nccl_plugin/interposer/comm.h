@@ -177,6 +177,7 @@ class Comm {
   bool is_open_ = false;
   const bool all_reduces_only_;
   std::vector<int> hosts_;
+  std::vector<int> ring_order_;  // Host by host; empty: by number.
   HostGroups groups_;
   std::atomic<bool> groups_ended_{false};
   std::shared_ptr<Device> device_;  // Graphs may outlive this, and what they keep is freed by it.
