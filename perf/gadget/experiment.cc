@@ -143,8 +143,8 @@ void print_bandwidths() {
     experiments.push_back(narrow(factor));
   }
   print_shares(
-      "The same against bandwidth: 400 GPUs, jobs that cannot be resized; server links a hundredth "
-      "of the paper's 10 to 100 Gb/s, rack links a hundredth of 200",
+      "The same against bandwidth: 400 GPUs, jobs that cannot be resized; links of servers "
+      "a hundredth\nof the paper's 10 to 100 Gb/s, of racks a hundredth of 200",
       names, experiments);
 }
 
