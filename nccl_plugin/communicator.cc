@@ -74,9 +74,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   }
   RINGPRESS_RETURN_IF_ERROR(topology.problem);
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
-  if (topology.is_set() && size > 1) {
-    RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
-  }
+  RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
   const auto asks_for_nodes = [](const Rule& rule) { return rule.nodes >= 0; };
   if (std::any_of(settings.rule_list.begin(), settings.rule_list.end(), asks_for_nodes)) {
     RINGPRESS_RETURN_IF_ERROR(communicator->count_hosts());

@@ -53,7 +53,7 @@ class MeshCommunicator final : public Communicator {
   /// Writes the statistics.
   ~MeshCommunicator() override;
 
-  /// Before the first call, on all ranks: gives the ring the order of the topology, which is set.
+  /// Before the first call, on all ranks: gives the ring the order that the topology asks for.
   Status arrange_ring(const RingTopology& topology);
   /// For rules that ask for nodes. Collective; before the first call, if at all.
   Status count_hosts();

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "nccl_plugin/setting_file.h"
 #include "nccl_plugin/warn_once.h"
@@ -34,7 +35,7 @@ std::string listed(const std::vector<int>& ranks) {
 
 Result<std::vector<Place>> places_in(const RingTopology& topology,
                                      const std::vector<std::string>& hosts) {
-  if (topology.setting != "hosts") return places_of(topology.map, hosts);
+  if (topology.is_file()) return places_of(topology.map, hosts);
   std::vector<Place> places;
   places.reserve(hosts.size());
   for (const std::string& host : hosts) places.push_back({host});
@@ -46,9 +47,8 @@ Result<std::vector<Place>> places_in(const RingTopology& topology,
 RingTopology read_ring_topology(const Settings& settings) {
   RingTopology topology;
   topology.setting = settings.topology;
-  if (!topology.is_set()) return topology;
   topology.agreed = topology.setting;
-  if (topology.setting == "hosts") return topology;
+  if (!topology.is_file()) return topology;
   Result<HostMap> map = read_map(topology);
   if (map.is_ok()) {
     topology.agreed = summary(map.value());
@@ -79,8 +79,12 @@ Result<std::vector<int>> ring_order_of(const RingTopology& topology,
   auto places = places_in(topology, hosts);
   if (!places.is_ok()) return in_setting(topology, " " + places.status().message());
   std::vector<int> order = ring_order(places.value());
-  log_line(LogLevel::kInfo, "the ring visits ranks %s and crosses %zu uplinks each way",
-           listed(order).c_str(), crossings(places.value(), order));
+  std::vector<int> by_number(order.size());
+  std::iota(by_number.begin(), by_number.end(), 0);
+  log_line(LogLevel::kInfo,
+           "the ring visits ranks %s: it crosses %zu uplinks each way, by number %zu",
+           listed(order).c_str(), crossings(places.value(), order),
+           crossings(places.value(), by_number));
   return order;
 }
 

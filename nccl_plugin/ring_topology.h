@@ -13,14 +13,14 @@ namespace ringpress::nccl_plugin {
 
 /// What the setting says on this rank.
 struct RingTopology {
-  std::string setting;  // A path, or "hosts", or nothing.
+  std::string setting;  // A path, or "hosts", or "ranks".
   HostMap map;          // Of the file.
   Status problem;       // Ok, or why the file has no map.
   /// Must be equal on all ranks; `problem` too, so that ranks without a map still meet the others
   /// and all can say who has what.
-  std::string agreed = "no map";
+  std::string agreed;
 
-  bool is_set() const { return !setting.empty(); }
+  bool is_file() const { return setting != "hosts" && setting != "ranks"; }
 };
 
 /// Reads the file.
@@ -29,9 +29,9 @@ RingTopology read_ring_topology(const Settings& settings);
 /// NCCL_HOSTID, or the name of this host.
 std::string own_host_name();
 
-/// The order of the ring. `hosts`: what ranks call their own, by rank. Equal arguments give equal
-/// orders. Empty, with a warning, for a map that names ranks, but another number of them: those of
-/// a communicator that was split off have other numbers.
+/// The order of the ring, by the map or by hosts alone. `hosts`: what ranks call their own, by
+/// rank. Equal arguments give equal orders. Empty, with a warning, for a map that names ranks, but
+/// another number of them: those of a communicator that was split off have other numbers.
 Result<std::vector<int>> ring_order_of(const RingTopology& topology,
                                        const std::vector<std::string>& hosts);
 

@@ -213,6 +213,7 @@ class Comm {
   const bool all_reduces_only_;
   std::vector<int> hosts_;
   int host_count_ = 0;
+  std::vector<int> ring_order_;  // Host by host; empty: by number.
   HostGroups groups_;
   std::atomic<bool> groups_ended_{false};
   std::shared_ptr<Device> device_;  // Graphs may outlive this, and what they keep is freed by it.

@@ -228,6 +228,7 @@ StreamCallParts Comm::make_parts(const Call& call, const Plan& plan, Way way) {
   parts.stream = call.stream;
   parts.chunk_elements = plan.chunk_elements;
   parts.seed = settings_.seed;
+  if (!is_hier) parts.ring_order = ring_order_;
   // Also of a call that this rank cannot begin: the others have counted it.
   parts.sequence = sequence_++;
   return parts;

@@ -10,6 +10,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/comm.h"
+#include "ringpress/ring_order.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -43,6 +44,11 @@ void Comm::set_hosts(std::vector<int> hosts) {
   hosts_ = std::move(hosts);
   crosses_hosts_ = are_several(hosts_);
   host_count_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
+  if (settings_.topology == "ranks") return;
+  std::vector<ringpress::Place> places;
+  places.reserve(hosts_.size());
+  for (const int host : hosts_) places.push_back({std::to_string(host)});
+  ring_order_ = ring_order(places);
 }
 
 /// An all-reduce that has every reason to be compressed, whatever rules say of its size.

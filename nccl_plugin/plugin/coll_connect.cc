@@ -76,6 +76,8 @@ Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, in
   lane_settings.statistics.clear();  // Of all lanes together: CollComm.
   // Each lane has a thread of its own, which nobody is to keep from its sockets.
   if (lane_settings.progress_thread == "auto") lane_settings.progress_thread = "off";
+  // Each node is one rank here.
+  if (lane_settings.topology == "hosts") lane_settings.topology = "ranks";
   CollComm::Communicators lanes;
   UniqueId id = handles[0];
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <stdexcept>
 
 #include "perf/gadget/random_jobs.h"
-#include "perf/ringpress/schedule/svg.h"
 
 namespace ringpress::perf {
 namespace {
@@ -143,8 +143,8 @@ void print_bandwidths() {
     experiments.push_back(narrow(factor));
   }
   print_shares(
-      "The same against bandwidth: 400 GPUs, jobs that cannot be resized; server links a hundredth "
-      "of the paper's 10 to 100 Gb/s, rack links a hundredth of 200",
+      "The same against bandwidth: 400 GPUs, jobs that cannot be resized; links of servers "
+      "a hundredth\nof the paper's 10 to 100 Gb/s, of racks a hundredth of 200",
       names, experiments);
 }
 
@@ -163,6 +163,13 @@ void print_compressed() {
 
 }  // namespace
 
+void write_chart(const std::string& svg_file, const LineChart& chart) {
+  std::ofstream file(svg_file);
+  file << draw_lines(chart);
+  file.close();
+  if (!file) throw std::runtime_error(svg_file + ": cannot be written");
+}
+
 void print_experiment(const std::string& svg_file) {
   std::printf(
       "50 servers, 200 slots, means of %zu random clusters and sets of jobs (random_jobs.h).\n"
@@ -170,7 +177,7 @@ void print_experiment(const std::string& svg_file) {
       kClusters);
   LineChart chart = {"50 servers, 200 slots, sigmoid, contended", "jobs", "utility", {}, false};
   print_utilities("Utility, contended, sigmoid", contended(UtilityKind::kSigmoid), &chart);
-  std::ofstream(svg_file) << draw_lines(chart);
+  write_chart(svg_file, chart);
   print_utilities("Utility, contended, sqrt", contended(UtilityKind::kSqrt), nullptr);
   print_utilities("Utility, the paper's ranges as they are, sigmoid", Experiment(), nullptr);
   print_capacities();

@@ -4,7 +4,12 @@
 
 #include <string>
 
+#include "perf/ringpress/schedule/svg.h"
+
 namespace ringpress::perf {
+
+/// Throws std::runtime_error if the file cannot be written.
+void write_chart(const std::string& svg_file, const LineChart& chart);
 
 /// Prints the tables, and draws utility against load into a file.
 void print_experiment(const std::string& svg_file);

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -131,7 +131,7 @@ void print_slots(const std::string& svg_file) {
   for (const std::size_t size : {20, 50, 100, 200, 500, 1000, 2000}) {
     chart.series[0].points.emplace_back(size, measure_time(size, size, 20));
   }
-  std::ofstream(svg_file) << draw_lines(chart);
+  write_chart(svg_file, chart);
   print_programmes();
 }
 
@@ -140,13 +140,18 @@ void print_slots(const std::string& svg_file) {
 
 int main(int argc, char** argv) {
   const std::string command = argc == 3 ? argv[1] : "";
-  if (command == "slots") {
-    ringpress::perf::print_slots(argv[2]);
-  } else if (command == "experiment") {
-    ringpress::perf::print_experiment(argv[2]);
-  } else {
-    std::fprintf(stderr, "usage: gadget_perf slots GROWTH.svg | experiment UTILITY.svg\n");
-    return 2;
+  try {
+    if (command == "slots") {
+      ringpress::perf::print_slots(argv[2]);
+    } else if (command == "experiment") {
+      ringpress::perf::print_experiment(argv[2]);
+    } else {
+      std::fprintf(stderr, "usage: gadget_perf slots GROWTH.svg | experiment UTILITY.svg\n");
+      return 2;
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gadget_perf: %s\n", error.what());
+    return 1;
   }
   return 0;
 }

@@ -42,8 +42,8 @@
 #include "ring/collective/direct.h"
 #include "ring/collective/pipeline.h"
 #include "ring/collective/projected.h"
-#include "ring/collective/ring_places.h"
 #include "ring/collective/two_way_ring.h"
+#include "ringpress/ring_places.h"
 
 namespace ringpress::ring {
 namespace {

@@ -28,7 +28,7 @@
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
-#include "ring/collective/ring_places.h"
+#include "ringpress/ring_places.h"
 
 namespace ringpress::ring {
 namespace {

@@ -124,6 +124,29 @@ TEST(Processes, CollectivesAndTransfers) {
   });
 }
 
+/// Ranks 0 and 2 on one host, 1 and 3 on another; values whose sums show the order in which they
+/// are taken. The sum of a shard begins with the rank after its owner: here of the shard of rank 1.
+void expect_sum(const char* topology, float expected) {
+  static constexpr std::array<float, 4> kValues = {1e8F, 3, 1, -1e8F};
+  run_processes(4, [=](const ncclUniqueId& id, int rank) {
+    setenv("NCCL_HOSTID", rank % 2 == 0 ? "a" : "b", 1);
+    setenv("RINGPRESS_ALGO", "ring", 1);
+    if (topology != nullptr) setenv("RINGPRESS_TOPOLOGY", topology, 1);
+    ncclComm_t comm = nullptr;
+    ASSERT_NCCL_OK(ncclCommInitRank(&comm, 4, id, rank));
+    std::vector<float> values(300000, kValues[static_cast<std::size_t>(rank)]);
+    ASSERT_NCCL_OK(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum,
+                                 comm, nullptr));
+    EXPECT_EQ(values[3 * values.size() / 8], expected);
+    EXPECT_NCCL_OK(ncclCommDestroy(comm));
+  });
+}
+
+TEST(Processes, ARingVisitsHostsOneAfterTheOther) {
+  expect_sum(nullptr, 4);  // 0, 2, 1, 3: so ((-1e8 + 1e8) + 1) + 3.
+  expect_sum("ranks", 3);  // ((1 - 1e8) + 1e8) + 3: the 1 is lost.
+}
+
 ncclComm_t late_comm = nullptr;
 std::vector<float>* late_values = nullptr;
 ncclResult_t reduce_late() {

@@ -1,16 +1,20 @@
 // The engine of door A in one process: its ranks are threads, the real NCCL is the stand-in.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "compress_kernels/factory.h"
 #include "ringpress/communicator.h"
+#include "tests/support/interposer_hosts.h"
 #include "tests/support/interposer_job.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -69,6 +73,38 @@ TEST_P(SameBytesAsTheHost, StepByStep) {
     }
   });
   EXPECT_EQ(all_reduces, kSteps * size * real_all_reduces) << "the real library's own was used";
+}
+
+/// As ranks of the host library do that have been told so by a file.
+std::vector<float> expect_the_hosts_bytes(const char* codec, const char* topology,
+                                          const std::string& map) {
+  constexpr int kSize = 4;
+  constexpr std::size_t kCount = 100001;
+  Settings settings = make_settings(
+      {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_ALGO", "ring"}, {"RINGPRESS_TOPOLOGY", topology}});
+  Settings of_host = settings;
+  of_host.topology = map;
+  const auto expected = host_results(of_host, kSize, kCount, 1, ReduceOp::kSum);
+  run_hosts(settings, {0, 1, 0, 1}, [&](const std::shared_ptr<Comm>& comm, int rank) {
+    std::vector<float> send = make_values(rank, kCount), receive(kCount);
+    send[0] = 0;  // As in the first step of host_results().
+    ASSERT_EQ(all_reduce(comm, send, receive, ncclSum), ncclSuccess);
+    EXPECT_EQ(std::memcmp(receive.data(), expected[0].data(), kCount * sizeof(float)), 0)
+        << codec << " " << topology << ", rank " << rank;
+  });
+  return expected[0];
+}
+
+TEST(InterposerRing, VisitsHostsOneAfterTheOther) {
+  const std::string map =
+      (std::filesystem::temp_directory_path() / ("ringpress-map-" + std::to_string(getpid())))
+          .string();
+  std::ofstream(map) << "rank 0=a\nrank 1=b\nrank 2=a\nrank 3=b\n";
+  for (const char* codec : {"q4", "fp16"}) {
+    const std::vector<float> by_hosts = expect_the_hosts_bytes(codec, "hosts", map);
+    EXPECT_NE(by_hosts, expect_the_hosts_bytes(codec, "ranks", "ranks"));
+  }
+  std::filesystem::remove(map);
 }
 
 INSTANTIATE_TEST_SUITE_P(

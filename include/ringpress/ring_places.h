@@ -1,12 +1,12 @@
 // Who is next to whom in a ring.
-#ifndef RING_COLLECTIVE_RING_PLACES_H_
-#define RING_COLLECTIVE_RING_PLACES_H_
+#ifndef RINGPRESS_RING_PLACES_H_
+#define RINGPRESS_RING_PLACES_H_
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
 
-namespace ringpress::ring {
+namespace ringpress {
 
 /// The ring as one rank sees it. Without an order ranks follow each other by number.
 class RingPlaces {
@@ -35,6 +35,6 @@ class RingPlaces {
   std::size_t own_;
 };
 
-}  // namespace ringpress::ring
+}  // namespace ringpress
 
-#endif  // RING_COLLECTIVE_RING_PLACES_H_
+#endif  // RINGPRESS_RING_PLACES_H_
