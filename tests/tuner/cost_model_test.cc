@@ -145,9 +145,8 @@ TEST(CostModel, HalvesAreHalfOfAnAllReduce) {
 TEST(CostModel, HierIsComparedWhereHostsHaveSeveralRanks) {
   const auto algorithms = [](const CallShape& shape) {
     std::set<Algorithm> found;
-    for (const CallCost& cost : tuner::rank_calls(shape, kHosts, {none()}).value()) {
-      found.insert(cost.algorithm);
-    }
+    const std::vector<CallCost> ranked = tuner::rank_calls(shape, kHosts, {none()}).value();
+    for (const CallCost& cost : ranked) found.insert(cost.algorithm);
     return found.size();
   };
   EXPECT_EQ(algorithms({8000000, 8, 4}), 3u);
