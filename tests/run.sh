@@ -22,6 +22,9 @@ readonly PACKAGES=(
 VALUES_ALONE='^RingAccuracy\.|^QsgdBytes\.|^TopkSra\.ErrorFeedback|^gpu\.kernels_rehearsal$'
 VALUES_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|^Cuda\.ATensorThatOneRankHas'
 VALUES_ALONE+='|^EspressoPlan\.(IsNearly|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
+VALUES_ALONE+='|^LeveledCalls\.(Densities|TheSteps|Resid|ARing|Send)|^StepLevels\.RanksNever|^PartCodecs\.Each'
+VALUES_ALONE+='|^Gadget(Compression|Quality|Experiment)|^GadgetSlot\.Large|^LazyCalls\.(Error|WhatHas|Another)'
+VALUES_ALONE+='|^StepPlan\.RanksAgree'
 # UBSan needs a descriptor to look at an object, and there this process has none.
 VALUES_ALONE+='|^BootstrapErrors\.RanksThatCameWhenNoFile'
 readonly VALUES_ALONE
@@ -33,7 +36,7 @@ RESULTS_ALONE+='|^Cuda\.ATensorThatOneRankHas|/EveryWay\.|^Preload\.RanksOfAHost
 RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatrices'
 RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
 RESULTS_ALONE+='|^(TunedCalls|Calibrate|TuningLog|CallTuner|CalibrationFile|StepLevels)\.'
-RESULTS_ALONE+='|^Automatic\.(Determ|Resid)|^StepPlan|^LeveledCalls\.(Resid|Send|TheSteps|ARing|Densities)'
+RESULTS_ALONE+='|^Automatic\.(Determ|Resid|Pieces)|^StepPlan|^(LeveledCalls|LazyCalls)\.|^Gossip\.ACodec'
 RESULTS_ALONE+='|^LevelFamily\.|^(Matching|Trigger|GuardedClass|GuardJudge)\.'
 RESULTS_ALONE+='|^Espresso|Gadget|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
 readonly RESULTS_ALONE
