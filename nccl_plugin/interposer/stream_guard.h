@@ -120,8 +120,7 @@ class StreamGuard {
   std::map<Key, Class> classes_;
 };
 
-/// `call`, between the events that it is timed by, after a verdict if it carries one. `parts` are
-/// those of any call of the communicator; `memory` outlives the call.
+/// Of the communicator and of the call.
 struct GuardedParts {
   const ringpressRealNccl* real = nullptr;
   ncclComm_t comm = nullptr;
@@ -130,6 +129,8 @@ struct GuardedParts {
   Stream stream = nullptr;
   const VerdictMemory* memory = nullptr;
 };
+/// `call`, between the events that it is timed by, after a verdict if it carries one. parts.memory
+/// outlives it.
 StreamCallPointer make_guarded_call(const GuardedParts& parts, const GuardedCall& guarded,
                                     StreamCallPointer call);
 

@@ -19,6 +19,7 @@ add_library(ringpress_command_parts STATIC
   ringpress/plan/text_file.cc
   ringpress/plan/timeline_svg.cc
   ringpress/run.cc
+  ringpress/svg_text.cc
   ringpress/schedule/cluster_file.cc
   ringpress/schedule/jobs_file.cc
   ringpress/schedule/launch_files.cc

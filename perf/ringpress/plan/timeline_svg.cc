@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "perf/ringpress/svg_text.h"
+
 namespace ringpress::perf {
 namespace {
 
@@ -40,20 +42,6 @@ const char* colour(const Box& box, bool is_compressed) {
   static const char* const kOrange[] = {"#d9731a", "#f0a864"};
   if (box.lane == Lane::kCompute) return kGrey[box.tensor % 2];
   return is_compressed ? kOrange[box.tensor % 2] : kBlue[box.tensor % 2];
-}
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '&') {
-      safe += "&amp;";
-    } else if (static_cast<unsigned char>(c) >= ' ') {
-      safe += c;
-    }
-  }
-  return safe;
 }
 
 class Drawing {

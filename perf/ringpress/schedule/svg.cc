@@ -5,22 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "perf/ringpress/svg_text.h"
+
 namespace ringpress::perf {
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '&') {
-      safe += "&amp;";
-    } else if (static_cast<unsigned char>(c) >= ' ') {
-      safe += c;
-    }
-  }
-  return safe;
-}
 
 constexpr double kLeft = 80, kTop = 40, kWidth = 560, kHeight = 320, kRight = 150, kBottom = 60;
 

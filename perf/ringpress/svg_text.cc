@@ -1,0 +1,19 @@
+#include "perf/ringpress/svg_text.h"
+
+namespace ringpress::perf {
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '<') {
+      safe += "&lt;";
+    } else if (c == '&') {
+      safe += "&amp;";
+    } else if (static_cast<unsigned char>(c) >= ' ') {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+}  // namespace ringpress::perf
