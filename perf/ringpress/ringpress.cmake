@@ -1,7 +1,5 @@
 # The command `ringpress`; all of it but main(), for the tests too.
 add_library(ringpress_command_parts STATIC
-  all_reduce/codec_list.cc
-  all_reduce/size.cc
   ringpress/advice.cc
   ringpress/child.cc
   ringpress/doctor.cc
@@ -27,10 +25,14 @@ add_library(ringpress_command_parts STATIC
   ringpress/schedule/schedule.cc
   ringpress/schedule/svg.cc
 )
+# What reads files and writes reports takes long to compile, and its speed is not looked at.
+target_compile_options(ringpress_command_parts PRIVATE -O0)
+ringpress_compile_alone(ringpress/plan/model_file.cc ringpress/schedule/placements_svg.cc
+                        ringpress/schedule/svg.cc)
 target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_command_parts
                       PUBLIC ringpress_include ringpress_door_variables
-                      PRIVATE ringpress_firewall ringpress_session ringpress_codecs
+                      PRIVATE ringpress_option_values ringpress_firewall ringpress_session ringpress_codecs
                               ringpress_tuner nlohmann_json::nlohmann_json
                               fmt::fmt ${CMAKE_DL_LIBS})
 
@@ -41,6 +43,8 @@ if(CLP_FOUND)
     ringpress/schedule/lp/ring_pricing.cc
     ringpress/schedule/lp/slot_lp.cc
   )
+  set_source_files_properties(ringpress/schedule/lp/ring_pricing.cc ringpress/schedule/lp/slot_lp.cc
+                              PROPERTIES COMPILE_OPTIONS -O2)
   target_compile_definitions(ringpress_command_parts PUBLIC RINGPRESS_HAVE_CLP)
   target_link_libraries(ringpress_command_parts PRIVATE PkgConfig::CLP)
 endif()

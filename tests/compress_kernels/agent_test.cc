@@ -16,7 +16,7 @@
 #include "tests/compress_kernels/random_case.h"
 #include "tests/compress_kernels/staged_codec.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::agent_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
@@ -284,4 +284,4 @@ TEST(Agent, SaysWhatItDoesNotTake) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::agent_test

@@ -12,7 +12,7 @@
 #include "tests/compress_kernels/device_case.h"
 #include "tests/compress_kernels/fiber_device.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::chunk_topk_agent_test {
 namespace {
 
 using chunk_topk::kTile;
@@ -151,4 +151,4 @@ TEST(ChunkTopkAgent, WantsItsScratchMemory) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::chunk_topk_agent_test

@@ -13,7 +13,7 @@
 #include "compress_kernels/factory.h"
 #include "tests/compress_kernels/topk_rank.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::chunk_topk_test {
 namespace {
 
 std::string chunk_topk_of(double density, int value_bits = 8) {
@@ -217,4 +217,4 @@ TEST(ChunkTopkParameters, StreamsChooseTheFormThatTheyCanDo) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::chunk_topk_test

@@ -3,7 +3,7 @@
 #include "tests/compress_kernels/typed_cases.h"
 #include "tests/contract/codec_contract.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::contract_test {
 namespace {
 
 std::string case_name(const ::testing::TestParamInfo<CodecContract::ParamType>& info) {
@@ -18,4 +18,4 @@ INSTANTIATE_TEST_SUITE_P(Codecs, CodecContract,
                          ::testing::ValuesIn(with_types(specifications_to_test())), case_name);
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::contract_test

@@ -12,7 +12,7 @@
 #include "compress_kernels/core/narrow_floats.h"
 #include "compress_kernels/factory.h"
 
-namespace ringpress::compress_kernels {
+namespace ringpress::compress_kernels::errors_test {
 namespace {
 
 const std::vector<int> kAllBits = {2, 3, 4, 5, 6, 7, 8};
@@ -191,4 +191,4 @@ TEST(Errors, OfNothingAreNone) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels
+}  // namespace ringpress::compress_kernels::errors_test

@@ -10,7 +10,7 @@
 #include "compress_kernels/factory.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::fp8_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -190,4 +190,4 @@ TEST(Fp8, StochasticRoundingIsUnbiased) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::fp8_test

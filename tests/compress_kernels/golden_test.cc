@@ -7,7 +7,7 @@
 
 #include "tests/compress_kernels/golden_cases.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::golden_test {
 namespace {
 
 std::vector<std::byte> read_file(const std::string& path) {
@@ -39,4 +39,4 @@ TEST(Golden, WireBytesAreThoseOnFile) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::golden_test

@@ -13,7 +13,7 @@
 #include "perf/accuracy/local_agreement.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::isa_test {
 namespace {
 
 /// What is run, on each instruction set alike.
@@ -467,4 +467,4 @@ TEST(Isa, ScalarComesFirstAndUnknownNamesAreRefused) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::isa_test

@@ -12,7 +12,7 @@
 #include "compress_kernels/lloyd/block.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels {
+namespace ringpress::compress_kernels::lloyd_test {
 namespace {
 
 // The least squared error of a quantiser with 2^bits levels for a Gaussian (Max 1960, table 1, and
@@ -340,4 +340,4 @@ TEST(Lloyd, ErrorFeedbackKeepsLittleHoweverManyCallsAreAlike) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels
+}  // namespace ringpress::compress_kernels::lloyd_test

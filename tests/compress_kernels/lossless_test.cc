@@ -12,7 +12,7 @@
 #include "compress_kernels/lossless/tile.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::lossless_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -261,4 +261,4 @@ TEST(Lossless, CodesOfEveryWindow) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::lossless_test

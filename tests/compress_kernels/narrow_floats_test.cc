@@ -9,7 +9,7 @@
 
 #include "compress_kernels/core/narrow_floats.h"
 
-namespace ringpress::compress_kernels::core {
+namespace ringpress::compress_kernels::core::narrow_floats_test {
 namespace {
 
 /// A binary format: mantissa bits, exponent bias and the largest finite value.
@@ -98,4 +98,4 @@ TEST(NarrowFloats, NonFiniteStaysNonFinite) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::core
+}  // namespace ringpress::compress_kernels::core::narrow_floats_test

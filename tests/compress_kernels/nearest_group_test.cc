@@ -14,7 +14,7 @@
 #include "compress_kernels/uniform/nearest_group.cuh"
 #include "tests/support/simt.h"
 
-namespace ringpress::compress_kernels {
+namespace ringpress::compress_kernels::nearest_group_test {
 namespace {
 
 using Group = float[core::kGroup];
@@ -129,7 +129,7 @@ void check_narrow() {
                            65520.0f,
                            -0.0f,
                            1.00390625f};
-  testing::LaunchShape shape;
+  ringpress::testing::LaunchShape shape;
   shape.warps = 1;
   for (const float value : special) {
     for (const float other : special) {
@@ -138,7 +138,7 @@ void check_narrow() {
         x[place] = value;
         x[(place + 3) % core::kGroup] = other;
         alignas(16) T stored[core::kGroup];
-        testing::launch(shape, place, [&](const testing::FiberSimt& simt) {
+        ringpress::testing::launch(shape, place, [&](const ringpress::testing::FiberSimt& simt) {
           if (simt.lane() == 0) core::store_group<T>(simt, stored, 0, core::kGroup, x);
         });
         for (unsigned k = 0; k < core::kGroup; ++k) {
@@ -155,4 +155,4 @@ TEST(NearestGroup, EveryNanKeepsItsPayload) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels
+}  // namespace ringpress::compress_kernels::nearest_group_test

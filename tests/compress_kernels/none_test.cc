@@ -9,7 +9,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/factory.h"
 
-namespace ringpress::compress_kernels {
+namespace ringpress::compress_kernels::none_test {
 namespace {
 
 /// Reduces one-element arrays: the contributions of others, then (last) the own value.
@@ -142,4 +142,4 @@ TEST(None, ReducesInPlace) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels
+}  // namespace ringpress::compress_kernels::none_test

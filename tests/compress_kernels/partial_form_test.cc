@@ -17,7 +17,7 @@
 #include "tests/compress_kernels/codec_data.h"
 #include "tests/compress_kernels/typed_cases.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::partial_form_test {
 namespace {
 
 constexpr Contributions kOwn{1, 64};
@@ -300,4 +300,4 @@ INSTANTIATE_TEST_SUITE_P(Codecs, PartialForm, ::testing::ValuesIn(with_types(spe
                          name_of);
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::partial_form_test

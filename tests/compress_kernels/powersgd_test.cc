@@ -11,7 +11,7 @@
 #include "compress_kernels/powersgd/parts.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels::powersgd {
+namespace ringpress::compress_kernels::powersgd::powersgd_test {
 namespace {
 
 using testing::draw_floats;
@@ -132,4 +132,4 @@ TEST(PowerSgd, NamesWhatARankMayBe) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::powersgd
+}  // namespace ringpress::compress_kernels::powersgd::powersgd_test

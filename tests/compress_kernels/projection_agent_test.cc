@@ -9,7 +9,7 @@
 #include "tests/compress_kernels/fiber_device.h"
 #include "tests/compress_kernels/projection_comparison.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::projection_agent_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
@@ -121,4 +121,4 @@ TEST(ProjectionAgent, SaysWhatItDoesNotTake) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::projection_agent_test

@@ -10,7 +10,7 @@
 #include "compress_kernels/qsgd/grid.h"
 #include "tests/compress_kernels/qsgd_ring.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::qsgd_sum_test {
 namespace {
 
 /// A codec with the norm of all values of all ranks, and its grids.
@@ -161,4 +161,4 @@ TEST(QsgdLevels, AreNoWorseThanOneGridAndMuchBetterWhereSizesDiffer) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::qsgd_sum_test

@@ -13,7 +13,7 @@
 #include "compress_kernels/qsgd/merge.h"
 #include "tests/compress_kernels/qsgd_ring.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::qsgd_test {
 namespace {
 
 TEST(QsgdWidth, IsTheLeastThatHoldsASum) {
@@ -162,4 +162,4 @@ TEST(QsgdTraits, SumsAreExactAndKeepTheirSize) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::qsgd_test

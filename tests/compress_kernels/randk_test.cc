@@ -7,7 +7,7 @@
 
 #include "compress_kernels/factory.h"
 
-namespace ringpress::compress_kernels::randk {
+namespace ringpress::compress_kernels::randk::randk_test {
 namespace {
 
 TEST(RandK, PermutationsVisitEveryNumberOnce) {
@@ -89,4 +89,4 @@ TEST(RandK, BitsAreAMatterOfTheCodesThatHaveThem) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::randk
+}  // namespace ringpress::compress_kernels::randk::randk_test

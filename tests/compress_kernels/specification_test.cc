@@ -8,7 +8,7 @@
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
 
-namespace ringpress::compress_kernels {
+namespace ringpress::compress_kernels::specification_test {
 namespace {
 
 std::string normalized(const std::string& text) {
@@ -25,14 +25,14 @@ std::string refusal(const std::string& text) {
   return result.status().message();
 }
 
-testing::AssertionResult names(const std::string& message,
+::testing::AssertionResult names(const std::string& message,
                                std::initializer_list<const char*> parts) {
   for (const char* part : parts) {
     if (message.find(part) == std::string::npos) {
-      return testing::AssertionFailure() << '"' << message << "\" does not name " << part;
+      return ::testing::AssertionFailure() << '"' << message << "\" does not name " << part;
     }
   }
-  return testing::AssertionSuccess();
+  return ::testing::AssertionSuccess();
 }
 
 TEST(Specification, SpellsOutEveryParameter) {
@@ -269,4 +269,4 @@ TEST(TakesErrorFeedback, WhatIsKeptDoesNotGrowWithoutEnd) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels
+}  // namespace ringpress::compress_kernels::specification_test

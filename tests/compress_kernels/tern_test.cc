@@ -12,7 +12,7 @@
 #include "compress_kernels/tern/digits.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::tern_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -181,4 +181,4 @@ TEST(Tern, ValuesThatShareBitsHardlyDependOnEachOther) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::tern_test

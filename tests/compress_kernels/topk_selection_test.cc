@@ -14,7 +14,7 @@
 #include "tests/compress_kernels/codec_data.h"
 #include "tests/compress_kernels/topk_rank.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::topk_selection_test {
 namespace {
 
 std::size_t sent_of(const Codec& codec, const Floats& values) {
@@ -136,4 +136,4 @@ TEST(TopkSelection, FindsTheThresholdWithoutHelp) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::topk_selection_test

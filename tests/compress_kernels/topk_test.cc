@@ -13,7 +13,7 @@
 #include "compress_kernels/topk/value_code.h"
 #include "tests/compress_kernels/topk_rank.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::topk_test {
 namespace {
 
 /// Sum of all that was decoded, and what residuals still hold, against the sum of all values.
@@ -222,4 +222,4 @@ TEST(TopkParameters, AreChecked) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::topk_test

@@ -10,7 +10,7 @@
 #include "compress_kernels/factory.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::uniform_test {
 namespace {
 
 std::unique_ptr<Codec> make(const std::string& specification) {
@@ -218,4 +218,4 @@ TEST(Stochastic, IsUnbiased) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::uniform_test

@@ -9,7 +9,7 @@
 #include "compress_kernels/factory.h"
 #include "tests/compress_kernels/codec_data.h"
 
-namespace ringpress::compress_kernels::testing {
+namespace ringpress::compress_kernels::testing::widening_test {
 namespace {
 
 TEST(Widening, GrowsWithTheContributions) {
@@ -91,4 +91,4 @@ TEST(Widening, HopsTakeAndGiveTheirOwnWidths) {
 }
 
 }  // namespace
-}  // namespace ringpress::compress_kernels::testing
+}  // namespace ringpress::compress_kernels::testing::widening_test
