@@ -83,11 +83,12 @@ struct Change {
   double reference_squares = 0;
   std::size_t first_non_finite = 0;  // Of the values; their number if there is none.
 };
-/// Of `count` elements of a compressible type each, aligned to their type. The sums are the same for
-/// the same values on every machine; they are not finite where a square is none.
+/// Of `count` elements of a compressible type each, aligned to their type. The sums are the same
+/// for the same values on every machine; they are not finite where a square is none.
 Change measure_change(const void* values, const void* reference, std::size_t count, DType dtype);
 
-/// values = (values + theirs) / 2, rounded once to the type: the same whichever of the two is whose.
+/// values = (values + theirs) / 2, rounded once to the type: the same whichever of the two is
+/// whose.
 void average_models(void* values, const void* theirs, std::size_t count, DType dtype);
 /// sum += values.
 void add_values(const void* values, std::size_t count, DType dtype, float* sum);
@@ -98,8 +99,9 @@ void narrow_values(const float* values, std::size_t count, DType dtype, void* to
 /// difference = values - base.
 void take_difference(const void* values, const float* base, std::size_t count, DType dtype,
                      float* difference);
-/// values += (theirs - own) / 2, rounded once to the type.
-void add_half_difference(void* values, const float* own, const float* theirs, std::size_t count,
+/// values += (theirs - own) / 2, rounded once to the type, where both are finite. False if some are
+/// not: such values stay as they are.
+bool add_half_difference(void* values, const float* own, const float* theirs, std::size_t count,
                          DType dtype);
 
 /// What the best approximation of a matrix loses at each rank, 1 to 64, from one decomposition at

@@ -13,6 +13,8 @@ add_library(ringpress_interposer OBJECT
   interposer/entry.cc
   interposer/establish.cc
   interposer/exact_call.cc
+  interposer/gossip_peers.cc
+  interposer/gossip_workers.cc
   interposer/guarded_call.cc
   interposer/host_device.cc
   interposer/host_groups.cc

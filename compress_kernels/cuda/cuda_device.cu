@@ -10,6 +10,7 @@
 #include "compress_kernels/cuda/module.h"
 #include "compress_kernels/cuda/tuning.h"
 #include "compress_kernels/device_plan.h"
+#include "compress_kernels/models/task_models.h"
 #include "compress_kernels/task_codec.h"
 #include "compress_kernels/task_projection.h"
 #include "ringpress/device.h"
@@ -255,6 +256,10 @@ class CudaDevice final : public Device {
                                make_plan_.projection(specification, dtype, op));
     return make_task_projection(std::move(planned.codec), planned.plan,
                                 CudaBackend{ordinal_, most_blocks_});
+  }
+  Result<std::unique_ptr<DeviceModels>> make_models() override {
+    return std::unique_ptr<DeviceModels>(
+        std::make_unique<models::TaskModels<CudaBackend>>(backend()));
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/factory.h"
+#include "compress_kernels/models/arithmetic.h"
 
 namespace ringpress::compress_kernels {
 
@@ -7,9 +9,8 @@ void average_models(void* values, const void* theirs, std::size_t count, DType d
   core::visit_compressible(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (std::size_t i = 0; i < count; ++i) {
-      // The halves first: the sum of two large values may be none. The same on both sides.
-      const float sum = 0.5F * core::load_wide<T>(values, i) + 0.5F * core::load_wide<T>(theirs, i);
-      core::store_wide<T>(values, i, sum);
+      const float own = core::load_wide<T>(values, i);
+      core::store_wide<T>(values, i, models::mean_of(own, core::load_wide<T>(theirs, i)));
     }
   });
 }
@@ -43,14 +44,19 @@ void take_difference(const void* values, const float* base, std::size_t count, D
   });
 }
 
-void add_half_difference(void* values, const float* own, const float* theirs, std::size_t count,
+bool add_half_difference(void* values, const float* own, const float* theirs, std::size_t count,
                          DType dtype) {
+  bool are_finite = true;
   core::visit_compressible(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (std::size_t i = 0; i < count; ++i) {
-      core::store_wide<T>(values, i, core::load_wide<T>(values, i) + 0.5F * (theirs[i] - own[i]));
+      const bool is_finite = core::is_finite(own[i]) && core::is_finite(theirs[i]);
+      const float value = core::load_wide<T>(values, i);
+      if (is_finite) core::store_wide<T>(values, i, models::moved(value, own[i], theirs[i]));
+      are_finite &= is_finite;
     }
   });
+  return are_finite;
 }
 
 }  // namespace ringpress::compress_kernels

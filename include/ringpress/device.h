@@ -101,6 +101,44 @@ class DeviceProjection {
   virtual Status finish(Stream stream, const DeviceProjectArgs& args) = 0;
 };
 
+/// A model, or a part of one, on a device: aligned to its elements.
+struct ModelSpan {
+  void* values = nullptr;
+  std::size_t count = 0;  // Elements.
+  DType dtype = DType::kFloat32;
+};
+
+/// Sums of squares over a part of the values.
+struct ChangePart {
+  double difference_squares = 0;
+  double reference_squares = 0;
+};
+inline constexpr std::size_t kChangeParts = 4096;
+
+/// Where it is noted that a value could not be decoded: *word is the largest mark of all such.
+struct LostMark {
+  std::uint32_t* word = nullptr;  // On the device.
+  std::uint32_t mark = 0;
+};
+
+/// What gossip does with models in a stream. Where values come out, they are those of the functions
+/// of the same names for host memory (compress_kernels/factory.h).
+class DeviceModels {
+ public:
+  virtual ~DeviceModels() = default;
+
+  /// `parts`: kChangeParts of them, on the device. Added up in order they say how far the model is
+  /// from the reference; the same each time.
+  virtual Status measure_change(Stream stream, const ModelSpan& model, const void* reference,
+                                ChangePart* parts) = 0;
+  virtual Status average(Stream stream, const ModelSpan& model, const void* theirs) = 0;
+  /// `difference` may be `base`.
+  virtual Status take_difference(Stream stream, const ModelSpan& model, const float* base,
+                                 float* difference) = 0;
+  virtual Status add_half_difference(Stream stream, const ModelSpan& model, const float* own,
+                                     const float* theirs, LostMark lost) = 0;
+};
+
 /// One accelerator of this process. Its operations may be called whatever device is current in the
 /// calling thread, and leave that as it was. One thread at a time.
 class Device {
@@ -154,6 +192,7 @@ class Device {
   /// For codecs with a projection(). kUnsupported as above.
   virtual Result<std::unique_ptr<DeviceProjection>> make_projection(
       const std::string& specification, DType dtype, ReduceOp op) = 0;
+  virtual Result<std::unique_ptr<DeviceModels>> make_models() = 0;
 };
 
 }  // namespace ringpress

@@ -99,8 +99,11 @@ typedef struct {
 
 /* All ranks call each of the first three together, on a communicator that does nothing else
  * meanwhile, and take as many steps. `model`: `count` elements (float32, float16 or bfloat16), in
- * host memory for a communicator of the host backend; `stream` is not used there and may be NULL.
- * They return an ncclResult_t when they are done.
+ * host memory for a communicator of the host backend, where `stream` is not used and may be NULL;
+ * on the communicator's device for one of NVIDIA's library that this one is preloaded before. There
+ * it is a cudaStream_t, the same at each call, and not captured: what is written to the model
+ * before, in it, is seen, and what comes next in it sees what the call makes of the model. Not
+ * within ncclGroupStart(). They return an ncclResult_t when it is known what happens.
  *
  * Init: `model` is the model before the first step, which may differ from rank to rank. Options
  * that differ are refused on every rank, which names the first, with both values
@@ -110,7 +113,7 @@ typedef struct {
  * Destroy: the communicator goes on. A gossip whose communicator has ended can only be destroyed.
  */
 int ringpressGossipInit(ringpressGossip_t* gossip, const void* model, size_t count, int datatype,
-                        const ringpressGossipConfig_t* config, void* comm);
+                        const ringpressGossipConfig_t* config, void* comm, void* stream);
 int ringpressGossipStep(ringpressGossip_t gossip, void* model, ringpressGossipStep_t* step,
                         void* stream);
 int ringpressGossipFlush(ringpressGossip_t gossip, void* model, void* stream);

@@ -18,8 +18,14 @@ Status CommunicatorPeers::gather(std::span<const std::byte> own, std::span<std::
   return communicator_.all_gather(own.data(), all.data(), own.size(), DType::kInt8);
 }
 
-Status CommunicatorPeers::broadcast(std::span<std::byte> bytes) {
-  return communicator_.broadcast(bytes.data(), bytes.data(), bytes.size(), DType::kInt8, 0);
+Status CommunicatorPeers::exchange_memory(int peer, const void* sent, std::size_t sent_bytes,
+                                          void* received, std::size_t received_bytes) {
+  return exchange(peer, {static_cast<const std::byte*>(sent), sent_bytes},
+                  {static_cast<std::byte*>(received), received_bytes});
+}
+
+Status CommunicatorPeers::broadcast(void* memory, std::size_t bytes) {
+  return communicator_.broadcast(memory, memory, bytes, DType::kInt8, 0);
 }
 
 /// Not by an all-reduce, which may be compressed.

@@ -16,8 +16,10 @@ class CommunicatorPeers final : public Peers {
   int size() const override { return communicator_.size(); }
   Status exchange(int peer, std::span<const std::byte> sent,
                   std::span<std::byte> received) override;
+  Status exchange_memory(int peer, const void* sent, std::size_t sent_bytes, void* received,
+                         std::size_t received_bytes) override;
   Status gather(std::span<const std::byte> own, std::span<std::byte> all) override;
-  Status broadcast(std::span<std::byte> bytes) override;
+  Status broadcast(void* memory, std::size_t bytes) override;
   Status average(void* values, std::size_t count, DType dtype) override;
 
  private:

@@ -19,27 +19,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "nccl_plugin/gossip/models.h"
+#include "nccl_plugin/gossip/options.h"
 #include "nccl_plugin/gossip/peers.h"
 #include "nccl_plugin/gossip/trigger.h"
 #include "ringpress/codec.h"
+#include "ringpress/device.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
 
 namespace ringpress::nccl_plugin::gossip {
-
-struct GossipOptions {
-  std::size_t count = 0;  // Elements of the model.
-  DType dtype = DType::kFloat32;
-  TriggerRule rule;
-  std::uint64_t seed = 0;
-  std::string codec = "none";
-};
-
-/// Ok, or which field is out of range and what is allowed.
-Status check(const GossipOptions& options);
 
 struct StepReport {
   double change = 0;
@@ -56,20 +46,23 @@ struct GossipTotals {
 };
 
 /// Of one worker. All ranks make it together, take as many steps and flush together. One thread at
-/// a time. `peers` is lent to each call, as a communicator is.
+/// a time. `peers` is lent to each call, as a communicator is; `stream` is that of models on a
+/// device, the same at each call, which goes on when this thread does. Memory is only asked for
+/// when it is made.
 class Gossip {
  public:
   /// Compares the options with those of all ranks: kMismatch names the first that differs, with
   /// both ranks and values, everywhere. An error of one rank's own, or in place of its options, is
   /// one of all. `model` is the model as it is before the first step.
-  static Result<std::unique_ptr<Gossip>> make(Peers& peers, const Result<GossipOptions>& options,
-                                              const void* model);
+  static Result<std::unique_ptr<Gossip>> make(Peers& peers, std::unique_ptr<Models> models,
+                                              const Result<GossipOptions>& options,
+                                              const void* model, Stream stream = nullptr);
 
   /// kInvalidArgument on both that meet where one of the models is not finite: it names rank,
   /// element and value, and nothing is exchanged. The next step may go on.
-  Result<StepReport> step(Peers& peers, void* model);
+  Result<StepReport> step(Peers& peers, void* model, Stream stream = nullptr);
   /// The exact mean of all models, on all ranks.
-  Status flush(Peers& peers, void* model);
+  Status flush(Peers& peers, void* model, Stream stream = nullptr);
 
   const GossipTotals& totals() const { return totals_; }
 
@@ -78,23 +71,35 @@ class Gossip {
  private:
   struct Header;
 
-  Gossip(const GossipOptions& options, std::unique_ptr<Codec> codec);
+  Gossip(const GossipOptions& options, std::unique_ptr<Models> models);
+  static Result<std::unique_ptr<Gossip>> prepare(std::unique_ptr<Models> models,
+                                                 const GossipOptions& options, const void* model,
+                                                 Stream stream);
+  Status allocate();
   Status keep_base(Peers& peers, const void* model);
-  Header measure(const void* model, StepReport* report);
+  ModelSpan span_of(const void* model, std::size_t first = 0) const;
+  Result<double> value_at(const void* model, std::size_t element) const;
+  Status note_non_finite(const void* model, std::size_t element, Header* header) const;
+  Result<Header> measure(const void* model, StepReport* report);
   Status compare(Peers& peers, int peer, const Header& own, const Header& theirs) const;
+  Status meet(Peers& peers, void* model, const Header& own, StepReport* report);
   Status exchange(Peers& peers, int peer, void* model, StepReport* report);
   Status exchange_values(Peers& peers, int peer, void* model, StepReport* report);
   Status exchange_differences(Peers& peers, int peer, void* model, StepReport* report);
-  void keep_reference(const void* model);
+  Status exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, std::size_t first,
+                        StepReport* report);
+  Status keep_reference(const void* model);
+  float* base() const { return reinterpret_cast<float*>(base_.get()); }
 
   const GossipOptions options_;
-  const std::unique_ptr<Codec>
-      codec_;  // Of float32 differences; or of the values, if it is `none`.
+  const std::unique_ptr<Models> models_;
+  const bool is_identity_;  // Models are sent as they are.
   Trigger trigger_;
-  std::vector<std::byte> reference_;
-  std::vector<float> base_;  // Empty without a codec.
-  std::vector<float> own_, theirs_;
-  std::vector<std::byte> sent_, received_;
+  std::shared_ptr<std::byte> reference_;
+  std::shared_ptr<std::byte> base_;  // Null if models are sent as they are, and so what follows.
+  std::shared_ptr<std::byte> own_, theirs_;  // Differences of a chunk, float32.
+  std::shared_ptr<std::byte> sent_;          // A chunk's wire.
+  std::shared_ptr<std::byte> received_;      // The same, or a chunk of a model.
   GossipTotals totals_;
 };
 

@@ -10,7 +10,8 @@
 
 namespace ringpress::nccl_plugin::gossip {
 
-/// The ranks of a communicator. One thread at a time.
+/// The ranks of a communicator. One thread at a time. Spans are host memory; pointers are to where
+/// the models are, and what is asked of them is done in the stream of these peers, in order.
 class Peers {
  public:
   virtual ~Peers() = default;
@@ -20,10 +21,13 @@ class Peers {
   /// empty.
   virtual Status exchange(int peer, std::span<const std::byte> sent,
                           std::span<std::byte> received) = 0;
+  /// As exchange(), of bytes beside or in the models.
+  virtual Status exchange_memory(int peer, const void* sent, std::size_t sent_bytes, void* received,
+                                 std::size_t received_bytes) = 0;
   /// Everybody's bytes to everybody, by rank. All call it.
   virtual Status gather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
-  /// Rank 0's bytes to all.
-  virtual Status broadcast(std::span<std::byte> bytes) = 0;
+  /// Rank 0's bytes to all, beside the models.
+  virtual Status broadcast(void* memory, std::size_t bytes) = 0;
   /// The mean of all ranks' values, exact but for the rounding of its type, the same everywhere.
   virtual Status average(void* values, std::size_t count, DType dtype) = 0;
 };

@@ -9,6 +9,8 @@
 
 #include "nccl_plugin/gossip/communicator_peers.h"
 #include "nccl_plugin/gossip/gossip.h"
+#include "nccl_plugin/gossip/host_models.h"
+#include "nccl_plugin/gossip/workers.h"
 #include "nccl_plugin/host/arguments.h"
 #include "nccl_plugin/host/comm.h"
 #include "nccl_plugin/host/registry.h"
@@ -25,13 +27,18 @@ using ringpress::nccl_plugin::gossip::CommunicatorPeers;
 using ringpress::nccl_plugin::gossip::Gossip;
 using ringpress::nccl_plugin::gossip::GossipOptions;
 using ringpress::nccl_plugin::gossip::GossipTotals;
+using ringpress::nccl_plugin::gossip::HostModels;
+using ringpress::nccl_plugin::gossip::Models;
 using ringpress::nccl_plugin::gossip::Peers;
 using ringpress::nccl_plugin::gossip::StepReport;
+using ringpress::nccl_plugin::gossip::Workers;
+using ringpress::nccl_plugin::gossip::workers_maker;
 
 struct ringpressGossip {
-  ncclComm_t handle = nullptr;    // Looked up at each call: it may have ended,
-  std::weak_ptr<ncclComm> maker;  // and another one may have its address.
-  std::mutex mutex;               // Of what follows.
+  std::unique_ptr<Workers> workers;  // Null: a communicator of this library,
+  ncclComm_t handle = nullptr;       // looked up at each call: it may have ended,
+  std::weak_ptr<ncclComm> maker;     // and another one may have its address.
+  std::mutex mutex;                  // Of the calls, and of what follows.
   std::unique_ptr<Gossip> gossip;
 };
 
@@ -98,24 +105,48 @@ void copy_out(Struct from, Struct* to) {
   std::memcpy(to, &from, std::min(to->size, sizeof from));
 }
 
-/// Runs body(gossip, peers) with the communicator alone.
+/// Runs body(peers) with the communicator alone.
 template <typename Body>
-ncclResult_t with_gossip(const char* function, ringpressGossip_t handle, Body&& body) {
-  ncclComm_t comm = nullptr;
-  return firewall(function, comm, [&]() -> Status {
+Status run(const ringpressGossip& gossip, void* stream, Body&& body) {
+  if (gossip.workers != nullptr) return gossip.workers->run(stream, body);
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready, find_ready_comm(gossip.handle));
+  if (gossip.maker.lock() != ready) {
+    return {Code::kInvalidArgument, "the communicator of gossip has ended"};
+  }
+  return ready->run([&](Communicator& communicator) -> Status {
+    CommunicatorPeers peers(communicator);
+    return body(peers);
+  });
+}
+
+template <typename Body>
+ncclResult_t with_gossip(const char* function, ringpressGossip_t handle, void* stream,
+                         Body&& body) {
+  return firewall(function, nullptr, [&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ringpressGossip> live,
                                GossipTable::instance().find(handle));
-    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready,
-                               find_ready_comm(live->handle));
-    if (live->maker.lock() != ready) {
-      return Status(Code::kInvalidArgument, "the communicator of gossip has ended");
-    }
     const std::lock_guard lock(live->mutex);
-    return ready->run([&](Communicator& communicator) {
-      CommunicatorPeers peers(communicator);
-      return body(*live->gossip, peers);
-    });
+    return run(*live, stream, [&](Peers& peers) -> Status { return body(*live->gossip, peers); });
   });
+}
+
+/// Of a communicator of this library, or else of the one that it stands before.
+Result<std::shared_ptr<ringpressGossip>> make_gossip(ncclComm_t handle) {
+  auto made = std::make_shared<ringpressGossip>();
+  made->handle = handle;
+  const Result<std::shared_ptr<ncclComm>> ready = find_ready_comm(handle);
+  if (ready.is_ok()) {
+    made->maker = ready.value();
+    return made;
+  }
+  if (handle == nullptr || !workers_maker()) return ready.status();
+  RINGPRESS_ASSIGN_OR_RETURN(made->workers, workers_maker()(handle));
+  return made;
+}
+
+std::unique_ptr<Models> make_models(ringpressGossip& gossip) {
+  if (gossip.workers != nullptr) return gossip.workers->make_models();
+  return std::make_unique<HostModels>();
 }
 
 }  // namespace
@@ -124,21 +155,18 @@ extern "C" {
 
 RINGPRESS_EXPORT int ringpressGossipInit(ringpressGossip_t* gossip, const void* model, size_t count,
                                          int datatype, const ringpressGossipConfig_t* config,
-                                         void* comm) {
+                                         void* comm, void* stream) {
   const auto handle = static_cast<ncclComm_t>(comm);
   return firewall("ringpressGossipInit", handle, [&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready, find_ready_comm(handle));
     if (gossip != nullptr) *gossip = nullptr;
+    RINGPRESS_ASSIGN_OR_RETURN(std::shared_ptr<ringpressGossip> made, make_gossip(handle));
     // The others hear of what is wrong here.
     const Status place = check_pointer(gossip, "gossip");
     const Result<GossipOptions> options =
         place.is_ok() ? to_options(model, count, datatype, config) : Result<GossipOptions>(place);
-    auto made = std::make_shared<ringpressGossip>();
-    made->handle = handle;
-    made->maker = ready;
-    RINGPRESS_RETURN_IF_ERROR(ready->run([&](Communicator& communicator) -> Status {
-      CommunicatorPeers peers(communicator);
-      RINGPRESS_ASSIGN_OR_RETURN(made->gossip, Gossip::make(peers, options, model));
+    RINGPRESS_RETURN_IF_ERROR(run(*made, stream, [&](Peers& peers) -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(made->gossip,
+                                 Gossip::make(peers, make_models(*made), options, model, stream));
       return Status::ok();
     }));
     ringpressGossip* const pointer = made.get();
@@ -149,12 +177,12 @@ RINGPRESS_EXPORT int ringpressGossipInit(ringpressGossip_t* gossip, const void* 
 }
 
 RINGPRESS_EXPORT int ringpressGossipStep(ringpressGossip_t gossip, void* model,
-                                         ringpressGossipStep_t* step, void*) {
-  return with_gossip("ringpressGossipStep", gossip, [&](Gossip& own, Peers& peers) -> Status {
+                                         ringpressGossipStep_t* step, void* stream) {
+  const auto body = [&](Gossip& own, Peers& peers) -> Status {
     Status given = check_pointer(model, "model");
     if (given.is_ok() && step != nullptr) given = check_size(step->size, sizeof *step, "step");
     // Whom it meets hears of what is wrong here.
-    const Result<StepReport> stepped = own.step(peers, given.is_ok() ? model : nullptr);
+    const Result<StepReport> stepped = own.step(peers, given.is_ok() ? model : nullptr, stream);
     RINGPRESS_RETURN_IF_ERROR(given);
     RINGPRESS_ASSIGN_OR_RETURN(const StepReport report, stepped);
     if (step == nullptr) return Status::ok();
@@ -165,15 +193,18 @@ RINGPRESS_EXPORT int ringpressGossipStep(ringpressGossip_t gossip, void* model,
     done.sent_bytes = report.sent_bytes;
     copy_out(done, step);
     return Status::ok();
-  });
+  };
+  return with_gossip("ringpressGossipStep", gossip, stream, body);
 }
 
-RINGPRESS_EXPORT int ringpressGossipFlush(ringpressGossip_t gossip, void* model, void*) {
-  return with_gossip("ringpressGossipFlush", gossip, [&](Gossip& own, Peers& peers) -> Status {
-    const Status flushed = own.flush(peers, model);  // All hear of a model that is not there.
+RINGPRESS_EXPORT int ringpressGossipFlush(ringpressGossip_t gossip, void* model, void* stream) {
+  const auto body = [&](Gossip& own, Peers& peers) -> Status {
+    const Status flushed =
+        own.flush(peers, model, stream);  // All hear of a model that is not there.
     RINGPRESS_RETURN_IF_ERROR(check_pointer(model, "model"));
     return flushed;
-  });
+  };
+  return with_gossip("ringpressGossipFlush", gossip, stream, body);
 }
 
 RINGPRESS_EXPORT int ringpressGossipGetStatistics(ringpressGossip_t gossip,

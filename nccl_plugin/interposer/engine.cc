@@ -200,7 +200,13 @@ ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
   return real_.GroupSimulateEnd(info);
 }
 
+Result<std::unique_ptr<gossip::Workers>> Engine::gossip_workers(ncclComm_t handle) {
+  const auto is_grouped = [this] { return group().depth > 0; };
+  return make_gossip_workers({real_, settings_.backend, is_grouped, gossip_comms_}, handle);
+}
+
 void Engine::forget(ncclComm_t handle, Ending ending) noexcept {
+  gossip_comms_.end(handle);
   warn_if_failed("cannot write statistics", catch_all([&] {
                    left_.end(handle);
                    return Status::ok();
@@ -261,6 +267,8 @@ Engine* open_engine(const ringpressRealNccl& real) {
     if (settings.mode == "off") return Status::ok();
     RINGPRESS_RETURN_IF_ERROR(check_real(real));
     engine = new Engine(real, settings);  // Lives as long as the process.
+    gossip::set_workers_maker(
+        [engine](void* comm) { return engine->gossip_workers(static_cast<ncclComm_t>(comm)); });
     return Status::ok();
   });
   warn_if_failed("nothing is compressed", status);

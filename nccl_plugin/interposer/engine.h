@@ -11,6 +11,7 @@
 #include "nccl_plugin/interposer/call_memory.h"
 #include "nccl_plugin/interposer/comm_table.h"
 #include "nccl_plugin/interposer/establish.h"
+#include "nccl_plugin/interposer/gossip_workers.h"
 #include "nccl_plugin/interposer/left_comms.h"
 #include "nccl_plugin/interposer/meeting.h"
 #include "nccl_plugin/interposer/runner.h"
@@ -75,6 +76,9 @@ class Engine {
   using Finish = ncclResult_t (*)(ncclComm_t);
   ncclResult_t end_in_order(ncclComm_t handle, Finish finish) noexcept;
 
+  /// Gossip on a communicator of the real library.
+  Result<std::unique_ptr<gossip::Workers>> gossip_workers(ncclComm_t handle);
+
  private:
   static Settings in_streams(Settings settings);
 
@@ -120,6 +124,7 @@ class Engine {
   Meetings meetings_;
   CommTable table_;
   LeftComms left_;
+  GossipComms gossip_comms_;
   std::once_flag looked_for_problem_;
   std::string problem_;
   std::atomic<std::uint64_t> in_process_cliques_{0};

@@ -1,5 +1,6 @@
 // Host memory as a device without queues: what is asked for is done at once, so every event has
 // happened when it is recorded.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,35 @@ class HostCodec final : public DeviceCodec {
  private:
   const std::unique_ptr<Codec> codec_;
   std::unique_ptr<DeviceAgreement> agreement_;
+};
+
+class HostModels final : public DeviceModels {
+ public:
+  Status measure_change(Stream, const ModelSpan& model, const void* reference,
+                        ChangePart* parts) override {
+    const compress_kernels::Change change =
+        compress_kernels::measure_change(model.values, reference, model.count, model.dtype);
+    std::fill_n(parts, kChangeParts, ChangePart());
+    parts[0] = {change.difference_squares, change.reference_squares};
+    return Status::ok();
+  }
+  Status average(Stream, const ModelSpan& model, const void* theirs) override {
+    compress_kernels::average_models(model.values, theirs, model.count, model.dtype);
+    return Status::ok();
+  }
+  Status take_difference(Stream, const ModelSpan& model, const float* base,
+                         float* difference) override {
+    compress_kernels::take_difference(model.values, base, model.count, model.dtype, difference);
+    return Status::ok();
+  }
+  Status add_half_difference(Stream, const ModelSpan& model, const float* own, const float* theirs,
+                             LostMark lost) override {
+    if (!compress_kernels::add_half_difference(model.values, own, theirs, model.count,
+                                               model.dtype)) {
+      *lost.word = std::max(*lost.word, lost.mark);
+    }
+    return Status::ok();
+  }
 };
 
 /// Whether all ranks can agree on everything in a stream.
@@ -105,6 +135,10 @@ class HostDevice final : public Device {
   Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
                                                             DType dtype, ReduceOp op) override {
     return compress_kernels::make_host_projection(specification, dtype, op);
+  }
+
+  Result<std::unique_ptr<DeviceModels>> make_models() override {
+    return std::unique_ptr<DeviceModels>(std::make_unique<HostModels>());
   }
 
  private:

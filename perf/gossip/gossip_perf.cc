@@ -20,6 +20,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/gossip/communicator_peers.h"
 #include "nccl_plugin/gossip/gossip.h"
+#include "nccl_plugin/gossip/host_models.h"
 #include "ringpress/communicator.h"
 
 namespace ringpress::perf {
@@ -99,7 +100,10 @@ void walk(nccl_plugin::gossip::Peers& peers, int rank, long steps, Worker* worke
   nccl_plugin::gossip::GossipOptions options;
   options.count = kCount;
   options.rule = {0.3, 2, 20, 0};
-  auto gossip = nccl_plugin::gossip::Gossip::make(peers, options, model.data()).value();
+  auto gossip =
+      nccl_plugin::gossip::Gossip::make(peers, std::make_unique<nccl_plugin::gossip::HostModels>(),
+                                        options, model.data())
+          .value();
   for (long step = 0; step < steps; ++step) {
     for (float& value : model) {
       value += 0.2F * (static_cast<float>(generator() % 1000) / 1000.0F - 0.5F);

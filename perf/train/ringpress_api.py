@@ -101,7 +101,7 @@ class Gossip:
             setattr(config, name, value)
         self.library.call("ringpressGossipInit", ctypes.byref(self.handle),
                           ctypes.c_void_p(model.ctypes.data), ctypes.c_size_t(model.size), FLOAT32,
-                          ctypes.byref(config), communicator.handle)
+                          ctypes.byref(config), communicator.handle, None)
 
     def step(self, model):
         self.library.call("ringpressGossipStep", self.handle, ctypes.c_void_p(model.ctypes.data), None,

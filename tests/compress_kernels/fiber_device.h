@@ -12,6 +12,7 @@
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/factory.h"
+#include "compress_kernels/models/task_models.h"
 #include "compress_kernels/task_codec.h"
 #include "compress_kernels/task_projection.h"
 #include "ringpress/device.h"
@@ -71,6 +72,11 @@ class FiberDevice : public HostMemoryDevice {
   Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
                                                             DType dtype, ReduceOp op) override {
     return make_fiber_projection(specification, dtype, op, backend_);
+  }
+
+  Result<std::unique_ptr<DeviceModels>> make_models() override {
+    return std::unique_ptr<DeviceModels>(
+        std::make_unique<models::TaskModels<FiberBackend>>(backend_));
   }
 
  private:

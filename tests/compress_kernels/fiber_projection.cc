@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/models/model_agent.cuh"
 #include "compress_kernels/powersgd/column_agent.cuh"
 #include "compress_kernels/powersgd/matrix_agent.cuh"
 #include "compress_kernels/randk/randk_agent.cuh"
@@ -29,6 +30,8 @@ void run_task(const FiberSimt& simt, const Task& task) {
     randk::RandomAgent<FiberSimt, T>::run(simt, task);
   } else if constexpr (Runs<powersgd::ColumnAgent<FiberSimt, T>, Task>) {
     powersgd::ColumnAgent<FiberSimt, T>::run(simt, task);
+  } else if constexpr (Runs<models::ModelAgent<FiberSimt, T>, Task>) {
+    models::ModelAgent<FiberSimt, T>::run(simt, task);
   } else {
     powersgd::MatrixAgent<FiberSimt, T>::run(simt, task);
   }
@@ -82,5 +85,9 @@ RINGPRESS_PROJECTION_ON_FIBERS(powersgd::RebuildTask)
 RINGPRESS_PROJECTION_ON_FIBERS(powersgd::StateTask)
 RINGPRESS_PROJECTION_ON_FIBERS(powersgd::LoadTask)
 RINGPRESS_PROJECTION_ON_FIBERS(powersgd::StoreTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::ChangeTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::AverageTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::DifferenceTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::HalfDifferenceTask)
 
 }  // namespace ringpress::compress_kernels::testing

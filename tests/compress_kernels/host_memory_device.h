@@ -60,6 +60,10 @@ class HostMemoryDevice : public Device {
     return projection;
   }
 
+  Result<std::unique_ptr<DeviceModels>> make_models() override {
+    return Status(Code::kUnsupported, "no kernels");
+  }
+
  private:
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };

@@ -26,7 +26,7 @@ std::string refusal(const std::string& text) {
 }
 
 ::testing::AssertionResult names(const std::string& message,
-                               std::initializer_list<const char*> parts) {
+                                 std::initializer_list<const char*> parts) {
   for (const char* part : parts) {
     if (message.find(part) == std::string::npos) {
       return ::testing::AssertionFailure() << '"' << message << "\" does not name " << part;

@@ -27,7 +27,8 @@ TEST(ApiGossip, WorkersComeTogether) {
     std::vector<float> model(kCount, static_cast<float>(rank));
     const ringpressGossipConfig_t config = gossip_config();
     ringpressGossip_t gossip = nullptr;
-    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), kCount, ncclFloat, &config, comm), 0);
+    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), kCount, ncclFloat, &config, comm, nullptr),
+              0);
     ringpressGossipStep_t step{};
     step.size = sizeof step;
     for (int i = 0; i < 20; ++i) {
@@ -63,7 +64,7 @@ TEST(ApiGossip, RefusesWhatItCannotUse) {
     ringpressGossip_t gossip = nullptr;
     const auto refused = [&](const ringpressGossipConfig_t* config, const float* values,
                              std::size_t count, int type, const char* reason) {
-      EXPECT_EQ(ringpressGossipInit(&gossip, values, count, type, config, comm),
+      EXPECT_EQ(ringpressGossipInit(&gossip, values, count, type, config, comm, nullptr),
                 ncclInvalidArgument)
           << reason;
       expect_last_error(reason);
@@ -84,9 +85,9 @@ TEST(ApiGossip, RefusesWhatItCannotUse) {
     config.codec = "q99";
     refused(&config, model.data(), 10, ncclFloat, "codec: ");
     config.codec = "q8";
-    EXPECT_EQ(ringpressGossipInit(nullptr, model.data(), 10, ncclFloat, &config, comm),
+    EXPECT_EQ(ringpressGossipInit(nullptr, model.data(), 10, ncclFloat, &config, comm, nullptr),
               ncclInvalidArgument);
-    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 10, ncclFloat, &config, comm), 0);
+    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 10, ncclFloat, &config, comm, nullptr), 0);
     EXPECT_EQ(ringpressGossipStep(gossip, nullptr, nullptr, nullptr), ncclInvalidArgument);
     ringpressGossipStep_t step{};
     EXPECT_EQ(ringpressGossipStep(gossip, model.data(), &step, nullptr), ncclInvalidArgument);
@@ -98,7 +99,8 @@ TEST(ApiGossip, RefusesWhatItCannotUse) {
     EXPECT_EQ(ringpressGossipGetStatistics(gossip, nullptr), ncclInvalidArgument);
     EXPECT_EQ(ringpressGossipDestroy(gossip), 0);
   });
-  EXPECT_EQ(ringpressGossipInit(nullptr, nullptr, 0, 0, nullptr, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ringpressGossipInit(nullptr, nullptr, 0, 0, nullptr, nullptr, nullptr),
+            ncclInvalidArgument);
   EXPECT_EQ(ringpressGossipStep(nullptr, nullptr, nullptr, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ringpressGossipFlush(nullptr, nullptr, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ringpressGossipDestroy(nullptr), ncclInvalidArgument);
@@ -109,7 +111,7 @@ TEST(ApiGossip, OutlivesItsCommunicatorWithoutHarm) {
   std::vector<float> model(10);
   run_nccl_ranks(1, [&](ncclComm_t comm, int) {
     const ringpressGossipConfig_t config = gossip_config();
-    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 10, ncclFloat, &config, comm), 0);
+    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 10, ncclFloat, &config, comm, nullptr), 0);
   });
   EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ringpressGossipDestroy(gossip), 0);
@@ -122,7 +124,8 @@ TEST(ApiGossip, BelongsToTheCommunicatorThatMadeIt) {
     ringpressGossip_t gossip = nullptr;
     run_nccl_ranks(1, [&](ncclComm_t comm, int) {
       const ringpressGossipConfig_t config = gossip_config();
-      ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 10, ncclFloat, &config, comm), 0);
+      ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 10, ncclFloat, &config, comm, nullptr),
+                0);
     });
     run_nccl_ranks(1, [&](ncclComm_t, int) {
       EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), ncclInvalidArgument);
@@ -137,7 +140,8 @@ TEST(ApiGossip, NanIsNamed) {
     std::vector<float> model(100, 1.0F);
     const ringpressGossipConfig_t config = gossip_config();
     ringpressGossip_t gossip = nullptr;
-    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 100, ncclFloat, &config, comm), 0);
+    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 100, ncclFloat, &config, comm, nullptr),
+              0);
     if (rank == 1) model[17] = NAN;
     EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), ncclInvalidArgument);
     expect_last_error("the model of rank 1 has nan at element 17");

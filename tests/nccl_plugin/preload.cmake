@@ -77,7 +77,7 @@ if(NOT RINGPRESS_SANITIZE)
 endif()
 target_include_directories(interposer_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
-  ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
+  ringpress_session ringpress_gossip ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
   GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(interposer_test PRIVATE FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
 add_dependencies(interposer_test fake_nccl)
@@ -88,7 +88,7 @@ if(NOT RINGPRESS_SANITIZE)  # They replace the C library's allocator, too.
                  interposer_memory_test.cc ../support/call_counter.cc)
   target_include_directories(interposer_allocations_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(interposer_allocations_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
-    ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
+    ringpress_session ringpress_gossip ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
     GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_definitions(interposer_allocations_test PRIVATE
     FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
@@ -115,12 +115,12 @@ set_target_properties(fake_cuda_module PROPERTIES OUTPUT_NAME ringpress-cuda
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
 target_link_libraries(fake_cuda_module PRIVATE fake_cudart ringpress_codecs ringpress_include)
 
-add_executable(interposer_cuda_test interposer_graph_test.cc)
+add_executable(interposer_cuda_test interposer_gossip_test.cc interposer_graph_test.cc)
 target_include_directories(interposer_cuda_test PRIVATE ${PROJECT_SOURCE_DIR})
 set_target_properties(interposer_cuda_test PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
 target_link_libraries(interposer_cuda_test PRIVATE $<TARGET_OBJECTS:ringpress_interposer>
-  ringpress_session ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
+  ringpress_session ringpress_gossip ringpress_transport ringpress_codecs ringpress_tuner ringpress_firewall
   fake_cudart GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(interposer_cuda_test PRIVATE FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
 if(RINGPRESS_SANITIZE)

@@ -280,6 +280,7 @@ class NotingDevice final : public Device {
     return std::unique_ptr<DeviceProjection>(
         std::make_unique<NotingProjection>(std::move(projection)));
   }
+  Result<std::unique_ptr<DeviceModels>> make_models() override { return host_->make_models(); }
 
   std::size_t waits = 0;
 

@@ -222,6 +222,10 @@ ON_FIBERS(powersgd::RebuildTask)
 ON_FIBERS(powersgd::StateTask)
 ON_FIBERS(powersgd::LoadTask)
 ON_FIBERS(powersgd::StoreTask)
+ON_FIBERS(models::ChangeTask)
+ON_FIBERS(models::AverageTask)
+ON_FIBERS(models::DifferenceTask)
+ON_FIBERS(models::HalfDifferenceTask)
 #undef ON_FIBERS
 
 }  // namespace ringpress::compress_kernels::cuda

@@ -1,0 +1,52 @@
+// A DeviceModels whose kernels `Backend` launches (compress_kernels/task_projection.h).
+#ifndef COMPRESS_KERNELS_MODELS_TASK_MODELS_H_
+#define COMPRESS_KERNELS_MODELS_TASK_MODELS_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "compress_kernels/models/device_tasks.h"
+#include "ringpress/device.h"
+
+namespace ringpress::compress_kernels::models {
+
+template <typename Backend>
+class TaskModels final : public DeviceModels {
+ public:
+  explicit TaskModels(Backend backend) : backend_(std::move(backend)) {}
+
+  Status measure_change(Stream stream, const ModelSpan& model, const void* reference,
+                        ChangePart* parts) override {
+    const ChangeTask task{{}, model.values, reference, model.count, parts};
+    return backend_.launch(stream, model.dtype, task, kChangeParts);
+  }
+  Status average(Stream stream, const ModelSpan& model, const void* theirs) override {
+    return launch(stream, model, AverageTask{{}, model.values, theirs, model.count});
+  }
+  Status take_difference(Stream stream, const ModelSpan& model, const float* base,
+                         float* difference) override {
+    return launch(stream, model, DifferenceTask{{}, model.values, base, model.count, difference});
+  }
+  Status add_half_difference(Stream stream, const ModelSpan& model, const float* own,
+                             const float* theirs, LostMark lost) override {
+    return launch(
+        stream, model,
+        HalfDifferenceTask{{}, model.values, own, theirs, model.count, lost.word, lost.mark});
+  }
+
+ private:
+  static constexpr std::size_t kPieceElements = 256;
+
+  template <typename Task>
+  Status launch(Stream stream, const ModelSpan& model, const Task& task) const {
+    if (model.count == 0) return Status::ok();
+    const std::size_t pieces = (model.count + kPieceElements - 1) / kPieceElements;
+    return backend_.launch(stream, model.dtype, task, pieces);
+  }
+
+  const Backend backend_;
+};
+
+}  // namespace ringpress::compress_kernels::models
+
+#endif  // COMPRESS_KERNELS_MODELS_TASK_MODELS_H_

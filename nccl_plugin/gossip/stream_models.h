@@ -1,0 +1,55 @@
+// Models on a device: what gossip does with them is done in the caller's stream.
+#ifndef NCCL_PLUGIN_GOSSIP_STREAM_MODELS_H_
+#define NCCL_PLUGIN_GOSSIP_STREAM_MODELS_H_
+
+#include <memory>
+
+#include "nccl_plugin/gossip/models.h"
+#include "ringpress/device.h"
+
+namespace ringpress::nccl_plugin::gossip {
+
+class StreamModels final : public Models {
+ public:
+  explicit StreamModels(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  Status prepare(const GossipOptions& options) override;
+  const Codec& codec() const override { return *on_host_; }
+  /// A launch and an exchange cost more here than bytes do.
+  std::size_t chunk_elements() const override { return 4 << 20; }
+
+  /// kInvalidUsage: the stream is being captured, and whether to exchange is decided here.
+  Status use(Stream stream) override;
+  Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override;
+  Status copy(void* to, const void* from, std::size_t bytes) override;
+  Status read(void* to, const void* from, std::size_t bytes) override;
+
+  Result<compress_kernels::Change> measure_change(const ModelSpan& model,
+                                                  const void* reference) override;
+  Status average(const ModelSpan& model, const void* theirs) override;
+  Status take_difference(const ModelSpan& model, const float* base, float* difference) override;
+  Status add_half_difference(const ModelSpan& model, const float* own,
+                             const float* theirs) override;
+  Result<bool> has_lost() override;
+
+  Result<std::uint64_t> encode(const EncodeArgs& args) override;
+  Status decode(const DecodeArgs& args) override;
+
+ private:
+  Status prepare_codec(const GossipOptions& options);
+  Result<std::size_t> find_non_finite(const ModelSpan& model);
+
+  const std::shared_ptr<Device> device_;
+  Stream stream_ = nullptr;
+  std::unique_ptr<Codec> on_host_;
+  std::unique_ptr<DeviceCodec> codec_;  // Null: models are sent as they are.
+  std::unique_ptr<DeviceModels> kernels_;
+  std::shared_ptr<std::byte> parts_;  // kChangeParts of a ChangePart.
+  std::shared_ptr<std::byte> parts_on_host_;
+  std::shared_ptr<std::byte> lost_;     // A word.
+  std::shared_ptr<std::byte> scratch_;  // Of the codec; null: it needs none.
+};
+
+}  // namespace ringpress::nccl_plugin::gossip
+
+#endif  // NCCL_PLUGIN_GOSSIP_STREAM_MODELS_H_

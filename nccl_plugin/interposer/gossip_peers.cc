@@ -1,0 +1,104 @@
+#include "nccl_plugin/interposer/gossip_peers.h"
+
+#include <string>
+#include <utility>
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// The most that exchange() and gather() take of a rank.
+constexpr std::size_t kSmallBytes = 256;
+
+Status check(ncclResult_t result, const char* function) {
+  if (result == ncclSuccess) return Status::ok();
+  return {Code::kSystem, std::string(function) + " of the NCCL library answers " +
+                             std::to_string(static_cast<int>(result))};
+}
+
+Status check_small(std::size_t bytes) {
+  if (bytes <= kSmallBytes) return Status::ok();
+  return {Code::kInternal, "more than " + std::to_string(kSmallBytes) + " bytes of a rank"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GossipPeers>> GossipPeers::make(const ringpressRealNccl& real,
+                                                       ncclComm_t comm,
+                                                       std::shared_ptr<Device> device) {
+  std::unique_ptr<GossipPeers> made(new GossipPeers(real, comm, std::move(device)));
+  RINGPRESS_RETURN_IF_ERROR(check(real.CommCount(comm, &made->size_), "ncclCommCount"));
+  RINGPRESS_RETURN_IF_ERROR(check(real.CommUserRank(comm, &made->rank_), "ncclCommUserRank"));
+  const std::size_t places = static_cast<std::size_t>(made->size_) + 1;
+  RINGPRESS_ASSIGN_OR_RETURN(void* const memory, made->device_->allocate(places * kSmallBytes));
+  made->small_ = {static_cast<std::byte*>(memory),
+                  [device = made->device_](std::byte* old) { device->free(old); }};
+  return made;
+}
+
+Status GossipPeers::send(int peer, const void* memory, std::size_t bytes) const {
+  if (bytes == 0) return Status::ok();
+  return check(real_.Send(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
+               "ncclSend");
+}
+
+Status GossipPeers::receive(int peer, void* memory, std::size_t bytes) const {
+  if (bytes == 0) return Status::ok();
+  return check(real_.Recv(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
+               "ncclRecv");
+}
+
+template <typename Body>
+Status GossipPeers::in_group(Body&& body) const {
+  RINGPRESS_RETURN_IF_ERROR(check(real_.GroupStart(), "ncclGroupStart"));
+  const Status asked = std::forward<Body>(body)();
+  const Status ended = check(real_.GroupEnd(), "ncclGroupEnd");
+  return asked.is_ok() ? ended : asked;
+}
+
+Status GossipPeers::exchange_memory(int peer, const void* sent, std::size_t sent_bytes,
+                                    void* received, std::size_t received_bytes) {
+  return in_group([&]() -> Status {
+    RINGPRESS_RETURN_IF_ERROR(send(peer, sent, sent_bytes));
+    return receive(peer, received, received_bytes);
+  });
+}
+
+Status GossipPeers::exchange(int peer, std::span<const std::byte> sent,
+                             std::span<std::byte> received) {
+  RINGPRESS_RETURN_IF_ERROR(check_small(std::max(sent.size(), received.size())));
+  std::byte* const own = small_.get();
+  std::byte* const theirs = own + kSmallBytes;
+  RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, own, sent.data(), sent.size()));
+  RINGPRESS_RETURN_IF_ERROR(exchange_memory(peer, own, sent.size(), theirs, received.size()));
+  RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, received.data(), theirs, received.size()));
+  return device_->synchronize(stream_);
+}
+
+Status GossipPeers::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+  RINGPRESS_RETURN_IF_ERROR(check_small(own.size()));
+  std::byte* const from = small_.get();
+  std::byte* const to = from + kSmallBytes;
+  RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, from, own.data(), own.size()));
+  RINGPRESS_RETURN_IF_ERROR(check(
+      real_.AllGather(from, to, own.size(), ncclInt8, comm_, static_cast<cudaStream_t>(stream_)),
+      "ncclAllGather"));
+  RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, all.data(), to, all.size()));
+  return device_->synchronize(stream_);
+}
+
+Status GossipPeers::broadcast(void* memory, std::size_t bytes) {
+  return in_group([&]() -> Status {
+    if (rank_ != 0) return receive(0, memory, bytes);
+    for (int peer = 1; peer < size_; ++peer) RINGPRESS_RETURN_IF_ERROR(send(peer, memory, bytes));
+    return Status::ok();
+  });
+}
+
+/// The real library's own, which is not compressed.
+Status GossipPeers::average(void* values, std::size_t count, DType dtype) {
+  return check(real_.AllReduce(values, values, count, static_cast<ncclDataType_t>(dtype), ncclAvg,
+                               comm_, static_cast<cudaStream_t>(stream_)),
+               "ncclAllReduce");
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

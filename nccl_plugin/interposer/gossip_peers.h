@@ -1,0 +1,56 @@
+// The ranks of a communicator of the real NCCL, as gossip sees them: everything goes by its sends
+// and receives, in the caller's stream.
+#ifndef NCCL_PLUGIN_INTERPOSER_GOSSIP_PEERS_H_
+#define NCCL_PLUGIN_INTERPOSER_GOSSIP_PEERS_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "nccl_plugin/gossip/peers.h"
+#include "nccl_plugin/preload/engine.h"
+#include "ringpress/device.h"
+#include "ringpress/status.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+class GossipPeers final : public gossip::Peers {
+ public:
+  /// `real` outlives this.
+  static Result<std::unique_ptr<GossipPeers>> make(const ringpressRealNccl& real, ncclComm_t comm,
+                                                   std::shared_ptr<Device> device);
+
+  /// The stream of what comes next.
+  void use(Stream stream) { stream_ = stream; }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Status exchange(int peer, std::span<const std::byte> sent,
+                  std::span<std::byte> received) override;
+  Status exchange_memory(int peer, const void* sent, std::size_t sent_bytes, void* received,
+                         std::size_t received_bytes) override;
+  Status gather(std::span<const std::byte> own, std::span<std::byte> all) override;
+  Status broadcast(void* memory, std::size_t bytes) override;
+  Status average(void* values, std::size_t count, DType dtype) override;
+
+ private:
+  GossipPeers(const ringpressRealNccl& real, ncclComm_t comm, std::shared_ptr<Device> device)
+      : real_(real), comm_(comm), device_(std::move(device)) {}
+  Status send(int peer, const void* memory, std::size_t bytes) const;
+  Status receive(int peer, void* memory, std::size_t bytes) const;
+  /// The sends and receives that body() asks for, at once.
+  template <typename Body>
+  Status in_group(Body&& body) const;
+
+  const ringpressRealNccl& real_;
+  const ncclComm_t comm_;
+  const std::shared_ptr<Device> device_;
+  int rank_ = 0;
+  int size_ = 0;
+  Stream stream_ = nullptr;
+  // What is small goes through these, on the device: what a rank sends, then what it gets of each.
+  std::shared_ptr<std::byte> small_;
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_GOSSIP_PEERS_H_

@@ -1,0 +1,267 @@
+// Gossip over door A: the real library sends, models lie on its device. On a device that is host
+// memory, and on the CUDA device over a stand-in for CUDA's runtime.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nccl_plugin/gossip/gossip.h"
+#include "nccl_plugin/gossip/stream_models.h"
+#include "tests/support/cuda_job.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+using gossip::Gossip;
+using gossip::GossipOptions;
+using gossip::Peers;
+using gossip::StepReport;
+using gossip::Workers;
+
+/// One worker's gossip and what it is made over.
+struct Worker {
+  std::unique_ptr<Workers> workers;
+  std::unique_ptr<Gossip> gossip;
+  cudaStream_t stream = nullptr;
+
+  Status make(const GossipOptions& options, const std::vector<float>& model) {
+    return workers->run(stream, [&](Peers& peers) -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(
+          gossip, Gossip::make(peers, workers->make_models(), options, model.data(), stream));
+      return Status::ok();
+    });
+  }
+  Result<StepReport> step(std::vector<float>& model) {
+    StepReport report;
+    RINGPRESS_RETURN_IF_ERROR(workers->run(stream, [&](Peers& peers) -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(report, gossip->step(peers, model.data(), stream));
+      return Status::ok();
+    }));
+    wait();
+    return report;
+  }
+  Status flush(std::vector<float>& model) {
+    const Status flushed = workers->run(
+        stream, [&](Peers& peers) { return gossip->flush(peers, model.data(), stream); });
+    wait();
+    return flushed;
+  }
+  void wait() const {
+    if (stream == nullptr) return;
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  }
+};
+
+/// Where models lie.
+enum class Place { kHost, kCuda };
+
+class InterposerGossip : public testing::TestWithParam<Place> {
+ protected:
+  /// Runs body(worker, comm, rank) on ranks of one communicator.
+  template <typename Body>
+  void run_workers(int size, Body body) {
+    const bool is_cuda = GetParam() == Place::kCuda;
+    Job job(is_cuda ? cuda_settings() : make_settings(),
+            is_cuda ? nccl_in_streams() : recording_nccl());
+    run_ranks(job, size, [&](ncclComm_t comm, int rank) {
+      Worker worker;
+      auto workers = job.engine.gossip_workers(comm);
+      ASSERT_TRUE(workers.is_ok()) << workers.status().message();
+      worker.workers = std::move(workers.value());
+      if (is_cuda) worker.stream = make_stream();
+      body(worker, job, comm, rank);
+      worker.gossip.reset();
+      if (!is_cuda) return;
+      EXPECT_EQ(cudaStreamDestroy(worker.stream), cudaSuccess);
+    });
+  }
+};
+
+GossipOptions options_of(std::size_t count, const std::string& codec = "none") {
+  GossipOptions options;
+  options.count = count;
+  options.codec = codec;
+  return options;
+}
+
+TEST_P(InterposerGossip, TwoThatMeetTakeTheMean) {
+  constexpr std::size_t kCount = 3001;
+  constexpr int kSize = 4;
+  std::vector<std::vector<float>> models(kSize);
+  std::vector<int> partners(kSize);
+  const int all_reduces_before = all_reduces;
+  run_workers(kSize, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    std::vector<float> model = make_values(rank, kCount);
+    ASSERT_TRUE(worker.make(options_of(kCount), model).is_ok());
+    const Result<StepReport> report = worker.step(model);
+    ASSERT_TRUE(report.is_ok()) << report.status().message();
+    EXPECT_TRUE(report.value().has_exchanged);
+    EXPECT_EQ(report.value().change, 0);
+    EXPECT_EQ(report.value().sent_bytes, Gossip::kHeaderBytes + kCount * sizeof(float));
+    models[static_cast<std::size_t>(rank)] = model;
+    partners[static_cast<std::size_t>(rank)] = report.value().peer;
+    // What came out is what is compared with from then on.
+    for (float& value : model) value *= 1.5F;
+    EXPECT_NEAR(worker.step(model).value().change, 0.5, 1e-3);
+  });
+  EXPECT_EQ(all_reduces, all_reduces_before);
+  for (int rank = 0; rank < kSize; ++rank) {
+    const int partner = partners[static_cast<std::size_t>(rank)];
+    const std::vector<float> a = make_values(rank, kCount), b = make_values(partner, kCount);
+    const auto& model = models[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(model, models[static_cast<std::size_t>(partner)]) << rank;
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(model[i], 0.5F * a[i] + 0.5F * b[i]);
+  }
+}
+
+/// What is sent is q8 of how far a model is from the base: the sum of both stays what it was.
+TEST_P(InterposerGossip, ACodecSendsDifferencesAndLeavesTheMean) {
+  constexpr std::size_t kCount = 5000;
+  std::vector<std::vector<float>> models(2);
+  run_workers(2, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    std::vector<float> model = make_values(7, kCount);
+    ASSERT_TRUE(worker.make(options_of(kCount, "q8"), model).is_ok());
+    const std::vector<float> own = make_values(rank, kCount, 5);
+    for (std::size_t i = 0; i < kCount; ++i) model[i] += 0.01F * own[i];
+    const Result<StepReport> report = worker.step(model);
+    ASSERT_TRUE(report.is_ok()) << report.status().message();
+    EXPECT_LT(report.value().sent_bytes, kCount * sizeof(float) / 3);
+    models[static_cast<std::size_t>(rank)] = model;
+  });
+  const std::vector<float> base = make_values(7, kCount);
+  const std::vector<float> a = make_values(0, kCount, 5), b = make_values(1, kCount, 5);
+  double error = 0, distance = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double before = 2.0 * base[i] + 0.01 * (a[i] + b[i]);
+    ASSERT_NEAR(models[0][i] + models[1][i], before, 1e-5) << i;
+    error += std::pow(models[0][i] - models[1][i], 2);
+    distance += std::pow(0.01 * (a[i] - b[i]), 2);
+  }
+  EXPECT_LT(std::sqrt(error / distance), 0.05);
+}
+
+TEST_P(InterposerGossip, FlushIsTheMeanOfAll) {
+  constexpr std::size_t kCount = 100;
+  constexpr int kSize = 3;
+  std::vector<std::vector<float>> models(kSize);
+  run_workers(kSize, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    std::vector<float> model(kCount, static_cast<float>(rank));
+    GossipOptions options = options_of(kCount);
+    options.rule.theta = 10;
+    ASSERT_TRUE(worker.make(options, model).is_ok());
+    EXPECT_FALSE(worker.step(model).value().has_exchanged);
+    ASSERT_TRUE(worker.flush(model).is_ok());
+    models[static_cast<std::size_t>(rank)] = model;
+  });
+  for (const auto& model : models) EXPECT_EQ(model, std::vector<float>(kCount, 1.0F));
+}
+
+TEST_P(InterposerGossip, WhatIsNotFiniteIsNamedAndNotExchanged) {
+  constexpr std::size_t kCount = 700;
+  run_workers(2, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    std::vector<float> model(kCount, 1.0F + static_cast<float>(rank));
+    ASSERT_TRUE(worker.make(options_of(kCount), model).is_ok());
+    if (rank == 1) model[600] = std::numeric_limits<float>::infinity();
+    const Result<StepReport> report = worker.step(model);
+    EXPECT_EQ(report.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(report.status().message().find("the model of rank 1 has inf at element 600"),
+              std::string::npos)
+        << report.status().message();
+    EXPECT_EQ(model[0], 1.0F + static_cast<float>(rank));
+    model[600] = 1.0F;
+    EXPECT_TRUE(worker.step(model).value().has_exchanged);
+    EXPECT_EQ(model[0], 1.5F);
+  });
+}
+
+TEST_P(InterposerGossip, WhatACodecCannotEncodeStaysAsItIs) {
+  constexpr std::size_t kCount = 2000;
+  run_workers(2, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    std::vector<float> model(kCount, 1.0F);
+    model[1990] = -3e38F;
+    ASSERT_TRUE(worker.make(options_of(kCount, "q8"), model).is_ok());
+    std::fill(model.begin(), model.end(), rank == 0 ? 3.0F : 5.0F);
+    model[1990] = rank == 0 ? 3e38F : -3e38F;  // As far from where it began as no float is.
+    const float kept = model[1990];
+    const Result<StepReport> report = worker.step(model);
+    EXPECT_EQ(report.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(report.status().message().find("is too much for q8 in places"), std::string::npos)
+        << report.status().message();
+    EXPECT_NEAR(model[5], 4.0F, 1e-2);
+    EXPECT_EQ(model[1990], kept);
+    for (const float value : model) ASSERT_TRUE(std::isfinite(value));
+  });
+}
+
+TEST_P(InterposerGossip, OptionsThatDifferAreRefusedByAll) {
+  run_workers(3, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    const std::vector<float> model(64, 1.0F);
+    GossipOptions options = options_of(64);
+    options.rule.theta = rank == 2 ? 0.5 : 0.25;
+    const Status made = worker.make(options, model);
+    EXPECT_EQ(made.code(), Code::kMismatch);
+    EXPECT_NE(made.message().find("theta: rank 0 has 0.25, rank 2 has 0.5"), std::string::npos)
+        << made.message();
+    // A codec that only some can use is one rank's error, and everybody hears of it.
+    const Status unusable = worker.make(options_of(64, rank == 1 ? "lossless" : "none"), model);
+    EXPECT_FALSE(unusable.is_ok());
+  });
+}
+
+TEST_P(InterposerGossip, IsRefusedWithinAGroupAndAfterTheEnd) {
+  run_workers(1, [&](Worker& worker, Job& job, ncclComm_t comm, int) {
+    std::vector<float> model(64, 1.0F);
+    ASSERT_TRUE(worker.make(options_of(64), model).is_ok());
+    EXPECT_EQ(job.engine.group_start(), ncclSuccess);
+    const Status grouped = worker.step(model).status();
+    EXPECT_EQ(grouped.code(), Code::kInvalidUsage);
+    EXPECT_NE(grouped.message().find("within a group"), std::string::npos);
+    EXPECT_NE(std::string(job.engine.last_error(comm)).find("within a group"), std::string::npos);
+    EXPECT_EQ(job.engine.group_end(), ncclSuccess);
+    EXPECT_TRUE(worker.step(model).is_ok());
+    const ncclComm_t other = job.join(job.make_id(), 1, 0);
+    Worker brief;
+    brief.workers = job.engine.gossip_workers(other).value();
+    brief.stream = worker.stream;
+    ASSERT_TRUE(brief.make(options_of(64), model).is_ok());
+    job.destroy(other);
+    EXPECT_EQ(brief.step(model).status().code(), Code::kInvalidArgument);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, InterposerGossip, testing::Values(Place::kHost, Place::kCuda),
+                         [](const auto& place) {
+                           return place.param == Place::kHost ? "Host" : "Cuda";
+                         });
+
+/// Whether to exchange is decided at each step: that cannot be replayed.
+TEST(InterposerGossipCuda, ACapturedStreamIsRefused) {
+  Job job(cuda_settings(), nccl_in_streams());
+  run_ranks(job, 1, [&](ncclComm_t comm, int) {
+    Worker worker;
+    worker.workers = job.engine.gossip_workers(comm).value();
+    worker.stream = make_stream();
+    std::vector<float> model(64, 1.0F);
+    ASSERT_TRUE(worker.make(options_of(64), model).is_ok());
+    EXPECT_EQ(cudaStreamBeginCapture(worker.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    const Status captured = worker.workers->run(worker.stream, [&](Peers& peers) {
+      return worker.gossip->step(peers, model.data(), worker.stream).status();
+    });
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(worker.stream, &graph), cudaSuccess);
+    EXPECT_EQ(captured.code(), Code::kInvalidUsage);
+    EXPECT_NE(captured.message().find("being captured"), std::string::npos);
+    EXPECT_TRUE(worker.step(model).is_ok());
+    worker.gossip.reset();
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(worker.stream), cudaSuccess);
+  });
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::interposer
