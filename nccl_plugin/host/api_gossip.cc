@@ -13,6 +13,7 @@
 #include "nccl_plugin/gossip/workers.h"
 #include "nccl_plugin/host/arguments.h"
 #include "nccl_plugin/host/comm.h"
+#include "nccl_plugin/host/group.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
 #include "ringpress/export.h"
@@ -109,6 +110,9 @@ void copy_out(Struct from, Struct* to) {
 template <typename Body>
 Status run(const ringpressGossip& gossip, void* stream, Body&& body) {
   if (gossip.workers != nullptr) return gossip.workers->run(stream, body);
+  if (group_is_open()) {
+    return {Code::kInvalidUsage, "gossip within a group: it would not wait for the group's end"};
+  }
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> ready, find_ready_comm(gossip.handle));
   if (gossip.maker.lock() != ready) {
     return {Code::kInvalidArgument, "the communicator of gossip has ended"};

@@ -19,6 +19,7 @@
 #include "compress_kernels/factory.h"
 #include "ringpress/device.h"
 #include "tests/compress_kernels/device_case.h"
+#include "tests/compress_kernels/model_comparison.h"
 #include "tests/compress_kernels/projection_comparison.h"
 #include "tests/compress_kernels/random_case.h"
 #include "tests/compress_kernels/staged_codec.h"
@@ -49,10 +50,12 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
+enum class Kind { kCodec, kProjection, kModels };
+
 /// What was tried of one specification.
 struct Tally {
   std::string specification;
-  bool is_projection = false;
+  Kind kind = Kind::kCodec;
   std::size_t cases = 0;
   std::size_t failed = 0;
   std::string first_failure;
@@ -66,15 +69,24 @@ class Checker {
   /// One more case of a specification.
   void run(Tally& tally, std::size_t most, std::mt19937& engine) {
     ++tally.cases;
-    const std::string& name = tally.specification;
-    const std::string wrong =
-        tally.is_projection ? compare_projections(random_projection(name, most, engine), device_)
-                            : compare(random_case(name, most, engine));
+    const std::string wrong = compare(tally, most, engine);
     if (wrong.empty()) return;
     if (tally.failed++ == 0) tally.first_failure = wrong;
   }
 
  private:
+  std::string compare(const Tally& tally, std::size_t most, std::mt19937& engine) {
+    const std::string& name = tally.specification;
+    switch (tally.kind) {
+      case Kind::kCodec:
+        return compare(random_case(name, most, engine));
+      case Kind::kProjection:
+        return compare_projections(random_projection(name, most, engine), device_);
+      case Kind::kModels:
+        return compare_models(random_model_case(most, engine), device_);
+    }
+    return "no such kind";
+  }
   std::string compare(const Case& c) {
     auto codec = device_.make_codec(c.specification, c.dtype, ReduceOp::kSum);
     if (!codec.is_ok()) return codec.status().message();
@@ -114,9 +126,10 @@ int check(Device& device, double seconds, std::size_t most, std::uint32_t seed) 
   Checker checker(device, static_cast<std::byte*>(memory.value()), kBytes);
   std::vector<Tally> tallies;
   for (const std::string& name : device_specifications())
-    tallies.push_back({name, false, 0, 0, ""});
+    tallies.push_back({name, Kind::kCodec, 0, 0, ""});
   for (const std::string& name : projection_specifications())
-    tallies.push_back({name, true, 0, 0, ""});
+    tallies.push_back({name, Kind::kProjection, 0, 0, ""});
+  tallies.push_back({"gossip", Kind::kModels, 0, 0, ""});
   std::mt19937 engine(seed);
   const auto begin = Clock::now();
   do {
@@ -284,6 +297,23 @@ void print_rate(Bench& bench, const Row& row, const Arrays& arrays, double copy_
       rate / copy_rate);
 }
 
+/// Gossip's pass over a model and what it was, which reads both.
+void print_change_rate(Bench& bench, const Arrays& arrays, DType dtype, double copy_rate) {
+  auto kernels = bench.device().make_models();
+  bench.note(kernels.is_ok() ? Status::ok() : kernels.status());
+  auto* const parts = static_cast<ChangePart*>(bench.allocate(kChangeParts * sizeof(ChangePart)));
+  if (!bench.error().empty()) return;
+  const ModelSpan model{arrays.values, arrays.count, dtype};
+  const double seconds = bench.seconds(
+      [&] { return kernels.value()->measure_change(nullptr, model, arrays.decoded, parts); });
+  bench.device().free(parts);
+  const double rate = 2.0 * static_cast<double>(arrays.count * dtype_size(dtype)) / seconds / 1e9;
+  std::printf(
+      ",\n {\"codec\": \"gossip\", \"type\": \"%s\", \"operation\": \"change\", \"seconds\": %.6g, "
+      "\"gbytes_per_s\": %.6g, \"of_copy\": %.4g}",
+      dtype_name(dtype), seconds, rate, rate / copy_rate);
+}
+
 constexpr const char* kBenchCodecs[] = {"q4",   "q8",   "q4:grid=lloyd", "fp8",
                                         "tern", "sign", "qsgd",          "topk:select=chunk"};
 
@@ -315,6 +345,7 @@ int bench(Device& device, std::size_t bytes) {
   for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
     arrays.count = bytes / dtype_size(dtype);
     fill(bench, arrays, dtype);
+    print_change_rate(bench, arrays, dtype, copy_rate);
     for (const char* specification : kBenchCodecs) {
       for (const char* operation : {"encode", "decode", "hop", "feedback"}) {
         print_rate(bench, {specification, operation, dtype}, arrays, copy_rate);

@@ -134,6 +134,26 @@ TEST(ApiGossip, BelongsToTheCommunicatorThatMadeIt) {
   }
 }
 
+/// What it exchanges would wait for the group's end, which waits for it.
+TEST(ApiGossip, IsRefusedWithinAGroup) {
+  run_nccl_ranks(2, [](ncclComm_t comm, int) {
+    std::vector<float> model(100, 1.0F);
+    const ringpressGossipConfig_t config = gossip_config();
+    ringpressGossip_t gossip = nullptr;
+    ASSERT_EQ(ringpressGossipInit(&gossip, model.data(), 100, ncclFloat, &config, comm, nullptr),
+              0);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), ncclInvalidUsage);
+    expect_last_error("within a group");
+    ringpressGossip_t other = nullptr;
+    EXPECT_EQ(ringpressGossipInit(&other, model.data(), 100, ncclFloat, &config, comm, nullptr),
+              ncclInvalidUsage);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), 0);
+    EXPECT_EQ(ringpressGossipDestroy(gossip), 0);
+  });
+}
+
 /// Both that meet say why, through ncclGetLastError(), too.
 TEST(ApiGossip, NanIsNamed) {
   run_nccl_ranks(2, [](ncclComm_t comm, int rank) {

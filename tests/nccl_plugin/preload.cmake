@@ -48,6 +48,7 @@ target_include_directories(preload_test PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_
 target_link_libraries(preload_test PRIVATE GTest::gtest_main ${CMAKE_DL_LIBS})
 target_compile_definitions(preload_test PRIVATE
   FAKE_NCCL="$<TARGET_FILE:fake_nccl>" SHIM="$<TARGET_FILE:ringpress_preload>"
+  RINGPRESS_LIBRARY="$<TARGET_FILE:ringpress>"
   SECURE_PROCESS="$<TARGET_FILE:secure_process>"
   SHIM_AS_NCCL="$<TARGET_FILE:ringpress_preload_soname>"
   PARTIAL_NCCL="$<TARGET_FILE:partial_nccl>" NEEDS_NCCL="$<TARGET_FILE:needs_nccl>"

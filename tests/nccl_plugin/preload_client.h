@@ -9,15 +9,16 @@
 #include "ringpress/nccl.h"
 
 /* The functions of NCCL, linked or looked up. */
-#define USED(X)                                                                              \
-  X(GetUniqueId)                                                                             \
-  X(CommInitRank)                                                                            \
-  X(CommInitAll)                                                                             \
-  X(CommSplit)                                                                               \
-  X(CommDestroy)                                                                             \
-  X(CommAbort) X(AllReduce) X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) X(GroupEnd) \
-      X(GetVersion) X(RedOpCreatePreMulSum) X(RedOpDestroy) X(GetLastError) X(CommCount)     \
-          X(CommInitRankConfig) X(CommGetAsyncError)
+#define USED(X)                                                                                  \
+  X(GetUniqueId)                                                                                 \
+  X(CommInitRank)                                                                                \
+  X(CommInitAll)                                                                                 \
+  X(CommSplit)                                                                                   \
+  X(CommDestroy)                                                                                 \
+  X(CommAbort)                                                                                   \
+  X(AllReduce) X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) X(GroupEnd) X(GetVersion)    \
+      X(RedOpCreatePreMulSum) X(RedOpDestroy) X(GetLastError) X(CommCount) X(CommInitRankConfig) \
+          X(CommGetAsyncError)
 #define POINTER(name) extern __typeof__(nccl##name)* call_##name;
 USED(POINTER)
 
@@ -46,6 +47,8 @@ void time_calls(ncclComm_t comm);
 void abort_calls(ncclComm_t comm);
 /* Calls while a thread ends; those while the program ends come later, and destroy it. */
 void call_late(ncclComm_t comm);
+/* Gossip by the functions of the library at CLIENT_RINGPRESS. */
+void gossip(ncclComm_t comm);
 void nonblocking_calls(const ncclUniqueId* id);
 /* What a process does that has no communicator; they return its exit status. */
 int call_groups_only(void);

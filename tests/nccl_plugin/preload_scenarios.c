@@ -1,5 +1,6 @@
 /* What preload_client does but for all-reduces that all succeed. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "ringpress/ringpress.h"
 #include "tests/nccl_plugin/preload_client.h"
 
 /* What a worker would hand on to a program that it starts: sockets, but for standard streams, this
@@ -110,6 +112,44 @@ void time_calls(ncclComm_t comm) {
     printf("%d %s %.1f\n", rank, kTimed[i].name, least[i] * 1e9);
   }
   fflush(stdout);
+}
+
+void gossip(ncclComm_t comm) {
+  enum { kCount = 20000 };
+  static float model[kCount];
+  void* library = dlopen(getenv("CLIENT_RINGPRESS"), RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    fprintf(stderr, "%s\n", dlerror());
+    _exit(3);
+  }
+  __typeof__(ringpressGossipInit)* init = NULL;
+  __typeof__(ringpressGossipStep)* step = NULL;
+  __typeof__(ringpressGossipFlush)* flush = NULL;
+  __typeof__(ringpressGossipDestroy)* destroy = NULL;
+  *(void**)&init = dlsym(library, "ringpressGossipInit");
+  *(void**)&step = dlsym(library, "ringpressGossipStep");
+  *(void**)&flush = dlsym(library, "ringpressGossipFlush");
+  *(void**)&destroy = dlsym(library, "ringpressGossipDestroy");
+  ringpressGossip_t handle = NULL;
+  ringpressGossipConfig_t config = {sizeof config, 0, 1, 0, 0, 5, "none"};
+  ringpressGossipStep_t done = {.size = sizeof done};
+  fill(model, kCount, 60);
+  CHECK((ncclResult_t)init(&handle, model, kCount, ncclFloat, &config, comm, NULL));
+  CHECK((ncclResult_t)step(handle, model, &done, NULL));
+  print(done.exchanged ? "exact-exchanged" : "exact-alone", &done.sent_bytes,
+        sizeof done.sent_bytes, 0);
+  /* What is refused leaves a text where NCCL's are. */
+  if (init(&handle, model, 0, ncclFloat, &config, comm, NULL) != ncclInvalidArgument ||
+      strstr(call_GetLastError(comm), "count is 0") == NULL) {
+    fprintf(stderr, "%s\n", call_GetLastError(comm));
+    _exit(6);
+  }
+  handle = NULL;
+  fill(model, kCount, 60);
+  CHECK((ncclResult_t)init(&handle, model, kCount, ncclFloat, &config, comm, NULL));
+  CHECK((ncclResult_t)flush(handle, model, NULL));
+  CHECK((ncclResult_t)destroy(handle));
+  print("lossy-gossip", model, sizeof model, error_of(model, 0, kCount, 60, ranks));
 }
 
 static void* abort_soon(void* comm) {

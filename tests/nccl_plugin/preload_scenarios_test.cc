@@ -59,6 +59,29 @@ TEST(PreloadScenarios, ForkedWorkersLeaveTheParentAlone) {
   expect_compressed(Results(output.text));
 }
 
+/// A program that finds gossip's functions in the library that the shim has opened: they see NCCL's
+/// communicators.
+TEST(PreloadScenarios, GossipTakesNcclsCommunicators) {
+  const Output output = run(with(kOn, {preload(SHIM), "CLIENT_RINGPRESS=" RINGPRESS_LIBRARY}),
+                            client(CLIENT, 4, "gossip"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 4u) << output.text;
+  expect_exact(results);
+  for (const auto& [rank, labels] : results.ranks) {
+    EXPECT_EQ(labels.count("exact-exchanged"), 1u) << rank;
+    EXPECT_EQ(labels.at("lossy-gossip")[0].hash, results.ranks.at(0).at("lossy-gossip")[0].hash);
+  }
+}
+
+/// Without the shim they are another library's handles.
+TEST(PreloadScenarios, GossipRefusesWhatItDoesNotKnow) {
+  const Output output =
+      run(with(kOn, {"CLIENT_RINGPRESS=" RINGPRESS_LIBRARY}), client(CLIENT, 1, "gossip"));
+  EXPECT_EQ(output.status, 1) << output.text;
+  EXPECT_NE(output.text.find("init(&handle"), std::string::npos) << output.text;
+}
+
 TEST(PreloadScenarios, AbortFromAnotherThreadEndsACallThatIsInside) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "abort"));
   ASSERT_EQ(output.status, 0) << output.text;
