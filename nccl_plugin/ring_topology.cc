@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 
 #include "nccl_plugin/setting_file.h"
@@ -65,6 +66,20 @@ std::string own_host_name() {
   if (named != nullptr && *named != '\0') return named;
   std::array<char, 256> name = {};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+int own_host_number(const RingTopology& topology) {
+  const std::string own = own_host_name();
+  const auto& above = topology.map.above;
+  auto found = above.find(own);
+  if (found == above.end()) found = above.find(own.substr(0, own.find('.')));
+  return found == above.end() ? -1 : static_cast<int>(std::distance(above.begin(), found));
+}
+
+std::string host_of_number(const RingTopology& topology, int number) {
+  const auto& above = topology.map.above;
+  if (number < 0 || static_cast<std::size_t>(number) >= above.size()) return "(not named here)";
+  return std::next(above.begin(), number)->first;
 }
 
 Result<std::vector<int>> ring_order_of(const RingTopology& topology,

@@ -29,6 +29,11 @@ RingTopology read_ring_topology(const Settings& settings);
 /// NCCL_HOSTID, or the name of this host.
 std::string own_host_name();
 
+/// Of a host that a map names, which is the same on all ranks; -1: it does not name this one.
+int own_host_number(const RingTopology& topology);
+/// The host of such a number, or that there is none.
+std::string host_of_number(const RingTopology& topology, int number);
+
 /// The order of the ring, by the map or by hosts alone. `hosts`: what ranks call their own, by
 /// rank. Equal arguments give equal orders. Empty, with a warning, for a map that names ranks, but
 /// another number of them: those of a communicator that was split off have other numbers.

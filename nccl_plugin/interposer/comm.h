@@ -97,6 +97,8 @@ class Comm {
   /// By rank, the host that it is on. Set once, by the agreement.
   const std::vector<int>& hosts() const { return hosts_; }
   void set_hosts(std::vector<int> hosts);
+  /// Instead of host by host.
+  void set_ring_order(std::vector<int> order) { ring_order_ = std::move(order); }
 
   /// It is in use from now on: its line of statistics is written when it goes.
   void open() { is_open_ = true; }

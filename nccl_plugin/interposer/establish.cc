@@ -75,6 +75,7 @@ class Establishing {
   std::vector<NumberExchange> ask(const std::vector<Candidate*>& asked,
                                   const std::vector<std::int32_t>& numbers);
   void find_children();
+  void find_racks(const std::vector<Candidate*>& asked);
   void find_names(const std::vector<Candidate*>& children);
   void split(const std::vector<Candidate*>& asked);
   void prepare_to_compress(const std::vector<Candidate*>& asked);
@@ -110,6 +111,7 @@ void Establishing::prepare(const NewComm& made, LeftComms& left) {
   } else {
     candidate.status = {Code::kUnsupported, made.problem};
   }
+  if (candidate.status.is_ok()) candidate.status = meetings_.topology().problem;
   candidates_.push_back(std::move(candidate));
 }
 
@@ -208,6 +210,28 @@ void Establishing::find_hosts() {
       candidate.hosts.assign(static_cast<std::size_t>(candidate.comm->size()), 0);
     }
     candidate.comm->set_hosts(candidate.hosts);
+  }
+  if (meetings_.topology().is_file()) find_racks(living());
+}
+
+/// A file says which racks hosts are in. Ranks tell each other where it has theirs.
+void Establishing::find_racks(const std::vector<Candidate*>& asked) {
+  const RingTopology& topology = meetings_.topology();
+  const std::vector<std::int32_t> own(asked.size(), own_host_number(topology));
+  const std::vector<NumberExchange> answers = ask(asked, own);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Candidate& candidate = *asked[i];
+    if (!candidate.status.is_ok()) continue;
+    std::vector<std::string> hosts;
+    for (const std::int32_t number : answers[i].numbers) {
+      hosts.push_back(host_of_number(topology, number));
+    }
+    if (own[i] < 0) hosts[static_cast<std::size_t>(candidate.comm->rank())] = own_host_name();
+    candidate.status = catch_all([&]() -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> order, ring_order_of(topology, hosts));
+      candidate.comm->set_ring_order(std::move(order));
+      return Status::ok();
+    });
   }
 }
 

@@ -198,9 +198,7 @@ Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int siz
   options.rank = rank;
   options.size = size;
   options.agreement = agreement_lines(settings_);
-  // Files are for host memory.
-  options.agreement.push_back(std::string("RINGPRESS_TOPOLOGY=") +
-                              (settings_.topology == "ranks" ? "ranks" : "hosts"));
+  options.agreement.push_back("RINGPRESS_TOPOLOGY=" + topology_.agreed);
   options.agreement.insert(options.agreement.end(), facts.begin(), facts.end());
   options.extra_secret = settings_.secret;
   options.timeout = patience();

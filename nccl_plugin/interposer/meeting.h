@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/ring_topology.h"
 #include "ringpress/nccl.h"
 #include "ringpress/rendezvous.h"
 #include "ringpress/settings.h"
@@ -43,7 +44,11 @@ std::uint64_t number_of(const UniqueId& place);
 /// The rendezvous of this process's ids.
 class Meetings {
  public:
-  explicit Meetings(const Settings& settings) : settings_(settings) {}
+  explicit Meetings(const Settings& settings)
+      : settings_(settings), topology_(read_ring_topology(settings)) {}
+
+  /// What the settings say of how rings go. Ranks that meet have the same.
+  const RingTopology& topology() const { return topology_; }
 
   /// Opens one and writes it into the id, or why there is none. Its port refuses connections until
   /// serve(), and is closed when the ranks have met. An id of which nothing comes costs a
@@ -73,6 +78,7 @@ class Meetings {
   Status note(const Status& met);
 
   const Settings& settings_;
+  const RingTopology topology_;
   mutable std::mutex mutex_;
   std::string missed_;
   Places open_;    // Nobody is served there yet. The oldest first.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/preload_run.h"
+#include "tests/support/rules_file.h"
 
 namespace ringpress::testing {
 namespace {
@@ -134,6 +135,43 @@ TEST(Preload, RanksOfAHostAreSummedExactlyFirst) {
   text << std::ifstream(file).rdbuf();
   unlink(file.c_str());
   EXPECT_NE(text.str().find("\"hier\""), std::string::npos) << text.str();
+}
+
+/// Racks of hosts that are numbered in turn: a ring goes rack by rack, and its sums stay right.
+TEST(Preload, ARingGoesRackByRack) {
+  const test::RulesFile map("host0 a\nhost1 b\nhost2 a\nhost3 b\n");
+  const Environment environment =
+      with(kOn, {preload(SHIM), "RINGPRESS_ALGO=ring", "RINGPRESS_DEBUG=info",
+                 "RINGPRESS_TOPOLOGY=" + map.path()});
+  const Output output = run(environment, client(CLIENT, 4, "all"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  expect_sound(results, plain_results(4), 4);
+  expect_compressed(results);
+  EXPECT_NE(output.text.find("the ring visits ranks 0 2 1 3: it crosses 6 uplinks each way, by "
+                             "number 8"),
+            std::string::npos)
+      << output.text;
+}
+
+/// A host that the map does not have leaves all ranks to plain NCCL, and is named.
+TEST(Preload, AHostThatTheMapLacksIsNamed) {
+  const test::RulesFile map("host0 a\nhost1 b\n");
+  const Output output =
+      run(with(kOn, {preload(SHIM), "RINGPRESS_ALGO=ring", "RINGPRESS_TOPOLOGY=" + map.path()}),
+          client(CLIENT, 3, "all"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  expect_exact(Results(output.text));
+  EXPECT_NE(output.text.find(map.path()), std::string::npos) << output.text;
+  EXPECT_NE(output.text.find("host2"), std::string::npos) << output.text;
+}
+
+TEST(Preload, AMapThatIsNotThereIsNamed) {
+  const Output output = run(with(kOn, {preload(SHIM), "RINGPRESS_TOPOLOGY=/nowhere/hosts"}),
+                            client(CLIENT, 2, "all"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  expect_exact(Results(output.text));
+  EXPECT_NE(output.text.find("/nowhere/hosts"), std::string::npos) << output.text;
 }
 
 TEST(Preload, StatisticsTellWhatWasCompressed) {

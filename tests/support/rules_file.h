@@ -1,5 +1,5 @@
-// A file of RINGPRESS_RULES that is gone at the end. Its name is new each time: a process reads a
-// file once.
+// A file of RINGPRESS_RULES or another setting that is gone at the end. Its name is new each time:
+// a process reads a file once.
 #ifndef TESTS_SUPPORT_RULES_FILE_H_
 #define TESTS_SUPPORT_RULES_FILE_H_
 
