@@ -33,7 +33,9 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
   // Of calls that are put off, no step can be made out.
   if (!LazyCalls::is_wanted(settings_)) steps_.open(settings_, rank_, size_, crosses_hosts_);
-  if (LazyCalls::is_wanted(settings_)) lazy_ = std::make_unique<LazyCalls>(settings_, peers_);
+  if (LazyCalls::is_wanted(settings_)) {
+    lazy_ = std::make_unique<LazyCalls>(settings_, *mesh_, sequence_);
+  }
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
@@ -191,6 +193,10 @@ Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
     return Status::ok();
   }));
   return decision;
+}
+
+Status MeshCommunicator::conclude_lazy() {
+  return decide([this] { return lazy_->conclude(); });
 }
 
 /// Changes plan_ to what has proved best for a piece of the tensor under way.

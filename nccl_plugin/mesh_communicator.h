@@ -122,6 +122,7 @@ class MeshCommunicator final : public Communicator {
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const Sent& sent, std::size_t count);
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
+  Status conclude_lazy();
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
   void find_residual(Preparation* call, const TensorCall& tensor);
