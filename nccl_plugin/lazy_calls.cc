@@ -173,6 +173,21 @@ Status LazyCalls::conclude() {
   return Status::ok();
 }
 
+LazyCalls::Unsent LazyCalls::measure_unsent() const {
+  Unsent unsent;
+  const auto count = [&unsent](const Sum& sum) {
+    if (sum.calls == 0) return;
+    ++unsent.tensors;
+    unsent.elements += sum.call.count;
+    const double norm = compress_kernels::measure_norm(
+        {sum.values.data(), nullptr, sum.call.count, DType::kFloat32});
+    unsent.norm = std::hypot(unsent.norm, norm);
+  };
+  for (const auto& [position, sum] : sums_) count(sum);
+  for (const Sum& sum : orphans_) count(sum);
+  return unsent;
+}
+
 void LazyCalls::begin_anew(Sum* sum) {
   const auto orphan = std::find_if(orphans_.begin(), orphans_.end(),
                                    [sum](const Sum& other) { return &other == sum; });

@@ -59,6 +59,14 @@ class LazyCalls {
   /// Collective. An error ends the communicator.
   Status conclude();
 
+  struct Unsent {
+    std::size_t tensors = 0;
+    std::size_t elements = 0;  // Of these tensors.
+    double norm = 0;           // l2, of all sums together.
+  };
+  /// What this rank has put off and not sent. Reads all of it.
+  Unsent measure_unsent() const;
+
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
 

@@ -123,6 +123,7 @@ class MeshCommunicator final : public Communicator {
   void recall(Preparation* call, const Sent& sent, std::size_t count);
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
   Status conclude_lazy();
+  void book_unsent();
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
   void find_residual(Preparation* call, const TensorCall& tensor);

@@ -92,6 +92,11 @@ struct Statistics {
   std::uint64_t nanoseconds = 0;         // Spent in collective calls.
   std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
   std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.
+  // RINGPRESS_LAZY: what this rank had put off and never sent when the communicator was finalized
+  // or destroyed. 0 until then.
+  std::uint64_t unsent_tensors = 0;
+  std::uint64_t unsent_elements = 0;  // Of these tensors.
+  double unsent_norm = 0;             // l2, of all that was added up in them.
 };
 
 class Communicator {

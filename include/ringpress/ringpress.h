@@ -24,6 +24,9 @@ typedef struct {
   char reason[160];            /* Why the last call was not compressed, or empty. */
   uint64_t observed_calls;     /* RINGPRESS=observe: calls that would be compressed, */
   uint64_t observed_raw_bytes; /* and their part of raw_bytes. */
+  uint64_t unsent_tensors;  /* RINGPRESS_LAZY, once finalized: tensors of which this rank had put */
+  uint64_t unsent_elements; /* gradients off that were never sent, their elements, and the l2 */
+  double unsent_norm;       /* norm of these gradients' sums. */
 } ringpressStatistics_t;
 
 /* Fills `statistics` for an ncclComm_t of the host backend. Returns an ncclResult_t. */

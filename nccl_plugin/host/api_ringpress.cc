@@ -49,6 +49,9 @@ ringpressStatistics_t to_c(const Statistics& from) {
   copy_text(from.last_reason, to.reason);
   to.observed_calls = from.observed_calls;
   to.observed_raw_bytes = from.observed_raw_bytes;
+  to.unsent_tensors = from.unsent_tensors;
+  to.unsent_elements = from.unsent_elements;
+  to.unsent_norm = from.unsent_norm;
   return to;
 }
 

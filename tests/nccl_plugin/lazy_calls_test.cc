@@ -11,6 +11,7 @@
 
 #include "nccl_plugin/lazy_votes.h"
 #include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/statistics_file.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 
@@ -48,6 +49,7 @@ std::vector<LazyRecord> run_lazily(std::vector<std::pair<std::string, std::strin
         ASSERT_TRUE(status.is_ok()) << status.message();
         record.results.push_back(receive);
       }
+      ASSERT_TRUE(communicator.finalize().is_ok());
       record.statistics = communicator.statistics();
     });
   }
@@ -173,6 +175,43 @@ void lose_nothing_of_late_news(bool is_in_place) {
     ASSERT_NEAR(next[i], clean[0].results[sent][i], 1e-4 * (1 + std::abs(next[i])))
         << "the five gradients but the one beside the bad one, and the next";
   }
+}
+
+/// No buffer is there for it: what is lost at the end is said and counted.
+TEST(LazyCalls, WhatIsNeverSentIsSaid) {
+  const auto gradient = [](int rank, int) { return testing::random_gradient(kLazyCount, 1, rank); };
+  ::testing::internal::CaptureStderr();
+  const auto records =
+      run_lazily({{"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_LAZY_CALLS", "5"}}, 33, gradient);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  std::size_t unsent = 0;  // Calls at the end.
+  while (is_zero(records[0].results[32 - unsent])) ++unsent;
+  ASSERT_GT(unsent, 0u);
+  for (int rank = 0; rank < kLazyRanks; ++rank) {
+    const Statistics& statistics = records[static_cast<std::size_t>(rank)].statistics;
+    EXPECT_EQ(statistics.unsent_tensors, 1u);
+    EXPECT_EQ(statistics.unsent_elements, kLazyCount);
+    double squares = 0;
+    for (const float value : gradient(rank, 0)) squares += double{value} * value;
+    const double expected = static_cast<double>(unsent) * std::sqrt(squares);
+    EXPECT_NEAR(statistics.unsent_norm, expected, 1e-3 * expected);
+    EXPECT_NE(log.find("rank " + std::to_string(rank) +
+                       " ends with gradients of 1 tensors put off (20000 elements"),
+              std::string::npos)
+        << log;
+    EXPECT_NE(statistics_line(rank, 3, statistics).find("\"unsent_elements\": 20000, "),
+              std::string::npos);
+  }
+}
+
+TEST(LazyCalls, WhatIsAllSentIsNotSpokenOf) {
+  const auto gradient = [](int rank, int) { return testing::random_gradient(kLazyCount, 1, rank); };
+  ::testing::internal::CaptureStderr();
+  const auto records = run_lazily({{"RINGPRESS_LAZY_CALLS", "1"}}, 33, gradient);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(records[0].statistics.unsent_tensors, 0u);
+  EXPECT_NE(statistics_line(0, 3, records[0].statistics).find("\"unsent_norm\": 0, "),
+            std::string::npos);
 }
 
 TEST(LazyCalls, LateNewsOfValuesThatAreNotFinite) {
