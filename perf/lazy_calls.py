@@ -8,7 +8,6 @@ each of --calls calls of every kind.
 """
 import argparse
 import ctypes
-import os
 import pathlib
 import statistics
 import sys
@@ -31,14 +30,14 @@ class Caller:
     def __init__(self, options, number, environment):
         folder = pathlib.Path(options.folder) / str(number)
         folder.mkdir(exist_ok=True)
-        os.environ.update(environment)
-        self.communicator = api.Communicator(options.library, folder)
+        with api.environment(RINGPRESS_CODEC="none", **environment):
+            self.communicator = api.Communicator(options.library, folder)
         count = options.bytes // 4
         self.values = (ctypes.c_float * count)(*[1.0] * count)
         self.call(options, UNTIL_KNOWN)
 
     def call(self, options, calls):
-        """Seconds a call. Sums of ones by sums of ones stay finite: values are set anew."""
+        """Seconds a call. Each begins with the same values: sums of sums would not stay finite."""
         handle, library = self.communicator.handle, self.communicator.library
         taken = 0.0
         for _ in range(calls):
@@ -59,7 +58,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--calls", type=int, default=20)
     options = parser.parse_args()
-    os.environ["RINGPRESS_CODEC"] = "none"
     callers = [Caller(options, number, environment)
                for number, environment in enumerate(KINDS.values())]
     times = [[] for _ in callers]
