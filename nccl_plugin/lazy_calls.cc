@@ -88,7 +88,7 @@ LazyCalls::Sum* LazyCalls::find_sum(const TensorCall& call) {
   const std::size_t wanted = call.count * sizeof(float);
   if (limit_bytes_ != 0 && bytes_ + wanted > limit_bytes_) return nullptr;
   try {
-    Sum made{call, std::vector<float>(call.count), 0, 0};
+    Sum made{call, std::vector<float>(call.count), 0, 0, false};
     Sum* const sum = &sums_.emplace(*position_, std::move(made)).first->second;
     bytes_ += wanted;
     return sum;
@@ -99,7 +99,7 @@ LazyCalls::Sum* LazyCalls::find_sum(const TensorCall& call) {
 
 /// Whether a sum is not to wait any longer.
 bool LazyCalls::is_due(const Sum& sum) const {
-  if (sum.calls >= most_calls_) return true;
+  if (sum.is_flushed || sum.calls >= most_calls_) return true;
   if (sum.call.dtype == DType::kFloat16 &&
       largest_of(sum.values) * size_ > kFullShare * kLargestFloat16) {
     return true;
@@ -199,6 +199,11 @@ void LazyCalls::begin_anew(Sum* sum) {
   std::fill(sum->values.begin(), sum->values.end(), 0.0F);
   sum->calls = 0;
   sum->norms = 0;
+  sum->is_flushed = false;
+}
+
+void LazyCalls::flush() {
+  for (auto& [position, sum] : sums_) sum.is_flushed = true;  // Orphans are sent in any case.
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -59,6 +59,9 @@ class LazyCalls {
   /// Collective. An error ends the communicator.
   Status conclude();
 
+  /// This rank votes to send the next call of every tensor that is known now, which is enough.
+  void flush();
+
   struct Unsent {
     std::size_t tensors = 0;
     std::size_t elements = 0;  // Of these tensors.
@@ -75,7 +78,8 @@ class LazyCalls {
     TensorCall call;
     std::vector<float> values;
     std::size_t calls = 0;
-    double norms = 0;  // Of the single gradients, added up.
+    double norms = 0;         // Of the single gradients, added up.
+    bool is_flushed = false;  // The next call is to be sent.
   };
   /// The sum that is being sent instead of a call's values, whose norm is in its norms.
   struct Sending {

@@ -345,6 +345,12 @@ Status MeshCommunicator::set_layers(const HintedCall& call, std::span<const Laye
   return hints_.set(call, layers);
 }
 
+Status MeshCommunicator::flush_lazy() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  if (lazy_ != nullptr) lazy_->flush();
+  return Status::ok();
+}
+
 void MeshCommunicator::abort() {
   mesh_->abort({Code::kAborted, "rank " + std::to_string(rank_) + " aborted the communicator"});
 }

@@ -76,6 +76,7 @@ class MeshCommunicator final : public Communicator {
                 Reduction reduction, int root) override;
   Status exchange(std::span<const Transfer> transfers) override;
   Status set_layers(const HintedCall& call, std::span<const Layer> layers) override;
+  Status flush_lazy() override;
   Result<std::unique_ptr<Communicator>> split(int color, int key,
                                               const Settings& settings) override;
   Status finalize() override;

@@ -142,6 +142,10 @@ class Communicator {
   /// changes.
   virtual Status set_layers(const HintedCall& call, std::span<const Layer> layers) = 0;
 
+  /// RINGPRESS_LAZY: what has been put off is sent with the next call of each tensor. Not
+  /// collective: one rank is enough. Else it changes nothing.
+  virtual Status flush_lazy() = 0;
+
   /// Makes a communicator of the ranks that pass the same color (>= 0), ordered by key, then rank.
   /// A negative color gives null. Collective over this communicator.
   virtual Result<std::unique_ptr<Communicator>> split(int color, int key,

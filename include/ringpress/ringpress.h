@@ -62,6 +62,12 @@ typedef struct {
 int ringpressSetLayers(void* comm, const ringpressCall_t* call, const ringpressLayer_t* layers,
                        size_t layer_count);
 
+/* RINGPRESS_LAZY: the next all-reduce of each tensor is sent, with what has been put off of it. To
+ * be called before the last step, by one rank or more, between its calls: gradients that are still
+ * put off when the communicator ends are lost. Without RINGPRESS_LAZY it changes nothing. Returns
+ * an ncclResult_t. */
+int ringpressLazyFlush(void* comm);
+
 /* Gossip on model buffers, instead of all-reduces of gradients: each worker (rank of `comm`) trains
  * a model of its own and, when that has changed enough, takes the mean with the model of one other
  * worker, a random one at each step. Make one for each buffer that holds a model, or a part of one.

@@ -116,6 +116,14 @@ RINGPRESS_EXPORT int ringpressSetLayers(void* comm, const ringpressCall_t* call,
   });
 }
 
+RINGPRESS_EXPORT int ringpressLazyFlush(void* comm) {
+  const auto handle = static_cast<ncclComm_t>(comm);
+  return firewall("ringpressLazyFlush", handle, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_ready_comm(handle));
+    return live->run([](Communicator& communicator) { return communicator.flush_lazy(); });
+  });
+}
+
 RINGPRESS_EXPORT const char* ringpressVersion(void) {
   return RINGPRESS_TEXT(RINGPRESS_VERSION_MAJOR) "." RINGPRESS_TEXT(
       RINGPRESS_VERSION_MINOR) "." RINGPRESS_TEXT(RINGPRESS_VERSION_PATCH);

@@ -151,6 +151,47 @@ TEST(LazyCalls, WhatIsNotFiniteIsNotPutOff) {
   }
 }
 
+/// What one rank flushes before the last step leaves nothing behind, of any tensor.
+TEST(LazyCalls, WhatIsFlushedIsSentWithTheNextCall) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}}, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::vector<float>> totals(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      std::vector<std::vector<float>> send, receive;
+      std::vector<float>& total = totals[static_cast<std::size_t>(rank)];
+      for (const std::size_t count : {20000u, 50000u, 33000u}) {
+        send.emplace_back(count, 1.0F);
+        receive.emplace_back(count);
+        total.push_back(0);
+      }
+      constexpr int kSteps = 20;
+      for (int step = 0; step < kSteps; ++step) {
+        if (rank == 1 && step == kSteps - 1) {
+          ASSERT_TRUE(communicator.flush_lazy().is_ok());
+        }
+        for (std::size_t tensor = 0; tensor < send.size(); ++tensor) {
+          ASSERT_TRUE(communicator
+                          .all_reduce(send[tensor].data(), receive[tensor].data(),
+                                      send[tensor].size(), DType::kFloat32, Reduction())
+                          .is_ok());
+          total[tensor] += receive[tensor][5];
+          EXPECT_TRUE(step < 10 || step == kSteps - 1 || receive[tensor][5] == 0) << step;
+        }
+      }
+      ASSERT_TRUE(communicator.finalize().is_ok());
+      EXPECT_EQ(communicator.statistics().unsent_tensors, 0u);
+      EXPECT_EQ(communicator.flush_lazy().code(), Code::kInvalidUsage);
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(totals[0], std::vector<float>(3, 40));
+  EXPECT_EQ(totals[1], totals[0]);
+}
+
 /// Ranks that send their sums, and hear only then that another's values are not finite, lose
 /// nothing.
 void lose_nothing_of_late_news(bool is_in_place) {
