@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
+#include <cstring>
 #include <new>
-#include <span>
 #include <utility>
 
 #include "compress_kernels/factory.h"
@@ -13,13 +12,14 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-constexpr double kSendsAtOnce = std::numeric_limits<double>::infinity();
 // Gradients that agree come to the threshold but for rounding.
 constexpr double kRounding = 1e-5;
 // All ranks' sums together stay below this share of what a type can hold: the next gradient may
 // double them.
 constexpr double kFullShare = 0.5;
 constexpr double kLargestFloat16 = 65504;
+// Elements that a sum is written out in at a time.
+constexpr std::size_t kBlock = 1024;
 
 double largest_of(const std::vector<float>& values) {
   float largest = 0;
@@ -29,17 +29,18 @@ double largest_of(const std::vector<float>& values) {
 
 }  // namespace
 
-LazyCalls::LazyCalls(const Settings& settings, tuning::Peers& peers)
+LazyCalls::LazyCalls(const Settings& settings, Mesh& mesh, std::uint64_t& sequence)
     : threshold_(settings.lazy * (1 - kRounding)),
       most_calls_(settings.lazy_calls),
       minimum_bytes_(settings.minimum_bytes),
       limit_bytes_(settings.feedback_limit_bytes),
-      peers_(peers) {}
+      size_(mesh.size()),
+      votes_(mesh, sequence) {}
 
 bool LazyCalls::takes(std::size_t count, DType dtype, const Reduction& reduction) const {
   const bool is_sum = reduction.op == ReduceOp::kSum || reduction.op == ReduceOp::kAvg;
-  return is_sum && !reduction.pre_multiplied && is_compressible(dtype) && peers_.size() > 1 &&
-         count > 0 && count * dtype_size(dtype) >= minimum_bytes_;
+  return is_sum && !reduction.pre_multiplied && is_compressible(dtype) && size_ > 1 && count > 0 &&
+         count * dtype_size(dtype) >= minimum_bytes_;
 }
 
 /// Where the call stands. Sums of positions that are no more wait for a call that looks the same.
@@ -87,7 +88,7 @@ LazyCalls::Sum* LazyCalls::find_sum(const TensorCall& call) {
   const std::size_t wanted = call.count * sizeof(float);
   if (limit_bytes_ != 0 && bytes_ + wanted > limit_bytes_) return nullptr;
   try {
-    Sum made{call, std::vector<float>(call.count), 0, 0};
+    Sum made{call, std::vector<float>(call.count), 0, 0, false};
     Sum* const sum = &sums_.emplace(*position_, std::move(made)).first->second;
     bytes_ += wanted;
     return sum;
@@ -96,21 +97,49 @@ LazyCalls::Sum* LazyCalls::find_sum(const TensorCall& call) {
   }
 }
 
-/// The vote.
-double LazyCalls::add(Sum* sum, const void* values, double norm) const {
+/// Whether a sum is not to wait any longer.
+bool LazyCalls::is_due(const Sum& sum) const {
+  if (sum.is_flushed || sum.calls >= most_calls_) return true;
+  if (sum.call.dtype == DType::kFloat16 &&
+      largest_of(sum.values) * size_ > kFullShare * kLargestFloat16) {
+    return true;
+  }
+  const double length =
+      compress_kernels::measure_norm({sum.values.data(), nullptr, sum.call.count, DType::kFloat32});
+  if (!std::isfinite(length)) return true;
+  const double mean = sum.norms / static_cast<double>(sum.calls);
+  return mean > 0 && length / mean >= threshold_;
+}
+
+LazyVote LazyCalls::add(Sum* sum, const void* values, double norm) const {
   compress_kernels::add_values(values, sum->call.count, sum->call.dtype, sum->values.data());
   ++sum->calls;
   sum->norms += norm;
-  if (sum->calls >= most_calls_) return kSendsAtOnce;
-  if (sum->call.dtype == DType::kFloat16 &&
-      largest_of(sum->values) * peers_.size() > kFullShare * kLargestFloat16) {
-    return kSendsAtOnce;
+  return is_due(*sum) ? LazyVote::kSend : LazyVote::kPutOff;
+}
+
+Result<LazyCalls::Decision> LazyCalls::decide(const TensorCall& call, const void* values) {
+  sending_ = {};
+  observe(call);
+  const double norm = compress_kernels::measure_norm({values, nullptr, call.count, call.dtype});
+  Sum* const orphan = find_orphan(call);
+  Sum* const sum = orphan != nullptr ? orphan : find_sum(call);
+  LazyVote own = LazyVote::kSend;
+  if (!std::isfinite(norm)) {
+    own = LazyVote::kNotFinite;
+  } else if (sum != nullptr) {
+    own = std::max(add(sum, values, norm), orphan != nullptr ? LazyVote::kSend : LazyVote::kPutOff);
   }
-  const double length = compress_kernels::measure_norm(
-      {sum->values.data(), nullptr, sum->call.count, DType::kFloat32});
-  if (!std::isfinite(length)) return kSendsAtOnce;
-  const double mean = sum->norms / static_cast<double>(sum->calls);
-  return mean > 0 ? length / mean : 0;
+  const bool has_added = sum != nullptr && own != LazyVote::kNotFinite;
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, votes_.cast(call, own));
+  if (largest == LazyVote::kPutOff) return Decision{true, false};
+  if (!has_added) return Decision{false, false};
+  if (largest == LazyVote::kNotFinite) {  // What has been added up stays.
+    take_back(sum, values, norm);
+    return Decision{false, false};
+  }
+  sending_ = {sum, norm};
+  return Decision{false, true};
 }
 
 void LazyCalls::take_back(Sum* sum, const void* values, double norm) const {
@@ -119,29 +148,47 @@ void LazyCalls::take_back(Sum* sum, const void* values, double norm) const {
   sum->norms -= norm;
 }
 
-Result<LazyCalls::Decision> LazyCalls::decide(const TensorCall& call, const void* values) {
-  sending_ = nullptr;
-  observe(call);
-  const double norm = compress_kernels::measure_norm({values, nullptr, call.count, call.dtype});
-  const bool is_finite = std::isfinite(norm);
-  Sum* const orphan = find_orphan(call);
-  Sum* const sum = orphan != nullptr ? orphan : find_sum(call);
-  const bool has_added = is_finite && sum != nullptr;
-  const double own = has_added ? add(sum, values, norm) : kSendsAtOnce;
-  std::array<double, 2> votes = {orphan != nullptr ? kSendsAtOnce : own, is_finite ? 0.0 : 1.0};
-  RINGPRESS_RETURN_IF_ERROR(peers_.max(votes));
-  if (votes[1] > 0) {  // The result is of no use: what has been added up stays.
-    if (has_added) take_back(sum, values, norm);
-    return Decision{false, nullptr};
+void LazyCalls::take_sum(const void* values, void* to) {
+  RINGPRESS_EXPECTS(sending_.sum != nullptr, "a sum that is not to be sent");
+  Sum& sum = *sending_.sum;
+  const std::size_t element_bytes = dtype_size(sum.call.dtype);
+  std::array<std::byte, kBlock * sizeof(double)> own;  // `to` may be `values`.
+  for (std::size_t first = 0; first < sum.call.count; first += kBlock) {
+    const std::size_t count = std::min(kBlock, sum.call.count - first);
+    float* const part = sum.values.data() + first;
+    std::memcpy(own.data(), static_cast<const std::byte*>(values) + first * element_bytes,
+                count * element_bytes);
+    compress_kernels::narrow_values(part, count, sum.call.dtype,
+                                    static_cast<std::byte*>(to) + first * element_bytes);
+    compress_kernels::subtract_values(own.data(), count, sum.call.dtype, part);
   }
-  if (votes[0] < threshold_) return Decision{true, nullptr};
-  sending_ = sum;
-  return Decision{false, sum == nullptr ? nullptr : sum->values.data()};
+  --sum.calls;
+  sum.norms -= sending_.norm;
 }
 
-void LazyCalls::sent() {
-  Sum* const sum = std::exchange(sending_, nullptr);
-  if (sum == nullptr) return;
+Status LazyCalls::conclude() {
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, votes_.conclude());
+  Sum* const sum = std::exchange(sending_, {}).sum;
+  if (sum != nullptr && largest != LazyVote::kNotFinite) begin_anew(sum);
+  return Status::ok();
+}
+
+LazyCalls::Unsent LazyCalls::measure_unsent() const {
+  Unsent unsent;
+  const auto count = [&unsent](const Sum& sum) {
+    if (sum.calls == 0) return;
+    ++unsent.tensors;
+    unsent.elements += sum.call.count;
+    const double norm = compress_kernels::measure_norm(
+        {sum.values.data(), nullptr, sum.call.count, DType::kFloat32});
+    unsent.norm = std::hypot(unsent.norm, norm);
+  };
+  for (const auto& [position, sum] : sums_) count(sum);
+  for (const Sum& sum : orphans_) count(sum);
+  return unsent;
+}
+
+void LazyCalls::begin_anew(Sum* sum) {
   const auto orphan = std::find_if(orphans_.begin(), orphans_.end(),
                                    [sum](const Sum& other) { return &other == sum; });
   if (orphan != orphans_.end()) {
@@ -152,6 +199,11 @@ void LazyCalls::sent() {
   std::fill(sum->values.begin(), sum->values.end(), 0.0F);
   sum->calls = 0;
   sum->norms = 0;
+  sum->is_flushed = false;
+}
+
+void LazyCalls::flush() {
+  for (auto& [position, sum] : sums_) sum.is_flushed = true;  // Orphans are sent in any case.
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -2,16 +2,18 @@
 //
 // Each rank adds a tensor's gradients up, call by call, and votes: how long the sum has become,
 // over the mean length of the single gradients in it. (Gradients that agree grow with their number,
-// noise with its root.) The largest vote of all ranks decides, so that they all do the same:
+// noise with its root.) The largest vote of all ranks decides (lazy_votes.h), so that they all do
+// the same:
 //
 //   below RINGPRESS_LAZY   the result of the call is zeros, and what was added up stays
 //   else                   what has been added up is all-reduced in its place, and begins anew
 //
 // Also where a rank does not know the tensor or has no place for a sum, where a sum might not fit
 // its type, and in every RINGPRESS_LAZY_CALLS-th call of a tensor. Values that are not finite on
-// some rank are sent by themselves: the program will throw that result away. When the order of
-// calls changes, what has been added up is sent with the next call that looks the same. This is an
-// algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
+// some rank are sent by themselves: the program will throw that result away. (A rank that has begun
+// to send its sum before it hears of them keeps what was added up before the call.) When the order
+// of calls changes, what has been added up is sent with the next call that looks the same. This is
+// an algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
 // program's optimizer sees fewer and larger steps.
 #ifndef NCCL_PLUGIN_LAZY_CALLS_H_
 #define NCCL_PLUGIN_LAZY_CALLS_H_
@@ -24,8 +26,9 @@
 #include <vector>
 
 #include "nccl_plugin/error_feedback.h"
-#include "nccl_plugin/tuning/peers.h"
+#include "nccl_plugin/lazy_votes.h"
 #include "ringpress/communicator.h"
+#include "ringpress/mesh.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin {
@@ -33,8 +36,8 @@ namespace ringpress::nccl_plugin {
 /// Of one communicator. One thread at a time.
 class LazyCalls {
  public:
-  /// `peers` outlives this.
-  LazyCalls(const Settings& settings, tuning::Peers& peers);
+  /// `mesh` and `sequence`, of the communicator's calls, outlive this.
+  LazyCalls(const Settings& settings, Mesh& mesh, std::uint64_t& sequence);
 
   static bool is_wanted(const Settings& settings) {
     return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
@@ -44,13 +47,28 @@ class LazyCalls {
 
   struct Decision {
     bool is_put_off = false;
-    float* sum = nullptr;  // What is to be sent instead; null: the values themselves.
+    bool has_sum = false;  // What take_sum() gives is to be sent instead of the values.
   };
   /// Adds the values of a call to what there is of its tensor. Collective. An error ends the
-  /// communicator. `sum` stays until sent().
+  /// communicator. A call that is not put off is to be sent now, and then concluded.
   Result<Decision> decide(const TensorCall& call, const void* values);
-  /// The sum of the last decision has been taken: it begins anew.
-  void sent();
+  /// Writes the sum of the last decision to `to`, of the tensor's count and type, which may be the
+  /// values decide() was given: what there was before them is kept until conclude().
+  void take_sum(const void* values, void* to);
+  /// The call has been sent: its sum begins anew, unless a rank had values that are not finite.
+  /// Collective. An error ends the communicator.
+  Status conclude();
+
+  /// This rank votes to send the next call of every tensor that is known now, which is enough.
+  void flush();
+
+  struct Unsent {
+    std::size_t tensors = 0;
+    std::size_t elements = 0;  // Of these tensors.
+    double norm = 0;           // l2, of all sums together.
+  };
+  /// What this rank has put off and not sent. Reads all of it.
+  Unsent measure_unsent() const;
 
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
@@ -60,28 +78,37 @@ class LazyCalls {
     TensorCall call;
     std::vector<float> values;
     std::size_t calls = 0;
-    double norms = 0;  // Of the single gradients, added up.
+    double norms = 0;         // Of the single gradients, added up.
+    bool is_flushed = false;  // The next call is to be sent.
+  };
+  /// The sum that is being sent instead of a call's values, whose norm is in its norms.
+  struct Sending {
+    Sum* sum = nullptr;
+    double norm = 0;
   };
 
   void observe(const TensorCall& call);
   Sum* find_orphan(const TensorCall& call);
   Sum* find_sum(const TensorCall& call);
   bool is_repeated(const TensorCall& call);
-  double add(Sum* sum, const void* values, double norm) const;
+  bool is_due(const Sum& sum) const;
+  LazyVote add(Sum* sum, const void* values, double norm) const;
   void take_back(Sum* sum, const void* values, double norm) const;
+  void begin_anew(Sum* sum);
 
   const double threshold_;
   const std::size_t most_calls_;
   const std::size_t minimum_bytes_;
   const std::size_t limit_bytes_;  // 0: none.
-  tuning::Peers& peers_;
+  const int size_;
+  LazyVotes votes_;
   CallPattern pattern_;
   std::uint64_t breaks_ = 0;             // Of the pattern, that are known of.
   std::optional<std::size_t> position_;  // Of the last call in it.
   std::map<std::size_t, Sum> sums_;      // By position.
   std::list<Sum> orphans_;               // Whose position is no more.
   std::vector<TensorCall> repeated_;     // Of this sequence.
-  Sum* sending_ = nullptr;
+  Sending sending_;
   std::size_t bytes_ = 0;
 };
 

@@ -15,6 +15,7 @@
 #include "nccl_plugin/statistics_file.h"
 #include "ring/factory.h"
 #include "ringpress/hash.h"
+#include "ringpress/log.h"
 #include "ringpress/projection.h"
 #include "tuner/factory.h"
 
@@ -33,7 +34,9 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
   // Of calls that are put off, no step can be made out.
   if (!LazyCalls::is_wanted(settings_)) steps_.open(settings_, rank_, size_, crosses_hosts_);
-  if (LazyCalls::is_wanted(settings_)) lazy_ = std::make_unique<LazyCalls>(settings_, peers_);
+  if (LazyCalls::is_wanted(settings_)) {
+    lazy_ = std::make_unique<LazyCalls>(settings_, *mesh_, sequence_);
+  }
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
@@ -65,6 +68,7 @@ Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
 MeshCommunicator::~MeshCommunicator() {
   // The program may have no memory left for a copy of them.
   static_cast<void>(catch_all([this] {
+    if (!finalized_) book_unsent();
     steps_.close(statistics().last_codec);
     write_statistics(settings_, rank_, size_, statistics());
     return Status::ok();
@@ -193,6 +197,25 @@ Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
   return decision;
 }
 
+Status MeshCommunicator::conclude_lazy() {
+  return decide([this] { return lazy_->conclude(); });
+}
+
+/// There is no buffer that a sum could go to when the communicator ends: what is lost is said.
+void MeshCommunicator::book_unsent() {
+  if (lazy_ == nullptr) return;
+  const LazyCalls::Unsent unsent = lazy_->measure_unsent();
+  if (unsent.tensors == 0) return;
+  log_line(LogLevel::kWarn,
+           "RINGPRESS_LAZY: rank %d ends with gradients of %zu tensors put off (%zu elements, norm "
+           "%.4g) that no call has sent",
+           rank_, unsent.tensors, unsent.elements, unsent.norm);
+  const std::lock_guard lock(statistics_mutex_);
+  statistics_.unsent_tensors = unsent.tensors;
+  statistics_.unsent_elements = unsent.elements;
+  statistics_.unsent_norm = unsent.norm;
+}
+
 /// Changes plan_ to what has proved best for a piece of the tensor under way.
 Result<const NamedCodec*> MeshCommunicator::tune_piece(std::size_t count) {
   const PiecewiseTensor& tensor = pieces_.tensor;
@@ -313,12 +336,19 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
 Status MeshCommunicator::finalize() {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
   finalized_ = true;
+  book_unsent();
   return Status::ok();
 }
 
 Status MeshCommunicator::set_layers(const HintedCall& call, std::span<const Layer> layers) {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
   return hints_.set(call, layers);
+}
+
+Status MeshCommunicator::flush_lazy() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  if (lazy_ != nullptr) lazy_->flush();
+  return Status::ok();
 }
 
 void MeshCommunicator::abort() {

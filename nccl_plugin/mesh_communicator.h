@@ -76,6 +76,7 @@ class MeshCommunicator final : public Communicator {
                 Reduction reduction, int root) override;
   Status exchange(std::span<const Transfer> transfers) override;
   Status set_layers(const HintedCall& call, std::span<const Layer> layers) override;
+  Status flush_lazy() override;
   Result<std::unique_ptr<Communicator>> split(int color, int key,
                                               const Settings& settings) override;
   Status finalize() override;
@@ -122,6 +123,8 @@ class MeshCommunicator final : public Communicator {
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const Sent& sent, std::size_t count);
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
+  Status conclude_lazy();
+  void book_unsent();
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
   void find_residual(Preparation* call, const TensorCall& tensor);

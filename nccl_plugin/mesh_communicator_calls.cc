@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "compress_kernels/factory.h"
 #include "nccl_plugin/mesh_communicator.h"
 #include "ring/factory.h"
 
@@ -51,12 +50,13 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
     ++statistics_.exact_calls["put off: RINGPRESS_LAZY"];
     return Status::ok();
   }
-  if (decision.sum == nullptr) {
-    return all_reduce_now({send, send}, receive, count, dtype, reduction);
+  const void* values = send;
+  if (decision.has_sum) {
+    lazy_->take_sum(send, receive);
+    values = receive;
   }
-  compress_kernels::narrow_values(decision.sum, count, dtype, receive);
-  lazy_->sent();
-  return all_reduce_now({receive, send}, receive, count, dtype, reduction);
+  RINGPRESS_RETURN_IF_ERROR(all_reduce_now({values, send}, receive, count, dtype, reduction));
+  return conclude_lazy();
 }
 
 Status MeshCommunicator::all_reduce_now(const Sent& sent, void* receive, std::size_t count,

@@ -247,6 +247,9 @@ Result<Rule> read_rule(std::size_t line, const std::vector<Column>& columns,
 }  // namespace
 
 Result<std::vector<Rule>> parse_rules(std::string_view text) {
+  // Some editors and spreadsheets begin UTF-8 with it.
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<Rule> rules;
   std::vector<Column> columns = usual_columns();
   bool is_first = true;

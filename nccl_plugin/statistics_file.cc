@@ -39,6 +39,12 @@ std::string field(const char* name, std::uint64_t value) {
   return quoted(name) + ": " + std::to_string(value) + ", ";
 }
 
+std::string field(const char* name, double value) {
+  char number[32];
+  std::snprintf(number, sizeof number, "%.9g", value);
+  return quoted(name) + ": " + number + ", ";
+}
+
 std::string counts_by_reason(const std::map<std::string, std::uint64_t>& counts) {
   std::string json = "{";
   for (const auto& [reason, count] : counts) {
@@ -116,7 +122,9 @@ std::string statistics_line(int rank, int size, const Statistics& statistics, St
          field("observed_calls", statistics.observed_calls) +
          field("observed_raw_bytes", statistics.observed_raw_bytes) +
          field("unbiased_calls", statistics.unbiased_calls) +
-         field(time_name, statistics.nanoseconds) +
+         field("unsent_tensors", statistics.unsent_tensors) +
+         field("unsent_elements", statistics.unsent_elements) +
+         field("unsent_norm", statistics.unsent_norm) + field(time_name, statistics.nanoseconds) +
          "\"exact_calls\": " + counts_by_reason(statistics.exact_calls) + ", " +
          "\"last_codec\": " + quoted(statistics.last_codec) +
          ", \"last_algorithm\": " + quoted(statistics.last_algorithm) +

@@ -163,7 +163,7 @@ def gossip_table(reports):
         every_step = report["results"][1]
         for result in report["results"]:
             first = result is report["results"][0]
-            parameters = "".join(f", {name} {result[name]:g}" for name in ("theta", "period")
+            parameters = "".join(f", {name} {result[name]:g}" for name in ("theta", "period", "lazy")
                                  if result.get(name))
             rows.append([f"{report['task']}, {report['ranks']} workers" if first else "",
                          result["method"] + parameters, f"{result['exchanges']:.0f}",

@@ -92,6 +92,11 @@ struct Statistics {
   std::uint64_t nanoseconds = 0;         // Spent in collective calls.
   std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
   std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.
+  // RINGPRESS_LAZY: what this rank had put off and never sent when the communicator was finalized
+  // or destroyed. 0 until then.
+  std::uint64_t unsent_tensors = 0;
+  std::uint64_t unsent_elements = 0;  // Of these tensors.
+  double unsent_norm = 0;             // l2, of all that was added up in them.
 };
 
 class Communicator {
@@ -136,6 +141,10 @@ class Communicator {
   /// know the same of a call; until then, and in calls that no codec makes use of it, nothing
   /// changes.
   virtual Status set_layers(const HintedCall& call, std::span<const Layer> layers) = 0;
+
+  /// RINGPRESS_LAZY: what has been put off is sent with the next call of each tensor. Not
+  /// collective: one rank is enough. Else it changes nothing.
+  virtual Status flush_lazy() = 0;
 
   /// Makes a communicator of the ranks that pass the same color (>= 0), ordered by key, then rank.
   /// A negative color gives null. Collective over this communicator.

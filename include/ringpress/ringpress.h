@@ -24,6 +24,9 @@ typedef struct {
   char reason[160];            /* Why the last call was not compressed, or empty. */
   uint64_t observed_calls;     /* RINGPRESS=observe: calls that would be compressed, */
   uint64_t observed_raw_bytes; /* and their part of raw_bytes. */
+  uint64_t unsent_tensors;  /* RINGPRESS_LAZY, once finalized: tensors of which this rank had put */
+  uint64_t unsent_elements; /* gradients off that were never sent, their elements, and the l2 */
+  double unsent_norm;       /* norm of these gradients' sums. */
 } ringpressStatistics_t;
 
 /* Fills `statistics` for an ncclComm_t of the host backend. Returns an ncclResult_t. */
@@ -58,6 +61,12 @@ typedef struct {
  * are split from it start without. Returns an ncclResult_t. */
 int ringpressSetLayers(void* comm, const ringpressCall_t* call, const ringpressLayer_t* layers,
                        size_t layer_count);
+
+/* RINGPRESS_LAZY: the next all-reduce of each tensor is sent, with what has been put off of it. To
+ * be called before the last step, by one rank or more, between its calls: gradients that are still
+ * put off when the communicator ends are lost. Without RINGPRESS_LAZY it changes nothing. Returns
+ * an ncclResult_t. */
+int ringpressLazyFlush(void* comm);
 
 /* Gossip on model buffers, instead of all-reduces of gradients: each worker (rank of `comm`) trains
  * a model of its own and, when that has changed enough, takes the mean with the model of one other

@@ -49,6 +49,9 @@ ringpressStatistics_t to_c(const Statistics& from) {
   copy_text(from.last_reason, to.reason);
   to.observed_calls = from.observed_calls;
   to.observed_raw_bytes = from.observed_raw_bytes;
+  to.unsent_tensors = from.unsent_tensors;
+  to.unsent_elements = from.unsent_elements;
+  to.unsent_norm = from.unsent_norm;
   return to;
 }
 
@@ -110,6 +113,14 @@ RINGPRESS_EXPORT int ringpressSetLayers(void* comm, const ringpressCall_t* call,
     RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Layer> known, to_layers(layers, layer_count));
     return live->run(
         [&](Communicator& communicator) { return communicator.set_layers(hinted, known); });
+  });
+}
+
+RINGPRESS_EXPORT int ringpressLazyFlush(void* comm) {
+  const auto handle = static_cast<ncclComm_t>(comm);
+  return firewall("ringpressLazyFlush", handle, [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_ready_comm(handle));
+    return live->run([](Communicator& communicator) { return communicator.flush_lazy(); });
   });
 }
 

@@ -83,6 +83,11 @@ struct CommandLine {
     schedule->add_option("--slots", options.slots, "at most so many")
         ->check(CLI::Range(1, 100000))
         ->capture_default_str();
+    schedule
+        ->add_option("--lp-seconds", options.lp_seconds,
+                     "of gadget-lp for a slot; then the slot has what gadget makes of it")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
     schedule->add_option("--svg", options.svg_file, "draw the placements into this file");
     schedule->add_option("--load-svg", options.load_file,
                          "draw the utility of all policies against the number of jobs");

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Training by gossip on host memory: every step, fixed periods, by change; beside all-reduces.
+"""Training by gossip on host memory: every step, fixed periods, by change; beside all-reduces, of every
+gradient and lazy ones (RINGPRESS_LAZY).
 
   perf/shaped.sh --ranks 4 --rate 10mbit -- python3 perf/train/gossip.py --folder EMPTY_FOLDER
 
@@ -114,6 +115,7 @@ class Run:
         self.options, self.communicator, self.data = options, communicator, data
         self.weights = data.network.start(seed=0)
         self.velocity = numpy.zeros_like(self.weights)
+        self.own = numpy.zeros_like(self.weights)  # Of every gradient: the library knows it again.
         self.draw = numpy.random.default_rng(communicator.rank + 10)
 
     def gradient(self):
@@ -121,7 +123,8 @@ class Run:
         weights = torch.from_numpy(self.weights).requires_grad_()
         outputs = self.data.network.outputs_of(weights, self.data.inputs[chosen])
         torch.nn.functional.cross_entropy(outputs, self.data.labels[chosen]).backward()
-        return weights.grad.numpy()
+        self.own[:] = weights.grad.numpy()
+        return self.own
 
     def train(self, exchange_gradient, exchange_model):
         """Seconds in all and in communication, and the accuracies at the ends of bursts."""
@@ -148,6 +151,37 @@ def average(communicator, value):
     return float(values[0])
 
 
+def measure_lazy(options, communicator, data):
+    """All-reduces on a communicator of their own, which puts them off."""
+    folder = pathlib.Path(options.folder) / "lazy"
+    folder.mkdir(exist_ok=True)
+    # Models of some ten thousand parameters are below the size from which calls are put off.
+    with api.environment(RINGPRESS_LAZY=str(options.lazy), RINGPRESS_MIN_BYTES="0"):
+        lazy = api.Communicator(options.library, folder)
+    run = Run(options, communicator, data)
+    average(communicator, 0)  # All begin together.
+    sent = []
+
+    def exchange(gradient):
+        lazy.all_reduce(gradient)
+        sent.append(gradient.any())
+    seconds, talking, bursts = run.train(exchange, lambda model: None)
+    result = {"method": "all-reduce, lazy", "lazy": options.lazy, "exchanges": float(sum(sent))}
+    own = data.accuracy(run.weights)
+    result |= figures(communicator, run, seconds, talking, lazy.sent_bytes(), own, bursts)
+    lazy.destroy()
+    return result
+
+
+def figures(communicator, run, seconds, talking, sent, own, bursts):
+    result = {"seconds": seconds, "communicating_seconds": average(communicator, talking),
+              "sent_bytes": average(communicator, sent / 1e6) * 1e6,
+              "own_accuracy": average(communicator, own), "accuracy": run.data.accuracy(run.weights)}
+    if bursts:
+        result["accuracy"] = average(communicator, statistics.mean(bursts))
+    return result
+
+
 def measure(options, communicator, data, method, **gossip_options):
     run = Run(options, communicator, data)
     average(communicator, 0)  # All begin together.
@@ -165,17 +199,14 @@ def measure(options, communicator, data, method, **gossip_options):
     if method != "all-reduce":
         gossip.flush(run.weights)
         gossip.destroy()
-    result |= {"seconds": seconds, "communicating_seconds": average(communicator, talking),
-               "sent_bytes": average(communicator, sent / 1e6) * 1e6,
-               "own_accuracy": average(communicator, own), "accuracy": data.accuracy(run.weights)}
-    if bursts:
-        result["accuracy"] = average(communicator, statistics.mean(bursts))
-    return result
+    return result | figures(communicator, run, seconds, talking, sent, own, bursts)
 
 
 def compare(options, communicator, data):
     results = [measure(options, communicator, data, "all-reduce"),
                measure(options, communicator, data, "gossip, every step", theta=0.0)]
+    if options.lazy > 0:
+        results.append(measure_lazy(options, communicator, data))
     for theta in options.theta:
         adaptive = measure(options, communicator, data, "gossip, by change", theta=theta, t_max=options.t_max)
         period = max(1, round(options.steps / max(adaptive["exchanges"], 1)))
@@ -184,7 +215,7 @@ def compare(options, communicator, data):
 
 
 def describe(result, every_step):
-    parameters = ", ".join(f"{name} {result[name]}" for name in ("theta", "period") if name in result)
+    parameters = ", ".join(f"{name} {result[name]}" for name in ("theta", "period", "lazy") if name in result)
     return (f"| {result['method']}{', ' + parameters if parameters else ''} | {result['exchanges']:.0f} "
             f"| {result['sent_bytes'] / 1e6:.2f} | {result['sent_bytes'] / every_step['sent_bytes']:.3f} "
             f"| {result['seconds']:.2f} | {result['seconds'] / every_step['seconds']:.2f} "
@@ -203,6 +234,7 @@ def main():
     parser.add_argument("--rate", type=float, default=0.05, help="of learning")
     parser.add_argument("--theta", type=float, nargs="+", default=[0.03])
     parser.add_argument("--t-max", type=int, default=200)
+    parser.add_argument("--lazy", type=float, default=4, help="RINGPRESS_LAZY of lazy all-reduces; 0: none")
     parser.add_argument("--json", help="file for all numbers")
     options = parser.parse_args()
     torch.set_num_threads(1)

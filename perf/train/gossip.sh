@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Training by gossip, all tasks and numbers of workers: perf/results/gossip-TASK-nN.json, and the tables
-# of tasks as one Markdown text on standard output. Takes a quarter of an hour.
+# of tasks as one Markdown text on standard output. Lazy all-reduces (RINGPRESS_LAZY=4) are among the methods.
+# Takes a quarter of an hour.
 #   bash perf/train/gossip.sh [PYTHON]     with PyTorch and scikit-learn; default: /usr/bin/python3
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,10 +1,26 @@
 """The C functions of libringpress.so that training on host memory needs, by ctypes."""
+import contextlib
 import ctypes
 import os
 import pathlib
 import time
 
 FLOAT32, SUM, AVG = 7, 0, 4
+
+
+@contextlib.contextmanager
+def environment(**variables):
+    """Set for communicators made meanwhile, and for no others."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class UniqueId(ctypes.Structure):

@@ -253,6 +253,18 @@ TEST(Statistics, CountCalls) {
   EXPECT_EQ(ringpressGetStatistics(nullptr, &statistics), ncclInvalidArgument);
 }
 
+TEST(LazyFlush, TakesCommunicatorsThatAreReady) {
+  run_nccl_ranks(2, [](ncclComm_t comm, int rank) {
+    if (rank == 0) {
+      EXPECT_EQ(ringpressLazyFlush(comm), ncclSuccess);
+    }
+    expect_sum(comm, 2);
+    EXPECT_NCCL_OK(ncclCommFinalize(comm));
+    EXPECT_EQ(ringpressLazyFlush(comm), ncclInvalidUsage);
+  });
+  EXPECT_EQ(ringpressLazyFlush(nullptr), ncclInvalidArgument);
+}
+
 TEST(LastError, BelongsToItsThreadUnlessOnlyTheProcessHasOne) {
   EXPECT_EQ(ncclGetVersion(nullptr), ncclInvalidArgument);
   run_threads(1, [](int) {

@@ -9,7 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "nccl_plugin/lazy_votes.h"
 #include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/statistics_file.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 
@@ -27,7 +29,7 @@ struct LazyRecord {
 /// All-reduces of what gradient(rank, call) gives.
 template <typename Gradient>
 std::vector<LazyRecord> run_lazily(std::vector<std::pair<std::string, std::string>> environment,
-                                   int calls, Gradient gradient) {
+                                   int calls, Gradient gradient, bool is_in_place = false) {
   environment.insert(environment.begin(), {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "3.9"}});
   const Settings settings = parse_settings(environment, nullptr);
   const auto fabric = std::make_shared<testing::ThreadFabric>(kLazyRanks, false);
@@ -37,7 +39,8 @@ std::vector<LazyRecord> run_lazily(std::vector<std::pair<std::string, std::strin
     threads.emplace_back([&, rank] {
       MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
       LazyRecord& record = records[static_cast<std::size_t>(rank)];
-      std::vector<float> send(kLazyCount), receive(kLazyCount);
+      std::vector<float> send(kLazyCount), other(kLazyCount);
+      std::vector<float>& receive = is_in_place ? send : other;
       for (int call = 0; call < calls; ++call) {
         const std::vector<float> values = gradient(rank, call);
         std::copy(values.begin(), values.end(), send.begin());
@@ -46,6 +49,7 @@ std::vector<LazyRecord> run_lazily(std::vector<std::pair<std::string, std::strin
         ASSERT_TRUE(status.is_ok()) << status.message();
         record.results.push_back(receive);
       }
+      ASSERT_TRUE(communicator.finalize().is_ok());
       record.statistics = communicator.statistics();
     });
   }
@@ -145,6 +149,115 @@ TEST(LazyCalls, WhatIsNotFiniteIsNotPutOff) {
   for (std::size_t call = kBadCall + 1; call < 30; ++call) {
     EXPECT_TRUE(std::isfinite(records[0].results[call][7])) << call;
   }
+}
+
+/// What one rank flushes before the last step leaves nothing behind, of any tensor.
+TEST(LazyCalls, WhatIsFlushedIsSentWithTheNextCall) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}}, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::vector<float>> totals(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      std::vector<std::vector<float>> send, receive;
+      std::vector<float>& total = totals[static_cast<std::size_t>(rank)];
+      for (const std::size_t count : {20000u, 50000u, 33000u}) {
+        send.emplace_back(count, 1.0F);
+        receive.emplace_back(count);
+        total.push_back(0);
+      }
+      constexpr int kSteps = 20;
+      for (int step = 0; step < kSteps; ++step) {
+        if (rank == 1 && step == kSteps - 1) {
+          ASSERT_TRUE(communicator.flush_lazy().is_ok());
+        }
+        for (std::size_t tensor = 0; tensor < send.size(); ++tensor) {
+          ASSERT_TRUE(communicator
+                          .all_reduce(send[tensor].data(), receive[tensor].data(),
+                                      send[tensor].size(), DType::kFloat32, Reduction())
+                          .is_ok());
+          total[tensor] += receive[tensor][5];
+          EXPECT_TRUE(step < 10 || step == kSteps - 1 || receive[tensor][5] == 0) << step;
+        }
+      }
+      ASSERT_TRUE(communicator.finalize().is_ok());
+      EXPECT_EQ(communicator.statistics().unsent_tensors, 0u);
+      EXPECT_EQ(communicator.flush_lazy().code(), Code::kInvalidUsage);
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(totals[0], std::vector<float>(3, 40));
+  EXPECT_EQ(totals[1], totals[0]);
+}
+
+/// Ranks that send their sums, and hear only then that another's values are not finite, lose
+/// nothing.
+void lose_nothing_of_late_news(bool is_in_place) {
+  const auto gradient = [](int rank, int) { return testing::random_gradient(kLazyCount, 1, rank); };
+  const std::vector<std::pair<std::string, std::string>> environment = {
+      {"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_LAZY_CALLS", "5"}};
+  const auto clean = run_lazily(environment, 30, gradient, is_in_place);
+  std::size_t sent = 20;  // A call that every rank votes to send.
+  while (is_zero(clean[0].results[sent])) ++sent;
+  const auto records = run_lazily(
+      environment, 30,
+      [&](int rank, int call) {
+        std::vector<float> values = gradient(rank, call);
+        if (rank == 1 && call == static_cast<int>(sent))
+          values[7] = std::numeric_limits<float>::infinity();
+        return values;
+      },
+      is_in_place);
+  EXPECT_FALSE(std::isfinite(records[0].results[sent][7]));
+  const std::vector<float>& next = records[0].results[sent + 1];
+  for (std::size_t i = 0; i < kLazyCount; i += 31) {
+    ASSERT_NEAR(next[i], clean[0].results[sent][i], 1e-4 * (1 + std::abs(next[i])))
+        << "the five gradients but the one beside the bad one, and the next";
+  }
+}
+
+/// No buffer is there for it: what is lost at the end is said and counted.
+TEST(LazyCalls, WhatIsNeverSentIsSaid) {
+  const auto gradient = [](int rank, int) { return testing::random_gradient(kLazyCount, 1, rank); };
+  ::testing::internal::CaptureStderr();
+  const auto records =
+      run_lazily({{"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_LAZY_CALLS", "5"}}, 33, gradient);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  std::size_t unsent = 0;  // Calls at the end.
+  while (is_zero(records[0].results[32 - unsent])) ++unsent;
+  ASSERT_GT(unsent, 0u);
+  for (int rank = 0; rank < kLazyRanks; ++rank) {
+    const Statistics& statistics = records[static_cast<std::size_t>(rank)].statistics;
+    EXPECT_EQ(statistics.unsent_tensors, 1u);
+    EXPECT_EQ(statistics.unsent_elements, kLazyCount);
+    double squares = 0;
+    for (const float value : gradient(rank, 0)) squares += double{value} * value;
+    const double expected = static_cast<double>(unsent) * std::sqrt(squares);
+    EXPECT_NEAR(statistics.unsent_norm, expected, 1e-3 * expected);
+    EXPECT_NE(log.find("rank " + std::to_string(rank) +
+                       " ends with gradients of 1 tensors put off (20000 elements"),
+              std::string::npos)
+        << log;
+    EXPECT_NE(statistics_line(rank, 3, statistics).find("\"unsent_elements\": 20000, "),
+              std::string::npos);
+  }
+}
+
+TEST(LazyCalls, WhatIsAllSentIsNotSpokenOf) {
+  const auto gradient = [](int rank, int) { return testing::random_gradient(kLazyCount, 1, rank); };
+  ::testing::internal::CaptureStderr();
+  const auto records = run_lazily({{"RINGPRESS_LAZY_CALLS", "1"}}, 33, gradient);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(records[0].statistics.unsent_tensors, 0u);
+  EXPECT_NE(statistics_line(0, 3, records[0].statistics).find("\"unsent_norm\": 0, "),
+            std::string::npos);
+}
+
+TEST(LazyCalls, LateNewsOfValuesThatAreNotFinite) {
+  lose_nothing_of_late_news(false);
+  lose_nothing_of_late_news(true);
 }
 
 /// As any other calls they are compressed when they are made.
@@ -272,13 +385,58 @@ TEST(LazyCalls, SumsFitTheirType) {
   }
 }
 
+/// Two ranks whose votes one thread casts in turn: what waits for what is not yet said never
+/// returns.
+class LazyVotesOfTwo : public ::testing::Test {
+ protected:
+  TensorCall call_{CollectiveKind::kAllReduce, 20000, DType::kFloat32, ReduceOp::kSum};
+  const std::shared_ptr<testing::ThreadFabric> fabric_ =
+      std::make_shared<testing::ThreadFabric>(2, false);
+  testing::ThreadMesh first_mesh_{fabric_, 0}, second_mesh_{fabric_, 1};
+  std::uint64_t first_sequence_ = 0, second_sequence_ = 0;
+  LazyVotes first_{first_mesh_, first_sequence_}, second_{second_mesh_, second_sequence_};
+};
+
+TEST_F(LazyVotesOfTwo, WhoSendsWaitsForNobody) {
+  EXPECT_EQ(first_.cast(call_, LazyVote::kSend).value(), LazyVote::kSend);
+  EXPECT_EQ(second_.cast(call_, LazyVote::kPutOff).value(), LazyVote::kSend);
+  EXPECT_EQ(first_.conclude().value(), LazyVote::kSend);
+  EXPECT_EQ(second_.conclude().value(), LazyVote::kSend);
+  EXPECT_TRUE(fabric_->is_drained());
+  EXPECT_EQ(first_mesh_.open_requests() + second_mesh_.open_requests(), 0u);
+}
+
+TEST_F(LazyVotesOfTwo, TheLargestIsKnownInTheEnd) {
+  EXPECT_EQ(first_.cast(call_, LazyVote::kSend).value(), LazyVote::kSend);
+  EXPECT_EQ(second_.cast(call_, LazyVote::kNotFinite).value(), LazyVote::kNotFinite);
+  EXPECT_EQ(first_.conclude().value(), LazyVote::kNotFinite);
+  EXPECT_EQ(second_.conclude().value(), LazyVote::kNotFinite);
+}
+
+/// Also of calls that would have been put off.
+TEST_F(LazyVotesOfTwo, AnotherCallIsFoundOut) {
+  EXPECT_TRUE(first_.cast(call_, LazyVote::kSend).is_ok());
+  call_.count = 30000;
+  const Status status = second_.cast(call_, LazyVote::kPutOff).status();
+  EXPECT_EQ(status.code(), Code::kMismatch);
+  EXPECT_NE(status.message().find("20000"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("30000"), std::string::npos) << status.message();
+}
+
+TEST_F(LazyVotesOfTwo, WhatIsNoVoteIsRefused) {
+  const FrameLabel label{{0, call_.count, 0, call_.kind, Algorithm::kRing, call_.dtype, call_.op}};
+  const std::byte wrong{3};
+  ASSERT_TRUE(first_mesh_.isend(1, ConstBuffer{&wrong, 1}, label).is_ok());
+  const Status status = second_.cast(call_, LazyVote::kPutOff).status();
+  EXPECT_NE(status.message().find("rank 0 voted 3"), std::string::npos) << status.message();
+}
+
 TEST(LazyCalls, SmallIntegerAndOtherCallsGoOn) {
   const Settings settings = parse_settings({{"RINGPRESS_LAZY", "4"}}, nullptr);
   const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
   testing::ThreadMesh mesh(fabric, 0);
   std::uint64_t sequence = 0;
-  MeshPeers peers(mesh, *std::pmr::get_default_resource(), sequence);
-  const LazyCalls lazy(settings, peers);
+  const LazyCalls lazy(settings, mesh, sequence);
   const Reduction sum;
   EXPECT_TRUE(lazy.takes(20000, DType::kFloat32, sum));
   EXPECT_TRUE(lazy.takes(40000, DType::kBfloat16, sum));

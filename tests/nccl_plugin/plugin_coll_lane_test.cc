@@ -42,6 +42,7 @@ class LaneCommunicator : public Communicator {
   Status reduce(const void*, void*, std::size_t, DType, Reduction, int) override { return none(); }
   Status exchange(std::span<const Transfer>) override { return none(); }
   Status set_layers(const HintedCall&, std::span<const Layer>) override { return none(); }
+  Status flush_lazy() override { return none(); }
   Result<std::unique_ptr<Communicator>> split(int, int, const Settings&) override { return none(); }
   Status finalize() override { return Status::ok(); }
   void abort() override {}

@@ -56,6 +56,19 @@ TEST(Rules, HaveTheColumnsOfNcclsTunerFileAndSomeMore) {
   EXPECT_EQ(of_nccl.codec, "");
 }
 
+/// As some editors and spreadsheets write it.
+TEST(Rules, MayBeginWithAByteOrderMark) {
+  const std::string mark = "\xEF\xBB\xBF";
+  for (const std::string first :
+       {"collective_type,min_bytes,max_bytes,algorithm\n", "# small ones\n", ""}) {
+    const auto rules = parse_rules(mark + first + "allreduce,0,65535,-1\n");
+    ASSERT_TRUE(rules.is_ok()) << rules.status().message();
+    ASSERT_EQ(rules.value().size(), 1u);
+    EXPECT_EQ(rules.value()[0].kind, CollectiveKind::kAllReduce);
+  }
+  EXPECT_FALSE(parse_rules("allreduce,0,65535,-1\n" + mark + "allreduce,0,65535,-1\n").is_ok());
+}
+
 /// A pipe that nobody writes to would be waited for.
 TEST(Rules, AreInARegularFile) {
   const std::string path =

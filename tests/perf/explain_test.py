@@ -6,6 +6,7 @@ usage: explain_test.py RINGPRESS
 import csv
 import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,12 +15,14 @@ import unittest
 PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, "explain", *arguments], capture_output=True, text=True, timeout=60)
+def run(*arguments, **settings):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RINGPRESS")}
+    return subprocess.run([PROGRAM, "explain", *arguments], capture_output=True, text=True, timeout=60,
+                          env=environment | settings)
 
 
-def explained(*arguments):
-    done = run(*arguments, "--json")
+def explained(*arguments, **settings):
+    done = run(*arguments, "--json", **settings)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -68,9 +71,30 @@ class Explain(unittest.TestCase):
         text = run(*words, "--ranks-per-host", "8", "--inside-rate", "200gbit").stdout
         self.assertIn("between hosts of 8, 200gbit and 5us inside", text)
 
-    def test_a_gather_in_a_ring_loses_no_more(self):
-        found = explained("64M", "float32", "8", "--collective", "all_gather", "--codecs", "none,q4")
-        self.assertTrue(all(call["allowed"] for call in found["calls"]))
+    def test_what_the_library_leaves_exact_is_left_exact(self):
+        for words, reason in (
+                (("64M", "float32", "8", "--ranks-per-host", "8"), "all ranks share one host"),
+                (("16K", "float32", "8"), "smaller than RINGPRESS_MIN_BYTES"),
+                (("64M", "float32", "8", "--collective", "all_gather"), "all_gather is always exact")):
+            slow = (*words, "--rate", "10mbit", "--inside-rate", "10mbit", "--codecs", "none,q4")
+            found = explained(*slow)
+            self.assertEqual(found["choice"]["codec"], "none", words)
+            self.assertTrue(found["left_exact"].startswith(reason), found["left_exact"])
+            self.assertEqual({call["codec"] for call in found["calls"] if call["allowed"]}, {"none"})
+            text = run(*slow).stdout
+            self.assertIn(f"left exact: {reason}", text)
+            self.assertIn("| left exact |", text)
+        gathered = explained("64M", "float32", "8", "--collective", "all_gather", "--codecs", "none,q4",
+                             RINGPRESS_ALL_GATHER="1")  # For the preloaded library.
+        self.assertEqual(gathered["left_exact"], "")
+        self.assertTrue(all(call["allowed"] for call in gathered["calls"]))
+        large = explained("64K", "float32", "8", "--rate", "10mbit", "--codecs", "none,q4")
+        self.assertEqual(large["left_exact"], "")
+        table = run("all", "float32", "8", "--ranks-per-host", "8", "--inside-rate", "10mbit").stdout
+        self.assertIn("left exact: all ranks share one host", table)
+        self.assertNotIn("q4", table)
+
+    def test_a_ring_loses_more_at_every_hop(self):
         found = explained("64M", "float32", "8", "--collective", "reduce_scatter", "--codecs", "none,q4")
         self.assertFalse(all(call["allowed"] for call in found["calls"]))
 

@@ -65,6 +65,15 @@ TEST(ScheduleLp, TheSameSeedDrawsTheSame) {
   }
 }
 
+TEST(ScheduleLp, NothingIsSaidOnceTheTimeIsOver) {
+  const RandomSlot slot = slot_of(10, 20, UtilityKind::kSqrt, 7);
+  const LpSlot late = solve_slot_lp(slot.cluster, slot.bids, 0);
+  EXPECT_FALSE(late.is_in_time);
+  EXPECT_TRUE(late.rings.empty());
+  EXPECT_EQ(late.bound, 0);
+  EXPECT_TRUE(solve_slot_lp(slot.cluster, slot.bids, 1e6).is_in_time);
+}
+
 // All places of a ring of three on four servers, against the cheapest that was found.
 TEST(ScheduleLp, PricingFindsTheCheapestPlace) {
   for (std::size_t seed = 0; seed < 50; ++seed) {

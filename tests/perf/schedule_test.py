@@ -70,6 +70,8 @@ JOBS_MISTAKES = [
     ('"workers": 4', '"workers": 0', f"2: jobs[0].workers: {NUMBER}1 to 1e4, not 0"),
     ('"workers": 4', '"least_workers": 5, "workers": 4',
      '2: jobs[0].least_workers: 5 are more than the 4 of "workers"'),
+    ('"lifetime": {"gpus": 8}', '"lifetime": {"gpus": 0}',
+     f"3: jobs[0].lifetime.gpus: {NUMBER}1 to 2^31, not 0"),
     ('"arrival": 1', '"arrival": -1', f"6: jobs[1].arrival: {NUMBER}0 to 1e6, not -1"),
     ('"name": "b"', '"name": "a"', '6: jobs[1].name: "a" is there twice'),
     ('"gpus": 2}', '"memory_gb": 2}', '6: jobs[1].needs: must have at least 1 of "gpus"'),
@@ -267,6 +269,17 @@ class Schedule(unittest.TestCase):
         self.assertLessEqual(fast, 100.001)
         self.assertGreater(rounded, 60)
         self.check_placements(self.scheduled(*EXAMPLE, "--policy", "gadget-lp", "--slots", "8"))
+
+    def test_a_linear_programme_that_takes_too_long_is_left(self):
+        late = (*EXAMPLE, "--policy", "gadget-lp", "--slots", "8", "--lp-seconds", "0")
+        code, out, error = self.run_program(*late)
+        if code == 2:
+            self.assertIn("was built without Clp", error)
+            return
+        self.assertRegex(out, r"took more than 0 s, which have the fast solver's rings: [1-8]\n")
+        self.assertNotIn("of the linear programme's bounds", out)
+        fast = self.scheduled(*EXAMPLE, "--slots", "8")
+        self.assertEqual(self.scheduled(*late)["slots"], fast["slots"])
 
     def check_placements(self, found):
         """No server has more workers than GPUs; workers add up to what each job is said to have."""

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """usage: tables_test.py PERF_DIR   Tests of the demo's report, its page, and the README's tables."""
 import json
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
 
 PERF = pathlib.Path(sys.argv.pop(1))
-sys.path[:0] = [str(PERF), str(PERF / "demo"), str(PERF / "peers")]
+sys.path[:0] = [str(PERF), str(PERF / "demo"), str(PERF / "peers"), str(PERF / "train")]
 import page  # noqa: E402
 import peers  # noqa: E402
 import readme_tables  # noqa: E402
 import report  # noqa: E402
+import ringpress_api  # noqa: E402
 
 
 def result(setting, time_us, ratio, relerr):
@@ -145,6 +147,29 @@ class Peers(unittest.TestCase):
         self.assertEqual(peers.iterations_for(4096, True), 200)
         self.assertEqual(peers.iterations_for(1 << 30, False), 2)
         self.assertEqual(peers.iterations_for(1 << 30, True), 8)
+
+
+class Gossip(unittest.TestCase):
+    def test_methods_have_their_parameters_and_stand_beside_every_step(self):
+        def row(method, sent, **parameters):
+            return {"method": method, "exchanges": 10.0, "sent_bytes": sent, "seconds": 2.0,
+                    "communicating_seconds": 1.0, "accuracy": 0.5, **parameters}
+        table = readme_tables.gossip_table([{"task": "digits", "ranks": 4, "results": [
+            row("all-reduce", 300), row("gossip, every step", 200, theta=0.0),
+            row("all-reduce, lazy", 50, lazy=4.0)]}])
+        self.assertIn("| digits, 4 workers | all-reduce | 10 | 1.500 |", table)
+        self.assertIn("|  | gossip, every step | 10 | 1.000 |", table)
+        self.assertIn("|  | all-reduce, lazy, lazy 4 | 10 | 0.250 | 1.00 | 0.50 | 50.00 % |", table)
+
+
+class TrainApi(unittest.TestCase):
+    def test_settings_of_one_communicator_are_those_of_no_other(self):
+        os.environ["RINGPRESS_MIN_BYTES"] = "7"
+        with ringpress_api.environment(RINGPRESS_LAZY="4", RINGPRESS_MIN_BYTES="0"):
+            inside = os.environ["RINGPRESS_LAZY"], os.environ["RINGPRESS_MIN_BYTES"]
+        self.assertEqual(inside, ("4", "0"))
+        self.assertNotIn("RINGPRESS_LAZY", os.environ)
+        self.assertEqual(os.environ.pop("RINGPRESS_MIN_BYTES"), "7")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "perf/all_reduce/codec_list.h"
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/size.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
 #include "tuner/factory.h"
 
 namespace ringpress::perf {
@@ -72,6 +76,25 @@ Links parse_links(const ExplainOptions& options) {
           {parse_seconds(options.inside_latency), parse_rate(options.inside_rate)}};
 }
 
+/// Why the library with this process's settings leaves such a call exact, however much quicker a
+/// codec would make it; empty if it does not.
+std::string why_left_exact(const CallShape& shape, DType dtype) {
+  PlanRequest request;
+  request.kind = shape.kind;
+  request.count = shape.bytes / dtype_size(dtype);
+  request.dtype = dtype;
+  request.world = shape.world;
+  request.crosses_hosts = shape.ranks_per_host < shape.world;
+  request.recurrences = std::numeric_limits<std::uint64_t>::max();
+  const Settings settings = settings_from_environment();
+  request.may_gather = settings.all_gather;
+  Plan plan;
+  tuner::make_planner(settings)->plan(request, &plan);
+  if (plan.codec != "none") return "";
+  if (shape.kind != CollectiveKind::kAllGather || settings.all_gather) return plan.reason;
+  return plan.reason + " without RINGPRESS_ALL_GATHER=1";
+}
+
 /// "all-reduce of 4 ranks, 1gbit and 50us a link", as a heading says it.
 std::string describe_ranks(const ExplainOptions& options) {
   std::string text =
@@ -89,9 +112,11 @@ struct Explanation {
   double budget = 0;  // Error.
   std::vector<CodecSpeed> codecs;
   std::vector<CallCost> calls;  // The quickest first.
+  std::string left_exact;       // Why, whatever is quicker; empty: it is not.
 
   /// Why it is not chosen, however quick; empty if it may be.
   std::string objection(const CallCost& call, const std::string& budget_name) const {
+    if (!left_exact.empty() && call.codec != "none") return "left exact";
     if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
     // An all-gather passes on what it got.
     const bool requantises = call.algorithm == Algorithm::kRing && shape.world > 2 &&
@@ -116,6 +141,7 @@ Explanation make_explanation(const ExplainOptions& options) {
   explanation.shape = parse_shape(options);
   explanation.shape.bytes = parse_size(options.size);
   explanation.links = parse_links(options);
+  explanation.left_exact = why_left_exact(explanation.shape, dtype);
   explanation.budget = measure(options.budget, dtype).error;
   std::vector<std::string> names = split_codecs("--codecs", options.codecs);
   if (std::find(names.begin(), names.end(), "none") == names.end()) {
@@ -140,6 +166,9 @@ void print_text(const ExplainOptions& options, const Explanation& explanation) {
   fmt::print("choice: {} by {}, {} ms; {:.2f} times as fast as none\n\n", choice.codec,
              algorithm_name(choice.algorithm), milliseconds(choice.seconds),
              explanation.uncompressed().seconds / std::max(choice.seconds, 1e-12));
+  if (!explanation.left_exact.empty()) {
+    fmt::print("left exact: {}; what codecs would make of it is below\n\n", explanation.left_exact);
+  }
   fmt::print(
       "| codec | algorithm | chunks | ms | wire ms | inside ms | codec ms | latency ms | sent "
       "bytes | "
@@ -188,6 +217,7 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
       {"latency_seconds", explanation.links.between.latency_seconds},
       {"inside_bytes_per_second", explanation.links.inside.bytes_per_second},
       {"inside_latency_seconds", explanation.links.inside.latency_seconds},
+      {"left_exact", explanation.left_exact},
       {"choice", {{"codec", choice.codec}, {"algorithm", algorithm_name(choice.algorithm)}}},
       {"calls", calls}};
   fmt::print("{}\n", result.dump(1));
@@ -201,6 +231,7 @@ constexpr std::size_t kLargestRow = std::size_t{1} << 30;
 struct SizeTable {
   std::vector<CodecSpeed> codecs;  // Those within the budget.
   std::vector<SizeRow> rows;
+  std::string left_exact;  // Why all of them are; empty: they are not.
 };
 
 SizeTable make_table(const ExplainOptions& options) {
@@ -211,14 +242,17 @@ SizeTable make_table(const ExplainOptions& options) {
   calibration.inside = links.inside;
   const double budget = measure(options.budget, dtype).error;
   calibration.codecs.push_back(measure("none", dtype));
+  CallShape largest = parse_shape(options);
+  largest.bytes = kLargestRow;
+  const std::string left_exact = why_left_exact(largest, dtype);
   for (const std::string& name : split_codecs("--codecs", options.codecs)) {
-    if (name == "none") continue;
+    if (name == "none" || !left_exact.empty()) continue;
     CodecSpeed codec = measure(name, dtype);
     if (codec.error <= budget * (1 + 1e-9)) calibration.codecs.push_back(std::move(codec));
   }
   auto rows = tuner::make_size_table(calibration, parse_shape(options), kSmallestRow, kLargestRow);
   if (!rows.is_ok()) throw PerfError(rows.status().message());
-  return {std::move(calibration.codecs), std::move(rows).value()};
+  return {std::move(calibration.codecs), std::move(rows).value(), left_exact};
 }
 
 std::string microseconds(double seconds) {
@@ -244,10 +278,11 @@ void print_csv(const ExplainOptions& options, const SizeTable& table) {
 }
 
 void print_table(const ExplainOptions& options, const SizeTable& table) {
+  fmt::print("{} of {}, {}: predicted, with codecs measured on one core here\n\n",
+             options.collective, options.dtype, describe_ranks(options));
+  if (!table.left_exact.empty()) fmt::print("left exact: {}\n\n", table.left_exact);
   fmt::print(
-      "{} of {}, {}: predicted, with codecs measured on one core here\n\n"
-      "| from bytes | codec | algorithm | us | uncompressed us | |\n|---|---|---|---|---|---|\n",
-      options.collective, options.dtype, describe_ranks(options));
+      "| from bytes | codec | algorithm | us | uncompressed us | |\n|---|---|---|---|---|---|\n");
   for (const SizeRow& row : table.rows) {
     const Choice& choice = row.best.choice;
     fmt::print("| {} | {} | {} | {} | {} | {:.2f}x |\n", row.bytes,

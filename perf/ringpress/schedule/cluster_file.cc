@@ -10,7 +10,6 @@
 namespace ringpress::perf {
 namespace {
 
-constexpr Range kAmount = {0, 2147483648.0, true, "a whole number from 0 to 2^31"};
 constexpr Range kLink = {1e-6, 1e6, false, "a number from 1e-6 to 1e6"};
 
 std::uint64_t read_bits_per_second(JsonReader* reader) {
@@ -66,7 +65,7 @@ gadget::Cluster read_cluster(JsonReader reader) {
     item.check_names({"name", "rack", "gigabits_per_second", "has"}, {});
     const std::string name = read_new_name(&item, &servers);
     cluster.servers.push_back({name, read_rack(&item, racks),
-                               read_amounts(item.object("has"), cluster),
+                               read_amounts(item.object("has"), cluster, kAmount),
                                read_bits_per_second(&item)});
   }
   return cluster;
@@ -89,11 +88,12 @@ std::string read_new_name(JsonReader* reader, NameIndex* index) {
   return name;
 }
 
-gadget::Amounts read_amounts(JsonReader reader, const gadget::Cluster& cluster) {
+gadget::Amounts read_amounts(JsonReader reader, const gadget::Cluster& cluster,
+                             const Range& range) {
   reader.check_names({}, {cluster.resources.begin(), cluster.resources.end()});
   gadget::Amounts amounts = {};
   for (std::size_t r = 0; r < cluster.resources.size(); ++r) {
-    amounts[r] = static_cast<std::uint64_t>(reader.number(cluster.resources[r], kAmount, 0));
+    amounts[r] = static_cast<std::uint64_t>(reader.number(cluster.resources[r], range, 0));
   }
   return amounts;
 }

@@ -29,8 +29,11 @@ using NameIndex = std::map<std::string, std::size_t, std::less<>>;
 /// The member "name", which goes into lists of hosts and paths of files, and must be new.
 std::string read_new_name(JsonReader* reader, NameIndex* index);
 
-/// An object of whole numbers, one of each resource of the cluster at most: 0 where none is given.
-gadget::Amounts read_amounts(JsonReader reader, const gadget::Cluster& cluster);
+inline constexpr Range kAmount = {0, 2147483648.0, true, "a whole number from 0 to 2^31"};
+
+/// An object of whole numbers of the range, one of each resource of the cluster at most: 0 where
+/// none is given.
+gadget::Amounts read_amounts(JsonReader reader, const gadget::Cluster& cluster, const Range& range);
 
 }  // namespace ringpress::perf
 

@@ -19,6 +19,7 @@ constexpr Range kWorkers = {1, 1e4, true, "a whole number from 1 to 1e4"};
 constexpr Range kRate = {0, 1e6, false, "a number from 0 to 1e6"};
 constexpr Range kRatio = {1e-9, 1, false, "a number from 1e-9 to 1"};
 constexpr Range kPositive = {1e-9, 1e12, false, "a number from 1e-9 to 1e12"};
+constexpr Range kLifetime = {1, 2147483648.0, true, "a whole number from 1 to 2^31"};
 constexpr Range kCost = {0, 1e12, false, "a number from 0 to 1e12"};
 
 gadget::Utility read_utility(JsonReader reader) {
@@ -87,9 +88,9 @@ gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Clust
     reader.refuse_value("least_workers", fmt::format("{} are more than the {} of \"workers\"",
                                                      job.least_workers, job.most_workers));
   }
-  job.demand.worker = read_amounts(reader.object("needs"), cluster);
+  job.demand.worker = read_amounts(reader.object("needs"), cluster, kAmount);
   read_speed(slot_seconds, &reader, &job);
-  job.lifetime = read_amounts(reader.object("lifetime"), cluster);
+  job.lifetime = read_amounts(reader.object("lifetime"), cluster, kLifetime);
   job.utility = read_utility(reader.object("utility"));
   if (job.demand.worker[0] == 0) {
     reader.refuse_value("needs",

@@ -31,9 +31,10 @@ constexpr std::size_t kLoads = 5;  // Points of the picture of loads.
 
 /// Gains summed over slots, each with the jobs as the linear programme left them.
 struct LpCheck {
-  double bound = 0;    // No rings gain more.
-  double rounded = 0;  // The programme's rings.
-  double fast = 0;     // Those of gadget::solve_slot().
+  double bound = 0;            // No rings gain more.
+  double rounded = 0;          // The programme's rings.
+  double fast = 0;             // Those of gadget::solve_slot().
+  std::size_t late_slots = 0;  // Not among these: the programme took too long.
 };
 
 /// What was read, and what came of it.
@@ -52,20 +53,26 @@ struct Scheduled {
 #ifdef RINGPRESS_HAVE_CLP
 constexpr bool kHasLp = true;
 
-/// Solves a slot both ways, and takes the linear programme's rings.
+/// Solves a slot both ways, and takes the linear programme's rings, if there are any in time.
 std::vector<gadget::Ring> solve_and_compare(const gadget::Cluster& cluster,
-                                            const std::vector<gadget::Bid>& bids, LpCheck* check) {
-  LpSlot slot = solve_slot_lp(cluster, bids);
+                                            const std::vector<gadget::Bid>& bids, double seconds,
+                                            LpCheck* check) {
+  LpSlot slot = solve_slot_lp(cluster, bids, seconds);
+  std::vector<gadget::Ring> fast = gadget::solve_slot(cluster, bids);
+  if (!slot.is_in_time) {
+    ++check->late_slots;
+    return fast;
+  }
   check->bound += slot.bound;
   check->rounded += gain_of(bids, slot.rings);
-  check->fast += gain_of(bids, gadget::solve_slot(cluster, bids));
+  check->fast += gain_of(bids, fast);
   return std::move(slot.rings);
 }
 #else
 constexpr bool kHasLp = false;
 
 std::vector<gadget::Ring> solve_and_compare(const gadget::Cluster&, const std::vector<gadget::Bid>&,
-                                            LpCheck*) {
+                                            double, LpCheck*) {
   return {};
 }
 #endif
@@ -125,7 +132,13 @@ void print_totals(const Scheduled& scheduled, const std::string& policy) {
              scheduled.schedule.moves);
 }
 
-void print_lp(const LpCheck& lp) {
+void print_lp(const LpCheck& lp, double seconds) {
+  if (lp.late_slots > 0) {
+    fmt::print(
+        "slots whose linear programme took more than {:g} s, which have the fast solver's rings: "
+        "{}\n\n",
+        seconds, lp.late_slots);
+  }
   if (lp.bound <= 0) return;
   fmt::print(
       "of the linear programme's bounds, summed over slots: its rings {:.2f} %, those of the "
@@ -242,7 +255,7 @@ Status write_files(const Scheduled& scheduled, const ScheduleOptions& options) {
 
 void print_text(const Scheduled& scheduled, const ScheduleOptions& options) {
   print_totals(scheduled, options.policy);
-  print_lp(scheduled.lp);
+  print_lp(scheduled.lp, options.lp_seconds);
   print_jobs(scheduled);
   if (!options.summary) print_slots(scheduled);
 }
@@ -266,7 +279,7 @@ int print_schedule(const ScheduleOptions& options) {
   gadget::SlotSolver solver = gadget::solve_slot;
   if (options.policy == "gadget-lp") {
     solver = [&](const gadget::Cluster& cluster, const std::vector<gadget::Bid>& bids) {
-      return solve_and_compare(cluster, bids, &scheduled.lp);
+      return solve_and_compare(cluster, bids, options.lp_seconds, &scheduled.lp);
     };
   }
   scheduled.schedule = gadget::schedule(scheduled.cluster, scheduled.jobs,

@@ -12,6 +12,7 @@ struct ScheduleOptions {
   std::string jobs_file;
   std::string policy = "gadget";
   std::size_t slots = 200;    // At most.
+  double lp_seconds = 60;     // That gadget-lp may take for a slot.
   std::string svg_file;       // Empty: no picture of the placements.
   std::string load_file;      // Empty: no picture of the utility against load.
   std::string launch_folder;  // Empty: no files to start the jobs with.

@@ -3,6 +3,7 @@
 #include <Clp_C_Interface.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -19,6 +20,23 @@ using gadget::Ring;
 
 constexpr double kNoGain = 1e-7;  // Of the largest gain: what a better variable must add.
 constexpr int kMostRounds = 500;  // Of column generation.
+constexpr std::uint64_t kSeed = 1;
+constexpr std::size_t kDraws = 64;  // Rounds of random draws.
+
+/// The time that a slot may take.
+class Watch {
+ public:
+  explicit Watch(double seconds)
+      : end_(std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds)) {}
+
+  double seconds_left() const {
+    return std::chrono::duration<double>(end_ - std::chrono::steady_clock::now()).count();
+  }
+  bool is_over() const { return seconds_left() <= 0; }
+
+ private:
+  const std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> end_;
+};
 
 double largest_gain(const std::vector<Bid>& bids) {
   double largest = 0;
@@ -74,8 +92,11 @@ class Programme {
     Clp_addColumns(model_.get(), 1, &lower, &upper, &cost, starts, rows.data(), elements.data());
   }
 
-  /// Smallest cost, which is the largest gain.
-  void solve() { Clp_primal(model_.get(), 0); }
+  /// Smallest cost, which is the largest gain; unless the time is over.
+  void solve(const Watch& watch) {
+    Clp_setMaximumSeconds(model_.get(), std::max(0.0, watch.seconds_left()));
+    Clp_primal(model_.get(), 0);
+  }
   double gain() const { return -Clp_objectiveValue(model_.get()); }
 
   /// Per unit of what there is.
@@ -143,24 +164,26 @@ class Programme {
 };
 
 /// Adds variables until none would gain. `sizes`: of each bid, the only number of workers that is
-/// allowed; 0: any.
-void generate(const Cluster& cluster, const std::vector<Bid>& bids,
-              const std::vector<std::size_t>& sizes, Programme* programme) {
+/// allowed; 0: any. False: the time was over.
+bool generate(const Cluster& cluster, const std::vector<Bid>& bids,
+              const std::vector<std::size_t>& sizes, const Watch& watch, Programme* programme) {
   const double least = kNoGain * largest_gain(bids);
-  programme->solve();
+  programme->solve(watch);
   for (int round = 0; round < kMostRounds; ++round) {
     const Prices prices = programme->prices();
     bool is_better = false;
     for (std::size_t bid = 0; bid < bids.size(); ++bid) {
+      if (watch.is_over()) return false;
       const PricedRing found = best_ring(cluster, bids, bid, sizes[bid], prices);
       const double more = found.gain - found.price - programme->job_price(bid);
       if (!found.is_there() || more <= least) continue;
       programme->add(found.ring, found.gain);
       is_better = true;
     }
-    if (!is_better) return;
-    programme->solve();
+    if (!is_better) break;
+    programme->solve(watch);
   }
+  return !watch.is_over();
 }
 
 /// Of each bid the number of workers with the most of the relaxed gain; 0: none.
@@ -210,12 +233,13 @@ std::vector<Ring> draw_rings(const Cluster& cluster, const std::vector<Bid>& bid
 
 }  // namespace
 
-LpSlot solve_slot_lp(const Cluster& cluster, const std::vector<Bid>& bids, std::uint64_t seed,
-                     std::size_t rounds) {
+LpSlot solve_slot_lp(const Cluster& cluster, const std::vector<Bid>& bids, double seconds) {
+  const Watch watch(seconds);
+  const LpSlot late = {{}, 0, false};
   LpSlot slot;
   if (largest_gain(bids) <= 0) return slot;
   Programme relaxed(cluster, bids);
-  generate(cluster, bids, std::vector<std::size_t>(bids.size()), &relaxed);
+  if (!generate(cluster, bids, std::vector<std::size_t>(bids.size()), watch, &relaxed)) return late;
   slot.bound = relaxed.gain();
   std::vector<Bid> fixed = bids;
   const std::vector<std::size_t> sizes = sizes_of(relaxed, bids);
@@ -223,10 +247,11 @@ LpSlot solve_slot_lp(const Cluster& cluster, const std::vector<Bid>& bids, std::
     if (sizes[bid] == 0) fixed[bid].gains.clear();
   }
   Programme sized(cluster, bids);
-  generate(cluster, fixed, sizes, &sized);
-  std::mt19937_64 random(seed);
+  if (!generate(cluster, fixed, sizes, watch, &sized)) return late;
+  std::mt19937_64 random(kSeed);
   double most = -1;
-  for (std::size_t round = 0; round < rounds; ++round) {
+  for (std::size_t round = 0; round < kDraws; ++round) {
+    if (watch.is_over()) return late;
     std::vector<Ring> rings = draw_rings(cluster, bids, sized, &random);
     const double gain = gain_of(bids, rings);
     if (gain <= most) continue;

@@ -3,7 +3,6 @@
 #ifndef PERF_RINGPRESS_SCHEDULE_LP_SLOT_LP_H_
 #define PERF_RINGPRESS_SCHEDULE_LP_SLOT_LP_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "ringpress/gadget.h"
@@ -12,16 +11,20 @@ namespace ringpress::perf {
 
 struct LpSlot {
   std::vector<gadget::Ring> rings;
-  double bound = 0;  // No rings of the slot gain more: the optimum of the relaxed programme.
+  double bound = 0;        // No rings of the slot gain more: the optimum of the relaxed programme.
+  bool is_in_time = true;  // Else there are no rings and no bound.
 };
+
+// Clusters of thousands of servers would take hours.
+inline constexpr double kLpSeconds = 60;
 
 /// A variable is a job's ring at one place, made when its price is right (ring_pricing.h). Sizes
 /// are fixed by the relaxed optimum, as in the paper; then rings of these sizes, of which rounds of
 /// random draws are made by what the second optimum has of each; draws that do not fit are left
-/// out, so that, other than in the paper, no capacity is exceeded. The best of `rounds` is taken;
-/// the same seed draws the same.
+/// out, so that, other than in the paper, no capacity is exceeded. The best of the rounds is taken,
+/// the same each time. Gives up after about so many seconds.
 LpSlot solve_slot_lp(const gadget::Cluster& cluster, const std::vector<gadget::Bid>& bids,
-                     std::uint64_t seed = 1, std::size_t rounds = 64);
+                     double seconds = kLpSeconds);
 
 }  // namespace ringpress::perf
 
