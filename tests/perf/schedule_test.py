@@ -211,15 +211,33 @@ class Schedule(unittest.TestCase):
                          "rank 2=s1 slot=0\nrank 3=s1 slot=1\n")
         self.assertEqual((self.folder / "a.hosts").read_text(), "s0\ns0\ns1\ns1\n")
         self.assertEqual((self.folder / "a.torchrun").read_text().splitlines()[2:],
-                         ["# on s1", "torchrun --nnodes=2 --node-rank=1 --nproc-per-node=2 "
-                          "--master-addr=s0 --master-port=29500 \"$@\""])
+                         ["# on s1", "torchrun --nnodes=2 --node_rank=1 --nproc_per_node=2 "
+                          "--master_addr=s0 --master_port=29500 \"$@\""])
         self.assertFalse((self.folder / "b.rankfile").exists())
         code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "999")
         self.assertEqual(code, 2)
         self.assertRegex(error, "^ringpress schedule: --slot 999: there are [0-9]+ slots\n$")
-        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder / "none")
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder / "new")
+        self.assertEqual((code, error), (0, ""))
+        self.assertTrue((self.folder / "new" / "a.rankfile").exists())
+        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder / "no" / "where")
         self.assertEqual(code, 1)
-        self.assertIn("none/a.rankfile: ", error)
+        self.assertIn("no/where: ", error)
+
+    def test_jobs_of_a_slot_keep_out_of_each_others_way(self):
+        small = JOBS.replace('"workers": 4', '"workers": 1')
+        twice = json.loads(small)
+        twice["jobs"] = [dict(twice["jobs"][0], name=name) for name in ("x", "y")]
+        cluster = json.loads(CLUSTER)
+        cluster["servers"] = cluster["servers"][:1]
+        code, _, error = self.schedule_text(json.dumps(cluster), json.dumps(twice), "--launch",
+                                            self.folder / "plan")
+        self.assertEqual((code, error), (0, ""))
+        files = [(self.folder / "plan" / name).read_text()
+                 for name in ("x.rankfile", "y.rankfile", "x.torchrun", "y.torchrun")]
+        self.assertEqual(files[:2], ["rank 0=s0 slot=0\n", "rank 0=s0 slot=1\n"])
+        self.assertIn("--master_port=29500", files[2])
+        self.assertIn("--master_port=29501", files[3])
 
     def test_draws_placements_and_loads(self):
         placements, loads = self.folder / "placements.svg", self.folder / "loads.svg"

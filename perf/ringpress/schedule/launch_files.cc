@@ -4,12 +4,14 @@
 
 namespace ringpress::perf {
 
-std::string mpi_rank_file(const gadget::Cluster& cluster, const gadget::Ring& ring) {
+std::string mpi_rank_file(const gadget::Cluster& cluster, const gadget::Ring& ring,
+                          const std::vector<std::size_t>& taken) {
   std::string text;
   std::size_t rank = 0;
   for (const gadget::Share& share : ring.shares) {
     for (std::size_t slot = 0; slot < share.workers; ++slot) {
-      text += fmt::format("rank {}={} slot={}\n", rank++, cluster.servers[share.server].name, slot);
+      text += fmt::format("rank {}={} slot={}\n", rank++, cluster.servers[share.server].name,
+                          taken[share.server] + slot);
     }
   }
   return text;
@@ -25,15 +27,16 @@ std::string slurm_host_list(const gadget::Cluster& cluster, const gadget::Ring& 
   return text;
 }
 
-std::string torchrun_lines(const gadget::Cluster& cluster, const gadget::Ring& ring) {
+/// Underscores: PyTorch before 2.0 knows no hyphens there.
+std::string torchrun_lines(const gadget::Cluster& cluster, const gadget::Ring& ring, int port) {
   std::string text;
   const std::string& first = cluster.servers[ring.shares[0].server].name;
   for (std::size_t node = 0; node < ring.shares.size(); ++node) {
     text += fmt::format(
-        "# on {}\ntorchrun --nnodes={} --node-rank={} --nproc-per-node={} --master-addr={} "
-        "--master-port=29500 \"$@\"\n",
+        "# on {}\ntorchrun --nnodes={} --node_rank={} --nproc_per_node={} --master_addr={} "
+        "--master_port={} \"$@\"\n",
         cluster.servers[ring.shares[node].server].name, ring.shares.size(), node,
-        ring.shares[node].workers, first);
+        ring.shares[node].workers, first, port);
   }
   return text;
 }

@@ -2,7 +2,9 @@
 #ifndef PERF_RINGPRESS_SCHEDULE_LAUNCH_FILES_H_
 #define PERF_RINGPRESS_SCHEDULE_LAUNCH_FILES_H_
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ringpress/gadget.h"
 
@@ -10,14 +12,16 @@ namespace ringpress::perf {
 
 // Each worker is a rank, and ranks are numbered as the ring visits them.
 
-/// For `mpirun --rankfile FILE` of Open MPI; RINGPRESS_TOPOLOGY reads it too.
-std::string mpi_rank_file(const gadget::Cluster& cluster, const gadget::Ring& ring);
+/// For `mpirun --rankfile FILE` of Open MPI, which binds a rank to the core of its slot;
+/// RINGPRESS_TOPOLOGY reads it too. `taken`: slots of each server that other jobs have.
+std::string mpi_rank_file(const gadget::Cluster& cluster, const gadget::Ring& ring,
+                          const std::vector<std::size_t>& taken);
 
 /// For `SLURM_HOSTFILE=FILE srun --distribution=arbitrary`: a host for each rank.
 std::string slurm_host_list(const gadget::Cluster& cluster, const gadget::Ring& ring);
 
-/// A line for each server, to be run there with the program behind it.
-std::string torchrun_lines(const gadget::Cluster& cluster, const gadget::Ring& ring);
+/// A line for each server, to be run there with the program behind it. `port`: of no other job.
+std::string torchrun_lines(const gadget::Cluster& cluster, const gadget::Ring& ring, int port);
 
 }  // namespace ringpress::perf
 

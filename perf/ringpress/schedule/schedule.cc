@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -27,6 +28,8 @@ namespace {
 using gadget::Policy;
 
 constexpr int kBadFile = 2;
+/// PyTorch's own default; jobs of a slot may begin on the same server.
+constexpr int kFirstPort = 29500;
 constexpr std::size_t kLoads = 5;  // Points of the picture of loads.
 
 /// Gains summed over slots, each with the jobs as the linear programme left them.
@@ -224,6 +227,14 @@ std::string draw_loads(const Scheduled& scheduled, const ScheduleOptions& option
   return draw_lines(chart);
 }
 
+/// Of what its parent has.
+Status make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directory(path, error);
+  if (!error) return Status::ok();
+  return Status(Code::kSystem, fmt::format("{}: {}", path, error.message()));
+}
+
 /// Three files for each job that runs in the slot.
 Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& options) {
   const std::vector<gadget::Slot>& slots = scheduled.schedule.slots;
@@ -231,12 +242,17 @@ Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& opt
     return Status(Code::kInvalidArgument,
                   fmt::format("--slot {}: there are {} slots", options.launch_slot, slots.size()));
   }
+  RINGPRESS_RETURN_IF_ERROR(make_folder(options.launch_folder));
+  const gadget::Cluster& cluster = scheduled.cluster;
+  std::vector<std::size_t> taken(cluster.servers.size());
+  int port = kFirstPort;
   for (const gadget::Ring& ring : slots[options.launch_slot].rings) {
     const std::string path = options.launch_folder + "/" + scheduled.jobs[ring.job].name;
-    const gadget::Cluster& cluster = scheduled.cluster;
-    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".rankfile", mpi_rank_file(cluster, ring)));
+    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".rankfile", mpi_rank_file(cluster, ring, taken)));
     RINGPRESS_RETURN_IF_ERROR(write_file(path + ".hosts", slurm_host_list(cluster, ring)));
-    RINGPRESS_RETURN_IF_ERROR(write_file(path + ".torchrun", torchrun_lines(cluster, ring)));
+    RINGPRESS_RETURN_IF_ERROR(
+        write_file(path + ".torchrun", torchrun_lines(cluster, ring, port++)));
+    for (const gadget::Share& share : ring.shares) taken[share.server] += share.workers;
   }
   return Status::ok();
 }
