@@ -8,7 +8,9 @@
 // So votes travel beside what a call sends: a call that all ranks want sent waits for none, a rank
 // that did not want it waits for one frame, and a call that is put off costs one frame to and from
 // each rank. Frames of a pair arrive in order, so votes need no round of their own; those that were
-// not waited for are collected when the all-reduce has ended, and are there by then.
+// not waited for are collected when the all-reduce has ended, and are there by then. That saves the
+// latency of a round; of N ranks each sends N - 1 frames, which is more processor's time than an
+// all-reduce of votes by doubling where N is 4, 8 or more (README has figures of N = 4).
 #ifndef NCCL_PLUGIN_LAZY_VOTES_H_
 #define NCCL_PLUGIN_LAZY_VOTES_H_
 

@@ -97,6 +97,10 @@ class Communicator:
         self.library.call("ncclAllReduce", pointer, pointer, ctypes.c_size_t(values.size), FLOAT32, op,
                           self.handle, None)
 
+    def flush_lazy(self):
+        """The next all-reduce of each tensor is sent, with what has been put off of it."""
+        self.library.call("ringpressLazyFlush", self.handle)
+
     def sent_bytes(self):
         """By this rank since the start, headers included."""
         statistics = Statistics(size=ctypes.sizeof(Statistics))
