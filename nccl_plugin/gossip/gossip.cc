@@ -14,8 +14,10 @@
 namespace ringpress::nccl_plugin::gossip {
 namespace {
 
-/// In place of an element: there is no model.
+/// In place of an element: there is no model,
 constexpr std::uint64_t kNoModel = std::numeric_limits<std::uint64_t>::max();
+/// or it could not be looked at.
+constexpr std::uint64_t kFailed = kNoModel - 1;
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -28,6 +30,9 @@ std::span<std::byte> bytes_of(T* value) {
 
 std::string say_not_finite(int rank, double value, std::uint64_t element) {
   if (element == kNoModel) return "rank " + std::to_string(rank) + " gave no model";
+  if (element == kFailed) {
+    return "rank " + std::to_string(rank) + " could not look at its model";
+  }
   return "the model of rank " + std::to_string(rank) + " has " + text_of(value) + " at element " +
          std::to_string(element);
 }
@@ -133,23 +138,31 @@ Status Gossip::note_non_finite(const void* model, std::size_t element, Header* h
   return Status::ok();
 }
 
-Result<Gossip::Header> Gossip::measure(const void* model, StepReport* report) {
-  Header header;
-  header.step = totals_.steps;
+/// The others wait for a header whatever happens here.
+Status Gossip::measure(const void* model, StepReport* report, Header* header) {
+  header->step = totals_.steps;
+  const Status measured = measure_change(model, report, header);
+  if (measured.is_ok()) return measured;
+  header->asks = 0;
+  header->is_finite = 0;
+  header->bad_element = kFailed;
+  return measured;
+}
+
+Status Gossip::measure_change(const void* model, StepReport* report, Header* header) {
   compress_kernels::Change change;
   if (model != nullptr) {
     RINGPRESS_ASSIGN_OR_RETURN(change, models_->measure_change(span_of(model), reference_.get()));
   }
   if (change.first_non_finite < options_.count) {
     static_cast<void>(trigger_.asks(0));  // The step counts, whatever it asks.
-    RINGPRESS_RETURN_IF_ERROR(note_non_finite(model, change.first_non_finite, &header));
-    return header;
+    return note_non_finite(model, change.first_non_finite, header);
   }
   constexpr double kSmallest = 1e-24;  // Of a squared norm.
   report->change =
       std::sqrt(change.difference_squares / std::max(change.reference_squares, kSmallest));
-  header.asks = trigger_.asks(report->change) ? 1 : 0;
-  return header;
+  header->asks = trigger_.asks(report->change) ? 1 : 0;
+  return Status::ok();
 }
 
 /// Both that meet find the same.
@@ -171,13 +184,15 @@ Result<StepReport> Gossip::step(Peers& peers, void* model, Stream stream) {
   static_assert(sizeof(Header) == kHeaderBytes);
   StepReport report;
   RINGPRESS_RETURN_IF_ERROR(models_->use(stream));
-  RINGPRESS_ASSIGN_OR_RETURN(const Header own, measure(model, &report));
+  Header own;
+  const Status measured = measure(model, &report, &own);
   const std::uint64_t round = totals_.steps++;
   totals_.asked += own.asks;
   report.peer = ring::find_partner({options_.seed, round}, peers.size(), peers.rank());
   const Status met =
       report.peer < 0 ? compare(peers, peers.rank(), own, own) : meet(peers, model, own, &report);
   totals_.sent_bytes += report.sent_bytes;
+  RINGPRESS_RETURN_IF_ERROR(measured);
   RINGPRESS_RETURN_IF_ERROR(met);
   return report;
 }
@@ -260,19 +275,27 @@ Status Gossip::exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, st
   return models_->add_half_difference(chunk, own, theirs);
 }
 
-Status Gossip::flush(Peers& peers, void* model, Stream stream) {
-  RINGPRESS_RETURN_IF_ERROR(models_->use(stream));
-  Header own;
-  own.step = totals_.steps;
+Status Gossip::look_for_non_finite(const void* model, Header* header) const {
   compress_kernels::Change change;
   if (model != nullptr) {
     RINGPRESS_ASSIGN_OR_RETURN(change, models_->measure_change(span_of(model), model));
   }
-  if (change.first_non_finite < options_.count) {
-    RINGPRESS_RETURN_IF_ERROR(note_non_finite(model, change.first_non_finite, &own));
+  if (change.first_non_finite >= options_.count) return Status::ok();
+  return note_non_finite(model, change.first_non_finite, header);
+}
+
+Status Gossip::flush(Peers& peers, void* model, Stream stream) {
+  RINGPRESS_RETURN_IF_ERROR(models_->use(stream));
+  Header own;
+  own.step = totals_.steps;
+  const Status looked = look_for_non_finite(model, &own);
+  if (!looked.is_ok()) {
+    own.is_finite = 0;
+    own.bad_element = kFailed;
   }
   std::vector<Header> all(static_cast<std::size_t>(peers.size()));
   RINGPRESS_RETURN_IF_ERROR(peers.gather(bytes_of(own), std::as_writable_bytes(std::span(all))));
+  RINGPRESS_RETURN_IF_ERROR(looked);
   for (int rank = 0; rank < peers.size(); ++rank) {
     RINGPRESS_RETURN_IF_ERROR(compare(peers, rank, own, all[static_cast<std::size_t>(rank)]));
   }

@@ -80,7 +80,9 @@ class Gossip {
   ModelSpan span_of(const void* model, std::size_t first = 0) const;
   Result<double> value_at(const void* model, std::size_t element) const;
   Status note_non_finite(const void* model, std::size_t element, Header* header) const;
-  Result<Header> measure(const void* model, StepReport* report);
+  Status measure(const void* model, StepReport* report, Header* header);
+  Status measure_change(const void* model, StepReport* report, Header* header);
+  Status look_for_non_finite(const void* model, Header* header) const;
   Status compare(Peers& peers, int peer, const Header& own, const Header& theirs) const;
   Status meet(Peers& peers, void* model, const Header& own, StepReport* report);
   Status exchange(Peers& peers, int peer, void* model, StepReport* report);

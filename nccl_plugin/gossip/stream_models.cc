@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -67,6 +69,11 @@ Status StreamModels::read(void* to, const void* from, std::size_t bytes) {
 
 Result<compress_kernels::Change> StreamModels::measure_change(const ModelSpan& model,
                                                               const void* reference) {
+  // A kernel would end the whole process's work on the device.
+  if (reinterpret_cast<std::uintptr_t>(model.values) % dtype_size(model.dtype) != 0) {
+    return Status(Code::kInvalidArgument,
+                  std::string("the model is not aligned to ") + dtype_name(model.dtype));
+  }
   auto* const parts = reinterpret_cast<ChangePart*>(parts_.get());
   RINGPRESS_RETURN_IF_ERROR(kernels_->measure_change(stream_, model, reference, parts));
   RINGPRESS_RETURN_IF_ERROR(read(parts_on_host_.get(), parts, kPartsBytes));

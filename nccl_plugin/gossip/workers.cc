@@ -1,23 +1,32 @@
 #include "nccl_plugin/gossip/workers.h"
 
-#include <atomic>
+#include <mutex>
 #include <utility>
 
 namespace ringpress::nccl_plugin::gossip {
 namespace {
 
-std::atomic<const WorkersMaker*> made{nullptr};
+struct Known {
+  std::mutex mutex;
+  WorkersMaker maker;
+};
+
+/// Lives for ever: threads may outlive main().
+Known& known() {
+  static auto* const one = new Known;
+  return *one;
+}
 
 }  // namespace
 
 void set_workers_maker(WorkersMaker maker) {
-  made.store(new WorkersMaker(std::move(maker)));  // Lives as long as the process.
+  const std::lock_guard lock(known().mutex);
+  known().maker = std::move(maker);
 }
 
-const WorkersMaker& workers_maker() {
-  static const auto& none = *new WorkersMaker;
-  const WorkersMaker* const maker = made.load();
-  return maker == nullptr ? none : *maker;
+WorkersMaker workers_maker() {
+  const std::lock_guard lock(known().mutex);
+  return known().maker;
 }
 
 }  // namespace ringpress::nccl_plugin::gossip

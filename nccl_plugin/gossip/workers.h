@@ -27,10 +27,10 @@ class Workers {
 /// Makes the workers of a communicator, which the caller says is one.
 using WorkersMaker = std::function<Result<std::unique_ptr<Workers>>(void* comm)>;
 
-/// Of this process, once, by what knows such communicators. Any thread.
+/// Of this process, by what knows such communicators. Any thread.
 void set_workers_maker(WorkersMaker maker);
 /// Empty if there is none.
-const WorkersMaker& workers_maker();
+WorkersMaker workers_maker();
 
 }  // namespace ringpress::nccl_plugin::gossip
 

@@ -34,6 +34,7 @@ using ringpress::nccl_plugin::gossip::Peers;
 using ringpress::nccl_plugin::gossip::StepReport;
 using ringpress::nccl_plugin::gossip::Workers;
 using ringpress::nccl_plugin::gossip::workers_maker;
+using ringpress::nccl_plugin::gossip::WorkersMaker;
 
 struct ringpressGossip {
   std::unique_ptr<Workers> workers;  // Null: a communicator of this library,
@@ -138,13 +139,12 @@ ncclResult_t with_gossip(const char* function, ringpressGossip_t handle, void* s
 Result<std::shared_ptr<ringpressGossip>> make_gossip(ncclComm_t handle) {
   auto made = std::make_shared<ringpressGossip>();
   made->handle = handle;
-  const Result<std::shared_ptr<ncclComm>> ready = find_ready_comm(handle);
-  if (ready.is_ok()) {
-    made->maker = ready.value();
+  const WorkersMaker make_workers = workers_maker();
+  if (handle == nullptr || find_comm(handle).is_ok() || !make_workers) {
+    RINGPRESS_ASSIGN_OR_RETURN(made->maker, find_ready_comm(handle));
     return made;
   }
-  if (handle == nullptr || !workers_maker()) return ready.status();
-  RINGPRESS_ASSIGN_OR_RETURN(made->workers, workers_maker()(handle));
+  RINGPRESS_ASSIGN_OR_RETURN(made->workers, make_workers(handle));
   return made;
 }
 

@@ -198,6 +198,26 @@ TEST_P(InterposerGossip, WhatACodecCannotEncodeStaysAsItIs) {
   });
 }
 
+/// An error of one rank alone is one of both that meet, at init of all.
+TEST_P(InterposerGossip, AModelAtAnOddAddressIsRefused) {
+  run_workers(2, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    std::vector<float> model(65, 1.0F);
+    ASSERT_TRUE(worker.make(options_of(64), model).is_ok());
+    void* const address = reinterpret_cast<std::byte*>(model.data()) + (rank == 1 ? 2 : 0);
+    const Status stepped = worker.workers->run(worker.stream, [&](Peers& peers) {
+      return worker.gossip->step(peers, address, worker.stream).status();
+    });
+    EXPECT_EQ(stepped.code(), Code::kInvalidArgument);
+    const char* const why = rank == 1 ? "not aligned to float32" : "rank 1 could not look at";
+    EXPECT_NE(stepped.message().find(why), std::string::npos) << stepped.message();
+    const Status flushed = worker.workers->run(worker.stream, [&](Peers& peers) {
+      return worker.gossip->flush(peers, address, worker.stream);
+    });
+    EXPECT_EQ(flushed.code(), Code::kInvalidArgument);
+    EXPECT_TRUE(worker.step(model).value().has_exchanged);
+  });
+}
+
 TEST_P(InterposerGossip, OptionsThatDifferAreRefusedByAll) {
   run_workers(3, [&](Worker& worker, Job&, ncclComm_t, int rank) {
     const std::vector<float> model(64, 1.0F);
