@@ -104,6 +104,11 @@ void take_difference(const void* values, const float* base, std::size_t count, D
 bool add_half_difference(void* values, const float* own, const float* theirs, std::size_t count,
                          DType dtype);
 
+/// wide = values.
+void widen_values(const void* values, std::size_t count, DType dtype, double* wide);
+/// values = sums / divisor, rounded to float32 and then to the type.
+void take_mean(const double* sums, double divisor, std::size_t count, DType dtype, void* values);
+
 /// What the best approximation of a matrix loses at each rank, 1 to 64, from one decomposition at
 /// the largest: ten times the work of projecting it at that rank. As above, and for a shape that is
 /// not the tensor's.

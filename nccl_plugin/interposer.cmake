@@ -13,6 +13,7 @@ add_library(ringpress_interposer OBJECT
   interposer/entry.cc
   interposer/establish.cc
   interposer/exact_call.cc
+  interposer/gossip_comms.cc
   interposer/gossip_peers.cc
   interposer/gossip_workers.cc
   interposer/guarded_call.cc

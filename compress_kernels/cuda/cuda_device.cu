@@ -261,6 +261,16 @@ class CudaDevice final : public Device {
     return std::unique_ptr<DeviceModels>(
         std::make_unique<models::TaskModels<CudaBackend>>(backend()));
   }
+  Status check_reachable(const void* memory) override {
+    const CurrentDevice current(ordinal_);
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    cudaPointerAttributes attributes{};
+    RINGPRESS_RETURN_IF_ERROR(
+        status_of(cudaPointerGetAttributes(&attributes, memory), "asking where memory is"));
+    if (attributes.type != cudaMemoryTypeUnregistered) return Status::ok();
+    return {Code::kInvalidArgument,
+            "a pointer to ordinary host memory, which kernels cannot reach"};
+  }
 
  private:
   Result<Event> create_event(unsigned flags) {

@@ -7,5 +7,7 @@ RINGPRESS_CUDA_PROJECTION(models::ModelAgent, models::ChangeTask)
 RINGPRESS_CUDA_PROJECTION(models::ModelAgent, models::AverageTask)
 RINGPRESS_CUDA_PROJECTION(models::ModelAgent, models::DifferenceTask)
 RINGPRESS_CUDA_PROJECTION(models::ModelAgent, models::HalfDifferenceTask)
+RINGPRESS_CUDA_PROJECTION(models::ModelAgent, models::WidenTask)
+RINGPRESS_CUDA_PROJECTION(models::ModelAgent, models::MeanTask)
 
 }  // namespace ringpress::compress_kernels::cuda

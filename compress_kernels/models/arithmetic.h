@@ -11,6 +11,11 @@ RINGPRESS_HOST_DEVICE inline float mean_of(float own, float theirs) {
   return 0.5F * own + 0.5F * theirs;
 }
 
+/// Of values of float32, whose sum no double is too small for.
+RINGPRESS_HOST_DEVICE inline float mean_of_sum(double sum, double divisor) {
+  return static_cast<float>(sum / divisor);
+}
+
 /// A value moves by half of how far the two are from each other.
 RINGPRESS_HOST_DEVICE inline float moved(float value, float own, float theirs) {
   return value + 0.5F * (theirs - own);

@@ -44,6 +44,21 @@ struct HalfDifferenceTask : core::WarpTask {
   std::uint32_t mark = 0;
 };
 
+/// wide = values.
+struct WidenTask : core::WarpTask {
+  const void* values = nullptr;
+  std::size_t count = 0;
+  double* wide = nullptr;
+};
+
+/// values = sums / divisor, rounded to float32 and then to the type.
+struct MeanTask : core::WarpTask {
+  const double* sums = nullptr;
+  std::size_t count = 0;
+  double divisor = 1;
+  void* values = nullptr;
+};
+
 }  // namespace ringpress::compress_kernels::models
 
 #endif  // COMPRESS_KERNELS_MODELS_DEVICE_TASKS_H_

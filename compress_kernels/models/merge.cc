@@ -36,6 +36,24 @@ void narrow_values(const float* values, std::size_t count, DType dtype, void* to
   });
 }
 
+void widen_values(const void* values, std::size_t count, DType dtype, double* wide) {
+  core::visit_compressible(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < count; ++i) {
+      wide[i] = static_cast<double>(core::load_wide<T>(values, i));
+    }
+  });
+}
+
+void take_mean(const double* sums, double divisor, std::size_t count, DType dtype, void* values) {
+  core::visit_compressible(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < count; ++i) {
+      core::store_wide<T>(values, i, models::mean_of_sum(sums[i], divisor));
+    }
+  });
+}
+
 void take_difference(const void* values, const float* base, std::size_t count, DType dtype,
                      float* difference) {
   core::visit_compressible(dtype, [&](auto tag) {

@@ -77,6 +77,21 @@ class ModelAgent {
     });
   }
 
+  RINGPRESS_DEVICE static void run(const Simt& simt, const WidenTask& task) {
+    core::for_each_lane(simt, task.count, [&](std::size_t i) {
+      const auto* const from = static_cast<const std::byte*>(task.values) + i * sizeof(T);
+      const float value = core::widen_raw<T>(simt.template load<core::Raw<T>>(from));
+      simt.store(task.wide + i, static_cast<double>(value));
+    });
+  }
+
+  RINGPRESS_DEVICE static void run(const Simt& simt, const MeanTask& task) {
+    core::for_each_lane(simt, task.count, [&](std::size_t i) {
+      const double sum = simt.template load<double>(task.sums + i);
+      core::store_narrow<T>(simt, task.values, i, mean_of_sum(sum, task.divisor));
+    });
+  }
+
  private:
   static constexpr unsigned kAllFinite = 0xFFu;
 

@@ -34,13 +34,25 @@ class TaskModels final : public DeviceModels {
         HalfDifferenceTask{{}, model.values, own, theirs, model.count, lost.word, lost.mark});
   }
 
+  Status widen(Stream stream, const ModelSpan& model, double* wide) override {
+    return launch(stream, model, WidenTask{{}, model.values, model.count, wide}, kLaneElements);
+  }
+  Status take_mean(Stream stream, const double* sums, double divisor,
+                   const ModelSpan& model) override {
+    return launch(stream, model, MeanTask{{}, sums, model.count, divisor, model.values},
+                  kLaneElements);
+  }
+
  private:
-  static constexpr std::size_t kPieceElements = 256;
+  // Of a piece: a group of 8 to a lane, or one.
+  static constexpr std::size_t kGroupElements = 256;
+  static constexpr std::size_t kLaneElements = 32;
 
   template <typename Task>
-  Status launch(Stream stream, const ModelSpan& model, const Task& task) const {
+  Status launch(Stream stream, const ModelSpan& model, const Task& task,
+                std::size_t piece_elements = kGroupElements) const {
     if (model.count == 0) return Status::ok();
-    const std::size_t pieces = (model.count + kPieceElements - 1) / kPieceElements;
+    const std::size_t pieces = (model.count + piece_elements - 1) / piece_elements;
     return backend_.launch(stream, model.dtype, task, pieces);
   }
 

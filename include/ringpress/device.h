@@ -137,6 +137,9 @@ class DeviceModels {
                                  float* difference) = 0;
   virtual Status add_half_difference(Stream stream, const ModelSpan& model, const float* own,
                                      const float* theirs, LostMark lost) = 0;
+  virtual Status widen(Stream stream, const ModelSpan& model, double* wide) = 0;
+  virtual Status take_mean(Stream stream, const double* sums, double divisor,
+                           const ModelSpan& model) = 0;
 };
 
 /// One accelerator of this process. Its operations may be called whatever device is current in the
@@ -193,6 +196,8 @@ class Device {
   virtual Result<std::unique_ptr<DeviceProjection>> make_projection(
       const std::string& specification, DType dtype, ReduceOp op) = 0;
   virtual Result<std::unique_ptr<DeviceModels>> make_models() = 0;
+  /// kInvalidArgument: memory that kernels of this device cannot reach, as far as it is known.
+  virtual Status check_reachable(const void* memory) = 0;
 };
 
 }  // namespace ringpress

@@ -95,6 +95,7 @@ typedef struct {
   int exchanged;       /* 0 or 1. */
   int peer;            /* Whom this worker met, exchange or not; -1: nobody. */
   uint64_t sent_bytes; /* By this worker. */
+  int partial;         /* 1: some values were too far apart for the codec, and stay as they are. */
 } ringpressGossipStep_t;
 
 /* What a worker did since ringpressGossipInit(). `size` as above. */
@@ -103,23 +104,25 @@ typedef struct {
   uint64_t steps;
   uint64_t asked; /* Steps in which this worker asked for an exchange. */
   uint64_t exchanges;
-  uint64_t sent_bytes; /* Payload: headers, models. */
+  uint64_t sent_bytes; /* In steps: headers, models. */
 } ringpressGossipStatistics_t;
 
-/* All ranks call each of the first three together, on a communicator that does nothing else
- * meanwhile, and take as many steps. `model`: `count` elements (float32, float16 or bfloat16), in
- * host memory for a communicator of the host backend, where `stream` is not used and may be NULL;
- * on the communicator's device for one of NVIDIA's library that this one is preloaded before. There
- * it is a cudaStream_t, the same at each call, and not captured: what is written to the model
- * before, in it, is seen, and what comes next in it sees what the call makes of the model. Not
- * within ncclGroupStart(). They return an ncclResult_t when it is known what happens.
+/* All ranks call each of the first three together, each in a thread of its own, on a communicator
+ * that does nothing else meanwhile; take as many steps; and, of several on one communicator, call
+ * them in the same order. `model`: `count` elements (float32, float16 or bfloat16), in host memory
+ * for a communicator of the host backend, where `stream` is not used and may be NULL; on the
+ * communicator's device for one of NVIDIA's library that this one is preloaded before. There it is
+ * a cudaStream_t, the same at each call, and not captured: what is written to the model before, in
+ * it, is seen, and what comes next in it sees what the call makes of the model. Not within
+ * ncclGroupStart(). They return an ncclResult_t when it is known what happens.
  *
  * Init: `model` is the model before the first step, which may differ from rank to rank. Options
  * that differ are refused on every rank, which names the first, with both values
  * (ncclInvalidUsage). Step: after each step of training. Where one of two models that meet is not
  * finite both return ncclInvalidArgument, and ncclGetLastError() names rank, element and value;
- * nothing is exchanged. Flush: all models become their exact mean, the same bytes everywhere.
- * Destroy: the communicator goes on. A gossip whose communicator has ended can only be destroyed.
+ * nothing is exchanged. Flush: all models become their exact mean, rounded once, the same bytes
+ * everywhere. Destroy: the communicator goes on. A gossip whose communicator has ended can only be
+ * destroyed.
  */
 int ringpressGossipInit(ringpressGossip_t* gossip, const void* model, size_t count, int datatype,
                         const ringpressGossipConfig_t* config, void* comm, void* stream);

@@ -28,11 +28,10 @@ Status CommunicatorPeers::broadcast(void* memory, std::size_t bytes) {
   return communicator_.broadcast(memory, memory, bytes, DType::kInt8, 0);
 }
 
-/// Not by an all-reduce, which may be compressed.
-Status CommunicatorPeers::average(void* values, std::size_t count, DType dtype) {
-  const Reduction mean{ReduceOp::kAvg, 1, false};
-  RINGPRESS_RETURN_IF_ERROR(communicator_.reduce(values, values, count, dtype, mean, 0));
-  return communicator_.broadcast(values, values, count, dtype, 0);
+/// Of a type that is never compressed.
+Status CommunicatorPeers::sum(double* values, std::size_t count) {
+  return communicator_.all_reduce(values, values, count, DType::kFloat64,
+                                  {ReduceOp::kSum, 1, false});
 }
 
 }  // namespace ringpress::nccl_plugin::gossip

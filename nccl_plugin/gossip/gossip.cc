@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/firewall.h"
 #include "nccl_plugin/gossip/compare_options.h"
 #include "nccl_plugin/gossip/text.h"
+#include "nccl_plugin/warn_once.h"
 #include "ring/factory.h"
 
 namespace ringpress::nccl_plugin::gossip {
@@ -18,6 +20,8 @@ namespace {
 constexpr std::uint64_t kNoModel = std::numeric_limits<std::uint64_t>::max();
 /// or it could not be looked at.
 constexpr std::uint64_t kFailed = kNoModel - 1;
+/// That a flush adds up at a time.
+constexpr std::size_t kSummedElements = 256 * 1024;
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -42,8 +46,9 @@ std::string say_not_finite(int rank, double value, std::uint64_t element) {
 /// What two workers that meet tell each other.
 struct Gossip::Header {
   std::uint64_t step = 0;
-  std::uint32_t asks = 0;
-  std::uint32_t is_finite = 1;
+  std::uint32_t gossip = 0;  // Of those of their ranks, this one.
+  std::uint16_t asks = 0;
+  std::uint16_t is_finite = 1;
   std::uint64_t bad_element = 0;  // The first one, if not.
   double bad_value = 0;
 };
@@ -58,34 +63,32 @@ Result<std::unique_ptr<Gossip>> Gossip::make(Peers& peers, std::unique_ptr<Model
                                              const Result<GossipOptions>& wanted, const void* model,
                                              Stream stream) {
   const GossipOptions options = wanted.is_ok() ? wanted.value() : GossipOptions();
-  Result<std::unique_ptr<Gossip>> made = wanted.is_ok()
-                                             ? prepare(std::move(models), options, model, stream)
-                                             : Result<std::unique_ptr<Gossip>>(wanted.status());
-  RINGPRESS_RETURN_IF_ERROR(
-      compare_options(peers, options, made.is_ok() ? Status::ok() : made.status()));
-  RINGPRESS_RETURN_IF_ERROR(made.value()->keep_base(peers, model));
+  std::unique_ptr<Gossip> made;
+  OwnPart own;
+  own.status = catch_all([&]() -> Status {
+    RINGPRESS_RETURN_IF_ERROR(wanted.is_ok() ? check(options) : wanted.status());
+    RINGPRESS_RETURN_IF_ERROR(models->use(stream));
+    RINGPRESS_RETURN_IF_ERROR(models->check_model(model, options.dtype));
+    RINGPRESS_RETURN_IF_ERROR(models->prepare(options));
+    made.reset(new Gossip(options, std::move(models)));
+    return made->begin(model, peers.rank(), &own);
+  });
+  RINGPRESS_ASSIGN_OR_RETURN(const std::uint32_t number, compare_options(peers, options, own));
+  made->number_ = number;
+  RINGPRESS_RETURN_IF_ERROR(made->keep_base(peers, model));
   return made;
 }
 
 /// What one rank does by itself.
-Result<std::unique_ptr<Gossip>> Gossip::prepare(std::unique_ptr<Models> models,
-                                                const GossipOptions& options, const void* model,
-                                                Stream stream) {
-  RINGPRESS_RETURN_IF_ERROR(check(options));
-  RINGPRESS_RETURN_IF_ERROR(models->use(stream));
-  RINGPRESS_RETURN_IF_ERROR(models->prepare(options));
-  std::unique_ptr<Gossip> made(new Gossip(options, std::move(models)));
-  const ModelSpan span = made->span_of(model);
-  RINGPRESS_ASSIGN_OR_RETURN(const compress_kernels::Change change,
-                             made->models_->measure_change(span, model));
-  if (change.first_non_finite < options.count) {
-    RINGPRESS_ASSIGN_OR_RETURN(const double bad, made->value_at(model, change.first_non_finite));
-    return Status(Code::kInvalidArgument, "the model has " + text_of(bad) + " at element " +
-                                              std::to_string(change.first_non_finite));
-  }
-  RINGPRESS_RETURN_IF_ERROR(made->allocate());
-  RINGPRESS_RETURN_IF_ERROR(made->keep_reference(model));
-  return made;
+Status Gossip::begin(const void* model, int rank, OwnPart* own) {
+  RINGPRESS_RETURN_IF_ERROR(allocate());
+  Header found;
+  RINGPRESS_RETURN_IF_ERROR(look_for_non_finite(model, &found));
+  if (found.is_finite != 0) return keep_reference(model);
+  own->is_not_finite = true;
+  own->element = found.bad_element;
+  own->value = found.bad_value;
+  return {Code::kInvalidArgument, say_not_finite(rank, own->value, own->element)};
 }
 
 Status Gossip::allocate() {
@@ -94,6 +97,8 @@ Status Gossip::allocate() {
   RINGPRESS_ASSIGN_OR_RETURN(reference_, models_->allocate(options_.count * size));
   const std::size_t wire = is_identity_ ? chunk * size : models_->codec().wire_bytes(chunk);
   RINGPRESS_ASSIGN_OR_RETURN(received_, models_->allocate(wire));
+  const std::size_t summed = std::min(options_.count, kSummedElements);
+  RINGPRESS_ASSIGN_OR_RETURN(sums_, models_->allocate(summed * sizeof(double)));
   if (is_identity_) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(base_, models_->allocate(options_.count * sizeof(float)));
   RINGPRESS_ASSIGN_OR_RETURN(own_, models_->allocate(chunk * sizeof(float)));
@@ -130,43 +135,62 @@ Status Gossip::keep_base(Peers& peers, const void* model) {
   return peers.broadcast(base(), options_.count * sizeof(float));
 }
 
-Status Gossip::note_non_finite(const void* model, std::size_t element, Header* header) const {
-  header->is_finite = 0;
-  header->bad_element = model == nullptr ? kNoModel : element;
-  if (model == nullptr) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(header->bad_value, value_at(model, element));
+/// What the others hear, who wait for it whatever happens here.
+Status Gossip::measure(const void* model, StepReport* report, Header* header) {
+  double change = 0;
+  const Status measured = catch_all(
+      [&] { return model == nullptr ? Status::ok() : measure_change(model, &change, header); });
+  header->step = totals_.steps;
+  header->gossip = number_;
+  if (model == nullptr || !measured.is_ok()) {
+    header->is_finite = 0;
+    header->bad_element = model == nullptr ? kNoModel : kFailed;
+  }
+  const bool asks = trigger_.asks(change);  // The step counts in any case.
+  if (header->is_finite == 0) return measured;
+  report->change = change;
+  header->asks = asks ? 1 : 0;
   return Status::ok();
 }
 
-/// The others wait for a header whatever happens here.
-Status Gossip::measure(const void* model, StepReport* report, Header* header) {
-  header->step = totals_.steps;
-  const Status measured = measure_change(model, report, header);
-  if (measured.is_ok()) return measured;
-  header->asks = 0;
-  header->is_finite = 0;
-  header->bad_element = kFailed;
-  return measured;
+Status Gossip::measure_change(const void* model, double* change, Header* header) {
+  RINGPRESS_RETURN_IF_ERROR(models_->check_model(model, options_.dtype));
+  RINGPRESS_ASSIGN_OR_RETURN(const compress_kernels::Change found,
+                             models_->measure_change(span_of(model), reference_.get()));
+  if (found.first_non_finite < options_.count) {
+    return note_non_finite(model, found.first_non_finite, header);
+  }
+  *change = found.difference_squares == 0
+                ? 0
+                : std::sqrt(found.difference_squares / found.reference_squares);
+  // Squares have no end to what they may be: too much for one is a change.
+  if (std::isnan(*change)) *change = std::numeric_limits<double>::infinity();
+  return Status::ok();
 }
 
-Status Gossip::measure_change(const void* model, StepReport* report, Header* header) {
-  compress_kernels::Change change;
-  if (model != nullptr) {
-    RINGPRESS_ASSIGN_OR_RETURN(change, models_->measure_change(span_of(model), reference_.get()));
-  }
-  if (change.first_non_finite < options_.count) {
-    static_cast<void>(trigger_.asks(0));  // The step counts, whatever it asks.
-    return note_non_finite(model, change.first_non_finite, header);
-  }
-  constexpr double kSmallest = 1e-24;  // Of a squared norm.
-  report->change =
-      std::sqrt(change.difference_squares / std::max(change.reference_squares, kSmallest));
-  header->asks = trigger_.asks(report->change) ? 1 : 0;
+/// Changes the header if there is one.
+Status Gossip::look_for_non_finite(const void* model, Header* header) const {
+  RINGPRESS_RETURN_IF_ERROR(models_->check_model(model, options_.dtype));
+  RINGPRESS_ASSIGN_OR_RETURN(const compress_kernels::Change found,
+                             models_->measure_change(span_of(model), model));
+  if (found.first_non_finite == options_.count) return Status::ok();
+  return note_non_finite(model, found.first_non_finite, header);
+}
+
+Status Gossip::note_non_finite(const void* model, std::size_t element, Header* header) const {
+  header->is_finite = 0;
+  header->bad_element = element;
+  RINGPRESS_ASSIGN_OR_RETURN(header->bad_value, value_at(model, element));
   return Status::ok();
 }
 
 /// Both that meet find the same.
 Status Gossip::compare(Peers& peers, int peer, const Header& own, const Header& theirs) const {
+  if (own.gossip != theirs.gossip) {
+    return {Code::kMismatch, "rank " + std::to_string(peer) +
+                                 " steps another gossip of this communicator: all make the same "
+                                 "calls in the same order"};
+  }
   if (own.step != theirs.step) {
     return {Code::kMismatch, "rank " + std::to_string(peer) + " is at step " +
                                  std::to_string(theirs.step) + ", rank " +
@@ -236,11 +260,11 @@ Status Gossip::exchange_differences(Peers& peers, int peer, void* model, StepRep
     chunk.count = std::min(chunk.count, models_->chunk_elements());
     RINGPRESS_RETURN_IF_ERROR(exchange_chunk(peers, peer, chunk, first, report));
   }
-  RINGPRESS_ASSIGN_OR_RETURN(const bool has_lost, models_->has_lost());
-  if (!has_lost) return Status::ok();
-  return {Code::kInvalidArgument, "what ranks " + std::to_string(peers.rank()) + " and " +
-                                      std::to_string(peer) + " differ by is too much for " +
-                                      options_.codec + " in places: such values stay as they are"};
+  RINGPRESS_ASSIGN_OR_RETURN(report->is_partial, models_->has_lost());
+  if (!report->is_partial) return Status::ok();
+  warn_once("gossip: what models differ by is too much for " + options_.codec +
+            " in places: such values stay as they are");
+  return Status::ok();
 }
 
 Status Gossip::exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, std::size_t first,
@@ -275,23 +299,16 @@ Status Gossip::exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, st
   return models_->add_half_difference(chunk, own, theirs);
 }
 
-Status Gossip::look_for_non_finite(const void* model, Header* header) const {
-  compress_kernels::Change change;
-  if (model != nullptr) {
-    RINGPRESS_ASSIGN_OR_RETURN(change, models_->measure_change(span_of(model), model));
-  }
-  if (change.first_non_finite >= options_.count) return Status::ok();
-  return note_non_finite(model, change.first_non_finite, header);
-}
-
 Status Gossip::flush(Peers& peers, void* model, Stream stream) {
   RINGPRESS_RETURN_IF_ERROR(models_->use(stream));
   Header own;
+  const Status looked =
+      catch_all([&] { return model == nullptr ? Status::ok() : look_for_non_finite(model, &own); });
   own.step = totals_.steps;
-  const Status looked = look_for_non_finite(model, &own);
-  if (!looked.is_ok()) {
+  own.gossip = number_;
+  if (model == nullptr || !looked.is_ok()) {
     own.is_finite = 0;
-    own.bad_element = kFailed;
+    own.bad_element = model == nullptr ? kNoModel : kFailed;
   }
   std::vector<Header> all(static_cast<std::size_t>(peers.size()));
   RINGPRESS_RETURN_IF_ERROR(peers.gather(bytes_of(own), std::as_writable_bytes(std::span(all))));
@@ -299,9 +316,22 @@ Status Gossip::flush(Peers& peers, void* model, Stream stream) {
   for (int rank = 0; rank < peers.size(); ++rank) {
     RINGPRESS_RETURN_IF_ERROR(compare(peers, rank, own, all[static_cast<std::size_t>(rank)]));
   }
-  RINGPRESS_RETURN_IF_ERROR(peers.average(model, options_.count, options_.dtype));
+  RINGPRESS_RETURN_IF_ERROR(average(peers, model));
   RINGPRESS_RETURN_IF_ERROR(keep_reference(model));
   trigger_.note_exchange();
+  return Status::ok();
+}
+
+/// Added up as doubles, of which no sum of floats is too large, and rounded once.
+Status Gossip::average(Peers& peers, void* model) {
+  auto* const sums = reinterpret_cast<double*>(sums_.get());
+  for (std::size_t first = 0; first < options_.count; first += kSummedElements) {
+    ModelSpan part = span_of(model, first);
+    part.count = std::min(part.count, kSummedElements);
+    RINGPRESS_RETURN_IF_ERROR(models_->widen(part, sums));
+    RINGPRESS_RETURN_IF_ERROR(peers.sum(sums, part.count));
+    RINGPRESS_RETURN_IF_ERROR(models_->take_mean(sums, peers.size(), part));
+  }
   return Status::ok();
 }
 

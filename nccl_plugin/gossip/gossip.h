@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "nccl_plugin/gossip/compare_options.h"
 #include "nccl_plugin/gossip/models.h"
 #include "nccl_plugin/gossip/options.h"
 #include "nccl_plugin/gossip/peers.h"
@@ -34,7 +35,8 @@ namespace ringpress::nccl_plugin::gossip {
 struct StepReport {
   double change = 0;
   bool has_exchanged = false;
-  int peer = -1;  // Whom it met; -1: nobody.
+  int peer = -1;            // Whom it met; -1: nobody.
+  bool is_partial = false;  // Some values were too far apart for the codec, and stay as they are.
   std::uint64_t sent_bytes = 0;
 };
 
@@ -72,16 +74,14 @@ class Gossip {
   struct Header;
 
   Gossip(const GossipOptions& options, std::unique_ptr<Models> models);
-  static Result<std::unique_ptr<Gossip>> prepare(std::unique_ptr<Models> models,
-                                                 const GossipOptions& options, const void* model,
-                                                 Stream stream);
+  Status begin(const void* model, int rank, OwnPart* own);
   Status allocate();
   Status keep_base(Peers& peers, const void* model);
   ModelSpan span_of(const void* model, std::size_t first = 0) const;
   Result<double> value_at(const void* model, std::size_t element) const;
   Status note_non_finite(const void* model, std::size_t element, Header* header) const;
   Status measure(const void* model, StepReport* report, Header* header);
-  Status measure_change(const void* model, StepReport* report, Header* header);
+  Status measure_change(const void* model, double* change, Header* header);
   Status look_for_non_finite(const void* model, Header* header) const;
   Status compare(Peers& peers, int peer, const Header& own, const Header& theirs) const;
   Status meet(Peers& peers, void* model, const Header& own, StepReport* report);
@@ -90,18 +90,21 @@ class Gossip {
   Status exchange_differences(Peers& peers, int peer, void* model, StepReport* report);
   Status exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, std::size_t first,
                         StepReport* report);
+  Status average(Peers& peers, void* model);
   Status keep_reference(const void* model);
   float* base() const { return reinterpret_cast<float*>(base_.get()); }
 
   const GossipOptions options_;
   const std::unique_ptr<Models> models_;
-  const bool is_identity_;  // Models are sent as they are.
+  const bool is_identity_;    // Models are sent as they are.
+  std::uint32_t number_ = 0;  // Equal on all ranks, and no other gossip's of theirs.
   Trigger trigger_;
   std::shared_ptr<std::byte> reference_;
   std::shared_ptr<std::byte> base_;  // Null if models are sent as they are, and so what follows.
   std::shared_ptr<std::byte> own_, theirs_;  // Differences of a chunk, float32.
   std::shared_ptr<std::byte> sent_;          // A chunk's wire.
   std::shared_ptr<std::byte> received_;      // The same, or a chunk of a model.
+  std::shared_ptr<std::byte> sums_;          // Doubles, for a flush.
   GossipTotals totals_;
 };
 

@@ -46,6 +46,16 @@ Status HostModels::add_half_difference(const ModelSpan& model, const float* own,
   return Status::ok();
 }
 
+Status HostModels::widen(const ModelSpan& model, double* wide) {
+  compress_kernels::widen_values(model.values, model.count, model.dtype, wide);
+  return Status::ok();
+}
+
+Status HostModels::take_mean(const double* sums, double divisor, const ModelSpan& model) {
+  compress_kernels::take_mean(sums, divisor, model.count, model.dtype, model.values);
+  return Status::ok();
+}
+
 Result<bool> HostModels::has_lost() {
   return std::exchange(has_lost_, false);
 }

@@ -15,6 +15,7 @@ class HostModels final : public Models {
   std::size_t chunk_elements() const override { return 256 * 1024; }
 
   Status use(Stream) override { return Status::ok(); }
+  Status check_model(const void*, DType) override { return Status::ok(); }
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status read(void* to, const void* from, std::size_t bytes) override;
@@ -25,6 +26,8 @@ class HostModels final : public Models {
   Status take_difference(const ModelSpan& model, const float* base, float* difference) override;
   Status add_half_difference(const ModelSpan& model, const float* own,
                              const float* theirs) override;
+  Status widen(const ModelSpan& model, double* wide) override;
+  Status take_mean(const double* sums, double divisor, const ModelSpan& model) override;
   Result<bool> has_lost() override;
 
   Result<std::uint64_t> encode(const EncodeArgs& args) override;

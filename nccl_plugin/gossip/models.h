@@ -30,6 +30,8 @@ class Models {
 
   /// The stream of what comes next; host memory has none. An error: nothing can be done in it.
   virtual Status use(Stream stream) = 0;
+  /// kInvalidArgument: no memory that models can lie in here.
+  virtual Status check_model(const void* model, DType dtype) = 0;
   /// Zeros, beside the models.
   virtual Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) = 0;
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;
@@ -42,6 +44,8 @@ class Models {
   virtual Status take_difference(const ModelSpan& model, const float* base, float* difference) = 0;
   virtual Status add_half_difference(const ModelSpan& model, const float* own,
                                      const float* theirs) = 0;
+  virtual Status widen(const ModelSpan& model, double* wide) = 0;
+  virtual Status take_mean(const double* sums, double divisor, const ModelSpan& model) = 0;
   /// Whether any add_half_difference() since the last question has left values as they were.
   virtual Result<bool> has_lost() = 0;
 

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compress_kernels/factory.h"
@@ -19,9 +22,21 @@ namespace {
 /// Steps.
 constexpr std::uint64_t kLongestWait = std::uint64_t{1} << 40;
 
+enum class Trouble : std::uint64_t { kNone, kNotFinite, kOther };
+
+/// Different each time.
+std::uint64_t make_nonce() {
+  static const std::uint64_t seed = std::random_device()();
+  static std::atomic<std::uint64_t> made{0};
+  return seed << 32 ^ made.fetch_add(1);
+}
+
 /// What ranks compare before the first step. All are of one version and byte order.
 struct Fingerprint {
-  std::uint64_t error = 0;  // 1: this rank's options are not allowed.
+  std::uint64_t trouble = 0;  // A Trouble.
+  std::uint64_t element = 0;  // Of the model, and its value, that is not finite.
+  double value = 0;
+  std::uint64_t nonce = 0;  // Of this rank and call alone.
   std::uint64_t count = 0;
   std::uint64_t dtype = 0;
   double theta = 0;
@@ -33,9 +48,14 @@ struct Fingerprint {
   std::uint64_t codec_hash = 0;
 };
 
-Fingerprint make_fingerprint(const GossipOptions& options, bool is_allowed) {
+Fingerprint make_fingerprint(const GossipOptions& options, const OwnPart& own) {
   Fingerprint made;
-  made.error = is_allowed ? 0 : 1;
+  Trouble trouble = own.status.is_ok() ? Trouble::kNone : Trouble::kOther;
+  if (own.is_not_finite) trouble = Trouble::kNotFinite;
+  made.trouble = static_cast<std::uint64_t>(trouble);
+  made.element = own.element;
+  made.value = own.value;
+  made.nonce = make_nonce();
   made.count = options.count;
   made.dtype = static_cast<std::uint64_t>(options.dtype);
   made.theta = options.rule.theta;
@@ -76,6 +96,21 @@ Status compare_fingerprints(const Fingerprint& first, const Fingerprint& other, 
   return Status::ok();
 }
 
+/// Of another rank.
+Status check_trouble(const Fingerprint& other, int rank) {
+  const std::string named = "rank " + std::to_string(rank);
+  switch (static_cast<Trouble>(other.trouble)) {
+    case Trouble::kNone:
+      return Status::ok();
+    case Trouble::kNotFinite:
+      return {Code::kInvalidArgument, "the model of " + named + " has " + text_of(other.value) +
+                                          " at element " + std::to_string(other.element)};
+    case Trouble::kOther:
+      return {Code::kMismatch, named + " cannot take part: it says why"};
+  }
+  return {Code::kMismatch, named + " is of another version"};
+}
+
 }  // namespace
 
 Status check(const GossipOptions& options) {
@@ -109,22 +144,21 @@ Status check(const GossipOptions& options) {
   return Status::ok();
 }
 
-Status compare_options(Peers& peers, const GossipOptions& options, const Status& own) {
+Result<std::uint32_t> compare_options(Peers& peers, const GossipOptions& options,
+                                      const OwnPart& own) {
   std::vector<Fingerprint> all(static_cast<std::size_t>(peers.size()));
-  const Fingerprint mine = make_fingerprint(options, own.is_ok());
+  const Fingerprint mine = make_fingerprint(options, own);
   RINGPRESS_RETURN_IF_ERROR(
       peers.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all))));
-  RINGPRESS_RETURN_IF_ERROR(own);
+  RINGPRESS_RETURN_IF_ERROR(own.status);
   for (int rank = 0; rank < peers.size(); ++rank) {
-    if (all[static_cast<std::size_t>(rank)].error == 0) continue;
-    return {Code::kMismatch,
-            "the configuration of rank " + std::to_string(rank) + " is not allowed: it says why"};
+    RINGPRESS_RETURN_IF_ERROR(check_trouble(all[static_cast<std::size_t>(rank)], rank));
   }
   for (int rank = 1; rank < peers.size(); ++rank) {
     RINGPRESS_RETURN_IF_ERROR(
         compare_fingerprints(all[0], all[static_cast<std::size_t>(rank)], rank));
   }
-  return Status::ok();
+  return static_cast<std::uint32_t>(XXH3_64bits(&all[0].nonce, sizeof all[0].nonce));
 }
 
 }  // namespace ringpress::nccl_plugin::gossip

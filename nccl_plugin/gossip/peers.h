@@ -28,8 +28,8 @@ class Peers {
   virtual Status gather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
   /// Rank 0's bytes to all, beside the models.
   virtual Status broadcast(void* memory, std::size_t bytes) = 0;
-  /// The mean of all ranks' values, exact but for the rounding of its type, the same everywhere.
-  virtual Status average(void* values, std::size_t count, DType dtype) = 0;
+  /// The sum over all ranks, the same everywhere; beside the models.
+  virtual Status sum(double* values, std::size_t count) = 0;
 };
 
 }  // namespace ringpress::nccl_plugin::gossip

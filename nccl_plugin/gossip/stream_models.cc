@@ -50,6 +50,15 @@ Status StreamModels::use(Stream stream) {
   return Status::ok();
 }
 
+/// Else a kernel would end all of the process's work on the device.
+Status StreamModels::check_model(const void* model, DType dtype) {
+  if (reinterpret_cast<std::uintptr_t>(model) % dtype_size(dtype) != 0) {
+    return {Code::kInvalidArgument,
+            std::string("the model is not aligned to ") + dtype_name(dtype)};
+  }
+  return device_->check_reachable(model);
+}
+
 Result<std::shared_ptr<std::byte>> StreamModels::allocate(std::size_t bytes) {
   RINGPRESS_ASSIGN_OR_RETURN(void* const memory, device_->allocate(bytes));
   std::shared_ptr<std::byte> made(static_cast<std::byte*>(memory),
@@ -69,11 +78,6 @@ Status StreamModels::read(void* to, const void* from, std::size_t bytes) {
 
 Result<compress_kernels::Change> StreamModels::measure_change(const ModelSpan& model,
                                                               const void* reference) {
-  // A kernel would end the whole process's work on the device.
-  if (reinterpret_cast<std::uintptr_t>(model.values) % dtype_size(model.dtype) != 0) {
-    return Status(Code::kInvalidArgument,
-                  std::string("the model is not aligned to ") + dtype_name(model.dtype));
-  }
   auto* const parts = reinterpret_cast<ChangePart*>(parts_.get());
   RINGPRESS_RETURN_IF_ERROR(kernels_->measure_change(stream_, model, reference, parts));
   RINGPRESS_RETURN_IF_ERROR(read(parts_on_host_.get(), parts, kPartsBytes));
@@ -118,6 +122,14 @@ Status StreamModels::add_half_difference(const ModelSpan& model, const float* ow
                                          const float* theirs) {
   auto* const word = reinterpret_cast<std::uint32_t*>(lost_.get());
   return kernels_->add_half_difference(stream_, model, own, theirs, {word, kMark});
+}
+
+Status StreamModels::widen(const ModelSpan& model, double* wide) {
+  return kernels_->widen(stream_, model, wide);
+}
+
+Status StreamModels::take_mean(const double* sums, double divisor, const ModelSpan& model) {
+  return kernels_->take_mean(stream_, sums, divisor, model);
 }
 
 Result<bool> StreamModels::has_lost() {

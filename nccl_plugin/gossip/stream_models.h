@@ -20,6 +20,7 @@ class StreamModels final : public Models {
 
   /// kInvalidUsage: the stream is being captured, and whether to exchange is decided here.
   Status use(Stream stream) override;
+  Status check_model(const void* model, DType dtype) override;
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status read(void* to, const void* from, std::size_t bytes) override;
@@ -30,6 +31,8 @@ class StreamModels final : public Models {
   Status take_difference(const ModelSpan& model, const float* base, float* difference) override;
   Status add_half_difference(const ModelSpan& model, const float* own,
                              const float* theirs) override;
+  Status widen(const ModelSpan& model, double* wide) override;
+  Status take_mean(const double* sums, double divisor, const ModelSpan& model) override;
   Result<bool> has_lost() override;
 
   Result<std::uint64_t> encode(const EncodeArgs& args) override;

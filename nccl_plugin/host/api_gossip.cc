@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "compress_kernels/factory.h"
 #include "nccl_plugin/gossip/communicator_peers.h"
 #include "nccl_plugin/gossip/gossip.h"
 #include "nccl_plugin/gossip/host_models.h"
@@ -65,9 +66,15 @@ class GossipTable {
     if (found == live_.end()) return not_live();
     return found->second;
   }
+  /// What it frees may wait for a device, which may wait for another call: not under the mutex.
   Status remove(ringpressGossip_t handle) {
+    std::shared_ptr<ringpressGossip> removed;
     const std::lock_guard lock(mutex_);
-    return live_.erase(handle) > 0 ? Status::ok() : not_live();
+    const auto found = live_.find(handle);
+    if (found == live_.end()) return not_live();
+    removed = std::move(found->second);
+    live_.erase(found);
+    return Status::ok();
   }
 
  private:
@@ -79,6 +86,11 @@ class GossipTable {
   std::unordered_map<ringpressGossip*, std::shared_ptr<ringpressGossip>> live_;
 };
 
+constexpr std::size_t kOldestConfigBytes = sizeof(ringpressGossipConfig_t);
+constexpr std::size_t kOldestStepBytes = offsetof(ringpressGossipStep_t, partial);
+constexpr std::size_t kOldestStatisticsBytes = sizeof(ringpressGossipStatistics_t);
+
+/// `wanted`: what the first version had.
 Status check_size(std::size_t size, std::size_t wanted, const char* name) {
   if (size >= wanted) return Status::ok();
   return {Code::kInvalidArgument, std::string(name) + "->size is " + std::to_string(size) +
@@ -89,14 +101,18 @@ Result<GossipOptions> to_options(const void* model, std::size_t count, int datat
                                  const ringpressGossipConfig_t* config) {
   RINGPRESS_RETURN_IF_ERROR(check_pointer(model, "model"));
   RINGPRESS_RETURN_IF_ERROR(check_pointer(config, "config"));
-  RINGPRESS_RETURN_IF_ERROR(check_size(config->size, sizeof *config, "config"));
+  RINGPRESS_RETURN_IF_ERROR(check_size(config->size, kOldestConfigBytes, "config"));
   GossipOptions options;
   options.count = count;
   RINGPRESS_ASSIGN_OR_RETURN(options.dtype, to_dtype(datatype));
   RINGPRESS_RETURN_IF_ERROR(check_bytes(count, options.dtype, 2));
   options.rule = {config->theta, config->t_min, config->t_max, config->period};
   options.seed = config->seed;
-  if (config->codec != nullptr) options.codec = config->codec;
+  if (config->codec == nullptr) return options;
+  options.codec = config->codec;
+  // However it is written, it is the same one; what is none is refused later, by its name.
+  const auto normal = ringpress::compress_kernels::normalize_specification(options.codec);
+  if (normal.is_ok()) options.codec = normal.value();
   return options;
 }
 
@@ -127,12 +143,15 @@ Status run(const ringpressGossip& gossip, void* stream, Body&& body) {
 template <typename Body>
 ncclResult_t with_gossip(const char* function, ringpressGossip_t handle, void* stream,
                          Body&& body) {
-  return firewall(function, nullptr, [&]() -> Status {
+  ncclComm_t comm = nullptr;  // The text of what goes wrong is its, too.
+  const Status done = ringpress::nccl_plugin::catch_all([&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ringpressGossip> live,
                                GossipTable::instance().find(handle));
+    comm = live->handle;
     const std::lock_guard lock(live->mutex);
     return run(*live, stream, [&](Peers& peers) -> Status { return body(*live->gossip, peers); });
   });
+  return report(function, comm, done);
 }
 
 /// Of a communicator of this library, or else of the one that it stands before.
@@ -184,7 +203,7 @@ RINGPRESS_EXPORT int ringpressGossipStep(ringpressGossip_t gossip, void* model,
                                          ringpressGossipStep_t* step, void* stream) {
   const auto body = [&](Gossip& own, Peers& peers) -> Status {
     Status given = check_pointer(model, "model");
-    if (given.is_ok() && step != nullptr) given = check_size(step->size, sizeof *step, "step");
+    if (given.is_ok() && step != nullptr) given = check_size(step->size, kOldestStepBytes, "step");
     // Whom it meets hears of what is wrong here.
     const Result<StepReport> stepped = own.step(peers, given.is_ok() ? model : nullptr, stream);
     RINGPRESS_RETURN_IF_ERROR(given);
@@ -195,6 +214,7 @@ RINGPRESS_EXPORT int ringpressGossipStep(ringpressGossip_t gossip, void* model,
     done.exchanged = report.has_exchanged ? 1 : 0;
     done.peer = report.peer;
     done.sent_bytes = report.sent_bytes;
+    done.partial = report.is_partial ? 1 : 0;
     copy_out(done, step);
     return Status::ok();
   };
@@ -217,7 +237,7 @@ RINGPRESS_EXPORT int ringpressGossipGetStatistics(ringpressGossip_t gossip,
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ringpressGossip> live,
                                GossipTable::instance().find(gossip));
     RINGPRESS_RETURN_IF_ERROR(check_pointer(statistics, "statistics"));
-    RINGPRESS_RETURN_IF_ERROR(check_size(statistics->size, sizeof *statistics, "statistics"));
+    RINGPRESS_RETURN_IF_ERROR(check_size(statistics->size, kOldestStatisticsBytes, "statistics"));
     const std::lock_guard lock(live->mutex);
     const GossipTotals& totals = live->gossip->totals();
     ringpressGossipStatistics_t now{};

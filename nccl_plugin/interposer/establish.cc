@@ -227,11 +227,10 @@ void Establishing::find_racks(const std::vector<Candidate*>& asked) {
       hosts.push_back(host_of_number(topology, number));
     }
     if (own[i] < 0) hosts[static_cast<std::size_t>(candidate.comm->rank())] = own_host_name();
-    candidate.status = catch_all([&]() -> Status {
-      RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> order, ring_order_of(topology, hosts));
-      candidate.comm->set_ring_order(std::move(order));
-      return Status::ok();
-    });
+    // The same on all ranks. (What is thrown is not: then the others are told, break_off().)
+    Result<std::vector<int>> order = ring_order_of(topology, hosts);
+    candidate.status = order.status();
+    if (order.is_ok()) candidate.comm->set_ring_order(std::move(order).value());
   }
 }
 

@@ -1,6 +1,9 @@
 #include "nccl_plugin/interposer/gossip_peers.h"
 
+#include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace ringpress::nccl_plugin::interposer {
@@ -9,8 +12,9 @@ namespace {
 /// The most that exchange() and gather() take of a rank.
 constexpr std::size_t kSmallBytes = 256;
 
-Status check(ncclResult_t result, const char* function) {
-  if (result == ncclSuccess) return Status::ok();
+/// Within a group, whose end says the rest.
+Status answered(ncclResult_t result, const char* function) {
+  if (result == ncclSuccess || result == ncclInProgress) return Status::ok();
   return {Code::kSystem, std::string(function) + " of the NCCL library answers " +
                              std::to_string(static_cast<int>(result))};
 }
@@ -24,10 +28,13 @@ Status check_small(std::size_t bytes) {
 
 Result<std::unique_ptr<GossipPeers>> GossipPeers::make(const ringpressRealNccl& real,
                                                        ncclComm_t comm,
+                                                       std::shared_ptr<GossipComm> known,
                                                        std::shared_ptr<Device> device) {
-  std::unique_ptr<GossipPeers> made(new GossipPeers(real, comm, std::move(device)));
-  RINGPRESS_RETURN_IF_ERROR(check(real.CommCount(comm, &made->size_), "ncclCommCount"));
-  RINGPRESS_RETURN_IF_ERROR(check(real.CommUserRank(comm, &made->rank_), "ncclCommUserRank"));
+  std::unique_ptr<GossipPeers> made(
+      new GossipPeers(real, comm, std::move(known), std::move(device)));
+  RINGPRESS_RETURN_IF_ERROR(made->settle(real.CommCount(comm, &made->size_), "ncclCommCount"));
+  RINGPRESS_RETURN_IF_ERROR(
+      made->settle(real.CommUserRank(comm, &made->rank_), "ncclCommUserRank"));
   const std::size_t places = static_cast<std::size_t>(made->size_) + 1;
   RINGPRESS_ASSIGN_OR_RETURN(void* const memory, made->device_->allocate(places * kSmallBytes));
   made->small_ = {static_cast<std::byte*>(memory),
@@ -35,24 +42,49 @@ Result<std::unique_ptr<GossipPeers>> GossipPeers::make(const ringpressRealNccl& 
   return made;
 }
 
+Status GossipPeers::check() const {
+  if (!known_->has_ended()) return Status::ok();
+  return {Code::kInvalidArgument, "the communicator of gossip has ended"};
+}
+
+Status GossipPeers::settle(ncclResult_t result, const char* function) const {
+  while (result == ncclInProgress) {
+    RINGPRESS_RETURN_IF_ERROR(check());
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    const ncclResult_t asked = real_.CommGetAsyncError(comm_, &result);
+    if (asked != ncclSuccess) result = asked;
+  }
+  return answered(result, function);
+}
+
 Status GossipPeers::send(int peer, const void* memory, std::size_t bytes) const {
   if (bytes == 0) return Status::ok();
-  return check(real_.Send(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
-               "ncclSend");
+  return answered(
+      real_.Send(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
+      "ncclSend");
 }
 
 Status GossipPeers::receive(int peer, void* memory, std::size_t bytes) const {
   if (bytes == 0) return Status::ok();
-  return check(real_.Recv(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
-               "ncclRecv");
+  return answered(
+      real_.Recv(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
+      "ncclRecv");
 }
 
 template <typename Body>
 Status GossipPeers::in_group(Body&& body) const {
-  RINGPRESS_RETURN_IF_ERROR(check(real_.GroupStart(), "ncclGroupStart"));
+  const GossipComm::Use use(*known_);
+  if (use.is_refused()) return check();
+  RINGPRESS_RETURN_IF_ERROR(settle(real_.GroupStart(), "ncclGroupStart"));
   const Status asked = std::forward<Body>(body)();
-  const Status ended = check(real_.GroupEnd(), "ncclGroupEnd");
+  const Status ended = settle(real_.GroupEnd(), "ncclGroupEnd");
   return asked.is_ok() ? ended : asked;
+}
+
+/// What came after an abort is nothing that a peer has sent.
+Status GossipPeers::wait() const {
+  RINGPRESS_RETURN_IF_ERROR(device_->synchronize(stream_));
+  return check();
 }
 
 Status GossipPeers::exchange_memory(int peer, const void* sent, std::size_t sent_bytes,
@@ -71,7 +103,7 @@ Status GossipPeers::exchange(int peer, std::span<const std::byte> sent,
   RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, own, sent.data(), sent.size()));
   RINGPRESS_RETURN_IF_ERROR(exchange_memory(peer, own, sent.size(), theirs, received.size()));
   RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, received.data(), theirs, received.size()));
-  return device_->synchronize(stream_);
+  return wait();
 }
 
 Status GossipPeers::gather(std::span<const std::byte> own, std::span<std::byte> all) {
@@ -79,11 +111,13 @@ Status GossipPeers::gather(std::span<const std::byte> own, std::span<std::byte> 
   std::byte* const from = small_.get();
   std::byte* const to = from + kSmallBytes;
   RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, from, own.data(), own.size()));
-  RINGPRESS_RETURN_IF_ERROR(check(
-      real_.AllGather(from, to, own.size(), ncclInt8, comm_, static_cast<cudaStream_t>(stream_)),
-      "ncclAllGather"));
+  RINGPRESS_RETURN_IF_ERROR(in_group([&] {
+    return answered(
+        real_.AllGather(from, to, own.size(), ncclInt8, comm_, static_cast<cudaStream_t>(stream_)),
+        "ncclAllGather");
+  }));
   RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, all.data(), to, all.size()));
-  return device_->synchronize(stream_);
+  return wait();
 }
 
 Status GossipPeers::broadcast(void* memory, std::size_t bytes) {
@@ -95,10 +129,12 @@ Status GossipPeers::broadcast(void* memory, std::size_t bytes) {
 }
 
 /// The real library's own, which is not compressed.
-Status GossipPeers::average(void* values, std::size_t count, DType dtype) {
-  return check(real_.AllReduce(values, values, count, static_cast<ncclDataType_t>(dtype), ncclAvg,
-                               comm_, static_cast<cudaStream_t>(stream_)),
-               "ncclAllReduce");
+Status GossipPeers::sum(double* values, std::size_t count) {
+  return in_group([&] {
+    return answered(real_.AllReduce(values, values, count, ncclFloat64, ncclSum, comm_,
+                                    static_cast<cudaStream_t>(stream_)),
+                    "ncclAllReduce");
+  });
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

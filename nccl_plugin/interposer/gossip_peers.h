@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "nccl_plugin/gossip/peers.h"
+#include "nccl_plugin/interposer/gossip_comms.h"
 #include "nccl_plugin/preload/engine.h"
 #include "ringpress/device.h"
 #include "ringpress/status.h"
@@ -17,8 +18,11 @@ class GossipPeers final : public gossip::Peers {
  public:
   /// `real` outlives this.
   static Result<std::unique_ptr<GossipPeers>> make(const ringpressRealNccl& real, ncclComm_t comm,
+                                                   std::shared_ptr<GossipComm> known,
                                                    std::shared_ptr<Device> device);
 
+  /// kInvalidArgument: the communicator has ended.
+  Status check() const;
   /// The stream of what comes next.
   void use(Stream stream) { stream_ = stream; }
 
@@ -30,19 +34,26 @@ class GossipPeers final : public gossip::Peers {
                          std::size_t received_bytes) override;
   Status gather(std::span<const std::byte> own, std::span<std::byte> all) override;
   Status broadcast(void* memory, std::size_t bytes) override;
-  Status average(void* values, std::size_t count, DType dtype) override;
+  Status sum(double* values, std::size_t count) override;
 
  private:
-  GossipPeers(const ringpressRealNccl& real, ncclComm_t comm, std::shared_ptr<Device> device)
-      : real_(real), comm_(comm), device_(std::move(device)) {}
+  GossipPeers(const ringpressRealNccl& real, ncclComm_t comm, std::shared_ptr<GossipComm> known,
+              std::shared_ptr<Device> device)
+      : real_(real), comm_(comm), known_(std::move(known)), device_(std::move(device)) {}
+  /// What a function of the real library has answered, or will have: nonblocking communicators say
+  /// later.
+  Status settle(ncclResult_t result, const char* function) const;
   Status send(int peer, const void* memory, std::size_t bytes) const;
   Status receive(int peer, void* memory, std::size_t bytes) const;
   /// The sends and receives that body() asks for, at once.
   template <typename Body>
   Status in_group(Body&& body) const;
+  /// Until all that was asked for is done.
+  Status wait() const;
 
   const ringpressRealNccl& real_;
   const ncclComm_t comm_;
+  const std::shared_ptr<GossipComm> known_;
   const std::shared_ptr<Device> device_;
   int rank_ = 0;
   int size_ = 0;

@@ -13,11 +13,8 @@ namespace {
 class GossipWorkers final : public gossip::Workers {
  public:
   GossipWorkers(const GossipGround& ground, std::shared_ptr<Device> device,
-                std::unique_ptr<GossipPeers> peers, GossipComms::Ended ended)
-      : is_grouped_(ground.is_grouped),
-        device_(std::move(device)),
-        peers_(std::move(peers)),
-        ended_(std::move(ended)) {}
+                std::unique_ptr<GossipPeers> peers)
+      : is_grouped_(ground.is_grouped), device_(std::move(device)), peers_(std::move(peers)) {}
 
   std::unique_ptr<gossip::Models> make_models() override {
     return std::make_unique<gossip::StreamModels>(device_);
@@ -33,7 +30,7 @@ class GossipWorkers final : public gossip::Workers {
 
  private:
   Status check() const {
-    if (ended_->load()) return {Code::kInvalidArgument, "the communicator of gossip has ended"};
+    RINGPRESS_RETURN_IF_ERROR(peers_->check());
     if (!is_grouped_()) return Status::ok();
     return {Code::kInvalidUsage, "gossip within a group: its sends would wait for the group's end"};
   }
@@ -41,25 +38,9 @@ class GossipWorkers final : public gossip::Workers {
   const std::function<bool()> is_grouped_;
   const std::shared_ptr<Device> device_;
   const std::unique_ptr<GossipPeers> peers_;
-  const GossipComms::Ended ended_;
 };
 
 }  // namespace
-
-GossipComms::Ended GossipComms::join(ncclComm_t comm) {
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<std::atomic<bool>>& ended = joined_[comm];
-  if (ended == nullptr) ended = std::make_shared<std::atomic<bool>>(false);
-  return ended;
-}
-
-void GossipComms::end(ncclComm_t comm) {
-  const std::lock_guard lock(mutex_);
-  const auto found = joined_.find(comm);
-  if (found == joined_.end()) return;
-  found->second->store(true);
-  joined_.erase(found);  // The next one may have this handle again.
-}
 
 Result<std::unique_ptr<gossip::Workers>> make_gossip_workers(const GossipGround& ground,
                                                              ncclComm_t comm) {
@@ -70,9 +51,9 @@ Result<std::unique_ptr<gossip::Workers>> make_gossip_workers(const GossipGround&
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Device> made, make_device(ground.backend, number));
   const std::shared_ptr<Device> device = std::move(made);
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<GossipPeers> peers,
-                             GossipPeers::make(ground.real, comm, device));
+                             GossipPeers::make(ground.real, comm, ground.comms.join(comm), device));
   return std::unique_ptr<gossip::Workers>(
-      std::make_unique<GossipWorkers>(ground, device, std::move(peers), ground.comms.join(comm)));
+      std::make_unique<GossipWorkers>(ground, device, std::move(peers)));
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -2,32 +2,15 @@
 #ifndef NCCL_PLUGIN_INTERPOSER_GOSSIP_WORKERS_H_
 #define NCCL_PLUGIN_INTERPOSER_GOSSIP_WORKERS_H_
 
-#include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "nccl_plugin/gossip/workers.h"
+#include "nccl_plugin/interposer/gossip_comms.h"
 #include "nccl_plugin/preload/engine.h"
 
 namespace ringpress::nccl_plugin::interposer {
-
-/// Which communicators gossip is made on, so that it hears of their end. Any thread.
-class GossipComms {
- public:
-  /// True once the communicator of this handle has ended.
-  using Ended = std::shared_ptr<const std::atomic<bool>>;
-
-  Ended join(ncclComm_t comm);
-  /// The communicator is about to end, if it is one of these.
-  void end(ncclComm_t comm);
-
- private:
-  std::mutex mutex_;
-  std::map<ncclComm_t, std::shared_ptr<std::atomic<bool>>> joined_;
-};
 
 /// What the engine knows and workers need.
 struct GossipGround {

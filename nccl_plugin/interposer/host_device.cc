@@ -69,6 +69,14 @@ class HostModels final : public DeviceModels {
     }
     return Status::ok();
   }
+  Status widen(Stream, const ModelSpan& model, double* wide) override {
+    compress_kernels::widen_values(model.values, model.count, model.dtype, wide);
+    return Status::ok();
+  }
+  Status take_mean(Stream, const double* sums, double divisor, const ModelSpan& model) override {
+    compress_kernels::take_mean(sums, divisor, model.count, model.dtype, model.values);
+    return Status::ok();
+  }
 };
 
 /// Whether all ranks can agree on everything in a stream.
@@ -140,6 +148,7 @@ class HostDevice final : public Device {
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return std::unique_ptr<DeviceModels>(std::make_unique<HostModels>());
   }
+  Status check_reachable(const void*) override { return Status::ok(); }
 
  private:
   using Clock = std::chrono::steady_clock;

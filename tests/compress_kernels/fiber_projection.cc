@@ -89,5 +89,7 @@ RINGPRESS_PROJECTION_ON_FIBERS(models::ChangeTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::AverageTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::DifferenceTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::HalfDifferenceTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::WidenTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::MeanTask)
 
 }  // namespace ringpress::compress_kernels::testing

@@ -60,6 +60,7 @@ class HostMemoryDevice : public Device {
     return projection;
   }
 
+  Status check_reachable(const void*) override { return Status::ok(); }
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return Status(Code::kUnsupported, "no kernels");
   }

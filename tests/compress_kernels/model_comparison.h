@@ -73,18 +73,19 @@ class ModelComparison {
         other_(device, draw(2), c.offset),
         own_(device, draw_differences(3), c.offset),
         theirs_(device, draw_differences(4), c.offset),
+        wide_(device, std::vector<double>(c.count), 0),
         parts_(device, std::vector<ChangePart>(kChangeParts, {-1, -1}), 0),
         word_(device, {0}, 0) {}
 
   /// "" or what differs.
   std::string run() {
     for (const Status& status : {model_.status(), other_.status(), own_.status(), theirs_.status(),
-                                 parts_.status(), word_.status()}) {
+                                 wide_.status(), parts_.status(), word_.status()}) {
       if (!status.is_ok()) return status.message();
     }
-    for (const auto step :
-         {&ModelComparison::measure, &ModelComparison::average,
-          &ModelComparison::add_half_difference, &ModelComparison::take_difference}) {
+    for (const auto step : {&ModelComparison::measure, &ModelComparison::average,
+                            &ModelComparison::add_half_difference,
+                            &ModelComparison::take_difference, &ModelComparison::take_mean}) {
       const std::string wrong = (this->*step)();
       if (!wrong.empty()) return wrong + ", " + std::to_string(case_.count) + " elements";
     }
@@ -148,6 +149,18 @@ class ModelComparison {
     return compare(status, theirs_, "another difference");
   }
 
+  /// Of three such models.
+  std::string take_mean() {
+    Status status = kernels_.widen(nullptr, span(), wide_.data());
+    widen_values(model_.expected.data(), case_.count, case_.dtype, wide_.expected.data());
+    const std::string wrong = compare(status, wide_, "another double");
+    if (!wrong.empty()) return wrong;
+    status = kernels_.take_mean(nullptr, wide_.data(), 3, span());
+    compress_kernels::take_mean(wide_.expected.data(), 3, case_.count, case_.dtype,
+                                model_.expected.data());
+    return compare(status, model_, "another mean of a sum");
+  }
+
   template <typename U>
   static std::string compare(const Status& status, ComparedArray<U>& array, const char* what) {
     if (!status.is_ok()) return status.message();
@@ -161,6 +174,7 @@ class ModelComparison {
   DeviceModels& kernels_;
   ComparedArray<T> model_, other_;
   ComparedArray<float> own_, theirs_;
+  ComparedArray<double> wide_;
   ComparedArray<ChangePart> parts_;
   ComparedArray<std::uint32_t> word_;
 };

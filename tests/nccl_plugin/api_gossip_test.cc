@@ -165,6 +165,7 @@ TEST(ApiGossip, NanIsNamed) {
     if (rank == 1) model[17] = NAN;
     EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), ncclInvalidArgument);
     expect_last_error("the model of rank 1 has nan at element 17");
+    EXPECT_NE(std::string(ncclGetLastError(comm)).find("nan at element 17"), std::string::npos);
     if (rank == 1) model[17] = 1;
     EXPECT_EQ(ringpressGossipStep(gossip, model.data(), nullptr, nullptr), 0);
     EXPECT_EQ(ringpressGossipDestroy(gossip), 0);

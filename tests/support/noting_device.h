@@ -281,6 +281,7 @@ class NotingDevice final : public Device {
         std::make_unique<NotingProjection>(std::move(projection)));
   }
   Result<std::unique_ptr<DeviceModels>> make_models() override { return host_->make_models(); }
+  Status check_reachable(const void* memory) override { return host_->check_reachable(memory); }
 
   std::size_t waits = 0;
 

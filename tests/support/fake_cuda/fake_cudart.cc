@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -116,6 +117,15 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
 }
 cudaError_t cudaFreeHost(void* memory) {
   return cudaFree(memory);
+}
+static std::atomic<const void*> ordinary_memory{nullptr};
+void fakeOrdinaryMemory(const void* memory) {
+  ordinary_memory = memory;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
+  const bool is_ordinary = memory != nullptr && memory == ordinary_memory.load();
+  attributes->type = is_ordinary ? cudaMemoryTypeUnregistered : cudaMemoryTypeDevice;
+  return cudaSuccess;
 }
 void fakeRefuseMemory(bool is_refused) {
   refuses_memory = is_refused;

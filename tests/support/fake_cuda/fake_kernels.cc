@@ -226,6 +226,8 @@ ON_FIBERS(models::ChangeTask)
 ON_FIBERS(models::AverageTask)
 ON_FIBERS(models::DifferenceTask)
 ON_FIBERS(models::HalfDifferenceTask)
+ON_FIBERS(models::WidenTask)
+ON_FIBERS(models::MeanTask)
 #undef ON_FIBERS
 
 }  // namespace ringpress::compress_kernels::cuda
