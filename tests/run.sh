@@ -30,7 +30,7 @@ VALUES_ALONE+='|^BootstrapErrors\.RanksThatCameWhenNoFile'
 readonly VALUES_ALONE
 # And others use the same threads. TSan has nothing to see in them.
 RESULTS_ALONE='^Cuda\.(CapturedProjectionsGoOn|SameBytesAsHostMemory|ProjectionsAreTheHosts)$'
-RESULTS_ALONE+='|^Preload\.TopkTakesItsForm|^Interposer\.ErrorFeedbackMakesUp|\.CodesAverageOut$'
+RESULTS_ALONE+='|^Preload\.(TopkTakesItsForm|ARingGoes)|^Interposer\.ErrorFeedbackMakesUp|\.CodesAverageOut$'
 RESULTS_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|/SameBytesAsTheHost\.'
 RESULTS_ALONE+='|^Cuda\.ATensorThatOneRankHas|/EveryWay\.|^Preload\.RanksOfAHost|\.SixtyFourRanks'
 RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatrices'
