@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -32,6 +33,14 @@ namespace ringpress::perf {
 namespace {
 
 constexpr int kBadUsage = 2;
+
+/// CLI::Range lets through what compares with nothing.
+const CLI::Validator kFinite(
+    [](const std::string& text) {
+      return std::isfinite(std::strtod(text.c_str(), nullptr)) ? std::string()
+                                                               : text + " is not finite";
+    },
+    "", "finite");
 
 struct CommandLine {
   CLI::App app{"Compressed all-reduce for NCCL programs: start them, look at what is there.",
@@ -87,6 +96,7 @@ struct CommandLine {
         ->add_option("--lp-seconds", options.lp_seconds,
                      "of gadget-lp for a slot; then the slot has what gadget makes of it")
         ->check(CLI::Range(0.0, 1e6))
+        ->check(kFinite)
         ->capture_default_str();
     schedule->add_option("--svg", options.svg_file, "draw the placements into this file");
     schedule->add_option("--load-svg", options.load_file,

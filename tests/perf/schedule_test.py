@@ -299,6 +299,15 @@ class Schedule(unittest.TestCase):
         fast = self.scheduled(*EXAMPLE, "--slots", "8")
         self.assertEqual(self.scheduled(*late)["slots"], fast["slots"])
 
+    def test_options_that_are_no_use_are_refused(self):
+        for words, message in (
+                (("--policy", "gadget-lp", "--lp-seconds", "nan"), "--lp-seconds: "),
+                (("--policy", "gadget-lp", "--lp-seconds", "inf"), "--lp-seconds: "),
+                (("--policy", "gadget-lp", "--lp-seconds", "-1"), "--lp-seconds: ")):
+            code, out, error = self.run_program(*EXAMPLE, *words)
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertIn(message, error)
+
     def check_placements(self, found):
         """No server has more workers than GPUs; workers add up to what each job is said to have."""
         servers = {server["name"]: server
