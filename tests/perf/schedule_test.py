@@ -170,6 +170,10 @@ class Schedule(unittest.TestCase):
             code, out, error = self.run_program(*paths)
             self.assertEqual((code, out), (2, ""), paths)
             self.assertRegex(error, "^ringpress schedule: .*: ")
+        for paths in ((self.folder, EXAMPLE[1]), (EXAMPLE[0], self.folder)):
+            code, out, error = self.run_program(*paths)
+            self.assertEqual((code, out), (2, ""), paths)
+            self.assertEqual(error, f"ringpress schedule: {self.folder}: Is a directory\n")
 
     def test_prints_jobs_and_placements(self):
         code, out, error = self.schedule_text(CLUSTER, JOBS, "--slots", "3")
@@ -339,7 +343,9 @@ class Schedule(unittest.TestCase):
         for words, message in (
                 (("--policy", "gadget-lp", "--lp-seconds", "nan"), "--lp-seconds: "),
                 (("--policy", "gadget-lp", "--lp-seconds", "inf"), "--lp-seconds: "),
-                (("--policy", "gadget-lp", "--lp-seconds", "-1"), "--lp-seconds: ")):
+                (("--policy", "gadget-lp", "--lp-seconds", "-1"), "--lp-seconds: "),
+                (("--lp-seconds", "3"), "--lp-seconds is for --policy gadget-lp"),
+                (("--slot", "1"), "--slot requires --launch")):
             code, out, error = self.run_program(*EXAMPLE, *words)
             self.assertEqual((code, out), (2, ""), words)
             self.assertIn(message, error)

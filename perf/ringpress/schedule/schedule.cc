@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
+#include "perf/ringpress/plan/text_file.h"
 #include "perf/ringpress/schedule/cluster_file.h"
 #include "perf/ringpress/schedule/jobs_file.h"
 #include "perf/ringpress/schedule/launch_files.h"
@@ -90,11 +90,9 @@ Policy policy_of(const std::string& name) {
 
 /// An error begins with the path.
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  if (file.is_open()) contents << file.rdbuf();
-  if (file.is_open() && !contents.bad()) return contents.str();
-  return Status(Code::kSystem, fmt::format("{}: {}", path, std::strerror(errno)));
+  Result<std::string> text = read_text_file(path);
+  if (text.is_ok()) return text;
+  return Status(text.status().code(), fmt::format("{}: {}", path, text.status().message()));
 }
 
 Status in_file(const std::string& path, const Status& status) {
