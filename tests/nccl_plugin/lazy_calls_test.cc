@@ -385,6 +385,27 @@ TEST(LazyCalls, SumsFitTheirType) {
   }
 }
 
+/// Others have begun with a call that a rank voted on: one that cannot make it ends all of them.
+TEST(LazyCalls, WhoCannotMakeACallThatWasVotedOnEndsAll) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "q99"}, {"RINGPRESS_LAZY", "4"}}, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      std::vector<float> values(kLazyCount, 1.0F);
+      for (int call = 0; call < 2; ++call) {
+        const Status status = communicator.all_reduce(values.data(), values.data(), kLazyCount,
+                                                      DType::kFloat32, Reduction());
+        EXPECT_NE(status.message().find("q99"), std::string::npos) << status.message();
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_NE(fabric->failure().message().find("q99"), std::string::npos);
+}
+
 /// Two ranks whose votes one thread casts in turn: what waits for what is not yet said never
 /// returns.
 class LazyVotesOfTwo : public ::testing::Test {
