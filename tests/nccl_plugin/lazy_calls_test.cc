@@ -380,6 +380,37 @@ TEST(LazyCalls, WhatMovesLosesNothing) {
   }
 }
 
+/// A step whose beginning looks like all of it: what was put off then is not another tensor's.
+TEST(LazyCalls, AWrongBeginningMixesNothing) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}}, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      const std::vector<float> first(kLazyCount, 1.0F), second(kLazyCount, 100.0F);
+      std::vector<float> received(kLazyCount);
+      constexpr int kSteps = 20;
+      double of_first = 0, of_second = 0;
+      for (int step = 0; step < kSteps; ++step) {
+        if (step == kSteps - 1) {
+          ASSERT_TRUE(communicator.flush_lazy().is_ok());
+        }
+        for (const std::vector<float>* values : {&first, &first, &second}) {
+          ASSERT_TRUE(communicator
+                          .all_reduce(values->data(), received.data(), kLazyCount, DType::kFloat32,
+                                      Reduction())
+                          .is_ok());
+          (values == &first ? of_first : of_second) += static_cast<double>(received[5]);
+        }
+      }
+      EXPECT_EQ(of_first, 2 * 2 * kSteps);
+      EXPECT_EQ(of_second, 2 * 100 * kSteps);
+    });
+  }
+}
+
 /// Tensors that only their addresses told apart: better unsent than sent as another one's.
 TEST(LazyCalls, WhatIsNotFoundAgainIsGivenUp) {
   ::testing::internal::CaptureStderr();
