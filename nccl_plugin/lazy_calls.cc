@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compress_kernels/factory.h"
+#include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -34,6 +35,7 @@ LazyCalls::LazyCalls(const Settings& settings, Mesh& mesh, std::uint64_t& sequen
       most_calls_(settings.lazy_calls),
       minimum_bytes_(settings.minimum_bytes),
       limit_bytes_(settings.feedback_limit_bytes),
+      rank_(mesh.rank()),
       size_(mesh.size()),
       votes_(mesh, sequence) {}
 
@@ -43,25 +45,66 @@ bool LazyCalls::takes(std::size_t count, DType dtype, const Reduction& reduction
          count * dtype_size(dtype) >= minimum_bytes_;
 }
 
-/// Where the call stands. Sums of positions that are no more wait for a call that looks the same.
+/// Where the call stands, with its address and without.
 void LazyCalls::observe(const TensorCall& call) {
+  TensorCall shape = call;
+  shape.address = nullptr;
+  const std::uint64_t shape_breaks = shapes_.breaks();
+  place_ = shapes_.observe(shape);
+  if (shapes_.breaks() != shape_breaks) forget_places();
+  const std::uint64_t breaks = pattern_.breaks();
   position_ = pattern_.observe(call);
-  if (pattern_.breaks() == breaks_) return;
-  breaks_ = pattern_.breaks();
+  if (pattern_.breaks() != breaks) orphan_sums();
+  // Two tensors that differ in their addresses alone have one place.
+  const bool is_certain = position_ && shapes_.period() == pattern_.period();
+  place_of_sum_ = is_certain ? place_ : std::nullopt;
+  if (position_ && *position_ + 1 == pattern_.period()) end_step();
+}
+
+void LazyCalls::forget_places() {
+  for (auto& [position, sum] : sums_) sum.place.reset();
+  for (Sum& sum : orphans_) sum.place.reset();
+}
+
+/// Sums of positions that are no more wait for the next call of their tensor.
+void LazyCalls::orphan_sums() {
   for (auto& [position, sum] : sums_) {
     if (sum.calls > 0) {
       orphans_.push_back(std::move(sum));
     } else {
-      bytes_ -= sum.values.size() * sizeof(float);
+      bytes_ -= bytes_of(sum);
     }
   }
   sums_.clear();
   repeated_.clear();
 }
 
+/// Orphans whose tensor does not come any more are given up.
+void LazyCalls::end_step() {
+  for (auto sum = orphans_.begin(); sum != orphans_.end();) {
+    const auto next = std::next(sum);
+    if (++sum->steps_missed > most_calls_) give_up(sum);
+    sum = next;
+  }
+}
+
+void LazyCalls::give_up(std::list<Sum>::iterator orphan) {
+  if (given_up_.tensors == 0) {
+    log_line(LogLevel::kWarn,
+             "RINGPRESS_LAZY: rank %d gives up gradients of %zu elements that were put off: their "
+             "tensor has not come for %zu steps. RINGPRESS_STATS counts these and further ones",
+             rank_, orphan->call.count, orphan->steps_missed);
+  }
+  count_unsent(*orphan, &given_up_);
+  bytes_ -= bytes_of(*orphan);
+  orphans_.erase(orphan);
+}
+
+/// Its place says more than its address: memory is used again for other tensors.
 LazyCalls::Sum* LazyCalls::find_orphan(const TensorCall& call) {
-  const auto found = std::find_if(orphans_.begin(), orphans_.end(),
-                                  [&call](const Sum& sum) { return sum.call == call; });
+  const auto found = std::find_if(orphans_.begin(), orphans_.end(), [&](const Sum& sum) {
+    return sum.place ? sum.place == place_ : sum.call == call;
+  });
   return found == orphans_.end() ? nullptr : &*found;
 }
 
@@ -83,18 +126,28 @@ bool LazyCalls::is_repeated(const TensorCall& call) {
 LazyCalls::Sum* LazyCalls::find_sum(const TensorCall& call) {
   if (!position_) return nullptr;
   const auto found = sums_.find(*position_);
-  if (found != sums_.end()) return found->second.call == call ? &found->second : nullptr;
+  if (found != sums_.end()) {
+    found->second.place = place_of_sum_;  // Not before: the sequence may have been a mistake.
+    return found->second.call == call ? &found->second : nullptr;
+  }
   if (is_repeated(call)) return nullptr;
   const std::size_t wanted = call.count * sizeof(float);
   if (limit_bytes_ != 0 && bytes_ + wanted > limit_bytes_) return nullptr;
   try {
-    Sum made{call, std::vector<float>(call.count), 0, 0, false};
+    Sum made;
+    made.call = call;
+    made.values.resize(call.count);
     Sum* const sum = &sums_.emplace(*position_, std::move(made)).first->second;
     bytes_ += wanted;
     return sum;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+}
+
+double LazyCalls::length_of(const Sum& sum) {
+  return compress_kernels::measure_norm(
+      {sum.values.data(), nullptr, sum.call.count, DType::kFloat32});
 }
 
 /// Whether a sum is not to wait any longer.
@@ -104,8 +157,7 @@ bool LazyCalls::is_due(const Sum& sum) const {
       largest_of(sum.values) * size_ > kFullShare * kLargestFloat16) {
     return true;
   }
-  const double length =
-      compress_kernels::measure_norm({sum.values.data(), nullptr, sum.call.count, DType::kFloat32});
+  const double length = length_of(sum);
   if (!std::isfinite(length)) return true;
   const double mean = sum.norms / static_cast<double>(sum.calls);
   return mean > 0 && length / mean >= threshold_;
@@ -174,25 +226,24 @@ Status LazyCalls::conclude() {
 }
 
 LazyCalls::Unsent LazyCalls::measure_unsent() const {
-  Unsent unsent;
-  const auto count = [&unsent](const Sum& sum) {
-    if (sum.calls == 0) return;
-    ++unsent.tensors;
-    unsent.elements += sum.call.count;
-    const double norm = compress_kernels::measure_norm(
-        {sum.values.data(), nullptr, sum.call.count, DType::kFloat32});
-    unsent.norm = std::hypot(unsent.norm, norm);
-  };
-  for (const auto& [position, sum] : sums_) count(sum);
-  for (const Sum& sum : orphans_) count(sum);
+  Unsent unsent = given_up_;
+  for (const auto& [position, sum] : sums_) count_unsent(sum, &unsent);
+  for (const Sum& sum : orphans_) count_unsent(sum, &unsent);
   return unsent;
+}
+
+void LazyCalls::count_unsent(const Sum& sum, Unsent* unsent) {
+  if (sum.calls == 0) return;
+  ++unsent->tensors;
+  unsent->elements += sum.call.count;
+  unsent->norm = std::hypot(unsent->norm, length_of(sum));
 }
 
 void LazyCalls::begin_anew(Sum* sum) {
   const auto orphan = std::find_if(orphans_.begin(), orphans_.end(),
                                    [sum](const Sum& other) { return &other == sum; });
   if (orphan != orphans_.end()) {
-    bytes_ -= orphan->values.size() * sizeof(float);
+    bytes_ -= bytes_of(*orphan);
     orphans_.erase(orphan);
     return;
   }

@@ -11,10 +11,14 @@
 // Also where a rank does not know the tensor or has no place for a sum, where a sum might not fit
 // its type, and in every RINGPRESS_LAZY_CALLS-th call of a tensor. Values that are not finite on
 // some rank are sent by themselves: the program will throw that result away. (A rank that has begun
-// to send its sum before it hears of them keeps what was added up before the call.) When the order
-// of calls changes, what has been added up is sent with the next call that looks the same. This is
-// an algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
+// to send its sum before it hears of them keeps what was added up before the call.) This is an
+// algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
 // program's optimizer sees fewer and larger steps.
+//
+// When the sequence of calls breaks, what has been added up is an orphan until a call of its tensor
+// comes, with which it is sent. Where buffers have moved and the calls are otherwise the same, that
+// is the call at its place in the step; else the next one of the same buffer. Orphans that wait for
+// more than RINGPRESS_LAZY_CALLS steps are given up, and counted as unsent.
 #ifndef NCCL_PLUGIN_LAZY_CALLS_H_
 #define NCCL_PLUGIN_LAZY_CALLS_H_
 
@@ -67,7 +71,7 @@ class LazyCalls {
     std::size_t elements = 0;  // Of these tensors.
     double norm = 0;           // l2, of all sums together.
   };
-  /// What this rank has put off and not sent. Reads all of it.
+  /// What this rank has put off and not sent, what was given up included. Reads all of it.
   Unsent measure_unsent() const;
 
   /// Memory held, in bytes.
@@ -76,7 +80,9 @@ class LazyCalls {
  private:
   struct Sum {
     TensorCall call;
+    std::optional<std::size_t> place;  // In shapes_, if no other tensor has it.
     std::vector<float> values;
+    std::size_t steps_missed = 0;  // By an orphan.
     std::size_t calls = 0;
     double norms = 0;         // Of the single gradients, added up.
     bool is_flushed = false;  // The next call is to be sent.
@@ -87,7 +93,14 @@ class LazyCalls {
     double norm = 0;
   };
 
+  static std::size_t bytes_of(const Sum& sum) { return sum.values.size() * sizeof(float); }
+  static double length_of(const Sum& sum);
+  static void count_unsent(const Sum& sum, Unsent* unsent);
   void observe(const TensorCall& call);
+  void forget_places();
+  void orphan_sums();
+  void end_step();
+  void give_up(std::list<Sum>::iterator orphan);
   Sum* find_orphan(const TensorCall& call);
   Sum* find_sum(const TensorCall& call);
   bool is_repeated(const TensorCall& call);
@@ -100,14 +113,18 @@ class LazyCalls {
   const std::size_t most_calls_;
   const std::size_t minimum_bytes_;
   const std::size_t limit_bytes_;  // 0: none.
+  const int rank_;
   const int size_;
   LazyVotes votes_;
   CallPattern pattern_;
-  std::uint64_t breaks_ = 0;             // Of the pattern, that are known of.
-  std::optional<std::size_t> position_;  // Of the last call in it.
-  std::map<std::size_t, Sum> sums_;      // By position.
-  std::list<Sum> orphans_;               // Whose position is no more.
-  std::vector<TensorCall> repeated_;     // Of this sequence.
+  CallPattern shapes_;                       // Of the calls without their addresses.
+  std::optional<std::size_t> position_;      // Of the last call in pattern_,
+  std::optional<std::size_t> place_;         // in shapes_,
+  std::optional<std::size_t> place_of_sum_;  // and there, if no other tensor has it.
+  std::map<std::size_t, Sum> sums_;          // By position.
+  std::list<Sum> orphans_;                   // Whose position is no more.
+  std::vector<TensorCall> repeated_;         // Of this sequence.
+  Unsent given_up_;
   Sending sending_;
   std::size_t bytes_ = 0;
 };

@@ -153,20 +153,6 @@ Status MeshCommunicator::add_parts(Preparation* call) {
   return Status::ok();
 }
 
-/// What the ranks decide together. After an error, or for want of memory, they may no longer know
-/// the same.
-template <typename Decide>
-Status MeshCommunicator::decide(Decide&& decide) {
-  try {
-    const Status status = decide();
-    if (!status.is_ok()) mesh_->abort(status);
-    return status;
-  } catch (...) {
-    mesh_->abort({Code::kSystem, "rank " + std::to_string(rank_) + " ran out of memory"});
-    throw;
-  }
-}
-
 /// Other ranks may have made another call, which is then found out in a call of ours: this says of
 /// which of the program's it was the beginning.
 Status MeshCommunicator::explain(const Status& status, const PlanRequest& request) const {
@@ -195,10 +181,6 @@ Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
     return Status::ok();
   }));
   return decision;
-}
-
-Status MeshCommunicator::conclude_lazy() {
-  return decide([this] { return lazy_->conclude(); });
 }
 
 /// There is no buffer that a sum could go to when the communicator ends: what is lost is said.

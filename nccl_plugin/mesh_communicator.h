@@ -123,7 +123,6 @@ class MeshCommunicator final : public Communicator {
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const Sent& sent, std::size_t count);
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
-  Status conclude_lazy();
   void book_unsent();
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
@@ -169,6 +168,20 @@ class MeshCommunicator final : public Communicator {
   mutable std::mutex statistics_mutex_;
   Statistics statistics_;
 };
+
+/// What the ranks decide together. After an error, or for want of memory, they may no longer know
+/// the same.
+template <typename Decide>
+Status MeshCommunicator::decide(Decide&& decide) {
+  try {
+    const Status status = decide();
+    if (!status.is_ok()) mesh_->abort(status);
+    return status;
+  } catch (...) {
+    mesh_->abort({Code::kSystem, "rank " + std::to_string(rank_) + " ran out of memory"});
+    throw;
+  }
+}
 
 }  // namespace ringpress::nccl_plugin
 

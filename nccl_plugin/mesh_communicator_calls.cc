@@ -50,13 +50,16 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
     ++statistics_.exact_calls["put off: RINGPRESS_LAZY"];
     return Status::ok();
   }
-  const void* values = send;
-  if (decision.has_sum) {
-    lazy_->take_sum(send, receive);
-    values = receive;
-  }
-  RINGPRESS_RETURN_IF_ERROR(all_reduce_now({values, send}, receive, count, dtype, reduction));
-  return conclude_lazy();
+  // Others may have begun with it: a rank that does not get to its end ends the communicator.
+  return decide([&]() -> Status {
+    const void* values = send;
+    if (decision.has_sum) {
+      lazy_->take_sum(send, receive);
+      values = receive;
+    }
+    RINGPRESS_RETURN_IF_ERROR(all_reduce_now({values, send}, receive, count, dtype, reduction));
+    return lazy_->conclude();
+  });
 }
 
 Status MeshCommunicator::all_reduce_now(const Sent& sent, void* receive, std::size_t count,

@@ -38,7 +38,8 @@ struct HostMap {
 ///   node0 rack0                           a name and what it hangs from: hosts, racks, rows ...
 ///   node[0-3,7],gpu1                      hosts alone, as Slurm lists them
 ///   node0 slots=4   or   node0:4          an MPI host file; slots are left to MPI
-///   rank 0=node0 slot=0                   an MPI rank file
+///   rank 0=node0 slot=0                   an MPI rank file; the host is one of the other lines'
+///                                         if there are any
 ///   SwitchName=s0 Nodes=node[0-3]         Slurm's topology.conf; and Switches=s[0-1]
 ///   <system ...> ... <gpu rank="0" ...>   an NCCL topology as NCCL_TOPO_DUMP_FILE writes it: of
 ///   each

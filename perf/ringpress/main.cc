@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -32,6 +33,14 @@ namespace ringpress::perf {
 namespace {
 
 constexpr int kBadUsage = 2;
+
+/// CLI::Range lets through what compares with nothing.
+const CLI::Validator kFinite(
+    [](const std::string& text) {
+      return std::isfinite(std::strtod(text.c_str(), nullptr)) ? std::string()
+                                                               : text + " is not finite";
+    },
+    "", "finite");
 
 struct CommandLine {
   CLI::App app{"Compressed all-reduce for NCCL programs: start them, look at what is there.",
@@ -87,15 +96,17 @@ struct CommandLine {
         ->add_option("--lp-seconds", options.lp_seconds,
                      "of gadget-lp for a slot; then the slot has what gadget makes of it")
         ->check(CLI::Range(0.0, 1e6))
+        ->check(kFinite)
         ->capture_default_str();
     schedule->add_option("--svg", options.svg_file, "draw the placements into this file");
     schedule->add_option("--load-svg", options.load_file,
                          "draw the utility of all policies against the number of jobs");
-    schedule->add_option(
+    CLI::Option* const launch = schedule->add_option(
         "--launch", options.launch_folder,
         "a folder for what starts the jobs of a slot: an mpirun rank file, a Slurm "
         "host list and torchrun lines each");
     schedule->add_option("--slot", options.launch_slot, "the slot of --launch")
+        ->needs(launch)
         ->capture_default_str();
     schedule->add_flag("--json", options.json, "for programs");
     schedule->add_flag("--summary", options.summary, "no line for each slot and job");
@@ -141,6 +152,14 @@ int refuse(const std::string& text) {
   return kBadUsage;
 }
 
+int run_schedule(const CommandLine& line) {
+  const ScheduleOptions& options = line.schedule_options;
+  if (line.schedule->count("--lp-seconds") > 0 && options.policy != "gadget-lp") {
+    return refuse("schedule: --lp-seconds is for --policy gadget-lp");
+  }
+  return print_schedule(options);
+}
+
 int run_explain(const ExplainOptions& options) {
   try {
     return explain(options);
@@ -173,7 +192,7 @@ int run_program(int argc, char** argv) {
   }
   if (dashes != end) return refuse("only run takes a command after --");
   if (line.plan->parsed()) return print_plan(line.plan_options);
-  if (line.schedule->parsed()) return print_schedule(line.schedule_options);
+  if (line.schedule->parsed()) return run_schedule(line);
   if (line.explain->parsed()) return run_explain(line.explain_options);
   return line.doctor->parsed() ? run_doctor(line.json) : print_params(line.json);
 }

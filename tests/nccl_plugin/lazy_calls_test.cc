@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -318,6 +319,117 @@ TEST(LazyCalls, AnotherOrderOfCallsLosesNothing) {
     EXPECT_GE(totals[tensor], 2 * 200 - 8) << tensor;
 }
 
+/// What came of tensors of ones, by tensor, and what rank 0 booked.
+struct Moved {
+  std::vector<double> totals;
+  Statistics statistics;
+};
+
+/// Steps of 2 ranks, whose buffers are elsewhere from some of them on. The last one is flushed.
+Moved run_moving(std::vector<std::pair<std::string, std::string>> environment,
+                 const std::vector<std::size_t>& counts, std::size_t steps,
+                 const std::set<std::size_t>& moves) {
+  environment.insert(environment.begin(),
+                     {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}});
+  const Settings settings = parse_settings(environment, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<Moved> moved(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      Moved& own = moved[static_cast<std::size_t>(rank)];
+      own.totals.resize(counts.size());
+      std::vector<std::vector<float>> sent;  // All that there have been: addresses are new.
+      for (std::size_t step = 0; step < steps; ++step) {
+        if (step == 0 || moves.count(step) > 0) {
+          for (const std::size_t count : counts) sent.emplace_back(count, 1.0F);
+        }
+        if (step + 1 == steps) {
+          ASSERT_TRUE(communicator.flush_lazy().is_ok());
+        }
+        for (std::size_t tensor = 0; tensor < counts.size(); ++tensor) {
+          const std::vector<float>& values = sent[sent.size() - counts.size() + tensor];
+          std::vector<float> received(values.size());
+          ASSERT_TRUE(communicator
+                          .all_reduce(values.data(), received.data(), values.size(),
+                                      DType::kFloat32, Reduction())
+                          .is_ok());
+          own.totals[tensor] += static_cast<double>(received[5]);
+        }
+      }
+      ASSERT_TRUE(communicator.finalize().is_ok());
+      own.statistics = communicator.statistics();
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(moved[0].totals, moved[1].totals);
+  return moved[0];
+}
+
+/// Its place among the calls says whose a sum is.
+TEST(LazyCalls, WhatMovesLosesNothing) {
+  for (const std::vector<std::size_t>& counts :
+       {std::vector<std::size_t>{20000, 50000, 33000}, {20000, 50000, 20000}, {20000}}) {
+    constexpr std::size_t kSteps = 90;
+    const Moved moved = run_moving({}, counts, kSteps, {30, 60});
+    EXPECT_EQ(moved.totals, std::vector<double>(counts.size(), 2 * kSteps)) << counts.size();
+    EXPECT_EQ(moved.statistics.unsent_tensors, 0u);
+    EXPECT_EQ(moved.statistics.residual_bytes, 0u);
+    EXPECT_GT(moved.statistics.exact_calls.at("put off: RINGPRESS_LAZY"), 20u * counts.size());
+  }
+}
+
+/// A step whose beginning looks like all of it: what was put off then is not another tensor's.
+TEST(LazyCalls, AWrongBeginningMixesNothing) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}}, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      const std::vector<float> first(kLazyCount, 1.0F), second(kLazyCount, 100.0F);
+      std::vector<float> received(kLazyCount);
+      constexpr int kSteps = 20;
+      double of_first = 0, of_second = 0;
+      for (int step = 0; step < kSteps; ++step) {
+        if (step == kSteps - 1) {
+          ASSERT_TRUE(communicator.flush_lazy().is_ok());
+        }
+        for (const std::vector<float>* values : {&first, &first, &second}) {
+          ASSERT_TRUE(communicator
+                          .all_reduce(values->data(), received.data(), kLazyCount, DType::kFloat32,
+                                      Reduction())
+                          .is_ok());
+          (values == &first ? of_first : of_second) += static_cast<double>(received[5]);
+        }
+      }
+      EXPECT_EQ(of_first, 2 * 2 * kSteps);
+      EXPECT_EQ(of_second, 2 * 100 * kSteps);
+    });
+  }
+}
+
+/// Tensors that only their addresses told apart: better unsent than sent as another one's.
+TEST(LazyCalls, WhatIsNotFoundAgainIsGivenUp) {
+  ::testing::internal::CaptureStderr();
+  const Moved moved = run_moving({{"RINGPRESS_LAZY_CALLS", "5"}}, {20000, 20000, 20000}, 80, {11});
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  // Of the first two tensors the calls of steps 7 to 10 had been put off.
+  EXPECT_EQ(moved.totals, (std::vector<double>{2 * 76, 2 * 76, 2 * 80}));
+  EXPECT_EQ(moved.statistics.unsent_tensors, 2u);
+  EXPECT_EQ(moved.statistics.unsent_elements, 40000u);
+  EXPECT_NEAR(moved.statistics.unsent_norm, std::sqrt(2 * 20000 * 16.0), 1e-3);
+  EXPECT_EQ(moved.statistics.residual_bytes, 3 * 20000 * sizeof(float)) << "no memory is left over";
+  for (const char* rank : {"rank 0", "rank 1"}) {
+    const std::string warning = std::string(rank) + " gives up gradients of 20000 elements";
+    const std::size_t at = log.find(warning);
+    ASSERT_NE(at, std::string::npos) << log;
+    EXPECT_EQ(log.find(warning, at + 1), std::string::npos) << log;
+  }
+}
+
 /// Calls that are sent have the residual of those before, with any number of tensors.
 TEST(LazyCalls, ErrorFeedbackGoesOn) {
   const Settings settings =
@@ -383,6 +495,27 @@ TEST(LazyCalls, SumsFitTheirType) {
       }
     });
   }
+}
+
+/// Others have begun with a call that a rank voted on: one that cannot make it ends all of them.
+TEST(LazyCalls, WhoCannotMakeACallThatWasVotedOnEndsAll) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "q99"}, {"RINGPRESS_LAZY", "4"}}, nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      std::vector<float> values(kLazyCount, 1.0F);
+      for (int call = 0; call < 2; ++call) {
+        const Status status = communicator.all_reduce(values.data(), values.data(), kLazyCount,
+                                                      DType::kFloat32, Reduction());
+        EXPECT_NE(status.message().find("q99"), std::string::npos) << status.message();
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_NE(fabric->failure().message().find("q99"), std::string::npos);
 }
 
 /// Two ranks whose votes one thread casts in turn: what waits for what is not yet said never

@@ -74,7 +74,7 @@ class Explain(unittest.TestCase):
     def test_what_the_library_leaves_exact_is_left_exact(self):
         for words, reason in (
                 (("64M", "float32", "8", "--ranks-per-host", "8"), "all ranks share one host"),
-                (("16K", "float32", "8"), "smaller than RINGPRESS_MIN_BYTES"),
+                (("16K", "float32", "8"), "smaller than RINGPRESS_MIN_BYTES=65536"),
                 (("64M", "float32", "8", "--collective", "all_gather"), "all_gather is always exact")):
             slow = (*words, "--rate", "10mbit", "--inside-rate", "10mbit", "--codecs", "none,q4")
             found = explained(*slow)
@@ -119,9 +119,24 @@ class Explain(unittest.TestCase):
             self.assertLessEqual(float(row["predicted_us"]), float(row["uncompressed_us"]))
         self.assertEqual((rows[-1]["codec"], rows[-1]["algorithm"]), ("q4", "collnet_direct"))
 
+    def test_what_the_library_refuses_is_refused(self):
+        for settings, message in (
+                ({"RINGPRESS_MIN_BYTES": "abc"}, "RINGPRESS_MIN_BYTES=abc: expected a whole number"),
+                ({"RINGPRESS_ALGO": "rign"}, "RINGPRESS_ALGO=rign: expected one of "),
+                ({"RINGPRESS_BUDGET": "q99"}, "RINGPRESS_BUDGET"),
+                ({"RINGPRESS_RULES": "/no/such/file"}, "/no/such/file"),
+                ({"RINGPRESS_CODEC": "q99"}, "RINGPRESS_CODEC: ")):
+            for size in ("64M", "all"):
+                done = run(size, "float32", "4", **settings)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), (settings, done.stderr))
+                self.assertTrue(done.stderr.startswith("ringpress: explain: "), done.stderr)
+                self.assertIn(message, done.stderr)
+
     def test_mistakes_are_named(self):
         for arguments, message in [
                 (("64Q", "float32", "4"), '"64Q" is not a size such as 64, 4K, 1.5M or 2G'),
+                (("5", "float32", "4"), "5 bytes are no whole number of float32"),
+                (("3", "bfloat16", "4"), "3 bytes are no whole number of bfloat16"),
                 (("64M", "int32", "4"), '"int32" is no type that is compressed'),
                 (("64M", "float32", "1"), "there must be two ranks at least"),
                 (("64M", "float32", "4", "--rate", "fast"), '"fast" is not one such as 1gbit'),

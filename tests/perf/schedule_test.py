@@ -72,6 +72,12 @@ JOBS_MISTAKES = [
      '2: jobs[0].least_workers: 5 are more than the 4 of "workers"'),
     ('"lifetime": {"gpus": 8}', '"lifetime": {"gpus": 0}',
      f"3: jobs[0].lifetime.gpus: {NUMBER}1 to 2^31, not 0"),
+    ('"needs": {"gpus": 1, "memory_gb": 8},\n  "lifetime": {"gpus": 8}',
+     '"needs": {"gpus": 1, "memory_gb": 8},\n  "lifetime": {"gpus": 8, "memory_gb": 7}',
+     "3: jobs[0].lifetime.memory_gb: 7 are less than the 8 that a slot of 1 workers takes"),
+    ('"workers": 4, "needs": {"gpus": 1, "memory_gb": 8},\n  "lifetime": {"gpus": 8}',
+     '"least_workers": 3, "workers": 4, "needs": {"gpus": 1},\n  "lifetime": {"gpus": 2}',
+     "3: jobs[0].lifetime.gpus: 2 are less than the 3 that a slot of 3 workers takes"),
     ('"arrival": 1', '"arrival": -1', f"6: jobs[1].arrival: {NUMBER}0 to 1e6, not -1"),
     ('"name": "b"', '"name": "a"', '6: jobs[1].name: "a" is there twice'),
     ('"gpus": 2}', '"memory_gb": 2}', '6: jobs[1].needs: must have at least 1 of "gpus"'),
@@ -164,6 +170,10 @@ class Schedule(unittest.TestCase):
             code, out, error = self.run_program(*paths)
             self.assertEqual((code, out), (2, ""), paths)
             self.assertRegex(error, "^ringpress schedule: .*: ")
+        for paths in ((self.folder, EXAMPLE[1]), (EXAMPLE[0], self.folder)):
+            code, out, error = self.run_program(*paths)
+            self.assertEqual((code, out), (2, ""), paths)
+            self.assertEqual(error, f"ringpress schedule: {self.folder}: Is a directory\n")
 
     def test_prints_jobs_and_placements(self):
         code, out, error = self.schedule_text(CLUSTER, JOBS, "--slots", "3")
@@ -211,8 +221,8 @@ class Schedule(unittest.TestCase):
                          "rank 2=s1 slot=0\nrank 3=s1 slot=1\n")
         self.assertEqual((self.folder / "a.hosts").read_text(), "s0\ns0\ns1\ns1\n")
         self.assertEqual((self.folder / "a.torchrun").read_text().splitlines()[2:],
-                         ["# on s1", "torchrun --nnodes=2 --node_rank=1 --nproc_per_node=2 "
-                          "--master_addr=s0 --master_port=29500 \"$@\""])
+                         ["# on s1", "CUDA_VISIBLE_DEVICES=0,1 torchrun --nnodes=2 --node_rank=1 "
+                          "--nproc_per_node=2 --master_addr=s0 --master_port=29500 \"$@\""])
         self.assertFalse((self.folder / "b.rankfile").exists())
         code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "999")
         self.assertEqual(code, 2)
@@ -238,6 +248,36 @@ class Schedule(unittest.TestCase):
         self.assertEqual(files[:2], ["rank 0=s0 slot=0\n", "rank 0=s0 slot=1\n"])
         self.assertIn("--master_port=29500", files[2])
         self.assertIn("--master_port=29501", files[3])
+        self.assertIn("\nCUDA_VISIBLE_DEVICES=0 torchrun ", files[2])
+        self.assertIn("\nCUDA_VISIBLE_DEVICES=1 torchrun ", files[3])
+
+    def devices_of(self, resources, needs):
+        """What each job's torchrun line shows of one server's 8 devices, and no more than that."""
+        cluster = {"resources": resources, "racks": [{"name": "r", "gigabits_per_second": 10}],
+                   "servers": [{"name": "s", "rack": "r", "gigabits_per_second": 10,
+                                "has": dict.fromkeys(resources, 8)}]}
+        jobs = [{"name": f"j{i}", "arrival": 0, "workers": workers, "least_workers": workers,
+                 "needs": dict(zip(resources, amounts)), "ring_gigabits_per_second": 0,
+                 "iterations_per_worker_slot": 1, "utility": {"kind": "sqrt", "scale": 1}}
+                for i, (workers, *amounts) in enumerate(needs)]
+        code, _, error = self.schedule_text(json.dumps(cluster), json.dumps({"jobs": jobs}),
+                                            "--launch", self.folder / "plan")
+        self.assertEqual((code, error), (0, ""))
+        lines = [(self.folder / "plan" / f"j{i}.torchrun").read_text().splitlines()
+                 for i in range(len(needs))]
+        return [line.split("torchrun ")[0] for _, line in lines]
+
+    def test_jobs_of_a_server_have_devices_of_their_own(self):
+        found = self.devices_of(["gpus"], [(1, 4), (2, 1), (1, 2)])
+        devices = [[int(n) for n in line.removeprefix("CUDA_VISIBLE_DEVICES=").split(",")]
+                   for line in found]
+        self.assertEqual([len(numbers) for numbers in devices], [4, 2, 2])
+        self.assertEqual(sorted(sum(devices, [])), list(range(8)))
+        # Of another resource there is no number; of no GPUs there is none to see.
+        self.assertEqual(self.devices_of(["cores"], [(2, 1), (1, 2)]), ["", ""])
+        found = self.devices_of(["cores", "gpus"], [(2, 1, 0), (2, 1, 4)])
+        self.assertEqual(found, ["CUDA_VISIBLE_DEVICES= ",
+                                 "CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 "])
 
     def test_draws_placements_and_loads(self):
         placements, loads = self.folder / "placements.svg", self.folder / "loads.svg"
@@ -298,6 +338,17 @@ class Schedule(unittest.TestCase):
         self.assertNotIn("of the linear programme's bounds", out)
         fast = self.scheduled(*EXAMPLE, "--slots", "8")
         self.assertEqual(self.scheduled(*late)["slots"], fast["slots"])
+
+    def test_options_that_are_no_use_are_refused(self):
+        for words, message in (
+                (("--policy", "gadget-lp", "--lp-seconds", "nan"), "--lp-seconds: "),
+                (("--policy", "gadget-lp", "--lp-seconds", "inf"), "--lp-seconds: "),
+                (("--policy", "gadget-lp", "--lp-seconds", "-1"), "--lp-seconds: "),
+                (("--lp-seconds", "3"), "--lp-seconds is for --policy gadget-lp"),
+                (("--slot", "1"), "--slot requires --launch")):
+            code, out, error = self.run_program(*EXAMPLE, *words)
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertIn(message, error)
 
     def check_placements(self, found):
         """No server has more workers than GPUs; workers add up to what each job is said to have."""

@@ -133,6 +133,19 @@ TEST(HostMap, RanksThatAreNamedAreBelieved) {
   EXPECT_EQ(places_of(map, {"b", "a", "a"}).status().message(), "rank 2 is not named");
 }
 
+/// Where a file names hosts too, ranks are on these, wherever the lines are.
+TEST(HostMap, RanksAreOnHostsThatAreNamed) {
+  const HostMap map = read("rank 1=node1.example.org\nnode0 r\nnode1 r\nrank 0=node0\n");
+  EXPECT_EQ(places_in(map, {"here", "here"}), (Places{{"r", "node0"}, {"r", "node1"}}));
+  const auto message = [](const char* text) { return parse_host_map(text).status().message(); };
+  EXPECT_EQ(message("node0 rack0\nnode1 rack0\nrank 0=node0\nrank 1=nod1\n"),
+            "4: rank 1 is on host \"nod1\", which is not named; maybe \"node1\"?");
+  EXPECT_EQ(message("rank 7=nod1\nSwitchName=s Nodes=node[0-1]\n"),
+            "1: rank 7 is on host \"nod1\", which is not named; maybe \"node1\"?");
+  EXPECT_EQ(message("node0 rack0\nrank 0=rack0\n"),
+            "2: rank 0 is on host \"rack0\", which is not named; maybe \"node0\"?");
+}
+
 TEST(HostMap, NcclTopology) {
   const HostMap map = read(
       "<system version=\"1\">\n <cpu host_hash=\"0x1a\" numaid=\"0\" arch=\"x86_64\">\n"

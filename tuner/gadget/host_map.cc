@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ringpress/hash.h"
+#include "ringpress/names.h"
 #include "ringpress/ring_order.h"
 
 namespace ringpress {
@@ -95,6 +96,7 @@ class Reader {
       if (!words.empty()) read_line(words);
       text.remove_prefix(std::min(end + 1, text.size()));
     }
+    place_ranks();
     if (!status_.is_ok()) return status_;
     if (map_.above.empty()) return mistake(line_, "names no host");
     return map_;
@@ -124,10 +126,30 @@ class Reader {
     const std::size_t equals = std::min(word.find('='), word.size());
     const long rank = number_of(word.substr(0, equals));
     if (rank < 0 || equals + 1 >= word.size()) return fail("must be rank NUMBER=HOST");
-    const std::string host = word.substr(equals + 1);
-    map_.above.emplace(host, "");
-    if (!map_.hosts.emplace(static_cast<int>(rank), host).second) {
+    if (!map_.hosts.emplace(static_cast<int>(rank), word.substr(equals + 1)).second) {
       fail("rank " + std::to_string(rank) + " is there twice");
+    }
+    lines_of_ranks_[static_cast<int>(rank)] = line_;
+  }
+
+  /// When all lines are known. Ranks are on hosts that the file names; if it names ranks only, on
+  /// any.
+  void place_ranks() {
+    if (!status_.is_ok()) return;
+    std::set<std::string_view> hosts(named_.begin(), named_.end());
+    for (const auto& [name, above] : map_.above) hosts.erase(above);
+    for (auto& [rank, host] : map_.hosts) {
+      if (named_.empty()) {
+        map_.above.emplace(host, "");
+        continue;
+      }
+      const std::string short_name = host.substr(0, host.find('.'));
+      if (hosts.count(host) == 0 && hosts.count(short_name) > 0) host = short_name;
+      if (hosts.count(host) > 0) continue;
+      line_ = lines_of_ranks_[rank];
+      return fail("rank " + std::to_string(rank) + " is on host \"" + host +
+                  "\", which is not named; maybe \"" +
+                  std::string(nearest_name(host, {hosts.begin(), hosts.end()})) + "\"?");
     }
   }
 
@@ -171,6 +193,7 @@ class Reader {
 
   HostMap map_;
   std::set<std::string> named_;  // Of which was said what they hang from.
+  std::map<int, std::size_t> lines_of_ranks_;
   std::size_t line_ = 0;
   Status status_;
 };

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/budget.h"
+#include "nccl_plugin/rule_codecs.h"
 #include "perf/all_reduce/codec_list.h"
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/size.h"
@@ -76,6 +78,21 @@ Links parse_links(const ExplainOptions& options) {
           {parse_seconds(options.inside_latency), parse_rate(options.inside_rate)}};
 }
 
+/// Those of this process, with which the library would make a communicator. Throws where it would
+/// not.
+Settings good_settings() {
+  Settings settings = settings_from_environment();
+  Status valid = check_settings(settings);
+  if (valid.is_ok()) valid = nccl_plugin::check_budget(settings);
+  if (valid.is_ok()) valid = nccl_plugin::check_rules(settings);
+  if (!valid.is_ok()) throw PerfError(valid.message());
+  if (settings.codec != "auto") {
+    const Status known = compress_kernels::normalize_specification(settings.codec).status();
+    if (!known.is_ok()) throw PerfError("RINGPRESS_CODEC: " + known.message());
+  }
+  return settings;
+}
+
 /// Why the library with this process's settings leaves such a call exact, however much quicker a
 /// codec would make it; empty if it does not.
 std::string why_left_exact(const CallShape& shape, DType dtype) {
@@ -86,11 +103,14 @@ std::string why_left_exact(const CallShape& shape, DType dtype) {
   request.world = shape.world;
   request.crosses_hosts = shape.ranks_per_host < shape.world;
   request.recurrences = std::numeric_limits<std::uint64_t>::max();
-  const Settings settings = settings_from_environment();
+  const Settings settings = good_settings();
   request.may_gather = settings.all_gather;
   Plan plan;
   tuner::make_planner(settings)->plan(request, &plan);
   if (plan.codec != "none") return "";
+  if (plan.reason.ends_with("RINGPRESS_MIN_BYTES")) {
+    return plan.reason + "=" + std::to_string(settings.minimum_bytes);
+  }
   if (shape.kind != CollectiveKind::kAllGather || settings.all_gather) return plan.reason;
   return plan.reason + " without RINGPRESS_ALL_GATHER=1";
 }
@@ -140,6 +160,10 @@ Explanation make_explanation(const ExplainOptions& options) {
   Explanation explanation;
   explanation.shape = parse_shape(options);
   explanation.shape.bytes = parse_size(options.size);
+  if (explanation.shape.bytes % dtype_size(dtype) != 0) {
+    throw PerfError(fmt::format("{} bytes are no whole number of {}", explanation.shape.bytes,
+                                dtype_name(dtype)));
+  }
   explanation.links = parse_links(options);
   explanation.left_exact = why_left_exact(explanation.shape, dtype);
   explanation.budget = measure(options.budget, dtype).error;

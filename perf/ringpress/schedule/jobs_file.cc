@@ -67,6 +67,18 @@ void read_speed(double slot_seconds, JsonReader* reader, gadget::Job* job) {
   job->demand.ring_bits_per_second = static_cast<std::uint64_t>(std::ceil(raw_rate * ratio));
 }
 
+/// The job runs for a slot at least, with as few workers as it can.
+void read_lifetime(JsonReader reader, const gadget::Cluster& cluster, gadget::Job* job) {
+  job->lifetime = read_amounts(reader, cluster, kLifetime);
+  for (std::size_t r = 0; r < cluster.resources.size(); ++r) {
+    const std::uint64_t least = job->least_workers * job->demand.worker[r];
+    if (job->lifetime[r] == 0 || job->lifetime[r] >= least) continue;
+    reader.refuse_value(cluster.resources[r],
+                        fmt::format("{} are less than the {} that a slot of {} workers takes",
+                                    job->lifetime[r], least, job->least_workers));
+  }
+}
+
 gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Cluster& cluster,
                      NameIndex* names) {
   const JsonReader::Names required = {"name",
@@ -90,7 +102,7 @@ gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Clust
   }
   job.demand.worker = read_amounts(reader.object("needs"), cluster, kAmount);
   read_speed(slot_seconds, &reader, &job);
-  job.lifetime = read_amounts(reader.object("lifetime"), cluster, kLifetime);
+  read_lifetime(reader.object("lifetime"), cluster, &job);
   job.utility = read_utility(reader.object("utility"));
   if (job.demand.worker[0] == 0) {
     reader.refuse_value("needs",

@@ -6,10 +6,11 @@
 //      "workers": 5,                                          at most, at a time
 //      "least_workers": 2,                                    if it runs; may be left out: 1
 //      "needs": {"gpus": 1, "memory_gb": 40},                 of each worker
-//      "lifetime": {"gpus": 4000},                            in all, times slots; may be left out:
-//      no end "ring_gigabits_per_second": 2.5,                       that its ring reserves,
-//      uncompressed "ratio": 0.25,                                         bytes on the wire over
-//      raw ones "iterations_per_worker_slot": 120, "utility": {"kind": "sqrt", "scale": 10}}, ...]}
+//      "lifetime": {"gpus": 4000},                            in all, times slots: a slot's at
+//                                                             least; may be left out: no end
+//      "ring_gigabits_per_second": 2.5,                       that its ring reserves, uncompressed
+//      "ratio": 0.25,                                         bytes on the wire over raw ones
+//      "iterations_per_worker_slot": 120, "utility": {"kind": "sqrt", "scale": 10}}, ...]}
 //
 // In place of "iterations_per_worker_slot" and "ratio" a job may have a measured "model"
 // (perf/ringpress/plan/model_file.h): a step with all its workers takes what that says of links of

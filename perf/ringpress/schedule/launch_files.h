@@ -20,8 +20,17 @@ std::string mpi_rank_file(const gadget::Cluster& cluster, const gadget::Ring& ri
 /// For `SLURM_HOSTFILE=FILE srun --distribution=arbitrary`: a host for each rank.
 std::string slurm_host_list(const gadget::Cluster& cluster, const gadget::Ring& ring);
 
-/// A line for each server, to be run there with the program behind it. `port`: of no other job.
-std::string torchrun_lines(const gadget::Cluster& cluster, const gadget::Ring& ring, int port);
+/// The devices of a ring's workers: those of a server come one after another from the first that no
+/// other job has.
+struct RingDevices {
+  std::size_t each = 0;            // Of a worker.
+  std::vector<std::size_t> taken;  // Of each server, by other jobs.
+};
+
+/// A line for each server, to be run there with the program behind it. `port`: of no other job. The
+/// program sees `devices` alone, if given, numbered from 0: LOCAL_RANK i has each * i and on.
+std::string torchrun_lines(const gadget::Cluster& cluster, const gadget::Ring& ring, int port,
+                           const RingDevices* devices);
 
 }  // namespace ringpress::perf
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -9,9 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
+#include "perf/ringpress/plan/text_file.h"
 #include "perf/ringpress/schedule/cluster_file.h"
 #include "perf/ringpress/schedule/jobs_file.h"
 #include "perf/ringpress/schedule/launch_files.h"
@@ -89,11 +90,9 @@ Policy policy_of(const std::string& name) {
 
 /// An error begins with the path.
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  if (file.is_open()) contents << file.rdbuf();
-  if (file.is_open() && !contents.bad()) return contents.str();
-  return Status(Code::kSystem, fmt::format("{}: {}", path, std::strerror(errno)));
+  Result<std::string> text = read_text_file(path);
+  if (text.is_ok()) return text;
+  return Status(text.status().code(), fmt::format("{}: {}", path, text.status().message()));
 }
 
 Status in_file(const std::string& path, const Status& status) {
@@ -235,6 +234,12 @@ Status make_folder(const std::string& path) {
   return Status(Code::kSystem, fmt::format("{}: {}", path, error.message()));
 }
 
+/// Of the resource whose amounts are devices that CUDA numbers; past the last one: there is none.
+std::size_t find_devices(const gadget::Cluster& cluster) {
+  const auto found = std::find(cluster.resources.begin(), cluster.resources.end(), "gpus");
+  return static_cast<std::size_t>(found - cluster.resources.begin());
+}
+
 /// Three files for each job that runs in the slot.
 Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& options) {
   const std::vector<gadget::Slot>& slots = scheduled.schedule.slots;
@@ -244,15 +249,24 @@ Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& opt
   }
   RINGPRESS_RETURN_IF_ERROR(make_folder(options.launch_folder));
   const gadget::Cluster& cluster = scheduled.cluster;
-  std::vector<std::size_t> taken(cluster.servers.size());
+  const std::size_t resource = find_devices(cluster);
+  const bool has_devices = resource < cluster.resources.size();
+  std::vector<std::size_t> taken(cluster.servers.size());  // Workers.
+  RingDevices devices = {0, taken};
   int port = kFirstPort;
   for (const gadget::Ring& ring : slots[options.launch_slot].rings) {
-    const std::string path = options.launch_folder + "/" + scheduled.jobs[ring.job].name;
+    const gadget::Job& job = scheduled.jobs[ring.job];
+    const std::string path = options.launch_folder + "/" + job.name;
+    if (has_devices) devices.each = job.demand.worker[resource];
     RINGPRESS_RETURN_IF_ERROR(write_file(path + ".rankfile", mpi_rank_file(cluster, ring, taken)));
     RINGPRESS_RETURN_IF_ERROR(write_file(path + ".hosts", slurm_host_list(cluster, ring)));
     RINGPRESS_RETURN_IF_ERROR(
-        write_file(path + ".torchrun", torchrun_lines(cluster, ring, port++)));
-    for (const gadget::Share& share : ring.shares) taken[share.server] += share.workers;
+        write_file(path + ".torchrun",
+                   torchrun_lines(cluster, ring, port++, has_devices ? &devices : nullptr)));
+    for (const gadget::Share& share : ring.shares) {
+      taken[share.server] += share.workers;
+      devices.taken[share.server] += share.workers * devices.each;
+    }
   }
   return Status::ok();
 }
