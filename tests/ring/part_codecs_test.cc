@@ -24,6 +24,7 @@ struct TwoCalls {
   ByRank residuals;
 };
 
+/// For one thread: what several ranks share is found before they start.
 class CodecList {
  public:
   explicit CodecList(ReduceOp op) : op_(op) {}
@@ -148,6 +149,7 @@ TEST(PartCodecs, ANonFiniteValueSparesTheOtherParts) {
   c.world = 3;
   c.count = 9000;
   CodecList codecs(c.op);
+  const Codec* const codec = codecs.find(c.codec);
   const std::vector<CodecPart> parts{{4096, codecs.find("q3")}, {9000, codecs.find("q8")}};
   ByRank inputs = random_inputs(c, 11);
   inputs[1][4321] = INFINITY;
@@ -155,7 +157,7 @@ TEST(PartCodecs, ANonFiniteValueSparesTheOtherParts) {
   const auto sra = ring::make_collective(Algorithm::kSra);
   run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
     const auto rank = static_cast<std::size_t>(mesh->rank());
-    auto context = context_for(c, mesh, codecs.find("q4"), CollectiveKind::kAllReduce, 0);
+    auto context = context_for(c, mesh, codec, CollectiveKind::kAllReduce, 0);
     context.parts = parts;
     context.residual = residuals[rank].data();
     return sra->all_reduce(context, {inputs[rank].data(), results[rank].data(), c.count});
