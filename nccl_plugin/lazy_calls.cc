@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -62,13 +63,16 @@ void LazyCalls::observe(const TensorCall& call) {
 }
 
 void LazyCalls::forget_places() {
+  formers_.clear();
   for (auto& [position, sum] : sums_) sum.place.reset();
   for (Sum& sum : orphans_) sum.place.reset();
 }
 
 /// Sums of positions that are no more wait for the next call of their tensor.
 void LazyCalls::orphan_sums() {
+  if (orphans_.empty()) formers_.clear();
   for (auto& [position, sum] : sums_) {
+    if (sum.place) formers_.push_back({sum.call, *sum.place});
     if (sum.calls > 0) {
       orphans_.push_back(std::move(sum));
     } else {
@@ -100,10 +104,19 @@ void LazyCalls::give_up(std::list<Sum>::iterator orphan) {
   orphans_.erase(orphan);
 }
 
-/// Its place says more than its address: memory is used again for other tensors.
+/// Of the same shape as what stands there now: its turn has come at another time, or its memory is
+/// another tensor's now.
+bool LazyCalls::stood_elsewhere(const TensorCall& call) const {
+  return std::any_of(formers_.begin(), formers_.end(), [&](const Former& former) {
+    return former.call == call && former.place != place_;
+  });
+}
+
 LazyCalls::Sum* LazyCalls::find_orphan(const TensorCall& call) {
+  if (orphans_.empty()) return nullptr;
+  const bool is_doubtful = stood_elsewhere(call);
   const auto found = std::find_if(orphans_.begin(), orphans_.end(), [&](const Sum& sum) {
-    return sum.place ? sum.place == place_ : sum.call == call;
+    return sum.place ? sum.place == place_ && !is_doubtful : sum.call == call;
   });
   return found == orphans_.end() ? nullptr : &*found;
 }
@@ -157,17 +170,23 @@ bool LazyCalls::is_due(const Sum& sum) const {
       largest_of(sum.values) * size_ > kFullShare * kLargestFloat16) {
     return true;
   }
-  const double length = length_of(sum);
-  if (!std::isfinite(length)) return true;
   const double mean = sum.norms / static_cast<double>(sum.calls);
-  return mean > 0 && length / mean >= threshold_;
+  return mean > 0 && sum.most_length / mean >= threshold_;
 }
 
-LazyVote LazyCalls::add(Sum* sum, const void* values, double norm) const {
+/// False, and nothing is changed, if what came of it might not fit the tensor's type.
+bool LazyCalls::add(Sum* sum, const void* values, double norm) const {
+  const double ranks = size_;
+  if ((sum->most_length + norm) * ranks > double{std::numeric_limits<float>::max()}) return false;
   compress_kernels::add_values(values, sum->call.count, sum->call.dtype, sum->values.data());
   ++sum->calls;
   sum->norms += norm;
-  return is_due(*sum) ? LazyVote::kSend : LazyVote::kPutOff;
+  if (sum->call.dtype == DType::kFloat16 && largest_of(sum->values) * ranks > kLargestFloat16) {
+    take_back(sum, values, norm);
+    return false;
+  }
+  sum->most_length = length_of(*sum);
+  return true;
 }
 
 Result<LazyCalls::Decision> LazyCalls::decide(const TensorCall& call, const void* values) {
@@ -176,13 +195,10 @@ Result<LazyCalls::Decision> LazyCalls::decide(const TensorCall& call, const void
   const double norm = compress_kernels::measure_norm({values, nullptr, call.count, call.dtype});
   Sum* const orphan = find_orphan(call);
   Sum* const sum = orphan != nullptr ? orphan : find_sum(call);
-  LazyVote own = LazyVote::kSend;
-  if (!std::isfinite(norm)) {
-    own = LazyVote::kNotFinite;
-  } else if (sum != nullptr) {
-    own = std::max(add(sum, values, norm), orphan != nullptr ? LazyVote::kSend : LazyVote::kPutOff);
-  }
-  const bool has_added = sum != nullptr && own != LazyVote::kNotFinite;
+  const bool is_finite = std::isfinite(norm);
+  const bool has_added = is_finite && sum != nullptr && add(sum, values, norm);
+  LazyVote own = is_finite ? LazyVote::kSend : LazyVote::kNotFinite;
+  if (has_added && orphan == nullptr && !is_due(*sum)) own = LazyVote::kPutOff;
   RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, votes_.cast(call, own));
   if (largest == LazyVote::kPutOff) return Decision{true, false};
   if (!has_added) return Decision{false, false};
@@ -198,6 +214,7 @@ void LazyCalls::take_back(Sum* sum, const void* values, double norm) const {
   compress_kernels::subtract_values(values, sum->call.count, sum->call.dtype, sum->values.data());
   --sum->calls;
   sum->norms -= norm;
+  sum->most_length += norm;
 }
 
 void LazyCalls::take_sum(const void* values, void* to) {
@@ -216,6 +233,7 @@ void LazyCalls::take_sum(const void* values, void* to) {
   }
   --sum.calls;
   sum.norms -= sending_.norm;
+  sum.most_length += sending_.norm;
 }
 
 Status LazyCalls::conclude() {
@@ -250,6 +268,7 @@ void LazyCalls::begin_anew(Sum* sum) {
   std::fill(sum->values.begin(), sum->values.end(), 0.0F);
   sum->calls = 0;
   sum->norms = 0;
+  sum->most_length = 0;
   sum->is_flushed = false;
 }
 

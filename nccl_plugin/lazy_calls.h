@@ -8,17 +8,20 @@
 //   below RINGPRESS_LAZY   the result of the call is zeros, and what was added up stays
 //   else                   what has been added up is all-reduced in its place, and begins anew
 //
-// Also where a rank does not know the tensor or has no place for a sum, where a sum might not fit
-// its type, and in every RINGPRESS_LAZY_CALLS-th call of a tensor. Values that are not finite on
-// some rank are sent by themselves: the program will throw that result away. (A rank that has begun
-// to send its sum before it hears of them keeps what was added up before the call.) This is an
-// algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
-// program's optimizer sees fewer and larger steps.
+// Also where a rank does not know the tensor or has no place for a sum, where the next gradient
+// might make a sum too large for its type, and in every RINGPRESS_LAZY_CALLS-th call of a tensor. A
+// rank whose sum does not fit with a call's values sends these alone, and keeps the sum. Values
+// that are not finite on some rank are sent by themselves: the program will throw that result away.
+// (A rank that has begun to send its sum before it hears of them keeps what was added up before the
+// call.) This is an algorithm of its own, near those that aggregate gradients lazily (Chen et al.,
+// LAG, 2018); the program's optimizer sees fewer and larger steps.
 //
 // When the sequence of calls breaks, what has been added up is an orphan until a call of its tensor
-// comes, with which it is sent. Where buffers have moved and the calls are otherwise the same, that
-// is the call at its place in the step; else the next one of the same buffer. Orphans that wait for
-// more than RINGPRESS_LAZY_CALLS steps are given up, and counted as unsent.
+// comes, with which it is sent. Where calls are otherwise the same, that is the call at its place
+// in the step, if its buffer is a new one: one that had another place before may be another
+// tensor's turn, or memory that is used again, and what cannot be told is not mixed. Where the
+// calls differ it is the next one of the same buffer. Orphans that wait for more than
+// RINGPRESS_LAZY_CALLS steps are given up, and counted as unsent.
 #ifndef NCCL_PLUGIN_LAZY_CALLS_H_
 #define NCCL_PLUGIN_LAZY_CALLS_H_
 
@@ -85,7 +88,13 @@ class LazyCalls {
     std::size_t steps_missed = 0;  // By an orphan.
     std::size_t calls = 0;
     double norms = 0;         // Of the single gradients, added up.
+    double most_length = 0;   // That `values` may have.
     bool is_flushed = false;  // The next call is to be sent.
+  };
+  /// Where a tensor of the sequence before stood.
+  struct Former {
+    TensorCall call;
+    std::size_t place = 0;
   };
   /// The sum that is being sent instead of a call's values, whose norm is in its norms.
   struct Sending {
@@ -101,11 +110,12 @@ class LazyCalls {
   void orphan_sums();
   void end_step();
   void give_up(std::list<Sum>::iterator orphan);
+  bool stood_elsewhere(const TensorCall& call) const;
   Sum* find_orphan(const TensorCall& call);
   Sum* find_sum(const TensorCall& call);
   bool is_repeated(const TensorCall& call);
   bool is_due(const Sum& sum) const;
-  LazyVote add(Sum* sum, const void* values, double norm) const;
+  bool add(Sum* sum, const void* values, double norm) const;
   void take_back(Sum* sum, const void* values, double norm) const;
   void begin_anew(Sum* sum);
 
@@ -123,6 +133,7 @@ class LazyCalls {
   std::optional<std::size_t> place_of_sum_;  // and there, if no other tensor has it.
   std::map<std::size_t, Sum> sums_;          // By position.
   std::list<Sum> orphans_;                   // Whose position is no more.
+  std::vector<Former> formers_;              // While there are orphans.
   std::vector<TensorCall> repeated_;         // Of this sequence.
   Unsent given_up_;
   Sending sending_;

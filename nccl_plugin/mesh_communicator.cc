@@ -264,8 +264,10 @@ void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t c
   CollectiveContext& context = call->context;
   const DType dtype = context.codec->dtype();
   const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
-  if (call->plan->keeps_place) feedback_.pass(tensor);
-  find_residual(call, tensor);
+  const bool was_looked_for = find_residual(call, tensor);
+  const bool has_place =
+      call->plan->keeps_place || (sent.may_be_put_off && settings_.error_feedback);
+  if (has_place && !was_looked_for) feedback_.pass(tensor);
   if (is_measured_) {
     levels_->take({sent.values, context.residual, count, dtype},
                   hints_.find({count, dtype, sent.address}));
@@ -273,18 +275,20 @@ void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t c
   }
 }
 
-void MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
+/// True if it has been looked for: the call has its place in the step.
+bool MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
   CollectiveContext& context = call->context;
-  if (context.codec->traits().lossless) return;
+  if (context.codec->traits().lossless) return false;
   ToKeep wanted{call->plan->error_feedback, 0};
   if (context.codec->projection() != nullptr) {
     context.layers = hints_.find({tensor.count, tensor.dtype, tensor.address});
     wanted.state_count = context.codec->projection()->state_count({tensor.count, context.layers});
   }
-  if (!wanted.residual && wanted.state_count == 0) return;
+  if (!wanted.residual && wanted.state_count == 0) return false;
   const Kept kept = feedback_.find(tensor, wanted);
   context.residual = kept.residual;
   context.projection_state = kept.state;
+  return true;
 }
 
 /// Books a call that has ended.

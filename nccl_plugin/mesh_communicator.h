@@ -98,6 +98,7 @@ class MeshCommunicator final : public Communicator {
   struct Sent {
     const void* values = nullptr;
     const void* address = nullptr;  // The program's send buffer.
+    bool may_be_put_off = false;    // Other calls of it do not come to this.
   };
   /// The tensor whose pieces are being reduced.
   struct Pieces {
@@ -126,7 +127,7 @@ class MeshCommunicator final : public Communicator {
   void book_unsent();
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
-  void find_residual(Preparation* call, const TensorCall& tensor);
+  bool find_residual(Preparation* call, const TensorCall& tensor);
   Status finish(const Preparation& call, Status status);
   Status hear_of_step();
   Status run_timed(const Preparation& call, const AllReduceArgs& args);

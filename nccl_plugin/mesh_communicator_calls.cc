@@ -57,7 +57,8 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
       lazy_->take_sum(send, receive);
       values = receive;
     }
-    RINGPRESS_RETURN_IF_ERROR(all_reduce_now({values, send}, receive, count, dtype, reduction));
+    RINGPRESS_RETURN_IF_ERROR(
+        all_reduce_now({values, send, true}, receive, count, dtype, reduction));
     return lazy_->conclude();
   });
 }

@@ -6,14 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "compress_kernels/factory.h"
 #include "nccl_plugin/lazy_votes.h"
 #include "nccl_plugin/mesh_communicator.h"
 #include "nccl_plugin/statistics_file.h"
 #include "tests/support/random_tensor.h"
+#include "tests/support/rules_file.h"
 #include "tests/support/thread_mesh.h"
 
 namespace ringpress::nccl_plugin {
@@ -411,6 +416,50 @@ TEST(LazyCalls, AWrongBeginningMixesNothing) {
   }
 }
 
+/// Tensors of one shape change places for a step, or for good: none is sent as the other.
+TEST(LazyCalls, AnExchangeOfEqualShapesMixesNothing) {
+  const Settings settings =
+      parse_settings({{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}}, nullptr);
+  constexpr std::size_t kSteps = 60;
+  for (const std::size_t back : {std::size_t{22}, kSteps}) {  // Step of the old order.
+    const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank),
+                                      settings);
+        const std::vector<float> first(kLazyCount, 1.0F), second(kLazyCount, 1000.0F);
+        const std::vector<float> third(2 * kLazyCount, 3.0F);
+        std::vector<float> received(2 * kLazyCount);
+        std::map<const std::vector<float>*, double> totals;
+        for (std::size_t step = 0; step < kSteps; ++step) {
+          std::vector<const std::vector<float>*> tensors{&first, &second, &third};
+          if (step >= 21 && step < back) std::swap(tensors[0], tensors[1]);
+          if (step + 1 == kSteps) {
+            ASSERT_TRUE(communicator.flush_lazy().is_ok());
+          }
+          for (const std::vector<float>* tensor : tensors) {
+            ASSERT_TRUE(communicator
+                            .all_reduce(tensor->data(), received.data(), tensor->size(),
+                                        DType::kFloat32, Reduction())
+                            .is_ok());
+            totals[tensor] += static_cast<double>(received[5]);
+          }
+        }
+        // What was put off of the first two before they changed places for good is not found again.
+        const double lost = 2 * 1000 * kSteps - totals[&second];
+        EXPECT_EQ(totals[&third], 2 * 3 * kSteps);
+        EXPECT_EQ(std::fmod(totals[&second], 1000), 0);
+        EXPECT_EQ(totals[&first], 2 * kSteps - lost / 1000);
+        EXPECT_GE(lost, 0);
+        if (back < kSteps) {
+          EXPECT_EQ(lost, 0);
+        }
+      });
+    }
+  }
+}
+
 /// Tensors that only their addresses told apart: better unsent than sent as another one's.
 TEST(LazyCalls, WhatIsNotFoundAgainIsGivenUp) {
   ::testing::internal::CaptureStderr();
@@ -431,9 +480,10 @@ TEST(LazyCalls, WhatIsNotFoundAgainIsGivenUp) {
 }
 
 /// Calls that are sent have the residual of those before, with any number of tensors.
-TEST(LazyCalls, ErrorFeedbackGoesOn) {
-  const Settings settings =
-      parse_settings({{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_LAZY", "3.9"}}, nullptr);
+void expect_that_error_feedback_goes_on(
+    std::vector<std::pair<std::string, std::string>> environment) {
+  environment.insert(environment.begin(), {{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_LAZY", "3.9"}});
+  const Settings settings = parse_settings(environment, nullptr);
   const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
   std::vector<double> error(2), norm(2);
   std::vector<std::jthread> threads;
@@ -470,7 +520,17 @@ TEST(LazyCalls, ErrorFeedbackGoesOn) {
     });
   }
   threads.clear();
-  EXPECT_LT(std::sqrt(error[0] / norm[0]), 0.08) << "0.3 without residuals";
+  EXPECT_LT(std::sqrt(error[0] / norm[0]), 0.055) << "0.3 without residuals";
+}
+
+TEST(LazyCalls, ErrorFeedbackGoesOn) {
+  expect_that_error_feedback_goes_on({});
+}
+
+/// One of the tensors, of 80 kB, has no residual.
+TEST(LazyCalls, ErrorFeedbackGoesOnBesideExactTensors) {
+  const test::RulesFile file("allreduce,80000,80000,-1,-1,-1,-1,-1,-1,-1,none\n");
+  expect_that_error_feedback_goes_on({{"RINGPRESS_RULES", file.path()}});
 }
 
 /// The sum of what fits its type may not.
@@ -493,6 +553,44 @@ TEST(LazyCalls, SumsFitTheirType) {
                 .is_ok());
         ASSERT_LT(receive[7], kInfinite) << call;
       }
+    });
+  }
+}
+
+/// Gradients become larger while smaller ones wait, as where a loss scale is doubled: what does not
+/// fit together is not sent together, and what waits is sent in the end.
+TEST(LazyCalls, WhatDoesNotFitWithASumIsSentAlone) {
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "100"}, {"RINGPRESS_LAZY_CALLS", "90"}},
+      nullptr);
+  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      constexpr std::size_t kHalves = 40000;
+      constexpr std::uint16_t k3072 = 0x6A00, k30720 = 0x7780, k1024 = 0x6400;
+      std::vector<std::uint16_t> send(kHalves), receive(kHalves);
+      double total = 0;
+      const auto reduce = [&](std::uint16_t value, int calls) {
+        for (int call = 0; call < calls; ++call) {
+          std::fill(send.begin(), send.end(), value);
+          ASSERT_TRUE(
+              communicator
+                  .all_reduce(send.data(), receive.data(), kHalves, DType::kFloat16, Reduction())
+                  .is_ok());
+          double sum = 0;
+          compress_kernels::widen_values(&receive[7], 1, DType::kFloat16, &sum);
+          ASSERT_TRUE(std::isfinite(sum)) << call;
+          total += sum;
+        }
+      };
+      reduce(k3072, 16);
+      EXPECT_EQ(receive[7], 0) << "some of them wait";
+      reduce(k30720, 5);
+      ASSERT_TRUE(communicator.flush_lazy().is_ok());
+      reduce(k1024, 1);
+      EXPECT_EQ(total, 2 * (16 * 3072.0 + 5 * 30720.0 + 1024.0));
     });
   }
 }
