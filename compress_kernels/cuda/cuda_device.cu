@@ -267,9 +267,16 @@ class CudaDevice final : public Device {
     cudaPointerAttributes attributes{};
     RINGPRESS_RETURN_IF_ERROR(
         status_of(cudaPointerGetAttributes(&attributes, memory), "asking where memory is"));
-    if (attributes.type != cudaMemoryTypeUnregistered) return Status::ok();
-    return {Code::kInvalidArgument,
-            "a pointer to ordinary host memory, which kernels cannot reach"};
+    if (attributes.type == cudaMemoryTypeUnregistered) {
+      return {Code::kInvalidArgument,
+              "a pointer to ordinary host memory, which kernels cannot reach"};
+    }
+    if (attributes.type == cudaMemoryTypeDevice && attributes.device != ordinal_) {
+      return {Code::kInvalidArgument, "memory of device " + std::to_string(attributes.device) +
+                                          ", not of the communicator's, " +
+                                          std::to_string(ordinal_)};
+    }
+    return Status::ok();
   }
 
  private:

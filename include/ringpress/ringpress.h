@@ -120,9 +120,13 @@ typedef struct {
  * that differ are refused on every rank, which names the first, with both values
  * (ncclInvalidUsage). Step: after each step of training. Where one of two models that meet is not
  * finite both return ncclInvalidArgument, and ncclGetLastError() names rank, element and value;
- * nothing is exchanged. Flush: all models become their exact mean, rounded once, the same bytes
- * everywhere. Destroy: the communicator goes on. A gossip whose communicator has ended can only be
- * destroyed.
+ * nothing is exchanged. Flush: all models become their mean, added up in double precision and
+ * rounded to their type, the same bytes everywhere. Destroy: the communicator goes on. A gossip
+ * whose communicator has ended can only be destroyed.
+ *
+ * After other errors (of the system, of the device) the communicator is to be aborted, as after
+ * those of all-reduces: other ranks may wait for this one. A step that fails, or was under way when
+ * the communicator was aborted, has taken the mean of some of the model's elements, or of none.
  */
 int ringpressGossipInit(ringpressGossip_t* gossip, const void* model, size_t count, int datatype,
                         const ringpressGossipConfig_t* config, void* comm, void* stream);

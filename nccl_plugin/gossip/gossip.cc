@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,14 @@ std::string say_not_finite(int rank, double value, std::uint64_t element) {
          std::to_string(element);
 }
 
+Status check_model(Models& models, const void* model, DType dtype) {
+  if (reinterpret_cast<std::uintptr_t>(model) % dtype_size(dtype) != 0) {
+    return {Code::kInvalidArgument,
+            std::string("the model is not aligned to ") + dtype_name(dtype)};
+  }
+  return models.check_model(model);
+}
+
 }  // namespace
 
 /// What two workers that meet tell each other.
@@ -67,8 +77,8 @@ Result<std::unique_ptr<Gossip>> Gossip::make(Peers& peers, std::unique_ptr<Model
   OwnPart own;
   own.status = catch_all([&]() -> Status {
     RINGPRESS_RETURN_IF_ERROR(wanted.is_ok() ? check(options) : wanted.status());
-    RINGPRESS_RETURN_IF_ERROR(models->use(stream));
-    RINGPRESS_RETURN_IF_ERROR(models->check_model(model, options.dtype));
+    models->use(stream);
+    RINGPRESS_RETURN_IF_ERROR(check_model(*models, model, options.dtype));
     RINGPRESS_RETURN_IF_ERROR(models->prepare(options));
     made.reset(new Gossip(options, std::move(models)));
     return made->begin(model, peers.rank(), &own);
@@ -154,7 +164,7 @@ Status Gossip::measure(const void* model, StepReport* report, Header* header) {
 }
 
 Status Gossip::measure_change(const void* model, double* change, Header* header) {
-  RINGPRESS_RETURN_IF_ERROR(models_->check_model(model, options_.dtype));
+  RINGPRESS_RETURN_IF_ERROR(check_model(*models_, model, options_.dtype));
   RINGPRESS_ASSIGN_OR_RETURN(const compress_kernels::Change found,
                              models_->measure_change(span_of(model), reference_.get()));
   if (found.first_non_finite < options_.count) {
@@ -170,7 +180,7 @@ Status Gossip::measure_change(const void* model, double* change, Header* header)
 
 /// Changes the header if there is one.
 Status Gossip::look_for_non_finite(const void* model, Header* header) const {
-  RINGPRESS_RETURN_IF_ERROR(models_->check_model(model, options_.dtype));
+  RINGPRESS_RETURN_IF_ERROR(check_model(*models_, model, options_.dtype));
   RINGPRESS_ASSIGN_OR_RETURN(const compress_kernels::Change found,
                              models_->measure_change(span_of(model), model));
   if (found.first_non_finite == options_.count) return Status::ok();
@@ -207,7 +217,7 @@ Status Gossip::compare(Peers& peers, int peer, const Header& own, const Header& 
 Result<StepReport> Gossip::step(Peers& peers, void* model, Stream stream) {
   static_assert(sizeof(Header) == kHeaderBytes);
   StepReport report;
-  RINGPRESS_RETURN_IF_ERROR(models_->use(stream));
+  models_->use(stream);
   Header own;
   const Status measured = measure(model, &report, &own);
   const std::uint64_t round = totals_.steps++;
@@ -282,6 +292,7 @@ Status Gossip::exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, st
   std::uint64_t their_bytes = bytes;
   if (!models_->codec().traits().fixed_size) {
     RINGPRESS_RETURN_IF_ERROR(peers.exchange(peer, bytes_of(bytes), bytes_of(&their_bytes)));
+    report->sent_bytes += sizeof bytes;
     if (their_bytes > models_->codec().wire_bytes(chunk.count)) {
       return {Code::kMismatch, "rank " + std::to_string(peer) + " wants to send " +
                                    std::to_string(their_bytes) + " bytes of a chunk"};
@@ -300,7 +311,7 @@ Status Gossip::exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, st
 }
 
 Status Gossip::flush(Peers& peers, void* model, Stream stream) {
-  RINGPRESS_RETURN_IF_ERROR(models_->use(stream));
+  models_->use(stream);
   Header own;
   const Status looked =
       catch_all([&] { return model == nullptr ? Status::ok() : look_for_non_finite(model, &own); });
@@ -322,7 +333,7 @@ Status Gossip::flush(Peers& peers, void* model, Stream stream) {
   return Status::ok();
 }
 
-/// Added up as doubles, of which no sum of floats is too large, and rounded once.
+/// Added up as doubles, of which no sum of floats is too large.
 Status Gossip::average(Peers& peers, void* model) {
   auto* const sums = reinterpret_cast<double*>(sums_.get());
   for (std::size_t first = 0; first < options_.count; first += kSummedElements) {

@@ -14,8 +14,8 @@ class HostModels final : public Models {
   const Codec& codec() const override { return *codec_; }
   std::size_t chunk_elements() const override { return 256 * 1024; }
 
-  Status use(Stream) override { return Status::ok(); }
-  Status check_model(const void*, DType) override { return Status::ok(); }
+  void use(Stream) override {}
+  Status check_model(const void*) override { return Status::ok(); }
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status read(void* to, const void* from, std::size_t bytes) override;

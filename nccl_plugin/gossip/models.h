@@ -28,10 +28,10 @@ class Models {
   /// Elements that are best exchanged at a time.
   virtual std::size_t chunk_elements() const = 0;
 
-  /// The stream of what comes next; host memory has none. An error: nothing can be done in it.
-  virtual Status use(Stream stream) = 0;
+  /// The stream of what comes next; host memory has none.
+  virtual void use(Stream stream) = 0;
   /// kInvalidArgument: no memory that models can lie in here.
-  virtual Status check_model(const void* model, DType dtype) = 0;
+  virtual Status check_model(const void* model) = 0;
   /// Zeros, beside the models.
   virtual Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) = 0;
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;

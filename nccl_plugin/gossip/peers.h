@@ -11,7 +11,8 @@
 namespace ringpress::nccl_plugin::gossip {
 
 /// The ranks of a communicator. One thread at a time. Spans are host memory; pointers are to where
-/// the models are, and what is asked of them is done in the stream of these peers, in order.
+/// the models are, and what is asked of them is done in the stream of these peers, in order. What
+/// is received is there when a function returns without an error.
 class Peers {
  public:
   virtual ~Peers() = default;

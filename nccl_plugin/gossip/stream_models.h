@@ -19,8 +19,8 @@ class StreamModels final : public Models {
   std::size_t chunk_elements() const override { return 4 << 20; }
 
   /// kInvalidUsage: the stream is being captured, and whether to exchange is decided here.
-  Status use(Stream stream) override;
-  Status check_model(const void* model, DType dtype) override;
+  void use(Stream stream) override { stream_ = stream; }
+  Status check_model(const void* model) override;
   Result<std::shared_ptr<std::byte>> allocate(std::size_t bytes) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
   Status read(void* to, const void* from, std::size_t bytes) override;

@@ -202,7 +202,10 @@ ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
 
 Result<std::unique_ptr<gossip::Workers>> Engine::gossip_workers(ncclComm_t handle) {
   const auto is_grouped = [this] { return group().depth > 0; };
-  return make_gossip_workers({real_, settings_.backend, is_grouped, gossip_comms_}, handle);
+  Result<std::unique_ptr<gossip::Workers>> made =
+      make_gossip_workers({real_, settings_.backend, is_grouped, gossip_comms_}, handle);
+  if (!made.is_ok()) set_last_error("ringpress: " + made.status().message());
+  return made;
 }
 
 void Engine::forget(ncclComm_t handle, Ending ending) noexcept {

@@ -27,6 +27,7 @@ struct Candidate {
   std::optional<std::string> name;  // Nothing: its ranks call it differently.
   std::vector<int> hosts;           // By rank.
   HostGroups groups;                // What it was split into, if anything.
+  bool has_asked = false;           // Its ranks talk: they go on, whatever becomes of this one.
   bool is_settled = false;
 };
 
@@ -168,11 +169,13 @@ void Establishing::meet() {
   }
 }
 
-/// Those whose ranks all came so far. A child's rank that is not able to takes part in ask().
+/// Those whose ranks all came so far. One that has begun to ask() takes part although it is not
+/// able to, and so does a child's.
 std::vector<Candidate*> Establishing::living() {
   std::vector<Candidate*> found;
   for (Candidate& candidate : candidates_) {
-    if (candidate.status.is_ok() || candidate.made->parent != nullptr) found.push_back(&candidate);
+    const bool is_counted_on = candidate.made->parent != nullptr || candidate.has_asked;
+    if (candidate.status.is_ok() || is_counted_on) found.push_back(&candidate);
   }
   return found;
 }
@@ -182,6 +185,7 @@ std::vector<NumberExchange> Establishing::ask(const std::vector<Candidate*>& ask
                                               const std::vector<std::int32_t>& numbers) {
   std::vector<NumberExchange> exchanges;
   for (std::size_t i = 0; i < asked.size(); ++i) {
+    asked[i]->has_asked = true;
     exchanges.push_back({asked[i]->made->handle, &helper(*asked[i]), {numbers[i]}, Status::ok()});
   }
   exchange_numbers(real_, exchanges);

@@ -36,10 +36,23 @@ Result<std::unique_ptr<GossipPeers>> GossipPeers::make(const ringpressRealNccl& 
   RINGPRESS_RETURN_IF_ERROR(
       made->settle(real.CommUserRank(comm, &made->rank_), "ncclCommUserRank"));
   const std::size_t places = static_cast<std::size_t>(made->size_) + 1;
-  RINGPRESS_ASSIGN_OR_RETURN(void* const memory, made->device_->allocate(places * kSmallBytes));
-  made->small_ = {static_cast<std::byte*>(memory),
-                  [device = made->device_](std::byte* old) { device->free(old); }};
+  RINGPRESS_RETURN_IF_ERROR(made->find_room(places * kSmallBytes));
   return made;
+}
+
+/// Where the device has none, on the host, which streams reach too: a rank without memory for a
+/// model can say so.
+Status GossipPeers::find_room(std::size_t bytes) {
+  const Result<void*> memory = device_->allocate(bytes);
+  if (memory.is_ok()) {
+    small_ = {static_cast<std::byte*>(memory.value()),
+              [device = device_](std::byte* old) { device->free(old); }};
+    return Status::ok();
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(void* const on_host, device_->allocate_host(bytes));
+  small_ = {static_cast<std::byte*>(on_host),
+            [device = device_](std::byte* old) { device->free_host(old); }};
+  return Status::ok();
 }
 
 Status GossipPeers::check() const {
@@ -87,12 +100,18 @@ Status GossipPeers::wait() const {
   return check();
 }
 
-Status GossipPeers::exchange_memory(int peer, const void* sent, std::size_t sent_bytes,
-                                    void* received, std::size_t received_bytes) {
+Status GossipPeers::swap(int peer, const void* sent, std::size_t sent_bytes, void* received,
+                         std::size_t received_bytes) const {
   return in_group([&]() -> Status {
     RINGPRESS_RETURN_IF_ERROR(send(peer, sent, sent_bytes));
     return receive(peer, received, received_bytes);
   });
+}
+
+Status GossipPeers::exchange_memory(int peer, const void* sent, std::size_t sent_bytes,
+                                    void* received, std::size_t received_bytes) {
+  RINGPRESS_RETURN_IF_ERROR(swap(peer, sent, sent_bytes, received, received_bytes));
+  return wait();
 }
 
 Status GossipPeers::exchange(int peer, std::span<const std::byte> sent,
@@ -101,7 +120,7 @@ Status GossipPeers::exchange(int peer, std::span<const std::byte> sent,
   std::byte* const own = small_.get();
   std::byte* const theirs = own + kSmallBytes;
   RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, own, sent.data(), sent.size()));
-  RINGPRESS_RETURN_IF_ERROR(exchange_memory(peer, own, sent.size(), theirs, received.size()));
+  RINGPRESS_RETURN_IF_ERROR(swap(peer, own, sent.size(), theirs, received.size()));
   RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, received.data(), theirs, received.size()));
   return wait();
 }
@@ -121,20 +140,23 @@ Status GossipPeers::gather(std::span<const std::byte> own, std::span<std::byte> 
 }
 
 Status GossipPeers::broadcast(void* memory, std::size_t bytes) {
-  return in_group([&]() -> Status {
+  const Status asked = in_group([&]() -> Status {
     if (rank_ != 0) return receive(0, memory, bytes);
     for (int peer = 1; peer < size_; ++peer) RINGPRESS_RETURN_IF_ERROR(send(peer, memory, bytes));
     return Status::ok();
   });
+  RINGPRESS_RETURN_IF_ERROR(asked);
+  return wait();
 }
 
 /// The real library's own, which is not compressed.
 Status GossipPeers::sum(double* values, std::size_t count) {
-  return in_group([&] {
+  RINGPRESS_RETURN_IF_ERROR(in_group([&] {
     return answered(real_.AllReduce(values, values, count, ncclFloat64, ncclSum, comm_,
                                     static_cast<cudaStream_t>(stream_)),
                     "ncclAllReduce");
-  });
+  }));
+  return wait();
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -1,5 +1,6 @@
 // The ranks of a communicator of the real NCCL, as gossip sees them: everything goes by its sends
-// and receives, in the caller's stream.
+// and receives, in the caller's stream, and is waited for: where a communicator is aborted, what a
+// peer was to send is not there.
 #ifndef NCCL_PLUGIN_INTERPOSER_GOSSIP_PEERS_H_
 #define NCCL_PLUGIN_INTERPOSER_GOSSIP_PEERS_H_
 
@@ -40,11 +41,15 @@ class GossipPeers final : public gossip::Peers {
   GossipPeers(const ringpressRealNccl& real, ncclComm_t comm, std::shared_ptr<GossipComm> known,
               std::shared_ptr<Device> device)
       : real_(real), comm_(comm), known_(std::move(known)), device_(std::move(device)) {}
+  Status find_room(std::size_t bytes);
   /// What a function of the real library has answered, or will have: nonblocking communicators say
   /// later.
   Status settle(ncclResult_t result, const char* function) const;
   Status send(int peer, const void* memory, std::size_t bytes) const;
   Status receive(int peer, void* memory, std::size_t bytes) const;
+  /// Begins to send and to receive.
+  Status swap(int peer, const void* sent, std::size_t sent_bytes, void* received,
+              std::size_t received_bytes) const;
   /// The sends and receives that body() asks for, at once.
   template <typename Body>
   Status in_group(Body&& body) const;
@@ -58,7 +63,7 @@ class GossipPeers final : public gossip::Peers {
   int rank_ = 0;
   int size_ = 0;
   Stream stream_ = nullptr;
-  // What is small goes through these, on the device: what a rank sends, then what it gets of each.
+  // What is small goes through these: what a rank sends, then what it gets of each.
   std::shared_ptr<std::byte> small_;
 };
 

@@ -21,7 +21,7 @@ class GossipWorkers final : public gossip::Workers {
   }
 
   Status run(Stream stream, const std::function<Status(gossip::Peers&)>& body) override {
-    const Status usable = check();
+    const Status usable = check(stream);
     peers_->use(stream);
     const Status done = usable.is_ok() ? body(*peers_) : usable;
     if (!done.is_ok()) set_last_error("ringpress: " + done.message());
@@ -29,10 +29,15 @@ class GossipWorkers final : public gossip::Workers {
   }
 
  private:
-  Status check() const {
+  Status check(Stream stream) const {
     RINGPRESS_RETURN_IF_ERROR(peers_->check());
-    if (!is_grouped_()) return Status::ok();
-    return {Code::kInvalidUsage, "gossip within a group: its sends would wait for the group's end"};
+    if (is_grouped_()) {
+      return {Code::kInvalidUsage,
+              "gossip within a group: its sends would wait for the group's end"};
+    }
+    RINGPRESS_ASSIGN_OR_RETURN(const std::uint64_t capture, device_->capture(stream));
+    if (capture == 0) return Status::ok();
+    return {Code::kInvalidUsage, "a stream that is being captured: gossip decides at each step"};
   }
 
   const std::function<bool()> is_grouped_;

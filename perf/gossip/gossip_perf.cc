@@ -10,10 +10,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -86,12 +88,18 @@ int measure_pass() {
   return 0;
 }
 
-/// Whom a worker has exchanged with, step by step, as one number.
+/// Whom a worker has exchanged with, and what its model was then, step by step.
 struct Worker {
   std::vector<std::int8_t> partners;
+  std::vector<std::size_t> models;  // Hashes.
   std::uint64_t exchanges = 0;
   std::string failure;
 };
+
+std::size_t hash_of(const std::vector<float>& model) {
+  const auto* const bytes = reinterpret_cast<const char*>(model.data());
+  return std::hash<std::string_view>()({bytes, model.size() * sizeof(float)});
+}
 
 void walk(nccl_plugin::gossip::Peers& peers, int rank, long steps, Worker* worker) {
   constexpr std::size_t kCount = 64;
@@ -115,6 +123,7 @@ void walk(nccl_plugin::gossip::Peers& peers, int rank, long steps, Worker* worke
     }
     const bool met = report.value().has_exchanged;
     worker->partners.push_back(static_cast<std::int8_t>(met ? report.value().peer : -1));
+    worker->models.push_back(hash_of(model));
     if (met) ++worker->exchanges;
   }
 }
@@ -144,12 +153,16 @@ int check_steps(long steps) {
     for (std::size_t step = 0; step < workers[rank].partners.size(); ++step) {
       const int partner = workers[rank].partners[step];
       if (partner < 0) continue;
-      const int back = workers[static_cast<std::size_t>(partner)].partners[step];
-      if (back != static_cast<int>(rank)) ++apart;
+      const Worker& other = workers[static_cast<std::size_t>(partner)];
+      const bool is_alike = other.partners[step] == static_cast<int>(rank) &&
+                            other.models[step] == workers[rank].models[step];
+      if (!is_alike) ++apart;
     }
   }
-  std::printf("%ld steps of %d workers in %.0f s: %llu exchanges, %zu in which partners differ\n",
-              steps, kWorkers, seconds, static_cast<unsigned long long>(exchanges / 2), apart);
+  std::printf(
+      "%ld steps of %d workers in %.0f s: %llu exchanges, %zu in which partners or their models "
+      "differ\n",
+      steps, kWorkers, seconds, static_cast<unsigned long long>(exchanges / 2), apart);
   return apart == 0 ? 0 : 1;
 }
 

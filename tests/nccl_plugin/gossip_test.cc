@@ -444,11 +444,25 @@ TEST(Gossip, WhatACodecCannotEncodeStaysAsItIs) {
   });
 }
 
-/// Steps whose triggers are left to chance: partners agree in each, and nobody waits for ever.
+TEST(Gossip, AModelAtAnOddAddressIsRefused) {
+  run_workers(2, [&](Peers& peers, int rank) {
+    std::vector<float> model(65, 1.0F);
+    const auto* const odd = reinterpret_cast<const std::byte*>(model.data()) + (rank == 1 ? 1 : 0);
+    const auto made = Gossip::make(peers, std::make_unique<HostModels>(), options_of(64), odd);
+    ASSERT_FALSE(made.is_ok());
+    EXPECT_NE(made.status().message().find(rank == 1 ? "aligned to float32" : "rank 1"),
+              std::string::npos)
+        << made.status().message();
+  });
+}
+
+/// Steps whose triggers are left to chance: partners agree in each, have the same model after they
+/// exchanged, and nobody waits for ever.
 TEST(Gossip, RandomTriggersNeverDriftApart) {
   constexpr std::size_t kCount = 64;
   for (const int size : {2, 5, 8}) {
     std::vector<std::vector<std::uint64_t>> exchanges(static_cast<std::size_t>(size));
+    std::vector<std::vector<std::vector<float>>> models(static_cast<std::size_t>(size));
     run_workers(size, [&](Peers& peers, int rank) {
       std::mt19937 generator(static_cast<unsigned>(rank));
       std::vector<float> model = make_model(rank, kCount);
@@ -465,6 +479,7 @@ TEST(Gossip, RandomTriggersNeverDriftApart) {
         ASSERT_TRUE(report.is_ok()) << report.status().message();
         mine.push_back(
             report.value().has_exchanged ? static_cast<std::uint64_t>(report.value().peer) + 1 : 0);
+        models[static_cast<std::size_t>(rank)].push_back(model);
       }
     });
     std::size_t some = 0;
@@ -474,6 +489,7 @@ TEST(Gossip, RandomTriggersNeverDriftApart) {
         if (peer == 0) continue;
         ++some;
         ASSERT_EQ(exchanges[peer - 1][step], rank + 1) << step;
+        ASSERT_EQ(models[peer - 1][step], models[rank][step]) << step;
       }
     }
     EXPECT_GT(some, 100u);

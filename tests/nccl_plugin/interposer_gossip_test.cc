@@ -289,18 +289,74 @@ INSTANTIATE_TEST_SUITE_P(Places, InterposerGossip, testing::Values(Place::kHost,
                          });
 
 /// A kernel could not reach it, and would end all work on the device.
-TEST(InterposerGossipCuda, OrdinaryMemoryIsRefused) {
+TEST(InterposerGossipCuda, MemoryThatIsNotTheDevicesIsRefused) {
   Job job(cuda_settings(), nccl_in_streams());
   run_ranks(job, 1, [&](ncclComm_t comm, int) {
     Worker worker;
     worker.workers = job.engine.gossip_workers(comm).value();
     worker.stream = make_stream();
     std::vector<float> model(64, 1.0F);
-    fakeOrdinaryMemory(model.data());
+    const auto expect_refusal = [&](void (*say)(const void*), const std::string& text) {
+      say(model.data());
+      const Status made = worker.make(options_of(64), model);
+      say(nullptr);
+      EXPECT_EQ(made.code(), Code::kInvalidArgument);
+      EXPECT_NE(made.message().find(text), std::string::npos) << made.message();
+    };
+    expect_refusal(fakeOrdinaryMemory, "ordinary host memory");
+    expect_refusal(fakeMemoryOfAnother, "memory of device 1, not of the communicator's, 0");
+    worker.gossip.reset();
+    EXPECT_EQ(cudaStreamDestroy(worker.stream), cudaSuccess);
+  });
+}
+
+/// The others hear of it.
+TEST(InterposerGossipCuda, ARankWithoutMemoryKeepsNobodyWaiting) {
+  Job job(cuda_settings(), nccl_in_streams());
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    Worker worker;
+    worker.stream = make_stream();
+    const std::vector<float> model(64, 1.0F);
+    fakeRefuseDeviceMemory(rank == 1);
+    auto workers = job.engine.gossip_workers(comm);
+    ASSERT_TRUE(workers.is_ok()) << workers.status().message();
+    worker.workers = std::move(workers.value());
     const Status made = worker.make(options_of(64), model);
-    fakeOrdinaryMemory(nullptr);
-    EXPECT_EQ(made.code(), Code::kInvalidArgument);
-    EXPECT_NE(made.message().find("ordinary host memory"), std::string::npos) << made.message();
+    fakeRefuseDeviceMemory(false);
+    EXPECT_FALSE(made.is_ok());
+    if (rank == 0) {
+      EXPECT_NE(made.message().find("rank 1 cannot take part"), std::string::npos)
+          << made.message();
+    }
+    EXPECT_EQ(cudaStreamDestroy(worker.stream), cudaSuccess);
+  });
+}
+
+/// Communicators are aborted while models are on their way: what lies where they would have come
+/// is no model.
+TEST(InterposerGossipCuda, NoMeanIsTakenOfWhatDidNotCome) {
+  static Job* aborted = nullptr;
+  static const ringpressRealNccl table = [] {
+    ringpressRealNccl made = nccl_in_streams();
+    made.Recv = [](void* data, size_t count, ncclDataType_t dtype, int peer, ncclComm_t comm,
+                   cudaStream_t stream) {
+      if (count > 256) {
+        aborted->engine.end(comm, Engine::Ending::kAbort, [] { return ncclSuccess; });
+      }
+      return nccl_in_streams().Recv(data, count, dtype, peer, comm, stream);
+    };
+    return made;
+  }();
+  Job job(cuda_settings(), table);
+  aborted = &job;
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    Worker worker;
+    worker.workers = job.engine.gossip_workers(comm).value();
+    worker.stream = make_stream();
+    std::vector<float> model(3000, static_cast<float>(rank));
+    ASSERT_TRUE(worker.make(options_of(model.size()), model).is_ok());
+    EXPECT_EQ(worker.step(model).status().code(), Code::kInvalidArgument);
+    EXPECT_EQ(model, std::vector<float>(3000, static_cast<float>(rank)));
     worker.gossip.reset();
     EXPECT_EQ(cudaStreamDestroy(worker.stream), cudaSuccess);
   });
@@ -335,18 +391,25 @@ TEST(InterposerGossipCuda, ACapturedStreamIsRefused) {
     worker.workers = job.engine.gossip_workers(comm).value();
     worker.stream = make_stream();
     std::vector<float> model(64, 1.0F);
+    const auto expect_refusal = [&](const std::function<Status()>& call) {
+      EXPECT_EQ(cudaStreamBeginCapture(worker.stream, cudaStreamCaptureModeThreadLocal),
+                cudaSuccess);
+      const Status captured = call();
+      cudaGraph_t graph = nullptr;
+      EXPECT_EQ(cudaStreamEndCapture(worker.stream, &graph), cudaSuccess) << "it was spoilt";
+      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+      EXPECT_EQ(captured.code(), Code::kInvalidUsage);
+      EXPECT_NE(captured.message().find("being captured"), std::string::npos) << captured.message();
+    };
+    expect_refusal([&] { return worker.make(options_of(64), model); });
     ASSERT_TRUE(worker.make(options_of(64), model).is_ok());
-    EXPECT_EQ(cudaStreamBeginCapture(worker.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-    const Status captured = worker.workers->run(worker.stream, [&](Peers& peers) {
-      return worker.gossip->step(peers, model.data(), worker.stream).status();
+    expect_refusal([&] {
+      return worker.workers->run(worker.stream, [&](Peers& peers) {
+        return worker.gossip->step(peers, model.data(), worker.stream).status();
+      });
     });
-    cudaGraph_t graph = nullptr;
-    EXPECT_EQ(cudaStreamEndCapture(worker.stream, &graph), cudaSuccess);
-    EXPECT_EQ(captured.code(), Code::kInvalidUsage);
-    EXPECT_NE(captured.message().find("being captured"), std::string::npos);
     EXPECT_TRUE(worker.step(model).is_ok());
     worker.gossip.reset();
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     EXPECT_EQ(cudaStreamDestroy(worker.stream), cudaSuccess);
   });
 }

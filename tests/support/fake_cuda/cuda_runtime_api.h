@@ -36,6 +36,7 @@ enum cudaDeviceAttr {
 enum cudaMemoryType { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeDevice = 2 };
 struct cudaPointerAttributes {
   cudaMemoryType type;
+  int device;
 };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaEventDefault = 0;
@@ -60,9 +61,10 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
 cudaError_t cudaFree(void* memory);
-/// All memory is the device's, but for what a test says is not (null: nothing).
+/// All memory is the device's, but for what a test says is not, or is another's (null: nothing).
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory);
 void fakeOrdinaryMemory(const void* memory);
+void fakeMemoryOfAnother(const void* memory);
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream);
@@ -100,6 +102,7 @@ cudaError_t fakeEnqueue(cudaStream_t stream, std::function<void()> work);
 int fakeAllocations();
 /// From now on, what this thread asks for memory, or to record events, fails, or does no more.
 void fakeRefuseMemory(bool is_refused);
+void fakeRefuseDeviceMemory(bool is_refused);
 void fakeRefuseEvents(bool is_refused);
 
 #endif  // TESTS_SUPPORT_FAKE_CUDA_CUDA_RUNTIME_API_H_

@@ -45,6 +45,7 @@ std::map<unsigned long long, cudaGraph_t> active;
 int allocations = 0;
 thread_local int device = 0;
 thread_local bool refuses_memory = false;
+thread_local bool refuses_device_memory = false;
 thread_local bool refuses_events = false;
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 thread_local cudaGraph_t own_capture = nullptr;
@@ -96,7 +97,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   const cudaError_t error = check_unsafe();
   if (error != cudaSuccess) return error;
-  if (refuses_memory) return cudaErrorMemoryAllocation;
+  if (refuses_memory || refuses_device_memory) return cudaErrorMemoryAllocation;
   constexpr std::size_t kAlignment = 256;
   *memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
@@ -113,22 +114,34 @@ cudaError_t cudaFree(void* memory) {
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  return cudaMalloc(memory, bytes);
+  const bool is_refused = std::exchange(refuses_device_memory, false);
+  const cudaError_t error = cudaMalloc(memory, bytes);
+  refuses_device_memory = is_refused;
+  return error;
 }
 cudaError_t cudaFreeHost(void* memory) {
   return cudaFree(memory);
 }
 static std::atomic<const void*> ordinary_memory{nullptr};
+static std::atomic<const void*> memory_of_another{nullptr};
 void fakeOrdinaryMemory(const void* memory) {
   ordinary_memory = memory;
+}
+void fakeMemoryOfAnother(const void* memory) {
+  memory_of_another = memory;
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
   const bool is_ordinary = memory != nullptr && memory == ordinary_memory.load();
   attributes->type = is_ordinary ? cudaMemoryTypeUnregistered : cudaMemoryTypeDevice;
+  attributes->device =
+      memory != nullptr && memory == memory_of_another.load() ? device + 1 : device;
   return cudaSuccess;
 }
 void fakeRefuseMemory(bool is_refused) {
   refuses_memory = is_refused;
+}
+void fakeRefuseDeviceMemory(bool is_refused) {
+  refuses_device_memory = is_refused;
 }
 void fakeRefuseEvents(bool is_refused) {
   refuses_events = is_refused;
