@@ -1,5 +1,7 @@
 #include "nccl_plugin/mesh_peers.h"
 
+#include <array>
+
 #include "compress_kernels/factory.h"
 #include "ring/factory.h"
 
@@ -42,6 +44,16 @@ CollectiveContext MeshPeers::make_context(CollectiveKind kind, std::size_t count
 Status MeshPeers::sum(std::span<float> values) {
   return sra_->all_reduce(make_context(CollectiveKind::kAllReduce, values.size(), *sum_),
                           {values.data(), values.data(), values.size()});
+}
+
+Status MeshPeers::swap(int peer, std::span<const float> sent, std::span<float> received) {
+  // Also of who swaps with nobody: calls are numbered alike on all ranks.
+  const CallSignature call = make_context(CollectiveKind::kSendRecv, sent.size(), *sum_).call;
+  if (peer < 0) return Status::ok();
+  const std::array<ring::PointToPoint, 2> transfers = {
+      {{true, const_cast<float*>(sent.data()), sent.size_bytes(), peer, call},
+       {false, received.data(), received.size_bytes(), peer, call}}};
+  return ring::exchange(mesh_, transfers, 0);
 }
 
 Status MeshPeers::max(std::span<double> values) {

@@ -23,7 +23,9 @@ class MeshPeers final : public tuning::Peers {
 
   int rank() const override { return mesh_.rank(); }
   int size() const override { return mesh_.size(); }
+  bool is_local(int peer) const override { return mesh_.is_local(peer); }
   Status sum(std::span<float> values) override;
+  Status swap(int peer, std::span<const float> sent, std::span<float> received) override;
   Status max(std::span<double> values) override;
   Status broadcast(std::span<std::byte> bytes) override;
   /// `all`: what every rank passes as `own`, by rank.

@@ -39,9 +39,9 @@ struct SizeRow {
 
 /// What a communicator's links and codecs do, as measured, equal on all ranks.
 struct Calibration {
-  LinkSpeed link;
+  LinkSpeed link;                  // Between hosts.
   std::vector<CodecSpeed> codecs;  // `none` first; none has more error than the budget.
-  LinkSpeed inside = {};           // Of hosts; not measured where calls make no use of it.
+  LinkSpeed inside = {};           // Of hosts of several ranks.
 };
 
 /// How much may be tried.

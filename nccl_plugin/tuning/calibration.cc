@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -27,20 +28,56 @@ constexpr double kLongCall = 30e-3;  // Of such, one is enough.
 // A link that was said to be so much better or worse is measured anew.
 constexpr double kDrift = 1.5;
 
-/// Bytes that a rank sends, and receives, in an exact all-reduce.
-double sent_bytes(std::size_t count, int world) {
-  return 2.0 * (world - 1) / world * static_cast<double>(count * sizeof(float));
+/// A call that is timed: how many latencies it takes, and what it puts on the link for each byte of
+/// its values.
+struct Probe {
+  std::function<Status(std::span<float>)> call;
+  double latencies = 1;
+  double load = 1;
+
+  double sent_bytes(std::size_t count) const {
+    return load * static_cast<double>(count * sizeof(float));
+  }
+};
+
+/// All ranks' sums: what leaves a host, as the cost model has it.
+Probe sums(Peers& peers, int ranks_per_host) {
+  const double ranks = peers.size();
+  const double local = ranks_per_host;
+  return {[&peers](std::span<float> values) { return peers.sum(values); }, 2,
+          2 * local * (ranks - local) / ranks};
+}
+
+/// With whom this rank swaps on its host, two and two of them by rank; -1: it is left over.
+int find_neighbour(const Peers& peers) {
+  int before = 0;
+  for (int peer = 0; peer < peers.rank(); ++peer) before += peers.is_local(peer) ? 1 : 0;
+  const int step = before % 2 == 0 ? 1 : -1;
+  for (int peer = peers.rank() + step; peer >= 0 && peer < peers.size(); peer += step) {
+    if (peers.is_local(peer)) return peer;
+  }
+  return -1;
+}
+
+/// All ranks' swaps with their neighbours.
+Probe swaps(Peers& peers) {
+  return {[&peers, neighbour = find_neighbour(peers),
+           received = std::vector<float>()](std::span<float> values) mutable {
+            received.resize(values.size());
+            return peers.swap(neighbour, values, received);
+          },
+          1, 1};
 }
 
 /// Of such calls the quickest, on the rank where that took longest: other programs only ever make
 /// them slower. The same on all ranks.
-Result<double> time_sums(Peers& peers, std::size_t count, int calls) {
+Result<double> time_calls(Peers& peers, const Probe& probe, std::size_t count, int calls) {
   using Clock = std::chrono::steady_clock;
   std::vector<float> values(count);
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < calls; ++i) {
     const Clock::time_point begin = Clock::now();
-    RINGPRESS_RETURN_IF_ERROR(peers.sum(values));
+    RINGPRESS_RETURN_IF_ERROR(probe.call(values));
     best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
     if (i == 0 || i == calls - 1) RINGPRESS_RETURN_IF_ERROR(peers.max({&best, 1}));
     if (i == 0 && best > kLongCall) break;
@@ -48,19 +85,19 @@ Result<double> time_sums(Peers& peers, std::size_t count, int calls) {
   return best;
 }
 
-Result<LinkSpeed> measure_link(Peers& peers) {
+Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
   LinkSpeed link;
-  RINGPRESS_RETURN_IF_ERROR(time_sums(peers, 1, 2).status());  // Connects.
-  RINGPRESS_ASSIGN_OR_RETURN(double smallest, time_sums(peers, 1, kFewCalls));
+  RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, 1, 2).status());  // Connects.
+  RINGPRESS_ASSIGN_OR_RETURN(double smallest, time_calls(peers, probe, 1, kFewCalls));
   if (smallest < kLongLatencyCall) {
-    RINGPRESS_ASSIGN_OR_RETURN(smallest, time_sums(peers, 1, kLatencyCalls));
+    RINGPRESS_ASSIGN_OR_RETURN(smallest, time_calls(peers, probe, 1, kLatencyCalls));
   }
-  link.latency_seconds = smallest / 2;
+  link.latency_seconds = smallest / probe.latencies;
   for (std::size_t count = kFirstRateCount; count <= kLastRateCount; count *= 2) {
-    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_sums(peers, count, kFewCalls));
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_calls(peers, probe, count, kFewCalls));
     // Of a call that took no longer than an empty one, nothing would be left.
     const double moving = std::max(seconds - smallest, seconds / 10);
-    link.bytes_per_second = sent_bytes(count, peers.size()) / moving;
+    link.bytes_per_second = probe.sent_bytes(count) / moving;
     if (seconds >= kLongRateCall) break;
   }
   return link;
@@ -141,26 +178,43 @@ Result<std::vector<CodecSpeed>> measure_codecs(Peers& peers, const std::string& 
 
 }  // namespace
 
-Result<Calibrations> calibrate(Peers& peers, const Settings& settings) {
+Result<int> count_ranks_per_host(Peers& peers) {
+  int local = 1;
+  for (int peer = 0; peer < peers.size(); ++peer) {
+    local += peer != peers.rank() && peers.is_local(peer) ? 1 : 0;
+  }
+  double bounds[] = {static_cast<double>(local), -static_cast<double>(local)};
+  RINGPRESS_RETURN_IF_ERROR(peers.max(bounds));
+  const bool is_alike = bounds[0] == -bounds[1] && peers.size() % local == 0;
+  return is_alike && local < peers.size() ? local : 1;
+}
+
+Result<Calibrations> calibrate(Peers& peers, const Settings& settings, int ranks_per_host) {
   Calibrations found;
-  RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link, measure_link(peers));
+  RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link,
+                             measure_link(peers, sums(peers, ranks_per_host)));
+  LinkSpeed inside;
+  if (ranks_per_host > 1) {
+    RINGPRESS_ASSIGN_OR_RETURN(inside, measure_link(peers, swaps(peers)));
+  }
   for (std::size_t i = 0; i < kTunedTypes.size(); ++i) {
     RINGPRESS_ASSIGN_OR_RETURN(found.by_type[i].codecs,
                                measure_codecs(peers, settings.budget, kTunedTypes[i]));
   }
-  found.set_link(link);
+  found.set_links(link, inside);
   return found;
 }
 
-Result<bool> still_holds(Peers& peers, const LinkSpeed& link) {
-  RINGPRESS_RETURN_IF_ERROR(time_sums(peers, 1, 2).status());  // Connects.
+Result<bool> still_holds(Peers& peers, const LinkSpeed& link, int ranks_per_host) {
+  const Probe probe = sums(peers, ranks_per_host);
+  RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, 1, 2).status());  // Connects.
   const auto said = [&](std::size_t count) {
-    return 2 * link.latency_seconds + sent_bytes(count, peers.size()) / link.bytes_per_second;
+    return probe.latencies * link.latency_seconds + probe.sent_bytes(count) / link.bytes_per_second;
   };
   // As many as measure_link() came to: what a link lets pass in a burst is the same then.
   std::size_t count = kFirstRateCount;
   while (said(count) < kLongRateCall && count < kLastRateCount) count *= 2;
-  RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_sums(peers, count, kFewCalls));
+  RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_calls(peers, probe, count, kFewCalls));
   return seconds < kDrift * said(count) && said(count) < kDrift * seconds;
 }
 

@@ -21,18 +21,28 @@ struct Calibrations {
   std::array<Calibration, kTunedTypes.size()> by_type;
 
   const LinkSpeed& link() const { return by_type[0].link; }
-  void set_link(const LinkSpeed& link) {
-    for (Calibration& one : by_type) one.link = link;
+  /// Of hosts of several ranks; else no link.
+  const LinkSpeed& inside() const { return by_type[0].inside; }
+  void set_links(const LinkSpeed& link, const LinkSpeed& inside) {
+    for (Calibration& one : by_type) {
+      one.link = link;
+      one.inside = inside;
+    }
   }
 };
 
-/// What is measured at first: of each type, RINGPRESS_BUDGET's codec and those of a short list
+/// How many ranks each of several hosts has; 1 if not all have as many, or there is one host: all
+/// links are of a kind then. Collective; the same on all ranks.
+Result<int> count_ranks_per_host(Peers& peers);
+
+/// What is measured at first: the link between hosts, or all if they are of a kind; else that
+/// inside them, too; of each type, RINGPRESS_BUDGET's codec and those of a short list
 /// that lose no more than it. Collective; the same on all ranks.
-Result<Calibrations> calibrate(Peers& peers, const Settings& settings);
+Result<Calibrations> calibrate(Peers& peers, const Settings& settings, int ranks_per_host);
 
 /// True if calls of some milliseconds take about what is said of the link. Collective; the same on
 /// all ranks.
-Result<bool> still_holds(Peers& peers, const LinkSpeed& link);
+Result<bool> still_holds(Peers& peers, const LinkSpeed& link, int ranks_per_host);
 
 }  // namespace ringpress::nccl_plugin::tuning
 

@@ -22,7 +22,7 @@
 namespace ringpress::nccl_plugin::tuning {
 namespace {
 
-constexpr std::string_view kFirstLine = "ringpress calibration 1";
+constexpr std::string_view kFirstLine = "ringpress calibration 2";
 constexpr std::size_t kLargestFileBytes = 64 * 1024;
 
 std::string hexadecimal(std::uint64_t number) {
@@ -36,6 +36,10 @@ std::string exact(double number) {
   char text[32];
   const std::to_chars_result end = std::to_chars(text, text + sizeof text, number);
   return " " + std::string(text, end.ptr);
+}
+
+std::string written(const LinkSpeed& link) {
+  return exact(link.latency_seconds) + exact(link.bytes_per_second) + "\n";
 }
 
 std::string checksum_line(std::string_view text) {
@@ -59,6 +63,11 @@ bool read_cost(std::istringstream& line, OperationCost* cost) {
          read_positive(line, &cost->seconds_per_byte, 0);
 }
 
+bool read_link(std::istringstream& line, LinkSpeed* link) {
+  return read_positive(line, &link->latency_seconds, 0) &&
+         read_positive(line, &link->bytes_per_second, 1);
+}
+
 Status read_codec(std::istringstream& line, Calibrations* found) {
   std::string type;
   CodecSpeed codec;
@@ -77,13 +86,14 @@ Status read_codec(std::istringstream& line, Calibrations* found) {
 }  // namespace
 
 std::string CalibrationKey::text() const {
-  return std::to_string(kLibraryVersion) + " " + std::to_string(ranks) + " " + budget + " " + hosts;
+  return std::to_string(kLibraryVersion) + " " + std::to_string(ranks) + " " +
+         std::to_string(ranks_per_host) + " " + budget + " " + hosts;
 }
 
 std::string write_calibrations(const Calibrations& calibrations, const CalibrationKey& key) {
   std::string text(kFirstLine);
-  text += "\nof " + key.text() + "\nlink" + exact(calibrations.link().latency_seconds) +
-          exact(calibrations.link().bytes_per_second) + "\n";
+  text += "\nof " + key.text() + "\nlink" + written(calibrations.link());
+  if (key.ranks_per_host > 1) text += "inside" + written(calibrations.inside());
   for (std::size_t i = 0; i < kTunedTypes.size(); ++i) {
     for (const CodecSpeed& codec : calibrations.by_type[i].codecs) {
       text += std::string("codec ") + dtype_name(kTunedTypes[i]) + " " + codec.codec +
@@ -109,14 +119,13 @@ Result<Calibrations> read_calibrations(std::string_view text, const CalibrationK
     return corrupt("it is of another version or of other ranks");
   }
   Calibrations found;
-  LinkSpeed link;
+  LinkSpeed link, inside;
   while (std::getline(lines, line)) {
     std::istringstream words(line);
     std::string kind;
     words >> kind;
-    if (kind == "link") {
-      if (!read_positive(words, &link.latency_seconds, 0) ||
-          !read_positive(words, &link.bytes_per_second, 1)) {
+    if (kind == "link" || kind == "inside") {
+      if (!read_link(words, kind == "link" ? &link : &inside)) {
         return corrupt("a link that is not whole");
       }
     } else if (kind == "codec") {
@@ -125,9 +134,11 @@ Result<Calibrations> read_calibrations(std::string_view text, const CalibrationK
       return corrupt("a line of another kind");
     }
   }
-  found.set_link(link);
+  found.set_links(link, inside);
+  const bool has_links =
+      link.bytes_per_second != 0 && (key.ranks_per_host == 1 || inside.bytes_per_second != 0);
   for (const Calibration& one : found.by_type) {
-    if (link.bytes_per_second == 0 || one.codecs.empty() || one.codecs[0].codec != "none") {
+    if (!has_links || one.codecs.empty() || one.codecs[0].codec != "none") {
       return corrupt("something is missing");
     }
   }

@@ -1,9 +1,10 @@
 // What was measured, kept for the next communicator of the same ranks: a small text file in a
 // folder of the user's.
 //
-//   ringpress calibration 1
-//   of VERSION RANKS BUDGET HOSTS      what it was measured for
+//   ringpress calibration 2
+//   of VERSION RANKS RANKS_PER_HOST BUDGET HOSTS      what it was measured for
 //   link LATENCY_SECONDS BYTES_PER_SECOND
+//   inside LATENCY_SECONDS BYTES_PER_SECOND      of hosts of several ranks
 //   codec TYPE NAME RATIO ERROR, then start and seconds a byte of encode, decode and hop
 //   end CHECKSUM                       of all lines before, XXH3-64 in hexadecimal
 #ifndef NCCL_PLUGIN_TUNING_CALIBRATION_FILE_H_
@@ -21,6 +22,7 @@ namespace ringpress::nccl_plugin::tuning {
 /// What a calibration is of: written into the file, and into its name.
 struct CalibrationKey {
   int ranks = 0;
+  int ranks_per_host = 1;  // As count_ranks_per_host() has it.
   std::string budget;
   std::string hosts;  // Of all ranks, in short.
 

@@ -16,8 +16,12 @@ class Peers {
   virtual ~Peers() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// True if `peer`, another rank, runs on this rank's host.
+  virtual bool is_local(int peer) const = 0;
   /// Adds up, exactly: an all-reduce like the program's own.
   virtual Status sum(std::span<float> values) = 0;
+  /// To `peer` and from it, where this is called with this rank; -1: to nobody. Equal lengths.
+  virtual Status swap(int peer, std::span<const float> sent, std::span<float> received) = 0;
   /// The largest of all ranks' values, one by one.
   virtual Status max(std::span<double> values) = 0;
   /// Rank 0's bytes to all.

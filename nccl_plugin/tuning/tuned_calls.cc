@@ -5,6 +5,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -54,6 +55,19 @@ Result<std::string> name_hosts(Peers& peers, const Settings& settings) {
   RINGPRESS_RETURN_IF_ERROR(peers.max(bounds));
   return std::to_string(static_cast<std::uint64_t>(bounds[0])) + "-" +
          std::to_string(static_cast<std::uint64_t>(-bounds[1]));
+}
+
+std::string described(const LinkSpeed& link) {
+  char text[64];
+  std::snprintf(text, sizeof text, "latency %.0f us, %.3f Gb/s", link.latency_seconds * 1e6,
+                link.bytes_per_second * 8e-9);
+  return text;
+}
+
+std::string described(const Calibrations& calibrations, int ranks_per_host) {
+  if (ranks_per_host == 1) return described(calibrations.link());
+  return described(calibrations.link()) + " between hosts of " + std::to_string(ranks_per_host) +
+         ", " + described(calibrations.inside()) + " inside";
 }
 
 void warn_of_cache(const std::string& path, const Status& status) {
@@ -132,24 +146,25 @@ Status TunedCalls::find_calibrations() {
   if (calibrations_ != nullptr) return Status::ok();
   const auto begin = std::chrono::steady_clock::now();
   RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, settings_));
-  const CalibrationKey key{peers_.size(), settings_.budget, std::move(hosts)};
+  RINGPRESS_ASSIGN_OR_RETURN(ranks_per_host_, count_ranks_per_host(peers_));
+  const CalibrationKey key{peers_.size(), ranks_per_host_, settings_.budget, std::move(hosts)};
   cache_path_ = calibration_path(settings_, key);
   RINGPRESS_ASSIGN_OR_RETURN(const std::string cached, ask_cache(key));
   if (!cached.empty()) {
     RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, read_calibrations(cached, key));
-    RINGPRESS_ASSIGN_OR_RETURN(const bool holds, still_holds(peers_, found.link()));
+    RINGPRESS_ASSIGN_OR_RETURN(const bool holds,
+                               still_holds(peers_, found.link(), ranks_per_host_));
     if (holds) calibrations_ = std::make_unique<Calibrations>(std::move(found));
     if (!holds) log_line(LogLevel::kInfo, "%s no longer holds", cache_path_.c_str());
   }
   if (calibrations_ == nullptr) {
-    RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, calibrate(peers_, settings_));
+    RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, calibrate(peers_, settings_, ranks_per_host_));
     calibrations_ = std::make_unique<Calibrations>(std::move(found));
     keep_calibrations(key);
   }
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-  log_line(LogLevel::kInfo, "%d ranks: latency %.0f us, %.3f Gb/s; known after %.0f ms",
-           peers_.size(), calibrations_->link().latency_seconds * 1e6,
-           calibrations_->link().bytes_per_second * 8e-9, taken.count());
+  log_line(LogLevel::kInfo, "%d ranks: %s; known after %.0f ms", peers_.size(),
+           described(*calibrations_, ranks_per_host_).c_str(), taken.count());
   return Status::ok();
 }
 
@@ -162,7 +177,7 @@ void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
 
 /// On rank 0: the walk over what may be chosen.
 Status TunedCalls::make_tuner(Class* calls) {
-  const CallShape shape{calls->calls.bytes, peers_.size()};
+  const CallShape shape{calls->calls.bytes, peers_.size(), ranks_per_host_};
   const Calibration& calibration = calibration_of(calls->calls.dtype);
   const std::string& algorithm = settings_.algorithm;  // `hier` is sra here.
   const Algorithm wanted = algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
@@ -170,6 +185,10 @@ Status TunedCalls::make_tuner(Class* calls) {
                              algorithm == "auto"
                                  ? tuner::find_candidates(shape, calibration)
                                  : tuner::find_candidates_by(wanted, shape, calibration));
+  // Which this engine does not do.
+  std::erase_if(candidates, [](const Candidate& candidate) {
+    return candidate.choice.algorithm == Algorithm::kHier;
+  });
   CallShape walked = shape;
   if (settings_.chunk_bytes != 0) walked.bytes = 0;  // No other chunks are tried.
   calls->tuner = tuner::make_call_tuner(std::move(candidates), walked, limits_);

@@ -2,13 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
+#include <memory_resource>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/mesh_peers.h"
+#include "nccl_plugin/tuning/calibration_file.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 
@@ -121,6 +126,53 @@ TEST(Automatic, RanksAgreeWhateverTheProgramDoes) {
   repeat(15, before, &steps);
   expect_right(steps, run_job(steps));
   expect_right(steps, run_job(steps, "RINGPRESS_ADJUST_STEPS", "4"));
+}
+
+/// Runs it as so many ranks, so many of them to a host.
+void run_ranks(int ranks, int ranks_per_host,
+               const std::function<void(std::unique_ptr<Mesh>)>& rank_function) {
+  const auto fabric = std::make_shared<ThreadFabric>(ranks, false, 0, ranks_per_host);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] { rank_function(std::make_unique<ThreadMesh>(fabric, rank)); });
+  }
+}
+
+TEST(Automatic, LinksInsideHostsAreMeasuredToo) {
+  const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"}}, nullptr);
+  for (const int ranks_per_host : {2, 3}) {  // Of three one has no other to swap with.
+    const int ranks = 2 * ranks_per_host;
+    std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+    std::vector<std::uint64_t> sequences(static_cast<std::size_t>(ranks));
+    run_ranks(ranks, ranks_per_host, [&](std::unique_ptr<Mesh> mesh) {
+      const auto rank = static_cast<std::size_t>(mesh->rank());
+      MeshPeers peers(*mesh, *std::pmr::get_default_resource(), sequences[rank]);
+      ASSERT_EQ(tuning::count_ranks_per_host(peers).value(), ranks_per_host);
+      const Result<tuning::Calibrations> found = tuning::calibrate(peers, settings, ranks_per_host);
+      ASSERT_TRUE(found.is_ok()) << found.status().message();
+      EXPECT_GT(found.value().inside().bytes_per_second, 0);
+      EXPECT_GT(found.value().inside().latency_seconds, 0);
+      texts[rank] = write_calibrations(found.value(), {ranks, ranks_per_host, "q4", "hosts"});
+    });
+    for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
+    for (const std::uint64_t sequence : sequences) EXPECT_EQ(sequence, sequences[0]);
+  }
+}
+
+TEST(Automatic, HostsOfSeveralRanksAreTunedAlike) {
+  const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"}}, nullptr);
+  std::vector<Buckets> steps;
+  repeat(100, {20000}, &steps);
+  std::vector<RankRecord> records(4);
+  run_ranks(4, 2, [&](std::unique_ptr<Mesh> mesh) {
+    RankRecord& record = records[static_cast<std::size_t>(mesh->rank())];
+    MeshCommunicator communicator(std::move(mesh), settings);
+    make_steps(communicator, steps, &record);
+  });
+  for (const RankRecord& record : records) {
+    EXPECT_EQ(record.failure, "");
+    EXPECT_EQ(record.results, records[0].results);
+  }
 }
 
 /// Door B's calls: a tensor in pieces, as if its whole were known. What is put off when a piece is

@@ -37,11 +37,12 @@ Calibrations some_calibrations() {
   for (Calibration& one : some.by_type) {
     one.codecs = {codec("none", 1, 0), codec("q4:block=64,grid=lloyd", 0.1328125, 0.0931234567)};
   }
-  some.set_link({51.5e-6, 124999999.5});
+  some.set_links({51.5e-6, 124999999.5}, {1.5e-6, 5e9});
   return some;
 }
 
-const CalibrationKey kKey{4, "q4", "12-34"};
+const CalibrationKey kKey{4, 1, "q4", "12-34"};
+const CalibrationKey kKeyOfHosts{4, 2, "q4", "12-34"};
 
 /// A folder of its own, gone at the end.
 class Folder {
@@ -71,6 +72,15 @@ TEST(CalibrationFile, KeepsEveryDigit) {
   EXPECT_EQ(read.by_type[2].codecs[1].hop.seconds_per_byte, 0.1);
 }
 
+TEST(CalibrationFile, KeepsLinksInsideHosts) {
+  const std::string text = write_calibrations(some_calibrations(), kKeyOfHosts);
+  const Calibrations read = read_calibrations(text, kKeyOfHosts).value();
+  EXPECT_EQ(write_calibrations(read, kKeyOfHosts), text);
+  EXPECT_EQ(read.by_type[2].inside.latency_seconds, 1.5e-6);
+  EXPECT_EQ(read.inside().bytes_per_second, 5e9);
+  EXPECT_EQ(write_calibrations(some_calibrations(), kKey).find("inside"), std::string::npos);
+}
+
 TEST(CalibrationFile, RefusesWhatIsCutShortOrChanged) {
   const std::string text = write_calibrations(some_calibrations(), kKey);
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
@@ -83,8 +93,10 @@ TEST(CalibrationFile, RefusesWhatIsCutShortOrChanged) {
 
 TEST(CalibrationFile, RefusesThatOfOthers) {
   const std::string text = write_calibrations(some_calibrations(), kKey);
-  for (const CalibrationKey& key :
-       {CalibrationKey{3, "q4", "12-34"}, {4, "q3", "12-34"}, {4, "q4", "12-35"}}) {
+  for (const CalibrationKey& key : {CalibrationKey{3, 1, "q4", "12-34"},
+                                    {4, 1, "q3", "12-34"},
+                                    {4, 1, "q4", "12-35"},
+                                    kKeyOfHosts}) {
     EXPECT_NE(read_calibrations(text, key).status().message().find("other ranks"),
               std::string::npos);
   }
@@ -107,7 +119,7 @@ TEST(CalibrationFile, LiesWhereTheSettingSays) {
   EXPECT_EQ(calibration_path(make_settings("off"), kKey), "");
   const std::string path = calibration_path(make_settings("/somewhere"), kKey);
   EXPECT_EQ(path.rfind("/somewhere/calibration-", 0), 0u);
-  EXPECT_NE(path, calibration_path(make_settings("/somewhere"), {5, "q4", "12-34"}));
+  EXPECT_NE(path, calibration_path(make_settings("/somewhere"), {5, 1, "q4", "12-34"}));
 }
 
 TEST(Budget, IsACodecThatCanStandForOthers) {
@@ -117,11 +129,30 @@ TEST(Budget, IsACodecThatCanStandForOthers) {
     settings.budget = budget;
     EXPECT_TRUE(check_budget(settings).is_ok()) << budget;
   }
-  for (const char* const budget : {"", "q9", "0.1", "powersgd:rank=4", "qsgd", "topk", "randk", "auto"}) {
+  for (const char* const budget :
+       {"", "q9", "0.1", "powersgd:rank=4", "qsgd", "topk", "randk", "auto"}) {
     settings.budget = budget;
     EXPECT_EQ(check_budget(settings).code(), Code::kInvalidArgument) << budget;
     EXPECT_NE(check_budget(settings).message().find("RINGPRESS_BUDGET"), std::string::npos);
   }
+}
+
+TEST(Calibrate, KnowsHostsThatAreAlike) {
+  const auto count = [](const std::vector<int>& hosts) {
+    std::vector<int> found(hosts.size());
+    const auto each = [&](ThreadPeers& peers) {
+      found[static_cast<std::size_t>(peers.rank())] = count_ranks_per_host(peers).value();
+    };
+    run_peers(static_cast<int>(hosts.size()), each, hosts);
+    EXPECT_EQ(found, std::vector<int>(hosts.size(), found[0]));
+    return found[0];
+  };
+  EXPECT_EQ(count({0, 0, 1, 1}), 2);
+  EXPECT_EQ(count({0, 1, 0, 1, 1, 0}), 3);
+  EXPECT_EQ(count({0, 1, 2}), 1);
+  EXPECT_EQ(count({0, 0, 0}), 1) << "one host: all links are of a kind";
+  EXPECT_EQ(count({0, 0, 0, 1}), 1) << "not alike";
+  EXPECT_EQ(count({0, 0, 0, 1, 2, 2, 2}), 1) << "not alike";
 }
 
 TEST(Calibrate, IsTheSameOnAllRanksAndWithinTheBudget) {
@@ -130,7 +161,7 @@ TEST(Calibrate, IsTheSameOnAllRanksAndWithinTheBudget) {
     settings.budget = budget;
     std::vector<std::string> texts(3);
     run_peers(3, [&](ThreadPeers& peers) {
-      const Result<Calibrations> found = calibrate(peers, settings);
+      const Result<Calibrations> found = calibrate(peers, settings, 1);
       ASSERT_TRUE(found.is_ok()) << found.status().message();
       for (const Calibration& one : found.value().by_type) {
         ASSERT_FALSE(one.codecs.empty());
@@ -184,9 +215,10 @@ TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
   TuningLimits limits;
   limits.warm_up_calls = 0;
   limits.calls = 2;
-  for (const int size : {2, 3, 8}) {
-    std::vector<std::vector<std::size_t>> made(static_cast<std::size_t>(size));  // Hashes.
-    run_peers(size, [&](ThreadPeers& peers) {
+  const std::vector<std::vector<int>> jobs = {{0, 1}, {0, 0, 1}, {0, 0, 0, 0, 1, 1, 1, 1}};
+  for (const std::vector<int>& hosts : jobs) {
+    std::vector<std::vector<std::size_t>> made(hosts.size());  // Hashes.
+    const auto each = [&](ThreadPeers& peers) {
       TunedCalls tuned(settings, peers, limits);
       std::mt19937 shared(7);
       std::mt19937 own(static_cast<unsigned>(peers.rank()));
@@ -202,7 +234,8 @@ TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
         plans.push_back(hash(plan.codec) ^ 31 * hash(plan.reason) ^ plan.chunk_elements ^
                         static_cast<std::size_t>(plan.algorithm));
       }
-    });
+    };
+    run_peers(static_cast<int>(hosts.size()), each, hosts);
     EXPECT_GT(made[0].size(), kSwitches);
     for (const auto& plans : made) EXPECT_EQ(plans, made[0]);
   }

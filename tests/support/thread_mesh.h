@@ -24,12 +24,16 @@ namespace ringpress::testing {
 /// What the ranks of one ThreadMesh share.
 class ThreadFabric {
  public:
-  /// `seconds_per_byte`: that each rank is busy with what it sends.
-  explicit ThreadFabric(int size, bool is_one_host = true, double seconds_per_byte = 0)
-      : size_(size), is_one_host_(is_one_host), seconds_per_byte_(seconds_per_byte) {}
+  /// `seconds_per_byte`: that each rank is busy with what it sends. `ranks_per_host`: neighbours,
+  /// where there are several hosts.
+  explicit ThreadFabric(int size, bool is_one_host = true, double seconds_per_byte = 0,
+                        int ranks_per_host = 1)
+      : size_(size),
+        ranks_per_host_(is_one_host ? size : ranks_per_host),
+        seconds_per_byte_(seconds_per_byte) {}
 
   int size() const { return size_; }
-  bool is_one_host() const { return is_one_host_; }
+  bool is_one_host(int a, int b) const { return a / ranks_per_host_ == b / ranks_per_host_; }
 
   void put(int from, int to, const FrameLabel& label, ConstBuffer payload) {
     if (seconds_per_byte_ > 0) {
@@ -99,7 +103,7 @@ class ThreadFabric {
   }
 
   const int size_;
-  const bool is_one_host_;
+  const int ranks_per_host_;
   const double seconds_per_byte_;
   std::mutex mutex_;
   std::condition_variable arrived_;
@@ -114,7 +118,7 @@ class ThreadMesh : public Mesh {
 
   int rank() const override { return rank_; }
   int size() const override { return fabric_->size(); }
-  bool is_local(int) const override { return fabric_->is_one_host(); }
+  bool is_local(int peer) const override { return fabric_->is_one_host(rank_, peer); }
 
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override {
     RINGPRESS_EXPECTS(peer != rank_ && peer >= 0 && peer < size(), "bad peer");

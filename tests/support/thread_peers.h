@@ -42,8 +42,11 @@ class Announcements {
 
 class PeerRoom {
  public:
-  explicit PeerRoom(int ranks) : size(ranks), slots(static_cast<std::size_t>(ranks)), meet(ranks) {}
+  /// `host_numbers`: by rank; empty: each has a host of its own.
+  explicit PeerRoom(int ranks, const std::vector<int>& host_numbers = {})
+      : size(ranks), hosts(host_numbers), slots(static_cast<std::size_t>(ranks)), meet(ranks) {}
   const int size;
+  const std::vector<int> hosts;
   std::vector<std::span<std::byte>> slots;  // By rank.
   std::barrier<> meet;
   Announcements announcements;
@@ -65,6 +68,21 @@ class ThreadPeers final : public nccl_plugin::tuning::Peers {
     });
     std::copy(total.begin(), total.end(), values.begin());
     return status;
+  }
+  bool is_local(int peer) const override {
+    const auto host_of = [this](int rank) {
+      return room_.hosts.empty() ? rank : room_.hosts[static_cast<std::size_t>(rank)];
+    };
+    return host_of(peer) == host_of(rank_);
+  }
+  Status swap(int peer, std::span<const float> sent, std::span<float> received) override {
+    std::vector<float> own(sent.begin(), sent.end());
+    return exchange(std::as_writable_bytes(std::span(own)), [&] {
+      if (peer < 0) return;
+      const auto* const theirs =
+          reinterpret_cast<const float*>(room_.slots[static_cast<std::size_t>(peer)].data());
+      std::copy_n(theirs, received.size(), received.begin());
+    });
   }
   Status max(std::span<double> values) override {
     std::vector<double> largest(values.begin(), values.end());
@@ -113,9 +131,10 @@ class ThreadPeers final : public nccl_plugin::tuning::Peers {
   std::size_t announcements_ = 0;  // That this rank has taken part in.
 };
 
-/// Calls it as so many ranks.
-inline void run_peers(int size, const std::function<void(ThreadPeers&)>& rank_function) {
-  PeerRoom room(size);
+/// Calls it as so many ranks, on such hosts.
+inline void run_peers(int size, const std::function<void(ThreadPeers&)>& rank_function,
+                      const std::vector<int>& hosts = {}) {
+  PeerRoom room(size, hosts);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&room, &rank_function, rank] {
