@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "nccl_plugin/firewall.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/statistics_file.h"
 
@@ -70,6 +71,14 @@ CollComm::~CollComm() {
   for (auto& lane : lanes_) lane->stop();
   if (!has_begun_) return;
   leave_pieces(nodes());
+  // The program may have no memory left for a copy of what is told.
+  static_cast<void>(catch_all([this] {
+    tell_totals();
+    return Status::ok();
+  }));
+}
+
+void CollComm::tell_totals() const {
   const Statistics total = statistics();
   const Communicator& communicator = lanes_[0]->communicator();
   write_statistics(settings_, communicator.rank(), communicator.size(), total);

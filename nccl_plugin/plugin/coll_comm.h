@@ -65,6 +65,7 @@ class CollComm : public Object {
   void identify_piece(CollRequest* request, const TensorPiece& piece);
   void lose_tensors();
   Statistics statistics() const;
+  void tell_totals() const;
 
   const pid_t process_;
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};
