@@ -135,6 +135,7 @@ class Explain(unittest.TestCase):
     def test_mistakes_are_named(self):
         for arguments, message in [
                 (("64Q", "float32", "4"), '"64Q" is not a size such as 64, 4K, 1.5M or 2G'),
+                (("0", "float32", "4"), "a call of 0 bytes sends nothing"),
                 (("5", "float32", "4"), "5 bytes are no whole number of float32"),
                 (("3", "bfloat16", "4"), "3 bytes are no whole number of bfloat16"),
                 (("64M", "int32", "4"), '"int32" is no type that is compressed'),

@@ -73,6 +73,7 @@ CallShape parse_shape(const ExplainOptions& options) {
   shape.kind = parse_collective(options.collective);
   return shape;
 }
+
 Links parse_links(const ExplainOptions& options) {
   return {{parse_seconds(options.latency), parse_rate(options.rate)},
           {parse_seconds(options.inside_latency), parse_rate(options.inside_rate)}};
@@ -160,6 +161,7 @@ Explanation make_explanation(const ExplainOptions& options) {
   Explanation explanation;
   explanation.shape = parse_shape(options);
   explanation.shape.bytes = parse_size(options.size);
+  if (explanation.shape.bytes == 0) throw PerfError("a call of 0 bytes sends nothing");
   if (explanation.shape.bytes % dtype_size(dtype) != 0) {
     throw PerfError(fmt::format("{} bytes are no whole number of {}", explanation.shape.bytes,
                                 dtype_name(dtype)));
