@@ -13,6 +13,7 @@ usage: readme_tables.py README.md --demo perf/results/demo.json
 import argparse
 import json
 import pathlib
+import statistics
 import sys
 
 
@@ -156,22 +157,36 @@ def roofline_table(result):
     return caption + markdown(header, rows)
 
 
+def gossip_accuracy(accuracies, every_step):
+    """Of several trainings, and how far it is from that of gossip at every step with the same seeds, in
+    points, with the standard error of that."""
+    apart = [100 * (one - other) for one, other in zip(accuracies, every_step)]
+    error = statistics.stdev(apart) / len(apart) ** 0.5
+    return f"{100 * statistics.mean(accuracies):.2f} %", f"{statistics.mean(apart):+.2f} ± {error:.2f}"
+
+
 def gossip_table(reports):
     """What methods take and reach, beside gossip at every step."""
+    accuracies = {(report["task"], report["ranks"]): report["results"]
+                  for report in reports if report["link"] == "none"}
     rows = []
     for report in reports:
+        if report["link"] == "none":
+            continue
+        exact = accuracies[(report["task"], report["ranks"])]
         every_step = report["results"][1]
-        for result in report["results"]:
+        for result, trained in zip(report["results"], exact):
             first = result is report["results"][0]
-            parameters = "".join(f", {name} {result[name]:g}" for name in ("theta", "period", "lazy")
+            parameters = "".join(f", {name} {result[name]}" for name in ("theta", "period", "codec", "lazy")
                                  if result.get(name))
             rows.append([f"{report['task']}, {report['ranks']} workers" if first else "",
                          result["method"] + parameters, f"{result['exchanges']:.0f}",
                          f"{result['sent_bytes'] / every_step['sent_bytes']:.3f}",
                          f"{result['seconds'] / every_step['seconds']:.2f}",
                          f"{result['communicating_seconds'] / result['seconds']:.2f}",
-                         f"{100 * result['accuracy']:.2f} %"])
-    return markdown(["task", "method", "exchanges", "bytes", "time", "of it communicating", "accuracy"], rows)
+                         *gossip_accuracy(trained["accuracies"], exact[1]["accuracies"])])
+    return markdown(["task", "method", "exchanges", "bytes", "time", "of it communicating", "accuracy",
+                     "against every step, points"], rows)
 
 
 def replaced(text, marker, table):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Training by gossip on host memory: every step, fixed periods, by change; beside all-reduces, of every
-gradient and lazy ones (RINGPRESS_LAZY).
+"""Training by gossip on host memory: every step, fixed periods, by change, by change with a codec;
+beside all-reduces, of every gradient and lazy ones (RINGPRESS_LAZY).
 
   perf/shaped.sh --ranks 4 --rate 10mbit -- python3 perf/train/gossip.py --folder EMPTY_FOLDER
 
@@ -10,11 +10,15 @@ handwritten digits of scikit-learn and a network of one hidden layer; `text`, th
 that ships with Debian, from the 12 before it; `uneven`, the digits with a learning rate that is high in
 short bursts alone, and workers that each see few of the ten digits. Accuracy is of the mean of all models
 (flushed at the end) on data that nobody trained on; for `uneven` the mean of what workers' own models
-have at the end of each burst. Prints a line a method; --json writes all numbers.
+have at the end of each burst. With --seeds it is the mean over as many trainings, that differ in what is
+random; the rest is of the first one. Prints a line a method; --json writes all numbers.
 """
 import argparse
+import datetime
 import json
+import os
 import pathlib
+import shlex
 import statistics
 import sys
 import time
@@ -111,12 +115,12 @@ def ends_burst(options, step):
 class Run:
     """One method, from the same start, on all workers."""
 
-    def __init__(self, options, communicator, data):
+    def __init__(self, options, communicator, data, seed):
         self.options, self.communicator, self.data = options, communicator, data
-        self.weights = data.network.start(seed=0)
+        self.weights = data.network.start(seed)
         self.velocity = numpy.zeros_like(self.weights)
         self.own = numpy.zeros_like(self.weights)  # Of every gradient: the library knows it again.
-        self.draw = numpy.random.default_rng(communicator.rank + 10)
+        self.draw = numpy.random.default_rng([seed, communicator.rank + 10])
 
     def gradient(self):
         chosen = self.draw.integers(len(self.data.labels), size=self.options.batch)
@@ -151,14 +155,14 @@ def average(communicator, value):
     return float(values[0])
 
 
-def measure_lazy(options, communicator, data):
+def measure_lazy(options, communicator, data, seed, threshold):
     """All-reduces on a communicator of their own, which puts them off."""
-    folder = pathlib.Path(options.folder) / "lazy"
+    folder = pathlib.Path(options.folder) / f"lazy-{threshold}-{seed}"
     folder.mkdir(exist_ok=True)
     # Models of some ten thousand parameters are below the size from which calls are put off.
-    with api.environment(RINGPRESS_LAZY=str(options.lazy), RINGPRESS_MIN_BYTES="0"):
+    with api.environment(RINGPRESS_LAZY=str(threshold), RINGPRESS_MIN_BYTES="0"):
         lazy = api.Communicator(options.library, folder)
-    run = Run(options, communicator, data)
+    run = Run(options, communicator, data, seed)
     average(communicator, 0)  # All begin together.
     sent = []
 
@@ -168,7 +172,7 @@ def measure_lazy(options, communicator, data):
         lazy.all_reduce(gradient)
         sent.append(gradient.any())
     seconds, talking, bursts = run.train(exchange, lambda model: None)
-    result = {"method": "all-reduce, lazy", "lazy": options.lazy, "exchanges": float(sum(sent))}
+    result = {"method": "all-reduce, lazy", "lazy": threshold, "exchanges": float(sum(sent))}
     own = data.accuracy(run.weights)
     result |= figures(communicator, run, seconds, talking, lazy.sent_bytes(), own, bursts)
     lazy.destroy()
@@ -184,8 +188,8 @@ def figures(communicator, run, seconds, talking, sent, own, bursts):
     return result
 
 
-def measure(options, communicator, data, method, **gossip_options):
-    run = Run(options, communicator, data)
+def measure(options, communicator, data, seed, method, **gossip_options):
+    run = Run(options, communicator, data, seed)
     average(communicator, 0)  # All begin together.
     before = communicator.sent_bytes()
     result = {"method": method, **gossip_options}
@@ -193,7 +197,7 @@ def measure(options, communicator, data, method, **gossip_options):
         seconds, talking, bursts = run.train(communicator.all_reduce, lambda model: None)
         result["exchanges"] = float(options.steps)
     else:
-        gossip = api.Gossip(communicator, run.weights, seed=1, **gossip_options)
+        gossip = api.Gossip(communicator, run.weights, seed=seed + 1, **gossip_options)
         seconds, talking, bursts = run.train(lambda gradient: None, gossip.step)
         result["exchanges"] = average(communicator, gossip.statistics().exchanges)
     sent = communicator.sent_bytes() - before
@@ -204,25 +208,44 @@ def measure(options, communicator, data, method, **gossip_options):
     return result | figures(communicator, run, seconds, talking, sent, own, bursts)
 
 
-def compare(options, communicator, data):
-    results = [measure(options, communicator, data, "all-reduce"),
-               measure(options, communicator, data, "gossip, every step", theta=0.0)]
-    if options.lazy > 0:
-        results.append(measure_lazy(options, communicator, data))
+def compare_once(options, communicator, data, seed):
+    def of(method, **gossip_options):
+        return measure(options, communicator, data, seed, method, **gossip_options)
+    results = [of("all-reduce"), of("gossip, every step", theta=0.0)]
+    results += [measure_lazy(options, communicator, data, seed, threshold) for threshold in options.lazy]
     for theta in options.theta:
-        adaptive = measure(options, communicator, data, "gossip, by change", theta=theta, t_max=options.t_max)
+        adaptive = of("gossip, by change", theta=theta, t_max=options.t_max)
         period = max(1, round(options.steps / max(adaptive["exchanges"], 1)))
-        results += [adaptive, measure(options, communicator, data, "gossip, fixed period", period=period)]
+        results += [adaptive, of("gossip, fixed period", period=period)]
+        if options.codec != "none":
+            results.append(of("gossip, by change", theta=theta, t_max=options.t_max, codec=options.codec))
     return results
 
 
+def compare(options, communicator, data):
+    runs = [compare_once(options, communicator, data, seed) for seed in range(options.seeds)]
+    for method, results in enumerate(zip(*runs)):
+        first = runs[0][method]
+        first["accuracies"] = [result["accuracy"] for result in results]
+        first["accuracy"] = statistics.mean(first["accuracies"])
+        first["own_accuracy"] = statistics.mean(result["own_accuracy"] for result in results)
+    return runs[0]
+
+
 def describe(result, every_step):
-    parameters = ", ".join(f"{name} {result[name]}" for name in ("theta", "period", "lazy") if name in result)
+    parameters = ", ".join(f"{name} {result[name]}" for name in ("theta", "period", "codec", "lazy")
+                           if name in result)
     return (f"| {result['method']}{', ' + parameters if parameters else ''} | {result['exchanges']:.0f} "
             f"| {result['sent_bytes'] / 1e6:.2f} | {result['sent_bytes'] / every_step['sent_bytes']:.3f} "
             f"| {result['seconds']:.2f} | {result['seconds'] / every_step['seconds']:.2f} "
             f"| {result['communicating_seconds'] / result['seconds']:.2f} "
             f"| {100 * result['accuracy']:.2f} | {100 * result['own_accuracy']:.2f} |")
+
+
+def settings_of(words):
+    """Without folders and files."""
+    return [word for before, word in zip(["", *words], words)
+            if not {before, word} & {"--folder", "--json", "--library"}]
 
 
 def main():
@@ -236,7 +259,10 @@ def main():
     parser.add_argument("--rate", type=float, default=0.05, help="of learning")
     parser.add_argument("--theta", type=float, nargs="+", default=[0.03])
     parser.add_argument("--t-max", type=int, default=200)
-    parser.add_argument("--lazy", type=float, default=4, help="RINGPRESS_LAZY of lazy all-reduces; 0: none")
+    parser.add_argument("--codec", default="q8", help="of the differences of models, by change; none: no such")
+    parser.add_argument("--lazy", type=float, nargs="*", default=[2, 4], help="RINGPRESS_LAZY of lazy all-reduces")
+    parser.add_argument("--seeds", type=int, default=1, help="trainings of each method")
+    parser.add_argument("--link", default="unknown", help="what links are limited to, for --json")
     parser.add_argument("--json", help="file for all numbers")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -251,8 +277,12 @@ def main():
     for result in results:
         print(describe(result, results[1]))
     if options.json:
-        report = {"task": options.task, "ranks": communicator.size, "steps": options.steps,
-                  "batch": options.batch, "parameters": data.network.count, "results": results}
+        report = {"task": options.task, "ranks": communicator.size, "link": options.link,
+                  "cores": os.cpu_count(), "date": datetime.date.today().isoformat(),
+                  "command": "perf/train/gossip.py " + shlex.join(settings_of(sys.argv[1:])),
+                  "steps": options.steps, "batch": options.batch, "learning_rate": options.rate,
+                  "seeds": options.seeds, "parameters": data.network.count,
+                  "test_samples": len(data.test_labels), "results": results}
         pathlib.Path(options.json).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 

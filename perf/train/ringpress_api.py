@@ -118,7 +118,7 @@ class Gossip:
         self.library, self.handle = communicator.library, ctypes.c_void_p()
         config = GossipConfig(size=ctypes.sizeof(GossipConfig), t_min=1)
         for name, value in options.items():
-            setattr(config, name, value)
+            setattr(config, name, value.encode() if isinstance(value, str) else value)
         self.library.call("ringpressGossipInit", ctypes.byref(self.handle),
                           ctypes.c_void_p(model.ctypes.data), ctypes.c_size_t(model.size), FLOAT32,
                           ctypes.byref(config), communicator.handle, None)

@@ -154,12 +154,17 @@ class Gossip(unittest.TestCase):
         def row(method, sent, **parameters):
             return {"method": method, "exchanges": 10.0, "sent_bytes": sent, "seconds": 2.0,
                     "communicating_seconds": 1.0, "accuracy": 0.5, **parameters}
-        table = readme_tables.gossip_table([{"task": "digits", "ranks": 4, "results": [
-            row("all-reduce", 300), row("gossip, every step", 200, theta=0.0),
-            row("all-reduce, lazy", 50, lazy=4.0)]}])
+        def report(link, seeds):
+            results = [row("all-reduce", 300), row("gossip, every step", 200, theta=0.0),
+                       row("all-reduce, lazy", 50, lazy=4)]
+            for result, accuracy in zip(results, (0.5, 0.6, 0.55)):
+                result["accuracies"] = [accuracy + 0.01 * seed * accuracy for seed in range(seeds)]
+            return {"task": "digits", "ranks": 4, "link": link, "results": results}
+        table = readme_tables.gossip_table([report("none", 3), report("10mbit", 1)])
         self.assertIn("| digits, 4 workers | all-reduce | 10 | 1.500 |", table)
-        self.assertIn("|  | gossip, every step | 10 | 1.000 |", table)
-        self.assertIn("|  | all-reduce, lazy, lazy 4 | 10 | 0.250 | 1.00 | 0.50 | 50.00 % |", table)
+        self.assertIn("|  | gossip, every step | 10 | 1.000 | 1.00 | 0.50 | 60.60 % | +0.00 ± 0.00 |", table)
+        self.assertIn("|  | all-reduce, lazy, lazy 4 | 10 | 0.250 | 1.00 | 0.50 | 55.55 % | -5.05 ± 0.03 |",
+                      table)
 
 
 class TrainApi(unittest.TestCase):
