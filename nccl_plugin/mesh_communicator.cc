@@ -91,7 +91,7 @@ Status MeshCommunicator::check_usable() const {
 
 Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specification, DType dtype,
                                                       ReduceOp op) {
-  const auto found = codecs_.find(std::make_tuple(std::string_view(specification), dtype, op));
+  const auto found = codecs_.find(CodecKeyView(specification, dtype, op));
   if (found != codecs_.end()) return &found->second;
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
   const std::string& text = codec->specification();
@@ -101,8 +101,7 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specifi
   RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
                              compress_kernels::unbiased_specification(specification));
   NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased)};
-  return &codecs_.emplace(std::make_tuple(specification, dtype, op), std::move(named))
-              .first->second;
+  return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
 }
 
 Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,

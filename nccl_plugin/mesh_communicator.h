@@ -11,11 +11,11 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "nccl_plugin/block_pool.h"
+#include "nccl_plugin/codec_key.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/lazy_calls.h"
@@ -150,7 +150,7 @@ class MeshCommunicator final : public Communicator {
   int hosts_ = 0;  // 0: not counted.
   bool finalized_ = false;
   std::uint64_t sequence_ = 0;
-  std::map<std::tuple<std::string, DType, ReduceOp>, NamedCodec, std::less<>> codecs_;
+  std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
   Recurrences recurrences_;
   StepsOfCalls steps_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.

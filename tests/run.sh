@@ -40,6 +40,7 @@ RESULTS_ALONE+='|^Automatic\.(Determ|Resid|Pieces)|^StepPlan|^(LeveledCalls|Lazy
 RESULTS_ALONE+='|^LevelFamily\.|^(Matching|Trigger|GuardedClass|GuardJudge)\.'
 RESULTS_ALONE+='|^Espresso|Gadget|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
 readonly RESULTS_ALONE
+readonly BY_CLANG=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}
 JOBS=$(nproc)
 readonly JOBS
@@ -108,7 +109,8 @@ build() {
   local directory=$1 target=$2
   shift 2
   # lld links programs in a third of the time; the libraries are linked as users link them.
-  cmake -S . -B "$directory" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+  # --fresh: where another compiler was used, CMake would begin anew without the other settings.
+  cmake --fresh -S . -B "$directory" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
     -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld \
     -DRINGPRESS_TESTS=ON "$@" >/dev/null &&
     cmake --build "$directory" --target "$target" -j "$JOBS"
@@ -123,12 +125,14 @@ suite() {  # suite DIR CTEST_ARGUMENT...
 }
 
 # sanitized NAME SANITIZERS DIRECTORY CTEST_ARGUMENT...
-# The layout of the tree does not depend on a sanitizer.
+# For TSan clang compiles in less time than gcc, and what it makes runs faster. For ASan and UBSan it takes
+# much longer for some kernels. The layout of the tree does not depend on a sanitizer.
 sanitized() {
-  local name=$1 sanitizers=$2 directory=$3
+  local name=$1 sanitizers=$2 directory=$3 compiler=()
+  [[ $sanitizers != thread ]] || compiler=("${BY_CLANG[@]}")
   shift 3
-  stage "$name build" build "$directory" all -DRINGPRESS_SANITIZE="$sanitizers" \
-    -DRINGPRESS_PERF=OFF &&
+  stage "$name build" build "$directory" all "${compiler[@]}" \
+    -DRINGPRESS_SANITIZE="$sanitizers" -DRINGPRESS_PERF=OFF &&
     stage "$name suite" suite "$directory" --no-tests=error -LE layout "$@"
 }
 
@@ -158,8 +162,7 @@ fuzz_targets() {
 }
 
 fuzz() {
-  stage "fuzzers build" build build-fuzz fuzzers -DCMAKE_C_COMPILER=clang \
-    -DCMAKE_CXX_COMPILER=clang++ -DRINGPRESS_PERF=OFF &&
+  stage "fuzzers build" build build-fuzz fuzzers "${BY_CLANG[@]}" -DRINGPRESS_PERF=OFF &&
     stage "fuzzing" fuzz_targets
 }
 

@@ -120,7 +120,7 @@ Status Comm::prepare_codec(DType dtype, ReduceOp op, const std::string& specific
   }
   RINGPRESS_ASSIGN_OR_RETURN(named.takes_error_feedback,
                              compress_kernels::takes_error_feedback(named.specification));
-  codecs_[{dtype, op, specification}] = std::move(named);
+  codecs_[{specification, dtype, op}] = std::move(named);
   return Status::ok();
 }
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/codec_key.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/interposer/host_groups.h"
 #include "nccl_plugin/interposer/stream_call.h"
@@ -171,8 +171,6 @@ class Comm {
     Lane* lane = nullptr;
   };
 
-  using CodecKey = std::tuple<DType, ReduceOp, std::string>;
-
   Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t handle,
        CommIdentity identity);
   PlanRequest make_request(const Call& call) const;
@@ -229,7 +227,7 @@ class Comm {
   std::unique_ptr<ErrorFeedback> feedback_;
   std::unique_ptr<StreamGuard> guard_;  // Null: nothing is left to be chosen.
   std::string exact_because_;
-  std::map<CodecKey, NamedCodec, std::less<>> codecs_;
+  std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
   // Of one projected call, for which all ranks have memory; and the least for which one had none.
   std::size_t agreed_projected_bytes_ = 0;
   std::size_t refused_projected_bytes_ = SIZE_MAX;

@@ -1,7 +1,6 @@
 // Comm's part in each call: whether it is compressed, and what with.
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <tuple>
 
 #include "nccl_plugin/interposer/comm.h"
@@ -44,9 +43,8 @@ PlanRequest Comm::make_request(const Call& call) const {
 }
 
 const Comm::NamedCodec* Comm::codec_for(const Call& call, const std::string& specification) const {
-  const auto found =
-      codecs_.find(std::make_tuple(static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
-                                   std::string_view(specification)));
+  const auto found = codecs_.find(
+      CodecKeyView(specification, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)));
   return found == codecs_.end() ? nullptr : &found->second;
 }
 

@@ -33,28 +33,30 @@ std::atomic<bool> in_use{false};
 
 // --- init: the next plugin's, and NCCL's log for us ---
 
-template <auto& table, int version, typename... Arguments>
+/// `table`: which of next_tables.
+template <auto table, int version, typename... Arguments>
 ncclResult_t forward_init(abi::Logger logger, Arguments... arguments) {
   set_logger(logger);
-  const ncclResult_t result = table.init(arguments...);
+  const auto& next = next_tables.*table;
+  const ncclResult_t result = next.init(arguments...);
   if (result == ncclSuccess && next_version.exchange(version) == 0) {
     log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
-        "the network is that of %s (%s), its version %d; ringpress adds CollNet", table.name,
+        "the network is that of %s (%s), its version %d; ringpress adds CollNet", next.name,
         state().name.c_str(), version);
   }
   return result;
 }
 
-template <auto& table, int version>
+template <auto table, int version>
 ncclResult_t init_next_v7(abi::Logger logger) {
   return forward_init<table, version>(logger, logger);
 }
 
 ncclResult_t init_next_v10(abi::Logger logger, abi::ProfilerCallback profiler) {
-  return forward_init<next_tables.v10, 10>(logger, logger, profiler);
+  return forward_init<&NextTables::v10, 10>(logger, logger, profiler);
 }
 
-template <auto& table, int version, typename Config>
+template <auto table, int version, typename Config>
 ncclResult_t init_next_v11(void** ctx, std::uint64_t comm_id, Config* config, abi::Logger logger,
                            abi::ProfilerCallback profiler) {
   return forward_init<table, version>(logger, ctx, comm_id, config, logger, profiler);
@@ -144,17 +146,17 @@ void take_over(const Newer& table, Init init, Init refusal, Older& older, Newer&
 
 void take_tables_over() {
   bool has = false;
-  take_over(next_tables.v7, init_next_v7<next_tables.v7, 7>, refuse_init_v7, ncclNetPlugin_v7,
+  take_over(next_tables.v7, init_next_v7<&NextTables::v7, 7>, refuse_init_v7, ncclNetPlugin_v7,
             ncclNetPlugin_v7, &has);
-  take_over(next_tables.v8, init_next_v7<next_tables.v8, 8>, refuse_init_v7, ncclNetPlugin_v7,
+  take_over(next_tables.v8, init_next_v7<&NextTables::v8, 8>, refuse_init_v7, ncclNetPlugin_v7,
             ncclNetPlugin_v8, &has);
-  take_over(next_tables.v9, init_next_v7<next_tables.v9, 9>, refuse_init_v7, ncclNetPlugin_v8,
+  take_over(next_tables.v9, init_next_v7<&NextTables::v9, 9>, refuse_init_v7, ncclNetPlugin_v8,
             ncclNetPlugin_v9, &has);
   take_over(next_tables.v10, init_next_v10, refuse_init_v10, ncclNetPlugin_v9, ncclNetPlugin_v10,
             &has);
-  take_over(next_tables.v11, init_next_v11<next_tables.v11, 11, abi::NetCommConfigV11>,
+  take_over(next_tables.v11, init_next_v11<&NextTables::v11, 11, abi::NetCommConfigV11>,
             refuse_init_v11<abi::NetCommConfigV11>, ncclNetPlugin_v10, ncclNetPlugin_v11, &has);
-  take_over(next_tables.v12, init_next_v11<next_tables.v12, 12, abi::NetCommConfigV12>,
+  take_over(next_tables.v12, init_next_v11<&NextTables::v12, 12, abi::NetCommConfigV12>,
             refuse_init_v11<abi::NetCommConfigV12>, ncclNetPlugin_v11, ncclNetPlugin_v12, &has);
 }
 

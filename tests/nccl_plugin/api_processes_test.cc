@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/nccl_ranks.h"
+#include "tests/support/sanitizers.h"
 
 namespace ringpress::testing {
 namespace {
@@ -166,7 +167,7 @@ TEST(Processes, CallsWhileTheProgramEnds) {
   });
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // They map memory themselves.
+#if !defined(RINGPRESS_WITH_ASAN) && !defined(RINGPRESS_WITH_TSAN)  // They map memory themselves.
 /// Of this process, for good.
 void take_all_memory() {
   const rlimit none{0, 0};

@@ -52,27 +52,30 @@ struct Case {
 class SameBytesAsTheHost : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SameBytesAsTheHost, StepByStep) {
-  const auto [codec, size, count, op, algorithm, real_all_reduces, chunk_bytes] = GetParam();
+  const Case& tried = GetParam();
+  const std::size_t count = tried.count;
   constexpr int kSteps = 6;
-  const Settings settings = make_settings({{"RINGPRESS_CODEC", codec},
-                                           {"RINGPRESS_ALGO", algorithm},
-                                           {"RINGPRESS_CHUNK_BYTES", chunk_bytes}});
+  const Settings settings = make_settings({{"RINGPRESS_CODEC", tried.codec},
+                                           {"RINGPRESS_ALGO", tried.algorithm},
+                                           {"RINGPRESS_CHUNK_BYTES", tried.chunk_bytes}});
   Settings of_host = settings;
-  of_host.codec = compress_kernels::stream_specification(codec);
-  const auto expected = host_results(of_host, size, count, kSteps, static_cast<ReduceOp>(op));
+  of_host.codec = compress_kernels::stream_specification(tried.codec);
+  const auto expected =
+      host_results(of_host, tried.size, count, kSteps, static_cast<ReduceOp>(tried.op));
   Job job(settings);
   all_reduces = 0;
-  run_ranks(job, size, [&](ncclComm_t comm, int rank) {
+  run_ranks(job, tried.size, [&](ncclComm_t comm, int rank) {
     std::vector<float> send = make_values(rank, count), receive(count);
     for (int step = 0; step < kSteps; ++step) {
       send[0] = static_cast<float>(step);
-      ASSERT_EQ(job.all_reduce(comm, send, receive, op), ncclSuccess);
+      ASSERT_EQ(job.all_reduce(comm, send, receive, tried.op), ncclSuccess);
       const auto& wanted = expected[static_cast<std::size_t>(step)];
       EXPECT_EQ(std::memcmp(receive.data(), wanted.data(), count * sizeof(float)), 0)
-          << codec << " step " << step << " rank " << rank;
+          << tried.codec << " step " << step << " rank " << rank;
     }
   });
-  EXPECT_EQ(all_reduces, kSteps * size * real_all_reduces) << "the real library's own was used";
+  EXPECT_EQ(all_reduces, kSteps * tried.size * tried.real_all_reduces)
+      << "the real library's own was used";
 }
 
 /// As ranks of the host library do that have been told so by a file.

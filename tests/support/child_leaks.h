@@ -3,7 +3,9 @@
 #ifndef TESTS_SUPPORT_CHILD_LEAKS_H_
 #define TESTS_SUPPORT_CHILD_LEAKS_H_
 
-#ifdef __SANITIZE_ADDRESS__
+#include "tests/support/sanitizers.h"
+
+#ifdef RINGPRESS_WITH_ASAN
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -11,7 +13,7 @@ namespace ringpress::testing {
 
 /// True, after a report on standard error, if memory is lost. False in builds that cannot tell.
 inline bool has_leaks() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef RINGPRESS_WITH_ASAN
   return __lsan_do_recoverable_leak_check() != 0;
 #else
   return false;

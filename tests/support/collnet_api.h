@@ -126,7 +126,7 @@ CollNetApi collnet_api(Table& table) {
   api.close_listen = table.close_listen;
   api.finalize = [&table](void* ctx) {
     if constexpr (requires { table.finalize; }) return table.finalize(ctx);
-    static_cast<void>(ctx);
+    static_cast<void>(table), static_cast<void>(ctx);
     return ncclSuccess;
   };
   if constexpr (requires { table.iallgather; }) {

@@ -24,13 +24,9 @@
 
 #include "ring/factory.h"
 #include "tests/support/child_leaks.h"
+#include "tests/support/sanitizers.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RINGPRESS_TEST_WITH_TSAN
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(RINGPRESS_TEST_WITH_TSAN)
+#ifdef RINGPRESS_WITH_TSAN
 /// Ranks that are processes start threads, and the rendezvous of an earlier test may still have
 /// one.
 extern "C" __attribute__((weak, used, visibility("default"))) const char* __tsan_default_options() {
