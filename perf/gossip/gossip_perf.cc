@@ -113,8 +113,10 @@ void walk(nccl_plugin::gossip::Peers& peers, int rank, long steps, Worker* worke
                                         options, model.data())
           .value();
   for (long step = 0; step < steps; ++step) {
+    // Now little, now enough to ask for an exchange. It stays as large as it is.
+    const float reach = static_cast<float>(generator() % 1000) / 1000.0F;
     for (float& value : model) {
-      value += 0.2F * (static_cast<float>(generator() % 1000) / 1000.0F - 0.5F);
+      value = 0.9F * value + reach * (static_cast<float>(generator() % 1000) / 1000.0F - 0.5F);
     }
     const auto report = gossip->step(peers, model.data());
     if (!report.is_ok()) {

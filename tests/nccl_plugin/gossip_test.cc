@@ -472,8 +472,10 @@ TEST(Gossip, RandomTriggersNeverDriftApart) {
           Gossip::make(peers, std::make_unique<HostModels>(), options, model.data()).value();
       auto& mine = exchanges[static_cast<std::size_t>(rank)];
       for (int step = 0; step < 1000; ++step) {
+        // Now little, now enough to ask for an exchange. It stays as large as it is.
+        const float reach = static_cast<float>(generator() % 1000) / 1000.0F;
         for (float& value : model) {
-          value += 0.2F * (static_cast<float>(generator() % 1000) / 1000.0F - 0.5F);
+          value = 0.9F * value + reach * (static_cast<float>(generator() % 1000) / 1000.0F - 0.5F);
         }
         const Result<StepReport> report = gossip->step(peers, model.data());
         ASSERT_TRUE(report.is_ok()) << report.status().message();
