@@ -16,18 +16,10 @@ namespace {
 
 // Gradients that agree come to the threshold but for rounding.
 constexpr double kRounding = 1e-5;
-// All ranks' sums together stay below this share of what a type can hold: the next gradient may
-// double them.
+// Of the largest float: all ranks' sums together stay below that, whatever they are rounded to.
 constexpr double kFullShare = 0.5;
-constexpr double kLargestFloat16 = 65504;
 // Elements that a sum is written out in at a time.
 constexpr std::size_t kBlock = 1024;
-
-double largest_of(const std::vector<float>& values) {
-  float largest = 0;
-  for (const float value : values) largest = std::max(largest, std::abs(value));
-  return static_cast<double>(largest);
-}
 
 }  // namespace
 
@@ -42,7 +34,8 @@ LazyCalls::LazyCalls(const Settings& settings, Mesh& mesh, std::uint64_t& sequen
 
 bool LazyCalls::takes(std::size_t count, DType dtype, const Reduction& reduction) const {
   const bool is_sum = reduction.op == ReduceOp::kSum || reduction.op == ReduceOp::kAvg;
-  return is_sum && !reduction.pre_multiplied && is_compressible(dtype) && size_ > 1 && count > 0 &&
+  const bool is_taken = is_compressible(dtype) && dtype != DType::kFloat16;
+  return is_sum && !reduction.pre_multiplied && is_taken && size_ > 1 && count > 0 &&
          count * dtype_size(dtype) >= minimum_bytes_;
 }
 
@@ -63,7 +56,7 @@ void LazyCalls::observe(const TensorCall& call) {
 }
 
 void LazyCalls::forget_places() {
-  formers_.clear();
+  for (Former& former : formers_) former.place.reset();
   for (auto& [position, sum] : sums_) sum.place.reset();
   for (Sum& sum : orphans_) sum.place.reset();
 }
@@ -72,7 +65,7 @@ void LazyCalls::forget_places() {
 void LazyCalls::orphan_sums() {
   if (orphans_.empty()) formers_.clear();
   for (auto& [position, sum] : sums_) {
-    if (sum.place) formers_.push_back({sum.call, *sum.place});
+    remember(sum);
     if (sum.calls > 0) {
       orphans_.push_back(std::move(sum));
     } else {
@@ -104,6 +97,16 @@ void LazyCalls::give_up(std::list<Sum>::iterator orphan) {
   orphans_.erase(orphan);
 }
 
+void LazyCalls::remember(const Sum& sum) {
+  const auto known = std::find_if(formers_.begin(), formers_.end(),
+                                  [&sum](const Former& former) { return former.call == sum.call; });
+  if (known == formers_.end()) {
+    formers_.push_back({sum.call, sum.place});
+  } else {
+    known->place = sum.place;
+  }
+}
+
 /// Of the same shape as what stands there now: its turn has come at another time, or its memory is
 /// another tensor's now.
 bool LazyCalls::stood_elsewhere(const TensorCall& call) const {
@@ -112,11 +115,20 @@ bool LazyCalls::stood_elsewhere(const TensorCall& call) const {
   });
 }
 
+/// Another tensor was of its shape: it may have the memory now.
+bool LazyCalls::has_likeness(const TensorCall& call) const {
+  return std::any_of(formers_.begin(), formers_.end(), [&call](const Former& former) {
+    TensorCall moved = former.call;
+    moved.address = call.address;
+    return moved == call && former.call.address != call.address;
+  });
+}
+
 LazyCalls::Sum* LazyCalls::find_orphan(const TensorCall& call) {
   if (orphans_.empty()) return nullptr;
-  const bool is_doubtful = stood_elsewhere(call);
   const auto found = std::find_if(orphans_.begin(), orphans_.end(), [&](const Sum& sum) {
-    return sum.place ? sum.place == place_ && !is_doubtful : sum.call == call;
+    if (sum.place) return sum.place == place_ && !stood_elsewhere(call);
+    return sum.call == call && !has_likeness(call);
   });
   return found == orphans_.end() ? nullptr : &*found;
 }
@@ -166,25 +178,17 @@ double LazyCalls::length_of(const Sum& sum) {
 /// Whether a sum is not to wait any longer.
 bool LazyCalls::is_due(const Sum& sum) const {
   if (sum.is_flushed || sum.calls >= most_calls_) return true;
-  if (sum.call.dtype == DType::kFloat16 &&
-      largest_of(sum.values) * size_ > kFullShare * kLargestFloat16) {
-    return true;
-  }
   const double mean = sum.norms / static_cast<double>(sum.calls);
   return mean > 0 && sum.most_length / mean >= threshold_;
 }
 
-/// False, and nothing is changed, if what came of it might not fit the tensor's type.
+/// False, and nothing is changed, if what came of it might be too large for a float.
 bool LazyCalls::add(Sum* sum, const void* values, double norm) const {
-  const double ranks = size_;
-  if ((sum->most_length + norm) * ranks > double{std::numeric_limits<float>::max()}) return false;
+  const double most = kFullShare * double{std::numeric_limits<float>::max()};
+  if ((sum->most_length + norm) * size_ > most) return false;
   compress_kernels::add_values(values, sum->call.count, sum->call.dtype, sum->values.data());
   ++sum->calls;
   sum->norms += norm;
-  if (sum->call.dtype == DType::kFloat16 && largest_of(sum->values) * ranks > kLargestFloat16) {
-    take_back(sum, values, norm);
-    return false;
-  }
   sum->most_length = length_of(*sum);
   return true;
 }

@@ -8,20 +8,20 @@
 //   below RINGPRESS_LAZY   the result of the call is zeros, and what was added up stays
 //   else                   what has been added up is all-reduced in its place, and begins anew
 //
-// Also where a rank does not know the tensor or has no place for a sum, where the next gradient
-// might make a sum too large for its type, and in every RINGPRESS_LAZY_CALLS-th call of a tensor. A
-// rank whose sum does not fit with a call's values sends these alone, and keeps the sum. Values
-// that are not finite on some rank are sent by themselves: the program will throw that result away.
-// (A rank that has begun to send its sum before it hears of them keeps what was added up before the
-// call.) This is an algorithm of its own, near those that aggregate gradients lazily (Chen et al.,
-// LAG, 2018); the program's optimizer sees fewer and larger steps.
+// Also where a rank does not know the tensor or has no place for a sum, and in every
+// RINGPRESS_LAZY_CALLS-th call of a tensor. Values that are not finite on some rank are sent by
+// themselves: the program will throw that result away. (A rank that has begun to send its sum
+// before it hears of them keeps what was added up before the call.) Nothing of float16 is put off:
+// sums might not fit it, and what is trained in it is multiplied by a scale that changes. This is
+// an algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
+// program's optimizer sees fewer and larger steps.
 //
 // When the sequence of calls breaks, what has been added up is an orphan until a call of its tensor
 // comes, with which it is sent. Where calls are otherwise the same, that is the call at its place
 // in the step, if its buffer is a new one: one that had another place before may be another
 // tensor's turn, or memory that is used again, and what cannot be told is not mixed. Where the
-// calls differ it is the next one of the same buffer. Orphans that wait for more than
-// RINGPRESS_LAZY_CALLS steps are given up, and counted as unsent.
+// calls differ it is the next one of the same buffer, if no other tensor was of its shape. Orphans
+// that wait for more than RINGPRESS_LAZY_CALLS steps are given up, and counted as unsent.
 #ifndef NCCL_PLUGIN_LAZY_CALLS_H_
 #define NCCL_PLUGIN_LAZY_CALLS_H_
 
@@ -91,10 +91,10 @@ class LazyCalls {
     double most_length = 0;   // That `values` may have.
     bool is_flushed = false;  // The next call is to be sent.
   };
-  /// Where a tensor of the sequence before stood.
+  /// A tensor of an earlier sequence.
   struct Former {
     TensorCall call;
-    std::size_t place = 0;
+    std::optional<std::size_t> place;  // As in Sum.
   };
   /// The sum that is being sent instead of a call's values, whose norm is in its norms.
   struct Sending {
@@ -110,7 +110,9 @@ class LazyCalls {
   void orphan_sums();
   void end_step();
   void give_up(std::list<Sum>::iterator orphan);
+  void remember(const Sum& sum);
   bool stood_elsewhere(const TensorCall& call) const;
+  bool has_likeness(const TensorCall& call) const;
   Sum* find_orphan(const TensorCall& call);
   Sum* find_sum(const TensorCall& call);
   bool is_repeated(const TensorCall& call);
