@@ -124,9 +124,10 @@ typedef struct {
  * rounded to their type, the same bytes everywhere. Destroy: the communicator goes on. A gossip
  * whose communicator has ended can only be destroyed.
  *
- * After other errors (of the system, of the device) the communicator is to be aborted, as after
- * those of all-reduces: other ranks may wait for this one. A step that fails, or was under way when
- * the communicator was aborted, has taken the mean of some of the model's elements, or of none.
+ * After other errors (of the system, of the device, of a stream that is captured or a group that is
+ * open on one rank alone) the communicator is to be aborted, as after those of all-reduces: other
+ * ranks may wait for this one. A step or a flush that fails, or was under way when the communicator
+ * was aborted, has taken the mean of some of the model's elements, or of none.
  */
 int ringpressGossipInit(ringpressGossip_t* gossip, const void* model, size_t count, int datatype,
                         const ringpressGossipConfig_t* config, void* comm, void* stream);
