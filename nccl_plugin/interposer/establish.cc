@@ -169,13 +169,12 @@ void Establishing::meet() {
   }
 }
 
-/// Those whose ranks all came so far. One that has begun to ask() takes part although it is not
-/// able to, and so does a child's.
+/// Those whose ranks all came so far. One that has begun to ask(), as a child's has, takes part
+/// although it is not able to.
 std::vector<Candidate*> Establishing::living() {
   std::vector<Candidate*> found;
   for (Candidate& candidate : candidates_) {
-    const bool is_counted_on = candidate.made->parent != nullptr || candidate.has_asked;
-    if (candidate.status.is_ok() || is_counted_on) found.push_back(&candidate);
+    if (candidate.status.is_ok() || candidate.has_asked) found.push_back(&candidate);
   }
   return found;
 }
