@@ -17,14 +17,16 @@ namespace {
 constexpr const char* kCandidates[] = {"bf16", "q8", "q4", "q3", "q2"};
 constexpr int kLatencyCalls = 15;
 constexpr int kFewCalls = 3;
-constexpr double kLongLatencyCall = 2e-3;          // Of such, in seconds, kFewCalls are enough.
-constexpr std::size_t kFirstRateCount = 2 * 1024;  // Floats,
+constexpr double kLongLatencyCall = 2e-3;     // Of such, in seconds, kFewCalls are enough.
+constexpr std::size_t kFirstRateCount = 512;  // Floats,
 // twice as many each time, until a call takes so many seconds. Not more: what TCP keeps of
 // larger calls would make later ones of some ten kilobytes take twice as long, which are to be
 // compared.
 constexpr std::size_t kLastRateCount = 256 * 1024;
 constexpr double kLongRateCall = 10e-3;
-constexpr double kLongCall = 30e-3;  // Of such, one is enough.
+// Of such, one is enough. If others went before, they were a burst that the link lets pass, or this
+// one was held up by something else: another one tells.
+constexpr double kLongCall = 30e-3;
 // A link that was said to be so much better or worse is measured anew.
 constexpr double kDrift = 1.5;
 
@@ -69,38 +71,74 @@ Probe swaps(Peers& peers) {
           1, 1};
 }
 
-/// Of such calls the quickest, on the rank where that took longest: other programs only ever make
-/// them slower. The same on all ranks.
-Result<double> time_calls(Peers& peers, const Probe& probe, std::size_t count, int calls) {
+/// On the rank where it takes longest. The same on all ranks.
+Result<double> time_call(Peers& peers, const Probe& probe, std::span<float> values) {
   using Clock = std::chrono::steady_clock;
-  std::vector<float> values(count);
+  const Clock::time_point begin = Clock::now();
+  RINGPRESS_RETURN_IF_ERROR(probe.call(values));
+  double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  RINGPRESS_RETURN_IF_ERROR(peers.max({&seconds, 1}));
+  return seconds;
+}
+
+/// Of empty calls the quickest: other programs only ever make them slower.
+Result<double> time_latency(Peers& peers, const Probe& probe) {
+  float value = 0;
+  RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());  // Connects.
+  RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < calls; ++i) {
-    const Clock::time_point begin = Clock::now();
-    RINGPRESS_RETURN_IF_ERROR(probe.call(values));
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
-    if (i == 0 || i == calls - 1) RINGPRESS_RETURN_IF_ERROR(peers.max({&best, 1}));
-    if (i == 0 && best > kLongCall) break;
+  for (int i = 0; i < (best < kLongLatencyCall ? kLatencyCalls : kFewCalls); ++i) {
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_call(peers, probe, {&value, 1}));
+    best = std::min(best, seconds);
   }
   return best;
 }
 
-Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
-  LinkSpeed link;
-  RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, 1, 2).status());  // Connects.
-  RINGPRESS_ASSIGN_OR_RETURN(double smallest, time_calls(peers, probe, 1, kFewCalls));
-  if (smallest < kLongLatencyCall) {
-    RINGPRESS_ASSIGN_OR_RETURN(smallest, time_calls(peers, probe, 1, kLatencyCalls));
+/// Of calls of a size the quickest, or of the long ones if there are two.
+Result<double> time_size(Peers& peers, const Probe& probe, std::size_t count) {
+  std::vector<float> values(count);
+  double best = std::numeric_limits<double>::infinity();
+  double best_long = best;
+  int long_calls = 0;
+  for (int i = 0; i < kFewCalls + long_calls; ++i) {
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_call(peers, probe, values));
+    best = std::min(best, seconds);
+    if (seconds <= kLongCall) continue;
+    best_long = std::min(best_long, seconds);
+    ++long_calls;
+    if (i == 0 || long_calls == 2) return best_long;
   }
-  link.latency_seconds = smallest / probe.latencies;
+  return best;
+}
+
+/// In bytes a second. `smallest`: what an empty call takes.
+Result<double> measure_rate(Peers& peers, const Probe& probe, double smallest) {
+  double rate = 0;
   for (std::size_t count = kFirstRateCount; count <= kLastRateCount; count *= 2) {
-    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_calls(peers, probe, count, kFewCalls));
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_size(peers, probe, count));
     // Of a call that took no longer than an empty one, nothing would be left.
     const double moving = std::max(seconds - smallest, seconds / 10);
-    link.bytes_per_second = probe.sent_bytes(count) / moving;
+    rate = probe.sent_bytes(count) / moving;
     if (seconds >= kLongRateCall) break;
   }
+  return rate;
+}
+
+Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
+  LinkSpeed link;
+  RINGPRESS_ASSIGN_OR_RETURN(const double smallest, time_latency(peers, probe));
+  link.latency_seconds = smallest / probe.latencies;
+  RINGPRESS_ASSIGN_OR_RETURN(link.bytes_per_second, measure_rate(peers, probe, smallest));
   return link;
+}
+
+/// Whether the link is about as quick as is said of it.
+Result<bool> is_as_said(Peers& peers, const Probe& probe, const LinkSpeed& said) {
+  float value = 0;
+  RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());  // Connects.
+  const double smallest = probe.latencies * said.latency_seconds;
+  RINGPRESS_ASSIGN_OR_RETURN(const double rate, measure_rate(peers, probe, smallest));
+  return rate < kDrift * said.bytes_per_second && said.bytes_per_second < kDrift * rate;
 }
 
 /// What a codec loses more than the budget's does, of the values of which that is most.
@@ -205,17 +243,11 @@ Result<Calibrations> calibrate(Peers& peers, const Settings& settings, int ranks
   return found;
 }
 
-Result<bool> still_holds(Peers& peers, const LinkSpeed& link, int ranks_per_host) {
-  const Probe probe = sums(peers, ranks_per_host);
-  RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, 1, 2).status());  // Connects.
-  const auto said = [&](std::size_t count) {
-    return probe.latencies * link.latency_seconds + probe.sent_bytes(count) / link.bytes_per_second;
-  };
-  // As many as measure_link() came to: what a link lets pass in a burst is the same then.
-  std::size_t count = kFirstRateCount;
-  while (said(count) < kLongRateCall && count < kLastRateCount) count *= 2;
-  RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_calls(peers, probe, count, kFewCalls));
-  return seconds < kDrift * said(count) && said(count) < kDrift * seconds;
+Result<bool> still_hold(Peers& peers, const Calibrations& said, int ranks_per_host) {
+  RINGPRESS_ASSIGN_OR_RETURN(const bool holds,
+                             is_as_said(peers, sums(peers, ranks_per_host), said.link()));
+  if (!holds || ranks_per_host == 1) return holds;
+  return is_as_said(peers, swaps(peers), said.inside());
 }
 
 }  // namespace ringpress::nccl_plugin::tuning

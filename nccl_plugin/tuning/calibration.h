@@ -40,9 +40,8 @@ Result<int> count_ranks_per_host(Peers& peers);
 /// that lose no more than it. Collective; the same on all ranks.
 Result<Calibrations> calibrate(Peers& peers, const Settings& settings, int ranks_per_host);
 
-/// True if calls of some milliseconds take about what is said of the link. Collective; the same on
-/// all ranks.
-Result<bool> still_holds(Peers& peers, const LinkSpeed& link, int ranks_per_host);
+/// True if links are about as quick as is said of them. Collective; the same on all ranks.
+Result<bool> still_hold(Peers& peers, const Calibrations& said, int ranks_per_host);
 
 }  // namespace ringpress::nccl_plugin::tuning
 

@@ -47,7 +47,7 @@ std::string own_host() {
   return name;
 }
 
-/// The same on all ranks of the same hosts, but for a coincidence, which still_holds() notices.
+/// The same on all ranks of the same hosts, but for a coincidence, which still_hold() notices.
 Result<std::string> name_hosts(Peers& peers, const Settings& settings) {
   const std::size_t hash =
       std::hash<std::string>()(own_host() + "/" + settings.interface) & ((1ull << 52) - 1);
@@ -152,8 +152,7 @@ Status TunedCalls::find_calibrations() {
   RINGPRESS_ASSIGN_OR_RETURN(const std::string cached, ask_cache(key));
   if (!cached.empty()) {
     RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, read_calibrations(cached, key));
-    RINGPRESS_ASSIGN_OR_RETURN(const bool holds,
-                               still_holds(peers_, found.link(), ranks_per_host_));
+    RINGPRESS_ASSIGN_OR_RETURN(const bool holds, still_hold(peers_, found, ranks_per_host_));
     if (holds) calibrations_ = std::make_unique<Calibrations>(std::move(found));
     if (!holds) log_line(LogLevel::kInfo, "%s no longer holds", cache_path_.c_str());
   }

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "nccl_plugin/budget.h"
@@ -180,6 +183,45 @@ TEST(Calibrate, IsTheSameOnAllRanksAndWithinTheBudget) {
     EXPECT_EQ(texts[1], texts[0]);
     EXPECT_EQ(texts[2], texts[0]);
   }
+}
+
+/// One of two ranks whose link lets some bytes pass at once, and then so many a second.
+class BurstyPeers final : public Peers {
+ public:
+  static constexpr double kBurst = 32 << 10;
+  static constexpr double kBytesPerSecond = 125e3;
+
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  bool is_local(int) const override { return false; }
+  Status sum(std::span<float> values) override {
+    const auto bytes = static_cast<double>(values.size_bytes());
+    const double held_back = std::max(0.0, bytes - burst_left_);
+    burst_left_ = std::max(0.0, burst_left_ - bytes);
+    held_back_ += held_back;
+    std::this_thread::sleep_for(std::chrono::duration<double>(held_back / kBytesPerSecond));
+    return Status::ok();
+  }
+  Status swap(int, std::span<const float>, std::span<float>) override { return Status::ok(); }
+  Status max(std::span<double>) override { return Status::ok(); }
+  Status broadcast(std::span<std::byte>) override { return Status::ok(); }
+
+  /// Seconds that the link took for what was no burst.
+  double seconds() const { return held_back_ / kBytesPerSecond; }
+
+ private:
+  double burst_left_ = kBurst;  // Bytes; it never fills again.
+  double held_back_ = 0;
+};
+
+TEST(Calibrate, TakesNotLongOverALinkThatLetsABurstPass) {
+  BurstyPeers peers;
+  const Calibrations found = calibrate(peers, make_settings(), 1).value();
+  // If calls are slow for another reason, fewer are made.
+  EXPECT_LE(peers.seconds(), 0.2);
+  EXPECT_GT(peers.seconds(), 0);
+  EXPECT_LT(found.link().bytes_per_second, 1.5 * BurstyPeers::kBytesPerSecond);
+  EXPECT_TRUE(still_hold(peers, found, 1).value());
 }
 
 /// Calls of a program: their sizes as all ranks know them, their times as each has them.
