@@ -31,6 +31,7 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
   options.extra_secret = settings.secret;
   options.timeout = std::chrono::milliseconds(settings.timeout_ms);
   options.sockets_per_peer = settings.sockets_per_peer;
+  options.congestion = settings.congestion;
   options.shared_memory = settings.shared_memory;
   options.progress_thread = progress_thread_of(settings);
   options.interface = settings.interface;

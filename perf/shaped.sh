@@ -22,6 +22,8 @@ usage: perf/shaped.sh --ranks N [options] -- COMMAND [ARGUMENT...]
                    not shaped. Default 1gbit.
   --burst B        size of the token bucket, default 256kb
   --delay D        one-way delay added to each link, e.g. 1ms
+  --congestion C   how ranks' TCP paces what it sends: one of net.ipv4.tcp_allowed_congestion_control;
+                   default: as the machine's does
   --pin            rank R runs on CPU R modulo the number of CPUs
   --mode M         auto (default), root, user (user namespace) or software
   -h, --help       this text
@@ -37,10 +39,10 @@ fail() { echo "shaped.sh: $*" >&2; exit 2; }
 # ---- Options -------------------------------------------------------------------------------------
 
 parse_options() {
-  ranks='' rate=1gbit burst=256kb delay='' pin=0 mode=auto
+  ranks='' rate=1gbit burst=256kb delay='' congestion='' pin=0 mode=auto
   while [[ $# -gt 0 ]]; do
     case $1 in
-      --ranks | --rate | --burst | --delay | --mode)
+      --ranks | --rate | --burst | --delay | --congestion | --mode)
         [[ $# -ge 2 ]] || fail "$1 needs a value"
         printf -v "${1#--}" '%s' "$2"
         shift 2 ;;
@@ -58,6 +60,10 @@ parse_options() {
   [[ $burst =~ ^[0-9]+(b|kb|mb)?$ ]] || fail "--burst $burst is not a size such as 256kb"
   [[ -z $delay || $delay =~ ^[0-9]+(\.[0-9]+)?(us|ms|s)$ ]] ||
     fail "--delay $delay is not a time such as 1ms"
+  [[ -z $congestion || $congestion =~ ^[a-z0-9_-]+$ ]] ||
+    fail "--congestion $congestion is not a name such as cubic"
+  [[ -z $congestion ]] || grep -qw -- "$congestion" /proc/sys/net/ipv4/tcp_allowed_congestion_control ||
+    fail "--congestion $congestion is not among net.ipv4.tcp_allowed_congestion_control"
   [[ $mode =~ ^(auto|root|user|software)$ ]] ||
     fail "--mode $mode is not auto, root, user or software"
   [[ $# -gt 0 ]] || fail "no command after --"
@@ -78,7 +84,8 @@ become_command() {
   for word in "${command_words[@]}"; do words+=("${word//\{rank\}/$rank}"); done
   if [[ $pin == 1 ]]; then words=(taskset -c "$((rank % $(nproc)))" "${words[@]}"); fi
   export RANK=$rank WORLD_SIZE=$ranks
-  unset shaped_ranks shaped_rate shaped_burst shaped_delay shaped_pin shaped_command ready start
+  unset shaped_ranks shaped_rate shaped_burst shaped_delay shaped_congestion shaped_pin shaped_command \
+    ready start
   if [[ $rank -eq 0 ]]; then exec "${words[@]}" </dev/null; fi
   exec {prefixed}> >(LD_PRELOAD='' exec sed -u "s/^/[rank $rank] /" >&2)
   prefixer=$!
@@ -106,6 +113,7 @@ rank_main() {
   ip address add "$SUBNET.$((rank + 1))/16" dev eth0
   ip link set eth0 up
   shape eth0
+  [[ -z $congestion ]] || echo "$congestion" >/proc/sys/net/ipv4/tcp_congestion_control
   if [[ -n $delay && $rate == none ]]; then
     tc qdisc add dev eth0 root netem delay "$delay" limit 100000
   elif [[ -n $delay ]]; then
@@ -251,6 +259,7 @@ pace_library() {
 
 run_paced() {
   local rank status=0
+  [[ -z $congestion ]] || fail "--congestion needs network namespaces"
   [[ -z $delay ]] || fail "--delay needs network namespaces and the kernel's netem"
   echo "shaped.sh: the kernel cannot shape links here (no network namespaces for this user, or no" \
     "tbf); ranks share the machine's network and a preloaded library paces what they send to" \
@@ -281,13 +290,14 @@ run_paced() {
 # What the parts of this script that run in namespaces need to know.
 export_state() {
   export shaped_ranks=$ranks shaped_rate=$rate shaped_burst=$burst shaped_delay=$delay
-  export shaped_pin=$pin
+  export shaped_congestion=$congestion shaped_pin=$pin
   export shaped_command
   shaped_command=$(printf '%q ' "${command_words[@]}")
 }
 
 import_state() {
-  ranks=$shaped_ranks rate=$shaped_rate burst=$shaped_burst delay=$shaped_delay pin=$shaped_pin
+  ranks=$shaped_ranks rate=$shaped_rate burst=$shaped_burst delay=$shaped_delay
+  congestion=$shaped_congestion pin=$shaped_pin
   eval "command_words=($shaped_command)"
 }
 

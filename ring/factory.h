@@ -21,7 +21,7 @@ namespace ringpress::ring {
 
 enum class ProgressThread { kOff, kOn, kAuto };
 
-/// How a mesh is made; the same on all ranks but for `rank` and `progress_thread`.
+/// How a mesh is made; the same on all ranks but for `rank`, `progress_thread` and `congestion`.
 struct MeshOptions {
   UniqueId id{};  // From open_rendezvous() or prepare_rendezvous().
   int rank = 0;
@@ -33,6 +33,7 @@ struct MeshOptions {
   // For the rendezvous to be listened at, in meet(); 0: as the time for all ranks to come.
   std::chrono::milliseconds refusal_patience{0};
   int sockets_per_peer = 2;
+  std::string congestion;  // Of what this rank sends over TCP; empty: the system's default.
   bool shared_memory = true;
   ProgressThread progress_thread = ProgressThread::kAuto;
   std::string interface;  // Network interface name, or empty.

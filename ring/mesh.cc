@@ -125,7 +125,8 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
                              options.interface.empty()
                                  ? bootstrap::route_address(id.address)
                                  : bootstrap::interface_address(options.interface));
-  parts.tcp = transport::tcp::make_tcp_transport(*parts.reactor, {host, options.sockets_per_peer});
+  parts.tcp = transport::tcp::make_tcp_transport(
+      *parts.reactor, {host, options.sockets_per_peer, options.congestion});
   RINGPRESS_ASSIGN_OR_RETURN(join.place.tcp, parts.tcp->listen(identity));
 
   if (options.shared_memory) add_shared_memory(identity, parts, join.place);

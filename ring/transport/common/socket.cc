@@ -224,6 +224,17 @@ void set_no_delay(int descriptor) {
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+void set_congestion_control(int descriptor, const std::string& name) {
+  if (name.empty()) return;
+  const auto length = static_cast<socklen_t>(name.size());
+  if (setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), length) == 0) return;
+  static std::atomic<bool> is_told{false};
+  const Status refused = system_error("RINGPRESS_TCP_CONGESTION=" + name +
+                                      " is not among net.ipv4.tcp_allowed_congestion_control; the "
+                                      "system's default is used");
+  if (!is_told.exchange(true)) log_line(LogLevel::kWarn, "%s", refused.message().c_str());
+}
+
 void keep_alive(int descriptor) {
   const int on = 1;
   const int idle_seconds = 60;

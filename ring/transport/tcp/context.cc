@@ -32,6 +32,7 @@ Status TcpTransport::start_handshakes(Outgoing& outgoing, const std::string& add
   const std::uint32_t connection = next_connection_++;
   for (int i = 0; i < options_.sockets_per_peer; ++i) {
     RINGPRESS_ASSIGN_OR_RETURN(Fd socket, open_socket(target));
+    set_congestion_control(socket.get(), options_.congestion);
     const Status begun = begin_connect(socket.get(), target);
     if (!begun.is_ok()) return Status(Code::kPeerLost, begun.message());
     set_no_delay(socket.get());

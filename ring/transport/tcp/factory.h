@@ -13,8 +13,9 @@
 namespace ringpress::ring::transport::tcp {
 
 struct TcpOptions {
-  std::string host;          // Numeric address to listen on, "192.0.2.7" or "[fd00::7]".
-  int sockets_per_peer = 2;  // Equal on all ranks, 1..16.
+  std::string host;             // Numeric address to listen on, "192.0.2.7" or "[fd00::7]".
+  int sockets_per_peer = 2;     // Equal on all ranks, 1..16.
+  std::string congestion = {};  // As in MeshOptions.
 };
 
 /// The reactor must outlive the transport.

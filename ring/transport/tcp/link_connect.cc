@@ -43,6 +43,7 @@ Result<std::unique_ptr<LinkConnector>> make_link_connector(const LinkHandle& han
 
 TcpLinkConnector::TcpLinkConnector(LinkPlace place, const LinkOptions& options)
     : place_(std::move(place)),
+      congestion_(options.congestion),
       timeout_(options.timeout),
       deadline_(Clock::now() + options.timeout),
       identity_(identity_of(1, place_.secret, options)),
@@ -55,6 +56,7 @@ Status TcpLinkConnector::start() {
   for (int i = 0; i < place_.sockets; ++i) {
     RINGPRESS_ASSIGN_OR_RETURN(Fd socket, start_connect(target));
     set_no_delay(socket.get());
+    set_congestion_control(socket.get(), congestion_);
     keep_alive(socket.get());
     Hello hello = make_hello(identity_, HelloPurpose::kData);
     hello.channel = static_cast<std::uint8_t>(i);

@@ -29,6 +29,7 @@ class TcpLinkConnector final : public LinkConnector {
   Status retry_later(const Status& why);
 
   const LinkPlace place_;
+  const std::string congestion_;
   const std::chrono::milliseconds timeout_;
   const Deadline deadline_;
   Identity identity_;

@@ -1,8 +1,14 @@
 // Links: how they open, what they carry, how they end. Both ends live in one thread, which polls
 // them in turn.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "ring/factory.h"
@@ -64,6 +70,45 @@ Status failure_of(Poll&& poll) {
     return !status.is_ok();
   }));
   return status;
+}
+
+/// Of this process's TCP connections, those that are paced so.
+int count_paced(const std::string& congestion) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename());
+    char name[16] = {};
+    socklen_t length = sizeof name;
+    sockaddr_storage peer{};
+    socklen_t peer_length = sizeof peer;
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0) continue;
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name, &length) != 0) continue;
+    if (name == congestion) ++found;
+  }
+  return found;
+}
+
+TEST(Link, ConnectorIsPacedAsItAsksFor) {
+  std::ifstream allowed("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+  for (std::string name; allowed >> name;) {
+    LinkOptions options = loopback(3);
+    const auto listener = ring::listen_for_links(options).value();
+    const int before = count_paced(name);
+    const Ends plain = open(*listener, options);
+    const int by_default = count_paced(name) - before;
+    EXPECT_TRUE(by_default == 0 || by_default == 6) << name;
+    options.congestion = name;
+    const Ends paced = open(*listener, options);
+    EXPECT_EQ(count_paced(name) - before - by_default, by_default == 0 ? 3 : 6) << name;
+  }
+}
+
+TEST(Link, OpensWhereTheSystemDoesNotKnowThePacing) {
+  LinkOptions options = loopback();
+  options.congestion = "no such";
+  const auto listener = ring::listen_for_links(options).value();
+  const Ends ends = open(*listener, options);
+  EXPECT_NE(ends.send, nullptr);
 }
 
 TEST(Link, TheListenerDecidesHowManySocketsItHas) {
