@@ -48,9 +48,13 @@ class Cell:
         self.seconds = plain_seconds(rate, ranks, size)
         self.commands = []
 
+    def shaped(self):
+        command = [str(ROOT / "perf" / "shaped.sh"), "--ranks", str(self.ranks), "--rate", self.rate]
+        return command + (["--congestion", self.options.congestion] if self.options.congestion else [])
+
     def all_reduce(self, settings, calls, warm_up):
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
-            command = [str(ROOT / "perf" / "shaped.sh"), "--ranks", str(self.ranks), "--rate", self.rate]
+            command = self.shaped()
             command += ["--pin"] if self.ranks <= os.cpu_count() else []
             command += ["--", str(self.options.build / "perf" / "all_reduce_perf"), "-d",
                         TYPES[self.dtype][0], "-b", str(self.size), "-e", str(self.size), "-n", str(calls),
@@ -70,8 +74,8 @@ class Cell:
         return found
 
     def gloo(self):
-        command = [str(ROOT / "perf" / "shaped.sh"), "--ranks", str(self.ranks), "--rate", self.rate, "--",
-                   peers.PYTHON_WITH_TORCH, str(ROOT / "perf" / "peers" / "gloo_all_reduce.py"),
+        command = [*self.shaped(), "--", peers.PYTHON_WITH_TORCH,
+                   str(ROOT / "perf" / "peers" / "gloo_all_reduce.py"),
                    f"{self.size}:{clamp(1 / self.seconds, 3, 50)}"]
         if self.dtype != "f32":
             command += ["--dtype", TYPES[self.dtype][2]]
@@ -165,6 +169,7 @@ def main():
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--sizes", default="8,4K,64K,256K,1M,4M,16M,64M,256M")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--congestion", default="", help="as perf/shaped.sh has it")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--table", type=pathlib.Path, nargs="+", metavar="JSON",
                         help="measure nothing: the README's table and figures from such files")
@@ -188,10 +193,15 @@ def main():
                     print_row(rows[-1])
     print("\n".join(summary(rows) + ["left out: " + one for one in left_out]))
     if options.json:
-        record = {"command": shlex.join(["python3", "perf/automatic.py", *sys.argv[1:]]),
+        measured = {name: value for name, value in vars(options).items()
+                    if name in ("rates", "ranks", "dtypes", "sizes", "congestion")
+                    and value != parser.get_default(name)}
+        words = [word for name, value in measured.items() for word in (f"--{name}", value)]
+        record = {"command": shlex.join(["python3", "perf/automatic.py", *words]),
                   "time": datetime.datetime.now().isoformat(timespec="seconds"),
-                  "cores": os.cpu_count(), "first_commands": [one.replace(f"{ROOT}/", "") for one in commands[:3]], "summary": summary(rows),
-                  "left_out": left_out, "rows": rows}
+                  "cores": os.cpu_count(),
+                  "first_commands": [one.replace(f"{ROOT}/", "") for one in commands[:3]],
+                  "summary": summary(rows), "left_out": left_out, "rows": rows}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "nccl_plugin/descriptors.h"
@@ -64,6 +65,14 @@ nlohmann::json to_json(const NcclLibrary& nccl, const PluginLibrary& plugin) {
   return record;
 }
 
+/// Empty: there is no such file.
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 void print_json(const Surroundings& all, const std::vector<Finding>& findings) {
   nlohmann::json record = {{"plugin", all.plugin.path},
                            {"nccl", nlohmann::json::array()},
@@ -101,6 +110,8 @@ Surroundings look_around() {
   const Variable* const next = all.environment.find(kNextPlugin);
   if (next != nullptr && !next->value.empty()) all.next_plugin = look_at_plugin(next->value);
   all.open_files = nccl_plugin::count_descriptors().limit;
+  all.congestion = first_line("/proc/sys/net/ipv4/tcp_congestion_control");
+  all.allowed_congestion = first_line("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
   return all;
 }
 

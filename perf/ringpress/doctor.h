@@ -33,6 +33,9 @@ struct Surroundings {
   std::optional<NcclLibrary> named_nccl;  // RINGPRESS_REAL_NCCL's, where that is set.
   bool has_gpu_driver = false;
   std::size_t open_files = 0;  // That a process may have; 0: no limit is known.
+  // By which TCP paces what is sent, unless RINGPRESS_TCP_CONGESTION says otherwise; may be empty.
+  std::string congestion;
+  std::string allowed_congestion;  // "reno cubic": what that may be.
 };
 Surroundings look_around();
 

@@ -242,6 +242,18 @@ void judge_open_files(const Surroundings& all, Findings* findings) {
       fmt::format("raise the limit: ulimit -n {}", kUsualOpenFiles));
 }
 
+/// bbr paces by timers, at what it has measured: on links that are quicker than the processors that
+/// feed them, at what these managed while they were busy.
+void judge_pacing(const Surroundings& all, Findings* findings) {
+  const Variable* const given = all.environment.find("RINGPRESS_TCP_CONGESTION");
+  if (!all.congestion.starts_with("bbr") || (given != nullptr && !given->value.empty())) return;
+  add(findings, Level::kOk, "settings",
+      fmt::format("what is sent over TCP is paced by {}, the system's default, which is slow where "
+                  "the network is quicker than the processors that feed it",
+                  all.congestion),
+      fmt::format("try RINGPRESS_TCP_CONGESTION, one of: {}", all.allowed_congestion));
+}
+
 void judge_host_memory(const Surroundings& all, Findings* findings) {
   const auto ours = std::find_if(all.nccl.begin(), all.nccl.end(),
                                  [](const NcclLibrary& nccl) { return nccl.is_ours; });
@@ -276,6 +288,7 @@ std::vector<Finding> judge(const Surroundings& surroundings) {
   findings.insert(findings.end(), preloading.begin(), preloading.end());
   judge_host_memory(surroundings, &findings);
   judge_settings(surroundings, &findings);
+  judge_pacing(surroundings, &findings);
   return findings;
 }
 

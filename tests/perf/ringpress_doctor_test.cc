@@ -131,6 +131,18 @@ TEST(Doctor, WarnsOfFewOpenFiles) {
       << texts(all, Level::kWarning);
 }
 
+TEST(Doctor, SaysWhatPacesTcp) {
+  Surroundings all = healthy();
+  all.congestion = "cubic";
+  all.allowed_congestion = "reno cubic bbr";
+  EXPECT_FALSE(has(texts(all, Level::kOk), "paced by"));
+  all.congestion = "bbr";
+  EXPECT_TRUE(has(texts(all, Level::kOk), "paced by bbr, the system's default"));
+  EXPECT_TRUE(has(texts(all, Level::kOk), "RINGPRESS_TCP_CONGESTION, one of: reno cubic bbr"));
+  all.environment.add("RINGPRESS_TCP_CONGESTION", {"cubic", "environment"});
+  EXPECT_FALSE(has(texts(all, Level::kOk), "paced by"));
+}
+
 TEST(Doctor, NamesWhatIsNotThere) {
   Surroundings all = healthy();
   all.nccl.clear();

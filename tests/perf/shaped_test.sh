@@ -24,6 +24,8 @@ refused "--ranks two" --ranks two -- true
 refused "--rate fast" --ranks 2 --rate fast -- true
 refused "--burst big" --ranks 2 --burst big -- true
 refused "--delay long" --ranks 2 --delay long -- true
+refused "--congestion a/b" --ranks 2 --congestion a/b -- true
+refused "is not among net.ipv4" --ranks 2 --congestion magic -- true
 refused "--mode magic" --ranks 2 --mode magic -- true
 refused "no command" --ranks 2
 refused "unknown option" --ranks 2 true
@@ -35,6 +37,11 @@ run() {  # run WANTED-STATUS ARGUMENT...
   "$SHAPED" "$@" >"$work/out" 2>"$work/error" || status=$?
   [[ $status -eq $wanted ]] || { fail "status $status, not $wanted: $*"; cat "$work/error"; }
 }
+
+# Every system has and allows it. Where there are no namespaces, that is said.
+"$SHAPED" --ranks 2 --rate none --congestion reno -- cat /proc/sys/net/ipv4/tcp_congestion_control \
+  >"$work/out" 2>"$work/error"
+grep -qx reno "$work/out" || grep -q "needs network namespaces" "$work/error" || fail "not paced by reno"
 
 for mode in auto software; do
   run 0 --mode "$mode" --ranks 3 -- bash -c 'echo "rank {rank} is $RANK of $WORLD_SIZE"'
