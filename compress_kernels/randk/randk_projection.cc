@@ -38,7 +38,7 @@ class RandomProjection : public Projection {
     const Slices slices_of_tensor = slices(args.shape);
     const core::ChunkValues x = values(args);
     float* own = args.own[0];
-    own[slices_of_tensor.longest() - 1] = 0;
+    if (slices_of_tensor.longest() > 0) own[slices_of_tensor.longest() - 1] = 0;
     for_each_chosen(args, [&](std::size_t place, std::size_t coordinate) {
       own[place] = load_one(x, coordinate);
     });
