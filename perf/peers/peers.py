@@ -59,8 +59,9 @@ class Contender:
     def prefix(self):
         if self.arguments.local:
             return []
+        paced = ["--congestion", self.arguments.congestion] if self.arguments.congestion else []
         return [str(SHAPED), "--ranks", str(self.arguments.ranks), "--rate", self.arguments.rate,
-                *self.shaping(), "--"]
+                *paced, *self.shaping(), "--"]
 
     def shaping(self):
         """More options of shaped.sh."""
@@ -303,6 +304,7 @@ def parse_arguments():
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--local", action="store_true", help="one host, each peer at its best")
     where.add_argument("--rate", default="1gbit", help="shaped links (default 1gbit; none: veth)")
+    parser.add_argument("--congestion", default="", help="as shaped.sh has it; default: the machine's")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", default="4K,64K,1M,16M,100000000,256M")
@@ -317,6 +319,7 @@ def main():
     arguments = parse_arguments()
     sizes = [parse_bytes(text) for text in arguments.sizes.split(",")]
     link = "local" if arguments.local else arguments.rate
+    link += f"-{arguments.congestion}" if arguments.congestion else ""
     output = arguments.json or \
         ROOT / "perf" / "results" / f"peers-{link}-n{arguments.ranks}.json"
     with tempfile.TemporaryDirectory(prefix="ringpress-peers.") as work:
