@@ -15,8 +15,8 @@ namespace {
 
 // What automatic mode chooses from, besides the budget's codec.
 constexpr const char* kCandidates[] = {"bf16", "q8", "q4", "q3", "q2"};
-constexpr int kLatencyCalls = 15;
-constexpr int kFewCalls = 3;
+constexpr std::size_t kLatencyCalls = 15;
+constexpr std::size_t kFewCalls = 3;
 constexpr double kLongLatencyCall = 2e-3;     // Of such, in seconds, kFewCalls are enough.
 constexpr std::size_t kFirstRateCount = 512;  // Floats,
 // twice as many each time, until a call takes so many seconds. Not more: what TCP keeps of
@@ -87,28 +87,28 @@ Result<double> time_latency(Peers& peers, const Probe& probe) {
   RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());  // Connects.
   RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < (best < kLongLatencyCall ? kLatencyCalls : kFewCalls); ++i) {
+  for (std::size_t i = 0; i < (best < kLongLatencyCall ? kLatencyCalls : kFewCalls); ++i) {
     RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_call(peers, probe, {&value, 1}));
     best = std::min(best, seconds);
   }
   return best;
 }
 
-/// Of calls of a size the quickest, or of the long ones if there are two.
+/// Of calls of a size the quickest; of those that a burst may have helped, the one in the middle,
+/// or the second of two long ones: the burst may have ended in the first.
 Result<double> time_size(Peers& peers, const Probe& probe, std::size_t count) {
   std::vector<float> values(count);
-  double best = std::numeric_limits<double>::infinity();
-  double best_long = best;
-  int long_calls = 0;
-  for (int i = 0; i < kFewCalls + long_calls; ++i) {
+  std::vector<double> times;
+  std::size_t long_calls = 0;
+  while (times.size() < kFewCalls + long_calls) {
     RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_call(peers, probe, values));
-    best = std::min(best, seconds);
+    times.push_back(seconds);
     if (seconds <= kLongCall) continue;
-    best_long = std::min(best_long, seconds);
     ++long_calls;
-    if (i == 0 || long_calls == 2) return best_long;
+    if (times.size() == 1 || long_calls == 2) return seconds;
   }
-  return best;
+  std::sort(times.begin(), times.end());
+  return times[0] < kLongRateCall ? times[0] : times[times.size() / 2];
 }
 
 /// In bytes a second. `smallest`: what an empty call takes.
