@@ -228,6 +228,9 @@ ON_FIBERS(models::DifferenceTask)
 ON_FIBERS(models::HalfDifferenceTask)
 ON_FIBERS(models::WidenTask)
 ON_FIBERS(models::MeanTask)
+ON_FIBERS(models::LengthTask)
+ON_FIBERS(models::AddValuesTask)
+ON_FIBERS(models::TotalTask)
 #undef ON_FIBERS
 
 }  // namespace ringpress::compress_kernels::cuda
