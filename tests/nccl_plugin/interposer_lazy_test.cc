@@ -642,6 +642,41 @@ TEST(InterposerLazyVotes, EndTheCallWhereTheyDoNotCome) {
   }
 }
 
+/// Calls of a communicator in two streams in turn; the wait with a number is left out.
+std::string race_of_lazy_calls(std::size_t forgotten_wait) {
+  Notes kept;
+  notes = &kept;
+  NotingDevice device(forgotten_wait);
+  device.does_copy = true;
+  const Settings settings =
+      make_settings({{"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_LAZY_CALLS", "4"}});
+  const auto lazy = StreamLazy::make(device, settings, 0, 2, [] { return false; }).value();
+  const Stream streams[] = {device.create_stream().value(), device.create_stream().value()};
+  const ringpressRealNccl real = noting_nccl();
+  std::vector<float> values(kLazyValues, 1.0F);
+  const TensorCall tensor{CollectiveKind::kAllReduce, values.size(), DType::kFloat32,
+                          ReduceOp::kSum, values.data()};
+  std::size_t put_off = 0, sums = 0;
+  for (int call = 0; call < 16; ++call) {
+    EXPECT_TRUE(lazy->vote(tensor, values.data(), streams[call % 2]).is_ok());
+    EXPECT_EQ(lazy->exchange(real, nullptr), ncclSuccess);
+    const LazyCalls::Decision decision = lazy->decide(tensor, values.data()).value();
+    put_off += decision.is_put_off ? 1 : 0;
+    sums += decision.has_sum ? 1 : 0;
+    values.assign(values.size(), 1.0F);
+  }
+  EXPECT_GT(put_off, 6u);
+  EXPECT_GE(sums, 2u);
+  return kept.race();
+}
+
+TEST(InterposerLazyOrder, StreamsWaitForEachOther) {
+  EXPECT_EQ(race_of_lazy_calls(0), "");
+  for (const std::size_t forgotten : {4u, 7u, 12u}) {
+    EXPECT_NE(race_of_lazy_calls(forgotten), "") << forgotten;
+  }
+}
+
 /// A gradient that is never there: what the thread waits for has an end.
 TEST(InterposerLazyWait, EndsInTimeAndWhenGivenUp) {
   Notes kept;
