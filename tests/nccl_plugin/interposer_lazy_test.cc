@@ -289,29 +289,42 @@ void expect_that_residuals_help(Run run) {
   EXPECT_LT(errors[1], 0.4 * errors[0]);
 }
 
-/// Adds up calls of tensors of some sizes, the same values each time.
+/// What a tensor's values are in a step, as so many times those of the others. The last tensor is
+/// sent when the first two are not.
+double factor_of(std::size_t tensor, int step) {
+  if (tensor < 2) return 1;
+  return step % 7 < 4 ? 1.5 : -0.75;
+}
+
 template <typename Reduce>
 void add_up_errors(int size, int rank, Reduce reduce, double* error, double* norm) {
   constexpr int kSteps = 100;
-  std::vector<std::vector<float>> sent, sums;
-  for (const std::size_t count : {20000u, 33000u}) {
-    sent.push_back(make_values(rank, count));
+  std::vector<std::vector<float>> values, sent, sums;
+  for (const std::size_t count : {20000u, 33000u, 27000u}) {
+    values.push_back(make_values(rank, count));
+    sent.emplace_back(count);
     sums.emplace_back(count);
   }
   std::vector<float> receive;
+  std::vector<double> factors(sent.size());
   for (int step = 0; step < kSteps; ++step) {
     for (std::size_t tensor = 0; tensor < sent.size(); ++tensor) {
+      const double factor = factor_of(tensor, step);
+      std::transform(values[tensor].begin(), values[tensor].end(), sent[tensor].begin(),
+                     [factor](float value) { return static_cast<float>(factor * double{value}); });
+      factors[tensor] += factor;
       receive.resize(sent[tensor].size());
       reduce(sent[tensor], receive);
       for (std::size_t i = 0; i < receive.size(); ++i) sums[tensor][i] += receive[i];
     }
   }
   if (rank != 0) return;
-  for (const std::vector<float>& sum : sums) {
+  for (std::size_t tensor = 0; tensor < sums.size(); ++tensor) {
+    const std::vector<float>& sum = sums[tensor];
     std::vector<double> exact(sum.size());
     for (int peer = 0; peer < size; ++peer) {
-      const std::vector<float> values = make_values(peer, sum.size());
-      for (std::size_t i = 0; i < sum.size(); ++i) exact[i] += kSteps * double{values[i]};
+      const std::vector<float> own = make_values(peer, sum.size());
+      for (std::size_t i = 0; i < sum.size(); ++i) exact[i] += factors[tensor] * double{own[i]};
     }
     for (std::size_t i = 0; i < sum.size(); ++i) {
       *error += std::pow(double{sum[i]} - exact[i], 2);
@@ -353,7 +366,7 @@ TEST(InterposerLazyHosts, ErrorFeedbackGoesOnBesideExactTensors) {
         },
         &error, &norm);
   });
-  EXPECT_LT(std::sqrt(error / norm), 0.07);
+  EXPECT_LT(std::sqrt(error / norm), 0.2) << "0.7 without residuals";
 }
 
 /// What is sent takes its turns as other calls do.
@@ -635,6 +648,8 @@ TEST(InterposerLazyVotes, EndTheCallWhereTheyDoNotCome) {
       const std::vector<float> send = make_values(rank, kLazyValues);
       std::vector<float> receive(kLazyValues);
       EXPECT_NE(job.all_reduce(comm, send, receive), ncclSuccess);
+      // Else the other rank may have ended the communicator before this one read its word.
+      if (one.word != 0) return;
       EXPECT_EQ(job.engine.flush_lazy(comm).code(), Code::kInvalidUsage);
     });
     const std::string log = ::testing::internal::GetCapturedStderr();
