@@ -3,8 +3,8 @@
 // largest by an all-reduce in that stream.
 //
 // Whether a call is sent is decided in the call, so the thread that makes it waits twice: for its
-// gradients, by whose length this rank votes, and for the votes of all ranks. No other call of door
-// A waits for the device.
+// gradient, by whose length this rank votes, and for the votes of all ranks. So ranks must call
+// their communicators in one order, and no stream may wait for what that thread does later.
 #ifndef NCCL_PLUGIN_INTERPOSER_STREAM_LAZY_H_
 #define NCCL_PLUGIN_INTERPOSER_STREAM_LAZY_H_
 
