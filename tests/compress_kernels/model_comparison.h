@@ -74,8 +74,8 @@ class ModelComparison {
         own_(device, draw_differences(3), c.offset),
         theirs_(device, draw_differences(4), c.offset),
         wide_(device, std::vector<double>(c.count), 0),
-        lengths_(device, std::vector<LengthPart>(kChangeParts, {-1, -1}), 0),
         parts_(device, std::vector<ChangePart>(kChangeParts, {-1, -1}), 0),
+        lengths_(device, std::vector<LengthPart>(kChangeParts, {-1, -1}), 0),
         word_(device, {0}, 0) {}
 
   /// "" or what differs.
