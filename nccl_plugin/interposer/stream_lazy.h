@@ -2,6 +2,9 @@
 // asked for in the caller's stream. Ranks vote in a word each, of which the real library takes the
 // largest by an all-reduce in that stream.
 //
+// A call that is sent is planned only then, and goes on as any other: with its residual, and under
+// RINGPRESS_CODEC=auto in its turn. Captured calls are made as without RINGPRESS_LAZY.
+//
 // Whether a call is sent is decided in the call, so the thread that makes it waits twice: for its
 // gradient, by whose length this rank votes, and for the votes of all ranks. So ranks must call
 // their communicators in one order, and no stream may wait for what that thread does later.

@@ -463,6 +463,31 @@ TEST_P(InterposerLazy, RanksOfOneThreadGoOnTogether) {
   for (const ncclComm_t comm : comms) job.destroy(comm);
 }
 
+/// Those of a split have their own sums.
+TEST_P(InterposerLazy, ChildrenPutOffToo) {
+  run_lazily(3, {}, [&](const LazyRank& rank) {
+    const Engine& engine = rank.job.engine;
+    ncclComm_t child = nullptr;
+    const int color = rank.rank == 1 ? 1 : 0;
+    ASSERT_EQ(engine.real().CommSplit(rank.comm, color, rank.rank, &child, nullptr), ncclSuccess);
+    rank.job.engine.made_child(&child, rank.comm, color);
+    const std::vector<float> send = make_values(rank.rank, kLazyValues);
+    std::vector<float> receive(kLazyValues);
+    int zeros = 0;
+    for (int call = 0; call < 20; ++call) {
+      ASSERT_EQ(rank.job.all_reduce(child, send, receive), ncclSuccess);
+      zeros += is_all_zero(receive) ? 1 : 0;
+      rank.reduce(send, receive);
+    }
+    if (color == 0) {
+      EXPECT_GE(zeros, 9);
+    } else {
+      EXPECT_EQ(zeros, 0) << "a single rank";
+    }
+    rank.job.destroy(child);
+  });
+}
+
 /// Where memory is for one tensor alone, the others are not put off, and none is lost.
 TEST_P(InterposerLazy, WhatHasNoRoomIsSentAtOnce) {
   run_lazily(2, {{"RINGPRESS_EF_MAX_BYTES", "10000"}}, [&](const LazyRank& rank) {
