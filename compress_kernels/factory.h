@@ -77,6 +77,11 @@ Result<std::vector<double>> measure_density_errors(const MeasuredTensor& tensor,
 /// The l2 norm of a tensor with its residual; infinity where it is not finite.
 double measure_norm(const MeasuredTensor& tensor);
 
+/// What gradients are to a sum of former ones, in one pass: sums of squares, in doubles. Of a
+/// compressible type, any alignment; without a sum (null) the total is 0. Not finite where a value
+/// is not.
+LengthPart measure_lengths(const void* values, const float* sum, std::size_t count, DType dtype);
+
 /// How far values are from a reference: sums of squares, in one pass over both.
 struct Change {
   double difference_squares = 0;
@@ -92,8 +97,8 @@ Change measure_change(const void* values, const void* reference, std::size_t cou
 void average_models(void* values, const void* theirs, std::size_t count, DType dtype);
 /// sum += values.
 void add_values(const void* values, std::size_t count, DType dtype, float* sum);
-/// sum -= values.
-void subtract_values(const void* values, std::size_t count, DType dtype, float* sum);
+/// to = sum + values, rounded once to the type; `to` may be the values.
+void write_total(const void* values, const float* sum, std::size_t count, DType dtype, void* to);
 /// to = values, rounded once to the type.
 void narrow_values(const float* values, std::size_t count, DType dtype, void* to);
 /// difference = values - base.

@@ -6,6 +6,7 @@ add_library(ringpress_interposer OBJECT
   interposer/comm.cc
   interposer/comm_calls.cc
   interposer/comm_choices.cc
+  interposer/comm_lazy.cc
   interposer/comm_table.cc
   interposer/devices.cc
   interposer/engine.cc
@@ -21,6 +22,7 @@ add_library(ringpress_interposer OBJECT
   interposer/host_groups.cc
   interposer/lane.cc
   interposer/last_error.cc
+  interposer/lazy_call.cc
   interposer/left_comms.cc
   interposer/meeting.cc
   interposer/number_exchange.cc
@@ -28,6 +30,7 @@ add_library(ringpress_interposer OBJECT
   interposer/stream_gather.cc
   interposer/stream_guard.cc
   interposer/stream_hier.cc
+  interposer/stream_lazy.cc
   interposer/stream_projection.cc
   interposer/stream_ring.cc
   interposer/stream_sra.cc

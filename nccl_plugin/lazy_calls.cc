@@ -1,14 +1,11 @@
 #include "nccl_plugin/lazy_calls.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <utility>
 
-#include "compress_kernels/factory.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin {
@@ -18,19 +15,17 @@ namespace {
 constexpr double kRounding = 1e-5;
 // Of the largest float: all ranks' sums together stay below that, whatever they are rounded to.
 constexpr double kFullShare = 0.5;
-// Elements that a sum is written out in at a time.
-constexpr std::size_t kBlock = 1024;
 
 }  // namespace
 
-LazyCalls::LazyCalls(const Settings& settings, Mesh& mesh, std::uint64_t& sequence)
+LazyCalls::LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size)
     : threshold_(settings.lazy * (1 - kRounding)),
       most_calls_(settings.lazy_calls),
       minimum_bytes_(settings.minimum_bytes),
       limit_bytes_(settings.feedback_limit_bytes),
-      rank_(mesh.rank()),
-      size_(mesh.size()),
-      votes_(mesh, sequence) {}
+      rank_(rank),
+      size_(size),
+      memory_(memory) {}
 
 bool LazyCalls::takes(std::size_t count, DType dtype, const Reduction& reduction) const {
   const bool is_sum = reduction.op == ReduceOp::kSum || reduction.op == ReduceOp::kAvg;
@@ -92,7 +87,7 @@ void LazyCalls::give_up(std::list<Sum>::iterator orphan) {
              "tensor has not come for %zu steps. RINGPRESS_STATS counts these and further ones",
              rank_, orphan->call.count, orphan->steps_missed);
   }
-  count_unsent(*orphan, &given_up_);
+  add_unsent(*orphan, &given_up_);
   bytes_ -= bytes_of(*orphan);
   orphans_.erase(orphan);
 }
@@ -161,7 +156,8 @@ LazyCalls::Sum* LazyCalls::find_sum(const TensorCall& call) {
   try {
     Sum made;
     made.call = call;
-    made.values.resize(call.count);
+    made.values = LazySum(memory_.allocate(call.count), FreeSum{&memory_});
+    if (made.values == nullptr) return nullptr;
     Sum* const sum = &sums_.emplace(*position_, std::move(made)).first->second;
     bytes_ += wanted;
     return sum;
@@ -170,110 +166,105 @@ LazyCalls::Sum* LazyCalls::find_sum(const TensorCall& call) {
   }
 }
 
-double LazyCalls::length_of(const Sum& sum) {
-  return compress_kernels::measure_norm(
-      {sum.values.data(), nullptr, sum.call.count, DType::kFloat32});
-}
-
-/// Whether a sum is not to wait any longer.
-bool LazyCalls::is_due(const Sum& sum) const {
-  if (sum.is_flushed || sum.calls >= most_calls_) return true;
-  const double mean = sum.norms / static_cast<double>(sum.calls);
-  return mean > 0 && sum.most_length / mean >= threshold_;
-}
-
-/// False, and nothing is changed, if what came of it might be too large for a float.
-bool LazyCalls::add(Sum* sum, const void* values, double norm) const {
+/// False if what came of it on all ranks might be too large for a float.
+bool LazyCalls::fits(const Asked& asked) const {
   const double most = kFullShare * double{std::numeric_limits<float>::max()};
-  if ((sum->most_length + norm) * size_ > most) return false;
-  compress_kernels::add_values(values, sum->call.count, sum->call.dtype, sum->values.data());
-  ++sum->calls;
-  sum->norms += norm;
-  sum->most_length = length_of(*sum);
-  return true;
+  return (asked.sum->length + asked.lengths.values) * size_ <= most;
 }
 
-Result<LazyCalls::Decision> LazyCalls::decide(const TensorCall& call, const void* values) {
-  sending_ = {};
+/// Whether a sum is not to wait any longer, with this call's values.
+bool LazyCalls::is_due(const Asked& asked) const {
+  const Sum& sum = *asked.sum;
+  const std::size_t calls = sum.calls + 1;
+  if (sum.is_flushed || calls >= most_calls_) return true;
+  const double mean = (sum.norms + asked.lengths.values) / static_cast<double>(calls);
+  return mean > 0 && asked.lengths.total / mean >= threshold_;
+}
+
+Result<LazyVote> LazyCalls::vote(const TensorCall& call, const void* values) {
+  asked_ = {};
   observe(call);
-  const double norm = compress_kernels::measure_norm({values, nullptr, call.count, call.dtype});
   Sum* const orphan = find_orphan(call);
-  Sum* const sum = orphan != nullptr ? orphan : find_sum(call);
-  const bool is_finite = std::isfinite(norm);
-  const bool has_added = is_finite && sum != nullptr && add(sum, values, norm);
-  LazyVote own = is_finite ? LazyVote::kSend : LazyVote::kNotFinite;
-  if (has_added && orphan == nullptr && !is_due(*sum)) own = LazyVote::kPutOff;
-  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, votes_.cast(call, own));
-  if (largest == LazyVote::kPutOff) return Decision{true, false};
-  if (!has_added) return Decision{false, false};
-  if (largest == LazyVote::kNotFinite) {  // What has been added up stays.
-    take_back(sum, values, norm);
-    return Decision{false, false};
+  Asked asked;
+  asked.sum = orphan != nullptr ? orphan : find_sum(call);
+  asked.gradient = {values, call.count, call.dtype};
+  const float* const sum = asked.sum == nullptr ? nullptr : asked.sum->values.get();
+  RINGPRESS_ASSIGN_OR_RETURN(asked.lengths, memory_.measure(asked.gradient, sum));
+  if (!std::isfinite(asked.lengths.values)) return LazyVote::kNotFinite;
+  if (asked.sum == nullptr || !fits(asked)) return LazyVote::kSend;
+  asked_ = asked;
+  return orphan != nullptr || is_due(asked) ? LazyVote::kSend : LazyVote::kPutOff;
+}
+
+Result<LazyCalls::Decision> LazyCalls::follow(LazyVote largest) {
+  switch (largest) {
+    case LazyVote::kPutOff:
+      break;
+    case LazyVote::kSend:
+      return Decision{false, asked_.sum != nullptr};
+    case LazyVote::kNotFinite:  // What has been added up stays.
+      asked_.sum = nullptr;
+      return Decision{false, false};
   }
-  sending_ = {sum, norm};
-  return Decision{false, true};
+  RINGPRESS_EXPECTS(asked_.sum != nullptr, "a call is put off that this rank wanted sent");
+  Sum& sum = *asked_.sum;
+  RINGPRESS_RETURN_IF_ERROR(memory_.add(asked_.gradient, sum.values.get()));
+  ++sum.calls;
+  sum.norms += asked_.lengths.values;
+  sum.length = asked_.lengths.total;
+  return Decision{true, false};
 }
 
-void LazyCalls::take_back(Sum* sum, const void* values, double norm) const {
-  compress_kernels::subtract_values(values, sum->call.count, sum->call.dtype, sum->values.data());
-  --sum->calls;
-  sum->norms -= norm;
-  sum->most_length += norm;
+Status LazyCalls::write_sum(void* to) {
+  RINGPRESS_EXPECTS(asked_.sum != nullptr, "a sum that is not to be sent");
+  return memory_.write_total(asked_.gradient, asked_.sum->values.get(), to);
 }
 
-void LazyCalls::take_sum(const void* values, void* to) {
-  RINGPRESS_EXPECTS(sending_.sum != nullptr, "a sum that is not to be sent");
-  Sum& sum = *sending_.sum;
-  const std::size_t element_bytes = dtype_size(sum.call.dtype);
-  std::array<std::byte, kBlock * sizeof(double)> own;  // `to` may be `values`.
-  for (std::size_t first = 0; first < sum.call.count; first += kBlock) {
-    const std::size_t count = std::min(kBlock, sum.call.count - first);
-    float* const part = sum.values.data() + first;
-    std::memcpy(own.data(), static_cast<const std::byte*>(values) + first * element_bytes,
-                count * element_bytes);
-    compress_kernels::narrow_values(part, count, sum.call.dtype,
-                                    static_cast<std::byte*>(to) + first * element_bytes);
-    compress_kernels::subtract_values(own.data(), count, sum.call.dtype, part);
-  }
-  --sum.calls;
-  sum.norms -= sending_.norm;
-  sum.most_length += sending_.norm;
+Status LazyCalls::conclude(LazyVote largest) {
+  Sum* const sum = std::exchange(asked_, {}).sum;
+  if (sum == nullptr || largest == LazyVote::kNotFinite) return Status::ok();
+  return begin_anew(sum);
 }
 
-Status LazyCalls::conclude() {
-  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, votes_.conclude());
-  Sum* const sum = std::exchange(sending_, {}).sum;
-  if (sum != nullptr && largest != LazyVote::kNotFinite) begin_anew(sum);
-  return Status::ok();
-}
-
-LazyCalls::Unsent LazyCalls::measure_unsent() const {
+LazyCalls::Unsent LazyCalls::count_unsent() const {
   Unsent unsent = given_up_;
-  for (const auto& [position, sum] : sums_) count_unsent(sum, &unsent);
-  for (const Sum& sum : orphans_) count_unsent(sum, &unsent);
+  for (const auto& [position, sum] : sums_) add_unsent(sum, &unsent);
+  for (const Sum& sum : orphans_) add_unsent(sum, &unsent);
   return unsent;
 }
 
-void LazyCalls::count_unsent(const Sum& sum, Unsent* unsent) {
+void LazyCalls::book_unsent(Statistics* statistics) const {
+  const Unsent unsent = count_unsent();
+  if (unsent.tensors == 0) return;
+  log_line(LogLevel::kWarn,
+           "RINGPRESS_LAZY: rank %d ends with gradients of %zu tensors put off (%zu elements, norm "
+           "%.4g) that no call has sent",
+           rank_, unsent.tensors, unsent.elements, unsent.norm);
+  statistics->unsent_tensors = unsent.tensors;
+  statistics->unsent_elements = unsent.elements;
+  statistics->unsent_norm = unsent.norm;
+}
+
+void LazyCalls::add_unsent(const Sum& sum, Unsent* unsent) {
   if (sum.calls == 0) return;
   ++unsent->tensors;
   unsent->elements += sum.call.count;
-  unsent->norm = std::hypot(unsent->norm, length_of(sum));
+  unsent->norm = std::hypot(unsent->norm, sum.length);
 }
 
-void LazyCalls::begin_anew(Sum* sum) {
+Status LazyCalls::begin_anew(Sum* sum) {
   const auto orphan = std::find_if(orphans_.begin(), orphans_.end(),
                                    [sum](const Sum& other) { return &other == sum; });
   if (orphan != orphans_.end()) {
     bytes_ -= bytes_of(*orphan);
     orphans_.erase(orphan);
-    return;
+    return Status::ok();
   }
-  std::fill(sum->values.begin(), sum->values.end(), 0.0F);
   sum->calls = 0;
   sum->norms = 0;
-  sum->most_length = 0;
+  sum->length = 0;
   sum->is_flushed = false;
+  return memory_.clear(sum->values.get(), sum->call.count);
 }
 
 void LazyCalls::flush() {

@@ -2,8 +2,7 @@
 //
 // Each rank adds a tensor's gradients up, call by call, and votes: how long the sum has become,
 // over the mean length of the single gradients in it. (Gradients that agree grow with their number,
-// noise with its root.) The largest vote of all ranks decides (lazy_votes.h), so that they all do
-// the same:
+// noise with its root.) The largest vote of all ranks decides, so that they all do the same:
 //
 //   below RINGPRESS_LAZY   the result of the call is zeros, and what was added up stays
 //   else                   what has been added up is all-reduced in its place, and begins anew
@@ -15,6 +14,9 @@
 // sums might not fit it, and what is trained in it is multiplied by a scale that changes. This is
 // an algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
 // program's optimizer sees fewer and larger steps.
+//
+// How ranks tell each other their votes, and where sums lie, is the doors' affair: lazy_votes.h and
+// host memory behind the host library, interposer/stream_lazy.h before a library on a device.
 //
 // When the sequence of calls breaks, what has been added up is an orphan until a call of its tensor
 // comes, with which it is sent. Where calls are otherwise the same, that is the call at its place
@@ -33,18 +35,25 @@
 #include <vector>
 
 #include "nccl_plugin/error_feedback.h"
-#include "nccl_plugin/lazy_votes.h"
+#include "nccl_plugin/lazy_memory.h"
 #include "ringpress/communicator.h"
-#include "ringpress/mesh.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin {
 
-/// Of one communicator. One thread at a time.
+/// The largest of all ranks' decides.
+enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
+
+/// What a call that was put off is counted as.
+inline constexpr const char* kPutOffReason = "put off: RINGPRESS_LAZY";
+
+/// Of one communicator. One thread at a time. A call is voted on, then what it comes to follows
+/// from the largest vote; one that is not put off is sent now, and then concluded. An error ends
+/// the communicator.
 class LazyCalls {
  public:
-  /// `mesh` and `sequence`, of the communicator's calls, outlive this.
-  LazyCalls(const Settings& settings, Mesh& mesh, std::uint64_t& sequence);
+  /// `memory` outlives this.
+  LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size);
 
   static bool is_wanted(const Settings& settings) {
     return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
@@ -52,19 +61,21 @@ class LazyCalls {
   /// The same on all ranks.
   bool takes(std::size_t count, DType dtype, const Reduction& reduction) const;
 
+  /// This rank's vote on a call, whose values stay as they are until conclude() or until it is put
+  /// off.
+  Result<LazyVote> vote(const TensorCall& call, const void* values);
+
   struct Decision {
     bool is_put_off = false;
-    bool has_sum = false;  // What take_sum() gives is to be sent instead of the values.
+    bool has_sum = false;  // What write_sum() gives is to be sent instead of the values.
   };
-  /// Adds the values of a call to what there is of its tensor. Collective. An error ends the
-  /// communicator. A call that is not put off is to be sent now, and then concluded.
-  Result<Decision> decide(const TensorCall& call, const void* values);
-  /// Writes the sum of the last decision to `to`, of the tensor's count and type, which may be the
-  /// values decide() was given: what there was before them is kept until conclude().
-  void take_sum(const void* values, void* to);
+  /// `largest`: of all ranks' votes, or as much of it as is known. What is put off is added up.
+  Result<Decision> follow(LazyVote largest);
+  /// Writes what has been added up, with this call's values, to `to`, of the tensor's count and
+  /// type, which may be the values.
+  Status write_sum(void* to);
   /// The call has been sent: its sum begins anew, unless a rank had values that are not finite.
-  /// Collective. An error ends the communicator.
-  Status conclude();
+  Status conclude(LazyVote largest);
 
   /// This rank votes to send the next call of every tensor that is known now, which is enough.
   void flush();
@@ -74,8 +85,11 @@ class LazyCalls {
     std::size_t elements = 0;  // Of these tensors.
     double norm = 0;           // l2, of all sums together.
   };
-  /// What this rank has put off and not sent, what was given up included. Reads all of it.
-  Unsent measure_unsent() const;
+  /// What this rank has put off and not sent, what was given up included.
+  Unsent count_unsent() const;
+  /// The same, when the communicator ends: no buffer is there that it could go to. A warning says
+  /// of it, and `statistics` do.
+  void book_unsent(Statistics* statistics) const;
 
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
@@ -84,11 +98,11 @@ class LazyCalls {
   struct Sum {
     TensorCall call;
     std::optional<std::size_t> place;  // In shapes_, if no other tensor has it.
-    std::vector<float> values;
+    LazySum values;
     std::size_t steps_missed = 0;  // By an orphan.
     std::size_t calls = 0;
     double norms = 0;         // Of the single gradients, added up.
-    double most_length = 0;   // That `values` may have.
+    double length = 0;        // Of `values`.
     bool is_flushed = false;  // The next call is to be sent.
   };
   /// A tensor of an earlier sequence.
@@ -96,15 +110,15 @@ class LazyCalls {
     TensorCall call;
     std::optional<std::size_t> place;  // As in Sum.
   };
-  /// The sum that is being sent instead of a call's values, whose norm is in its norms.
-  struct Sending {
-    Sum* sum = nullptr;
-    double norm = 0;
+  /// The call that was voted on last.
+  struct Asked {
+    Sum* sum = nullptr;  // That its values may be added to; null: none.
+    GradientSpan gradient;
+    Lengths lengths;
   };
 
-  static std::size_t bytes_of(const Sum& sum) { return sum.values.size() * sizeof(float); }
-  static double length_of(const Sum& sum);
-  static void count_unsent(const Sum& sum, Unsent* unsent);
+  static std::size_t bytes_of(const Sum& sum) { return sum.call.count * sizeof(float); }
+  static void add_unsent(const Sum& sum, Unsent* unsent);
   void observe(const TensorCall& call);
   void forget_places();
   void orphan_sums();
@@ -116,10 +130,9 @@ class LazyCalls {
   Sum* find_orphan(const TensorCall& call);
   Sum* find_sum(const TensorCall& call);
   bool is_repeated(const TensorCall& call);
-  bool is_due(const Sum& sum) const;
-  bool add(Sum* sum, const void* values, double norm) const;
-  void take_back(Sum* sum, const void* values, double norm) const;
-  void begin_anew(Sum* sum);
+  bool fits(const Asked& asked) const;
+  bool is_due(const Asked& asked) const;
+  Status begin_anew(Sum* sum);
 
   const double threshold_;
   const std::size_t most_calls_;
@@ -127,7 +140,7 @@ class LazyCalls {
   const std::size_t limit_bytes_;  // 0: none.
   const int rank_;
   const int size_;
-  LazyVotes votes_;
+  LazyMemory& memory_;
   CallPattern pattern_;
   CallPattern shapes_;                       // Of the calls without their addresses.
   std::optional<std::size_t> position_;      // Of the last call in pattern_,
@@ -138,7 +151,7 @@ class LazyCalls {
   std::vector<Former> formers_;              // While there are orphans.
   std::vector<TensorCall> repeated_;         // Of this sequence.
   Unsent given_up_;
-  Sending sending_;
+  Asked asked_;
   std::size_t bytes_ = 0;
 };
 

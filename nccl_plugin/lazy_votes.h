@@ -1,5 +1,5 @@
-// The votes on a call that may be put off (lazy_calls.h). Each rank says one byte to every other
-// one, and hears one:
+// The votes on a call that may be put off (lazy_calls.h), where a mesh joins the ranks. Each rank
+// says one byte to every other one, and hears one:
 //
 //   kPutOff      it waits until somebody has said more, or all have said this
 //   kSend        it begins with the all-reduce at once: its first frames follow its vote
@@ -18,13 +18,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "nccl_plugin/error_feedback.h"
+#include "nccl_plugin/lazy_calls.h"
 #include "ringpress/mesh.h"
 
 namespace ringpress::nccl_plugin {
-
-/// The largest of all ranks' decides.
-enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
 
 /// Of one communicator. One thread at a time. After an error the mesh is of no more use.
 class LazyVotes {

@@ -35,7 +35,8 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   // Of calls that are put off, no step can be made out.
   if (!LazyCalls::is_wanted(settings_)) steps_.open(settings_, rank_, size_, crosses_hosts_);
   if (LazyCalls::is_wanted(settings_)) {
-    lazy_ = std::make_unique<LazyCalls>(settings_, *mesh_, sequence_);
+    lazy_ = std::make_unique<LazyCalls>(settings_, host_lazy_memory(), rank_, size_);
+    lazy_votes_ = std::make_unique<LazyVotes>(*mesh_, sequence_);
   }
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
@@ -176,25 +177,24 @@ Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
   RINGPRESS_RETURN_IF_ERROR(check_usable());
   LazyCalls::Decision decision;
   RINGPRESS_RETURN_IF_ERROR(decide([&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(decision, lazy_->decide(tensor, values));
+    RINGPRESS_ASSIGN_OR_RETURN(const LazyVote own, lazy_->vote(tensor, values));
+    RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->cast(tensor, own));
+    RINGPRESS_ASSIGN_OR_RETURN(decision, lazy_->follow(largest));
     return Status::ok();
   }));
   return decision;
 }
 
-/// There is no buffer that a sum could go to when the communicator ends: what is lost is said.
+/// After a call that was sent: its late votes have come, too.
+Status MeshCommunicator::conclude_lazy() {
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->conclude());
+  return lazy_->conclude(largest);
+}
+
 void MeshCommunicator::book_unsent() {
   if (lazy_ == nullptr) return;
-  const LazyCalls::Unsent unsent = lazy_->measure_unsent();
-  if (unsent.tensors == 0) return;
-  log_line(LogLevel::kWarn,
-           "RINGPRESS_LAZY: rank %d ends with gradients of %zu tensors put off (%zu elements, norm "
-           "%.4g) that no call has sent",
-           rank_, unsent.tensors, unsent.elements, unsent.norm);
   const std::lock_guard lock(statistics_mutex_);
-  statistics_.unsent_tensors = unsent.tensors;
-  statistics_.unsent_elements = unsent.elements;
-  statistics_.unsent_norm = unsent.norm;
+  lazy_->book_unsent(&statistics_);
 }
 
 /// Changes plan_ to what has proved best for a piece of the tensor under way.

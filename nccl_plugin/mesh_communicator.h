@@ -19,6 +19,7 @@
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/lazy_calls.h"
+#include "nccl_plugin/lazy_votes.h"
 #include "nccl_plugin/mesh_peers.h"
 #include "nccl_plugin/recurrences.h"
 #include "nccl_plugin/ring_topology.h"
@@ -124,6 +125,7 @@ class MeshCommunicator final : public Communicator {
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const Sent& sent, std::size_t count);
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
+  Status conclude_lazy();
   void book_unsent();
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
@@ -159,7 +161,8 @@ class MeshCommunicator final : public Communicator {
   MeshPeers peers_;
   std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
   bool is_tuned_ = false;                       // The last call.
-  std::unique_ptr<LazyCalls> lazy_;             // Null: no call is put off.
+  std::unique_ptr<LazyCalls> lazy_;             // Null: no call is put off,
+  std::unique_ptr<LazyVotes> lazy_votes_;       // or voted on.
   std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
   bool is_measured_ = false;                    // The last call's values, for levels_.
   std::span<const tuning::LeveledPart> parts_;  // Of the last call, if it has several codecs,

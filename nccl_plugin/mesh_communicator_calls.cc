@@ -47,19 +47,19 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
     if (settings_.error_feedback) feedback_.pass(tensor);  // It has its place all the same.
     const std::lock_guard lock(statistics_mutex_);
     ++statistics_.calls;
-    ++statistics_.exact_calls["put off: RINGPRESS_LAZY"];
+    ++statistics_.exact_calls[kPutOffReason];
     return Status::ok();
   }
   // Others may have begun with it: a rank that does not get to its end ends the communicator.
   return decide([&]() -> Status {
     const void* values = send;
     if (decision.has_sum) {
-      lazy_->take_sum(send, receive);
+      RINGPRESS_RETURN_IF_ERROR(lazy_->write_sum(receive));
       values = receive;
     }
     RINGPRESS_RETURN_IF_ERROR(
         all_reduce_now({values, send, true}, receive, count, dtype, reduction));
-    return lazy_->conclude();
+    return conclude_lazy();
   });
 }
 

@@ -26,6 +26,12 @@ Status status_of(int error, const char* what) {
                                    cudaGetErrorString(code));
 }
 
+/// Of what may well fail. The runtime keeps such an error as this thread's last one, and who asks
+/// next, after a launch or in the program, would take it for his.
+void forget(cudaError_t error) {
+  if (error != cudaSuccess && cudaPeekAtLastError() == error) static_cast<void>(cudaGetLastError());
+}
+
 /// Makes a device the current one of this thread, and puts the former back.
 class CurrentDevice {
  public:
@@ -127,7 +133,9 @@ class CudaDevice final : public Device {
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     void* memory = nullptr;
-    RINGPRESS_RETURN_IF_ERROR(status_of(cudaMalloc(&memory, bytes), "allocating memory"));
+    const cudaError_t error = cudaMalloc(&memory, bytes);
+    forget(error);
+    RINGPRESS_RETURN_IF_ERROR(status_of(error, "allocating memory"));
     return memory;
   }
   void free(void* memory) override {
@@ -141,8 +149,9 @@ class CudaDevice final : public Device {
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     void* memory = nullptr;
-    RINGPRESS_RETURN_IF_ERROR(
-        status_of(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "allocating host memory"));
+    const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    forget(error);
+    RINGPRESS_RETURN_IF_ERROR(status_of(error, "allocating host memory"));
     return memory;
   }
   void free_host(void* memory) override {
@@ -176,11 +185,8 @@ class CudaDevice final : public Device {
     float milliseconds = 0;
     const cudaError_t error = cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(begin),
                                                    static_cast<cudaEvent_t>(end));
-    if (error == cudaErrorNotReady) {
-      // The runtime keeps it as this thread's last error, where the program would take it for one.
-      if (cudaPeekAtLastError() == error) static_cast<void>(cudaGetLastError());
-      return -1.0;
-    }
+    forget(error);
+    if (error == cudaErrorNotReady) return -1.0;
     RINGPRESS_RETURN_IF_ERROR(status_of(error, "asking for the time between events"));
     return milliseconds * 1e-3;
   }

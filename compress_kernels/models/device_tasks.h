@@ -1,5 +1,6 @@
 // The kernels of gossip and their arguments: what a worker does with its model and what it keeps
-// beside it. Arrays of values are aligned to their elements.
+// beside it; and those of gradients that are put off. Arrays of values are aligned to their
+// elements.
 #ifndef COMPRESS_KERNELS_MODELS_DEVICE_TASKS_H_
 #define COMPRESS_KERNELS_MODELS_DEVICE_TASKS_H_
 
@@ -57,6 +58,29 @@ struct MeanTask : core::WarpTask {
   std::size_t count = 0;
   double divisor = 1;
   void* values = nullptr;
+};
+
+/// parts[i] = the sums of squares of the values that piece i has looked at. kChangeParts pieces.
+struct LengthTask : core::WarpTask {
+  const void* values = nullptr;
+  const float* sum = nullptr;  // Null: the total is 0.
+  std::size_t count = 0;
+  LengthPart* parts = nullptr;
+};
+
+/// sum += values.
+struct AddValuesTask : core::WarpTask {
+  const void* values = nullptr;
+  std::size_t count = 0;
+  float* sum = nullptr;
+};
+
+/// to = sum + values.
+struct TotalTask : core::WarpTask {
+  const void* values = nullptr;
+  const float* sum = nullptr;
+  std::size_t count = 0;
+  void* to = nullptr;  // May be `values`.
 };
 
 }  // namespace ringpress::compress_kernels::models

@@ -22,10 +22,12 @@ void add_values(const void* values, std::size_t count, DType dtype, float* sum) 
   });
 }
 
-void subtract_values(const void* values, std::size_t count, DType dtype, float* sum) {
+void write_total(const void* values, const float* sum, std::size_t count, DType dtype, void* to) {
   core::visit_compressible(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) sum[i] -= core::load_wide<T>(values, i);
+    for (std::size_t i = 0; i < count; ++i) {
+      core::store_wide<T>(to, i, sum[i] + core::load_wide<T>(values, i));
+    }
   });
 }
 

@@ -1,10 +1,11 @@
-// The kernels of gossip (device_tasks.h): groups of 8 neighbouring values to a lane, 16 bytes at a
+// The kernels of device_tasks.h: groups of 8 neighbouring values to a lane, 16 bytes at a
 // time.
 #ifndef COMPRESS_KERNELS_MODELS_MODEL_AGENT_CUH_
 #define COMPRESS_KERNELS_MODELS_MODEL_AGENT_CUH_
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/core/projection_agent.cuh"
@@ -92,6 +93,47 @@ class ModelAgent {
     });
   }
 
+  /// As of ChangeTask, in doubles: no square of a float is too large or too small for one.
+  RINGPRESS_DEVICE static void run(const Simt& simt, const LengthTask& task) {
+    const std::size_t groups = (task.count + core::kGroup - 1) / core::kGroup;
+    core::for_each_piece(simt, kChangeParts, [&](std::size_t piece) {
+      double values = 0, total = 0;
+      const std::size_t step = kChangeParts * core::kLanes;
+      for (std::size_t group = piece * core::kLanes + simt.lane(); group < groups; group += step) {
+        add_group(simt, task, group * core::kGroup, &values, &total);
+      }
+      if (piece * core::kLanes < groups) {
+        values = sum_of_lanes(simt, values);
+        total = sum_of_lanes(simt, total);
+      }
+      if (simt.lane() != 0) return;
+      simt.store(&task.parts[piece].value_squares, values);
+      simt.store(&task.parts[piece].total_squares, total);
+    });
+  }
+
+  RINGPRESS_DEVICE static void run(const Simt& simt, const AddValuesTask& task) {
+    for_each_group(simt, task.count, [&](std::size_t first, unsigned valid) {
+      float x[core::kGroup], sum[core::kGroup];
+      core::load_group<T>(simt, task.values, first, valid, x);
+      core::load_group<float>(simt, task.sum, first, valid, sum);
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) sum[k] += x[k];
+      core::store_group<float>(simt, task.sum, first, valid, sum);
+    });
+  }
+
+  RINGPRESS_DEVICE static void run(const Simt& simt, const TotalTask& task) {
+    for_each_group(simt, task.count, [&](std::size_t first, unsigned valid) {
+      float x[core::kGroup], sum[core::kGroup];
+      core::load_group<T>(simt, task.values, first, valid, x);
+      core::load_group<float>(simt, task.sum, first, valid, sum);
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) x[k] = sum[k] + x[k];
+      core::store_group<T>(simt, task.to, first, valid, x);
+    });
+  }
+
  private:
   static constexpr unsigned kAllFinite = 0xFFu;
 
@@ -120,6 +162,36 @@ class ModelAgent {
       *difference += distance * distance;
       *reference += y[k] * y[k];
     }
+  }
+
+  RINGPRESS_DEVICE static void add_group(const Simt& simt, const LengthTask& task,
+                                         std::size_t first, double* values, double* total) {
+    float x[core::kGroup], sum[core::kGroup];
+    const unsigned valid = valid_of(task.count, first);
+    core::load_group<T>(simt, task.values, first, valid, x);
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < core::kGroup; ++k) *values += square_of(x[k]);
+    if (task.sum == nullptr) return;
+    core::load_group<float>(simt, task.sum, first, valid, sum);
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < core::kGroup; ++k) *total += square_of(sum[k] + x[k]);
+  }
+
+  RINGPRESS_DEVICE static double square_of(float value) {
+    return static_cast<double>(value) * static_cast<double>(value);
+  }
+
+  RINGPRESS_DEVICE static double sum_of_lanes(const Simt& simt, double value) {
+    RINGPRESS_UNROLL
+    for (unsigned mask = 1; mask < core::kLanes; mask *= 2) {
+      std::uint32_t words[2];
+      double other;
+      std::memcpy(words, &value, sizeof value);
+      simt.shuffle_xor(words, mask);
+      std::memcpy(&other, words, sizeof other);
+      value += other;
+    }
+    return value;
   }
 
   RINGPRESS_DEVICE static float sum_of_lanes(const Simt& simt, float value) {

@@ -43,17 +43,31 @@ class TaskModels final : public DeviceModels {
                   kLaneElements);
   }
 
+  Status measure_lengths(Stream stream, const GradientSpan& gradient, const float* sum,
+                         LengthPart* parts) override {
+    const LengthTask task{{}, gradient.values, sum, gradient.count, parts};
+    return backend_.launch(stream, gradient.dtype, task, kChangeParts);
+  }
+  Status add_values(Stream stream, const GradientSpan& gradient, float* sum) override {
+    return launch(stream, gradient, AddValuesTask{{}, gradient.values, gradient.count, sum});
+  }
+  Status write_total(Stream stream, const GradientSpan& gradient, const float* sum,
+                     void* to) override {
+    return launch(stream, gradient, TotalTask{{}, gradient.values, sum, gradient.count, to});
+  }
+
  private:
   // Of a piece: a group of 8 to a lane, or one.
   static constexpr std::size_t kGroupElements = 256;
   static constexpr std::size_t kLaneElements = 32;
 
-  template <typename Task>
-  Status launch(Stream stream, const ModelSpan& model, const Task& task,
+  /// `Span`: a ModelSpan or a GradientSpan.
+  template <typename Span, typename Task>
+  Status launch(Stream stream, const Span& span, const Task& task,
                 std::size_t piece_elements = kGroupElements) const {
-    if (model.count == 0) return Status::ok();
-    const std::size_t pieces = (model.count + piece_elements - 1) / piece_elements;
-    return backend_.launch(stream, model.dtype, task, pieces);
+    if (span.count == 0) return Status::ok();
+    const std::size_t pieces = (span.count + piece_elements - 1) / piece_elements;
+    return backend_.launch(stream, span.dtype, task, pieces);
   }
 
   const Backend backend_;

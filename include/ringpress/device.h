@@ -121,8 +121,22 @@ struct LostMark {
   std::uint32_t mark = 0;
 };
 
-/// What gossip does with models in a stream. Where values come out, they are those of the functions
-/// of the same names for host memory (compress_kernels/factory.h).
+/// Gradients of one call on a device: aligned to their elements.
+struct GradientSpan {
+  const void* values = nullptr;
+  std::size_t count = 0;  // Elements.
+  DType dtype = DType::kFloat32;
+};
+
+/// Sums of squares over a part of the values: of themselves, and with a sum of former ones.
+struct LengthPart {
+  double value_squares = 0;
+  double total_squares = 0;
+};
+
+/// What gossip does with models in a stream, and what is done with gradients that are put off.
+/// Where values come out, they are those of the functions of the same names for host memory
+/// (compress_kernels/factory.h).
 class DeviceModels {
  public:
   virtual ~DeviceModels() = default;
@@ -140,6 +154,14 @@ class DeviceModels {
   virtual Status widen(Stream stream, const ModelSpan& model, double* wide) = 0;
   virtual Status take_mean(Stream stream, const double* sums, double divisor,
                            const ModelSpan& model) = 0;
+
+  /// `parts`: kChangeParts of them, on the device, as in measure_change(). `sum`: null without one.
+  virtual Status measure_lengths(Stream stream, const GradientSpan& gradient, const float* sum,
+                                 LengthPart* parts) = 0;
+  virtual Status add_values(Stream stream, const GradientSpan& gradient, float* sum) = 0;
+  /// `to`: of the gradient's type, aligned to its elements; may be its values.
+  virtual Status write_total(Stream stream, const GradientSpan& gradient, const float* sum,
+                             void* to) = 0;
 };
 
 /// One accelerator of this process. Its operations may be called whatever device is current in the

@@ -11,6 +11,7 @@
 #include "nccl_plugin/host/comm.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
+#include "nccl_plugin/lazy_flusher.h"
 #include "ringpress/export.h"
 #include "ringpress/ringpress.h"
 #include "ringpress/version.h"
@@ -119,6 +120,9 @@ RINGPRESS_EXPORT int ringpressSetLayers(void* comm, const ringpressCall_t* call,
 RINGPRESS_EXPORT int ringpressLazyFlush(void* comm) {
   const auto handle = static_cast<ncclComm_t>(comm);
   return firewall("ringpressLazyFlush", handle, [&]() -> Status {
+    // Of this library, or else of the one that it stands before.
+    const ringpress::nccl_plugin::LazyFlusher flush = ringpress::nccl_plugin::lazy_flusher();
+    if (handle != nullptr && flush && !find_comm(handle).is_ok()) return flush(handle);
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> live, find_ready_comm(handle));
     return live->run([](Communicator& communicator) { return communicator.flush_lazy(); });
   });

@@ -70,9 +70,11 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
 
 Comm::~Comm() {
   if (is_open_) {
+    if (lazy_ != nullptr) lazy_->calls().book_unsent(&statistics_);
     write_statistics(settings_, rank_, size_, statistics_, StatisticsTime::kOfHost);
   }
   guard_.reset();
+  lazy_.reset();
   feedback_.reset();
   captured_.reset();
   workspace_.reset();
@@ -182,7 +184,7 @@ Status Comm::prepare_to_compress() {
   if (tuning::TunedCalls::has_choice(settings_)) {
     RINGPRESS_ASSIGN_OR_RETURN(guard_, StreamGuard::make(*device_, settings_, rank_));
   }
-  return Status::ok();
+  return prepare_to_put_off();
 }
 
 void Comm::end_groups(bool is_abort) noexcept {

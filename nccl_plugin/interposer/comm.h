@@ -17,6 +17,7 @@
 #include "nccl_plugin/interposer/host_groups.h"
 #include "nccl_plugin/interposer/stream_call.h"
 #include "nccl_plugin/interposer/stream_guard.h"
+#include "nccl_plugin/interposer/stream_lazy.h"
 #include "nccl_plugin/interposer/workspace.h"
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/recurrences.h"
@@ -40,18 +41,27 @@ struct Call {
   ncclRedOp_t op = ncclSum;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
+  const void* tensor = nullptr;  // What it is known by from step to step; null: `send`.
 };
+
+/// What error feedback and sums know a call by; `count`: elements that are kept of it.
+TensorCall tensor_of(const Call& call, std::size_t count);
 
 /// A call that Comm::plan() has accepted.
 struct PlannedCall {
   Call call;
   bool takes_turn = false;  // Of a StreamGuard: whether it is compressed is known when it begins.
+  bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
 };
+
+class Comm;
 
 /// The call as it came, by the real library.
 ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call);
 /// As a call of ours, which takes its turn among them.
 StreamCallPointer make_exact_call(const ringpressRealNccl& real, const Call& call);
+/// After votes on it. `comm`, of the call, outlives it.
+StreamCallPointer make_lazy_call(const ringpressRealNccl& real, Comm& comm, const Call& call);
 
 /// Residuals on a device.
 class DeviceResiduals final : public ResidualMemory {
@@ -104,8 +114,8 @@ class Comm {
   void open() { is_open_ = true; }
 
   /// What the settings say of a communicator whose ranks are on these hosts and call it so (no
-  /// value: not all of them do), whatever its own are: false if every call is left exact; whether
-  /// it is to be split for `hier`.
+  /// value: not all of them do), whatever its own are: false if every call is left exact, and none
+  /// put off; whether it is to be split for `hier`.
   bool may_compress(const std::vector<int>& hosts, const std::optional<std::string>& name) const;
   bool wants_groups(const std::vector<int>& hosts) const;
   /// Makes the rest: codecs and memory for chunks. After set_hosts() and set_groups().
@@ -125,7 +135,7 @@ class Comm {
   bool plan(PlannedCall* planned);
   /// True if what an accepted call needs is not there yet, on any rank: then start() makes it, and
   /// all ranks tell each other whether it could before they go on. The same on all ranks.
-  bool needs_agreement(const Call& call) const;
+  bool needs_agreement(const PlannedCall& planned) const;
   /// What a call that plan() has accepted needs. Fails for want of memory only if it
   /// needs_agreement(); any other error ends the communicator.
   Result<StreamCallPointer> start(const PlannedCall& planned);
@@ -134,10 +144,22 @@ class Comm {
   void note_agreement(const Call& call, bool all_can);
   /// Counts an accepted call that was left to the real library in the end.
   void count_exact(const std::string& reason);
-  /// Of the call that start() began last: why it is made exactly; empty if it is compressed.
+  /// Of the call that start() began last, once it has ended: why it was made exactly, or put off;
+  /// empty if it was compressed.
   const std::string& exact_because() const { return exact_because_; }
   /// After its last step. `nanoseconds`: since its first began.
   void finish(const StreamCall& call, std::uint64_t nanoseconds);
+
+  /// Of calls that may be put off, which there are only where this is.
+  StreamLazy& lazy() { return *lazy_; }
+  /// Such a call is sent after all: begins what it comes to. `call`: as it is sent. An error ends
+  /// the communicator.
+  Result<StreamCallPointer> start_sent(const Call& call);
+  /// Such a call is not sent.
+  void pass_put_off(const Call& call);
+  /// What has been put off is sent with the next call of each tensor. As a call, by one thread at a
+  /// time.
+  void flush_lazy();
 
   /// A call of it failed in here, so that no later one can be trusted to fit those of other ranks.
   /// They fail too, where the real library can be told (ncclCommRevoke()), and do not wait.
@@ -185,6 +207,13 @@ class Comm {
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   std::uint64_t capture_of(const Call& call) const;
   bool is_left_exact(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
+  bool choose_plan(PlannedCall* planned);
+  Status prepare_to_put_off();
+  bool may_be_put_off(const Call& call) const;
+  Result<StreamCallPointer> start_lazily(const PlannedCall& planned);
+  Result<StreamCallPointer> start_planned(const PlannedCall& planned);
+  void keep_place(const Call& call);
+  std::size_t kept_bytes() const;
   Result<StreamCallPointer> start_compressed(const Call& call);
   StreamCallPointer start_exactly(const Call& call);
   void pass_over(const Call& call, const Plan& plan);
@@ -226,6 +255,8 @@ class Comm {
   std::unique_ptr<DeviceResiduals> residual_memory_;
   std::unique_ptr<ErrorFeedback> feedback_;
   std::unique_ptr<StreamGuard> guard_;  // Null: nothing is left to be chosen.
+  std::unique_ptr<StreamLazy> lazy_;    // Null: no call is put off.
+  bool has_place_ = false;  // The call that is sent now, among those whose residuals are kept.
   std::string exact_because_;
   std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
   // Of one projected call, for which all ranks have memory; and the least for which one had none.

@@ -14,13 +14,12 @@ constexpr std::uint64_t kUnknownCapture = UINT64_MAX;
 constexpr const char* kNothingGained = "no codec within the budget made it quicker";
 constexpr const char* kIsTurn = "made exactly to see what that takes";
 
-/// What error feedback knows a call by.
+}  // namespace
+
 TensorCall tensor_of(const Call& call, std::size_t count) {
   return {call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
-          call.send};
+          call.tensor == nullptr ? call.send : call.tensor};
 }
-
-}  // namespace
 
 /// The planner's question; everything in it is equal on all ranks.
 PlanRequest Comm::make_request(const Call& call) const {
@@ -98,12 +97,26 @@ bool Comm::is_left_exact(const PlanRequest& request, std::uint64_t capture, Plan
 void Comm::pass_over(const Call& call, const Plan& plan) {
   const NamedCodec& named = *codec_for(call, plan.codec);
   const std::size_t count = residual_count(call, choose_way(plan, call));
-  if (named.to_keep(plan, count).residual) feedback_->pass(tensor_of(call, count));
+  if (!named.to_keep(plan, count).residual) return;
+  feedback_->pass(tensor_of(call, count));
+  has_place_ = true;
 }
 
 bool Comm::plan(PlannedCall* planned) {
-  const Call& call = planned->call;
   planned->takes_turn = false;
+  planned->may_be_put_off = may_be_put_off(planned->call);
+  if (planned->may_be_put_off || choose_plan(planned)) return true;
+  count_exact(plan_.reason);
+  if (!plan_.observed_codec.empty()) {
+    ++statistics_.observed_calls;
+    statistics_.observed_raw_bytes += raw_bytes(make_request(planned->call));
+  }
+  return false;
+}
+
+/// True: it is compressed, or may be when it takes its turn; else plan_ has the reason.
+bool Comm::choose_plan(PlannedCall* planned) {
+  const Call& call = planned->call;
   PlanRequest request = make_request(call);
   request.recurrences = recurrences_.count(request);
   std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
@@ -112,12 +125,7 @@ bool Comm::plan(PlannedCall* planned) {
   if (codec_for(call, plan_.codec) != nullptr) {
     if (!settings_.graph) capture = capture_of(call);
     find_refusal(call, capture, &plan_.reason);
-    if (plan_.reason.empty() && !is_left_exact(request, capture, planned)) return true;
-  }
-  count_exact(plan_.reason);
-  if (!plan_.observed_codec.empty()) {
-    ++statistics_.observed_calls;
-    statistics_.observed_raw_bytes += raw_bytes(request);
+    return plan_.reason.empty() && !is_left_exact(request, capture, planned);
   }
   return false;
 }
@@ -125,12 +133,17 @@ bool Comm::plan(PlannedCall* planned) {
 void Comm::count_exact(const std::string& reason) {
   ++statistics_.calls;
   ++statistics_.exact_calls[reason];
+  if (lazy_ != nullptr) statistics_.residual_bytes = kept_bytes();
+  if (reason == kPutOffReason) return;  // How the last one was made has not changed.
   statistics_.last_codec = "none";
   statistics_.last_reason = reason;
 }
 
-bool Comm::needs_agreement(const Call& call) const {
+bool Comm::needs_agreement(const PlannedCall& planned) const {
+  const Call& call = planned.call;
   const std::size_t bytes = projected_bytes(call);
+  // Where a rank has no memory, such a call is not projected if it is sent.
+  if (planned.may_be_put_off && bytes >= refused_projected_bytes_) return false;
   const std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
   // What a graph keeps of a projected tensor is made anew for each captured call.
   if (capture != 0) return bytes > 0 || agreed_captures_.count(capture) == 0;
@@ -179,6 +192,7 @@ ToKeep Comm::NamedCodec::to_keep(const Plan& plan, std::size_t count) const {
 Kept Comm::find_kept(const Call& call, std::size_t count, const ToKeep& wanted, Place place) {
   if (!wanted.residual && wanted.memory_count == 0) return {};
   if (place.workspace != workspace_.get()) return find_captured(count, wanted, place.workspace);
+  has_place_ = true;
   // Projections are made in the caller's stream.
   residual_memory_->use(wanted.memory_count > 0 ? call.stream : place.lane->stream());
   return feedback_->find(tensor_of(call, count), wanted);
@@ -274,8 +288,13 @@ const char* Comm::name_of(Way way) const {
 }
 
 Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
-  const Call& call = planned.call;
   exact_because_.clear();
+  return planned.may_be_put_off ? start_lazily(planned) : start_planned(planned);
+}
+
+/// What choose_plan() has said yes to.
+Result<StreamCallPointer> Comm::start_planned(const PlannedCall& planned) {
+  const Call& call = planned.call;
   if (!planned.takes_turn) return start_compressed(call);
   PlanRequest request = make_request(call);
   request.recurrences = kRecursAlways;
@@ -344,7 +363,7 @@ void Comm::finish(const StreamCall& call, std::uint64_t nanoseconds) {
   statistics_.raw_bytes += call.raw_bytes();
   statistics_.wire_bytes += call.sent_bytes();
   statistics_.nanoseconds += nanoseconds;
-  statistics_.residual_bytes = feedback_->bytes() + captured_->residual_bytes();
+  statistics_.residual_bytes = kept_bytes();
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -7,6 +7,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/lazy_flusher.h"
 #include "ringpress/log.h"
 #include "ringpress/per_thread.h"
 
@@ -208,6 +209,23 @@ Result<std::unique_ptr<gossip::Workers>> Engine::gossip_workers(ncclComm_t handl
   return made;
 }
 
+/// Those that are plain NCCL's have put nothing off.
+Status Engine::flush_lazy(ncclComm_t handle) {
+  int size = 0;
+  Status status;
+  if (const std::shared_ptr<Comm> comm = table_.find(handle)) {
+    if (comm->failure() == ncclSuccess) {
+      comm->flush_lazy();
+    } else {
+      status = {Code::kInvalidUsage, "a call of the communicator has failed"};
+    }
+  } else if (real_.CommCount(handle, &size) != ncclSuccess) {
+    status = {Code::kInvalidArgument, "comm is not a communicator of the NCCL library"};
+  }
+  if (!status.is_ok()) set_last_error("ringpress: " + status.message());
+  return status;
+}
+
 void Engine::forget(ncclComm_t handle, Ending ending) noexcept {
   gossip_comms_.end(handle);
   warn_if_failed("cannot write statistics", catch_all([&] {
@@ -272,6 +290,8 @@ Engine* open_engine(const ringpressRealNccl& real) {
     engine = new Engine(real, settings);  // Lives as long as the process.
     gossip::set_workers_maker(
         [engine](void* comm) { return engine->gossip_workers(static_cast<ncclComm_t>(comm)); });
+    set_lazy_flusher(
+        [engine](void* comm) { return engine->flush_lazy(static_cast<ncclComm_t>(comm)); });
     return Status::ok();
   });
   warn_if_failed("nothing is compressed", status);

@@ -76,6 +76,8 @@ class Engine {
   using Finish = ncclResult_t (*)(ncclComm_t);
   ncclResult_t end_in_order(ncclComm_t handle, Finish finish) noexcept;
 
+  /// ringpressLazyFlush() of a communicator of the real library.
+  Status flush_lazy(ncclComm_t handle);
   /// Gossip on a communicator of the real library.
   Result<std::unique_ptr<gossip::Workers>> gossip_workers(ncclComm_t handle);
 

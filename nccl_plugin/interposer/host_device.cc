@@ -77,6 +77,22 @@ class HostModels final : public DeviceModels {
     compress_kernels::take_mean(sums, divisor, model.count, model.dtype, model.values);
     return Status::ok();
   }
+
+  Status measure_lengths(Stream, const GradientSpan& gradient, const float* sum,
+                         LengthPart* parts) override {
+    std::fill_n(parts, kChangeParts, LengthPart());
+    parts[0] =
+        compress_kernels::measure_lengths(gradient.values, sum, gradient.count, gradient.dtype);
+    return Status::ok();
+  }
+  Status add_values(Stream, const GradientSpan& gradient, float* sum) override {
+    compress_kernels::add_values(gradient.values, gradient.count, gradient.dtype, sum);
+    return Status::ok();
+  }
+  Status write_total(Stream, const GradientSpan& gradient, const float* sum, void* to) override {
+    compress_kernels::write_total(gradient.values, sum, gradient.count, gradient.dtype, to);
+    return Status::ok();
+  }
 };
 
 /// Whether all ranks can agree on everything in a stream.

@@ -105,7 +105,7 @@ class Clique {
     CallVector<Status> could;
     for (Queue& queue : queues_) {
       if (queue.running != nullptr) continue;
-      const bool asks = queue.comm->needs_agreement(queue.call());
+      const bool asks = queue.comm->needs_agreement(queue.planned());
       const Status started = catch_all([&] { return begin(queue); });
       if (asks) {
         asking.push_back(&queue);
@@ -122,7 +122,6 @@ class Clique {
     queue.step = 0;
     queue.exact_because.clear();
     RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.planned()));
-    queue.exact_because = queue.comm->exact_because();
     return Status::ok();
   }
 
@@ -192,6 +191,7 @@ class Clique {
       RINGPRESS_RETURN_IF_ERROR(queue.running->conclude(queue.step));
     }
     if (++queue.step < queue.running->steps()) return Status::ok();
+    if (queue.exact_because.empty()) queue.exact_because = queue.comm->exact_because();
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
     if (queue.exact_because.empty()) {
       queue.comm->finish(*queue.running, static_cast<std::uint64_t>(taken.count()));

@@ -45,6 +45,8 @@ class StreamCall {
  public:
   virtual ~StreamCall() = default;
 
+  /// Asked after each step: a call may find out in the first one, the same on all ranks, how many
+  /// there are.
   virtual std::size_t steps() const = 0;
   /// True if a step has something to send. The same on all ranks.
   virtual bool exchanges(std::size_t step) const = 0;

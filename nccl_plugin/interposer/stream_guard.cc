@@ -1,11 +1,10 @@
 #include "nccl_plugin/interposer/stream_guard.h"
 
-#include <sched.h>
-
 #include <bit>
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/interposer/stream_wait.h"
 #include "ringpress/log.h"
 #include "ringpress/tuning.h"
 
@@ -128,16 +127,11 @@ Result<GuardedCall> StreamGuard::next(const PlanRequest& request, const std::str
 
 /// Waits for the verdict that was sent last.
 Status StreamGuard::hear(Class* calls, const std::function<bool()>& is_given_up) {
-  const auto until = Clock::now() + std::chrono::milliseconds(settings_.timeout_ms);
-  std::uint64_t word = *memory_->received(calls->index);
-  while (epoch_of(word) != calls->epoch) {
-    if (is_given_up()) return {Code::kAborted, "the communicator was given up"};
-    if (Clock::now() > until) {
-      return {Code::kTimeout, "what rank 0 found out about compressing has not come"};
-    }
-    sched_yield();
-    word = *memory_->received(calls->index);
-  }
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const std::uint64_t word,
+      await_word(memory_->received(calls->index), {settings_.timeout_ms, is_given_up},
+                 "what rank 0 found out about compressing has not come",
+                 [calls](std::uint64_t seen) { return epoch_of(seen) == calls->epoch; }));
   RINGPRESS_ASSIGN_OR_RETURN(const Verdict verdict, verdict_of(word));
   calls->turns.hear(verdict);
   return Status::ok();

@@ -10,7 +10,6 @@
 #define NCCL_PLUGIN_INTERPOSER_STREAM_GUARD_H_
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -87,7 +86,6 @@ class StreamGuard {
   const VerdictMemory& memory() const { return *memory_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Slot {
     Event begin = nullptr, end = nullptr;
     std::size_t bytes = 0;  // 0: nothing is under way.

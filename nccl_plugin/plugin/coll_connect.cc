@@ -194,6 +194,9 @@ void announce(int nodes, const Settings& settings, TensorPart part) {
         settings.mode.c_str(), settings.codec.c_str(),
         part != TensorPart::kNothing ? "error feedback by tensor"
                                      : "no profiler slot: unbiased, no error feedback");
+    if (settings.lazy == 0) return;
+    log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
+        "RINGPRESS_LAZY puts nothing off here: CollNet gets pieces of tensors");
   });
 }
 

@@ -68,6 +68,31 @@ TEST(Norm, IsThatOfValuesAndResiduals) {
   EXPECT_NEAR(measure_norm(tensor_of({3e30f, 4e30f})), 5e30, 1e24);
 }
 
+TEST(Lengths, AreOfValuesAndOfTheirTotalWithASum) {
+  const std::vector<float> values = make_values(3001, 1), sum = make_values(3001, 2);
+  std::vector<float> totals(values.size());
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = values[i] + sum[i];
+  const LengthPart found =
+      measure_lengths(values.data(), sum.data(), values.size(), DType::kFloat32);
+  EXPECT_EQ(std::sqrt(found.value_squares), measure_norm(tensor_of(values)));
+  EXPECT_EQ(std::sqrt(found.total_squares), measure_norm(tensor_of(totals)));
+  EXPECT_EQ(measure_lengths(values.data(), nullptr, 3001, DType::kFloat32).total_squares, 0);
+  const std::vector<float> bad = {1, kNan}, large = {3e30f, -4e30f}, small = {3e-30f, 4e-30f};
+  EXPECT_FALSE(std::isfinite(
+      measure_lengths(bad.data(), nullptr, bad.size(), DType::kFloat32).value_squares));
+  EXPECT_NEAR(measure_lengths(large.data(), small.data(), 2, DType::kFloat32).total_squares, 25e60,
+              1e54);
+  EXPECT_NEAR(measure_lengths(small.data(), nullptr, 2, DType::kFloat32).value_squares, 25e-60,
+              1e-66);
+}
+
+TEST(Total, IsOfAnyPlaceAndRoundedOnce) {
+  std::vector<float> values = make_values(1025, 1);
+  const std::vector<float> sum = make_values(1025, 2), kept = values;
+  write_total(values.data(), sum.data(), values.size(), DType::kFloat32, values.data());
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], sum[i] + kept[i]);
+}
+
 TEST(BitErrors, AreWhatTheCodecLoses) {
   for (const std::size_t block : {32, 128, 1024}) {
     for (const float scale : {1.0f, 1e-25f, 1e30f}) {

@@ -91,5 +91,8 @@ RINGPRESS_PROJECTION_ON_FIBERS(models::DifferenceTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::HalfDifferenceTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::WidenTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::MeanTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::LengthTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::AddValuesTask)
+RINGPRESS_PROJECTION_ON_FIBERS(models::TotalTask)
 
 }  // namespace ringpress::compress_kernels::testing

@@ -75,17 +75,21 @@ class ModelComparison {
         theirs_(device, draw_differences(4), c.offset),
         wide_(device, std::vector<double>(c.count), 0),
         parts_(device, std::vector<ChangePart>(kChangeParts, {-1, -1}), 0),
+        lengths_(device, std::vector<LengthPart>(kChangeParts, {-1, -1}), 0),
         word_(device, {0}, 0) {}
 
   /// "" or what differs.
   std::string run() {
-    for (const Status& status : {model_.status(), other_.status(), own_.status(), theirs_.status(),
-                                 wide_.status(), parts_.status(), word_.status()}) {
+    for (const Status& status :
+         {model_.status(), other_.status(), own_.status(), theirs_.status(), wide_.status(),
+          parts_.status(), lengths_.status(), word_.status()}) {
       if (!status.is_ok()) return status.message();
     }
-    for (const auto step : {&ModelComparison::measure, &ModelComparison::average,
-                            &ModelComparison::add_half_difference,
-                            &ModelComparison::take_difference, &ModelComparison::take_mean}) {
+    for (const auto step :
+         {&ModelComparison::measure, &ModelComparison::average,
+          &ModelComparison::add_half_difference, &ModelComparison::take_difference,
+          &ModelComparison::take_mean, &ModelComparison::measure_lengths,
+          &ModelComparison::add_values, &ModelComparison::write_total}) {
       const std::string wrong = (this->*step)();
       if (!wrong.empty()) return wrong + ", " + std::to_string(case_.count) + " elements";
     }
@@ -106,6 +110,7 @@ class ModelComparison {
     if (case_.has_lost) values[case_.seed % case_.count] = bad;
     return values;
   }
+  GradientSpan gradient() const { return {model_.data(), case_.count, case_.dtype}; }
   ModelSpan span() const { return {model_.data(), case_.count, case_.dtype}; }
 
   std::string measure() {
@@ -123,6 +128,47 @@ class ModelComparison {
                    differ(sum.reference_squares, wanted.reference_squares)
                ? "another change"
                : "";
+  }
+  /// Of gradients with a sum, and without. Doubles are added in another order.
+  std::string measure_lengths() {
+    for (const bool has_sum : {true, false}) {
+      const Status status = kernels_.measure_lengths(
+          nullptr, gradient(), has_sum ? own_.data() : nullptr, lengths_.data());
+      if (!status.is_ok()) return status.message();
+      LengthPart sum;
+      for (const LengthPart& part : lengths_.read()) {
+        sum.value_squares += part.value_squares;
+        sum.total_squares += part.total_squares;
+      }
+      const LengthPart wanted = compress_kernels::measure_lengths(
+          model_.expected.data(), has_sum ? own_.expected.data() : nullptr, case_.count,
+          case_.dtype);
+      const auto differ = [](double a, double b) {
+        return std::isfinite(b) ? !(std::fabs(a - b) <= 1e-12 * b) : std::isfinite(a);
+      };
+      if (differ(sum.value_squares, wanted.value_squares) ||
+          differ(sum.total_squares, wanted.total_squares)) {
+        return "other lengths";
+      }
+    }
+    return "";
+  }
+  std::string add_values() {
+    const Status status = kernels_.add_values(nullptr, gradient(), own_.data());
+    compress_kernels::add_values(model_.expected.data(), case_.count, case_.dtype,
+                                 own_.expected.data());
+    return compare(status, own_, "another sum");
+  }
+  /// In their own place, and in another one.
+  std::string write_total() {
+    for (ComparedArray<T>* to : {&other_, &model_}) {
+      const Status status = kernels_.write_total(nullptr, gradient(), own_.data(), to->data());
+      compress_kernels::write_total(model_.expected.data(), own_.expected.data(), case_.count,
+                                    case_.dtype, to->expected.data());
+      const std::string wrong = compare(status, *to, "another total");
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
   }
   std::string average() {
     const Status status = kernels_.average(nullptr, span(), other_.data());
@@ -176,6 +222,7 @@ class ModelComparison {
   ComparedArray<float> own_, theirs_;
   ComparedArray<double> wide_;
   ComparedArray<ChangePart> parts_;
+  ComparedArray<LengthPart> lengths_;
   ComparedArray<std::uint32_t> word_;
 };
 

@@ -1,5 +1,5 @@
 """libringpress-preload.so before real NCCL on a GPU: sums are right and compressed, ranks agree, in
-groups, on two streams and in captured graphs. Several ranks share the GPU, each a host by name."""
+groups, on two streams, put off and in captured graphs. Several ranks share the GPU, each a host by name."""
 import collections
 import time
 
@@ -112,6 +112,7 @@ def judge_lines(text, ranks, exact):
 
 # Name, scenarios, more variables, labels that stay exact.
 CLIENT_RUNS = (("groups and streams", ["group", "streams"], {}, set()),
+               ("put off", ["lazy"], {"RINGPRESS_LAZY": "4"}, {"waited"}),
                ("captured, passed through", ["graph"], {}, {"graph"}),
                ("captured and compressed", ["graph"], {"RINGPRESS_GRAPH": "1"}, set()))
 

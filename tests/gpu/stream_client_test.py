@@ -43,6 +43,14 @@ class Client(unittest.TestCase):
         self.assertEqual(interposer.judge_lines(lossy.stdout, 2, set()), [])
         self.assertEqual(len(interposer.judge_lines(lossy.stdout, 2, labels)), 3)
 
+    def test_what_is_put_off(self):
+        done = self.run_client(2, "lazy", RINGPRESS_CODEC="q4", RINGPRESS_LAZY="4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(interposer.judge_lines(done.stdout, 2, {"waited"}), [])
+        self.assertGreater(done.stdout.count(" lazy "), 20)
+        eager = self.run_client(2, "lazy", RINGPRESS_CODEC="q4")
+        self.assertEqual(len(interposer.judge_lines(eager.stdout, 2, {"waited"})), 1)
+
     def test_no_graphs_without_a_gpu(self):
         self.assertNotEqual(self.run_client(2, "graph").returncode, 0)
 

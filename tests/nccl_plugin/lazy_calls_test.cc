@@ -606,10 +606,7 @@ TEST_F(LazyVotesOfTwo, WhatIsNoVoteIsRefused) {
 
 TEST(LazyCalls, SmallIntegerAndOtherCallsGoOn) {
   const Settings settings = parse_settings({{"RINGPRESS_LAZY", "4"}}, nullptr);
-  const auto fabric = std::make_shared<testing::ThreadFabric>(2, false);
-  testing::ThreadMesh mesh(fabric, 0);
-  std::uint64_t sequence = 0;
-  const LazyCalls lazy(settings, mesh, sequence);
+  const LazyCalls lazy(settings, host_lazy_memory(), 0, 2);
   const Reduction sum;
   EXPECT_TRUE(lazy.takes(20000, DType::kFloat32, sum));
   EXPECT_TRUE(lazy.takes(40000, DType::kBfloat16, sum));

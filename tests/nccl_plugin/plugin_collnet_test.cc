@@ -79,6 +79,27 @@ INSTANTIATE_TEST_SUITE_P(Tables, CollNetVersions, ::testing::ValuesIn(kVersions)
                                   std::to_string(instance.param.profiler);
                          });
 
+/// It gets pieces of tensors: whoever wants them put off is told.
+TEST(CollNet, PutsNothingOff) {
+  const auto reports = run_nodes(
+      kLibrary, 2, {}, {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_LAZY", "1000"}},
+      [](ProxyNode& node, int rank) -> std::string {
+        constexpr std::size_t kElements = 70001;
+        const auto send = gradient_of(kElements, kElements, rank, ncclFloat32);
+        for (int call = 0; call < 12; ++call) {
+          std::vector<std::byte> receive(send.size());
+          const ProxyOperation operation{send.data(), receive.data(), kElements, ncclFloat32,
+                                         1,           256UL * 1024};
+          if (node.run({operation}) != ncclSuccess) return "an error";
+          const double error =
+              relative_error(receive, ncclFloat32, exact_sum(kElements, kElements, 2));
+          if (!(error < 0.7)) return "error " + number(error);
+        }
+        return NetLog::contains("RINGPRESS_LAZY puts nothing off here") ? "told" : "not told";
+      });
+  expect_reports(reports, "told");
+}
+
 /// The mean of many sums of the same two tensors, with tails that other tensors leave in the slots.
 std::string mean_error(ProxyNode& node, int rank, int size, int steps, double* error) {
   std::vector<std::vector<std::byte>> send;

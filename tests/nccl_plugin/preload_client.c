@@ -4,8 +4,8 @@
  *   error   the root of the squared error over that of the exact sum
  *
  * usage: preload_client RANKS SCENARIO
- *   all|fork|forked|gossip|time|abort|late|nonblocking|one_without|one_other|launcher|grouped|no_rank|
- *   missing
+ *   all|fork|forked|gossip|lazy|time|abort|late|nonblocking|one_without|one_other|launcher|grouped|
+ *   no_rank|missing
  * CLIENT_RANKS_PER_HOST: how many ranks share a host; 1 if not set. */
 #define _GNU_SOURCE
 #include "tests/nccl_plugin/preload_client.h"
@@ -198,6 +198,8 @@ static int run_rank(const char* scenario, int ends[2]) {
     fork_workers(comm, ends);
   } else if (strcmp(scenario, "gossip") == 0) {
     gossip(comm);
+  } else if (strcmp(scenario, "lazy") == 0) {
+    put_off(comm);
   } else {
     reduce_in_steps(comm, "lossy-sum", 100003, ncclSum);
     reduce_in_steps(comm, "lossy-avg", 1200000, ncclAvg);

@@ -16,7 +16,8 @@
   X(CommSplit)                                                                                   \
   X(CommDestroy)                                                                                 \
   X(CommAbort)                                                                                   \
-  X(AllReduce) X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) X(GroupEnd) X(GetVersion)    \
+  X(AllReduce)                                                                                   \
+  X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) X(GroupEnd) X(GetVersion)                 \
       X(RedOpCreatePreMulSum) X(RedOpDestroy) X(GetLastError) X(CommCount) X(CommInitRankConfig) \
           X(CommGetAsyncError)
 #define POINTER(name) extern __typeof__(nccl##name)* call_##name;
@@ -49,6 +50,8 @@ void abort_calls(ncclComm_t comm);
 void call_late(ncclComm_t comm);
 /* Gossip by the functions of the library at CLIENT_RINGPRESS. */
 void gossip(ncclComm_t comm);
+/* Calls of the same values, the last of which is flushed by the library at CLIENT_RINGPRESS. */
+void put_off(ncclComm_t comm);
 void nonblocking_calls(const ncclUniqueId* id);
 /* What a process does that has no communicator; they return its exit status. */
 int call_groups_only(void);

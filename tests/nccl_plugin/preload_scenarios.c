@@ -152,6 +152,28 @@ void gossip(ncclComm_t comm) {
   print("lossy-gossip", model, sizeof model, error_of(model, 0, kCount, 60, ranks));
 }
 
+void put_off(ncclComm_t comm) {
+  enum { kCount = 20000, kSteps = 20 };
+  static float values[kCount], sum[kCount], total[kCount];
+  void* library = dlopen(getenv("CLIENT_RINGPRESS"), RTLD_NOW | RTLD_LOCAL);
+  __typeof__(ringpressLazyFlush)* flush = NULL;
+  if (library != NULL) *(void**)&flush = dlsym(library, "ringpressLazyFlush");
+  if (flush == NULL) {
+    fprintf(stderr, "%s\n", dlerror());
+    _exit(3);
+  }
+  int zeros = 0;
+  fill(values, kCount, 70);
+  for (int step = 0; step < kSteps; ++step) {
+    if (rank == 0 && step == kSteps - 1) CHECK((ncclResult_t)flush(comm));
+    CHECK(call_AllReduce(values, sum, kCount, ncclFloat, ncclSum, comm, NULL));
+    zeros += sum[1] == 0;
+    for (int i = 0; i < kCount; ++i) total[i] += sum[i];
+  }
+  print("exact-zeros", &zeros, sizeof zeros, 0);
+  print("lossy-total", total, sizeof total, error_of(total, 0, kCount, 70, 1.0 / kSteps));
+}
+
 static void* abort_soon(void* comm) {
   usleep(300 * 1000);
   call_CommAbort(comm);

@@ -82,6 +82,28 @@ TEST(PreloadScenarios, GossipRefusesWhatItDoesNotKnow) {
   EXPECT_NE(output.text.find("init(&handle"), std::string::npos) << output.text;
 }
 
+/// Processes, and the flush of a program that knows no handle but NCCL's.
+TEST(PreloadScenarios, PutsOffAndFlushes) {
+  const Output output = run(with(kOn, {preload(SHIM), "CLIENT_RINGPRESS=" RINGPRESS_LIBRARY,
+                                       "RINGPRESS_CODEC=none", "RINGPRESS_LAZY=1000"}),
+                            client(CLIENT, 4, "lazy"));
+  ASSERT_EQ(output.status, 0) << output.text;
+  const Results results(output.text);
+  ASSERT_EQ(results.ranks.size(), 4u) << output.text;
+  const auto plain = results.ranks.at(0);
+  for (const auto& [rank, labels] : results.ranks) {
+    for (const char* label : {"exact-zeros", "lossy-total"}) {
+      EXPECT_EQ(labels.at(label)[0].hash, plain.at(label)[0].hash) << label << " of rank " << rank;
+    }
+    EXPECT_LT(labels.at("lossy-total")[0].error, 1e-6) << "nothing is lost";
+  }
+  const Output eager = run(with(kOn, {preload(SHIM), "CLIENT_RINGPRESS=" RINGPRESS_LIBRARY}),
+                           client(CLIENT, 4, "lazy"));
+  ASSERT_EQ(eager.status, 0) << eager.text;
+  EXPECT_NE(Results(eager.text).ranks.at(0).at("exact-zeros")[0].hash,
+            plain.at("exact-zeros")[0].hash);
+}
+
 TEST(PreloadScenarios, AbortFromAnotherThreadEndsACallThatIsInside) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "abort"));
   ASSERT_EQ(output.status, 0) << output.text;

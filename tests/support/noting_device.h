@@ -231,6 +231,53 @@ class NotingProjection final : public DeviceProjection {
   std::unique_ptr<DeviceProjection> projection_;
 };
 
+/// Of gradients that are put off alone. What they do is done, too.
+class NotingModels final : public DeviceModels {
+ public:
+  explicit NotingModels(std::unique_ptr<DeviceModels> models) : models_(std::move(models)) {}
+
+  Status measure_lengths(Stream stream, const GradientSpan& gradient, const float* sum,
+                         LengthPart* parts) override {
+    note_gradient(stream, gradient, sum);
+    notes->access(stream, parts, kChangeParts * sizeof *parts, true, "measure writes parts");
+    return models_->measure_lengths(stream, gradient, sum, parts);
+  }
+  Status add_values(Stream stream, const GradientSpan& gradient, float* sum) override {
+    note_gradient(stream, gradient, sum);
+    notes->access(stream, sum, gradient.count * 4, true, "the sum is written");
+    return models_->add_values(stream, gradient, sum);
+  }
+  Status write_total(Stream stream, const GradientSpan& gradient, const float* sum,
+                     void* to) override {
+    note_gradient(stream, gradient, sum);
+    notes->access(stream, to, gradient.count * 4, true, "the total is written");
+    return models_->write_total(stream, gradient, sum, to);
+  }
+
+  Status measure_change(Stream, const ModelSpan&, const void*, ChangePart*) override {
+    return not_noted();
+  }
+  Status average(Stream, const ModelSpan&, const void*) override { return not_noted(); }
+  Status take_difference(Stream, const ModelSpan&, const float*, float*) override {
+    return not_noted();
+  }
+  Status add_half_difference(Stream, const ModelSpan&, const float*, const float*,
+                             LostMark) override {
+    return not_noted();
+  }
+  Status widen(Stream, const ModelSpan&, double*) override { return not_noted(); }
+  Status take_mean(Stream, const double*, double, const ModelSpan&) override { return not_noted(); }
+
+ private:
+  static Status not_noted() { return {Code::kUnsupported, "not taken note of"}; }
+  static void note_gradient(Stream stream, const GradientSpan& gradient, const float* sum) {
+    notes->operation(stream);
+    notes->access(stream, gradient.values, gradient.count * 4, false, "the gradient is read");
+    notes->access(stream, sum, gradient.count * 4, false, "the sum is read");
+  }
+  std::unique_ptr<DeviceModels> models_;
+};
+
 class NotingDevice final : public Device {
  public:
   /// The wait with this number is left out: the test must notice.
@@ -264,9 +311,15 @@ class NotingDevice final : public Device {
   Status zero(Stream stream, void* memory, std::size_t bytes) override {
     notes->operation(stream);
     notes->access(stream, memory, bytes, true, "zero");
-    return Status::ok();
+    return does_copy ? host_->zero(stream, memory, bytes) : Status::ok();
   }
-  Status copy(Stream, void*, const void*, std::size_t) override { return Status::ok(); }
+  Status copy(Stream stream, void* to, const void* from, std::size_t bytes) override {
+    if (!does_copy) return Status::ok();
+    notes->operation(stream);
+    notes->access(stream, from, bytes, false, "copy reads");
+    notes->access(stream, to, bytes, true, "copy writes");
+    return host_->copy(stream, to, from, bytes);
+  }
   Status synchronize(Stream) override { return Status::ok(); }
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
@@ -280,10 +333,14 @@ class NotingDevice final : public Device {
     return std::unique_ptr<DeviceProjection>(
         std::make_unique<NotingProjection>(std::move(projection)));
   }
-  Result<std::unique_ptr<DeviceModels>> make_models() override { return host_->make_models(); }
+  Result<std::unique_ptr<DeviceModels>> make_models() override {
+    RINGPRESS_ASSIGN_OR_RETURN(auto models, host_->make_models());
+    return std::unique_ptr<DeviceModels>(std::make_unique<NotingModels>(std::move(models)));
+  }
   Status check_reachable(const void* memory) override { return host_->check_reachable(memory); }
 
   std::size_t waits = 0;
+  bool does_copy = false;  // And zeroes, beside the notes.
 
  private:
   const std::size_t forgotten_;

@@ -51,7 +51,7 @@ using cudaGraph_t = struct FakeGraph*;
 using cudaUserObject_t = struct FakeUserObject*;
 using cudaHostFn_t = void (*)(void*);
 
-/// What a thread is not told of is not kept here either.
+/// Of memory that there was none of. Other errors a thread is told of are not kept here.
 cudaError_t cudaPeekAtLastError();
 cudaError_t cudaGetLastError();
 const char* cudaGetErrorName(cudaError_t error);
@@ -96,8 +96,10 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 /// Not CUDA's. Runs what was captured, in its order.
 void fakeReplay(cudaGraph_t graph);
-/// A kernel, or something else that runs in a stream.
+/// Something that runs in a stream.
 cudaError_t fakeEnqueue(cudaStream_t stream, std::function<void()> work);
+/// A kernel: whoever asks what became of its launch hears of this thread's last error.
+cudaError_t fakeLaunch(cudaStream_t stream, std::function<void()> work);
 /// cudaMalloc()s and cudaHostAlloc()s that were not freed.
 int fakeAllocations();
 /// From now on, what this thread asks for memory, or to record events, fails, or does no more.

@@ -47,6 +47,7 @@ thread_local int device = 0;
 thread_local bool refuses_memory = false;
 thread_local bool refuses_device_memory = false;
 thread_local bool refuses_events = false;
+thread_local cudaError_t last_error = cudaSuccess;  // Of cudaMalloc(), which is tried in vain.
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 thread_local cudaGraph_t own_capture = nullptr;
 
@@ -69,10 +70,10 @@ void merge(Clock& into, const Clock& from) {
 }  // namespace
 
 cudaError_t cudaPeekAtLastError() {
-  return cudaSuccess;
+  return last_error;
 }
 cudaError_t cudaGetLastError() {
-  return cudaSuccess;
+  return std::exchange(last_error, cudaSuccess);
 }
 const char* cudaGetErrorName(cudaError_t) {
   return "cudaErrorOfTheFake";
@@ -97,7 +98,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   const cudaError_t error = check_unsafe();
   if (error != cudaSuccess) return error;
-  if (refuses_memory || refuses_device_memory) return cudaErrorMemoryAllocation;
+  if (refuses_memory || refuses_device_memory) return last_error = cudaErrorMemoryAllocation;
   constexpr std::size_t kAlignment = 256;
   *memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
@@ -162,6 +163,10 @@ cudaError_t fakeEnqueue(cudaStream_t stream, std::function<void()> work) {
   }
   work();
   return cudaSuccess;
+}
+cudaError_t fakeLaunch(cudaStream_t stream, std::function<void()> work) {
+  const cudaError_t error = fakeEnqueue(stream, std::move(work));
+  return error == cudaSuccess ? cudaGetLastError() : error;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   return fakeEnqueue(stream, [=] { std::memset(memory, value, bytes); });

@@ -14,7 +14,7 @@ namespace ringpress::compress_kernels::cuda {
 namespace {
 
 int enqueue(const Target& target, std::function<void()> work) {
-  return fakeEnqueue(static_cast<cudaStream_t>(target.stream), std::move(work));
+  return fakeLaunch(static_cast<cudaStream_t>(target.stream), std::move(work));
 }
 
 UniformParameters parameters_for(UniformParameters parameters, const Target& target) {
@@ -199,7 +199,7 @@ NO_KERNELS(RegriddingParameters)
 /// What a graph replays is the agents' own work.
 template <typename Task>
 int launch_projection(const Task& task, const ProjectionTarget& target) {
-  return fakeEnqueue(static_cast<cudaStream_t>(target.stream), [task, target] {
+  return fakeLaunch(static_cast<cudaStream_t>(target.stream), [task, target] {
     static_cast<void>(
         testing::FiberBackend{}.launch(target.stream, target.dtype, task, target.count));
   });
@@ -228,6 +228,9 @@ ON_FIBERS(models::DifferenceTask)
 ON_FIBERS(models::HalfDifferenceTask)
 ON_FIBERS(models::WidenTask)
 ON_FIBERS(models::MeanTask)
+ON_FIBERS(models::LengthTask)
+ON_FIBERS(models::AddValuesTask)
+ON_FIBERS(models::TotalTask)
 #undef ON_FIBERS
 
 }  // namespace ringpress::compress_kernels::cuda
