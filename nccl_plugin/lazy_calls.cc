@@ -47,7 +47,9 @@ void LazyCalls::observe(const TensorCall& call) {
   // Two tensors that differ in their addresses alone have one place.
   const bool is_certain = position_ && shapes_.period() == pattern_.period();
   place_of_sum_ = is_certain ? place_ : std::nullopt;
-  if (position_ && *position_ + 1 == pattern_.period()) end_step();
+  ++calls_of_step_;
+  // While the sequence is not known, steps are taken to be as long as before.
+  if (position_ ? *position_ + 1 == pattern_.period() : calls_of_step_ >= step_calls_) end_step();
 }
 
 void LazyCalls::forget_places() {
@@ -73,6 +75,8 @@ void LazyCalls::orphan_sums() {
 
 /// Orphans whose tensor does not come any more are given up.
 void LazyCalls::end_step() {
+  if (position_) step_calls_ = pattern_.period();
+  calls_of_step_ = 0;
   for (auto sum = orphans_.begin(); sum != orphans_.end();) {
     const auto next = std::next(sum);
     if (++sum->steps_missed > most_calls_) give_up(sum);
@@ -92,14 +96,13 @@ void LazyCalls::give_up(std::list<Sum>::iterator orphan) {
   orphans_.erase(orphan);
 }
 
+/// At each place that it had.
 void LazyCalls::remember(const Sum& sum) {
-  const auto known = std::find_if(formers_.begin(), formers_.end(),
-                                  [&sum](const Former& former) { return former.call == sum.call; });
-  if (known == formers_.end()) {
-    formers_.push_back({sum.call, sum.place});
-  } else {
-    known->place = sum.place;
-  }
+  const auto is_this = [&sum](const Former& former) {
+    return former.call == sum.call && former.place == sum.place;
+  };
+  if (std::any_of(formers_.begin(), formers_.end(), is_this)) return;
+  formers_.push_back({sum.call, sum.place});
 }
 
 /// Of the same shape as what stands there now: its turn has come at another time, or its memory is

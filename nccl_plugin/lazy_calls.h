@@ -146,6 +146,8 @@ class LazyCalls {
   std::optional<std::size_t> position_;      // Of the last call in pattern_,
   std::optional<std::size_t> place_;         // in shapes_,
   std::optional<std::size_t> place_of_sum_;  // and there, if no other tensor has it.
+  std::size_t calls_of_step_ = 0;            // Of this step so far.
+  std::size_t step_calls_ = 1;               // Of the last step that was known to be one.
   std::map<std::size_t, Sum> sums_;          // By position.
   std::list<Sum> orphans_;                   // Whose position is no more.
   std::vector<Former> formers_;              // While there are orphans.

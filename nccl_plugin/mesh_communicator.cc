@@ -105,10 +105,9 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specifi
   return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
 }
 
-Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
-                                                                std::size_t count, DType dtype,
-                                                                Reduction reduction, int root) {
-  RINGPRESS_RETURN_IF_ERROR(check_usable());
+/// The planner's question.
+PlanRequest MeshCommunicator::make_request(CollectiveKind kind, std::size_t count, DType dtype,
+                                           Reduction reduction) const {
   PlanRequest request{kind,  count,          dtype, reduction.op,     reduction.pre_multiplied,
                       size_, crosses_hosts_, 0,     all_reduces_only_};
   const bool is_shard =
@@ -116,6 +115,21 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   if (is_shard) request.count *= static_cast<std::size_t>(size_);
   request.comm_nodes = hosts_;
   request.comm_ranks = size_;
+  return request;
+}
+
+/// The same on all ranks. What a rule leaves as it is comes at once.
+bool MeshCommunicator::may_be_put_off(std::size_t count, DType dtype, Reduction reduction) {
+  if (lazy_ == nullptr || !lazy_->takes(count, dtype, reduction)) return false;
+  planner_->plan(make_request(CollectiveKind::kAllReduce, count, dtype, reduction), &plan_);
+  return !plan_.is_denied;
+}
+
+Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
+                                                                std::size_t count, DType dtype,
+                                                                Reduction reduction, int root) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  PlanRequest request = make_request(kind, count, dtype, reduction);
   request.recurrences = recurrences_.count(request);
   planner_->plan(request, &plan_);
   // Levels first, which know nothing of what the step's plan leaves exact: that may come and go.

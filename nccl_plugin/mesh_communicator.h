@@ -124,6 +124,9 @@ class MeshCommunicator final : public Communicator {
   Result<const NamedCodec*> tune_piece(std::size_t count);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const Sent& sent, std::size_t count);
+  PlanRequest make_request(CollectiveKind kind, std::size_t count, DType dtype,
+                           Reduction reduction) const;
+  bool may_be_put_off(std::size_t count, DType dtype, Reduction reduction);
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
   Status conclude_lazy();
   void book_unsent();

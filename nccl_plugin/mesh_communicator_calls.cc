@@ -37,7 +37,7 @@ Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs&
 
 Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                     Reduction reduction) {
-  if (lazy_ == nullptr || !lazy_->takes(count, dtype, reduction)) {
+  if (!may_be_put_off(count, dtype, reduction)) {
     return all_reduce_now({send, send}, receive, count, dtype, reduction);
   }
   const TensorCall tensor{CollectiveKind::kAllReduce, count, dtype, reduction.op, send};

@@ -110,6 +110,7 @@ class SettingsPlanner : public Planner {
     const KnownRule* const known = find_rule(request);
     const Rule* const rule = known == nullptr ? nullptr : &known->rule;
     plan->is_by_rule = rule != nullptr && (!rule->codec.empty() || rule->algorithm);
+    plan->is_denied = rule != nullptr && rule->denies();
     if (rule != nullptr && !rule->codec.empty()) {
       follow(*known, request, plan);
     } else {

@@ -209,7 +209,7 @@ class Comm {
   bool is_left_exact(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
   bool choose_plan(PlannedCall* planned);
   Status prepare_to_put_off();
-  bool may_be_put_off(const Call& call) const;
+  bool may_be_put_off(const Call& call);
   Result<StreamCallPointer> start_lazily(const PlannedCall& planned);
   Result<StreamCallPointer> start_planned(const PlannedCall& planned);
   void keep_place(const Call& call);

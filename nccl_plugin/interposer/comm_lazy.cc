@@ -14,12 +14,15 @@ Status Comm::prepare_to_put_off() {
   return Status::ok();
 }
 
-/// The same on all ranks. A graph would repeat what was decided when it was captured.
-bool Comm::may_be_put_off(const Call& call) const {
+/// The same on all ranks. What a rule leaves as it is comes at once; a graph would repeat what was
+/// decided when it was captured.
+bool Comm::may_be_put_off(const Call& call) {
   if (lazy_ == nullptr || call.kind != CollectiveKind::kAllReduce) return false;
   const PlanRequest request = make_request(call);
   const Reduction reduction{request.op, 1, request.pre_multiplied};
   if (!lazy_->calls().takes(call.count, request.dtype, reduction)) return false;
+  planner_->plan(request, &started_plan_);
+  if (started_plan_.is_denied) return false;
   if (capture_of(call) == 0) return true;
   warn_once("RINGPRESS_LAZY: calls in captured streams are not put off");
   return false;

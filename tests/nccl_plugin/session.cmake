@@ -1,6 +1,6 @@
 # Tests of the session: settings, error feedback, statistics, communicator.
 add_executable(session_test automatic_processes_test.cc automatic_test.cc communicator_test.cc
-               error_feedback_test.cc gossip_test.cc guarded_class_test.cc lazy_calls_test.cc
+               error_feedback_test.cc gossip_test.cc guarded_class_test.cc lazy_calls_test.cc lazy_orders_test.cc
                level_family_test.cc leveled_calls_test.cc recurrences_test.cc ring_topology_test.cc
                rules_test.cc settings_test.cc step_levels_test.cc step_model_test.cc step_planner_test.cc
                step_recorder_test.cc tuning_test.cc)
