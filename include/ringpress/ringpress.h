@@ -66,8 +66,8 @@ int ringpressSetLayers(void* comm, const ringpressCall_t* call, const ringpressL
  * be called before the last step, by one rank or more, between its calls: gradients that are still
  * put off when the communicator ends are lost. Without RINGPRESS_LAZY it changes nothing. `comm` is
  * one of this library or, where that is preloaded before NVIDIA's NCCL, one of NVIDIA's. Returns an
- * ncclResult_t: ncclInvalidArgument for what is no communicator, ncclInvalidUsage for one that was
- * finalized or has failed. */
+ * ncclResult_t: ncclInvalidArgument for what is no communicator, ncclInvalidUsage for one that has
+ * failed or, of this library, was finalized. */
 int ringpressLazyFlush(void* comm);
 
 /* Gossip on model buffers, instead of all-reduces of gradients: each worker (rank of `comm`) trains

@@ -226,16 +226,18 @@ Status Engine::flush_lazy(ncclComm_t handle) {
   return status;
 }
 
-void Engine::forget(ncclComm_t handle, Ending ending) noexcept {
+/// Gives what is left of it; null: nothing was kept.
+std::shared_ptr<Comm> Engine::forget(ncclComm_t handle, Ending ending) noexcept {
   gossip_comms_.end(handle);
   warn_if_failed("cannot write statistics", catch_all([&] {
                    left_.end(handle);
                    return Status::ok();
                  }));
-  const std::shared_ptr<Comm> comm = table_.remove(handle);
-  if (comm == nullptr) return;
+  std::shared_ptr<Comm> comm = table_.remove(handle);
+  if (comm == nullptr) return nullptr;
   comm->retire();
   comm->end_groups(ending == Ending::kAbort);
+  return comm;
 }
 
 ncclResult_t Engine::expect_child() noexcept {

@@ -68,7 +68,8 @@ class Engine {
   enum class Ending { kInOrder, kAbort };
   template <typename Forward>
   ncclResult_t end(ncclComm_t handle, Ending ending, Forward&& forward) noexcept {
-    forget(handle, ending);
+    // Freeing waits for what is under way on the device, which an abort may have to end first.
+    const std::shared_ptr<Comm> ended = forget(handle, ending);
     return forward();
   }
   /// The same, in order, by one of the real library's functions; after the calls of the
@@ -104,7 +105,7 @@ class Engine {
   Group& group() const;
   /// The same; null if there is no memory for one.
   Group* find_group() const noexcept;
-  void forget(ncclComm_t handle, Ending ending) noexcept;
+  std::shared_ptr<Comm> forget(ncclComm_t handle, Ending ending) noexcept;
   ncclResult_t run_group(Group& mine, ncclResult_t real_ended) noexcept;
   void end_pending(std::vector<PendingEnd> ends) noexcept;
   void call_off(const std::vector<Pending>& made, const char* why, ncclResult_t answer) noexcept;

@@ -352,7 +352,7 @@ TEST(InterposerLazyHosts, ErrorFeedbackGoesOn) {
   }
 }
 
-/// Beside a tensor that a rule leaves exact, and which is put off all the same.
+/// Beside a tensor that a rule leaves exact, and which is not put off.
 TEST(InterposerLazyHosts, ErrorFeedbackGoesOnBesideExactTensors) {
   const test::RulesFile file("allreduce,80000,80000,-1,-1,-1,-1,-1,-1,-1,none\n");
   double error = 0, norm = 0;

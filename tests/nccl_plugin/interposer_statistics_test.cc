@@ -60,6 +60,26 @@ std::string lines_of(const std::vector<std::pair<std::string, std::string>>& set
   return file.read();
 }
 
+/// Its line is written when it is freed: a stream that only the abort frees would be waited for.
+TEST(InterposerStatistics, ComeAfterTheRealLibraryHasEndedTheCommunicator) {
+  StatisticsFile file;
+  Job job(counting(file, {{"RINGPRESS_CODEC", "q4"}}));
+  const ncclUniqueId id = job.make_id();
+  run_threads(2, [&](int rank) {
+    const ncclComm_t comm = job.join(id, 2, rank);
+    std::vector<float> values = make_values(rank, kValues);
+    EXPECT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    const std::string own = "\"rank\": " + std::to_string(rank) + ",";
+    EXPECT_EQ(job.engine.end(comm, Engine::Ending::kAbort,
+                             [&] {
+                               EXPECT_EQ(times(file.read(), own), 0) << file.read();
+                               return job.engine.real().CommAbort(comm);
+                             }),
+              ncclSuccess);
+    EXPECT_EQ(times(file.read(), own), 1) << file.read();
+  });
+}
+
 TEST(InterposerStatistics, CountWhatIsLeftExactAndWhy) {
   struct Tried {
     const char* name;

@@ -525,6 +525,31 @@ TEST(LazyCalls, ErrorFeedbackGoesOnBesideExactTensors) {
 }
 
 /// Sums might not fit it.
+TEST(LazyCalls, WhatARuleLeavesAsItIsIsNotPutOff) {
+  const test::RulesFile file("allreduce,0,100000,-1,-1,-1,-1,-1,-1,-1,none\n");
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_RULES", file.path()}},
+      nullptr);
+  run_communicators(2, settings, [&](MeshCommunicator& communicator, int) {
+    std::size_t zeros = 0;
+    for (int step = 0; step < 20; ++step) {
+      for (const std::size_t count : {kLazyCount, 2 * kLazyCount}) {
+        const std::vector<float> send(count, 1.0F);
+        std::vector<float> receive(count);
+        ASSERT_TRUE(
+            communicator
+                .all_reduce(send.data(), receive.data(), count, DType::kFloat32, Reduction())
+                .is_ok());
+        if (count == kLazyCount) {
+          ASSERT_EQ(receive[9], 2) << step;
+        }
+        zeros += receive[9] == 0 ? 1 : 0;
+      }
+    }
+    EXPECT_GT(zeros, 0u) << "the larger one is put off";
+  });
+}
+
 TEST(LazyCalls, Float16IsNotPutOff) {
   const Settings settings =
       parse_settings({{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}}, nullptr);

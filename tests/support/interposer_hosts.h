@@ -46,7 +46,7 @@ inline ncclResult_t all_reduce(const std::shared_ptr<Comm>& comm, const std::vec
   call.op = op;
   call.comm = comm->handle();
   PlannedCall planned{call};
-  if (!comm->plan(&planned)) return ncclInvalidUsage;
+  if (!comm->plan(&planned)) return run_exactly(real, call);
   const AcceptedCall accepted{comm, planned};
   return run_calls(real, {&accepted, 1});
 }
