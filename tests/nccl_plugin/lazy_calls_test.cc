@@ -230,6 +230,33 @@ void lose_nothing_of_late_news(bool is_in_place) {
   }
 }
 
+/// Six calls of three ranks would come to more than 2 to the 128th: what does not fit is not added
+/// up, and what has been is sent with smaller values.
+TEST(LazyCalls, SumsDoNotBecomeInfinite) {
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_CODEC", "none"}, {"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_LAZY_CALLS", "8"}},
+      nullptr);
+  run_communicators(kLazyRanks, settings, [&](MeshCommunicator& communicator, int) {
+    constexpr float kLarge = 0x1p124F;
+    constexpr int kLargeCalls = 20;
+    std::vector<float> send(kLazyCount), receive(kLazyCount);
+    double total = 0;
+    int put_off = 0;
+    for (int call = 0; call < kLargeCalls + 10; ++call) {
+      send[5] = call < kLargeCalls ? kLarge : 0;
+      ASSERT_TRUE(
+          communicator
+              .all_reduce(send.data(), receive.data(), kLazyCount, DType::kFloat32, Reduction())
+              .is_ok());
+      ASSERT_TRUE(std::isfinite(receive[5])) << call;
+      total += double{receive[5]};
+      put_off += call < kLargeCalls && receive[5] == 0 ? 1 : 0;
+    }
+    EXPECT_EQ(total, kLazyRanks * kLargeCalls * double{kLarge});
+    EXPECT_GT(put_off, 0);
+  });
+}
+
 /// No buffer is there for it: what is lost at the end is said and counted.
 TEST(LazyCalls, WhatIsNeverSentIsSaid) {
   const auto gradient = [](int rank, int) { return testing::random_gradient(kLazyCount, 1, rank); };
