@@ -698,6 +698,45 @@ TEST(InterposerLazyVotes, EndTheCallWhereTheyDoNotCome) {
   }
 }
 
+/// The other rank never votes. Whoever waits for it does not wait any more once another thread ends
+/// the communicator, or a call of it has failed there.
+TEST(InterposerLazyVotes, AreNotAwaitedOnceTheCommunicatorIsGivenUp) {
+  static std::atomic<bool> has_voted{false};
+  ringpressRealNccl real = recording_nccl();
+  real.AllReduce = [](const void*, void* receive, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                      cudaStream_t) {
+    std::memset(receive, 0, sizeof(std::uint64_t));  // As before the largest vote is there.
+    has_voted = true;
+    return ncclSuccess;
+  };
+  const Settings settings =
+      make_settings({{"RINGPRESS_LAZY", "3.9"}, {"RINGPRESS_TIMEOUT_MS", "60000"}});
+  for (const bool is_abort : {false, true}) {
+    has_voted = false;
+    ::testing::internal::CaptureStderr();
+    run_hosts(
+        settings, {0, 1},
+        [&](const std::shared_ptr<Comm>& comm, int rank) {
+          if (rank == 1) return;
+          const std::jthread other([&comm, is_abort] {
+            while (!has_voted) std::this_thread::yield();
+            if (is_abort) {
+              comm->retire();
+            } else {
+              comm->give_up(ncclSystemError);
+            }
+          });
+          const std::vector<float> send = make_values(rank, kLazyValues);
+          std::vector<float> receive(kLazyValues);
+          EXPECT_NE(all_reduce(comm, send, receive, ncclSum, real), ncclSuccess);
+        },
+        real);
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find("the communicator was given up"), std::string::npos) << log;
+    EXPECT_EQ(log.find("have not come"), std::string::npos) << log;
+  }
+}
+
 /// Calls of a communicator in two streams in turn; the wait with a number is left out.
 std::string race_of_lazy_calls(std::size_t forgotten_wait) {
   Notes kept;
