@@ -24,7 +24,7 @@ VALUES_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|^Cuda\.ATensor
 VALUES_ALONE+='|^EspressoPlan\.(IsNearly|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
 VALUES_ALONE+='|^LeveledCalls\.(Densities|TheSteps|RanksAgree)|^StepLevels\.RanksNever|^PartCodecs\.Each'
 VALUES_ALONE+='|^Gadget(Compression|Quality|Experiment)|^GadgetSlot\.Large|^LazyCalls\.(Error|WhatHas|Another)'
-VALUES_ALONE+='|^StepPlan\.RanksAgree|^Automatic\.(Links|Hosts)|^Calibrate\.IsTheSame|^Levels\.AreWithin'
+VALUES_ALONE+='|^InterposerLazyHosts\.ErrorFeedback|^StepPlan\.RanksAgree|^Automatic\.(Links|Hosts)|^Calibrate\.IsTheSame|^Levels\.AreWithin'
 # UBSan needs a descriptor to look at an object, and there this process has none.
 VALUES_ALONE+='|^BootstrapErrors\.RanksThatCameWhenNoFile'
 readonly VALUES_ALONE
@@ -37,7 +37,7 @@ RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatric
 RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
 RESULTS_ALONE+='|^(TunedCalls|Calibrate|TuningLog|CallTuner|CalibrationFile|StepLevels)\.'
 RESULTS_ALONE+='|^Automatic\.(Determ|Resid|Pieces|Links|Hosts)|^AutomaticProcesses|^StepPlan'
-RESULTS_ALONE+='|^(LeveledCalls|LazyCalls)\.|^Gossip\.ACodec'
+RESULTS_ALONE+='|^(LeveledCalls|LazyCalls|LazyOrders)\.|^InterposerLazyHosts\.ErrorFeedback|^Gossip\.ACodec'
 RESULTS_ALONE+='|^LevelFamily\.|^(Matching|Trigger|GuardedClass|GuardJudge)\.'
 RESULTS_ALONE+='|^Espresso|Gadget|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
 readonly RESULTS_ALONE
