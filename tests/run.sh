@@ -24,7 +24,8 @@ VALUES_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|^Cuda\.ATensor
 VALUES_ALONE+='|^EspressoPlan\.(IsNearly|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
 VALUES_ALONE+='|^LeveledCalls\.(Densities|TheSteps|RanksAgree)|^StepLevels\.RanksNever|^PartCodecs\.Each'
 VALUES_ALONE+='|^Gadget(Compression|Quality|Experiment)|^GadgetSlot\.Large|^LazyCalls\.(Error|WhatHas|Another)'
-VALUES_ALONE+='|^InterposerLazyHosts\.ErrorFeedback|^StepPlan\.RanksAgree|^Automatic\.(Links|Hosts)|^Calibrate\.IsTheSame|^Levels\.AreWithin'
+VALUES_ALONE+='|^InterposerLazyHosts\.ErrorFeedback'
+VALUES_ALONE+='|^StepPlan\.RanksAgree|^Automatic\.(Links|Hosts)|^Calibrate\.IsTheSame|^Levels\.AreWithin'
 # UBSan needs a descriptor to look at an object, and there this process has none.
 VALUES_ALONE+='|^BootstrapErrors\.RanksThatCameWhenNoFile'
 readonly VALUES_ALONE
