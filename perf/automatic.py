@@ -101,7 +101,9 @@ class Cell:
             found = {}
             for setting in FIXED:
                 calls = clamp(1 / self.seconds, 3, 100)
-                found |= self.all_reduce((setting,), calls, calls if calls > 3 else 1)
+                # As long as automatic mode, where that is not long: links are quick at first.
+                warm_up = clamp(2 / self.seconds, calls, SETTLED_CALLS)
+                found |= self.all_reduce((setting,), calls, warm_up if warm_up > 3 else 1)
             warm_up = clamp(8 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
             found |= self.all_reduce(("auto",), clamp(1 / self.seconds, 3, 100), warm_up)
         found["gloo"] = self.gloo()
