@@ -174,10 +174,13 @@ def main():
     parser.add_argument("--congestion", default="", help="as perf/shaped.sh has it")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--table", type=pathlib.Path, nargs="+", metavar="JSON",
-                        help="measure nothing: the README's table and figures from such files")
+                        help="measure nothing: the README's table and figures from such files, of a cell\n"
+                             "those of the last one")
     options = parser.parse_args()
     if options.table:
-        rows = [row for file in options.table for row in json.loads(file.read_text())["rows"]]
+        cells = {(row["rate"], row["ranks"], row["dtype"], row["bytes"]): row
+                 for file in options.table for row in json.loads(file.read_text())["rows"]}
+        rows = list(cells.values())
         print("\n".join([table(rows), "", *summary(rows)]))
         return
     rows, left_out, commands = [], [], []
