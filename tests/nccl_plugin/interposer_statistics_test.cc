@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -65,10 +66,12 @@ TEST(InterposerStatistics, ComeAfterTheRealLibraryHasEndedTheCommunicator) {
   StatisticsFile file;
   Job job(counting(file, {{"RINGPRESS_CODEC", "q4"}}));
   const ncclUniqueId id = job.make_id();
+  std::barrier have_ended(2);
   run_threads(2, [&](int rank) {
     const ncclComm_t comm = job.join(id, 2, rank);
     std::vector<float> values = make_values(rank, kValues);
     EXPECT_EQ(job.all_reduce(comm, values, values), ncclSuccess);
+    have_ended.arrive_and_wait();  // An abort would end the other rank's call.
     const std::string own = "\"rank\": " + std::to_string(rank) + ",";
     EXPECT_EQ(job.engine.end(comm, Engine::Ending::kAbort,
                              [&] {
