@@ -10,9 +10,6 @@ namespace {
 
 // Steps of which medians are taken: the newest.
 constexpr std::size_t kMostSamples = 16;
-// A call that begins so soon after the one before was waiting for it; threads that wake each other
-// take less.
-constexpr double kAtOnceSeconds = 50e-6;
 // A thread that is on a core for more of its pauses than this computes in them.
 constexpr double kBusyShare = 0.5;
 

@@ -18,6 +18,10 @@
 
 namespace ringpress::nccl_plugin {
 
+/// A call that begins so soon after the one before was waiting for it; threads that wake each other
+/// take less.
+inline constexpr double kAtOnceSeconds = 50e-6;
+
 /// An all-reduce that has returned. Times are in seconds of one clock.
 struct RecordedCall {
   TensorCall call;

@@ -88,14 +88,15 @@ Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpe
 
 void CallClock::begin_call(std::uint64_t sent_bytes) {
   begin_seconds_ = now_seconds();
-  busy_before_seconds_ = busy_seconds() - busy_at_end_seconds_;
+  const double gap = begin_seconds_ - end_seconds_;
+  busy_before_seconds_ = gap <= kAtOnceSeconds ? gap : busy_seconds() - busy_at_end_seconds_;
   sent_before_ = sent_bytes;
 }
 
 RecordedCall CallClock::end_call(const TensorCall& call, std::uint64_t sent_bytes) {
-  const double end_seconds = now_seconds();
+  end_seconds_ = now_seconds();
   busy_at_end_seconds_ = busy_seconds();
-  return {call, begin_seconds_, end_seconds, busy_before_seconds_,
+  return {call, begin_seconds_, end_seconds_, busy_before_seconds_,
           static_cast<std::size_t>(sent_bytes - sent_before_)};
 }
 

@@ -20,7 +20,9 @@ Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpe
 void write_trace(const std::string& path, const StepRecorder& recorder, int world,
                  const std::string& codec);
 
-/// Times calls for recorders. Of one communicator: one thread at a time.
+/// Times calls for recorders. Of one communicator: one thread at a time. Whether the thread
+/// computed in a pause that is over at once is not asked, as that takes as long again: it counts as
+/// if it had.
 class CallClock {
  public:
   /// A call begins; `sent_bytes` by this rank since the communicator was made.
@@ -30,6 +32,7 @@ class CallClock {
 
  private:
   double begin_seconds_ = 0;
+  double end_seconds_ = 0;          // Of the call before.
   double busy_at_end_seconds_ = 0;  // Time of a core that the thread had used at the last return.
   double busy_before_seconds_ = 0;
   std::uint64_t sent_before_ = 0;

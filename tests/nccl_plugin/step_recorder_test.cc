@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -237,6 +239,40 @@ TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
   }
   EXPECT_EQ(sizes, "1200 280000 80 ") << text.str();
   EXPECT_NE(text.str().find("\"machines\": 3,"), std::string::npos) << text.str();
+}
+
+const TensorCall kSomeCall = {CollectiveKind::kAllReduce, 1, DType::kFloat32, ReduceOp::kSum, {}};
+
+TEST(CallClock, AThreadThatSleepsBetweenItsCallsIsNotBusy) {
+  CallClock clock;
+  clock.begin_call(0);
+  const RecordedCall first = clock.end_call(kSomeCall, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  clock.begin_call(100);
+  const RecordedCall second = clock.end_call(kSomeCall, 164);
+  const double gap = second.begin_seconds - first.end_seconds;
+  EXPECT_GE(gap, 0.02);
+  EXPECT_LT(second.busy_before_seconds, 0.5 * gap);
+  EXPECT_GE(second.busy_before_seconds, 0);
+  EXPECT_EQ(second.sent_bytes, 64u);
+}
+
+TEST(CallClock, APauseThatIsOverAtOnceCountsAsBusy) {
+  CallClock clock;
+  std::optional<RecordedCall> last;
+  for (int calls = 0; calls < 10000; ++calls) {
+    clock.begin_call(0);
+    const RecordedCall now = clock.end_call(kSomeCall, 0);
+    if (last) {
+      const double gap = now.begin_seconds - last->end_seconds;
+      if (gap <= kAtOnceSeconds) {
+        EXPECT_EQ(now.busy_before_seconds, gap);
+        return;
+      }
+    }
+    last = now;
+  }
+  FAIL() << "each of these pauses took long";
 }
 
 }  // namespace
