@@ -28,8 +28,8 @@ TYPES = {"f32": ("float", 4, "float32"), "bf16": ("bfloat16", 2, "bfloat16")}
 FIXED = ("none", "bf16", "q8", "q4")  # What automatic mode chooses from with the default budget.
 LONGEST_SECONDS = 7
 SMALLEST_COMPRESSED = 65536
-SETTLED_CALLS = 400  # Of short calls: 20 trials of 13 and some; of long ones three a trial and some.
-SLOW_SETTLED_CALLS = 60
+SETTLED_CALLS = 3000  # Of short calls: 20 trials of 13, then 2048 until no step is looked for any more.
+SLOW_SETTLED_CALLS = 60  # Of long ones: three a trial and some.
 
 
 def plain_seconds(rate, ranks, size):

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -42,11 +43,16 @@ constexpr std::uint32_t kMostPatience = 64;
 // Looks until the one that did not win gets another trial; twice as many each time.
 constexpr std::uint32_t kFirstSecondLook = 4;
 constexpr std::size_t kMostExactTimes = 16;
+// Of fewer times none is left out.
+constexpr std::size_t kFewestTrimmed = 3;
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+/// What calls take that took so long: the mean without the slowest tenth, rounded up, for which the
+/// machine had something else to do. No median: where every fourth call waits for the link, it
+/// would not count that at all.
+double typical_seconds(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  if (times.size() >= kFewestTrimmed) times.resize(times.size() - (times.size() + 9) / 10);
+  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
 }
 
 struct Measured {
@@ -121,7 +127,7 @@ class WalkingTuner final : public CallTuner {
       return seconds * best_->seconds / predicted(best_->choice);
     }
     if (exact_times_.empty()) return seconds;
-    return seconds * median(exact_times_) / predicted(find_exact_candidate().choice);
+    return seconds * typical_seconds(exact_times_) / predicted(find_exact_candidate().choice);
   }
 
   /// The quickest without a codec.
@@ -131,7 +137,7 @@ class WalkingTuner final : public CallTuner {
   }
 
   void take_note(std::vector<TuningNote>* notes) {
-    const Measured now{trial_, median(times_)};
+    const Measured now{trial_, typical_seconds(times_)};
     notes->push_back({TuningEvent::kTried, now.choice, static_cast<std::uint32_t>(times_.size()),
                       now.seconds, predicted(now.choice)});
     times_.clear();
@@ -211,7 +217,7 @@ class WalkingTuner final : public CallTuner {
   std::optional<Measured> find_exact() const {
     std::optional<Measured> found = find_quickest(true);
     if (found || exact_times_.empty() || !best_) return found;
-    const double seconds = median(exact_times_);
+    const double seconds = typical_seconds(exact_times_);
     if (seconds > kLongSeconds && seconds > kClearlySlower * best_->seconds) {
       found = {find_exact_candidate().choice, seconds};
     }
@@ -283,7 +289,7 @@ class WalkingTuner final : public CallTuner {
 
   void look_at_settled(std::vector<TuningNote>* notes) {
     if (times_.empty()) return;
-    const double seconds = median(times_);
+    const double seconds = typical_seconds(times_);
     const double change = seconds / std::max(best_->seconds, 1e-12);
     const bool is_surprise = change > limits_.drift || change * limits_.drift < 1;
     surprises_ = is_surprise ? surprises_ + 1 : 0;

@@ -47,7 +47,7 @@ struct Calibration {
 /// How much may be tried.
 struct TuningLimits {
   std::uint32_t warm_up_calls = 3;  // Of a trial, which do not count.
-  std::uint32_t calls = 10;         // Of a trial, which do: their median counts.
+  std::uint32_t calls = 10;         // Of a trial, which do: what they typically take counts.
   std::uint32_t trials = 20;
   // Slow calls are made less often, but twice at least: so long may a trial last.
   double trial_seconds = 0.5;
@@ -72,7 +72,7 @@ struct TuningNote {
   TuningEvent event = TuningEvent::kTried;
   Choice choice;
   std::uint32_t calls = 0;       // That were measured.
-  double seconds = 0;            // Their median.
+  double seconds = 0;            // As they typically take.
   double predicted_seconds = 0;  // 0: there is no prediction.
 };
 

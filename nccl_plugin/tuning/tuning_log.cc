@@ -34,7 +34,7 @@ std::string microseconds(double seconds) {
 }  // namespace
 
 std::string tuning_log_header() {
-  return "collective,dtype,min_bytes,max_bytes,event,codec,algorithm,chunk_bytes,calls,median_us,"
+  return "collective,dtype,min_bytes,max_bytes,event,codec,algorithm,chunk_bytes,calls,typical_us,"
          "predicted_us";
 }
 

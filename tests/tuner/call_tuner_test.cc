@@ -198,6 +198,25 @@ TEST(CallTuner, WarmUpDoesNotCount) {
   EXPECT_EQ(Machine(slow_at_first).walk_until_settled().settled.choice.codec, 1u);
 }
 
+TEST(CallTuner, CallsOfWhichEveryFourthWaitsTakeMoreThanMostOfThemDo) {
+  // As where a link lets the first of some calls through at once and the last one wait.
+  int exact_calls = 0;
+  const auto seconds = [&exact_calls](const Choice& made) {
+    if (!made.is_exact()) return made.codec == 1 ? 0.95e-3 : 5e-3;
+    return ++exact_calls % 4 == 0 ? 2.4e-3 : 0.9e-3;
+  };
+  EXPECT_EQ(Machine(seconds).walk_until_settled().settled.choice, choice(1));
+}
+
+TEST(CallTuner, ACallThatTheMachineInterruptsDoesNotCount) {
+  int calls = 0;
+  const auto seconds = [&calls](const Choice& made) {
+    const bool is_interrupted = made == choice(1) && ++calls % 10 == 0;
+    return is_interrupted ? 1 : as_predicted(made);
+  };
+  EXPECT_EQ(Machine(seconds).walk_until_settled().settled.choice, choice(1));
+}
+
 // A codec that was measured at a bad time comes to its right, and so does no codec.
 TEST(CallTuner, LooksAgainAtWhatDidNotWin) {
   for (const bool codec_is_better : {true, false}) {
