@@ -1,8 +1,9 @@
 // A walk from what the cost model prefers to what measured best:
 //   1. each codec that is predicted to come near, and no codec;
 //   2. chunks of the best of them, larger and smaller, as long as that helps;
-//   3. if no codec comes near the best codec, both again, in turn: of what was measured once, under
-//      whatever else the machine was doing, the quickest counts.
+//   3. what comes near the best of them, again: of what was measured once, under whatever else the
+//      machine was doing, the quickest counts;
+//   4. if no codec comes near the best codec, both again, in turn and for longer.
 // Then it settles. Now and then, and less and less often, no codec or the best one, whichever did
 // not win, gets another trial: one of them may have been measured at a bad time. When calls go on
 // taking something else than they did, the walk begins anew, and is no longer led by the model.
@@ -27,7 +28,6 @@ constexpr double kLongSeconds = 20e-3;
 // No codec and the best one are compared again if they differ by less. It is much, since what a
 // codec leaves does not open a connection's windows as far as calls without one do.
 constexpr double kNear = 4;
-constexpr std::uint32_t kMostRematches = 4;
 // Codecs and chunks that come so near to the quickest are tried so often, as whichever was measured
 // while the machine had something else to do would lose.
 constexpr double kContends = 1.3;
@@ -57,7 +57,8 @@ double typical_seconds(std::vector<double> times) {
 
 struct Measured {
   Choice choice;
-  double seconds = 0;  // Of the quickest trial.
+  double seconds = 0;  // Of the quickest trial, of the longer ones if there was one.
+  bool was_long = false;
   std::uint32_t trials = 1;
 };
 
@@ -97,6 +98,7 @@ class WalkingTuner final : public CallTuner {
     if (trials_ < limits_.trials) {
       if (const std::optional<Choice> wanted = find_next()) return try_out(*wanted);
     }
+    if (const std::optional<Choice> wanted = find_rematch()) return try_out_long(*wanted);
     settle(notes);
     return stay();
   }
@@ -137,7 +139,7 @@ class WalkingTuner final : public CallTuner {
   }
 
   void take_note(std::vector<TuningNote>* notes) {
-    const Measured now{trial_, typical_seconds(times_)};
+    const Measured now{trial_, typical_seconds(times_), is_long_};
     notes->push_back({TuningEvent::kTried, now.choice, static_cast<std::uint32_t>(times_.size()),
                       now.seconds, predicted(now.choice)});
     times_.clear();
@@ -145,13 +147,23 @@ class WalkingTuner final : public CallTuner {
         std::find_if(measured_.begin(), measured_.end(),
                      [&now](const Measured& one) { return one.choice == now.choice; });
     if (known != measured_.end()) {
-      known->seconds = std::min(known->seconds, now.seconds);
-      ++known->trials;
+      add(now, &*known);
       if (best_->choice == now.choice) best_ = *known;
       return;
     }
     measured_.push_back(now);
     if (!best_ || now.seconds < limits_.worth_switching * best_->seconds) best_ = now;
+  }
+
+  /// Another trial of what was tried before. A shorter one says no more than a longer one did.
+  static void add(const Measured& trial, Measured* known) {
+    ++known->trials;
+    if (trial.was_long == known->was_long) {
+      known->seconds = std::min(known->seconds, trial.seconds);
+    } else if (trial.was_long) {
+      known->seconds = trial.seconds;
+      known->was_long = true;
+    }
   }
 
   std::optional<Choice> find_next() {
@@ -162,7 +174,6 @@ class WalkingTuner final : public CallTuner {
       if (is_worth_a_trial(candidate)) return candidate.choice;
     }
     if (const std::optional<Choice> neighbour = find_neighbour()) return neighbour;
-    if (const std::optional<Choice> rematch = find_rematch()) return rematch;
     return find_contender();
   }
 
@@ -185,7 +196,7 @@ class WalkingTuner final : public CallTuner {
   std::optional<Choice> find_rematch() {
     const std::optional<Measured> exact = find_quickest(true);
     const std::optional<Measured> lossy = find_quickest(false);
-    if (!exact || !lossy || rematches_ == kMostRematches) return std::nullopt;
+    if (!exact || !lossy || rematches_ == limits_.rematches) return std::nullopt;
     if (exact->seconds > kNear * lossy->seconds || lossy->seconds > kNear * exact->seconds) {
       return std::nullopt;
     }
@@ -201,6 +212,16 @@ class WalkingTuner final : public CallTuner {
       if (!found || one.seconds < limits_.worth_switching * found->seconds) found = one;
     }
     return found;
+  }
+
+  /// A codec: of those that had a longer trial if there are any.
+  std::optional<Measured> find_quickest_long() const {
+    std::optional<Measured> found;
+    for (const Measured& one : measured_) {
+      if (one.choice.is_exact() || !one.was_long) continue;
+      if (!found || one.seconds < found->seconds) found = one;
+    }
+    return found ? found : find_quickest(false);
   }
 
   bool is_worth_a_trial(const Candidate& candidate) const {
@@ -246,14 +267,26 @@ class WalkingTuner final : public CallTuner {
 
   Trial try_out(const Choice& choice) {
     ++trials_;
+    is_long_ = false;
+    return begin_trial(choice, limits_.warm_up_calls, limits_.calls);
+  }
+
+  Trial try_out_long(const Choice& choice) {
+    is_long_ = true;
+    return begin_trial(choice, limits_.rematch_warm_up_calls, limits_.rematch_calls);
+  }
+
+  /// Of so many calls at most.
+  Trial begin_trial(const Choice& choice, std::uint32_t warm_up_calls,
+                    std::uint32_t counted_calls) {
     trial_ = choice;
     times_.clear();
     skipped_ = 0;
     const double seconds = expected(choice);
     const double most = seconds > 0 ? limits_.trial_seconds / seconds : 1e9;
-    const std::uint32_t all = limits_.warm_up_calls + limits_.calls;
+    const std::uint32_t all = warm_up_calls + counted_calls;
     const auto calls = static_cast<std::uint32_t>(std::clamp<double>(most, std::min(3u, all), all));
-    warm_up_ = std::max<std::uint32_t>(1, calls * limits_.warm_up_calls / all);
+    warm_up_ = std::max<std::uint32_t>(1, calls * warm_up_calls / all);
     warm_up_ = std::min(warm_up_, calls - 1);
     times_.reserve(calls);
     return {choice, calls, false};
@@ -261,7 +294,7 @@ class WalkingTuner final : public CallTuner {
 
   void settle(std::vector<TuningNote>* notes) {
     const std::optional<Measured> exact = find_exact();
-    const std::optional<Measured> lossy = find_quickest(false);
+    const std::optional<Measured> lossy = find_quickest_long();
     if (exact && lossy) {
       const bool gains = lossy->seconds < limits_.worth_switching * exact->seconds;
       best_ = gains ? lossy : exact;
@@ -321,6 +354,7 @@ class WalkingTuner final : public CallTuner {
     if (!other && candidate == candidates_.end()) return;
     const Choice choice = other ? other->choice : candidate->choice;
     best_->seconds = seconds;
+    best_->was_long = true;
     measured_ = {*best_};
     waiting_.clear();
     again_ = choice;
@@ -339,6 +373,7 @@ class WalkingTuner final : public CallTuner {
   std::vector<double> exact_times_;
   bool is_connected_ = false;
   Choice trial_;
+  bool is_long_ = false;
   std::vector<double> times_;  // Of the trial under way.
   std::uint32_t warm_up_ = 0;
   std::uint32_t skipped_ = 0;

@@ -49,6 +49,11 @@ struct TuningLimits {
   std::uint32_t warm_up_calls = 3;  // Of a trial, which do not count.
   std::uint32_t calls = 10;         // Of a trial, which do: what they typically take counts.
   std::uint32_t trials = 20;
+  // Then no codec and the best one, where they are near each other, have longer ones in turn: what
+  // a link lets through at once after a pause hides in ten calls what it does in the long run.
+  std::uint32_t rematches = 4;
+  std::uint32_t rematch_warm_up_calls = 50;
+  std::uint32_t rematch_calls = 30;
   // Slow calls are made less often, but twice at least: so long may a trial last.
   double trial_seconds = 0.5;
   // A choice is left only for one that takes less than so much of its time.

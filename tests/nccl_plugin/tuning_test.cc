@@ -347,7 +347,7 @@ TEST(TuningLog, LastLineIsTheDecision) {
     TunedCalls tuned(settings, peers);
     PlanRequest request;
     request.count = 300000;
-    for (int i = 0; i < 400; ++i) {
+    for (int i = 0; i < 700; ++i) {
       Plan plan;
       plan.codec = "q4";
       ASSERT_TRUE(tuned.choose(request, &plan).is_ok());

@@ -170,11 +170,13 @@ TEST(CallTuner, WalksToTheBestChunks) {
 TEST(CallTuner, KeepsWithinItsBudget) {
   TuningLimits limits;
   limits.trials = 4;
+  limits.rematches = 2;
   double seconds = 1;
   const auto ever_quicker = [&seconds](const Choice&) { return seconds *= 0.99; };
   const Walk walk = Machine(ever_quicker, {std::size_t{1} << 28, 4}, limits).walk_until_settled();
-  EXPECT_EQ(walk.notes.size(), 5u);
-  EXPECT_LE(walk.calls, 4u * (limits.warm_up_calls + limits.calls));
+  EXPECT_EQ(walk.notes.size(), 4u + 2u + 1u);
+  EXPECT_LE(walk.calls, 4u * (limits.warm_up_calls + limits.calls) +
+                            2u * (limits.rematch_warm_up_calls + limits.rematch_calls));
 }
 
 // Ten of them would take minutes. How slow they are, the calls before have shown.
@@ -204,6 +206,17 @@ TEST(CallTuner, CallsOfWhichEveryFourthWaitsTakeMoreThanMostOfThemDo) {
   const auto seconds = [&exact_calls](const Choice& made) {
     if (!made.is_exact()) return made.codec == 1 ? 0.95e-3 : 5e-3;
     return ++exact_calls % 4 == 0 ? 2.4e-3 : 0.9e-3;
+  };
+  EXPECT_EQ(Machine(seconds).walk_until_settled().settled.choice, choice(1));
+}
+
+// As of a link that lets so much through at once after each pause.
+TEST(CallTuner, WhatIsQuickAtFirstAloneIsNotTaken) {
+  int exact_calls_in_a_row = 0;
+  const auto seconds = [&exact_calls_in_a_row](const Choice& made) {
+    exact_calls_in_a_row = made.is_exact() ? exact_calls_in_a_row + 1 : 0;
+    if (!made.is_exact()) return made.codec == 1 ? 1e-3 : 5e-3;
+    return exact_calls_in_a_row <= 15 ? 0.8e-3 : 1.3e-3;
   };
   EXPECT_EQ(Machine(seconds).walk_until_settled().settled.choice, choice(1));
 }
