@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "tuner/factory.h"
+#include "tuner/measured_choices.h"
 
 namespace ringpress::tuner {
 namespace {
@@ -28,10 +28,6 @@ constexpr double kLongSeconds = 20e-3;
 // No codec and the best one are compared again if they differ by less. It is much, since what a
 // codec leaves does not open a connection's windows as far as calls without one do.
 constexpr double kNear = 4;
-// Codecs and chunks that come so near to the quickest are tried so often, as whichever was measured
-// while the machine had something else to do would lose.
-constexpr double kContends = 1.3;
-constexpr std::uint32_t kMostTrialsOfOne = 3;
 constexpr std::size_t kSmallestTriedBytes = 64 * 1024;
 constexpr std::size_t kLargestTriedBytes = 8 * 1024 * 1024;
 constexpr std::size_t kFirstTriedBytes = 512 * 1024;
@@ -43,32 +39,14 @@ constexpr std::uint32_t kMostPatience = 64;
 // Looks until the one that did not win gets another trial; twice as many each time.
 constexpr std::uint32_t kFirstSecondLook = 4;
 constexpr std::size_t kMostExactTimes = 16;
-// Of fewer times none is left out.
-constexpr std::size_t kFewestTrimmed = 3;
-
-/// What calls take that took so long: the mean without the slowest tenth, rounded up, for which the
-/// machine had something else to do. No median: where every fourth call waits for the link, it
-/// would not count that at all.
-double typical_seconds(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  if (times.size() >= kFewestTrimmed) times.resize(times.size() - (times.size() + 9) / 10);
-  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-}
-
-struct Measured {
-  Choice choice;
-  double seconds = 0;  // Of the quickest trial, of the longer ones if there was one.
-  bool was_long = false;
-  std::uint32_t trials = 1;
-};
-
 class WalkingTuner final : public CallTuner {
  public:
   WalkingTuner(std::vector<Candidate> candidates, const CallShape& shape,
                const TuningLimits& limits)
       : candidates_(std::move(candidates)),
         shard_bytes_(shape.bytes / static_cast<std::size_t>(std::max(1, shape.world))),
-        limits_(limits) {
+        limits_(limits),
+        measured_(limits.worth_switching) {
     start_over();
     exact_times_.reserve(kMostExactTimes);
   }
@@ -143,27 +121,11 @@ class WalkingTuner final : public CallTuner {
     notes->push_back({TuningEvent::kTried, now.choice, static_cast<std::uint32_t>(times_.size()),
                       now.seconds, predicted(now.choice)});
     times_.clear();
-    const auto known =
-        std::find_if(measured_.begin(), measured_.end(),
-                     [&now](const Measured& one) { return one.choice == now.choice; });
-    if (known != measured_.end()) {
-      add(now, &*known);
-      if (best_->choice == now.choice) best_ = *known;
-      return;
-    }
-    measured_.push_back(now);
-    if (!best_ || now.seconds < limits_.worth_switching * best_->seconds) best_ = now;
-  }
-
-  /// Another trial of what was tried before. A shorter one says no more than a longer one did.
-  static void add(const Measured& trial, Measured* known) {
-    ++known->trials;
-    if (trial.was_long == known->was_long) {
-      known->seconds = std::min(known->seconds, trial.seconds);
-    } else if (trial.was_long) {
-      known->seconds = trial.seconds;
-      known->was_long = true;
-    }
+    const bool is_new = !measured_.has(now.choice);
+    const Measured& known = measured_.add(now);
+    const bool is_better =
+        is_new && (!best_ || now.seconds < limits_.worth_switching * best_->seconds);
+    if (is_better || best_->choice == now.choice) best_ = known;
   }
 
   std::optional<Choice> find_next() {
@@ -174,54 +136,18 @@ class WalkingTuner final : public CallTuner {
       if (is_worth_a_trial(candidate)) return candidate.choice;
     }
     if (const std::optional<Choice> neighbour = find_neighbour()) return neighbour;
-    return find_contender();
-  }
-
-  /// Of the codecs and chunks that come near the quickest, if that has any rival, the one that was
-  /// tried least.
-  std::optional<Choice> find_contender() const {
-    const std::optional<Measured> quickest = find_quickest(false);
-    const Measured* least = nullptr;
-    std::size_t contenders = 0;
-    for (const Measured& one : measured_) {
-      if (one.choice.is_exact() || one.seconds > kContends * quickest->seconds) continue;
-      ++contenders;
-      if (least == nullptr || one.trials < least->trials) least = &one;
-    }
-    if (contenders < 2 || least->trials == kMostTrialsOfOne) return std::nullopt;
-    return least->choice;
+    return measured_.find_contender();
   }
 
   /// No codec, or the quickest one, if the two are near each other.
   std::optional<Choice> find_rematch() {
-    const std::optional<Measured> exact = find_quickest(true);
-    const std::optional<Measured> lossy = find_quickest(false);
+    const std::optional<Measured> exact = measured_.find_quickest(true);
+    const std::optional<Measured> lossy = measured_.find_quickest(false);
     if (!exact || !lossy || rematches_ == limits_.rematches) return std::nullopt;
     if (exact->seconds > kNear * lossy->seconds || lossy->seconds > kNear * exact->seconds) {
       return std::nullopt;
     }
     return ++rematches_ % 2 == 1 ? exact->choice : lossy->choice;
-  }
-
-  /// Of those that were tried, without a codec or with one. What was tried first was expected to be
-  /// quickest, and is left only for what is clearly so.
-  std::optional<Measured> find_quickest(bool is_exact) const {
-    std::optional<Measured> found;
-    for (const Measured& one : measured_) {
-      if (one.choice.is_exact() != is_exact) continue;
-      if (!found || one.seconds < limits_.worth_switching * found->seconds) found = one;
-    }
-    return found;
-  }
-
-  /// A codec: of those that had a longer trial if there are any.
-  std::optional<Measured> find_quickest_long() const {
-    std::optional<Measured> found;
-    for (const Measured& one : measured_) {
-      if (one.choice.is_exact() || !one.was_long) continue;
-      if (!found || one.seconds < found->seconds) found = one;
-    }
-    return found ? found : find_quickest(false);
   }
 
   bool is_worth_a_trial(const Candidate& candidate) const {
@@ -236,18 +162,13 @@ class WalkingTuner final : public CallTuner {
 
   /// How long calls take without a codec, if that is known well enough.
   std::optional<Measured> find_exact() const {
-    std::optional<Measured> found = find_quickest(true);
+    std::optional<Measured> found = measured_.find_quickest(true);
     if (found || exact_times_.empty() || !best_) return found;
     const double seconds = typical_seconds(exact_times_);
     if (seconds > kLongSeconds && seconds > kClearlySlower * best_->seconds) {
       found = {find_exact_candidate().choice, seconds};
     }
     return found;
-  }
-
-  bool is_known(const Choice& choice) const {
-    return std::any_of(measured_.begin(), measured_.end(),
-                       [&choice](const Measured& one) { return one.choice == choice; });
   }
 
   /// Chunks twice and half as large as those of the best.
@@ -260,7 +181,7 @@ class WalkingTuner final : public CallTuner {
       choice.chunk_bytes = bytes;
       const bool is_possible =
           bytes >= kSmallestTriedBytes && bytes <= kLargestTriedBytes && bytes < shard_bytes_;
-      if (is_possible && !is_known(choice)) return choice;
+      if (is_possible && !measured_.has(choice)) return choice;
     }
     return std::nullopt;
   }
@@ -294,7 +215,7 @@ class WalkingTuner final : public CallTuner {
 
   void settle(std::vector<TuningNote>* notes) {
     const std::optional<Measured> exact = find_exact();
-    const std::optional<Measured> lossy = find_quickest_long();
+    const std::optional<Measured> lossy = measured_.find_quickest_long();
     if (exact && lossy) {
       const bool gains = lossy->seconds < limits_.worth_switching * exact->seconds;
       best_ = gains ? lossy : exact;
@@ -347,7 +268,7 @@ class WalkingTuner final : public CallTuner {
   /// What is settled, which now takes so long, and the one that did not win.
   void look_again(double seconds) {
     const bool was_exact = best_->choice.is_exact();
-    const std::optional<Measured> other = was_exact ? find_quickest(false) : find_exact();
+    const std::optional<Measured> other = was_exact ? measured_.find_quickest(false) : find_exact();
     const auto candidate = std::find_if(
         candidates_.begin(), candidates_.end(),
         [was_exact](const Candidate& one) { return one.choice.is_exact() != was_exact; });
@@ -355,7 +276,8 @@ class WalkingTuner final : public CallTuner {
     const Choice choice = other ? other->choice : candidate->choice;
     best_->seconds = seconds;
     best_->was_long = true;
-    measured_ = {*best_};
+    measured_.clear();
+    measured_.add(*best_);
     waiting_.clear();
     again_ = choice;
     is_settled_ = false;
@@ -368,7 +290,7 @@ class WalkingTuner final : public CallTuner {
   const std::size_t shard_bytes_;
   const TuningLimits limits_;
   std::deque<Candidate> waiting_;
-  std::vector<Measured> measured_;
+  MeasuredChoices measured_;
   std::optional<Measured> best_;
   std::vector<double> exact_times_;
   bool is_connected_ = false;
