@@ -28,7 +28,8 @@ TYPES = {"f32": ("float", 4, "float32"), "bf16": ("bfloat16", 2, "bfloat16")}
 FIXED = ("none", "bf16", "q8", "q4")  # What automatic mode chooses from with the default budget.
 LONGEST_SECONDS = 7
 SMALLEST_COMPRESSED = 65536
-SETTLED_CALLS = 3000  # Of short calls: 20 trials of 13, then 2048 until no step is looked for any more.
+SETTLED_CALLS = 600  # 20 trials of 13, 4 of 80.
+SHORT_SETTLED_CALLS = 3000  # Of short calls: until no step is looked for any more, which is after 2048.
 SLOW_SETTLED_CALLS = 60  # Of long ones: three a trial and some.
 
 
@@ -90,22 +91,25 @@ class Cell:
         has_bursts = self.rate != "none" and self.size >= 16 << 10
         return statistics.mean if has_bursts else statistics.median
 
+    def settled_calls(self):
+        """After so many automatic mode is measured."""
+        most = max(SETTLED_CALLS, clamp(1 / self.seconds, 0, SHORT_SETTLED_CALLS))
+        return clamp(8 / self.seconds, SLOW_SETTLED_CALLS, most)
+
     def run(self):
         """{setting: microseconds}, and automatic mode's choice."""
         if self.size < SMALLEST_COMPRESSED:
             found = self.all_reduce(("none", "auto"), 200, 50)
         elif self.rate == "none":
-            warm_up = clamp(8 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
-            found = self.all_reduce((*FIXED, "auto"), clamp(1 / self.seconds, 5, 50), warm_up)
+            found = self.all_reduce((*FIXED, "auto"), clamp(1 / self.seconds, 5, 50), self.settled_calls())
         else:
             found = {}
             for setting in FIXED:
                 calls = clamp(1 / self.seconds, 3, 100)
                 # As long as automatic mode, where that is not long: links are quick at first.
-                warm_up = clamp(2 / self.seconds, calls, SETTLED_CALLS)
+                warm_up = clamp(2 / self.seconds, calls, self.settled_calls())
                 found |= self.all_reduce((setting,), calls, warm_up if warm_up > 3 else 1)
-            warm_up = clamp(8 / self.seconds, SLOW_SETTLED_CALLS, SETTLED_CALLS)
-            found |= self.all_reduce(("auto",), clamp(1 / self.seconds, 3, 100), warm_up)
+            found |= self.all_reduce(("auto",), clamp(1 / self.seconds, 3, 100), self.settled_calls())
         found["gloo"] = self.gloo()
         return found
 
