@@ -105,8 +105,8 @@ class LazyCalls {
     double length = 0;        // Of `values`.
     bool is_flushed = false;  // The next call is to be sent.
   };
-  /// A tensor of an earlier sequence.
-  struct Former {
+  /// A tensor of a sequence, whether there is a sum of it or not.
+  struct Seen {
     TensorCall call;
     std::optional<std::size_t> place;  // As in Sum.
   };
@@ -124,7 +124,8 @@ class LazyCalls {
   void orphan_sums();
   void end_step();
   void give_up(std::list<Sum>::iterator orphan);
-  void remember(const Sum& sum);
+  void see(const TensorCall& call);
+  void remember(const Seen& seen);
   bool stood_elsewhere(const TensorCall& call) const;
   bool has_likeness(const TensorCall& call) const;
   Sum* find_orphan(const TensorCall& call);
@@ -150,7 +151,8 @@ class LazyCalls {
   std::size_t step_calls_ = 1;               // Of the last step that was known to be one.
   std::map<std::size_t, Sum> sums_;          // By position.
   std::list<Sum> orphans_;                   // Whose position is no more.
-  std::vector<Former> formers_;              // While there are orphans.
+  std::map<std::size_t, Seen> seen_;         // By position.
+  std::vector<Seen> formers_;                // Of earlier sequences, while there are orphans.
   std::vector<TensorCall> repeated_;         // Of this sequence.
   Unsent given_up_;
   Asked asked_;

@@ -18,11 +18,13 @@ constexpr std::size_t kTensors = 8;
 /// has its number, and 0 elsewhere.
 class OrderedCalls {
  public:
-  explicit OrderedCalls(const std::string& most_calls = "50", const std::string& threshold = "1000")
+  explicit OrderedCalls(const std::string& most_calls = "50", const std::string& threshold = "1000",
+                        const std::string& most_bytes = "0")
       : settings_(parse_settings({{"RINGPRESS_CODEC", "none"},
                                   {"RINGPRESS_LAZY", threshold},
                                   {"RINGPRESS_LAZY_CALLS", most_calls},
-                                  {"RINGPRESS_MIN_BYTES", "4"}},
+                                  {"RINGPRESS_MIN_BYTES", "4"},
+                                  {"RINGPRESS_EF_MAX_BYTES", most_bytes}},
                                  nullptr)),
         lazy_(settings_, host_lazy_memory(), 0, 2) {}
 
@@ -112,6 +114,38 @@ TEST(LazyOrders, WithoutALastingOrderWhatIsPutOffIsGivenUp) {
   EXPECT_EQ(calls.lazy().bytes(), 0u);
   EXPECT_GT(calls.lazy().count_unsent().tensors, 0u);
   EXPECT_EQ(calls.foreign(), 0);
+}
+
+/// Also with one that no sum was kept of.
+TEST(LazyOrders, WhereMemoryIsShortAnotherOrderMixesNothing) {
+  for (const std::vector<std::size_t>& second :
+       {std::vector<std::size_t>{1, 0, 2}, {2, 0, 1}, {2, 1, 0}}) {
+    // Of the one of another shape, and of the first.
+    OrderedCalls calls("50", "1000", std::to_string((kTensors + 5 + kTensors) * sizeof(float)));
+    for (int step = 0; step < 6; ++step) step_in_order(&calls, {0, 1, 2});
+    for (int step = 0; step < 5; ++step) step_in_order(&calls, second);
+    EXPECT_EQ(calls.foreign(), 0) << second[0] << second[1];
+  }
+}
+
+/// Two tensors of one buffer, which are not put off, and one that is.
+TEST(LazyOrders, ASharedBufferTakesNoPutOffTensorsSum) {
+  OrderedCalls calls;
+  float at_first = 0;
+  for (int step = 0; step < 8; ++step) {
+    calls.call(0, own_buffer(0));
+    calls.call(1, own_buffer(1));
+    calls.call(2, own_buffer(1));
+    calls.call(3, own_buffer(3), 5);
+    at_first = calls.foreign();
+  }
+  for (int step = 0; step < 5; ++step) {
+    calls.call(1, own_buffer(1));
+    calls.call(0, own_buffer(0));
+    calls.call(2, own_buffer(1));
+    calls.call(3, own_buffer(3), 5);
+  }
+  EXPECT_EQ(calls.foreign(), at_first);
 }
 
 }  // namespace
