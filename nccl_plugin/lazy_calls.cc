@@ -131,12 +131,20 @@ bool LazyCalls::has_likeness(const TensorCall& call) const {
   });
 }
 
+/// Once a known tensor has come in its place from elsewhere, a new buffer there may be any's.
+bool LazyCalls::is_of(const TensorCall& call, Sum* orphan) const {
+  if (!orphan->place) return orphan->call == call && !has_likeness(call);
+  if (orphan->place != place_) return false;
+  if (stood_elsewhere(call)) {
+    orphan->is_contested = true;
+    return false;
+  }
+  return !orphan->is_contested || orphan->call == call;
+}
+
 LazyCalls::Sum* LazyCalls::find_orphan(const TensorCall& call) {
-  if (orphans_.empty()) return nullptr;
-  const auto found = std::find_if(orphans_.begin(), orphans_.end(), [&](const Sum& sum) {
-    if (sum.place) return sum.place == place_ && !stood_elsewhere(call);
-    return sum.call == call && !has_likeness(call);
-  });
+  const auto found = std::find_if(orphans_.begin(), orphans_.end(),
+                                  [&](Sum& orphan) { return is_of(call, &orphan); });
   return found == orphans_.end() ? nullptr : &*found;
 }
 

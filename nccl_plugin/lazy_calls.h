@@ -99,6 +99,7 @@ class LazyCalls {
     TensorCall call;
     std::optional<std::size_t> place;  // In shapes_, if no other tensor has it.
     LazySum values;
+    bool is_contested = false;     // Another tensor was seen at an orphan's place.
     std::size_t steps_missed = 0;  // By an orphan.
     std::size_t calls = 0;
     double norms = 0;         // Of the single gradients, added up.
@@ -128,6 +129,7 @@ class LazyCalls {
   void remember(const Seen& seen);
   bool stood_elsewhere(const TensorCall& call) const;
   bool has_likeness(const TensorCall& call) const;
+  bool is_of(const TensorCall& call, Sum* orphan) const;
   Sum* find_orphan(const TensorCall& call);
   Sum* find_sum(const TensorCall& call);
   bool is_repeated(const TensorCall& call);

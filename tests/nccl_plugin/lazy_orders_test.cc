@@ -128,6 +128,34 @@ TEST(LazyOrders, WhereMemoryIsShortAnotherOrderMixesNothing) {
   }
 }
 
+/// The order has been seen to change: a place says no more of what has been put off there.
+TEST(LazyOrders, ANewOrderThatMovesLaterMixesNothing) {
+  for (const int steps_between : {1, 2, 5, 20}) {
+    OrderedCalls calls;
+    for (int step = 0; step < 6; ++step) step_in_order(&calls, {0, 1, 2});
+    for (int step = 0; step < steps_between; ++step) step_in_order(&calls, {1, 0, 2});
+    for (int step = 0; step < 5; ++step) {
+      for (const std::size_t tensor : {1, 0, 2}) calls.call(tensor, own_buffer(tensor + kTensors));
+      calls.call(3, own_buffer(3 + kTensors), 5);
+    }
+    EXPECT_EQ(calls.foreign(), 0) << steps_between;
+  }
+}
+
+/// A step in another order, once: what was put off is sent when the order is back.
+TEST(LazyOrders, AfterAStepInAnotherOrderAllIsSent) {
+  OrderedCalls calls("15");
+  constexpr int kSteps = 60;
+  for (int step = 0; step < kSteps; ++step) {
+    step_in_order(
+        &calls, step == 5 ? std::vector<std::size_t>{1, 0, 2} : std::vector<std::size_t>{0, 1, 2});
+  }
+  calls.flush();
+  step_in_order(&calls, {0, 1, 2});
+  EXPECT_EQ(calls.foreign(), 0);
+  for (std::size_t tensor = 0; tensor < 3; ++tensor) EXPECT_EQ(calls.sent_of(tensor), kSteps + 1);
+}
+
 /// Two tensors of one buffer, which are not put off, and one that is.
 TEST(LazyOrders, ASharedBufferTakesNoPutOffTensorsSum) {
   OrderedCalls calls;
