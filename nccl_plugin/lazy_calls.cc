@@ -47,13 +47,21 @@ void LazyCalls::observe(const TensorCall& call) {
   // Two tensors that differ in their addresses alone have one place.
   const bool is_certain = position_ && shapes_.period() == pattern_.period();
   place_of_sum_ = is_certain ? place_ : std::nullopt;
+  if (position_) see(call);
   ++calls_of_step_;
   // While the sequence is not known, steps are taken to be as long as before.
   if (position_ ? *position_ + 1 == pattern_.period() : calls_of_step_ >= step_calls_) end_step();
 }
 
+/// Its place is not believed at once: the sequence may have been a mistake.
+void LazyCalls::see(const TensorCall& call) {
+  const auto [seen, is_new] = seen_.try_emplace(*position_, Seen{call, std::nullopt});
+  if (!is_new) seen->second.place = place_of_sum_;
+}
+
 void LazyCalls::forget_places() {
-  for (Former& former : formers_) former.place.reset();
+  for (Seen& former : formers_) former.place.reset();
+  for (auto& [position, seen] : seen_) seen.place.reset();
   for (auto& [position, sum] : sums_) sum.place.reset();
   for (Sum& sum : orphans_) sum.place.reset();
 }
@@ -61,8 +69,9 @@ void LazyCalls::forget_places() {
 /// Sums of positions that are no more wait for the next call of their tensor.
 void LazyCalls::orphan_sums() {
   if (orphans_.empty()) formers_.clear();
+  for (const auto& [position, seen] : seen_) remember(seen);
+  seen_.clear();
   for (auto& [position, sum] : sums_) {
-    remember(sum);
     if (sum.calls > 0) {
       orphans_.push_back(std::move(sum));
     } else {
@@ -97,37 +106,45 @@ void LazyCalls::give_up(std::list<Sum>::iterator orphan) {
 }
 
 /// At each place that it had.
-void LazyCalls::remember(const Sum& sum) {
-  const auto is_this = [&sum](const Former& former) {
-    return former.call == sum.call && former.place == sum.place;
+void LazyCalls::remember(const Seen& seen) {
+  const auto is_this = [&seen](const Seen& former) {
+    return former.call == seen.call && former.place == seen.place;
   };
   if (std::any_of(formers_.begin(), formers_.end(), is_this)) return;
-  formers_.push_back({sum.call, sum.place});
+  formers_.push_back(seen);
 }
 
 /// Of the same shape as what stands there now: its turn has come at another time, or its memory is
 /// another tensor's now.
 bool LazyCalls::stood_elsewhere(const TensorCall& call) const {
-  return std::any_of(formers_.begin(), formers_.end(), [&](const Former& former) {
+  return std::any_of(formers_.begin(), formers_.end(), [&](const Seen& former) {
     return former.call == call && former.place != place_;
   });
 }
 
 /// Another tensor was of its shape: it may have the memory now.
 bool LazyCalls::has_likeness(const TensorCall& call) const {
-  return std::any_of(formers_.begin(), formers_.end(), [&call](const Former& former) {
+  return std::any_of(formers_.begin(), formers_.end(), [&call](const Seen& former) {
     TensorCall moved = former.call;
     moved.address = call.address;
     return moved == call && former.call.address != call.address;
   });
 }
 
+/// Once a known tensor has come in its place from elsewhere, a new buffer there may be any's.
+bool LazyCalls::is_of(const TensorCall& call, Sum* orphan) const {
+  if (!orphan->place) return orphan->call == call && !has_likeness(call);
+  if (orphan->place != place_) return false;
+  if (stood_elsewhere(call)) {
+    orphan->is_contested = true;
+    return false;
+  }
+  return !orphan->is_contested || orphan->call == call;
+}
+
 LazyCalls::Sum* LazyCalls::find_orphan(const TensorCall& call) {
-  if (orphans_.empty()) return nullptr;
-  const auto found = std::find_if(orphans_.begin(), orphans_.end(), [&](const Sum& sum) {
-    if (sum.place) return sum.place == place_ && !stood_elsewhere(call);
-    return sum.call == call && !has_likeness(call);
-  });
+  const auto found = std::find_if(orphans_.begin(), orphans_.end(),
+                                  [&](Sum& orphan) { return is_of(call, &orphan); });
   return found == orphans_.end() ? nullptr : &*found;
 }
 

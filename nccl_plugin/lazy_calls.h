@@ -99,14 +99,15 @@ class LazyCalls {
     TensorCall call;
     std::optional<std::size_t> place;  // In shapes_, if no other tensor has it.
     LazySum values;
+    bool is_contested = false;     // Another tensor was seen at an orphan's place.
     std::size_t steps_missed = 0;  // By an orphan.
     std::size_t calls = 0;
     double norms = 0;         // Of the single gradients, added up.
     double length = 0;        // Of `values`.
     bool is_flushed = false;  // The next call is to be sent.
   };
-  /// A tensor of an earlier sequence.
-  struct Former {
+  /// A tensor of a sequence, whether there is a sum of it or not.
+  struct Seen {
     TensorCall call;
     std::optional<std::size_t> place;  // As in Sum.
   };
@@ -124,9 +125,11 @@ class LazyCalls {
   void orphan_sums();
   void end_step();
   void give_up(std::list<Sum>::iterator orphan);
-  void remember(const Sum& sum);
+  void see(const TensorCall& call);
+  void remember(const Seen& seen);
   bool stood_elsewhere(const TensorCall& call) const;
   bool has_likeness(const TensorCall& call) const;
+  bool is_of(const TensorCall& call, Sum* orphan) const;
   Sum* find_orphan(const TensorCall& call);
   Sum* find_sum(const TensorCall& call);
   bool is_repeated(const TensorCall& call);
@@ -150,7 +153,8 @@ class LazyCalls {
   std::size_t step_calls_ = 1;               // Of the last step that was known to be one.
   std::map<std::size_t, Sum> sums_;          // By position.
   std::list<Sum> orphans_;                   // Whose position is no more.
-  std::vector<Former> formers_;              // While there are orphans.
+  std::map<std::size_t, Seen> seen_;         // By position.
+  std::vector<Seen> formers_;                // Of earlier sequences, while there are orphans.
   std::vector<TensorCall> repeated_;         // Of this sequence.
   Unsent given_up_;
   Asked asked_;

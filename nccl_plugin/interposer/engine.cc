@@ -150,6 +150,7 @@ ncclResult_t Engine::group_end() noexcept {
   if (mine->depth > 0) --mine->depth;
   if (mine->depth > 0) return real_.GroupEnd();
   std::vector<PendingEnd> ends = std::exchange(mine->ends, {});
+  const auto ended = std::exchange(mine->ended, {});  // Freed at the end.
   const ncclResult_t result = run_group(*mine, of_real(real_.GroupEnd()));
   if (!ends.empty()) end_pending(std::move(ends));
   return result;
@@ -192,6 +193,7 @@ void Engine::end_pending(std::vector<PendingEnd> ends) noexcept {
 ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
   Group* const mine = find_group();
   if (mine != nullptr && mine->depth > 0 && --mine->depth == 0) {
+    const auto ended = std::exchange(mine->ended, {});  // Freed at the end.
     mine->calls.clear();
     call_off(std::exchange(mine->made, {}), "its group was simulated", ncclSuccess);
     const ncclResult_t result = real_.GroupSimulateEnd(info);
@@ -238,6 +240,16 @@ std::shared_ptr<Comm> Engine::forget(ncclComm_t handle, Ending ending) noexcept 
   comm->retire();
   comm->end_groups(ending == Ending::kAbort);
   return comm;
+}
+
+/// Outside of groups, and without memory to keep it, it is freed now.
+void Engine::keep_in_group(std::shared_ptr<Comm> ended) noexcept {
+  Group* const mine = ended == nullptr ? nullptr : find_group();
+  if (mine == nullptr || mine->depth == 0) return;
+  static_cast<void>(catch_all([&] {
+    mine->ended.push_back(std::move(ended));
+    return Status::ok();
+  }));
 }
 
 ncclResult_t Engine::expect_child() noexcept {

@@ -64,13 +64,17 @@ class Engine {
   static constexpr const char* kNonblocking = "nonblocking communicators are not compressed";
   void made_nonblocking(ncclComm_t* handle) noexcept;
 
-  /// Forgets a communicator before `forward` ends it, and frees what belonged to it after.
+  /// Forgets a communicator before `forward` ends it, and frees what belonged to it after; within a
+  /// group after that, as the real library ends communicators there.
   enum class Ending { kInOrder, kAbort };
   template <typename Forward>
   ncclResult_t end(ncclComm_t handle, Ending ending, Forward&& forward) noexcept {
-    // Freeing waits for what is under way on the device, which an abort may have to end first.
-    const std::shared_ptr<Comm> ended = forget(handle, ending);
-    return forward();
+    // Freeing waits for what is under way on the device, which an abort may have to end first: that
+    // of this communicator, or of another one of the group.
+    std::shared_ptr<Comm> ended = forget(handle, ending);
+    const ncclResult_t result = forward();
+    keep_in_group(std::move(ended));
+    return result;
   }
   /// The same, in order, by one of the real library's functions; after the calls of the
   /// communicator that wait for the end of this thread's group.
@@ -100,12 +104,14 @@ class Engine {
     std::vector<AcceptedCall> calls;
     std::vector<Pending> made;
     std::vector<PendingEnd> ends;
+    std::vector<std::shared_ptr<Comm>> ended;  // To be freed.
   };
   /// This thread's. Throws std::bad_alloc at the first use.
   Group& group() const;
   /// The same; null if there is no memory for one.
   Group* find_group() const noexcept;
   std::shared_ptr<Comm> forget(ncclComm_t handle, Ending ending) noexcept;
+  void keep_in_group(std::shared_ptr<Comm> ended) noexcept;
   ncclResult_t run_group(Group& mine, ncclResult_t real_ended) noexcept;
   void end_pending(std::vector<PendingEnd> ends) noexcept;
   void call_off(const std::vector<Pending>& made, const char* why, ncclResult_t answer) noexcept;

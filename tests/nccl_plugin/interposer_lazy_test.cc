@@ -544,6 +544,24 @@ TEST_P(InterposerLazy, OtherCallsGoOn) {
   });
 }
 
+/// A rule says so, by size; the others are put off all the same.
+TEST_P(InterposerLazy, WhatARuleLeavesAsItIsIsNotPutOff) {
+  const test::RulesFile file("allreduce,8000,8000,-1,-1,-1,-1,-1,-1,-1,none\n");
+  run_lazily(2, {{"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_RULES", file.path()}},
+             [](const LazyRank& rank) {
+               const std::vector<float> left(kLazyValues, 1.0F), taken(kLazyValues + 1, 1.0F);
+               std::vector<float> receive;
+               int zeros = 0;
+               for (int step = 0; step < 20; ++step) {
+                 rank.reduce(left, receive);
+                 ASSERT_EQ(receive, std::vector<float>(kLazyValues, 2.0F)) << step;
+                 rank.reduce(taken, receive);
+                 zeros += is_all_zero(receive) ? 1 : 0;
+               }
+               EXPECT_GE(zeros, 15);
+             });
+}
+
 /// A communicator that ends while ranks vote fails its call, on all ranks.
 TEST_P(InterposerLazy, AnAbortDuringTheVotesEndsTheCall) {
   static Job* aborted = nullptr;

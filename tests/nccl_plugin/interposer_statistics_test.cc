@@ -83,6 +83,28 @@ TEST(InterposerStatistics, ComeAfterTheRealLibraryHasEndedTheCommunicator) {
   });
 }
 
+/// What one of them waits for when it is freed may be what another one's abort ends.
+TEST(InterposerStatistics, OfAGroupComeAfterAllItsCommunicatorsHaveEnded) {
+  StatisticsFile file;
+  Job job(counting(file, {{"RINGPRESS_CODEC", "q4"}}));
+  const ncclUniqueId ids[] = {job.make_id(), job.make_id()};
+  std::barrier joined(2);
+  run_threads(2, [&](int rank) {
+    const ncclComm_t comms[] = {job.join(ids[0], 2, rank), job.join(ids[1], 2, rank)};
+    joined.arrive_and_wait();  // An abort would end the other rank's joining.
+    const std::string own = "\"rank\": " + std::to_string(rank) + ",";
+    ASSERT_EQ(job.engine.group_start(), ncclSuccess);
+    for (const ncclComm_t comm : comms) {
+      EXPECT_EQ(job.engine.end(comm, Engine::Ending::kAbort,
+                               [&] { return job.engine.real().CommAbort(comm); }),
+                ncclSuccess);
+      EXPECT_EQ(times(file.read(), own), 0) << file.read();
+    }
+    EXPECT_EQ(job.engine.group_end(), ncclSuccess);
+    EXPECT_EQ(times(file.read(), own), 2) << file.read();
+  });
+}
+
 TEST(InterposerStatistics, CountWhatIsLeftExactAndWhy) {
   struct Tried {
     const char* name;

@@ -18,11 +18,13 @@ constexpr std::size_t kTensors = 8;
 /// has its number, and 0 elsewhere.
 class OrderedCalls {
  public:
-  explicit OrderedCalls(const std::string& most_calls = "50", const std::string& threshold = "1000")
+  explicit OrderedCalls(const std::string& most_calls = "50", const std::string& threshold = "1000",
+                        const std::string& most_bytes = "0")
       : settings_(parse_settings({{"RINGPRESS_CODEC", "none"},
                                   {"RINGPRESS_LAZY", threshold},
                                   {"RINGPRESS_LAZY_CALLS", most_calls},
-                                  {"RINGPRESS_MIN_BYTES", "4"}},
+                                  {"RINGPRESS_MIN_BYTES", "4"},
+                                  {"RINGPRESS_EF_MAX_BYTES", most_bytes}},
                                  nullptr)),
         lazy_(settings_, host_lazy_memory(), 0, 2) {}
 
@@ -112,6 +114,66 @@ TEST(LazyOrders, WithoutALastingOrderWhatIsPutOffIsGivenUp) {
   EXPECT_EQ(calls.lazy().bytes(), 0u);
   EXPECT_GT(calls.lazy().count_unsent().tensors, 0u);
   EXPECT_EQ(calls.foreign(), 0);
+}
+
+/// Also with one that no sum was kept of.
+TEST(LazyOrders, WhereMemoryIsShortAnotherOrderMixesNothing) {
+  for (const std::vector<std::size_t>& second :
+       {std::vector<std::size_t>{1, 0, 2}, {2, 0, 1}, {2, 1, 0}}) {
+    // Of the one of another shape, and of the first.
+    OrderedCalls calls("50", "1000", std::to_string((kTensors + 5 + kTensors) * sizeof(float)));
+    for (int step = 0; step < 6; ++step) step_in_order(&calls, {0, 1, 2});
+    for (int step = 0; step < 5; ++step) step_in_order(&calls, second);
+    EXPECT_EQ(calls.foreign(), 0) << second[0] << second[1];
+  }
+}
+
+/// The order has been seen to change: a place says no more of what has been put off there.
+TEST(LazyOrders, ANewOrderThatMovesLaterMixesNothing) {
+  for (const int steps_between : {1, 2, 5, 20}) {
+    OrderedCalls calls;
+    for (int step = 0; step < 6; ++step) step_in_order(&calls, {0, 1, 2});
+    for (int step = 0; step < steps_between; ++step) step_in_order(&calls, {1, 0, 2});
+    for (int step = 0; step < 5; ++step) {
+      for (const std::size_t tensor : {1, 0, 2}) calls.call(tensor, own_buffer(tensor + kTensors));
+      calls.call(3, own_buffer(3 + kTensors), 5);
+    }
+    EXPECT_EQ(calls.foreign(), 0) << steps_between;
+  }
+}
+
+/// A step in another order, once: what was put off is sent when the order is back.
+TEST(LazyOrders, AfterAStepInAnotherOrderAllIsSent) {
+  OrderedCalls calls("15");
+  constexpr int kSteps = 60;
+  for (int step = 0; step < kSteps; ++step) {
+    step_in_order(
+        &calls, step == 5 ? std::vector<std::size_t>{1, 0, 2} : std::vector<std::size_t>{0, 1, 2});
+  }
+  calls.flush();
+  step_in_order(&calls, {0, 1, 2});
+  EXPECT_EQ(calls.foreign(), 0);
+  for (std::size_t tensor = 0; tensor < 3; ++tensor) EXPECT_EQ(calls.sent_of(tensor), kSteps + 1);
+}
+
+/// Two tensors of one buffer, which are not put off, and one that is.
+TEST(LazyOrders, ASharedBufferTakesNoPutOffTensorsSum) {
+  OrderedCalls calls;
+  float at_first = 0;
+  for (int step = 0; step < 8; ++step) {
+    calls.call(0, own_buffer(0));
+    calls.call(1, own_buffer(1));
+    calls.call(2, own_buffer(1));
+    calls.call(3, own_buffer(3), 5);
+    at_first = calls.foreign();
+  }
+  for (int step = 0; step < 5; ++step) {
+    calls.call(1, own_buffer(1));
+    calls.call(0, own_buffer(0));
+    calls.call(2, own_buffer(1));
+    calls.call(3, own_buffer(3), 5);
+  }
+  EXPECT_EQ(calls.foreign(), at_first);
 }
 
 }  // namespace
