@@ -1,7 +1,6 @@
 #include "nccl_plugin/step_planner.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "ringpress/log.h"
@@ -56,36 +55,24 @@ bool was_compressed(const StepCall& call, int world) {
   return static_cast<double>(call.sent_bytes) < kCompressedShare * exact_bytes(call, world);
 }
 
-/// Prices by size. What a compressed call would take exact is what the link says, whose rate is
-/// that of calls with their codecs: rather too long than too short.
-std::vector<espresso::CallSeconds> prices(const RecordedStep& step, int world,
-                                          const LinkSpeed& link) {
-  struct Sums {
-    double exact = 0, compressed = 0;
-    int calls = 0;
-  };
-  std::map<std::size_t, Sums> by_size;
-  for (const StepCall& call : step.calls) {
-    Sums& sums = by_size[std::max<std::size_t>(1, call.bytes())];
-    const double exact =
-        kCaution * (2 * link.latency_seconds + exact_bytes(call, world) / link.bytes_per_second);
-    sums.exact +=
-        was_compressed(call, world) ? std::max(exact, call.call_seconds) : call.call_seconds;
-    sums.compressed += call.call_seconds;
-    ++sums.calls;
-  }
-  std::vector<espresso::CallSeconds> prices;
-  for (const auto& [bytes, sums] : by_size) {
-    prices.push_back({bytes, sums.exact / sums.calls, sums.compressed / sums.calls});
-  }
-  return prices;
+/// By its own times, not by those of all calls of its size: layers have codecs of their own, and a
+/// call may have to wait for other ranks where it is. What a compressed call would take exact is
+/// what the link says, whose rate is that of calls with their codecs: rather too long than too
+/// short.
+espresso::CallPrice price_of(const StepCall& call, int world, const LinkSpeed& link) {
+  if (!was_compressed(call, world)) return {call.call_seconds, call.call_seconds};
+  const double exact =
+      kCaution * (2 * link.latency_seconds + exact_bytes(call, world) / link.bytes_per_second);
+  return {std::max(exact, call.call_seconds), call.call_seconds};
 }
 
 /// Those that the best plan does not compress, if the step begins with its first call.
 std::vector<bool> calls_not_compressed(const RecordedStep& step, int world, const LinkSpeed& link) {
   std::vector<bool> exact(step.calls.size(), false);
   espresso::Job job = job_of(step, static_cast<std::size_t>(world), link);
-  job.calls = prices(step, world, link);
+  for (std::size_t i = 0; i < step.calls.size(); ++i) {
+    job.tensors[i].call = price_of(step.calls[i], world, link);
+  }
   if (!check(job).is_ok()) return exact;
   const std::vector<espresso::Option> options = espresso::call_options();
   const espresso::Plan best = espresso::plan(job, options);

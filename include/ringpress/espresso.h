@@ -8,6 +8,7 @@
 #define RINGPRESS_ESPRESSO_H_
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -51,10 +52,19 @@ struct Compressor {
   std::optional<DeviceCosts> cpu;  // None: never on the CPU. The part of it that one GPU may have.
 };
 
+/// What an all-reduce takes as a whole, in seconds.
+struct CallPrice {
+  double exact = 0;
+  double compressed = 0;
+
+  auto operator<=>(const CallPrice&) const = default;
+};
+
 struct Tensor {
   std::string name;
   std::size_t bytes = 0;
   double backward_seconds = 0;  // Of its own layer; the gradient is there when it has passed.
+  std::optional<CallPrice> call = {};  // For call_options(); none: as Job::calls say of its size.
 };
 
 /// What an all-reduce of one size takes as a whole.
@@ -70,7 +80,8 @@ struct Job {
   Compressor compressor;
   double forward_seconds = 0;      // Before the first tensor's backward.
   std::vector<Tensor> tensors;     // In the order in which backward makes them.
-  std::vector<CallSeconds> calls;  // For call_options(): one of each size of a tensor.
+  std::vector<CallSeconds> calls;  // For call_options(): one of each size of a tensor that has no
+                                   // price of its own.
 };
 
 /// Ok, or which value cannot be: counts of 0, negative or infinite times, a ratio outside (0, 1].
@@ -93,7 +104,7 @@ enum class Operation : std::uint8_t {
   kReduce,         // The first half, one rank has all ...
   kGather,         // ... and so, of compressed values.
   kBroadcast,      // The second half of both.
-  kCall,           // All of an all-reduce, its codec's work too: as Job::calls say.
+  kCall,           // All of an all-reduce, its codec's work too: as Tensor::call or Job::calls say.
 };
 
 /// Work of a codec, not a collective.
@@ -129,14 +140,14 @@ std::vector<Option> engine_options(const Cluster& cluster);
 
 /// What it runs on host memory: `none` and `compressed`. A thread of its own makes a call, moves
 /// its bytes and does its codec's work, chunk by chunk; backward goes on meanwhile, and the next
-/// call waits. For jobs with Job::calls.
+/// call waits. For jobs that say what calls take: Tensor::call, or Job::calls.
 std::vector<Option> call_options();
 
 /// What scatter-reduce-allgather takes with `exact` and with `codec`, whose ratio, costs and name
 /// become those of the job: fills Job::calls for the tensors and the cluster that are there, each
-/// rank behind a link of its own, `between`. By predict_call(), in as many chunks as the engine
-/// cuts a tensor of float32 into. Tensors of less than `minimum_bytes` are never compressed. Errors
-/// are those of predict_call().
+/// rank behind a link of its own, `between`, and drops what tensors had of their own. By
+/// predict_call(), in as many chunks as the engine cuts a tensor of float32 into. Tensors of less
+/// than `minimum_bytes` are never compressed. Errors are those of predict_call().
 Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t minimum_bytes,
                    Job* job);
 

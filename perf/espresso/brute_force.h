@@ -53,11 +53,10 @@ inline double best_of_all(const espresso::Job& job, const std::vector<espresso::
   std::vector<std::vector<espresso::Chain>> chains;
   for (const espresso::Tensor& tensor : job.tensors) {
     auto& own = chains.emplace_back();
-    const auto bytes = static_cast<double>(tensor.bytes);
     for (const espresso::Option& option : options) {
-      own.push_back(espresso::price(option, espresso::Device::kGpu, bytes, job));
+      own.push_back(espresso::price(option, espresso::Device::kGpu, tensor, job));
       if (!job.compressor.cpu || !option.compresses()) continue;
-      own.push_back(espresso::price(option, espresso::Device::kCpu, bytes, job));
+      own.push_back(espresso::price(option, espresso::Device::kCpu, tensor, job));
     }
   }
   return BruteForce(job, std::move(chains)).run();

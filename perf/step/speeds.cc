@@ -2,20 +2,26 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <vector>
 
 #include "compress_kernels/factory.h"
 #include "perf/all_reduce/error.h"
+#include "perf/step/link_fit.h"
 
 namespace ringpress::perf {
 namespace {
 
-constexpr std::size_t kSmallBytes = 1024;
+// Calls whose bytes take next to no time, but of which every rank has a part.
+constexpr std::size_t kSmallBytes[] = {64, 128, 256};
 constexpr std::size_t kFirstLargeBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostLargeBytes = std::size_t{1} << 27;
 constexpr double kLongEnoughSeconds = 0.1;
-constexpr int kSmallCalls = 41;
-constexpr int kLargeCalls = 5;
+constexpr int kSmallCalls = 5;
+constexpr int kLargeCalls = 3;
+// Small and large calls in turn, so that what disturbs some calls of a kind does not disturb all.
+constexpr int kRounds = 5;
+constexpr int kSmallRounds = 4;  // Of each of these: what disturbs a small call is soon over.
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -43,17 +49,32 @@ double call_seconds(Group& group, std::size_t bytes, int calls) {
   return *std::max_element(all.begin(), all.end());
 }
 
-LinkSpeed measure_link(Group& group) {
-  const double small = call_seconds(group, kSmallBytes, kSmallCalls);
+/// So large that a call takes long enough to tell a rate.
+std::size_t find_large_bytes(Group& group) {
   std::size_t bytes = kFirstLargeBytes;
-  double large = call_seconds(group, bytes, kLargeCalls);
-  while (large < kLongEnoughSeconds && bytes < kMostLargeBytes) {
-    bytes *= 2;
-    large = call_seconds(group, bytes, kLargeCalls);
-  }
+  while (bytes < kMostLargeBytes && call_seconds(group, bytes, 1) < kLongEnoughSeconds) bytes *= 2;
+  return bytes;
+}
+
+LinkSpeed measure_link(Group& group) {
+  std::vector<std::size_t> bytes(std::begin(kSmallBytes), std::end(kSmallBytes));
+  const std::size_t large = find_large_bytes(group);
+  for (const std::size_t part : {4, 2, 1}) bytes.push_back(large / part);
   const double ranks = group.ranks();
-  const double sent = 2 * (ranks - 1) / ranks * static_cast<double>(bytes);
-  return {small / 2, sent / std::max(1e-9, large - small)};
+  std::vector<SizeTimes> sizes;
+  for (const std::size_t size : bytes) {
+    sizes.push_back({2 * (ranks - 1) / ranks * static_cast<double>(size), {}});
+  }
+  const auto time_round = [&](std::size_t i, int calls) {
+    sizes[i].round_seconds.push_back(std::max(1e-9, call_seconds(group, bytes[i], calls)));
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < kSmallRounds * std::size(kSmallBytes); ++i) {
+      time_round(i % std::size(kSmallBytes), kSmallCalls);
+    }
+    for (std::size_t i = std::size(kSmallBytes); i < bytes.size(); ++i) time_round(i, kLargeCalls);
+  }
+  return fit_link(sizes);
 }
 
 OperationCost slowest(Group& group, const OperationCost& cost) {

@@ -15,9 +15,9 @@ struct Speeds {
   CodecSpeed codec;
 };
 
-/// Collective; the same on every rank. The link from calls of `exact`, a communicator that
-/// compresses nothing: small ones for the latency, large ones for the rate. Codecs on all ranks at
-/// a time, as they run in a step; the slowest rank counts. Throws PerfError.
+/// Collective; the same on every rank. The link from small and large calls of `exact`, a
+/// communicator that compresses nothing, in turn (fit_link). Codecs on all ranks at a time, as they
+/// run in a step; the slowest rank counts. Throws PerfError.
 Speeds measure_speeds(Group& exact, const std::string& codec);
 
 }  // namespace ringpress::perf

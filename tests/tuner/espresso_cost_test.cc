@@ -132,9 +132,9 @@ TEST(EspressoCost, Networks) {
   EXPECT_EQ(network_of({1, 4, {0, 1000}, {0, 1}}, Phase::kFlat).bytes_per_second, 1000);
 }
 
-std::vector<double> seconds_of(const Option& option, Device device, double bytes) {
+std::vector<double> seconds_of(const Option& option, Device device, std::size_t bytes) {
   std::vector<double> all;
-  for (const Task& task : price(option, device, bytes, small_job()).tasks) {
+  for (const Task& task : price(option, device, {"", bytes, 0}, small_job()).tasks) {
     if (task.lane != Lane::kCompute) all.push_back(task.seconds);
   }
   return all;

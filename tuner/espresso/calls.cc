@@ -55,6 +55,7 @@ Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t
     calls.push_back(call);
   }
   job->calls = std::move(calls);
+  for (Tensor& tensor : job->tensors) tensor.call.reset();
   job->compressor.name = codec.codec;
   job->compressor.ratio = std::min(1.0, codec.ratio);
   job->compressor.gpu = {{codec.encode.start_seconds, codec.encode.seconds_per_byte},

@@ -15,8 +15,11 @@ struct Holding {
 
 class Pricer {
  public:
-  Pricer(const Job& job, Device device, double bytes)
-      : job_(job), holding_{bytes, static_cast<double>(job.cluster.gpus_per_machine)} {
+  Pricer(const Job& job, Device device, const Tensor& tensor)
+      : job_(job),
+        tensor_(tensor),
+        holding_{static_cast<double>(tensor.bytes),
+                 static_cast<double>(job.cluster.gpus_per_machine)} {
     const bool on_cpu = device == Device::kCpu;
     RINGPRESS_EXPECTS(!on_cpu || job.compressor.cpu, "the job has no codec on the CPU");
     lane_ = on_cpu ? Lane::kCpu : Lane::kGpu;
@@ -35,20 +38,20 @@ class Pricer {
       case Operation::kRecode:
         return recode(network_of(job_.cluster, step.phase).ranks);
       case Operation::kCall:
-        return call(step.compressed);
+        return step.compressed ? call().compressed : call().exact;
       default:
         return collective(step);
     }
   }
 
  private:
-  double call(bool compressed) const {
-    const auto bytes = static_cast<std::size_t>(holding_.bytes);
+  CallPrice call() const {
+    if (tensor_.call) return *tensor_.call;
     for (const CallSeconds& seconds : job_.calls) {
-      if (seconds.bytes == bytes) return compressed ? seconds.compressed : seconds.exact;
+      if (seconds.bytes == tensor_.bytes) return {seconds.exact, seconds.compressed};
     }
     RINGPRESS_EXPECTS(false, "the job has no price for a call of this size");
-    return 0;
+    return {};
   }
 
   double decompress() {
@@ -127,6 +130,7 @@ class Pricer {
   }
 
   const Job& job_;
+  const Tensor& tensor_;
   const DeviceCosts* costs_ = nullptr;
   Lane lane_ = Lane::kGpu;
   Holding holding_;
@@ -183,8 +187,8 @@ double card_load(const Cluster& cluster) {
   return (ranks - gpus) / (ranks - 1) * gpus;
 }
 
-Chain price(const Option& option, Device device, double bytes, const Job& job) {
-  Pricer pricer(job, option.compresses() ? device : Device::kGpu, bytes);
+Chain price(const Option& option, Device device, const Tensor& tensor, const Job& job) {
+  Pricer pricer(job, option.compresses() ? device : Device::kGpu, tensor);
   Chain chain;
   for (std::size_t i = 0; i < option.steps.size(); ++i) {
     const double seconds = pricer.seconds(option.steps[i]);

@@ -59,8 +59,8 @@ struct Chain {
   double total() const { return seconds[0] + seconds[1] + seconds[2]; }
 };
 
-/// The option's work for a tensor of so many bytes, all codecs on `device`.
-Chain price(const Option& option, Device device, double bytes, const Job& job);
+/// The option's work for a tensor, all codecs on `device`.
+Chain price(const Option& option, Device device, const Tensor& tensor, const Job& job);
 
 }  // namespace ringpress::espresso
 

@@ -26,6 +26,10 @@ bool is_link(const Link& link) {
          link.bytes_per_second > 0;
 }
 
+bool is_price(const CallPrice& call) {
+  return is_time(call.exact) && is_time(call.compressed);
+}
+
 Status wrong(const std::string& what) {
   return Status(Code::kInvalidArgument, what);
 }
@@ -84,11 +88,12 @@ Status check(const Job& job) {
     if (!is_time(tensor.backward_seconds)) {
       return wrong(tensor.name + ": backward takes at least 0 seconds");
     }
+    if (tensor.call && !is_price(*tensor.call)) {
+      return wrong(tensor.name + ": a call takes at least 0 seconds");
+    }
   }
   for (const CallSeconds& call : job.calls) {
-    if (!is_time(call.exact) || !is_time(call.compressed)) {
-      return wrong("a call takes at least 0 seconds");
-    }
+    if (!is_price({call.exact, call.compressed})) return wrong("a call takes at least 0 seconds");
   }
   return Status::ok();
 }
@@ -128,8 +133,7 @@ Timeline predict(const Job& job, const std::vector<Option>& options,
   std::vector<double> compute;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const Tensor& tensor = job.tensors[i];
-    chains.push_back(price(options.at(choices[i].option), choices[i].device,
-                           static_cast<double>(tensor.bytes), job));
+    chains.push_back(price(options.at(choices[i].option), choices[i].device, tensor, job));
     compute.push_back(tensor.backward_seconds);
   }
   std::vector<const Chain*> pointers;

@@ -25,9 +25,9 @@ bool is_dominated(const std::vector<Candidate>& all, std::size_t index) {
 }
 
 Candidate make_candidate(const Job& job, const std::vector<Option>& options, const Choice& choice,
-                         double bytes) {
+                         const Tensor& tensor) {
   const Option& option = options[choice.option];
-  return {choice, option.compresses(), false, price(option, choice.device, bytes, job)};
+  return {choice, option.compresses(), false, price(option, choice.device, tensor, job)};
 }
 
 /// The index of the smallest of `value` among candidates that compress, or do not; size() if there
@@ -46,20 +46,21 @@ double wire(const Chain& chain) {
   return chain.seconds[static_cast<std::size_t>(Lane::kWire)];
 }
 
-void add_cpu_twins(const Job& job, const std::vector<Option>& options, double bytes, Menu* menu) {
+void add_cpu_twins(const Job& job, const std::vector<Option>& options, const Tensor& tensor,
+                   Menu* menu) {
   for (std::size_t i = 0; i < menu->on_gpu; ++i) {
     if (!menu->candidates[i].compresses) continue;
     menu->cpu_twin[i] = menu->candidates.size();
     const Choice choice = {menu->candidates[i].choice.option, Device::kCpu};
-    menu->candidates.push_back(make_candidate(job, options, choice, bytes));
+    menu->candidates.push_back(make_candidate(job, options, choice, tensor));
     menu->cpu_twin.push_back(menu->cpu_twin[i]);
   }
 }
 
-Menu make_menu(const Job& job, const std::vector<Option>& options, double bytes) {
+Menu make_menu(const Job& job, const std::vector<Option>& options, const Tensor& tensor) {
   std::vector<Candidate> all;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    all.push_back(make_candidate(job, options, {i, Device::kGpu}, bytes));
+    all.push_back(make_candidate(job, options, {i, Device::kGpu}, tensor));
   }
   const std::size_t plain = least(all, false, wire);
   RINGPRESS_EXPECTS(plain < all.size(), "no option leaves a tensor uncompressed");
@@ -80,7 +81,7 @@ Menu make_menu(const Job& job, const std::vector<Option>& options, double bytes)
   }
   menu.cpu_twin.resize(menu.on_gpu);
   std::iota(menu.cpu_twin.begin(), menu.cpu_twin.end(), 0);
-  if (job.compressor.cpu) add_cpu_twins(job, options, bytes, &menu);
+  if (job.compressor.cpu) add_cpu_twins(job, options, tensor, &menu);
   const Chain& uncompressed = menu.candidates[menu.plain].chain;
   for (Candidate& candidate : menu.candidates) {
     candidate.only_makes_way = candidate.compresses && takes_no_more(uncompressed, candidate.chain);
@@ -91,10 +92,11 @@ Menu make_menu(const Job& job, const std::vector<Option>& options, double bytes)
 }  // namespace
 
 Menus::Menus(const Job& job, const std::vector<Option>& options) {
-  std::map<std::size_t, std::size_t> menu_of_size;
+  std::map<std::pair<std::size_t, std::optional<CallPrice>>, std::size_t> menu_of_price;
   for (const Tensor& tensor : job.tensors) {
-    const auto [found, is_new] = menu_of_size.emplace(tensor.bytes, menus.size());
-    if (is_new) menus.push_back(make_menu(job, options, static_cast<double>(tensor.bytes)));
+    const auto [found, is_new] =
+        menu_of_price.emplace(std::pair(tensor.bytes, tensor.call), menus.size());
+    if (is_new) menus.push_back(make_menu(job, options, tensor));
     menu_of.push_back(found->second);
   }
 }

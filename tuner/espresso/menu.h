@@ -1,4 +1,4 @@
-// What the tensors of a job could do, priced once for each distinct size.
+// What the tensors of a job could do, priced once for all of one size and one price of a call.
 #ifndef TUNER_ESPRESSO_MENU_H_
 #define TUNER_ESPRESSO_MENU_H_
 
@@ -19,7 +19,7 @@ struct Candidate {
   Chain chain;
 };
 
-/// What a tensor of one size could do. An option is left out if another one takes no more of any
+/// What such a tensor could do. An option is left out if another one takes no more of any
 /// lane, but for `quickest`.
 struct Menu {
   std::vector<Candidate> candidates;  // Those of the GPU first.
@@ -30,7 +30,7 @@ struct Menu {
   std::vector<std::size_t> cpu_twin;  // Of each candidate: the same on the CPU, or itself.
 };
 
-/// The menus of all distinct sizes, and which one each tensor has.
+/// The menus of all distinct sizes and prices, and which one each tensor has.
 struct Menus {
   Menus(const Job& job, const std::vector<Option>& options);
 
