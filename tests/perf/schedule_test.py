@@ -224,8 +224,8 @@ class Schedule(unittest.TestCase):
                          ["# on s1", "CUDA_VISIBLE_DEVICES=0,1 torchrun --nnodes=2 --node_rank=1 "
                           "--nproc_per_node=2 --master_addr=s0 --master_port=29500 \"$@\""])
         self.assertFalse((self.folder / "b.rankfile").exists())
-        code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "999")
-        self.assertEqual(code, 2)
+        code, out, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder, "--slot", "999")
+        self.assertEqual((code, out), (2, ""))
         self.assertRegex(error, "^ringpress schedule: --slot 999: there are [0-9]+ slots\n$")
         code, _, error = self.schedule_text(CLUSTER, JOBS, "--launch", self.folder / "new")
         self.assertEqual((code, error), (0, ""))

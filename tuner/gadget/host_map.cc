@@ -98,7 +98,7 @@ class Reader {
     }
     place_ranks();
     if (!status_.is_ok()) return status_;
-    if (map_.above.empty()) return mistake(line_, "names no host");
+    if (map_.above.empty()) return mistake(std::max<std::size_t>(1, line_), "names no host");
     return map_;
   }
 

@@ -240,13 +240,17 @@ std::size_t find_devices(const gadget::Cluster& cluster) {
   return static_cast<std::size_t>(found - cluster.resources.begin());
 }
 
+/// Whether there is the slot whose launch files are asked for.
+Status check_launch_slot(const Scheduled& scheduled, const ScheduleOptions& options) {
+  const std::size_t slots = scheduled.schedule.slots.size();
+  if (options.launch_folder.empty() || options.launch_slot < slots) return Status::ok();
+  return Status(Code::kInvalidArgument,
+                fmt::format("--slot {}: there are {} slots", options.launch_slot, slots));
+}
+
 /// Three files for each job that runs in the slot.
 Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& options) {
   const std::vector<gadget::Slot>& slots = scheduled.schedule.slots;
-  if (options.launch_slot >= slots.size()) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("--slot {}: there are {} slots", options.launch_slot, slots.size()));
-  }
   RINGPRESS_RETURN_IF_ERROR(make_folder(options.launch_folder));
   const gadget::Cluster& cluster = scheduled.cluster;
   const std::size_t resource = find_devices(cluster);
@@ -314,6 +318,8 @@ int print_schedule(const ScheduleOptions& options) {
   }
   scheduled.schedule = gadget::schedule(scheduled.cluster, scheduled.jobs,
                                         policy_of(options.policy), options.slots, solver);
+  const Status possible = check_launch_slot(scheduled, options);
+  if (!possible.is_ok()) return refuse(possible);
   if (options.json) {
     print_json(scheduled, options.policy);
   } else {
@@ -322,7 +328,7 @@ int print_schedule(const ScheduleOptions& options) {
   const Status written = write_files(scheduled, options);
   if (written.is_ok()) return EXIT_SUCCESS;
   refuse(written);
-  return written.code() == Code::kInvalidArgument ? kBadFile : EXIT_FAILURE;
+  return EXIT_FAILURE;
 }
 
 }  // namespace ringpress::perf
