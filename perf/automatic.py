@@ -94,7 +94,7 @@ class Cell:
     def settled_calls(self):
         """After so many automatic mode is measured."""
         most = max(SETTLED_CALLS, clamp(1 / self.seconds, 0, SHORT_SETTLED_CALLS))
-        return clamp(8 / self.seconds, SLOW_SETTLED_CALLS, most)
+        return clamp(14 / self.seconds, SLOW_SETTLED_CALLS, most)
 
     def run(self):
         """{setting: microseconds}, and automatic mode's choice."""
