@@ -117,7 +117,7 @@ set_target_properties(fake_cuda_module PROPERTIES OUTPUT_NAME ringpress-cuda
 target_link_libraries(fake_cuda_module PRIVATE fake_cudart ringpress_codecs ringpress_include)
 
 add_executable(interposer_cuda_test interposer_gossip_test.cc interposer_graph_test.cc
-               interposer_lazy_test.cc)
+               interposer_lazy_test.cc interposer_lazy_votes_test.cc)
 target_include_directories(interposer_cuda_test PRIVATE ${PROJECT_SOURCE_DIR})
 set_target_properties(interposer_cuda_test PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
