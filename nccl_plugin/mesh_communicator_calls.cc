@@ -24,9 +24,10 @@ Status MeshCommunicator::run_alone(const Preparation& call, const void* send, vo
 Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs& args) {
   const CallSignature& signature = call.context.call;
   const TensorCall tensor{signature.kind, args.count, signature.dtype, signature.op, args.send};
+  if (!steps_.is_recording(tensor)) return call.collective->all_reduce(call.context, args);
   // Calls that are made in different ways for a while are no step to be learnt from.
-  const bool is_trial = is_tuned_ && tuned_->is_trying();
-  if (!steps_.is_recording(tensor) || is_trial) {
+  if (is_tuned_ && tuned_->is_trying()) {
+    steps_.skip(tensor);
     return call.collective->all_reduce(call.context, args);
   }
   steps_.begin_timing(mesh_->counters().sent_bytes);

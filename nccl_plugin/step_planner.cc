@@ -130,6 +130,7 @@ void StepPlanner::start_anew() {
   plan_.clear();
   cursor_ = 0;
   if (is_root_) recorder_ = std::make_unique<StepRecorder>();
+  calls_in_vain_ = 0;
   fruitless_looks_ = 0;
   unplanned_seconds_.reset();
 }
@@ -137,6 +138,7 @@ void StepPlanner::start_anew() {
 void StepPlanner::start_over() {
   if (!plan_.empty() || calls_ >= kMostCallsWithoutStep) return start_anew();
   fruitless_looks_ = 0;
+  unplanned_seconds_.reset();
   if (is_root_ && recorder_ == nullptr) recorder_ = std::make_unique<StepRecorder>();
 }
 
@@ -144,7 +146,7 @@ StepWord StepPlanner::word() {
   if (recorder_ == nullptr) return {};
   const std::optional<RecordedStep> step = recorder_->current();
   const std::uint64_t most = step ? kMostCalls : kMostCallsWithoutStep;
-  if (calls_ >= most && !unplanned_seconds_) recorder_.reset();
+  if (calls_ - calls_in_vain_ >= most && !unplanned_seconds_) recorder_.reset();
   if (!step || recorder_ == nullptr) return {};
   return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step);
 }
@@ -207,6 +209,12 @@ bool StepPlanner::begin_call(const TensorCall& call) {
 
 void StepPlanner::note(const RecordedCall& call) {
   if (recorder_ != nullptr) recorder_->note(call);
+}
+
+void StepPlanner::skip() {
+  if (recorder_ == nullptr) return;
+  recorder_->skip();
+  calls_in_vain_ = calls_;
 }
 
 }  // namespace ringpress::nccl_plugin

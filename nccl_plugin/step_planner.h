@@ -63,6 +63,9 @@ class StepPlanner {
   void start_over();
   /// On rank 0, after the call: how it went.
   void note(const RecordedCall& call);
+  /// On rank 0, instead: it was made otherwise than it will be, so steps can be learnt only after
+  /// it.
+  void skip();
   /// Rank 0 wants to know.
   bool is_recording() const { return recorder_ != nullptr; }
 
@@ -83,6 +86,7 @@ class StepPlanner {
   std::size_t cursor_ = 0;
   // Rank 0 alone.
   std::unique_ptr<StepRecorder> recorder_;
+  std::uint64_t calls_in_vain_ = 0;  // Of `calls_`, up to the last one that was skipped.
   int fruitless_looks_ = 0;
   std::optional<double> unplanned_seconds_;  // Of the step, before there was a plan.
 };

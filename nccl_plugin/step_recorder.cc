@@ -51,6 +51,14 @@ void StepRecorder::note(const RecordedCall& call) {
   last_end_ = call.end_seconds;
 }
 
+void StepRecorder::skip() {
+  if (!last_end_) return;  // As before.
+  restart(Source::kNone);
+  with_address_ = {};
+  without_address_ = {};
+  last_end_.reset();
+}
+
 /// As ErrorFeedback does: with addresses, or without if the sequence shows where it begins.
 std::optional<std::size_t> StepRecorder::locate(const TensorCall& call) {
   TensorCall shape = call;

@@ -59,6 +59,9 @@ class StepRecorder {
  public:
   /// Takes note of the next call.
   void note(const RecordedCall& call);
+  /// The next call is not shown: what comes after it begins a new search, as without it steps would
+  /// lack a call.
+  void skip();
 
   /// Of the steps that were found the one that most calls were part of; nothing if there was none
   /// of which kWantedSteps came in a row. Where addresses change from step to step, equal layers

@@ -60,4 +60,9 @@ void StepsOfCalls::end_timing(const TensorCall& call, std::uint64_t sent_bytes) 
   if (is_planned(call)) planner_->note(recorded);
 }
 
+void StepsOfCalls::skip(const TensorCall& call) {
+  if (trace_ != nullptr) trace_->skip();
+  if (is_planned(call)) planner_->skip();
+}
+
 }  // namespace ringpress::nccl_plugin

@@ -38,6 +38,8 @@ class StepsOfCalls {
   bool is_recording(const TensorCall& call) const;
   void begin_timing(std::uint64_t sent_bytes) { clock_.begin_call(sent_bytes); }
   void end_timing(const TensorCall& call, std::uint64_t sent_bytes);
+  /// Instead of both, of a call that is made otherwise than it will be.
+  void skip(const TensorCall& call);
 
  private:
   /// Calls that are too small to be compressed are pauses for the plan, and cost nothing.

@@ -36,6 +36,8 @@ constexpr std::uint32_t kFewestSettledCalls = 20;
 constexpr std::uint32_t kMostSettledCalls = 1000;
 constexpr double kSettledSeconds = 2;
 constexpr std::uint32_t kMostPatience = 64;
+// What takes less than that is as quick as what takes nothing.
+constexpr double kShortest = 1e-9;
 // Looks until the one that did not win gets another trial; twice as many each time.
 constexpr std::uint32_t kFirstSecondLook = 4;
 constexpr std::size_t kMostExactTimes = 16;
@@ -244,7 +246,7 @@ class WalkingTuner final : public CallTuner {
   void look_at_settled(std::vector<TuningNote>* notes) {
     if (times_.empty()) return;
     const double seconds = typical_seconds(times_);
-    const double change = seconds / std::max(best_->seconds, 1e-12);
+    const double change = std::max(seconds, kShortest) / std::max(best_->seconds, kShortest);
     const bool is_surprise = change > limits_.drift || change * limits_.drift < 1;
     surprises_ = is_surprise ? surprises_ + 1 : 0;
     if (surprises_ >= patience_) {

@@ -73,7 +73,7 @@ std::optional<Choice> MeasuredChoices::find_contender() const {
     ++contenders;
     if (least == nullptr || one.trials < least->trials) least = &one;
   }
-  if (contenders < 2 || least->trials == kMostTrialsOfOne) return std::nullopt;
+  if (contenders < 2 || least->trials >= kMostTrialsOfOne) return std::nullopt;
   return least->choice;
 }
 

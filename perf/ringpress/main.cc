@@ -134,8 +134,8 @@ struct CommandLine {
     explain->add_option("--inside-latency", options.inside_latency, "within a host")
         ->capture_default_str();
     explain->add_option("--codecs", options.codecs, "that are compared")->capture_default_str();
-    explain->add_option("--budget", options.budget, "the codec whose error is not to be exceeded")
-        ->capture_default_str();
+    explain->add_option("--budget", options.budget,
+                        "the codec whose error is not to be exceeded; default: RINGPRESS_BUDGET");
     explain->add_flag("--json", options.json, "for programs");
     explain->add_flag("--csv", options.csv,
                       "of all sizes; the columns of NCCL's tuner files first");

@@ -58,7 +58,10 @@ class Ranks {
       EXPECT_EQ(planners_[rank].has_plan(), planners_[0].has_plan());
     }
     if (had_plan && !planners_[0].has_plan()) ++switches_;
-    for (std::size_t rank = 0; rank < planners_.size(); ++rank) note(rank, shape, timed, exact);
+    for (std::size_t rank = 0; rank < planners_.size(); ++rank) {
+      note(rank, shape, timed, exact);
+      if (timed.count == tried_) planners_[rank].skip();
+    }
     return exact;
   }
 
@@ -77,6 +80,8 @@ class Ranks {
     for (StepPlanner& planner : planners_) planner.start_over();
   }
   void slow_exact_calls_down(double factor) { exact_factor_ = factor; }
+  /// Calls of so many elements are made now in one way and now in another; 0: none are.
+  void try_out(std::size_t count) { tried_ = count; }
   int switches() const { return switches_; }
   std::mt19937& random() { return random_; }
 
@@ -97,7 +102,7 @@ class Ranks {
     // Rank 0's times are what counts; the others' are their own.
     if (rank > 0) seconds *= noise(random_);
     call.end_seconds = clocks.now = call.begin_seconds + seconds;
-    planners_[rank].note(call);
+    if (timed.count != tried_) planners_[rank].note(call);
   }
 
   std::mt19937 random_;
@@ -108,6 +113,7 @@ class Ranks {
   std::vector<Clocks> clocks_;
   std::vector<StepPlanner> planners_;
   double exact_factor_ = 1;
+  std::size_t tried_ = 0;
   int switches_ = 0;
 };
 
@@ -149,6 +155,34 @@ TEST(StepPlanner, APlanIsLookedForAnewWhenCallsSendMoreOrLess) {
   EXPECT_EQ(ranks.steps(kWithABubble, 1), "0000 ");
   const std::string second = ranks.steps(kWithABubble, 40);
   EXPECT_EQ(second.substr(second.size() - 5), "1000 ");
+}
+
+/// Also where one was given up: that was for what calls sent then.
+TEST(StepPlanner, AfterAPlanThatWasGivenUpToo) {
+  Ranks ranks(2, 10);
+  ranks.slow_exact_calls_down(5);
+  const std::string first = ranks.steps(kWithABubble, 400);
+  EXPECT_EQ(first.substr(first.size() - 5), "0000 ");
+  EXPECT_EQ(ranks.switches(), 2);
+  ranks.slow_exact_calls_down(1);
+  ranks.start_over();
+  const std::string second = ranks.steps(kWithABubble, 400);
+  EXPECT_EQ(second.substr(second.size() - 5), "1000 ");
+}
+
+/// However long it takes until it is settled how some call of the step is made, no plan is made of
+/// the others, and then one of all.
+TEST(StepPlanner, NoPlanIsMadeOfStepsThatLackACall) {
+  Ranks ranks(2, 11);
+  Step step = kWithABubble;
+  step.push_back({20000, 0.001});
+  ranks.try_out(20000);
+  EXPECT_EQ(ranks.steps(step, 2000).find('1'), std::string::npos);
+  EXPECT_EQ(ranks.switches(), 0);
+  ranks.try_out(0);
+  const std::string seen = ranks.steps(step, 2000);
+  EXPECT_EQ(seen.substr(seen.size() - 6), "10000 ");
+  EXPECT_EQ(ranks.switches(), 1);
 }
 
 /// However often that happens while there is none, one is found.

@@ -50,6 +50,7 @@ class Program {
     return static_cast<std::size_t>(name - 'A' + 1) * 1000;
   }
 
+  void skip() { recorder_.skip(); }
   /// From now on each tensor is allocated anew.
   void change_addresses() { addresses_stay_ = false; }
   const StepRecorder& recorder() const { return recorder_; }
@@ -117,6 +118,21 @@ TEST(StepRecorder, AnotherModelInBetweenIsNotMixedIn) {
   const RecordedStep step = *program.recorder().step();
   EXPECT_EQ(program.recorded(), "CAB");
   EXPECT_NEAR(step.calls[1].gap_seconds, 0.01, 1e-9);
+}
+
+/// What is made without being shown: steps of what lies between are none.
+TEST(StepRecorder, WhatLacksACallIsNoStep) {
+  Program program;
+  program.steps("CAB", 8);
+  for (int i = 0; i < 100; ++i) {
+    program.steps("CA", 1);
+    program.skip();
+    EXPECT_FALSE(program.recorder().current().has_value());
+  }
+  EXPECT_EQ(program.recorded(), "CAB");
+  program.steps("CAB", 8);
+  EXPECT_EQ(program.recorded(), "CAB");
+  EXPECT_TRUE(program.recorder().current().has_value()) << "what came before counts no more";
 }
 
 TEST(StepRecorder, ARebuiltStepTakesOverWhenMoreCallsWerePartOfIt) {

@@ -50,6 +50,31 @@ class Explain(unittest.TestCase):
         self.assertEqual(rings, [False])  # It would requantise at every hop.
         self.assertEqual(found["calls"][0]["codec"], "q2:grid=lloyd")  # A runner-up is shown.
 
+    def test_no_choice_is_above_the_budget_of_the_settings(self):
+        words = ("64M", "float32", "4", "--codecs", "none,q4,q8")
+        self.assertEqual(explained(*words, RINGPRESS_BUDGET="q8")["choice"]["codec"], "q8")
+        self.assertEqual(explained(*words, "--budget", "q4", RINGPRESS_BUDGET="q8")["choice"]["codec"], "q4")
+        self.assertIn("above the error of q8", run(*words, RINGPRESS_BUDGET="q8").stdout)
+        table = run("all", "float32", "4", "--codecs", "none,q4,q8", RINGPRESS_BUDGET="q8").stdout
+        self.assertIn("| 67108864 | q8 | sra |", table)
+
+    def test_what_sends_no_fewer_bytes_is_no_choice(self):
+        for dtype in ("float16", "bfloat16"):
+            found = explained("64M", dtype, "4", "--codecs", "none,bf16")
+            self.assertEqual({call["codec"] for call in found["calls"] if call["allowed"]}, {"none"})
+            self.assertIn("sends no fewer bytes", run("64M", dtype, "4").stdout)
+            for number in range(5):  # Else it would be chosen now and then.
+                self.assertNotIn("bf16", run("all", dtype, "4", "--codecs", "none,bf16").stdout.split("us |", 1)[1],
+                                 number)
+
+    def test_the_table_begins_where_calls_are_compressed(self):
+        for settings, first in (({}, 65536), ({"RINGPRESS_MIN_BYTES": "1000000"}, 1 << 20),
+                                ({"RINGPRESS_MIN_BYTES": "4096"}, 4096)):
+            done = run("all", "float32", "4", "--codecs", "none,q4", "--csv", **settings)
+            rows = list(csv.DictReader(io.StringIO(done.stdout)))
+            self.assertEqual(int(rows[0]["min_bytes"]), first, settings)
+            self.assertEqual(int(rows[-1]["min_bytes"]), 1 << 30)
+
     def test_the_numbers_behind_it_are_the_formulas(self):
         found = explained("1M", "float32", "2", "--rate", "1gbit", "--latency", "1ms",
                           "--codecs", "none")

@@ -296,6 +296,19 @@ TEST(CallTuner, BeginsAnewWhenCallsGoOnTakingLonger) {
   EXPECT_EQ(machine.walk_until_settled().settled.choice.codec, 2u);
 }
 
+TEST(CallTuner, CallsThatTakeNothingDoNotChange) {
+  Machine machine([](const Choice&) { return 0.0; });
+  Trial trial = machine.walk_until_settled().settled;
+  EXPECT_TRUE(trial.choice.is_exact());
+  std::vector<TuningNote> notes;
+  for (int i = 0; i < 3; ++i) {
+    machine.make_calls(trial);
+    trial = machine.tuner().next(&notes);
+    EXPECT_TRUE(trial.is_settled);
+    EXPECT_TRUE(notes.empty());
+  }
+}
+
 Calibration slow_link() {
   return {{50e-6, 125e6},
           {{"none", 1, 0, {}, {}, {0, 1e-10}},

@@ -80,6 +80,10 @@ TEST(MeasuredChoices, RivalsHaveThreeTrialsEach) {
     measured.add(trial(expected, 1.1));
   }
   EXPECT_FALSE(measured.find_contender());
+  // Longer ones count, too.
+  measured.add(trial(1, 1, true));
+  measured.add(trial(2, 1, true));
+  EXPECT_FALSE(measured.find_contender());
 }
 
 }  // namespace

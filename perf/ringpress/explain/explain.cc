@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -53,6 +54,11 @@ CodecSpeed measure(const std::string& codec, DType dtype) {
   CodecSpeed measured = std::move(speed).value();
   measured.codec = codec;  // As it was written.
   return measured;
+}
+
+/// Else it would only take time, and automatic mode never tries it.
+bool saves_bytes(const CodecSpeed& codec) {
+  return codec.ratio < 1;
 }
 
 CollectiveKind parse_collective(const std::string& name) {
@@ -138,11 +144,16 @@ struct Explanation {
   /// Why it is not chosen, however quick; empty if it may be.
   std::string objection(const CallCost& call, const std::string& budget_name) const {
     if (!left_exact.empty() && call.codec != "none") return "left exact";
+    if (call.codec != "none" && !saves_bytes(speed_of(call.codec))) return "sends no fewer bytes";
     if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
     // An all-gather passes on what it got.
     const bool requantises = call.algorithm == Algorithm::kRing && shape.world > 2 &&
                              shape.kind != CollectiveKind::kAllGather;
     return requantises && call.error > 0 ? "loses more at every hop" : "";
+  }
+  const CodecSpeed& speed_of(const std::string& codec) const {
+    return *std::find_if(codecs.begin(), codecs.end(),
+                         [&](const CodecSpeed& speed) { return speed.codec == codec; });
   }
   bool is_allowed(const CallCost& call) const { return objection(call, "").empty(); }
   /// `none` is always among them.
@@ -249,9 +260,13 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
   fmt::print("{}\n", result.dump(1));
 }
 
-constexpr std::size_t kSmallestRow =
-    64 * 1024;  // Below, nothing is compressed (RINGPRESS_MIN_BYTES).
+constexpr std::size_t kSmallestRow = 1024;
 constexpr std::size_t kLargestRow = std::size_t{1} << 30;
+
+/// The power of two from which on calls are compressed.
+std::size_t smallest_row() {
+  return std::bit_ceil(std::clamp(good_settings().minimum_bytes, kSmallestRow, kLargestRow));
+}
 
 /// What calls of each size would be made with.
 struct SizeTable {
@@ -274,9 +289,11 @@ SizeTable make_table(const ExplainOptions& options) {
   for (const std::string& name : split_codecs("--codecs", options.codecs)) {
     if (name == "none" || !left_exact.empty()) continue;
     CodecSpeed codec = measure(name, dtype);
-    if (codec.error <= budget * (1 + 1e-9)) calibration.codecs.push_back(std::move(codec));
+    const bool is_choice = codec.error <= budget * (1 + 1e-9) && saves_bytes(codec);
+    if (is_choice) calibration.codecs.push_back(std::move(codec));
   }
-  auto rows = tuner::make_size_table(calibration, parse_shape(options), kSmallestRow, kLargestRow);
+  auto rows =
+      tuner::make_size_table(calibration, parse_shape(options), smallest_row(), kLargestRow);
   if (!rows.is_ok()) throw PerfError(rows.status().message());
   return {std::move(calibration.codecs), std::move(rows).value(), left_exact};
 }
@@ -338,7 +355,9 @@ double parse_seconds(const std::string& text) {
   return parse_with_unit(text, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, "50us, 1.5ms or 2s");
 }
 
-int explain(const ExplainOptions& options) {
+int explain(const ExplainOptions& given) {
+  ExplainOptions options = given;
+  if (options.budget.empty()) options.budget = good_settings().budget;
   if (options.ranks < 2) throw PerfError("there must be two ranks at least");
   const bool is_table = options.size == "all";
   if (is_table && options.json) throw PerfError("all sizes are a text or --csv, not --json");

@@ -17,7 +17,7 @@ struct ExplainOptions {
   int ranks_per_host = 1;
   std::string inside_rate = "100gbit";  // Of each rank within its host.
   std::string inside_latency = "5us";
-  std::string budget = "q4";  // A codec whose error is not to be exceeded.
+  std::string budget;  // A codec whose error is not to be exceeded; empty: RINGPRESS_BUDGET's.
   // What automatic mode chooses from.
   std::string codecs = "none,bf16,q8,q4,q3,q2";
   bool json = false;
@@ -26,7 +26,7 @@ struct ExplainOptions {
 
 /// Needs no GPU, no network and no peers: codecs are measured here, links are as given. Throws
 /// PerfError for a mistake in the options.
-int explain(const ExplainOptions& options);
+int explain(const ExplainOptions& given);
 
 /// Bytes a second of a rate such as 1gbit, 100mbit or 25gbit. Throws PerfError.
 double parse_rate(const std::string& text);
