@@ -41,6 +41,7 @@ constexpr double kShortest = 1e-9;
 // Looks until the one that did not win gets another trial; twice as many each time.
 constexpr std::uint32_t kFirstSecondLook = 4;
 constexpr std::size_t kMostExactTimes = 16;
+
 class WalkingTuner final : public CallTuner {
  public:
   WalkingTuner(std::vector<Candidate> candidates, const CallShape& shape,
@@ -236,7 +237,7 @@ class WalkingTuner final : public CallTuner {
     skipped_ = 0;
     warm_up_ = 0;
     trial_ = best_->choice;
-    const double wanted = kSettledSeconds / std::max(best_->seconds, 1e-9);
+    const double wanted = kSettledSeconds / std::max(best_->seconds, kShortest);
     const auto calls = static_cast<std::uint32_t>(
         std::clamp<double>(wanted, kFewestSettledCalls, kMostSettledCalls));
     times_.reserve(calls);
