@@ -7,6 +7,7 @@ add_library(ringpress_interposer OBJECT
   interposer/comm_calls.cc
   interposer/comm_choices.cc
   interposer/comm_lazy.cc
+  interposer/comm_starts.cc
   interposer/comm_table.cc
   interposer/devices.cc
   interposer/engine.cc
@@ -14,10 +15,10 @@ add_library(ringpress_interposer OBJECT
   interposer/entry.cc
   interposer/establish.cc
   interposer/exact_call.cc
+  interposer/framed_call.cc
   interposer/gossip_comms.cc
   interposer/gossip_peers.cc
   interposer/gossip_workers.cc
-  interposer/guarded_call.cc
   interposer/host_device.cc
   interposer/host_groups.cc
   interposer/lane.cc
@@ -34,6 +35,7 @@ add_library(ringpress_interposer OBJECT
   interposer/stream_projection.cc
   interposer/stream_ring.cc
   interposer/stream_sra.cc
+  interposer/stream_steps.cc
   interposer/workspace.cc
 )
 ringpress_compile_alone(interposer/host_device.cc interposer/stream_gather.cc interposer/stream_projection.cc

@@ -8,9 +8,10 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// The first word of a search comes before this call, the next ones each time after twice as many:
-// soon enough for steps of few calls, seldom enough to cost nothing.
+// The first word of a search comes before this call, the next ones each time after twice as many,
+// up to a distance: soon enough for steps of few calls, seldom enough to cost nothing.
 constexpr std::uint64_t kFirstWord = 64;
+constexpr std::uint64_t kMostBetweenWords = 1024;
 // After each plan that no longer fitted, the first word comes so much later, up to a limit.
 constexpr std::uint64_t kLater = 4;
 constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
@@ -32,8 +33,8 @@ constexpr std::size_t kMostBeginnings = 4;
 // Frames have headers, and values that do not compress are sent as they are.
 constexpr double kCompressedShare = 0.9;
 
-PlannedCall planned(const TensorCall& call, bool stays_exact) {
-  PlannedCall planned;
+PlannedStepCall planned(const TensorCall& call, bool stays_exact) {
+  PlannedStepCall planned;
   planned.count = call.count;
   planned.dtype = static_cast<std::uint8_t>(call.dtype);
   planned.op = static_cast<std::uint8_t>(call.op);
@@ -41,9 +42,19 @@ PlannedCall planned(const TensorCall& call, bool stays_exact) {
   return planned;
 }
 
-bool fits(const PlannedCall& plan, const TensorCall& call) {
-  const PlannedCall shape = planned(call, false);
+bool fits(const PlannedStepCall& plan, const TensorCall& call) {
+  const PlannedStepCall shape = planned(call, false);
   return plan.count == shape.count && plan.dtype == shape.dtype && plan.op == shape.op;
+}
+
+/// Which call of the step comes after those; nothing if they do not go on with it.
+std::optional<std::size_t> next_after(const RecordedStep& step, std::span<const TensorCall> calls) {
+  std::size_t next = step.next;
+  for (const TensorCall& call : calls) {
+    if (!fits(planned(step.calls[next].call, false), call)) return std::nullopt;
+    next = (next + 1) % step.calls.size();
+  }
+  return next;
 }
 
 /// What a call sends if nothing is compressed.
@@ -119,6 +130,12 @@ std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
   return exact;
 }
 
+bool StepPlanner::is_wanted(const Settings& settings, int world, bool crosses_hosts) {
+  const bool is_automatic =
+      settings.codec == "auto" && settings.mode == "on" && !settings.deterministic;
+  return is_automatic && crosses_hosts && world > 1;
+}
+
 StepPlanner::StepPlanner(int rank, int world, std::size_t minimum_bytes)
     : is_root_(rank == 0), world_(world), minimum_bytes_(minimum_bytes), first_word_(kFirstWord) {
   start_anew();
@@ -136,19 +153,26 @@ void StepPlanner::start_anew() {
 }
 
 void StepPlanner::start_over() {
-  if (!plan_.empty() || calls_ >= kMostCallsWithoutStep) return start_anew();
+  const bool has_ended = next_word_ == kNoWord || calls_ >= kMostCallsWithoutStep;
+  if (!plan_.empty() || has_ended) return start_anew();
   fruitless_looks_ = 0;
   unplanned_seconds_.reset();
   if (is_root_ && recorder_ == nullptr) recorder_ = std::make_unique<StepRecorder>();
 }
 
-StepWord StepPlanner::word() {
+StepWord StepPlanner::word(std::span<const TensorCall> under_way) {
+  StepWord word = find_word(under_way);
+  word.header.looks_on = recorder_ != nullptr ? 1 : 0;
+  return word;
+}
+
+StepWord StepPlanner::find_word(std::span<const TensorCall> under_way) {
   if (recorder_ == nullptr) return {};
   const std::optional<RecordedStep> step = recorder_->current();
   const std::uint64_t most = step ? kMostCalls : kMostCallsWithoutStep;
   if (calls_ - calls_in_vain_ >= most && !unplanned_seconds_) recorder_.reset();
   if (!step || recorder_ == nullptr) return {};
-  return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step);
+  return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step, under_way);
 }
 
 StepWord StepPlanner::judge_plan(const RecordedStep& step) {
@@ -163,35 +187,44 @@ StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   return word;
 }
 
-StepWord StepPlanner::plan_step(const RecordedStep& step) {
+StepWord StepPlanner::plan_step(const RecordedStep& step, std::span<const TensorCall> under_way) {
   StepWord word;
-  const std::vector<bool> exact = calls_to_leave_exact(step, world_, minimum_bytes_);
+  const std::optional<std::size_t> next = next_after(step, under_way);
+  if (!next) return word;
+  std::vector<bool> exact(step.calls.size(), false);
+  if (exact.size() <= StepWord::kMostCalls) {
+    exact = calls_to_leave_exact(step, world_, minimum_bytes_);
+  }
   const auto count = std::count(exact.begin(), exact.end(), true);
   log_line(LogLevel::kInfo, "a step of %zu all-reduces and %.3f ms: %td of them stay exact",
            exact.size(), 1e3 * step.seconds(), count);
-  if (count == 0 || exact.size() > StepWord::kMostCalls) {
+  if (count == 0) {
     if (++fruitless_looks_ == kMostFruitlessLooks) recorder_.reset();
     return word;
   }
   unplanned_seconds_ = step.seconds();
-  recorder_ = std::make_unique<StepRecorder>();  // What comes of it.
-  word.header = {1, static_cast<std::uint32_t>(step.calls.size()),
-                 static_cast<std::uint32_t>(step.next)};
+  word.header.is_news = 1;
+  word.header.calls = static_cast<std::uint32_t>(step.calls.size());
+  word.header.next = static_cast<std::uint32_t>(*next);
   for (std::size_t i = 0; i < exact.size(); ++i) {
     word.calls.push_back(planned(step.calls[i].call, exact[i]));
   }
   return word;
 }
 
-Status StepPlanner::hear(const StepWord& word) {
-  next_word_ = 2 * calls_;
+Status StepPlanner::hear(const StepWord& word, std::size_t calls_since) {
+  next_word_ = calls_ + std::min(calls_, kMostBetweenWords);
+  if (word.header.looks_on == 0) next_word_ = kNoWord;
   if (word.header.is_news == 0) return Status::ok();
   if (word.calls.size() != word.header.calls ||
       (word.header.calls > 0 && word.header.next >= word.header.calls)) {
     return {Code::kMismatch, "rank 0's plan for the step makes no sense"};
   }
   plan_ = word.calls;
-  cursor_ = word.header.next;
+  if (plan_.empty()) return Status::ok();
+  cursor_ = (word.header.next + calls_since) % plan_.size();
+  // Of the calls since the word, none was made by the plan.
+  if (recorder_ != nullptr) recorder_ = std::make_unique<StepRecorder>();
   return Status::ok();
 }
 

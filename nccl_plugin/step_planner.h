@@ -15,46 +15,61 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "nccl_plugin/step_recorder.h"
+#include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin {
 
 /// A call of the step, as ranks tell it each other.
-struct PlannedCall {
+struct PlannedStepCall {
   std::uint64_t count = 0;
   std::uint8_t dtype = 0;
   std::uint8_t op = 0;
   std::uint8_t stays_exact = 0;
   std::uint8_t unused[5] = {};
 };
-static_assert(sizeof(PlannedCall) == 16);
+static_assert(sizeof(PlannedStepCall) == 16);
 
 /// What rank 0 says: keep on as before, or follow this plan; one without calls ends the present
 /// one.
 struct StepWord {
-  static constexpr std::uint32_t kMostCalls = 4096;
+  /// To plan steps of more takes longer than they are worth.
+  static constexpr std::uint32_t kMostCalls = 1024;
   struct Header {
     std::uint32_t is_news = 0;
-    std::uint32_t calls = 0;  // That follow, kMostCalls at most.
-    std::uint32_t next = 0;   // Which of them the coming call is.
+    std::uint32_t calls = 0;     // That follow, kMostCalls at most.
+    std::uint32_t next = 0;      // Which of them the coming call is.
+    std::uint32_t looks_on = 0;  // 0: this is the last word of the search.
   };
   Header header;
-  std::vector<PlannedCall> calls;
+  std::vector<PlannedStepCall> calls;
 };
+
+/// Why a call is exact that the plan leaves so.
+inline constexpr const char* kStepNoShorter = "the step is no shorter if it is compressed";
 
 class StepPlanner {
  public:
+  /// True where codecs are chosen automatically and calls cross hosts, unless all is to be
+  /// deterministic; the same on all ranks.
+  static bool is_wanted(const Settings& settings, int world, bool crosses_hosts);
+
   /// `minimum_bytes`: smaller calls are exact in any case.
   StepPlanner(int rank, int world, std::size_t minimum_bytes);
 
-  /// Before a call: true if rank 0's word is to be heard now.
+  /// Before a call: true if rank 0's word is to be heard now, or to be on its way from now on.
   bool is_due() const { return calls_ == next_word_; }
-  /// On rank 0, when it is due.
-  StepWord word();
-  /// On every rank, rank 0 too. kMismatch: it makes no sense.
-  Status hear(const StepWord& word);
+  /// On rank 0, when it is due. `under_way`: the last calls, in order, that note() has yet to be
+  /// told of.
+  StepWord word(std::span<const TensorCall> under_way = {});
+  /// On every rank, rank 0 too, before the call at which it was due or so many calls later.
+  /// kMismatch: it makes no sense.
+  Status hear(const StepWord& word, std::size_t calls_since = 0);
+  /// True if no word is due any more and no plan is followed: calls need not be shown.
+  bool is_over() const { return next_word_ == kNoWord && plan_.empty(); }
 
   /// The coming call; true if the plan leaves it exact.
   bool begin_call(const TensorCall& call);
@@ -72,8 +87,11 @@ class StepPlanner {
   bool has_plan() const { return !plan_.empty(); }
 
  private:
+  static constexpr std::uint64_t kNoWord = UINT64_MAX;
+
   void start_anew();
-  StepWord plan_step(const RecordedStep& step);
+  StepWord find_word(std::span<const TensorCall> under_way);
+  StepWord plan_step(const RecordedStep& step, std::span<const TensorCall> under_way);
   StepWord judge_plan(const RecordedStep& step);
 
   const bool is_root_;
@@ -82,7 +100,7 @@ class StepPlanner {
   std::uint64_t first_word_;     // Of a search.
   std::uint64_t calls_ = 0;      // Since the search began.
   std::uint64_t next_word_ = 0;  // Before which call it comes.
-  std::vector<PlannedCall> plan_;
+  std::vector<PlannedStepCall> plan_;
   std::size_t cursor_ = 0;
   // Rank 0 alone.
   std::unique_ptr<StepRecorder> recorder_;

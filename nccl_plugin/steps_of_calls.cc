@@ -13,9 +13,7 @@ void StepsOfCalls::open(const Settings& settings, int rank, int world, bool cros
   minimum_bytes_ = settings.minimum_bytes;
   if (world < 2) return;
   if (is_root_ && !trace_file_.empty()) trace_ = std::make_unique<StepRecorder>();
-  const bool is_automatic =
-      settings.codec == "auto" && settings.mode == "on" && !settings.deterministic;
-  if (is_automatic && crosses_hosts) {
+  if (StepPlanner::is_wanted(settings, world, crosses_hosts)) {
     planner_ = std::make_unique<StepPlanner>(rank, world, settings.minimum_bytes);
   }
 }
@@ -51,7 +49,7 @@ void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
   // In the step it stands where it stood while it was compressed, and so do the others' residuals.
   plan->keeps_place = plan->error_feedback;
   plan->error_feedback = false;
-  plan->reason = "the step is no shorter if it is compressed";
+  plan->reason = kStepNoShorter;
 }
 
 void StepsOfCalls::end_timing(const TensorCall& call, std::uint64_t sent_bytes) {

@@ -17,8 +17,7 @@ namespace ringpress::nccl_plugin {
 
 class StepsOfCalls {
  public:
-  /// Plans where codecs are chosen automatically and calls cross hosts, unless all is to be
-  /// deterministic; the same on all ranks.
+  /// Plans where StepPlanner::is_wanted().
   void open(const Settings& settings, int rank, int world, bool crosses_hosts);
   /// Writes the trace. `codec`: of the last call.
   void close(const std::string& codec) const;

@@ -30,7 +30,7 @@ LONGEST_SECONDS = 7
 SMALLEST_COMPRESSED = 65536
 SETTLED_CALLS = 600  # 20 trials of 13, 4 of 80.
 SHORT_SETTLED_CALLS = 3000  # Of short calls: until no step is looked for any more, which is after 2048.
-SLOW_SETTLED_CALLS = 60  # Of long ones: three a trial and some.
+SLOW_SETTLED_CALLS = 80  # Of long ones: three a trial, at most 24 trials, and some.
 
 
 def plain_seconds(rate, ranks, size):

@@ -74,6 +74,7 @@ Comm::~Comm() {
     write_statistics(settings_, rank_, size_, statistics_, StatisticsTime::kOfHost);
   }
   guard_.reset();
+  steps_.reset();
   lazy_.reset();
   feedback_.reset();
   captured_.reset();
@@ -183,6 +184,10 @@ Status Comm::prepare_to_compress() {
   feedback_ = std::make_unique<ErrorFeedback>(settings_.feedback_limit_bytes, *residual_memory_);
   if (tuning::TunedCalls::has_choice(settings_)) {
     RINGPRESS_ASSIGN_OR_RETURN(guard_, StreamGuard::make(*device_, settings_, rank_));
+  }
+  if (StepPlanner::is_wanted(settings_, size_, crosses_hosts_) &&
+      !LazyCalls::is_wanted(settings_)) {
+    RINGPRESS_ASSIGN_OR_RETURN(steps_, StreamSteps::make(*device_, settings_, rank_, size_));
   }
   return prepare_to_put_off();
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "nccl_plugin/interposer/stream_call.h"
 #include "nccl_plugin/interposer/stream_guard.h"
 #include "nccl_plugin/interposer/stream_lazy.h"
+#include "nccl_plugin/interposer/stream_steps.h"
 #include "nccl_plugin/interposer/workspace.h"
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/recurrences.h"
@@ -50,7 +52,10 @@ TensorCall tensor_of(const Call& call, std::size_t count);
 /// A call that Comm::plan() has accepted.
 struct PlannedCall {
   Call call;
-  bool takes_turn = false;  // Of a StreamGuard: whether it is compressed is known when it begins.
+  // Whether it is compressed is known when it begins:
+  bool takes_turn = false;      // of a StreamGuard;
+  bool gains_nothing = false;   // or no, it has told, but it is one
+  bool is_of_step = false;      // for a StreamSteps.
   bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
 };
 
@@ -206,16 +211,21 @@ class Comm {
   void size_lane(LaneShape* shape, std::size_t world) const;
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   std::uint64_t capture_of(const Call& call) const;
-  bool is_left_exact(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
+  void ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
   bool choose_plan(PlannedCall* planned);
   Status prepare_to_put_off();
   bool may_be_put_off(const Call& call);
   Result<StreamCallPointer> start_lazily(const PlannedCall& planned);
   Result<StreamCallPointer> start_planned(const PlannedCall& planned);
+  Result<StreamCallPointer> start_of_step(const PlannedCall& planned);
+  Result<StreamCallPointer> start_in_turn(const Call& call);
+  FramedParts framed_parts(const Call& call) const;
+  std::function<bool()> is_given_up() const;
+  void plan_again(const Call& call);
   void keep_place(const Call& call);
   std::size_t kept_bytes() const;
   Result<StreamCallPointer> start_compressed(const Call& call);
-  StreamCallPointer start_exactly(const Call& call);
+  StreamCallPointer start_exactly(const Call& call, const char* reason);
   void pass_over(const Call& call, const Plan& plan);
   std::size_t residual_count(const Call& call, Way way) const;
   std::size_t projected_bytes(const Call& call) const;
@@ -255,6 +265,7 @@ class Comm {
   std::unique_ptr<DeviceResiduals> residual_memory_;
   std::unique_ptr<ErrorFeedback> feedback_;
   std::unique_ptr<StreamGuard> guard_;  // Null: nothing is left to be chosen.
+  std::unique_ptr<StreamSteps> steps_;  // Null: nothing is planned.
   std::unique_ptr<StreamLazy> lazy_;    // Null: no call is put off.
   bool has_place_ = false;  // The call that is sent now, among those whose residuals are kept.
   std::string exact_because_;

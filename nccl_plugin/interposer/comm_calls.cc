@@ -11,9 +11,6 @@ namespace {
 /// Of a stream that does not say whether it is captured.
 constexpr std::uint64_t kUnknownCapture = UINT64_MAX;
 
-constexpr const char* kNothingGained = "no codec within the budget made it quicker";
-constexpr const char* kIsTurn = "made exactly to see what that takes";
-
 }  // namespace
 
 TensorCall tensor_of(const Call& call, std::size_t count) {
@@ -82,15 +79,12 @@ void Comm::find_refusal(const Call& call, std::uint64_t capture, std::string* re
 }
 
 /// What the guard says of a call that could be compressed.
-bool Comm::is_left_exact(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned) {
-  if (guard_ == nullptr || plan_.is_by_rule) return false;
+void Comm::ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned) {
+  if (guard_ == nullptr || plan_.is_by_rule) return;
   const StreamGuard::Answer answer =
       capture != 0 ? guard_->look_at_captured(request) : guard_->look_at(request);
   planned->takes_turn = answer == StreamGuard::Answer::kAsk;
-  if (answer != StreamGuard::Answer::kExact) return false;
-  plan_.reason = kNothingGained;
-  pass_over(planned->call, plan_);
-  return true;
+  planned->gains_nothing = answer == StreamGuard::Answer::kExact;
 }
 
 /// The residual of a call that goes without it keeps its place.
@@ -103,7 +97,7 @@ void Comm::pass_over(const Call& call, const Plan& plan) {
 }
 
 bool Comm::plan(PlannedCall* planned) {
-  planned->takes_turn = false;
+  *planned = PlannedCall{planned->call};
   planned->may_be_put_off = may_be_put_off(planned->call);
   if (planned->may_be_put_off || choose_plan(planned)) return true;
   count_exact(plan_.reason);
@@ -125,7 +119,12 @@ bool Comm::choose_plan(PlannedCall* planned) {
   if (codec_for(call, plan_.codec) != nullptr) {
     if (!settings_.graph) capture = capture_of(call);
     find_refusal(call, capture, &plan_.reason);
-    return plan_.reason.empty() && !is_left_exact(request, capture, planned);
+    if (!plan_.reason.empty()) return false;
+    ask_guard(request, capture, planned);
+    planned->is_of_step = capture == 0 && steps_ != nullptr && steps_->takes(request);
+    if (!planned->gains_nothing || planned->is_of_step) return true;
+    plan_.reason = kNothingGained;
+    pass_over(call, plan_);
   }
   return false;
 }
@@ -285,76 +284,6 @@ const char* Comm::name_of(Way way) const {
       break;
   }
   return algorithm_name(is_ring() ? Algorithm::kRing : Algorithm::kSra);
-}
-
-Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
-  exact_because_.clear();
-  return planned.may_be_put_off ? start_lazily(planned) : start_planned(planned);
-}
-
-/// What choose_plan() has said yes to.
-Result<StreamCallPointer> Comm::start_planned(const PlannedCall& planned) {
-  const Call& call = planned.call;
-  if (!planned.takes_turn) return start_compressed(call);
-  PlanRequest request = make_request(call);
-  request.recurrences = kRecursAlways;
-  planner_->plan(request, &started_plan_);
-  RINGPRESS_ASSIGN_OR_RETURN(const GuardedCall guarded,
-                             guard_->next(request, started_plan_.codec, [this] {
-                               return failure() != ncclSuccess || is_retired_.load();
-                             }));
-  StreamCallPointer inner;
-  if (guarded.step.is_exact) {
-    exact_because_ = guarded.step.is_trial ? kIsTurn : kNothingGained;
-    inner = start_exactly(call);
-  } else {
-    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(call));
-  }
-  if (!guarded.step.announces && guarded.begin == nullptr) return inner;
-  const GuardedParts parts{&real_, handle_, rank_, device_.get(), call.stream, &guard_->memory()};
-  return make_guarded_call(parts, guarded, std::move(inner));
-}
-
-StreamCallPointer Comm::start_exactly(const Call& call) {
-  pass_over(call, started_plan_);
-  return make_exact_call(real_, call);
-}
-
-Result<StreamCallPointer> Comm::start_compressed(const Call& call) {
-  // Not the plan of the last call: in a group, others came in between.
-  PlanRequest request = make_request(call);
-  request.recurrences = kRecursAlways;
-  planner_->plan(request, &started_plan_);
-  const Plan& plan = started_plan_;
-  const Way way = choose_way(plan, call);
-  RINGPRESS_EXPECTS(codec_for(call, plan.codec) != nullptr,
-                    "a call was accepted that has no codec");
-  ProjectionParts projection;
-  StreamCallParts parts = make_parts(call, plan, way);
-  RINGPRESS_RETURN_IF_ERROR(find_place_and_memory(call, plan, way, &parts, &projection));
-  statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
-  statistics_.last_reason.clear();
-  statistics_.last_algorithm = name_of(way);
-  switch (way) {
-    case Way::kSra:
-      return make_sra_call(parts);
-    case Way::kRing:
-      return make_ring_call(parts);
-    case Way::kProjection:
-      return make_projection_call(parts, projection);
-    case Way::kGather:
-      return make_gather_call(parts);
-    case Way::kHier:
-      break;
-  }
-  HostParts host;
-  host.whole = handle_;
-  host.local = groups_.local;
-  host.rank = static_cast<std::size_t>(groups_.place.local_rank);
-  host.size = static_cast<std::size_t>(groups_.place.local_size);
-  host.dtype = call.dtype;
-  host.op = call.op;
-  return make_hier_call(parts, host);
 }
 
 void Comm::finish(const StreamCall& call, std::uint64_t nanoseconds) {

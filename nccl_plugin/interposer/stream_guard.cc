@@ -111,17 +111,17 @@ Result<GuardedCall> StreamGuard::next(const PlanRequest& request, const std::str
   if (calls->turns.awaits_verdict()) RINGPRESS_RETURN_IF_ERROR(hear(calls, is_given_up));
   GuardedCall guarded;
   guarded.step = calls->turns.next();
-  guarded.index = calls->index;
   if (guarded.step.announces) {
     ++calls->epoch;
     if (rank_ == 0) write_verdict(calls, codec);
+    guarded.frame.words = memory_->words_of(calls->index);
   }
   if (rank_ != 0 || !guarded.step.slot) return guarded;
   Slot* const slot = prepare_slot(calls, *guarded.step.slot);
   if (slot == nullptr) return guarded;
   slot->bytes = request.count * dtype_size(request.dtype);
-  guarded.begin = slot->begin;
-  guarded.end = slot->end;
+  guarded.frame.begin = slot->begin;
+  guarded.frame.end = slot->end;
   return guarded;
 }
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <tuple>
 
-#include "nccl_plugin/interposer/stream_call.h"
+#include "nccl_plugin/interposer/framed_call.h"
 #include "nccl_plugin/tuning/guarded_class.h"
 #include "nccl_plugin/tuning/tuning_log.h"
 #include "ringpress/device.h"
@@ -26,6 +26,10 @@
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
+
+/// Why calls are exact.
+inline constexpr const char* kNothingGained = "no codec within the budget made it quicker";
+inline constexpr const char* kIsTurn = "made exactly to see what that takes";
 
 /// Words on their way to all ranks: one of a class.
 class VerdictMemory {
@@ -37,8 +41,9 @@ class VerdictMemory {
   VerdictMemory(const VerdictMemory&) = delete;
   VerdictMemory& operator=(const VerdictMemory&) = delete;
 
-  /// On the device.
-  std::uint64_t* traveling(std::size_t index) const { return device_words_ + index; }
+  TravelingWords words_of(std::size_t index) const {
+    return {1, device_words_ + index, sent(index), host_words_ + kMost + index};
+  }
   /// What rank 0 sends, and what has come: host memory that streams read and write.
   std::uint64_t* sent(std::size_t index) const { return host_words_ + index; }
   volatile std::uint64_t* received(std::size_t index) const { return host_words_ + kMost + index; }
@@ -54,8 +59,7 @@ class VerdictMemory {
 /// What start() of a call has to do for the guard.
 struct GuardedCall {
   tuning::GuardedStep step;
-  std::size_t index = 0;                 // Of its class.
-  Event begin = nullptr, end = nullptr;  // Null: not timed.
+  CallFrame frame;
 };
 
 /// Of one communicator. One thread at a time.
@@ -82,8 +86,6 @@ class StreamGuard {
   /// RINGPRESS_TIMEOUT_MS, kAborted once `is_given_up` says so.
   Result<GuardedCall> next(const PlanRequest& request, const std::string& codec,
                            const std::function<bool()>& is_given_up);
-
-  const VerdictMemory& memory() const { return *memory_; }
 
  private:
   struct Slot {
@@ -117,20 +119,6 @@ class StreamGuard {
   std::unique_ptr<VerdictMemory> memory_;
   std::map<Key, Class> classes_;
 };
-
-/// Of the communicator and of the call.
-struct GuardedParts {
-  const ringpressRealNccl* real = nullptr;
-  ncclComm_t comm = nullptr;
-  int rank = 0;
-  Device* device = nullptr;
-  Stream stream = nullptr;
-  const VerdictMemory* memory = nullptr;
-};
-/// `call`, between the events that it is timed by, after a verdict if it carries one. parts.memory
-/// outlives it.
-StreamCallPointer make_guarded_call(const GuardedParts& parts, const GuardedCall& guarded,
-                                    StreamCallPointer call);
 
 }  // namespace ringpress::nccl_plugin::interposer
 

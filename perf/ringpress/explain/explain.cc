@@ -100,9 +100,25 @@ Settings good_settings() {
   return settings;
 }
 
-/// Why the library with this process's settings leaves such a call exact, however much quicker a
-/// codec would make it; empty if it does not.
-std::string why_left_exact(const CallShape& shape, DType dtype) {
+/// What this process's settings decide of a call, whatever would be quicker.
+struct Decided {
+  std::string left_exact;  // Why; empty: it is not.
+  std::string codec;       // By RINGPRESS_CODEC or a rule; empty: automatic mode chooses.
+  std::string codec_by;    // Which of the two.
+  std::string algorithm;   // Of RINGPRESS_ALGO; empty: the quickest.
+};
+
+/// A codec as calls name it here: as it is written among them, or `specification` itself.
+std::string name_among(const std::vector<std::string>& names, const std::string& specification) {
+  const auto is_same = [&](const std::string& name) {
+    const Result<std::string> known = compress_kernels::normalize_specification(name);
+    return known.is_ok() && known.value() == specification;
+  };
+  const auto found = std::find_if(names.begin(), names.end(), is_same);
+  return found == names.end() ? specification : *found;
+}
+
+Decided decide(const CallShape& shape, DType dtype, const std::vector<std::string>& codecs) {
   PlanRequest request;
   request.kind = shape.kind;
   request.count = shape.bytes / dtype_size(dtype);
@@ -114,12 +130,19 @@ std::string why_left_exact(const CallShape& shape, DType dtype) {
   request.may_gather = settings.all_gather;
   Plan plan;
   tuner::make_planner(settings)->plan(request, &plan);
-  if (plan.codec != "none") return "";
-  if (plan.reason.ends_with("RINGPRESS_MIN_BYTES")) {
-    return plan.reason + "=" + std::to_string(settings.minimum_bytes);
+  Decided decided;
+  if (settings.algorithm != "auto") decided.algorithm = settings.algorithm;
+  if (plan.codec == "none") {
+    decided.left_exact = plan.reason;
+    const bool is_small = plan.reason.ends_with("RINGPRESS_MIN_BYTES");
+    if (is_small) decided.left_exact += "=" + std::to_string(settings.minimum_bytes);
+    const bool may_gather = shape.kind != CollectiveKind::kAllGather || settings.all_gather;
+    if (!is_small && !may_gather) decided.left_exact += " without RINGPRESS_ALL_GATHER=1";
+  } else if (plan.is_by_rule || settings.codec != "auto") {
+    decided.codec = name_among(codecs, plan.codec);
+    decided.codec_by = plan.is_by_rule ? "a rule" : "RINGPRESS_CODEC=" + settings.codec;
   }
-  if (shape.kind != CollectiveKind::kAllGather || settings.all_gather) return plan.reason;
-  return plan.reason + " without RINGPRESS_ALL_GATHER=1";
+  return decided;
 }
 
 /// "all-reduce of 4 ranks, 1gbit and 50us a link", as a heading says it.
@@ -139,17 +162,28 @@ struct Explanation {
   double budget = 0;  // Error.
   std::vector<CodecSpeed> codecs;
   std::vector<CallCost> calls;  // The quickest first.
-  std::string left_exact;       // Why, whatever is quicker; empty: it is not.
+  Decided decided;
 
   /// Why it is not chosen, however quick; empty if it may be.
   std::string objection(const CallCost& call, const std::string& budget_name) const {
-    if (!left_exact.empty() && call.codec != "none") return "left exact";
+    if (!decided.left_exact.empty() && call.codec != "none") return "left exact";
+    if (!decided.codec.empty() && call.codec != decided.codec) return "not by " + decided.codec_by;
+    if (has_algorithm(call.codec) && algorithm_name(call.algorithm) != decided.algorithm) {
+      return "not by RINGPRESS_ALGO=" + decided.algorithm;
+    }
+    if (!decided.codec.empty()) return "";
     if (call.codec != "none" && !saves_bytes(speed_of(call.codec))) return "sends no fewer bytes";
     if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
     // An all-gather passes on what it got.
-    const bool requantises = call.algorithm == Algorithm::kRing && shape.world > 2 &&
-                             shape.kind != CollectiveKind::kAllGather;
+    const bool requantises = call.algorithm == Algorithm::kRing && decided.algorithm.empty() &&
+                             shape.world > 2 && shape.kind != CollectiveKind::kAllGather;
     return requantises && call.error > 0 ? "loses more at every hop" : "";
+  }
+  /// True if RINGPRESS_ALGO's is among what a codec can be used with; else it decides nothing.
+  bool has_algorithm(const std::string& codec) const {
+    return std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
+      return call.codec == codec && algorithm_name(call.algorithm) == decided.algorithm;
+    });
   }
   const CodecSpeed& speed_of(const std::string& codec) const {
     return *std::find_if(codecs.begin(), codecs.end(),
@@ -178,12 +212,15 @@ Explanation make_explanation(const ExplainOptions& options) {
                                 dtype_name(dtype)));
   }
   explanation.links = parse_links(options);
-  explanation.left_exact = why_left_exact(explanation.shape, dtype);
   explanation.budget = measure(options.budget, dtype).error;
   std::vector<std::string> names = split_codecs("--codecs", options.codecs);
-  if (std::find(names.begin(), names.end(), "none") == names.end()) {
-    names.insert(names.begin(), "none");
-  }
+  const auto has = [&names](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (!has("none")) names.insert(names.begin(), "none");
+  explanation.decided = decide(explanation.shape, dtype, names);
+  const std::string& codec = explanation.decided.codec;
+  if (!codec.empty() && !has(codec)) names.push_back(codec);
   for (const std::string& name : names) explanation.codecs.push_back(measure(name, dtype));
   Result<std::vector<CallCost>> calls =
       tuner::rank_calls(explanation.shape, explanation.links, explanation.codecs);
@@ -203,8 +240,11 @@ void print_text(const ExplainOptions& options, const Explanation& explanation) {
   fmt::print("choice: {} by {}, {} ms; {:.2f} times as fast as none\n\n", choice.codec,
              algorithm_name(choice.algorithm), milliseconds(choice.seconds),
              explanation.uncompressed().seconds / std::max(choice.seconds, 1e-12));
-  if (!explanation.left_exact.empty()) {
-    fmt::print("left exact: {}; what codecs would make of it is below\n\n", explanation.left_exact);
+  const Decided& decided = explanation.decided;
+  if (!decided.left_exact.empty()) {
+    fmt::print("left exact: {}; what codecs would make of it is below\n\n", decided.left_exact);
+  } else if (!decided.codec.empty()) {
+    fmt::print("decided by {}; what others would make of it is below\n\n", decided.codec_by);
   }
   fmt::print(
       "| codec | algorithm | chunks | ms | wire ms | inside ms | codec ms | latency ms | sent "
@@ -254,7 +294,8 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
       {"latency_seconds", explanation.links.between.latency_seconds},
       {"inside_bytes_per_second", explanation.links.inside.bytes_per_second},
       {"inside_latency_seconds", explanation.links.inside.latency_seconds},
-      {"left_exact", explanation.left_exact},
+      {"left_exact", explanation.decided.left_exact},
+      {"decided_by", explanation.decided.codec_by},
       {"choice", {{"codec", choice.codec}, {"algorithm", algorithm_name(choice.algorithm)}}},
       {"calls", calls}};
   fmt::print("{}\n", result.dump(1));
@@ -272,7 +313,7 @@ std::size_t smallest_row() {
 struct SizeTable {
   std::vector<CodecSpeed> codecs;  // Those within the budget.
   std::vector<SizeRow> rows;
-  std::string left_exact;  // Why all of them are; empty: they are not.
+  Decided decided;  // Of the largest.
 };
 
 SizeTable make_table(const ExplainOptions& options) {
@@ -285,9 +326,10 @@ SizeTable make_table(const ExplainOptions& options) {
   calibration.codecs.push_back(measure("none", dtype));
   CallShape largest = parse_shape(options);
   largest.bytes = kLargestRow;
-  const std::string left_exact = why_left_exact(largest, dtype);
-  for (const std::string& name : split_codecs("--codecs", options.codecs)) {
-    if (name == "none" || !left_exact.empty()) continue;
+  const std::vector<std::string> names = split_codecs("--codecs", options.codecs);
+  const Decided decided = decide(largest, dtype, names);
+  for (const std::string& name : names) {
+    if (name == "none" || !decided.left_exact.empty()) continue;
     CodecSpeed codec = measure(name, dtype);
     const bool is_choice = codec.error <= budget * (1 + 1e-9) && saves_bytes(codec);
     if (is_choice) calibration.codecs.push_back(std::move(codec));
@@ -295,7 +337,7 @@ SizeTable make_table(const ExplainOptions& options) {
   auto rows =
       tuner::make_size_table(calibration, parse_shape(options), smallest_row(), kLargestRow);
   if (!rows.is_ok()) throw PerfError(rows.status().message());
-  return {std::move(calibration.codecs), std::move(rows).value(), left_exact};
+  return {std::move(calibration.codecs), std::move(rows).value(), decided};
 }
 
 std::string microseconds(double seconds) {
@@ -323,7 +365,12 @@ void print_csv(const ExplainOptions& options, const SizeTable& table) {
 void print_table(const ExplainOptions& options, const SizeTable& table) {
   fmt::print("{} of {}, {}: predicted, with codecs measured on one core here\n\n",
              options.collective, options.dtype, describe_ranks(options));
-  if (!table.left_exact.empty()) fmt::print("left exact: {}\n\n", table.left_exact);
+  const Decided& decided = table.decided;
+  if (!decided.left_exact.empty()) fmt::print("left exact: {}\n\n", decided.left_exact);
+  if (!decided.codec.empty()) {
+    fmt::print("with {} large calls have {}; this is what automatic mode would choose\n\n",
+               decided.codec_by, decided.codec);
+  }
   fmt::print(
       "| from bytes | codec | algorithm | us | uncompressed us | |\n|---|---|---|---|---|---|\n");
   for (const SizeRow& row : table.rows) {

@@ -1,0 +1,112 @@
+// Comm's part in calls that begin: how they are made after all.
+#include <utility>
+
+#include "nccl_plugin/interposer/comm.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
+  exact_because_.clear();
+  return planned.may_be_put_off ? start_lazily(planned) : start_planned(planned);
+}
+
+/// What choose_plan() has said yes to.
+Result<StreamCallPointer> Comm::start_planned(const PlannedCall& planned) {
+  if (planned.is_of_step) return start_of_step(planned);
+  return planned.takes_turn ? start_in_turn(planned.call) : start_compressed(planned.call);
+}
+
+/// As the step's plan says, or else as the guard does.
+Result<StreamCallPointer> Comm::start_of_step(const PlannedCall& planned) {
+  const Call& call = planned.call;
+  const TensorCall tensor = tensor_of(call, call.count);
+  RINGPRESS_ASSIGN_OR_RETURN(const SteppedCall stepped, steps_->next(tensor, is_given_up()));
+  CallFrame frame;
+  frame.words = stepped.words;
+  plan_again(call);
+  const bool leaves_exact = stepped.stays_exact && !started_plan_.is_by_rule;
+  StreamCallPointer inner;
+  if (planned.gains_nothing || leaves_exact) {
+    inner = start_exactly(call, planned.gains_nothing ? kNothingGained : kStepNoShorter);
+    steps_->time(tensor, call.stream, &frame);
+  } else if (planned.takes_turn) {
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(call));
+    steps_->skip();
+  } else {
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(call));
+    steps_->time(tensor, call.stream, &frame);
+  }
+  return make_framed_call(framed_parts(call), frame, std::move(inner));
+}
+
+/// As the guard says now.
+Result<StreamCallPointer> Comm::start_in_turn(const Call& call) {
+  plan_again(call);
+  RINGPRESS_ASSIGN_OR_RETURN(const GuardedCall guarded,
+                             guard_->next(make_request(call), started_plan_.codec, is_given_up()));
+  StreamCallPointer inner;
+  if (guarded.step.is_exact) {
+    inner = start_exactly(call, guarded.step.is_trial ? kIsTurn : kNothingGained);
+  } else {
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(call));
+  }
+  return make_framed_call(framed_parts(call), guarded.frame, std::move(inner));
+}
+
+FramedParts Comm::framed_parts(const Call& call) const {
+  return {&real_, handle_, rank_, device_.get(), call.stream};
+}
+
+std::function<bool()> Comm::is_given_up() const {
+  return [this] { return failure() != ncclSuccess || is_retired_.load(); };
+}
+
+/// Not the plan of the last call: in a group, others came in between.
+void Comm::plan_again(const Call& call) {
+  PlanRequest request = make_request(call);
+  request.recurrences = kRecursAlways;
+  planner_->plan(request, &started_plan_);
+}
+
+/// After plan_again().
+StreamCallPointer Comm::start_exactly(const Call& call, const char* reason) {
+  exact_because_ = reason;
+  pass_over(call, started_plan_);
+  return make_exact_call(real_, call);
+}
+
+Result<StreamCallPointer> Comm::start_compressed(const Call& call) {
+  plan_again(call);
+  const Plan& plan = started_plan_;
+  const Way way = choose_way(plan, call);
+  RINGPRESS_EXPECTS(codec_for(call, plan.codec) != nullptr,
+                    "a call was accepted that has no codec");
+  ProjectionParts projection;
+  StreamCallParts parts = make_parts(call, plan, way);
+  RINGPRESS_RETURN_IF_ERROR(find_place_and_memory(call, plan, way, &parts, &projection));
+  statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
+  statistics_.last_reason.clear();
+  statistics_.last_algorithm = name_of(way);
+  switch (way) {
+    case Way::kSra:
+      return make_sra_call(parts);
+    case Way::kRing:
+      return make_ring_call(parts);
+    case Way::kProjection:
+      return make_projection_call(parts, projection);
+    case Way::kGather:
+      return make_gather_call(parts);
+    case Way::kHier:
+      break;
+  }
+  HostParts host;
+  host.whole = handle_;
+  host.local = groups_.local;
+  host.rank = static_cast<std::size_t>(groups_.place.local_rank);
+  host.size = static_cast<std::size_t>(groups_.place.local_size);
+  host.dtype = call.dtype;
+  host.op = call.op;
+  return make_hier_call(parts, host);
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,133 @@
+// Espresso's plan for the training step (step_planner.h) where calls are work in streams:
+// all-reduces that are compressed, though the step is no shorter for it, are left to the real
+// library.
+//
+// Rank 0 has them between two events in the caller's stream, and takes note of those that its
+// device has done by the time of later calls. Its word on the step travels in the stream, in front
+// of a call whose number all ranks know, and counts from some calls later on: by then it has nearly
+// always come. Nothing else waits for the device.
+//
+// A pause between two calls is one of their streams: what keeps a device busy beside them is not
+// seen. Where it is the same stream that computes, the first plan makes steps longer, and is given
+// up; in the default stream none is looked for. Calls of types that have no codec, those that rules
+// leave exact, and those of captured streams count as pauses.
+#ifndef NCCL_PLUGIN_INTERPOSER_STREAM_STEPS_H_
+#define NCCL_PLUGIN_INTERPOSER_STREAM_STEPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "nccl_plugin/interposer/framed_call.h"
+#include "nccl_plugin/step_planner.h"
+#include "ringpress/device.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// A word of rank 0 on the step, on its way to all ranks.
+class StepWordMemory {
+ public:
+  static Result<std::unique_ptr<StepWordMemory>> make(Device& device);
+  ~StepWordMemory();
+  StepWordMemory(const StepWordMemory&) = delete;
+  StepWordMemory& operator=(const StepWordMemory&) = delete;
+
+  TravelingWords words() const { return {kWords, on_device_, sent_, received_}; }
+  /// On rank 0: what is sent next. `epoch`: the number of the word, from 1 on.
+  void write(const StepWord& word, std::uint64_t epoch);
+  /// The number of the word that came last.
+  const volatile std::uint64_t* epoch() const { return received_ + kWords - 1; }
+  /// That word. kMismatch: it is longer than words are.
+  Result<StepWord> read() const;
+
+ private:
+  static constexpr std::size_t kHeaderWords = sizeof(StepWord::Header) / sizeof(std::uint64_t);
+  static constexpr std::size_t kCallWords = sizeof(PlannedStepCall) / sizeof(std::uint64_t);
+  // The header, the calls, and at last the epoch.
+  static constexpr std::size_t kWords = kHeaderWords + StepWord::kMostCalls * kCallWords + 1;
+
+  explicit StepWordMemory(Device& device) : device_(device) {}
+
+  Device& device_;
+  std::uint64_t* on_device_ = nullptr;
+  std::uint64_t* sent_ = nullptr;      // Host memory that streams read,
+  std::uint64_t* received_ = nullptr;  // and write, behind the other in one piece.
+};
+
+/// What start() of a call has to do for the step's plan.
+struct SteppedCall {
+  bool stays_exact = false;
+  TravelingWords words;  // To go ahead of it.
+};
+
+/// Of one communicator. One thread at a time.
+class StreamSteps {
+ public:
+  /// `device` and `settings` outlive this.
+  static Result<std::unique_ptr<StreamSteps>> make(Device& device, const Settings& settings,
+                                                   int rank, int world);
+  ~StreamSteps();
+  StreamSteps(const StreamSteps&) = delete;
+  StreamSteps& operator=(const StreamSteps&) = delete;
+
+  /// When the program makes a call that has a codec. True: next() is to have it when it is begun,
+  /// after all calls that were accepted before. The same on all ranks.
+  bool takes(const PlanRequest& request) const;
+
+  /// Of such a call. May wait for a word: kTimeout after RINGPRESS_TIMEOUT_MS, kAborted once
+  /// `is_given_up` says so. An error ends the communicator.
+  Result<SteppedCall> next(const TensorCall& call, const std::function<bool()>& is_given_up);
+  /// That call is made as it will be from now on: what its frame is to have so that it is timed.
+  /// Until the next call the frame may be in use.
+  void time(const TensorCall& call, Stream stream, CallFrame* frame);
+  /// Or it is made otherwise: no step is learnt from what is around it.
+  void skip();
+
+  bool has_plan() const { return planner_.has_plan(); }
+
+ private:
+  /// On rank 0: a call whose events may not have happened yet.
+  struct CallUnderWay {
+    TensorCall call;
+    Event begin = nullptr, end = nullptr;
+    bool blocks_device = false;  // It is in the stream that waits for all others.
+    SentByCall sent;
+  };
+
+  StreamSteps(Device& device, const Settings& settings, int rank, int world);
+  Status hear(const std::function<bool()>& is_given_up);
+  void send_word();
+  StepWord find_word() noexcept;
+  void collect();
+  bool take_note(CallUnderWay& one, double seconds);
+  std::size_t sent_bytes(const CallUnderWay& one) const;
+  void forget_calls();
+  Event take_event();
+  void give_back(Event* event);
+
+  Device& device_;
+  const Settings& settings_;
+  const int rank_;
+  const std::size_t world_;
+  StepPlanner planner_;
+  std::unique_ptr<StepWordMemory> memory_;
+  std::uint64_t epoch_ = 0;  // Words that were sent.
+  bool is_word_under_way_ = false;
+  std::size_t calls_since_word_ = 0;
+  bool is_word_stale_ = false;  // It is about a search that has ended.
+  // Rank 0 alone.
+  std::deque<CallUnderWay> under_way_;
+  std::vector<Event> free_events_;
+  std::size_t events_ = 0;    // That were made.
+  Event last_end_ = nullptr;  // Of the call that was noted last.
+  double now_ = 0;            // Its time, in seconds since the first one.
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_STREAM_STEPS_H_
