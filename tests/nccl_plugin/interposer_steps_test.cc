@@ -173,6 +173,72 @@ class Ranks {
   int waits_ = 0;
 };
 
+/// Makes events happen, and says what the clock then tells of: "begin-end " in seconds.
+struct ClockTest {
+  TimedDevice device;
+  StreamClock clock{device, 2};
+
+  CallFrame begin(double from, double to, Stream stream = kStream) {
+    TensorCall call;
+    call.count = 100;
+    CallFrame frame;
+    EXPECT_TRUE(clock.begin(call, stream, &frame));
+    *static_cast<double*>(frame.begin) = from;
+    *static_cast<double*>(frame.end) = to;
+    *frame.sent = {true, 50, 200};
+    return frame;
+  }
+  std::vector<RecordedCall> tell(double until) {
+    device.seen_until = until;
+    std::vector<RecordedCall> told(1);
+    while (clock.next(&told.back()) == StreamClock::Seen::kCall) told.emplace_back();
+    told.pop_back();
+    return told;
+  }
+};
+
+TEST(StreamClock, TellsOfCallsThatTheDeviceHasDone) {
+  ClockTest test;
+  test.begin(1, 2);
+  test.begin(5, 7, nullptr);
+  test.begin(7.5, 9);
+  EXPECT_TRUE(test.tell(1.5).empty());
+  const std::vector<RecordedCall> told = test.tell(8);
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_DOUBLE_EQ(told[0].end_seconds - told[0].begin_seconds, 1);
+  EXPECT_DOUBLE_EQ(told[1].begin_seconds - told[0].end_seconds, 3);
+  EXPECT_DOUBLE_EQ(told[1].end_seconds - told[1].begin_seconds, 2);
+  EXPECT_DOUBLE_EQ(told[0].busy_before_seconds, 0);
+  EXPECT_DOUBLE_EQ(told[1].busy_before_seconds, 3);  // In the default stream.
+  EXPECT_EQ(told[1].sent_bytes, 100U);               // A quarter of 400.
+  EXPECT_EQ(test.clock.under_way().size(), 1U);
+  EXPECT_EQ(test.tell(9).size(), 1U);
+}
+
+/// As those of one group, or of two streams: their time is counted once.
+TEST(StreamClock, CallsAtOnceAreOne) {
+  ClockTest test;
+  test.begin(1, 4);
+  test.begin(1, 4);
+  test.begin(2, 6);
+  const std::vector<RecordedCall> told = test.tell(10);
+  ASSERT_EQ(told.size(), 3U);
+  for (const auto& [index, seconds] : {std::pair{0, 3.0}, {1, 0.0}, {2, 2.0}}) {
+    const RecordedCall& call = told[static_cast<std::size_t>(index)];
+    EXPECT_DOUBLE_EQ(call.end_seconds - call.begin_seconds, seconds);
+  }
+  EXPECT_DOUBLE_EQ(told[2].end_seconds - told[0].begin_seconds, 5);
+}
+
+TEST(StreamClock, WaitsForACallThatIsStillAskedFor) {
+  ClockTest test;
+  test.begin(1, 2).sent->is_known = false;
+  test.begin(3, 4);
+  EXPECT_TRUE(test.tell(10).empty());
+  test.clock.forget();
+  EXPECT_TRUE(test.clock.under_way().empty());
+}
+
 std::string last_step(const std::string& seen) {
   return seen.substr(seen.size() - 5);
 }

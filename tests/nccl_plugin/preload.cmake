@@ -73,7 +73,7 @@ endif()
 add_executable(interposer_test interposer_agreement_test.cc interposer_guard_test.cc interposer_hier_test.cc
                interposer_meeting_test.cc interposer_order_test.cc interposer_place_test.cc
                interposer_projection_test.cc interposer_rules_test.cc interposer_statistics_test.cc
-               interposer_steps_test.cc interposer_test.cc)
+               interposer_steps_test.cc interposer_test.cc interposer_trace_test.cc)
 if(NOT RINGPRESS_SANITIZE)
   target_sources(interposer_test PRIVATE interposer_threads_test.cc)
 endif()
