@@ -15,6 +15,7 @@
 
 #include "nccl_plugin/interposer/stream_steps.h"
 #include "tests/compress_kernels/host_memory_device.h"
+#include "tests/support/cuda_job.h"
 #include "tests/support/interposer_hosts.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -406,10 +407,11 @@ TEST(StreamSteps, RanksNeverDiffer) {
 
 constexpr std::size_t kLarge = 20000;
 
+template <const ringpressRealNccl& (*kNccl)()>
 ncclResult_t slow_all_reduce(const void* send, void* receive, size_t count, ncclDataType_t dtype,
                              ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   if (count == kLarge) std::this_thread::sleep_for(std::chrono::milliseconds(8));
-  return counting_all_reduce(send, receive, count, dtype, op, comm, stream);
+  return kNccl().AllReduce(send, receive, count, dtype, op, comm, stream);
 }
 
 struct Training {
@@ -418,10 +420,10 @@ struct Training {
 };
 
 /// Of a step of three tensors the first is ready long before the others.
-void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, Training* training,
-           int rank, int steps) {
+void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, cudaStream_t stream,
+           Training* training, int steps) {
   std::vector<std::vector<float>> tensors;
-  for (unsigned i = 0; i < 3; ++i) tensors.push_back(make_values(rank, kLarge, i));
+  for (unsigned i = 0; i < 3; ++i) tensors.push_back(make_values(comm->rank(), kLarge, i));
   for (int step = 0; step < steps; ++step) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (i < 2) std::this_thread::sleep_for(std::chrono::milliseconds(i == 0 ? 30 : 14));
@@ -431,7 +433,7 @@ void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, Tra
       call.receive = training->results.back().data();
       call.count = step == steps / 2 && i == 1 ? kLarge - 100 : kLarge;  // An odd batch.
       call.comm = comm->handle();
-      call.stream = static_cast<cudaStream_t>(kStream);
+      call.stream = stream;
       PlannedCall planned{call};
       if (!comm->plan(&planned)) {
         ASSERT_EQ(run_exactly(real, call), ncclSuccess);
@@ -444,17 +446,26 @@ void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, Tra
   }
 }
 
+/// On host memory, or on the CUDA device with its stand-in runtime.
+class StreamStepsInCalls : public ::testing::TestWithParam<bool> {};
+
 /// Through the engine's own calls. What is planned is a matter of times here, so the tests above,
 /// whose times are made up, are those that require it.
-TEST(StreamStepsInCalls, RanksHaveTheSameBytes) {
+TEST_P(StreamStepsInCalls, RanksHaveTheSameBytes) {
   constexpr int kWorld = 3;
-  ringpressRealNccl real = recording_nccl();
-  real.AllReduce = slow_all_reduce;
+  const bool is_cuda = GetParam();
+  ringpressRealNccl real = is_cuda ? nccl_in_streams() : recording_nccl();
+  real.AllReduce = is_cuda ? slow_all_reduce<nccl_in_streams> : slow_all_reduce<recording_nccl>;
   std::vector<Training> ranks(kWorld);
   run_hosts(
-      make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_BUDGET", "q4"}}), {0, 1, 2},
+      make_settings({{"RINGPRESS_CODEC", "auto"},
+                     {"RINGPRESS_BUDGET", "q4"},
+                     {"RINGPRESS_BACKEND", is_cuda ? "cuda" : "host"}}),
+      {0, 1, 2},
       [&](const std::shared_ptr<Comm>& comm, int rank) {
-        train(comm, real, &ranks[static_cast<std::size_t>(rank)], rank, 90);
+        const cudaStream_t stream = is_cuda ? make_stream() : static_cast<cudaStream_t>(kStream);
+        train(comm, real, stream, &ranks[static_cast<std::size_t>(rank)], 90);
+        EXPECT_TRUE(!is_cuda || cudaStreamDestroy(stream) == cudaSuccess);
       },
       real);
   for (const Training& rank : ranks) {
@@ -462,6 +473,9 @@ TEST(StreamStepsInCalls, RanksHaveTheSameBytes) {
     EXPECT_EQ(rank.reasons, ranks[0].reasons);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Places, StreamStepsInCalls, ::testing::Bool(),
+                         [](const auto& of) { return of.param ? "Cuda" : "Host"; });
 
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer
