@@ -15,7 +15,7 @@ constexpr std::uint64_t kMostBetweenWords = 1024;
 // After each plan that no longer fitted, the first word comes so much later, up to a limit.
 constexpr std::uint64_t kLater = 4;
 constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
-// After so many calls rank 0 no longer looks for a plan, and sooner where no step has been found:
+// So many calls later rank 0 no longer looks for a plan, and sooner where no step has been found:
 // to search among calls that repeat nothing takes some 15 us in each of them, to follow a step 1
 // us.
 constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 15;
@@ -170,7 +170,8 @@ StepWord StepPlanner::find_word(std::span<const TensorCall> under_way) {
   if (recorder_ == nullptr) return {};
   const std::optional<RecordedStep> step = recorder_->current();
   const std::uint64_t most = step ? kMostCalls : kMostCallsWithoutStep;
-  if (calls_ - calls_in_vain_ >= most && !unplanned_seconds_) recorder_.reset();
+  const std::uint64_t since = std::max(calls_in_vain_, first_word_ - kFirstWord);
+  if (calls_ >= since + most && !unplanned_seconds_) recorder_.reset();
   if (!step || recorder_ == nullptr) return {};
   return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step, under_way);
 }

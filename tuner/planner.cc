@@ -147,7 +147,7 @@ class SettingsPlanner : public Planner {
   void follow_settings(const PlanRequest& request, Plan* plan) const {
     find_why_exact(request, &plan->reason);
     plan->waits_for_recurrence = plan->reason.empty() && waits_for_recurrence(request);
-    if (plan->waits_for_recurrence) plan->reason = "has not recurred yet";
+    if (plan->waits_for_recurrence) plan->reason = kNotRecurred;
     if (!plan->reason.empty()) return;
     const std::string& codec = settings_.codec == "auto" ? settings_.budget : settings_.codec;
     if (codec == "none") {

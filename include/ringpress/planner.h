@@ -34,6 +34,9 @@ struct PlanRequest {
   bool is_dtype_known = true;  // Else rules for one type are for all.
 };
 
+/// Why RINGPRESS_CODEC=auto leaves a call exact that waits_for_recurrence.
+inline constexpr const char* kNotRecurred = "has not recurred yet";
+
 /// The decision and, where nothing is compressed, why.
 struct Plan {
   std::string codec = "none";  // Specification for the codec factory.

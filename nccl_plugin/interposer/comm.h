@@ -56,6 +56,7 @@ struct PlannedCall {
   // Whether it is compressed is known when it begins:
   bool takes_turn = false;      // of a StreamGuard;
   bool gains_nothing = false;   // or no, it has told, but it is one
+  bool is_new = false;          // or no, automatic mode waits for it to recur, but it is one
   bool is_of_step = false;      // for a StreamSteps.
   bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
 };
@@ -217,6 +218,7 @@ class Comm {
   void size_lane(LaneShape* shape, std::size_t world) const;
   const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
   std::uint64_t capture_of(const Call& call) const;
+  bool is_of_step(const Call& call, const PlanRequest& request, std::uint64_t capture) const;
   void ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
   bool choose_plan(PlannedCall* planned);
   Status prepare_to_put_off();

@@ -116,17 +116,27 @@ bool Comm::choose_plan(PlannedCall* planned) {
   std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
   if (capture != 0) request.recurrences = kRecursAlways;
   planner_->plan(request, &plan_);
+  if (plan_.waits_for_recurrence) {
+    planned->is_new = planned->is_of_step = is_of_step(call, request, capture);
+    return planned->is_new;
+  }
   if (codec_for(call, plan_.codec) != nullptr) {
     if (!settings_.graph) capture = capture_of(call);
     find_refusal(call, capture, &plan_.reason);
     if (!plan_.reason.empty()) return false;
     ask_guard(request, capture, planned);
-    planned->is_of_step = capture == 0 && steps_ != nullptr && steps_->takes(request);
+    planned->is_of_step = is_of_step(call, request, capture);
     if (!planned->gains_nothing || planned->is_of_step) return true;
     plan_.reason = kNothingGained;
     pass_over(call, plan_);
   }
   return false;
+}
+
+/// Whether it is to be shown to all ranks' plan for the step. Captured calls are not.
+bool Comm::is_of_step(const Call& call, const PlanRequest& request, std::uint64_t capture) const {
+  if (steps_ == nullptr || !steps_->takes(request)) return false;
+  return capture == 0 && (settings_.graph || capture_of(call) == 0);
 }
 
 void Comm::count_exact(const std::string& reason) {

@@ -59,7 +59,12 @@ Result<StreamCallPointer> Comm::start_of_step(const PlannedCall& planned) {
   plan_again(call);
   const bool leaves_exact = stepped.stays_exact && !started_plan_.is_by_rule;
   StreamCallPointer inner;
-  if (planned.gains_nothing || leaves_exact) {
+  if (planned.is_new) {
+    // As if it were left to the real library, which does not know of places either.
+    exact_because_ = kNotRecurred;
+    inner = make_exact_call(real_, call);
+    steps_->time(tensor, call.stream, &frame);
+  } else if (planned.gains_nothing || leaves_exact) {
     inner = start_exactly(call, planned.gains_nothing ? kNothingGained : kStepNoShorter);
     steps_->time(tensor, call.stream, &frame);
   } else if (planned.takes_turn) {

@@ -474,6 +474,32 @@ TEST_P(StreamStepsInCalls, RanksHaveTheSameBytes) {
   }
 }
 
+/// As all ranks follow a step by the calls that they are shown, those that automatic mode leaves
+/// exact until they recur are shown too: without them the plan would be at another call of the
+/// step, which need not differ from the right one in its shape.
+TEST(StreamStepsInCallsAlone, ACallThatIsNewIsPartOfTheStep) {
+  const ringpressRealNccl& real = recording_nccl();
+  const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"}});
+  run_hosts(settings, {0, 1}, [&](const std::shared_ptr<Comm>& comm, int rank) {
+    const std::vector<float> values = make_values(rank, kLarge);
+    const std::vector<float> others = make_values(1 - rank, kLarge);
+    std::vector<float> sums(kLarge);
+    for (int made = 0; made < 3; ++made) {
+      PlannedCall planned{{CollectiveKind::kAllReduce, values.data(), sums.data(), kLarge,
+                           ncclFloat32, ncclSum, comm->handle(),
+                           static_cast<cudaStream_t>(kStream)}};
+      ASSERT_TRUE(comm->plan(&planned));
+      EXPECT_TRUE(planned.is_of_step);
+      const AcceptedCall accepted{comm, planned};
+      ASSERT_EQ(run_calls(real, {&accepted, 1}), ncclSuccess);
+      if (made == 2) continue;  // It is compressed, as a trial.
+      EXPECT_EQ(comm->exact_because(), kNotRecurred);
+      for (std::size_t i = 0; i < kLarge; ++i) ASSERT_EQ(sums[i], values[i] + others[i]) << i;
+    }
+    EXPECT_EQ(comm->exact_because(), "");
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, StreamStepsInCalls, ::testing::Bool(),
                          [](const auto& of) { return of.param ? "Cuda" : "Host"; });
 

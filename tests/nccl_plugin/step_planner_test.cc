@@ -137,6 +137,18 @@ TEST(StepPlanner, ACallThatDoesNotFitEndsThePlanAtOnce) {
   EXPECT_EQ(seen.substr(seen.size() - 5), "1000 ");
 }
 
+/// Each search begins later than the one before, and is none the shorter for that.
+TEST(StepPlanner, HoweverManyPlansHaveEndedOneIsFoundAgain) {
+  Ranks ranks(2, 12);
+  int steps = 40;
+  for (int plans = 1; plans <= 6; ++plans) {
+    const std::string seen = ranks.steps(kWithABubble, steps);
+    ASSERT_EQ(seen.substr(seen.size() - 5), "1000 ") << plans;
+    ranks.call({777, 0.1});
+    steps = std::max(4 * steps, 600);
+  }
+}
+
 TEST(StepPlanner, APlanThatMakesTheStepLongerIsGivenUpForGood) {
   Ranks ranks(2, 3);
   ranks.slow_exact_calls_down(5);

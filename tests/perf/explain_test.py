@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
@@ -118,6 +119,92 @@ class Explain(unittest.TestCase):
         table = run("all", "float32", "8", "--ranks-per-host", "8", "--inside-rate", "10mbit").stdout
         self.assertIn("left exact: all ranks share one host", table)
         self.assertNotIn("q4", table)
+
+    def test_a_codec_of_the_settings_is_the_choice(self):
+        words = ("64M", "float32", "4", "--codecs", "none,q4,q8")
+        for settings, codec, by in (
+                ({"RINGPRESS_CODEC": "q8"}, "q8", "RINGPRESS_CODEC=q8"),
+                ({"RINGPRESS_CODEC": "lossless"}, "lossless", "RINGPRESS_CODEC=lossless"),  # Not among them.
+                ({"RINGPRESS_CODEC": "q2", "RINGPRESS_BUDGET": "q8"}, "q2", "RINGPRESS_CODEC=q2"),
+                ({"RINGPRESS": "lossless"}, "lossless", "RINGPRESS=lossless"),
+                ({"RINGPRESS": "lossless", "RINGPRESS_CODEC": "q8"}, "lossless", "RINGPRESS=lossless"),
+                ({"RINGPRESS_DETERMINISTIC": "1"}, "q4", "RINGPRESS_DETERMINISTIC=1")):
+            # However little it helps.
+            for rate in ("1gbit", "100000gbit"):
+                found = explained(*words, "--rate", rate, **settings)
+                self.assertEqual(found["choice"], {"codec": codec, "algorithm": "sra"}, settings)
+                self.assertEqual((found["decided_by"], found["left_exact"]), (by, ""))
+                self.assertEqual([call["codec"] for call in found["calls"] if call["allowed"]], [codec])
+            text = run(*words, **settings).stdout
+            self.assertIn(f"decided by {by}; what others would make of it is below", text)
+            self.assertIn(f"| not by {by} |", text)
+            self.assertIn("| the library takes sra |", text)
+            table = run("all", *words[1:], **settings).stdout
+            self.assertIn(f"with {by} large calls have {codec}; this is what automatic mode would choose", table)
+
+    def test_a_codec_that_sends_no_fewer_bytes_is_used_if_it_is_set(self):
+        found = explained("64M", "float16", "4", "--codecs", "none,q4", RINGPRESS_CODEC="bf16")
+        self.assertEqual(found["choice"]["codec"], "bf16")
+
+    def test_a_codec_is_known_however_it_is_written(self):
+        for name, setting in (("q4:block=128", "q4"), ("q4", "q4:block=128")):
+            found = explained("64M", "float32", "4", "--codecs", f"none,{name}", RINGPRESS_CODEC=setting)
+            self.assertEqual(found["choice"]["codec"], name)
+            self.assertEqual({call["codec"] for call in found["calls"]}, {"none", name})
+
+    def test_settings_leave_calls_exact(self):
+        for settings, reason in (
+                ({"RINGPRESS_CODEC": "none"}, "RINGPRESS_CODEC=none"),
+                ({"RINGPRESS_BUDGET": "none"}, "RINGPRESS_BUDGET=none"),
+                ({"RINGPRESS": "off", "RINGPRESS_CODEC": "q8"}, "RINGPRESS=off"),
+                ({"RINGPRESS": "observe", "RINGPRESS_CODEC": "q8"}, "RINGPRESS=observe: would be q8")):
+            found = explained("64M", "float32", "4", "--codecs", "none,q4", **settings)
+            self.assertEqual(found["choice"], {"codec": "none", "algorithm": "sra"}, settings)
+            self.assertEqual((found["left_exact"], found["decided_by"]), (reason, ""))
+            table = run("all", "float32", "4", "--codecs", "none,q4", **settings).stdout
+            self.assertIn(f"left exact: {reason}", table)
+            self.assertNotIn("| q4 |", table)
+
+    def test_an_algorithm_of_the_settings_is_the_choice(self):
+        words = ("64M", "float32", "16", "--codecs", "none,q4,q8")
+        for settings, algorithm in (({"RINGPRESS_ALGO": "ring"}, "ring"),
+                                    ({"RINGPRESS_ALGO": "sra"}, "sra"),
+                                    ({"RINGPRESS_ALGO": "hier"}, "sra"),  # Each rank has a host.
+                                    ({"RINGPRESS_ALGO": "ring", "RINGPRESS_CODEC": "q4"}, "ring")):
+            found = explained(*words, **settings)
+            self.assertEqual(found["choice"], {"codec": "q4", "algorithm": algorithm}, settings)
+            allowed = {call["algorithm"] for call in found["calls"] if call["allowed"]}
+            self.assertEqual(allowed, {algorithm}, settings)
+            name = settings["RINGPRESS_ALGO"]
+            self.assertIn(f"| not by RINGPRESS_ALGO={name} |", run(*words, **settings).stdout)
+        table = run("all", *words[1:], RINGPRESS_ALGO="ring").stdout
+        self.assertIn("with RINGPRESS_ALGO=ring algorithms are not chosen", table)
+        # Whichever is quicker: inside hosts everything is slow here.
+        hosts = (*words, "--ranks-per-host", "8", "--inside-rate", "1gbit")
+        for settings, algorithm in (({"RINGPRESS_ALGO": "hier"}, "hier"), ({"RINGPRESS_ALGO": "sra"}, "sra"),
+                                    ({"RINGPRESS_CODEC": "q4"}, "hier")):
+            found = explained(*hosts, **settings)
+            self.assertEqual(found["choice"]["algorithm"], algorithm, settings)
+            exact = {call["algorithm"] for call in found["calls"] if call["allowed"] and call["codec"] == "none"}
+            self.assertNotIn("hier", exact, settings)
+        self.assertNotEqual(explained(*hosts)["choice"]["algorithm"], "hier")
+
+    def test_rules_are_followed(self):
+        words = ("64M", "float32", "8", "--ranks-per-host", "4", "--codecs", "none,q4")
+        for rule, codec, algorithm, by, exact in (
+                ("allreduce,0,-1,-1,-1,-1,-1,8,-1,-1,q8", "q8", "hier", "a rule", ""),
+                ("allreduce,0,-1,-1,-1,-1,2,8,-1,-1,q8", "q8", "hier", "a rule", ""),
+                ("allreduce,0,-1,ring,-1,-1,-1,8,-1,-1,q8", "q8", "ring", "a rule", ""),
+                ("allreduce,0,-1,-1,-1,-1,-1,8,-1,-1,none", "none", "sra", "", "line 1 of RINGPRESS_RULES"),
+                ("allreduce,0,1000000,-1,-1,-1,-1,-1,-1,-1,none", "q4", "hier", "", ""),  # Of smaller calls,
+                ("allreduce,0,-1,-1,-1,-1,-1,16,-1,-1,none", "q4", "hier", "", ""),      # of more ranks,
+                ("allreduce,0,-1,-1,-1,-1,8,-1,-1,-1,none", "q4", "hier", "", "")):      # of more hosts.
+            with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+                file.write(rule + "\n")
+                file.flush()
+                found = explained(*words, RINGPRESS_RULES=file.name)
+            self.assertEqual(found["choice"], {"codec": codec, "algorithm": algorithm}, rule)
+            self.assertEqual((found["decided_by"], found["left_exact"]), (by, exact), rule)
 
     def test_a_ring_loses_more_at_every_hop(self):
         found = explained("64M", "float32", "8", "--collective", "reduce_scatter", "--codecs", "none,q4")

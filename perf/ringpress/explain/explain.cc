@@ -102,23 +102,34 @@ Settings good_settings() {
 
 /// What this process's settings decide of a call, whatever would be quicker.
 struct Decided {
-  std::string left_exact;  // Why; empty: it is not.
-  std::string codec;       // By RINGPRESS_CODEC or a rule; empty: automatic mode chooses.
-  std::string codec_by;    // Which of the two.
-  std::string algorithm;   // Of RINGPRESS_ALGO; empty: the quickest.
+  std::string left_exact;    // Why; empty: it is not.
+  std::string codec;         // Empty: automatic mode chooses.
+  std::string codec_by;      // Which setting has decided on it, or a rule.
+  std::string algorithm;     // Empty: the quickest.
+  std::string algorithm_by;  // RINGPRESS_ALGO; empty: it is not by that.
 };
 
 /// A codec as calls name it here: as it is written among them, or `specification` itself.
 std::string name_among(const std::vector<std::string>& names, const std::string& specification) {
+  const Result<std::string> wanted = compress_kernels::normalize_specification(specification);
   const auto is_same = [&](const std::string& name) {
     const Result<std::string> known = compress_kernels::normalize_specification(name);
-    return known.is_ok() && known.value() == specification;
+    return known.is_ok() && wanted.is_ok() && known.value() == wanted.value();
   };
   const auto found = std::find_if(names.begin(), names.end(), is_same);
   return found == names.end() ? specification : *found;
 }
 
-Decided decide(const CallShape& shape, DType dtype, const std::vector<std::string>& codecs) {
+/// Which of them it is that leaves automatic mode no choice.
+std::string codec_decided_by(const Settings& settings, const Plan& plan) {
+  if (plan.is_by_rule) return "a rule";
+  if (settings.mode != "on") return "RINGPRESS=" + settings.mode;
+  return settings.codec == "auto" ? "RINGPRESS_DETERMINISTIC=1"
+                                  : "RINGPRESS_CODEC=" + settings.codec;
+}
+
+/// What the planner is asked about such a call once it has recurred.
+PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& settings) {
   PlanRequest request;
   request.kind = shape.kind;
   request.count = shape.bytes / dtype_size(dtype);
@@ -126,21 +137,38 @@ Decided decide(const CallShape& shape, DType dtype, const std::vector<std::strin
   request.world = shape.world;
   request.crosses_hosts = shape.ranks_per_host < shape.world;
   request.recurrences = std::numeric_limits<std::uint64_t>::max();
-  const Settings settings = good_settings();
   request.may_gather = settings.all_gather;
-  Plan plan;
-  tuner::make_planner(settings)->plan(request, &plan);
+  request.ranks_per_host = shape.ranks_per_host;
+  // Those that are not whole are refused later.
+  request.comm_nodes = shape.world / std::max(1, shape.ranks_per_host);
+  request.comm_ranks = shape.world;
+  return request;
+}
+
+Decided decide(const CallShape& shape, DType dtype, const std::vector<std::string>& codecs) {
+  const Settings settings = good_settings();
+  const Plan plan = tuner::make_planner(settings)->plan(make_request(shape, dtype, settings));
   Decided decided;
-  if (settings.algorithm != "auto") decided.algorithm = settings.algorithm;
+  // As TunedCalls::has_choice() has it.
+  const bool is_chosen = plan.codec != "none" && !plan.is_by_rule && settings.codec == "auto" &&
+                         settings.mode == "on" && !settings.deterministic;
+  if (settings.algorithm != "auto" && !plan.is_by_rule) {
+    decided.algorithm_by = "RINGPRESS_ALGO=" + settings.algorithm;
+  }
+  if (!is_chosen) {
+    decided.algorithm = algorithm_name(plan.algorithm);
+  } else if (settings.algorithm != "auto") {
+    decided.algorithm = settings.algorithm;
+  }
   if (plan.codec == "none") {
     decided.left_exact = plan.reason;
     const bool is_small = plan.reason.ends_with("RINGPRESS_MIN_BYTES");
     if (is_small) decided.left_exact += "=" + std::to_string(settings.minimum_bytes);
     const bool may_gather = shape.kind != CollectiveKind::kAllGather || settings.all_gather;
     if (!is_small && !may_gather) decided.left_exact += " without RINGPRESS_ALL_GATHER=1";
-  } else if (plan.is_by_rule || settings.codec != "auto") {
+  } else if (!is_chosen) {
     decided.codec = name_among(codecs, plan.codec);
-    decided.codec_by = plan.is_by_rule ? "a rule" : "RINGPRESS_CODEC=" + settings.codec;
+    decided.codec_by = codec_decided_by(settings, plan);
   }
   return decided;
 }
@@ -168,8 +196,10 @@ struct Explanation {
   std::string objection(const CallCost& call, const std::string& budget_name) const {
     if (!decided.left_exact.empty() && call.codec != "none") return "left exact";
     if (!decided.codec.empty() && call.codec != decided.codec) return "not by " + decided.codec_by;
-    if (has_algorithm(call.codec) && algorithm_name(call.algorithm) != decided.algorithm) {
-      return "not by RINGPRESS_ALGO=" + decided.algorithm;
+    const std::string algorithm = algorithm_for(call.codec);
+    if (!algorithm.empty() && algorithm_name(call.algorithm) != algorithm) {
+      const std::string& by = decided.algorithm_by;
+      return by.empty() ? "the library takes " + algorithm : "not by " + by;
     }
     if (!decided.codec.empty()) return "";
     if (call.codec != "none" && !saves_bytes(speed_of(call.codec))) return "sends no fewer bytes";
@@ -179,11 +209,15 @@ struct Explanation {
                              shape.world > 2 && shape.kind != CollectiveKind::kAllGather;
     return requantises && call.error > 0 ? "loses more at every hop" : "";
   }
-  /// True if RINGPRESS_ALGO's is among what a codec can be used with; else it decides nothing.
-  bool has_algorithm(const std::string& codec) const {
-    return std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
-      return call.codec == codec && algorithm_name(call.algorithm) == decided.algorithm;
+  /// As the planner has it: exact calls are never hierarchical, nor are any where a host has one
+  /// rank.
+  std::string algorithm_for(const std::string& codec) const {
+    const bool is_possible = std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
+      return codec != "none" && call.codec == codec && call.algorithm == Algorithm::kHier;
     });
+    const std::string hier = algorithm_name(Algorithm::kHier);
+    return decided.algorithm == hier && !is_possible ? algorithm_name(Algorithm::kSra)
+                                                     : decided.algorithm;
   }
   const CodecSpeed& speed_of(const std::string& codec) const {
     return *std::find_if(codecs.begin(), codecs.end(),
@@ -370,6 +404,9 @@ void print_table(const ExplainOptions& options, const SizeTable& table) {
   if (!decided.codec.empty()) {
     fmt::print("with {} large calls have {}; this is what automatic mode would choose\n\n",
                decided.codec_by, decided.codec);
+  } else if (!decided.algorithm_by.empty()) {
+    fmt::print("with {} algorithms are not chosen; this is what would be\n\n",
+               decided.algorithm_by);
   }
   fmt::print(
       "| from bytes | codec | algorithm | us | uncompressed us | |\n|---|---|---|---|---|---|\n");
