@@ -159,8 +159,8 @@ class Comm {
 
   /// RINGPRESS_TRACE wants to know of its calls.
   bool is_traced() const { return trace_ != nullptr; }
-  /// Then, around a call that plan() did not accept, and which the real library makes. True: end_exact()
-  /// is to come, after the end of the group that it is part of, if it is.
+  /// Then, around a call that plan() did not accept, and which the real library makes. True:
+  /// end_exact() is to come, after the end of the group that it is part of, if it is.
   bool begin_exact(const Call& call);
   void end_exact() noexcept;
 

@@ -9,9 +9,9 @@
 //
 // A pause between two calls is one of their streams (stream_clock.h). Where it is the same stream
 // that computes, the first plan makes steps longer, and is given up; in the default stream none is
-// looked for. Calls of types that have no codec, those that rules leave exact, and those of captured
-// streams count as pauses; those that automatic mode leaves exact until they recur do not, as the
-// plan would then be at another call of the step.
+// looked for. Calls of types that have no codec, those that rules leave exact, and those of
+// captured streams count as pauses; those that automatic mode leaves exact until they recur do not,
+// as the plan would then be at another call of the step.
 #ifndef NCCL_PLUGIN_INTERPOSER_STREAM_STEPS_H_
 #define NCCL_PLUGIN_INTERPOSER_STREAM_STEPS_H_
 
