@@ -56,7 +56,8 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
-/// Lets this thread do what a stream that it captures would forbid: make and free memory.
+/// Lets this thread do what a stream that it captures would forbid: make and free memory, ask about
+/// events of other streams.
 class AllowedDuringCapture {
  public:
   AllowedDuringCapture() {
@@ -181,6 +182,7 @@ class CudaDevice final : public Device {
   }
   Result<double> seconds_between(Event begin, Event end) override {
     const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     float milliseconds = 0;
     const cudaError_t error = cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(begin),

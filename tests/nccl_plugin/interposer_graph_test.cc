@@ -163,12 +163,40 @@ TEST(Cuda, WhatGainsNothingIsLeftExact) {
         EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
         for (int call = 0; call < 40; ++call) ASSERT_EQ(reduce(), ncclSuccess);
         graph = capture(stream, [&] { EXPECT_FALSE(comm->plan(&planned)); });
-        EXPECT_FALSE(comm->plan(&planned));
+        // While a step is looked for, exact calls too are made in the order of ours.
+        EXPECT_TRUE(comm->plan(&planned));
+        EXPECT_TRUE(planned.gains_nothing);
         EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
         EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
       },
       real);
   EXPECT_EQ(fakeAllocations(), before) << "memory that was not freed";
+}
+
+/// What calls took is asked for in the thread that makes the next ones, which may be capturing
+/// another stream.
+TEST(Cuda, AutomaticModeSpoilsNoCaptureOfAnotherStream) {
+  const ringpressRealNccl real = nccl_in_streams();
+  run_hosts(
+      cuda_settings({{"RINGPRESS_CODEC", "auto"}}), {0, 1},
+      [&](const std::shared_ptr<Comm>& comm, int rank) {
+        const cudaStream_t stream = make_stream(), captured = make_stream();
+        std::vector<float> values = make_values(rank, kCount);
+        const cudaGraph_t graph = capture(captured, [&] {
+          for (int call = 0; call < 40; ++call) {
+            PlannedCall planned{{CollectiveKind::kAllReduce, values.data(), values.data(),
+                                 values.size(), ncclFloat32, ncclAvg, comm->handle(), stream}};
+            ASSERT_TRUE(comm->plan(&planned));
+            const AcceptedCall accepted{comm, planned};
+            ASSERT_EQ(run_calls(real, {&accepted, 1}), ncclSuccess);
+          }
+        });
+        EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+        for (const cudaStream_t made : {stream, captured}) {
+          EXPECT_EQ(cudaStreamDestroy(made), cudaSuccess);
+        }
+      },
+      real);
 }
 
 TEST(Cuda, CapturedStreamsPassThrough) {

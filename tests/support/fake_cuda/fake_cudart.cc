@@ -208,6 +208,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const cudaError_t unsafe = check_unsafe();
+  if (unsafe != cudaSuccess) return unsafe;
   if (!begin->time || !end->time) return cudaErrorNotReady;
   *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
   return cudaSuccess;
