@@ -88,7 +88,7 @@ class GossipTable {
 
 constexpr std::size_t kOldestConfigBytes = sizeof(ringpressGossipConfig_t);
 constexpr std::size_t kOldestStepBytes = offsetof(ringpressGossipStep_t, partial);
-constexpr std::size_t kOldestStatisticsBytes = sizeof(ringpressGossipStatistics_t);
+constexpr std::size_t kOldestGossipStatisticsBytes = sizeof(ringpressGossipStatistics_t);
 
 /// `wanted`: what the first version had.
 Status check_size(std::size_t size, std::size_t wanted, const char* name) {
@@ -237,7 +237,8 @@ RINGPRESS_EXPORT int ringpressGossipGetStatistics(ringpressGossip_t gossip,
     RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ringpressGossip> live,
                                GossipTable::instance().find(gossip));
     RINGPRESS_RETURN_IF_ERROR(check_pointer(statistics, "statistics"));
-    RINGPRESS_RETURN_IF_ERROR(check_size(statistics->size, kOldestStatisticsBytes, "statistics"));
+    RINGPRESS_RETURN_IF_ERROR(
+        check_size(statistics->size, kOldestGossipStatisticsBytes, "statistics"));
     const std::lock_guard lock(live->mutex);
     const GossipTotals& totals = live->gossip->totals();
     ringpressGossipStatistics_t now{};

@@ -134,7 +134,7 @@ std::vector<bool> before_a_bubble(const Planned& planned) {
 }
 
 /// What the plan compresses, in numbers.
-struct Findings {
+struct PlanFindings {
   std::size_t compressed = 0;
   std::size_t on_cpu = 0;  // Of those.
   std::size_t smallest_compressed_bytes = 0;
@@ -143,9 +143,9 @@ struct Findings {
   std::size_t before_bubble_compressed = 0;
 };
 
-Findings find(const Planned& planned) {
+PlanFindings find(const Planned& planned) {
   const std::vector<bool> in_vain = before_a_bubble(planned);
-  Findings found;
+  PlanFindings found;
   for (std::size_t i = 0; i < planned.job.tensors.size(); ++i) {
     const std::size_t bytes = planned.job.tensors[i].bytes;
     found.before_bubble += in_vain[i] ? 1 : 0;
@@ -163,7 +163,7 @@ Findings find(const Planned& planned) {
 }
 
 void print_findings(const Planned& planned) {
-  const Findings found = find(planned);
+  const PlanFindings found = find(planned);
   const auto kilobytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e3; };
   fmt::print("\ncompressed: {} of {} tensors, {} of them on the CPU\n", found.compressed,
              planned.job.tensors.size(), found.on_cpu);
@@ -185,7 +185,7 @@ std::string milliseconds_of_gpus(const Planned& planned, double seconds) {
 
 /// Numbers, and names that are this program's own: there is nothing to escape.
 void print_json(const Planned& planned) {
-  const Findings found = find(planned);
+  const PlanFindings found = find(planned);
   fmt::print(
       "{{\"nothing_ms\": {}, \"naive_ms\": {}, \"everything_ms\": {}, \"plan_ms\": {}, "
       "\"bound_ms\": {},\n",

@@ -11,8 +11,8 @@ struct ShmMaker {
   }
 };
 
-using Makers = ::testing::Types<ShmMaker<true>, ShmMaker<false>>;
-INSTANTIATE_TYPED_TEST_SUITE_P(Shm, TransportContract, Makers);
+using ShmMakers = ::testing::Types<ShmMaker<true>, ShmMaker<false>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Shm, TransportContract, ShmMakers);
 
 }  // namespace
 }  // namespace ringpress::testing

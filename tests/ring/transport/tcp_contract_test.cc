@@ -5,14 +5,14 @@ namespace ringpress::testing {
 namespace {
 
 template <int sockets>
-struct TcpMaker {
+struct TcpOver {
   static std::unique_ptr<Transport> make(ring::transport::Reactor& reactor) {
     return ring::transport::tcp::make_tcp_transport(reactor, {"127.0.0.1", sockets});
   }
 };
 
-using Makers = ::testing::Types<TcpMaker<1>, TcpMaker<2>, TcpMaker<5>>;
-INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, TransportContract, Makers);
+using TcpMakers = ::testing::Types<TcpOver<1>, TcpOver<2>, TcpOver<5>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Tcp, TransportContract, TcpMakers);
 
 }  // namespace
 }  // namespace ringpress::testing
