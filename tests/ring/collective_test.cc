@@ -2,6 +2,8 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "tests/contract/collective_contract.h"
 
@@ -19,6 +21,19 @@ double error_bound(const CollectiveCase& c) {
   // What they do not get across is zero.
   if (c.codec.starts_with("powersgd") || c.codec.starts_with("randk")) return 1 + 1e-5;
   return 0.35 * hops;  // q4
+}
+
+/// How much larger what is added is than its sum, at least 1: where values cancel each other,
+/// errors are of the size of those. Tensors of a few values do so now and then.
+double cancellation(const std::vector<std::vector<float>>& inputs, const std::vector<double>& exact,
+                    ReduceOp op) {
+  double added = 0, sum = 0;
+  for (const std::vector<float>& input : inputs) {
+    for (const float value : input) added += double{value} * value;
+  }
+  for (const double value : exact) sum += value * value;
+  if (op == ReduceOp::kAvg) sum *= std::pow(static_cast<double>(inputs.size()), 2);
+  return sum > 0 ? std::max(1.0, std::sqrt(added / sum)) : 1;
 }
 
 /// None, or any order of the ranks.
@@ -51,7 +66,9 @@ TEST_P(CollectiveContract, AllReduceAgreesOnAllRanksAndStaysWithinTheErrorBound)
     const auto results = all_reduce_results(c, inputs);
     expect_identical(results);
     if (c.codec != "q1") {
-      RC_ASSERT(relative_error(results[0], exact_sum(inputs, c.op)) <= error_bound(c));
+      const std::vector<double> exact = exact_sum(inputs, c.op);
+      RC_ASSERT(relative_error(results[0], exact) <=
+                error_bound(c) * cancellation(inputs, exact, c.op));
     }
     RC_ASSERT(!HasFailure());
   }));
