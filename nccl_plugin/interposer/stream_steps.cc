@@ -137,10 +137,10 @@ StepWord StreamSteps::find_word() noexcept {
   return {};
 }
 
-void StreamSteps::time(const TensorCall& call, Stream stream, CallFrame* frame) {
+void StreamSteps::time(const TensorCall& call, Stream stream, bool is_by_rule, CallFrame* frame) {
   if (rank_ != 0) return;
   if (!planner_.is_recording()) return forget_calls();
-  CallUnderWay one{call, take_event(), take_event(), is_default_stream(stream), {}};
+  CallUnderWay one{call, take_event(), take_event(), is_default_stream(stream), is_by_rule, {}};
   if (one.begin == nullptr || one.end == nullptr || under_way_.size() == kMostUnderWay) {
     give_back(&one.begin);
     give_back(&one.end);
@@ -185,6 +185,7 @@ bool StreamSteps::take_note(CallUnderWay& one, double seconds) {
   recorded.end_seconds = now_ = recorded.begin_seconds + seconds;
   recorded.busy_before_seconds = one.blocks_device ? gap : 0;
   recorded.sent_bytes = sent_bytes(one);
+  recorded.is_by_rule = one.is_by_rule;
   planner_.note(recorded);
   give_back(&one.begin);
   give_back(&last_end_);
