@@ -28,6 +28,7 @@ add_library(ringpress_interposer OBJECT
   interposer/meeting.cc
   interposer/number_exchange.cc
   interposer/runner.cc
+  interposer/stream_clock.cc
   interposer/stream_gather.cc
   interposer/stream_guard.cc
   interposer/stream_hier.cc
@@ -36,6 +37,7 @@ add_library(ringpress_interposer OBJECT
   interposer/stream_ring.cc
   interposer/stream_sra.cc
   interposer/stream_steps.cc
+  interposer/stream_trace.cc
   interposer/workspace.cc
 )
 ringpress_compile_alone(interposer/host_device.cc interposer/stream_gather.cc interposer/stream_projection.cc

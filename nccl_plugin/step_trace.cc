@@ -46,12 +46,19 @@ std::string problem_of_writing(const std::string& path, const std::string& text)
 }
 
 /// On this machine now; of a codec that cannot be measured alone, no ratio and no time.
-CodecSpeed speed_of(const std::string& codec) {
+CodecSpeed speed_of(const std::string& codec, CodecTime time) {
+  CodecSpeed speed;
+  speed.codec = codec;
   Result<CodecSpeed> measured = compress_kernels::measure_codec(codec, DType::kFloat32);
-  if (measured.is_ok()) return std::move(measured).value();
-  CodecSpeed unknown;
-  unknown.codec = codec;
-  return unknown;
+  if (!measured.is_ok()) return speed;
+  switch (time) {
+    case CodecTime::kMeasured:
+      return std::move(measured).value();
+    case CodecTime::kPartOfLink:
+      break;
+  }
+  speed.ratio = measured.value().ratio;
+  return speed;
 }
 
 }  // namespace
@@ -101,7 +108,7 @@ RecordedCall CallClock::end_call(const TensorCall& call, std::uint64_t sent_byte
 }
 
 void write_trace(const std::string& path, const StepRecorder& recorder, int world,
-                 const std::string& codec) {
+                 const std::string& codec, CodecTime codec_time) {
   static std::mutex mutex;
   static std::size_t most_bytes = 0;
   const std::optional<RecordedStep> step = recorder.step();
@@ -112,7 +119,7 @@ void write_trace(const std::string& path, const StepRecorder& recorder, int worl
              StepRecorder::kWantedSteps);
     return;
   }
-  const Result<std::string> text = job_text(*step, world, speed_of(codec));
+  const Result<std::string> text = job_text(*step, world, speed_of(codec, codec_time));
   const std::lock_guard lock(mutex);
   if (!text.is_ok() || step->bytes() <= most_bytes) return;
   const std::string problem = problem_of_writing(path, text.value());

@@ -14,11 +14,17 @@ namespace ringpress::nccl_plugin {
 /// that. Its model is of `codec`, which the calls had. kInvalidUsage: the step sent nothing.
 Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec);
 
+/// Where the model of a job has the time of codecs.
+enum class CodecTime {
+  kMeasured,    // That of this machine's processor, which takes milliseconds to measure.
+  kPartOfLink,  // A device's, which is not known alone: the link's rate is what it leaves of it.
+};
+
 /// Writes the step to the file `path`, with mode 0600 and never through a symbolic link. Of the
 /// communicators of a process, the step with the most bytes stays in the file. `codec`: of the last
-/// call; its speed is measured, which takes milliseconds. A failure is logged, never returned.
+/// call. A failure is logged, never returned.
 void write_trace(const std::string& path, const StepRecorder& recorder, int world,
-                 const std::string& codec);
+                 const std::string& codec, CodecTime codec_time);
 
 /// Times calls for recorders. Of one communicator: one thread at a time. Whether the thread
 /// computed in a pause that is over at once is not asked, as that takes as long again: it counts as

@@ -19,7 +19,7 @@ void StepsOfCalls::open(const Settings& settings, int rank, int world, bool cros
 }
 
 void StepsOfCalls::close(const std::string& codec) const {
-  if (trace_ != nullptr) write_trace(trace_file_, *trace_, world_, codec);
+  if (trace_ != nullptr) write_trace(trace_file_, *trace_, world_, codec, CodecTime::kMeasured);
 }
 
 StepWord StepsOfCalls::word() noexcept {

@@ -182,6 +182,9 @@ finish() {
 }
 
 [[ $install -eq 0 ]] || stage packages install_packages || exit 1
+# What ninja has compilers write tells ccache which headers a source has; else it would have each source
+# preprocessed before it is compiled.
+export CCACHE_DEPEND=${CCACHE_DEPEND:-1}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}

@@ -71,10 +71,12 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
 Comm::~Comm() {
   if (is_open_) {
     if (lazy_ != nullptr) lazy_->calls().book_unsent(&statistics_);
+    if (trace_ != nullptr) trace_->close(settings_.trace, statistics_.last_codec);
     write_statistics(settings_, rank_, size_, statistics_, StatisticsTime::kOfHost);
   }
   guard_.reset();
   steps_.reset();
+  trace_.reset();
   lazy_.reset();
   feedback_.reset();
   captured_.reset();
@@ -188,6 +190,9 @@ Status Comm::prepare_to_compress() {
   if (StepPlanner::is_wanted(settings_, size_, crosses_hosts_) &&
       !LazyCalls::is_wanted(settings_)) {
     RINGPRESS_ASSIGN_OR_RETURN(steps_, StreamSteps::make(*device_, settings_, rank_, size_));
+  }
+  if (StreamTrace::is_wanted(settings_, rank_, size_)) {
+    trace_ = std::make_unique<StreamTrace>(*device_, size_);
   }
   return prepare_to_put_off();
 }

@@ -20,6 +20,7 @@
 #include "nccl_plugin/interposer/stream_guard.h"
 #include "nccl_plugin/interposer/stream_lazy.h"
 #include "nccl_plugin/interposer/stream_steps.h"
+#include "nccl_plugin/interposer/stream_trace.h"
 #include "nccl_plugin/interposer/workspace.h"
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/recurrences.h"
@@ -156,6 +157,13 @@ class Comm {
   /// After its last step. `nanoseconds`: since its first began.
   void finish(const StreamCall& call, std::uint64_t nanoseconds);
 
+  /// RINGPRESS_TRACE wants to know of its calls.
+  bool is_traced() const { return trace_ != nullptr; }
+  /// Then, around a call that plan() did not accept, and which the real library makes. True:
+  /// end_exact() is to come, after the end of the group that it is part of, if it is.
+  bool begin_exact(const Call& call);
+  void end_exact() noexcept;
+
   /// Of calls that may be put off, which there are only where this is.
   StreamLazy& lazy() { return *lazy_; }
   /// Such a call is sent after all: begins what it comes to. `call`: as it is sent. An error ends
@@ -219,6 +227,7 @@ class Comm {
   bool may_be_put_off(const Call& call);
   Result<StreamCallPointer> start_lazily(const PlannedCall& planned);
   Result<StreamCallPointer> start_planned(const PlannedCall& planned);
+  StreamCallPointer trace(const PlannedCall& planned, StreamCallPointer call);
   Result<StreamCallPointer> start_of_step(const PlannedCall& planned);
   Result<StreamCallPointer> start_in_turn(const Call& call);
   FramedParts framed_parts(const Call& call) const;
@@ -268,6 +277,7 @@ class Comm {
   std::unique_ptr<ErrorFeedback> feedback_;
   std::unique_ptr<StreamGuard> guard_;  // Null: nothing is left to be chosen.
   std::unique_ptr<StreamSteps> steps_;  // Null: nothing is planned.
+  std::unique_ptr<StreamTrace> trace_;  // Null: nobody asks.
   std::unique_ptr<StreamLazy> lazy_;    // Null: no call is put off.
   bool has_place_ = false;  // The call that is sent now, among those whose residuals are kept.
   std::string exact_because_;

@@ -1,13 +1,46 @@
 // Comm's part in calls that begin: how they are made after all.
 #include <utility>
 
+#include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/comm.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
 Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
   exact_because_.clear();
-  return planned.may_be_put_off ? start_lazily(planned) : start_planned(planned);
+  if (planned.may_be_put_off) return start_lazily(planned);
+  RINGPRESS_ASSIGN_OR_RETURN(StreamCallPointer call, start_planned(planned));
+  return trace_ == nullptr ? std::move(call) : trace(planned, std::move(call));
+}
+
+/// `call`, as the trace wants it.
+StreamCallPointer Comm::trace(const PlannedCall& planned, StreamCallPointer call) {
+  if (planned.call.kind != CollectiveKind::kAllReduce) return call;
+  CallFrame frame;
+  if (planned.takes_turn || capture_of(planned.call) != 0) {
+    trace_->skip();
+  } else {
+    trace_->time(tensor_of(planned.call, planned.call.count), planned.call.stream, &frame);
+  }
+  return make_framed_call(framed_parts(planned.call), frame, std::move(call));
+}
+
+bool Comm::begin_exact(const Call& call) {
+  if (call.kind != CollectiveKind::kAllReduce) return false;
+  if (capture_of(call) != 0) {
+    trace_->skip();
+    return false;
+  }
+  trace_->begin_exact(tensor_of(call, call.count), call.stream);
+  return true;
+}
+
+/// A step that is not learnt for want of memory is not worth a line.
+void Comm::end_exact() noexcept {
+  static_cast<void>(catch_all([this] {
+    trace_->end_exact();
+    return Status::ok();
+  }));
 }
 
 /// What choose_plan() has said yes to.

@@ -91,7 +91,7 @@ bool Engine::is_worth_a_look(const Call& call) const {
   if (call.count > kMostElements) return false;
   const auto dtype = static_cast<unsigned>(call.dtype);
   if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
-  if (!settings_.statistics.empty()) return true;
+  if (!settings_.statistics.empty() || !settings_.trace.empty()) return true;
   return is_compressible(static_cast<DType>(dtype)) && (call.op == ncclSum || call.op == ncclAvg);
 }
 
@@ -115,8 +115,25 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
     return Status::ok();
   });
   if (!planned.is_ok()) return give_up(*comm, planned);
-  if (!accepted) return exact(call);
+  if (!accepted) return exact_of(comm, call);
   return is_deferred ? ncclSuccess : run_call(std::move(comm), ours);
+}
+
+/// A call of one of ours that the real library makes.
+ncclResult_t Engine::exact_of(const std::shared_ptr<Comm>& comm, const Call& call) noexcept {
+  if (!comm->is_traced()) return exact(call);
+  bool is_timed = false, is_deferred = false;
+  static_cast<void>(catch_all([&] {
+    Group& mine = group();
+    is_deferred = mine.depth > 0;
+    if (is_deferred) mine.timed.reserve(mine.timed.size() + 1);
+    is_timed = comm->begin_exact(call);
+    if (is_timed && is_deferred) mine.timed.push_back(comm);
+    return Status::ok();
+  }));
+  const ncclResult_t result = exact(call);
+  if (is_timed && !is_deferred) comm->end_exact();
+  return result;
 }
 
 /// A call that cannot be planned: other ranks may be in it.
@@ -156,10 +173,16 @@ ncclResult_t Engine::group_end() noexcept {
   return result;
 }
 
+void Engine::end_timed(Group& mine) noexcept {
+  for (const std::shared_ptr<Comm>& comm : mine.timed) comm->end_exact();
+  mine.timed.clear();
+}
+
 /// What has waited for the end of the group, which the real library has ended.
 ncclResult_t Engine::run_group(Group& mine, ncclResult_t real_ended) noexcept {
   std::vector<Pending> made = std::exchange(mine.made, {});
   std::vector<AcceptedCall> calls = std::exchange(mine.calls, {});
+  end_timed(mine);
   ncclResult_t ours = ncclSuccess;
   // In progress: some communicator is nonblocking. Those of our calls are not.
   const bool has_ended = real_ended == ncclSuccess || real_ended == ncclInProgress;
@@ -195,6 +218,7 @@ ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
   if (mine != nullptr && mine->depth > 0 && --mine->depth == 0) {
     const auto ended = std::exchange(mine->ended, {});  // Freed at the end.
     mine->calls.clear();
+    end_timed(*mine);
     call_off(std::exchange(mine->made, {}), "its group was simulated", ncclSuccess);
     const ncclResult_t result = real_.GroupSimulateEnd(info);
     if (!mine->ends.empty()) end_pending(std::exchange(mine->ends, {}));

@@ -105,6 +105,7 @@ class Engine {
     std::vector<Pending> made;
     std::vector<PendingEnd> ends;
     std::vector<std::shared_ptr<Comm>> ended;  // To be freed.
+    std::vector<std::shared_ptr<Comm>> timed;  // That wait for Comm::end_exact().
   };
   /// This thread's. Throws std::bad_alloc at the first use.
   Group& group() const;
@@ -118,6 +119,8 @@ class Engine {
 
   ncclResult_t exact(const Call& call) const;
   ncclResult_t run_call(std::shared_ptr<Comm> comm, const PlannedCall& planned);
+  static void end_timed(Group& mine) noexcept;
+  ncclResult_t exact_of(const std::shared_ptr<Comm>& comm, const Call& call) noexcept;
   ncclResult_t give_up(Comm& comm, const Status& status) noexcept;
   bool is_worth_a_look(const Call& call) const;
   /// Why this process can compress nothing, found at its first communicator; empty if it can.

@@ -7,22 +7,21 @@
 // of a call whose number all ranks know, and counts from some calls later on: by then it has nearly
 // always come. Nothing else waits for the device.
 //
-// A pause between two calls is one of their streams: what keeps a device busy beside them is not
-// seen. Where it is the same stream that computes, the first plan makes steps longer, and is given
-// up; in the default stream none is looked for. Calls of types that have no codec, those that rules
-// leave exact, and those of captured streams count as pauses; those that automatic mode leaves
-// exact until they recur do not, as the plan would then be at another call of the step.
+// A pause between two calls is one of their streams (stream_clock.h). Where it is the same stream
+// that computes, the first plan makes steps longer, and is given up; in the default stream none is
+// looked for. Calls of types that have no codec, those that rules leave exact, and those of
+// captured streams count as pauses; those that automatic mode leaves exact until they recur do not,
+// as the plan would then be at another call of the step.
 #ifndef NCCL_PLUGIN_INTERPOSER_STREAM_STEPS_H_
 #define NCCL_PLUGIN_INTERPOSER_STREAM_STEPS_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "nccl_plugin/interposer/framed_call.h"
+#include "nccl_plugin/interposer/stream_clock.h"
 #include "nccl_plugin/step_planner.h"
 #include "ringpress/device.h"
 #include "ringpress/planner.h"
@@ -72,9 +71,6 @@ class StreamSteps {
   /// `device` and `settings` outlive this.
   static Result<std::unique_ptr<StreamSteps>> make(Device& device, const Settings& settings,
                                                    int rank, int world);
-  ~StreamSteps();
-  StreamSteps(const StreamSteps&) = delete;
-  StreamSteps& operator=(const StreamSteps&) = delete;
 
   /// When the program makes a call that has a codec. True: next() is to have it when it is begun,
   /// after all calls that were accepted before. The same on all ranks.
@@ -92,42 +88,21 @@ class StreamSteps {
   bool has_plan() const { return planner_.has_plan(); }
 
  private:
-  /// On rank 0: a call whose events may not have happened yet.
-  struct CallUnderWay {
-    TensorCall call;
-    Event begin = nullptr, end = nullptr;
-    bool blocks_device = false;  // It is in the stream that waits for all others.
-    bool is_by_rule = false;
-    SentByCall sent;
-  };
-
   StreamSteps(Device& device, const Settings& settings, int rank, int world);
   Status hear(const std::function<bool()>& is_given_up);
   void send_word();
   StepWord find_word() noexcept;
   void collect();
-  bool take_note(CallUnderWay& one, double seconds);
-  std::size_t sent_bytes(const CallUnderWay& one) const;
-  void forget_calls();
-  Event take_event();
-  void give_back(Event* event);
 
-  Device& device_;
   const Settings& settings_;
   const int rank_;
-  const std::size_t world_;
   StepPlanner planner_;
   std::unique_ptr<StepWordMemory> memory_;
   std::uint64_t epoch_ = 0;  // Words that were sent.
   bool is_word_under_way_ = false;
   std::size_t calls_since_word_ = 0;
   bool is_word_stale_ = false;  // It is about a search that has ended.
-  // Rank 0 alone.
-  std::deque<CallUnderWay> under_way_;
-  std::vector<Event> free_events_;
-  std::size_t events_ = 0;    // That were made.
-  Event last_end_ = nullptr;  // Of the call that was noted last.
-  double now_ = 0;            // Its time, in seconds since the first one.
+  StreamClock clock_;           // Of rank 0.
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

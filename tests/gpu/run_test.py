@@ -220,7 +220,7 @@ class Command(unittest.TestCase):
             if area == ["nccl"]:
                 for line in commands:
                     self.assertIn("LD_PRELOAD=", line)
-                self.assertEqual(sum("stream_client" in line for line in commands), 8)
+                self.assertEqual(sum("stream_client" in line for line in commands), 10)
             if area == ["torch"]:
                 self.assertEqual(["LD_PRELOAD=" in line for line in commands], [False, True])
         self.assertEqual(list(self.folder.iterdir()), [])

@@ -2,7 +2,7 @@
  * one host by name, share one GPU. Each result is a line, "rank LABEL hash error": the hash of all
  * bytes, and the root of the squared error over that of the exact sum.
  *
- * usage: stream_client RANKS group|lazy|streams|graph... */
+ * usage: stream_client RANKS group|lazy|steps|streams|graph... */
 #include <cuda.h>
 #include <math.h>
 #include <stdint.h>
@@ -126,6 +126,22 @@ static void run_lazily(ncclComm_t comm) {
   print("waited", (uint64_t)zeros, is_right ? 0 : 1);
 }
 
+/* As a training makes them: the first gradient of a step is ready long before the others, and the
+ * device is waited for at the end of each step alone. */
+static void run_steps(ncclComm_t comm) {
+  enum { kSteps = 160, kBetweenReports = 20, kPause = 8000 };
+  for (int step = 1; step <= kSteps; ++step) {
+    for (int i = 0; i < kTensors; ++i) fill(i, 120 + (unsigned)i);
+    for (int i = 0; i < kTensors; ++i) {
+      all_reduce(i, comm, streams[0]);
+      if (i == 0) usleep(kPause);
+    }
+    CUDA(cuStreamSynchronize(streams[0]));
+    if (step % kBetweenReports != 0) continue;
+    for (int i = 0; i < kTensors; ++i) report("step", i, 120 + (unsigned)i);
+  }
+}
+
 static void run_graph(ncclComm_t comm) {
   CUgraph graph;
   CUgraphExec replayed;
@@ -180,6 +196,7 @@ static void run_rank(const int ends[2], int count, char** scenarios) {
   for (int i = 0; i < count; ++i) {
     if (strcmp(scenarios[i], "group") == 0) run_group(comm);
     if (strcmp(scenarios[i], "lazy") == 0) run_lazily(comm);
+    if (strcmp(scenarios[i], "steps") == 0) run_steps(comm);
     if (strcmp(scenarios[i], "streams") == 0) run_streams(comm);
     if (strcmp(scenarios[i], "graph") == 0) run_graph(comm);
   }

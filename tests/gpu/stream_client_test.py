@@ -51,6 +51,13 @@ class Client(unittest.TestCase):
         eager = self.run_client(2, "lazy", RINGPRESS_CODEC="q4")
         self.assertEqual(len(interposer.judge_lines(eager.stdout, 2, {"waited"})), 1)
 
+    def test_steps(self):
+        done = self.run_client(2, "steps", RINGPRESS_CODEC="auto")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(interposer.judge_lines(done.stdout, 2, set()), [])
+        self.assertEqual(len(interposer.read_lines(done.stdout)), 24)
+        self.assertEqual(len(interposer.judge_lines("0 step aa 0.4\n1 step aa 0.4\n", 2, set())), 1)
+
     def test_no_graphs_without_a_gpu(self):
         self.assertNotEqual(self.run_client(2, "graph").returncode, 0)
 

@@ -15,6 +15,7 @@
 
 #include "nccl_plugin/interposer/stream_steps.h"
 #include "tests/compress_kernels/host_memory_device.h"
+#include "tests/support/cuda_job.h"
 #include "tests/support/interposer_hosts.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -174,6 +175,72 @@ class Ranks {
   bool had_plan_ = false;
   int waits_ = 0;
 };
+
+/// Makes events happen, and says what the clock then tells of: "begin-end " in seconds.
+struct ClockTest {
+  TimedDevice device;
+  StreamClock clock{device, 2};
+
+  CallFrame begin(double from, double to, Stream stream = kStream) {
+    TensorCall call;
+    call.count = 100;
+    CallFrame frame;
+    EXPECT_TRUE(clock.begin(call, stream, &frame));
+    *static_cast<double*>(frame.begin) = from;
+    *static_cast<double*>(frame.end) = to;
+    *frame.sent = {true, 50, 200};
+    return frame;
+  }
+  std::vector<RecordedCall> tell(double until) {
+    device.seen_until = until;
+    std::vector<RecordedCall> told(1);
+    while (clock.next(&told.back()) == StreamClock::Seen::kCall) told.emplace_back();
+    told.pop_back();
+    return told;
+  }
+};
+
+TEST(StreamClock, TellsOfCallsThatTheDeviceHasDone) {
+  ClockTest test;
+  test.begin(1, 2);
+  test.begin(5, 7, nullptr);
+  test.begin(7.5, 9);
+  EXPECT_TRUE(test.tell(1.5).empty());
+  const std::vector<RecordedCall> told = test.tell(8);
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_DOUBLE_EQ(told[0].end_seconds - told[0].begin_seconds, 1);
+  EXPECT_DOUBLE_EQ(told[1].begin_seconds - told[0].end_seconds, 3);
+  EXPECT_DOUBLE_EQ(told[1].end_seconds - told[1].begin_seconds, 2);
+  EXPECT_DOUBLE_EQ(told[0].busy_before_seconds, 0);
+  EXPECT_DOUBLE_EQ(told[1].busy_before_seconds, 3);  // In the default stream.
+  EXPECT_EQ(told[1].sent_bytes, 100U);               // A quarter of 400.
+  EXPECT_EQ(test.clock.under_way().size(), 1U);
+  EXPECT_EQ(test.tell(9).size(), 1U);
+}
+
+/// As those of one group, or of two streams: their time is counted once.
+TEST(StreamClock, CallsAtOnceAreOne) {
+  ClockTest test;
+  test.begin(1, 4);
+  test.begin(1, 4);
+  test.begin(2, 6);
+  const std::vector<RecordedCall> told = test.tell(10);
+  ASSERT_EQ(told.size(), 3U);
+  for (const auto& [index, seconds] : {std::pair{0, 3.0}, {1, 0.0}, {2, 2.0}}) {
+    const RecordedCall& call = told[static_cast<std::size_t>(index)];
+    EXPECT_DOUBLE_EQ(call.end_seconds - call.begin_seconds, seconds);
+  }
+  EXPECT_DOUBLE_EQ(told[2].end_seconds - told[0].begin_seconds, 5);
+}
+
+TEST(StreamClock, WaitsForACallThatIsStillAskedFor) {
+  ClockTest test;
+  test.begin(1, 2).sent->is_known = false;
+  test.begin(3, 4);
+  EXPECT_TRUE(test.tell(10).empty());
+  test.clock.forget();
+  EXPECT_TRUE(test.clock.under_way().empty());
+}
 
 std::string last_step(const std::string& seen) {
   return seen.substr(seen.size() - 5);
@@ -350,10 +417,11 @@ TEST(StreamSteps, RanksNeverDiffer) {
 
 constexpr std::size_t kLarge = 20000;
 
+template <const ringpressRealNccl& (*kNccl)()>
 ncclResult_t slow_all_reduce(const void* send, void* receive, size_t count, ncclDataType_t dtype,
                              ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   if (count == kLarge) std::this_thread::sleep_for(std::chrono::milliseconds(8));
-  return counting_all_reduce(send, receive, count, dtype, op, comm, stream);
+  return kNccl().AllReduce(send, receive, count, dtype, op, comm, stream);
 }
 
 struct Training {
@@ -362,10 +430,10 @@ struct Training {
 };
 
 /// Of a step of three tensors the first is ready long before the others.
-void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, Training* training,
-           int rank, int steps) {
+void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, cudaStream_t stream,
+           Training* training, int steps) {
   std::vector<std::vector<float>> tensors;
-  for (unsigned i = 0; i < 3; ++i) tensors.push_back(make_values(rank, kLarge, i));
+  for (unsigned i = 0; i < 3; ++i) tensors.push_back(make_values(comm->rank(), kLarge, i));
   for (int step = 0; step < steps; ++step) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (i < 2) std::this_thread::sleep_for(std::chrono::milliseconds(i == 0 ? 30 : 14));
@@ -375,7 +443,7 @@ void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, Tra
       call.receive = training->results.back().data();
       call.count = step == steps / 2 && i == 1 ? kLarge - 100 : kLarge;  // An odd batch.
       call.comm = comm->handle();
-      call.stream = static_cast<cudaStream_t>(kStream);
+      call.stream = stream;
       PlannedCall planned{call};
       if (!comm->plan(&planned)) {
         ASSERT_EQ(run_exactly(real, call), ncclSuccess);
@@ -388,17 +456,26 @@ void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, Tra
   }
 }
 
+/// On host memory, or on the CUDA device with its stand-in runtime.
+class StreamStepsInCalls : public ::testing::TestWithParam<bool> {};
+
 /// Through the engine's own calls. What is planned is a matter of times here, so the tests above,
 /// whose times are made up, are those that require it.
-TEST(StreamStepsInCalls, RanksHaveTheSameBytes) {
+TEST_P(StreamStepsInCalls, RanksHaveTheSameBytes) {
   constexpr int kWorld = 3;
-  ringpressRealNccl real = recording_nccl();
-  real.AllReduce = slow_all_reduce;
+  const bool is_cuda = GetParam();
+  ringpressRealNccl real = is_cuda ? nccl_in_streams() : recording_nccl();
+  real.AllReduce = is_cuda ? slow_all_reduce<nccl_in_streams> : slow_all_reduce<recording_nccl>;
   std::vector<Training> ranks(kWorld);
   run_hosts(
-      make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_BUDGET", "q4"}}), {0, 1, 2},
+      make_settings({{"RINGPRESS_CODEC", "auto"},
+                     {"RINGPRESS_BUDGET", "q4"},
+                     {"RINGPRESS_BACKEND", is_cuda ? "cuda" : "host"}}),
+      {0, 1, 2},
       [&](const std::shared_ptr<Comm>& comm, int rank) {
-        train(comm, real, &ranks[static_cast<std::size_t>(rank)], rank, 90);
+        const cudaStream_t stream = is_cuda ? make_stream() : static_cast<cudaStream_t>(kStream);
+        train(comm, real, stream, &ranks[static_cast<std::size_t>(rank)], 90);
+        EXPECT_TRUE(!is_cuda || cudaStreamDestroy(stream) == cudaSuccess);
       },
       real);
   for (const Training& rank : ranks) {
@@ -410,7 +487,7 @@ TEST(StreamStepsInCalls, RanksHaveTheSameBytes) {
 /// As all ranks follow a step by the calls that they are shown, those that automatic mode leaves
 /// exact until they recur are shown too: without them the plan would be at another call of the
 /// step, which need not differ from the right one in its shape.
-TEST(StreamStepsInCalls, ACallThatIsNewIsPartOfTheStep) {
+TEST(StreamStepsInCallsAlone, ACallThatIsNewIsPartOfTheStep) {
   const ringpressRealNccl& real = recording_nccl();
   const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"}});
   run_hosts(settings, {0, 1}, [&](const std::shared_ptr<Comm>& comm, int rank) {
@@ -432,6 +509,9 @@ TEST(StreamStepsInCalls, ACallThatIsNewIsPartOfTheStep) {
     EXPECT_EQ(comm->exact_because(), "");
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Places, StreamStepsInCalls, ::testing::Bool(),
+                         [](const auto& of) { return of.param ? "Cuda" : "Host"; });
 
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer

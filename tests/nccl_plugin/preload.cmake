@@ -73,7 +73,7 @@ endif()
 add_executable(interposer_test interposer_agreement_test.cc interposer_guard_test.cc interposer_hier_test.cc
                interposer_meeting_test.cc interposer_order_test.cc interposer_place_test.cc
                interposer_projection_test.cc interposer_rules_test.cc interposer_statistics_test.cc
-               interposer_steps_test.cc interposer_test.cc)
+               interposer_test.cc)
 if(NOT RINGPRESS_SANITIZE)
   target_sources(interposer_test PRIVATE interposer_threads_test.cc)
 endif()
@@ -118,7 +118,7 @@ set_target_properties(fake_cuda_module PROPERTIES OUTPUT_NAME ringpress-cuda
 target_link_libraries(fake_cuda_module PRIVATE fake_cudart ringpress_codecs ringpress_include)
 
 add_executable(interposer_cuda_test interposer_gossip_test.cc interposer_graph_test.cc
-               interposer_lazy_test.cc interposer_lazy_votes_test.cc)
+               interposer_lazy_test.cc interposer_lazy_votes_test.cc interposer_steps_test.cc interposer_trace_test.cc)
 target_include_directories(interposer_cuda_test PRIVATE ${PROJECT_SOURCE_DIR})
 set_target_properties(interposer_cuda_test PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)

@@ -3,11 +3,7 @@
 #ifndef TESTS_SUPPORT_FIBER_H_
 #define TESTS_SUPPORT_FIBER_H_
 
-#include <setjmp.h>
-#include <ucontext.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -15,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/sanitizers.h"
+#include "tests/support/stack_change.h"
 
 #ifdef RINGPRESS_WITH_ASAN
 #include <sanitizer/asan_interface.h>
@@ -25,13 +22,6 @@
 #endif
 #ifdef RINGPRESS_WITH_TSAN
 #include <sanitizer/tsan_interface.h>
-#endif
-
-// Sanitizers take a jump for one on the same stack.
-#if defined(RINGPRESS_WITH_ASAN) || defined(RINGPRESS_WITH_TSAN)
-#define RINGPRESS_FIBER_BY_JUMPS 0
-#else
-#define RINGPRESS_FIBER_BY_JUMPS 1
 #endif
 
 namespace ringpress::testing {
@@ -92,13 +82,7 @@ class FiberStack {
 class Fiber {
  public:
   explicit Fiber(std::function<void()> body) : body_(std::move(body)) {
-    getcontext(&context_);
-    context_.uc_stack.ss_sp = stack_.data();
-    context_.uc_stack.ss_size = FiberStack::kBytes;
-    context_.uc_link = nullptr;
-    const auto address = reinterpret_cast<std::uintptr_t>(this);
-    makecontext(&context_, reinterpret_cast<void (*)()>(enter), 2,
-                static_cast<unsigned>(address >> 32), static_cast<unsigned>(address));
+    place_at_begin(&own_place_, stack_.data(), FiberStack::kBytes, enter, this);
   }
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -107,7 +91,7 @@ class Fiber {
   void resume() {
     tell_thread_sanitizer(stack_.state());
     start_switch(&caller_fake_stack_, stack_.data(), FiberStack::kBytes);
-    switch_to_fiber();
+    change_stacks(&caller_place_, &own_place_);
     finish_switch(caller_fake_stack_);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
@@ -115,14 +99,14 @@ class Fiber {
   void give_way() {
     tell_thread_sanitizer(caller_state_);
     start_switch(&fake_stack_, caller_stack_, caller_stack_bytes_);
-    switch_to_caller();
+    change_stacks(&own_place_, &caller_place_);
     finish_switch(fake_stack_);
   }
   bool is_done() const { return is_done_; }
 
  private:
-  static void enter(unsigned high, unsigned low) {
-    auto* const fiber = reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(high) << 32 | low);
+  static void enter(void* itself) {
+    auto* const fiber = static_cast<Fiber*>(itself);
     fiber->finish_switch(nullptr);
     try {
       fiber->body_();
@@ -132,29 +116,8 @@ class Fiber {
     fiber->is_done_ = true;
     fiber->tell_thread_sanitizer(fiber->caller_state_);
     fiber->start_switch(nullptr, fiber->caller_stack_, fiber->caller_stack_bytes_);
-    fiber->switch_to_caller();
+    change_stacks(&fiber->own_place_, &fiber->caller_place_);
   }
-
-#if RINGPRESS_FIBER_BY_JUMPS
-  // To change a context is to ask the kernel for the signals that are blocked, which takes several
-  // times as long as all the rest of it; a jump does not. Contexts are for the first entry alone.
-  void switch_to_fiber() {
-    if (_setjmp(caller_place_) != 0) return;
-    if (is_begun_) _longjmp(own_place_, 1);
-    is_begun_ = true;
-    setcontext(&context_);
-  }
-  void switch_to_caller() {
-    if (_setjmp(own_place_) == 0) _longjmp(caller_place_, 1);
-  }
-#else
-  void switch_to_fiber() {
-    swapcontext(&caller_, &context_);
-  }
-  void switch_to_caller() {
-    swapcontext(&context_, &caller_);
-  }
-#endif
 
   /// ThreadSanitizer keeps a state for each fiber; `next`: that of who runs from now on. Not a call
   /// of its own: that would be entered in one fiber's list of calls and taken off the other's.
@@ -192,13 +155,8 @@ class Fiber {
 
   std::function<void()> body_;
   FiberStack stack_;
-  ucontext_t context_{};
-#if RINGPRESS_FIBER_BY_JUMPS
-  jmp_buf own_place_, caller_place_;
-  bool is_begun_ = false;
-#else
-  ucontext_t caller_{};
-#endif
+  StackPlace own_place_;
+  StackPlace caller_place_;
   std::exception_ptr error_;
   void* caller_state_ = nullptr;
   void* fake_stack_ = nullptr;
