@@ -32,7 +32,9 @@ Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs&
   }
   steps_.begin_timing(mesh_->counters().sent_bytes);
   const Status status = call.collective->all_reduce(call.context, args);
-  if (status.is_ok()) steps_.end_timing(tensor, mesh_->counters().sent_bytes);
+  if (status.is_ok()) {
+    steps_.end_timing(tensor, mesh_->counters().sent_bytes, plan_.is_by_rule);
+  }
   return status;
 }
 

@@ -71,7 +71,8 @@ bool was_compressed(const StepCall& call, int world) {
 /// what the link says, whose rate is that of calls with their codecs: rather too long than too
 /// short.
 espresso::CallPrice price_of(const StepCall& call, int world, const LinkSpeed& link) {
-  if (!was_compressed(call, world)) return {call.call_seconds, call.call_seconds};
+  const bool is_settled = call.is_by_rule || !was_compressed(call, world);
+  if (is_settled) return {call.call_seconds, call.call_seconds};
   const double exact =
       kCaution * (2 * link.latency_seconds + exact_bytes(call, world) / link.bytes_per_second);
   return {std::max(exact, call.call_seconds), call.call_seconds};
@@ -116,7 +117,8 @@ std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
   if (!link.is_ok() || !step.overlaps()) return std::vector<bool>(count, false);
   std::vector<bool> exact;
   for (const StepCall& call : step.calls) {
-    exact.push_back(call.bytes() >= minimum_bytes && was_compressed(call, world));
+    exact.push_back(call.bytes() >= minimum_bytes && was_compressed(call, world) &&
+                    !call.is_by_rule);
   }
   for (const std::size_t first : beginnings(step)) {
     RecordedStep turned = step;

@@ -110,8 +110,8 @@ class StepPlanner {
 };
 
 /// Which calls of a recorded step may as well be exact, by its own times: compressed ones of at
-/// least `minimum_bytes` that the best plan does not compress, whichever of the long pauses it is
-/// that comes between steps. None where calls do not overlap with the rest.
+/// least `minimum_bytes`, of no rule, that the best plan does not compress, whichever of the long
+/// pauses it is that comes between steps. None where calls do not overlap with the rest.
 std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
                                        std::size_t minimum_bytes);
 

@@ -103,6 +103,7 @@ void StepRecorder::add(std::size_t position, const RecordedCall& call) {
   if (noted_ == 0 && position != 0) return;
   Position& place = positions_[position];
   place.call = call.call;
+  place.is_by_rule = call.is_by_rule;
   if (source_ == Source::kWithoutAddress) place.call.address = nullptr;
   const double gap = std::max(0.0, call.begin_seconds - *last_end_);
   const Sample sample = {gap, std::clamp(call.busy_before_seconds, 0.0, gap),
@@ -123,11 +124,11 @@ std::optional<RecordedStep> StepRecorder::current() const {
   found.steps = noted_ / positions_.size();
   for (const Position& position : positions_) {
     const auto& samples = position.samples;
-    found.calls.push_back({position.call,
-                           median(samples, [](const Sample& s) { return s.gap_seconds; }),
-                           median(samples, [](const Sample& s) { return s.busy_seconds; }),
-                           median(samples, [](const Sample& s) { return s.call_seconds; }),
-                           median(samples, [](const Sample& s) { return s.sent_bytes; })});
+    found.calls.push_back(
+        {position.call, median(samples, [](const Sample& s) { return s.gap_seconds; }),
+         median(samples, [](const Sample& s) { return s.busy_seconds; }),
+         median(samples, [](const Sample& s) { return s.call_seconds; }),
+         median(samples, [](const Sample& s) { return s.sent_bytes; }), position.is_by_rule});
   }
   const auto first = std::max_element(
       found.calls.begin(), found.calls.end(),

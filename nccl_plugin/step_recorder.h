@@ -29,6 +29,7 @@ struct RecordedCall {
   double end_seconds = 0;          // Its return.
   double busy_before_seconds = 0;  // Of a core, by the calling thread since the call before.
   std::size_t sent_bytes = 0;      // By this rank.
+  bool is_by_rule = false;         // How it is made is not for a plan to say.
 };
 
 /// A call of a step: medians over steps.
@@ -38,6 +39,7 @@ struct StepCall {
   double busy_seconds = 0;  // Of that, spent by the calling thread on a core.
   double call_seconds = 0;
   std::size_t sent_bytes = 0;
+  bool is_by_rule = false;
 
   std::size_t bytes() const { return call.count * dtype_size(call.dtype); }
 };
@@ -81,6 +83,7 @@ class StepRecorder {
   struct Position {
     TensorCall call;
     std::vector<Sample> samples;  // The newest, in no order.
+    bool is_by_rule = false;
   };
   enum class Source { kNone, kWithAddress, kWithoutAddress };
 

@@ -52,8 +52,9 @@ void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
   plan->reason = kStepNoShorter;
 }
 
-void StepsOfCalls::end_timing(const TensorCall& call, std::uint64_t sent_bytes) {
-  const RecordedCall recorded = clock_.end_call(call, sent_bytes);
+void StepsOfCalls::end_timing(const TensorCall& call, std::uint64_t sent_bytes, bool is_by_rule) {
+  RecordedCall recorded = clock_.end_call(call, sent_bytes);
+  recorded.is_by_rule = is_by_rule;
   if (trace_ != nullptr) trace_->note(recorded);
   if (is_planned(call)) planner_->note(recorded);
 }

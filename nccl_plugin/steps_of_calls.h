@@ -36,7 +36,7 @@ class StepsOfCalls {
   void change(CollectiveKind kind, Plan* plan);
   bool is_recording(const TensorCall& call) const;
   void begin_timing(std::uint64_t sent_bytes) { clock_.begin_call(sent_bytes); }
-  void end_timing(const TensorCall& call, std::uint64_t sent_bytes);
+  void end_timing(const TensorCall& call, std::uint64_t sent_bytes, bool is_by_rule);
   /// Instead of both, of a call that is made otherwise than it will be.
   void skip(const TensorCall& call);
 

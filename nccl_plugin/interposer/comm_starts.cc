@@ -63,16 +63,16 @@ Result<StreamCallPointer> Comm::start_of_step(const PlannedCall& planned) {
     // As if it were left to the real library, which does not know of places either.
     exact_because_ = kNotRecurred;
     inner = make_exact_call(real_, call);
-    steps_->time(tensor, call.stream, &frame);
+    steps_->time(tensor, call.stream, started_plan_.is_by_rule, &frame);
   } else if (planned.gains_nothing || leaves_exact) {
     inner = start_exactly(call, planned.gains_nothing ? kNothingGained : kStepNoShorter);
-    steps_->time(tensor, call.stream, &frame);
+    steps_->time(tensor, call.stream, started_plan_.is_by_rule, &frame);
   } else if (planned.takes_turn) {
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(call));
     steps_->skip();
   } else {
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(call));
-    steps_->time(tensor, call.stream, &frame);
+    steps_->time(tensor, call.stream, started_plan_.is_by_rule, &frame);
   }
   return make_framed_call(framed_parts(call), frame, std::move(inner));
 }

@@ -21,8 +21,8 @@ StreamClock::~StreamClock() {
   for (const Event event : free_events_) device_.destroy_event(event);
 }
 
-bool StreamClock::begin(const TensorCall& call, Stream stream, CallFrame* frame) {
-  CallUnderWay one{call, take_event(), take_event(), is_default_stream(stream), {}};
+bool StreamClock::begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule) {
+  CallUnderWay one{call, take_event(), take_event(), is_default_stream(stream), is_by_rule, {}};
   if (one.begin == nullptr || one.end == nullptr || under_way_.size() == kMostUnderWay) {
     give_back(&one.begin);
     give_back(&one.end);
@@ -55,6 +55,7 @@ StreamClock::Seen StreamClock::next(RecordedCall* recorded) {
   recorded->end_seconds = now_ = recorded->begin_seconds + seconds;
   recorded->busy_before_seconds = one.blocks_device ? gap : 0;
   recorded->sent_bytes = sent_bytes(one);
+  recorded->is_by_rule = one.is_by_rule;
   give_back(&one.begin);
   give_back(&last_end_);
   last_end_ = one.end;

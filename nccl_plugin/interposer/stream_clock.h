@@ -26,7 +26,7 @@ class StreamClock {
 
   /// What the frame of a call is to have so that it is timed. Until its `sent` is known, no later
   /// call is told of. False: it cannot be, for want of memory, or as too many are under way.
-  bool begin(const TensorCall& call, Stream stream, CallFrame* frame);
+  bool begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule = false);
 
   enum class Seen { kCall, kNothing, kFailure };
   /// The next call, if the device has done it by now. kFailure: the device does not say.
@@ -42,6 +42,7 @@ class StreamClock {
     TensorCall call;
     Event begin = nullptr, end = nullptr;
     bool blocks_device = false;  // It is in the stream that waits for all others.
+    bool is_by_rule = false;
     SentByCall sent;
   };
 

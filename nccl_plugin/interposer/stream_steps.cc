@@ -121,10 +121,10 @@ StepWord StreamSteps::find_word() noexcept {
   return {};
 }
 
-void StreamSteps::time(const TensorCall& call, Stream stream, CallFrame* frame) {
+void StreamSteps::time(const TensorCall& call, Stream stream, bool is_by_rule, CallFrame* frame) {
   if (rank_ != 0) return;
   if (!planner_.is_recording()) return clock_.forget();
-  if (!clock_.begin(call, stream, frame)) skip();
+  if (!clock_.begin(call, stream, frame, is_by_rule)) skip();
 }
 
 void StreamSteps::skip() {

@@ -80,8 +80,8 @@ class StreamSteps {
   /// `is_given_up` says so. An error ends the communicator.
   Result<SteppedCall> next(const TensorCall& call, const std::function<bool()>& is_given_up);
   /// That call is made as it will be from now on: what its frame is to have so that it is timed.
-  /// Until the next call the frame may be in use.
-  void time(const TensorCall& call, Stream stream, CallFrame* frame);
+  /// Until the next call the frame may be in use. `is_by_rule`: no plan leaves it exact.
+  void time(const TensorCall& call, Stream stream, bool is_by_rule, CallFrame* frame);
   /// Or it is made otherwise: no step is learnt from what is around it.
   void skip();
 

@@ -124,7 +124,8 @@ class Ranks {
 
   Stream stream = kStream;
   double exact_factor = 1;  // Of what an exact call takes.
-  std::size_t tried = 0;    // Calls of so many elements are made now in one way and now in another.
+  std::size_t tried = 0;    // Calls of so many elements are made now in one way and now in another,
+  std::size_t ruled = 0;    // and of so many as a rule says.
 
  private:
   Result<SteppedCall> next(StreamSteps& steps, const TensorCall& tensor) {
@@ -149,7 +150,8 @@ class Ranks {
     const double begin = std::max(ready_, now_ + 1e-6);
     now_ = begin + sent / kRate * (exact ? exact_factor : 1);
     CallFrame frame;
-    for (auto& steps : steps_) is_trial ? steps->skip() : steps->time(tensor, stream, &frame);
+    for (auto& steps : steps_)
+      is_trial ? steps->skip() : steps->time(tensor, stream, timed.count == ruled, &frame);
     if (frame.begin != nullptr) {
       *static_cast<double*>(frame.begin) = begin;
       *static_cast<double*>(frame.end) = now_;
@@ -322,6 +324,14 @@ TEST(StreamSteps, NothingIsLeftExactInTheDefaultStream) {
   Ranks ranks(2, 2);
   ranks.stream = nullptr;
   EXPECT_EQ(ranks.steps(kWithABubble, 400).find('1'), std::string::npos);
+}
+
+TEST(StreamSteps, NoPlanIsMadeForWhatARuleDecides) {
+  Ranks ranks(2, 2);
+  ranks.ruled = 10000;
+  EXPECT_EQ(ranks.steps(kWithABubble, 400).find('1'), std::string::npos);
+  EXPECT_FALSE(ranks.had_plan());
+  EXPECT_FALSE(ranks.takes_calls());  // They cost nothing from now on.
 }
 
 TEST(StreamSteps, NoPlanIsMadeWhileACallIsTriedOut) {

@@ -82,6 +82,8 @@ class Ranks {
   void slow_exact_calls_down(double factor) { exact_factor_ = factor; }
   /// Calls of so many elements are made now in one way and now in another; 0: none are.
   void try_out(std::size_t count) { tried_ = count; }
+  /// Calls of so many elements are made as a rule says.
+  void follow_rule(std::size_t count) { ruled_ = count; }
   int switches() const { return switches_; }
   std::mt19937& random() { return random_; }
 
@@ -99,6 +101,7 @@ class Ranks {
     call.sent_bytes = static_cast<std::size_t>(compresses ? kRatio * bytes : bytes);
     double seconds = static_cast<double>(call.sent_bytes) / kPlannedRate;
     if (exact) seconds *= exact_factor_;
+    call.is_by_rule = timed.count == ruled_;
     // Rank 0's times are what counts; the others' are their own.
     if (rank > 0) seconds *= noise(random_);
     call.end_seconds = clocks.now = call.begin_seconds + seconds;
@@ -114,6 +117,7 @@ class Ranks {
   std::vector<StepPlanner> planners_;
   double exact_factor_ = 1;
   std::size_t tried_ = 0;
+  std::size_t ruled_ = 0;
   int switches_ = 0;
 };
 
@@ -218,6 +222,19 @@ TEST(StepPlanner, NothingIsLeftExactWhereCallsWaitForEachOther) {
   Ranks ranks(2, 4);
   const Step full = {{10000, 0.02}, {10000, 1e-6}, {10000, 1e-6}};
   EXPECT_EQ(ranks.steps(full, 200).find('1'), std::string::npos);
+}
+
+/// A plan for it would be followed, and change nothing.
+TEST(StepPlanner, NoPlanIsMadeForWhatARuleDecides) {
+  Ranks ranks(2, 13), other(2, 13);
+  Step step = kWithABubble;
+  step[0].count = 10001;
+  ranks.follow_rule(10001);
+  EXPECT_EQ(ranks.steps(step, 200).find('1'), std::string::npos);
+  EXPECT_EQ(ranks.switches(), 0);
+  other.follow_rule(10000);
+  const std::string seen = other.steps(step, 200);
+  EXPECT_EQ(seen.substr(seen.size() - 5), "1000 ");
 }
 
 /// Between these pauses nobody can say which is the one between steps.
