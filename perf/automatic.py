@@ -2,13 +2,18 @@
 """Automatic mode (RINGPRESS_CODEC=auto) beside each fixed codec within its budget, no codec, and Gloo.
 
   python3 perf/automatic.py --json perf/results/automatic.json       half an hour
+  python3 perf/automatic.py --pairs 9 --sizes 8,4K,64K --rates none,10gbit --json FILE
 
 Of each rate, number of ranks, type and size: all_reduce_perf over shaped links, a run a setting (what one
 leaves of the link's burst is not the next one's to have); over unshaped ones a run in which all settings
 take turns call by call. Automatic mode is measured when it has settled. Rank 0's times: medians, of
 shaped links means from 16 KB on.
+
+With --pairs, no codec and automatic mode alone, in turns, in so many runs: the median of the runs' ratios.
+Of short calls it takes that much to tell 3 %.
 """
 import argparse
+import collections
 import datetime
 import json
 import os
@@ -114,6 +119,32 @@ class Cell:
         return found
 
 
+    def run_pairs(self, runs):
+        """{choice: in how many runs}, and the runs' ratios of no codec's time and automatic mode's."""
+        calls = clamp(1 / self.seconds, 10, 1000)
+        found = [self.all_reduce(("none", "auto"), calls, self.settled_calls()) for _ in range(runs)]
+        return (dict(collections.Counter(one["choice"] for one in found)),
+                [one["none"] / one["auto"] for one in found])
+
+
+def pairs_row(cell, runs):
+    choices, ratios = cell.run_pairs(runs)
+    return {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size,
+            "choices": choices, "ratios": ratios, "none_over_auto": statistics.median(ratios)}
+
+
+def pairs_summary(rows):
+    ratios = [row["none_over_auto"] for row in rows]
+    return [f"{len(rows)} cells, no codec's time over automatic mode's: least {min(ratios):.2f}; below 0.97: "
+            f"{sum(ratio < 0.97 for ratio in ratios)}"]
+
+
+def print_pairs_row(row):
+    choices = ", ".join(f"{name} {count}" for name, count in row["choices"].items())
+    print(f"{row['rate']:8} {row['ranks']} {row['dtype']:4} {row['bytes']:>10} {row['none_over_auto']:.3f} of "
+          f"{min(row['ratios']):.2f} to {max(row['ratios']):.2f} ({choices})", flush=True)
+
+
 def row_of(cell, found):
     fixed = {name: found[name] for name in FIXED if name in found}
     row = {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size,
@@ -176,6 +207,7 @@ def main():
     parser.add_argument("--sizes", default="8,4K,64K,256K,1M,4M,16M,64M,256M")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--congestion", default="", help="as perf/shaped.sh has it")
+    parser.add_argument("--pairs", default="", metavar="RUNS", help="no codec and automatic mode alone")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--table", type=pathlib.Path, nargs="+", metavar="JSON",
                         help="measure nothing: the README's table and figures from such files, of a cell\n"
@@ -197,20 +229,25 @@ def main():
                         left_out.append(f"{rate}, {ranks} ranks, {dtype}, {size} bytes: a call without a codec "
                                         f"takes {cell.seconds:.0f} s")
                         continue
-                    rows.append(row_of(cell, cell.run()))
+                    if options.pairs:
+                        rows.append(pairs_row(cell, int(options.pairs)))
+                        print_pairs_row(rows[-1])
+                    else:
+                        rows.append(row_of(cell, cell.run()))
+                        print_row(rows[-1])
                     commands += cell.commands[:1]
-                    print_row(rows[-1])
-    print("\n".join(summary(rows) + ["left out: " + one for one in left_out]))
+    lines = pairs_summary(rows) if options.pairs else summary(rows)
+    print("\n".join(lines + ["left out: " + one for one in left_out]))
     if options.json:
         measured = {name: value for name, value in vars(options).items()
-                    if name in ("rates", "ranks", "dtypes", "sizes", "congestion")
+                    if name in ("pairs", "rates", "ranks", "dtypes", "sizes", "congestion")
                     and value != parser.get_default(name)}
         words = [word for name, value in measured.items() for word in (f"--{name}", value)]
         record = {"command": shlex.join(["python3", "perf/automatic.py", *words]),
                   "time": datetime.datetime.now().isoformat(timespec="seconds"),
                   "cores": os.cpu_count(),
                   "first_commands": [one.replace(f"{ROOT}/", "") for one in commands[:3]],
-                  "summary": summary(rows), "left_out": left_out, "rows": rows}
+                  "summary": lines, "left_out": left_out, "rows": rows}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
 
 

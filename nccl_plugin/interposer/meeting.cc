@@ -24,7 +24,7 @@ constexpr std::size_t kMostOpen = 64;    // That hold a port.
 constexpr std::size_t kMostKept = 4096;  // Of a few hundred bytes each.
 constexpr char kRefusalMagic[4] = {'R', 'R', 'P', 'X'};
 // All ranks leave the real library's initialisation at about the same time.
-constexpr std::chrono::milliseconds kPatience{10000};
+constexpr std::chrono::milliseconds kMeetingPatience{10000};
 // For those who come to a place that was made before somebody was missed.
 constexpr std::chrono::milliseconds kPatienceAfterMiss{1000};
 // The real library's initialisation, which comes before the first rank does, takes no longer.
@@ -150,7 +150,7 @@ std::string Meetings::missed() const {
 }
 
 std::chrono::milliseconds Meetings::patience() const {
-  const auto patience = missed().empty() ? kPatience : kPatienceAfterMiss;
+  const auto patience = missed().empty() ? kMeetingPatience : kPatienceAfterMiss;
   return std::min(patience, std::chrono::milliseconds(settings_.timeout_ms));
 }
 
