@@ -9,8 +9,8 @@ leaves of the link's burst is not the next one's to have); over unshaped ones a 
 take turns call by call. Automatic mode is measured when it has settled. Rank 0's times: medians, of
 shaped links means from 16 KB on.
 
-With --pairs, no codec and automatic mode alone, in turns, in so many runs: the median of the runs' ratios.
-Of short calls it takes that much to tell 3 %.
+With --pairs, no codec and automatic mode alone, in turns, in so many runs, and between them runs with no
+codec twice, which show what such a ratio is worth: medians of the runs' ratios.
 """
 import argparse
 import collections
@@ -58,7 +58,8 @@ class Cell:
         command = [str(ROOT / "perf" / "shaped.sh"), "--ranks", str(self.ranks), "--rate", self.rate]
         return command + (["--congestion", self.options.congestion] if self.options.congestion else [])
 
-    def all_reduce(self, settings, calls, warm_up):
+    def measure(self, settings, calls, warm_up):
+        """Of each setting the average time, and the codec of the last call."""
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
             command = self.shaped()
             command += ["--pin"] if self.ranks <= os.cpu_count() else []
@@ -72,11 +73,14 @@ class Cell:
             if done.returncode != 0:
                 raise RuntimeError(f"{shlex.join(command)}\n{done.stderr[-2000:]}")
             results = json.loads(pathlib.Path(report.name).read_text())["results"]
-        found = {}
-        for setting, result in zip(settings, results):
-            found[setting] = self.average()(result["in_place_per_iter"]["times_us"])
-            if setting == "auto":
-                found["choice"] = result["ringpress"]["codec"].split(":")[0]
+        return [(self.average()(result["in_place_per_iter"]["times_us"]),
+                 result["ringpress"]["codec"].split(":")[0]) for result in results]
+
+    def all_reduce(self, settings, calls, warm_up):
+        measured = self.measure(settings, calls, warm_up)
+        found = {setting: average for setting, (average, _) in zip(settings, measured)}
+        if "auto" in settings:
+            found["choice"] = measured[settings.index("auto")][1]
         return found
 
     def gloo(self):
@@ -120,29 +124,42 @@ class Cell:
 
 
     def run_pairs(self, runs):
-        """{choice: in how many runs}, and the runs' ratios of no codec's time and automatic mode's."""
+        """Of each run with automatic mode and with no codec in its place: no codec's time over that of the
+        other one, and what that had."""
         calls = clamp(1 / self.seconds, 10, 1000)
-        found = [self.all_reduce(("none", "auto"), calls, self.settled_calls()) for _ in range(runs)]
-        return (dict(collections.Counter(one["choice"] for one in found)),
-                [one["none"] / one["auto"] for one in found])
+        found = {"auto": [], "none": []}
+        for _ in range(runs):
+            for other, ratios in found.items():
+                (first, _), (second, codec) = self.measure(("none", other), calls, self.settled_calls())
+                ratios.append((first / second, codec))
+        return found
 
 
 def pairs_row(cell, runs):
-    choices, ratios = cell.run_pairs(runs)
-    return {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size,
-            "choices": choices, "ratios": ratios, "none_over_auto": statistics.median(ratios)}
+    found = cell.run_pairs(runs)
+    row = {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size,
+           "choices": dict(collections.Counter(codec for _, codec in found["auto"]))}
+    for other, runs_of_it in found.items():
+        row[f"ratios_of_{other}"] = [ratio for ratio, _ in runs_of_it]
+        row[f"none_over_{other}"] = statistics.median(row[f"ratios_of_{other}"])
+    return row
 
 
 def pairs_summary(rows):
-    ratios = [row["none_over_auto"] for row in rows]
-    return [f"{len(rows)} cells, no codec's time over automatic mode's: least {min(ratios):.2f}; below 0.97: "
-            f"{sum(ratio < 0.97 for ratio in ratios)}"]
+    lines = []
+    for other, name in (("auto", "automatic mode's"), ("none", "its own in another communicator")):
+        ratios = [row[f"none_over_{other}"] for row in rows]
+        lines.append(f"{len(rows)} cells, no codec's time over {name}: least {min(ratios):.2f}; below 0.97: "
+                     f"{sum(ratio < 0.97 for ratio in ratios)}")
+    return lines
 
 
 def print_pairs_row(row):
     choices = ", ".join(f"{name} {count}" for name, count in row["choices"].items())
-    print(f"{row['rate']:8} {row['ranks']} {row['dtype']:4} {row['bytes']:>10} {row['none_over_auto']:.3f} of "
-          f"{min(row['ratios']):.2f} to {max(row['ratios']):.2f} ({choices})", flush=True)
+    texts = [f"none/{other} {row[f'none_over_{other}']:.3f} of {min(row[f'ratios_of_{other}']):.2f} to "
+             f"{max(row[f'ratios_of_{other}']):.2f}" for other in ("auto", "none")]
+    print(f"{row['rate']:8} {row['ranks']} {row['dtype']:4} {row['bytes']:>10} {'; '.join(texts)} ({choices})",
+          flush=True)
 
 
 def row_of(cell, found):
