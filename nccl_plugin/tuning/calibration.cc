@@ -19,14 +19,15 @@ constexpr std::size_t kLatencyCalls = 15;
 constexpr std::size_t kFewCalls = 3;
 constexpr double kLongLatencyCall = 2e-3;     // Of such, in seconds, kFewCalls are enough.
 constexpr std::size_t kFirstRateCount = 512;  // Floats,
-// twice as many each time, until a call takes so many seconds. Not more: what TCP keeps of
-// larger calls would make later ones of some ten kilobytes take twice as long, which are to be
-// compared.
+// twice as many each time, until they take so many seconds. Not more,
 constexpr std::size_t kLastRateCount = 256 * 1024;
-constexpr double kLongRateCall = 10e-3;
+// and what is more than that in several calls: what TCP keeps of larger ones would make later calls
+// of some ten kilobytes take longer, which are to be compared.
+constexpr std::size_t kMostCountOfCall = 64 * 1024;
+constexpr double kLongRound = 10e-3;
 // Of such, one is enough. If others went before, they were a burst that the link lets pass, or this
 // one was held up by something else: another one tells.
-constexpr double kLongCall = 30e-3;
+constexpr double kVeryLongRound = 30e-3;
 // A link that was said to be so much better or worse is measured anew.
 constexpr double kDrift = 1.5;
 
@@ -71,11 +72,23 @@ Probe swaps(Peers& peers) {
           1, 1};
 }
 
+/// Calls that are timed together: what a link lets pass at once helps the first of them alone.
+struct Round {
+  std::size_t count = 0;  // Of each call's floats.
+  std::size_t calls = 1;
+};
+
+Round split_into_calls(std::size_t count) {
+  const std::size_t most = std::min(count, kMostCountOfCall);
+  return {most, count / most};
+}
+
 /// On the rank where it takes longest. The same on all ranks.
-Result<double> time_call(Peers& peers, const Probe& probe, std::span<float> values) {
+Result<double> time_calls(Peers& peers, const Probe& probe, std::span<float> values,
+                          std::size_t calls) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
-  RINGPRESS_RETURN_IF_ERROR(probe.call(values));
+  for (std::size_t i = 0; i < calls; ++i) RINGPRESS_RETURN_IF_ERROR(probe.call(values));
   double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   RINGPRESS_RETURN_IF_ERROR(peers.max({&seconds, 1}));
   return seconds;
@@ -84,42 +97,44 @@ Result<double> time_call(Peers& peers, const Probe& probe, std::span<float> valu
 /// Of empty calls the quickest: other programs only ever make them slower.
 Result<double> time_latency(Peers& peers, const Probe& probe) {
   float value = 0;
-  RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());  // Connects.
-  RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());
+  RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, {&value, 1}, 1).status());  // Connects.
+  RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, {&value, 1}, 1).status());
   double best = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < (best < kLongLatencyCall ? kLatencyCalls : kFewCalls); ++i) {
-    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_call(peers, probe, {&value, 1}));
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_calls(peers, probe, {&value, 1}, 1));
     best = std::min(best, seconds);
   }
   return best;
 }
 
-/// Of calls of a size the quickest; of those that a burst may have helped, the one in the middle,
-/// or the second of two long ones: the burst may have ended in the first.
-Result<double> time_size(Peers& peers, const Probe& probe, std::size_t count) {
-  std::vector<float> values(count);
+/// Of rounds of a size the quickest; of those that a burst may have helped, the one in the middle,
+/// or the second of two very long ones: the burst may have ended in the first.
+Result<double> time_size(Peers& peers, const Probe& probe, const Round& round) {
+  std::vector<float> values(round.count);
   std::vector<double> times;
-  std::size_t long_calls = 0;
-  while (times.size() < kFewCalls + long_calls) {
-    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_call(peers, probe, values));
+  std::size_t very_long = 0;
+  while (times.size() < kFewCalls + very_long) {
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_calls(peers, probe, values, round.calls));
     times.push_back(seconds);
-    if (seconds <= kLongCall) continue;
-    ++long_calls;
-    if (times.size() == 1 || long_calls == 2) return seconds;
+    if (seconds <= kVeryLongRound) continue;
+    ++very_long;
+    if (times.size() == 1 || very_long == 2) return seconds;
   }
   std::sort(times.begin(), times.end());
-  return times[0] < kLongRateCall ? times[0] : times[times.size() / 2];
+  return times[0] < kLongRound ? times[0] : times[times.size() / 2];
 }
 
 /// In bytes a second. `smallest`: what an empty call takes.
 Result<double> measure_rate(Peers& peers, const Probe& probe, double smallest) {
   double rate = 0;
   for (std::size_t count = kFirstRateCount; count <= kLastRateCount; count *= 2) {
-    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_size(peers, probe, count));
-    // Of a call that took no longer than an empty one, nothing would be left.
-    const double moving = std::max(seconds - smallest, seconds / 10);
+    const Round round = split_into_calls(count);
+    RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_size(peers, probe, round));
+    // Of calls that took no longer than empty ones, nothing would be left.
+    const double waiting = smallest * static_cast<double>(round.calls);
+    const double moving = std::max(seconds - waiting, seconds / 10);
     rate = probe.sent_bytes(count) / moving;
-    if (seconds >= kLongRateCall) break;
+    if (seconds >= kLongRound) break;
   }
   return rate;
 }
@@ -135,23 +150,28 @@ Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
 /// Whether the link is about as quick as is said of it.
 Result<bool> is_as_said(Peers& peers, const Probe& probe, const LinkSpeed& said) {
   float value = 0;
-  RINGPRESS_RETURN_IF_ERROR(time_call(peers, probe, {&value, 1}).status());  // Connects.
+  RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, {&value, 1}, 1).status());  // Connects.
   const double smallest = probe.latencies * said.latency_seconds;
   RINGPRESS_ASSIGN_OR_RETURN(const double rate, measure_rate(peers, probe, smallest));
   return rate < kDrift * said.bytes_per_second && said.bytes_per_second < kDrift * rate;
 }
 
-/// What a codec loses more than the budget's does, of the values of which that is most.
-Result<double> find_excess(const std::string& codec, const std::string& budget, DType dtype) {
-  double most = -std::numeric_limits<double>::infinity();
+/// What a codec loses, of each kind of values.
+Result<std::vector<double>> measure_errors(const std::string& codec, DType dtype) {
+  std::vector<double> errors;
   for (const auto values :
        {compress_kernels::ErrorOf::kNormalValues, compress_kernels::ErrorOf::kHeavyTails}) {
     RINGPRESS_ASSIGN_OR_RETURN(const double error,
                                compress_kernels::measure_codec_error(codec, dtype, values));
-    RINGPRESS_ASSIGN_OR_RETURN(const double allowed,
-                               compress_kernels::measure_codec_error(budget, dtype, values));
-    most = std::max(most, error - allowed);
+    errors.push_back(error);
   }
+  return errors;
+}
+
+/// What a codec loses more than is allowed, of the values of which that is most.
+double find_excess(const std::vector<double>& errors, const std::vector<double>& allowed) {
+  double most = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < errors.size(); ++i) most = std::max(most, errors[i] - allowed[i]);
   return most;
 }
 
@@ -160,15 +180,16 @@ Result<double> find_excess(const std::string& codec, const std::string& budget, 
 Result<std::vector<std::string>> find_codecs(Peers& peers, const std::string& budget, DType dtype) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::string whole,
                              compress_kernels::normalize_specification(budget));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<double> allowed, measure_errors(budget, dtype));
   std::vector<std::string> codecs;
   std::vector<double> excess;
   for (const char* const codec : kCandidates) {
     RINGPRESS_ASSIGN_OR_RETURN(const std::string other,
                                compress_kernels::normalize_specification(codec));
     if (other == whole) continue;
-    RINGPRESS_ASSIGN_OR_RETURN(const double more, find_excess(codec, budget, dtype));
+    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<double> errors, measure_errors(codec, dtype));
     codecs.push_back(codec);
-    excess.push_back(more);
+    excess.push_back(find_excess(errors, allowed));
   }
   RINGPRESS_RETURN_IF_ERROR(peers.max(excess));
   std::vector<std::string> within{"none"};
