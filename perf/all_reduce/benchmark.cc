@@ -24,6 +24,12 @@ bool is_exact(const Setting& setting, const std::optional<ringpressStatistics_t>
   return name.empty() || name == "none" || name == "lossless";
 }
 
+/// Who has a place in an iteration: in every other one settings come in the reverse order, as one
+/// that always came after the same other one would be measured in the state which that leaves.
+std::size_t setting_at(int iteration, std::size_t place, std::size_t settings) {
+  return iteration % 2 == 0 ? place : settings - 1 - place;
+}
+
 }  // namespace
 
 /// What is being measured now, with its memory.
@@ -176,7 +182,7 @@ bool Benchmark::times_many_at_once() const {
   return device_is_asynchronous() && !options_.reports_median() && !options_.barrier_between;
 }
 
-std::vector<double> Benchmark::time_settings(Case& current, bool in_place) {
+std::vector<std::vector<double>> Benchmark::time_settings(Case& current, bool in_place) {
   const int renewal = in_place
                           ? std::max(1, calls_until_overflow(current.type, current.operation.value,
                                                              session_.ranks()) /
@@ -184,8 +190,8 @@ std::vector<double> Benchmark::time_settings(Case& current, bool in_place) {
                           : 1 << 30;
   const std::size_t settings = options_.settings.size();
   const bool renew_for_each_setting = in_place && settings > 1;
-  std::vector<double> times;
-  times.reserve(static_cast<std::size_t>(options_.iterations) * settings);
+  std::vector<std::vector<double>> times(settings);
+  for (std::vector<double>& own : times) own.reserve(static_cast<std::size_t>(options_.iterations));
   int at_once = 1;
   for (int iteration = -options_.warmup_iterations; iteration < options_.iterations;
        iteration += at_once) {
@@ -193,13 +199,14 @@ std::vector<double> Benchmark::time_settings(Case& current, bool in_place) {
     at_once = many ? std::min(renewal, options_.iterations - iteration) : 1;
     for (int i = 0; i < at_once; ++i) report_step(current, in_place);
     const bool renew = iteration % renewal == 0 || renew_for_each_setting;
-    for (std::size_t setting = 0; setting < settings; ++setting) {
+    for (std::size_t place = 0; place < settings; ++place) {
+      const std::size_t setting = setting_at(iteration, place, settings);
       const bool fresh_input = in_place && renew;
       if (fresh_input) current.receive.copy_from(current.send, current.bytes);
       const bool meet = fresh_input || settings > 1 || options_.barrier_between || iteration == 0;
       if (meet) session_.control().barrier();
       const double time = time_iterations(current, setting, in_place, at_once);
-      if (iteration >= 0) times.push_back(time);
+      if (iteration >= 0) times[setting].push_back(time);
     }
   }
   return times;
@@ -272,16 +279,15 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
     if (options_.check) check_setting(current, setting, in_place, rows[setting], checks[setting]);
     before[setting] = session_.measured(setting).statistics();
   }
-  const std::vector<double> times = time_settings(current, in_place);
+  std::vector<std::vector<double>> times = time_settings(current, in_place);
+  const std::size_t last = setting_at(options_.iterations - 1, settings - 1, settings);
   for (std::size_t setting = 0; setting < settings; ++setting) {
-    std::vector<double> own_times;
-    for (std::size_t i = setting; i < times.size(); i += settings) own_times.push_back(times[i]);
-    PlacementResult result = placement_result(current, std::move(own_times));
+    PlacementResult result = placement_result(current, std::move(times[setting]));
     result.wrong_elements = checks[setting].wrong_elements;
     ResultRow& row = rows[setting];
     (in_place ? row.in_place : row.out_of_place) = std::move(result);
-    // The last setting's last result is still there; errors fed back must not set ranks apart.
-    if (options_.check && !in_place && setting + 1 == settings) {
+    // What was measured last is still there; errors fed back must not set ranks apart.
+    if (options_.check && !in_place && setting == last) {
       row.identical = row.identical.value_or(true) &&
                       holds_same_bytes(current.receive, current.bytes, session_.control());
     }
