@@ -2,24 +2,15 @@
 """Automatic mode (RINGPRESS_CODEC=auto) beside each fixed codec within its budget, no codec, and Gloo.
 
   python3 perf/automatic.py --json perf/results/automatic.json       half an hour
-  python3 perf/automatic.py --pairs 9 --sizes 8,4K,64K --rates none,10gbit --json FILE
 
 Of each rate, number of ranks, type and size: all_reduce_perf over shaped links, a run a setting (what one
 leaves of the link's burst is not the next one's to have); over unshaped ones a run in which all settings
 take turns call by call. Automatic mode is measured when it has settled. Rank 0's times: medians, of
 shaped links means from 16 KB on.
-
-With --pairs, no codec and automatic mode alone, in turns, in so many runs, and between them runs with no
-codec twice, which show what such a ratio is worth: medians of the runs' ratios. A run is two, in which either
-of them has the first communicator: the later one can take a tenth longer for the same calls. Calls of half the
-size come first: TCP acknowledges otherwise, and sooner, where a connection's messages have all been of one
-size, as no real program's are, nor automatic mode's, whose trials differ.
 """
 import argparse
-import collections
 import datetime
 import json
-import math
 import os
 import pathlib
 import shlex
@@ -128,52 +119,6 @@ class Cell:
         return found
 
 
-    def measure_pair(self, other):
-        """No codec's time over that of the other setting, with either of them first, and what that had."""
-        calls = clamp(1 / self.seconds, 10, 1000)
-        ratio = 1
-        for settings, plain_place in ((("none", other), 0), ((other, "none"), 1)):
-            measured = self.measure(settings, calls, self.settled_calls(), first_size=self.size // 2)
-            plain, chosen = measured[plain_place], measured[1 - plain_place]
-            ratio *= plain[0] / chosen[0]
-        return math.sqrt(ratio), chosen[1]
-
-    def run_pairs(self, runs):
-        """Of each run with automatic mode and with no codec in its place: what measure_pair() has."""
-        found = {"auto": [], "none": []}
-        for _ in range(runs):
-            for other, ratios in found.items():
-                ratios.append(self.measure_pair(other))
-        return found
-
-
-def pairs_row(cell, runs):
-    found = cell.run_pairs(runs)
-    row = {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size,
-           "choices": dict(collections.Counter(codec for _, codec in found["auto"]))}
-    for other, runs_of_it in found.items():
-        row[f"ratios_of_{other}"] = [ratio for ratio, _ in runs_of_it]
-        row[f"none_over_{other}"] = statistics.median(row[f"ratios_of_{other}"])
-    return row
-
-
-def pairs_summary(rows):
-    lines = []
-    for other, name in (("auto", "automatic mode's"), ("none", "its own in another communicator")):
-        ratios = [row[f"none_over_{other}"] for row in rows]
-        lines.append(f"{len(rows)} cells, no codec's time over {name}: least {min(ratios):.2f}; below 0.97: "
-                     f"{sum(ratio < 0.97 for ratio in ratios)}")
-    return lines
-
-
-def print_pairs_row(row):
-    choices = ", ".join(f"{name} {count}" for name, count in row["choices"].items())
-    texts = [f"none/{other} {row[f'none_over_{other}']:.3f} of {min(row[f'ratios_of_{other}']):.2f} to "
-             f"{max(row[f'ratios_of_{other}']):.2f}" for other in ("auto", "none")]
-    print(f"{row['rate']:8} {row['ranks']} {row['dtype']:4} {row['bytes']:>10} {'; '.join(texts)} ({choices})",
-          flush=True)
-
-
 def row_of(cell, found):
     fixed = {name: found[name] for name in FIXED if name in found}
     row = {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size,
@@ -236,7 +181,6 @@ def main():
     parser.add_argument("--sizes", default="8,4K,64K,256K,1M,4M,16M,64M,256M")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--congestion", default="", help="as perf/shaped.sh has it")
-    parser.add_argument("--pairs", default="", metavar="RUNS", help="no codec and automatic mode alone")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--table", type=pathlib.Path, nargs="+", metavar="JSON",
                         help="measure nothing: the README's table and figures from such files, of a cell\n"
@@ -258,18 +202,14 @@ def main():
                         left_out.append(f"{rate}, {ranks} ranks, {dtype}, {size} bytes: a call without a codec "
                                         f"takes {cell.seconds:.0f} s")
                         continue
-                    if options.pairs:
-                        rows.append(pairs_row(cell, int(options.pairs)))
-                        print_pairs_row(rows[-1])
-                    else:
-                        rows.append(row_of(cell, cell.run()))
-                        print_row(rows[-1])
+                    rows.append(row_of(cell, cell.run()))
+                    print_row(rows[-1])
                     commands += cell.commands[:1]
-    lines = pairs_summary(rows) if options.pairs else summary(rows)
+    lines = summary(rows)
     print("\n".join(lines + ["left out: " + one for one in left_out]))
     if options.json:
         measured = {name: value for name, value in vars(options).items()
-                    if name in ("pairs", "rates", "ranks", "dtypes", "sizes", "congestion")
+                    if name in ("rates", "ranks", "dtypes", "sizes", "congestion")
                     and value != parser.get_default(name)}
         words = [word for name, value in measured.items() for word in (f"--{name}", value)]
         record = {"command": shlex.join(["python3", "perf/automatic.py", *words]),
