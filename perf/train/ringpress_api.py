@@ -93,19 +93,26 @@ class Communicator:
         self.library.call("ncclCommInitRank", ctypes.byref(self.handle), self.size, unique, self.rank)
 
     def all_reduce(self, values, op=AVG):
-        pointer = ctypes.c_void_p(values.ctypes.data)
-        self.library.call("ncclAllReduce", pointer, pointer, ctypes.c_size_t(values.size), FLOAT32, op,
-                          self.handle, None)
+        self.all_reduce_at(values.ctypes.data, values.size, op)
+
+    def all_reduce_at(self, address, count, op=AVG):
+        """Of `count` float32 values in memory. Returns when they are reduced; meanwhile other threads run."""
+        pointer = ctypes.c_void_p(address)
+        self.library.call("ncclAllReduce", pointer, pointer, ctypes.c_size_t(count), FLOAT32, op, self.handle,
+                          None)
 
     def flush_lazy(self):
         """The next all-reduce of each tensor is sent, with what has been put off of it."""
         self.library.call("ringpressLazyFlush", self.handle)
 
-    def sent_bytes(self):
-        """By this rank since the start, headers included."""
+    def statistics(self):
         statistics = Statistics(size=ctypes.sizeof(Statistics))
         self.library.call("ringpressGetStatistics", self.handle, ctypes.byref(statistics))
-        return statistics.wire_bytes
+        return statistics
+
+    def sent_bytes(self):
+        """By this rank since the start, headers included."""
+        return self.statistics().wire_bytes
 
     def destroy(self):
         self.library.call("ncclCommDestroy", self.handle)
