@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Puts tables into README.md, between <!-- demo -->, <!-- peers -->, <!-- codecs -->,
-<!-- frameworks -->, <!-- roofline --> or <!-- gossip --> and their ends.
+<!-- frameworks -->, <!-- roofline -->, <!-- gossip --> or <!-- ddp --> and their ends.
 
 usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --peers perf/results/peers-*.json
@@ -9,12 +9,16 @@ usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --frameworks perf/results/frameworks.json
        readme_tables.py README.md --roofline perf/results/roofline.json
        readme_tables.py README.md --gossip perf/results/gossip-*.json
+       readme_tables.py README.md --ddp perf/results/train-ddp-n2.json
 """
 import argparse
 import json
 import pathlib
 import statistics
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "train"))
+import ddp_report  # pylint: disable=wrong-import-position
 
 
 def markdown(header, rows):
@@ -189,6 +193,14 @@ def gossip_table(reports):
                      "against every step, points"], rows)
 
 
+def ddp_table(report):
+    """A training's methods, one below the other."""
+    results = report["results"]
+    caption = (f"{report['ranks']} ranks, links of {report['link']}, {report['parameters'] / 1e6:.1f} million "
+               f"parameters, {len(results[0]['losses'])} steps; {report['cores']} cores.\n\n")
+    return caption + markdown(ddp_report.HEADER, [ddp_report.cells(result, results[0]) for result in results])
+
+
 def replaced(text, marker, table):
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     if begin not in text or end not in text:
@@ -207,6 +219,7 @@ def main():
     parser.add_argument("--frameworks", type=pathlib.Path)
     parser.add_argument("--roofline", type=pathlib.Path)
     parser.add_argument("--gossip", type=pathlib.Path, nargs="+")
+    parser.add_argument("--ddp", type=pathlib.Path)
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
     if arguments.demo:
@@ -222,7 +235,8 @@ def main():
                              json.loads(arguments.speed.read_text()))
         text = replaced(text, "codecs", table)
     for marker, path, table in (("frameworks", arguments.frameworks, frameworks_table),
-                                ("roofline", arguments.roofline, roofline_table)):
+                                ("roofline", arguments.roofline, roofline_table),
+                                ("ddp", arguments.ddp, ddp_table)):
         if path:
             text = replaced(text, marker, table(json.loads(path.read_text())))
     arguments.readme.write_text(text, encoding="utf-8")

@@ -36,6 +36,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+import ddp_report
 import ringpress_api as api
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -188,13 +189,8 @@ def measure(method, number, options, texts):
     return result
 
 
-def describe(result, first):
-    sent, all_sent = result["sent_bytes_a_step"] / 1e6, first["sent_bytes_a_step"] / 1e6
-    sent_texts = (f"{sent:.2f}", f"{sent / all_sent:.3f}") if sent and all_sent else ("", "")
-    calls = f"{result['compressed_calls']} of {result['calls']}" if "calls" in result else ""
-    return (f"| `{result['method']}` | {1e3 * result['seconds_a_step']:.0f} "
-            f"| {first['seconds_a_step'] / result['seconds_a_step']:.2f}x | {' | '.join(sent_texts)} | {calls} "
-            f"| {result['loss']:.3f} | {result['test_loss']:.3f} | {'yes' if result['ranks_agree'] else 'NO'} |")
+def print_row(row):
+    print(f"| {' | '.join(row)} |", flush=True)
 
 
 def report(options, network, results):
@@ -230,12 +226,12 @@ def main():
     dist.init_process_group("gloo")
     texts, results = corpus(), []
     if dist.get_rank() == 0:
-        print("| method | ms a step | faster | sent MB a step | of the first | compressed calls | loss "
-              "| test loss | ranks agree |\n|---|---|---|---|---|---|---|---|---|", flush=True)
+        print_row(ddp_report.HEADER)
+        print_row(["---"] * len(ddp_report.HEADER))
     for number, method in enumerate(options.methods):
         results.append(measure(method, number, options, texts))
         if dist.get_rank() == 0:
-            print(describe(results[-1], results[0]), flush=True)
+            print_row(ddp_report.cells(results[-1], results[0]))
     if dist.get_rank() == 0 and options.json:
         options.json.write_text(json.dumps(report(options, Model(options.width), results), indent=1) + "\n",
                                 encoding="utf-8")
