@@ -134,8 +134,8 @@ struct Ring {
 using SlotSolver = std::function<std::vector<Ring>(const Cluster&, const std::vector<Bid>&)>;
 
 /// The largest gain per further worker first; a job that has no place is given one by packing all
-/// anew. Ends within 20 ms of a core for 50 servers and 100 bids of up to 16 workers; with bids of
-/// 200 it may take 70.
+/// anew. Ends within 20 ms of a core for 50 servers of one resource and 100 bids of up to 16
+/// workers; with several resources, or bids of 200, it may take a few times that.
 std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bids);
 
 /// Ok, or the first bid, server or link that got more than there is, or a ring that comes back to a
