@@ -91,9 +91,14 @@ std::size_t most_worker_slots(const Job& job);
 /// Workers that fit into the empty cluster if links are left out.
 std::size_t workers_that_fit(const Cluster& cluster, const Amounts& worker);
 
+/// Workers of the largest ring that has a place in the empty cluster: on one server, or on several
+/// whose uplinks carry its rate, as must those of their racks if there are several of these.
+std::size_t largest_ring(const Cluster& cluster, const Demand& demand);
+
 /// Ok, or which value cannot be: no rack or server, a rack that is not there, a link without rate,
 /// a worker without the first resource, more workers than fit into the empty cluster, a utility
-/// outside its domain.
+/// outside its domain. (A job whose least_workers are more than largest_ring() passes: it never
+/// runs.)
 Status check(const Cluster& cluster, const std::vector<Job>& jobs);
 
 // ---- One slot.
@@ -129,7 +134,8 @@ struct Ring {
 using SlotSolver = std::function<std::vector<Ring>(const Cluster&, const std::vector<Bid>&)>;
 
 /// The largest gain per further worker first; a job that has no place is given one by packing all
-/// anew. Ends within 20 ms of a core for 50 servers and 100 bids.
+/// anew. Ends within 20 ms of a core for 50 servers of one resource and 100 bids of up to 16
+/// workers; with several resources, or bids of 200, it may take a few times that.
 std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bids);
 
 /// Ok, or the first bid, server or link that got more than there is, or a ring that comes back to a
@@ -162,7 +168,8 @@ struct Schedule {
   std::size_t moves = 0;  // Times a job went on elsewhere, or with other workers, in the next slot.
 };
 
-/// `solver` is for kGadget alone. Throws std::logic_error if check(cluster, jobs) fails.
+/// No job has more workers than largest_ring(). `solver` is for kGadget alone. Throws
+/// std::logic_error if check(cluster, jobs) fails.
 Schedule schedule(const Cluster& cluster, const std::vector<Job>& jobs, Policy policy,
                   std::size_t most_slots, const SlotSolver& solver = solve_slot);
 

@@ -36,6 +36,7 @@ struct HostMap {
 /// Reads any of these; "#" begins a comment. An error begins with the line.
 ///
 ///   node0 rack0                           a name and what it hangs from: hosts, racks, rows ...
+///   node[0-3,7],gpu1 rack0                several names, and what all of them hang from
 ///   node[0-3,7],gpu1                      hosts alone, as Slurm lists them
 ///   node0 slots=4   or   node0:4          an MPI host file; slots are left to MPI
 ///   rank 0=node0 slot=0                   an MPI rank file; the host is one of the other lines'

@@ -86,8 +86,9 @@ typedef struct {
   uint64_t t_max;    /* and always after so many; 0: no limit. */
   uint64_t period;   /* Not 0: every so many steps instead, whatever has changed. */
   uint64_t seed;     /* Of who meets whom. */
-  const char* codec; /* A codec specification: how far a model is from rank 0's at the start is sent
-                      * in it. NULL or "none": models are sent as they are. */
+  const char* codec; /* A codec specification: how far a model is from rank 0's at the start, or
+                      * from what the last flush gave, is sent in it. NULL or "none": models are
+                      * sent as they are. */
 } ringpressGossipConfig_t;
 
 /* What a step did. Set `size` as in ringpressStatistics_t. */

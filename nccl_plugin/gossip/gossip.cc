@@ -328,6 +328,7 @@ Status Gossip::flush(Peers& peers, void* model, Stream stream) {
     RINGPRESS_RETURN_IF_ERROR(compare(peers, rank, own, all[static_cast<std::size_t>(rank)]));
   }
   RINGPRESS_RETURN_IF_ERROR(average(peers, model));
+  RINGPRESS_RETURN_IF_ERROR(move_base(model));
   RINGPRESS_RETURN_IF_ERROR(keep_reference(model));
   trigger_.note_exchange();
   return Status::ok();
@@ -342,6 +343,21 @@ Status Gossip::average(Peers& peers, void* model) {
     RINGPRESS_RETURN_IF_ERROR(models_->widen(part, sums));
     RINGPRESS_RETURN_IF_ERROR(peers.sum(sums, part.count));
     RINGPRESS_RETURN_IF_ERROR(models_->take_mean(sums, peers.size(), part));
+  }
+  return Status::ok();
+}
+
+/// To the model that all have now: what they differ from it by is less than what they have learnt
+/// since the base before, and a codec loses less of that.
+Status Gossip::move_base(const void* model) {
+  if (is_identity_) return Status::ok();
+  auto* const wide = reinterpret_cast<double*>(sums_.get());
+  for (std::size_t first = 0; first < options_.count; first += kSummedElements) {
+    ModelSpan part = span_of(model, first);
+    part.count = std::min(part.count, kSummedElements);
+    RINGPRESS_RETURN_IF_ERROR(models_->widen(part, wide));
+    const ModelSpan moved = {base() + first, part.count, DType::kFloat32};
+    RINGPRESS_RETURN_IF_ERROR(models_->take_mean(wide, 1, moved));
   }
   return Status::ok();
 }

@@ -5,8 +5,8 @@
 //   2. Every rank knows who meets whom in this step (ring::find_partner). The two send each other a
 //      header of kHeaderBytes: whether they ask for an exchange, and whether they can take part.
 //   3. If one of them asks, both send their models, or what a codec leaves of how far these are
-//   from a
-//      base that all ranks have had in common since the start, and become the mean:
+//      from a base that all ranks have in common (rank 0's model at the start, after a flush what
+//      that gave), and become the mean:
 //      without a codec x = (x_i + x_j) / 2, the same bits on both; with one
 //      x_i += (d_j - d_i) / 2, d what can be decoded, so that x_i + x_j stays what it was.
 //   4. x_ref = x on both.
@@ -77,6 +77,7 @@ class Gossip {
   Status begin(const void* model, int rank, OwnPart* own);
   Status allocate();
   Status keep_base(Peers& peers, const void* model);
+  Status move_base(const void* model);
   ModelSpan span_of(const void* model, std::size_t first = 0) const;
   Result<double> value_at(const void* model, std::size_t element) const;
   Status note_non_finite(const void* model, std::size_t element, Header* header) const;

@@ -33,17 +33,20 @@ constexpr std::size_t kSlots = 200;
 struct Named {
   const char* name;
   UtilityKind kind;
+  bool may_resize = true;
 };
 constexpr Named kUtilities[] = {{"sqrt", UtilityKind::kSqrt},
                                 {"log", UtilityKind::kLog},
                                 {"energy", UtilityKind::kEnergy},
-                                {"sigmoid", UtilityKind::kSigmoid}};
+                                {"sigmoid", UtilityKind::kSigmoid},
+                                {"sqrt, all workers or none", UtilityKind::kSqrt, false}};
 
 void measure_gains(const Named& utility) {
   std::vector<double> parts;
   for (std::size_t seed = 0; seed < kSlots; ++seed) {
     SlotShape shape;
     shape.utility = utility.kind;
+    shape.may_resize = utility.may_resize;
     const RandomSlot slot = random_slot(shape, seed);
     const double found = gain_of(slot.bids, gadget::solve_slot(slot.cluster, slot.bids));
     const double most = ExactSlot(slot.cluster, slot.bids).most_gain(found);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct SlotShape {
   gadget::UtilityKind utility = gadget::UtilityKind::kSqrt;
   /// Of a server's uplink over the largest rate of one ring. Racks have four times that.
   double narrowest_link = 0.5, widest_link = 3;
+  bool may_resize = true;  // Else a job has all its workers or none.
 };
 
 struct RandomSlot {
@@ -91,7 +93,10 @@ inline gadget::Bid random_bid(const SlotShape& shape, Draw* draw) {
   const std::size_t most = draw->whole(1, shape.most_workers);
   for (std::size_t workers = 1; workers <= most; ++workers) {
     const double after = before + static_cast<double>(workers);
-    bid.gains.push_back(value(utility, iterations * after) - value(utility, iterations * before));
+    const bool is_had = shape.may_resize || workers == most;
+    bid.gains.push_back(is_had ? value(utility, iterations * after) -
+                                     value(utility, iterations * before)
+                               : -std::numeric_limits<double>::infinity());
   }
   return bid;
 }

@@ -109,7 +109,7 @@ struct CommandLine {
         ->needs(launch)
         ->capture_default_str();
     schedule->add_flag("--json", options.json, "for programs");
-    schedule->add_flag("--summary", options.summary, "no line for each slot and job");
+    schedule->add_flag("--summary", options.summary, "without the placements of each slot");
   }
 
   void add_explain_options() {

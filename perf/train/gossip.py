@@ -219,6 +219,7 @@ def compare_once(options, communicator, data, seed):
         results += [adaptive, of("gossip, fixed period", period=period)]
         if options.codec != "none":
             results.append(of("gossip, by change", theta=theta, t_max=options.t_max, codec=options.codec))
+    results += [of("gossip, fixed period", period=period, codec=options.codec) for period in options.periods]
     return results
 
 
@@ -257,7 +258,8 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--rate", type=float, default=0.05, help="of learning")
-    parser.add_argument("--theta", type=float, nargs="+", default=[0.03])
+    parser.add_argument("--theta", type=float, nargs="*", default=[0.03])
+    parser.add_argument("--periods", type=int, nargs="*", default=[], help="fixed periods with the codec")
     parser.add_argument("--t-max", type=int, default=200)
     parser.add_argument("--codec", default="q8", help="of the differences of models, by change; none: no such")
     parser.add_argument("--lazy", type=float, nargs="*", default=[2, 4], help="RINGPRESS_LAZY of lazy all-reduces")

@@ -2,7 +2,8 @@
 # Training by gossip, all tasks and numbers of workers: traffic and time over links of 10 Mb/s in
 # perf/results/gossip-TASK-nN.json, accuracies of five trainings each over links that are not limited in
 # perf/results/gossip-accuracy-TASK-nN.json, and the tables as one Markdown text on standard output. Lazy
-# all-reduces (RINGPRESS_LAZY=2 and 4) are among the methods. Takes three quarters of an hour.
+# all-reduces (RINGPRESS_LAZY=2 and 4) are among the methods. perf/results/periods-text-nN.json: fixed periods
+# of as many exchanges as those by change with a codec, with that codec. Takes three quarters of an hour.
 #   bash perf/train/gossip.sh [PYTHON]     with PyTorch and scikit-learn; default: /usr/bin/python3
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -28,3 +29,12 @@ for ranks in 4 8; do
   compare text "$ranks" --steps 600 --theta 0.05 0.08 --hidden 32
   compare uneven "$ranks" --steps 500 --theta 0.03 --t-max 0
 done
+
+periods() {  # periods RANKS PERIOD...
+  local ranks=$1
+  shift
+  run periods none text "$ranks" --steps 600 --hidden 32 --theta --lazy --periods "$@" --seeds 5
+}
+
+periods 4 10 18
+periods 8 9 14

@@ -208,6 +208,31 @@ TEST(Gossip, ACodecLeavesTheMean) {
   }
 }
 
+/// What is sent after it is how far models are from its result, which is little, however far they
+/// are from where they began.
+TEST(Gossip, AFlushIsWhatDifferencesAreTakenFrom) {
+  constexpr std::size_t kCount = 300001;
+  std::vector<std::vector<float>> models(2);
+  run_workers(2, [&](Peers& peers, int rank) {
+    std::vector<float> model(kCount);
+    GossipOptions options = options_of(kCount);
+    options.codec = "q8";
+    auto gossip =
+        Gossip::make(peers, std::make_unique<HostModels>(), options, model.data()).value();
+    std::fill(model.begin(), model.end(), rank == 0 ? 999.0F : 1001.0F);
+    ASSERT_TRUE(gossip->flush(peers, model.data()).is_ok());
+    const std::vector<float> own = make_model(rank, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) model[i] += 0.01F * own[i];
+    ASSERT_TRUE(gossip->step(peers, model.data()).value().has_exchanged);
+    models[static_cast<std::size_t>(rank)] = model;
+  });
+  const std::vector<float> a = make_model(0, kCount), b = make_model(1, kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_NEAR(models[0][i], 1000 + 0.005 * (a[i] + b[i]), 1e-3) << i;
+    ASSERT_NEAR(models[1][i], 1000 + 0.005 * (a[i] + b[i]), 1e-3) << i;
+  }
+}
+
 TEST(Gossip, FlushIsTheExactMeanEverywhere) {
   constexpr std::size_t kCount = 70000;
   constexpr int kSize = 3;

@@ -163,6 +163,22 @@ TEST_P(InterposerGossip, FlushIsTheMeanOfAll) {
   for (const auto& model : models) EXPECT_EQ(model, std::vector<float>(kCount, 1.0F));
 }
 
+TEST_P(InterposerGossip, AFlushIsWhatDifferencesAreTakenFrom) {
+  constexpr std::size_t kCount = 5000;
+  run_workers(2, [&](Worker& worker, Job&, ncclComm_t, int rank) {
+    std::vector<float> model(kCount);
+    ASSERT_TRUE(worker.make(options_of(kCount, "q8"), model).is_ok());
+    std::fill(model.begin(), model.end(), rank == 0 ? 999.0F : 1001.0F);
+    ASSERT_TRUE(worker.flush(model).is_ok());
+    const std::vector<float> a = make_values(0, kCount), b = make_values(1, kCount);
+    for (std::size_t i = 0; i < kCount; ++i) model[i] += 0.01F * (rank == 0 ? a[i] : b[i]);
+    ASSERT_TRUE(worker.step(model).value().has_exchanged);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_NEAR(model[i], 1000 + 0.005 * (a[i] + b[i]), 1e-3) << i;
+    }
+  });
+}
+
 /// Whose sum is too large for the type, and which no third of is one.
 TEST_P(InterposerGossip, FlushLeavesEqualModelsAsTheyAre) {
   run_workers(3, [&](Worker& worker, Job&, ncclComm_t, int) {

@@ -66,6 +66,11 @@ CLUSTER_MISTAKES = [
 JOBS_MISTAKES = [
     ('"workers": 4', '"workers": 5',
      "2: jobs[0].workers: 5 are more than the 4 that fit into the cluster"),
+    ('"workers": 4, "needs": {"gpus": 1, "memory_gb": 8},\n  "lifetime": {"gpus": 8}, '
+     '"ring_gigabits_per_second": 4',
+     '"least_workers": 3, "workers": 4, "needs": {"gpus": 1},\n  "lifetime": {"gpus": 8}, '
+     '"ring_gigabits_per_second": 21',
+     "2: jobs[0].least_workers: 3 are more than the 2 of the largest ring of 10.5 Gb/s that the "),
     ('"gpus": 2}', '"gpus": 3}', "6: jobs[1].workers: 1 are more than the 0 that fit into the "),
     ('"workers": 4', '"workers": 0', f"2: jobs[0].workers: {NUMBER}1 to 1e4, not 0"),
     ('"workers": 4', '"least_workers": 5, "workers": 4',

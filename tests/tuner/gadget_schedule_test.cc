@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "perf/gadget/random_slot.h"
 #include "ringpress/gadget.h"
 
 namespace ringpress::gadget {
@@ -70,6 +72,24 @@ TEST(GadgetJob, Limits) {
   EXPECT_EQ(workers_that_fit(two_servers(5), {2}), 4U);
 }
 
+TEST(GadgetJob, TheLargestRingIsWhatTheSolverCanPlace) {
+  for (std::size_t seed = 0; seed < 200; ++seed) {
+    perf::SlotShape shape;
+    shape.servers = 1 + seed % 7;
+    shape.racks = 1 + seed % 3;
+    shape.jobs = 1;
+    shape.narrowest_link = 0.05;
+    shape.widest_link = 1;
+    const perf::RandomSlot slot = perf::random_slot(shape, seed);
+    Bid bid = slot.bids[0];
+    bid.gains.assign(workers_that_fit(slot.cluster, bid.demand.worker), 0);
+    std::iota(bid.gains.begin(), bid.gains.end(), 1);
+    const std::vector<Ring> rings = solve_slot(slot.cluster, {bid});
+    const std::size_t placed = rings.empty() ? 0 : rings[0].workers();
+    EXPECT_EQ(largest_ring(slot.cluster, bid.demand), placed) << seed;
+  }
+}
+
 TEST(GadgetJob, WhatCannotBeIsRefused) {
   const Cluster good = two_servers(2);
   EXPECT_TRUE(check(good, {job_of(0, 4, 0)}).is_ok());
@@ -101,6 +121,17 @@ TEST(GadgetSchedule, NothingRunsBeforeItArrivesOrAfterItsLifetime) {
     EXPECT_EQ(table_of(plan), (std::vector<Workers>{{2, 0}, {1, 0}, {0, 0}, {0, 1}}));
     EXPECT_DOUBLE_EQ(plan.utility, std::sqrt(3) + 1);
     EXPECT_DOUBLE_EQ(plan.embedded_share, 1);
+  }
+}
+
+TEST(GadgetSchedule, EveryPolicyRunsAJobOnAsManyWorkersAsLinksAllow) {
+  Job wide = job_of(0, 3, 0);
+  wide.demand.ring_bits_per_second = 11;  // Links carry 10.
+  for (const Policy policy : {Policy::kGadget, Policy::kFifo, Policy::kDrf, Policy::kLas}) {
+    EXPECT_EQ(schedule(two_servers(2), {wide}, policy, 5).worker_slots, Workers{10});
+    Job rigid = wide;
+    rigid.least_workers = 3;
+    EXPECT_EQ(schedule(two_servers(2), {rigid}, policy, 5).worker_slots, Workers{0});
   }
 }
 

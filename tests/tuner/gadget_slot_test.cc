@@ -152,6 +152,25 @@ INSTANTIATE_TEST_SUITE_P(, GadgetQuality,
                          ::testing::Values(UtilityKind::kSqrt, UtilityKind::kLog,
                                            UtilityKind::kSigmoid, UtilityKind::kEnergy));
 
+/// All workers or none is not concave, and nothing was asked for.
+TEST(GadgetSlot, JobsThatCannotBeResizedAreNearTheOptimum) {
+  constexpr std::size_t kSlots = 200;
+  double sum = 0, least = 1;
+  for (std::size_t seed = 0; seed < kSlots; ++seed) {
+    SlotShape shape;
+    shape.may_resize = false;
+    const RandomSlot slot = random_slot(shape, seed);
+    const std::vector<Ring> rings = solve_slot(slot.cluster, slot.bids);
+    const Status status = check(slot.cluster, slot.bids, rings);
+    ASSERT_TRUE(status.is_ok()) << seed << ": " << status.message();
+    const double part = gain_of(slot.bids, rings) / ExactSlot(slot.cluster, slot.bids).most_gain(0);
+    sum += part;
+    least = std::min(least, part);
+  }
+  EXPECT_GE(sum / kSlots, 0.998);
+  EXPECT_GE(least, 0.85);
+}
+
 TEST(GadgetSlot, LargeSlotsAreFeasibleAndTheSameAgain) {
   for (std::size_t seed = 0; seed < 20; ++seed) {
     SlotShape shape;

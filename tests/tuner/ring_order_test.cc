@@ -113,6 +113,16 @@ TEST(HostMap, NamesAndWhatTheyHangFrom) {
   EXPECT_EQ(summary(map).substr(0, 23), "2 hosts, 3 above them, ");
 }
 
+TEST(HostMap, ListsHangFromOneRack) {
+  const HostMap map = read("n[08-10],gpu7 rack0\nrack[0-1] row0\n");
+  EXPECT_EQ(places_in(map, {"n09", "gpu7"}),
+            (Places{{"row0", "rack0", "n09"}, {"row0", "rack0", "gpu7"}}));
+  EXPECT_EQ(parse_host_map("n0 rack0\nn[0-1] rack0\n").status().message(),
+            "2: \"n0\" is there twice");
+  EXPECT_EQ(parse_host_map("n[0-99999999] rack0\n").status().message(),
+            "1: \"n[0-99999999]\" is no list of up to 65536 names");
+}
+
 TEST(HostMap, SlurmTopology) {
   const HostMap map = read(
       "SwitchName=s0 Nodes=n[0-1],gpu7\nSwitchName=s1 Nodes=n[08-10] LinkSpeed=100\n"

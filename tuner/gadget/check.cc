@@ -37,6 +37,15 @@ Status check_cluster(const Cluster& cluster) {
   return Status::ok();
 }
 
+/// That an empty server has room for.
+std::size_t workers_on(const Server& server, const Amounts& worker) {
+  std::uint64_t workers = kLargestAmount;
+  for (std::size_t r = 0; r < kMostResources; ++r) {
+    if (worker[r] > 0) workers = std::min(workers, server.capacity[r] / worker[r]);
+  }
+  return workers;
+}
+
 /// Whether utilities are finite, and grow where they are said to.
 bool is_good(const Utility& utility) {
   if (!std::isfinite(utility.scale) || utility.scale <= 0) return false;
@@ -140,14 +149,24 @@ std::size_t most_worker_slots(const Job& job) {
 
 std::size_t workers_that_fit(const Cluster& cluster, const Amounts& worker) {
   std::size_t sum = 0;
-  for (const Server& server : cluster.servers) {
-    std::uint64_t workers = kLargestAmount;
-    for (std::size_t r = 0; r < kMostResources; ++r) {
-      if (worker[r] > 0) workers = std::min(workers, server.capacity[r] / worker[r]);
-    }
-    sum += workers;
-  }
+  for (const Server& server : cluster.servers) sum += workers_on(server, worker);
   return sum;
+}
+
+std::size_t largest_ring(const Cluster& cluster, const Demand& demand) {
+  std::vector<std::size_t> of_racks(cluster.racks.size());
+  std::size_t most = 0, across_racks = 0;
+  for (const Server& server : cluster.servers) {
+    const std::size_t workers = workers_on(server, demand.worker);
+    most = std::max(most, workers);
+    if (server.bits_per_second >= demand.ring_bits_per_second) of_racks[server.rack] += workers;
+  }
+  for (std::size_t rack = 0; rack < of_racks.size(); ++rack) {
+    most = std::max(most, of_racks[rack]);
+    const std::uint64_t rate = cluster.racks[rack].bits_per_second;
+    if (rate >= demand.ring_bits_per_second) across_racks += of_racks[rack];
+  }
+  return std::max(most, across_racks);
 }
 
 Status check(const Cluster& cluster, const std::vector<Job>& jobs) {

@@ -110,7 +110,7 @@ class Reader {
         words.size() > 1 && (words[1].starts_with("slots=") || words[1].starts_with("max_slots=") ||
                              words[1].starts_with("max-slots="));
     if (words.size() == 1 || has_slots) return read_hosts(words[0]);
-    if (words.size() == 2) return hang(words[0], words[1]);
+    if (words.size() == 2) return hang_list(words[0], words[1]);
     fail("must be a name and what it hangs from, not " + std::to_string(words.size()) + " words");
   }
 
@@ -164,8 +164,13 @@ class Reader {
       if ((key != "Nodes" && key != "Switches") || equals == words[i].size()) {
         return fail(key + ": must be Nodes=LIST, Switches=LIST or LinkSpeed=NUMBER");
       }
-      for (const std::string& part : parts_of(words[i].substr(equals + 1))) hang_all(part, name);
+      hang_list(words[i].substr(equals + 1), name);
     }
+  }
+
+  /// "node[0-3],gpu1".
+  void hang_list(const std::string& list, const std::string& above) {
+    for (const std::string& part : parts_of(list)) hang_all(part, above);
   }
 
   void hang_all(const std::string& list, const std::string& above) {

@@ -69,6 +69,15 @@ std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
   return keep_places(turn, rings);
 }
 
+/// What policies that give all workers or none would never place is not asked for.
+std::vector<Job> with_rings_that_fit(const Cluster& cluster, std::vector<Job> jobs) {
+  for (Job& job : jobs) {
+    const std::size_t most = std::min(job.most_workers, largest_ring(cluster, job.demand));
+    job.most_workers = std::max(job.least_workers, most);
+  }
+  return jobs;
+}
+
 std::vector<Ring> rings_of(const Turn& turn, Policy policy, const SlotSolver& solver) {
   switch (policy) {
     case Policy::kGadget:
@@ -85,10 +94,11 @@ std::vector<Ring> rings_of(const Turn& turn, Policy policy, const SlotSolver& so
 
 }  // namespace
 
-Schedule schedule(const Cluster& cluster, const std::vector<Job>& jobs, Policy policy,
+Schedule schedule(const Cluster& cluster, const std::vector<Job>& given, Policy policy,
                   std::size_t most_slots, const SlotSolver& solver) {
-  const Status good = check(cluster, jobs);
+  const Status good = check(cluster, given);
   RINGPRESS_EXPECTS(good.is_ok(), good.message());
+  const std::vector<Job> jobs = with_rings_that_fit(cluster, given);
   Schedule plan;
   plan.worker_slots.resize(jobs.size());
   std::size_t last_arrival = 0, active_sum = 0, embedded_sum = 0;

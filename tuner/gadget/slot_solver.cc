@@ -1,6 +1,7 @@
 // Greedy, then exchanges. What is searched is counted in rings placed and bounded, so that equal
 // bids get equal rings on every machine.
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <utility>
 
@@ -9,9 +10,9 @@
 namespace ringpress::gadget {
 namespace {
 
-/// Rings that packing anew may place in all.
-constexpr std::size_t kPlacements = 6'000;
-constexpr std::size_t kPlacementsPerBid = 60;
+/// Rings that packing anew may place in all searches.
+constexpr std::size_t kPlacements = 12'000;
+constexpr std::size_t kPlacementsPerBid = 120;
 
 /// More workers for a job, and what each gains.
 struct Step {
@@ -25,14 +26,14 @@ struct Step {
   }
 };
 
-/// What a gain is divided by: further workers, or the part of the cluster that they take.
-enum class Weighing { kWorkers, kShares };
+/// What a gain is divided by: further workers, the part of the cluster that they take, or nothing.
+enum class Weighing { kWorkers, kShares, kNothing };
 
 class SlotSearch {
  public:
-  SlotSearch(const Cluster& cluster, const std::vector<Bid>& bids)
+  SlotSearch(const Cluster& cluster, const std::vector<Bid>& bids, std::size_t most_placements)
       : bids_(bids),
-        packing_(cluster, bids, kPlacements + kPlacementsPerBid * bids.size()),
+        packing_(cluster, bids, most_placements),
         shares_(dominant_shares(cluster, bids)) {}
 
   /// Takes the densest step until none is left. A step that finds no place ends its job's growth
@@ -75,14 +76,25 @@ class SlotSearch {
 
   Step densest_step(std::size_t job, std::size_t most_workers, Weighing weighing) const {
     const std::size_t now = packing_.workers(job);
-    const double weight = weighing == Weighing::kWorkers ? 1 : shares_[job];
     Step best = {0, job, now};
     for (std::size_t workers = now + 1; workers <= most_workers; ++workers) {
       const double density =
-          (gain(job, workers) - gain(job, now)) / (weight * static_cast<double>(workers - now));
+          (gain(job, workers) - gain(job, now)) / weight(job, workers - now, weighing);
       if (density > best.density) best = {density, job, workers};
     }
     return best;
+  }
+
+  double weight(std::size_t job, std::size_t further, Weighing weighing) const {
+    switch (weighing) {
+      case Weighing::kWorkers:
+        return static_cast<double>(further);
+      case Weighing::kShares:
+        return shares_[job] * static_cast<double>(further);
+      case Weighing::kNothing:
+        return 1;
+    }
+    return 1;
   }
 
   struct Change {
@@ -130,13 +142,25 @@ class SlotSearch {
   std::vector<double> shares_;  // Of the cluster, one worker of each job.
 };
 
+/// The last one finds more where a job has many workers or none: the densest ones may leave no room
+/// to one that gains more.
+std::vector<Weighing> weighings_for(const std::vector<Bid>& bids) {
+  const bool has_gaps = std::any_of(bids.begin(), bids.end(), [](const Bid& bid) {
+    return !bid.gains.empty() && bid.gains[0] == -std::numeric_limits<double>::infinity();
+  });
+  if (!has_gaps) return {Weighing::kWorkers, Weighing::kShares};
+  return {Weighing::kWorkers, Weighing::kShares, Weighing::kNothing};
+}
+
 }  // namespace
 
 std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bids) {
   std::vector<Ring> best;
   double most = -1;
-  for (const Weighing weighing : {Weighing::kWorkers, Weighing::kShares}) {
-    SlotSearch search(cluster, bids);
+  const std::vector<Weighing> weighings = weighings_for(bids);
+  const std::size_t placements = kPlacements + kPlacementsPerBid * bids.size();
+  for (const Weighing weighing : weighings) {
+    SlotSearch search(cluster, bids, placements / weighings.size());
     search.grow_all(weighing);
     search.exchange_all(weighing);
     if (search.gain() <= most) continue;

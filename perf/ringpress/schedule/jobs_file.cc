@@ -79,6 +79,22 @@ void read_lifetime(JsonReader reader, const gadget::Cluster& cluster, gadget::Jo
   }
 }
 
+/// A job that has no place in the cluster when it is alone would wait for ever.
+void check_room(const gadget::Cluster& cluster, const gadget::Job& job, JsonReader* reader) {
+  const std::size_t room = workers_that_fit(cluster, job.demand.worker);
+  if (job.most_workers > room) {
+    reader->refuse_value("workers", fmt::format("{} are more than the {} that fit into the cluster",
+                                                job.most_workers, room));
+  }
+  const std::size_t ring = largest_ring(cluster, job.demand);
+  if (job.least_workers <= ring) return;
+  const double gigabits = 1e-9 * static_cast<double>(job.demand.ring_bits_per_second);
+  reader->refuse_value("least_workers",
+                       fmt::format("{} are more than the {} of the largest ring of {:g} Gb/s that "
+                                   "the cluster's links can carry",
+                                   job.least_workers, ring, gigabits));
+}
+
 gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Cluster& cluster,
                      NameIndex* names) {
   const JsonReader::Names required = {"name",
@@ -108,11 +124,7 @@ gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Clust
     reader.refuse_value("needs",
                         fmt::format("must have at least 1 of \"{}\"", cluster.resources[0]));
   }
-  const std::size_t room = workers_that_fit(cluster, job.demand.worker);
-  if (job.most_workers > room) {
-    reader.refuse_value("workers", fmt::format("{} are more than the {} that fit into the cluster",
-                                               job.most_workers, room));
-  }
+  check_room(cluster, job, &reader);
   return job;
 }
 
