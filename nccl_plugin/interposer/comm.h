@@ -117,8 +117,9 @@ class Comm {
   /// Instead of host by host.
   void set_ring_order(std::vector<int> order) { ring_order_ = std::move(order); }
 
-  /// It is in use from now on: its line of statistics is written when it goes.
-  void open() { is_open_ = true; }
+  /// It is in use from now on, whether any of its calls are compressed or not: its line of
+  /// statistics is written when it goes, and its step, where RINGPRESS_TRACE wants it.
+  void open();
 
   /// What the settings say of a communicator whose ranks are on these hosts and call it so (no
   /// value: not all of them do), whatever its own are: false if every call is left exact, and none
