@@ -252,6 +252,17 @@ class CudaDevice final : public Device {
                      "waiting for a stream");
   }
 
+  Status find_failure(Stream stream) override {
+    const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    const cudaError_t error = cudaStreamQuery(static_cast<cudaStream_t>(stream));
+    forget(error);
+    // While another thread captures, the default stream does not say.
+    const bool has_failed = error != cudaErrorNotReady && error != cudaErrorStreamCaptureImplicit;
+    return has_failed ? status_of(error, "what was asked for in a stream") : Status::ok();
+  }
+
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_.codec(specification, dtype, op));

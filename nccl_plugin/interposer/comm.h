@@ -232,7 +232,7 @@ class Comm {
   Result<StreamCallPointer> start_of_step(const PlannedCall& planned);
   Result<StreamCallPointer> start_in_turn(const Call& call);
   FramedParts framed_parts(const Call& call) const;
-  std::function<bool()> is_given_up() const;
+  Status find_failure(Stream stream);
   void plan_again(const Call& call);
   void keep_place(const Call& call);
   std::size_t kept_bytes() const;
@@ -295,6 +295,8 @@ class Comm {
   std::uint64_t sequence_ = 0;
   Recurrences recurrences_;
   Statistics statistics_;
+  const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
+                     [this](Stream stream) { return find_failure(stream); }};
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};
   std::atomic<ncclResult_t> failure_{ncclSuccess};

@@ -189,6 +189,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr || stream->graph == nullptr) return check_unsafe();
   return spoil(stream->graph, cudaErrorStreamCaptureUnsupported);
 }
+static std::atomic<cudaError_t> state_of_streams{cudaSuccess};
+void fakeStateOfStreams(cudaError_t state) {
+  state_of_streams = state;
+}
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  const cudaError_t error = check_unsafe();
+  return error == cudaSuccess ? state_of_streams.load() : error;
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new FakeEvent;
   (*event)->is_timing = flags != cudaEventDisableTiming;
