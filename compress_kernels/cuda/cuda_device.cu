@@ -336,7 +336,10 @@ Result<std::unique_ptr<Device>> open_device(int ordinal, const PlanMakers& make_
 }  // namespace
 }  // namespace ringpress::compress_kernels::cuda
 
-/// ModuleEntry of module.h.
+/// ModuleLayout and ModuleEntry of module.h.
+extern "C" __attribute__((visibility("default"))) std::uint64_t ringpress_cuda_layout() {
+  return ringpress::compress_kernels::cuda::kLayout;
+}
 extern "C" __attribute__((visibility("default"))) void ringpress_cuda_open(
     int ordinal, const ringpress::compress_kernels::cuda::PlanMakers& make_plan,
     ringpress::Result<std::unique_ptr<ringpress::Device>>* opened) {
