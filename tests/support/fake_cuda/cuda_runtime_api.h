@@ -52,7 +52,8 @@ using cudaGraph_t = struct FakeGraph*;
 using cudaUserObject_t = struct FakeUserObject*;
 using cudaHostFn_t = void (*)(void*);
 
-/// Of memory that there was none of. Other errors a thread is told of are not kept here.
+/// Of memory that there was none of, of events, and of captures that are not told. Other errors a
+/// thread is told of are not kept here.
 cudaError_t cudaPeekAtLastError();
 cudaError_t cudaGetLastError();
 const char* cudaGetErrorName(cudaError_t error);
@@ -108,6 +109,9 @@ int fakeAllocations();
 void fakeRefuseMemory(bool is_refused);
 void fakeRefuseDeviceMemory(bool is_refused);
 void fakeRefuseEvents(bool is_refused);
+void fakeRefuseNewEvents(bool is_refused);
+/// As of the default stream while another thread captures.
+void fakeHideCaptures(bool is_hidden);
 /// Of all threads: what cudaStreamQuery() answers.
 void fakeStateOfStreams(cudaError_t state);
 
