@@ -26,6 +26,7 @@ set(RINGPRESS_CUDA_ARCHITECTURES "${supported}" CACHE STRING "Compute capabiliti
 
 set(ringpress_nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
     -Werror all-warnings --resource-usage -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
+    -I${RINGPRESS_MODULE_LAYOUT_FOLDER}
     -cudart static
     -Xcompiler=-fPIC,-Wall,-Wextra,-fvisibility=hidden,-ffp-contract=off)
 # Named as a folder of its own it would come before the compiler's headers.
@@ -53,7 +54,7 @@ foreach(file cuda/cast.cu cuda/chunk_topk.cu cuda/cuda_device.cu cuda/fp8.cu cud
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/cuda
     COMMAND sh -c "\"$@\" 2>'${object}.txt' || { cat '${object}.txt' >&2; exit 1; }" nvcc
             ${RINGPRESS_NVCC} ${ringpress_nvcc_flags} -MD -MF ${object}.d -c ${source} -o ${object}
-    DEPENDS ${source} DEPFILE ${object}.d
+    DEPENDS ${source} ${RINGPRESS_MODULE_LAYOUT_HEADER} DEPFILE ${object}.d
     COMMENT "Compiling ${file} for CUDA" VERBATIM)
   list(APPEND objects ${object})
 endforeach()

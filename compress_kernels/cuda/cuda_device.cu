@@ -19,17 +19,19 @@
 namespace ringpress::compress_kernels::cuda {
 namespace {
 
+/// The runtime keeps an error as this thread's last one, and who asks next, after a launch, would
+/// take it for his.
+void forget(cudaError_t error) {
+  if (error != cudaSuccess && cudaPeekAtLastError() == error) static_cast<void>(cudaGetLastError());
+}
+
+/// Not all of them end a call: what may be tried in vain leaves nothing behind.
 Status status_of(int error, const char* what) {
   if (error == cudaSuccess) return Status::ok();
   const auto code = static_cast<cudaError_t>(error);
+  forget(code);
   return Status(Code::kSystem, std::string("CUDA: ") + what + ": " + cudaGetErrorName(code) + ": " +
                                    cudaGetErrorString(code));
-}
-
-/// Of what may well fail. The runtime keeps such an error as this thread's last one, and who asks
-/// next, after a launch or in the program, would take it for his.
-void forget(cudaError_t error) {
-  if (error != cudaSuccess && cudaPeekAtLastError() == error) static_cast<void>(cudaGetLastError());
 }
 
 /// Makes a device the current one of this thread, and puts the former back.
@@ -134,15 +136,13 @@ class CudaDevice final : public Device {
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     void* memory = nullptr;
-    const cudaError_t error = cudaMalloc(&memory, bytes);
-    forget(error);
-    RINGPRESS_RETURN_IF_ERROR(status_of(error, "allocating memory"));
+    RINGPRESS_RETURN_IF_ERROR(status_of(cudaMalloc(&memory, bytes), "allocating memory"));
     return memory;
   }
   void free(void* memory) override {
     const CurrentDevice current(ordinal_);
     const AllowedDuringCapture allowed;
-    static_cast<void>(cudaFree(memory));
+    forget(cudaFree(memory));
   }
 
   Result<void*> allocate_host(std::size_t bytes) override {
@@ -150,15 +150,14 @@ class CudaDevice final : public Device {
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     void* memory = nullptr;
-    const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
-    forget(error);
-    RINGPRESS_RETURN_IF_ERROR(status_of(error, "allocating host memory"));
+    RINGPRESS_RETURN_IF_ERROR(
+        status_of(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "allocating host memory"));
     return memory;
   }
   void free_host(void* memory) override {
     const CurrentDevice current(ordinal_);
     const AllowedDuringCapture allowed;
-    static_cast<void>(cudaFreeHost(memory));
+    forget(cudaFreeHost(memory));
   }
 
   Result<Stream> create_stream() override {
@@ -252,6 +251,17 @@ class CudaDevice final : public Device {
                      "waiting for a stream");
   }
 
+  Status find_failure(Stream stream) override {
+    const CurrentDevice current(ordinal_);
+    const AllowedDuringCapture allowed;
+    RINGPRESS_RETURN_IF_ERROR(current.status());
+    const cudaError_t error = cudaStreamQuery(static_cast<cudaStream_t>(stream));
+    forget(error);
+    // While another thread captures, the default stream does not say.
+    const bool has_failed = error != cudaErrorNotReady && error != cudaErrorStreamCaptureImplicit;
+    return has_failed ? status_of(error, "what was asked for in a stream") : Status::ok();
+  }
+
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_.codec(specification, dtype, op));
@@ -325,7 +335,10 @@ Result<std::unique_ptr<Device>> open_device(int ordinal, const PlanMakers& make_
 }  // namespace
 }  // namespace ringpress::compress_kernels::cuda
 
-/// ModuleEntry of module.h.
+/// ModuleLayout and ModuleEntry of module.h.
+extern "C" __attribute__((visibility("default"))) std::uint64_t ringpress_cuda_layout() {
+  return ringpress::compress_kernels::cuda::kLayout;
+}
 extern "C" __attribute__((visibility("default"))) void ringpress_cuda_open(
     int ordinal, const ringpress::compress_kernels::cuda::PlanMakers& make_plan,
     ringpress::Result<std::unique_ptr<ringpress::Device>>* opened) {

@@ -54,7 +54,13 @@ cuda::ModuleEntry find_entry(std::string& why) {
   if (library == nullptr) library = open_library(cuda::kModule, why);
   if (library == nullptr) return nullptr;
   void* const entry = dlsym(library, cuda::kModuleEntry);
-  if (entry == nullptr) why = std::string(cuda::kModule) + " has no " + cuda::kModuleEntry;
+  const auto layout = reinterpret_cast<cuda::ModuleLayout>(dlsym(library, cuda::kModuleLayout));
+  if (entry == nullptr) {
+    why = std::string(cuda::kModule) + " has no " + cuda::kModuleEntry;
+  } else if (layout == nullptr || layout() != cuda::kLayout) {
+    why = cuda::kModule + std::string(cuda::kOfAnotherBuild);
+    return nullptr;
+  }
   return reinterpret_cast<cuda::ModuleEntry>(entry);
 }
 

@@ -1,11 +1,13 @@
 // libringpress-cuda.so: kernels and CUDA's runtime in a library of its own, which is looked for
 // when a device is asked for. So everything else is built and loaded where there is no CUDA.
 //
-// Both sides are built together, from one tree: what passes between them has the layout of one
-// compiler.
+// Both sides are built from one tree: what passes between them has the layout of one compiler. The
+// library takes minutes to build, so it may be left from another day, and says which headers it was
+// built with.
 #ifndef COMPRESS_KERNELS_CUDA_MODULE_H_
 #define COMPRESS_KERNELS_CUDA_MODULE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -15,11 +17,19 @@
 #include "ringpress/device.h"
 #include "ringpress/status.h"
 #include "ringpress/types.h"
+#include "ringpress_module_layout.h"
 
 namespace ringpress::compress_kernels::cuda {
 
 inline constexpr const char* kModule = "libringpress-cuda.so";
 inline constexpr const char* kModuleEntry = "ringpress_cuda_open";
+inline constexpr const char* kModuleLayout = "ringpress_cuda_layout";
+
+/// What kModuleLayout answers. Nothing is asked of a library with another one.
+inline constexpr std::uint64_t kLayout = RINGPRESS_MODULE_LAYOUT;
+using ModuleLayout = std::uint64_t (*)();
+inline constexpr const char* kOfAnotherBuild =
+    " is of another build than this library: build the target ringpress_cuda again";
 
 /// A codec of the host, and how kernels make the same bytes.
 struct PlannedCodec {

@@ -211,6 +211,9 @@ class Device {
   /// Waits until what was asked for in `stream` is done. Never on the path of a call.
   virtual Status synchronize(Stream stream) = 0;
 
+  /// Not ok if what was asked for in `stream` has failed, as far as it is known. Waits for nothing.
+  virtual Status find_failure(Stream) { return Status::ok(); }
+
   /// kUnsupported for a codec that this device has no kernels for.
   virtual Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification,
                                                           DType dtype, ReduceOp op) = 0;

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/firewall.h"
 #include "nccl_plugin/interposer/agreeing_stream_call.h"
 #include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/rule_codecs.h"
 #include "nccl_plugin/statistics_file.h"
 #include "nccl_plugin/tuning/tuned_calls.h"
@@ -191,10 +193,17 @@ Status Comm::prepare_to_compress() {
       !LazyCalls::is_wanted(settings_)) {
     RINGPRESS_ASSIGN_OR_RETURN(steps_, StreamSteps::make(*device_, settings_, rank_, size_));
   }
-  if (StreamTrace::is_wanted(settings_, rank_, size_)) {
-    trace_ = std::make_unique<StreamTrace>(*device_, size_);
-  }
   return prepare_to_put_off();
+}
+
+/// The trace is of rank 0 alone, and of exact calls too: nothing of it is agreed on.
+void Comm::open() {
+  is_open_ = true;
+  if (!StreamTrace::is_wanted(settings_, rank_, size_)) return;
+  warn_if_failed("no step is recorded for RINGPRESS_TRACE", catch_all([this] {
+                   trace_ = std::make_unique<StreamTrace>(*device_, size_);
+                   return Status::ok();
+                 }));
 }
 
 void Comm::end_groups(bool is_abort) noexcept {

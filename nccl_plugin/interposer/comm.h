@@ -117,8 +117,9 @@ class Comm {
   /// Instead of host by host.
   void set_ring_order(std::vector<int> order) { ring_order_ = std::move(order); }
 
-  /// It is in use from now on: its line of statistics is written when it goes.
-  void open() { is_open_ = true; }
+  /// It is in use from now on, whether any of its calls are compressed or not: its line of
+  /// statistics is written when it goes, and its step, where RINGPRESS_TRACE wants it.
+  void open();
 
   /// What the settings say of a communicator whose ranks are on these hosts and call it so (no
   /// value: not all of them do), whatever its own are: false if every call is left exact, and none
@@ -231,7 +232,7 @@ class Comm {
   Result<StreamCallPointer> start_of_step(const PlannedCall& planned);
   Result<StreamCallPointer> start_in_turn(const Call& call);
   FramedParts framed_parts(const Call& call) const;
-  std::function<bool()> is_given_up() const;
+  Status find_failure(Stream stream);
   void plan_again(const Call& call);
   void keep_place(const Call& call);
   std::size_t kept_bytes() const;
@@ -294,6 +295,8 @@ class Comm {
   std::uint64_t sequence_ = 0;
   Recurrences recurrences_;
   Statistics statistics_;
+  const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
+                     [this](Stream stream) { return find_failure(stream); }};
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};
   std::atomic<ncclResult_t> failure_{ncclSuccess};

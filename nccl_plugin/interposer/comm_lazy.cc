@@ -8,9 +8,7 @@ namespace ringpress::nccl_plugin::interposer {
 
 Status Comm::prepare_to_put_off() {
   if (!LazyCalls::is_wanted(settings_)) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(lazy_, StreamLazy::make(*device_, settings_, rank_, size_, [this] {
-                               return failure() != ncclSuccess || is_retired_.load();
-                             }));
+  RINGPRESS_ASSIGN_OR_RETURN(lazy_, StreamLazy::make(*device_, settings_, rank_, size_, watch_));
   return Status::ok();
 }
 

@@ -1,4 +1,5 @@
 // Comm's part in calls that begin: how they are made after all.
+#include <string>
 #include <utility>
 
 #include "nccl_plugin/firewall.h"
@@ -53,7 +54,7 @@ Result<StreamCallPointer> Comm::start_planned(const PlannedCall& planned) {
 Result<StreamCallPointer> Comm::start_of_step(const PlannedCall& planned) {
   const Call& call = planned.call;
   const TensorCall tensor = tensor_of(call, call.count);
-  RINGPRESS_ASSIGN_OR_RETURN(const SteppedCall stepped, steps_->next(tensor, is_given_up()));
+  RINGPRESS_ASSIGN_OR_RETURN(const SteppedCall stepped, steps_->next(tensor, call.stream, watch_));
   CallFrame frame;
   frame.words = stepped.words;
   plan_again(call);
@@ -80,8 +81,9 @@ Result<StreamCallPointer> Comm::start_of_step(const PlannedCall& planned) {
 /// As the guard says now.
 Result<StreamCallPointer> Comm::start_in_turn(const Call& call) {
   plan_again(call);
-  RINGPRESS_ASSIGN_OR_RETURN(const GuardedCall guarded,
-                             guard_->next(make_request(call), started_plan_.codec, is_given_up()));
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const GuardedCall guarded,
+      guard_->next(make_request(call), call.stream, started_plan_.codec, watch_));
   StreamCallPointer inner;
   if (guarded.step.is_exact) {
     inner = start_exactly(call, guarded.step.is_trial ? kIsTurn : kNothingGained);
@@ -95,8 +97,17 @@ FramedParts Comm::framed_parts(const Call& call) const {
   return {&real_, handle_, rank_, device_.get(), call.stream};
 }
 
-std::function<bool()> Comm::is_given_up() const {
-  return [this] { return failure() != ncclSuccess || is_retired_.load(); };
+/// What a call of the real library would answer in our place, so that a program that would go on
+/// and look for errors is not kept from that until the wait times out.
+Status Comm::find_failure(Stream stream) {
+  RINGPRESS_RETURN_IF_ERROR(device_->find_failure(stream));
+  if (real_.CommGetAsyncError == nullptr || !enter()) return Status::ok();
+  ncclResult_t error = ncclSuccess;
+  const ncclResult_t asked = real_.CommGetAsyncError(handle_, &error);
+  leave();
+  if (asked != ncclSuccess || error == ncclSuccess || error == ncclInProgress) return Status::ok();
+  return {error == ncclRemoteError ? Code::kPeerLost : Code::kSystem,
+          "ncclCommGetAsyncError of the real NCCL says " + std::to_string(static_cast<int>(error))};
 }
 
 /// Not the plan of the last call: in a group, others came in between.

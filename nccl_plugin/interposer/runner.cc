@@ -191,12 +191,13 @@ class Clique {
       RINGPRESS_RETURN_IF_ERROR(queue.running->conclude(queue.step));
     }
     if (++queue.step < queue.running->steps()) return Status::ok();
-    if (queue.exact_because.empty()) queue.exact_because = queue.comm->exact_because();
+    const std::string& exact_because =
+        queue.exact_because.empty() ? queue.comm->exact_because() : queue.exact_because;
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
-    if (queue.exact_because.empty()) {
+    if (exact_because.empty()) {
       queue.comm->finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
     } else {
-      queue.comm->count_exact(queue.exact_because);
+      queue.comm->count_exact(exact_because);
     }
     queue.running.reset();
     ++queue.first;

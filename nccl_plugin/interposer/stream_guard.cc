@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/interposer/stream_wait.h"
 #include "ringpress/log.h"
 #include "ringpress/tuning.h"
 
@@ -104,11 +103,11 @@ StreamGuard::Answer StreamGuard::look_at_captured(const PlanRequest& request) co
                                                                   : Answer::kCompress;
 }
 
-Result<GuardedCall> StreamGuard::next(const PlanRequest& request, const std::string& codec,
-                                      const std::function<bool()>& is_given_up) {
+Result<GuardedCall> StreamGuard::next(const PlanRequest& request, Stream stream,
+                                      const std::string& codec, const Watch& watch) {
   Class* const calls = find_class(request);
   RINGPRESS_EXPECTS(calls != nullptr, "a call was to be guarded that has no class");
-  if (calls->turns.awaits_verdict()) RINGPRESS_RETURN_IF_ERROR(hear(calls, is_given_up));
+  if (calls->turns.awaits_verdict()) RINGPRESS_RETURN_IF_ERROR(hear(calls, stream, watch));
   GuardedCall guarded;
   guarded.step = calls->turns.next();
   if (guarded.step.announces) {
@@ -126,10 +125,10 @@ Result<GuardedCall> StreamGuard::next(const PlanRequest& request, const std::str
 }
 
 /// Waits for the verdict that was sent last.
-Status StreamGuard::hear(Class* calls, const std::function<bool()>& is_given_up) {
+Status StreamGuard::hear(Class* calls, Stream stream, const Watch& watch) {
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::uint64_t word,
-      await_word(memory_->received(calls->index), {settings_.timeout_ms, is_given_up},
+      await_word(memory_->received(calls->index), stream, {settings_.timeout_ms, watch},
                  "what rank 0 found out about compressing has not come",
                  [calls](std::uint64_t seen) { return epoch_of(seen) == calls->epoch; }));
   RINGPRESS_ASSIGN_OR_RETURN(const Verdict verdict, verdict_of(word));

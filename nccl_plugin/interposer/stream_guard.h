@@ -12,13 +12,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 
 #include "nccl_plugin/interposer/framed_call.h"
+#include "nccl_plugin/interposer/stream_wait.h"
 #include "nccl_plugin/tuning/guarded_class.h"
 #include "nccl_plugin/tuning/tuning_log.h"
 #include "ringpress/device.h"
@@ -82,10 +82,10 @@ class StreamGuard {
   /// What has been settled of such calls, if anything has. A captured call takes no turn.
   Answer look_at_captured(const PlanRequest& request) const;
 
-  /// Of a call that was answered with kAsk. May wait for a verdict: kTimeout after
-  /// RINGPRESS_TIMEOUT_MS, kAborted once `is_given_up` says so.
-  Result<GuardedCall> next(const PlanRequest& request, const std::string& codec,
-                           const std::function<bool()>& is_given_up);
+  /// Of a call in `stream` that was answered with kAsk. May wait for a verdict, as await_word()
+  /// does: kTimeout after RINGPRESS_TIMEOUT_MS.
+  Result<GuardedCall> next(const PlanRequest& request, Stream stream, const std::string& codec,
+                           const Watch& watch);
 
  private:
   struct Slot {
@@ -106,7 +106,7 @@ class StreamGuard {
   StreamGuard(Device& device, const Settings& settings, int rank);
   static Key key_of(const PlanRequest& request);
   Class* find_class(const PlanRequest& request);
-  Status hear(Class* calls, const std::function<bool()>& is_given_up);
+  Status hear(Class* calls, Stream stream, const Watch& watch);
   void write_verdict(Class* calls, const std::string& codec);
   void collect_times(Class* calls);
   void log_verdict(const Class& calls, tuning::Verdict verdict, const std::string& codec) const;

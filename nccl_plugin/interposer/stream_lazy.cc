@@ -75,7 +75,7 @@ Result<Lengths> StreamSums::measure(const GradientSpan& gradient, const float* s
       device_.copy(stream_, on_host_->parts, on_device_->parts, sizeof on_device_->parts));
   RINGPRESS_RETURN_IF_ERROR(device_.copy(stream_, &on_host_->is_pending, &on_device_->is_pending,
                                          sizeof on_device_->is_pending));
-  RINGPRESS_RETURN_IF_ERROR(await_word(is_pending, patience_,
+  RINGPRESS_RETURN_IF_ERROR(await_word(is_pending, stream_, patience_,
                                        "the gradients of a call that may be put off are not there",
                                        [](std::uint64_t word) { return word == 0; })
                                 .status());
@@ -99,15 +99,12 @@ Status StreamSums::clear(float* sum, std::size_t count) {
   return device_.zero(stream_, sum, count * sizeof(float));
 }
 
-StreamLazy::StreamLazy(Device& device, const Settings& settings, std::function<bool()> is_given_up)
-    : device_(device),
-      is_given_up_(std::move(is_given_up)),
-      patience_{settings.timeout_ms, is_given_up_} {}
+StreamLazy::StreamLazy(Device& device, const Settings& settings, Watch watch)
+    : device_(device), watch_(std::move(watch)), patience_{settings.timeout_ms, watch_} {}
 
 Result<std::unique_ptr<StreamLazy>> StreamLazy::make(Device& device, const Settings& settings,
-                                                     int rank, int size,
-                                                     std::function<bool()> is_given_up) {
-  std::unique_ptr<StreamLazy> lazy(new StreamLazy(device, settings, std::move(is_given_up)));
+                                                     int rank, int size, Watch watch) {
+  std::unique_ptr<StreamLazy> lazy(new StreamLazy(device, settings, std::move(watch)));
   RINGPRESS_ASSIGN_OR_RETURN(lazy->sums_, StreamSums::make(device, lazy->patience_));
   RINGPRESS_ASSIGN_OR_RETURN(void* const word, device.allocate(sizeof *lazy->traveling_));
   lazy->traveling_ = static_cast<std::uint64_t*>(word);
@@ -141,10 +138,10 @@ Result<LazyVote> StreamLazy::hear() {
   *received = 0;
   RINGPRESS_RETURN_IF_ERROR(
       device_.copy(stream_, &ballot_->received, traveling_, sizeof ballot_->received));
-  RINGPRESS_ASSIGN_OR_RETURN(
-      const std::uint64_t word,
-      await_word(received, patience_, "the votes on a call that may be put off have not come",
-                 [](std::uint64_t seen) { return seen != 0; }));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::uint64_t word,
+                             await_word(received, stream_, patience_,
+                                        "the votes on a call that may be put off have not come",
+                                        [](std::uint64_t seen) { return seen != 0; }));
   return read_ballot(word, votes_);
 }
 

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "nccl_plugin/interposer/stream_wait.h"
@@ -66,10 +65,9 @@ class StreamSums final : public LazyMemory {
 /// Of one communicator. One thread at a time. An error ends the communicator.
 class StreamLazy {
  public:
-  /// `device` outlives this. `is_given_up`: nobody waits any more.
+  /// `device` outlives this, and so does what the watch refers to.
   static Result<std::unique_ptr<StreamLazy>> make(Device& device, const Settings& settings,
-                                                  int rank, int size,
-                                                  std::function<bool()> is_given_up);
+                                                  int rank, int size, Watch watch);
   ~StreamLazy();
   StreamLazy(const StreamLazy&) = delete;
   StreamLazy& operator=(const StreamLazy&) = delete;
@@ -92,11 +90,11 @@ class StreamLazy {
     std::uint64_t received;  // 0 until it is there.
   };
 
-  StreamLazy(Device& device, const Settings& settings, std::function<bool()> is_given_up);
+  StreamLazy(Device& device, const Settings& settings, Watch watch);
   Result<LazyVote> hear();
 
   Device& device_;
-  const std::function<bool()> is_given_up_;
+  const Watch watch_;
   const Patience patience_;
   std::unique_ptr<StreamSums> sums_;
   std::unique_ptr<LazyCalls> calls_;

@@ -5,7 +5,6 @@
 #include <exception>
 #include <utility>
 
-#include "nccl_plugin/interposer/stream_wait.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -70,11 +69,10 @@ bool StreamSteps::takes(const PlanRequest& request) const {
          request.count * dtype_size(request.dtype) >= settings_.minimum_bytes;
 }
 
-Result<SteppedCall> StreamSteps::next(const TensorCall& call,
-                                      const std::function<bool()>& is_given_up) {
+Result<SteppedCall> StreamSteps::next(const TensorCall& call, Stream stream, const Watch& watch) {
   if (rank_ == 0) collect();
   if (is_word_under_way_ && calls_since_word_ == kCallsUntilHeard) {
-    RINGPRESS_RETURN_IF_ERROR(hear(is_given_up));
+    RINGPRESS_RETURN_IF_ERROR(hear(stream, watch));
   }
   SteppedCall stepped;
   if (!is_word_under_way_ && planner_.is_due()) {
@@ -89,8 +87,8 @@ Result<SteppedCall> StreamSteps::next(const TensorCall& call,
 }
 
 /// Waits for the word that was sent last.
-Status StreamSteps::hear(const std::function<bool()>& is_given_up) {
-  RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), {settings_.timeout_ms, is_given_up},
+Status StreamSteps::hear(Stream stream, const Watch& watch) {
+  RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), stream, {settings_.timeout_ms, watch},
                                        "what rank 0 has found out about the step has not come",
                                        [this](std::uint64_t seen) { return seen == epoch_; })
                                 .status());

@@ -17,11 +17,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "nccl_plugin/interposer/framed_call.h"
 #include "nccl_plugin/interposer/stream_clock.h"
+#include "nccl_plugin/interposer/stream_wait.h"
 #include "nccl_plugin/step_planner.h"
 #include "ringpress/device.h"
 #include "ringpress/planner.h"
@@ -76,9 +76,9 @@ class StreamSteps {
   /// after all calls that were accepted before. The same on all ranks.
   bool takes(const PlanRequest& request) const;
 
-  /// Of such a call. May wait for a word: kTimeout after RINGPRESS_TIMEOUT_MS, kAborted once
-  /// `is_given_up` says so. An error ends the communicator.
-  Result<SteppedCall> next(const TensorCall& call, const std::function<bool()>& is_given_up);
+  /// Of such a call in `stream`. May wait for a word, as await_word() does: kTimeout after
+  /// RINGPRESS_TIMEOUT_MS. An error ends the communicator.
+  Result<SteppedCall> next(const TensorCall& call, Stream stream, const Watch& watch);
   /// That call is made as it will be from now on: what its frame is to have so that it is timed.
   /// Until the next call the frame may be in use. `is_by_rule`: no plan leaves it exact.
   void time(const TensorCall& call, Stream stream, bool is_by_rule, CallFrame* frame);
@@ -89,7 +89,7 @@ class StreamSteps {
 
  private:
   StreamSteps(Device& device, const Settings& settings, int rank, int world);
-  Status hear(const std::function<bool()>& is_given_up);
+  Status hear(Stream stream, const Watch& watch);
   void send_word();
   StepWord find_word() noexcept;
   void collect();

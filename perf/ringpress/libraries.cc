@@ -14,17 +14,20 @@
 #include <set>
 #include <string_view>
 
+#include "compress_kernels/cuda/module.h"
 #include "perf/ringpress/child.h"
 
 namespace ringpress::perf {
 namespace {
 
 namespace fs = std::filesystem;
+using compress_kernels::cuda::kModule;
+using compress_kernels::cuda::kModuleEntry;
+using compress_kernels::cuda::kModuleLayout;
+using compress_kernels::cuda::ModuleLayout;
 
 constexpr std::string_view kShimMark = "ringpress shim 1";  // As in nccl_plugin/preload.
-constexpr const char* kKernels = "libringpress-cuda.so";
-constexpr const char* kKernelsEntry = "ringpress_cuda_open";
-constexpr int kNewestVersion = 99;  // Two digits at most are read.
+constexpr int kNewestVersion = 99;                          // Two digits at most are read.
 
 /// The numbers that follow `symbol` and "_v" in a file.
 std::vector<int> versions_in(std::string_view bytes, const std::string& symbol) {
@@ -95,16 +98,20 @@ std::string describe_nccl(const std::string& name) {
 
 /// In the child: the path of the kernels, or what went wrong after a minus.
 std::string describe_kernels(const std::string& folder) {
-  const std::string beside = folder + "/" + kKernels;
+  const std::string beside = folder + "/" + kModule;
   void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
   std::string why = library == nullptr ? dlerror() : "";
-  if (library == nullptr) library = dlopen(kKernels, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) library = dlopen(kModule, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const bool is_there = access(beside.c_str(), F_OK) == 0;
     return "-" + (is_there ? why : dlerror());
   }
-  if (dlsym(library, kKernelsEntry) == nullptr) {
-    return fmt::format("-{} has no {}", path_of(library), kKernelsEntry);
+  if (dlsym(library, kModuleEntry) == nullptr) {
+    return fmt::format("-{} has no {}", path_of(library), kModuleEntry);
+  }
+  const auto layout = reinterpret_cast<ModuleLayout>(dlsym(library, kModuleLayout));
+  if (layout == nullptr || layout() != compress_kernels::cuda::kLayout) {
+    return fmt::format("-{}{}", path_of(library), compress_kernels::cuda::kOfAnotherBuild);
   }
   return path_of(library);
 }
@@ -247,7 +254,7 @@ KernelLibrary look_at_kernels(const std::string& folder) {
   KernelLibrary found;
   const std::string text = answer_of_child([&folder] { return describe_kernels(folder); });
   if (text.empty()) {
-    found.problem = fmt::format("the process that loaded {} died", kKernels);
+    found.problem = fmt::format("the process that loaded {} died", kModule);
   } else if (text[0] == '-') {
     found.problem = text.substr(1);
   } else {

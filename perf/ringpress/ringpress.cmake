@@ -33,7 +33,7 @@ target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_command_parts
                       PUBLIC ringpress_include ringpress_door_variables
                       PRIVATE ringpress_option_values ringpress_firewall ringpress_session ringpress_codecs
-                              ringpress_tuner nlohmann_json::nlohmann_json
+                              ringpress_module_layout ringpress_tuner nlohmann_json::nlohmann_json
                               fmt::fmt ${CMAKE_DL_LIBS})
 
 # The linear programme that the fast solver of `schedule` is checked against, where Clp is installed.

@@ -35,7 +35,10 @@ class ModuleDevice final : public FiberDevice {
 }  // namespace
 }  // namespace ringpress::compress_kernels::testing
 
-/// ModuleEntry of module.h.
+/// ModuleLayout and ModuleEntry of module.h.
+extern "C" __attribute__((visibility("default"))) std::uint64_t ringpress_cuda_layout() {
+  return ringpress::compress_kernels::cuda::kLayout;
+}
 extern "C" __attribute__((visibility("default"))) void ringpress_cuda_open(
     int, const ringpress::compress_kernels::cuda::PlanMakers& make_plan,
     ringpress::Result<std::unique_ptr<ringpress::Device>>* opened) {

@@ -51,6 +51,20 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual((status, text), (3, ""))
         self.assertIn("libringpress-cuda.so", error)
 
+    def test_kernels_of_another_build_are_not_called(self):
+        """They are not built by default, so that they may be older than the rest."""
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        self.assertIsNotNone(compiler, "no C compiler, though this was built with one")
+        source = self.folder / "older.c"
+        entry = "void ringpress_cuda_open(void) { __builtin_trap(); }\n"
+        for layout in ("", "unsigned long ringpress_cuda_layout(void) { return 1; }\n"):
+            source.write_text(entry + layout)
+            subprocess.run([compiler, "-shared", "-fPIC", "-o", self.folder / "libringpress-cuda.so",
+                            source], check=True)
+            status, text, error = self.run_program("check", "0")
+            self.assertEqual((status, text), (3, ""))
+            self.assertIn("no CUDA kernels: libringpress-cuda.so is of another build", error)
+
 
 if __name__ == "__main__":
     MODULE = pathlib.Path(sys.argv.pop())

@@ -105,5 +105,26 @@ TEST(InterposerAllocationsOfHier, AreNoneAfterTheFirstCalls) {
   run_hosts(make_settings({{"RINGPRESS_ALGO", "hier"}}), {0, 0, 1, 1}, reduce, uncounted_nccl());
 }
 
+/// Whether compressing gains anything is settled by the 200th call, and looked at again after the
+/// 1000th. Rank 0 looks for a step besides, 8192 calls at most where it finds none.
+TEST(InterposerAllocationsOfAutomaticMode, AreNoneWhileNothingIsToBeFoundOut) {
+  constexpr int kWindow = 100, kWindows = 90;
+  const auto reduce = [](const std::shared_ptr<Comm>& comm, int rank) {
+    const std::vector<float> values = make_values(rank, 2000);
+    std::vector<float> sums(values.size());
+    std::vector<long> allocations;
+    for (int window = 0; window < kWindows; ++window) {
+      testing::start_counting_thread();
+      for (int i = 0; i < kWindow; ++i)
+        ASSERT_EQ(all_reduce(comm, values, sums, ncclSum, uncounted_nccl()), ncclSuccess);
+      allocations.push_back(testing::stop_counting_thread());
+    }
+    EXPECT_EQ(*std::min_element(allocations.begin(), allocations.end()), 0) << rank;
+    if (rank == 0) return;
+    EXPECT_EQ(*std::max_element(allocations.begin() + 2, allocations.begin() + 9), 0);
+  };
+  run_hosts(make_settings({{"RINGPRESS_CODEC", "auto"}}), {0, 1}, reduce, uncounted_nccl());
+}
+
 }  // namespace
 }  // namespace ringpress::nccl_plugin::interposer

@@ -1,6 +1,7 @@
 // Door A on the CUDA device, whose runtime is a stand-in on host memory: captured streams, and
 // libraries without kernels.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -374,6 +376,26 @@ TEST(Cuda, ACallThatFailsOnOneRankFailsOnAll) {
     EXPECT_NE(error, ncclSuccess) << "rank " << rank;
     EXPECT_STRNE(job.engine.last_error(comm), "") << "rank " << rank;
     EXPECT_NE(job.all_reduce(comm, values, values), ncclSuccess) << "rank " << rank;
+  });
+}
+
+/// The runtime keeps an error until somebody asks after a launch: that of a call before, or of the
+/// program.
+TEST(Cuda, WhatIsTriedInVainFailsNoLaunch) {
+  const std::string file = ::testing::TempDir() + "ringpress-in-vain-" + std::to_string(getpid());
+  CudaJob job(cuda_settings({{"RINGPRESS_TRACE", file}}));
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    const cudaStream_t stream = make_stream();
+    std::vector<float> values = make_values(rank, kCount);
+    fakeHideCaptures(true);  // Left to the real library, whatever is captured.
+    EXPECT_EQ(job.reduce(comm, values, stream), ncclSuccess);
+    fakeHideCaptures(false);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    fakeRefuseNewEvents(true);  // Rank 0 cannot take times.
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(job.reduce(comm, values, stream), ncclSuccess);
+    fakeRefuseNewEvents(false);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   });
 }
 

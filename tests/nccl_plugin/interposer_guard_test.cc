@@ -211,10 +211,12 @@ TEST(InterposerGuardAlone, AVerdictThatNeverComesEndsTheCall) {
   const PlanRequest request{CollectiveKind::kAllReduce, 20000, DType::kFloat32};
   for (int call = 0; call < kTurns; ++call) {
     ASSERT_EQ(guard->look_at(request), StreamGuard::Answer::kAsk);
-    ASSERT_TRUE(guard->next(request, "q4", [] { return false; }).is_ok());
+    ASSERT_TRUE(guard->next(request, nullptr, "q4", {[] { return false; }}).is_ok());
   }
-  EXPECT_EQ(guard->next(request, "q4", [] { return true; }).status().code(), Code::kAborted);
-  EXPECT_EQ(guard->next(request, "q4", [] { return false; }).status().code(), Code::kTimeout);
+  EXPECT_EQ(guard->next(request, nullptr, "q4", {[] { return true; }}).status().code(),
+            Code::kAborted);
+  EXPECT_EQ(guard->next(request, nullptr, "q4", {[] { return false; }}).status().code(),
+            Code::kTimeout);
 }
 
 }  // namespace

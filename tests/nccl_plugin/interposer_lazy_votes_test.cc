@@ -9,8 +9,10 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "nccl_plugin/interposer/devices.h"
 #include "tests/support/cuda_job.h"
 #include "tests/support/interposer_hosts.h"
 #include "tests/support/noting_device.h"
@@ -93,6 +95,63 @@ TEST(InterposerLazyVotes, AreNotAwaitedOnceTheCommunicatorIsGivenUp) {
   }
 }
 
+/// What one rank gets that votes on a call, which the other never does.
+ncclResult_t vote_alone(const Settings& settings, ringpressRealNccl real) {
+  real.AllReduce = [](const void*, void* receive, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                      cudaStream_t) {
+    std::memset(receive, 0, sizeof(std::uint64_t));
+    return ncclSuccess;
+  };
+  std::atomic<ncclResult_t> result{ncclSuccess};
+  const auto vote = [&](const std::shared_ptr<Comm>& comm, int rank) {
+    if (rank == 1) return;
+    const std::vector<float> send = make_values(rank, kVotedValues);
+    std::vector<float> receive(kVotedValues);
+    result = all_reduce(comm, send, receive, ncclSum, real);
+  };
+  run_hosts(settings, {0, 1}, vote, real);
+  return result;
+}
+
+/// As after a fault in a kernel of the program, or where a peer has died: a thread that waited
+/// until RINGPRESS_TIMEOUT_MS could not look for errors itself.
+TEST(InterposerLazyVotes, AreNotAwaitedOnceTheDeviceOrTheRealLibraryHasFailed) {
+  std::vector<std::pair<std::string, std::string>> settings = {{"RINGPRESS_LAZY", "3.9"},
+                                                               {"RINGPRESS_TIMEOUT_MS", "60000"}};
+  ringpressRealNccl real = recording_nccl();
+  ::testing::internal::CaptureStderr();
+  for (const ncclResult_t error : {ncclRemoteError, ncclUnhandledCudaError}) {
+    real.CommGetAsyncError = error == ncclRemoteError ? [](ncclComm_t, ncclResult_t* asked) {
+      *asked = ncclRemoteError;
+      return ncclSuccess;
+    } : [](ncclComm_t, ncclResult_t* asked) {
+      *asked = ncclUnhandledCudaError;
+      return ncclSuccess;
+    };
+    EXPECT_EQ(vote_alone(make_settings(settings), real),
+              error == ncclRemoteError ? ncclRemoteError : ncclSystemError);
+  }
+  fakeStateOfStreams(cudaErrorInvalidValue);
+  EXPECT_EQ(vote_alone(cuda_settings(settings), nccl_in_streams()), ncclSystemError);
+  fakeStateOfStreams(cudaSuccess);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("CommGetAsyncError of the real NCCL says 6"), std::string::npos) << log;
+  EXPECT_NE(log.find("CommGetAsyncError of the real NCCL says 1"), std::string::npos) << log;
+  EXPECT_NE(log.find("CUDA: what was asked for in a stream"), std::string::npos) << log;
+  EXPECT_EQ(log.find("have not come"), std::string::npos) << log;
+}
+
+/// A device that is busy, or does not say, has not failed.
+TEST(InterposerDevice, TellsWhatHasFailed) {
+  const auto device = make_device("cuda", 0).value();
+  for (const cudaError_t state :
+       {cudaSuccess, cudaErrorNotReady, cudaErrorStreamCaptureImplicit, cudaErrorInvalidValue}) {
+    fakeStateOfStreams(state);
+    EXPECT_EQ(device->find_failure(nullptr).is_ok(), state != cudaErrorInvalidValue) << state;
+  }
+  fakeStateOfStreams(cudaSuccess);
+}
+
 /// Calls of a communicator in two streams in turn; the wait with a number is left out.
 std::string race_of_lazy_calls(std::size_t forgotten_wait) {
   Notes kept;
@@ -101,7 +160,7 @@ std::string race_of_lazy_calls(std::size_t forgotten_wait) {
   device.does_copy = true;
   const Settings settings =
       make_settings({{"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_LAZY_CALLS", "4"}});
-  const auto lazy = StreamLazy::make(device, settings, 0, 2, [] { return false; }).value();
+  const auto lazy = StreamLazy::make(device, settings, 0, 2, {[] { return false; }}).value();
   const Stream streams[] = {device.create_stream().value(), device.create_stream().value()};
   const ringpressRealNccl real = noting_nccl();
   std::vector<float> values(kVotedValues, 1.0F);
@@ -134,14 +193,33 @@ TEST(InterposerLazyWait, EndsInTimeAndWhenGivenUp) {
   notes = &kept;
   NotingDevice device;  // Copies nothing.
   bool is_given_up = false;
-  const std::function<bool()> ask = [&] { return is_given_up; };
-  const auto sums = StreamSums::make(device, Patience{300, ask}).value();
+  const Watch watch{[&] { return is_given_up; }};
+  const auto sums = StreamSums::make(device, Patience{300, watch}).value();
   ASSERT_TRUE(sums->enter(nullptr).is_ok());
   const std::vector<float> values(100, 1.0F);
   const GradientSpan gradient{values.data(), values.size(), DType::kFloat32};
   EXPECT_EQ(sums->measure(gradient, nullptr).status().code(), Code::kTimeout);
   is_given_up = true;
   EXPECT_EQ(sums->measure(gradient, nullptr).status().code(), Code::kAborted);
+}
+
+/// Whether that will ever be there is asked again and again.
+TEST(InterposerLazyWait, GoesOnUntilSomethingHasFailed) {
+  Notes kept;
+  notes = &kept;
+  NotingDevice device;
+  int looks = 0;
+  const Watch watch{[] { return false; },
+                    [&](Stream) -> Status {
+                      if (++looks < 3) return Status::ok();
+                      return {Code::kPeerLost, "a peer has died"};
+                    }};
+  const auto sums = StreamSums::make(device, Patience{60000, watch}).value();
+  ASSERT_TRUE(sums->enter(nullptr).is_ok());
+  const std::vector<float> values(100, 1.0F);
+  const GradientSpan gradient{values.data(), values.size(), DType::kFloat32};
+  EXPECT_EQ(sums->measure(gradient, nullptr).status().code(), Code::kPeerLost);
+  EXPECT_EQ(looks, 3);
 }
 
 }  // namespace

@@ -129,12 +129,12 @@ class Ranks {
 
  private:
   Result<SteppedCall> next(StreamSteps& steps, const TensorCall& tensor) {
-    return steps.next(tensor, [this] {
-      // Whoever waits, waits until the device gets there.
-      if (!words_.empty()) ++waits_;
-      deliver();
-      return false;
-    });
+    return steps.next(tensor, kStream, {[this] {
+                        // Whoever waits, waits until the device gets there.
+                        if (!words_.empty()) ++waits_;
+                        deliver();
+                        return false;
+                      }});
   }
   void deliver() {
     for (const TravelingWords& words : words_) {
@@ -366,10 +366,10 @@ TEST(StreamSteps, AWordThatNeverComesEndsTheCall) {
   TensorCall call;
   call.count = 10000;
   for (int i = 0; i < 64 + 32; ++i) {
-    ASSERT_TRUE(steps->next(call, [] { return false; }).is_ok());
+    ASSERT_TRUE(steps->next(call, kStream, {[] { return false; }}).is_ok());
   }
-  EXPECT_EQ(steps->next(call, [] { return true; }).status().code(), Code::kAborted);
-  EXPECT_EQ(steps->next(call, [] { return false; }).status().code(), Code::kTimeout);
+  EXPECT_EQ(steps->next(call, kStream, {[] { return true; }}).status().code(), Code::kAborted);
+  EXPECT_EQ(steps->next(call, kStream, {[] { return false; }}).status().code(), Code::kTimeout);
 }
 
 TEST(StreamSteps, AWordThatMakesNoSenseEndsTheCall) {
@@ -381,14 +381,14 @@ TEST(StreamSteps, AWordThatMakesNoSenseEndsTheCall) {
     call.count = 10000;
     TravelingWords words;
     for (int i = 0; i < 64 + 32; ++i) {
-      const SteppedCall stepped = steps->next(call, [] { return false; }).value();
+      const SteppedCall stepped = steps->next(call, kStream, {[] { return false; }}).value();
       if (stepped.words.count > 0) words = stepped.words;
     }
     ASSERT_GT(words.count, 0U);
     StepWord::Header header{1, is_too_long ? 1U << 30 : 2U, 2, 1};
     std::memcpy(words.received, &header, sizeof header);
     words.received[words.count - 1] = 1;
-    EXPECT_EQ(steps->next(call, [] { return false; }).status().code(), Code::kMismatch);
+    EXPECT_EQ(steps->next(call, kStream, {[] { return false; }}).status().code(), Code::kMismatch);
   }
 }
 

@@ -115,7 +115,8 @@ set_source_files_properties(${cuda_kernels}/cuda/cuda_device.cu PROPERTIES
   LANGUAGE CXX COMPILE_OPTIONS "-xc++")
 set_target_properties(fake_cuda_module PROPERTIES OUTPUT_NAME ringpress-cuda
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
-target_link_libraries(fake_cuda_module PRIVATE fake_cudart ringpress_codecs ringpress_include)
+target_link_libraries(fake_cuda_module PRIVATE fake_cudart ringpress_codecs ringpress_include
+                      ringpress_module_layout)
 
 add_executable(interposer_cuda_test interposer_gossip_test.cc interposer_graph_test.cc
                interposer_lazy_test.cc interposer_lazy_votes_test.cc interposer_steps_test.cc interposer_trace_test.cc)

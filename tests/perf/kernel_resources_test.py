@@ -4,10 +4,12 @@ usage: kernel_resources_test.py RESULT
 """
 import json
 import pathlib
+import re
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "perf"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "perf"))
 import kernel_resources  # noqa: E402
 
 REPORT = """ptxas info    : 0 bytes gmem
@@ -46,6 +48,16 @@ class KernelResources(unittest.TestCase):
         names = {kernel["kernel"] for kernel in kernels}
         hopper = {kernel["kernel"] for kernel in kernels if kernel["architecture"] == "sm_90"}
         self.assertEqual(names, hopper)
+
+    def test_the_kept_report_has_the_kernels_of_every_task(self):
+        """A report that was kept before they were written says nothing of what they spill."""
+        result = json.loads(pathlib.Path(RESULT).read_text(encoding="utf-8"))
+        kept = " ".join(row["kernel"] for row in result["kernels"])
+        sources = (ROOT / "compress_kernels" / "cuda").glob("*.cu")
+        tasks = re.findall(r"^RINGPRESS_CUDA_PROJECTION\([\w:]+, \w+::(\w+)\)",
+                           "\n".join(path.read_text(encoding="utf-8") for path in sources), re.M)
+        self.assertTrue(tasks)
+        self.assertEqual([task for task in tasks if not re.search(rf"\b{task}\b", kept)], [])
 
     def test_what_is_packed_is_unpacked(self):
         kernels = kernel_resources.read_report(REPORT.format(stack=8, spill=0))

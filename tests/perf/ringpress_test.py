@@ -343,6 +343,9 @@ class Doctor(Command):
             self.assertIn("there are no kernels (", text(self.doctor()))
             self.assertRegex(text(self.doctor(LD_LIBRARY_PATH=str(self.folder))),
                              "no kernels .*has no ringpress_cuda_open")
+            library("libringpress-cuda.so", "void ringpress_cuda_open(void) {}\n")
+            self.assertRegex(text(self.doctor(LD_LIBRARY_PATH=str(self.folder))),
+                             "no kernels .*is of another build than this library")
 
     def test_this_library_is_no_next_plugin(self):
         plugin = str(LIBRARY_FOLDER / "libnccl-net-ringpress.so")

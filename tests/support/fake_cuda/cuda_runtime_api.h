@@ -19,6 +19,7 @@ enum cudaError_t {
   cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorStreamCaptureUnjoined = 904,
   cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorStreamCaptureImplicit = 906,
   cudaErrorCapturedEvent = 907,
 };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
@@ -51,7 +52,8 @@ using cudaGraph_t = struct FakeGraph*;
 using cudaUserObject_t = struct FakeUserObject*;
 using cudaHostFn_t = void (*)(void*);
 
-/// Of memory that there was none of. Other errors a thread is told of are not kept here.
+/// Of memory that there was none of, of events, and of captures that are not told. Other errors a
+/// thread is told of are not kept here.
 cudaError_t cudaPeekAtLastError();
 cudaError_t cudaGetLastError();
 const char* cudaGetErrorName(cudaError_t error);
@@ -73,6 +75,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
@@ -106,5 +109,10 @@ int fakeAllocations();
 void fakeRefuseMemory(bool is_refused);
 void fakeRefuseDeviceMemory(bool is_refused);
 void fakeRefuseEvents(bool is_refused);
+void fakeRefuseNewEvents(bool is_refused);
+/// As of the default stream while another thread captures.
+void fakeHideCaptures(bool is_hidden);
+/// Of all threads: what cudaStreamQuery() answers.
+void fakeStateOfStreams(cudaError_t state);
 
 #endif  // TESTS_SUPPORT_FAKE_CUDA_CUDA_RUNTIME_API_H_

@@ -47,7 +47,9 @@ thread_local int device = 0;
 thread_local bool refuses_memory = false;
 thread_local bool refuses_device_memory = false;
 thread_local bool refuses_events = false;
-thread_local cudaError_t last_error = cudaSuccess;  // Of cudaMalloc(), which is tried in vain.
+thread_local bool refuses_new_events = false;
+thread_local bool hides_captures = false;
+thread_local cudaError_t last_error = cudaSuccess;  // Of what may be tried in vain.
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 thread_local cudaGraph_t own_capture = nullptr;
 
@@ -147,6 +149,12 @@ void fakeRefuseDeviceMemory(bool is_refused) {
 void fakeRefuseEvents(bool is_refused) {
   refuses_events = is_refused;
 }
+void fakeRefuseNewEvents(bool is_refused) {
+  refuses_new_events = is_refused;
+}
+void fakeHideCaptures(bool is_hidden) {
+  hides_captures = is_hidden;
+}
 int fakeAllocations() {
   const std::lock_guard lock(mutex);
   return allocations;
@@ -189,7 +197,16 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr || stream->graph == nullptr) return check_unsafe();
   return spoil(stream->graph, cudaErrorStreamCaptureUnsupported);
 }
+static std::atomic<cudaError_t> state_of_streams{cudaSuccess};
+void fakeStateOfStreams(cudaError_t state) {
+  state_of_streams = state;
+}
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  const cudaError_t error = check_unsafe();
+  return error == cudaSuccess ? state_of_streams.load() : error;
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (refuses_new_events) return last_error = cudaErrorMemoryAllocation;
   *event = new FakeEvent;
   (*event)->is_timing = flags != cudaEventDisableTiming;
   return cudaSuccess;
@@ -255,6 +272,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long* number, cudaGraph_t* graph) {
+  if (hides_captures) return last_error = cudaErrorStreamCaptureImplicit;
   const std::lock_guard lock(mutex);
   const bool is_captured = stream != nullptr && stream->graph != nullptr;
   *status = is_captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
