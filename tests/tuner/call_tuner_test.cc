@@ -331,24 +331,5 @@ TEST(Candidates, NoCodecGoesRoundARingUnlessAskedTo) {
   for (const Candidate& one : asked) EXPECT_EQ(one.choice.algorithm, Algorithm::kRing);
 }
 
-TEST(SizeTable, CompressesWhatIsLargeOnASlowLink) {
-  const Calibration calibration{
-      {50e-6, 125e6},
-      {{"none", 1, 0, {}, {}, {0, 1e-10}},
-       {"small", 0.125, 0.1, {50e-6, 2e-10}, {50e-6, 1e-10}, {50e-6, 4e-10}}}};
-  const auto rows = tuner::make_size_table(calibration, {0, 4}, 1024, std::size_t{1} << 28).value();
-  ASSERT_EQ(rows.size(), 19u);
-  EXPECT_EQ(rows.front().bytes, 1024u);
-  EXPECT_TRUE(rows.front().best.choice.is_exact());
-  EXPECT_EQ(rows.back().bytes, std::size_t{1} << 28);
-  EXPECT_EQ(rows.back().best.choice.codec, 1u);
-  bool is_compressed = false;
-  for (const SizeRow& row : rows) {
-    EXPECT_GE(!row.best.choice.is_exact(), is_compressed) << row.bytes;
-    is_compressed = !row.best.choice.is_exact();
-    EXPECT_LE(row.best.seconds, row.uncompressed_seconds);
-  }
-}
-
 }  // namespace
 }  // namespace ringpress
