@@ -179,6 +179,23 @@ TEST(CallTuner, KeepsWithinItsBudget) {
                             2u * (limits.rematch_warm_up_calls + limits.rematch_calls));
 }
 
+TEST(CallTuner, SettlesHoweverLittleMayBeTried) {
+  TuningLimits no_calls, no_trials, no_long_calls, nothing;
+  no_calls.calls = no_calls.warm_up_calls = 0;
+  no_trials.trials = 0;
+  no_long_calls.rematch_calls = no_long_calls.rematch_warm_up_calls = 0;
+  nothing = no_calls;
+  nothing.trials = nothing.rematches = 0;
+  for (const TuningLimits& limits : {no_calls, no_trials, no_long_calls, nothing}) {
+    Machine machine(as_predicted, {1 << 20, 4}, limits);
+    const Walk walk = machine.walk_until_settled();
+    EXPECT_EQ(walk.settled.choice, choice(1));
+    EXPECT_GT(walk.settled.calls, 0u);
+    machine.make_calls(walk.settled);  // As long as was predicted: nothing begins anew.
+    EXPECT_TRUE(machine.walk_until_settled().notes.empty());
+  }
+}
+
 // Ten of them would take minutes. How slow they are, the calls before have shown.
 TEST(CallTuner, MakesFewSlowCalls) {
   Machine machine([](const Choice& made) { return 4000 * as_predicted(made); });
