@@ -144,6 +144,15 @@ class Explain(unittest.TestCase):
             rows = list(csv.DictReader(io.StringIO(run("all", *words[1:], "--csv", **settings).stdout)))
             self.assertEqual({row["codec"] for row in rows}, {codec}, settings)
 
+    def test_a_codec_that_looks_at_the_whole_tensor_has_a_model(self):
+        found = explained("64M", "float32", "4", RINGPRESS_CODEC="topk:density=0.01")
+        self.assertEqual(found["choice"], {"codec": "topk:density=0.01", "algorithm": "sra"})
+        call = found["calls"][0]
+        self.assertEqual(call["codec"], "topk:density=0.01")
+        # 2 * 3/4 of the values' bytes, of which a hundredth is sent in some 16 bits each.
+        self.assertGreater(call["wire_bytes"], 1.5 * (64 << 20) * 0.004)
+        self.assertLess(call["wire_bytes"], 1.5 * (64 << 20) * 0.008)
+
     def test_a_codec_that_sends_no_fewer_bytes_is_used_if_it_is_set(self):
         found = explained("64M", "float16", "4", "--codecs", "none,q4", RINGPRESS_CODEC="bf16")
         self.assertEqual(found["choice"]["codec"], "bf16")
