@@ -24,6 +24,9 @@ constexpr std::uint64_t kMostCallsWithoutStep = std::uint64_t{1} << 13;
 constexpr int kMostFruitlessLooks = 4;
 // A plan that makes the step longer than this is given up, for good.
 constexpr double kMostLonger = 1.02;
+// A plan makes a step hardly shorter. One that has become so short took so long before because of
+// something else, as a machine that was busy: the plan goes by times that are no longer so.
+constexpr double kMuchShorter = 0.9;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
 constexpr double kCaution = 1.1;
 // A pause of at least this part of the longest may as well be the one between two steps. What comes
@@ -151,6 +154,7 @@ void StepPlanner::start_anew() {
   if (is_root_) recorder_ = std::make_unique<StepRecorder>();
   calls_in_vain_ = 0;
   fruitless_looks_ = 0;
+  has_doubted_ = false;
   unplanned_seconds_.reset();
 }
 
@@ -180,12 +184,20 @@ StepWord StepPlanner::find_word(std::span<const TensorCall> under_way) {
 
 StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   StepWord word;
-  recorder_.reset();  // Whatever comes of it.
-  if (step.seconds() > *unplanned_seconds_ * kMostLonger) {
-    log_line(LogLevel::kInfo,
-             "the plan for the step is given up: %.3f ms with it, %.3f ms without it",
-             1e3 * step.seconds(), 1e3 * *unplanned_seconds_);
+  const bool is_longer = step.seconds() > *unplanned_seconds_ * kMostLonger;
+  const bool is_doubtful = !has_doubted_ && step.seconds() < *unplanned_seconds_ * kMuchShorter;
+  if (is_longer || is_doubtful) {
+    log_line(LogLevel::kInfo, "the plan for the step is given up%s: %.3f ms with it, %.3f before",
+             is_longer ? "" : ", and looked for anew", 1e3 * step.seconds(),
+             1e3 * *unplanned_seconds_);
     word.header.is_news = 1;
+  }
+  if (is_doubtful) {
+    has_doubted_ = true;
+    recorder_ = std::make_unique<StepRecorder>();
+    unplanned_seconds_.reset();
+  } else {
+    recorder_.reset();
   }
   return word;
 }
@@ -224,10 +236,9 @@ Status StepPlanner::hear(const StepWord& word, std::size_t calls_since) {
     return {Code::kMismatch, "rank 0's plan for the step makes no sense"};
   }
   plan_ = word.calls;
-  if (plan_.empty()) return Status::ok();
-  cursor_ = (word.header.next + calls_since) % plan_.size();
-  // Of the calls since the word, none was made by the plan.
+  // Of the calls since the word, none was made as it says.
   if (recorder_ != nullptr) recorder_ = std::make_unique<StepRecorder>();
+  if (!plan_.empty()) cursor_ = (word.header.next + calls_since) % plan_.size();
   return Status::ok();
 }
 

@@ -106,6 +106,7 @@ class StepPlanner {
   std::unique_ptr<StepRecorder> recorder_;
   std::uint64_t calls_in_vain_ = 0;  // Of `calls_`, up to the last one that was skipped.
   int fruitless_looks_ = 0;
+  bool has_doubted_ = false;                 // A plan of this search, as the step got much shorter.
   std::optional<double> unplanned_seconds_;  // Of the step, before there was a plan.
 };
 
