@@ -27,6 +27,8 @@ constexpr double kMostLonger = 1.02;
 // A plan makes a step hardly shorter. One that has become so short took so long before because of
 // something else, as a machine that was busy: the plan goes by times that are no longer so.
 constexpr double kMuchShorter = 0.9;
+// Nor is anything planned by a step that takes so much longer than it did at an earlier look.
+constexpr double kMuchLonger = 1.1;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
 constexpr double kCaution = 1.1;
 // A pause of at least this part of the longest may as well be the one between two steps. What comes
@@ -155,6 +157,7 @@ void StepPlanner::start_anew() {
   calls_in_vain_ = 0;
   fruitless_looks_ = 0;
   has_doubted_ = false;
+  shortest_ = {};
   unplanned_seconds_.reset();
 }
 
@@ -162,6 +165,7 @@ void StepPlanner::start_over() {
   const bool has_ended = next_word_ == kNoWord || calls_ >= kMostCallsWithoutStep;
   if (!plan_.empty() || has_ended) return start_anew();
   fruitless_looks_ = 0;
+  shortest_ = {};
   unplanned_seconds_.reset();
   if (is_root_ && recorder_ == nullptr) recorder_ = std::make_unique<StepRecorder>();
 }
@@ -202,12 +206,20 @@ StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   return word;
 }
 
+bool StepPlanner::takes_long(const RecordedStep& step) {
+  const SeenStep now = {step.calls.size(), step.bytes(), step.seconds()};
+  const bool is_known = now.calls == shortest_.calls && now.bytes == shortest_.bytes;
+  if (is_known && now.seconds > kMuchLonger * shortest_.seconds) return true;
+  if (!is_known || now.seconds < shortest_.seconds) shortest_ = now;
+  return false;
+}
+
 StepWord StepPlanner::plan_step(const RecordedStep& step, std::span<const TensorCall> under_way) {
   StepWord word;
   const std::optional<std::size_t> next = next_after(step, under_way);
   if (!next) return word;
   std::vector<bool> exact(step.calls.size(), false);
-  if (exact.size() <= StepWord::kMostCalls) {
+  if (exact.size() <= StepWord::kMostCalls && !takes_long(step)) {
     exact = calls_to_leave_exact(step, world_, minimum_bytes_);
   }
   const auto count = std::count(exact.begin(), exact.end(), true);

@@ -80,7 +80,8 @@ class Ranks {
     for (StepPlanner& planner : planners_) planner.start_over();
   }
   void slow_exact_calls_down(double factor) { exact_factor_ = factor; }
-  void slow_all_down(double factor) { busy_factor_ = factor; }
+  void slow_all_down(double factor) { busy_factor_ = compute_factor_ = factor; }
+  void slow_compute_down(double factor) { compute_factor_ = factor; }
   /// Calls of so many elements are made now in one way and now in another; 0: none are.
   void try_out(std::size_t count) { tried_ = count; }
   /// Calls of so many elements are made as a rule says.
@@ -97,7 +98,7 @@ class Ranks {
     call.call = shape;
     call.call.address = &timed;
     Clocks& clocks = clocks_[rank];
-    clocks.ready += busy_factor_ * timed.backward_seconds;
+    clocks.ready += compute_factor_ * timed.backward_seconds;
     call.begin_seconds = std::max(clocks.ready, clocks.now + 1e-6);
     call.sent_bytes = static_cast<std::size_t>(compresses ? kRatio * bytes : bytes);
     double seconds = static_cast<double>(call.sent_bytes) / kPlannedRate;
@@ -118,6 +119,7 @@ class Ranks {
   std::vector<StepPlanner> planners_;
   double exact_factor_ = 1;
   double busy_factor_ = 1;
+  double compute_factor_ = 1;
   std::size_t tried_ = 0;
   std::size_t ruled_ = 0;
   int switches_ = 0;
@@ -182,6 +184,19 @@ TEST(StepPlanner, APlanOfABusyMachineIsLookedForAnew) {
     EXPECT_EQ(seen.substr(seen.size() - 5), is_good ? "1000 " : "0000 ");
     EXPECT_EQ(ranks.switches(), is_good ? 3 : 4);
   }
+}
+
+/// What only seems to have time to lose, as compute takes longer for a while.
+TEST(StepPlanner, NoPlanIsMadeOfStepsThatTookLessBefore) {
+  const Step step = {{10000, 0.3}, {10000, 0.03}, {10000, 0.001}};
+  Ranks busy(2, 15);
+  busy.slow_compute_down(3);
+  EXPECT_NE(busy.steps(step, 200).find('1'), std::string::npos);
+  Ranks ranks(2, 15);
+  EXPECT_EQ(ranks.steps(step, 50).find('1'), std::string::npos);
+  ranks.slow_compute_down(3);
+  EXPECT_EQ(ranks.steps(step, 400).find('1'), std::string::npos);
+  EXPECT_EQ(ranks.switches(), 0);
 }
 
 /// As when calls get other levels of compression.
