@@ -123,7 +123,7 @@ Result<std::vector<double>> measure_rank_errors(const MeasuredTensor& tensor,
 
 /// How fast a codec is on this machine, on normally distributed values, by one core and within a
 /// few milliseconds; with error feedback where that would be on. kUnsupported: a codec whose ranks
-/// agree on something before they encode, or that projects.
+/// tell each other something before they encode, or that projects.
 Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype);
 
 /// CodecSpeed::error alone, of values as of measure_codec() or of ones with heavy tails, as

@@ -16,8 +16,8 @@ Status check_budget(const Settings& settings) {
   if (codec.value()->projection() != nullptr || codec.value()->agreement() != nullptr) {
     return {Code::kInvalidArgument,
             "RINGPRESS_BUDGET=" + budget +
-                ": no codec that projects tensors or whose ranks talk before they encode; allowed "
-                "are such as q4, q8 or bf16"};
+                ": no codec that looks at tensors as a whole or whose ranks talk before they "
+                "encode; allowed are such as q4, q8 or bf16"};
   }
   return Status::ok();
 }

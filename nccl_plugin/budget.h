@@ -8,7 +8,7 @@
 namespace ringpress::nccl_plugin {
 
 /// kInvalidArgument, with the reason, if it names no codec, or one that could not stand for others:
-/// that projects tensors, or whose ranks talk before they encode.
+/// that looks at tensors as a whole, or whose ranks talk before they encode.
 Status check_budget(const Settings& settings);
 
 }  // namespace ringpress::nccl_plugin

@@ -16,14 +16,18 @@ constexpr std::uint64_t kMostBetweenWords = 1024;
 constexpr std::uint64_t kLater = 4;
 constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
 // So many calls later rank 0 no longer looks for a plan, and sooner where no step has been found:
-// to search among calls that repeat nothing takes some 15 us in each of them, to follow a step 1
-// us.
+// to search among calls that repeat nothing takes some 6 us in each of them, to follow a step 0.8.
 constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 15;
 constexpr std::uint64_t kMostCallsWithoutStep = std::uint64_t{1} << 13;
 // And when so many looks at a step have found nothing to leave exact.
 constexpr int kMostFruitlessLooks = 4;
 // A plan that makes the step longer than this is given up, for good.
 constexpr double kMostLonger = 1.02;
+// A plan makes a step hardly shorter. One that has become so short took so long before because of
+// something else, as a machine that was busy: the plan goes by times that are no longer so.
+constexpr double kMuchShorter = 0.9;
+// Nor is anything planned by a step that takes so much longer than it did at an earlier look.
+constexpr double kMuchLonger = 1.1;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
 constexpr double kCaution = 1.1;
 // A pause of at least this part of the longest may as well be the one between two steps. What comes
@@ -151,6 +155,8 @@ void StepPlanner::start_anew() {
   if (is_root_) recorder_ = std::make_unique<StepRecorder>();
   calls_in_vain_ = 0;
   fruitless_looks_ = 0;
+  has_doubted_ = false;
+  shortest_ = {};
   unplanned_seconds_.reset();
 }
 
@@ -158,6 +164,7 @@ void StepPlanner::start_over() {
   const bool has_ended = next_word_ == kNoWord || calls_ >= kMostCallsWithoutStep;
   if (!plan_.empty() || has_ended) return start_anew();
   fruitless_looks_ = 0;
+  shortest_ = {};
   unplanned_seconds_.reset();
   if (is_root_ && recorder_ == nullptr) recorder_ = std::make_unique<StepRecorder>();
 }
@@ -180,14 +187,30 @@ StepWord StepPlanner::find_word(std::span<const TensorCall> under_way) {
 
 StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   StepWord word;
-  recorder_.reset();  // Whatever comes of it.
-  if (step.seconds() > *unplanned_seconds_ * kMostLonger) {
-    log_line(LogLevel::kInfo,
-             "the plan for the step is given up: %.3f ms with it, %.3f ms without it",
-             1e3 * step.seconds(), 1e3 * *unplanned_seconds_);
+  const bool is_longer = step.seconds() > *unplanned_seconds_ * kMostLonger;
+  const bool is_doubtful = !has_doubted_ && step.seconds() < *unplanned_seconds_ * kMuchShorter;
+  if (is_longer || is_doubtful) {
+    log_line(LogLevel::kInfo, "the plan for the step is given up%s: %.3f ms with it, %.3f before",
+             is_longer ? "" : ", and looked for anew", 1e3 * step.seconds(),
+             1e3 * *unplanned_seconds_);
     word.header.is_news = 1;
   }
+  if (is_doubtful) {
+    has_doubted_ = true;
+    recorder_ = std::make_unique<StepRecorder>();
+    unplanned_seconds_.reset();
+  } else {
+    recorder_.reset();
+  }
   return word;
+}
+
+bool StepPlanner::takes_long(const RecordedStep& step) {
+  const SeenStep now = {step.calls.size(), step.bytes(), step.seconds()};
+  const bool is_known = now.calls == shortest_.calls && now.bytes == shortest_.bytes;
+  if (is_known && now.seconds > kMuchLonger * shortest_.seconds) return true;
+  if (!is_known || now.seconds < shortest_.seconds) shortest_ = now;
+  return false;
 }
 
 StepWord StepPlanner::plan_step(const RecordedStep& step, std::span<const TensorCall> under_way) {
@@ -195,7 +218,7 @@ StepWord StepPlanner::plan_step(const RecordedStep& step, std::span<const Tensor
   const std::optional<std::size_t> next = next_after(step, under_way);
   if (!next) return word;
   std::vector<bool> exact(step.calls.size(), false);
-  if (exact.size() <= StepWord::kMostCalls) {
+  if (exact.size() <= StepWord::kMostCalls && !takes_long(step)) {
     exact = calls_to_leave_exact(step, world_, minimum_bytes_);
   }
   const auto count = std::count(exact.begin(), exact.end(), true);
@@ -224,10 +247,9 @@ Status StepPlanner::hear(const StepWord& word, std::size_t calls_since) {
     return {Code::kMismatch, "rank 0's plan for the step makes no sense"};
   }
   plan_ = word.calls;
-  if (plan_.empty()) return Status::ok();
-  cursor_ = (word.header.next + calls_since) % plan_.size();
-  // Of the calls since the word, none was made by the plan.
+  // Of the calls since the word, none was made as it says.
   if (recorder_ != nullptr) recorder_ = std::make_unique<StepRecorder>();
+  if (!plan_.empty()) cursor_ = (word.header.next + calls_since) % plan_.size();
   return Status::ok();
 }
 

@@ -93,6 +93,13 @@ class StepPlanner {
   StepWord find_word(std::span<const TensorCall> under_way);
   StepWord plan_step(const RecordedStep& step, std::span<const TensorCall> under_way);
   StepWord judge_plan(const RecordedStep& step);
+  /// Whether it took clearly less at an earlier look: the machine is busy.
+  bool takes_long(const RecordedStep& step);
+
+  struct SeenStep {
+    std::size_t calls = 0, bytes = 0;
+    double seconds = 0;
+  };
 
   const bool is_root_;
   const int world_;
@@ -106,6 +113,8 @@ class StepPlanner {
   std::unique_ptr<StepRecorder> recorder_;
   std::uint64_t calls_in_vain_ = 0;  // Of `calls_`, up to the last one that was skipped.
   int fruitless_looks_ = 0;
+  SeenStep shortest_;                        // Without a plan, of the step that was looked at last.
+  bool has_doubted_ = false;                 // A plan of this search, as the step got much shorter.
   std::optional<double> unplanned_seconds_;  // Of the step, before there was a plan.
 };
 

@@ -46,6 +46,7 @@ bool RecordedStep::overlaps() const {
 }
 
 void StepRecorder::note(const RecordedCall& call) {
+  has_calls_ = true;
   const std::optional<std::size_t> position = locate(call.call);
   if (position && last_end_) add(*position, call);
   last_end_ = call.end_seconds;

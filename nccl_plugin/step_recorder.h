@@ -71,6 +71,8 @@ class StepRecorder {
   std::optional<RecordedStep> step() const;
   /// That of the calls that are being made now, or nothing.
   std::optional<RecordedStep> current() const;
+  /// Whether any call was shown.
+  bool has_calls() const { return has_calls_; }
 
   static constexpr std::size_t kWantedSteps = 4;
   static constexpr std::size_t kCertainCalls = 4096;
@@ -97,6 +99,7 @@ class StepRecorder {
   std::vector<Position> positions_;  // Of the pattern, wherever that begins.
   std::size_t noted_ = 0;            // Calls that positions_ has been shown.
   std::optional<double> last_end_;
+  bool has_calls_ = false;
   RecordedStep best_;
 };
 

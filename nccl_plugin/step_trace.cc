@@ -13,7 +13,6 @@
 #include "nccl_plugin/fixed_text.h"
 #include "nccl_plugin/step_model.h"
 #include "nccl_plugin/warn_once.h"
-#include "ringpress/log.h"
 #include "ringpress/transport.h"
 
 namespace ringpress::nccl_plugin {
@@ -43,6 +42,15 @@ std::string problem_of_writing(const std::string& path, const std::string& text)
   }
   close(file);
   return problem;
+}
+
+/// A file that is asked for and does not come should not be looked for in vain.
+void warn_of_no_step(const std::string& path) {
+  warn_once("RINGPRESS_TRACE=" + path +
+            ": nothing is written for a communicator whose all-reduces repeat no step " +
+            std::to_string(StepRecorder::kWantedSteps) + " times in a row (" +
+            std::to_string(StepRecorder::kCertainCalls) +
+            " calls, where addresses change from step to step)");
 }
 
 /// On this machine now; of a codec that cannot be measured alone, no ratio and no time.
@@ -113,10 +121,8 @@ void write_trace(const std::string& path, const StepRecorder& recorder, int worl
   static std::size_t most_bytes = 0;
   const std::optional<RecordedStep> step = recorder.step();
   if (!step) {
-    log_line(LogLevel::kInfo,
-             "RINGPRESS_TRACE: the all-reduces of this communicator repeat no "
-             "step %zu times in a row",
-             StepRecorder::kWantedSteps);
+    const std::lock_guard lock(mutex);
+    if (recorder.has_calls() && most_bytes == 0) warn_of_no_step(path);
     return;
   }
   const Result<std::string> text = job_text(*step, world, speed_of(codec, codec_time));

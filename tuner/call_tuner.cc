@@ -208,7 +208,7 @@ class WalkingTuner final : public CallTuner {
     skipped_ = 0;
     const double seconds = expected(choice);
     const double most = seconds > 0 ? limits_.trial_seconds / seconds : 1e9;
-    const std::uint32_t all = warm_up_calls + counted_calls;
+    const std::uint32_t all = std::max(1u, warm_up_calls + counted_calls);
     const auto calls = static_cast<std::uint32_t>(std::clamp<double>(most, std::min(3u, all), all));
     warm_up_ = std::max<std::uint32_t>(1, calls * warm_up_calls / all);
     warm_up_ = std::min(warm_up_, calls - 1);
@@ -224,6 +224,9 @@ class WalkingTuner final : public CallTuner {
       best_ = gains ? lossy : exact;
     } else if (lossy) {
       best_ = lossy;
+    } else if (!best_) {
+      // Nothing was tried: the model decides.
+      best_ = Measured{candidates_.front().choice, candidates_.front().seconds};
     }
     is_settled_ = true;
     surprises_ = 0;

@@ -15,7 +15,7 @@
 //
 // Links inside and between work at a time. In c chunks, codec and wire overlap but for the first
 // chunk of the one that takes less: c times the starts of a codec's operations, 1/c of the lesser
-// sum.
+// sum. A codec that looks at the whole tensor first does so before anything is sent.
 #include <algorithm>
 #include <cmath>
 
@@ -170,9 +170,11 @@ Result<CallCost> predict_call(const CallShape& shape, const Links& links, const 
   const auto count = static_cast<double>(cost.chunks);
   const CodecWork work{halves, algorithm, shape.world / local,
                        static_cast<double>(shape.bytes) / local, count};
-  cost.codec_seconds = work.seconds(codec);
-  const auto [less, more] = std::minmax(cost.wire_seconds, cost.codec_seconds);
-  cost.seconds = cost.latency_seconds + cost.inside_seconds + more + less / count;
+  const double overlapping = work.seconds(codec);
+  const double look = cost_of(codec.look, 1, work.bytes);
+  cost.codec_seconds = look + overlapping;
+  const auto [less, more] = std::minmax(cost.wire_seconds, overlapping);
+  cost.seconds = cost.latency_seconds + cost.inside_seconds + look + more + less / count;
   return cost;
 }
 

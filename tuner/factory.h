@@ -40,11 +40,6 @@ Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
 Result<std::vector<Candidate>> find_candidates_by(Algorithm algorithm, const CallShape& shape,
                                                   const Calibration& calibration);
 
-/// The best choice for each power of two from `smallest` to `largest` bytes, of calls that are
-/// `shape` otherwise.
-Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, CallShape shape,
-                                             std::size_t smallest, std::size_t largest);
-
 /// For calls of which find_candidates() says so much: not empty, and one of them exact. Never null.
 std::unique_ptr<CallTuner> make_call_tuner(std::vector<Candidate> candidates,
                                            const CallShape& shape, const TuningLimits& limits);

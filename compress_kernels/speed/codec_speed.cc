@@ -49,6 +49,7 @@ class Bench {
         decoded_(values_.size()),
         wire_(codec_->wire_bytes(count, kPart)),
         sum_(codec_->wire_bytes(count, kSum)),
+        summary_(summary_words(*codec_)),
         residual_(with_feedback ? count : 0) {
     const std::vector<float> different = make_values(values);
     core::visit_compressible(codec_->dtype(), [&](auto tag) {
@@ -61,6 +62,7 @@ class Bench {
   }
 
   double measure_error() {
+    summarise(kDifferent, nullptr);
     encode(kDifferent, nullptr);
     return error();
   }
@@ -69,11 +71,16 @@ class Bench {
     CodecSpeed speed;
     speed.codec = codec_->specification();
     speed.error = measure_error();
+    if (!summary_.empty()) {
+      speed.look = cost([&](std::size_t count) { summarise(count, residual()); });
+    }
+    summarise(kLarge, nullptr);
     encode(kLarge, nullptr);
     speed.ratio = static_cast<double>(wire_size_) / static_cast<double>(values_.size());
     speed.encode = cost([&](std::size_t count) { encode(count, residual()); });
     encode(kLarge, nullptr);
     speed.decode = cost([&](std::size_t count) { decode(count); });
+    std::fill(residual_.begin(), residual_.end(), 0.0f);  // As when the summary was made.
     speed.hop = cost([&](std::size_t count) { hop(count); });
     if (codec_->traits().identity) {
       // It is sent from the caller's memory, and received there.
@@ -83,6 +90,26 @@ class Bench {
   }
 
  private:
+  static std::size_t summary_words(const Codec& codec) {
+    const Agreement* const agreement = codec.agreement();
+    const std::size_t bytes = agreement == nullptr ? 0 : agreement->tensor_bytes();
+    return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+  }
+  /// For what is encoded next.
+  void summarise(std::size_t count, float* residual) {
+    if (summary_.empty()) return;
+    SummariseArgs args;
+    args.values = values_.data();
+    args.count = count;
+    args.residual = residual;
+    args.summary = reinterpret_cast<std::byte*>(summary_.data());
+    codec_->agreement()->summarise_tensor(args);
+  }
+  Agreed agreed() const {
+    if (summary_.empty()) return {};
+    return {reinterpret_cast<const std::byte*>(summary_.data()), nullptr};
+  }
+
   float* residual() { return residual_.empty() ? nullptr : residual_.data(); }
 
   std::size_t encode(std::size_t count, float* residual) {
@@ -92,6 +119,7 @@ class Bench {
     args.residual = residual;
     args.wire = wire_.data();
     args.form = kPart;
+    args.agreed = agreed();
     return wire_size_ = codec_->encode(args);
   }
   void decode(std::size_t count) {
@@ -101,6 +129,7 @@ class Bench {
     args.values = decoded_.data();
     args.wire_size = wire_size_;
     args.form = kPart;
+    args.agreed = agreed();
     codec_->decode(args);
   }
   void hop(std::size_t count) {
@@ -116,6 +145,7 @@ class Bench {
     args.wire = sum_.data();
     args.decoded = decoded_.data();
     args.form = kSum;
+    args.agreed = agreed();
     codec_->decode_add_encode(args);
   }
 
@@ -167,6 +197,7 @@ class Bench {
   std::vector<std::byte> decoded_;
   std::vector<std::byte> wire_;
   std::vector<std::byte> sum_;
+  std::vector<std::uint64_t> summary_;  // Of a codec that looks at a tensor as a whole first.
   std::vector<float> residual_;
   std::size_t wire_size_ = 0;
 };
@@ -175,7 +206,10 @@ class Bench {
 Result<Bench> make_bench(const std::string& specification, DType dtype, std::size_t count,
                          ErrorOf values) {
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
-  if (codec->agreement() != nullptr || codec->projection() != nullptr) {
+  const Agreement* const agreement = codec->agreement();
+  const bool talks =
+      agreement != nullptr && (agreement->tensor_is_shared() || agreement->rounds() > 0);
+  if (talks || codec->projection() != nullptr) {
     return Status(Code::kUnsupported,
                   specification + " has no model yet: its ranks talk before they encode");
   }

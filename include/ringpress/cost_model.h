@@ -41,6 +41,8 @@ struct CodecSpeed {
   OperationCost encode;
   OperationCost decode;
   OperationCost hop;  // Decode one part, add own values, encode.
+  // Of the whole tensor, once a call before all else. Most codecs: nothing.
+  OperationCost look = {};
 };
 
 struct CallShape {

@@ -30,13 +30,6 @@ struct Candidate {
   double seconds = 0;
 };
 
-/// Calls from this size up to twice it, less one byte.
-struct SizeRow {
-  std::size_t bytes = 0;
-  Candidate best;
-  double uncompressed_seconds = 0;  // The best without a codec.
-};
-
 /// What a communicator's links and codecs do, as measured, equal on all ranks.
 struct Calibration {
   LinkSpeed link;                  // Between hosts.

@@ -124,14 +124,16 @@ Result<double> time_size(Peers& peers, const Probe& probe, const Round& round) {
   return times[0] < kLongRound ? times[0] : times[times.size() / 2];
 }
 
-/// In bytes a second. `smallest`: what an empty call takes.
-Result<double> measure_rate(Peers& peers, const Probe& probe, double smallest) {
+/// In bytes a second. `smallest`: what an empty call takes. It becomes less if calls with values
+/// take less: something else held the empty ones up.
+Result<double> measure_rate(Peers& peers, const Probe& probe, double* smallest) {
   double rate = 0;
   for (std::size_t count = kFirstRateCount; count <= kLastRateCount; count *= 2) {
     const Round round = split_into_calls(count);
     RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_size(peers, probe, round));
+    *smallest = std::min(*smallest, seconds / static_cast<double>(round.calls));
     // Of calls that took no longer than empty ones, nothing would be left.
-    const double waiting = smallest * static_cast<double>(round.calls);
+    const double waiting = *smallest * static_cast<double>(round.calls);
     const double moving = std::max(seconds - waiting, seconds / 10);
     rate = probe.sent_bytes(count) / moving;
     if (seconds >= kLongRound) break;
@@ -141,9 +143,9 @@ Result<double> measure_rate(Peers& peers, const Probe& probe, double smallest) {
 
 Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
   LinkSpeed link;
-  RINGPRESS_ASSIGN_OR_RETURN(const double smallest, time_latency(peers, probe));
+  RINGPRESS_ASSIGN_OR_RETURN(double smallest, time_latency(peers, probe));
+  RINGPRESS_ASSIGN_OR_RETURN(link.bytes_per_second, measure_rate(peers, probe, &smallest));
   link.latency_seconds = smallest / probe.latencies;
-  RINGPRESS_ASSIGN_OR_RETURN(link.bytes_per_second, measure_rate(peers, probe, smallest));
   return link;
 }
 
@@ -151,8 +153,8 @@ Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
 Result<bool> is_as_said(Peers& peers, const Probe& probe, const LinkSpeed& said) {
   float value = 0;
   RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, {&value, 1}, 1).status());  // Connects.
-  const double smallest = probe.latencies * said.latency_seconds;
-  RINGPRESS_ASSIGN_OR_RETURN(const double rate, measure_rate(peers, probe, smallest));
+  double smallest = probe.latencies * said.latency_seconds;
+  RINGPRESS_ASSIGN_OR_RETURN(const double rate, measure_rate(peers, probe, &smallest));
   return rate < kDrift * said.bytes_per_second && said.bytes_per_second < kDrift * rate;
 }
 

@@ -73,8 +73,8 @@ struct CommandLine {
     plan->add_option("--search", plan_options.search,
                      "the paper's, or one that ends nearer the best")
         ->check(CLI::IsMember({"repeated", "paper"}));
-    plan->add_option("--codec", plan_options.codec, "for a job on host memory: measured here")
-        ->capture_default_str();
+    plan->add_option("--codec", plan_options.codec,
+                     "for a job without compressor: measured here; default: q4");
     plan->add_flag("--json", plan_options.json, "for programs");
     plan->add_flag("--summary", plan_options.summary, "no line for each tensor");
     add_schedule_options();

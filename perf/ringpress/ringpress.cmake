@@ -4,7 +4,9 @@ add_library(ringpress_command_parts STATIC
   ringpress/child.cc
   ringpress/doctor.cc
   ringpress/environment.cc
+  ringpress/explain/decided.cc
   ringpress/explain/explain.cc
+  ringpress/explain/explanation.cc
   ringpress/judge.cc
   ringpress/judge_preloading.cc
   ringpress/libraries.cc

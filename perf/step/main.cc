@@ -39,7 +39,7 @@ struct StepOptions {
   std::string codec = "q4";
   int warmup_steps = 3;
   int steps = 11;
-  bool automatic = false;
+  int automatic_steps = 0;  // 0: none.
   std::string json_path;
   Options ranks;  // What all_reduce_perf needs to make them.
 };
@@ -57,8 +57,10 @@ void add_options(CLI::App& app, StepOptions* options) {
   app.add_option("-w,--warmup", options->warmup_steps, "steps of each strategy before them")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_flag("--automatic", options->automatic,
-               "then steps with RINGPRESS_CODEC=auto, which finds its plan by itself");
+  app.add_option("--automatic", options->automatic_steps,
+                 "then so many steps with RINGPRESS_CODEC=auto, which finds codecs and its plan by "
+                 "itself, and the measured ones after them")
+      ->check(CLI::PositiveNumber);
   app.add_option("-J", options->json_path, "write what was measured to this file, as JSON");
   app.add_option("--ranks", options->ranks.local_ranks, "start so many ranks on this host")
       ->check(CLI::Range(2, 64));
@@ -97,12 +99,13 @@ void price(const Speeds& speeds, int ranks, espresso::Job* job) {
   if (!priced.is_ok()) throw PerfError(priced.message());
 }
 
-void print_automatic(const Automatic& automatic) {
-  fmt::print(
-      "automatic: {:.1f} ms with what recurs compressed, then {:.1f} ms with {} calls of a "
-      "step compressed\n\n",
-      1e3 * automatic.before.seconds(), 1e3 * automatic.after.seconds(),
-      automatic.compressed_calls);
+void print_automatic(int steps_before, const Automatic& automatic) {
+  fmt::print("automatic, after {} steps: {:.1f} ms; of a step's calls\n", steps_before,
+             1e3 * automatic.measured.seconds());
+  for (const auto& [reason, count] : automatic.calls) {
+    fmt::print("  {} {}{}\n", count, reason.empty() ? "compressed" : "exact: ", reason);
+  }
+  fmt::print("\n");
 }
 
 void print_table(const Speeds& speeds, const espresso::Job& job,
@@ -167,7 +170,7 @@ void run_rank(StepOptions options, espresso::Job job) {
     identity.ranks = options.ranks.local_ranks;
   }
   if (identity.ranks < 2) throw PerfError("there must be two ranks at least: --ranks N");
-  options.ranks.settings = communicators_of(options.codec, options.automatic);
+  options.ranks.settings = communicators_of(options.codec, options.automatic_steps > 0);
   const Session session(options.ranks, identity);
   const Speeds speeds = measure_speeds(session.measured(0), options.codec);
   price(speeds, identity.ranks, &job);
@@ -178,9 +181,10 @@ void run_rank(StepOptions options, espresso::Job job) {
     print_table(speeds, job, strategies, measured);
     if (!options.json_path.empty()) write_json(options, speeds, job, strategies, measured);
   }
-  if (options.automatic) {
-    const Automatic automatic = measure_automatic(session, job, options.steps);
-    if (session.is_root()) print_automatic(automatic);
+  if (options.automatic_steps > 0) {
+    const Automatic automatic =
+        measure_automatic(session, job, options.automatic_steps, options.steps);
+    if (session.is_root()) print_automatic(options.automatic_steps, automatic);
   }
   session.control().barrier();
 }

@@ -48,28 +48,20 @@ std::vector<Measured> measure(const Session& session, const espresso::Job& job,
   return measured;
 }
 
-Automatic measure_automatic(const Session& session, const espresso::Job& job, int steps) {
-  // Rank 0 says what it has found before calls 64, 128, 256 ..., when it has seen some whole steps.
-  constexpr std::size_t kFirstWord = 64;
-  constexpr std::size_t kStepsUntilFound = 8;
-  constexpr int kStepsUntilRecurred = 2;
-  std::size_t calls = kFirstWord;
-  while (calls < kStepsUntilFound * job.tensors.size()) calls *= 2;
-  const auto until_found = static_cast<int>(calls / job.tensors.size() + 1);
+Automatic measure_automatic(const Session& session, const espresso::Job& job, int steps_before,
+                            int steps) {
   Group& group = session.measured(2 * kStrategies);
   Replay replay(job);
   const Strategy strategy = {"automatic", std::vector<bool>(job.tensors.size(), true), 0};
   Automatic found;
-  for (int step = 0; step < until_found + steps; ++step) {
-    const auto before = group.statistics();
+  for (int step = -steps_before; step < steps; ++step) {
     const double seconds = slowest_step(session, &replay, strategy, group, group);
-    const auto after = group.statistics();
-    if (step >= kStepsUntilRecurred && step < until_found) found.before.steps.push_back(seconds);
-    if (step >= until_found) found.after.steps.push_back(seconds);
-    if (before && after) {
-      found.compressed_calls = after->compressed_calls - before->compressed_calls;
-    }
+    if (step >= 0) found.measured.steps.push_back(seconds);
   }
+  std::vector<std::string> reasons;
+  session.control().barrier();
+  replay.run(strategy, group, group, &reasons);
+  for (const std::string& reason : reasons) ++found.calls[reason];
   return found;
 }
 

@@ -2,7 +2,8 @@
 #ifndef PERF_STEP_MEASURE_H_
 #define PERF_STEP_MEASURE_H_
 
-#include <cstdint>
+#include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,12 +30,13 @@ std::vector<Measured> measure(const Session& session, const espresso::Job& job,
 
 /// With RINGPRESS_CODEC=auto.
 struct Automatic {
-  Measured before;                     // From when calls recur.
-  Measured after;                      // When a plan would have been found.
-  std::uint64_t compressed_calls = 0;  // Of the last step.
+  Measured measured;
+  std::map<std::string, std::size_t>
+      calls;  // Of the step after these: by why they were left exact.
 };
-/// Collective.
-Automatic measure_automatic(const Session& session, const espresso::Job& job, int steps);
+/// Collective. `steps` of them after so many in which the library may find what is best.
+Automatic measure_automatic(const Session& session, const espresso::Job& job, int steps_before,
+                            int steps);
 
 }  // namespace ringpress::perf
 

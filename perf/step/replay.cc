@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -99,7 +100,8 @@ Replay::Replay(const Job& job) : job_(job) {
   }
 }
 
-double Replay::run(const Strategy& strategy, Group& exact, Group& compressed) {
+double Replay::run(const Strategy& strategy, Group& exact, Group& compressed,
+                   std::vector<std::string>* reasons) {
   const Clock::time_point begin = Clock::now();
   Backward backward(ready_seconds_, begin);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -110,6 +112,9 @@ double Replay::run(const Strategy& strategy, Group& exact, Group& compressed) {
                           group.handle(), stream_.handle()),
             "ncclAllReduce", group.handle());
     stream_.synchronize();
+    if (reasons == nullptr) continue;
+    const std::optional<ringpressStatistics_t> last = group.statistics();
+    reasons->push_back(last ? last->reason : "");
   }
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }

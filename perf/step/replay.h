@@ -28,8 +28,10 @@ class Replay {
   explicit Replay(const espresso::Job& job);
 
   /// One step, which all ranks begin at a time: seconds from its begin to the return of the last
-  /// call. Compute is time that passes, as it does for a host whose GPU computes.
-  double run(const Strategy& strategy, Group& exact, Group& compressed);
+  /// call. Compute is time that passes, as it does for a host whose GPU computes. `reasons` gets
+  /// why each call was left exact, nothing for one that was not.
+  double run(const Strategy& strategy, Group& exact, Group& compressed,
+             std::vector<std::string>* reasons = nullptr);
 
  private:
   const espresso::Job& job_;

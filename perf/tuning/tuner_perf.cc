@@ -1,11 +1,15 @@
 // What automatic mode costs a call, besides the call: of one that it leaves alone, and of one whose
-// choice is settled. Nanoseconds, the median of several rounds, beside a read of the clock.
+// choice is settled; and rank 0 while it looks for a step. Nanoseconds, the median of several
+// rounds, beside a read of the clock.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <random>
 #include <vector>
 
+#include "nccl_plugin/step_recorder.h"
+#include "nccl_plugin/step_trace.h"
 #include "nccl_plugin/tuning/tuned_calls.h"
 #include "tuner/factory.h"
 
@@ -16,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCalls = 100000;
 constexpr int kRounds = 15;
 constexpr double kCallSeconds = 1e-3;  // That calls are said to take.
+constexpr int kSearchedCalls = 8192;   // After so many that repeat nothing the search ends.
+constexpr std::size_t kStepCalls = 50;
 
 /// Of two ranks that are never waited for.
 class Alone final : public nccl_plugin::tuning::Peers {
@@ -30,13 +36,13 @@ class Alone final : public nccl_plugin::tuning::Peers {
 };
 
 template <typename Call>
-double nanoseconds_of(Call&& call) {
+double nanoseconds_of(Call&& call, int calls = kCalls) {
   std::vector<double> rounds;
   for (int round = 0; round < kRounds; ++round) {
     const Clock::time_point begin = Clock::now();
-    for (int i = 0; i < kCalls; ++i) call();
+    for (int i = 0; i < calls; ++i) call();
     rounds.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
-                     kCalls);
+                     calls);
   }
   std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
   return rounds[kRounds / 2];
@@ -70,6 +76,23 @@ class Calls {
   std::unique_ptr<nccl_plugin::tuning::TunedCalls> tuned_;
 };
 
+/// A call that is timed and shown to the search for a step, of one of kStepCalls sizes in turn or
+/// of any size.
+double nanoseconds_of_search(bool repeats) {
+  nccl_plugin::StepRecorder recorder;
+  nccl_plugin::CallClock clock;
+  std::mt19937 dice(1);
+  std::size_t made = 0;
+  const auto call = [&] {
+    nccl_plugin::TensorCall tensor;
+    tensor.count = 100000 + (repeats ? made % kStepCalls : dice() % 1000000);
+    ++made;
+    clock.begin_call(0);
+    recorder.note(clock.end_call(tensor, 0));
+  };
+  return nanoseconds_of(call, kSearchedCalls / kRounds);
+}
+
 void print_row(const char* what, std::size_t count, DType dtype) {
   Calls plain(count, dtype, false);
   Calls tuned(count, dtype, true);
@@ -87,6 +110,10 @@ int main() {
   print_row("float32, 64 elements: smaller than RINGPRESS_MIN_BYTES", 64, DType::kFloat32);
   print_row("int64, 1 Mi elements: always exact", 1 << 20, DType::kInt64);
   print_row("float32, 1 Mi elements: settled", 1 << 20, DType::kFloat32);
+  std::printf("%-52s %26.1f\n", "rank 0 looks for a step: calls of one of 50",
+              nanoseconds_of_search(true));
+  std::printf("%-52s %26.1f\n", "rank 0 looks for a step: calls that repeat nothing",
+              nanoseconds_of_search(false));
   std::printf("%-52s %8.1f\n", "a read of the clock",
               nanoseconds_of([] { static_cast<void>(Clock::now()); }));
   return 0;

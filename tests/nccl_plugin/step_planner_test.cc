@@ -80,6 +80,8 @@ class Ranks {
     for (StepPlanner& planner : planners_) planner.start_over();
   }
   void slow_exact_calls_down(double factor) { exact_factor_ = factor; }
+  void slow_all_down(double factor) { busy_factor_ = compute_factor_ = factor; }
+  void slow_compute_down(double factor) { compute_factor_ = factor; }
   /// Calls of so many elements are made now in one way and now in another; 0: none are.
   void try_out(std::size_t count) { tried_ = count; }
   /// Calls of so many elements are made as a rule says.
@@ -96,11 +98,11 @@ class Ranks {
     call.call = shape;
     call.call.address = &timed;
     Clocks& clocks = clocks_[rank];
-    clocks.ready += timed.backward_seconds;
+    clocks.ready += compute_factor_ * timed.backward_seconds;
     call.begin_seconds = std::max(clocks.ready, clocks.now + 1e-6);
     call.sent_bytes = static_cast<std::size_t>(compresses ? kRatio * bytes : bytes);
     double seconds = static_cast<double>(call.sent_bytes) / kPlannedRate;
-    if (exact) seconds *= exact_factor_;
+    seconds *= busy_factor_ * (exact ? exact_factor_ : 1);
     call.is_by_rule = timed.count == ruled_;
     // Rank 0's times are what counts; the others' are their own.
     if (rank > 0) seconds *= noise(random_);
@@ -116,6 +118,8 @@ class Ranks {
   std::vector<Clocks> clocks_;
   std::vector<StepPlanner> planners_;
   double exact_factor_ = 1;
+  double busy_factor_ = 1;
+  double compute_factor_ = 1;
   std::size_t tried_ = 0;
   std::size_t ruled_ = 0;
   int switches_ = 0;
@@ -160,6 +164,39 @@ TEST(StepPlanner, APlanThatMakesTheStepLongerIsGivenUpForGood) {
   EXPECT_NE(seen.find("1000 "), std::string::npos);
   EXPECT_EQ(seen.substr(seen.size() - 5), "0000 ");
   EXPECT_EQ(ranks.switches(), 2);
+}
+
+/// A plan that was made while the machine was busy is not to be kept because the step is shorter
+/// when it no longer is.
+TEST(StepPlanner, APlanOfABusyMachineIsLookedForAnew) {
+  for (const bool is_good : {false, true}) {
+    Ranks ranks(2, 14);
+    ranks.slow_all_down(3);
+    std::string seen;
+    for (int i = 0; i < 100 && seen.find("1000 ") == std::string::npos; ++i) {
+      seen = ranks.steps(kWithABubble, 1);
+    }
+    EXPECT_EQ(seen, "1000 ");
+    ranks.slow_all_down(1);
+    if (!is_good) ranks.slow_exact_calls_down(5);
+    seen = ranks.steps(kWithABubble, 400);
+    EXPECT_NE(seen.find("0000 "), std::string::npos);
+    EXPECT_EQ(seen.substr(seen.size() - 5), is_good ? "1000 " : "0000 ");
+    EXPECT_EQ(ranks.switches(), is_good ? 3 : 4);
+  }
+}
+
+/// What only seems to have time to lose, as compute takes longer for a while.
+TEST(StepPlanner, NoPlanIsMadeOfStepsThatTookLessBefore) {
+  const Step step = {{10000, 0.3}, {10000, 0.03}, {10000, 0.001}};
+  Ranks busy(2, 15);
+  busy.slow_compute_down(3);
+  EXPECT_NE(busy.steps(step, 200).find('1'), std::string::npos);
+  Ranks ranks(2, 15);
+  EXPECT_EQ(ranks.steps(step, 50).find('1'), std::string::npos);
+  ranks.slow_compute_down(3);
+  EXPECT_EQ(ranks.steps(step, 400).find('1'), std::string::npos);
+  EXPECT_EQ(ranks.switches(), 0);
 }
 
 /// As when calls get other levels of compression.

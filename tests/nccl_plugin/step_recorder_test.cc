@@ -217,8 +217,8 @@ TEST(StepRecorder, TheLinkIsWhatExplainsTheCalls) {
   EXPECT_FALSE(link_of(step).is_ok());
 }
 
-/// A communicator of three ranks that trains for some steps.
-TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
+/// What rank 0 of three writes of so many steps; empty: nothing.
+std::string trace_of(int steps) {
   const auto file = std::filesystem::temp_directory_path() /
                     ("ringpress-trace-" + std::to_string(getpid()) + ".json");
   const Settings settings = parse_settings({{"RINGPRESS_TIMEOUT_MS", "100000"},
@@ -227,7 +227,7 @@ TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
                                            nullptr);
   constexpr int kRanks = 3;
   const auto id = make_unique_id(settings);
-  ASSERT_TRUE(id.is_ok());
+  EXPECT_TRUE(id.is_ok());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
@@ -235,7 +235,7 @@ TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
       ASSERT_TRUE(made.is_ok()) << made.status().message();
       std::vector<std::vector<float>> tensors;
       for (const std::size_t count : {300UL, 70000UL, 20UL}) tensors.emplace_back(count);
-      for (int step = 0; step < 8; ++step) {
+      for (int step = 0; step < steps; ++step) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         for (auto& tensor : tensors) {
           const Status status = made.value()->all_reduce(tensor.data(), tensor.data(),
@@ -249,12 +249,28 @@ TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
   std::filesystem::remove(file);
+  return text.str();
+}
+
+// In this order: once a process has written a file, it says no more.
+TEST(StepTrace, RankZeroSaysThatThereIsNoStep) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(trace_of(0), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr().find("RINGPRESS_TRACE"), std::string::npos);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(trace_of(2), "");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("repeat no step 4 times in a row"), std::string::npos) << said;
+}
+
+TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
+  const std::string text = trace_of(8);
   std::string sizes;
-  for (std::size_t at = 0; (at = text.str().find("\"bytes\": ", at)) != std::string::npos; ++at) {
-    sizes += std::to_string(std::atol(text.str().c_str() + at + 9)) + " ";
+  for (std::size_t at = 0; (at = text.find("\"bytes\": ", at)) != std::string::npos; ++at) {
+    sizes += std::to_string(std::atol(text.c_str() + at + 9)) + " ";
   }
-  EXPECT_EQ(sizes, "1200 280000 80 ") << text.str();
-  EXPECT_NE(text.str().find("\"machines\": 3,"), std::string::npos) << text.str();
+  EXPECT_EQ(sizes, "1200 280000 80 ") << text;
+  EXPECT_NE(text.find("\"machines\": 3,"), std::string::npos) << text;
 }
 
 const TensorCall kSomeCall = {CollectiveKind::kAllReduce, 1, DType::kFloat32, ReduceOp::kSum, {}};

@@ -185,26 +185,35 @@ TEST(Calibrate, IsTheSameOnAllRanksAndWithinTheBudget) {
   }
 }
 
-/// One of two ranks whose link lets some bytes pass at once, and then so many a second.
-class BurstyPeers final : public Peers {
+void wait(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+/// One of two ranks of two hosts.
+class LinkedPeers : public Peers {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  bool is_local(int) const override { return false; }
+  Status swap(int, std::span<const float>, std::span<float>) override { return Status::ok(); }
+  Status max(std::span<double>) override { return Status::ok(); }
+  Status broadcast(std::span<std::byte>) override { return Status::ok(); }
+};
+
+/// Whose link lets some bytes pass at once, and then so many a second.
+class BurstyPeers final : public LinkedPeers {
  public:
   static constexpr double kBurst = 32 << 10;
   static constexpr double kBytesPerSecond = 125e3;
 
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  bool is_local(int) const override { return false; }
   Status sum(std::span<float> values) override {
     const auto bytes = static_cast<double>(values.size_bytes());
     const double held_back = std::max(0.0, bytes - burst_left_);
     burst_left_ = std::max(0.0, burst_left_ - bytes);
     held_back_ += held_back;
-    std::this_thread::sleep_for(std::chrono::duration<double>(held_back / kBytesPerSecond));
+    wait(held_back / kBytesPerSecond);
     return Status::ok();
   }
-  Status swap(int, std::span<const float>, std::span<float>) override { return Status::ok(); }
-  Status max(std::span<double>) override { return Status::ok(); }
-  Status broadcast(std::span<std::byte>) override { return Status::ok(); }
 
   /// Seconds that the link took for what was no burst.
   double seconds() const { return held_back_ / kBytesPerSecond; }
@@ -222,6 +231,27 @@ TEST(Calibrate, TakesNotLongOverALinkThatLetsABurstPass) {
   EXPECT_GT(peers.seconds(), 0);
   EXPECT_LT(found.link().bytes_per_second, 1.1 * BurstyPeers::kBytesPerSecond);
   EXPECT_TRUE(still_hold(peers, found, 1).value());
+}
+
+/// Whose machine does something else while empty calls are timed.
+class HeldUpPeers final : public LinkedPeers {
+ public:
+  static constexpr double kBytesPerSecond = 12.5e6;
+  static constexpr double kHeldUpSeconds = 30e-3;
+
+  Status sum(std::span<float> values) override {
+    const bool is_empty = values.size() == 1;
+    wait(is_empty ? kHeldUpSeconds : static_cast<double>(values.size_bytes()) / kBytesPerSecond);
+    return Status::ok();
+  }
+};
+
+TEST(Calibrate, ALinkIsNoQuickerForEmptyCallsThatWereHeldUp) {
+  HeldUpPeers peers;
+  const Calibrations found = calibrate(peers, make_settings(), 1).value();
+  // Sums of two ranks send a value as often as it is there.
+  EXPECT_LT(found.link().bytes_per_second, 2 * HeldUpPeers::kBytesPerSecond);
+  EXPECT_LT(found.link().latency_seconds, HeldUpPeers::kHeldUpSeconds / 2);
 }
 
 /// Calls of a program: their sizes as all ranks know them, their times as each has them.

@@ -140,7 +140,18 @@ class Explain(unittest.TestCase):
             self.assertIn(f"| not by {by} |", text)
             self.assertIn("| the library takes sra |", text)
             table = run("all", *words[1:], **settings).stdout
-            self.assertIn(f"with {by} large calls have {codec}; this is what automatic mode would choose", table)
+            self.assertRegex(table, rf"\n\| 67108864 \| {codec} \| sra \| .* \| {by} \|\n")
+            rows = list(csv.DictReader(io.StringIO(run("all", *words[1:], "--csv", **settings).stdout)))
+            self.assertEqual({row["codec"] for row in rows}, {codec}, settings)
+
+    def test_a_codec_that_looks_at_the_whole_tensor_has_a_model(self):
+        found = explained("64M", "float32", "4", RINGPRESS_CODEC="topk:density=0.01")
+        self.assertEqual(found["choice"], {"codec": "topk:density=0.01", "algorithm": "sra"})
+        call = found["calls"][0]
+        self.assertEqual(call["codec"], "topk:density=0.01")
+        # 2 * 3/4 of the values' bytes, of which a hundredth is sent in some 16 bits each.
+        self.assertGreater(call["wire_bytes"], 1.5 * (64 << 20) * 0.004)
+        self.assertLess(call["wire_bytes"], 1.5 * (64 << 20) * 0.008)
 
     def test_a_codec_that_sends_no_fewer_bytes_is_used_if_it_is_set(self):
         found = explained("64M", "float16", "4", "--codecs", "none,q4", RINGPRESS_CODEC="bf16")
@@ -162,7 +173,7 @@ class Explain(unittest.TestCase):
             self.assertEqual(found["choice"], {"codec": "none", "algorithm": "sra"}, settings)
             self.assertEqual((found["left_exact"], found["decided_by"]), (reason, ""))
             table = run("all", "float32", "4", "--codecs", "none,q4", **settings).stdout
-            self.assertIn(f"left exact: {reason}", table)
+            self.assertIn(f"| left exact: {reason} |", table)
             self.assertNotIn("| q4 |", table)
 
     def test_an_algorithm_of_the_settings_is_the_choice(self):
@@ -178,7 +189,8 @@ class Explain(unittest.TestCase):
             name = settings["RINGPRESS_ALGO"]
             self.assertIn(f"| not by RINGPRESS_ALGO={name} |", run(*words, **settings).stdout)
         table = run("all", *words[1:], RINGPRESS_ALGO="ring").stdout
-        self.assertIn("with RINGPRESS_ALGO=ring algorithms are not chosen", table)
+        self.assertIn("| RINGPRESS_ALGO=ring |", table)
+        self.assertNotIn("| sra |", table)
         # Whichever is quicker: inside hosts everything is slow here.
         hosts = (*words, "--ranks-per-host", "8", "--inside-rate", "1gbit")
         for settings, algorithm in (({"RINGPRESS_ALGO": "hier"}, "hier"), ({"RINGPRESS_ALGO": "sra"}, "sra"),
@@ -205,6 +217,17 @@ class Explain(unittest.TestCase):
                 found = explained(*words, RINGPRESS_RULES=file.name)
             self.assertEqual(found["choice"], {"codec": codec, "algorithm": algorithm}, rule)
             self.assertEqual((found["decided_by"], found["left_exact"]), (by, exact), rule)
+
+    def test_rules_for_some_sizes_hold_for_these_in_the_table(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("allreduce,0,1048575,-1,-1,-1,-1,-1,-1,-1,none\n"
+                       "allreduce,1048576,4194303,ring,-1,-1,-1,-1,-1,-1,q8\n")
+            file.flush()
+            done = run("all", "float32", "4", "--codecs", "none,q4", "--csv", RINGPRESS_RULES=file.name)
+        for row in csv.DictReader(io.StringIO(done.stdout)):
+            size = int(row["min_bytes"])
+            expected = ("none", "sra") if size < 1 << 20 else ("q8", "ring") if size < 1 << 22 else ("q4", "sra")
+            self.assertEqual((row["codec"], row["ringpress_algorithm"]), expected, row)
 
     def test_a_ring_loses_more_at_every_hop(self):
         found = explained("64M", "float32", "8", "--collective", "reduce_scatter", "--codecs", "none,q4")

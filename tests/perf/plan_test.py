@@ -164,6 +164,16 @@ class Plan(Command):
         self.assertEqual((code, out), (2, ""))
         self.assertIn("q99", error)
 
+    def test_options_that_would_make_no_difference_are_refused(self):
+        code, out, error = self.plan_text(GOOD, "--codec", "q8")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn('JOB: --codec is for a job without "compressor"', error)
+        job = json.loads(GOOD)
+        del job["compressor"]
+        code, out, error = self.plan_text(json.dumps(job), "--options", "tree")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn('JOB: --options tree is for a job with "compressor"', error)
+
     def test_every_search_and_set_of_options(self):
         ours = self.planned(GOOD)
         for arguments in (["--options", "tree"], ["--search", "paper"]):

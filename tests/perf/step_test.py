@@ -69,9 +69,18 @@ class Step(unittest.TestCase):
         self.assertIn("forward 4.0 ms, backward 4.0 ms", out)
         self.assertEqual(json.loads(results.read_text())["size_factor"], 0.1)
 
+    def test_what_automatic_mode_leaves_exact_is_said_with_the_reason(self):
+        code, out, error = self.run_program(PROGRAM, self.job, "--ranks", 2, "--steps", 1, "--warmup", 0,
+                                            "--times", 0.01, "--automatic", 4)
+        self.assertEqual((code, error), (0, ""))
+        self.assertRegex(out, r"\nautomatic, after 4 steps: \d+\.\d ms; of a step's calls\n")
+        self.assertIn("\n  2 exact: all ranks share one host\n"
+                      "  2 exact: smaller than RINGPRESS_MIN_BYTES\n", out)
+
     def test_mistakes(self):
         for words in (["--ranks", 2], [self.job, "--ranks", 1], [self.folder / "none", "--ranks", 2],
-                      [self.job, "--ranks", 2, "--sizes", 0]):
+                      [self.job, "--ranks", 2, "--sizes", 0],
+                      [self.job, "--ranks", 2, "--automatic", 0]):
             code, _, error = self.run_program(PROGRAM, *words)
             self.assertNotEqual(error, "", words)
             self.assertIn(code, (2,), words)

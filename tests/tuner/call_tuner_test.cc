@@ -179,6 +179,23 @@ TEST(CallTuner, KeepsWithinItsBudget) {
                             2u * (limits.rematch_warm_up_calls + limits.rematch_calls));
 }
 
+TEST(CallTuner, SettlesHoweverLittleMayBeTried) {
+  TuningLimits no_calls, no_trials, no_long_calls, nothing;
+  no_calls.calls = no_calls.warm_up_calls = 0;
+  no_trials.trials = 0;
+  no_long_calls.rematch_calls = no_long_calls.rematch_warm_up_calls = 0;
+  nothing = no_calls;
+  nothing.trials = nothing.rematches = 0;
+  for (const TuningLimits& limits : {no_calls, no_trials, no_long_calls, nothing}) {
+    Machine machine(as_predicted, {1 << 20, 4}, limits);
+    const Walk walk = machine.walk_until_settled();
+    EXPECT_EQ(walk.settled.choice, choice(1));
+    EXPECT_GT(walk.settled.calls, 0u);
+    machine.make_calls(walk.settled);  // As long as was predicted: nothing begins anew.
+    EXPECT_TRUE(machine.walk_until_settled().notes.empty());
+  }
+}
+
 // Ten of them would take minutes. How slow they are, the calls before have shown.
 TEST(CallTuner, MakesFewSlowCalls) {
   Machine machine([](const Choice& made) { return 4000 * as_predicted(made); });
@@ -329,25 +346,6 @@ TEST(Candidates, NoCodecGoesRoundARingUnlessAskedTo) {
   const auto asked = tuner::find_candidates_by(Algorithm::kRing, {1 << 20, 4}, slow_link()).value();
   ASSERT_EQ(asked.size(), 2u);
   for (const Candidate& one : asked) EXPECT_EQ(one.choice.algorithm, Algorithm::kRing);
-}
-
-TEST(SizeTable, CompressesWhatIsLargeOnASlowLink) {
-  const Calibration calibration{
-      {50e-6, 125e6},
-      {{"none", 1, 0, {}, {}, {0, 1e-10}},
-       {"small", 0.125, 0.1, {50e-6, 2e-10}, {50e-6, 1e-10}, {50e-6, 4e-10}}}};
-  const auto rows = tuner::make_size_table(calibration, {0, 4}, 1024, std::size_t{1} << 28).value();
-  ASSERT_EQ(rows.size(), 19u);
-  EXPECT_EQ(rows.front().bytes, 1024u);
-  EXPECT_TRUE(rows.front().best.choice.is_exact());
-  EXPECT_EQ(rows.back().bytes, std::size_t{1} << 28);
-  EXPECT_EQ(rows.back().best.choice.codec, 1u);
-  bool is_compressed = false;
-  for (const SizeRow& row : rows) {
-    EXPECT_GE(!row.best.choice.is_exact(), is_compressed) << row.bytes;
-    is_compressed = !row.best.choice.is_exact();
-    EXPECT_LE(row.best.seconds, row.uncompressed_seconds);
-  }
 }
 
 }  // namespace

@@ -55,6 +55,19 @@ TEST(CostModel, ChunksOverlapTheCodecWithTheWire) {
   EXPECT_EQ(predict({4000000, 4}, small(), Algorithm::kSra, 1000).chunks, 64u);
 }
 
+TEST(CostModel, ALookAtTheWholeTensorComesBeforeAllElse) {
+  CodecSpeed looking = small();
+  looking.look = {1e-6, 5e-11};
+  for (const Algorithm algorithm : {Algorithm::kSra, Algorithm::kRing}) {
+    for (const std::size_t chunks : {1U, 8U}) {
+      const CallCost without = predict({4000000, 4}, small(), algorithm, chunks);
+      const CallCost with = predict({4000000, 4}, looking, algorithm, chunks);
+      EXPECT_DOUBLE_EQ(with.codec_seconds, without.codec_seconds + 201e-6);
+      EXPECT_DOUBLE_EQ(with.seconds, without.seconds + 201e-6);
+    }
+  }
+}
+
 TEST(CostModel, OfASingleRankIsNothing) {
   const CallCost cost = predict({4000000, 1}, small(), Algorithm::kSra);
   EXPECT_EQ(cost.seconds, 0);

@@ -62,8 +62,23 @@ std::vector<espresso::Option> options_of(const espresso::Job& job, const PlanOpt
                                : espresso::engine_options(job.cluster);
 }
 
+/// Options that would make no difference to such a job are mistakes.
+Status check_options(const espresso::Job& job, const PlanOptions& how) {
+  const bool has_compressor = !job.compressor.name.empty();
+  if (has_compressor && !how.codec.empty()) {
+    return {Code::kInvalidArgument,
+            "--codec is for a job without \"compressor\": this one says what its own costs"};
+  }
+  if (!has_compressor && how.options == "tree") {
+    return {Code::kInvalidArgument,
+            "--options tree is for a job with \"compressor\": calls on host memory have one way"};
+  }
+  return Status::ok();
+}
+
 /// What calls on host memory take, with the codec as it is on this machine.
-Status price_host_calls(const std::string& codec, espresso::Job* job) {
+Status price_host_calls(const std::string& given, espresso::Job* job) {
+  const std::string codec = given.empty() ? "q4" : given;
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact,
                              compress_kernels::measure_codec("none", DType::kFloat32));
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed speed,
@@ -243,25 +258,30 @@ bool write_picture(const Planned& planned, const std::string& path) {
   return false;
 }
 
+/// The job with its prices. An error says of which file.
+Result<espresso::Job> load_job(const PlanOptions& options) {
+  const auto bad = [&](const char* separator, const Status& status) {
+    return Status(Code::kInvalidArgument, options.job_file + separator + status.message());
+  };
+  const Result<std::string> text = read_text_file(options.job_file);
+  if (!text.is_ok()) return bad(": ", text.status());
+  Result<espresso::Job> job = parse_job(text.value());
+  if (!job.is_ok()) return bad(":", job.status());
+  const Status useful = check_options(job.value(), options);
+  if (!useful.is_ok()) return bad(": ", useful);
+  if (job.value().compressor.name.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(price_host_calls(options.codec, &job.value()));
+  }
+  return job;
+}
+
 }  // namespace
 
 int print_plan(const PlanOptions& options) {
-  const Result<std::string> text = read_text_file(options.job_file);
-  if (!text.is_ok()) {
-    fmt::print(stderr, "ringpress plan: {}: {}\n", options.job_file, text.status().message());
-    return kBadFile;
-  }
-  Result<espresso::Job> job = parse_job(text.value());
+  Result<espresso::Job> job = load_job(options);
   if (!job.is_ok()) {
-    fmt::print(stderr, "ringpress plan: {}:{}\n", options.job_file, job.status().message());
+    fmt::print(stderr, "ringpress plan: {}\n", job.status().message());
     return kBadFile;
-  }
-  if (job.value().compressor.name.empty()) {
-    const Status priced = price_host_calls(options.codec, &job.value());
-    if (!priced.is_ok()) {
-      fmt::print(stderr, "ringpress plan: {}\n", priced.message());
-      return kBadFile;
-    }
   }
   const Planned planned = plan_job(std::move(job).value(), options);
   if (options.json) {

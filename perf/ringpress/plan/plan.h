@@ -10,7 +10,7 @@ struct PlanOptions {
   std::string job_file;
   std::string svg_file;             // Empty: no picture.
   std::string options = "engine";   // engine | tree: what the library runs, or all of the paper's.
-  std::string codec = "q4";         // Of a job that names no compressor.
+  std::string codec;                // Of a job that names no compressor; empty: q4.
   std::string search = "repeated";  // repeated | paper
   bool summary = false;             // No line for each tensor.
   bool json = false;                // For programs.

@@ -1,4 +1,4 @@
-// What the cost model says of whole ranges of sizes.
+// What the cost model says that calls of a size may be tried with.
 #include <algorithm>
 #include <utility>
 
@@ -43,23 +43,6 @@ Result<std::vector<Candidate>> find_candidates_by(Algorithm algorithm, const Cal
                                                   const Calibration& calibration) {
   return find_wanted(shape, calibration,
                      [algorithm](const Choice& choice) { return choice.algorithm == algorithm; });
-}
-
-Result<std::vector<SizeRow>> make_size_table(const Calibration& calibration, CallShape shape,
-                                             std::size_t smallest, std::size_t largest) {
-  std::vector<SizeRow> rows;
-  for (std::size_t bytes = std::max<std::size_t>(smallest, 1);; bytes *= 2) {
-    shape.bytes = bytes;
-    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
-                               find_candidates(shape, calibration));
-    const auto exact = std::find_if(candidates.begin(), candidates.end(),
-                                    [](const Candidate& one) { return one.choice.is_exact(); });
-    if (exact == candidates.end()) {
-      return Status(Code::kInvalidArgument, "there is no choice without a codec");
-    }
-    rows.push_back({bytes, candidates.front(), exact->seconds});
-    if (bytes > largest / 2) return rows;
-  }
 }
 
 }  // namespace ringpress::tuner

@@ -1,0 +1,33 @@
+// What this process's settings and rules decide of a call, whatever would be quicker.
+#ifndef PERF_RINGPRESS_EXPLAIN_DECIDED_H_
+#define PERF_RINGPRESS_EXPLAIN_DECIDED_H_
+
+#include <string>
+#include <vector>
+
+#include "ringpress/cost_model.h"
+#include "ringpress/settings.h"
+#include "ringpress/types.h"
+
+namespace ringpress::perf {
+
+struct Decided {
+  std::string left_exact;    // Why; empty: it is not.
+  std::string codec;         // Empty: automatic mode chooses.
+  std::string codec_by;      // Which setting has decided on it, or a rule.
+  std::string algorithm;     // Empty: the quickest.
+  std::string algorithm_by;  // RINGPRESS_ALGO; empty: it is not by that.
+};
+
+/// Those of this process, with which the library would make a communicator. Throws PerfError where
+/// it would not.
+Settings good_settings();
+
+/// Of a call that has recurred. Codecs are named as they are written in `codecs`, if they are
+/// there.
+Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
+               const std::vector<std::string>& codecs);
+
+}  // namespace ringpress::perf
+
+#endif  // PERF_RINGPRESS_EXPLAIN_DECIDED_H_
