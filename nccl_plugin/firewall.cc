@@ -1,5 +1,7 @@
 #include "nccl_plugin/firewall.h"
 
+#include <string>
+
 namespace ringpress::nccl_plugin {
 
 ncclResult_t to_nccl_result(Code code) {
@@ -23,8 +25,44 @@ ncclResult_t to_nccl_result(Code code) {
       return ncclSystemError;
     case Code::kInternal:
       return ncclInternalError;
+    case Code::kDevice:
+      return ncclUnhandledCudaError;
   }
   return ncclInternalError;
+}
+
+namespace {
+
+Code code_of(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return Code::kOk;
+    case ncclUnhandledCudaError:
+      return Code::kDevice;
+    case ncclSystemError:
+      return Code::kSystem;
+    case ncclInternalError:
+      return Code::kInternal;
+    case ncclInvalidArgument:
+      return Code::kInvalidArgument;
+    case ncclInvalidUsage:
+      return Code::kInvalidUsage;
+    case ncclRemoteError:
+      return Code::kPeerLost;
+    case ncclInProgress:
+      return Code::kInProgress;
+    case ncclNumResults:
+      break;
+  }
+  return Code::kSystem;
+}
+
+}  // namespace
+
+Status answered(const char* function, ncclResult_t result) {
+  if (result == ncclSuccess) return Status::ok();
+  return {code_of(result),
+          std::string(function) + " of the real NCCL answers " + std::to_string(result)};
 }
 
 }  // namespace ringpress::nccl_plugin

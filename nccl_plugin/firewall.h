@@ -14,6 +14,9 @@ namespace ringpress::nccl_plugin {
 
 ncclResult_t to_nccl_result(Code code);
 
+/// What a function of the real library answered: the way back, so that its callers get its code.
+Status answered(const char* function, ncclResult_t result);
+
 /// Calls `body` and returns its Status; an exception becomes one.
 template <typename Body>
 Status catch_all(Body&& body) noexcept {

@@ -30,7 +30,7 @@ Status status_of(int error, const char* what) {
   if (error == cudaSuccess) return Status::ok();
   const auto code = static_cast<cudaError_t>(error);
   forget(code);
-  return Status(Code::kSystem, std::string("CUDA: ") + what + ": " + cudaGetErrorName(code) + ": " +
+  return Status(Code::kDevice, std::string("CUDA: ") + what + ": " + cudaGetErrorName(code) + ": " +
                                    cudaGetErrorString(code));
 }
 

@@ -26,7 +26,10 @@ enum class Code {
   kInProgress,       // A nonblocking operation is still under way.
   kSystem,           // The operating system refused something.
   kInternal,         // A bug in ringpress.
+  kDevice,           // A device's runtime refused something, or what ran there failed.
 };
+/// Codes travel as numbers: new ones come at the end.
+inline constexpr Code kLastCode = Code::kDevice;
 
 /// The name of a code as printed in messages, e.g. "timeout". Never null.
 inline const char* code_name(Code code) {
@@ -55,6 +58,8 @@ inline const char* code_name(Code code) {
       return "system error";
     case Code::kInternal:
       return "internal error";
+    case Code::kDevice:
+      return "device error";
   }
   return "unknown code";
 }

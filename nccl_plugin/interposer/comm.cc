@@ -27,11 +27,6 @@ constexpr std::size_t kPreparedElements = 8 * 1024 * 1024;
 constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
 constexpr std::chrono::milliseconds kRetirePatience{100};
 
-Status failed(const char* function, ncclResult_t result) {
-  return {Code::kSystem, std::string(function) + " of the real NCCL answers " +
-                             std::to_string(static_cast<int>(result))};
-}
-
 }  // namespace
 
 float* DeviceResiduals::allocate(std::size_t count) {
@@ -61,7 +56,7 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
   ncclResult_t result = real.CommUserRank(handle, &comm->rank_);
   if (result == ncclSuccess) result = real.CommCount(handle, &comm->size_);
   if (result == ncclSuccess) result = real.CommCuDevice(handle, &number);
-  if (result != ncclSuccess) return failed("ncclCommCount", result);
+  if (result != ncclSuccess) return answered("ncclCommCount", result);
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, make_device(settings.backend, number));
   comm->device_ = std::move(device);
   RINGPRESS_ASSIGN_OR_RETURN(comm->stream_, comm->device_->create_stream());

@@ -105,9 +105,8 @@ Status Comm::find_failure(Stream stream) {
   ncclResult_t error = ncclSuccess;
   const ncclResult_t asked = real_.CommGetAsyncError(handle_, &error);
   leave();
-  if (asked != ncclSuccess || error == ncclSuccess || error == ncclInProgress) return Status::ok();
-  return {error == ncclRemoteError ? Code::kPeerLost : Code::kSystem,
-          "ncclCommGetAsyncError of the real NCCL says " + std::to_string(static_cast<int>(error))};
+  if (asked != ncclSuccess || error == ncclInProgress) return Status::ok();
+  return answered("ncclCommGetAsyncError", error);
 }
 
 /// Not the plan of the last call: in a group, others came in between.

@@ -293,8 +293,7 @@ void Establishing::split(const std::vector<Candidate*>& asked) {
   for (Candidate* candidate : candidates) {
     if (candidate->comm != nullptr) candidate->comm->set_groups(candidate->groups);
     if (result == ncclSuccess || !candidate->status.is_ok()) continue;
-    candidate->status = {Code::kSystem, "ncclCommSplit of the real NCCL answers " +
-                                            std::to_string(static_cast<int>(result))};
+    candidate->status = answered("ncclCommSplit", result);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "nccl_plugin/firewall.h"
+
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
@@ -13,10 +15,8 @@ namespace {
 constexpr std::size_t kSmallBytes = 256;
 
 /// Within a group, whose end says the rest.
-Status answered(ncclResult_t result, const char* function) {
-  if (result == ncclSuccess || result == ncclInProgress) return Status::ok();
-  return {Code::kSystem, std::string(function) + " of the NCCL library answers " +
-                             std::to_string(static_cast<int>(result))};
+Status accepted(ncclResult_t result, const char* function) {
+  return result == ncclInProgress ? Status::ok() : answered(function, result);
 }
 
 Status check_small(std::size_t bytes) {
@@ -67,19 +67,19 @@ Status GossipPeers::settle(ncclResult_t result, const char* function) const {
     const ncclResult_t asked = real_.CommGetAsyncError(comm_, &result);
     if (asked != ncclSuccess) result = asked;
   }
-  return answered(result, function);
+  return accepted(result, function);
 }
 
 Status GossipPeers::send(int peer, const void* memory, std::size_t bytes) const {
   if (bytes == 0) return Status::ok();
-  return answered(
+  return accepted(
       real_.Send(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
       "ncclSend");
 }
 
 Status GossipPeers::receive(int peer, void* memory, std::size_t bytes) const {
   if (bytes == 0) return Status::ok();
-  return answered(
+  return accepted(
       real_.Recv(memory, bytes, ncclInt8, peer, comm_, static_cast<cudaStream_t>(stream_)),
       "ncclRecv");
 }
@@ -131,7 +131,7 @@ Status GossipPeers::gather(std::span<const std::byte> own, std::span<std::byte> 
   std::byte* const to = from + kSmallBytes;
   RINGPRESS_RETURN_IF_ERROR(device_->copy(stream_, from, own.data(), own.size()));
   RINGPRESS_RETURN_IF_ERROR(in_group([&] {
-    return answered(
+    return accepted(
         real_.AllGather(from, to, own.size(), ncclInt8, comm_, static_cast<cudaStream_t>(stream_)),
         "ncclAllGather");
   }));
@@ -152,7 +152,7 @@ Status GossipPeers::broadcast(void* memory, std::size_t bytes) {
 /// The real library's own, which is not compressed.
 Status GossipPeers::sum(double* values, std::size_t count) {
   RINGPRESS_RETURN_IF_ERROR(in_group([&] {
-    return answered(real_.AllReduce(values, values, count, ncclFloat64, ncclSum, comm_,
+    return accepted(real_.AllReduce(values, values, count, ncclFloat64, ncclSum, comm_,
                                     static_cast<cudaStream_t>(stream_)),
                     "ncclAllReduce");
   }));

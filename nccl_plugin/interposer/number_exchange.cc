@@ -1,25 +1,20 @@
 #include "nccl_plugin/interposer/number_exchange.h"
 
 #include <algorithm>
-#include <string>
+
+#include "nccl_plugin/firewall.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
 using Wave = std::vector<NumberExchange*>;
 
-Status check(ncclResult_t result, const char* function) {
-  if (result == ncclSuccess) return Status::ok();
-  return {Code::kSystem, std::string(function) + " of the real NCCL answers " +
-                             std::to_string(static_cast<int>(result))};
-}
-
 std::int32_t* memory_of(const NumberExchange& exchange) {
   return static_cast<std::int32_t*>(exchange.helper->exchange_memory());
 }
 
 Status gather(const ringpressRealNccl& real, const Wave& wave) {
-  RINGPRESS_RETURN_IF_ERROR(check(real.GroupStart(), "ncclGroupStart"));
+  RINGPRESS_RETURN_IF_ERROR(answered("ncclGroupStart", real.GroupStart()));
   ncclResult_t result = ncclSuccess;
   for (const NumberExchange* exchange : wave) {
     std::int32_t* memory = memory_of(*exchange);
@@ -28,8 +23,8 @@ Status gather(const ringpressRealNccl& real, const Wave& wave) {
       result = real.AllGather(memory, memory + 1, 1, ncclInt32, exchange->handle, stream);
     }
   }
-  const Status ended = check(real.GroupEnd(), "ncclGroupEnd");
-  RINGPRESS_RETURN_IF_ERROR(check(result, "ncclAllGather"));
+  const Status ended = answered("ncclGroupEnd", real.GroupEnd());
+  RINGPRESS_RETURN_IF_ERROR(answered("ncclAllGather", result));
   return ended;
 }
 

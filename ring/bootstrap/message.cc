@@ -110,7 +110,7 @@ std::size_t max_answer_bytes(std::uint32_t size) {
 Result<Answer> unpack_answer(const Prefix& prefix, const std::string& body, std::uint32_t size) {
   Answer answer;
   if (prefix.code != 0) {
-    const bool known = prefix.code <= static_cast<std::uint32_t>(Code::kInternal);
+    const bool known = prefix.code <= static_cast<std::uint32_t>(kLastCode);
     answer.status = Status(known ? static_cast<Code>(prefix.code) : Code::kInternal, body);
     return answer;
   }

@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 
 /// Codes travel as numbers in the label of an abort frame; numbers we do not know are kAborted.
 Code code_from_number(std::uint32_t number) {
-  if (number == 0 || number > static_cast<std::uint32_t>(Code::kInternal)) return Code::kAborted;
+  if (number == 0 || number > static_cast<std::uint32_t>(kLastCode)) return Code::kAborted;
   return static_cast<Code>(number);
 }
 
