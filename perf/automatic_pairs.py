@@ -2,7 +2,7 @@
 """Automatic mode and one fixed setting alone, in turns, call by call, in several runs.
 
   python3 perf/automatic_pairs.py --sizes 8,4K,64K --rates none,10gbit --json FILE
-  python3 perf/automatic_pairs.py --behind perf/results/automatic-fast-reno.json --json FILE
+  python3 perf/automatic_pairs.py --behind perf/results/automatic-fast-reno.json --between 256K,16M --json FILE
 
 perf/automatic.py measures each cell once, most settings in runs of their own, so that what it finds of a cell
 is as uncertain as a run. With --behind, the cells in which automatic mode was behind there are looked at again,
@@ -81,8 +81,10 @@ def cells_of(options):
                     for size in map(automatic.peers.parse_bytes, options.sizes.split(",")):
                         yield automatic.Cell(options, rate, ranks, dtype, size), options.beside
         return
+    least, most = map(automatic.peers.parse_bytes, options.between.split(","))
     for row in (row for file in options.behind for row in json.loads(file.read_text())["rows"]):
-        if row["over_better_plain"] >= BEHIND_PLAIN and row["over_best_fixed"] >= BEHIND_FIXED:
+        is_behind = row["over_better_plain"] < BEHIND_PLAIN or row["over_best_fixed"] < BEHIND_FIXED
+        if not is_behind or not least <= row["bytes"] <= most:
             continue
         fixed = {name: row[f"{name}_us"] for name in automatic.FIXED if f"{name}_us" in row}
         yield (automatic.Cell(options, row["rate"], row["ranks"], row["dtype"], row["bytes"]),
@@ -99,6 +101,7 @@ def parse_options():
     parser.add_argument("--beside", default="none", help="the fixed setting")
     parser.add_argument("--behind", type=pathlib.Path, nargs="+", metavar="JSON",
                         help="the cells of such files of perf/automatic.py in which automatic mode was behind")
+    parser.add_argument("--between", default="8,64M", metavar="LEAST,MOST", help="sizes of these cells")
     parser.add_argument("--build", type=pathlib.Path, default=automatic.ROOT / "build")
     parser.add_argument("--congestion", default="", help="as perf/shaped.sh has it")
     parser.add_argument("--json", type=pathlib.Path)
