@@ -23,7 +23,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_definitions(codec_fuzz PRIVATE
                              "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3)"
                              RINGPRESS_FEW_KERNELS)
-  target_link_libraries(codec_fuzz PRIVATE ringpress_include PkgConfig::HWY)
+  target_link_libraries(codec_fuzz PRIVATE ringpress_include ringpress_module_layout PkgConfig::HWY)
   target_compile_options(codec_fuzz PRIVATE -O1 -fsanitize=fuzzer,address,undefined
                                             -fno-sanitize-recover=all)
   target_link_options(codec_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
