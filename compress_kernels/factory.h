@@ -121,10 +121,16 @@ Result<std::vector<double>> measure_rank_errors(const MeasuredTensor& tensor,
                                                 const MeasuredMatrix& shape,
                                                 std::span<const std::size_t> ranks);
 
+/// Where values are that a codec's speed is measured on: in a cache, as those of tensors of up to
+/// some 100 KB may be, or in memory.
+enum class ValuesIn { kCache, kMemory };
+
 /// How fast a codec is on this machine, on normally distributed values, by one core and within a
-/// few milliseconds; with error feedback where that would be on. kUnsupported: a codec whose ranks
-/// tell each other something before they encode, or that projects.
-Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype);
+/// few milliseconds, in memory some tens; with error feedback where that would be on. `world`, 2 at
+/// least: of so many ranks, where what they send depends on that. What is done with a tensor as a
+/// whole is measured in memory in any case.
+Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype, int world = 2,
+                                 ValuesIn where = ValuesIn::kCache);
 
 /// CodecSpeed::error alone, of values as of measure_codec() or of ones with heavy tails, as
 /// gradients have: Student's t with three degrees of freedom.

@@ -9,6 +9,25 @@ namespace {
 
 constexpr double kSmallestRatio = 1e-6;
 
+/// Of all calls of a step together: what the second half sends of it.
+double gathered_ratio(const RecordedStep& step, const CodecSpeed& codec) {
+  double sent = 0, whole = 0;
+  for (const StepCall& call : step.calls) {
+    const auto bytes = static_cast<double>(call.bytes());
+    sent += bytes * codec.gathered_ratio(bytes);
+    whole += bytes;
+  }
+  return sent / whole;
+}
+
+/// A codec's work in the time of one hop of each byte that passes a half, of so many that do of so
+/// many values.
+double seconds_per_byte(const CodecSpeed& codec, double half, double whole) {
+  const double in_calls = codec.hop.seconds_per_byte * codec.sent_ratio(whole) / codec.ratio;
+  const double looking = codec.look.seconds_per_byte + codec.agreement.summarise.seconds_per_byte;
+  return in_calls + looking * whole / half;
+}
+
 }  // namespace
 
 Result<JobModel> model_of(const RecordedStep& step, std::size_t world, const CodecSpeed& codec) {
@@ -25,11 +44,12 @@ Result<JobModel> model_of(const RecordedStep& step, std::size_t world, const Cod
   // In either half of a ring each rank sends so much, before it is compressed.
   const auto ranks = static_cast<double>(world);
   const double half = model.bytes * (ranks - 1) / ranks;
-  model.ratio_all_gather = std::min(codec.ratio, sent / half);
+  model.ratio_all_gather = std::min(gathered_ratio(step, codec), sent / half);
   model.ratio_reduce_scatter = std::max(kSmallestRatio, sent / half - model.ratio_all_gather);
   model.overhead_seconds = 2 * link.latency_seconds * static_cast<double>(step.calls.size());
   const double of_bytes = in_calls - model.overhead_seconds;
-  model.codec_seconds_per_byte = std::min(codec.hop.seconds_per_byte, of_bytes / 2 / half);
+  model.codec_seconds_per_byte =
+      std::min(seconds_per_byte(codec, half, model.bytes), of_bytes / 2 / half);
   model.bytes_per_second = sent / (of_bytes - half * model.codec_seconds_per_byte);
   return model;
 }

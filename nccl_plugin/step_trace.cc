@@ -54,10 +54,11 @@ void warn_of_no_step(const std::string& path) {
 }
 
 /// On this machine now; of a codec that cannot be measured alone, no ratio and no time.
-CodecSpeed speed_of(const std::string& codec, CodecTime time) {
+CodecSpeed speed_of(const std::string& codec, int world, CodecTime time) {
   CodecSpeed speed;
   speed.codec = codec;
-  Result<CodecSpeed> measured = compress_kernels::measure_codec(codec, DType::kFloat32);
+  Result<CodecSpeed> measured = compress_kernels::measure_codec(
+      codec, DType::kFloat32, world, compress_kernels::ValuesIn::kMemory);
   if (!measured.is_ok()) return speed;
   switch (time) {
     case CodecTime::kMeasured:
@@ -66,6 +67,8 @@ CodecSpeed speed_of(const std::string& codec, CodecTime time) {
       break;
   }
   speed.ratio = measured.value().ratio;
+  speed.sum_ratio = measured.value().sum_ratio;
+  speed.projection = measured.value().projection;
   return speed;
 }
 
@@ -125,7 +128,7 @@ void write_trace(const std::string& path, const StepRecorder& recorder, int worl
     if (recorder.has_calls() && most_bytes == 0) warn_of_no_step(path);
     return;
   }
-  const Result<std::string> text = job_text(*step, world, speed_of(codec, codec_time));
+  const Result<std::string> text = job_text(*step, world, speed_of(codec, world, codec_time));
   const std::lock_guard lock(mutex);
   if (!text.is_ok() || step->bytes() <= most_bytes) return;
   const std::string problem = problem_of_writing(path, text.value());

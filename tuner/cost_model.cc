@@ -1,25 +1,39 @@
 // The formulas, for p ranks, g to a host, on h = p / g hosts, and a tensor of s bytes of which a
-// codec leaves r s. In each of its halves (an all-reduce has both, a reduce-scatter the first, an
-// all-gather the second) a rank sends (p - 1)/p r s.
+// codec leaves r s; where encoded values are summed as they are, more of what is summed, so r is
+// that of one rank's values in a first half by sra, of partial sums in a ring's, and of the whole
+// sum in a second half. In each of its halves (an all-reduce has both, a reduce-scatter the first,
+// an all-gather the second) a rank sends (p - 1)/p r s.
 //
 //   sra    Straight to everybody: (p - g)/p r s of it leave the host, whose link all g ranks share.
 //          First half: encodes (p - 1)/p s for the others, decodes and adds up p - 1 parts of its
 //          own s/p. Second: encodes s/p (in an all-reduce with the last addition, as a hop),
 //          decodes (p - 1)/p s. A latency each.
-//   ring   All of it to a neighbour; one rank's leaves the host. Its two sides work at a time: a
-//          shard's partial sums pass p/2 stages, and its result as many. Each rank encodes the
-//          shards that begin with it (two, one with two ranks), and does a hop for each of the
-//          others.
+//   ring   All of it to a neighbour; one rank's leaves the host. In each half p - 1 stages. Each
+//          rank encodes the shard that begins with it, and does a hop for each of the others.
+//          Where sums are encoded anew, which loses something, its two sides work at a time: a
+//          shard's partial sums pass p/2 stages, and its result as many; each rank encodes the
+//          shards that begin with it (two, one with two ranks).
 //   hier   All-reduces: exact sums within the host, (g - 1)/g s in each half, and between hosts sra
 //          of s/g among h ranks.
 //
+// Small uncompressed all-reduces, by sra or ring, are exchanged whole instead: between two ranks in
+// one latency, among 4, 8, .. in log2 p of them, else each sends its tensor to all others at once.
+//
 // Links inside and between work at a time. In c chunks, codec and wire overlap but for the first
 // chunk of the one that takes less: c times the starts of a codec's operations, 1/c of the lesser
-// sum. A codec that looks at the whole tensor first does so before anything is sent.
+// sum. What a codec does with the whole tensor overlaps with nothing.
+//
+// What ranks tell each other before they encode goes straight to everybody whatever the algorithm.
+// Summaries of chunks, a s bytes in all: each rank makes those of all its values, sends
+// (p - 1)/p a s to their owners, and gets as much back, a latency each a round. A summary of the
+// whole tensor: p - 1 times its bytes, and a latency. A projection is all-reduced by the same
+// formulas with the bytes that it has instead of s, its rounds one after the other, and a latency
+// before them, in which ranks see that they have the same state.
 #include <algorithm>
 #include <cmath>
 
 #include "tuner/factory.h"
+#include "tuner/wire_cost.h"
 
 namespace ringpress::tuner {
 namespace {
@@ -27,7 +41,6 @@ namespace {
 constexpr std::size_t kMostChunks = 64;
 // Below, a frame's own cost is more than what overlaps.
 constexpr std::size_t kSmallestChunkBytes = 64 * 1024;
-
 Status check(const LinkSpeed& link) {
   if (!(link.bytes_per_second > 0) || !std::isfinite(link.bytes_per_second)) {
     return {Code::kInvalidArgument, "a link's rate must be a number above 0"};
@@ -48,14 +61,6 @@ Status check(const CallShape& shape, const Links& links) {
   return check(links.between);
 }
 
-/// Which halves of an all-reduce a collective is.
-struct Halves {
-  bool reduces = true;
-  bool gathers = true;
-
-  double count() const { return (reduces ? 1 : 0) + (gathers ? 1 : 0); }
-};
-
 Result<Halves> halves_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
@@ -72,12 +77,8 @@ Result<Halves> halves_of(CollectiveKind kind) {
   return Status(Code::kUnsupported, std::string(collective_name(kind)) + " has no model");
 }
 
-/// Seconds of an operation that is done `times` times on `bytes` in all.
-double cost_of(const OperationCost& cost, double times, double bytes) {
-  return times * cost.start_seconds + bytes * cost.seconds_per_byte;
-}
-
-/// The codec's work of one rank in so many halves, `bytes` among so many ranks.
+/// The codec's work of one rank in so many halves, `bytes` among so many ranks, cut into so many
+/// chunks in all.
 struct CodecWork {
   Halves halves;
   Algorithm algorithm = Algorithm::kSra;
@@ -95,12 +96,13 @@ struct CodecWork {
   }
   double reducing(const CodecSpeed& codec) const {
     const double others = ranks - 1;
+    const double summaries = of(codec.agreement.summarise, ranks);
     if (algorithm == Algorithm::kRing) {
-      const double first = std::min(2.0, others);
-      return of(codec.encode, first) + of(codec.hop, ranks - first);
+      const double first = codec.requantises() ? std::min(2.0, others) : 1;
+      return summaries + of(codec.encode, first) + of(codec.hop, ranks - first);
     }
     // A hop of several parts decodes the others besides.
-    return of(codec.encode, others) + of(codec.hop, 1) + of(codec.decode, others - 1);
+    return summaries + of(codec.encode, others) + of(codec.hop, 1) + of(codec.decode, others - 1);
   }
   /// A hop has encoded the own shard where there was a first half.
   double gathering(const CodecSpeed& codec) const {
@@ -108,41 +110,10 @@ struct CodecWork {
   }
 };
 
-/// What it costs whatever the codec's work, and how much of that overlaps with it.
-void add_wire(const CallShape& shape, const Links& links, double ratio, const Halves& halves,
-              CallCost* cost) {
-  const double ranks = shape.world;
-  const double local = shape.ranks_per_host;
-  const double hosts = ranks / local;
-  const auto bytes = static_cast<double>(shape.bytes);
-  const double encoded = halves.count() * bytes * ratio;
-  double sent = encoded * (ranks - 1) / ranks;
-  double leaving = sent;                    // The host, of all its ranks.
-  double staying = local > 1 ? sent : 0.0;  // Of each rank.
-  double stages = halves.count();
-  switch (cost->algorithm) {
-    case Algorithm::kRing:
-      stages *= shape.world / 2;
-      break;
-    case Algorithm::kSra:
-      leaving = encoded * local * (ranks - local) / ranks;
-      staying = encoded * (local - 1) / ranks;
-      break;
-    case Algorithm::kHier:
-      leaving = encoded * (hosts - 1) / hosts;
-      staying = 0;
-      cost->inside_seconds =
-          halves.count() * (local - 1) / local * bytes / links.inside.bytes_per_second;
-      cost->latency_seconds += halves.count() * links.inside.latency_seconds;
-      sent = leaving / local + halves.count() * (local - 1) / local * bytes;
-      break;
-  }
-  if (hosts == 1) leaving = 0;
-  const LinkSpeed& slowest = hosts > 1 ? links.between : links.inside;
-  cost->latency_seconds += stages * slowest.latency_seconds;
-  const double inside = staying > 0 ? staying / links.inside.bytes_per_second : 0;
-  cost->wire_seconds = std::max(leaving / links.between.bytes_per_second, inside);
-  cost->wire_bytes = static_cast<std::size_t>(std::ceil(sent));
+std::size_t most_chunks(const CallShape& shape, const CodecSpeed& codec) {
+  const double bytes = codec.projection.bytes(static_cast<double>(shape.bytes));
+  const auto shard = static_cast<std::size_t>(bytes / std::max(1, shape.world));
+  return std::clamp<std::size_t>(shard / kSmallestChunkBytes, 1, kMostChunks);
 }
 
 bool has_hosts(const CallShape& shape) {
@@ -159,19 +130,34 @@ Result<CallCost> predict_call(const CallShape& shape, const Links& links, const 
   if (is_hier && (!has_hosts(shape) || halves.count() != 2)) {
     return Status(Code::kUnsupported, "hier is for all-reduces among hosts of several ranks");
   }
+  const int rounds = codec.projection.rounds;
+  if (rounds > 0 && halves.count() != 2) {
+    return Status(Code::kUnsupported, codec.codec + " takes part in all-reduces only");
+  }
   CallCost cost;
   cost.codec = codec.codec;
   cost.algorithm = algorithm;
   cost.chunks = std::clamp<std::size_t>(chunks, 1, kMostChunks);
   cost.error = codec.error;
   if (shape.world == 1) return cost;
-  add_wire(shape, links, codec.ratio, halves, &cost);
+  const auto values = static_cast<double>(shape.bytes);
+  const CodedCall call{
+      shape, links, codec, halves, codec.projection.bytes(values), std::max(1, rounds)};
   const double local = is_hier ? shape.ranks_per_host : 1;
+  const double look = cost_of(codec.look, 1, values / local);
+  add_exchange(call, &cost);
+  if (is_exchanged_whole(call, algorithm)) {
+    add_whole(call, &cost);
+    cost.chunks = 1;
+    cost.codec_seconds += look;
+    cost.seconds = cost.latency_seconds + cost.wire_seconds + cost.codec_seconds;
+    return cost;
+  }
+  add_wire(call, &cost);
   const auto count = static_cast<double>(cost.chunks);
-  const CodecWork work{halves, algorithm, shape.world / local,
-                       static_cast<double>(shape.bytes) / local, count};
+  const CodecWork work{halves, algorithm, shape.world / local, call.bytes / local,
+                       count * call.all_reduces};
   const double overlapping = work.seconds(codec);
-  const double look = cost_of(codec.look, 1, work.bytes);
   cost.codec_seconds = look + overlapping;
   const auto [less, more] = std::minmax(cost.wire_seconds, overlapping);
   cost.seconds = cost.latency_seconds + cost.inside_seconds + look + more + less / count;
@@ -180,14 +166,13 @@ Result<CallCost> predict_call(const CallShape& shape, const Links& links, const 
 
 Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const Links& links,
                                          const std::vector<CodecSpeed>& codecs) {
-  const std::size_t shard = shape.bytes / static_cast<std::size_t>(std::max(1, shape.world));
-  const std::size_t most = std::clamp<std::size_t>(shard / kSmallestChunkBytes, 1, kMostChunks);
   std::vector<Algorithm> algorithms = {Algorithm::kSra, Algorithm::kRing};
   if (has_hosts(shape) && shape.kind == CollectiveKind::kAllReduce) {
     algorithms.push_back(Algorithm::kHier);
   }
   std::vector<CallCost> found;
   for (const CodecSpeed& codec : codecs) {
+    const std::size_t most = most_chunks(shape, codec);
     for (const Algorithm algorithm : algorithms) {
       CallCost best;
       for (std::size_t chunks = 1; chunks <= most; chunks *= 2) {

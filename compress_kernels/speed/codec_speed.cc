@@ -1,86 +1,69 @@
 // How fast codecs are on this machine.
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <limits>
 #include <memory>
-#include <random>
+#include <utility>
 #include <vector>
 
-#include "compress_kernels/core/element.h"
 #include "compress_kernels/factory.h"
+#include "compress_kernels/speed/projection_speed.h"
+#include "compress_kernels/speed/timing.h"
 
 namespace ringpress::compress_kernels {
 namespace {
 
-constexpr std::size_t kSmall = 1024;  // What an operation takes of so few is its start.
-constexpr std::size_t kLarge = std::size_t{1} << 17;
-constexpr std::size_t kDifferent = std::size_t{1} << 14;  // Then values repeat: they are dear.
-constexpr int kRepetitions = 4;
-constexpr Contributions kPart{1, 2};
-constexpr Contributions kSum{2, 2};
+using speed::kDifferent;
+using speed::kLarge;
+using speed::kWhole;
 
-std::vector<float> make_values(ErrorOf values) {
-  std::mt19937 generator(1);
-  std::normal_distribution<float> normal(0, 1e-3f);
-  std::student_t_distribution<float> heavy(3);
-  std::vector<float> made(kDifferent);
-  for (float& value : made) {
-    switch (values) {
-      case ErrorOf::kNormalValues:
-        value = normal(generator);
-        break;
-      case ErrorOf::kHeavyTails:
-        value = 1e-3f * heavy(generator);
-        break;
-    }
-  }
-  return made;
+// Of so many ranks sums are made to see how long they are, where that depends on the values.
+constexpr std::size_t kMostParts = 64;
+// By so many values what a rank has is shifted from what the one before it has.
+constexpr std::size_t kShift = 1021;
+
+/// Memory for summaries, which are of 8-byte words.
+std::size_t words_for(std::size_t bytes) {
+  return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
 }
 
-/// A codec with all that its operations want.
+/// A codec with all that its operations want. What ranks agree on is what one rank says: it is as
+/// large, and takes as long to make, as what all of them say.
 class Bench {
  public:
-  Bench(std::unique_ptr<Codec> codec, std::size_t count, bool with_feedback, ErrorOf values)
+  Bench(std::unique_ptr<Codec> codec, std::size_t count, std::size_t world, bool with_feedback,
+        ErrorOf values)
       : codec_(std::move(codec)),
+        agreement_(codec_->agreement()),
+        most_(count),
+        world_(world),
         element_bytes_(dtype_size(codec_->dtype())),
-        values_(count * element_bytes_),
+        values_(speed::make_elements(values, codec_->dtype(), count)),
         decoded_(values_.size()),
-        wire_(codec_->wire_bytes(count, kPart)),
-        sum_(codec_->wire_bytes(count, kSum)),
-        summary_(summary_words(*codec_)),
-        residual_(with_feedback ? count : 0) {
-    const std::vector<float> different = make_values(values);
-    core::visit_compressible(codec_->dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (std::size_t i = 0; i < count; ++i) {
-        core::store_wide<T>(values_.data(), i, different[i % kDifferent]);
-        if (i < kDifferent) original_.push_back(core::load_wide<T>(values_.data(), i));
-      }
-    });
-  }
+        wire_(codec_->wire_bytes(count, part())),
+        sum_(codec_->wire_bytes(count, sum())),
+        tensor_summary_(words_for(agreement_ == nullptr ? 0 : agreement_->tensor_bytes())),
+        chunk_summaries_(words_for(agreement_ == nullptr ? 0 : agreement_->chunk_bytes(count))),
+        residual_(with_feedback ? count : 0) {}
 
   double measure_error() {
-    summarise(kDifferent, nullptr);
-    encode(kDifferent, nullptr);
-    return error();
+    encode_all(kDifferent, nullptr);
+    decode(kDifferent);
+    return speed::relative_error(codec_->dtype(), values_.data(), decoded_.data(), kDifferent);
   }
 
   CodecSpeed measure() {
     CodecSpeed speed;
     speed.codec = codec_->specification();
     speed.error = measure_error();
-    if (!summary_.empty()) {
-      speed.look = cost([&](std::size_t count) { summarise(count, residual()); });
-    }
-    summarise(kLarge, nullptr);
-    encode(kLarge, nullptr);
-    speed.ratio = static_cast<double>(wire_size_) / static_cast<double>(values_.size());
+    speed.sums_exactly = codec_->traits().summable;
+    if (!tensor_summary_.empty()) speed.look = measure_look();
+    if (agreement_ != nullptr) speed.agreement = measure_agreement();
+    encode_all(most_, nullptr);
+    set_ratios(&speed);
     speed.encode = cost([&](std::size_t count) { encode(count, residual()); });
-    encode(kLarge, nullptr);
+    encode_all(most_, nullptr);
     speed.decode = cost([&](std::size_t count) { decode(count); });
-    std::fill(residual_.begin(), residual_.end(), 0.0f);  // As when the summary was made.
+    std::fill(residual_.begin(), residual_.end(), 0.0f);  // As when the summaries were made.
     speed.hop = cost([&](std::size_t count) { hop(count); });
     if (codec_->traits().identity) {
       // It is sent from the caller's memory, and received there.
@@ -90,37 +73,139 @@ class Bench {
   }
 
  private:
-  static std::size_t summary_words(const Codec& codec) {
-    const Agreement* const agreement = codec.agreement();
-    const std::size_t bytes = agreement == nullptr ? 0 : agreement->tensor_bytes();
-    return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+  Contributions part() const { return {1, world_}; }
+  Contributions sum() const { return {world_, world_}; }
+
+  OperationCost measure_look() {
+    const std::vector<std::byte> values = std::exchange(
+        values_, speed::make_elements(ErrorOf::kNormalValues, codec_->dtype(), kWhole));
+    std::vector<float> residual(residual_.empty() ? 0 : kWhole);
+    float* const own = residual.empty() ? nullptr : residual.data();
+    const OperationCost cost = speed::cost_of(
+        [&](std::size_t count) { summarise_tensor(count, own); }, element_bytes_, kWhole);
+    values_ = values;
+    return cost;
   }
-  /// For what is encoded next.
-  void summarise(std::size_t count, float* residual) {
-    if (summary_.empty()) return;
+
+  AgreementCost measure_agreement() {
+    AgreementCost found;
+    if (agreement_->tensor_is_shared()) found.tensor_bytes = agreement_->tensor_bytes();
+    found.rounds = agreement_->rounds();
+    if (found.rounds == 0) return found;
+    std::size_t bytes = 0;
+    for (int round = 0; round < found.rounds; ++round) {
+      bytes += agreement_->round_bytes(round, most_);
+    }
+    found.ratio = share_of(most_, bytes);
+    found.summarise = cost([&](std::size_t count) { summarise_chunk(count, residual()); });
+    return found;
+  }
+
+  double share_of(std::size_t count, std::size_t bytes) const {
+    return static_cast<double>(bytes) / static_cast<double>(count * element_bytes_);
+  }
+  /// What is in `wire_` is one rank's part.
+  void set_ratios(CodecSpeed* speed) {
+    speed->ratio = share_of(most_, wire_size_);
+    const CodecTraits& traits = codec_->traits();
+    if (traits.lossless) return;
+    // A ring whose sums lose something goes two ways, half as far each.
+    const std::size_t most = speed->requantises() ? world_ / 2 : world_ - 1;
+    if (!traits.fixed_size) {
+      speed->partial_sum_ratio = measure_ratio(most / 2 + 1);
+      speed->sum_ratio = measure_ratio(world_);
+      return;
+    }
+    const auto ratio_of = [this](Contributions form) {
+      return share_of(most_, codec_->wire_bytes(most_, form));
+    };
+    // Of two ways the shorter one begins with sums that count as of two ranks.
+    for (std::size_t hop = 0; hop < world_ - 1; ++hop) {
+      const std::size_t summed = hop < most ? hop + 1 : hop - most + (world_ % 2 == 0 ? 2 : 1);
+      speed->partial_sum_ratio += ratio_of({summed, world_}) / static_cast<double>(world_ - 1);
+    }
+    speed->sum_ratio = ratio_of(sum());
+    speed->alone_ratio = ratio_of({});
+  }
+
+  /// Of the sum of so many ranks, whose values are independent.
+  double measure_ratio(std::size_t summed) {
+    const std::size_t parts = std::min(summed, kMostParts) - 1;
+    std::vector<std::vector<std::byte>> encoded(parts);
+    std::vector<const std::byte*> wires;
+    std::vector<std::size_t> sizes;
+    for (std::size_t rank = 0; rank < parts; ++rank) {
+      shift_values();
+      encode_all(kLarge, nullptr);
+      encoded[rank].assign(wire_.begin(), wire_.begin() + static_cast<std::ptrdiff_t>(wire_size_));
+      wires.push_back(encoded[rank].data());
+      sizes.push_back(wire_size_);
+    }
+    shift_values();
+    encode_all(kLarge, nullptr);
+    if (parts == 0) return share_of(kLarge, wire_size_);
+    DecodeAddEncodeArgs args = to_add(kLarge);
+    args.wires = wires;
+    args.wire_sizes = sizes;
+    args.own_position = parts;
+    return share_of(kLarge, codec_->decode_add_encode(args));
+  }
+  void shift_values() {
+    const auto first = values_.begin();
+    const auto end = first + static_cast<std::ptrdiff_t>(kLarge * element_bytes_);
+    std::rotate(first, first + static_cast<std::ptrdiff_t>(kShift * element_bytes_), end);
+  }
+
+  void summarise_tensor(std::size_t count, float* residual) {
+    if (tensor_summary_.empty()) return;
+    SummariseArgs args = to_summarise(count, residual);
+    args.summary = reinterpret_cast<std::byte*>(tensor_summary_.data());
+    agreement_->summarise_tensor(args);
+  }
+  void summarise_chunk(std::size_t count, float* residual) {
+    const int rounds = agreement_ == nullptr ? 0 : agreement_->rounds();
+    for (int round = 0; round < rounds; ++round) {
+      SummariseArgs args = to_summarise(count, residual);
+      args.agreed = agreed();
+      args.summary = reinterpret_cast<std::byte*>(chunk_summaries_.data()) +
+                     agreement_->round_offset(round, count);
+      agreement_->summarise(round, args);
+    }
+  }
+  SummariseArgs to_summarise(std::size_t count, float* residual) const {
     SummariseArgs args;
     args.values = values_.data();
     args.count = count;
     args.residual = residual;
-    args.summary = reinterpret_cast<std::byte*>(summary_.data());
-    codec_->agreement()->summarise_tensor(args);
+    return args;
   }
   Agreed agreed() const {
-    if (summary_.empty()) return {};
-    return {reinterpret_cast<const std::byte*>(summary_.data()), nullptr};
+    const auto bytes = [](const std::vector<std::uint64_t>& words) {
+      return words.empty() ? nullptr : reinterpret_cast<const std::byte*>(words.data());
+    };
+    return {bytes(tensor_summary_), bytes(chunk_summaries_)};
   }
 
   float* residual() { return residual_.empty() ? nullptr : residual_.data(); }
 
-  std::size_t encode(std::size_t count, float* residual) {
+  /// With what ranks agree on first.
+  void encode_all(std::size_t count, float* residual) {
+    summarise_tensor(count, residual);
+    summarised_ = 0;
+    encode(count, residual);
+  }
+  /// Summaries of chunks are of exactly what is encoded, and made before.
+  void encode(std::size_t count, float* residual) {
+    if (summarised_ != count) summarise_chunk(count, residual);
+    summarised_ = count;
     EncodeArgs args;
     args.values = values_.data();
     args.count = count;
     args.residual = residual;
     args.wire = wire_.data();
-    args.form = kPart;
+    args.form = part();
     args.agreed = agreed();
-    return wire_size_ = codec_->encode(args);
+    wire_size_ = codec_->encode(args);
   }
   void decode(std::size_t count) {
     DecodeArgs args;
@@ -128,106 +213,80 @@ class Bench {
     args.count = count;
     args.values = decoded_.data();
     args.wire_size = wire_size_;
-    args.form = kPart;
+    args.form = part();
     args.agreed = agreed();
     codec_->decode(args);
   }
   void hop(std::size_t count) {
     const std::byte* const wires[] = {wire_.data()};
     const std::size_t sizes[] = {wire_size_};
-    DecodeAddEncodeArgs args;
+    DecodeAddEncodeArgs args = to_add(count);
     args.wires = wires;
     args.wire_sizes = sizes;
     args.own_position = 1;
-    args.values = values_.data();
-    args.count = count;
     args.residual = residual();
-    args.wire = sum_.data();
-    args.decoded = decoded_.data();
-    args.form = kSum;
-    args.agreed = agreed();
     codec_->decode_add_encode(args);
   }
-
-  /// Relative, of what is in the wire bytes.
-  double error() {
-    decode(kDifferent);
-    double lost = 0;
-    double whole = 0;
-    core::visit_compressible(codec_->dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (std::size_t i = 0; i < kDifferent; ++i) {
-        const double value = static_cast<double>(original_[i]);
-        const double rest = value - static_cast<double>(core::load_wide<T>(decoded_.data(), i));
-        lost += rest * rest;
-        whole += value * value;
-      }
-    });
-    return std::sqrt(lost / whole);
+  DecodeAddEncodeArgs to_add(std::size_t count) {
+    DecodeAddEncodeArgs args;
+    args.values = values_.data();
+    args.count = count;
+    args.wire = sum_.data();
+    args.decoded = decoded_.data();
+    args.form = sum();
+    args.agreed = agreed();
+    return args;
   }
 
   template <typename Operation>
-  OperationCost cost(Operation&& operation) {
-    const double few = quickest(operation, kSmall);
-    const double many = quickest(operation, kLarge);
-    OperationCost cost;
-    cost.seconds_per_byte = many / static_cast<double>(kLarge * element_bytes_);
-    cost.start_seconds =
-        std::max(0.0, few - cost.seconds_per_byte * static_cast<double>(kSmall * element_bytes_));
-    return cost;
-  }
-
-  /// Of several, as other programs only ever make it slower.
-  template <typename Operation>
-  static double quickest(Operation& operation, std::size_t count) {
-    using Clock = std::chrono::steady_clock;
-    double best = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < kRepetitions; ++i) {
-      const Clock::time_point begin = Clock::now();
-      operation(count);
-      best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
-    }
-    return best;
+  OperationCost cost(Operation&& operation) const {
+    return speed::cost_of(operation, element_bytes_, most_);
   }
 
   std::unique_ptr<Codec> codec_;
+  const Agreement* agreement_;  // Null: there is none.
+  std::size_t most_;            // Values that operations are measured on.
+  std::size_t world_;
   std::size_t element_bytes_;
-  std::vector<float> original_;
   std::vector<std::byte> values_;
   std::vector<std::byte> decoded_;
   std::vector<std::byte> wire_;
   std::vector<std::byte> sum_;
-  std::vector<std::uint64_t> summary_;  // Of a codec that looks at a tensor as a whole first.
+  std::vector<std::uint64_t> tensor_summary_;   // Of a codec that looks at a tensor as a whole
+                                                // first,
+  std::vector<std::uint64_t> chunk_summaries_;  // or at each chunk.
   std::vector<float> residual_;
+  std::size_t summarised_ = 0;  // Values that chunk_summaries_ is of.
   std::size_t wire_size_ = 0;
 };
 
-/// Of `count` values, kDifferent at least. A codec that one rank alone can use.
+/// Of `count` values, kDifferent at least; kLarge at least for measure().
 Result<Bench> make_bench(const std::string& specification, DType dtype, std::size_t count,
-                         ErrorOf values) {
+                         std::size_t world, ErrorOf values) {
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
-  const Agreement* const agreement = codec->agreement();
-  const bool talks =
-      agreement != nullptr && (agreement->tensor_is_shared() || agreement->rounds() > 0);
-  if (talks || codec->projection() != nullptr) {
-    return Status(Code::kUnsupported,
-                  specification + " has no model yet: its ranks talk before they encode");
-  }
   RINGPRESS_ASSIGN_OR_RETURN(const bool takes_feedback, takes_error_feedback(specification));
   const bool with_feedback = takes_feedback && !codec->traits().lossless;
-  return Bench(std::move(codec), count, with_feedback, values);
+  return Bench(std::move(codec), count, world, with_feedback, values);
 }
 
 }  // namespace
 
-Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype) {
-  RINGPRESS_ASSIGN_OR_RETURN(Bench bench,
-                             make_bench(specification, dtype, kLarge, ErrorOf::kNormalValues));
+Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype, int world,
+                                 ValuesIn where) {
+  if (world < 2) return Status(Code::kInvalidArgument, "one rank encodes nothing");
+  if (projects(specification)) return speed::measure_projection(specification, dtype, world, where);
+  const std::size_t count = where == ValuesIn::kCache ? kLarge : kWhole;
+  RINGPRESS_ASSIGN_OR_RETURN(
+      Bench bench, make_bench(specification, dtype, count, static_cast<std::size_t>(world),
+                              ErrorOf::kNormalValues));
   return bench.measure();
 }
 
 Result<double> measure_codec_error(const std::string& specification, DType dtype, ErrorOf values) {
-  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kDifferent, values));
+  if (projects(specification)) {
+    return speed::measure_projection_error(specification, dtype, values);
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kDifferent, 2, values));
   return bench.measure_error();
 }
 

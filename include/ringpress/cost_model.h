@@ -6,6 +6,8 @@
 #ifndef RINGPRESS_COST_MODEL_H_
 #define RINGPRESS_COST_MODEL_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -34,15 +36,60 @@ struct OperationCost {
   double seconds_per_byte = 0;
 };
 
+/// What ranks tell each other before they encode (ringpress/agreement.h). Most codecs: nothing.
+struct AgreementCost {
+  std::size_t tensor_bytes = 0;  // Of a summary of the whole tensor, which all ranks exchange.
+  int rounds = 0;                // Of each chunk.
+  double ratio = 0;              // Bytes of the summaries of all rounds over those of the values.
+  OperationCost summarise = {};  // All rounds.
+};
+
+/// What is all-reduced instead of the tensor (ringpress/projection.h), in one exact or encoded
+/// all-reduce after the other. Most codecs: the tensor itself.
+struct ProjectionCost {
+  int rounds = 0;  // 0: it does not project.
+  // Bytes of all rounds together, for s bytes of values: share * s + of_root * sqrt(s), at most
+  // most * s.
+  double share = 1;
+  double of_root = 0;
+  double most = 1;
+
+  double bytes(double of_values) const {
+    return std::min(most * of_values, share * of_values + of_root * std::sqrt(of_values));
+  }
+};
+
 struct CodecSpeed {
   std::string codec;  // Specification.
-  double ratio = 1;   // Encoded bytes over those of the values.
+  double ratio = 1;   // Encoded bytes over those of the values: of one rank's values.
   double error = 0;   // Of one encoding, relative: l2 norm of the loss over that of the values.
   OperationCost encode;
   OperationCost decode;
   OperationCost hop;  // Decode one part, add own values, encode.
-  // Of the whole tensor, once a call before all else. Most codecs: nothing.
+  // Of the whole tensor, once a call, while nothing else is done. Most codecs: nothing.
   OperationCost look = {};
+  AgreementCost agreement = {};
+  // What all of the above but `look` is of.
+  ProjectionCost projection = {};
+  // Sums of encoded values lose nothing more, as codes are added that are.
+  bool sums_exactly = false;
+  // As `ratio`; 0: the same. Of the partial sums that a ring sends, in the mean, and of the whole
+  // sum, among so many ranks as were asked about: sums of codes take more bits than codes.
+  double partial_sum_ratio = 0;
+  double sum_ratio = 0;
+  double alone_ratio = 0;  // Of values that are not summed, as an all-gather sends them.
+
+  /// Sums are encoded anew, and lose something each time.
+  bool requantises() const { return error > 0 && !sums_exactly; }
+  /// What a ring or sra sends of s bytes of values in its second half, over s.
+  double gathered_ratio(double of_values) const {
+    const double first = sent_ratio(of_values);
+    return sum_ratio > 0 ? first / ratio * sum_ratio : first;
+  }
+  /// What is encoded of s bytes of values over s, of one rank's.
+  double sent_ratio(double of_values) const {
+    return of_values > 0 ? ratio * projection.bytes(of_values) / of_values : ratio;
+  }
 };
 
 struct CallShape {

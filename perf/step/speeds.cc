@@ -90,12 +90,16 @@ OperationCost slowest(Group& group, const OperationCost& cost) {
 
 CodecSpeed measure_slowest(Group& group, const std::string& codec) {
   group.barrier();
-  Result<CodecSpeed> measured = compress_kernels::measure_codec(codec, DType::kFloat32);
+  // No cache keeps the tensors of a step until they are sent.
+  Result<CodecSpeed> measured = compress_kernels::measure_codec(
+      codec, DType::kFloat32, group.ranks(), compress_kernels::ValuesIn::kMemory);
   if (!measured.is_ok()) throw PerfError(codec + ": " + measured.status().message());
   CodecSpeed speed = std::move(measured).value();
   speed.encode = slowest(group, speed.encode);
   speed.decode = slowest(group, speed.decode);
   speed.hop = slowest(group, speed.hop);
+  speed.look = slowest(group, speed.look);
+  speed.agreement.summarise = slowest(group, speed.agreement.summarise);
   return speed;
 }
 

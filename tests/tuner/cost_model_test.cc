@@ -55,6 +55,95 @@ TEST(CostModel, ChunksOverlapTheCodecWithTheWire) {
   EXPECT_EQ(predict({4000000, 4}, small(), Algorithm::kSra, 1000).chunks, 64u);
 }
 
+/// Sums that lose nothing go round one way, as far as it takes.
+TEST(CostModel, OfARingThatLosesNothingTheSidesAreOne) {
+  CodecSpeed exact = small();
+  exact.sums_exactly = true;
+  CodecSpeed lossless = small();
+  lossless.error = 0;
+  for (const CodecSpeed& codec : {exact, lossless}) {
+    const CallCost cost = predict({4000000, 4}, codec, Algorithm::kRing);
+    EXPECT_DOUBLE_EQ(cost.latency_seconds, 6 * 50e-6);
+    // 1 shard encoded, 3 hops, 3 decoded.
+    EXPECT_DOUBLE_EQ(cost.codec_seconds, 7e-6 + 1e6 * 2e-10 + 3e6 * 4e-10 + 3e6 * 1e-10);
+    EXPECT_DOUBLE_EQ(predict({4000000, 4}, codec, Algorithm::kSra).latency_seconds, 2 * 50e-6);
+  }
+}
+
+/// As of qsgd, whose codes take more bits the more of them are summed.
+TEST(CostModel, SumsMayTakeMoreBytesThanParts) {
+  CodecSpeed widening = small();
+  widening.partial_sum_ratio = 0.15625;
+  widening.sum_ratio = 0.1875;
+  widening.alone_ratio = 0.25;
+  const auto sent = [&](CollectiveKind kind, Algorithm algorithm) {
+    return predict({4000000, 4, 1, kind}, widening, algorithm).wire_bytes;
+  };
+  EXPECT_EQ(sent(CollectiveKind::kReduceScatter, Algorithm::kSra), 375000u);
+  EXPECT_EQ(sent(CollectiveKind::kReduceScatter, Algorithm::kRing), 468750u);
+  EXPECT_EQ(sent(CollectiveKind::kAllReduce, Algorithm::kSra), 375000u + 562500u);
+  EXPECT_EQ(sent(CollectiveKind::kAllReduce, Algorithm::kRing), 468750u + 562500u);
+  EXPECT_EQ(sent(CollectiveKind::kAllGather, Algorithm::kSra), 750000u);
+  EXPECT_DOUBLE_EQ(widening.gathered_ratio(4000000), 0.1875);
+  EXPECT_DOUBLE_EQ(small().gathered_ratio(4000000), 0.125);
+}
+
+TEST(CostModel, WhatRanksTellEachOtherTravelsBeforeCodesDo) {
+  CodecSpeed talking = small();
+  talking.agreement = {0, 2, 0.01, {1e-6, 1e-11}};
+  for (const Algorithm algorithm : {Algorithm::kSra, Algorithm::kRing}) {
+    const CallCost without = predict({4000000, 4}, small(), algorithm);
+    const CallCost with = predict({4000000, 4}, talking, algorithm);
+    EXPECT_DOUBLE_EQ(with.latency_seconds, without.latency_seconds + 4 * 50e-6);
+    // 3/4 of a hundredth there, and as much back.
+    EXPECT_EQ(with.wire_bytes, without.wire_bytes + 60000u);
+    EXPECT_DOUBLE_EQ(with.wire_seconds, without.wire_seconds + 60000 / 125e6);
+    // Four shards.
+    EXPECT_NEAR(with.codec_seconds, without.codec_seconds + 4e-6 + 4e6 * 1e-11, 1e-12);
+    const CallCost half =
+        predict({4000000, 4, 1, CollectiveKind::kReduceScatter}, talking, algorithm);
+    EXPECT_EQ(half.wire_bytes, 375000u + 60000u) << "it is needed before any sum";
+    const CallShape gather{4000000, 4, 1, CollectiveKind::kAllGather};
+    EXPECT_DOUBLE_EQ(predict(gather, talking, algorithm).seconds,
+                     predict(gather, small(), algorithm).seconds);
+  }
+}
+
+TEST(CostModel, ASummaryOfTheTensorGoesToEverybodyFirst) {
+  CodecSpeed talking = small();
+  talking.look = {1e-6, 5e-11};
+  talking.agreement.tensor_bytes = 4;
+  const CallCost without = predict({4000000, 4}, small(), Algorithm::kSra, 8);
+  const CallCost with = predict({4000000, 4}, talking, Algorithm::kSra, 8);
+  EXPECT_DOUBLE_EQ(with.seconds, without.seconds + 201e-6 + 50e-6);
+  EXPECT_EQ(with.wire_bytes, without.wire_bytes + 12u);
+  EXPECT_EQ(predict({4000000, 1}, talking, Algorithm::kSra, 8).wire_bytes, 0u);
+}
+
+/// Of 4 MB: two all-reduces of 1 % + 40 B a root, uncompressed.
+TEST(CostModel, AProjectionIsAllReducedInstead) {
+  CodecSpeed projecting{"projecting", 1, 0.9, {}, {}, {1e-6, 1e-10}};
+  projecting.look = {2e-6, 1e-10};
+  projecting.sums_exactly = true;
+  projecting.projection = {2, 0.01, 40, 1};
+  const CallCost cost = predict({4000000, 4}, projecting, Algorithm::kSra);
+  EXPECT_EQ(cost.wire_bytes, 2 * 3 * (40000 + 80000) / 4 + 3 * 16u) << "tags, too";
+  EXPECT_DOUBLE_EQ(cost.latency_seconds, (1 + 2 * 2) * 50e-6);
+  // A hop in each of two rounds.
+  EXPECT_DOUBLE_EQ(cost.codec_seconds, 2e-6 + 4e6 * 1e-10 + 2e-6 + 30000 * 1e-10);
+  EXPECT_DOUBLE_EQ(cost.seconds, cost.latency_seconds + cost.wire_seconds + cost.codec_seconds);
+  EXPECT_DOUBLE_EQ(projecting.sent_ratio(4000000), 0.03);
+  EXPECT_DOUBLE_EQ(projecting.gathered_ratio(4000000), 0.03);
+  // Never more than all of it.
+  EXPECT_DOUBLE_EQ(projecting.sent_ratio(100), 1);
+  EXPECT_EQ(predict({100, 4}, projecting, Algorithm::kSra).wire_bytes, 200u + 3 * 16u)
+      << "whole, in two steps each";
+  const CallShape half{4000000, 4, 1, CollectiveKind::kReduceScatter};
+  EXPECT_EQ(
+      tuner::predict_call(half, {kLink, {}}, projecting, Algorithm::kSra, 1).status().message(),
+      "projecting takes part in all-reduces only");
+}
+
 TEST(CostModel, ALookAtTheWholeTensorComesBeforeAllElse) {
   CodecSpeed looking = small();
   looking.look = {1e-6, 5e-11};
@@ -66,6 +155,35 @@ TEST(CostModel, ALookAtTheWholeTensorComesBeforeAllElse) {
       EXPECT_DOUBLE_EQ(with.seconds, without.seconds + 201e-6);
     }
   }
+}
+
+TEST(CostModel, SmallExactCallsAreExchangedWhole) {
+  for (const Algorithm algorithm : {Algorithm::kSra, Algorithm::kRing}) {
+    // Two ranks send the same bytes either way, in one latency less.
+    const CallCost pair = predict({256 * 1024, 2}, none(), algorithm);
+    EXPECT_DOUBLE_EQ(pair.latency_seconds, 50e-6);
+    EXPECT_EQ(pair.wire_bytes, 256 * 1024u);
+    EXPECT_DOUBLE_EQ(pair.codec_seconds, 256 * 1024 * 1e-10);
+    EXPECT_DOUBLE_EQ(predict({256 * 1024 + 4, 2}, none(), algorithm).latency_seconds, 100e-6);
+    // Four double what they have, three send to each other.
+    const CallCost four = predict({16 * 1024, 4}, none(), algorithm, 8);
+    EXPECT_DOUBLE_EQ(four.latency_seconds, 100e-6);
+    EXPECT_EQ(four.wire_bytes, 2 * 16 * 1024u);
+    EXPECT_EQ(four.chunks, 1u);
+    const CallCost three = predict({16 * 1024, 3}, none(), algorithm);
+    EXPECT_DOUBLE_EQ(three.latency_seconds, 50e-6);
+    EXPECT_EQ(three.wire_bytes, 2 * 16 * 1024u);
+    EXPECT_DOUBLE_EQ(three.seconds,
+                     three.latency_seconds + three.wire_seconds + three.codec_seconds);
+    EXPECT_EQ(predict({16 * 1024 + 4, 4}, none(), algorithm).wire_bytes, 24 * 1024u + 6);
+    EXPECT_DOUBLE_EQ(predict({8, 2}, small(), algorithm).latency_seconds, 100e-6)
+        << "values that are encoded are not";
+  }
+  // Of two hosts: both ranks of each share a link.
+  const CallCost hosts =
+      tuner::predict_call({16 * 1024, 4, 2}, {kLink, {5e-6, 10e9}}, none(), Algorithm::kSra, 1)
+          .value();
+  EXPECT_DOUBLE_EQ(hosts.wire_seconds, 2 * 2 * 16 * 1024 / 125e6);
 }
 
 TEST(CostModel, OfASingleRankIsNothing) {

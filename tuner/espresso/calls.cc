@@ -27,11 +27,23 @@ std::size_t chunks_of(double shard_bytes, const CodecSpeed& codec) {
 }
 
 Result<double> call_seconds(const CallShape& shape, const Links& links, const CodecSpeed& codec) {
-  const double shard = static_cast<double>(shape.bytes) / std::max(1, shape.world);
+  const double bytes = codec.projection.bytes(static_cast<double>(shape.bytes));
+  const double shard = bytes / std::max(1, shape.world);
   RINGPRESS_ASSIGN_OR_RETURN(
       const CallCost cost,
       tuner::predict_call(shape, links, codec, Algorithm::kSra, chunks_of(shard, codec)));
   return cost.seconds;
+}
+
+/// Of all tensors together.
+double ratio_of(const CodecSpeed& codec, const Job& job) {
+  double sent = 0, whole = 0;
+  for (const Tensor& tensor : job.tensors) {
+    const auto bytes = static_cast<double>(tensor.bytes);
+    sent += bytes * codec.sent_ratio(bytes);
+    whole += bytes;
+  }
+  return whole > 0 ? std::min(1.0, sent / whole) : std::min(1.0, codec.ratio);
 }
 
 }  // namespace
@@ -57,7 +69,7 @@ Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t
   job->calls = std::move(calls);
   for (Tensor& tensor : job->tensors) tensor.call.reset();
   job->compressor.name = codec.codec;
-  job->compressor.ratio = std::min(1.0, codec.ratio);
+  job->compressor.ratio = ratio_of(codec, *job);
   job->compressor.gpu = {{codec.encode.start_seconds, codec.encode.seconds_per_byte},
                          {codec.decode.start_seconds, codec.decode.seconds_per_byte}};
   return Status::ok();

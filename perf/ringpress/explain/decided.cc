@@ -43,6 +43,7 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
   request.crosses_hosts = shape.ranks_per_host < shape.world;
   request.recurrences = std::numeric_limits<std::uint64_t>::max();
   request.may_gather = settings.all_gather;
+  request.all_reduces_only = compress_kernels::projects(settings.codec);
   request.ranks_per_host = shape.ranks_per_host;
   // Those that are not whole are refused later.
   request.comm_nodes = shape.world / std::max(1, shape.ranks_per_host);

@@ -83,15 +83,18 @@ void print_text(const ExplainOptions& options, const Explanation& explanation) {
                call.wire_bytes, call.error, explanation.objection(call, options.budget));
   }
   fmt::print(
-      "\n| codec | ratio | first look GB/s | encode GB/s | decode GB/s | hop GB/s |\n"
-      "|---|---|---|---|---|---|\n");
+      "\n| codec | ratio | first look GB/s | summaries GB/s | encode GB/s | decode GB/s | hop GB/s "
+      "|\n"
+      "|---|---|---|---|---|---|---|\n");
   const auto rate = [](const OperationCost& cost) {
     return cost.seconds_per_byte > 0 ? fmt::format("{:.1f}", 1e-9 / cost.seconds_per_byte)
                                      : std::string("not done");
   };
   for (const CodecSpeed& codec : explanation.codecs) {
-    fmt::print("| {} | {:.4f} | {} | {} | {} | {} |\n", codec.codec, codec.ratio, rate(codec.look),
-               rate(codec.encode), rate(codec.decode), rate(codec.hop));
+    fmt::print("| {} | {:.4f} | {} | {} | {} | {} | {} |\n", codec.codec,
+               codec.sent_ratio(static_cast<double>(explanation.shape.bytes)), rate(codec.look),
+               rate(codec.agreement.summarise), rate(codec.encode), rate(codec.decode),
+               rate(codec.hop));
   }
 }
 

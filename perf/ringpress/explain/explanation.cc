@@ -12,8 +12,14 @@
 namespace ringpress::perf {
 namespace {
 
-CodecSpeed measure(const std::string& codec, DType dtype) {
-  Result<CodecSpeed> speed = compress_kernels::measure_codec(codec, dtype);
+using compress_kernels::ValuesIn;
+
+// A core's cache keeps no larger tensor with its residual and its result.
+constexpr std::size_t kLargestInCache = std::size_t{1} << 20;
+
+CodecSpeed measure(const std::string& codec, DType dtype, int world,
+                   compress_kernels::ValuesIn where) {
+  Result<CodecSpeed> speed = compress_kernels::measure_codec(codec, dtype, world, where);
   if (!speed.is_ok()) throw PerfError(codec + ": " + speed.status().message());
   CodecSpeed measured = std::move(speed).value();
   measured.codec = codec;  // As it was written.
@@ -21,8 +27,8 @@ CodecSpeed measure(const std::string& codec, DType dtype) {
 }
 
 /// Else it would only take time, and automatic mode never tries it.
-bool saves_bytes(const CodecSpeed& codec) {
-  return codec.ratio < 1;
+bool saves_bytes(const CodecSpeed& codec, std::size_t bytes) {
+  return codec.sent_ratio(static_cast<double>(bytes)) < 1;
 }
 
 CollectiveKind parse_collective(const std::string& name) {
@@ -67,12 +73,13 @@ std::string Explanation::objection(const CallCost& call, const std::string& budg
     return by.empty() ? "the library takes " + algorithm : "not by " + by;
   }
   if (!decided.codec.empty()) return "";
-  if (call.codec != "none" && !saves_bytes(speed_of(call.codec))) return "sends no fewer bytes";
+  if (call.codec != "none" && !saves_bytes(speed_of(call.codec), shape.bytes))
+    return "sends no fewer bytes";
   if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
   // An all-gather passes on what it got.
   const bool requantises = call.algorithm == Algorithm::kRing && decided.algorithm.empty() &&
                            shape.world > 2 && shape.kind != CollectiveKind::kAllGather;
-  return requantises && call.error > 0 ? "loses more at every hop" : "";
+  return requantises && speed_of(call.codec).requantises() ? "loses more at every hop" : "";
 }
 
 const CallCost& Explanation::choice() const {
@@ -107,17 +114,17 @@ Explainer::Explainer(const ExplainOptions& options)
       shape_(parse_shape(options)),
       links_(parse_links(options)),
       codecs_(codecs_of(options)),
-      budget_(measure(options.budget, dtype_).error) {}
+      budget_(measure(options.budget, dtype_, shape_.world, ValuesIn::kCache).error) {}
 
 Explanation Explainer::explain(std::size_t bytes) {
   Explanation explanation{shape_, links_, budget_, {}, {}, {}};
   explanation.shape.bytes = bytes;
   explanation.decided = decide(settings_, explanation.shape, dtype_, codecs_);
-  for (const std::string& name : codecs_) explanation.codecs.push_back(speed(name));
+  for (const std::string& name : codecs_) explanation.codecs.push_back(speed(name, bytes));
   const std::string& codec = explanation.decided.codec;
   const bool is_new =
       !codec.empty() && std::find(codecs_.begin(), codecs_.end(), codec) == codecs_.end();
-  if (is_new) explanation.codecs.push_back(speed(codec));
+  if (is_new) explanation.codecs.push_back(speed(codec, bytes));
   Result<std::vector<CallCost>> calls =
       tuner::rank_calls(explanation.shape, links_, explanation.codecs);
   if (!calls.is_ok()) throw PerfError(calls.status().message());
@@ -125,11 +132,12 @@ Explanation Explainer::explain(std::size_t bytes) {
   return explanation;
 }
 
-CodecSpeed Explainer::speed(const std::string& codec) {
-  const auto known = std::find_if(measured_.begin(), measured_.end(),
-                                  [&](const CodecSpeed& one) { return one.codec == codec; });
-  if (known != measured_.end()) return *known;
-  return measured_.emplace_back(measure(codec, dtype_));
+CodecSpeed Explainer::speed(const std::string& codec, std::size_t bytes) {
+  const ValuesIn where = bytes > kLargestInCache ? ValuesIn::kMemory : ValuesIn::kCache;
+  const auto known = measured_.find({codec, where});
+  if (known != measured_.end()) return known->second;
+  const CodecSpeed speed = measure(codec, dtype_, shape_.world, where);
+  return measured_.emplace(std::pair(codec, where), speed).first->second;
 }
 
 DType parse_dtype(const std::string& name) {

@@ -2,9 +2,13 @@
 #ifndef PERF_RINGPRESS_EXPLAIN_EXPLANATION_H_
 #define PERF_RINGPRESS_EXPLAIN_EXPLANATION_H_
 
+#include <cstddef>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "compress_kernels/factory.h"
 #include "perf/ringpress/explain/decided.h"
 #include "perf/ringpress/explain/explain.h"
 #include "ringpress/cost_model.h"
@@ -46,7 +50,7 @@ class Explainer {
   const Settings& settings() const { return settings_; }
 
  private:
-  CodecSpeed speed(const std::string& codec);
+  CodecSpeed speed(const std::string& codec, std::size_t bytes);
 
   const Settings settings_;
   const DType dtype_;
@@ -54,7 +58,8 @@ class Explainer {
   const Links links_;
   const std::vector<std::string> codecs_;  // `none` is among them.
   double budget_ = 0;
-  std::vector<CodecSpeed> measured_;
+  using Measured = std::pair<std::string, compress_kernels::ValuesIn>;
+  std::map<Measured, CodecSpeed> measured_;
 };
 
 /// Throws PerfError for a type that is never compressed.

@@ -79,10 +79,15 @@ Status check_options(const espresso::Job& job, const PlanOptions& how) {
 /// What calls on host memory take, with the codec as it is on this machine.
 Status price_host_calls(const std::string& given, espresso::Job* job) {
   const std::string codec = given.empty() ? "q4" : given;
-  RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact,
-                             compress_kernels::measure_codec("none", DType::kFloat32));
+  // No cache keeps the tensors of a step until they are sent.
+  const auto where = compress_kernels::ValuesIn::kMemory;
+  // A single rank's calls take nothing, whatever the codec.
+  const auto ranks = job->cluster.machines * job->cluster.gpus_per_machine;
+  const int world = static_cast<int>(std::max<std::size_t>(2, ranks));
+  RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact, compress_kernels::measure_codec(
+                                                         "none", DType::kFloat32, world, where));
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed speed,
-                             compress_kernels::measure_codec(codec, DType::kFloat32));
+                             compress_kernels::measure_codec(codec, DType::kFloat32, world, where));
   return espresso::price_calls(exact, speed, settings_from_environment().minimum_bytes, job);
 }
 

@@ -1,0 +1,136 @@
+#include "tuner/wire_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace ringpress::tuner {
+namespace {
+
+// What a rank may send of a tensor that is exchanged whole (ring/collective/direct.cc), and what if
+// it has one peer, on another host.
+constexpr double kLargestExchangeBytes = 48 * 1024;
+constexpr double kLargestPairExchangeBytes = 256 * 1024;
+// By which ranks compare what they keep for a projection.
+constexpr std::size_t kTagBytes = 16;
+
+double or_ratio(double given, const CodecSpeed& codec) {
+  return given > 0 ? given : codec.ratio;
+}
+
+/// Encoded bytes of both halves over those of the values.
+double encoded_share(const CodecSpeed& codec, const Halves& halves, Algorithm algorithm) {
+  if (!halves.reduces) return or_ratio(codec.alone_ratio, codec);
+  const bool is_ring = algorithm == Algorithm::kRing;
+  const double first = is_ring ? or_ratio(codec.partial_sum_ratio, codec) : codec.ratio;
+  return first + (halves.gathers ? or_ratio(codec.sum_ratio, codec) : 0);
+}
+
+/// What ranks send each other before they encode.
+struct Summaries {
+  double bytes = 0;   // Of one rank's summaries of all its values, sent and got back.
+  double stages = 0;  // Latencies.
+};
+
+Summaries summaries_of(const CodecSpeed& codec, const Halves& halves, double bytes) {
+  // Values that are not summed are encoded with what is known of them alone.
+  if (!halves.reduces) return {};
+  const AgreementCost& agreement = codec.agreement;
+  return {2 * agreement.ratio * bytes, 2.0 * agreement.rounds};
+}
+
+/// Bytes of `whole` that a rank sends to others, sends out of its host together with those of its
+/// host, and sends within it, straight to everybody.
+struct Sent {
+  double all = 0;
+  double leaving = 0;
+  double staying = 0;
+};
+
+Sent straight_to_all(const CallShape& shape, double whole) {
+  const double ranks = shape.world;
+  const double local = shape.ranks_per_host;
+  return {whole * (ranks - 1) / ranks, whole * local * (ranks - local) / ranks,
+          whole * (local - 1) / ranks};
+}
+
+/// Of the class that waits longest for an answer.
+const LinkSpeed& slowest_link(const CodedCall& call) {
+  const bool is_one_host = call.shape.world == call.shape.ranks_per_host;
+  return is_one_host ? call.links.inside : call.links.between;
+}
+
+}  // namespace
+
+void add_wire(const CodedCall& call, CallCost* cost) {
+  const CallShape& shape = call.shape;
+  const Links& links = call.links;
+  const double halves = call.halves.count();
+  const double local = shape.ranks_per_host;
+  const double hosts = shape.world / local;
+  const double whole = call.bytes * encoded_share(call.codec, call.halves, cost->algorithm);
+  const Summaries summaries = summaries_of(call.codec, call.halves, call.bytes);
+  const Sent told = straight_to_all(shape, summaries.bytes);
+  Sent sent = straight_to_all(shape, whole);
+  double stages = halves;
+  switch (cost->algorithm) {
+    case Algorithm::kRing:
+      stages *= call.codec.requantises() ? shape.world / 2 : shape.world - 1;
+      sent.leaving = sent.all;
+      sent.staying = local > 1 ? sent.all : 0.0;
+      break;
+    case Algorithm::kSra:
+      break;
+    case Algorithm::kHier: {
+      const double exact = halves * (local - 1) / local * call.bytes;
+      cost->inside_seconds = exact / links.inside.bytes_per_second;
+      cost->latency_seconds += halves * links.inside.latency_seconds;
+      const double leaving = whole * (hosts - 1) / hosts;
+      sent = {leaving / local + exact, leaving, 0};
+      break;
+    }
+  }
+  sent.all += told.all;
+  sent.leaving = hosts > 1 ? sent.leaving + told.leaving : 0;
+  sent.staying += told.staying;
+  cost->latency_seconds +=
+      call.all_reduces * (stages + summaries.stages) * slowest_link(call).latency_seconds;
+  const double inside = sent.staying > 0 ? sent.staying / links.inside.bytes_per_second : 0;
+  cost->wire_seconds = std::max(sent.leaving / links.between.bytes_per_second, inside);
+  cost->wire_bytes += static_cast<std::size_t>(std::ceil(sent.all));
+}
+
+void add_exchange(const CodedCall& call, CallCost* cost) {
+  const bool compares = call.codec.projection.rounds > 0;
+  const std::size_t bytes = compares ? kTagBytes : call.codec.agreement.tensor_bytes;
+  if (bytes == 0 || !call.halves.reduces) return;
+  cost->latency_seconds += slowest_link(call).latency_seconds;
+  cost->wire_bytes += bytes * static_cast<std::size_t>(call.shape.world - 1);
+}
+
+bool is_exchanged_whole(const CodedCall& call, Algorithm algorithm) {
+  const bool is_exact = call.codec.ratio == 1 && !call.codec.requantises();
+  if (!is_exact || call.halves.count() != 2 || algorithm == Algorithm::kHier) return false;
+  const bool is_pair = call.shape.world == 2 && call.shape.ranks_per_host == 1;
+  const double most = is_pair ? kLargestPairExchangeBytes : kLargestExchangeBytes;
+  return call.bytes / call.all_reduces * (call.shape.world - 1) <= most;
+}
+
+void add_whole(const CodedCall& call, CallCost* cost) {
+  const auto world = static_cast<unsigned>(call.shape.world);
+  const bool doubles = std::has_single_bit(world);
+  const int steps = doubles ? std::countr_zero(world) : 1;
+  const int messages = doubles ? steps : call.shape.world - 1;
+  const double sent = messages * call.bytes;
+  const bool is_one_host = call.shape.world == call.shape.ranks_per_host;
+  const double leaving = is_one_host ? sent : call.shape.ranks_per_host * sent;
+  cost->latency_seconds += call.all_reduces * steps * slowest_link(call).latency_seconds;
+  cost->wire_seconds = leaving / slowest_link(call).bytes_per_second;
+  cost->wire_bytes += static_cast<std::size_t>(std::ceil(sent));
+  // The first addition of each step is a hop.
+  const int others = messages - steps;
+  cost->codec_seconds = cost_of(call.codec.hop, call.all_reduces * steps, steps * call.bytes) +
+                        cost_of(call.codec.decode, call.all_reduces * others, others * call.bytes);
+}
+
+}  // namespace ringpress::tuner
