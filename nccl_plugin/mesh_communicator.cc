@@ -222,11 +222,28 @@ Result<const NamedCodec*> MeshCommunicator::tune_piece(std::size_t count) {
   return codec_for(plan_.codec, tensor.dtype, tensor.op);
 }
 
+/// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what
+/// takes least alone does so in the step.
+void MeshCommunicator::choose_collectives(StepWord* word) const {
+  if (tuned_ == nullptr) return;
+  for (PlannedStepCall& call : word->calls) {
+    if (call.stays_exact == 0) continue;
+    const PlanRequest request =
+        make_request(CollectiveKind::kAllReduce, call.count, static_cast<DType>(call.dtype),
+                     {static_cast<ReduceOp>(call.op)});
+    const std::optional<Choice> choice = tuned_->quickest_exact(request);
+    if (!choice) continue;
+    call.algorithm = static_cast<std::uint8_t>(choice->algorithm);
+    call.chunk_bytes = static_cast<std::uint32_t>(choice->chunk_bytes);
+  }
+}
+
 /// Rank 0's word on the step, where it is due on all ranks.
 Status MeshCommunicator::hear_of_step() {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
   return decide([this]() -> Status {
     StepWord word = steps_.word();
+    choose_collectives(&word);
     RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
     if (word.header.calls > StepWord::kMostCalls) {
       return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};

@@ -135,6 +135,7 @@ class MeshCommunicator final : public Communicator {
   bool find_residual(Preparation* call, const TensorCall& tensor);
   Status finish(const Preparation& call, Status status);
   Status hear_of_step();
+  void choose_collectives(StepWord* word) const;
   Status run_timed(const Preparation& call, const AllReduceArgs& args);
   Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
   CallSignature pair_signature(const Transfer& transfer);

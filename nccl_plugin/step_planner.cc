@@ -26,6 +26,8 @@ constexpr double kMostLonger = 1.02;
 // A plan makes a step hardly shorter. One that has become so short took so long before because of
 // something else, as a machine that was busy: the plan goes by times that are no longer so.
 constexpr double kMuchShorter = 0.9;
+// For which it is looked at so often: after each of them, twice as many calls have been made.
+constexpr int kMostJudgements = 4;
 // Nor is anything planned by a step that takes so much longer than it did at an earlier look.
 constexpr double kMuchLonger = 1.1;
 // An exact call is taken to last so much longer than the link says: a plan is to have some slack.
@@ -49,6 +51,11 @@ PlannedStepCall planned(const TensorCall& call, bool stays_exact) {
 bool fits(const PlannedStepCall& plan, const TensorCall& call) {
   const PlannedStepCall shape = planned(call, false);
   return plan.count == shape.count && plan.dtype == shape.dtype && plan.op == shape.op;
+}
+
+bool names_no_collective(const PlannedStepCall& call) {
+  return call.algorithm != static_cast<std::uint8_t>(Algorithm::kRing) &&
+         call.algorithm != static_cast<std::uint8_t>(Algorithm::kSra);
 }
 
 /// Which call of the step comes after those; nothing if they do not go on with it.
@@ -158,6 +165,7 @@ void StepPlanner::start_anew() {
   has_doubted_ = false;
   shortest_ = {};
   unplanned_seconds_.reset();
+  judgements_ = 0;
 }
 
 void StepPlanner::start_over() {
@@ -187,7 +195,9 @@ StepWord StepPlanner::find_word(std::span<const TensorCall> under_way) {
 
 StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   StepWord word;
-  const bool is_longer = step.seconds() > *unplanned_seconds_ * kMostLonger;
+  // Later, steps may be longer for other reasons than the plan.
+  const bool is_first = judgements_++ == 0;
+  const bool is_longer = is_first && step.seconds() > *unplanned_seconds_ * kMostLonger;
   const bool is_doubtful = !has_doubted_ && step.seconds() < *unplanned_seconds_ * kMuchShorter;
   if (is_longer || is_doubtful) {
     log_line(LogLevel::kInfo, "the plan for the step is given up%s: %.3f ms with it, %.3f before",
@@ -199,8 +209,11 @@ StepWord StepPlanner::judge_plan(const RecordedStep& step) {
     has_doubted_ = true;
     recorder_ = std::make_unique<StepRecorder>();
     unplanned_seconds_.reset();
-  } else {
+    judgements_ = 0;
+  } else if (is_longer || has_doubted_ || judgements_ == kMostJudgements) {
     recorder_.reset();
+  } else {
+    recorder_ = std::make_unique<StepRecorder>();
   }
   return word;
 }
@@ -243,7 +256,8 @@ Status StepPlanner::hear(const StepWord& word, std::size_t calls_since) {
   if (word.header.looks_on == 0) next_word_ = kNoWord;
   if (word.header.is_news == 0) return Status::ok();
   if (word.calls.size() != word.header.calls ||
-      (word.header.calls > 0 && word.header.next >= word.header.calls)) {
+      (word.header.calls > 0 && word.header.next >= word.header.calls) ||
+      std::any_of(word.calls.begin(), word.calls.end(), names_no_collective)) {
     return {Code::kMismatch, "rank 0's plan for the step makes no sense"};
   }
   plan_ = word.calls;
@@ -253,16 +267,16 @@ Status StepPlanner::hear(const StepWord& word, std::size_t calls_since) {
   return Status::ok();
 }
 
-bool StepPlanner::begin_call(const TensorCall& call) {
+const PlannedStepCall* StepPlanner::begin_call(const TensorCall& call) {
   if (!plan_.empty() && !fits(plan_[cursor_], call)) {
     first_word_ = std::min(first_word_ * kLater, kLatestFirstWord);
     start_anew();
   }
   ++calls_;
-  if (plan_.empty()) return false;
-  const bool stays_exact = plan_[cursor_].stays_exact != 0;
+  if (plan_.empty()) return nullptr;
+  const PlannedStepCall& planned_call = plan_[cursor_];
   cursor_ = (cursor_ + 1) % plan_.size();
-  return stays_exact;
+  return planned_call.stays_exact != 0 ? &planned_call : nullptr;
 }
 
 void StepPlanner::note(const RecordedCall& call) {

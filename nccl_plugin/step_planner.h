@@ -29,7 +29,10 @@ struct PlannedStepCall {
   std::uint8_t dtype = 0;
   std::uint8_t op = 0;
   std::uint8_t stays_exact = 0;
-  std::uint8_t unused[5] = {};
+  // By which collective, where it stays exact and whoever follows the plan has a choice: Algorithm,
+  // of which a plan has kRing and kSra.
+  std::uint8_t algorithm = static_cast<std::uint8_t>(Algorithm::kSra);
+  std::uint32_t chunk_bytes = 0;  // 0: the collective chooses.
 };
 static_assert(sizeof(PlannedStepCall) == 16);
 
@@ -71,8 +74,9 @@ class StepPlanner {
   /// True if no word is due any more and no plan is followed: calls need not be shown.
   bool is_over() const { return next_word_ == kNoWord && plan_.empty(); }
 
-  /// The coming call; true if the plan leaves it exact.
-  bool begin_call(const TensorCall& call);
+  /// The coming call. How it is made if the plan leaves it exact, until the next word or call; else
+  /// null.
+  const PlannedStepCall* begin_call(const TensorCall& call);
   /// What calls send has changed: a plan that was made before is given up, and looked for anew; a
   /// search goes on, as medians follow by themselves. At the same call on all ranks.
   void start_over();
@@ -115,6 +119,7 @@ class StepPlanner {
   int fruitless_looks_ = 0;
   SeenStep shortest_;                        // Without a plan, of the step that was looked at last.
   bool has_doubted_ = false;                 // A plan of this search, as the step got much shorter.
+  int judgements_ = 0;                       // Of the plan that is followed.
   std::optional<double> unplanned_seconds_;  // Of the step, before there was a plan.
 };
 

@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "ringpress/codec.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin {
@@ -36,7 +37,9 @@ bool StepsOfCalls::is_planned(const TensorCall& call) const {
 }
 
 void StepsOfCalls::begin_call(const TensorCall& call) {
-  may_leave_exact_ = is_planned(call) && planner_->begin_call(call);
+  stays_exact_.reset();
+  if (!is_planned(call)) return;
+  if (const PlannedStepCall* const exact = planner_->begin_call(call)) stays_exact_ = *exact;
 }
 
 bool StepsOfCalls::is_recording(const TensorCall& call) const {
@@ -44,8 +47,15 @@ bool StepsOfCalls::is_recording(const TensorCall& call) const {
 }
 
 void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
-  if (kind != CollectiveKind::kAllReduce || !may_leave_exact_ || plan->codec == "none") return;
+  if (kind != CollectiveKind::kAllReduce || !stays_exact_ || plan->codec == "none") return;
   plan->codec = "none";
+  plan->algorithm = static_cast<Algorithm>(stays_exact_->algorithm);
+  if (stays_exact_->chunk_bytes != 0) {
+    const std::size_t tile_bytes =
+        kTileElements * dtype_size(static_cast<DType>(stays_exact_->dtype));
+    plan->chunk_elements =
+        (stays_exact_->chunk_bytes + tile_bytes - 1) / tile_bytes * kTileElements;
+  }
   // In the step it stands where it stood while it was compressed, and so do the others' residuals.
   plan->keeps_place = plan->error_feedback;
   plan->error_feedback = false;

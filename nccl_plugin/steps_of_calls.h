@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "nccl_plugin/step_planner.h"
@@ -32,7 +33,8 @@ class StepsOfCalls {
     if (planner_ != nullptr) planner_->start_over();
   }
   void begin_call(const TensorCall& call);
-  /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so.
+  /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so,
+  /// and makes it by the collective that this names.
   void change(CollectiveKind kind, Plan* plan);
   bool is_recording(const TensorCall& call) const;
   void begin_timing(std::uint64_t sent_bytes) { clock_.begin_call(sent_bytes); }
@@ -51,7 +53,7 @@ class StepsOfCalls {
   CallClock clock_;
   std::unique_ptr<StepRecorder> trace_;
   std::unique_ptr<StepPlanner> planner_;
-  bool may_leave_exact_ = false;
+  std::optional<PlannedStepCall> stays_exact_;  // The coming call, if the plan says so.
 };
 
 }  // namespace ringpress::nccl_plugin

@@ -68,6 +68,11 @@ class WalkingTuner final : public CallTuner {
     }
   }
 
+  Choice quickest_exact() const override {
+    const std::optional<Measured> measured = find_exact();
+    return measured ? measured->choice : find_exact_candidate().choice;
+  }
+
   Trial next(std::vector<TuningNote>* notes) override {
     notes->clear();
     if (is_settled_) {

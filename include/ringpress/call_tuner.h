@@ -20,6 +20,8 @@ class CallTuner {
   virtual void note_exact(double seconds) = 0;
   /// The time of the next call of the trial under way.
   virtual void note(double seconds) = 0;
+  /// What is known to be the quickest way without a codec, as measured, or else as predicted.
+  virtual Choice quickest_exact() const = 0;
   /// The next trial. Changes `notes` to what there is to say of the one before.
   virtual Trial next(std::vector<TuningNote>* notes) = 0;
 };

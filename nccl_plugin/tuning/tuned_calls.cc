@@ -106,12 +106,22 @@ void TunedCalls::note(double seconds) {
   }
 }
 
+std::optional<Choice> TunedCalls::quickest_exact(const PlanRequest& request) const {
+  const auto found = classes_.find(key_of(request));
+  if (found == classes_.end() || found->second.tuner == nullptr) return std::nullopt;
+  return found->second.tuner->quickest_exact();
+}
+
+TunedCalls::Key TunedCalls::key_of(const PlanRequest& request) {
+  const std::size_t bytes = request.count * dtype_size(request.dtype);
+  return {request.kind, request.dtype, std::bit_width(bytes) - 1};
+}
+
 /// Sets current_ and what belongs to it.
 void TunedCalls::find_class(const PlanRequest& request) {
   const std::size_t bytes = request.count * dtype_size(request.dtype);
-  const int octave = std::bit_width(bytes) - 1;
-  const std::size_t nominal = std::size_t{1} << octave;
-  const auto [found, is_new] = classes_.try_emplace({request.kind, request.dtype, octave});
+  const std::size_t nominal = std::bit_floor(bytes);
+  const auto [found, is_new] = classes_.try_emplace(key_of(request));
   current_ = &found->second;
   if (is_new) {
     current_->calls = {request.kind, request.dtype, nominal};

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -41,6 +42,10 @@ class TunedCalls {
   /// The call that choose() was asked about last took so long.
   void note(double seconds);
 
+  /// On rank 0: the quickest way to make such a call without a codec, as far as is known of calls
+  /// of its class.
+  std::optional<Choice> quickest_exact(const PlanRequest& request) const;
+
   /// True if it is not settled how the call is made that choose() was asked about last.
   bool is_trying() const { return current_ != nullptr && !current_->trial.is_settled; }
 
@@ -61,6 +66,7 @@ class TunedCalls {
   Status find_calibrations();
   Result<std::string> ask_cache(const CalibrationKey& key);
   void keep_calibrations(const CalibrationKey& key) const;
+  static Key key_of(const PlanRequest& request);
   void find_class(const PlanRequest& request);
   Status make_tuner(Class* calls);
   Status announce(Class* calls);

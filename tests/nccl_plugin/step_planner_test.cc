@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/steps_of_calls.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 
@@ -51,9 +52,9 @@ class Ranks {
     const bool had_plan = planners_[0].has_plan();
     TensorCall shape;
     shape.count = timed.count;
-    const bool exact = planners_[0].begin_call(shape);
+    const bool exact = planners_[0].begin_call(shape) != nullptr;
     for (std::size_t rank = 1; rank < planners_.size(); ++rank) {
-      EXPECT_EQ(planners_[rank].begin_call(shape), exact);
+      EXPECT_EQ(planners_[rank].begin_call(shape) != nullptr, exact);
       EXPECT_EQ(planners_[rank].is_due(), planners_[0].is_due());
       EXPECT_EQ(planners_[rank].has_plan(), planners_[0].has_plan());
     }
@@ -186,6 +187,42 @@ TEST(StepPlanner, APlanOfABusyMachineIsLookedForAnew) {
   }
 }
 
+/// Also if it was first looked at while that went on.
+TEST(StepPlanner, APlanIsLookedAtAgainWhenTheMachineIsNoLongerBusy) {
+  for (const bool is_good : {false, true}) {
+    Ranks ranks(2, 16);
+    ranks.slow_all_down(3);
+    std::string seen;
+    int steps = 0;
+    for (; steps < 100 && seen.find("1000 ") == std::string::npos; ++steps) {
+      seen = ranks.steps(kWithABubble, 1);
+    }
+    EXPECT_EQ(seen, "1000 ");
+    // Twice as many calls: it has been judged.
+    seen = ranks.steps(kWithABubble, steps + 4);
+    EXPECT_EQ(seen.find("0000 "), std::string::npos);
+    ranks.slow_all_down(1);
+    if (!is_good) ranks.slow_exact_calls_down(5);
+    seen = ranks.steps(kWithABubble, 1200);
+    EXPECT_NE(seen.find("0000 "), std::string::npos);
+    EXPECT_EQ(seen.substr(seen.size() - 5), is_good ? "1000 " : "0000 ");
+  }
+}
+
+/// Once a plan has proved good, it is not given up because the machine is busy later.
+TEST(StepPlanner, APlanThatWasGoodIsKeptWhenTheMachineBecomesBusy) {
+  Ranks ranks(2, 17);
+  std::string seen;
+  int steps = 0;
+  for (; steps < 100 && seen.find("1000 ") == std::string::npos; ++steps) {
+    seen = ranks.steps(kWithABubble, 1);
+  }
+  seen = ranks.steps(kWithABubble, steps + 4);
+  ranks.slow_all_down(3);
+  EXPECT_EQ(ranks.steps(kWithABubble, 1200).find("0000 "), std::string::npos);
+  EXPECT_EQ(ranks.switches(), 1);
+}
+
 /// What only seems to have time to lose, as compute takes longer for a while.
 TEST(StepPlanner, NoPlanIsMadeOfStepsThatTookLessBefore) {
   const Step step = {{10000, 0.3}, {10000, 0.03}, {10000, 0.001}};
@@ -290,7 +327,57 @@ TEST(StepPlanner, AWordThatMakesNoSenseIsRefused) {
   word.calls.resize(2);
   word.header.next = 2;
   EXPECT_FALSE(planner.hear(word).is_ok());
+  word.header.next = 0;
+  word.calls[1].algorithm = static_cast<std::uint8_t>(Algorithm::kHier);
+  EXPECT_FALSE(planner.hear(word).is_ok()) << "no collective that all doors have";
   EXPECT_FALSE(planner.has_plan());
+}
+
+/// A call that stays exact goes by what the plan says, in chunks of whole tiles; what is compressed
+/// is for the tuner to say.
+TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
+  Settings settings;
+  settings.codec = "auto";
+  settings.minimum_bytes = kMinimumBytes;
+  StepsOfCalls steps;
+  steps.open(settings, 1, 4, true);
+  StepWord word;
+  word.header = {1, 3, 0, 0};
+  word.calls.resize(3);
+  for (PlannedStepCall& call : word.calls) call.count = 10000;
+  word.calls[0].stays_exact = 1;
+  word.calls[0].algorithm = static_cast<std::uint8_t>(Algorithm::kRing);
+  word.calls[0].chunk_bytes = 10000;
+  word.calls[2].stays_exact = 1;
+  ASSERT_TRUE(steps.hear(word).is_ok());
+  const auto made = [&](std::size_t chunk_elements) {
+    TensorCall call;
+    call.count = 10000;
+    steps.begin_call(call);
+    Plan plan;
+    plan.codec = "q4";
+    plan.chunk_elements = chunk_elements;
+    plan.error_feedback = true;
+    steps.change(CollectiveKind::kAllReduce, &plan);
+    return plan;
+  };
+  for (int step = 0; step < 2; ++step) {
+    const Plan by_ring = made(0);
+    EXPECT_EQ(by_ring.codec, "none");
+    EXPECT_EQ(by_ring.algorithm, Algorithm::kRing);
+    EXPECT_EQ(by_ring.chunk_elements, 3072U);
+    EXPECT_TRUE(by_ring.keeps_place);
+    EXPECT_EQ(by_ring.reason, kStepNoShorter);
+    const Plan compressed = made(2048);
+    EXPECT_EQ(compressed.codec, "q4");
+    EXPECT_EQ(compressed.algorithm, Algorithm::kSra);
+    EXPECT_EQ(compressed.chunk_elements, 2048U);
+    EXPECT_TRUE(compressed.error_feedback);
+    const Plan by_sra = made(2048);
+    EXPECT_EQ(by_sra.codec, "none");
+    EXPECT_EQ(by_sra.algorithm, Algorithm::kSra);
+    EXPECT_EQ(by_sra.chunk_elements, 2048U);
+  }
 }
 
 /// Other models in between, buckets that are cut anew, odd batches: 10^4 switches in all.

@@ -302,6 +302,10 @@ TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
         const Status status = tuned.choose(request, &plan);
         ASSERT_TRUE(status.is_ok()) << status.message();
         tuned.note(seconds(own));
+        const std::optional<Choice> exact = tuned.quickest_exact(request);
+        const bool is_known = peers.rank() == 0 && plan.codec != "none";
+        EXPECT_TRUE(exact.has_value() || !is_known);
+        EXPECT_TRUE(!exact || exact->is_exact());
         const std::hash<std::string> hash;
         plans.push_back(hash(plan.codec) ^ 31 * hash(plan.reason) ^ plan.chunk_elements ^
                         static_cast<std::size_t>(plan.algorithm));
@@ -324,6 +328,7 @@ TEST(TunedCalls, WhatIsNotForTuningIsLeftAsItIs) {
       tuned.note(1);
     }
     EXPECT_EQ(plan.reason, "because");
+    EXPECT_EQ(tuned.quickest_exact({}), std::nullopt);
     EXPECT_EQ(tuned.epoch(), 0u);
   });
 }

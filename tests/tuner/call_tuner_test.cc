@@ -101,6 +101,20 @@ TEST(CallTuner, FindsWhatMeasuresBest) {
 }
 
 // The no-regret guard: by measured time, not by model.
+/// As predicted until it is measured.
+TEST(CallTuner, KnowsTheQuickestWayWithoutACodec) {
+  Machine by_ring([](const Choice& made) {
+    if (!made.is_exact()) return 5e-3;
+    return made.algorithm == Algorithm::kRing ? 1e-3 : 2.1e-3;
+  });
+  EXPECT_EQ(by_ring.tuner().quickest_exact(), choice(0));
+  static_cast<void>(by_ring.walk_until_settled());
+  EXPECT_EQ(by_ring.tuner().quickest_exact(), choice(0, Algorithm::kRing));
+  Machine codecs(as_predicted);
+  EXPECT_EQ(codecs.walk_until_settled().settled.choice, choice(1));
+  EXPECT_EQ(codecs.tuner().quickest_exact(), choice(0));
+}
+
 TEST(CallTuner, NoCodecThatDoesNotBeatPlain) {
   const auto flat = [](const Choice&) { return 1e-3; };
   EXPECT_TRUE(Machine(flat).walk_until_settled().settled.choice.is_exact());
