@@ -336,7 +336,7 @@ TEST(StepPlanner, AWordThatMakesNoSenseIsRefused) {
 /// A call that stays exact goes by what the plan says, in chunks of whole tiles; what is compressed
 /// is for the tuner to say.
 TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
-  Settings settings;
+  Settings settings = parse_settings({}, nullptr);
   settings.codec = "auto";
   settings.minimum_bytes = kMinimumBytes;
   StepsOfCalls steps;
@@ -344,7 +344,11 @@ TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
   StepWord word;
   word.header = {1, 3, 0, 0};
   word.calls.resize(3);
-  for (PlannedStepCall& call : word.calls) call.count = 10000;
+  for (PlannedStepCall& call : word.calls) {
+    call.count = 10000;
+    call.dtype = static_cast<std::uint8_t>(TensorCall{}.dtype);
+    call.op = static_cast<std::uint8_t>(TensorCall{}.op);
+  }
   word.calls[0].stays_exact = 1;
   word.calls[0].algorithm = static_cast<std::uint8_t>(Algorithm::kRing);
   word.calls[0].chunk_bytes = 10000;
