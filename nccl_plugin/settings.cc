@@ -18,6 +18,7 @@ namespace ringpress {
 namespace {
 
 constexpr int kMaxSockets = 16;
+constexpr std::size_t kMostTuningCalls = 10000;
 
 Status refuse(const char* name, const std::string& text, const std::string& allowed) {
   return {Code::kInvalidArgument, std::string(name) + "=" + text + ": expected " + allowed};
@@ -149,6 +150,18 @@ bool is_for_programs(std::string_view name) {
   return name.starts_with("RINGPRESS_PERF_");
 }
 
+Status check_tuning(const Settings& settings) {
+  const std::pair<const char*, std::size_t> counts[] = {
+      {"RINGPRESS_TUNING_WARM_UP", settings.tuning_warm_up_calls},
+      {"RINGPRESS_TUNING_CALLS", static_cast<std::size_t>(settings.tuning_calls)},
+      {"RINGPRESS_TUNING_TRIALS", settings.tuning_trials}};
+  for (const auto& [name, count] : counts) {
+    if (count <= kMostTuningCalls) continue;
+    return refuse(name, std::to_string(count), std::to_string(kMostTuningCalls) + " at most");
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 const std::vector<SettingDescription>& setting_descriptions() {
@@ -193,6 +206,7 @@ Status check_settings(const Settings& settings) {
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_ADJUST_GRIDS", settings.adjust_grids, {"uniform", "both"}));
   if (settings.adjust_alpha == 0) return refuse("RINGPRESS_ADJUST_ALPHA", "0", "a number above 0");
+  RINGPRESS_RETURN_IF_ERROR(check_tuning(settings));
   if (settings.lazy_calls == 0) return refuse("RINGPRESS_LAZY_CALLS", "0", "1 or more");
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));

@@ -284,6 +284,8 @@ class WalkingTuner final : public CallTuner {
         candidates_.begin(), candidates_.end(),
         [was_exact](const Candidate& one) { return one.choice.is_exact() != was_exact; });
     if (!other && candidate == candidates_.end()) return;
+    // That was no bad time. Should it become so much quicker, this one does not stay as it is.
+    if (other && other->seconds > kNear * seconds) return;
     const Choice choice = other ? other->choice : candidate->choice;
     best_->seconds = seconds;
     best_->was_long = true;

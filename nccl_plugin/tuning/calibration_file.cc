@@ -17,6 +17,7 @@
 #include <sstream>
 #include <vector>
 
+#include "compress_kernels/factory.h"
 #include "ringpress/version.h"
 
 namespace ringpress::nccl_plugin::tuning {
@@ -75,6 +76,8 @@ Status read_codec(std::istringstream& line, Calibrations* found) {
                         read_positive(line, &codec.error, 0) && read_cost(line, &codec.encode) &&
                         read_cost(line, &codec.decode) && read_cost(line, &codec.hop);
   if (!is_whole) return corrupt("a codec that is not whole");
+  const Status known = compress_kernels::normalize_specification(codec.codec).status();
+  if (!known.is_ok()) return corrupt(known.message());
   for (std::size_t i = 0; i < kTunedTypes.size(); ++i) {
     if (type != dtype_name(kTunedTypes[i])) continue;
     found->by_type[i].codecs.push_back(std::move(codec));

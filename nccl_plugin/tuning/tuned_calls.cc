@@ -70,6 +70,15 @@ std::string described(const Calibrations& calibrations, int ranks_per_host) {
          ", " + described(calibrations.inside()) + " inside";
 }
 
+TuningLimits limits_of(const Settings& settings) {
+  TuningLimits limits;
+  limits.warm_up_calls = static_cast<std::uint32_t>(settings.tuning_warm_up_calls);
+  limits.calls = static_cast<std::uint32_t>(settings.tuning_calls);
+  limits.trials = static_cast<std::uint32_t>(settings.tuning_trials);
+  if (limits.trials == 0) limits.rematches = 0;
+  return limits;
+}
+
 void warn_of_cache(const std::string& path, const Status& status) {
   warn_once("measured anew: " + path + ": " + status.message());
 }
@@ -78,6 +87,9 @@ void warn_of_cache(const std::string& path, const Status& status) {
 
 TunedCalls::TunedCalls(const Settings& settings, Peers& peers, const TuningLimits& limits)
     : settings_(settings), peers_(peers), limits_(limits) {}
+
+TunedCalls::TunedCalls(const Settings& settings, Peers& peers)
+    : TunedCalls(settings, peers, limits_of(settings)) {}
 
 bool TunedCalls::has_choice(const Settings& settings) {
   return settings.codec == "auto" && settings.mode == "on" && !settings.deterministic &&

@@ -31,7 +31,9 @@ class TunedCalls {
  public:
   /// `settings` and `peers` outlive this. Nothing is measured before the first call that is worth
   /// it: then some tenths of a second, unless the cache has it.
-  TunedCalls(const Settings& settings, Peers& peers, const TuningLimits& limits = {});
+  TunedCalls(const Settings& settings, Peers& peers, const TuningLimits& limits);
+  /// As much may be tried as the settings say.
+  TunedCalls(const Settings& settings, Peers& peers);
 
   /// True if the settings leave something to be chosen.
   static bool has_choice(const Settings& settings);

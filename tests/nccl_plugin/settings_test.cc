@@ -49,6 +49,11 @@ TEST(Settings, AWrongValueIsRefusedByName) {
                              {"RINGPRESS_ADJUST_ALPHA", "1.5x"},
                              {"RINGPRESS_ADJUST_METRIC", "l1"},
                              {"RINGPRESS_ADJUST_GRIDS", "minmax"},
+                             {"RINGPRESS_TUNING_CALLS", "0"},
+                             {"RINGPRESS_TUNING_CALLS", "10001"},
+                             {"RINGPRESS_TUNING_TRIALS", "-1"},
+                             {"RINGPRESS_TUNING_TRIALS", "10001"},
+                             {"RINGPRESS_TUNING_WARM_UP", "10001"},
                              {"RINGPRESS_TIMEOUT_MS", "99999999999"}};
   for (const auto& [name, text] : wrong) {
     const auto settings = parse_settings({{name, text}}, nullptr);

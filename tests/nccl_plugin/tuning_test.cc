@@ -105,6 +105,13 @@ TEST(CalibrationFile, RefusesThatOfOthers) {
   }
 }
 
+TEST(CalibrationFile, RefusesCodecsThatThereAreNot) {
+  Calibrations calibrations = some_calibrations();
+  calibrations.by_type[1].codecs.push_back(codec("q99", 0.5, 0));
+  const Status refused = read_calibrations(write_calibrations(calibrations, kKey), kKey).status();
+  EXPECT_NE(refused.message().find("q99"), std::string::npos) << refused.message();
+}
+
 TEST(CalibrationFile, RefusesWhatOthersMayWrite) {
   const Folder folder;
   const std::string path = folder.path() + "/new/file";
@@ -331,6 +338,37 @@ TEST(TunedCalls, WhatIsNotForTuningIsLeftAsItIs) {
     EXPECT_EQ(tuned.quickest_exact({}), std::nullopt);
     EXPECT_EQ(tuned.epoch(), 0u);
   });
+}
+
+/// As many calls and trials as the settings say, of a communicator whose calls all take as long.
+TEST(TunedCalls, TryAsMuchAsTheSettingsSay) {
+  const auto tried_calls = [](std::vector<std::pair<std::string, std::string>> environment) {
+    environment.emplace_back("RINGPRESS_CACHE", "off");
+    const Settings settings = parse_settings(environment, nullptr);
+    std::size_t calls = 0;
+    run_peers(2, [&](ThreadPeers& peers) {
+      TunedCalls tuned(settings, peers);
+      PlanRequest request;
+      request.count = 1 << 20;
+      for (bool is_trying = true; is_trying;) {
+        Plan plan;
+        plan.codec = "q4";
+        ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+        is_trying = tuned.is_trying();
+        if (is_trying && peers.rank() == 0) ++calls;
+        tuned.note(1e-3);
+      }
+    }, {0, 1});
+    return calls;
+  };
+  EXPECT_EQ(tried_calls({{"RINGPRESS_TUNING_TRIALS", "0"}}), 0u);
+  // The first of a trial never counts.
+  const std::size_t few =
+      tried_calls({{"RINGPRESS_TUNING_CALLS", "1"}, {"RINGPRESS_TUNING_WARM_UP", "1"}});
+  const std::size_t as_default = tried_calls({});
+  const std::size_t many = tried_calls({{"RINGPRESS_TUNING_CALLS", "40"}});
+  EXPECT_LT(few, as_default);
+  EXPECT_LT(as_default, many);
 }
 
 TEST(TunedCalls, ARefusedCacheIsMeasuredAnewAndReplaced) {

@@ -180,6 +180,14 @@ class Explain(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("powersgd:rank=4 takes part in all-reduces only", done.stderr)
 
+    def test_on_host_memory_hier_is_sra(self):
+        words = ("64M", "float32", "16", "--rate", "10gbit", "--ranks-per-host", "8", "--codecs", "none,q4")
+        for settings in ({"RINGPRESS_BACKEND": "host"}, {"RINGPRESS_BACKEND": "host", "RINGPRESS_ALGO": "hier"},
+                         {"RINGPRESS_BACKEND": "host", "RINGPRESS_CODEC": "q4"}):
+            found = explained(*words, **settings)
+            self.assertEqual(found["choice"], {"codec": "q4", "algorithm": "sra"}, settings)
+            self.assertNotIn("hier", [call["algorithm"] for call in found["calls"]])
+
     def test_a_codec_that_sends_no_fewer_bytes_is_used_if_it_is_set(self):
         found = explained("64M", "float16", "4", "--codecs", "none,q4", RINGPRESS_CODEC="bf16")
         self.assertEqual(found["choice"]["codec"], "bf16")

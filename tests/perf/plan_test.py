@@ -147,6 +147,13 @@ class Plan(Command):
         self.assertTrue(out.startswith(summary))
         self.assertNotIn("| large |", summary)
 
+    def test_a_name_is_one_cell_of_the_table(self):
+        job = json.loads(GOOD)
+        job["tensors"][0]["name"] = "a|b\nc"
+        code, out, error = self.plan_text(json.dumps(job))
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| a\\|b c | 40000.0 |", out)
+
     def test_a_job_on_host_memory_needs_no_compressor(self):
         job = json.loads(GOOD)
         del job["compressor"]

@@ -44,7 +44,7 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
   request.recurrences = std::numeric_limits<std::uint64_t>::max();
   request.may_gather = settings.all_gather;
   request.all_reduces_only = compress_kernels::projects(settings.codec);
-  request.ranks_per_host = shape.ranks_per_host;
+  request.ranks_per_host = has_hier(settings) ? shape.ranks_per_host : 0;
   // Those that are not whole are refused later.
   request.comm_nodes = shape.world / std::max(1, shape.ranks_per_host);
   request.comm_ranks = shape.world;
@@ -52,6 +52,10 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
 }
 
 }  // namespace
+
+bool has_hier(const Settings& settings) {
+  return settings.backend != "host";
+}
 
 Settings good_settings() {
   Settings settings = settings_from_environment();

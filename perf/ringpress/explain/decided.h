@@ -19,6 +19,9 @@ struct Decided {
   std::string algorithm_by;  // RINGPRESS_ALGO; empty: it is not by that.
 };
 
+/// False on host memory, where `hier` is sra: if RINGPRESS_BACKEND=host says so.
+bool has_hier(const Settings& settings);
+
 /// Those of this process, with which the library would make a communicator. Throws PerfError where
 /// it would not.
 Settings good_settings();

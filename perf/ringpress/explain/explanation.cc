@@ -129,6 +129,10 @@ Explanation Explainer::explain(std::size_t bytes) {
       tuner::rank_calls(explanation.shape, links_, explanation.codecs);
   if (!calls.is_ok()) throw PerfError(calls.status().message());
   explanation.calls = std::move(calls).value();
+  if (!has_hier(settings_)) {
+    std::erase_if(explanation.calls,
+                  [](const CallCost& call) { return call.algorithm == Algorithm::kHier; });
+  }
   return explanation;
 }
 

@@ -227,13 +227,24 @@ void print_json(const Planned& planned) {
   fmt::print("]}}\n");
 }
 
+/// A name as a cell of a table holds it.
+std::string cell(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool is_control = static_cast<unsigned char>(c) < ' ' || c == 0x7F;
+    if (c == '|') text += '\\';
+    text += is_control ? ' ' : c;
+  }
+  return text;
+}
+
 void print_tensors(const Planned& planned) {
   fmt::print("\n| tensor | KB | way | codecs on |\n|---|---|---|---|\n");
   for (std::size_t i = 0; i < planned.job.tensors.size(); ++i) {
     const espresso::Choice& choice = planned.best.choices[i];
     const bool is_on_gpu = choice.device == espresso::Device::kGpu;
     const char* const device = planned.is_on_host() ? "host" : is_on_gpu ? "GPU" : "CPU";
-    fmt::print("| {} | {:.1f} | {} | {} |\n", planned.job.tensors[i].name,
+    fmt::print("| {} | {:.1f} | {} | {} |\n", cell(planned.job.tensors[i].name),
                static_cast<double>(planned.job.tensors[i].bytes) / 1e3,
                planned.options[choice.option].name,
                planned.compresses(planned.best, i) ? device : "");
