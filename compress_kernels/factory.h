@@ -122,15 +122,21 @@ Result<std::vector<double>> measure_rank_errors(const MeasuredTensor& tensor,
                                                 std::span<const std::size_t> ranks);
 
 /// Where values are that a codec's speed is measured on: in a cache, as those of tensors of up to
-/// some 100 KB may be, or in memory.
+/// some 100 KB may be, or in memory, which takes some ten times as long.
 enum class ValuesIn { kCache, kMemory };
 
+/// What a codec's speed is to be of, where what is sent depends on that.
+struct MeasuredFor {
+  int world = 2;  // Ranks; two at least.
+  int hosts = 1;  // Those of several ranks.
+  ValuesIn where = ValuesIn::kCache;
+};
+
 /// How fast a codec is on this machine, on normally distributed values, by one core and within a
-/// few milliseconds, in memory some tens; with error feedback where that would be on. `world`, 2 at
-/// least: of so many ranks, where what they send depends on that. What is done with a tensor as a
-/// whole is measured in memory in any case.
-Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype, int world = 2,
-                                 ValuesIn where = ValuesIn::kCache);
+/// few milliseconds; with error feedback where that would be on. kInvalidArgument: fewer than two
+/// ranks. Other errors are those of make_codec().
+Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype,
+                                 const MeasuredFor& use = {});
 
 /// CodecSpeed::error alone, of values as of measure_codec() or of ones with heavy tails, as
 /// gradients have: Student's t with three degrees of freedom.

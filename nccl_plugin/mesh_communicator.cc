@@ -70,8 +70,8 @@ MeshCommunicator::~MeshCommunicator() {
   // The program may have no memory left for a copy of them.
   static_cast<void>(catch_all([this] {
     if (!finalized_) book_unsent();
-    steps_.close(statistics().last_codec);
     write_statistics(settings_, rank_, size_, statistics());
+    steps_.close(statistics().last_codec);
     return Status::ok();
   }));
 }

@@ -152,7 +152,7 @@ bool is_for_programs(std::string_view name) {
 
 Status check_tuning(const Settings& settings) {
   const std::pair<const char*, std::size_t> counts[] = {
-      {"RINGPRESS_TUNING_WARM_UP", settings.tuning_warm_up_calls},
+      {"RINGPRESS_TUNING_WARM_UP", static_cast<std::size_t>(settings.tuning_warm_up_calls)},
       {"RINGPRESS_TUNING_CALLS", static_cast<std::size_t>(settings.tuning_calls)},
       {"RINGPRESS_TUNING_TRIALS", settings.tuning_trials}};
   for (const auto& [name, count] : counts) {

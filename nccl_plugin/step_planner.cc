@@ -26,7 +26,7 @@ constexpr double kMostLonger = 1.02;
 // A plan makes a step hardly shorter. One that has become so short took so long before because of
 // something else, as a machine that was busy: the plan goes by times that are no longer so.
 constexpr double kMuchShorter = 0.9;
-// For which it is looked at so often: after each of them, twice as many calls have been made.
+// For which it is looked at so often, as far apart as words are.
 constexpr int kMostJudgements = 4;
 // Nor is anything planned by a step that takes so much longer than it did at an earlier look.
 constexpr double kMuchLonger = 1.1;
@@ -210,6 +210,7 @@ StepWord StepPlanner::judge_plan(const RecordedStep& step) {
     recorder_ = std::make_unique<StepRecorder>();
     unplanned_seconds_.reset();
     judgements_ = 0;
+    calls_in_vain_ = calls_;  // It has as long as the first search to find a step.
   } else if (is_longer || has_doubted_ || judgements_ == kMostJudgements) {
     recorder_.reset();
   } else {

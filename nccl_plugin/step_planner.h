@@ -74,8 +74,8 @@ class StepPlanner {
   /// True if no word is due any more and no plan is followed: calls need not be shown.
   bool is_over() const { return next_word_ == kNoWord && plan_.empty(); }
 
-  /// The coming call. How it is made if the plan leaves it exact, until the next word or call; else
-  /// null.
+  /// The coming call. How it is made if the plan leaves it exact; else
+  /// null. Valid until the plan changes.
   const PlannedStepCall* begin_call(const TensorCall& call);
   /// What calls send has changed: a plan that was made before is given up, and looked for anew; a
   /// search goes on, as medians follow by themselves. At the same call on all ranks.

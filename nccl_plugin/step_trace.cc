@@ -57,8 +57,8 @@ void warn_of_no_step(const std::string& path) {
 CodecSpeed speed_of(const std::string& codec, int world, CodecTime time) {
   CodecSpeed speed;
   speed.codec = codec;
-  Result<CodecSpeed> measured = compress_kernels::measure_codec(
-      codec, DType::kFloat32, world, compress_kernels::ValuesIn::kMemory);
+  Result<CodecSpeed> measured =
+      compress_kernels::measure_codec(codec, DType::kFloat32, {world, world});
   if (!measured.is_ok()) return speed;
   switch (time) {
     case CodecTime::kMeasured:

@@ -4,7 +4,7 @@
   python3 perf/explain_check.py --rates 1gbit,10gbit --ranks 2,4 --sizes 4M,32M --json FILE
 
 Of a rate, a number of ranks and a size all settings have calls in turns in one run. The link's latency is what an
-uncompressed call of 8 bytes takes, which goes to all at once; its rate is what uncompressed calls of the largest
+uncompressed call of 8 bytes takes, over the steps in which it is exchanged; its rate is what uncompressed calls of the largest
 size by sra show; codecs are measured by `explain` after that. So what is predicted of that one setting and size is
 true by construction, everything else is not.
 """
@@ -21,8 +21,12 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODECS = "none,q4,qsgd,qsgd:norm=global,qsgd-ms:bits=4/8,tern,topk:density=0.01,randk:density=0.01,powersgd:rank=4"
-# A call of so many bytes goes out at once, whole, to all: one latency.
+# A call of so many bytes is exchanged whole, in so many steps.
 LATENCY_BYTES = 8
+
+
+def exchange_steps(ranks):
+    return ranks.bit_length() - 1 if ranks & (ranks - 1) == 0 else 1
 
 
 def parse_bytes(text):
@@ -76,7 +80,7 @@ def main():
         for ranks in map(int, options.ranks.split(",")):
             sizes = sorted(map(parse_bytes, options.sizes.split(",")))
             small = measure(options, rate, ranks, ["none@sra"], LATENCY_BYTES, 501, commands)
-            latency = small["none@sra"][0]
+            latency = small["none@sra"][0] / exchange_steps(ranks)
             calls = {size: measure(options, rate, ranks, settings, size, options.calls, commands) for size in sizes}
             seconds, _ = calls[sizes[-1]]["none@sra"]
             link = 2 * (ranks - 1) / ranks * sizes[-1] / (seconds - 2 * latency)

@@ -41,6 +41,8 @@ constexpr double kShortest = 1e-9;
 // Looks until the one that did not win gets another trial; twice as many each time.
 constexpr std::uint32_t kFirstSecondLook = 4;
 constexpr std::size_t kMostExactTimes = 16;
+// And what took more than kNear times as long when it was tried gets one each so many times.
+constexpr std::uint32_t kHopelessLooks = 4;
 
 class WalkingTuner final : public CallTuner {
  public:
@@ -232,6 +234,7 @@ class WalkingTuner final : public CallTuner {
     } else if (!best_) {
       // Nothing was tried: the model decides.
       best_ = Measured{candidates_.front().choice, candidates_.front().seconds};
+      is_guess_ = true;
     }
     is_settled_ = true;
     surprises_ = 0;
@@ -255,6 +258,7 @@ class WalkingTuner final : public CallTuner {
   void look_at_settled(std::vector<TuningNote>* notes) {
     if (times_.empty()) return;
     const double seconds = typical_seconds(times_);
+    if (std::exchange(is_guess_, false)) best_->seconds = seconds;
     const double change = std::max(seconds, kShortest) / std::max(best_->seconds, kShortest);
     const bool is_surprise = change > limits_.drift || change * limits_.drift < 1;
     surprises_ = is_surprise ? surprises_ + 1 : 0;
@@ -284,8 +288,10 @@ class WalkingTuner final : public CallTuner {
         candidates_.begin(), candidates_.end(),
         [was_exact](const Candidate& one) { return one.choice.is_exact() != was_exact; });
     if (!other && candidate == candidates_.end()) return;
-    // That was no bad time. Should it become so much quicker, this one does not stay as it is.
-    if (other && other->seconds > kNear * seconds) return;
+    if (other && measured_.has(other->choice) && other->seconds > kNear * seconds) {
+      // That was no bad time. All the same: links become quicker, and codecs do not.
+      if (++hopeless_looks_ % kHopelessLooks != 0) return;
+    }
     const Choice choice = other ? other->choice : candidate->choice;
     best_->seconds = seconds;
     best_->was_long = true;
@@ -319,6 +325,8 @@ class WalkingTuner final : public CallTuner {
   bool is_settled_ = false;
   std::uint32_t looks_ = 0;  // At what is settled.
   std::uint32_t second_look_ = kFirstSecondLook;
+  std::uint32_t hopeless_looks_ = 0;
+  bool is_guess_ = false;        // What is settled: nothing was measured.
   std::uint32_t surprises_ = 0;  // Looks in a row.
   std::uint32_t patience_ = 2;   // So many of them begin it anew; more each time.
 };

@@ -10,14 +10,16 @@
 //          decodes (p - 1)/p s. A latency each.
 //   ring   All of it to a neighbour; one rank's leaves the host. In each half p - 1 stages. Each
 //          rank encodes the shard that begins with it, and does a hop for each of the others.
-//          Where sums are encoded anew, which loses something, its two sides work at a time: a
-//          shard's partial sums pass p/2 stages, and its result as many; each rank encodes the
-//          shards that begin with it (two, one with two ranks).
+//          Where an all-reduce or reduce-scatter encodes sums anew, which loses something, its two
+//          sides work at a time: a shard's partial sums pass p/2 stages, and its result as many;
+//          each rank encodes the shards that begin with it (two, one with two ranks), and adds up
+//          two partial sums of its own.
 //   hier   All-reduces: exact sums within the host, (g - 1)/g s in each half, and between hosts sra
 //          of s/g among h ranks.
 //
-// Small uncompressed all-reduces, by sra or ring, are exchanged whole instead: between two ranks in
-// one latency, among 4, 8, .. in log2 p of them, else each sends its tensor to all others at once.
+// Small uncompressed all-reduces, by sra or ring, are exchanged whole instead: among 2, 4, 8, ..
+// ranks in log2 p steps, the first log2 g of them within hosts; else each sends its tensor to all
+// others at once.
 //
 // Links inside and between work at a time. In c chunks, codec and wire overlap but for the first
 // chunk of the one that takes less: c times the starts of a codec's operations, 1/c of the lesser
@@ -30,6 +32,7 @@
 // formulas with the bytes that it has instead of s, its rounds one after the other, and a latency
 // before them, in which ranks see that they have the same state.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "tuner/factory.h"
@@ -99,10 +102,11 @@ struct CodecWork {
     const double summaries = of(codec.agreement.summarise, ranks);
     if (algorithm == Algorithm::kRing) {
       const double first = codec.requantises() ? std::min(2.0, others) : 1;
-      return summaries + of(codec.encode, first) + of(codec.hop, ranks - first);
+      return summaries + of(codec.encode, first) + of(codec.hop, ranks - first) +
+             of(codec.further_part(), first - 1);
     }
-    // A hop of several parts decodes the others besides.
-    return summaries + of(codec.encode, others) + of(codec.hop, 1) + of(codec.decode, others - 1);
+    return summaries + of(codec.encode, others) + of(codec.hop, 1) +
+           of(codec.further_part(), others - 1);
   }
   /// A hop has encoded the own shard where there was a first half.
   double gathering(const CodecSpeed& codec) const {
@@ -120,7 +124,23 @@ bool has_hosts(const CallShape& shape) {
   return shape.ranks_per_host > 1 && shape.world > shape.ranks_per_host;
 }
 
+std::vector<Algorithm> algorithms_of(const CallShape& shape, const CodecSpeed& codec) {
+  const bool can_be_hier =
+      has_hosts(shape) && shape.kind == CollectiveKind::kAllReduce && codec.projection.rounds == 0;
+  if (!can_be_hier) return {Algorithm::kSra, Algorithm::kRing};
+  return {Algorithm::kSra, Algorithm::kRing, Algorithm::kHier};
+}
+
 }  // namespace
+
+ExchangeSteps exchange_steps(int world, int ranks_per_host) {
+  const auto ranks = static_cast<unsigned>(world);
+  if (!std::has_single_bit(ranks))
+    return {world > ranks_per_host ? 1 : 0, world > ranks_per_host ? 0 : 1};
+  // Its divisor is one, too.
+  const int inside = std::countr_zero(static_cast<unsigned>(ranks_per_host));
+  return {std::countr_zero(ranks) - inside, inside};
+}
 
 Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
                               Algorithm algorithm, std::size_t chunks) {
@@ -134,6 +154,9 @@ Result<CallCost> predict_call(const CallShape& shape, const Links& links, const 
   if (rounds > 0 && halves.count() != 2) {
     return Status(Code::kUnsupported, codec.codec + " takes part in all-reduces only");
   }
+  if (rounds > 0 && is_hier) {
+    return Status(Code::kUnsupported, codec.codec + " projects whole tensors, not parts of a host");
+  }
   CallCost cost;
   cost.codec = codec.codec;
   cost.algorithm = algorithm;
@@ -144,8 +167,8 @@ Result<CallCost> predict_call(const CallShape& shape, const Links& links, const 
   const CodedCall call{
       shape, links, codec, halves, codec.projection.bytes(values), std::max(1, rounds)};
   const double local = is_hier ? shape.ranks_per_host : 1;
-  const double look = cost_of(codec.look, 1, values / local);
-  add_exchange(call, &cost);
+  const double look = halves.reduces ? cost_of(codec.look, 1, values / local) : 0;
+  add_exchange(call, algorithm, &cost);
   if (is_exchanged_whole(call, algorithm)) {
     add_whole(call, &cost);
     cost.chunks = 1;
@@ -166,14 +189,10 @@ Result<CallCost> predict_call(const CallShape& shape, const Links& links, const 
 
 Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const Links& links,
                                          const std::vector<CodecSpeed>& codecs) {
-  std::vector<Algorithm> algorithms = {Algorithm::kSra, Algorithm::kRing};
-  if (has_hosts(shape) && shape.kind == CollectiveKind::kAllReduce) {
-    algorithms.push_back(Algorithm::kHier);
-  }
   std::vector<CallCost> found;
   for (const CodecSpeed& codec : codecs) {
     const std::size_t most = most_chunks(shape, codec);
-    for (const Algorithm algorithm : algorithms) {
+    for (const Algorithm algorithm : algorithms_of(shape, codec)) {
       CallCost best;
       for (std::size_t chunks = 1; chunks <= most; chunks *= 2) {
         RINGPRESS_ASSIGN_OR_RETURN(CallCost cost,

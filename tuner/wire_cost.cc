@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "tuner/factory.h"
+
 namespace ringpress::tuner {
 namespace {
 
@@ -22,8 +24,10 @@ double or_ratio(double given, const CodecSpeed& codec) {
 double encoded_share(const CodecSpeed& codec, const Halves& halves, Algorithm algorithm) {
   if (!halves.reduces) return or_ratio(codec.alone_ratio, codec);
   const bool is_ring = algorithm == Algorithm::kRing;
+  const bool is_hier = algorithm == Algorithm::kHier;
   const double first = is_ring ? or_ratio(codec.partial_sum_ratio, codec) : codec.ratio;
-  return first + (halves.gathers ? or_ratio(codec.sum_ratio, codec) : 0);
+  const double sum = is_hier ? codec.hosts_sum_ratio : codec.sum_ratio;
+  return first + (halves.gathers ? or_ratio(sum, codec) : 0);
 }
 
 /// What ranks send each other before they encode.
@@ -70,12 +74,12 @@ void add_wire(const CodedCall& call, CallCost* cost) {
   const double hosts = shape.world / local;
   const double whole = call.bytes * encoded_share(call.codec, call.halves, cost->algorithm);
   const Summaries summaries = summaries_of(call.codec, call.halves, call.bytes);
-  const Sent told = straight_to_all(shape, summaries.bytes);
+  Sent told = straight_to_all(shape, summaries.bytes);
   Sent sent = straight_to_all(shape, whole);
   double stages = halves;
   switch (cost->algorithm) {
     case Algorithm::kRing:
-      stages *= call.codec.requantises() ? shape.world / 2 : shape.world - 1;
+      stages *= call.codec.requantises() && call.halves.reduces ? shape.world / 2 : shape.world - 1;
       sent.leaving = sent.all;
       sent.staying = local > 1 ? sent.all : 0.0;
       break;
@@ -87,6 +91,8 @@ void add_wire(const CodedCall& call, CallCost* cost) {
       cost->latency_seconds += halves * links.inside.latency_seconds;
       const double leaving = whole * (hosts - 1) / hosts;
       sent = {leaving / local + exact, leaving, 0};
+      const double told_outside = summaries.bytes * (hosts - 1) / hosts;
+      told = {told_outside / local, told_outside, 0};
       break;
     }
   }
@@ -100,12 +106,14 @@ void add_wire(const CodedCall& call, CallCost* cost) {
   cost->wire_bytes += static_cast<std::size_t>(std::ceil(sent.all));
 }
 
-void add_exchange(const CodedCall& call, CallCost* cost) {
+void add_exchange(const CodedCall& call, Algorithm algorithm, CallCost* cost) {
   const bool compares = call.codec.projection.rounds > 0;
   const std::size_t bytes = compares ? kTagBytes : call.codec.agreement.tensor_bytes;
   if (bytes == 0 || !call.halves.reduces) return;
   cost->latency_seconds += slowest_link(call).latency_seconds;
-  cost->wire_bytes += bytes * static_cast<std::size_t>(call.shape.world - 1);
+  const int parties = algorithm == Algorithm::kHier ? call.shape.world / call.shape.ranks_per_host
+                                                    : call.shape.world;
+  cost->wire_bytes += bytes * static_cast<std::size_t>(parties - 1);
 }
 
 bool is_exchanged_whole(const CodedCall& call, Algorithm algorithm) {
@@ -117,20 +125,28 @@ bool is_exchanged_whole(const CodedCall& call, Algorithm algorithm) {
 }
 
 void add_whole(const CodedCall& call, CallCost* cost) {
-  const auto world = static_cast<unsigned>(call.shape.world);
-  const bool doubles = std::has_single_bit(world);
-  const int steps = doubles ? std::countr_zero(world) : 1;
-  const int messages = doubles ? steps : call.shape.world - 1;
-  const double sent = messages * call.bytes;
-  const bool is_one_host = call.shape.world == call.shape.ranks_per_host;
-  const double leaving = is_one_host ? sent : call.shape.ranks_per_host * sent;
-  cost->latency_seconds += call.all_reduces * steps * slowest_link(call).latency_seconds;
-  cost->wire_seconds = leaving / slowest_link(call).bytes_per_second;
-  cost->wire_bytes += static_cast<std::size_t>(std::ceil(sent));
+  const CallShape& shape = call.shape;
+  const bool doubles = std::has_single_bit(static_cast<unsigned>(shape.world));
+  const ExchangeSteps steps = exchange_steps(shape.world, shape.ranks_per_host);
+  const Links& links = call.links;
+  cost->latency_seconds += call.all_reduces * (steps.between * links.between.latency_seconds +
+                                               steps.inside * links.inside.latency_seconds);
+  const int leaving = doubles ? steps.between : shape.world - shape.ranks_per_host;
+  const int staying = doubles ? steps.inside : shape.ranks_per_host - 1;
+  const double between =
+      leaving == 0 ? 0
+                   : shape.ranks_per_host * leaving * call.bytes / links.between.bytes_per_second;
+  const double inside = staying == 0 ? 0 : staying * call.bytes / links.inside.bytes_per_second;
+  // One step after the other, or all at once.
+  cost->wire_seconds = doubles ? between + inside : std::max(between, inside);
+  const int messages = leaving + staying;
+  cost->wire_bytes += static_cast<std::size_t>(std::ceil(messages * call.bytes));
   // The first addition of each step is a hop.
-  const int others = messages - steps;
-  cost->codec_seconds = cost_of(call.codec.hop, call.all_reduces * steps, steps * call.bytes) +
-                        cost_of(call.codec.decode, call.all_reduces * others, others * call.bytes);
+  const int hops = steps.between + steps.inside;
+  const int further = messages - hops;
+  cost->codec_seconds =
+      cost_of(call.codec.hop, call.all_reduces * hops, hops * call.bytes) +
+      cost_of(call.codec.further_part(), call.all_reduces * further, further * call.bytes);
 }
 
 }  // namespace ringpress::tuner

@@ -35,7 +35,7 @@ struct CodedCall {
 void add_wire(const CodedCall& call, CallCost* cost);
 
 /// What ranks exchange before all else: a summary of the tensor, or what state they have.
-void add_exchange(const CodedCall& call, CallCost* cost);
+void add_exchange(const CodedCall& call, Algorithm algorithm, CallCost* cost);
 
 /// True if all-reduces of so many bytes are exchanged whole.
 bool is_exchanged_whole(const CodedCall& call, Algorithm algorithm);

@@ -18,6 +18,8 @@ using speed::kWhole;
 
 // Of so many ranks sums are made to see how long they are, where that depends on the values.
 constexpr std::size_t kMostParts = 64;
+// So many of a large number of forms are looked at.
+constexpr std::size_t kMostLooks = 512;
 // By so many values what a rank has is shifted from what the one before it has.
 constexpr std::size_t kShift = 1021;
 
@@ -30,12 +32,13 @@ std::size_t words_for(std::size_t bytes) {
 /// large, and takes as long to make, as what all of them say.
 class Bench {
  public:
-  Bench(std::unique_ptr<Codec> codec, std::size_t count, std::size_t world, bool with_feedback,
+  Bench(std::unique_ptr<Codec> codec, std::size_t count, const MeasuredFor& use, bool with_feedback,
         ErrorOf values)
       : codec_(std::move(codec)),
         agreement_(codec_->agreement()),
         most_(count),
-        world_(world),
+        world_(static_cast<std::size_t>(use.world)),
+        hosts_(static_cast<std::size_t>(std::max(1, use.hosts))),
         element_bytes_(dtype_size(codec_->dtype())),
         values_(speed::make_elements(values, codec_->dtype(), count)),
         decoded_(values_.size()),
@@ -56,7 +59,9 @@ class Bench {
     speed.codec = codec_->specification();
     speed.error = measure_error();
     speed.sums_exactly = codec_->traits().summable;
-    if (!tensor_summary_.empty()) speed.look = measure_look();
+    if (!tensor_summary_.empty()) {
+      speed.look = cost([&](std::size_t count) { summarise_tensor(count, residual()); });
+    }
     if (agreement_ != nullptr) speed.agreement = measure_agreement();
     encode_all(most_, nullptr);
     set_ratios(&speed);
@@ -75,17 +80,6 @@ class Bench {
  private:
   Contributions part() const { return {1, world_}; }
   Contributions sum() const { return {world_, world_}; }
-
-  OperationCost measure_look() {
-    const std::vector<std::byte> values = std::exchange(
-        values_, speed::make_elements(ErrorOf::kNormalValues, codec_->dtype(), kWhole));
-    std::vector<float> residual(residual_.empty() ? 0 : kWhole);
-    float* const own = residual.empty() ? nullptr : residual.data();
-    const OperationCost cost = speed::cost_of(
-        [&](std::size_t count) { summarise_tensor(count, own); }, element_bytes_, kWhole);
-    values_ = values;
-    return cost;
-  }
 
   AgreementCost measure_agreement() {
     AgreementCost found;
@@ -109,23 +103,45 @@ class Bench {
     speed->ratio = share_of(most_, wire_size_);
     const CodecTraits& traits = codec_->traits();
     if (traits.lossless) return;
-    // A ring whose sums lose something goes two ways, half as far each.
-    const std::size_t most = speed->requantises() ? world_ / 2 : world_ - 1;
+    const bool is_one_way = !speed->requantises();
     if (!traits.fixed_size) {
-      speed->partial_sum_ratio = measure_ratio(most / 2 + 1);
+      speed->partial_sum_ratio = measure_ratio((is_one_way ? world_ : world_ / 2) / 2 + 1);
       speed->sum_ratio = measure_ratio(world_);
+      speed->hosts_sum_ratio = measure_ratio(hosts_);
       return;
     }
-    const auto ratio_of = [this](Contributions form) {
-      return share_of(most_, codec_->wire_bytes(most_, form));
-    };
-    // Of two ways the shorter one begins with sums that count as of two ranks.
-    for (std::size_t hop = 0; hop < world_ - 1; ++hop) {
-      const std::size_t summed = hop < most ? hop + 1 : hop - most + (world_ % 2 == 0 ? 2 : 1);
-      speed->partial_sum_ratio += ratio_of({summed, world_}) / static_cast<double>(world_ - 1);
-    }
+    speed->partial_sum_ratio = is_one_way ? mean_ratio(world_ - 1) : two_way_ratio();
     speed->sum_ratio = ratio_of(sum());
+    speed->hosts_sum_ratio = ratio_of({hosts_, hosts_});
     speed->alone_ratio = ratio_of({});
+  }
+
+  double ratio_of(Contributions form) const {
+    return share_of(most_, codec_->wire_bytes(most_, form));
+  }
+  /// Of sums of 1 to `most` ranks, of which there may be too many to look at each.
+  double mean_ratio(std::size_t most) const {
+    const std::size_t stride = most / kMostLooks + 1;
+    double sum = 0;
+    std::size_t looks = 0;
+    for (std::size_t summed = (stride + 1) / 2; summed <= most; summed += stride, ++looks) {
+      sum += ratio_of({summed, world_});
+    }
+    return looks > 0 ? sum / static_cast<double>(looks) : 0;
+  }
+  /// Of a ring that goes two ways: half of the ranks send sums of 1, 2, .. to one side. To the
+  /// other one, if these are one less, the last sum counts as one more (two_way_ring.cc).
+  double two_way_ratio() const {
+    const std::size_t longer = world_ / 2;
+    const std::size_t shorter = world_ - 1 - longer;
+    double sum = static_cast<double>(longer) * mean_ratio(longer);
+    if (shorter == longer) {
+      sum *= 2;
+    } else if (shorter > 0) {
+      sum +=
+          static_cast<double>(shorter - 1) * mean_ratio(shorter - 1) + ratio_of({longer, world_});
+    }
+    return sum / static_cast<double>(world_ - 1);
   }
 
   /// Of the sum of so many ranks, whose values are independent.
@@ -247,6 +263,7 @@ class Bench {
   const Agreement* agreement_;  // Null: there is none.
   std::size_t most_;            // Values that operations are measured on.
   std::size_t world_;
+  std::size_t hosts_;
   std::size_t element_bytes_;
   std::vector<std::byte> values_;
   std::vector<std::byte> decoded_;
@@ -262,23 +279,22 @@ class Bench {
 
 /// Of `count` values, kDifferent at least; kLarge at least for measure().
 Result<Bench> make_bench(const std::string& specification, DType dtype, std::size_t count,
-                         std::size_t world, ErrorOf values) {
+                         const MeasuredFor& use, ErrorOf values) {
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
   RINGPRESS_ASSIGN_OR_RETURN(const bool takes_feedback, takes_error_feedback(specification));
   const bool with_feedback = takes_feedback && !codec->traits().lossless;
-  return Bench(std::move(codec), count, world, with_feedback, values);
+  return Bench(std::move(codec), count, use, with_feedback, values);
 }
 
 }  // namespace
 
-Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype, int world,
-                                 ValuesIn where) {
-  if (world < 2) return Status(Code::kInvalidArgument, "one rank encodes nothing");
-  if (projects(specification)) return speed::measure_projection(specification, dtype, world, where);
-  const std::size_t count = where == ValuesIn::kCache ? kLarge : kWhole;
-  RINGPRESS_ASSIGN_OR_RETURN(
-      Bench bench, make_bench(specification, dtype, count, static_cast<std::size_t>(world),
-                              ErrorOf::kNormalValues));
+Result<CodecSpeed> measure_codec(const std::string& specification, DType dtype,
+                                 const MeasuredFor& use) {
+  if (use.world < 2) return Status(Code::kInvalidArgument, "one rank encodes nothing");
+  if (projects(specification)) return speed::measure_projection(specification, dtype, use);
+  const std::size_t count = use.where == ValuesIn::kCache ? kLarge : kWhole;
+  RINGPRESS_ASSIGN_OR_RETURN(Bench bench,
+                             make_bench(specification, dtype, count, use, ErrorOf::kNormalValues));
   return bench.measure();
 }
 
@@ -286,7 +302,7 @@ Result<double> measure_codec_error(const std::string& specification, DType dtype
   if (projects(specification)) {
     return speed::measure_projection_error(specification, dtype, values);
   }
-  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kDifferent, 2, values));
+  RINGPRESS_ASSIGN_OR_RETURN(Bench bench, make_bench(specification, dtype, kDifferent, {}, values));
   return bench.measure_error();
 }
 

@@ -49,7 +49,8 @@ ProjectionCost sizes_of(const Projection& projection, DType dtype) {
 class ProjectionBench {
  public:
   ProjectionBench(std::unique_ptr<Codec> codec, std::size_t count, ErrorOf values)
-      : codec_(std::move(codec)),
+      : most_(count),
+        codec_(std::move(codec)),
         projection_(*codec_->projection()),
         values_(make_elements(values, codec_->dtype(), count)),
         result_(values_.size()),
@@ -64,8 +65,6 @@ class ProjectionBench {
       dropped_.push_back(nullptr);
     }
   }
-
-  const Projection& projection() const { return projection_; }
 
   void all_reduce(std::size_t count) {
     ProjectArgs args;
@@ -93,10 +92,11 @@ class ProjectionBench {
 
   OperationCost measure() {
     return cost_of([this](std::size_t count) { all_reduce(count); }, dtype_size(codec_->dtype()),
-                   kWhole);
+                   most_);
   }
 
  private:
+  std::size_t most_;  // Values that it is measured on.
   std::unique_ptr<Codec> codec_;
   const Projection& projection_;
   std::vector<std::byte> values_;
@@ -112,16 +112,14 @@ class ProjectionBench {
 
 }  // namespace
 
-Result<CodecSpeed> measure_projection(const std::string& specification, DType dtype, int world,
-                                      ValuesIn where) {
+Result<CodecSpeed> measure_projection(const std::string& specification, DType dtype,
+                                      const MeasuredFor& use) {
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
-  const std::string name = codec->specification();
-  ProjectionBench bench(std::move(codec), kWhole, ErrorOf::kNormalValues);
-  const std::string& inner = bench.projection().inner().specification();
-  RINGPRESS_ASSIGN_OR_RETURN(CodecSpeed speed, measure_codec(inner, DType::kFloat32, world, where));
-  speed.codec = name;
+  const std::string inner = codec->projection()->inner().specification();
+  RINGPRESS_ASSIGN_OR_RETURN(CodecSpeed speed, measure_codec(inner, DType::kFloat32, use));
+  speed.codec = codec->specification();
   speed.sums_exactly = !speed.requantises();
-  speed.projection = sizes_of(bench.projection(), dtype);
+  speed.projection = sizes_of(*codec->projection(), dtype);
   RINGPRESS_ASSIGN_OR_RETURN(
       const double left_out,
       measure_projection_error(specification, dtype, ErrorOf::kNormalValues));
@@ -129,7 +127,8 @@ Result<CodecSpeed> measure_projection(const std::string& specification, DType dt
   // that.
   const double kept = std::sqrt(std::max(0.0, 1 - left_out * left_out));
   speed.error = std::hypot(left_out, kept * speed.error);
-  speed.look = bench.measure();
+  const std::size_t count = use.where == ValuesIn::kCache ? kLarge : kWhole;
+  speed.look = ProjectionBench(std::move(codec), count, ErrorOf::kNormalValues).measure();
   return speed;
 }
 

@@ -13,8 +13,8 @@ namespace ringpress::compress_kernels::speed {
 
 /// measure_codec() of such a codec: what its inner codec takes, of float32, and in `look` what
 /// projecting and rebuilding do. Of tensors whose layers nobody has told of.
-Result<CodecSpeed> measure_projection(const std::string& specification, DType dtype, int world,
-                                      ValuesIn where);
+Result<CodecSpeed> measure_projection(const std::string& specification, DType dtype,
+                                      const MeasuredFor& use);
 
 /// CodecSpeed::error of such a codec, of the first call for a tensor.
 Result<double> measure_projection_error(const std::string& specification, DType dtype,

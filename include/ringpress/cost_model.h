@@ -65,7 +65,7 @@ struct CodecSpeed {
   double error = 0;   // Of one encoding, relative: l2 norm of the loss over that of the values.
   OperationCost encode;
   OperationCost decode;
-  OperationCost hop;  // Decode one part, add own values, encode.
+  OperationCost hop;  // Decode one part, add own values, encode; more parts: as `decode` besides.
   // Of the whole tensor, once a call, while nothing else is done. Most codecs: nothing.
   OperationCost look = {};
   AgreementCost agreement = {};
@@ -77,8 +77,12 @@ struct CodecSpeed {
   // sum, among so many ranks as were asked about: sums of codes take more bits than codes.
   double partial_sum_ratio = 0;
   double sum_ratio = 0;
-  double alone_ratio = 0;  // Of values that are not summed, as an all-gather sends them.
+  double hosts_sum_ratio = 0;  // Of a sum of so many hosts as were asked about, as hier has it.
+  double alone_ratio = 0;      // Of values that are not summed, as an all-gather sends them.
 
+  /// Of each part after the first in a hop. Where decoding is no work, adding is, and no more than
+  /// a hop.
+  const OperationCost& further_part() const { return decode.seconds_per_byte > 0 ? decode : hop; }
   /// Sums are encoded anew, and lose something each time.
   bool requantises() const { return error > 0 && !sums_exactly; }
   /// What a ring or sra sends of s bytes of values in its second half, over s.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::tuning {
 namespace {
@@ -47,8 +48,11 @@ struct Probe {
 Probe sums(Peers& peers, int ranks_per_host) {
   const double ranks = peers.size();
   const double local = ranks_per_host;
-  return {[&peers](std::span<float> values) { return peers.sum(values); }, 2,
-          2 * local * (ranks - local) / ranks};
+  const tuner::ExchangeSteps steps = tuner::exchange_steps(peers.size(), ranks_per_host);
+  // What is waited for inside hosts is no matter beside that.
+  const int latencies = std::max(1, steps.between > 0 ? steps.between : steps.inside);
+  return {[&peers](std::span<float> values) { return peers.sum(values); },
+          static_cast<double>(latencies), 2 * local * (ranks - local) / ranks};
 }
 
 /// With whom this rank swaps on its host, two and two of them by rank; -1: it is left over.

@@ -5,7 +5,6 @@
 namespace ringpress::perf {
 namespace {
 
-constexpr double kLatenciesOfACall = 2;
 constexpr double kLeastMoving = 0.1;
 
 double quickest(const SizeTimes& size) {
@@ -31,7 +30,7 @@ struct WeightedSums {
 
 }  // namespace
 
-LinkSpeed fit_link(const std::vector<SizeTimes>& sizes) {
+LinkSpeed fit_link(const std::vector<SizeTimes>& sizes, double latencies_of_a_call) {
   WeightedSums sums;
   for (const SizeTimes& size : sizes) sums.add(size.sent_bytes, quickest(size));
   // Of what the largest calls take, some is for their bytes.
@@ -39,7 +38,7 @@ LinkSpeed fit_link(const std::vector<SizeTimes>& sizes) {
   const double start = std::clamp(sums.seconds_at_none(), 0.0, (1 - kLeastMoving) * longest);
   const double per_byte =
       std::max(sums.seconds_per_byte_from(start), kLeastMoving * longest / sizes.back().sent_bytes);
-  return {start / kLatenciesOfACall, 1 / per_byte};
+  return {start / latencies_of_a_call, 1 / per_byte};
 }
 
 }  // namespace ringpress::perf

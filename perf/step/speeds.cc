@@ -8,6 +8,7 @@
 #include "compress_kernels/factory.h"
 #include "perf/all_reduce/error.h"
 #include "perf/step/link_fit.h"
+#include "tuner/factory.h"
 
 namespace ringpress::perf {
 namespace {
@@ -74,7 +75,8 @@ LinkSpeed measure_link(Group& group) {
     }
     for (std::size_t i = std::size(kSmallBytes); i < bytes.size(); ++i) time_round(i, kLargeCalls);
   }
-  return fit_link(sizes);
+  const tuner::ExchangeSteps steps = tuner::exchange_steps(group.ranks(), 1);
+  return fit_link(sizes, steps.between);
 }
 
 OperationCost slowest(Group& group, const OperationCost& cost) {
@@ -92,7 +94,7 @@ CodecSpeed measure_slowest(Group& group, const std::string& codec) {
   group.barrier();
   // No cache keeps the tensors of a step until they are sent.
   Result<CodecSpeed> measured = compress_kernels::measure_codec(
-      codec, DType::kFloat32, group.ranks(), compress_kernels::ValuesIn::kMemory);
+      codec, DType::kFloat32, {group.ranks(), group.ranks(), compress_kernels::ValuesIn::kMemory});
   if (!measured.is_ok()) throw PerfError(codec + ": " + measured.status().message());
   CodecSpeed speed = std::move(measured).value();
   speed.encode = slowest(group, speed.encode);

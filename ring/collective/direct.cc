@@ -20,6 +20,7 @@
 namespace ringpress::ring {
 namespace {
 
+// The cost model (tuner/wire_cost.cc) has both limits, too.
 // Bytes that a rank may send in one exchange; above, the second latency of sra costs less.
 constexpr std::size_t kLargestExchangeBytes = 48 * 1024;
 // Two ranks send the same bytes in either way, so until the additional sums cost more than the

@@ -53,6 +53,7 @@ TEST(Settings, AWrongValueIsRefusedByName) {
                              {"RINGPRESS_TUNING_CALLS", "10001"},
                              {"RINGPRESS_TUNING_TRIALS", "-1"},
                              {"RINGPRESS_TUNING_TRIALS", "10001"},
+                             {"RINGPRESS_TUNING_WARM_UP", "0"},
                              {"RINGPRESS_TUNING_WARM_UP", "10001"},
                              {"RINGPRESS_TIMEOUT_MS", "99999999999"}};
   for (const auto& [name, text] : wrong) {

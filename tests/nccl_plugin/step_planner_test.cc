@@ -209,6 +209,29 @@ TEST(StepPlanner, APlanIsLookedAtAgainWhenTheMachineIsNoLongerBusy) {
   }
 }
 
+/// A step of so many calls that four of them come after a late look at the first plan.
+TEST(StepPlanner, ALongStepIsLookedForAnewAsLongAsAnyOther) {
+  Step step = {{10000, 0.3}, {10000, 0.1}};
+  for (std::size_t i = 0; i < 700; ++i) step.push_back({100 + i % 100, 0.0001});
+  step.push_back({10000, 0.001});
+  Ranks ranks(2, 18);
+  ranks.slow_all_down(3);
+  const std::string exact_first = "1" + std::string(702, '0') + " ";
+  std::string seen;
+  for (int i = 0; i < 100 && seen != exact_first; ++i) seen = ranks.steps(step, 1);
+  ASSERT_TRUE(seen == exact_first);
+  // Until calls have gone by within which a first search ends that has found nothing.
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(ranks.steps(step, 1) == exact_first) << i;
+  ranks.slow_all_down(1);
+  bool was_given_up = false;
+  for (int i = 0; i < 100; ++i) {
+    seen = ranks.steps(step, 1);
+    was_given_up |= seen.find('1') == std::string::npos;
+  }
+  EXPECT_TRUE(was_given_up);
+  EXPECT_TRUE(seen == exact_first);
+}
+
 /// Once a plan has proved good, it is not given up because the machine is busy later.
 TEST(StepPlanner, APlanThatWasGoodIsKeptWhenTheMachineBecomesBusy) {
   Ranks ranks(2, 17);

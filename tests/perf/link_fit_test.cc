@@ -35,7 +35,7 @@ void expect_near(const LinkSpeed& found, double latency_error, double rate_error
 }
 
 TEST(LinkFit, FindsTheLine) {
-  expect_near(fit_link(undisturbed()), 1e-6, 1e-6);
+  expect_near(fit_link(undisturbed(), 2), 1e-6, 1e-6);
 }
 
 // As in a measurement that found 109 us where others found 25: small calls took four times as long
@@ -48,7 +48,7 @@ TEST(LinkFit, RoundsThatWereHeldUpDoNotCount) {
         if (round != quiet) size.round_seconds[round] *= size.sent_bytes < 1e6 ? 4.36 : 1.06;
       }
     }
-    expect_near(fit_link(sizes), 1e-6, 1e-6);
+    expect_near(fit_link(sizes, 2), 1e-6, 1e-6);
   }
 }
 
@@ -60,7 +60,7 @@ TEST(LinkFit, NoRoundNeedsToBeQuietAsAWhole) {
       if (round != i % kRounds) sizes[i].round_seconds[round] += 200e-6;
     }
   }
-  expect_near(fit_link(sizes), 1e-6, 1e-6);
+  expect_near(fit_link(sizes, 2), 1e-6, 1e-6);
 }
 
 // What is too long counts less, as errors are relative to it.
@@ -68,7 +68,7 @@ TEST(LinkFit, ASizeThatWasAlwaysHeldUpCountsLittle) {
   for (std::size_t held_up = 0; held_up < 3; ++held_up) {
     std::vector<SizeTimes> sizes = undisturbed();
     for (double& seconds : sizes[held_up].round_seconds) seconds *= 4;
-    expect_near(fit_link(sizes), 0.15, 0.01);
+    expect_near(fit_link(sizes, 2), 0.15, 0.01);
   }
 }
 
@@ -80,7 +80,7 @@ TEST(LinkFit, NoiseOfSmallAndLargeCallsStaysWithThem) {
     for (SizeTimes& size : sizes) {
       for (double& seconds : size.round_seconds) seconds *= 1 + slower(random);
     }
-    expect_near(fit_link(sizes), 0.2, 0.2);
+    expect_near(fit_link(sizes, 2), 0.2, 0.2);
   }
 }
 
@@ -88,7 +88,7 @@ TEST(LinkFit, WhatGivesNoLineGivesASpeedAllTheSame) {
   // Large calls that take no longer than small ones, hardly longer, or longer in proportion.
   for (const auto& [small, large] : {std::pair{50e-6, 40e-6}, std::pair{50e-6, 50e-6},
                                      std::pair{50e-6, 51e-6}, std::pair{1e-12, 1.0}}) {
-    const LinkSpeed found = fit_link({{96, {small}}, {12e6, {large}}});
+    const LinkSpeed found = fit_link({{96, {small}}, {12e6, {large}}}, 2);
     EXPECT_GE(found.latency_seconds, 0);
     EXPECT_TRUE(std::isfinite(found.latency_seconds));
     EXPECT_GT(found.bytes_per_second, 0);

@@ -280,6 +280,47 @@ TEST(CallTuner, LooksAgainAtWhatDidNotWin) {
   }
 }
 
+// What took much longer once gets another trial all the same, if a late one: the settled one, whose
+// time is its codec's, shows nothing of a link that has become quicker.
+TEST(CallTuner, LooksAgainAtWhatWasHopeless) {
+  bool is_quick = false;
+  std::size_t late_trials = 0;
+  Machine machine([&](const Choice& made) {
+    if (!made.is_exact()) return 1e-3;
+    late_trials += is_quick ? 1 : 0;
+    return is_quick ? 0.3e-3 : 6e-3;
+  });
+  Trial trial = machine.walk_until_settled().settled;
+  EXPECT_FALSE(trial.choice.is_exact());
+  is_quick = true;
+  std::vector<TuningNote> notes;
+  int looks = 0;
+  for (; looks < 200 && !(trial.is_settled && trial.choice.is_exact()); ++looks) {
+    machine.make_calls(trial);
+    trial = machine.tuner().next(&notes);
+    if (looks == 20) {
+      EXPECT_EQ(late_trials, 0u) << "not as soon as others";
+    }
+  }
+  EXPECT_TRUE(trial.choice.is_exact());
+}
+
+// Where nothing may be tried, calls go on as they were predicted to be best, however long they
+// take.
+TEST(CallTuner, AGuessDoesNotDrift) {
+  TuningLimits nothing;
+  nothing.trials = nothing.rematches = 0;
+  Machine machine([](const Choice& made) { return 3 * as_predicted(made); }, {1 << 20, 4}, nothing);
+  Trial trial = machine.walk_until_settled().settled;
+  std::vector<TuningNote> notes;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(trial.choice, choice(1));
+    machine.make_calls(trial);
+    trial = machine.tuner().next(&notes);
+    EXPECT_TRUE(notes.empty() || notes[0].event != TuningEvent::kDrifted) << i;
+  }
+}
+
 // The same link, twenty times slower: what the model thought hopeless is best.
 TEST(CallTuner, IsNotLedByTheModelWhenThatIsOld) {
   double slowness = 1;

@@ -40,9 +40,12 @@ TEST(CostModel, OfARingHasALatencyAStage) {
     EXPECT_DOUBLE_EQ(cost.latency_seconds, stages * 50e-6) << world;
     EXPECT_EQ(cost.wire_bytes, predict({9000000, world}, small(), Algorithm::kSra).wire_bytes);
   }
-  // 2 shards encoded, 2 hops, 3 decoded.
+  // 2 shards encoded, 2 hops, the second sum of the own shard and 3 others decoded.
   const CallCost cost = predict({4000000, 4}, small(), Algorithm::kRing);
-  EXPECT_DOUBLE_EQ(cost.codec_seconds, 7e-6 + 2e6 * 2e-10 + 2e6 * 4e-10 + 3e6 * 1e-10);
+  EXPECT_DOUBLE_EQ(cost.codec_seconds, 8e-6 + 2e6 * 2e-10 + 2e6 * 4e-10 + 4e6 * 1e-10);
+  // Between two ranks there is one.
+  EXPECT_DOUBLE_EQ(predict({4000000, 2}, small(), Algorithm::kRing).codec_seconds,
+                   3e-6 + 2e6 * (2e-10 + 4e-10 + 1e-10));
 }
 
 TEST(CostModel, ChunksOverlapTheCodecWithTheWire) {
@@ -129,8 +132,8 @@ TEST(CostModel, AProjectionIsAllReducedInstead) {
   const CallCost cost = predict({4000000, 4}, projecting, Algorithm::kSra);
   EXPECT_EQ(cost.wire_bytes, 2 * 3 * (40000 + 80000) / 4 + 3 * 16u) << "tags, too";
   EXPECT_DOUBLE_EQ(cost.latency_seconds, (1 + 2 * 2) * 50e-6);
-  // A hop in each of two rounds.
-  EXPECT_DOUBLE_EQ(cost.codec_seconds, 2e-6 + 4e6 * 1e-10 + 2e-6 + 30000 * 1e-10);
+  // A hop of three parts in each of two rounds: what is not decoded is added.
+  EXPECT_DOUBLE_EQ(cost.codec_seconds, 2e-6 + 4e6 * 1e-10 + 3 * (2e-6 + 30000 * 1e-10));
   EXPECT_DOUBLE_EQ(cost.seconds, cost.latency_seconds + cost.wire_seconds + cost.codec_seconds);
   EXPECT_DOUBLE_EQ(projecting.sent_ratio(4000000), 0.03);
   EXPECT_DOUBLE_EQ(projecting.gathered_ratio(4000000), 0.03);
@@ -180,10 +183,34 @@ TEST(CostModel, SmallExactCallsAreExchangedWhole) {
         << "values that are encoded are not";
   }
   // Of two hosts: both ranks of each share a link.
-  const CallCost hosts =
-      tuner::predict_call({16 * 1024, 4, 2}, {kLink, {5e-6, 10e9}}, none(), Algorithm::kSra, 1)
-          .value();
-  EXPECT_DOUBLE_EQ(hosts.wire_seconds, 2 * 2 * 16 * 1024 / 125e6);
+  const auto of_hosts = [](const CallShape& shape) {
+    return tuner::predict_call(shape, {kLink, {5e-6, 10e9}}, none(), Algorithm::kSra, 1).value();
+  };
+  // The first of two steps is within them.
+  const CallCost hosts = of_hosts({16 * 1024, 4, 2});
+  EXPECT_DOUBLE_EQ(hosts.latency_seconds, 55e-6);
+  EXPECT_DOUBLE_EQ(hosts.wire_seconds, 2 * 16 * 1024 / 125e6 + 16 * 1024 / 10e9);
+  // Each of three sends to the three of the other host.
+  const CallCost six = of_hosts({8 * 1024, 6, 3});
+  EXPECT_DOUBLE_EQ(six.latency_seconds, 50e-6);
+  EXPECT_DOUBLE_EQ(six.wire_seconds, 3 * 3 * 8 * 1024 / 125e6);
+  EXPECT_EQ(six.wire_bytes, 5 * 8 * 1024u);
+  const CallCost one_host = of_hosts({8 * 1024, 4, 4});
+  EXPECT_DOUBLE_EQ(one_host.latency_seconds, 10e-6);
+}
+
+/// What a calibration divides such a call by is what it is predicted to take.
+TEST(CostModel, AnEmptyExactCallShowsTheLatency) {
+  for (int world = 2; world <= 9; ++world) {
+    const tuner::ExchangeSteps steps = tuner::exchange_steps(world, 1);
+    EXPECT_EQ(steps.inside, 0);
+    EXPECT_DOUBLE_EQ(predict({4, world}, none(), Algorithm::kSra).latency_seconds,
+                     steps.between * kLink.latency_seconds)
+        << world;
+  }
+  const tuner::ExchangeSteps steps = tuner::exchange_steps(8, 4);
+  EXPECT_EQ(steps.inside, 2);
+  EXPECT_EQ(steps.between, 1);
 }
 
 TEST(CostModel, OfASingleRankIsNothing) {
@@ -266,11 +293,53 @@ TEST(CostModel, HalvesAreHalfOfAnAllReduce) {
     const CallCost second = of(CollectiveKind::kAllGather);
     EXPECT_DOUBLE_EQ(first.wire_seconds, whole.wire_seconds / 2);
     EXPECT_DOUBLE_EQ(second.wire_seconds, whole.wire_seconds / 2);
-    EXPECT_DOUBLE_EQ(first.latency_seconds + second.latency_seconds, whole.latency_seconds);
+    // Results of codecs that lose something go two ways only where sums did.
+    const double longer = algorithm == Algorithm::kRing ? (7 - 4) * 50e-6 : 0;
+    EXPECT_DOUBLE_EQ(first.latency_seconds + second.latency_seconds,
+                     whole.latency_seconds + longer);
     // Alone, the second half encodes what a hop did.
     EXPECT_DOUBLE_EQ(first.codec_seconds + second.codec_seconds,
                      whole.codec_seconds + 1e-6 + 1e6 * 2e-10);
   }
+}
+
+/// Between hosts what a codec does is of their sums, each rank's of its part.
+TEST(CostModel, HierTalksAndSumsAmongHosts) {
+  CodecSpeed codec = small();
+  codec.sum_ratio = 1;
+  codec.hosts_sum_ratio = 0.25;
+  codec.agreement = {4, 1, 0.01, {}};
+  const CallShape shape{0, 8, 4};  // Of 8 MB.
+  const CallCost hier = predict_among_hosts(shape, codec, Algorithm::kHier);
+  // 1/2 of an eighth and of a quarter, and twice 1/2 of a hundredth.
+  EXPECT_DOUBLE_EQ(hier.wire_seconds, (0.5e6 + 1e6 + 80000) / 125e6);
+  EXPECT_EQ(hier.wire_bytes, (500000u + 1000000u + 80000u) / 4 + 12000000u + 4u);
+  EXPECT_DOUBLE_EQ(hier.latency_seconds, (1 + 2 + 2) * 50e-6 + 2 * 5e-6);
+  // And the sum of all 8 where each of them sends its own.
+  const CallCost sra = predict_among_hosts(shape, codec, Algorithm::kSra);
+  EXPECT_DOUBLE_EQ(sra.wire_seconds, 4 * (0.5e6 + 4e6 + 80000) / 125e6);
+}
+
+TEST(CostModel, ProjectionsAreNeverHierarchical) {
+  CodecSpeed projecting = small();
+  projecting.codec = "projecting";
+  projecting.projection.rounds = 1;
+  const std::vector<CallCost> ranked =
+      tuner::rank_calls({8000000, 8, 4}, kHosts, {none(), projecting}).value();
+  for (const CallCost& cost : ranked) {
+    EXPECT_TRUE(cost.codec == "none" || cost.algorithm != Algorithm::kHier);
+  }
+  EXPECT_FALSE(
+      tuner::predict_call({8000000, 8, 4}, kHosts, projecting, Algorithm::kHier, 1).is_ok());
+}
+
+/// Nobody looks at values that are not summed.
+TEST(CostModel, AnAllGatherHasNoLookAtTheTensor) {
+  CodecSpeed looking = small();
+  looking.look = {1e-3, 1e-9};
+  const CallShape gather{4000000, 4, 1, CollectiveKind::kAllGather};
+  EXPECT_DOUBLE_EQ(predict(gather, looking, Algorithm::kSra).seconds,
+                   predict(gather, small(), Algorithm::kSra).seconds);
 }
 
 TEST(CostModel, HierIsComparedWhereHostsHaveSeveralRanks) {

@@ -17,9 +17,10 @@ using compress_kernels::ValuesIn;
 // A core's cache keeps no larger tensor with its residual and its result.
 constexpr std::size_t kLargestInCache = std::size_t{1} << 20;
 
-CodecSpeed measure(const std::string& codec, DType dtype, int world,
-                   compress_kernels::ValuesIn where) {
-  Result<CodecSpeed> speed = compress_kernels::measure_codec(codec, dtype, world, where);
+CodecSpeed measure(const std::string& codec, DType dtype, const CallShape& shape, ValuesIn where) {
+  const int hosts = shape.world / std::max(1, shape.ranks_per_host);
+  Result<CodecSpeed> speed =
+      compress_kernels::measure_codec(codec, dtype, {shape.world, hosts, where});
   if (!speed.is_ok()) throw PerfError(codec + ": " + speed.status().message());
   CodecSpeed measured = std::move(speed).value();
   measured.codec = codec;  // As it was written.
@@ -114,7 +115,7 @@ Explainer::Explainer(const ExplainOptions& options)
       shape_(parse_shape(options)),
       links_(parse_links(options)),
       codecs_(codecs_of(options)),
-      budget_(measure(options.budget, dtype_, shape_.world, ValuesIn::kCache).error) {}
+      budget_(measure(options.budget, dtype_, shape_, ValuesIn::kCache).error) {}
 
 Explanation Explainer::explain(std::size_t bytes) {
   Explanation explanation{shape_, links_, budget_, {}, {}, {}};
@@ -140,7 +141,7 @@ CodecSpeed Explainer::speed(const std::string& codec, std::size_t bytes) {
   const ValuesIn where = bytes > kLargestInCache ? ValuesIn::kMemory : ValuesIn::kCache;
   const auto known = measured_.find({codec, where});
   if (known != measured_.end()) return known->second;
-  const CodecSpeed speed = measure(codec, dtype_, shape_.world, where);
+  const CodecSpeed speed = measure(codec, dtype_, shape_, where);
   return measured_.emplace(std::pair(codec, where), speed).first->second;
 }
 

@@ -76,18 +76,25 @@ Status check_options(const espresso::Job& job, const PlanOptions& how) {
   return Status::ok();
 }
 
+// More ranks than a call can have make no other codec.
+constexpr std::size_t kFewestRanks = 2;
+constexpr std::size_t kMostRanks = std::size_t{1} << 20;
+
 /// What calls on host memory take, with the codec as it is on this machine.
 Status price_host_calls(const std::string& given, espresso::Job* job) {
   const std::string codec = given.empty() ? "q4" : given;
-  // No cache keeps the tensors of a step until they are sent.
-  const auto where = compress_kernels::ValuesIn::kMemory;
-  // A single rank's calls take nothing, whatever the codec.
-  const auto ranks = job->cluster.machines * job->cluster.gpus_per_machine;
-  const int world = static_cast<int>(std::max<std::size_t>(2, ranks));
-  RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact, compress_kernels::measure_codec(
-                                                         "none", DType::kFloat32, world, where));
+  const espresso::Cluster& cluster = job->cluster;
+  // A single rank's calls take nothing, whatever the codec. No cache keeps the tensors of a step
+  // until they are sent.
+  const std::size_t ranks = cluster.machines * cluster.gpus_per_machine;
+  const compress_kernels::MeasuredFor use = {
+      static_cast<int>(std::clamp(ranks, kFewestRanks, kMostRanks)),
+      static_cast<int>(std::min(cluster.machines, kMostRanks)),
+      compress_kernels::ValuesIn::kMemory};
+  RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact,
+                             compress_kernels::measure_codec("none", DType::kFloat32, use));
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed speed,
-                             compress_kernels::measure_codec(codec, DType::kFloat32, world, where));
+                             compress_kernels::measure_codec(codec, DType::kFloat32, use));
   return espresso::price_calls(exact, speed, settings_from_environment().minimum_bytes, job);
 }
 
