@@ -231,7 +231,7 @@ void MeshCommunicator::choose_collectives(StepWord* word) const {
     const PlanRequest request =
         make_request(CollectiveKind::kAllReduce, call.count, static_cast<DType>(call.dtype),
                      {static_cast<ReduceOp>(call.op)});
-    const std::optional<Choice> choice = tuned_->quickest_exact(request);
+    const std::optional<Choice> choice = tuned_->quickest_exact(request, planner_->plan(request));
     if (!choice) continue;
     call.algorithm = static_cast<std::uint8_t>(choice->algorithm);
     call.chunk_bytes = static_cast<std::uint32_t>(choice->chunk_bytes);

@@ -49,7 +49,9 @@ bool StepsOfCalls::is_recording(const TensorCall& call) const {
 void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
   if (kind != CollectiveKind::kAllReduce || !stays_exact_ || plan->codec == "none") return;
   plan->codec = "none";
-  plan->algorithm = static_cast<Algorithm>(stays_exact_->algorithm);
+  if (!plan->is_algorithm_by_rule) {
+    plan->algorithm = static_cast<Algorithm>(stays_exact_->algorithm);
+  }
   if (stays_exact_->chunk_bytes != 0) {
     const std::size_t tile_bytes =
         kTileElements * dtype_size(static_cast<DType>(stays_exact_->dtype));

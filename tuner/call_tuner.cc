@@ -86,6 +86,8 @@ class WalkingTuner final : public CallTuner {
     if (trials_ < limits_.trials) {
       if (const std::optional<Choice> wanted = find_next()) return try_out(*wanted);
     }
+    // Whether anything is gained is not left to the model.
+    if (limits_.trials > 0 && !find_exact()) return try_out(find_exact_candidate().choice);
     if (const std::optional<Choice> wanted = find_rematch()) return try_out_long(*wanted);
     settle(notes);
     return stay();

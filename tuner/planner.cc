@@ -109,7 +109,8 @@ class SettingsPlanner : public Planner {
     plan->waits_for_recurrence = false;
     const KnownRule* const known = find_rule(request);
     const Rule* const rule = known == nullptr ? nullptr : &known->rule;
-    plan->is_by_rule = rule != nullptr && (!rule->codec.empty() || rule->algorithm);
+    plan->is_by_rule = rule != nullptr && !rule->codec.empty();
+    plan->is_algorithm_by_rule = rule != nullptr && rule->algorithm;
     plan->is_denied = rule != nullptr && rule->denies();
     if (rule != nullptr && !rule->codec.empty()) {
       follow(*known, request, plan);

@@ -50,6 +50,8 @@ struct Plan {
   bool waits_for_recurrence = false;
   /// The user has said so: nothing else is tried.
   bool is_by_rule = false;
+  /// And so of the algorithm alone.
+  bool is_algorithm_by_rule = false;
   /// The user's rule is that the call stays as it is: nor is it put off.
   bool is_denied = false;
   /// RINGPRESS=observe: the codec that would have compressed this call; else empty.

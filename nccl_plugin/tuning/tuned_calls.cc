@@ -99,7 +99,7 @@ bool TunedCalls::has_choice(const Settings& settings) {
 Status TunedCalls::choose(const PlanRequest& request, Plan* plan) {
   current_ = nullptr;
   if (plan->codec == "none" && !plan->waits_for_recurrence) return Status::ok();
-  find_class(request);
+  find_class(request, *plan);
   is_before_trials_ = plan->waits_for_recurrence;
   if (is_before_trials_) return Status::ok();
   if (current_->made == current_->trial.calls) RINGPRESS_RETURN_IF_ERROR(announce(current_));
@@ -118,25 +118,30 @@ void TunedCalls::note(double seconds) {
   }
 }
 
-std::optional<Choice> TunedCalls::quickest_exact(const PlanRequest& request) const {
-  const auto found = classes_.find(key_of(request));
+std::optional<Choice> TunedCalls::quickest_exact(const PlanRequest& request,
+                                                 const Plan& plan) const {
+  const auto found = classes_.find(key_of(request, plan));
   if (found == classes_.end() || found->second.tuner == nullptr) return std::nullopt;
   return found->second.tuner->quickest_exact();
 }
 
-TunedCalls::Key TunedCalls::key_of(const PlanRequest& request) {
+/// `plan`: as the planner has it, so that its algorithm is that of a rule or of no matter.
+TunedCalls::Key TunedCalls::key_of(const PlanRequest& request, const Plan& plan) {
   const std::size_t bytes = request.count * dtype_size(request.dtype);
-  return {request.kind, request.dtype, std::bit_width(bytes) - 1};
+  std::optional<Algorithm> by;
+  if (plan.is_algorithm_by_rule) by = plan.algorithm;
+  return {request.kind, request.dtype, std::bit_width(bytes) - 1, by};
 }
 
 /// Sets current_ and what belongs to it.
-void TunedCalls::find_class(const PlanRequest& request) {
+void TunedCalls::find_class(const PlanRequest& request, const Plan& plan) {
   const std::size_t bytes = request.count * dtype_size(request.dtype);
   const std::size_t nominal = std::bit_floor(bytes);
-  const auto [found, is_new] = classes_.try_emplace(key_of(request));
+  const auto [found, is_new] = classes_.try_emplace(key_of(request, plan));
   current_ = &found->second;
   if (is_new) {
     current_->calls = {request.kind, request.dtype, nominal};
+    if (plan.is_algorithm_by_rule) current_->by = plan.algorithm;
     current_->early_times.reserve(kMostEarlyTimes);
   }
   current_share_ = static_cast<double>(bytes) / static_cast<double>(nominal);
@@ -201,9 +206,10 @@ Status TunedCalls::make_tuner(Class* calls) {
   const CallShape shape{calls->calls.bytes, peers_.size(), ranks_per_host_};
   const Calibration& calibration = calibration_of(calls->calls.dtype);
   const std::string& algorithm = settings_.algorithm;  // `hier` is sra here.
-  const Algorithm wanted = algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
+  const Algorithm asked = algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
+  const Algorithm wanted = calls->by.value_or(asked);
   RINGPRESS_ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
-                             algorithm == "auto"
+                             algorithm == "auto" && !calls->by
                                  ? tuner::find_candidates(shape, calibration)
                                  : tuner::find_candidates_by(wanted, shape, calibration));
   // Which this engine does not do.

@@ -46,7 +46,7 @@ class TunedCalls {
 
   /// On rank 0: the quickest way to make such a call without a codec, as far as is known of calls
   /// of its class.
-  std::optional<Choice> quickest_exact(const PlanRequest& request) const;
+  std::optional<Choice> quickest_exact(const PlanRequest& request, const Plan& plan) const;
 
   /// True if it is not settled how the call is made that choose() was asked about last.
   bool is_trying() const { return current_ != nullptr && !current_->trial.is_settled; }
@@ -57,19 +57,20 @@ class TunedCalls {
  private:
   struct Class {
     TunedClass calls;
+    std::optional<Algorithm> by;       // What a rule says.
     std::unique_ptr<CallTuner> tuner;  // On rank 0.
     Trial trial;
     std::uint32_t made = 0;           // Calls of the trial.
     std::vector<double> early_times;  // On rank 0, of exact calls before the first trial.
   };
   static constexpr std::size_t kMostEarlyTimes = 16;
-  using Key = std::tuple<CollectiveKind, DType, int>;
+  using Key = std::tuple<CollectiveKind, DType, int, std::optional<Algorithm>>;
 
   Status find_calibrations();
   Result<std::string> ask_cache(const CalibrationKey& key);
   void keep_calibrations(const CalibrationKey& key) const;
-  static Key key_of(const PlanRequest& request);
-  void find_class(const PlanRequest& request);
+  static Key key_of(const PlanRequest& request, const Plan& plan);
+  void find_class(const PlanRequest& request, const Plan& plan);
   Status make_tuner(Class* calls);
   Status announce(Class* calls);
   void write_log(const Class& calls, const std::vector<TuningNote>& notes);

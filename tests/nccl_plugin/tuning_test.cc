@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -309,7 +310,7 @@ TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
         const Status status = tuned.choose(request, &plan);
         ASSERT_TRUE(status.is_ok()) << status.message();
         tuned.note(seconds(own));
-        const std::optional<Choice> exact = tuned.quickest_exact(request);
+        const std::optional<Choice> exact = tuned.quickest_exact(request, Plan());
         const bool is_known = peers.rank() == 0 && plan.codec != "none";
         EXPECT_TRUE(exact.has_value() || !is_known);
         EXPECT_TRUE(!exact || exact->is_exact());
@@ -335,7 +336,7 @@ TEST(TunedCalls, WhatIsNotForTuningIsLeftAsItIs) {
       tuned.note(1);
     }
     EXPECT_EQ(plan.reason, "because");
-    EXPECT_EQ(tuned.quickest_exact({}), std::nullopt);
+    EXPECT_EQ(tuned.quickest_exact({}, {}), std::nullopt);
     EXPECT_EQ(tuned.epoch(), 0u);
   });
 }
@@ -346,19 +347,21 @@ TEST(TunedCalls, TryAsMuchAsTheSettingsSay) {
     environment.emplace_back("RINGPRESS_CACHE", "off");
     const Settings settings = parse_settings(environment, nullptr);
     std::size_t calls = 0;
-    run_peers(2, [&](ThreadPeers& peers) {
-      TunedCalls tuned(settings, peers);
-      PlanRequest request;
-      request.count = 1 << 20;
-      for (bool is_trying = true; is_trying;) {
-        Plan plan;
-        plan.codec = "q4";
-        ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
-        is_trying = tuned.is_trying();
-        if (is_trying && peers.rank() == 0) ++calls;
-        tuned.note(1e-3);
-      }
-    }, {0, 1});
+    run_peers(2,
+              [&](ThreadPeers& peers) {
+                TunedCalls tuned(settings, peers);
+                PlanRequest request;
+                request.count = 1 << 20;
+                for (bool is_trying = true; is_trying;) {
+                  Plan plan;
+                  plan.codec = "q4";
+                  ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+                  is_trying = tuned.is_trying();
+                  if (is_trying && peers.rank() == 0) ++calls;
+                  tuned.note(1e-3);
+                }
+              },
+              {0, 1});
     return calls;
   };
   EXPECT_EQ(tried_calls({{"RINGPRESS_TUNING_TRIALS", "0"}}), 0u);
@@ -369,6 +372,35 @@ TEST(TunedCalls, TryAsMuchAsTheSettingsSay) {
   const std::size_t many = tried_calls({{"RINGPRESS_TUNING_CALLS", "40"}});
   EXPECT_LT(few, as_default);
   EXPECT_LT(as_default, many);
+}
+
+/// A rule that names an algorithm leaves the codec to be chosen, apart from that of calls without.
+TEST(TunedCalls, KeepToTheAlgorithmOfARule) {
+  const Settings settings = make_settings();
+  run_peers(3,
+            [&](ThreadPeers& peers) {
+              TunedCalls tuned(settings, peers);
+              PlanRequest request;
+              request.count = 1 << 20;
+              std::set<std::string> codecs;
+              for (int i = 0; i < 600; ++i) {
+                for (const bool by_rule : {true, false}) {
+                  Plan plan;
+                  plan.codec = "q4";
+                  plan.algorithm = by_rule ? Algorithm::kRing : Algorithm::kSra;
+                  plan.is_algorithm_by_rule = by_rule;
+                  ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+                  if (by_rule) {
+                    codecs.insert(plan.codec);
+                    EXPECT_EQ(plan.algorithm, Algorithm::kRing);
+                  }
+                  tuned.note(plan.codec == "none" ? 1e-4 : 2e-4);
+                }
+              }
+              EXPECT_GT(codecs.size(), 1u);
+              EXPECT_EQ(codecs.count("none"), 1u);
+            },
+            {0, 1, 2});
 }
 
 TEST(TunedCalls, ARefusedCacheIsMeasuredAnewAndReplaced) {

@@ -262,6 +262,33 @@ class Explain(unittest.TestCase):
             self.assertEqual(found["choice"], {"codec": codec, "algorithm": algorithm}, rule)
             self.assertEqual((found["decided_by"], found["left_exact"]), (by, exact), rule)
 
+    def test_a_rule_of_an_algorithm_leaves_the_codec_to_automatic_mode(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("allreduce,0,-1,sra\n")
+            file.flush()
+            for rate, codec in (("1gbit", "q4"), ("100000gbit", "none")):
+                found = explained("64M", "float32", "8", "--codecs", "none,q4", "--rate", rate,
+                                  RINGPRESS_RULES=file.name)
+                self.assertEqual(found["choice"], {"codec": codec, "algorithm": "sra"})
+                self.assertEqual(found["decided_by"], "")
+            text = run("64M", "float32", "8", "--codecs", "none,q4", RINGPRESS_RULES=file.name).stdout
+            self.assertIn("| not by a rule |", text)
+
+    def test_an_uncompressed_choice_is_as_quick_as_no_codec(self):
+        for words, settings in ((("1K", "float32", "64"), {}), (("1M", "float32", "64"), {"RINGPRESS_CODEC": "none"}),
+                                (("1M", "float32", "8", "--ranks-per-host", "4"), {"RINGPRESS_CODEC": "none"}),
+                                (("1M", "float32", "64", "--ranks-per-host", "8"), {"RINGPRESS": "off"})):
+            found = explained(*words, "--codecs", "none,q4", **settings)
+            self.assertEqual(found["choice"]["codec"], "none")
+            chosen = [call for call in found["calls"] if call["allowed"]][0]
+            self.assertEqual(chosen["seconds"], found["uncompressed_seconds"], words)
+            self.assertNotIn(("none", "hier"), [(call["codec"], call["algorithm"]) for call in found["calls"]])
+
+    def test_what_cannot_be_a_rule_is_in_no_file_of_rules(self):
+        done = run("all", "float32", "8", "--csv", RINGPRESS_CODEC="powersgd")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("powersgd looks at whole tensors, and cannot be in a file of rules", done.stderr)
+
     def test_rules_for_some_sizes_hold_for_these_in_the_table(self):
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
             file.write("allreduce,0,1048575,-1,-1,-1,-1,-1,-1,-1,none\n"

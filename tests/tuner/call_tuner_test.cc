@@ -193,6 +193,19 @@ TEST(CallTuner, KeepsWithinItsBudget) {
                             2u * (limits.rematch_warm_up_calls + limits.rematch_calls));
 }
 
+/// However few trials there may be, a codec is not taken that no codec was not compared with.
+TEST(CallTuner, NoCodecIsTriedInAnyCase) {
+  for (std::uint32_t trials = 1; trials <= 4; ++trials) {
+    TuningLimits few;
+    few.trials = trials;
+    Machine machine([](const Choice& made) { return made.is_exact() ? 0.5e-3 : 1e-3; },
+                    {1 << 20, 4}, few);
+    const Walk walk = machine.walk_until_settled();
+    EXPECT_TRUE(was_tried(walk, choice(0))) << trials;
+    EXPECT_TRUE(walk.settled.choice.is_exact()) << trials;
+  }
+}
+
 TEST(CallTuner, SettlesHoweverLittleMayBeTried) {
   TuningLimits no_calls, no_trials, no_long_calls, nothing;
   no_calls.calls = no_calls.warm_up_calls = 0;

@@ -277,7 +277,8 @@ TEST(PlannerRules, AlgorithmsAreGivenWithAndWithoutCodec) {
   Plan plan = plan_by({rule}, gradient(), {{"RINGPRESS_CODEC", "q8"}});
   EXPECT_EQ(plan.codec, "q8");
   EXPECT_EQ(plan.algorithm, Algorithm::kRing);
-  EXPECT_TRUE(plan.is_by_rule);
+  EXPECT_FALSE(plan.is_by_rule);
+  EXPECT_TRUE(plan.is_algorithm_by_rule);
   rule.algorithm = Algorithm::kHier;
   EXPECT_EQ(plan_by({rule}, gradient()).algorithm, Algorithm::kSra);
   PlanRequest several = gradient();
@@ -285,6 +286,7 @@ TEST(PlannerRules, AlgorithmsAreGivenWithAndWithoutCodec) {
   EXPECT_EQ(plan_by({rule}, several).algorithm, Algorithm::kHier);
   rule.algorithm.reset();
   EXPECT_FALSE(plan_by({rule}, gradient()).is_by_rule);  // It says nothing.
+  EXPECT_FALSE(plan_by({rule}, gradient()).is_algorithm_by_rule);
 }
 
 TEST(PlannerRules, WhatCanNeverBeLossyStaysExactAndModesHold) {

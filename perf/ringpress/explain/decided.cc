@@ -77,10 +77,12 @@ Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
   // As TunedCalls::has_choice() has it.
   const bool is_chosen = plan.codec != "none" && !plan.is_by_rule && settings.codec == "auto" &&
                          settings.mode == "on" && !settings.deterministic;
-  if (settings.algorithm != "auto" && !plan.is_by_rule) {
+  if (plan.is_algorithm_by_rule) {
+    decided.algorithm_by = "a rule";
+  } else if (settings.algorithm != "auto" && !plan.is_by_rule) {
     decided.algorithm_by = "RINGPRESS_ALGO=" + settings.algorithm;
   }
-  if (!is_chosen) {
+  if (!is_chosen || plan.is_algorithm_by_rule) {
     decided.algorithm = algorithm_name(plan.algorithm);
   } else if (settings.algorithm != "auto") {
     decided.algorithm = settings.algorithm;

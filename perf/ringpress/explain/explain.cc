@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "compress_kernels/factory.h"
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/size.h"
 #include "perf/ringpress/explain/explanation.h"
@@ -126,6 +127,7 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
       {"inside_latency_seconds", explanation.links.inside.latency_seconds},
       {"left_exact", explanation.decided.left_exact},
       {"decided_by", explanation.decided.codec_by},
+      {"uncompressed_seconds", explanation.uncompressed().seconds},
       {"choice", {{"codec", choice.codec}, {"algorithm", algorithm_name(choice.algorithm)}}},
       {"calls", calls}};
   fmt::print("{}\n", result.dump(1));
@@ -193,6 +195,12 @@ void print_table(const ExplainOptions& options, const std::vector<Explanation>& 
 
 void explain_all(const ExplainOptions& options) {
   const std::vector<Explanation> rows = make_table(options);
+  for (const Explanation& row : rows) {
+    const std::string& codec = row.choice().codec;
+    if (!options.csv || !compress_kernels::projects(codec)) continue;
+    throw PerfError("--csv: " + codec +
+                    " looks at whole tensors, and cannot be in a file of rules");
+  }
   if (options.csv) {
     print_csv(options, rows);
   } else {

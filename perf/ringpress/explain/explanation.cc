@@ -89,8 +89,11 @@ const CallCost& Explanation::choice() const {
 }
 
 const CallCost& Explanation::uncompressed() const {
-  return *std::find_if(calls.begin(), calls.end(),
-                       [](const CallCost& call) { return call.codec == "none"; });
+  const std::string algorithm = algorithm_for("none");
+  return *std::find_if(calls.begin(), calls.end(), [&](const CallCost& call) {
+    return call.codec == "none" &&
+           (algorithm.empty() || algorithm_name(call.algorithm) == algorithm);
+  });
 }
 
 /// As the planner has it: exact calls are never hierarchical, nor are any where a host has one
@@ -130,10 +133,9 @@ Explanation Explainer::explain(std::size_t bytes) {
       tuner::rank_calls(explanation.shape, links_, explanation.codecs);
   if (!calls.is_ok()) throw PerfError(calls.status().message());
   explanation.calls = std::move(calls).value();
-  if (!has_hier(settings_)) {
-    std::erase_if(explanation.calls,
-                  [](const CallCost& call) { return call.algorithm == Algorithm::kHier; });
-  }
+  std::erase_if(explanation.calls, [this](const CallCost& call) {
+    return call.algorithm == Algorithm::kHier && (call.codec == "none" || !has_hier(settings_));
+  });
   return explanation;
 }
 

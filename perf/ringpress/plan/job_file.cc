@@ -64,6 +64,10 @@ espresso::Job read_job(JsonReader reader) {
   job.cluster.machines = static_cast<std::size_t>(reader.number("machines", kCount));
   job.cluster.gpus_per_machine =
       static_cast<std::size_t>(reader.number("gpus_per_machine", kCount));
+  const std::size_t ranks = job.cluster.machines * job.cluster.gpus_per_machine;
+  if (static_cast<double>(ranks) > kMostRanks) {
+    reader.refuse_value("gpus_per_machine", "machines x gpus_per_machine must be at most 2^20");
+  }
   job.cluster.inside = read_link(reader.object("inside"));
   job.cluster.between = read_link(reader.object("between"));
   if (reader.has("model")) read_model(reader.object("model"));
