@@ -76,10 +76,6 @@ Status check_options(const espresso::Job& job, const PlanOptions& how) {
   return Status::ok();
 }
 
-// More ranks than a call can have make no other codec.
-constexpr std::size_t kFewestRanks = 2;
-constexpr std::size_t kMostRanks = std::size_t{1} << 20;
-
 /// What calls on host memory take, with the codec as it is on this machine.
 Status price_host_calls(const std::string& given, espresso::Job* job) {
   const std::string codec = given.empty() ? "q4" : given;
@@ -87,10 +83,9 @@ Status price_host_calls(const std::string& given, espresso::Job* job) {
   // A single rank's calls take nothing, whatever the codec. No cache keeps the tensors of a step
   // until they are sent.
   const std::size_t ranks = cluster.machines * cluster.gpus_per_machine;
-  const compress_kernels::MeasuredFor use = {
-      static_cast<int>(std::clamp(ranks, kFewestRanks, kMostRanks)),
-      static_cast<int>(std::min(cluster.machines, kMostRanks)),
-      compress_kernels::ValuesIn::kMemory};
+  const compress_kernels::MeasuredFor use = {std::max(2, static_cast<int>(ranks)),
+                                             static_cast<int>(cluster.machines),
+                                             compress_kernels::ValuesIn::kMemory};
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact,
                              compress_kernels::measure_codec("none", DType::kFloat32, use));
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed speed,
