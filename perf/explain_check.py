@@ -103,7 +103,8 @@ def main():
     print(text)
     if options.json:
         options.json.write_text(json.dumps({
-            "command": shlex.join(["python3", *sys.argv]), "commands": commands[:2], "processors": os.cpu_count(),
+            "command": shlex.join(["python3", *sys.argv]),
+            "commands": [command.replace(f"{ROOT}/", "") for command in commands[:2]], "processors": os.cpu_count(),
             "date": datetime.date.today().isoformat(), "summary": text, "rows": rows}, indent=1) + "\n")
 
 

@@ -18,7 +18,7 @@ namespace ringpress::compress_kernels::speed {
 
 inline constexpr std::size_t kSmall = 1024;  // What an operation takes of so few is its start.
 inline constexpr std::size_t kLarge = std::size_t{1} << 17;
-// What is done with a whole tensor comes from memory, not from a cache.
+// More than a core's caches hold.
 inline constexpr std::size_t kWhole = std::size_t{1} << 22;
 inline constexpr std::size_t kDifferent = std::size_t{1}
                                           << 14;  // Then values repeat: they are dear.
