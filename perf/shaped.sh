@@ -103,6 +103,18 @@ shape() {  # shape DEVICE: limits what leaves it
     rate "$rate" burst "$burst" latency 50ms
 }
 
+hardware_address() { printf '02:00:00:00:00:%02x' "$1"; }  # of a rank's eth0
+
+# All namespaces share the kernel's table of neighbours, whose 1024 entries N (N - 1) of them fill from
+# 33 ranks on, and a connection then never opens. Permanent ones do not count.
+add_neighbours() {  # add_neighbours RANK
+  local peer
+  for ((peer = 0; peer < ranks; ++peer)); do
+    [[ $peer -eq $1 ]] ||
+      echo "neighbour add $SUBNET.$((peer + 1)) lladdr $(hardware_address "$peer") dev eth0 nud permanent"
+  done | ip -batch -
+}
+
 # Runs inside the rank's network namespace, with the hub's pipes open.
 rank_main() {
   local rank=$1
@@ -112,6 +124,7 @@ rank_main() {
   ip link set lo up
   ip address add "$SUBNET.$((rank + 1))/16" dev eth0
   ip link set eth0 up
+  add_neighbours "$rank"
   shape eth0
   [[ -z $congestion ]] || echo "$congestion" >/proc/sys/net/ipv4/tcp_congestion_control
   if [[ -n $delay && $rate == none ]]; then
@@ -152,6 +165,12 @@ release_ranks() {
 
 setup_failed() { echo "shaped.sh: setting up the links failed" >&2; exit "$SETUP_FAILED"; }
 
+forget() {  # forget PID: takes it out of pids
+  local other left_pids=()
+  for other in "${pids[@]}"; do [[ $other == "$1" ]] || left_pids+=("$other"); done
+  pids=("${left_pids[@]}")
+}
+
 # Waits for all ranks. After a failure the others have GRACE_SECONDS to report what they saw.
 await_commands() {
   local status=0 code left=$ranks pid
@@ -161,8 +180,7 @@ await_commands() {
     [[ -n ${pid:-} ]] || break
     [[ $pid == "${watchdog:-}" ]] && break
     left=$((left - 1))
-    pids=("${pids[@]/#$pid/}")
-    pids=(${pids[@]})
+    forget "$pid"
     if [[ $code -ne 0 && $status -eq 0 ]]; then
       status=$code
       sleep "$GRACE_SECONDS" &
@@ -189,7 +207,8 @@ hub_main() {
   done
   await_ranks
   for ((rank = 0; rank < ranks; ++rank)); do
-    echo "link add name port$rank type veth peer name eth0 netns ${pids[rank]}"
+    echo "link add name port$rank type veth peer name eth0 address $(hardware_address "$rank")" \
+      "netns ${pids[rank]}"
     echo "link set port$rank master hub up"
   done | ip -batch -
   for ((rank = 0; rank < ranks; ++rank)); do shape "port$rank"; done

@@ -56,6 +56,11 @@ for mode in auto software; do
   [[ $(cat "$work/out") == "a b|c'd|\$e|" ]] || fail "$mode: words became $(cat "$work/out")"
 done
 
+# So many that one's process number begins with another's, and that all of them know all others.
+run 0 --ranks 64 --rate none -- bash -c '
+  for peer in ${SHAPED_ADDRESSES//,/ }; do echo >"/dev/udp/$peer/9" || exit 3; done'
+[[ ! -s $work/error ]] || grep -q "cannot shape links" "$work/error" || { fail "64 ranks"; head -5 "$work/error"; }
+
 # What the caller preloads stays so.
 for mode in auto software; do
   LD_PRELOAD=libm.so.6 run 0 --mode "$mode" --ranks 1 -- bash -c 'grep -q /libm /proc/self/maps'
