@@ -32,7 +32,6 @@
 // formulas with the bytes that it has instead of s, its rounds one after the other, and a latency
 // before them, in which ranks see that they have the same state.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "tuner/factory.h"
@@ -132,15 +131,6 @@ std::vector<Algorithm> algorithms_of(const CallShape& shape, const CodecSpeed& c
 }
 
 }  // namespace
-
-ExchangeSteps exchange_steps(int world, int ranks_per_host) {
-  const auto ranks = static_cast<unsigned>(world);
-  if (!std::has_single_bit(ranks))
-    return {world > ranks_per_host ? 1 : 0, world > ranks_per_host ? 0 : 1};
-  // Its divisor is one, too.
-  const int inside = std::countr_zero(static_cast<unsigned>(ranks_per_host));
-  return {std::countr_zero(ranks) - inside, inside};
-}
 
 Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
                               Algorithm algorithm, std::size_t chunks) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ringpress/codec.h"
+#include "ringpress/whole_exchange.h"
 #include "tuner/factory.h"
 
 namespace ringpress::tuner {
@@ -15,9 +16,6 @@ namespace {
 constexpr std::string_view kLosslessCodec = "lossless";
 // Calls of one kind that "auto" leaves exact before it believes that they recur.
 constexpr std::uint64_t kCallsBeforeCompression = 2;
-// Ranks up to which the two latencies of sra beat a ring's 2 (N - 1) for exact calls, and its
-// connections to everybody are affordable.
-constexpr int kLargestExactSraWorld = 16;
 
 /// Between hosts every byte is sent once a host, not once a rank.
 bool can_be_hierarchical(const PlanRequest& request) {

@@ -4,15 +4,12 @@
 #include <bit>
 #include <cmath>
 
+#include "ringpress/whole_exchange.h"
 #include "tuner/factory.h"
 
 namespace ringpress::tuner {
 namespace {
 
-// What a rank may send of a tensor that is exchanged whole (ring/collective/direct.cc), and what if
-// it has one peer, on another host.
-constexpr double kLargestExchangeBytes = 48 * 1024;
-constexpr double kLargestPairExchangeBytes = 256 * 1024;
 // By which ranks compare what they keep for a projection.
 constexpr std::size_t kTagBytes = 16;
 
@@ -64,7 +61,34 @@ const LinkSpeed& slowest_link(const CodedCall& call) {
   return is_one_host ? call.links.inside : call.links.between;
 }
 
+WholeExchange exchange_of(const CodedCall& call) {
+  const bool are_two_hosts = call.shape.world == 2 && call.shape.ranks_per_host == 1;
+  const double bytes = call.bytes / call.all_reduces;
+  return whole_exchange_of(static_cast<std::size_t>(bytes), call.shape.world, are_two_hosts);
+}
+
+/// Where not all ranks double, none of their steps is known to stay within hosts.
+ExchangeSteps doubling_steps_of(int world, int ranks_per_host) {
+  const int steps = doubling_steps(world);
+  if (world == ranks_per_host) return {0, steps};
+  if (doubling_ranks(world) != world) return {steps, 0};
+  // A divisor of a power of two is one, too.
+  const int inside = std::countr_zero(static_cast<unsigned>(ranks_per_host));
+  return {steps - inside, inside};
+}
+
+ExchangeSteps steps_at_once(int world, int ranks_per_host) {
+  return {world > ranks_per_host ? 1 : 0, world > ranks_per_host ? 0 : 1};
+}
+
 }  // namespace
+
+ExchangeSteps exchange_steps(int world, int ranks_per_host) {
+  constexpr std::size_t kFewBytes = 4;
+  return whole_exchange_of(kFewBytes, world, false) == WholeExchange::kDoubling
+             ? doubling_steps_of(world, ranks_per_host)
+             : steps_at_once(world, ranks_per_host);
+}
 
 void add_wire(const CodedCall& call, CallCost* cost) {
   const CallShape& shape = call.shape;
@@ -119,15 +143,15 @@ void add_exchange(const CodedCall& call, Algorithm algorithm, CallCost* cost) {
 bool is_exchanged_whole(const CodedCall& call, Algorithm algorithm) {
   const bool is_exact = call.codec.ratio == 1 && !call.codec.requantises();
   if (!is_exact || call.halves.count() != 2 || algorithm == Algorithm::kHier) return false;
-  const bool is_pair = call.shape.world == 2 && call.shape.ranks_per_host == 1;
-  const double most = is_pair ? kLargestPairExchangeBytes : kLargestExchangeBytes;
-  return call.bytes / call.all_reduces * (call.shape.world - 1) <= most;
+  return exchange_of(call) != WholeExchange::kNone;
 }
 
 void add_whole(const CodedCall& call, CallCost* cost) {
   const CallShape& shape = call.shape;
-  const bool doubles = std::has_single_bit(static_cast<unsigned>(shape.world));
-  const ExchangeSteps steps = exchange_steps(shape.world, shape.ranks_per_host);
+  const bool doubles = exchange_of(call) == WholeExchange::kDoubling;
+  const ExchangeSteps steps = doubles
+                                  ? doubling_steps_of(shape.world, shape.ranks_per_host)
+                                  : steps_at_once(shape.world, shape.ranks_per_host);
   const Links& links = call.links;
   cost->latency_seconds += call.all_reduces * (steps.between * links.between.latency_seconds +
                                                steps.inside * links.inside.latency_seconds);

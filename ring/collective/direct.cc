@@ -1,31 +1,20 @@
-// Small uncompressed all-reduce, in one of two ways:
-//
-// - All at once: each rank sends its tensor to every other rank and adds all of them in rank order.
-// - Doubling, for N = 4, 8, 16...: in step s each rank exchanges the sum that it has so far with
-// the
-//   rank whose number differs in bit s. Both add the sum of the lower ranks first, so both get the
-//   same bits. log2(N) messages a rank instead of N - 1: fewer where sending a message costs more
-//   than waiting for one.
+// Small uncompressed all-reduce in exchanges of whole tensors (ringpress/whole_exchange.h). When ranks
+// double, the sum of the lower ranks comes first on both sides of an exchange, so both get the same
+// bits.
 #include "ring/collective/direct.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
+#include "ringpress/whole_exchange.h"
 
 namespace ringpress::ring {
 namespace {
 
-// The cost model (tuner/wire_cost.cc) has both limits, too.
-// Bytes that a rank may send in one exchange; above, the second latency of sra costs less.
-constexpr std::size_t kLargestExchangeBytes = 48 * 1024;
-// Two ranks send the same bytes in either way, so until the additional sums cost more than the
-// saved latency, the exchange wins. On one host sums cost as much as messages.
-constexpr std::size_t kLargestPairExchangeBytes = 256 * 1024;
 constexpr std::size_t kExchangeFrameBytes = 128 * 1024;
 
 /// All at once, in chunks: a chunk travels while the one before it is added.
@@ -117,49 +106,109 @@ class ExchangeWithAll {
   Arrivals arrivals_;       // Of one chunk.
 };
 
-/// Two staging slots hold the sum so far in turn: one is being sent while the next is made.
-Status exchange_doubling(const CollectiveContext& context, const void* values, void* receive,
-                         std::size_t count) {
-  Mesh& mesh = *context.mesh;
-  const std::size_t bytes = count * dtype_size(context.codec->dtype());
-  const int steps = std::countr_zero(static_cast<unsigned>(mesh.size()));
-  SendWindow sending(context, 1, 2, bytes);
-  const void* sum = values;
-  for (int step = 0; step < steps; ++step) {
-    const int peer = mesh.rank() ^ (1 << step);
-    const FrameLabel label{context.call, static_cast<std::uint32_t>(step), 0};
-    const auto turn = static_cast<std::size_t>(step);
-    RINGPRESS_RETURN_IF_ERROR(sending.send(turn, peer, {sum, bytes}, label));
+/// By doubling. Two staging slots hold the sum so far in turn: one is being sent while the next is
+/// made.
+class DoublingCall {
+ public:
+  /// `values`, the own tensor, stay as they are until the call ends.
+  DoublingCall(const CollectiveContext& context, const AllReduceArgs& args, const void* values)
+      : context_(context),
+        mesh_(*context.mesh),
+        args_(args),
+        bytes_(args.count * dtype_size(context.codec->dtype())),
+        ranks_(doubling_ranks(mesh_.size())),
+        pairs_(mesh_.size() - ranks_),
+        sending_(context, 1, 2, bytes_),
+        sum_(values) {}
+
+  Status run() {
+    RINGPRESS_RETURN_IF_ERROR(is_left_out() ? tell_and_be_told() : add_all());
+    return sending_.drain();
+  }
+
+ private:
+  // Of the first 2 * pairs_ ranks, two and two, the second of each pair is left out.
+  bool is_paired() const { return mesh_.rank() < 2 * pairs_; }
+  bool is_left_out() const { return is_paired() && mesh_.rank() % 2 == 1; }
+  int place() const { return is_paired() ? mesh_.rank() / 2 : mesh_.rank() - pairs_; }
+  int rank_at(int place) const { return place < pairs_ ? 2 * place : place + pairs_; }
+  std::uint32_t last_step() const { return static_cast<std::uint32_t>(doubling_steps(ranks_)) + 1; }
+
+  FrameLabel label(std::uint32_t step) const { return {context_.call, step, 0}; }
+
+  Status send_sum(int peer, std::uint32_t step) {
+    return sending_.send(turn_, peer, {sum_, bytes_}, label(step));
+  }
+
+  /// Adds what the peer sends to the sum. The new one is where the next send may take it from, or,
+  /// if none follows, where the caller wants it.
+  Status add_from(int peer, std::uint32_t step, bool is_last) {
     RINGPRESS_ASSIGN_OR_RETURN(Request * view,
-                               mesh.irecv_view(peer, FrameLength::exactly(bytes), label));
-    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh.wait(view));
-    const bool is_last = step == steps - 1;
-    void* next = receive;
-    if (!is_last) {
-      RINGPRESS_ASSIGN_OR_RETURN(next, sending.acquire(turn + 1));
+                               mesh_.irecv_view(peer, FrameLength::exactly(bytes_), label(step)));
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
+    void* next = args_.receive;
+    if (!is_last || is_paired()) {
+      RINGPRESS_ASSIGN_OR_RETURN(next, sending_.acquire(turn_ + 1));
     }
     DecodeAddEncodeArgs hop;
     hop.wires = {&payload.data, 1};
-    hop.own_position = peer < mesh.rank() ? 1 : 0;
-    hop.values = sum;
-    hop.count = count;
-    hop.divisor = is_last ? divisor_of(context) : 1;
+    hop.own_position = peer < mesh_.rank() ? 1 : 0;
+    hop.values = sum_;
+    hop.count = args_.count;
+    hop.divisor = is_last ? divisor_of(context_) : 1;
     hop.decoded = next;
-    context.codec->decode_add_encode(hop);
-    mesh.release(view);
-    sum = next;
+    context_.codec->decode_add_encode(hop);
+    mesh_.release(view);
+    sum_ = next;
+    ++turn_;
+    return Status::ok();
   }
-  return sending.drain();
+
+  Status add_all() {
+    if (is_paired()) RINGPRESS_RETURN_IF_ERROR(add_from(mesh_.rank() + 1, 0, false));
+    for (std::uint32_t step = 1; step < last_step(); ++step) {
+      const int peer = rank_at(place() ^ (1 << (step - 1)));
+      RINGPRESS_RETURN_IF_ERROR(send_sum(peer, step));
+      RINGPRESS_RETURN_IF_ERROR(add_from(peer, step, step + 1 == last_step()));
+    }
+    if (!is_paired()) return Status::ok();
+    RINGPRESS_RETURN_IF_ERROR(send_sum(mesh_.rank() + 1, last_step()));
+    std::memcpy(args_.receive, sum_, bytes_);
+    return Status::ok();
+  }
+
+  Status tell_and_be_told() {
+    const int peer = mesh_.rank() - 1;
+    RINGPRESS_RETURN_IF_ERROR(send_sum(peer, 0));
+    RINGPRESS_ASSIGN_OR_RETURN(
+        Request * view, mesh_.irecv_view(peer, FrameLength::exactly(bytes_), label(last_step())));
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
+    std::memcpy(args_.receive, payload.data, bytes_);
+    mesh_.release(view);
+    return Status::ok();
+  }
+
+  const CollectiveContext& context_;
+  Mesh& mesh_;
+  const AllReduceArgs& args_;
+  const std::size_t bytes_;
+  const int ranks_;  // That double.
+  const int pairs_;
+  SendWindow sending_;
+  const void* sum_;       // So far.
+  std::size_t turn_ = 0;  // The slot that sends the sum.
+};
+
+WholeExchange exchange_of(const CollectiveContext& context, std::size_t count) {
+  const int world = context.mesh->size();
+  const bool are_two_hosts = world == 2 && !is_on_one_host(*context.mesh);
+  return whole_exchange_of(count * dtype_size(context.codec->dtype()), world, are_two_hosts);
 }
 
 }  // namespace
 
 bool exchanges_whole(const CollectiveContext& context, std::size_t count) {
-  if (!sends_in_place(context)) return false;
-  const auto world = static_cast<std::size_t>(context.mesh->size());
-  const std::size_t bytes = count * dtype_size(context.codec->dtype());
-  const bool is_pair = world == 2 && !is_on_one_host(*context.mesh);
-  return bytes * (world - 1) <= (is_pair ? kLargestPairExchangeBytes : kLargestExchangeBytes);
+  return sends_in_place(context) && exchange_of(context, count) != WholeExchange::kNone;
 }
 
 Status all_reduce_whole(const CollectiveContext& context, const AllReduceArgs& args) {
@@ -171,10 +220,11 @@ Status all_reduce_whole(const CollectiveContext& context, const AllReduceArgs& a
     RINGPRESS_ASSIGN_OR_RETURN(const Buffer staging, context.mesh->staging(0, bytes));
     copy = staging.data;
   }
-  const auto world = static_cast<unsigned>(context.mesh->size());
-  if (world <= 2 || !std::has_single_bit(world)) return ExchangeWithAll(context, args, copy).run();
+  if (exchange_of(context, args.count) != WholeExchange::kDoubling) {
+    return ExchangeWithAll(context, args, copy).run();
+  }
   if (copy != nullptr) std::memcpy(copy, args.send, bytes);
-  return exchange_doubling(context, copy != nullptr ? copy : args.send, args.receive, args.count);
+  return DoublingCall(context, args, copy != nullptr ? copy : args.send).run();
 }
 
 }  // namespace ringpress::ring

@@ -121,6 +121,27 @@ TEST_P(CollectiveContract, SixtyFourRanks) {
   }
 }
 
+// Above 16 ranks small tensors are added by doubling, also where not all ranks take part in it.
+TEST_P(CollectiveContract, ManyRanksExchangeSmallTensorsWhole) {
+  CollectiveCase c = base();
+  c.one_host = false;
+  c.chunk_elements = 0;
+  for (const int world : {17, 24, 32, 33}) {
+    for (const std::size_t count : {1U, 1000U, 13312U, 13313U}) {
+      for (const bool in_place : {false, true}) {
+        c.world = world;
+        c.count = count;
+        c.in_place = in_place;
+        c.op = in_place ? ReduceOp::kAvg : ReduceOp::kSum;
+        const auto inputs = random_inputs(c, count);
+        const auto results = all_reduce_results(c, inputs);
+        expect_identical(results);
+        EXPECT_LE(relative_error(results[0], exact_sum(inputs, c.op)), 1e-5) << world << count;
+      }
+    }
+  }
+}
+
 TEST_P(CollectiveContract, NonFiniteValuesReachEveryRankAndSpareTheResidual) {
   for (const float poison : {std::nanf(""), INFINITY, -INFINITY}) {
     for (const char* codec : {"none", "fp16", "q8", "q4", "q2", "q1", "q4:grid=minmax"}) {
