@@ -6,7 +6,10 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "perf/all_reduce/error.h"
 #include "perf/all_reduce/input.h"
@@ -24,11 +27,26 @@ bool is_exact(const Setting& setting, const std::optional<ringpressStatistics_t>
   return name.empty() || name == "none" || name == "lossless";
 }
 
-/// Who has a place in an iteration: in every other one settings come in the reverse order, as one
-/// that always came after the same other one would be measured in the state which that leaves.
-std::size_t setting_at(int iteration, std::size_t place, std::size_t settings) {
-  return iteration % 2 == 0 ? place : settings - 1 - place;
-}
+/// Who comes when in an iteration: by chance, and the same on all ranks. What a call finds depends on
+/// the calls before it; of the barriers, for one, TCP acknowledges every other message on each of two
+/// sockets. A setting with a fixed place, or in turns of two, would meet the same every time.
+class SettingOrder {
+ public:
+  explicit SettingOrder(std::size_t settings) : order_(settings) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+  }
+
+  const std::vector<std::size_t>& next() {
+    for (std::size_t left = order_.size(); left > 1; --left) {
+      std::swap(order_[left - 1], order_[random_() % left]);
+    }
+    return order_;
+  }
+
+ private:
+  std::vector<std::size_t> order_;
+  std::mt19937_64 random_;
+};
 
 }  // namespace
 
@@ -182,7 +200,7 @@ bool Benchmark::times_many_at_once() const {
   return device_is_asynchronous() && !options_.reports_median() && !options_.barrier_between;
 }
 
-std::vector<std::vector<double>> Benchmark::time_settings(Case& current, bool in_place) {
+Benchmark::SettingTimes Benchmark::time_settings(Case& current, bool in_place) {
   const int renewal = in_place
                           ? std::max(1, calls_until_overflow(current.type, current.operation.value,
                                                              session_.ranks()) /
@@ -190,8 +208,10 @@ std::vector<std::vector<double>> Benchmark::time_settings(Case& current, bool in
                           : 1 << 30;
   const std::size_t settings = options_.settings.size();
   const bool renew_for_each_setting = in_place && settings > 1;
-  std::vector<std::vector<double>> times(settings);
-  for (std::vector<double>& own : times) own.reserve(static_cast<std::size_t>(options_.iterations));
+  SettingTimes found;
+  found.times.resize(settings);
+  for (std::vector<double>& own : found.times) own.reserve(static_cast<std::size_t>(options_.iterations));
+  SettingOrder order(settings);
   int at_once = 1;
   for (int iteration = -options_.warmup_iterations; iteration < options_.iterations;
        iteration += at_once) {
@@ -199,17 +219,17 @@ std::vector<std::vector<double>> Benchmark::time_settings(Case& current, bool in
     at_once = many ? std::min(renewal, options_.iterations - iteration) : 1;
     for (int i = 0; i < at_once; ++i) report_step(current, in_place);
     const bool renew = iteration % renewal == 0 || renew_for_each_setting;
-    for (std::size_t place = 0; place < settings; ++place) {
-      const std::size_t setting = setting_at(iteration, place, settings);
+    for (const std::size_t setting : order.next()) {
       const bool fresh_input = in_place && renew;
       if (fresh_input) current.receive.copy_from(current.send, current.bytes);
       const bool meet = fresh_input || settings > 1 || options_.barrier_between || iteration == 0;
       if (meet) session_.control().barrier();
       const double time = time_iterations(current, setting, in_place, at_once);
-      if (iteration >= 0) times[setting].push_back(time);
+      if (iteration >= 0) found.times[setting].push_back(time);
+      found.last = setting;
     }
   }
-  return times;
+  return found;
 }
 
 PlacementResult Benchmark::placement_result(const Case& current,
@@ -279,15 +299,14 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
     if (options_.check) check_setting(current, setting, in_place, rows[setting], checks[setting]);
     before[setting] = session_.measured(setting).statistics();
   }
-  std::vector<std::vector<double>> times = time_settings(current, in_place);
-  const std::size_t last = setting_at(options_.iterations - 1, settings - 1, settings);
+  SettingTimes found = time_settings(current, in_place);
   for (std::size_t setting = 0; setting < settings; ++setting) {
-    PlacementResult result = placement_result(current, std::move(times[setting]));
+    PlacementResult result = placement_result(current, std::move(found.times[setting]));
     result.wrong_elements = checks[setting].wrong_elements;
     ResultRow& row = rows[setting];
     (in_place ? row.in_place : row.out_of_place) = std::move(result);
     // What was measured last is still there; errors fed back must not set ranks apart.
-    if (options_.check && !in_place && setting == last) {
+    if (options_.check && !in_place && setting == found.last) {
       row.identical = row.identical.value_or(true) &&
                       holds_same_bytes(current.receive, current.bytes, session_.control());
     }

@@ -38,7 +38,12 @@ class Benchmark {
   void measure_placement(Case& current, bool in_place, std::vector<ResultRow>& rows);
   void check_setting(Case& current, std::size_t setting, bool in_place, ResultRow& row,
                      PlacementResult& result);
-  std::vector<std::vector<double>> time_settings(Case& current, bool in_place);
+  /// Of each setting its times in microseconds, and which one came last.
+  struct SettingTimes {
+    std::vector<std::vector<double>> times;
+    std::size_t last = 0;
+  };
+  SettingTimes time_settings(Case& current, bool in_place);
   double time_iterations(Case& current, std::size_t setting, bool in_place, int iterations);
   bool times_many_at_once() const;
   void enqueue(Case& current, std::size_t setting, bool in_place);
