@@ -26,7 +26,10 @@ LATENCY_BYTES = 8
 
 
 def exchange_steps(ranks):
-    return ranks.bit_length() - 1 if ranks & (ranks - 1) == 0 else 1
+    doubled = ranks.bit_length() - 1
+    if ranks & (ranks - 1) == 0:
+        return doubled
+    return doubled + 2 if ranks > 16 else 1
 
 
 def parse_bytes(text):

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 
 #include "ring/bootstrap/host_identity.h"
 #include "ring/bootstrap/join.h"
@@ -54,6 +55,13 @@ std::uint64_t configuration_hash(const std::vector<std::string>& agreement) {
   return XXH3_64bits(text.data(), text.size());
 }
 
+int most_on_a_host(const std::vector<Place>& places) {
+  std::map<bootstrap::HostHash, int> ranks;
+  int most = 1;
+  for (const Place& place : places) most = std::max(most, ++ranks[place.identity.host]);
+  return most;
+}
+
 void place_peers(const MeshOptions& options, const std::vector<Place>& places, MeshParts& parts) {
   const Place& own = places[static_cast<std::size_t>(options.rank)];
   int ranks_here = 0;
@@ -65,6 +73,7 @@ void place_peers(const MeshOptions& options, const std::vector<Place>& places, M
     parts.places.push_back(std::move(peer));
     if (place.identity.machine == own.identity.machine) ++ranks_here;
   }
+  parts.ranks_per_host = most_on_a_host(places);
   const int cores = available_cores();
   parts.cores_to_spare = cores >= ranks_here;
   switch (options.progress_thread) {

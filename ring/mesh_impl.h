@@ -39,6 +39,7 @@ struct MeshParts {
   std::unique_ptr<transport::Reactor> reactor;
   std::unique_ptr<Transport> tcp;
   std::unique_ptr<Transport> shm;  // May be null.
+  int ranks_per_host = 1;          // The most.
   bool cores_to_spare = false;     // Each rank of this machine has a core of its own.
   bool progress_thread = false;
 };
@@ -51,6 +52,7 @@ class MeshImpl final : public Mesh {
   int rank() const override { return parts_.rank; }
   int size() const override { return static_cast<int>(parts_.places.size()); }
   bool is_local(int peer) const override;
+  int ranks_per_host() const override { return parts_.ranks_per_host; }
 
   void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override;

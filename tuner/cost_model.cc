@@ -17,9 +17,9 @@
 //   hier   All-reduces: exact sums within the host, (g - 1)/g s in each half, and between hosts sra
 //          of s/g among h ranks.
 //
-// Small uncompressed all-reduces, by sra or ring, are exchanged whole instead: among 2, 4, 8, ..
-// ranks in log2 p steps, the first log2 g of them within hosts; else each sends its tensor to all
-// others at once.
+// Small uncompressed all-reduces, by sra or ring, are exchanged whole instead
+// (ringpress/whole_exchange.h): in log2 p steps and up to two more, some of them within hosts; or,
+// among 2 and up to 16 ranks that are no power of two, each sends its tensor to all others at once.
 //
 // Links inside and between work at a time. In c chunks, codec and wire overlap but for the first
 // chunk of the one that takes less: c times the starts of a codec's operations, 1/c of the lesser

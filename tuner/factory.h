@@ -13,6 +13,7 @@
 #include "ringpress/settings.h"
 #include "ringpress/status.h"
 #include "ringpress/tuning.h"
+#include "ringpress/whole_exchange.h"
 
 namespace ringpress::tuner {
 
@@ -25,13 +26,13 @@ std::unique_ptr<Planner> make_planner(const Settings& settings);
 Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
                               Algorithm algorithm, std::size_t chunks);
 
-/// How often one rank waits for another in an uncompressed all-reduce of a few bytes, between hosts
-/// and within them: what shows a link's latency. `world` is a multiple of `ranks_per_host`.
-struct ExchangeSteps {
-  int between = 0;
-  int inside = 0;
-};
+/// How often one rank waits for another in an uncompressed all-reduce of a few bytes: what shows a
+/// link's latency. `world` is a multiple of `ranks_per_host`.
 ExchangeSteps exchange_steps(int world, int ranks_per_host);
+
+/// What leaves a host in an uncompressed all-reduce by sra of `bytes` bytes among more than one of
+/// them: what shows a link's rate. Ranks as above.
+double leaving_bytes(std::size_t bytes, int world, int ranks_per_host);
 
 /// Every codec by every algorithm that there is for such a call, each in the number of chunks that
 /// suits it best, the quickest first; of equal ones that of the earlier codec.

@@ -1,7 +1,6 @@
 #include "tuner/wire_cost.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "ringpress/whole_exchange.h"
@@ -61,22 +60,12 @@ const LinkSpeed& slowest_link(const CodedCall& call) {
   return is_one_host ? call.links.inside : call.links.between;
 }
 
-WholeExchange exchange_of(const CodedCall& call) {
-  const bool are_two_hosts = call.shape.world == 2 && call.shape.ranks_per_host == 1;
-  const double bytes = call.bytes / call.all_reduces;
-  return whole_exchange_of(static_cast<std::size_t>(bytes), call.shape.world, are_two_hosts);
+ExchangeShape exchange_of(const CodedCall& call, Algorithm algorithm) {
+  return {static_cast<std::size_t>(call.bytes / call.all_reduces), algorithm, call.shape.world,
+          call.shape.ranks_per_host};
 }
 
-/// Where not all ranks double, none of their steps is known to stay within hosts.
-ExchangeSteps doubling_steps_of(int world, int ranks_per_host) {
-  const int steps = doubling_steps(world);
-  if (world == ranks_per_host) return {0, steps};
-  if (doubling_ranks(world) != world) return {steps, 0};
-  // A divisor of a power of two is one, too.
-  const int inside = std::countr_zero(static_cast<unsigned>(ranks_per_host));
-  return {steps - inside, inside};
-}
-
+/// Each sends to all others, and waits for the slowest.
 ExchangeSteps steps_at_once(int world, int ranks_per_host) {
   return {world > ranks_per_host ? 1 : 0, world > ranks_per_host ? 0 : 1};
 }
@@ -85,9 +74,24 @@ ExchangeSteps steps_at_once(int world, int ranks_per_host) {
 
 ExchangeSteps exchange_steps(int world, int ranks_per_host) {
   constexpr std::size_t kFewBytes = 4;
-  return whole_exchange_of(kFewBytes, world, false) == WholeExchange::kDoubling
-             ? doubling_steps_of(world, ranks_per_host)
+  const ExchangeShape shape{kFewBytes, Algorithm::kSra, world, ranks_per_host};
+  return whole_exchange_of(shape) == WholeExchange::kDoubling
+             ? doubling_steps(world, ranks_per_host)
              : steps_at_once(world, ranks_per_host);
+}
+
+double leaving_bytes(std::size_t bytes, int world, int ranks_per_host) {
+  const auto whole = static_cast<double>(bytes);
+  const double local = ranks_per_host;
+  switch (whole_exchange_of({bytes, Algorithm::kSra, world, ranks_per_host})) {
+    case WholeExchange::kNone:
+      return 2 * whole * local * (world - local) / world;
+    case WholeExchange::kAtOnce:
+      return whole * local * (world - local);
+    case WholeExchange::kDoubling:
+      break;
+  }
+  return whole * local * doubling_steps(world, ranks_per_host).between;
 }
 
 void add_wire(const CodedCall& call, CallCost* cost) {
@@ -143,30 +147,30 @@ void add_exchange(const CodedCall& call, Algorithm algorithm, CallCost* cost) {
 bool is_exchanged_whole(const CodedCall& call, Algorithm algorithm) {
   const bool is_exact = call.codec.ratio == 1 && !call.codec.requantises();
   if (!is_exact || call.halves.count() != 2 || algorithm == Algorithm::kHier) return false;
-  return exchange_of(call) != WholeExchange::kNone;
+  return whole_exchange_of(exchange_of(call, algorithm)) != WholeExchange::kNone;
 }
 
 void add_whole(const CodedCall& call, CallCost* cost) {
   const CallShape& shape = call.shape;
-  const bool doubles = exchange_of(call) == WholeExchange::kDoubling;
-  const ExchangeSteps steps = doubles
-                                  ? doubling_steps_of(shape.world, shape.ranks_per_host)
-                                  : steps_at_once(shape.world, shape.ranks_per_host);
   const Links& links = call.links;
+  const int local = shape.ranks_per_host;
+  const bool doubles =
+      whole_exchange_of(exchange_of(call, cost->algorithm)) == WholeExchange::kDoubling;
+  const ExchangeSteps steps =
+      doubles ? doubling_steps(shape.world, local) : steps_at_once(shape.world, local);
   cost->latency_seconds += call.all_reduces * (steps.between * links.between.latency_seconds +
                                                steps.inside * links.inside.latency_seconds);
-  const int leaving = doubles ? steps.between : shape.world - shape.ranks_per_host;
-  const int staying = doubles ? steps.inside : shape.ranks_per_host - 1;
-  const double between =
-      leaving == 0 ? 0
-                   : shape.ranks_per_host * leaving * call.bytes / links.between.bytes_per_second;
-  const double inside = staying == 0 ? 0 : staying * call.bytes / links.inside.bytes_per_second;
   // One step after the other, or all at once.
+  const int leaving = doubles ? steps.between : shape.world - local;
+  const int staying = doubles ? steps.inside : local - 1;
+  const double between =
+      leaving == 0 ? 0 : local * leaving * call.bytes / links.between.bytes_per_second;
+  const double inside = staying == 0 ? 0 : staying * call.bytes / links.inside.bytes_per_second;
   cost->wire_seconds = doubles ? between + inside : std::max(between, inside);
-  const int messages = leaving + staying;
+  const int messages = doubles ? DoublingPlaces(shape.world).messages() : shape.world - 1;
   cost->wire_bytes += static_cast<std::size_t>(std::ceil(messages * call.bytes));
-  // The first addition of each step is a hop.
-  const int hops = steps.between + steps.inside;
+  // The first addition of what comes together is a hop.
+  const int hops = doubles ? messages : 1;
   const int further = messages - hops;
   cost->codec_seconds =
       cost_of(call.codec.hop, call.all_reduces * hops, hops * call.bytes) +

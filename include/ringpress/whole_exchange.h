@@ -6,55 +6,120 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
+
+#include "ringpress/types.h"
 
 namespace ringpress {
 
-/// Ranks up to which sra's two latencies, each of a message to everybody, are what a larger exact
-/// call takes instead. Above it is a ring's 2 (N - 1), of one message each.
+/// Ranks up to which exact calls go by sra, in two latencies and a message to everybody in each.
+/// Above it they go round a ring, in 2 (N - 1) latencies of one message, unless the user says
+/// otherwise.
 inline constexpr int kLargestExactSraWorld = 16;
 
 enum class WholeExchange {
   kNone,
   /// Each rank sends its tensor to every other rank and adds all of them in rank order.
   kAtOnce,
-  /// In step s each of 2^k ranks exchanges the sum that it has so far with the one whose number
-  /// differs in bit s. Of the ranks beyond 2^k each tells its neighbour before, and is told after.
+  /// In step s each of 2^k places exchanges the sum that it has so far with the one whose number
+  /// differs in bit s. Where there are more ranks (DoublingPlaces), some tell their neighbour what
+  /// they have before, and are told the sum after.
   kDoubling,
 };
 
-/// Of `world` ranks, 1 or more: those that double.
-constexpr int doubling_ranks(int world) {
-  return static_cast<int>(std::bit_floor(static_cast<unsigned>(world)));
+/// Who doubles. Of the first 2 (N - 2^k) ranks, two and two, the first has a place and the second
+/// none; of the others each has one. Places are in the order of ranks.
+class DoublingPlaces {
+ public:
+  constexpr explicit DoublingPlaces(int world)
+      : places_(static_cast<int>(std::bit_floor(static_cast<unsigned>(world)))),
+        pairs_(world - places_) {}
+
+  constexpr int places() const { return places_; }
+  constexpr int pairs() const { return pairs_; }
+  constexpr int exchanges() const { return std::countr_zero(static_cast<unsigned>(places_)); }
+  constexpr bool is_paired(int rank) const { return rank < 2 * pairs_; }
+  constexpr bool is_left_out(int rank) const { return is_paired(rank) && rank % 2 == 1; }
+  /// Of a rank that is not left out.
+  constexpr int place_of(int rank) const { return is_paired(rank) ? rank / 2 : rank - pairs_; }
+  constexpr int rank_at(int place) const { return place < pairs_ ? 2 * place : place + pairs_; }
+  /// That one rank sends at most, and gets; of what it gets it adds all.
+  constexpr int messages() const { return exchanges() + (pairs_ > 0 ? 1 : 0); }
+
+ private:
+  int places_;
+  int pairs_;
+};
+
+/// How often one rank waits for another, between hosts and within them.
+struct ExchangeSteps {
+  int between = 0;
+  int inside = 0;
+
+  constexpr int total() const { return between + inside; }
+};
+
+/// Of ranks that double, numbered host by host; where hosts have different numbers of ranks, none
+/// of the steps is known to stay inside. `world` and `ranks_per_host` are 1 or more.
+constexpr ExchangeSteps doubling_steps(int world, int ranks_per_host) {
+  const DoublingPlaces doubling(world);
+  const int pair_steps = doubling.pairs() > 0 ? 2 : 0;
+  if (ranks_per_host == world) return {0, doubling.exchanges() + pair_steps};
+  const bool are_alike = world % ranks_per_host == 0;
+  ExchangeSteps steps;
+  (are_alike && ranks_per_host % 2 == 0 ? steps.inside : steps.between) += pair_steps;
+  // So many places beside each other sum up among themselves; of pairs that is twice the ranks.
+  for (int block = 2; block <= doubling.places(); block *= 2) {
+    const int ranks = doubling.pairs() > 0 ? 2 * block : block;
+    const bool is_inside =
+        are_alike && ranks_per_host % ranks == 0 && doubling.pairs() % block == 0;
+    ++(is_inside ? steps.inside : steps.between);
+  }
+  return steps;
 }
 
-/// How often a rank waits for another when `world` ranks double: latencies, and messages at most.
-constexpr int doubling_steps(int world) {
-  const int ranks = doubling_ranks(world);
-  return std::countr_zero(static_cast<unsigned>(ranks)) + (ranks < world ? 2 : 0);
+/// An uncompressed all-reduce. Everything is equal on all ranks.
+struct ExchangeShape {
+  std::size_t bytes = 0;                  // Of the tensor.
+  Algorithm algorithm = Algorithm::kSra;  // That it goes by if it is not exchanged whole.
+  int world = 1;
+  int ranks_per_host = 1;  // The most that share one.
+};
+
+/// Above 16 ranks: whether doubling takes less time than the shape's algorithm.
+constexpr bool doubling_is_quicker(const ExchangeShape& shape) {
+  // What a link carries in a latency: 10 Gb/s in 7 us, 1 Gb/s in 66. And while a message is sent.
+  constexpr std::int64_t kLatencyBytes = 8 * 1024;
+  constexpr std::int64_t kMessageBytes = 1024;
+  const ExchangeSteps steps = doubling_steps(shape.world, shape.ranks_per_host);
+  const std::int64_t others = shape.world - 1;
+  const bool is_one_host = steps.between == 0;
+  const std::int64_t sharing = is_one_host ? 1 : shape.ranks_per_host;  // A host's link.
+  const bool is_ring = shape.algorithm == Algorithm::kRing;
+  // Tensors that cross a host's link; of a ring only the last rank of a host sends by it.
+  const std::int64_t doubled = is_one_host ? steps.inside : sharing * steps.between;
+  const std::int64_t otherwise = is_ring ? 2 : 2 * sharing;
+  const std::int64_t saved =
+      is_ring ? kLatencyBytes * (2 * others - steps.total()) : kMessageBytes * 2 * others;
+  return shape.bytes <=
+         static_cast<std::size_t>(saved / std::max<std::int64_t>(1, doubled - otherwise));
 }
 
-/// How `world` ranks, 1 or more, add up tensors of `bytes` bytes each. `are_two_hosts`: they are
-/// two, on different hosts. Depends on values that are equal on all ranks.
-constexpr WholeExchange whole_exchange_of(std::size_t bytes, int world, bool are_two_hosts) {
+constexpr WholeExchange whole_exchange_of(const ExchangeShape& shape) {
   // Bytes that a rank may send in an exchange; above, the second latency of sra costs less.
   constexpr std::size_t kMost = 48 * 1024;
   // Two ranks send the same bytes in either way, so until the additional sums cost more than the
   // saved latency, the exchange wins. On one host sums cost as much as messages.
   constexpr std::size_t kMostOfPair = 256 * 1024;
-  // What a link carries in a latency: 10 Gb/s in 7 us, 1 Gb/s in 66.
-  constexpr std::size_t kLatencyBytes = 8 * 1024;
-  const auto others = static_cast<std::size_t>(std::max(1, world - 1));
-  const bool is_small = bytes <= (are_two_hosts ? kMostOfPair : kMost) / others;
-  if (world <= 2) return is_small ? WholeExchange::kAtOnce : WholeExchange::kNone;
-  if (world <= kLargestExactSraWorld) {
-    if (!is_small) return WholeExchange::kNone;
-    const bool all_double = doubling_ranks(world) == world;
-    return all_double ? WholeExchange::kDoubling : WholeExchange::kAtOnce;
+  if (shape.world == 1) return WholeExchange::kAtOnce;
+  if (shape.world > kLargestExactSraWorld) {
+    return doubling_is_quicker(shape) ? WholeExchange::kDoubling : WholeExchange::kNone;
   }
-  // A ring takes 2 (N - 1) latencies and sends what two steps do.
-  const auto steps = static_cast<std::size_t>(doubling_steps(world));
-  const bool beats_ring = bytes <= kLatencyBytes * (2 * others - steps) / (steps - 2);
-  return beats_ring ? WholeExchange::kDoubling : WholeExchange::kNone;
+  const bool are_two_hosts = shape.world == 2 && shape.ranks_per_host == 1;
+  const auto others = static_cast<std::size_t>(shape.world - 1);
+  if (shape.bytes > (are_two_hosts ? kMostOfPair : kMost) / others) return WholeExchange::kNone;
+  const bool all_double = shape.world > 2 && DoublingPlaces(shape.world).pairs() == 0;
+  return all_double ? WholeExchange::kDoubling : WholeExchange::kAtOnce;
 }
 
 }  // namespace ringpress

@@ -32,27 +32,23 @@ constexpr double kVeryLongRound = 30e-3;
 // A link that was said to be so much better or worse is measured anew.
 constexpr double kDrift = 1.5;
 
-/// A call that is timed: how many latencies it takes, and what it puts on the link for each byte of
-/// its values.
+/// A call that is timed: how many latencies it takes, and what it puts on the link.
 struct Probe {
   std::function<Status(std::span<float>)> call;
   double latencies = 1;
-  double load = 1;
-
-  double sent_bytes(std::size_t count) const {
-    return load * static_cast<double>(count * sizeof(float));
-  }
+  std::function<double(std::size_t bytes)> sent_bytes;
 };
 
 /// All ranks' sums: what leaves a host, as the cost model has it.
 Probe sums(Peers& peers, int ranks_per_host) {
-  const double ranks = peers.size();
-  const double local = ranks_per_host;
-  const tuner::ExchangeSteps steps = tuner::exchange_steps(peers.size(), ranks_per_host);
+  const int ranks = peers.size();
+  const ExchangeSteps steps = tuner::exchange_steps(ranks, ranks_per_host);
   // What is waited for inside hosts is no matter beside that.
   const int latencies = std::max(1, steps.between > 0 ? steps.between : steps.inside);
   return {[&peers](std::span<float> values) { return peers.sum(values); },
-          static_cast<double>(latencies), 2 * local * (ranks - local) / ranks};
+          static_cast<double>(latencies), [ranks, ranks_per_host](std::size_t bytes) {
+            return tuner::leaving_bytes(bytes, ranks, ranks_per_host);
+          }};
 }
 
 /// With whom this rank swaps on its host, two and two of them by rank; -1: it is left over.
@@ -73,7 +69,7 @@ Probe swaps(Peers& peers) {
             received.resize(values.size());
             return peers.swap(neighbour, values, received);
           },
-          1, 1};
+          1, [](std::size_t bytes) { return static_cast<double>(bytes); }};
 }
 
 /// Calls that are timed together: what a link lets pass at once helps the first of them alone.
@@ -139,7 +135,8 @@ Result<double> measure_rate(Peers& peers, const Probe& probe, double* smallest) 
     // Of calls that took no longer than empty ones, nothing would be left.
     const double waiting = *smallest * static_cast<double>(round.calls);
     const double moving = std::max(seconds - waiting, seconds / 10);
-    rate = probe.sent_bytes(count) / moving;
+    const double sent = probe.sent_bytes(round.count * sizeof(float));
+    rate = sent * static_cast<double>(round.calls) / moving;
     if (seconds >= kLongRound) break;
   }
   return rate;

@@ -1,6 +1,6 @@
-// Small uncompressed all-reduce in exchanges of whole tensors (ringpress/whole_exchange.h). When ranks
-// double, the sum of the lower ranks comes first on both sides of an exchange, so both get the same
-// bits.
+// Small uncompressed all-reduce in exchanges of whole tensors (ringpress/whole_exchange.h). When
+// ranks double, the sum of the lower ranks comes first on both sides of an exchange, so both get
+// the same bits.
 #include "ring/collective/direct.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "ring/collective/chunked_call.h"
+#include "ring/collective/fail_on_unwind.h"
 #include "ring/collective/pipeline.h"
 #include "ringpress/whole_exchange.h"
 
@@ -116,23 +117,18 @@ class DoublingCall {
         mesh_(*context.mesh),
         args_(args),
         bytes_(args.count * dtype_size(context.codec->dtype())),
-        ranks_(doubling_ranks(mesh_.size())),
-        pairs_(mesh_.size() - ranks_),
+        places_(mesh_.size()),
         sending_(context, 1, 2, bytes_),
         sum_(values) {}
 
   Status run() {
-    RINGPRESS_RETURN_IF_ERROR(is_left_out() ? tell_and_be_told() : add_all());
+    RINGPRESS_RETURN_IF_ERROR(places_.is_left_out(mesh_.rank()) ? tell_and_be_told() : add_all());
     return sending_.drain();
   }
 
  private:
-  // Of the first 2 * pairs_ ranks, two and two, the second of each pair is left out.
-  bool is_paired() const { return mesh_.rank() < 2 * pairs_; }
-  bool is_left_out() const { return is_paired() && mesh_.rank() % 2 == 1; }
-  int place() const { return is_paired() ? mesh_.rank() / 2 : mesh_.rank() - pairs_; }
-  int rank_at(int place) const { return place < pairs_ ? 2 * place : place + pairs_; }
-  std::uint32_t last_step() const { return static_cast<std::uint32_t>(doubling_steps(ranks_)) + 1; }
+  bool is_paired() const { return places_.is_paired(mesh_.rank()); }
+  std::uint32_t last_step() const { return static_cast<std::uint32_t>(places_.exchanges()) + 1; }
 
   FrameLabel label(std::uint32_t step) const { return {context_.call, step, 0}; }
 
@@ -143,13 +139,13 @@ class DoublingCall {
   /// Adds what the peer sends to the sum. The new one is where the next send may take it from, or,
   /// if none follows, where the caller wants it.
   Status add_from(int peer, std::uint32_t step, bool is_last) {
-    RINGPRESS_ASSIGN_OR_RETURN(Request * view,
-                               mesh_.irecv_view(peer, FrameLength::exactly(bytes_), label(step)));
-    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
     void* next = args_.receive;
     if (!is_last || is_paired()) {
       RINGPRESS_ASSIGN_OR_RETURN(next, sending_.acquire(turn_ + 1));
     }
+    RINGPRESS_ASSIGN_OR_RETURN(Request * view,
+                               mesh_.irecv_view(peer, FrameLength::exactly(bytes_), label(step)));
+    RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
     DecodeAddEncodeArgs hop;
     hop.wires = {&payload.data, 1};
     hop.own_position = peer < mesh_.rank() ? 1 : 0;
@@ -167,7 +163,7 @@ class DoublingCall {
   Status add_all() {
     if (is_paired()) RINGPRESS_RETURN_IF_ERROR(add_from(mesh_.rank() + 1, 0, false));
     for (std::uint32_t step = 1; step < last_step(); ++step) {
-      const int peer = rank_at(place() ^ (1 << (step - 1)));
+      const int peer = places_.rank_at(places_.place_of(mesh_.rank()) ^ (1 << (step - 1)));
       RINGPRESS_RETURN_IF_ERROR(send_sum(peer, step));
       RINGPRESS_RETURN_IF_ERROR(add_from(peer, step, step + 1 == last_step()));
     }
@@ -192,17 +188,16 @@ class DoublingCall {
   Mesh& mesh_;
   const AllReduceArgs& args_;
   const std::size_t bytes_;
-  const int ranks_;  // That double.
-  const int pairs_;
+  const DoublingPlaces places_;
   SendWindow sending_;
   const void* sum_;       // So far.
   std::size_t turn_ = 0;  // The slot that sends the sum.
 };
 
 WholeExchange exchange_of(const CollectiveContext& context, std::size_t count) {
-  const int world = context.mesh->size();
-  const bool are_two_hosts = world == 2 && !is_on_one_host(*context.mesh);
-  return whole_exchange_of(count * dtype_size(context.codec->dtype()), world, are_two_hosts);
+  const Mesh& mesh = *context.mesh;
+  return whole_exchange_of({count * dtype_size(context.codec->dtype()), context.call.algorithm,
+                            mesh.size(), mesh.ranks_per_host()});
 }
 
 }  // namespace
@@ -212,6 +207,7 @@ bool exchanges_whole(const CollectiveContext& context, std::size_t count) {
 }
 
 Status all_reduce_whole(const CollectiveContext& context, const AllReduceArgs& args) {
+  const FailOnUnwind guard(*context.mesh);
   // The result must not overwrite what is still being sent.
   const std::size_t bytes = args.count * dtype_size(context.codec->dtype());
   const std::size_t frame_bytes = std::min(bytes, kExchangeFrameBytes);

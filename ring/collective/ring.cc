@@ -23,8 +23,8 @@
 // Memory: encoded frames are sent from the mesh's staging memory, kWindow slots a stage
 // (SendWindow). Frames of an identity codec are sent from the caller's memory, and its results are
 // received there; everything else arrives as a view of the transport's memory, released once read.
-// Small uncompressed tensors do not go round: they are exchanged whole (direct.h: up to 48 KB sent,
-// 256 KB between two hosts).
+// Small uncompressed tensors do not go round: they are exchanged whole
+// (ringpress/whole_exchange.h).
 //
 // ChunkedCall (chunked_call.h) has what ring and sra share: the tensor, its shards and chunks,
 // labels of frames, and encode() with this rank's residual.

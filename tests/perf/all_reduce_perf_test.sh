@@ -44,6 +44,13 @@ says "q44"
 expect 2 "$PROGRAM" --ranks 2 -d flaot
 expect 0 env RANK=0 WORLD_SIZE=1 "$PROGRAM" -b 4K -e 4K -n 2
 
+# More than 16 ranks add small tensors by doubling: with a rank that has a neighbour do so for it, by
+# shared memory that is read in place, and by TCP.
+for memory in 1 0; do
+  expect 0 env RINGPRESS_SHM="$memory" RINGPRESS_CODEC=none "$PROGRAM" --ranks 17 -b 8 -e 40K -f 17 -n 5 -d float
+  says "# Out of bounds values : 0 OK"
+done
+
 # The id through a file, one process per rank by hand.
 for rank in 0 1; do
   RANK=$rank WORLD_SIZE=2 "$PROGRAM" --id-file "$work/id" -b 4K -e 4K -n 2 >"$work/rank$rank" 2>&1 &

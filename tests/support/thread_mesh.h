@@ -33,6 +33,7 @@ class ThreadFabric {
         seconds_per_byte_(seconds_per_byte) {}
 
   int size() const { return size_; }
+  int ranks_per_host() const { return ranks_per_host_; }
   bool is_one_host(int a, int b) const { return a / ranks_per_host_ == b / ranks_per_host_; }
 
   void put(int from, int to, const FrameLabel& label, ConstBuffer payload) {
@@ -119,6 +120,7 @@ class ThreadMesh : public Mesh {
   int rank() const override { return rank_; }
   int size() const override { return fabric_->size(); }
   bool is_local(int peer) const override { return fabric_->is_one_host(rank_, peer); }
+  int ranks_per_host() const override { return fabric_->ranks_per_host(); }
 
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override {
     RINGPRESS_EXPECTS(peer != rank_ && peer >= 0 && peer < size(), "bad peer");
