@@ -8,8 +8,9 @@ perf/automatic.py measures each cell once, most settings in runs of their own, s
 is as uncertain as a run. With --behind, the cells in which automatic mode was behind there are looked at again,
 each beside the setting that was the best one.
 
-Between those runs are runs with that setting twice, which show what such a ratio is worth. A run is two, in
-which either of the two has the first communicator: the later one can take a tenth longer for the same calls.
+Between those runs are runs with that setting twice, which show what such a ratio is worth: two connections
+between the same processes can be a tenth apart for as long as they last. A run is two, in which either of the
+two has the first communicator.
 Ratios are the setting's time over automatic mode's, the geometric mean of the two. Calls of half the size come
 first: TCP acknowledges otherwise, and sooner, where a connection's messages have all been of one size, as no
 real program's are, nor automatic mode's, whose trials differ.

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
+#include <set>
 
 #include "ring/bootstrap/host_identity.h"
 #include "ring/bootstrap/join.h"
@@ -55,11 +55,17 @@ std::uint64_t configuration_hash(const std::vector<std::string>& agreement) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-int most_on_a_host(const std::vector<Place>& places) {
-  std::map<bootstrap::HostHash, int> ranks;
-  int most = 1;
-  for (const Place& place : places) most = std::max(most, ++ranks[place.identity.host]);
-  return most;
+/// As Mesh::ranks_per_host() has it.
+int count_ranks_per_host(const std::vector<Place>& places) {
+  const auto host = [&places](std::size_t rank) { return places[rank].identity.host; };
+  std::set<bootstrap::HostHash> hosts;
+  for (const Place& place : places) hosts.insert(place.identity.host);
+  const std::size_t local = places.size() / hosts.size();
+  if (places.size() % hosts.size() != 0) return 0;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    if (host(rank) != host(rank / local * local)) return 0;
+  }
+  return static_cast<int>(local);
 }
 
 void place_peers(const MeshOptions& options, const std::vector<Place>& places, MeshParts& parts) {
@@ -73,7 +79,7 @@ void place_peers(const MeshOptions& options, const std::vector<Place>& places, M
     parts.places.push_back(std::move(peer));
     if (place.identity.machine == own.identity.machine) ++ranks_here;
   }
-  parts.ranks_per_host = most_on_a_host(places);
+  parts.ranks_per_host = count_ranks_per_host(places);
   const int cores = available_cores();
   parts.cores_to_spare = cores >= ranks_here;
   switch (options.progress_thread) {

@@ -39,7 +39,7 @@ struct MeshParts {
   std::unique_ptr<transport::Reactor> reactor;
   std::unique_ptr<Transport> tcp;
   std::unique_ptr<Transport> shm;  // May be null.
-  int ranks_per_host = 1;          // The most.
+  int ranks_per_host = 1;          // 0: hosts are not alike.
   bool cores_to_spare = false;     // Each rank of this machine has a core of its own.
   bool progress_thread = false;
 };

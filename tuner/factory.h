@@ -26,12 +26,12 @@ std::unique_ptr<Planner> make_planner(const Settings& settings);
 Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
                               Algorithm algorithm, std::size_t chunks);
 
-/// How often one rank waits for another in an uncompressed all-reduce of a few bytes: what shows a
-/// link's latency. `world` is a multiple of `ranks_per_host`.
-ExchangeSteps exchange_steps(int world, int ranks_per_host);
+/// How often one rank waits for another in an uncompressed all-reduce by sra of `bytes` bytes: of a
+/// few bytes, that shows a link's latency. `world` is a multiple of `ranks_per_host`.
+ExchangeSteps exact_call_steps(std::size_t bytes, int world, int ranks_per_host);
 
-/// What leaves a host in an uncompressed all-reduce by sra of `bytes` bytes among more than one of
-/// them: what shows a link's rate. Ranks as above.
+/// Bytes that such a call waits for on a host's link, where there are several hosts: what shows the
+/// link's rate.
 double leaving_bytes(std::size_t bytes, int world, int ranks_per_host);
 
 /// Every codec by every algorithm that there is for such a call, each in the number of chunks that

@@ -72,12 +72,17 @@ ExchangeSteps steps_at_once(int world, int ranks_per_host) {
 
 }  // namespace
 
-ExchangeSteps exchange_steps(int world, int ranks_per_host) {
-  constexpr std::size_t kFewBytes = 4;
-  const ExchangeShape shape{kFewBytes, Algorithm::kSra, world, ranks_per_host};
-  return whole_exchange_of(shape) == WholeExchange::kDoubling
-             ? doubling_steps(world, ranks_per_host)
-             : steps_at_once(world, ranks_per_host);
+ExchangeSteps exact_call_steps(std::size_t bytes, int world, int ranks_per_host) {
+  const ExchangeSteps once = steps_at_once(world, ranks_per_host);
+  switch (whole_exchange_of({bytes, Algorithm::kSra, world, ranks_per_host})) {
+    case WholeExchange::kNone:
+      return {2 * once.between, 2 * once.inside};
+    case WholeExchange::kAtOnce:
+      return once;
+    case WholeExchange::kDoubling:
+      break;
+  }
+  return doubling_steps(world, ranks_per_host);
 }
 
 double leaving_bytes(std::size_t bytes, int world, int ranks_per_host) {

@@ -36,7 +36,8 @@ class Mesh {
   virtual int size() const = 0;
   /// True if `peer` runs on this host (same kernel, same network namespace).
   virtual bool is_local(int peer) const = 0;
-  /// The most ranks that share a host, 1 or more: the same on all ranks.
+  /// How many ranks each host has, numbered host by host; 0 if they are not so alike. The same on
+  /// all ranks.
   virtual int ranks_per_host() const = 0;
 
   /// Starts sending to `peer` (not this rank). `payload` must stay unchanged until wait() returns.

@@ -59,20 +59,18 @@ struct ExchangeSteps {
   constexpr int total() const { return between + inside; }
 };
 
-/// Of ranks that double, numbered host by host; where hosts have different numbers of ranks, none
-/// of the steps is known to stay inside. `world` and `ranks_per_host` are 1 or more.
+/// Of ranks that double, on hosts of so many ranks each, numbered host by host. `world` is a
+/// multiple of `ranks_per_host`, both 1 or more.
 constexpr ExchangeSteps doubling_steps(int world, int ranks_per_host) {
   const DoublingPlaces doubling(world);
   const int pair_steps = doubling.pairs() > 0 ? 2 : 0;
   if (ranks_per_host == world) return {0, doubling.exchanges() + pair_steps};
-  const bool are_alike = world % ranks_per_host == 0;
   ExchangeSteps steps;
-  (are_alike && ranks_per_host % 2 == 0 ? steps.inside : steps.between) += pair_steps;
+  (ranks_per_host % 2 == 0 ? steps.inside : steps.between) += pair_steps;
   // So many places beside each other sum up among themselves; of pairs that is twice the ranks.
   for (int block = 2; block <= doubling.places(); block *= 2) {
     const int ranks = doubling.pairs() > 0 ? 2 * block : block;
-    const bool is_inside =
-        are_alike && ranks_per_host % ranks == 0 && doubling.pairs() % block == 0;
+    const bool is_inside = ranks_per_host % ranks == 0 && doubling.pairs() % block == 0;
     ++(is_inside ? steps.inside : steps.between);
   }
   return steps;
@@ -83,26 +81,30 @@ struct ExchangeShape {
   std::size_t bytes = 0;                  // Of the tensor.
   Algorithm algorithm = Algorithm::kSra;  // That it goes by if it is not exchanged whole.
   int world = 1;
-  int ranks_per_host = 1;  // The most that share one.
+  int ranks_per_host = 1;  // As Mesh has it: 0 if hosts are not alike.
 };
 
-/// Above 16 ranks: whether doubling takes less time than the shape's algorithm.
-constexpr bool doubling_is_quicker(const ExchangeShape& shape) {
-  // What a link carries in a latency: 10 Gb/s in 7 us, 1 Gb/s in 66. And while a message is sent.
+/// Bytes of the largest tensor that `world` ranks, on hosts of so many each, double rather than
+/// send it round a ring: estimated, as what links can do is not known here.
+constexpr std::size_t largest_doubled_bytes(int world, int ranks_per_host) {
+  // What a link carries in a latency: 10 Gb/s in 7 us, 1 Gb/s in 66; and, where hosts have several
+  // ranks, in one of those within them.
   constexpr std::int64_t kLatencyBytes = 8 * 1024;
-  constexpr std::int64_t kMessageBytes = 1024;
-  const ExchangeSteps steps = doubling_steps(shape.world, shape.ranks_per_host);
-  const std::int64_t others = shape.world - 1;
-  const bool is_one_host = steps.between == 0;
-  const std::int64_t sharing = is_one_host ? 1 : shape.ranks_per_host;  // A host's link.
-  const bool is_ring = shape.algorithm == Algorithm::kRing;
-  // Tensors that cross a host's link; of a ring only the last rank of a host sends by it.
-  const std::int64_t doubled = is_one_host ? steps.inside : sharing * steps.between;
-  const std::int64_t otherwise = is_ring ? 2 : 2 * sharing;
-  const std::int64_t saved =
-      is_ring ? kLatencyBytes * (2 * others - steps.total()) : kMessageBytes * 2 * others;
-  return shape.bytes <=
-         static_cast<std::size_t>(saved / std::max<std::int64_t>(1, doubled - otherwise));
+  constexpr std::int64_t kInsideLatencyBytes = 1024;
+  const ExchangeSteps steps = doubling_steps(world, ranks_per_host);
+  const std::int64_t ring_steps = 2 * (std::int64_t{world} - 1);
+  if (ranks_per_host == world || ranks_per_host == 1) {  // One kind of link, a ring's two tensors.
+    return static_cast<std::size_t>(kLatencyBytes * (ring_steps - steps.total()) /
+                                    (steps.total() - 2));
+  }
+  // Once round is one wait between hosts a host. All of its ranks share a link when they double.
+  const std::int64_t hosts = world / ranks_per_host;
+  const std::int64_t ring_between = std::min(ring_steps, 2 * hosts);
+  const std::int64_t saved = kLatencyBytes * (ring_between - steps.between) +
+                             kInsideLatencyBytes * (ring_steps - ring_between - steps.inside);
+  const std::int64_t more = std::int64_t{ranks_per_host} * steps.between - 2;
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, saved) /
+                                  std::max<std::int64_t>(1, more));
 }
 
 constexpr WholeExchange whole_exchange_of(const ExchangeShape& shape) {
@@ -112,12 +114,16 @@ constexpr WholeExchange whole_exchange_of(const ExchangeShape& shape) {
   // saved latency, the exchange wins. On one host sums cost as much as messages.
   constexpr std::size_t kMostOfPair = 256 * 1024;
   if (shape.world == 1) return WholeExchange::kAtOnce;
-  if (shape.world > kLargestExactSraWorld) {
-    return doubling_is_quicker(shape) ? WholeExchange::kDoubling : WholeExchange::kNone;
-  }
   const bool are_two_hosts = shape.world == 2 && shape.ranks_per_host == 1;
   const auto others = static_cast<std::size_t>(shape.world - 1);
-  if (shape.bytes > (are_two_hosts ? kMostOfPair : kMost) / others) return WholeExchange::kNone;
+  bool is_small = shape.bytes <= (are_two_hosts ? kMostOfPair : kMost) / others;
+  const bool is_large_world = shape.world > kLargestExactSraWorld;
+  if (is_large_world && shape.algorithm == Algorithm::kRing && shape.ranks_per_host > 0) {
+    is_small = is_small || shape.bytes <= largest_doubled_bytes(shape.world, shape.ranks_per_host);
+  }
+  if (!is_small) return WholeExchange::kNone;
+  // To so many, messages take longer than the latencies that they save.
+  if (is_large_world) return WholeExchange::kDoubling;
   const bool all_double = shape.world > 2 && DoublingPlaces(shape.world).pairs() == 0;
   return all_double ? WholeExchange::kDoubling : WholeExchange::kAtOnce;
 }

@@ -32,21 +32,24 @@ constexpr double kVeryLongRound = 30e-3;
 // A link that was said to be so much better or worse is measured anew.
 constexpr double kDrift = 1.5;
 
-/// A call that is timed: how many latencies it takes, and what it puts on the link.
+/// A call that is timed, and of so many bytes the latencies that it takes and what it puts on the
+/// link.
 struct Probe {
   std::function<Status(std::span<float>)> call;
-  double latencies = 1;
+  std::function<double(std::size_t bytes)> latencies;
   std::function<double(std::size_t bytes)> sent_bytes;
 };
 
 /// All ranks' sums: what leaves a host, as the cost model has it.
 Probe sums(Peers& peers, int ranks_per_host) {
   const int ranks = peers.size();
-  const ExchangeSteps steps = tuner::exchange_steps(ranks, ranks_per_host);
-  // What is waited for inside hosts is no matter beside that.
-  const int latencies = std::max(1, steps.between > 0 ? steps.between : steps.inside);
-  return {[&peers](std::span<float> values) { return peers.sum(values); },
-          static_cast<double>(latencies), [ranks, ranks_per_host](std::size_t bytes) {
+  // What is waited for inside hosts is no matter beside what is between them.
+  const auto latencies = [ranks, ranks_per_host](std::size_t bytes) {
+    const ExchangeSteps steps = tuner::exact_call_steps(bytes, ranks, ranks_per_host);
+    return static_cast<double>(std::max(1, steps.between > 0 ? steps.between : steps.inside));
+  };
+  return {[&peers](std::span<float> values) { return peers.sum(values); }, latencies,
+          [ranks, ranks_per_host](std::size_t bytes) {
             return tuner::leaving_bytes(bytes, ranks, ranks_per_host);
           }};
 }
@@ -69,7 +72,8 @@ Probe swaps(Peers& peers) {
             received.resize(values.size());
             return peers.swap(neighbour, values, received);
           },
-          1, [](std::size_t bytes) { return static_cast<double>(bytes); }};
+          [](std::size_t) { return 1.0; },
+          [](std::size_t bytes) { return static_cast<double>(bytes); }};
 }
 
 /// Calls that are timed together: what a link lets pass at once helps the first of them alone.
@@ -124,19 +128,19 @@ Result<double> time_size(Peers& peers, const Probe& probe, const Round& round) {
   return times[0] < kLongRound ? times[0] : times[times.size() / 2];
 }
 
-/// In bytes a second. `smallest`: what an empty call takes. It becomes less if calls with values
-/// take less: something else held the empty ones up.
-Result<double> measure_rate(Peers& peers, const Probe& probe, double* smallest) {
+/// In bytes a second. `latency`, as empty calls show it, becomes less if calls with values take
+/// less: something else held the empty ones up.
+Result<double> measure_rate(Peers& peers, const Probe& probe, double* latency) {
   double rate = 0;
   for (std::size_t count = kFirstRateCount; count <= kLastRateCount; count *= 2) {
     const Round round = split_into_calls(count);
+    const std::size_t bytes = round.count * sizeof(float);
+    const double latencies = probe.latencies(bytes) * static_cast<double>(round.calls);
     RINGPRESS_ASSIGN_OR_RETURN(const double seconds, time_size(peers, probe, round));
-    *smallest = std::min(*smallest, seconds / static_cast<double>(round.calls));
+    *latency = std::min(*latency, seconds / latencies);
     // Of calls that took no longer than empty ones, nothing would be left.
-    const double waiting = *smallest * static_cast<double>(round.calls);
-    const double moving = std::max(seconds - waiting, seconds / 10);
-    const double sent = probe.sent_bytes(round.count * sizeof(float));
-    rate = sent * static_cast<double>(round.calls) / moving;
+    const double moving = std::max(seconds - *latency * latencies, seconds / 10);
+    rate = probe.sent_bytes(bytes) * static_cast<double>(round.calls) / moving;
     if (seconds >= kLongRound) break;
   }
   return rate;
@@ -144,9 +148,10 @@ Result<double> measure_rate(Peers& peers, const Probe& probe, double* smallest) 
 
 Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
   LinkSpeed link;
-  RINGPRESS_ASSIGN_OR_RETURN(double smallest, time_latency(peers, probe));
-  RINGPRESS_ASSIGN_OR_RETURN(link.bytes_per_second, measure_rate(peers, probe, &smallest));
-  link.latency_seconds = smallest / probe.latencies;
+  RINGPRESS_ASSIGN_OR_RETURN(const double smallest, time_latency(peers, probe));
+  link.latency_seconds = smallest / probe.latencies(sizeof(float));
+  RINGPRESS_ASSIGN_OR_RETURN(link.bytes_per_second,
+                             measure_rate(peers, probe, &link.latency_seconds));
   return link;
 }
 
@@ -154,8 +159,8 @@ Result<LinkSpeed> measure_link(Peers& peers, const Probe& probe) {
 Result<bool> is_as_said(Peers& peers, const Probe& probe, const LinkSpeed& said) {
   float value = 0;
   RINGPRESS_RETURN_IF_ERROR(time_calls(peers, probe, {&value, 1}, 1).status());  // Connects.
-  double smallest = probe.latencies * said.latency_seconds;
-  RINGPRESS_ASSIGN_OR_RETURN(const double rate, measure_rate(peers, probe, &smallest));
+  double latency = said.latency_seconds;
+  RINGPRESS_ASSIGN_OR_RETURN(const double rate, measure_rate(peers, probe, &latency));
   return rate < kDrift * said.bytes_per_second && said.bytes_per_second < kDrift * rate;
 }
 

@@ -23,7 +23,7 @@
 namespace ringpress::nccl_plugin::tuning {
 namespace {
 
-constexpr std::string_view kFirstLine = "ringpress calibration 2";
+constexpr std::string_view kFirstLine = "ringpress calibration 3";
 constexpr std::size_t kLargestFileBytes = 64 * 1024;
 
 std::string hexadecimal(std::uint64_t number) {

@@ -1,7 +1,7 @@
 // What was measured, kept for the next communicator of the same ranks: a small text file in a
 // folder of the user's.
 //
-//   ringpress calibration 2
+//   ringpress calibration 3
 //   of VERSION RANKS RANKS_PER_HOST BUDGET HOSTS      what it was measured for
 //   link LATENCY_SECONDS BYTES_PER_SECOND
 //   inside LATENCY_SECONDS BYTES_PER_SECOND      of hosts of several ranks

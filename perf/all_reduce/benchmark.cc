@@ -27,9 +27,10 @@ bool is_exact(const Setting& setting, const std::optional<ringpressStatistics_t>
   return name.empty() || name == "none" || name == "lossless";
 }
 
-/// Who comes when in an iteration: by chance, and the same on all ranks. What a call finds depends on
-/// the calls before it; of the barriers, for one, TCP acknowledges every other message on each of two
-/// sockets. A setting with a fixed place, or in turns of two, would meet the same every time.
+/// Who comes when in an iteration: by chance, and the same on all ranks. What a call finds depends
+/// on the calls before it; of the barriers, for one, TCP acknowledges every other message on each
+/// of two sockets. A setting with a fixed place, or in turns of two, would meet the same every
+/// time.
 class SettingOrder {
  public:
   explicit SettingOrder(std::size_t settings) : order_(settings) {
@@ -210,7 +211,8 @@ Benchmark::SettingTimes Benchmark::time_settings(Case& current, bool in_place) {
   const bool renew_for_each_setting = in_place && settings > 1;
   SettingTimes found;
   found.times.resize(settings);
-  for (std::vector<double>& own : found.times) own.reserve(static_cast<std::size_t>(options_.iterations));
+  for (std::vector<double>& own : found.times)
+    own.reserve(static_cast<std::size_t>(options_.iterations));
   SettingOrder order(settings);
   int at_once = 1;
   for (int iteration = -options_.warmup_iterations; iteration < options_.iterations;

@@ -27,9 +27,10 @@ std::string format_placement(const std::optional<PlacementResult>& result) {
 }
 
 std::string explain_columns(const Options& options) {
-  const char* time = options.interleaved() ? "median over iterations, settings taken in turn"
-                     : options.median      ? "median over iterations"
-                                           : "mean over iterations";
+  const char* time = options.interleaved()
+                         ? "median over iterations, settings in an order by chance"
+                     : options.median ? "median over iterations"
+                                      : "mean over iterations";
   return fmt::format(
       "# time: {}; algbw and busbw: of the uncompressed bytes\n"
       "# #wrong: elements that are not exact, or not finite where the codec is lossy\n"

@@ -75,7 +75,7 @@ LinkSpeed measure_link(Group& group) {
     }
     for (std::size_t i = std::size(kSmallBytes); i < bytes.size(); ++i) time_round(i, kLargeCalls);
   }
-  const ExchangeSteps steps = tuner::exchange_steps(group.ranks(), 1);
+  const ExchangeSteps steps = tuner::exact_call_steps(sizeof(float), group.ranks(), 1);
   return fit_link(sizes, steps.between);
 }
 

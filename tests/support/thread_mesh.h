@@ -33,7 +33,7 @@ class ThreadFabric {
         seconds_per_byte_(seconds_per_byte) {}
 
   int size() const { return size_; }
-  int ranks_per_host() const { return ranks_per_host_; }
+  int ranks_per_host() const { return size_ % ranks_per_host_ == 0 ? ranks_per_host_ : 0; }
   bool is_one_host(int a, int b) const { return a / ranks_per_host_ == b / ranks_per_host_; }
 
   void put(int from, int to, const FrameLabel& label, ConstBuffer payload) {

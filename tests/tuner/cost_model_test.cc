@@ -212,7 +212,7 @@ TEST(CostModel, ManyRanksDoubleWhatIsSmall) {
                    32 * 50e-6);
   EXPECT_DOUBLE_EQ(predict({1024, 1000}, none(), Algorithm::kRing).latency_seconds, 11 * 50e-6);
   // By sra less is saved.
-  EXPECT_DOUBLE_EQ(predict({8 * 1024, 17}, none(), Algorithm::kSra).latency_seconds, 6 * 50e-6);
+  EXPECT_DOUBLE_EQ(predict({3 * 1024, 17}, none(), Algorithm::kSra).latency_seconds, 6 * 50e-6);
   EXPECT_DOUBLE_EQ(predict({52 * 1024, 17}, none(), Algorithm::kSra).latency_seconds, 2 * 50e-6);
 }
 
@@ -231,18 +231,19 @@ TEST(CostModel, WhatLeavesAHostIsWhatTheWireTakes) {
   }
 }
 
-/// What a calibration divides such a call by is what it is predicted to take.
-TEST(CostModel, AnEmptyExactCallShowsTheLatency) {
-  for (int world = 2; world <= 40; ++world) {
-    const ExchangeSteps steps = tuner::exchange_steps(world, 1);
-    EXPECT_EQ(steps.inside, 0);
-    EXPECT_DOUBLE_EQ(predict({4, world}, none(), Algorithm::kSra).latency_seconds,
-                     steps.between * kLink.latency_seconds)
-        << world;
+/// What a calibration divides a call by is what it is predicted to take.
+TEST(CostModel, ExactCallsShowTheLatency) {
+  for (const std::size_t bytes : {std::size_t{4}, std::size_t{4096}, std::size_t{1} << 20}) {
+    for (int world = 2; world <= 40; ++world) {
+      const ExchangeSteps steps = tuner::exact_call_steps(bytes, world, 1);
+      EXPECT_EQ(steps.inside, 0);
+      EXPECT_DOUBLE_EQ(predict({bytes, world}, none(), Algorithm::kSra).latency_seconds,
+                       steps.between * kLink.latency_seconds)
+          << world;
+    }
   }
-  const ExchangeSteps steps = tuner::exchange_steps(8, 4);
-  EXPECT_EQ(steps.inside, 2);
-  EXPECT_EQ(steps.between, 1);
+  EXPECT_EQ(tuner::exact_call_steps(4, 8, 4).inside, 2);
+  EXPECT_EQ(tuner::exact_call_steps(4, 8, 4).between, 1);
 }
 
 TEST(CostModel, OfASingleRankIsNothing) {

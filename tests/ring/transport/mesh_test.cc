@@ -170,6 +170,23 @@ TEST_P(MeshTraffic, RandomFramesArriveWhole) {
   }
 }
 
+/// A letter is the host of a rank.
+TEST(MeshHosts, CountsTheRanksOfHostsThatAreAlike) {
+  const std::vector<std::pair<std::string, int>> cases = {{"aaaa", 4}, {"abcd", 1}, {"aabb", 2},
+                                                          {"abab", 0}, {"aaab", 0}, {"aabc", 0}};
+  for (const auto& [hosts, expected] : cases) {
+    const OptionsFunction options = [hosts = hosts](ring::MeshOptions& mesh) {
+      setenv("NCCL_HOSTID", hosts.substr(static_cast<std::size_t>(mesh.rank), 1).c_str(), 1);
+    };
+    const auto reports =
+        run_mesh_peers(PeerKind::kProcesses, static_cast<int>(hosts.size()), options,
+                       [](Mesh& mesh) { return std::to_string(mesh.ranks_per_host()); });
+    for (const PeerReport& report : reports) {
+      EXPECT_EQ(report.text, std::to_string(expected)) << hosts;
+    }
+  }
+}
+
 TEST_P(MeshTraffic, ManySmallFramesBothWays) {
   const auto reports =
       run_mesh_peers(GetParam().kind, 3, options_of(GetParam()), [](Mesh& mesh) -> std::string {
