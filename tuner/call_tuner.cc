@@ -172,11 +172,13 @@ class WalkingTuner final : public CallTuner {
     return seconds < kHopeless * best_->seconds;
   }
 
-  /// How long calls take without a codec, if that is known well enough.
+  /// How long calls take without a codec, if that is known well enough: as few as came before were
+  /// long because calls are, and not because a rank was late, if the model has it so, too.
   std::optional<Measured> find_exact() const {
     std::optional<Measured> found = measured_.find_quickest(true);
     if (found || exact_times_.empty() || !best_) return found;
-    const double seconds = typical_seconds(exact_times_);
+    const double seconds =
+        std::min(typical_seconds(exact_times_), expected(find_exact_candidate().choice));
     if (seconds > kLongSeconds && seconds > kClearlySlower * best_->seconds) {
       found = {find_exact_candidate().choice, seconds};
     }

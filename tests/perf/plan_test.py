@@ -166,6 +166,8 @@ class Plan(Command):
         self.assertAlmostEqual(planned["nothing_ms"], 800.2, delta=8)
         self.assertLess(planned["plan_ms"], planned["nothing_ms"] / 2)
         self.assertIsNone(planned["naive_ms"])
+        self.assertGreater(planned["bound_ms"], 0)
+        self.assertLessEqual(planned["bound_ms"], planned["plan_ms"])
         _, out, _ = self.plan_text(json.dumps(job), "--codec", "q8")
         self.assertIn("q8", out)
         self.assertIn("| large | 40000.0 | compressed | host |\n", out)

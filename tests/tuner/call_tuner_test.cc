@@ -137,6 +137,7 @@ TEST(CallTuner, LongExactCallsBeforeItCountAsMeasured) {
   EXPECT_FALSE(was_tried(slow, choice(0)));
   EXPECT_FALSE(slow.settled.choice.is_exact());
   EXPECT_TRUE(was_tried(machine(40, 60e-3), choice(0))) << "too near";
+  EXPECT_TRUE(was_tried(machine(8, 500e-3), choice(0))) << "a rank was late";
   // Short ones were slow as they were the first.
   EXPECT_TRUE(was_tried(machine(1, 5e-3), choice(0)));
 }
