@@ -84,8 +84,8 @@ struct ExchangeShape {
   int ranks_per_host = 1;  // As Mesh has it: 0 if hosts are not alike.
 };
 
-/// Bytes of the largest tensor that `world` ranks, on hosts of so many each, double rather than
-/// send it round a ring: estimated, as what links can do is not known here.
+/// Bytes of the largest tensor that `world` ranks, more than 4, on hosts of so many each, double
+/// rather than send it round a ring: estimated, as what links can do is not known here.
 constexpr std::size_t largest_doubled_bytes(int world, int ranks_per_host) {
   // What a link carries in a latency: 10 Gb/s in 7 us, 1 Gb/s in 66; and, where hosts have several
   // ranks, in one of those within them.
