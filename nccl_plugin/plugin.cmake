@@ -27,7 +27,9 @@ add_library(ringpress_plugins OBJECT
   plugin/profiler_tables.cc
   plugin/registered_memory.cc
   plugin/report.cc
+  plugin/staging.cc
   plugin/tensor_book.cc
+  plugin/told_tensors.cc
   plugin/tuner.cc
   plugin/tuner_tables.cc
 )

@@ -59,9 +59,7 @@ Status CollComm::start() {
 
 void CollComm::begin(const CollIdentity& identity) {
   identity_ = identity;
-  knows_tensors_ = identity.part != TensorPart::kNothing;
   has_begun_ = true;
-  come_for_pieces(nodes());
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
     before_[lane] = lanes_[lane]->communicator().statistics();
   }
@@ -70,7 +68,6 @@ void CollComm::begin(const CollIdentity& identity) {
 CollComm::~CollComm() {
   for (auto& lane : lanes_) lane->stop();
   if (!has_begun_) return;
-  leave_pieces(nodes());
   // The program may have no memory left for a copy of what is told.
   static_cast<void>(catch_all([this] {
     tell_totals();
@@ -119,6 +116,24 @@ CollRequest* CollComm::all_reduce(const CollCall& call) {
   return request;
 }
 
+Status CollComm::check_events() {
+  if (identity_.part == TensorPart::kNothing || !has_lost_events()) return Status::ok();
+  for (auto& lane : lanes_) lane->abort();
+  return Status(Code::kSystem,
+                "this process had no memory to take note of what NCCL told its profiler: the other "
+                "nodes know of tensors that it does not");
+}
+
+/// Nothing where it is not certain: equal on all nodes.
+std::optional<TensorPiece> CollComm::known_piece(const CollCall& call) const {
+  if (identity_.part == TensorPart::kNothing) return std::nullopt;
+  const std::size_t bytes = call.count * dtype_size(call.dtype);
+  auto piece =
+      told_tensors_of_this_thread().take_piece({call.place, bytes, kCollLanes, identity_.part});
+  if (piece && piece->tensor.element_bytes != dtype_size(call.dtype)) piece.reset();
+  return piece;
+}
+
 /// What is known of the call's tensor, and its lane. Decided from what is equal on all nodes.
 void CollComm::identify(CollRequest* request) {
   const CollCall& call = request->call;
@@ -129,35 +144,38 @@ void CollComm::identify(CollRequest* request) {
   request->starts_tensor = true;
   request->first = 0;
   request->valid_count = call.count;
-  // NCCL's staging memory, which is zero at first and is ours until the call is done, has zeros
-  // behind a tensor's end if it is cleared after each use. In place it is the user's memory.
-  request->clears_staging = identity_.part != TensorPart::kWhole && call.send != call.receive;
-  if (request->clears_staging) {
+  request->clears_staging = false;
+  const std::optional<TensorPiece> piece = known_piece(call);
+  if (!piece.has_value()) note_unknown();
+  use_staging(request);
+  if (piece.has_value()) identify_piece(request, *piece);
+}
+
+/// Whether the staging memory is cleared after the call, and whether what lies behind the end of a
+/// tensor that is not known is zero. In place it is the user's memory.
+void CollComm::use_staging(CollRequest* request) {
+  const CollCall& call = request->call;
+  if (call.send == call.receive) return;
+  const MemoryRange used{call.send, call.count * dtype_size(call.dtype)};
+  if (identity_.part == TensorPart::kWhole && !has_unknown_) {
+    staging_.soil(used);
+    return;
+  }
+  request->clears_staging = true;
+  if (staging_.is_clear(used)) {
     request->tensor.known = PiecewiseTensor::Known::kPadded;
     request->tensor.whole_count = call.count;
   }
-  // Where other nodes know nothing, this one's book is kept short all the same.
-  const std::size_t bytes = call.count * dtype_size(call.dtype);
-  const auto piece = take_piece_of_this_thread(nodes(), {bytes, kCollLanes, identity_.part});
-  if (!knows_tensors_) return;
-  if (piece.has_value() && piece->tensor.element_bytes == dtype_size(call.dtype)) {
-    identify_piece(request, *piece);
-  } else {
-    lose_tensors();
-  }
+  staging_.clear(used);
 }
 
-/// For good: what comes next could be taken for another tensor's. Where a tensor's end is not
-/// marked by zeros, it could be compressed together with the garbage behind it: then all stays
-/// exact.
-void CollComm::lose_tensors() {
-  knows_tensors_ = false;
+/// The first is told of.
+void CollComm::note_unknown() {
+  if (std::exchange(has_unknown_, true) || identity_.part == TensorPart::kNothing) return;
   log(abi::LogLevel::kWarn, abi::kLogNet,
-      "CollNet of node %d of %d: NCCL's calls are not those that it told its profiler of; "
-      "from here on %s",
-      lanes_[0]->communicator().rank(), nodes(),
-      identity_.part == TensorPart::kWhole ? "nothing is compressed"
-                                           : "there is no error feedback");
+      "CollNet of node %d of %d: NCCL has not told its profiler which tensor a piece is of; such "
+      "pieces are compressed without error feedback",
+      lanes_[0]->communicator().rank(), nodes());
 }
 
 /// Each tensor's first piece goes to the first lane: so each lane has the same pieces every time.

@@ -12,10 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "nccl_plugin/plugin/coll_lane.h"
 #include "nccl_plugin/plugin/registered_memory.h"
-#include "nccl_plugin/plugin/tensor_book.h"
+#include "nccl_plugin/plugin/staging.h"
+#include "nccl_plugin/plugin/told_tensors.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
@@ -43,6 +45,8 @@ class CollComm : public Object {
   /// From here on it is used: all nodes have agreed.
   void begin(const CollIdentity& identity);
 
+  /// An error, which the other nodes hear, where this one has lost what they know of the tensors.
+  Status check_events();
   /// Null, and nothing has happened, while all requests are in use. One thread at a time; the same
   /// one for test().
   CollRequest* all_reduce(const CollCall& call);
@@ -62,15 +66,18 @@ class CollComm : public Object {
 
  private:
   void identify(CollRequest* request);
+  std::optional<TensorPiece> known_piece(const CollCall& call) const;
+  void use_staging(CollRequest* request);
   void identify_piece(CollRequest* request, const TensorPiece& piece);
-  void lose_tensors();
+  void note_unknown();
   Statistics statistics() const;
   void tell_totals() const;
 
   const pid_t process_;
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};
   CollIdentity identity_;
-  bool knows_tensors_ = false;  // Of each piece, so far.
+  Staging staging_;
+  bool has_unknown_ = false;  // There was a piece of which nothing is known.
   const Settings settings_;
   bool has_begun_ = false;
   bool is_failure_told_ = false;

@@ -29,6 +29,7 @@ struct CollCall {
   void* receive = nullptr;
   std::size_t count = 0;
   DType dtype = DType::kFloat32;
+  const void* place = nullptr;  // For the request, of NCCL's.
 };
 
 /// A call under way. Belongs to its CollComm.
@@ -67,6 +68,8 @@ class CollLane {
   /// Gives up what is under way; the other nodes hear it. What nobody has begun is left as it is,
   /// and so is what is still being appended.
   void stop();
+  /// Ends what is under way, here and on the other nodes. Any thread.
+  void abort() { communicator_->abort(); }
   /// Why a request has failed.
   const Status& failure() const { return failure_; }
   const Communicator& communicator() const { return *communicator_; }

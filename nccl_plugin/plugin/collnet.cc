@@ -177,7 +177,9 @@ Status collnet_iallreduce(void* coll_comm, const CollNetAllReduce& call, void** 
     return Status(Code::kInvalidUsage,
                   "the communicator is that of a process which forked this one");
   }
-  const CollRequest* const taken = comm->all_reduce({call.send, call.receive, call.count, dtype});
+  RINGPRESS_RETURN_IF_ERROR(comm->check_events());
+  const CollRequest* const taken =
+      comm->all_reduce({call.send, call.receive, call.count, dtype, request});
   if (taken != nullptr) *request = taken->handle();
   return Status::ok();
 }

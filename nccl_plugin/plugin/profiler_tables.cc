@@ -1,6 +1,7 @@
 // The profiler that NCCL finds in this library. It profiles nothing: it learns which tensor the
-// pieces that CollNet is given belong to (tensor_book.h). Every entry point succeeds: what is not
-// learnt costs compression, never a job.
+// pieces that CollNet is given belong to (told_tensors.h). Every entry point succeeds. What this
+// rank alone does not learn, for want of memory, ends the CollNet communicators that go by it: the
+// other ranks know what it does not.
 //
 // There are no tables for versions 2 and 3: the releases that look for those (NCCL 2.24 to 2.26)
 // tell of ProxyOps in the network transport alone, not in CollNet's. With Coll events only, nothing
@@ -17,6 +18,7 @@
 #include "nccl_plugin/plugin/object.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tensor_book.h"
+#include "nccl_plugin/plugin/told_tensors.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -51,20 +53,28 @@ bool goes_to_collnet(const char* function, const char* algorithm) {
           equals(algorithm, "NVLS"));
 }
 
+/// answer() for what other ranks learn, too.
+template <typename Body>
+void learn(const char* function, Body&& body) noexcept {
+  const Status status = catch_all(std::forward<Body>(body));
+  if (status.code() == Code::kSystem) note_lost_events();
+  static_cast<void>(report(function, status));
+}
+
 /// What stands for a group: NCCL 2.27 tells only of collectives whose group has something.
 char group_handle;
 
 ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, const char*,
                      int nodes, int ranks, int, abi::Logger logger) {
   set_logger(logger);
-  static_cast<void>(answer("ncclProfiler init", [&]() -> Status {
+  learn("ncclProfiler init", [&]() -> Status {
     if (ctx == nullptr || activation_mask == nullptr) {
       return Status(Code::kInvalidArgument, "the context or the mask is null");
     }
     *ctx = (new ProfiledComm(open_tensor_book(comm_id, nodes, ranks)))->handle();
     *activation_mask = abi::kProfileColl | abi::kProfileProxyOp;
     return Status::ok();
-  }));
+  });
   return ncclSuccess;
 }
 
@@ -85,26 +95,31 @@ Status start_tensor(void* ctx, const Coll& coll, void** handle) {
 
 /// An operation that another process has handed over comes with that one's context and parent.
 template <typename ProxyOp>
-Status start_channel(void* ctx, const ProxyOp& op, void* parent) {
-  if (parent == nullptr || op.process != getpid()) return Status::ok();
+Status start_channel(void* ctx, const ProxyOp& op, void* parent, const void* place) {
+  ToldTensors& told = told_tensors_of_this_thread();
+  told.forget(place);  // Of an earlier operation.
+  if (ctx == nullptr || parent == nullptr || op.process != getpid()) return Status::ok();
   if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
-  comm->book->add_channel({reinterpret_cast<std::uintptr_t>(parent), op.channel,
-                           static_cast<std::size_t>(op.steps),
-                           static_cast<std::size_t>(op.chunk_bytes)});
+  told.add_channel(comm->book.get(), {reinterpret_cast<std::uintptr_t>(parent), op.channel,
+                                      static_cast<std::size_t>(op.steps),
+                                      static_cast<std::size_t>(op.chunk_bytes), place});
   return Status::ok();
 }
 
 template <typename Event>
 ncclResult_t start_event_v4(void* ctx, void** handle, Event* event) {
-  if (handle == nullptr || event == nullptr || ctx == nullptr) return ncclSuccess;
+  if (handle == nullptr || event == nullptr) return ncclSuccess;
   *handle = nullptr;
-  static_cast<void>(answer("ncclProfiler startEvent", [&]() -> Status {
+  learn("ncclProfiler startEvent", [&]() -> Status {
+    if (event->type == abi::kProfileProxyOp) {
+      return start_channel(ctx, event->proxy_op, event->parent, handle);
+    }
+    if (ctx == nullptr) return Status::ok();
     if (event->type == abi::kProfileGroup) *handle = &group_handle;
     if (event->type == abi::kProfileColl) return start_tensor(ctx, event->coll, handle);
-    if (event->type != abi::kProfileProxyOp) return Status::ok();
-    return start_channel(ctx, event->proxy_op, event->parent);
-  }));
+    return Status::ok();
+  });
   return ncclSuccess;
 }
 

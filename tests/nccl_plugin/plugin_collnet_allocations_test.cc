@@ -48,20 +48,23 @@ class Teller {
     tensor.sequence = sequence_++;
     void* const event = api_.start_tensor(ctx_, tensor);
     api_.stop(event);
-    for (int direction = 0; direction < 2; ++direction) {
-      api_.start_channel(ctx_, event, 0, kCalls, kCount * sizeof(float));
+    for (ProxyArgs* args : {&send_, &receive_}) {
+      api_.start_channel(ctx_, event, 0, kCalls, kCount * sizeof(float), &args->subs[0].event);
     }
   }
+  /// For the requests of its pieces.
+  void** requests() { return send_.subs[0].requests.data(); }
 
  private:
   const ProfilerApi api_;
   void* ctx_ = nullptr;
   std::uint64_t sequence_ = 0;
+  ProxyArgs send_;
+  ProxyArgs receive_;
 };
 
-/// The calls of one tensor; true if all succeed.
-bool run_calls(const ProxyNode& node, std::vector<float>* buffer) {
-  void* requests[kCalls] = {};
+/// The calls of one tensor; true if all succeed. `requests`: places for kCalls.
+bool run_calls(const ProxyNode& node, void** requests, std::vector<float>* buffer) {
   void* mhandles[2] = {nullptr, nullptr};
   bool ok = true;
   for (std::size_t i = 0; i < kCalls && ok; ++i) {
@@ -70,10 +73,10 @@ bool run_calls(const ProxyNode& node, std::vector<float>* buffer) {
                                &requests[i]) == ncclSuccess &&
          requests[i] != nullptr;
   }
-  for (void* request : requests) {
+  for (std::size_t i = 0; i < kCalls; ++i) {
     int done = 0;
     while (ok && done == 0) {
-      ok = node.api().test(request, &done, nullptr) == ncclSuccess;
+      ok = node.api().test(requests[i], &done, nullptr) == ncclSuccess;
       sched_yield();
     }
   }
@@ -96,11 +99,12 @@ std::string run_node(const Case& c, int rank, NodeMeeting* meeting) {
   ProxyNode node(library, options, meeting, nullptr);
   if (node.connect() != ncclSuccess) return "connect";
   std::vector<float> buffer = random_gradient(2 * kCalls * kCount, 1, rank);
+  void* untold[kCalls] = {};
   bool ok = true;
   for (int step = 0; step < kFirstSteps + kCountedSteps && ok; ++step) {
     if (step == kFirstSteps) start_counting();
     if (teller) teller->tell(&buffer);
-    ok = run_calls(node, &buffer);
+    ok = run_calls(node, teller ? teller->requests() : untold, &buffer);
   }
   const CallCounts counts = stop_counting();
   meeting->wait();  // Nobody says goodbye while others count.

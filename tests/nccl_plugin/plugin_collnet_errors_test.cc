@@ -327,7 +327,8 @@ TEST(CollNetErrors, AProfilerThatIsGoneIsHarmless) {
     api.finalize(nullptr);
     for (void* const gone : {ctx, unknown}) {
       EXPECT_EQ(api.start_tensor(gone, {&value, 1}), nullptr);
-      api.start_channel(gone, unknown, 0, 1, 32768);
+      void* place = nullptr;
+      api.start_channel(gone, unknown, 0, 1, 32768, &place);
     }
   }
 }

@@ -182,7 +182,9 @@ struct ProfilerApi {
   std::function<void(void** ctx, const ProfiledShape& shape)> init;
   std::function<void*(void* ctx, const ProfiledTensor& tensor)> start_tensor;
   std::function<void(void* event)> stop;
-  std::function<void(void* ctx, void* tensor, int channel, int steps, int chunk_bytes)>
+  /// `place`: for the event's handle.
+  std::function<void(void* ctx, void* tensor, int channel, int steps, int chunk_bytes,
+                     void** place)>
       start_channel;
   std::function<void(pid_t process, void* ctx, void* tensor)> start_channel_of;
   std::function<void(void* ctx)> finalize;
@@ -229,7 +231,7 @@ ProfilerApi profiler_api(Table& table) {
     if (event != nullptr) check(table.stop_event(event));
   };
   api.start_channel = [&table, check](void* ctx, void* tensor, int channel, int steps,
-                                      int chunk_bytes) {
+                                      int chunk_bytes, void** place) {
     Event event;
     std::memset(static_cast<void*>(&event), 0, sizeof event);
     event.type = abi::kProfileProxyOp;
@@ -238,8 +240,7 @@ ProfilerApi profiler_api(Table& table) {
     event.proxy_op.channel = static_cast<std::uint8_t>(channel);
     event.proxy_op.steps = steps;
     event.proxy_op.chunk_bytes = chunk_bytes;
-    void* handle = nullptr;
-    check(table.start_event(ctx, &handle, &event));
+    check(table.start_event(ctx, place, &event));
   };
   api.start_channel_of = [&table, check](pid_t process, void* ctx, void* tensor) {
     Event event;

@@ -4,6 +4,11 @@
 // of calls. The "kernel" writes only valid elements into a slot, so the rest of a slot holds what
 // an earlier step left there; full slots are handed over all the same.
 //
+// Operations are launched, and then appended in the progress thread, before the first piece of any;
+// or, with a seed, at random moments while others are under way, as NCCL does. Those of
+// communicators that share a CollNet communicator go through it one after the other; several
+// CollNet communicators in one progress thread are independent.
+//
 // A node of one rank has one head, and that has all chunks of a tensor. A node of several may have
 // a head for each of its network devices. Heads of one number meet in a CollNet communicator of
 // their own. Of a chain, a head has the channels of its device; of CollNetDirect every heads-th
@@ -12,7 +17,6 @@
 #define TESTS_SUPPORT_COLLNET_PROXY_H_
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -20,11 +24,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/collnet_api.h"
 #include "tests/support/collnet_meeting.h"
+#include "tests/support/collnet_operations.h"
 
 namespace ringpress::testing {
 
@@ -39,9 +49,10 @@ struct ProxyOptions {
   std::size_t channels = 2;
   std::size_t slot_bytes = 512 * 1024;  // Of one channel: the largest chunk.
   int initial_byte = 0;                 // Of the staging memory.
-  bool copies = true;   // False: the "kernel" leaves what is in the slots, as it costs no CPU time.
-  // When idle, instead of yielding. Under sanitizers those that wait would take the cores from those
-  // that work.
+  std::uint64_t seed = 0;               // Of the moments of appending. 0: all at first.
+  bool copies = true;  // False: the "kernel" leaves what is in the slots, as it costs no CPU time.
+  // When idle, instead of yielding. Under sanitizers those that wait would take the cores from
+  // those that work.
 #ifdef RINGPRESS_SANITIZED
   bool sleeps = true;
 #else
@@ -54,33 +65,17 @@ struct ProxyOptions {
   std::vector<std::uint32_t>* control_nanoseconds = nullptr;
 };
 
-/// One all-reduce of a tensor.
-struct ProxyOperation {
-  const void* send = nullptr;
-  void* receive = nullptr;
-  std::size_t count = 0;
-  ncclDataType_t type = ncclFloat32;
-  std::size_t channels = 2;
-  std::size_t chunk_bytes = 32 * 1024;
-  bool is_replayed = false;        // By a graph: its sequence number stands still.
-  bool is_direct = false;          // CollNetDirect instead of the chain.
-  std::size_t member = 0;          // What split_sharing() gave; 0: the communicator itself.
-  std::size_t steps_too_many = 0;  // That the profiler is told of, and that never come.
-};
-
 class ProxyNode {
  public:
-  static constexpr std::size_t kSteps = 8;
-  static constexpr std::size_t kGroupChannels = 8;
-
   ProxyNode(void* library, const ProxyOptions& options, Meeting* meeting, abi::Logger log)
       : options_(options),
-        meeting_(meeting),
-        api_(collnet_api_of(library, options.collnet_version)) {
+        api_(collnet_api_of(library, options.collnet_version)),
+        random_(options.seed) {
+    networks_.push_back(std::make_unique<Network>(meeting, options.rank));
     if (options.profiler_version != 0) {
       profiler_ = profiler_api_of(library, options.profiler_version);
-      add_member(options.comm_id);
     }
+    add_member(options.comm_id, 0);
     must(api_.init(&ctx_, options.comm_id, log), "init");
     int count = 0;
     must(api_.devices(&count), "devices");
@@ -88,56 +83,54 @@ class ProxyNode {
   }
   ~ProxyNode() {
     close();
-    for (Member& member : members_) profiler_.finalize(member.profiler_ctx);
+    for (Member& member : members_) {
+      if (has_profiler()) profiler_.finalize(member.profiler_ctx);
+    }
     api_.finalize(ctx_);
   }
   ProxyNode(const ProxyNode&) = delete;
   ProxyNode& operator=(const ProxyNode&) = delete;
 
   /// In the service thread: listen, exchange, connect, register. The result of connect.
-  ncclResult_t connect() {
-    ncclResult_t result = ncclSuccess;
-    std::thread([&] { result = connect_in_service_thread(); }).join();
-    return result;
-  }
+  ncclResult_t connect() { return connect(networks_[0].get()); }
   /// As NCCL destroys, or aborts: requests may be under way.
   void close() {
-    if (coll_comm_ == nullptr) return;
-    std::thread([&] {
-      for (void* mhandle : mhandles_) must(api_.dereg_mr(coll_comm_, mhandle), "deregMr");
-      must(api_.close_coll(coll_comm_), "closeColl");
-    }).join();
-    coll_comm_ = nullptr;
+    for (auto& network : networks_) close(network.get());
   }
-  /// A communicator of the same nodes, split off with shared resources: its operations go through
-  /// this one's CollNet communicator and progress thread.
-  std::size_t split_sharing(std::uint64_t comm_id) {
-    if (options_.profiler_version == 0) return 0;
-    add_member(comm_id);
-    return members_.size() - 1;
+  /// A communicator of the same nodes as `parent`, split off from it with shared resources: its
+  /// operations go through the parent's CollNet communicator and progress thread.
+  std::size_t split_sharing(std::uint64_t comm_id, std::size_t parent = 0) {
+    return add_member(comm_id, members_.at(parent).network);
   }
-  void* coll_comm() const { return coll_comm_; }
+  /// One of fewer nodes, those of `meeting`: through this one's progress thread and a CollNet
+  /// communicator of its own.
+  std::size_t split_apart(std::uint64_t comm_id, Meeting* meeting, int rank) {
+    networks_.push_back(std::make_unique<Network>(meeting, rank));
+    const std::size_t member = add_member(comm_id, networks_.size() - 1);
+    must(connect(networks_.back().get()), "connect");
+    return member;
+  }
+  void* coll_comm() const { return networks_[0]->coll_comm; }
   const CollNetApi& api() const { return api_; }
 
   /// Launches the operations here, runs them in the progress thread. The first error, or success.
   /// `leave_after` > 0: stops after so many calls with requests under way.
   ncclResult_t run(const std::vector<ProxyOperation>& operations, std::size_t leave_after = 0) {
-    std::vector<void*> events;
-    for (const ProxyOperation& operation : operations) events.push_back(launch(operation));
     ncclResult_t result = ncclSuccess;
     left_ = leave_after;
-    std::thread([&] {
-      for (std::size_t i = 0; i < operations.size(); ++i) append(operations[i], events[i]);
-      for (std::size_t i = 0; i < operations.size() && result == ncclSuccess; ++i) {
-        result = progress(operations[i]);
-      }
-    }).join();
+    operations_ = operations.size();
+    launched_.clear();  // Of a run that failed.
+    if (options_.seed == 0) launch(operations);
+    progress_thread_.start([&] { result = progress_all(); });
+    if (options_.seed != 0) launch(operations);
+    progress_thread_.wait();
     return result;
   }
   /// Fills the send slots with `bytes` of data, over and over.
   void fill(const void* data, std::size_t bytes) {
-    for (std::size_t done = 0; done < region_.size() / 2; done += bytes) {
-      std::memcpy(region_.data() + done, data, std::min(bytes, region_.size() / 2 - done));
+    std::vector<std::byte>& region = networks_[0]->region;
+    for (std::size_t done = 0; done < region.size() / 2; done += bytes) {
+      std::memcpy(region.data() + done, data, std::min(bytes, region.size() / 2 - done));
     }
   }
   std::size_t busy_answers() const { return busy_; }
@@ -148,49 +141,116 @@ class ProxyNode {
       throw std::runtime_error(std::string(call) + ": " + std::to_string(result));
     }
   }
+  struct Group {
+    std::size_t first = 0;  // Sub.
+    std::size_t subs = 0;
+    std::size_t sent = 0;  // Steps.
+    std::size_t done = 0;
+    std::array<std::uint32_t, kProxySteps> issue_ns{};
+  };
+  /// In the progress thread.
+  struct Running {
+    ProxyOperation operation;
+    ProxyArgs* send = nullptr;
+    ProxyArgs* receive = nullptr;
+    std::size_t steps = 0;
+    std::vector<Group> groups;
+  };
+  /// A CollNet communicator, its staging memory and its operations, one after the other.
+  struct Network {
+    Network(Meeting* meeting_, int rank_) : meeting(meeting_), rank(rank_) {}
+    Meeting* meeting;
+    int rank;
+    void* coll_comm = nullptr;
+    std::array<void*, 2> mhandles{};
+    std::vector<std::byte> region;
+    std::deque<Running> running;
+  };
+  /// A communicator.
   struct Member {
     void* profiler_ctx = nullptr;
     std::uint64_t sequence = 0;
+    std::size_t network = 0;
   };
-  void add_member(std::uint64_t comm_id) {
-    ProfiledShape shape;
-    shape.comm_id = comm_id;
-    shape.nodes = meeting_->size();
-    shape.ranks = shape.nodes * static_cast<int>(options_.ranks_of_node);
-    shape.rank = options_.rank * static_cast<int>(options_.ranks_of_node);
+  struct Launched {
+    ProxyOperation operation;
+    void* event = nullptr;
+  };
+
+  bool has_profiler() const { return options_.profiler_version != 0; }
+  std::size_t add_member(std::uint64_t comm_id, std::size_t network) {
     Member member;
-    profiler_.init(&member.profiler_ctx, shape);
+    member.network = network;
+    if (has_profiler()) {
+      ProfiledShape shape;
+      shape.comm_id = comm_id;
+      shape.nodes = networks_[network]->meeting->size();
+      shape.ranks = shape.nodes * static_cast<int>(options_.ranks_of_node);
+      shape.rank = networks_[network]->rank * static_cast<int>(options_.ranks_of_node);
+      profiler_.init(&member.profiler_ctx, shape);
+    }
     members_.push_back(member);
+    return members_.size() - 1;
   }
 
   static std::size_t element_bytes(ncclDataType_t type) { return type == ncclFloat32 ? 4 : 2; }
 
-  ncclResult_t connect_in_service_thread() {
+  ncclResult_t connect(Network* network) {
+    ncclResult_t result = ncclSuccess;
+    std::thread([&] { result = connect_in_service_thread(network); }).join();
+    return result;
+  }
+  ncclResult_t connect_in_service_thread(Network* network) {
     std::array<char, abi::kHandleBytes> handle;
     handle.fill(static_cast<char>(0xcc));
     void* listen_comm = nullptr;
     must(api_.listen(ctx_, 0, handle.data(), &listen_comm), "listen");
-    auto handles = meeting_->gather(options_.rank, handle.data());
+    auto handles = network->meeting->gather(network->rank, handle.data());
     std::vector<void*> pointers;
     for (auto& other : handles) pointers.push_back(other.data());
-    const ncclResult_t result =
-        api_.connect(pointers.data(), meeting_->size(), options_.rank, listen_comm, &coll_comm_);
+    const ncclResult_t result = api_.connect(pointers.data(), network->meeting->size(),
+                                             network->rank, listen_comm, &network->coll_comm);
     if (result != ncclSuccess) {
-      if (coll_comm_ != nullptr) throw std::runtime_error("a communicator in spite of an error");
+      if (network->coll_comm != nullptr) {
+        throw std::runtime_error("a communicator in spite of an error");
+      }
       return result;
     }
     must(api_.close_listen(listen_comm), "closeListen");
-    region_.assign(2 * kSteps * options_.channels * options_.slot_bytes,
-                   static_cast<std::byte>(options_.initial_byte));
-    for (void*& mhandle : mhandles_) {
-      must(api_.reg_mr(coll_comm_, region_.data(), region_.size(), abi::kPointerHost, &mhandle),
+    network->region.assign(2 * kProxySteps * options_.channels * options_.slot_bytes,
+                           static_cast<std::byte>(options_.initial_byte));
+    for (void*& mhandle : network->mhandles) {
+      must(api_.reg_mr(network->coll_comm, network->region.data(), network->region.size(),
+                       abi::kPointerHost, &mhandle),
            "regMr");
     }
     return result;
   }
+  void close(Network* network) {
+    if (network->coll_comm == nullptr) return;
+    std::thread([&] {
+      for (void* mhandle : network->mhandles) {
+        must(api_.dereg_mr(network->coll_comm, mhandle), "deregMr");
+      }
+      must(api_.close_coll(network->coll_comm), "closeColl");
+    }).join();
+    network->coll_comm = nullptr;
+  }
 
-  void* launch(const ProxyOperation& operation) {
-    if (members_.empty()) return nullptr;
+  /// In the caller's thread.
+  void launch(const std::vector<ProxyOperation>& operations) {
+    std::mt19937_64 random(options_.seed + 1);
+    for (const ProxyOperation& operation : operations) {
+      if (options_.seed != 0 && random() % 2 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+      }
+      const Launched launched{operation, tell(operation)};
+      const std::lock_guard lock(mutex_);
+      launched_.push_back(launched);
+    }
+  }
+  void* tell(const ProxyOperation& operation) {
+    if (!has_profiler()) return nullptr;
     Member& member = members_.at(operation.member);
     static constexpr const char* kNames[] = {"ncclFloat32", "ncclFloat16", "ncclBfloat16"};
     ProfiledTensor tensor;
@@ -222,22 +282,48 @@ class ProxyNode {
     return operation.is_direct ? sub : sub * options_.heads + options_.head;
   }
 
-  void append(const ProxyOperation& operation, void* event) {
-    if (event == nullptr) return;
-    for (int direction = 0; direction < 2; ++direction) {
-      for (std::size_t sub = 0; sub < subs_of(operation); ++sub) {
-        profiler_.start_channel(members_[operation.member].profiler_ctx, event,
+  void append(const Launched& launched) {
+    const ProxyOperation& operation = launched.operation;
+    Running running{operation, pool_.take(), pool_.take(), steps_of(operation), {}};
+    const std::size_t subs = subs_of(operation);
+    for (std::size_t sub = 0; sub < subs && has_profiler(); ++sub) {
+      for (ProxyArgs* args : {running.send, running.receive}) {
+        profiler_.start_channel(members_[operation.member].profiler_ctx, launched.event,
                                 static_cast<int>(channel_of(operation, sub)),
-                                static_cast<int>(steps_of(operation) + operation.steps_too_many),
-                                static_cast<int>(operation.chunk_bytes));
+                                static_cast<int>(running.steps + operation.steps_too_many),
+                                static_cast<int>(operation.chunk_bytes), &args->subs[sub].event);
       }
     }
+    for (std::size_t first = 0; first < subs; first += kProxyGroupChannels) {
+      Group group;
+      group.first = first;
+      group.subs = std::min(kProxyGroupChannels, subs - first);
+      running.groups.push_back(group);
+    }
+    networks_[members_[operation.member].network]->running.push_back(std::move(running));
   }
 
-  std::byte* slot(bool receives, std::size_t step, std::size_t sub,
-                  const ProxyOperation& operation) {
-    const std::size_t base = ((receives ? kSteps : 0) + step % kSteps) * options_.channels;
-    return region_.data() + base * options_.slot_bytes + sub * operation.chunk_bytes;
+  /// How many were appended.
+  std::size_t append_launched() {
+    if (options_.seed != 0 && random_() % 2 == 0) return 0;
+    std::vector<Launched> taken;
+    {
+      const std::lock_guard lock(mutex_);
+      std::size_t count = launched_.size();
+      if (options_.seed != 0) count = std::min<std::size_t>(count, random_() % 4);
+      taken.assign(launched_.begin(), launched_.begin() + static_cast<std::ptrdiff_t>(count));
+      launched_.erase(launched_.begin(), launched_.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    for (const Launched& launched : taken) append(launched);
+    return taken.size();
+  }
+
+  std::byte* slot(const Network& network, bool receives, std::size_t step, std::size_t sub,
+                  const ProxyOperation& operation) const {
+    const std::size_t base =
+        ((receives ? kProxySteps : 0) + step % kProxySteps) * options_.channels;
+    return const_cast<std::byte*>(network.region.data()) + base * options_.slot_bytes +
+           sub * operation.chunk_bytes;
   }
 
   /// The valid bytes of a sub's step: offset in the tensor and length.
@@ -262,88 +348,88 @@ class ProxyNode {
     }
   }
 
-  struct Group {
-    std::size_t first = 0;  // Sub.
-    std::size_t subs = 0;
-    std::size_t sent = 0;  // Steps.
-    std::size_t done = 0;
-    std::array<void*, kSteps> requests{};
-    std::array<std::uint32_t, kSteps> issue_ns{};
-  };
-  /// CPU time of this thread: on a busy machine, wall-clock time is that of other threads.
-  static std::uint64_t thread_nanoseconds() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
-           static_cast<std::uint64_t>(now.tv_nsec);
+  ncclResult_t progress_all() {
+    const ncclResult_t result = progress_until_done();
+    for (auto& network : networks_) network->running.clear();
+    return result;
   }
-
-  /// Some: a chain of multiplications that calls nobody.
-  static void compute_for_a_microsecond() {
-    std::uint64_t state = 1;
-    for (int i = 0; i < 500; ++i) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      asm volatile("" : "+r"(state));
-    }
-  }
-
-  ncclResult_t progress(const ProxyOperation& operation) {
-    const std::size_t steps = steps_of(operation);
-    std::vector<Group> groups;
-    for (std::size_t first = 0; first < subs_of(operation); first += kGroupChannels) {
-      Group group;
-      group.first = first;
-      group.subs = std::min(kGroupChannels, subs_of(operation) - first);
-      groups.push_back(group);
-    }
-    const auto is_done = [steps](const Group& group) { return group.done == steps; };
-    while (!std::all_of(groups.begin(), groups.end(), is_done)) {
+  ncclResult_t progress_until_done() {
+    std::size_t appended = 0;
+    for (;;) {
       const std::size_t moved_before = moved_;
-      for (std::size_t g = 0; g < groups.size(); ++g) {
-        // Step 0 of each group, then step 1.
-        const bool in_order =
-            g == 0 ? groups.back().sent == groups[0].sent : groups[g].sent < groups[g - 1].sent;
-        if (in_order && groups[g].sent < steps && groups[g].sent < groups[g].done + kSteps) {
-          const ncclResult_t result = send(operation, &groups[g]);
-          if (result != ncclSuccess) return result;
-        }
-        if (left_ == 1) return ncclSuccess;
-        const ncclResult_t result = poll(operation, &groups[g]);
+      appended += append_launched();
+      bool is_done = appended == operations_;
+      for (auto& network : networks_) {
+        if (network->running.empty()) continue;
+        const ncclResult_t result = progress(network.get());
+        if (result != ncclSuccess || left_ == 1) return result;
+        is_done = is_done && network->running.empty();
+      }
+      if (is_done) return ncclSuccess;
+      if (moved_ == moved_before) rest();
+    }
+  }
+
+  /// The first operation.
+  ncclResult_t progress(Network* network) {
+    Running& running = network->running.front();
+    std::vector<Group>& groups = running.groups;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      // Step 0 of each group, then step 1.
+      const bool in_order =
+          g == 0 ? groups.back().sent == groups[0].sent : groups[g].sent < groups[g - 1].sent;
+      if (in_order && groups[g].sent < running.steps &&
+          groups[g].sent < groups[g].done + kProxySteps) {
+        const ncclResult_t result = send(*network, &running, &groups[g]);
         if (result != ncclSuccess) return result;
       }
-      if (moved_ == moved_before) rest();
+      if (left_ == 1) return ncclSuccess;
+      const ncclResult_t result = poll(*network, &running, &groups[g]);
+      if (result != ncclSuccess) return result;
+    }
+    const auto is_done = [&](const Group& group) { return group.done == running.steps; };
+    if (std::all_of(groups.begin(), groups.end(), is_done)) {
+      pool_.give_back(running.send);
+      pool_.give_back(running.receive);
+      network->running.pop_front();
     }
     return ncclSuccess;
   }
 
-  ncclResult_t send(const ProxyOperation& operation, Group* group) {
+  static void** request_of(Running* running, const Group& group, std::size_t step) {
+    return &running->send->subs[group.first + group.subs - 1].requests[step % kProxySteps];
+  }
+
+  ncclResult_t send(const Network& network, Running* running, Group* group) {
+    const ProxyOperation& operation = running->operation;
     const std::size_t step = group->sent;
     for (std::size_t s = group->first; s < group->first + group->subs; ++s) {
       const auto [begin, bytes] = valid(operation, step, s);
-      std::memcpy(slot(false, step, s, operation),
+      std::memcpy(slot(network, false, step, s, operation),
                   static_cast<const std::byte*>(operation.send) + begin, bytes);
     }
-    void* request = nullptr;
     if (options_.control_nanoseconds != nullptr) {
       const std::uint64_t begin = thread_nanoseconds();
       compute_for_a_microsecond();
       const std::uint64_t took = thread_nanoseconds() - begin;
       options_.control_nanoseconds->push_back(static_cast<std::uint32_t>(took));
     }
+    void** const request = request_of(running, *group, step);
+    std::array<void*, 2> mhandles = network.mhandles;
     const std::uint64_t started = options_.nanoseconds != nullptr ? thread_nanoseconds() : 0;
     const ncclResult_t result =
-        api_.iallreduce(coll_comm_, slot(false, step, group->first, operation),
-                        slot(true, step, group->first, operation),
+        api_.iallreduce(network.coll_comm, slot(network, false, step, group->first, operation),
+                        slot(network, true, step, group->first, operation),
                         group->subs * operation.chunk_bytes / element_bytes(operation.type),
-                        operation.type, mhandles_.data(), &request);
+                        operation.type, mhandles.data(), request);
     if (result != ncclSuccess) return result;
-    if (request == nullptr) {
+    if (*request == nullptr) {
       ++busy_;
       return result;  // The same call comes again.
     }
-    group->requests[step % kSteps] = request;
     if (options_.nanoseconds != nullptr) {
-      group->issue_ns[step % kSteps] = static_cast<std::uint32_t>(thread_nanoseconds() - started);
+      group->issue_ns[step % kProxySteps] =
+          static_cast<std::uint32_t>(thread_nanoseconds() - started);
     }
     ++group->sent;
     ++moved_;
@@ -351,16 +437,17 @@ class ProxyNode {
     return result;
   }
 
-  ncclResult_t poll(const ProxyOperation& operation, Group* group) {
+  ncclResult_t poll(const Network& network, Running* running, Group* group) {
     if (group->done == group->sent) return ncclSuccess;
+    const ProxyOperation& operation = running->operation;
     const std::size_t step = group->done;
     int done = 0;
     int size = 0;
     const std::uint64_t started = options_.nanoseconds != nullptr ? thread_nanoseconds() : 0;
-    const ncclResult_t result = api_.test(group->requests[step % kSteps], &done, &size);
+    const ncclResult_t result = api_.test(*request_of(running, *group, step), &done, &size);
     if (result != ncclSuccess || done == 0) return result;
     if (options_.nanoseconds != nullptr) {
-      options_.nanoseconds->push_back(group->issue_ns[step % kSteps] +
+      options_.nanoseconds->push_back(group->issue_ns[step % kProxySteps] +
                                       static_cast<std::uint32_t>(thread_nanoseconds() - started));
     }
     if (static_cast<std::size_t>(size) != group->subs * operation.chunk_bytes) {
@@ -369,7 +456,7 @@ class ProxyNode {
     for (std::size_t s = group->first; s < group->first + group->subs; ++s) {
       const auto [begin, bytes] = valid(operation, step, s);
       std::memcpy(static_cast<std::byte*>(operation.receive) + begin,
-                  slot(true, step, s, operation), bytes);
+                  slot(network, true, step, s, operation), bytes);
     }
     ++group->done;
     ++moved_;
@@ -377,17 +464,20 @@ class ProxyNode {
   }
 
   const ProxyOptions options_;
-  Meeting* const meeting_;
   const CollNetApi api_;
   ProfilerApi profiler_;
   void* ctx_ = nullptr;
-  std::vector<Member> members_;  // This communicator, and those split off; none without profiler.
-  void* coll_comm_ = nullptr;
-  std::array<void*, 2> mhandles_{};
-  std::vector<std::byte> region_;
+  std::vector<std::unique_ptr<Network>> networks_;  // Of this communicator, and those split apart.
+  std::vector<Member> members_;                     // This communicator, and those split off.
+  std::mutex mutex_;
+  std::deque<Launched> launched_;  // And not appended yet.
+  std::size_t operations_ = 0;     // To run.
+  ProxyArgsPool pool_;
+  std::mt19937_64 random_;
   std::size_t busy_ = 0;
   std::size_t moved_ = 0;  // Calls issued or done.
   std::size_t left_ = 0;
+  ProxyThread progress_thread_;
 };
 
 }  // namespace ringpress::testing

@@ -1,0 +1,107 @@
+// An operation as NCCL tells its profiler of it and hands over its pieces, without a network.
+#ifndef TESTS_SUPPORT_TOLD_OPERATION_H_
+#define TESTS_SUPPORT_TOLD_OPERATION_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <random>
+
+#include "nccl_plugin/plugin/tensor_book.h"
+#include "nccl_plugin/plugin/told_tensors.h"
+#include "tests/support/collnet_operations.h"
+
+namespace ringpress::testing {
+
+using nccl_plugin::plugin::TensorBook;
+using nccl_plugin::plugin::TensorEvent;
+using nccl_plugin::plugin::TensorPart;
+using nccl_plugin::plugin::TensorPiece;
+using nccl_plugin::plugin::ToldTensors;
+
+/// How a tensor is cut on a node of one rank.
+struct Layout {
+  TensorEvent event;
+  std::size_t channels = 1;
+  std::size_t chunk_bytes = 32768;
+
+  std::size_t steps() const {
+    const std::size_t loop = channels * chunk_bytes;
+    return (event.count * event.element_bytes + loop - 1) / loop;
+  }
+};
+
+class ToldOperation {
+ public:
+  ToldOperation(ProxyArgsPool* pool, const Layout& layout)
+      : pool_(pool), layout_(layout), send_(pool->take()), receive_(pool->take()) {}
+  ToldOperation(ToldOperation&& other) noexcept
+      : pool_(other.pool_),
+        layout_(other.layout_),
+        send_(other.send_),
+        receive_(other.receive_),
+        taken_(other.taken_) {
+    other.pool_ = nullptr;
+  }
+  ~ToldOperation() {
+    if (pool_ == nullptr) return;
+    pool_->give_back(send_);
+    pool_->give_back(receive_);
+  }
+  ToldOperation(const ToldOperation&) = delete;
+  ToldOperation& operator=(const ToldOperation&) = delete;
+  ToldOperation& operator=(ToldOperation&&) = delete;
+
+  const Layout& layout() const { return layout_; }
+  std::size_t groups() const {
+    return (layout_.channels + kProxyGroupChannels - 1) / kProxyGroupChannels;
+  }
+  std::size_t piece_count() const { return layout_.steps() * groups(); }
+  std::size_t taken() const { return taken_; }
+  std::size_t channels_of(std::size_t piece) const {
+    const std::size_t first = piece % groups() * kProxyGroupChannels;
+    return std::min(kProxyGroupChannels, layout_.channels - first);
+  }
+
+  /// Its Coll event and its ProxyOp events.
+  std::uint64_t tell(TensorBook* book, ToldTensors* told) {
+    const std::uint64_t tensor = book->start_tensor(layout_.event);
+    tell_as(tensor, book, told);
+    return tensor;
+  }
+  void tell_as(std::uint64_t tensor, TensorBook* book, ToldTensors* told) {
+    for (std::size_t sub = 0; sub < layout_.channels; ++sub) {
+      for (ProxyArgs* args : {send_, receive_}) {
+        told->add_channel(book, {tensor, static_cast<unsigned>(sub), layout_.steps(),
+                                 layout_.chunk_bytes, &args->subs[sub].event});
+      }
+    }
+  }
+  void forget(ToldTensors* told) {
+    for (std::size_t sub = 0; sub < layout_.channels; ++sub) told->forget(&send_->subs[sub].event);
+  }
+
+  /// Its next piece.
+  std::optional<TensorPiece> take(ToldTensors* told, std::size_t lanes = 1) {
+    return take_bytes(told, channels_of(taken_) * layout_.chunk_bytes, lanes);
+  }
+  std::optional<TensorPiece> take_bytes(ToldTensors* told, std::size_t bytes,
+                                        std::size_t lanes = 1) {
+    const std::size_t last = taken_ % groups() * kProxyGroupChannels + channels_of(taken_) - 1;
+    void** const request = &send_->subs[last].requests[taken_ / groups() % kProxySteps];
+    ++taken_;
+    return told->take_piece({request, bytes, lanes, TensorPart::kWhole});
+  }
+
+ private:
+  ProxyArgsPool* pool_;
+  const Layout layout_;
+  ProxyArgs* const send_;
+  ProxyArgs* const receive_;
+  std::size_t taken_ = 0;
+};
+
+}  // namespace ringpress::testing
+
+#endif  // TESTS_SUPPORT_TOLD_OPERATION_H_
