@@ -12,6 +12,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -55,32 +58,54 @@ int number_of(const Environment& environment, const char* name) {
   return static_cast<int>(number);
 }
 
-/// A port outside the usual ephemeral range that all ranks of a job compute alike.
-int port_of_job(const char* job) {
-  constexpr int kFirstPort = 20000;
-  constexpr unsigned kPorts = 12000;
-  unsigned hash = 2166136261U;
-  for (const char* letter = job; *letter != '\0'; ++letter) {
-    hash = (hash ^ static_cast<unsigned char>(*letter)) * 16777619U;
+/// FNV-1a, with its bits mixed once more: names of jobs differ little.
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char letter : text) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
   }
-  return kFirstPort + static_cast<int>(hash % kPorts);
+  return (hash ^ (hash >> 32)) * 0x9E3779B97F4A7C15ULL;
+}
+
+/// Ports that all ranks of a job compute alike, outside the range of which the system takes the
+/// ports of outgoing connections: there one may be taken at any moment, also by a rank that tries
+/// to reach it before rank 0 listens, and then has connected to itself.
+std::vector<int> ports_of_job(std::uint64_t job) {
+  constexpr std::uint64_t kFirstPort = 20000;
+  constexpr std::uint64_t kPorts = 12000;
+  constexpr std::size_t kChoices = 8;
+  std::vector<int> ports;
+  for (; ports.size() < kChoices; job = hash_of(std::to_string(job))) {
+    ports.push_back(static_cast<int>(kFirstPort + job % kPorts));
+  }
+  return ports;
+}
+
+std::string text_of(const Environment& environment, const char* name) {
+  const char* const text = environment(name);
+  return text == nullptr ? "" : text;
 }
 
 void set_root_address(const Environment& environment, const LauncherVariables& names,
                       RankIdentity& identity) {
-  const char* address = environment("MASTER_ADDR");
-  if (address != nullptr) {
-    identity.root_address = address;
-    identity.root_port = number_of(environment, "MASTER_PORT");
+  const std::string job = text_of(environment, names.job);
+  if (environment("MASTER_ADDR") != nullptr) {
+    const int port = number_of(environment, "MASTER_PORT");
+    identity.root_address = environment("MASTER_ADDR");
+    identity.job = hash_of(job + "," + std::to_string(port) + "," +
+                           text_of(environment, "TORCHELASTIC_RESTART_COUNT"));
+    identity.root_ports = {port};
     // torchrun's own store already listens on that port.
-    if (environment("TORCHELASTIC_RUN_ID") != nullptr) ++identity.root_port;
+    if (environment("TORCHELASTIC_RUN_ID") != nullptr) {
+      identity.root_ports = ports_of_job(identity.job);
+    }
     return;
   }
-  const char* job = environment(names.job);
   const char* local_ranks = environment(names.local_ranks);
-  if (job == nullptr || local_ranks == nullptr || std::atoi(local_ranks) != identity.ranks) return;
+  if (job.empty() || local_ranks == nullptr || std::atoi(local_ranks) != identity.ranks) return;
   identity.root_address = "127.0.0.1";
-  identity.root_port = port_of_job(job);
+  identity.job = hash_of(job);
+  identity.root_ports = ports_of_job(identity.job);
 }
 
 /// A rank that this process started.
@@ -219,6 +244,14 @@ RankIdentity rank_from_environment(const Environment& environment) {
   RankIdentity alone;
   alone.launcher = "alone";
   return alone;
+}
+
+void tell_launcher(const Environment& environment, const std::string& message) {
+  const std::string path = text_of(environment, "TORCHELASTIC_ERROR_FILE");
+  if (path.empty()) return;
+  const nlohmann::json report = {{"message", message}, {"timestamp", std::time(nullptr)}};
+  // Whatever cannot be written is on standard error all the same.
+  std::ofstream(path) << report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 int run_local_ranks(const Options& options, int argc, char** argv) {

@@ -42,9 +42,13 @@ bool bandwidth_suffices(const std::vector<ResultRow>& rows) {
          average_bus_bandwidth(rows) >= kTolerance * std::strtod(minimum, nullptr);
 }
 
+const char* of_this_process(const char* variable) {
+  return std::getenv(variable);
+}
+
 RankIdentity identity_of(const Options& options) {
   if (options.local_rank < 0) {
-    return rank_from_environment([](const char* name) { return std::getenv(name); });
+    return rank_from_environment(of_this_process);
   }
   RankIdentity identity;
   identity.rank = options.local_rank;
@@ -121,7 +125,9 @@ int run_program(int argc, char** argv) {
     who = fmt::format("all_reduce_perf: rank {}", identity.rank);
     return run_rank(options, identity, argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", who, error.what());
+    const std::string message = fmt::format("{}: {}", who, error.what());
+    fmt::print(stderr, "{}\n", message);
+    if (options.local_rank < 0) tell_launcher(of_this_process, message);
     return EXIT_FAILURE;
   }
 }

@@ -58,6 +58,34 @@ for rank in 0 1; do
 done
 for rank in 0 1; do wait "${pids[rank]}" || { fail "--id-file, rank $rank"; cat "$work/rank$rank"; }; done
 
+# Ranks that look for rank 0 before it listens, where connections have so few ports to begin at that
+# each soon gets the very port that it is for, and is then connected to itself. torchrun's ranks meet
+# elsewhere; at a port that was given they see it. Needs a network namespace of its own.
+meet_late() {
+  ip link set lo up && echo "40000 40007" >/proc/sys/net/ipv4/ip_local_port_range || return 77
+  local rank late=()
+  export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1
+  for rank in 1 0; do
+    RANK=$rank timeout 60 "$PROGRAM" -b 4K -e 4K -n 2 &
+    late+=($!)
+    sleep 1
+  done
+  wait "${late[0]}" && wait "${late[1]}"
+}
+export -f meet_late
+export PROGRAM
+isolated=(unshare -n)
+[[ $(id -u) -eq 0 ]] || isolated=(unshare -Urn)
+if "${isolated[@]}" true 2>/dev/null; then
+  for variables in MASTER_PORT=40004 "MASTER_PORT=40003 TORCHELASTIC_RUN_ID=none"; do
+    status=0
+    "${isolated[@]}" env $variables bash -c meet_late >"$work/out" 2>&1 || status=$?
+    [[ $status -eq 0 || $status -eq 77 ]] || { fail "a late rank 0 ($variables)"; cat "$work/out"; }
+  done
+else
+  echo "no network namespaces here: nothing of late ranks"
+fi
+
 # A killed rank ends all of them.
 "$PROGRAM" --ranks 3 -b 1M -e 1M -N 0 -c 0 >"$work/out" 2>&1 &
 parent=$!
