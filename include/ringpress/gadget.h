@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,13 @@ struct Demand {
   std::uint64_t ring_bits_per_second = 0;  // On every link that the ring crosses, each way.
 };
 
+/// The other way to run a compressed job. Compression makes the ring's bytes fewer: the job either
+/// reserves as much as before and is faster, which is what Job says, or it reserves less.
+struct Saving {
+  std::uint64_t ring_bits_per_second = 0;
+  double iterations_per_worker_slot = 1;
+};
+
 struct Job {
   std::string name;
   std::size_t arrival = 0;  // The first slot in which it may run.
@@ -82,7 +90,14 @@ struct Job {
   Demand demand;
   Amounts lifetime = {};  // Slots times amount that it may use in all; 0: no limit.
   double iterations_per_worker_slot = 1;
+  std::optional<Saving> saving;  // If it has the choice, anew in each slot.
   Utility utility;
+
+  /// What its ring needs in either way.
+  Demand demand_if(bool saves) const;
+  double iterations_if(bool saves) const;
+  /// Of the two demands, the one that finds most places.
+  Demand least_demand() const { return demand_if(saving.has_value()); }
 };
 
 /// Worker-slots that the job may have in all: the least of lifetime / worker; SIZE_MAX: no limit.
@@ -103,11 +118,22 @@ Status check(const Cluster& cluster, const std::vector<Job>& jobs);
 
 // ---- One slot.
 
+/// What a bid gains if its ring reserves less: of as many numbers of workers.
+struct SavingBid {
+  std::uint64_t ring_bits_per_second = 0;
+  std::vector<double> gains;
+};
+
 /// What a job would gain in this slot.
 struct Bid {
   Demand demand;
   /// [k - 1]: of k workers, against none; -infinity: not to be had. Its size: the most workers.
   std::vector<double> gains;
+  std::optional<SavingBid> saving = std::nullopt;  // If it has the choice.
+
+  Demand demand_if(bool saves) const;
+  /// 0 of no workers.
+  double gain(std::size_t workers, bool saves) const;
 };
 
 struct Share {
@@ -122,6 +148,7 @@ struct Share {
 struct Ring {
   std::size_t job = 0;  // Index of the bid, or of the job.
   std::vector<Share> shares;
+  bool saves = false;  // It reserves what Bid::saving, or Job::saving, says.
 
   std::size_t workers() const {
     std::size_t sum = 0;
@@ -134,8 +161,9 @@ struct Ring {
 using SlotSolver = std::function<std::vector<Ring>(const Cluster&, const std::vector<Bid>&)>;
 
 /// The largest gain per further worker first; a job that has no place is given one by packing all
-/// anew. Ends within 20 ms of a core for 50 servers of one resource and 100 bids of up to 16
-/// workers; with several resources, or bids of 200, it may take a few times that.
+/// anew. Then whatever could gain more is tried, as far as a budget of work goes: of a few servers
+/// and jobs nearly all. Ends within 20 ms of a core for 50 servers of one resource and 100 bids of
+/// up to 16 workers; with several resources, or bids of 200, it may take a few times that.
 std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bids);
 
 /// Ok, or the first bid, server or link that got more than there is, or a ring that comes back to a
@@ -163,6 +191,7 @@ struct Slot {
 struct Schedule {
   std::vector<Slot> slots;                // Ends when no job is left or to come.
   std::vector<std::size_t> worker_slots;  // Of each job.
+  std::vector<double> iterations;         // Of each job, over all its workers.
   double utility = 0;                     // Of all jobs after the last slot.
   double embedded_share = 0;              // Of the active jobs, those with a ring; over all slots.
   std::size_t moves = 0;  // Times a job went on elsewhere, or with other workers, in the next slot.

@@ -2,14 +2,18 @@
 // schedule.
 //
 //   gadget_perf slots GROWTH.svg
+//   gadget_perf optimum SLOTS
 //   gadget_perf experiment UTILITY.svg
 //
 // slots: a row for each utility: the gain over that of trying everything, on random slots of 4
 // servers and 5 jobs (random_slot.h), of the first 200 seeds; then the time of a slot on this core,
 // of growing clusters, which is drawn too, and, where Clp was found, the linear programme of slots.
+// optimum: a row for each family of small slots drawn widely (wide_slot.h): the gain over the
+// largest one possible (exact_slot.h), of so many slots of each. Fails below what was asked for.
 // experiment: experiment.h.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <exception>
 #include <string>
@@ -18,6 +22,7 @@
 #include "perf/gadget/exact_slot.h"
 #include "perf/gadget/experiment.h"
 #include "perf/gadget/random_slot.h"
+#include "perf/gadget/wide_slot.h"
 #include "perf/ringpress/schedule/svg.h"
 #ifdef RINGPRESS_HAVE_CLP
 #include "perf/ringpress/schedule/lp/slot_lp.h"
@@ -138,6 +143,73 @@ void print_slots(const std::string& svg_file) {
   print_programmes();
 }
 
+struct Family {
+  const char* name;
+  WideShape shape;
+};
+constexpr Family kFamilies[] = {
+    {"one resource, resizable", {1, true}},
+    {"one resource, all workers or none", {1, false}},
+    {"two resources, resizable", {2, true}},
+    {"two resources, all workers or none", {2, false}},
+    {"two resources, resizable, a choice of rates", {2, true, true}},
+    {"two resources, all workers or none, a choice of rates", {2, false, true}},
+    {"three resources, resizable", {3, true}},
+    {"three resources, all workers or none", {3, false}}};
+
+/// Of the optimum; 1 where nothing can be gained.
+double part_of_optimum(const RandomSlot& slot, double* milliseconds) {
+  const double begin = processor_milliseconds();
+  const std::vector<gadget::Ring> rings = gadget::solve_slot(slot.cluster, slot.bids);
+  *milliseconds = processor_milliseconds() - begin;
+  const Status status = check(slot.cluster, slot.bids, rings);
+  RINGPRESS_EXPECTS(status.is_ok(), status.message());
+  const double found = gain_of(slot.bids, rings);
+  const double most = ExactSlot(slot.cluster, slot.bids).most_gain(found);
+  return most > 0 ? found / most : 1;
+}
+
+/// False: less than was asked for.
+bool measure_family(const Family& family, WideShape shape, std::size_t slots) {
+  double sum = 0, least = 1, longest = 0, all = 0;
+  std::size_t best = 0;
+  for (std::size_t seed = 0; seed < slots; ++seed) {
+    double milliseconds = 0;
+    const double part = part_of_optimum(wide_slot(shape, seed), &milliseconds);
+    sum += part;
+    least = std::min(least, part);
+    best += part > 1 - 1e-9 ? 1 : 0;
+    all += milliseconds;
+    longest = std::max(longest, milliseconds);
+  }
+  const auto count = static_cast<double>(slots);
+  std::printf("| %s | %zu | %.5f | %.4f | %zu | %.2f | %.2f |\n", family.name, slots, sum / count,
+              least, best, all / count, longest);
+  std::fflush(stdout);
+  return sum / count >= 0.99 && least >= 0.9;
+}
+
+constexpr char kOptimumHead[] =
+    "| slots | number | mean | least | at the optimum | mean ms | max ms |\n"
+    "|---|---|---|---|---|---|---|\n";
+
+bool print_optimum(std::size_t slots) {
+  bool is_good = true;
+  std::printf("Up to 5 servers, 6 jobs and 6 workers a job:\n\n%s", kOptimumHead);
+  for (const Family& family : kFamilies) {
+    is_good &= measure_family(family, family.shape, slots);
+  }
+  std::printf("\nUp to 7 servers, 10 jobs and 8 workers a job:\n\n%s", kOptimumHead);
+  for (std::size_t i = 0; i < 4; ++i) {
+    WideShape shape = kFamilies[i].shape;
+    shape.most_servers = 7;
+    shape.most_jobs = 10;
+    shape.most_workers = 8;
+    is_good &= measure_family(kFamilies[i], shape, slots / 10);
+  }
+  return is_good;
+}
+
 }  // namespace
 }  // namespace ringpress::perf
 
@@ -146,10 +218,14 @@ int main(int argc, char** argv) {
   try {
     if (command == "slots") {
       ringpress::perf::print_slots(argv[2]);
+    } else if (command == "optimum") {
+      const bool is_good = ringpress::perf::print_optimum(std::strtoul(argv[2], nullptr, 10));
+      return is_good ? 0 : 1;
     } else if (command == "experiment") {
       ringpress::perf::print_experiment(argv[2]);
     } else {
-      std::fprintf(stderr, "usage: gadget_perf slots GROWTH.svg | experiment UTILITY.svg\n");
+      std::fprintf(
+          stderr, "usage: gadget_perf slots GROWTH.svg | optimum SLOTS | experiment UTILITY.svg\n");
       return 2;
     }
   } catch (const std::exception& error) {

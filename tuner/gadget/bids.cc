@@ -25,20 +25,21 @@ bool is_concave(UtilityKind kind) {
   return false;
 }
 
+/// Of further worker-slots.
 class Gain {
  public:
-  Gain(const Job& job, std::size_t worker_slots)
-      : job_(job), before_(static_cast<double>(worker_slots)), value_before_(value_at(0)) {}
+  /// `before`: iterations. `each`: further ones of a worker-slot.
+  Gain(const Job& job, double before, double each)
+      : job_(job), before_(before), each_(each), value_before_(value(job.utility, before)) {}
 
-  double after(double more) const { return value_at(more) - value_before_; }
-
- private:
-  double value_at(double more) const {
-    return value(job_.utility, job_.iterations_per_worker_slot * (before_ + more));
+  double after(double more) const {
+    return value(job_.utility, before_ + each_ * more) - value_before_;
   }
 
+ private:
   const Job& job_;
   double before_;
+  double each_;
   double value_before_;
 };
 
@@ -74,19 +75,45 @@ double height_of(const std::vector<Point>& hull, double x) {
   return a.second + (b.second - a.second) * (x - a.first) / (b.first - a.first);
 }
 
-}  // namespace
-
-Bid bid_of(const Job& job, const Progress& progress) {
-  Bid bid = {job.demand, {}};
-  const Gain gain(job, progress.worker_slots);
+/// What each number of workers gains.
+std::vector<double> gains_of(const Job& job, const Progress& progress, bool saves) {
+  const Gain gain(job, progress.iterations, job.iterations_if(saves));
   std::vector<Point> hull;
   if (!is_concave(job.utility.kind)) {
     hull = upper_hull(sampled(gain, progress.worker_slots_left));
   }
+  std::vector<double> gains;
   for (std::size_t workers = 1; workers <= progress.most_workers; ++workers) {
     const auto more = static_cast<double>(workers);
     const double gained = hull.empty() ? gain.after(more) : height_of(hull, more);
-    bid.gains.push_back(workers < job.least_workers ? -kInfinity : gained);
+    gains.push_back(workers < job.least_workers ? -kInfinity : gained);
+  }
+  return gains;
+}
+
+}  // namespace
+
+Demand Job::demand_if(bool saves) const {
+  return {demand.worker, saves ? saving->ring_bits_per_second : demand.ring_bits_per_second};
+}
+
+double Job::iterations_if(bool saves) const {
+  return saves ? saving->iterations_per_worker_slot : iterations_per_worker_slot;
+}
+
+Demand Bid::demand_if(bool saves) const {
+  return {demand.worker, saves ? saving->ring_bits_per_second : demand.ring_bits_per_second};
+}
+
+double Bid::gain(std::size_t workers, bool saves) const {
+  if (workers == 0) return 0;
+  return saves ? saving->gains[workers - 1] : gains[workers - 1];
+}
+
+Bid bid_of(const Job& job, const Progress& progress) {
+  Bid bid = {job.demand, gains_of(job, progress, /*saves=*/false)};
+  if (job.saving.has_value()) {
+    bid.saving = {job.saving->ring_bits_per_second, gains_of(job, progress, /*saves=*/true)};
   }
   return bid;
 }

@@ -10,14 +10,14 @@ namespace ringpress::gadget {
 
 /// What a job has had, and what it may have.
 struct Progress {
-  std::size_t worker_slots = 0;       // So far.
+  double iterations = 0;              // So far.
   std::size_t most_workers = 0;       // In this slot.
   std::size_t worker_slots_left = 0;  // At most, until the end: at least most_workers.
 };
 
-/// The gain in utility of each number of workers. Of a utility that is not concave: the gain along
-/// the lowest concave curve above it, as far as the job may still come. Else a job whose utility is
-/// flat at first would never begin.
+/// The gain in utility of each number of workers, in either way to run. Of a utility that is not
+/// concave: the gain along the lowest concave curve above it, as far as the job may still come.
+/// Else a job whose utility is flat at first would never begin.
 Bid bid_of(const Job& job, const Progress& progress);
 
 }  // namespace ringpress::gadget

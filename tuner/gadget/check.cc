@@ -77,6 +77,11 @@ Status check_job(const Cluster& cluster, const Job& job) {
   if (!std::isfinite(job.iterations_per_worker_slot) || job.iterations_per_worker_slot <= 0) {
     return refuse("job " + job.name + " must make iterations");
   }
+  if (!job.saving.has_value()) return Status::ok();
+  const double slower = job.saving->iterations_per_worker_slot;
+  if (!std::isfinite(slower) || slower <= 0) {
+    return refuse("job " + job.name + " must make iterations when it reserves less");
+  }
   return Status::ok();
 }
 
@@ -183,9 +188,10 @@ Status check(const Cluster& cluster, const std::vector<Bid>& bids, const std::ve
     const std::string name = "the ring of bid " + std::to_string(ring.job);
     if (has_ring[ring.job]) return refuse(name + " is there twice");
     has_ring[ring.job] = true;
-    const std::vector<double>& gains = bids[ring.job].gains;
-    if (ring.workers() == 0 || ring.workers() > gains.size() ||
-        gains[ring.workers() - 1] == -std::numeric_limits<double>::infinity()) {
+    const Bid& bid = bids[ring.job];
+    if (ring.saves && !bid.saving.has_value()) return refuse(name + " cannot reserve less");
+    if (ring.workers() == 0 || ring.workers() > bid.gains.size() ||
+        bid.gain(ring.workers(), ring.saves) == -std::numeric_limits<double>::infinity()) {
       return refuse(name + " has too few or too many workers");
     }
     const bool is_placed =
@@ -193,7 +199,7 @@ Status check(const Cluster& cluster, const std::vector<Bid>& bids, const std::ve
           return share.workers > 0 && share.server < cluster.servers.size();
         });
     if (!is_placed) return refuse(name + " has a share of nothing");
-    if (!add_ring(cluster, bids[ring.job].demand, ring, &use)) {
+    if (!add_ring(cluster, bid.demand_if(ring.saves), ring, &use)) {
       return refuse(name + " comes back to a server or rack");
     }
   }
@@ -202,7 +208,7 @@ Status check(const Cluster& cluster, const std::vector<Bid>& bids, const std::ve
 
 double gain_of(const std::vector<Bid>& bids, const std::vector<Ring>& rings) {
   double sum = 0;
-  for (const Ring& ring : rings) sum += bids[ring.job].gains[ring.workers() - 1];
+  for (const Ring& ring : rings) sum += bids[ring.job].gain(ring.workers(), ring.saves);
   return sum;
 }
 

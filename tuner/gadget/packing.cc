@@ -11,15 +11,15 @@ namespace {
 enum class First { kLargestRing, kLargestWorker, kLargestRate };
 
 /// The jobs with workers.
-std::vector<std::size_t> in_order(const std::vector<Bid>& bids,
-                                  const std::vector<std::size_t>& workers, First first) {
+std::vector<std::size_t> in_order(const std::vector<Bid>& bids, const std::vector<Choice>& choices,
+                                  First first) {
   std::vector<std::size_t> order;
   for (std::size_t job = 0; job < bids.size(); ++job) {
-    if (workers[job] > 0) order.push_back(job);
+    if (choices[job].workers > 0) order.push_back(job);
   }
   const auto size = [&](std::size_t job) {
-    const Demand& demand = bids[job].demand;
-    const std::uint64_t worker = demand.worker[0], ring = workers[job] * worker;
+    const Demand demand = bids[job].demand_if(choices[job].saves);
+    const std::uint64_t worker = demand.worker[0], ring = choices[job].workers * worker;
     const std::uint64_t rate = demand.ring_bits_per_second;
     switch (first) {
       case First::kLargestRing:
@@ -57,47 +57,50 @@ std::vector<double> dominant_shares(const Cluster& cluster, const std::vector<Bi
   return shares;
 }
 
-bool Packing::grow(std::size_t job, std::size_t workers) {
-  const Demand& demand = bids_[job].demand;
-  if (!packer_.may_fit(demand, workers - workers_[job])) return false;
-  packer_.give_back(demand, places_[job]);
-  std::vector<Share> shares = packer_.place(demand, workers);
+bool Packing::grow(std::size_t job, const Choice& choice) {
+  const Choice before = choices_[job];
+  const Demand demand = bids_[job].demand_if(choice.saves);
+  const Demand demand_before = bids_[job].demand_if(before.saves);
+  if (!packer_.may_fit(demand, choice.workers - before.workers)) return false;
+  packer_.give_back(demand_before, places_[job]);
+  std::vector<Share> shares = packer_.place(demand, choice.workers);
   if (!shares.empty()) {
     places_[job] = std::move(shares);
-    workers_[job] = workers;
+    choices_[job] = choice;
     return true;
   }
-  packer_.take(demand, places_[job]);
-  std::vector<std::size_t> all = workers_;
-  all[job] = workers;
+  packer_.take(demand_before, places_[job]);
+  std::vector<Choice> all = choices_;
+  all[job] = choice;
   return repack(all);
 }
 
-bool Packing::repack(const std::vector<std::size_t>& workers) {
+bool Packing::repack(const std::vector<Choice>& choices) {
   for (const First first : {First::kLargestRing, First::kLargestWorker, First::kLargestRate}) {
-    if (may_repack() && pack(workers, in_order(bids_, workers, first))) return true;
+    if (may_repack() && pack(choices, in_order(bids_, choices, first))) return true;
   }
   return false;
 }
 
-bool Packing::pack(const std::vector<std::size_t>& workers, const std::vector<std::size_t>& order) {
+bool Packing::pack(const std::vector<Choice>& choices, const std::vector<std::size_t>& order) {
   Packer packer(cluster_);
   std::vector<std::vector<Share>> places(bids_.size());
   for (const std::size_t job : order) {
     --placements_left_;
-    places[job] = packer.place(bids_[job].demand, workers[job]);
+    const Choice& choice = choices[job];
+    places[job] = packer.place(bids_[job].demand_if(choice.saves), choice.workers);
     if (places[job].empty()) return false;
   }
   packer_ = std::move(packer);
   places_ = std::move(places);
-  workers_ = workers;
+  choices_ = choices;
   return true;
 }
 
 std::vector<Ring> Packing::rings() const {
   std::vector<Ring> rings;
   for (std::size_t job = 0; job < places_.size(); ++job) {
-    if (workers_[job] > 0) rings.push_back({job, places_[job]});
+    if (choices_[job].workers > 0) rings.push_back({job, places_[job], choices_[job].saves});
   }
   return rings;
 }

@@ -12,6 +12,12 @@ namespace ringpress::gadget {
 /// The part of the cluster's resource that a worker of each bid takes most of.
 std::vector<double> dominant_shares(const Cluster& cluster, const std::vector<Bid>& bids);
 
+/// What a bid gets.
+struct Choice {
+  std::size_t workers = 0;
+  bool saves = false;  // As of Ring.
+};
+
 class Packing {
  public:
   /// Nothing is placed. Both must outlive the packing. `most_placements`: rings that packing all
@@ -20,31 +26,31 @@ class Packing {
       : cluster_(cluster),
         bids_(bids),
         packer_(cluster),
-        workers_(bids.size()),
+        choices_(bids.size()),
         places_(bids.size()),
         placements_left_(most_placements) {}
 
-  std::size_t workers(std::size_t job) const { return workers_[job]; }
+  std::size_t workers(std::size_t job) const { return choices_[job].workers; }
 
-  /// Gives the job so many workers, more than it has: at another place if need be, and if there is
+  /// Gives the job this, no fewer workers than it has: at another place if need be, and if there is
   /// none by packing all anew. False: nothing has changed.
-  bool grow(std::size_t job, std::size_t workers);
+  bool grow(std::size_t job, const Choice& choice);
 
-  /// Packs all anew with these numbers of workers: the largest rings first, or if that fails the
-  /// largest workers, or rates. False: nothing has changed.
-  bool repack(const std::vector<std::size_t>& workers);
+  /// Packs all anew with these choices: the largest rings first, or if that fails the largest
+  /// workers, or rates. False: nothing has changed.
+  bool repack(const std::vector<Choice>& choices);
 
   bool may_repack() const { return placements_left_ >= bids_.size(); }
-  const std::vector<std::size_t>& workers() const { return workers_; }
+  const std::vector<Choice>& choices() const { return choices_; }
   std::vector<Ring> rings() const;
 
  private:
-  bool pack(const std::vector<std::size_t>& workers, const std::vector<std::size_t>& order);
+  bool pack(const std::vector<Choice>& choices, const std::vector<std::size_t>& order);
 
   const Cluster& cluster_;
   const std::vector<Bid>& bids_;
   Packer packer_;
-  std::vector<std::size_t> workers_;
+  std::vector<Choice> choices_;
   std::vector<std::vector<Share>> places_;
   std::size_t placements_left_;
 };

@@ -8,12 +8,19 @@
 namespace ringpress::gadget {
 namespace {
 
-/// Gives the jobs all their workers, one after the other; those that do not fit get none.
+/// Gives the jobs all their workers, one after the other; a job that does not fit reserves less if
+/// it may, and gets none if it does not fit then.
 void place_all(const Turn& turn, const std::vector<std::size_t>& order, Packer* packer,
                std::vector<Ring>* rings) {
   for (const std::size_t job : order) {
-    std::vector<Share> shares = packer->place(turn.jobs[job].demand, turn.most_workers(job));
-    if (!shares.empty()) rings->push_back({job, std::move(shares)});
+    for (const bool saves : {false, true}) {
+      if (saves && !turn.jobs[job].saving.has_value()) continue;
+      const Demand demand = turn.jobs[job].demand_if(saves);
+      std::vector<Share> shares = packer->place(demand, turn.most_workers(job));
+      if (shares.empty()) continue;
+      rings->push_back({job, std::move(shares), saves});
+      break;
+    }
   }
 }
 
@@ -38,7 +45,7 @@ std::vector<Ring> fifo(const Turn& turn) {
   for (const Ring& ring : turn.last) {
     const auto at = std::find(waiting.begin(), waiting.end(), ring.job);
     if (at == waiting.end() || ring.workers() != turn.most_workers(ring.job)) continue;
-    packer.take(turn.jobs[ring.job].demand, ring.shares);
+    packer.take(turn.jobs[ring.job].demand_if(ring.saves), ring.shares);
     rings.push_back(ring);
     waiting.erase(at);
   }
@@ -59,7 +66,12 @@ std::vector<Ring> las(const Turn& turn) {
 
 std::vector<Ring> drf(const Turn& turn) {
   std::vector<Bid> bids;
-  for (const std::size_t job : turn.active) bids.push_back({turn.jobs[job].demand, {}});
+  for (const std::size_t job : turn.active) {
+    Bid bid = {turn.jobs[job].demand, {}};
+    const std::optional<Saving>& saving = turn.jobs[job].saving;
+    if (saving.has_value()) bid.saving = {saving->ring_bits_per_second, {}};
+    bids.push_back(std::move(bid));
+  }
   const std::vector<double> shares = dominant_shares(turn.cluster, bids);
   std::vector<std::size_t> open;  // Indices of bids that may still grow.
   for (std::size_t i = 0; i < bids.size(); ++i) open.push_back(i);
@@ -74,7 +86,10 @@ std::vector<Ring> drf(const Turn& turn) {
     const std::size_t first = turn.jobs[turn.active[*least]].least_workers;
     const std::size_t workers = std::max(first, packing.workers(*least) + 1);
     const bool may_grow = workers <= turn.most_workers(turn.active[*least]);
-    if (!may_grow || !packing.grow(*least, workers)) open.erase(least);
+    const bool may_save = bids[*least].saving.has_value();
+    const bool grows = may_grow && (packing.grow(*least, {workers, /*saves=*/false}) ||
+                                    (may_save && packing.grow(*least, {workers, /*saves=*/true})));
+    if (!grows) open.erase(least);
   }
   std::vector<Ring> rings = packing.rings();
   for (Ring& ring : rings) ring.job = turn.active[ring.job];

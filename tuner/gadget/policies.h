@@ -16,6 +16,7 @@ struct Turn {
   const std::vector<Job>& jobs;
   const std::vector<std::size_t>& active;        // Jobs, in order of their numbers.
   const std::vector<std::size_t>& worker_slots;  // Of each job, so far.
+  const std::vector<double>& iterations;         // And these.
   const std::vector<Ring>& last;                 // Of the slot before.
   std::size_t slots_left;                        // This one counted.
 

@@ -22,20 +22,22 @@ const Ring* last_ring(const Turn& turn, std::size_t job) {
   return at == turn.last.end() ? nullptr : &*at;
 }
 
-/// The same numbers of workers, but a job that has as many as in the slot before stays where it
-/// was, if the others then find places too.
+/// The same numbers of workers, but a job that runs as in the slot before stays where it was, if
+/// the others then find places too.
 std::vector<Ring> keep_places(const Turn& turn, const std::vector<Ring>& rings) {
   std::vector<Ring> kept = rings;
   std::vector<Ring*> others;
   Packer packer(turn.cluster);
   for (Ring& ring : kept) {
     const Ring* const before = last_ring(turn, ring.job);
-    if (before == nullptr || before->workers() != ring.workers()) {
+    const bool is_same =
+        before != nullptr && before->workers() == ring.workers() && before->saves == ring.saves;
+    if (!is_same) {
       others.push_back(&ring);
       continue;
     }
     ring.shares = before->shares;
-    packer.take(turn.jobs[ring.job].demand, ring.shares);
+    packer.take(turn.jobs[ring.job].demand_if(ring.saves), ring.shares);
   }
   const auto size = [&](const Ring* ring) {
     return ring->workers() * turn.jobs[ring->job].demand.worker[0];
@@ -43,7 +45,7 @@ std::vector<Ring> keep_places(const Turn& turn, const std::vector<Ring>& rings) 
   std::stable_sort(others.begin(), others.end(),
                    [&](const Ring* a, const Ring* b) { return size(a) > size(b); });
   for (Ring* const ring : others) {
-    ring->shares = packer.place(turn.jobs[ring->job].demand, ring->workers());
+    ring->shares = packer.place(turn.jobs[ring->job].demand_if(ring->saves), ring->workers());
     if (ring->shares.empty()) return rings;
   }
   return kept;
@@ -61,7 +63,7 @@ std::size_t moves_in(const Turn& turn, const std::vector<Ring>& rings) {
 std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
   std::vector<Bid> bids;
   for (const std::size_t job : turn.active) {
-    bids.push_back(bid_of(turn.jobs[job], {turn.worker_slots[job], turn.most_workers(job),
+    bids.push_back(bid_of(turn.jobs[job], {turn.iterations[job], turn.most_workers(job),
                                            worker_slots_left(turn, job)}));
   }
   std::vector<Ring> rings = solver(turn.cluster, bids);
@@ -72,7 +74,7 @@ std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
 /// What policies that give all workers or none would never place is not asked for.
 std::vector<Job> with_rings_that_fit(const Cluster& cluster, std::vector<Job> jobs) {
   for (Job& job : jobs) {
-    const std::size_t most = std::min(job.most_workers, largest_ring(cluster, job.demand));
+    const std::size_t most = std::min(job.most_workers, largest_ring(cluster, job.least_demand()));
     job.most_workers = std::max(job.least_workers, most);
   }
   return jobs;
@@ -101,6 +103,7 @@ Schedule schedule(const Cluster& cluster, const std::vector<Job>& given, Policy 
   const std::vector<Job> jobs = with_rings_that_fit(cluster, given);
   Schedule plan;
   plan.worker_slots.resize(jobs.size());
+  plan.iterations.resize(jobs.size());
   std::size_t last_arrival = 0, active_sum = 0, embedded_sum = 0;
   for (const Job& job : jobs) last_arrival = std::max(last_arrival, job.arrival);
   std::vector<Ring> last;
@@ -112,18 +115,22 @@ Schedule schedule(const Cluster& cluster, const std::vector<Job>& given, Policy 
       if (jobs[job].arrival <= slot && !is_done) active.push_back(job);
     }
     if (active.empty() && slot > last_arrival) break;
-    const Turn turn = {cluster, jobs, active, plan.worker_slots, last, most_slots - slot};
+    const Turn turn = {cluster,         jobs, active,           plan.worker_slots,
+                       plan.iterations, last, most_slots - slot};
     std::vector<Ring> rings = rings_of(turn, policy, solver);
     plan.moves += moves_in(turn, rings);
     last = std::move(rings);
-    for (const Ring& ring : last) plan.worker_slots[ring.job] += ring.workers();
+    for (const Ring& ring : last) {
+      plan.worker_slots[ring.job] += ring.workers();
+      plan.iterations[ring.job] +=
+          jobs[ring.job].iterations_if(ring.saves) * static_cast<double>(ring.workers());
+    }
     active_sum += active.size();
     embedded_sum += last.size();
     plan.slots.push_back({active.size(), last});
   }
   for (std::size_t job = 0; job < jobs.size(); ++job) {
-    const auto worker_slots = static_cast<double>(plan.worker_slots[job]);
-    plan.utility += value(jobs[job].utility, jobs[job].iterations_per_worker_slot * worker_slots);
+    plan.utility += value(jobs[job].utility, plan.iterations[job]);
   }
   plan.embedded_share =
       active_sum == 0 ? 1 : static_cast<double>(embedded_sum) / static_cast<double>(active_sum);

@@ -1,11 +1,12 @@
-// Greedy, then exchanges. What is searched is counted in rings placed and bounded, so that equal
-// bids get equal rings on every machine.
+// Greedy, then exchanges, then of few bids all sizes. What is searched is counted in rings placed
+// and in steps, and bounded, so that equal bids get equal rings on every machine.
 #include <algorithm>
 #include <limits>
 #include <queue>
 #include <utility>
 
 #include "tuner/gadget/packing.h"
+#include "tuner/gadget/size_search.h"
 
 namespace ringpress::gadget {
 namespace {
@@ -13,6 +14,12 @@ namespace {
 /// Rings that packing anew may place in all searches.
 constexpr std::size_t kPlacements = 12'000;
 constexpr std::size_t kPlacementsPerBid = 120;
+
+/// What trying all sizes may take (size_search.h): a step looks at all servers for all bids. With
+/// more bids than these it would stop long before it has found anything.
+constexpr std::size_t kMostSearchedBids = 24;
+constexpr std::size_t kMostSteps = 20'000;
+constexpr std::size_t kStepsTimesServersAndBids = 600'000;
 
 /// More workers for a job, and what each gains.
 struct Step {
@@ -52,9 +59,10 @@ class SlotSearch {
     while (!steps.empty()) {
       const Step step = steps.top();
       steps.pop();
-      if (!packing_.grow(step.job, step.workers)) caps[step.job] = step.workers - 1;
+      if (!grow(step.job, step.workers)) caps[step.job] = step.workers - 1;
       push(step.job);
     }
+    for (std::size_t job = 0; job < bids_.size(); ++job) hurry(job);
   }
 
   /// One job gets more where another gains less of it, until nothing is better so.
@@ -64,22 +72,38 @@ class SlotSearch {
 
   double gain() const {
     double sum = 0;
-    for (std::size_t job = 0; job < bids_.size(); ++job) sum += gain(job, packing_.workers(job));
+    for (std::size_t job = 0; job < bids_.size(); ++job) sum += gain_now(job);
     return sum;
   }
   std::vector<Ring> rings() const { return packing_.rings(); }
 
  private:
-  double gain(std::size_t job, std::size_t workers) const {
-    return workers == 0 ? 0 : bids_[job].gains[workers - 1];
+  double gain_now(std::size_t job) const {
+    const Choice& choice = packing_.choices()[job];
+    return bids_[job].gain(choice.workers, choice.saves);
+  }
+
+  /// At the full rate, or else at the lower one if that gains something too.
+  bool grow(std::size_t job, std::size_t workers) {
+    if (packing_.grow(job, {workers, /*saves=*/false})) return true;
+    if (!bids_[job].saving.has_value()) return false;
+    if (bids_[job].gain(workers, /*saves=*/true) <= gain_now(job)) return false;
+    return packing_.grow(job, {workers, /*saves=*/true});
+  }
+
+  /// The full rate for a ring that has the lower one, if it gains more and there is a place.
+  void hurry(std::size_t job) {
+    const Choice& choice = packing_.choices()[job];
+    if (!choice.saves || bids_[job].gain(choice.workers, false) <= gain_now(job)) return;
+    packing_.grow(job, {choice.workers, /*saves=*/false});
   }
 
   Step densest_step(std::size_t job, std::size_t most_workers, Weighing weighing) const {
     const std::size_t now = packing_.workers(job);
     Step best = {0, job, now};
     for (std::size_t workers = now + 1; workers <= most_workers; ++workers) {
-      const double density =
-          (gain(job, workers) - gain(job, now)) / weight(job, workers - now, weighing);
+      const double density = (bids_[job].gain(workers, /*saves=*/false) - gain_now(job)) /
+                             weight(job, workers - now, weighing);
       if (density > best.density) best = {density, job, workers};
     }
     return best;
@@ -100,18 +124,20 @@ class SlotSearch {
   struct Change {
     double difference = 0;  // Of the gain.
     std::size_t job = 0;
-    std::size_t workers = 0;
+    Choice choice;
   };
 
-  /// All that a job could have more, or less, of workers: the best changes first.
+  /// All that a job could get instead that gains more, or less: the best changes first.
   std::vector<Change> changes(bool more) const {
     std::vector<Change> all;
     for (std::size_t job = 0; job < bids_.size(); ++job) {
-      const std::size_t now = packing_.workers(job);
-      const std::size_t first = more ? now + 1 : 0;
-      const std::size_t last = more ? bids_[job].gains.size() + 1 : now;
-      for (std::size_t workers = first; workers < last; ++workers) {
-        all.push_back({gain(job, workers) - gain(job, now), job, workers});
+      for (const bool saves : {false, true}) {
+        if (saves && !bids_[job].saving.has_value()) continue;
+        for (std::size_t workers = 0; workers <= bids_[job].gains.size(); ++workers) {
+          const double difference = bids_[job].gain(workers, saves) - gain_now(job);
+          const bool is_less = difference < 0 && workers <= packing_.workers(job);
+          if (more ? difference > 0 : is_less) all.push_back({difference, job, {workers, saves}});
+        }
       }
     }
     std::stable_sort(all.begin(), all.end(),
@@ -125,10 +151,10 @@ class SlotSearch {
       for (const Change& less : losses) {
         if (more.difference + less.difference <= kNoGain * more.difference) break;
         if (more.job == less.job) continue;
-        std::vector<std::size_t> workers = packing_.workers();
-        workers[more.job] = more.workers;
-        workers[less.job] = less.workers;
-        if (packing_.repack(workers)) return true;
+        std::vector<Choice> choices = packing_.choices();
+        choices[more.job] = more.choice;
+        choices[less.job] = less.choice;
+        if (packing_.repack(choices)) return true;
         if (!packing_.may_repack()) return false;
       }
     }
@@ -156,7 +182,7 @@ std::vector<Weighing> weighings_for(const std::vector<Bid>& bids) {
 
 std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bids) {
   std::vector<Ring> best;
-  double most = -1;
+  double most = 0;
   const std::vector<Weighing> weighings = weighings_for(bids);
   const std::size_t placements = kPlacements + kPlacementsPerBid * bids.size();
   for (const Weighing weighing : weighings) {
@@ -167,6 +193,11 @@ std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bid
     most = search.gain();
     best = search.rings();
   }
+  if (bids.size() > kMostSearchedBids) return best;
+  const std::size_t size = std::max<std::size_t>(1, cluster.servers.size() * bids.size());
+  std::size_t steps = std::min(kMostSteps, kStepsTimesServersAndBids / size);
+  SizeSearch search(cluster, bids);
+  if (search.run(most, &steps)) best = search.rings();
   return best;
 }
 

@@ -1,0 +1,241 @@
+#include "tuner/gadget/size_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace ringpress::gadget {
+namespace {
+
+/// What one look for places may take of the steps.
+constexpr std::size_t kStepsOfAnOption = 200;
+constexpr std::size_t kStepsOfAPacking = 1500;
+constexpr std::size_t kMostFailures = 256;
+constexpr double kNoGain = 1e-9;  // What sums may be off by.
+
+bool needs_as_much(const Choice& choice, const Demand& demand, const Choice& other,
+                   const Demand& other_demand) {
+  return choice.workers >= other.workers &&
+         demand.ring_bits_per_second >= other_demand.ring_bits_per_second;
+}
+
+}  // namespace
+
+SizeSearch::SizeSearch(const Cluster& cluster, const std::vector<Bid>& bids)
+    : cluster_(cluster), bids_(bids), search_(cluster), free_(cluster) {}
+
+bool SizeSearch::run(double known, std::size_t* steps) {
+  steps_ = steps;
+  best_ = known;
+  best_chosen_.clear();
+  add_measures();
+  for (std::size_t bid = 0; bid < bids_.size(); ++bid) add_candidate(bid, steps);
+  std::stable_sort(
+      candidates_.begin(), candidates_.end(),
+      [](const Candidate& a, const Candidate& b) { return a.options[0].gain > b.options[0].gain; });
+  places_.resize(candidates_.size());
+  parts_left_.assign(measures_.size(), kParts);
+  find_bounds();
+  try_candidate(0, 0);
+  return !best_chosen_.empty();
+}
+
+std::vector<Ring> SizeSearch::rings() const {
+  std::vector<Ring> rings;
+  for (std::size_t i = 0; i < best_chosen_.size(); ++i) {
+    if (best_chosen_[i] < 0) continue;
+    const Candidate& candidate = candidates_[i];
+    const Option& option = candidate.options[static_cast<std::size_t>(best_chosen_[i])];
+    rings.push_back({candidate.bid, best_places_[i], option.choice.saves});
+  }
+  std::sort(rings.begin(), rings.end(), [](const Ring& a, const Ring& b) { return a.job < b.job; });
+  return rings;
+}
+
+/// Each resource, and the mean of each two: what uses much of both is held by the mean.
+void SizeSearch::add_measures() {
+  const std::size_t resources = cluster_.resources.size();
+  std::vector<double> each(resources);
+  for (const Server& server : cluster_.servers) {
+    for (std::size_t r = 0; r < resources; ++r) each[r] += static_cast<double>(server.capacity[r]);
+  }
+  for (double& amount : each) amount = amount > 0 ? kParts / amount : 0;
+  for (std::size_t r = 0; r < resources; ++r) {
+    for (std::size_t other = r; other < resources; ++other) {
+      Measure measure;
+      measure.weights.resize(resources);
+      measure.weights[r] += each[r] / 2;
+      measure.weights[other] += each[other] / 2;
+      measures_.push_back(std::move(measure));
+    }
+  }
+}
+
+void SizeSearch::add_candidate(std::size_t bid, std::size_t* steps) {
+  Candidate candidate = {bid, {}};
+  for (const bool saves : {false, true}) {
+    if (saves && !bids_[bid].saving.has_value()) continue;
+    const Demand demand = bids_[bid].demand_if(saves);
+    for (std::size_t workers = 1; workers <= bids_[bid].gains.size(); ++workers) {
+      const double gain = bids_[bid].gain(workers, saves);
+      if (!(gain > 0)) continue;
+      std::size_t few = std::min(kStepsOfAnOption, *steps);
+      *steps -= few;
+      std::vector<std::vector<Share>> places;
+      const auto answer = search_.find(free_, {{demand, workers}}, &few, &places);
+      *steps += few;
+      if (answer != PlaceSearch::Answer::kFound) continue;
+      Option option = {{workers, saves}, demand, gain, {}};
+      for (const Measure& measure : measures_) {
+        double parts = 0;
+        for (std::size_t r = 0; r < measure.weights.size(); ++r) {
+          parts += measure.weights[r] * static_cast<double>(workers * demand.worker[r]);
+        }
+        option.parts.push_back(static_cast<std::size_t>(parts * (1 - kNoGain)));
+      }
+      candidate.options.push_back(std::move(option));
+    }
+  }
+  std::stable_sort(candidate.options.begin(), candidate.options.end(),
+                   [](const Option& a, const Option& b) { return a.gain > b.gain; });
+  std::vector<Option> useful;
+  for (Option& option : candidate.options) {
+    const bool is_useless = std::any_of(useful.begin(), useful.end(), [&](const Option& other) {
+      return needs_as_much(option.choice, option.demand, other.choice, other.demand);
+    });
+    if (!is_useless) useful.push_back(std::move(option));
+  }
+  candidate.options = std::move(useful);
+  if (!candidate.options.empty()) candidates_.push_back(std::move(candidate));
+}
+
+void SizeSearch::find_bounds() {
+  for (std::size_t m = 0; m < measures_.size(); ++m) {
+    auto& most = measures_[m].most;
+    most.assign(candidates_.size() + 1, std::vector<double>(kParts + 1));
+    for (std::size_t i = candidates_.size(); i-- > 0;) {
+      most[i] = most[i + 1];
+      for (const Option& option : candidates_[i].options) {
+        for (std::size_t parts = option.parts[m]; parts <= kParts; ++parts) {
+          most[i][parts] =
+              std::max(most[i][parts], option.gain + most[i + 1][parts - option.parts[m]]);
+        }
+      }
+    }
+  }
+}
+
+double SizeSearch::most_of_rest(std::size_t at) const {
+  double least = measures_[0].most[at][parts_left_[0]];
+  for (std::size_t m = 1; m < measures_.size(); ++m) {
+    least = std::min(least, measures_[m].most[at][parts_left_[m]]);
+  }
+  return least;
+}
+
+void SizeSearch::use(const Option& option, bool takes) {
+  for (std::size_t m = 0; m < measures_.size(); ++m) {
+    parts_left_[m] = takes ? parts_left_[m] - option.parts[m] : parts_left_[m] + option.parts[m];
+  }
+}
+
+void SizeSearch::try_candidate(std::size_t at, double gain) {
+  const auto is_hopeless = [&](double most) { return most <= best_ + kNoGain * std::abs(best_); };
+  if (!is_hopeless(gain)) {
+    best_ = gain;
+    best_chosen_ = chosen_;
+    best_places_ = places_;
+  }
+  if (at == candidates_.size() || *steps_ == 0) return;
+  --*steps_;
+  const std::vector<Option>& options = candidates_[at].options;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const Option& option = options[i];
+    if (is_hopeless(gain + option.gain + most_of_rest(at + 1))) break;
+    const bool has_parts = std::equal(option.parts.begin(), option.parts.end(), parts_left_.begin(),
+                                      std::less_equal<>());
+    if (!has_parts) continue;
+    use(option, /*takes=*/true);
+    chosen_.push_back(static_cast<int>(i));
+    const bool is_hopeful = !is_hopeless(gain + option.gain + most_of_rest(at + 1));
+    if (is_hopeful && !is_above_a_failure()) {
+      const Free free = free_;
+      const std::vector<std::vector<Share>> places = places_;
+      if (place(at)) {
+        try_candidate(at + 1, gain + option.gain);
+        free_ = free;
+        places_ = places;
+      } else if (failures_.size() < kMostFailures) {
+        failures_.push_back(chosen_);
+      }
+    }
+    chosen_.pop_back();
+    use(option, /*takes=*/false);
+  }
+  if (is_hopeless(gain + most_of_rest(at + 1))) return;
+  chosen_.push_back(-1);
+  try_candidate(at + 1, gain);
+  chosen_.pop_back();
+}
+
+/// Beside those before it, or all anew.
+bool SizeSearch::place(std::size_t at) {
+  const Option& option = candidates_[at].options[static_cast<std::size_t>(chosen_[at])];
+  std::size_t few = std::min(kStepsOfAnOption, *steps_);
+  *steps_ -= few;
+  std::vector<std::vector<Share>> found;
+  const auto answer = search_.find(free_, {{option.demand, option.choice.workers}}, &few, &found);
+  *steps_ += few;
+  if (answer != PlaceSearch::Answer::kFound) return place_all_anew(at);
+  take(cluster_, option.demand, found[0], &free_);
+  places_[at] = std::move(found[0]);
+  return true;
+}
+
+/// The largest ones first, by the part of the cluster.
+bool SizeSearch::place_all_anew(std::size_t at) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i <= at; ++i) {
+    if (chosen_[i] >= 0) order.push_back(i);
+  }
+  const auto option_of = [&](std::size_t i) -> const Option& {
+    return candidates_[i].options[static_cast<std::size_t>(chosen_[i])];
+  };
+  const auto size = [&](std::size_t i) {
+    const std::vector<std::size_t>& parts = option_of(i).parts;
+    return *std::max_element(parts.begin(), parts.end());
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  std::vector<Wanted> wanted;
+  for (const std::size_t i : order) {
+    wanted.push_back({option_of(i).demand, option_of(i).choice.workers});
+  }
+  std::size_t few = std::min(kStepsOfAPacking, *steps_);
+  *steps_ -= few;
+  std::vector<std::vector<Share>> found;
+  const auto answer = search_.find(Free(cluster_), wanted, &few, &found);
+  *steps_ += few;
+  if (answer != PlaceSearch::Answer::kFound) return false;
+  free_ = Free(cluster_);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    take(cluster_, wanted[i].demand, found[i], &free_);
+    places_[order[i]] = std::move(found[i]);
+  }
+  return true;
+}
+
+bool SizeSearch::is_above_a_failure() const {
+  return std::any_of(failures_.begin(), failures_.end(), [&](const Chosen& failure) {
+    for (std::size_t i = 0; i < failure.size(); ++i) {
+      if (failure[i] < 0) continue;
+      if (i >= chosen_.size() || chosen_[i] < 0) return false;
+      const Option& failed = candidates_[i].options[static_cast<std::size_t>(failure[i])];
+      const Option& here = candidates_[i].options[static_cast<std::size_t>(chosen_[i])];
+      if (!needs_as_much(here.choice, here.demand, failed.choice, failed.demand)) return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace ringpress::gadget
