@@ -12,6 +12,8 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+from json_fields import leaves_of, value_at, variations, with_value
+
 PERF = pathlib.Path(sys.argv.pop()).resolve()
 PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
 JOBS = sorted((PERF / "jobs").glob("*.json"))
@@ -69,6 +71,23 @@ MISTAKES = [
 ]
 
 
+# A job in which every field that there is matters.
+VARIED = """{"name": "varied", "note": "free", "machines": 2, "gpus_per_machine": 2, "forward_ms": 3,
+ "inside": {"latency_us": 5, "gigabytes_per_second": 2},
+ "between": {"latency_us": 15, "gigabytes_per_second": 1},
+ "compressor": {"name": "q4", "note": "free", "ratio": 0.13,
+  "gpu": {"compress": {"start_us": 50, "gigabytes_per_second": 20},
+          "decompress": {"start_us": 50, "gigabytes_per_second": 20}},
+  "cpu": {"compress": {"start_us": 50, "gigabytes_per_second": 30},
+          "decompress": {"start_us": 50, "gigabytes_per_second": 15}}},
+ "model": {"workers": 4, "codec": "q4", "bytes_per_step": 100000000, "ratio_reduce_scatter": 0.3,
+  "ratio_all_gather": 0.2, "link_gigabytes_per_second": 1, "codec_gigabytes_per_second": 10,
+  "compute_ms": 30, "overhead_ms": 1},
+ "tensors": [{"name": "large", "bytes": 40000000, "backward_us": 20000},
+             {"name": "small", "bytes": 4000000, "backward_us": 9000}]}
+"""
+
+
 class Command(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -100,6 +119,24 @@ class Plan(Command):
             self.assertEqual((code, out), (2, ""), (new, error))
             self.assertTrue(error.startswith(f"ringpress plan: JOB:{expected}"), (new, error))
             self.assertEqual(error.count("\n"), 1, error)
+
+    def test_no_field_is_inert(self):
+        job = json.loads(VARIED)
+        before = self.result_of(job)
+        self.assertEqual(before[0], 0, before)
+        for path in sorted(leaves_of(job), key=str):
+            # These say of themselves that a plan does not depend on them; their values are checked.
+            if path[-1] == "note" or path[0] == "model":
+                continue
+            with self.subTest(path=path):
+                self.assertTrue(any(self.result_of(with_value(job, path, value)) != before
+                                    for value in variations(value_at(job, path))),
+                                f"{path} makes no difference")
+
+    def result_of(self, job):
+        text = json.dumps(job)
+        code, out, error = self.plan_text(text)
+        return code, out, error, self.plan_text(text, "--json")[1]
 
     def test_a_job_has_tensors(self):
         job = json.loads(GOOD)

@@ -13,6 +13,8 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+from json_fields import leaves_of, value_at, variations, with_value
+
 PERF = pathlib.Path(sys.argv.pop()).resolve()
 PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
 EXAMPLE = (PERF / "gadget" / "cluster.json", PERF / "gadget" / "jobs.json")
@@ -95,6 +97,14 @@ JOBS_MISTAKES = [
     ('"iterations_per_worker_slot": 100,\n', '"iterations_per_worker_slot": 0,\n',
      "4: jobs[0].iterations_per_worker_slot: must be a number from 1e-9 to 1e12, not 0"),
     (JOBS, "{}", '1: jobs: is missing; "jobs" are needed'),
+    ('{"jobs"', '{"slot_seconds": 60, "jobs"',
+     '1: slot_seconds: makes no difference, as no job has a "model"'),
+    ('{"jobs"', '{"name": 7, "jobs"', "1: name: must be a text, not 7"),
+    ('"ring_gigabits_per_second": 4, "ratio": 0.5', '"ring_gigabits_per_second": 0, "ratio": 0.5',
+     "3: jobs[0].ratio: makes no difference to a rate of 0"),
+    ('"needs": {"gpus": 1, "memory_gb": 8},\n  "lifetime": {"gpus": 8}',
+     '"needs": {"gpus": 1},\n  "lifetime": {"gpus": 8, "memory_gb": 7}',
+     "3: jobs[0].lifetime.memory_gb: has no end, as a worker needs none of it"),
 ]
 
 
@@ -110,6 +120,34 @@ MODEL_MISTAKES = [
     ('"model"', '"ratio": 1, "model"', "3: jobs[0].ratio: is not known; "),
     ('"compute_ms": 30', '"compute_ms": 0', None),
 ]
+
+
+def model_seconds(bytes_per_second, ratios=0.5):
+    """A step of 4 workers with MODEL, over links of this rate."""
+    return 75e6 * (ratios / bytes_per_second + 0.1e-9) + 0.031
+
+
+# Files in which every field that there is matters: too little of everything.
+VARIED_CLUSTER = """{"name": "varied", "note": "", "resources": ["gpus", "memory_gb"],
+ "racks": [{"name": "r0", "gigabits_per_second": 5}, {"name": "r1", "gigabits_per_second": 5}],
+ "servers": [
+  {"name": "s0", "rack": "r0", "gigabits_per_second": 5, "has": {"gpus": 2, "memory_gb": 60}},
+  {"name": "s1", "rack": "r1", "gigabits_per_second": 5, "has": {"gpus": 2, "memory_gb": 60}}]}"""
+VARIED_JOBS = """{"name": "jobs", "note": "", "slot_seconds": 60, "jobs": [
+ {"name": "a", "arrival": 0, "workers": 3, "least_workers": 3, "needs": {"gpus": 1, "memory_gb": 20},
+  "lifetime": {"gpus": 18, "memory_gb": 360}, "ring_gigabits_per_second": 8, "ratio": 0.5,
+  "iterations_per_worker_slot": 100, "utility": {"kind": "sqrt", "scale": 30}},
+ {"name": "b", "arrival": 1, "workers": 3, "least_workers": 2, "needs": {"gpus": 1, "memory_gb": 20},
+  "ring_gigabits_per_second": 4, "ratio": 0.5, "iterations_per_worker_slot": 90,
+  "utility": {"kind": "sigmoid", "scale": 500, "steepness": 0.01, "midpoint": 400}},
+ {"name": "c", "arrival": 2, "workers": 3, "needs": {"gpus": 1, "memory_gb": 20},
+  "ring_gigabits_per_second": 4, "ratio": 0.5, "iterations_per_worker_slot": 90,
+  "utility": {"kind": "energy", "scale": 5, "cost": 0.002}},
+ {"name": "d", "arrival": 3, "workers": 4, "least_workers": 4, "needs": {"gpus": 1, "memory_gb": 20},
+  "ring_gigabits_per_second": 4, "utility": {"kind": "log", "scale": 500}, "model":
+  {"workers": 4, "codec": "q4", "bytes_per_step": 100000000, "ratio_reduce_scatter": 0.3,
+   "ratio_all_gather": 0.2, "link_gigabytes_per_second": 1, "codec_gigabytes_per_second": 10,
+   "compute_ms": 30, "overhead_ms": 1}}]}"""
 
 
 class Schedule(unittest.TestCase):
@@ -194,10 +232,8 @@ class Schedule(unittest.TestCase):
         text = WITH_MODEL.replace('{"jobs"', '{"slot_seconds": 60, "jobs"')
         code, out, error = self.schedule_text(CLUSTER, text, "--slots", "3")
         self.assertEqual((code, error), (0, ""))
-        # 4 workers at 4 Gb/s, compressed to a quarter and so at 1: 75 MB at 0.25 / 0.125 + 0.1 ns a
-        # byte, and 31 ms.
-        seconds = 75e6 * (0.5 / 0.125e9 + 0.1e-9) + 0.031
-        self.assertIn(f"| a | 0 | 2 | 8 | {8 * 60 / seconds:.0f} |", out)
+        # 4 workers at 4 Gb/s: 75 MB of which a quarter is sent in either half, and 31 ms.
+        self.assertIn(f"| a | 0 | 2 | 8 | {8 * 60 / model_seconds(0.5e9):.0f} |", out)
         for old, new, expected in MODEL_MISTAKES:
             self.assertIn(old, text)
             code, _, error = self.schedule_text(CLUSTER, text.replace(old, new, 1))
@@ -206,6 +242,113 @@ class Schedule(unittest.TestCase):
             else:
                 self.assertEqual(code, 2)
                 self.assertTrue(error.startswith(f"ringpress schedule: JOBS:{expected}"), error)
+
+    def with_model(self, links, **changes):
+        """What becomes of the job with the model alone, in one slot, over links of so many Gb/s."""
+        cluster, jobs = json.loads(CLUSTER), json.loads(WITH_MODEL)
+        for part in cluster["servers"] + cluster["racks"]:
+            part["gigabits_per_second"] = links
+        job = {**jobs["jobs"][0], "least_workers": 4}
+        for name, value in changes.items():
+            job[name if name in job else "model"] = (
+                value if name in job else {**job["model"], name: value})
+        jobs = {"slot_seconds": 60, "jobs": [job]}
+        (self.folder / "c").write_text(json.dumps(cluster))
+        (self.folder / "j").write_text(json.dumps(jobs))
+        paths = (self.folder / "c", self.folder / "j", "--slots", "1")
+        _, text, _ = self.run_program(*paths)
+        return self.scheduled(*paths), text
+
+    def check_way(self, found, way, gigabits, iterations):
+        report, text = found
+        ring, job = report["slots"][0]["rings"][0], report["jobs"][0]
+        self.assertEqual(ring["way"], way)
+        self.assertAlmostEqual(ring["reserved_gigabits_per_second"], gigabits, 6)
+        self.assertAlmostEqual(job["iterations"] / iterations, 1, 6)
+        self.assertEqual({entry["way"]: entry["slots"] for entry in job["ways"]},
+                         {"less time": 0, "less reserved": 0, way: 1})
+        self.assertIn(f"  a: s0 x2, s1 x2 ({way})\n", text)
+
+    def test_compressed_jobs_are_faster_or_reserve_less(self):
+        # Links that carry the rate: the job is faster than it would be uncompressed.
+        fast = 4 * 60 / model_seconds(0.5e9)
+        self.check_way(self.with_model(10), "less time", 4, fast)
+        plain = {"ratio_reduce_scatter": 1, "ratio_all_gather": 1}
+        exact, text = self.with_model(10, **plain)
+        self.assertAlmostEqual(exact["jobs"][0]["iterations"] * model_seconds(0.5e9, 2), 4 * 60, 3)
+        self.assertLess(exact["jobs"][0]["iterations"], 0.7 * fast)
+        self.assertNotIn("way", exact["slots"][0]["rings"][0])
+        self.assertIn("| no choice |", text)
+        # Links that do not: it reserves a quarter, and takes as long as uncompressed ones would.
+        self.check_way(self.with_model(2), "less reserved", 1, 4 * 60 / model_seconds(0.125e9))
+
+    def test_a_ring_is_no_faster_than_the_link_of_its_model(self):
+        slow = self.with_model(10, link_gigabytes_per_second=0.25)
+        self.check_way(slow, "less time", 2, 4 * 60 / model_seconds(0.25e9))
+        # Nothing reserved: the model's link is all that is known.
+        free, text = self.with_model(10, ring_gigabits_per_second=0)
+        self.assertAlmostEqual(free["jobs"][0]["iterations"] * model_seconds(1e9), 4 * 60, 3)
+        self.assertIn("| no choice |", text)
+
+    def test_the_choice_is_what_all_jobs_gain_most_by(self):
+        # Two such jobs share links of 5 Gb/s: together they gain more if one makes room.
+        cluster, jobs = json.loads(CLUSTER), json.loads(WITH_MODEL)
+        for part in cluster["servers"] + cluster["racks"]:
+            part["gigabits_per_second"] = 5
+        for server in cluster["servers"]:
+            server["has"]["gpus"] = 2
+        job = {**jobs["jobs"][0], "workers": 2, "least_workers": 2, "lifetime": {"gpus": 200}}
+        job["needs"] = {"gpus": 1, "memory_gb": 40}  # One on a server of 64 and more than one job.
+        for server in cluster["servers"]:
+            server["has"]["memory_gb"] = 64
+        other = {**job, "name": "other", "needs": {"gpus": 1, "memory_gb": 20}}
+        (self.folder / "c").write_text(json.dumps(cluster))
+        (self.folder / "j").write_text(json.dumps({"slot_seconds": 60, "jobs": [job, other]}))
+        for policy in POLICIES:
+            found = self.scheduled(self.folder / "c", self.folder / "j", "--slots", "1",
+                                   "--policy", policy)
+            rings = found["slots"][0]["rings"]
+            used = sum(ring["reserved_gigabits_per_second"] for ring in rings)
+            self.assertEqual(len(rings), 2, policy)
+            self.assertAlmostEqual(used, 5, 6, policy)
+            self.assertEqual(sorted(ring["way"] for ring in rings),
+                             ["less reserved", "less time"], policy)
+
+    def test_no_field_is_inert(self):
+        cluster, jobs = json.loads(VARIED_CLUSTER), json.loads(VARIED_JOBS)
+        before = self.result_of(cluster, jobs)
+        self.assertEqual(before[0], 0, before)
+        for which, document in ((0, cluster), (1, jobs)):
+            for path in sorted(leaves_of(document), key=str):
+                if path[-1] == "note":  # Says so: free text.
+                    continue
+                with self.subTest(path=path):
+                    self.assertTrue(any(self.makes_a_difference(which, cluster, jobs, path, value,
+                                                                before)
+                                        for value in variations(value_at(document, path))),
+                                    f"{path} makes no difference")
+
+    def makes_a_difference(self, which, cluster, jobs, path, value, before):
+        files = [cluster, jobs]
+        files[which] = with_value(files[which], path, value)
+        after = self.result_of(*files)
+        self.assertIn(after[0], (0, 2), after)
+        if isinstance(value, str) or path[-2:] == ("model", "workers"):
+            return after != before  # Names are in the report.
+        return after[0] != 0 or after[2] != before[2]
+
+    def result_of(self, cluster, jobs):
+        """The exit status, all that is printed, and who runs where and how."""
+        (self.folder / "c").write_text(json.dumps(cluster))
+        (self.folder / "j").write_text(json.dumps(jobs))
+        code, out, error = self.run_program("--json", self.folder / "c", self.folder / "j",
+                                            "--slots", "12")
+        if code != 0:
+            return code, error, None
+        report = json.loads(out)
+        rings = [[(ring["job"], str(ring["ring"]), ring.get("way")) for ring in slot["rings"]]
+                 for slot in report["slots"]]
+        return code, out, (rings, report["utility"])
 
     def test_compression_makes_room_on_links(self):
         # 4 Gb/s at a ratio of 0.5 go through links of 2 Gb/s, uncompressed they do not.

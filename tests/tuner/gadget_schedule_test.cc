@@ -237,6 +237,27 @@ TEST(GadgetSchedule, JobsThatCannotBeResizedGetAllOrNothing) {
   EXPECT_FALSE(check(two_servers(2), jobs).is_ok());
 }
 
+TEST(GadgetSchedule, AJobDoesTheIterationsOfTheWayInWhichItRan) {
+  Job job = job_of(0, 2, 6);
+  job.least_workers = 2;
+  job.iterations_per_worker_slot = 100;
+  for (const Policy policy : {Policy::kGadget, Policy::kFifo, Policy::kDrf, Policy::kLas}) {
+    for (const std::uint64_t rate : {10, 11}) {  // Links carry 10; a server has a GPU.
+      job.demand.ring_bits_per_second = rate;
+      job.saving = Saving{5, 40};
+      const Schedule plan = schedule(two_servers(1), {job}, policy, 50);
+      const double each = rate == 10 ? 100 : 40;
+      EXPECT_EQ(plan.worker_slots, Workers{6});
+      EXPECT_DOUBLE_EQ(plan.iterations[0], 6 * each);
+      EXPECT_DOUBLE_EQ(plan.utility, std::sqrt(6 * each));
+      for (const Slot& slot : plan.slots) EXPECT_EQ(slot.rings[0].saves, rate == 11);
+    }
+  }
+  job.saving->iterations_per_worker_slot = 0;
+  EXPECT_EQ(check(two_servers(1), {job}).message(),
+            "job job must make iterations when it reserves less");
+}
+
 TEST(GadgetSchedule, FifoRunsOnAndLetsSmallOnesPass) {
   const std::vector<Job> jobs = {job_of(0, 3, 6), job_of(0, 2, 2), job_of(1, 1, 2)};
   const Schedule plan = schedule(two_servers(2), jobs, Policy::kFifo, 50);

@@ -11,13 +11,14 @@ constexpr Range kTime = {0, 1e12, false, "a number from 0 to 1e12"};
 
 }  // namespace
 
-JobModel read_model(JsonReader reader) {
+MeasuredModel read_model(JsonReader reader) {
   reader.check_names({"bytes_per_step", "ratio_reduce_scatter", "ratio_all_gather",
                       "link_gigabytes_per_second", "compute_ms", "overhead_ms"},
                      {"workers", "codec", "codec_gigabytes_per_second"});
-  reader.number("workers", kWorkers);
-  reader.text("codec");
-  JobModel model;
+  MeasuredModel measured;
+  measured.workers = static_cast<std::size_t>(reader.number("workers", kWorkers, 0));
+  measured.codec = reader.text("codec");
+  JobModel& model = measured.model;
   model.bytes = reader.number("bytes_per_step", kBytes);
   model.ratio_reduce_scatter = reader.number("ratio_reduce_scatter", kRatio);
   model.ratio_all_gather = reader.number("ratio_all_gather", kRatio);
@@ -27,7 +28,7 @@ JobModel read_model(JsonReader reader) {
   }
   model.compute_seconds = 1e-3 * reader.number("compute_ms", kTime);
   model.overhead_seconds = 1e-3 * reader.number("overhead_ms", kTime);
-  return model;
+  return measured;
 }
 
 }  // namespace ringpress::perf

@@ -10,12 +10,21 @@
 #ifndef PERF_RINGPRESS_PLAN_MODEL_FILE_H_
 #define PERF_RINGPRESS_PLAN_MODEL_FILE_H_
 
+#include <cstddef>
+#include <string>
+
 #include "perf/ringpress/plan/json_reader.h"
 #include "ringpress/job_model.h"
 
 namespace ringpress::perf {
 
-JobModel read_model(JsonReader reader);
+struct MeasuredModel {
+  JobModel model;
+  std::size_t workers = 0;  // With which it was measured; 0: not said.
+  std::string codec;        // Empty: not said.
+};
+
+MeasuredModel read_model(JsonReader reader);
 
 }  // namespace ringpress::perf
 

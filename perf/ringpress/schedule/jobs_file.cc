@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -47,24 +48,52 @@ gadget::Utility read_utility(JsonReader reader) {
   return utility;
 }
 
-/// What a job's iterations come from: numbers of its own, or its model.
-void read_speed(double slot_seconds, JsonReader* reader, gadget::Job* job) {
-  const double raw_rate = 1e9 * reader->number("ring_gigabits_per_second", kRate);
-  double ratio = 1;
-  if (!reader->has("model")) {
-    job->iterations_per_worker_slot = reader->number("iterations_per_worker_slot", kPositive);
-    ratio = reader->number("ratio", kRatio);
-  } else {
-    JobModel model = read_model(reader->object("model"));
-    ratio = (model.ratio_reduce_scatter + model.ratio_all_gather) / 2;
-    const double bytes_per_second = raw_rate * ratio / 8;
-    if (bytes_per_second > 0) model.bytes_per_second = bytes_per_second;
-    if (slot_seconds == 0) reader->refuse_value("model", "needs \"slot_seconds\" of the file");
-    const double seconds = step_seconds(model, job->most_workers);
-    if (!(seconds > 0)) reader->refuse_value("model", "a step of it takes no time");
-    job->iterations_per_worker_slot = slot_seconds / seconds;
+/// A file being read: what jobs have in common.
+struct Context {
+  const gadget::Cluster& cluster;
+  NameIndex names;
+  JobsFile file;
+};
+
+std::uint64_t reserved(double bits_per_second) {
+  return static_cast<std::uint64_t>(std::ceil(bits_per_second));
+}
+
+/// Iterations of a slot by the model, over links of this rate.
+double iterations_of(JobModel model, double bits_per_second, std::size_t workers,
+                     double slot_seconds) {
+  model.bytes_per_second = bits_per_second / 8;
+  return slot_seconds / step_seconds(model, workers);
+}
+
+void read_measured_speed(double rate, JsonReader* reader, Context* context, gadget::Job* job) {
+  const MeasuredModel measured = read_model(reader->object("model"));
+  context->file.measured_with.back() = {true, measured.workers, measured.codec};
+  const JobModel& model = measured.model;
+  const double slot_seconds = context->file.slot_seconds;
+  if (slot_seconds == 0) reader->refuse_value("model", "needs \"slot_seconds\" of the file");
+  const double link = 8 * model.bytes_per_second;
+  const double used = rate == 0 ? link : std::min(rate, link);
+  job->iterations_per_worker_slot = iterations_of(model, used, job->most_workers, slot_seconds);
+  if (!std::isfinite(job->iterations_per_worker_slot)) {
+    reader->refuse_value("model", "a step of it takes no time");
   }
-  job->demand.ring_bits_per_second = static_cast<std::uint64_t>(std::ceil(raw_rate * ratio));
+  if (rate == 0) return;
+  job->demand.ring_bits_per_second = reserved(used);
+  const double ratio = (model.ratio_reduce_scatter + model.ratio_all_gather) / 2;
+  if (ratio >= 1 || job->most_workers == 1) return;
+  job->saving = {reserved(ratio * used),
+                 iterations_of(model, ratio * used, job->most_workers, slot_seconds)};
+}
+
+/// What a job's iterations come from: numbers of its own, or its model.
+void read_speed(JsonReader* reader, Context* context, gadget::Job* job) {
+  const double rate = 1e9 * reader->number("ring_gigabits_per_second", kRate);
+  if (reader->has("model")) return read_measured_speed(rate, reader, context, job);
+  job->iterations_per_worker_slot = reader->number("iterations_per_worker_slot", kPositive);
+  job->demand.ring_bits_per_second = reserved(rate * reader->number("ratio", kRatio));
+  if (rate > 0 || !reader->has("ratio")) return;
+  reader->refuse_value("ratio", "makes no difference to a rate of 0");
 }
 
 /// The job runs for a slot at least, with as few workers as it can.
@@ -72,7 +101,11 @@ void read_lifetime(JsonReader reader, const gadget::Cluster& cluster, gadget::Jo
   job->lifetime = read_amounts(reader, cluster, kLifetime);
   for (std::size_t r = 0; r < cluster.resources.size(); ++r) {
     const std::uint64_t least = job->least_workers * job->demand.worker[r];
-    if (job->lifetime[r] == 0 || job->lifetime[r] >= least) continue;
+    if (job->lifetime[r] == 0) continue;
+    if (least == 0) {
+      reader.refuse_value(cluster.resources[r], "has no end, as a worker needs none of it");
+    }
+    if (job->lifetime[r] >= least) continue;
     reader.refuse_value(cluster.resources[r],
                         fmt::format("{} are less than the {} that a slot of {} workers takes",
                                     job->lifetime[r], least, job->least_workers));
@@ -86,17 +119,17 @@ void check_room(const gadget::Cluster& cluster, const gadget::Job& job, JsonRead
     reader->refuse_value("workers", fmt::format("{} are more than the {} that fit into the cluster",
                                                 job.most_workers, room));
   }
-  const std::size_t ring = largest_ring(cluster, job.demand);
+  const std::size_t ring = largest_ring(cluster, job.least_demand());
   if (job.least_workers <= ring) return;
-  const double gigabits = 1e-9 * static_cast<double>(job.demand.ring_bits_per_second);
+  const double gigabits = 1e-9 * static_cast<double>(job.least_demand().ring_bits_per_second);
   reader->refuse_value("least_workers",
                        fmt::format("{} are more than the {} of the largest ring of {:g} Gb/s that "
                                    "the cluster's links can carry",
                                    job.least_workers, ring, gigabits));
 }
 
-gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Cluster& cluster,
-                     NameIndex* names) {
+gadget::Job read_job(JsonReader reader, Context* context) {
+  const gadget::Cluster& cluster = context->cluster;
   const JsonReader::Names required = {"name",
                                       "arrival",
                                       "workers",
@@ -108,7 +141,7 @@ gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Clust
   if (!reader.has("model")) optional.push_back("ratio");
   reader.check_names(required, optional);
   gadget::Job job;
-  job.name = read_new_name(&reader, names);
+  job.name = read_new_name(&reader, &context->names);
   job.arrival = static_cast<std::size_t>(reader.number("arrival", kSlot));
   job.most_workers = static_cast<std::size_t>(reader.number("workers", kWorkers));
   job.least_workers = static_cast<std::size_t>(reader.number("least_workers", kWorkers, 1));
@@ -117,7 +150,7 @@ gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Clust
                                                      job.least_workers, job.most_workers));
   }
   job.demand.worker = read_amounts(reader.object("needs"), cluster, kAmount);
-  read_speed(slot_seconds, &reader, &job);
+  read_speed(&reader, context, &job);
   read_lifetime(reader.object("lifetime"), cluster, &job);
   job.utility = read_utility(reader.object("utility"));
   if (job.demand.worker[0] == 0) {
@@ -130,20 +163,29 @@ gadget::Job read_job(JsonReader reader, double slot_seconds, const gadget::Clust
 
 }  // namespace
 
-Result<std::vector<gadget::Job>> parse_jobs(std::string_view text, const gadget::Cluster& cluster) {
+Result<JobsFile> parse_jobs(std::string_view text, const gadget::Cluster& cluster) {
   RINGPRESS_ASSIGN_OR_RETURN(const JsonNode root, parse_json(text));
   Status status;
   JsonReader reader(root, "", &status, "the file of jobs");
   reader.check_names({"jobs"}, {"name", "note", "slot_seconds"});
-  const double slot_seconds = reader.number("slot_seconds", kPositive, 0);
-  std::vector<gadget::Job> jobs;
-  NameIndex names;
+  Context context = {cluster, {}, {}};
+  JobsFile& file = context.file;
+  file.name = reader.text("name");
+  reader.text("note");
+  file.slot_seconds = reader.number("slot_seconds", kPositive, 0);
+  bool has_model = false;
   for (std::size_t i = 0; i < reader.list("jobs", "jobs").size(); ++i) {
-    jobs.push_back(read_job(reader.item("jobs", i), slot_seconds, cluster, &names));
+    JsonReader item = reader.item("jobs", i);
+    has_model |= item.has("model");
+    file.measured_with.emplace_back();
+    file.jobs.push_back(read_job(item, &context));
+  }
+  if (reader.has("slot_seconds") && !has_model) {
+    reader.refuse_value("slot_seconds", "makes no difference, as no job has a \"model\"");
   }
   if (!status.is_ok()) return status;
-  RINGPRESS_RETURN_IF_ERROR(check(cluster, jobs));
-  return jobs;
+  RINGPRESS_RETURN_IF_ERROR(check(cluster, file.jobs));
+  return std::move(file);
 }
 
 }  // namespace ringpress::perf

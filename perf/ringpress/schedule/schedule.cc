@@ -44,15 +44,34 @@ struct LpCheck {
 /// What was read, and what came of it.
 struct Scheduled {
   gadget::Cluster cluster;
-  std::vector<gadget::Job> jobs;
+  JobsFile file;
   gadget::Schedule schedule;
   LpCheck lp;  // Of the policy gadget-lp.
 
+  const std::vector<gadget::Job>& jobs() const { return file.jobs; }
   double utility_of(std::size_t job) const {
-    const auto worker_slots = static_cast<double>(schedule.worker_slots[job]);
-    return value(jobs[job].utility, jobs[job].iterations_per_worker_slot * worker_slots);
+    return value(jobs()[job].utility, schedule.iterations[job]);
+  }
+  /// Slots in which the job ran, in either way.
+  std::size_t slots_of(std::size_t job, bool saves) const {
+    std::size_t count = 0;
+    for (const gadget::Slot& slot : schedule.slots) {
+      for (const gadget::Ring& ring : slot.rings) {
+        count += ring.job == job && ring.saves == saves ? 1 : 0;
+      }
+    }
+    return count;
   }
 };
+
+/// What came of the choice of a compressed job.
+const char* name_of_way(bool saves) {
+  return saves ? "less reserved" : "less time";
+}
+
+double gigabits(const gadget::Demand& demand) {
+  return 1e-9 * static_cast<double>(demand.ring_bits_per_second);
+}
 
 #ifdef RINGPRESS_HAVE_CLP
 constexpr bool kHasLp = true;
@@ -108,7 +127,7 @@ Result<Scheduled> read_files(const ScheduleOptions& options) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::string jobs_text, read_file(options.jobs_file));
   auto jobs = parse_jobs(jobs_text, scheduled.cluster);
   if (!jobs.is_ok()) return in_file(options.jobs_file, jobs.status());
-  scheduled.jobs = std::move(jobs).value();
+  scheduled.file = std::move(jobs).value();
   return scheduled;
 }
 
@@ -126,8 +145,10 @@ void print_totals(const Scheduled& scheduled, const std::string& policy) {
   const gadget::Cluster& cluster = scheduled.cluster;
   std::uint64_t amount = 0;
   for (const gadget::Server& server : cluster.servers) amount += server.capacity[0];
+  if (!cluster.name.empty()) fmt::print("cluster: {}\n", cluster.name);
+  if (!scheduled.file.name.empty()) fmt::print("jobs: {}\n", scheduled.file.name);
   fmt::print("{} servers in {} racks, {} {}; {} jobs\n\n", cluster.servers.size(),
-             cluster.racks.size(), amount, cluster.resources[0], scheduled.jobs.size());
+             cluster.racks.size(), amount, cluster.resources[0], scheduled.jobs().size());
   fmt::print("| policy | slots | utility | embedded of active | moves |\n|---|---|---|---|---|\n");
   fmt::print("| {} | {} | {:.2f} | {:.1f} % | {} |\n\n", policy, scheduled.schedule.slots.size(),
              scheduled.schedule.utility, 100 * scheduled.schedule.embedded_share,
@@ -149,18 +170,40 @@ void print_lp(const LpCheck& lp, double seconds) {
 }
 
 void print_jobs(const Scheduled& scheduled) {
-  std::vector<std::size_t> slots(scheduled.jobs.size());
-  for (const gadget::Slot& slot : scheduled.schedule.slots) {
-    for (const gadget::Ring& ring : slot.rings) ++slots[ring.job];
-  }
   fmt::print("| job | arrival | slots it ran | worker-slots | iterations | utility |\n");
   fmt::print("|---|---|---|---|---|---|\n");
-  for (std::size_t i = 0; i < scheduled.jobs.size(); ++i) {
-    const gadget::Job& job = scheduled.jobs[i];
-    const std::size_t worker_slots = scheduled.schedule.worker_slots[i];
-    fmt::print("| {} | {} | {} | {} | {:.0f} | {:.2f} |\n", job.name, job.arrival, slots[i],
-               worker_slots, job.iterations_per_worker_slot * static_cast<double>(worker_slots),
+  for (std::size_t i = 0; i < scheduled.jobs().size(); ++i) {
+    const gadget::Job& job = scheduled.jobs()[i];
+    const std::size_t slots = scheduled.slots_of(i, false) + scheduled.slots_of(i, true);
+    fmt::print("| {} | {} | {} | {} | {:.0f} | {:.2f} |\n", job.name, job.arrival, slots,
+               scheduled.schedule.worker_slots[i], scheduled.schedule.iterations[i],
                scheduled.utility_of(i));
+  }
+}
+
+/// "12 at 4 Gb/s, 180.2 iterations".
+std::string way_text(const Scheduled& scheduled, std::size_t job, bool saves) {
+  const gadget::Job& its = scheduled.jobs()[job];
+  if (saves && !its.saving.has_value()) return "no choice";
+  return fmt::format("{} at {:.4g} Gb/s, {:.1f} iterations", scheduled.slots_of(job, saves),
+                     gigabits(its.demand_if(saves)), its.iterations_if(saves));
+}
+
+/// A row for each job with a model: how it could run, and in how many slots it did.
+void print_models(const Scheduled& scheduled) {
+  bool is_first = true;
+  for (std::size_t i = 0; i < scheduled.jobs().size(); ++i) {
+    const MeasuredWith& with = scheduled.file.measured_with[i];
+    if (!with.is_there) continue;
+    if (is_first) {
+      fmt::print(
+          "\n| job with a model | codec | measured with workers | slots with less time | slots "
+          "with less reserved |\n|---|---|---|---|---|\n");
+    }
+    is_first = false;
+    fmt::print("| {} | {} | {} | {} | {} |\n", scheduled.jobs()[i].name, with.codec,
+               with.workers == 0 ? "" : fmt::format("{}", with.workers),
+               way_text(scheduled, i, false), way_text(scheduled, i, true));
   }
 }
 
@@ -169,35 +212,66 @@ void print_slots(const Scheduled& scheduled) {
   for (std::size_t t = 0; t < slots.size(); ++t) {
     fmt::print("\nslot {}: {} of {} jobs\n", t, slots[t].rings.size(), slots[t].active);
     for (const gadget::Ring& ring : slots[t].rings) {
-      fmt::print("  {}: {}\n", scheduled.jobs[ring.job].name, places_of(scheduled.cluster, ring));
+      const gadget::Job& job = scheduled.jobs()[ring.job];
+      const bool has_choice = job.saving.has_value();
+      fmt::print("  {}: {}{}\n", job.name, places_of(scheduled.cluster, ring),
+                 has_choice ? fmt::format(" ({})", name_of_way(ring.saves)) : "");
     }
   }
 }
 
+using Json = nlohmann::ordered_json;
+
+Json json_of_job(const Scheduled& scheduled, std::size_t i) {
+  const gadget::Job& job = scheduled.jobs()[i];
+  Json report = {{"name", job.name},
+                 {"worker_slots", scheduled.schedule.worker_slots[i]},
+                 {"iterations", scheduled.schedule.iterations[i]},
+                 {"utility", scheduled.utility_of(i)}};
+  const MeasuredWith& with = scheduled.file.measured_with[i];
+  if (with.is_there) {
+    report["model"] = {{"codec", with.codec}, {"workers", with.workers}};
+  }
+  if (!job.saving.has_value()) return report;
+  for (const bool saves : {false, true}) {
+    report["ways"].push_back({{"way", name_of_way(saves)},
+                              {"slots", scheduled.slots_of(i, saves)},
+                              {"gigabits_per_second", gigabits(job.demand_if(saves))},
+                              {"iterations_per_worker_slot", job.iterations_if(saves)}});
+  }
+  return report;
+}
+
+/// What is reserved is so of each link that the ring crosses: of none if it is on one server.
+Json json_of_ring(const Scheduled& scheduled, const gadget::Ring& ring) {
+  const gadget::Job& job = scheduled.jobs()[ring.job];
+  Json shares = Json::array();
+  for (const gadget::Share& share : ring.shares) {
+    shares.push_back(
+        {{"server", scheduled.cluster.servers[share.server].name}, {"workers", share.workers}});
+  }
+  const double reserved = ring.shares.size() > 1 ? gigabits(job.demand_if(ring.saves)) : 0;
+  Json report = {{"job", job.name}, {"ring", shares}, {"reserved_gigabits_per_second", reserved}};
+  if (job.saving.has_value()) report["way"] = name_of_way(ring.saves);
+  return report;
+}
+
 void print_json(const Scheduled& scheduled, const std::string& policy) {
-  using Json = nlohmann::ordered_json;
-  Json report = {{"policy", policy},
+  Json report = {{"cluster_name", scheduled.cluster.name},
+                 {"jobs_name", scheduled.file.name},
+                 {"policy", policy},
                  {"utility", scheduled.schedule.utility},
                  {"embedded_share", scheduled.schedule.embedded_share},
                  {"moves", scheduled.schedule.moves}};
-  for (std::size_t i = 0; i < scheduled.jobs.size(); ++i) {
-    report["jobs"].push_back({{"name", scheduled.jobs[i].name},
-                              {"worker_slots", scheduled.schedule.worker_slots[i]},
-                              {"utility", scheduled.utility_of(i)}});
+  for (std::size_t i = 0; i < scheduled.jobs().size(); ++i) {
+    report["jobs"].push_back(json_of_job(scheduled, i));
   }
   for (const gadget::Slot& slot : scheduled.schedule.slots) {
     Json rings = Json::array();
-    for (const gadget::Ring& ring : slot.rings) {
-      Json shares = Json::array();
-      for (const gadget::Share& share : ring.shares) {
-        shares.push_back(
-            {{"server", scheduled.cluster.servers[share.server].name}, {"workers", share.workers}});
-      }
-      rings.push_back({{"job", scheduled.jobs[ring.job].name}, {"ring", shares}});
-    }
+    for (const gadget::Ring& ring : slot.rings) rings.push_back(json_of_ring(scheduled, ring));
     report["slots"].push_back({{"active", slot.active}, {"rings", rings}});
   }
-  fmt::print("{}\n", report.dump(1));
+  fmt::print("{}\n", report.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
 Status write_file(const std::string& path, const std::string& text) {
@@ -214,9 +288,9 @@ std::string draw_loads(const Scheduled& scheduled, const ScheduleOptions& option
   for (const char* policy : {"gadget", "fifo", "drf", "las"}) {
     Series series = {policy, {}};
     for (std::size_t part = 1; part <= kLoads; ++part) {
-      const std::size_t count = scheduled.jobs.size() * part / kLoads;
-      const std::vector<gadget::Job> jobs(scheduled.jobs.begin(),
-                                          scheduled.jobs.begin() + static_cast<long>(count));
+      const std::size_t count = scheduled.jobs().size() * part / kLoads;
+      const std::vector<gadget::Job> jobs(scheduled.jobs().begin(),
+                                          scheduled.jobs().begin() + static_cast<long>(count));
       const gadget::Schedule found =
           gadget::schedule(scheduled.cluster, jobs, policy_of(policy), options.slots);
       series.points.emplace_back(static_cast<double>(count), found.utility);
@@ -259,7 +333,7 @@ Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& opt
   RingDevices devices = {0, taken};
   int port = kFirstPort;
   for (const gadget::Ring& ring : slots[options.launch_slot].rings) {
-    const gadget::Job& job = scheduled.jobs[ring.job];
+    const gadget::Job& job = scheduled.jobs()[ring.job];
     const std::string path = options.launch_folder + "/" + job.name;
     if (has_devices) devices.each = job.demand.worker[resource];
     RINGPRESS_RETURN_IF_ERROR(write_file(path + ".rankfile", mpi_rank_file(cluster, ring, taken)));
@@ -277,8 +351,9 @@ Status write_launch_files(const Scheduled& scheduled, const ScheduleOptions& opt
 
 Status write_files(const Scheduled& scheduled, const ScheduleOptions& options) {
   if (!options.svg_file.empty()) {
-    RINGPRESS_RETURN_IF_ERROR(write_file(
-        options.svg_file, draw_placements(scheduled.cluster, scheduled.jobs, scheduled.schedule)));
+    RINGPRESS_RETURN_IF_ERROR(
+        write_file(options.svg_file,
+                   draw_placements(scheduled.cluster, scheduled.jobs(), scheduled.schedule)));
   }
   if (!options.load_file.empty()) {
     RINGPRESS_RETURN_IF_ERROR(write_file(options.load_file, draw_loads(scheduled, options)));
@@ -291,6 +366,7 @@ void print_text(const Scheduled& scheduled, const ScheduleOptions& options) {
   print_totals(scheduled, options.policy);
   print_lp(scheduled.lp, options.lp_seconds);
   print_jobs(scheduled);
+  print_models(scheduled);
   if (!options.summary) print_slots(scheduled);
 }
 
@@ -316,7 +392,7 @@ int print_schedule(const ScheduleOptions& options) {
       return solve_and_compare(cluster, bids, options.lp_seconds, &scheduled.lp);
     };
   }
-  scheduled.schedule = gadget::schedule(scheduled.cluster, scheduled.jobs,
+  scheduled.schedule = gadget::schedule(scheduled.cluster, scheduled.jobs(),
                                         policy_of(options.policy), options.slots, solver);
   const Status possible = check_launch_slot(scheduled, options);
   if (!possible.is_ok()) return refuse(possible);

@@ -52,12 +52,13 @@ class Spread {
 
 class Pricing {
  public:
-  Pricing(const gadget::Cluster& cluster, const gadget::Bid& bid, const Prices& prices)
+  Pricing(const gadget::Cluster& cluster, const gadget::Demand& demand, std::size_t most_workers,
+          const Prices& prices)
       : cluster_(cluster),
-        demand_(bid.demand),
+        demand_(demand),
         prices_(prices),
-        most_(bid.gains.size()),
-        rate_(static_cast<double>(bid.demand.ring_bits_per_second)),
+        most_(most_workers),
+        rate_(static_cast<double>(demand.ring_bits_per_second)),
         in_rack_(cluster.racks.size(), Spread(most_)),
         servers_(cluster.racks.size()),
         racks_(most_) {
@@ -142,7 +143,7 @@ class Pricing {
   }
 
   const gadget::Cluster& cluster_;
-  const gadget::Demand& demand_;
+  const gadget::Demand demand_;
   const Prices& prices_;
   const std::size_t most_;
   const double rate_;
@@ -155,19 +156,22 @@ class Pricing {
 
 PricedRing best_ring(const gadget::Cluster& cluster, const std::vector<gadget::Bid>& bids,
                      std::size_t bid, std::size_t workers, const Prices& prices) {
-  const std::vector<double>& gains = bids[bid].gains;
+  const std::size_t most = bids[bid].gains.size();
   PricedRing best;
-  if (gains.empty()) return best;
-  const Pricing pricing(cluster, bids[bid], prices);
-  const std::size_t first = workers == 0 ? 1 : workers;
-  const std::size_t last = workers == 0 ? gains.size() : workers;
-  for (std::size_t count = first; count <= last; ++count) {
-    if (!(gains[count - 1] > 0)) continue;
-    std::vector<Share> shares;
-    const double price = pricing.find(count, &shares);
-    if (price == kNever) continue;
-    if (best.is_there() && gains[count - 1] - price <= best.gain - best.price) continue;
-    best = {{bid, std::move(shares)}, gains[count - 1], price};
+  if (most == 0) return best;
+  for (const bool saves : {false, true}) {
+    if (saves && !bids[bid].saving.has_value()) continue;
+    const Pricing pricing(cluster, bids[bid].demand_if(saves), most, prices);
+    const std::size_t last = workers == 0 ? most : workers;
+    for (std::size_t count = workers == 0 ? 1 : workers; count <= last; ++count) {
+      const double gain = bids[bid].gain(count, saves);
+      if (!(gain > 0)) continue;
+      std::vector<Share> shares;
+      const double price = pricing.find(count, &shares);
+      if (price == kNever) continue;
+      if (best.is_there() && gain - price <= best.gain - best.price) continue;
+      best = {{bid, std::move(shares), saves}, gain, price};
+    }
   }
   return best;
 }

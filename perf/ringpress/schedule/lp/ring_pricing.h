@@ -30,7 +30,8 @@ struct PricedRing {
   bool is_there() const { return !ring.shares.empty(); }
 };
 
-/// The ring with the largest gain less price, of so many workers, or of any number (0). None if no
+/// The ring with the largest gain less price, of so many workers, or of any number (0), at either
+/// rate where the bid has the choice. None if no
 /// number of workers fits into the empty cluster.
 PricedRing best_ring(const gadget::Cluster& cluster, const std::vector<gadget::Bid>& bids,
                      std::size_t bid, std::size_t workers, const Prices& prices);

@@ -74,10 +74,11 @@ class Programme {
       elements.push_back(used);
     };
     put(ring.job, 1);
-    const auto rate = static_cast<double>(bids_[ring.job].demand.ring_bits_per_second);
+    const gadget::Demand demand = bids_[ring.job].demand_if(ring.saves);
+    const auto rate = static_cast<double>(demand.ring_bits_per_second);
     for (const gadget::Share& share : ring.shares) {
       for (std::size_t r = 0; r < resources_; ++r) {
-        const std::uint64_t used = share.workers * bids_[ring.job].demand.worker[r];
+        const std::uint64_t used = share.workers * demand.worker[r];
         if (used > 0)
           put(server_row(share.server, r), static_cast<double>(used) / capacity(share.server, r));
       }
