@@ -18,7 +18,7 @@ def tables(name):
 
 def main():
     before = text = README.read_text()
-    for name in ("slots", "experiment", "tau", "order"):
+    for name in ("slots", "optimum", "experiment", "tau", "order"):
         begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         head, rest = text.split(begin, 1)
         text = head + begin + tables(name) + "\n" + end + rest.split(end, 1)[1]
