@@ -22,19 +22,12 @@ Status MeshCommunicator::run_alone(const Preparation& call, const void* send, vo
 }
 
 Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs& args) {
-  const CallSignature& signature = call.context.call;
-  const TensorCall tensor{signature.kind, args.count, signature.dtype, signature.op, args.send};
-  if (!steps_.is_recording(tensor)) return call.collective->all_reduce(call.context, args);
-  // Calls that are made in different ways for a while are no step to be learnt from.
-  if (is_tuned_ && tuned_->is_trying()) {
-    steps_.skip(tensor);
-    return call.collective->all_reduce(call.context, args);
-  }
-  steps_.begin_timing(mesh_->counters().sent_bytes);
   const Status status = call.collective->all_reduce(call.context, args);
-  if (status.is_ok()) {
-    steps_.end_timing(tensor, mesh_->counters().sent_bytes, plan_.is_by_rule);
-  }
+  if (!status.is_ok()) return status;
+  const CallSignature& signature = call.context.call;
+  const bool is_trial = is_tuned_ && tuned_->is_trying();
+  steps_.end_timing({signature.kind, args.count, signature.dtype, signature.op, args.send},
+                    {mesh_->counters().sent_bytes, plan_.is_by_rule, is_trial});
   return status;
 }
 
@@ -70,6 +63,9 @@ Status MeshCommunicator::all_reduce_now(const Sent& sent, void* receive, std::si
                                         DType dtype, Reduction reduction) {
   const void* const send = sent.values;
   if (count > 0) {
+    // What is decided before the call is a part of it: no pause of the program.
+    steps_.begin_timing({CollectiveKind::kAllReduce, count, dtype, reduction.op, send},
+                        mesh_->counters().sent_bytes);
     if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
     steps_.begin_call({CollectiveKind::kAllReduce, count, dtype, reduction.op});
   }

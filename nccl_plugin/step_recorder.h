@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "nccl_plugin/call_issue.h"
 #include "nccl_plugin/error_feedback.h"
 #include "ringpress/cost_model.h"
 #include "ringpress/espresso.h"
@@ -25,11 +26,20 @@ inline constexpr double kAtOnceSeconds = 50e-6;
 /// An all-reduce that has returned. Times are in seconds of one clock.
 struct RecordedCall {
   TensorCall call;
-  double begin_seconds = 0;        // Its entry.
+  double begin_seconds = 0;        // Its entry, or the return of the one before if that was later.
   double end_seconds = 0;          // Its return.
-  double busy_before_seconds = 0;  // Of a core, by the calling thread since the call before.
+  double busy_before_seconds = 0;  // Since the call before, that the calling thread was on a core;
+                                   // all of it if it waited for nothing.
   std::size_t sent_bytes = 0;      // By this rank.
   bool is_by_rule = false;         // How it is made is not for a plan to say.
+  bool is_trial = false;           // It was made in a way that is tried.
+  std::optional<CallIssue> issue;  // None: it was issued as it began.
+};
+
+/// What a program did between two calls, where that is known for certain.
+struct KnownWait {
+  double before_seconds = 0;  // From the issue of the one until the program waited for it.
+  double after_seconds = 0;   // From its end, or that moment if it was later, to the other's issue.
 };
 
 /// A call of a step: medians over steps.
@@ -40,6 +50,10 @@ struct StepCall {
   double call_seconds = 0;
   std::size_t sent_bytes = 0;
   bool is_by_rule = false;
+  bool is_with_the_one_before = false;             // Issued at once, in one group.
+  std::optional<KnownWait> wait;                   // For the call before.
+  std::optional<double> since_ready_seconds = {};  // From the entry of the last call before it that
+                                                   // began after a pause; none: not known.
 
   std::size_t bytes() const { return call.count * dtype_size(call.dtype); }
 };
@@ -52,9 +66,14 @@ struct RecordedStep {
   /// Of one step.
   double seconds() const;
   std::size_t bytes() const;
-  /// False if the thread that makes the calls is also the one that computes: while it is in a call
-  /// nothing else goes on.
+  /// False if the program waits for each call before it computes on: the thread that makes the
+  /// calls is on a core in the pauses, or they show it (waits_for_calls).
   bool overlaps() const;
+
+  /// Where compute goes on during calls, a pause is shorter by what the call before it took longer:
+  /// the time from call to call stays as it is. If the pauses stay as they are instead, and more so
+  /// than by chance, the program waits for each call before it computes.
+  bool waits_for_calls = false;
 };
 
 class StepRecorder {
@@ -80,7 +99,10 @@ class StepRecorder {
  private:
   struct Sample {
     double gap_seconds, busy_seconds, call_seconds;
+    double since_ready_seconds;  // As StepCall has it.
     std::size_t sent_bytes;
+    bool is_trial, is_with_the_one_before;
+    std::optional<KnownWait> wait;
   };
   struct Position {
     TensorCall call;
@@ -92,6 +114,11 @@ class StepRecorder {
   std::optional<std::size_t> locate(const TensorCall& call);
   void restart(Source source);
   void add(std::size_t position, const RecordedCall& call);
+  Sample sample_of(const RecordedCall& call) const;
+  void remember(const RecordedCall& call);
+  static StepCall step_call(const Position& position);
+  static std::vector<Sample> usual(const std::vector<Sample>& samples);
+  static bool wait_for_calls(const std::vector<Position>& positions, std::size_t first);
 
   CallPattern with_address_;
   CallPattern without_address_;
@@ -99,6 +126,8 @@ class StepRecorder {
   std::vector<Position> positions_;  // Of the pattern, wherever that begins.
   std::size_t noted_ = 0;            // Calls that positions_ has been shown.
   std::optional<double> last_end_;
+  double last_issue_ = 0;  // Of the call before,
+  double last_pause_ = 0;  // and the entry of the last one that began after a pause.
   bool has_calls_ = false;
   RecordedStep best_;
 };
@@ -111,7 +140,9 @@ Result<LinkSpeed> link_of(const RecordedStep& step);
 ///
 /// Where calls overlap with the rest, a call that was waited for was ready when it began, and one
 /// that began as soon as the one before had ended is taken to be ready with that one: it was, or
-/// later. Else the pauses are what lies between gradients. What comes before the first is forward.
+/// later. Else the program waits for each call, and then computes as long as the pause lasts. What
+/// is known for certain (StepCall::wait, is_with_the_one_before) is taken as it is. What comes
+/// before the first is forward.
 espresso::Job job_of(const RecordedStep& step, std::size_t world, const LinkSpeed& link);
 
 }  // namespace ringpress::nccl_plugin

@@ -1,12 +1,12 @@
 #include "nccl_plugin/step_trace.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 
 #include "compress_kernels/factory.h"
@@ -18,15 +18,13 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-double now_seconds() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
-/// Of a core, by this thread.
-double busy_seconds() {
-  timespec used = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+ThreadUse thread_use() {
+  rusage used = {};
+  getrusage(RUSAGE_THREAD, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return {seconds(used.ru_utime) + seconds(used.ru_stime), used.ru_nvcsw};
 }
 
 std::string problem_of_writing(const std::string& path, const std::string& text) {
@@ -84,8 +82,8 @@ Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpe
                      " MB\",\n";
   text += "  \"note\": \"" + std::to_string(step.steps) + " steps of " +
           fixed(1e3 * step.seconds(), 3) + " ms; " +
-          (step.overlaps() ? "calls overlap with the rest"
-                           : "the thread that calls also computes, so nothing overlaps yet") +
+          (step.overlaps() ? "the program computes while calls are under way"
+                           : "the program waits for each call before it computes on") +
           "; the link: from what was sent and how long calls took\",\n";
   text += "  \"machines\": " + std::to_string(world) + ",\n  \"gpus_per_machine\": 1,\n";
   for (const char* name : {"inside", "between"}) {
@@ -99,23 +97,44 @@ Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpe
     const espresso::Tensor& tensor = job.tensors[i];
     text += std::string(i == 0 ? "" : ",") + "\n    {\"name\": \"" + tensor.name +
             "\", \"bytes\": " + std::to_string(tensor.bytes) +
-            ", \"backward_us\": " + fixed(1e6 * tensor.backward_seconds, 3) + "}";
+            ", \"backward_us\": " + fixed(1e6 * tensor.backward_seconds, 3);
+    if (tensor.after_seconds) {
+      text += ", \"after_call_us\": " + fixed(1e6 * *tensor.after_seconds, 3);
+    }
+    text += "}";
   }
   return text + "\n  ]\n}\n";
 }
 
 void CallClock::begin_call(std::uint64_t sent_bytes) {
-  begin_seconds_ = now_seconds();
+  const CallIssue* const issue = IssuedCalls::current();
+  issue_ = issue == nullptr ? std::optional<CallIssue>() : *issue;
+  // The thread that makes calls for the program may be woken up late, and a group's calls are made
+  // one after the other.
+  begin_seconds_ = issue_ ? std::max(issue_->issued_seconds, end_seconds_) : issue_clock_seconds();
   const double gap = begin_seconds_ - end_seconds_;
-  busy_before_seconds_ = gap <= kAtOnceSeconds ? gap : busy_seconds() - busy_at_end_seconds_;
+  busy_before_seconds_ = gap <= kAtOnceSeconds ? gap : busy_since_end(gap);
   sent_before_ = sent_bytes;
 }
 
+/// A thread that has waited for nothing has computed, though others may have had its core
+/// meanwhile.
+double CallClock::busy_since_end(double gap) const {
+  const ThreadUse now = thread_use();
+  return now.waits == at_end_.waits ? gap : now.busy_seconds - at_end_.busy_seconds;
+}
+
 RecordedCall CallClock::end_call(const TensorCall& call, std::uint64_t sent_bytes) {
-  end_seconds_ = now_seconds();
-  busy_at_end_seconds_ = busy_seconds();
-  return {call, begin_seconds_, end_seconds_, busy_before_seconds_,
-          static_cast<std::size_t>(sent_bytes - sent_before_)};
+  end_seconds_ = issue_clock_seconds();
+  at_end_ = thread_use();
+  RecordedCall recorded;
+  recorded.call = call;
+  recorded.begin_seconds = begin_seconds_;
+  recorded.end_seconds = end_seconds_;
+  recorded.busy_before_seconds = busy_before_seconds_;
+  recorded.sent_bytes = static_cast<std::size_t>(sent_bytes - sent_before_);
+  recorded.issue = issue_;
+  return recorded;
 }
 
 void write_trace(const std::string& path, const StepRecorder& recorder, int world,

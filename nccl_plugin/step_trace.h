@@ -4,6 +4,7 @@
 #define NCCL_PLUGIN_STEP_TRACE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "nccl_plugin/step_recorder.h"
@@ -26,20 +27,30 @@ enum class CodecTime {
 void write_trace(const std::string& path, const StepRecorder& recorder, int world,
                  const std::string& codec, CodecTime codec_time);
 
+/// What a thread has had of cores.
+struct ThreadUse {
+  double busy_seconds = 0;
+  long waits = 0;  // How often it gave up its core to wait for something.
+};
+
 /// Times calls for recorders. Of one communicator: one thread at a time. Whether the thread
 /// computed in a pause that is over at once is not asked, as that takes as long again: it counts as
 /// if it had.
 class CallClock {
  public:
-  /// A call begins; `sent_bytes` by this rank since the communicator was made.
+  /// A call begins, or has been issued (IssuedCalls); `sent_bytes` by this rank since the
+  /// communicator was made.
   void begin_call(std::uint64_t sent_bytes);
   /// It has succeeded.
   RecordedCall end_call(const TensorCall& call, std::uint64_t sent_bytes);
 
  private:
+  double busy_since_end(double gap) const;
+
+  std::optional<CallIssue> issue_;
   double begin_seconds_ = 0;
-  double end_seconds_ = 0;          // Of the call before.
-  double busy_at_end_seconds_ = 0;  // Time of a core that the thread had used at the last return.
+  double end_seconds_ = 0;  // Of the call before.
+  ThreadUse at_end_;        // At the last return.
   double busy_before_seconds_ = 0;
   std::uint64_t sent_before_ = 0;
 };

@@ -64,16 +64,22 @@ void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
   plan->reason = kStepNoShorter;
 }
 
-void StepsOfCalls::end_timing(const TensorCall& call, std::uint64_t sent_bytes, bool is_by_rule) {
-  RecordedCall recorded = clock_.end_call(call, sent_bytes);
-  recorded.is_by_rule = is_by_rule;
-  if (trace_ != nullptr) trace_->note(recorded);
-  if (is_planned(call)) planner_->note(recorded);
+void StepsOfCalls::begin_timing(const TensorCall& call, std::uint64_t sent_bytes) {
+  is_timed_ = is_recording(call);
+  if (is_timed_) clock_.begin_call(sent_bytes);
 }
 
-void StepsOfCalls::skip(const TensorCall& call) {
-  if (trace_ != nullptr) trace_->skip();
-  if (is_planned(call)) planner_->skip();
+void StepsOfCalls::end_timing(const TensorCall& call, const Made& made) {
+  if (!is_timed_) return;
+  is_timed_ = false;
+  RecordedCall recorded = clock_.end_call(call, made.sent_bytes);
+  recorded.is_by_rule = made.is_by_rule;
+  recorded.is_trial = made.is_trial;
+  if (trace_ != nullptr) trace_->note(recorded);
+  if (!is_planned(call)) return;
+  // Calls that are made in different ways for a while are no step to be planned by.
+  if (made.is_trial) return planner_->skip();
+  planner_->note(recorded);
 }
 
 }  // namespace ringpress::nccl_plugin

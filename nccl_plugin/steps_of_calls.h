@@ -36,21 +36,27 @@ class StepsOfCalls {
   /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so,
   /// and makes it by the collective that this names.
   void change(CollectiveKind kind, Plan* plan);
-  bool is_recording(const TensorCall& call) const;
-  void begin_timing(std::uint64_t sent_bytes) { clock_.begin_call(sent_bytes); }
-  void end_timing(const TensorCall& call, std::uint64_t sent_bytes, bool is_by_rule);
-  /// Instead of both, of a call that is made otherwise than it will be.
-  void skip(const TensorCall& call);
+  /// At the entry of a call, before anything is decided on it.
+  void begin_timing(const TensorCall& call, std::uint64_t sent_bytes);
+  /// After it, if it was timed.
+  struct Made {
+    std::uint64_t sent_bytes = 0;  // Since the communicator was made.
+    bool is_by_rule = false;
+    bool is_trial = false;  // In a way that is tried: no plan is learnt from that.
+  };
+  void end_timing(const TensorCall& call, const Made& made);
 
  private:
   /// Calls that are too small to be compressed are pauses for the plan, and cost nothing.
   bool is_planned(const TensorCall& call) const;
+  bool is_recording(const TensorCall& call) const;
 
   bool is_root_ = false;
   int world_ = 1;
   std::size_t minimum_bytes_ = 0;
   std::string trace_file_;
   CallClock clock_;
+  bool is_timed_ = false;  // The call under way.
   std::unique_ptr<StepRecorder> trace_;
   std::unique_ptr<StepPlanner> planner_;
   std::optional<PlannedStepCall> stays_exact_;  // The coming call, if the plan says so.

@@ -65,6 +65,10 @@ struct Tensor {
   std::size_t bytes = 0;
   double backward_seconds = 0;  // Of its own layer; the gradient is there when it has passed.
   std::optional<CallPrice> call = {};  // For call_options(); none: as Job::calls say of its size.
+  /// For call_options(): after backward_seconds the program waits until the call of the tensor
+  /// before has ended, then computes for so long, and only then is the gradient there. None: it
+  /// does not wait. Not looked at of the first tensor.
+  std::optional<double> after_seconds = {};
 };
 
 /// What an all-reduce of one size takes as a whole.

@@ -104,6 +104,18 @@ void ncclComm::submit(std::function<Status()> job) {
     self->finish(ringpress::nccl_plugin::catch_all(job));
   });
   ++pending_;
+  has_submitted_ = true;
+  awaited_seconds_.reset();
+}
+
+ringpress::nccl_plugin::CallIssue ncclComm::issue_now() {
+  const std::lock_guard lock(mutex_);
+  return {ringpress::nccl_plugin::issue_clock_seconds(), awaited_seconds_};
+}
+
+void ncclComm::note_wait() const {
+  if (!has_submitted_ || awaited_seconds_) return;
+  awaited_seconds_ = ringpress::nccl_plugin::issue_clock_seconds();
 }
 
 void ncclComm::finish(const Status& status) {
@@ -181,6 +193,7 @@ Status ncclComm::revoke() {
 Status ncclComm::async_status() const {
   {
     const std::lock_guard lock(mutex_);
+    note_wait();
     if (pending_ > 0 || state_ == State::kSetup) return Status(Code::kInProgress, "not finished");
     // What was ended on purpose is quiet, not broken.
     if (state_ == State::kRevoked || state_ == State::kFinalized) return Status::ok();

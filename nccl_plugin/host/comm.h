@@ -11,9 +11,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "nccl_plugin/call_issue.h"
 #include "nccl_plugin/host/operators.h"
 #include "nccl_plugin/host/registrations.h"
 #include "nccl_plugin/host/worker.h"
@@ -55,6 +57,8 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   /// Runs `job` in this communicator's own thread and returns at once; async_status() tells how it
   /// went. For nonblocking communicators.
   void submit(std::function<ringpress::Status()> job);
+  /// How a job that is submitted now was issued.
+  ringpress::nccl_plugin::CallIssue issue_now();
   /// Runs `job`, which must not throw, in this communicator's own thread and returns at once. The
   /// caller keeps this object alive until the job is done.
   void run_aside(std::function<void()> job);
@@ -94,12 +98,16 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   const int device_;
   const std::string name_;
 
+  void note_wait() const;  // With mutex_ held.
+
   mutable std::mutex mutex_;  // Guards what follows; never held across a call of communicator_.
   std::condition_variable changed_;
   State state_ = State::kSetup;
-  bool busy_ = false;          // A thread is inside communicator_.
-  std::size_t pending_ = 0;    // Jobs submitted and not finished.
-  ringpress::Status failure_;  // Of the setup, or the first of a submitted job.
+  bool busy_ = false;        // A thread is inside communicator_.
+  std::size_t pending_ = 0;  // Jobs submitted and not finished.
+  bool has_submitted_ = false;
+  mutable std::optional<double> awaited_seconds_;  // When the last job was first asked about.
+  ringpress::Status failure_;                      // Of the setup, or the first of a submitted job.
   std::string last_error_;
   ringpress::nccl_plugin::host::Worker worker_;
 

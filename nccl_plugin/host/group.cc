@@ -4,6 +4,7 @@
 #include <latch>
 #include <vector>
 
+#include "nccl_plugin/call_issue.h"
 #include "nccl_plugin/host/registry.h"
 
 namespace ringpress::nccl_plugin::host {
@@ -17,6 +18,7 @@ struct Lane {
   std::vector<Transfer> transfers;
   bool finalize = false;
   bool destroy = false;
+  CallIssue issue = {};  // Of what it holds, when the group ends.
 };
 
 struct Group {
@@ -30,7 +32,7 @@ Lane& lane_of(const std::shared_ptr<ncclComm>& comm) {
   const auto found = std::find_if(group.lanes.begin(), group.lanes.end(),
                                   [&](const Lane& lane) { return lane.comm == comm; });
   if (found != group.lanes.end()) return *found;
-  return group.lanes.emplace_back(Lane{comm, {}, {}, {}, false, false});
+  return group.lanes.emplace_back(Lane{comm, {}, {}, {}, false, false, {}});
 }
 
 bool is_blocking(const Lane& lane) {
@@ -69,6 +71,7 @@ Status run_setups(const std::vector<Setup>& setups) {
 /// All of a lane but its destroy.
 Status run_lane(const Lane& lane) {
   RINGPRESS_RETURN_IF_ERROR(run_setups(lane.setups));
+  const IssuedCalls issued(lane.issue);
   for (const Operation& operation : lane.collectives) {
     RINGPRESS_RETURN_IF_ERROR(lane.comm->run(
         [&](Communicator& communicator) { return perform(communicator, operation); }));
@@ -113,8 +116,9 @@ void destroy_now(const std::shared_ptr<ncclComm>& comm) {
   if (Registry::instance().remove(comm.get()) != nullptr) comm->destroy();
 }
 
-Status run_lanes(const std::vector<Lane>& lanes) {
+Status run_lanes(std::vector<Lane>& lanes) {
   if (lanes.empty()) return Status::ok();
+  for (Lane& lane : lanes) lane.issue = lane.comm->issue_now();
   const bool blocking = is_blocking(lanes.front());
   if (std::any_of(lanes.begin(), lanes.end(),
                   [&](const Lane& lane) { return is_blocking(lane) != blocking; })) {
@@ -197,7 +201,7 @@ Status submit_setup(const std::shared_ptr<ncclComm>& comm, Setup setup) {
     lane_of(comm).setups.push_back(std::move(setup));
     return Status::ok();
   }
-  Lane lane{comm, {}, {}, {}, false, false};
+  Lane lane{comm, {}, {}, {}, false, false, {}};
   lane.setups.push_back(std::move(setup));
   return run_alone(std::move(lane));
 }
@@ -215,7 +219,7 @@ Status submit_operation(const std::shared_ptr<ncclComm>& comm, const Operation& 
   if (comm->blocking()) {
     return comm->run([&](Communicator& communicator) { return perform(communicator, operation); });
   }
-  return run_alone(Lane{comm, {}, {operation}, {}, false, false});
+  return run_alone(Lane{comm, {}, {operation}, {}, false, false, {}});
 }
 
 Status submit_finalize(const std::shared_ptr<ncclComm>& comm) {
@@ -223,7 +227,7 @@ Status submit_finalize(const std::shared_ptr<ncclComm>& comm) {
     lane_of(comm).finalize = true;
     return Status::ok();
   }
-  return run_alone(Lane{comm, {}, {}, {}, true, false});
+  return run_alone(Lane{comm, {}, {}, {}, true, false, {}});
 }
 
 Status submit_destroy(const std::shared_ptr<ncclComm>& comm) {

@@ -18,10 +18,11 @@ Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
 StreamCallPointer Comm::trace(const PlannedCall& planned, StreamCallPointer call) {
   if (planned.call.kind != CollectiveKind::kAllReduce) return call;
   CallFrame frame;
-  if (planned.takes_turn || capture_of(planned.call) != 0) {
+  if (capture_of(planned.call) != 0) {
     trace_->skip();
   } else {
-    trace_->time(tensor_of(planned.call, planned.call.count), planned.call.stream, &frame);
+    const TensorCall tensor = tensor_of(planned.call, planned.call.count);
+    trace_->time(tensor, planned.call.stream, planned.takes_turn, &frame);
   }
   return make_framed_call(framed_parts(planned.call), frame, std::move(call));
 }

@@ -21,8 +21,10 @@ StreamClock::~StreamClock() {
   for (const Event event : free_events_) device_.destroy_event(event);
 }
 
-bool StreamClock::begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule) {
-  CallUnderWay one{call, take_event(), take_event(), is_default_stream(stream), is_by_rule, {}};
+bool StreamClock::begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule,
+                        bool is_trial) {
+  CallUnderWay one{
+      call, take_event(), take_event(), is_default_stream(stream), is_by_rule, is_trial, {}};
   if (one.begin == nullptr || one.end == nullptr || under_way_.size() == kMostUnderWay) {
     give_back(&one.begin);
     give_back(&one.end);
@@ -56,6 +58,7 @@ StreamClock::Seen StreamClock::next(RecordedCall* recorded) {
   recorded->busy_before_seconds = one.blocks_device ? gap : 0;
   recorded->sent_bytes = sent_bytes(one);
   recorded->is_by_rule = one.is_by_rule;
+  recorded->is_trial = one.is_trial;
   give_back(&one.begin);
   give_back(&last_end_);
   last_end_ = one.end;

@@ -26,7 +26,8 @@ class StreamClock {
 
   /// What the frame of a call is to have so that it is timed. Until its `sent` is known, no later
   /// call is told of. False: it cannot be, for want of memory, or as too many are under way.
-  bool begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule = false);
+  bool begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule = false,
+             bool is_trial = false);
 
   enum class Seen { kCall, kNothing, kFailure };
   /// The next call, if the device has done it by now. kFailure: the device does not say.
@@ -43,6 +44,7 @@ class StreamClock {
     Event begin = nullptr, end = nullptr;
     bool blocks_device = false;  // It is in the stream that waits for all others.
     bool is_by_rule = false;
+    bool is_trial = false;
     SentByCall sent;
   };
 

@@ -12,9 +12,9 @@ bool StreamTrace::is_wanted(const Settings& settings, int rank, int world) {
 StreamTrace::StreamTrace(Device& device, int world)
     : device_(device), world_(world), clock_(device, static_cast<std::size_t>(world)) {}
 
-void StreamTrace::time(const TensorCall& call, Stream stream, CallFrame* frame) {
+void StreamTrace::time(const TensorCall& call, Stream stream, bool is_trial, CallFrame* frame) {
   collect();
-  if (!clock_.begin(call, stream, frame)) skip();
+  if (!clock_.begin(call, stream, frame, false, is_trial)) skip();
 }
 
 /// Within a group exact calls may have begun: their frames are not to be used any more.

@@ -21,9 +21,10 @@ class StreamTrace {
   /// `device` outlives this. `world`: ranks.
   StreamTrace(Device& device, int world);
 
-  /// A call of ours begins: what its frame is to have.
-  void time(const TensorCall& call, Stream stream, CallFrame* frame);
-  /// It is made otherwise than it will be, or cannot be timed: steps are learnt only after it.
+  /// A call of ours begins: what its frame is to have. `is_trial`: it may be made otherwise than it
+  /// will be.
+  void time(const TensorCall& call, Stream stream, bool is_trial, CallFrame* frame);
+  /// It cannot be timed: steps are learnt only after it.
   void skip();
 
   /// The real library is about to make a call, and later it has made all such.

@@ -3,18 +3,24 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "nccl_plugin/mesh_communicator.h"
 #include "nccl_plugin/step_trace.h"
 #include "ringpress/communicator.h"
+#include "tests/support/thread_mesh.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -197,7 +203,129 @@ TEST(StepRecorder, AThreadThatComputesOverlapsNothing) {
   }
   const RecordedStep step = *program.recorder().step();
   EXPECT_FALSE(step.overlaps());
-  EXPECT_NEAR(job_of(step, 2, {0, kBytesPerSecond}).tensors[1].backward_seconds, 0.25, 1e-9);
+  const espresso::Tensor second = job_of(step, 2, {0, kBytesPerSecond}).tensors[1];
+  EXPECT_EQ(second.backward_seconds, 0);
+  EXPECT_NEAR(second.after_seconds.value(), 0.25, 1e-9);
+  EXPECT_NEAR(predicted(step), step.seconds(), 1e-9);
+}
+
+/// Steps of three calls whose times and pauses vary from step to step, and that wait for each other
+/// or do not.
+class Trainer {
+ public:
+  enum class Waits { kForCalls, kForGradients };
+
+  Trainer(Waits waits, bool is_busy) : waits_(waits), is_busy_(is_busy) {}
+
+  /// A call takes `call_seconds`, more or less; in the steps of a trial a fifth of it.
+  void steps(int count, bool is_trial = false) {
+    for (int step = 0; step < count; ++step) {
+      ready_ = now_ + kForward + noise_(random_);
+      for (std::size_t i = 0; i < std::size(kBytes); ++i) call(i, is_trial && step % 2 == 0);
+    }
+  }
+
+  RecordedStep step() const { return recorder_.step().value(); }
+  bool has_step() const { return recorder_.step().has_value(); }
+
+  static constexpr double kForward = 0.5, kBackward = 0.25, kCall = 0.1;
+  static constexpr std::size_t kBytes[] = {8000, 12000, 8000};
+
+ private:
+  void call(std::size_t i, bool is_trial) {
+    if (i > 0) {
+      const double from = waits_ == Waits::kForCalls ? now_ : ready_;
+      ready_ = from + kBackward + noise_(random_);
+    }
+    RecordedCall call;
+    call.call.count = kBytes[i] / sizeof(float);
+    call.call.address = &kBytes[i];
+    call.begin_seconds = std::max(ready_, now_ + 1e-6);
+    call.busy_before_seconds = is_busy_ ? call.begin_seconds - now_ : 0;
+    call.is_trial = is_trial;
+    call.sent_bytes = is_trial ? kBytes[i] / 5 : kBytes[i];
+    const double seconds = is_trial ? kCall / 5 : kCall;
+    call.end_seconds = now_ = call.begin_seconds + seconds + std::abs(longer_(random_));
+    recorder_.note(call);
+  }
+
+  const Waits waits_;
+  const bool is_busy_;
+  StepRecorder recorder_;
+  std::mt19937 random_{7};
+  std::normal_distribution<double> noise_{0, 0.0005};  // Of compute,
+  std::normal_distribution<double> longer_{0, 0.002};  // and of calls.
+  double now_ = 0, ready_ = 0;
+};
+
+/// Whoever looks at cores alone takes a thread that sleeps for one that waits for another.
+TEST(StepRecorder, AThreadThatSleepsAndWaitsForItsCallsOverlapsNothing) {
+  for (const bool is_busy : {false, true}) {
+    Trainer trainer(Trainer::Waits::kForCalls, is_busy);
+    trainer.steps(40);
+    const RecordedStep step = trainer.step();
+    EXPECT_FALSE(step.overlaps());
+    const espresso::Job job = job_of(step, 2, {0, kBytesPerSecond});
+    EXPECT_EQ(job.tensors[1].backward_seconds, 0);
+    EXPECT_NEAR(job.tensors[1].after_seconds.value_or(0), Trainer::kBackward, 0.002);
+    EXPECT_NEAR(predicted(step), step.seconds(), 0.002);
+  }
+}
+
+TEST(StepRecorder, AThreadThatWaitsForGradientsOverlaps) {
+  Trainer trainer(Trainer::Waits::kForGradients, false);
+  trainer.steps(40);
+  const RecordedStep step = trainer.step();
+  EXPECT_TRUE(step.overlaps());
+  const espresso::Job job = job_of(step, 2, {0, kBytesPerSecond});
+  EXPECT_FALSE(job.tensors[1].after_seconds.has_value());
+  EXPECT_NEAR(job.tensors[1].backward_seconds, Trainer::kBackward, 0.002);
+  EXPECT_NEAR(predicted(step), step.seconds(), 0.002);
+}
+
+/// Automatic mode tries calls all the time at first.
+TEST(StepRecorder, CallsUnderTrialArePartOfTheStep) {
+  for (const auto waits : {Trainer::Waits::kForCalls, Trainer::Waits::kForGradients}) {
+    Trainer trainer(waits, false);
+    trainer.steps(60, true);
+    ASSERT_TRUE(trainer.has_step());
+    const RecordedStep step = trainer.step();
+    EXPECT_EQ(step.calls.size(), std::size(Trainer::kBytes));
+    // What is usual counts, its times beside its sizes.
+    EXPECT_NEAR(step.calls[1].call_seconds, Trainer::kCall, 0.005);
+    EXPECT_EQ(step.calls[1].sent_bytes, Trainer::kBytes[1]);
+    EXPECT_EQ(step.overlaps(), waits == Trainer::Waits::kForGradients);
+  }
+}
+
+/// Issued by a program that looks whether they have ended; times in seconds.
+RecordedCall issued_call(std::size_t bytes, double issued, std::optional<double> awaited,
+                         double begin, double end) {
+  RecordedCall call;
+  call.call.count = bytes / sizeof(float);
+  call.sent_bytes = bytes;
+  call.begin_seconds = begin;
+  call.end_seconds = end;
+  call.issue = CallIssue{issued, awaited};
+  return call;
+}
+
+TEST(StepRecorder, WhatAProgramThatDoesNotBlockDidIsKnown) {
+  StepRecorder recorder;
+  for (int step = 0; step < 8; ++step) {
+    const double at = 10.0 * step;
+    // After the first call it computes 2 s, waits for it, and then computes 0.5 s more.
+    recorder.note(issued_call(4000, at + 1, at - 5, at + 1, at + 4));
+    recorder.note(issued_call(8000, at + 4.5, at + 3, at + 4.5, at + 5));
+    recorder.note(issued_call(400, at + 4.5, at + 3, at + 5, at + 5.5));  // In one group with it.
+  }
+  const RecordedStep step = recorder.step().value();
+  const espresso::Job job = job_of(step, 2, {0, kBytesPerSecond});
+  EXPECT_NEAR(job.tensors[1].backward_seconds, 2, 1e-9);
+  EXPECT_NEAR(job.tensors[1].after_seconds.value_or(-1), 0.5, 1e-9);
+  EXPECT_EQ(job.tensors[2].backward_seconds, 0);
+  EXPECT_FALSE(job.tensors[2].after_seconds.has_value());
+  EXPECT_NEAR(predicted(step), step.seconds(), 1e-9);
 }
 
 TEST(StepRecorder, TheLinkIsWhatExplainsTheCalls) {
@@ -273,6 +401,38 @@ TEST(StepTrace, RankZeroWritesTheStepOfACommunicator) {
   EXPECT_NE(text.find("\"machines\": 3,"), std::string::npos) << text;
 }
 
+/// Between hosts, where automatic mode tries out what is best.
+TEST(StepTrace, OfAutomaticModeIsWritten) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("ringpress-auto-trace-" + std::to_string(getpid()) + ".json");
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_CACHE", "off"}, {"RINGPRESS_TRACE", file.string()}},
+      nullptr);
+  constexpr int kRanks = 2;
+  const auto fabric = std::make_shared<testing::ThreadFabric>(kRanks, false);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<testing::ThreadMesh>(fabric, rank), settings);
+      std::vector<std::vector<float>> tensors;
+      for (const std::size_t count : {50000UL, 90000UL, 30000UL}) tensors.emplace_back(count, 1.0F);
+      for (int step = 0; step < 60; ++step) {
+        for (auto& tensor : tensors) {
+          ASSERT_TRUE(communicator
+                          .all_reduce(tensor.data(), tensor.data(), tensor.size(), DType::kFloat32,
+                                      {ReduceOp::kAvg})
+                          .is_ok());
+        }
+      }
+    });
+  }
+  threads.clear();
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  std::filesystem::remove(file);
+  EXPECT_NE(text.str().find("\"bytes\": 360000"), std::string::npos) << text.str();
+}
+
 const TensorCall kSomeCall = {CollectiveKind::kAllReduce, 1, DType::kFloat32, ReduceOp::kSum, {}};
 
 TEST(CallClock, AThreadThatSleepsBetweenItsCallsIsNotBusy) {
@@ -287,6 +447,28 @@ TEST(CallClock, AThreadThatSleepsBetweenItsCallsIsNotBusy) {
   EXPECT_LT(second.busy_before_seconds, 0.5 * gap);
   EXPECT_GE(second.busy_before_seconds, 0);
   EXPECT_EQ(second.sent_bytes, 64u);
+}
+
+/// However many others there are for its core: it is busy as long as it waits for nothing.
+TEST(CallClock, AThreadThatWaitsForNothingIsBusy) {
+  std::vector<std::jthread> others;
+  std::atomic<bool> is_over{false};
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+    others.emplace_back([&] {
+      while (!is_over) {
+      }
+    });
+  }
+  CallClock clock;
+  clock.begin_call(0);
+  const RecordedCall first = clock.end_call(kSomeCall, 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
+  while (std::chrono::steady_clock::now() < end) {
+  }
+  clock.begin_call(0);
+  const RecordedCall second = clock.end_call(kSomeCall, 0);
+  is_over = true;
+  EXPECT_GE(second.busy_before_seconds, 0.9 * (second.begin_seconds - first.end_seconds));
 }
 
 TEST(CallClock, APauseThatIsOverAtOnceCountsAsBusy) {

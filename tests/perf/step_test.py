@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""step_perf as people run it, and the way from a program over RINGPRESS_TRACE to a plan.
+"""step_perf as people run it, and the way from programs over RINGPRESS_TRACE to a plan.
 
-usage: step_test.py STEP_PERF RINGPRESS
+usage: step_test.py STEP_PERF STEP_PROGRAM RINGPRESS
 """
 import json
 import os
@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 RINGPRESS = pathlib.Path(sys.argv.pop()).resolve()
+SHAPES = pathlib.Path(sys.argv.pop()).resolve()
 PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
 
 SIZES = [400000, 40, 4000, 1200000]
@@ -60,6 +61,36 @@ class Step(unittest.TestCase):
         planned = json.loads(out)
         self.assertEqual(len(planned["tensors"]), len(SIZES))
         self.assertLessEqual(planned["plan_ms"], planned["nothing_ms"])
+
+    def tensors_of(self, shape, compute):
+        """Those of the trace of a program that computes 5 ms for each of three gradients."""
+        trace = self.folder / "trace.json"
+        code, _, error = self.run_program(
+            SHAPES, "--shape", shape, "--compute", compute, "--ranks", 2, "--forward", 20, "--backward",
+            5, "-n", 16, 40, 80, 60, RINGPRESS_CODEC="none", RINGPRESS_TRACE=str(trace))
+        self.assertEqual((code, error), (0, ""), shape)
+        code, out, error = self.run_program(RINGPRESS, "plan", "--json", trace)
+        self.assertEqual((code, error), (0, ""))
+        self.assertEqual(len(json.loads(out)["tensors"]), 3)
+        tensors = json.loads(trace.read_text())["tensors"]
+        self.assertEqual([tensor["bytes"] for tensor in tensors], [40000, 80000, 60000])
+        return tensors[1:]
+
+    def test_what_is_computed_after_a_wait_is_not_taken_to_overlap(self):
+        for shape, compute in (("waits", "burns"), ("nonblocking-waits", "sleeps"),
+                               ("nonblocking-waits", "burns")):
+            for tensor in self.tensors_of(shape, compute):
+                self.assertGreaterEqual(tensor["after_call_us"], 4900, (shape, compute))
+
+    def test_what_is_computed_before_a_wait_is_taken_to_overlap(self):
+        for tensor in self.tensors_of("nonblocking", "sleeps"):
+            self.assertGreaterEqual(tensor["backward_us"], 4900)
+            self.assertIn("after_call_us", tensor)
+
+    def test_calls_of_a_group_are_ready_at_once(self):
+        for tensor in self.tensors_of("group", "sleeps"):
+            self.assertEqual(tensor["backward_us"], 0)
+            self.assertNotIn("after_call_us", tensor)
 
     def test_factors(self):
         results = self.folder / "results.json"

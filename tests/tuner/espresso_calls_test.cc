@@ -127,6 +127,67 @@ TEST(EspressoCalls, ThePlanIsTheBestOfAll) {
   }
 }
 
+/// Two calls of 3 s, or 1 s compressed, for the second of which the program waits.
+Job waiting_job(double overlapping, double after) {
+  Job job = host_job();
+  job.forward_seconds = 2;
+  job.tensors = {{"first", 1000, 0.5, CallPrice{3, 1}},
+                 {"second", 1000, overlapping, CallPrice{3, 1}, after}};
+  return job;
+}
+
+TEST(EspressoCalls, AProgramThatWaitsOverlapsNothing) {
+  // 2 + 0.5 + 3 + 4 + 3.
+  EXPECT_NEAR(plan_nothing(waiting_job(0, 4), call_options()).seconds, 12.5, 1e-9);
+  EXPECT_NEAR(plan_everything(waiting_job(0, 4), call_options()).seconds, 8.5, 1e-9);
+  // What it does before it waits goes on during the call, as far as that lasts.
+  EXPECT_NEAR(plan_nothing(waiting_job(2, 4), call_options()).seconds, 12.5, 1e-9);
+  EXPECT_NEAR(plan_everything(waiting_job(2, 4), call_options()).seconds, 9.5, 1e-9);
+  const Job job = waiting_job(2, 4);
+  const Plan found = plan(job, call_options());
+  EXPECT_EQ(compressed(found), (Compressed{true, true}));
+  EXPECT_NEAR(found.seconds, 9.5, 1e-9);
+  EXPECT_EQ(predict(job, call_options(), found.choices).boxes.size(), 5U);
+  EXPECT_THROW(static_cast<void>(plan(job, engine_options(job.cluster))), std::logic_error);
+}
+
+/// Whatever some tensors wait for.
+Job random_waits(std::uint64_t seed, std::size_t tensors) {
+  Job job = random_calls(seed, tensors);
+  perf::RandomNumbers random(seed + 1000);
+  for (Tensor& tensor : job.tensors) {
+    if (random.uniform(0, 1) < 0.5) tensor.after_seconds = random.uniform(0, 1);
+  }
+  return job;
+}
+
+TEST(EspressoCalls, ThePlanOfAProgramThatWaitsIsTheBestOfAll) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Job job = random_waits(seed, 2 + seed % 7);
+    double best = INFINITY;
+    for (std::size_t which = 0; which < std::size_t{1} << job.tensors.size(); ++which) {
+      std::vector<Choice> choices;
+      for (std::size_t i = 0; i < job.tensors.size(); ++i) choices.push_back({which >> i & 1});
+      best = std::min(best, predict(job, call_options(), choices).seconds);
+    }
+    const Plan found = plan(job, call_options());
+    EXPECT_NEAR(found.seconds, best, 1e-9 * best) << "job " << seed;
+    EXPECT_NEAR(predict(job, call_options(), found.choices).seconds, found.seconds, 1e-9 * best);
+  }
+}
+
+/// A tensor that has nothing to wait for is as if it did not.
+TEST(EspressoCalls, AWaitForNothingChangesNothing) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Job job = random_calls(seed, 8);
+    Job waits = job;
+    waits.tensors[0].after_seconds = 7;  // The first does not look at it.
+    EXPECT_NEAR(plan(waits, call_options()).seconds, plan(job, call_options()).seconds, 1e-9);
+    EXPECT_NEAR(plan_nothing(waits, call_options()).seconds,
+                plan_nothing(job, call_options()).seconds, 1e-9);
+  }
+}
+
 // Noise makes each sum of prices that a step may consist of at most so much longer or shorter, and
 // so the step that a plan comes to: what is chosen by noisy prices takes no more than
 // (1 + noise) / (1 - noise) of the shortest step. Mostly far less: it is the last few tensors that

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tuner/espresso/search.h"
+#include "tuner/espresso/waiting.h"
 
 namespace ringpress::espresso {
 namespace {
@@ -85,7 +86,7 @@ Status check(const Job& job) {
   if (!is_time(job.forward_seconds)) return wrong("forward takes at least 0 seconds");
   for (const Tensor& tensor : job.tensors) {
     if (tensor.bytes == 0) return wrong(tensor.name + ": a tensor has at least one byte");
-    if (!is_time(tensor.backward_seconds)) {
+    if (!is_time(tensor.backward_seconds) || !is_time(tensor.after_seconds.value_or(0))) {
       return wrong(tensor.name + ": backward takes at least 0 seconds");
     }
     if (tensor.call && !is_price(*tensor.call)) {
@@ -100,6 +101,7 @@ Status check(const Job& job) {
 
 Plan plan(const Job& job, const std::vector<Option>& options, Search kind) {
   const Menus menus = checked_menus(job, options);
+  if (waits(job)) return plan_waiting(job, options);
   Trial trial(job, menus);
   search(job, kind, &trial);
   return plan_of(trial);
@@ -129,6 +131,7 @@ Timeline predict(const Job& job, const std::vector<Option>& options,
   RINGPRESS_EXPECTS(choices.size() == job.tensors.size(), "one choice a tensor");
   const Status valid = check(job);
   RINGPRESS_EXPECTS(valid.is_ok(), valid.message());
+  if (waits(job)) return predict_waiting(job, options, choices);
   std::vector<Chain> chains;
   std::vector<double> compute;
   for (std::size_t i = 0; i < choices.size(); ++i) {

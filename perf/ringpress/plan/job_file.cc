@@ -50,9 +50,14 @@ espresso::Compressor read_compressor(JsonReader reader) {
 }
 
 espresso::Tensor read_tensor(JsonReader reader) {
-  reader.check_names({"bytes", "backward_us"}, {"name"});
-  return {reader.text("name"), static_cast<std::size_t>(reader.number("bytes", kBytes)),
-          kMicro * reader.number("backward_us", kTime)};
+  reader.check_names({"bytes", "backward_us"}, {"name", "after_call_us"});
+  espresso::Tensor tensor = {reader.text("name"),
+                             static_cast<std::size_t>(reader.number("bytes", kBytes)),
+                             kMicro * reader.number("backward_us", kTime)};
+  if (reader.has("after_call_us")) {
+    tensor.after_seconds = kMicro * reader.number("after_call_us", kTime);
+  }
+  return tensor;
 }
 
 espresso::Job read_job(JsonReader reader) {
@@ -78,7 +83,13 @@ espresso::Job read_job(JsonReader reader) {
   job.forward_seconds = 1000 * kMicro * reader.number("forward_ms", kTime, 0);
   for (std::size_t i = 0; i < reader.list("tensors", "tensors").size(); ++i) {
     job.tensors.push_back(read_tensor(reader.item("tensors", i)));
-    if (job.tensors.back().name.empty()) job.tensors.back().name = fmt::format("tensor {}", i);
+    espresso::Tensor& tensor = job.tensors.back();
+    if (tensor.name.empty()) tensor.name = fmt::format("tensor {}", i);
+    if (tensor.after_seconds && !job.compressor.name.empty()) {
+      reader.item("tensors", i)
+          .refuse_value("after_call_us",
+                        "is for a job without \"compressor\", whose calls are one piece of work");
+    }
   }
   return job;
 }

@@ -16,7 +16,10 @@
 //    "tensors": [{"name": "pooler.bias", "bytes": 3072, "backward_us": 4.5}, ...]}
 //
 // Without "compressor" it is a job on host memory, as RINGPRESS_TRACE records one: a call is one
-// piece of work, and `ringpress plan` measures a codec on this machine.
+// piece of work, and `ringpress plan` measures a codec on this machine. There, a tensor may have
+// "after_call_us" too: when "backward_us" have passed the program waits until the call of the
+// tensor before has ended, computes for so long, and only then is the gradient there. Without it
+// the program does not wait.
 //
 // Tensors, 10000 at most, stand in the order in which backward makes their gradients. A name may be
 // left out where nothing is said, "note" too; all else must be there, and nothing else may.

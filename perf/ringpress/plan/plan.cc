@@ -159,7 +159,7 @@ void print_steps(const Planned& planned) {
 }
 
 /// For each tensor, whether the wire falls idle between it and a later one, if nothing is
-/// compressed. So what comes before such a pause cannot gain.
+/// compressed. So what comes before such a pause cannot gain, unless the program waited for it.
 std::vector<bool> before_a_bubble(const Planned& planned) {
   std::vector<Box> sends;
   for (const Box& box : planned.timeline(planned.nothing).boxes) {
@@ -168,7 +168,10 @@ std::vector<bool> before_a_bubble(const Planned& planned) {
   std::vector<bool> before(planned.job.tensors.size(), false);
   bool is_before = false;
   for (std::size_t i = sends.size(); i-- > 0;) {
-    if (i + 1 < sends.size() && sends[i + 1].begin_seconds > sends[i].end_seconds * (1 + 1e-9)) {
+    const bool is_last = i + 1 == sends.size();
+    if (!is_last && planned.job.tensors[sends[i + 1].tensor].after_seconds) {
+      is_before = false;
+    } else if (!is_last && sends[i + 1].begin_seconds > sends[i].end_seconds * (1 + 1e-9)) {
       is_before = true;
     }
     before[sends[i].tensor] = is_before;
