@@ -10,6 +10,7 @@ target_include_directories(ringpress_door_variables PUBLIC ${PROJECT_SOURCE_DIR}
 add_library(ringpress_plugins OBJECT
   plugin/coll_comm.cc
   plugin/coll_connect.cc
+  plugin/coll_decisions.cc
   plugin/coll_lane.cc
   plugin/collnet.cc
   plugin/collnet_tables.cc

@@ -57,8 +57,8 @@ Status CollComm::start() {
   return Status::ok();
 }
 
-void CollComm::begin(const CollIdentity& identity) {
-  identity_ = identity;
+void CollComm::begin(TensorPart part) {
+  decisions_ = CollDecisions(part);
   has_begun_ = true;
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
     before_[lane] = lanes_[lane]->communicator().statistics();
@@ -98,7 +98,7 @@ bool CollComm::is_of_this_process() const {
 Statistics CollComm::statistics() const {
   Statistics total;
   const std::size_t last_request = (next_request_ + kCollRequests - 1) % kCollRequests;
-  const std::size_t last_lane = requests_[last_request].lane;
+  const std::size_t last_lane = requests_[last_request].decision.lane;
   for (std::size_t turn = 1; turn <= kCollLanes; ++turn) {
     const std::size_t lane = (last_lane + turn) % kCollLanes;
     add_difference(lanes_[lane]->communicator().statistics(), before_[lane], &total);
@@ -111,89 +111,27 @@ CollRequest* CollComm::all_reduce(const CollCall& call) {
   if (request->state.load(std::memory_order_acquire) != CollRequest::State::kFree) return nullptr;
   next_request_ = (next_request_ + 1) % kCollRequests;
   request->call = call;
-  identify(request);
-  lanes_[request->lane]->append(request);
+  const bool had_unknown = decisions_.has_unknown();
+  request->decision = decisions_.decide(call, &told_tensors_of_this_thread());
+  const bool is_first = decisions_.has_unknown() && !had_unknown;
+  if (is_first && decisions_.part() != TensorPart::kNothing) tell_unknown();
+  lanes_[request->decision.lane]->append(request);
   return request;
 }
 
 Status CollComm::check_events() {
-  if (identity_.part == TensorPart::kNothing || !has_lost_events()) return Status::ok();
+  if (decisions_.part() == TensorPart::kNothing || !has_lost_events()) return Status::ok();
   for (auto& lane : lanes_) lane->abort();
   return Status(Code::kSystem,
                 "this process had no memory to take note of what NCCL told its profiler: the other "
                 "nodes know of tensors that it does not");
 }
 
-/// Nothing where it is not certain: equal on all nodes.
-std::optional<TensorPiece> CollComm::known_piece(const CollCall& call) const {
-  if (identity_.part == TensorPart::kNothing) return std::nullopt;
-  const std::size_t bytes = call.count * dtype_size(call.dtype);
-  auto piece =
-      told_tensors_of_this_thread().take_piece({call.place, bytes, kCollLanes, identity_.part});
-  if (piece && piece->tensor.element_bytes != dtype_size(call.dtype)) piece.reset();
-  return piece;
-}
-
-/// What is known of the call's tensor, and its lane. Decided from what is equal on all nodes.
-void CollComm::identify(CollRequest* request) {
-  const CollCall& call = request->call;
-  request->lane = next_lane_;
-  next_lane_ = (next_lane_ + 1) % kCollLanes;
-  request->tensor = PiecewiseTensor{};
-  request->tensor.dtype = call.dtype;
-  request->starts_tensor = true;
-  request->first = 0;
-  request->valid_count = call.count;
-  request->clears_staging = false;
-  const std::optional<TensorPiece> piece = known_piece(call);
-  if (!piece.has_value()) note_unknown();
-  use_staging(request);
-  if (piece.has_value()) identify_piece(request, *piece);
-}
-
-/// Whether the staging memory is cleared after the call, and whether what lies behind the end of a
-/// tensor that is not known is zero. In place it is the user's memory.
-void CollComm::use_staging(CollRequest* request) {
-  const CollCall& call = request->call;
-  if (call.send == call.receive) return;
-  const MemoryRange used{call.send, call.count * dtype_size(call.dtype)};
-  if (identity_.part == TensorPart::kWhole && !has_unknown_) {
-    staging_.soil(used);
-    return;
-  }
-  request->clears_staging = true;
-  if (staging_.is_clear(used)) {
-    request->tensor.known = PiecewiseTensor::Known::kPadded;
-    request->tensor.whole_count = call.count;
-  }
-  staging_.clear(used);
-}
-
-/// The first is told of.
-void CollComm::note_unknown() {
-  if (std::exchange(has_unknown_, true) || identity_.part == TensorPart::kNothing) return;
+void CollComm::tell_unknown() const {
   log(abi::LogLevel::kWarn, abi::kLogNet,
       "CollNet of node %d of %d: NCCL has not told its profiler which tensor a piece is of; such "
       "pieces are compressed without error feedback",
       lanes_[0]->communicator().rank(), nodes());
-}
-
-/// Each tensor's first piece goes to the first lane: so each lane has the same pieces every time.
-void CollComm::identify_piece(CollRequest* request, const TensorPiece& piece) {
-  request->lane = piece.index % kCollLanes;
-  next_lane_ = (request->lane + 1) % kCollLanes;
-  request->tensor.known =
-      piece.is_recurring ? PiecewiseTensor::Known::kTensor : PiecewiseTensor::Known::kExtent;
-  request->tensor.count = piece.lane_count;
-  request->tensor.whole_count = piece.tensor.count;
-  request->tensor.layout = piece.layout;
-  request->tensor.address = piece.tensor.address;
-  request->starts_tensor = piece.index < kCollLanes;
-  request->valid_count = piece.count;
-  std::size_t& lane_first = lane_first_[request->lane];
-  if (request->starts_tensor) lane_first = 0;
-  request->first = lane_first;
-  lane_first += piece.count;
 }
 
 Result<bool> CollComm::test(CollRequest* request, bool* is_told) {
@@ -206,7 +144,7 @@ Result<bool> CollComm::test(CollRequest* request, bool* is_told) {
     case CollRequest::State::kFailed:
       request->state.store(CollRequest::State::kFree, std::memory_order_release);
       *is_told = std::exchange(is_failure_told_, true);  // Each lane may have words of its own.
-      return lanes_[request->lane]->failure();
+      return lanes_[request->decision.lane]->failure();
     case CollRequest::State::kFree:
       break;
   }

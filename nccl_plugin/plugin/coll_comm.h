@@ -12,22 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
+#include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/coll_lane.h"
 #include "nccl_plugin/plugin/registered_memory.h"
-#include "nccl_plugin/plugin/staging.h"
-#include "nccl_plugin/plugin/told_tensors.h"
 
 namespace ringpress::nccl_plugin::plugin {
-
-inline constexpr std::size_t kCollLanes = 2;  // A pair.
-
-/// What is known of NCCL's communicator.
-struct CollIdentity {
-  // What NCCL tells every node of the tensors that it has reduced here.
-  TensorPart part = TensorPart::kNothing;
-};
 
 class CollComm : public Object {
  public:
@@ -43,7 +33,7 @@ class CollComm : public Object {
   /// Starts the lanes' threads: Code::kSystem where there are no more.
   Status start();
   /// From here on it is used: all nodes have agreed.
-  void begin(const CollIdentity& identity);
+  void begin(TensorPart part);
 
   /// An error, which the other nodes hear, where this one has lost what they know of the tensors.
   Status check_events();
@@ -65,27 +55,19 @@ class CollComm : public Object {
   int nodes() const { return lanes_[0]->communicator().size(); }
 
  private:
-  void identify(CollRequest* request);
-  std::optional<TensorPiece> known_piece(const CollCall& call) const;
-  void use_staging(CollRequest* request);
-  void identify_piece(CollRequest* request, const TensorPiece& piece);
-  void note_unknown();
+  void tell_unknown() const;
   Statistics statistics() const;
   void tell_totals() const;
 
   const pid_t process_;
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};
-  CollIdentity identity_;
-  Staging staging_;
-  bool has_unknown_ = false;  // There was a piece of which nothing is known.
+  CollDecisions decisions_;
   const Settings settings_;
   bool has_begun_ = false;
   bool is_failure_told_ = false;
   std::array<Statistics, kCollLanes> before_;  // Of each lane when it began.
   std::array<CollRequest, kCollRequests> requests_;
   std::size_t next_request_ = 0;
-  std::size_t next_lane_ = 0;
-  std::array<std::size_t, kCollLanes> lane_first_{};  // Where each lane's next piece begins.
   std::array<std::unique_ptr<CollLane>, kCollLanes> lanes_;
 };
 

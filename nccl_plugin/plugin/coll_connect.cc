@@ -265,9 +265,9 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   RINGPRESS_RETURN_IF_ERROR(started);
   RINGPRESS_RETURN_IF_ERROR(agreed);
   for (Communicator* lane : lanes) lane->set_timeout(timeout);
-  const CollIdentity identity{static_cast<TensorPart>(vote.part)};
-  comm->begin(identity);
-  announce(comm->nodes(), settings, identity.part);
+  const auto part = static_cast<TensorPart>(vote.part);
+  comm->begin(part);
+  announce(comm->nodes(), settings, part);
   return comm;
 }
 

@@ -104,12 +104,13 @@ void CollLane::run() {
 
 Status CollLane::perform(const CollRequest& request) {
   const CollCall& call = request.call;
-  if (request.starts_tensor) {
-    RINGPRESS_RETURN_IF_ERROR(communicator_->start_pieces(request.tensor));
+  const CollDecision& decision = request.decision;
+  if (decision.starts_tensor) {
+    RINGPRESS_RETURN_IF_ERROR(communicator_->start_pieces(decision.tensor));
   }
-  RINGPRESS_RETURN_IF_ERROR(
-      communicator_->all_reduce_piece(call.send, call.receive, request.first, request.valid_count));
-  if (request.clears_staging) std::memset(call.send, 0, call.count * dtype_size(call.dtype));
+  RINGPRESS_RETURN_IF_ERROR(communicator_->all_reduce_piece(call.send, call.receive, decision.first,
+                                                            decision.valid_count));
+  if (decision.clears_staging) std::memset(call.send, 0, call.count * dtype_size(call.dtype));
   return Status::ok();
 }
 

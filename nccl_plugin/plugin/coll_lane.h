@@ -15,22 +15,13 @@
 #include <thread>
 #include <utility>
 
+#include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/object.h"
 #include "ringpress/communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
 class CollComm;
-
-/// What NCCL hands over: host memory, which stays until the call is done. `send` and `receive` are
-/// the same, or apart: then `send` is NCCL's staging memory, and may be zero when the call is done.
-struct CollCall {
-  void* send = nullptr;
-  void* receive = nullptr;
-  std::size_t count = 0;
-  DType dtype = DType::kFloat32;
-  const void* place = nullptr;  // For the request, of NCCL's.
-};
 
 /// A call under way. Belongs to its CollComm.
 struct CollRequest : Object {
@@ -40,14 +31,9 @@ struct CollRequest : Object {
   CollRequest() : Object(kKind) {}
 
   CollComm* owner = nullptr;
-  std::size_t lane = 0;
   std::atomic<State> state{State::kFree};
   CollCall call;
-  PiecewiseTensor tensor;  // As the lane sees it: the pieces that go through it.
-  bool starts_tensor = false;
-  std::size_t first = 0;        // Of the tensor.
-  std::size_t valid_count = 0;  // Of call.count: what lies behind is garbage.
-  bool clears_staging = false;  // Zeros `send` when done.
+  CollDecision decision;
 };
 
 /// Requests under way: more than 64 channels in groups of 8, 8 steps each.

@@ -14,7 +14,8 @@ endforeach()
 target_sources(plugin_collnet_test PRIVATE plugin_collnet_errors_test.cc
                plugin_collnet_heads_test.cc plugin_collnet_moments_test.cc)
 
-add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc plugin_coll_lane_test.cc
+add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc plugin_coll_decisions_test.cc
+               plugin_coll_lane_test.cc
                plugin_object_test.cc)
 target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::gtest_main
                       Threads::Threads)

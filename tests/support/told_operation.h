@@ -34,11 +34,17 @@ struct Layout {
 
 class ToldOperation {
  public:
-  ToldOperation(ProxyArgsPool* pool, const Layout& layout)
-      : pool_(pool), layout_(layout), send_(pool->take()), receive_(pool->take()) {}
+  /// `steps_too_many`: that the profiler is told of, and that never come.
+  ToldOperation(ProxyArgsPool* pool, const Layout& layout, std::size_t steps_too_many = 0)
+      : pool_(pool),
+        layout_(layout),
+        told_steps_(layout.steps() + steps_too_many),
+        send_(pool->take()),
+        receive_(pool->take()) {}
   ToldOperation(ToldOperation&& other) noexcept
       : pool_(other.pool_),
         layout_(other.layout_),
+        told_steps_(other.told_steps_),
         send_(other.send_),
         receive_(other.receive_),
         taken_(other.taken_) {
@@ -73,7 +79,7 @@ class ToldOperation {
   void tell_as(std::uint64_t tensor, TensorBook* book, ToldTensors* told) {
     for (std::size_t sub = 0; sub < layout_.channels; ++sub) {
       for (ProxyArgs* args : {send_, receive_}) {
-        told->add_channel(book, {tensor, static_cast<unsigned>(sub), layout_.steps(),
+        told->add_channel(book, {tensor, static_cast<unsigned>(sub), told_steps_,
                                  layout_.chunk_bytes, &args->subs[sub].event});
       }
     }
@@ -82,21 +88,24 @@ class ToldOperation {
     for (std::size_t sub = 0; sub < layout_.channels; ++sub) told->forget(&send_->subs[sub].event);
   }
 
+  /// The place for the next piece's request.
+  void** next_request() {
+    const std::size_t last = taken_ % groups() * kProxyGroupChannels + channels_of(taken_) - 1;
+    return &send_->subs[last].requests[taken_++ / groups() % kProxySteps];
+  }
   /// Its next piece.
   std::optional<TensorPiece> take(ToldTensors* told, std::size_t lanes = 1) {
     return take_bytes(told, channels_of(taken_) * layout_.chunk_bytes, lanes);
   }
   std::optional<TensorPiece> take_bytes(ToldTensors* told, std::size_t bytes,
                                         std::size_t lanes = 1) {
-    const std::size_t last = taken_ % groups() * kProxyGroupChannels + channels_of(taken_) - 1;
-    void** const request = &send_->subs[last].requests[taken_ / groups() % kProxySteps];
-    ++taken_;
-    return told->take_piece({request, bytes, lanes, TensorPart::kWhole});
+    return told->take_piece({next_request(), bytes, lanes, TensorPart::kWhole});
   }
 
  private:
   ProxyArgsPool* pool_;
   const Layout layout_;
+  const std::size_t told_steps_;
   ProxyArgs* const send_;
   ProxyArgs* const receive_;
   std::size_t taken_ = 0;

@@ -1,0 +1,233 @@
+// Ranks that are told of the same operations at moments of their own decide alike of every piece,
+// and of the tensor that it is of. A model of NCCL's progress threads, without a network.
+#include "nccl_plugin/plugin/coll_decisions.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "tests/support/collnet_operations.h"
+#include "tests/support/told_operation.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+using testing::Layout;
+using testing::ToldOperation;
+
+// Communicators, by number. The last rank is in the first three alone.
+constexpr std::size_t kParent = 0;
+constexpr std::size_t kSharing = 1;     // Split off from the parent, with its resources.
+constexpr std::size_t kOther = 2;       // Has a progress thread of its own.
+constexpr std::size_t kSmaller = 3;     // Split off from the parent, of fewer nodes;
+constexpr std::size_t kSecond = 4;      // and another one of as many.
+constexpr std::size_t kGrandchild = 5;  // Split off from kSmaller, with its resources.
+constexpr std::size_t kComms = 6;
+constexpr std::size_t kNetworks = 4;  // CollNet communicators.
+constexpr std::size_t kThreads = 2;
+constexpr std::size_t kNetworkOf[kComms] = {0, 0, 1, 2, 3, 2};
+
+std::size_t thread_of(std::size_t comm) {
+  return comm == kOther ? 1 : 0;
+}
+
+struct Operation {
+  std::size_t comm = 0;
+  Layout layout;
+  std::size_t number = 0;
+  bool is_told = true;  // Else the profiler is told of a step too many.
+};
+
+/// What all ranks launch, in this order.
+std::vector<Operation> random_program(std::mt19937_64* random, int size) {
+  std::vector<Operation> program(6 + (*random)() % 10);
+  std::vector<std::uint64_t> sequences(kComms);
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    Operation& operation = program[i];
+    operation.number = i + 1;
+    operation.comm = (*random)() % (size > 2 ? kComms : 3);
+    operation.is_told = (*random)() % 16 != 0;
+    operation.layout.channels = 1 + (*random)() % 12;
+    operation.layout.chunk_bytes = std::size_t{32768} << (*random)() % 2;
+    const std::size_t loop = operation.layout.channels * operation.layout.chunk_bytes / 4;
+    operation.layout.event.count = 1 + (*random)() % (4 * loop);
+    operation.layout.event.element_bytes = 4;
+    // A replay stands still.
+    if ((*random)() % 8 != 0) ++sequences[operation.comm];
+    operation.layout.event.sequence = sequences[operation.comm];
+  }
+  return program;
+}
+
+/// A decision, and which operation's tensor it was taken for.
+struct Decided {
+  CollDecision decision;
+  std::size_t piece_of = 0;
+
+  bool operator==(const Decided& other) const {
+    const CollDecision& a = decision;
+    const CollDecision& b = other.decision;
+    return piece_of == other.piece_of && a.lane == b.lane && a.starts_tensor == b.starts_tensor &&
+           a.first == b.first && a.valid_count == b.valid_count &&
+           a.clears_staging == b.clears_staging && a.tensor.known == b.tensor.known &&
+           a.tensor.count == b.tensor.count && a.tensor.whole_count == b.tensor.whole_count &&
+           a.tensor.layout == b.tensor.layout && a.tensor.dtype == b.tensor.dtype &&
+           a.tensor.op == b.tensor.op &&
+           (a.tensor.address == nullptr) == (b.tensor.address == nullptr);
+  }
+};
+
+/// Its threads and communicators live on from program to program.
+class Rank {
+ public:
+  Rank(std::uint64_t seed, bool is_last) : random_(seed), is_last_(is_last) {
+    for (std::size_t comm = 0; comm < kComms; ++comm) {
+      const int nodes = comm < kSmaller ? 4 : 2;  // None but told_part() looks at it.
+      books_.push_back(std::make_unique<TensorBook>(nodes, nodes));
+    }
+  }
+
+  /// On CollNet communicators that have just been made.
+  void run(const std::vector<Operation>& program) {
+    for (Network& network : networks_) {
+      network.decisions = CollDecisions(TensorPart::kWhole);
+      network.decided.clear();
+    }
+    std::deque<Launched> launched[kThreads];
+    std::size_t next = 0;
+    for (;;) {
+      const std::uint64_t event = random_() % 8;
+      if (event < 2) launch_next(program, &next, launched);
+      if (event == 2) append(&launched[random_() % kThreads]);
+      if (event > 2) progress(&networks_[random_() % kNetworks]);
+      const bool is_idle = std::all_of(networks_.begin(), networks_.end(),
+                                       [](const Network& n) { return n.running.empty(); });
+      if (next == program.size() && launched[0].empty() && launched[1].empty() && is_idle) return;
+    }
+  }
+  const std::vector<Decided>& decided(std::size_t network) const {
+    return networks_[network].decided;
+  }
+
+ private:
+  struct Launched {
+    Operation operation;
+    std::uint64_t tensor = 0;
+  };
+  struct Running {
+    Operation operation;
+    ToldOperation told;
+  };
+  struct Network {
+    CollDecisions decisions;
+    std::deque<Running> running;
+    std::vector<Decided> decided;
+  };
+  static const void* address_of(const Operation& operation) {
+    return reinterpret_cast<const void*>(operation.number);
+  }
+
+  void launch_next(const std::vector<Operation>& program, std::size_t* next,
+                   std::deque<Launched>* launched) {
+    if (*next == program.size()) return;
+    const Operation& operation = program[(*next)++];
+    if (is_last_ && operation.comm >= kSmaller) return;
+    TensorEvent event = operation.layout.event;
+    event.address = address_of(operation);
+    launched[thread_of(operation.comm)].push_back(
+        {operation, books_[operation.comm]->start_tensor(event)});
+  }
+  void append(std::deque<Launched>* launched) {
+    if (launched->empty()) return;
+    const auto [operation, tensor] = launched->front();
+    launched->pop_front();
+    const std::size_t thread = thread_of(operation.comm);
+    Layout layout = operation.layout;
+    ToldOperation told(&pools_[thread], layout, operation.is_told ? 0 : 1);
+    told.tell_as(tensor, books_[operation.comm].get(), &told_[thread]);
+    networks_[kNetworkOf[operation.comm]].running.push_back({operation, std::move(told)});
+  }
+  void progress(Network* network) {
+    if (network->running.empty()) return;
+    Running& running = network->running.front();
+    ToldOperation& told = running.told;
+    const std::size_t step = told.taken() / told.groups();
+    const std::size_t group = told.taken() % told.groups();
+    const std::size_t bytes = told.channels_of(told.taken()) * told.layout().chunk_bytes;
+    // NCCL's staging memory: eight steps of as many channels as there can be.
+    const std::size_t at =
+        step % 8 * kStepBytes + group * testing::kProxyGroupChannels * told.layout().chunk_bytes;
+    CollCall call;
+    call.send = reinterpret_cast<void*>(kRegion + at);
+    call.receive = reinterpret_cast<void*>(2 * kRegion + at);
+    call.count = bytes / 4;
+    call.place = told.next_request();
+    ToldTensors& tensors = told_[thread_of(running.operation.comm)];
+    Decided decided{network->decisions.decide(call, &tensors), running.operation.number};
+    check(running.operation, decided.decision);
+    network->decided.push_back(decided);
+    if (told.taken() == told.piece_count()) network->running.pop_front();
+  }
+  /// Known if told, and never for another operation's.
+  static void check(const Operation& operation, const CollDecision& decision) {
+    const PiecewiseTensor& tensor = decision.tensor;
+    if (!operation.is_told) {
+      EXPECT_EQ(tensor.address, nullptr);
+      return;
+    }
+    EXPECT_EQ(tensor.address, address_of(operation));
+    EXPECT_EQ(tensor.whole_count, operation.layout.event.count);
+    EXPECT_TRUE(tensor.known == PiecewiseTensor::Known::kTensor ||
+                tensor.known == PiecewiseTensor::Known::kExtent);
+  }
+
+  static constexpr std::uintptr_t kRegion = std::uintptr_t{1} << 30;
+  static constexpr std::size_t kStepBytes = 16 * 65536;
+
+  std::mt19937_64 random_;
+  const bool is_last_;
+  std::vector<std::unique_ptr<TensorBook>> books_;
+  std::array<testing::ProxyArgsPool, kThreads> pools_;
+  std::array<ToldTensors, kThreads> told_;
+  std::array<Network, kNetworks> networks_;
+};
+
+// COLLNET_TEST_INTERLEAVINGS=1000000 makes it long.
+TEST(CollDecisions, AreEqualWheneverNcclTellsOfOperations) {
+  const char* const wanted = std::getenv("COLLNET_TEST_INTERLEAVINGS");
+  const std::size_t interleavings = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 10000;
+  std::mt19937_64 random(1);
+  std::size_t pieces = 0;
+  std::size_t unknown = 0;
+  std::vector<std::unique_ptr<Rank>> jobs[3];
+  for (int size = 2; size <= 4; ++size) {
+    for (int rank = 0; rank < size; ++rank) {
+      jobs[size - 2].push_back(std::make_unique<Rank>(random(), rank > 1 && rank == size - 1));
+    }
+  }
+  for (std::size_t run = 0; run < interleavings && !HasFailure(); ++run) {
+    const auto& ranks = jobs[run % 3];
+    const int size = static_cast<int>(ranks.size());
+    const auto program = random_program(&random, size);
+    for (const auto& rank : ranks) rank->run(program);
+    for (std::size_t network = 0; network < kNetworks; ++network) {
+      const auto& first = ranks[0]->decided(network);
+      pieces += first.size();
+      for (const Decided& decided : first) unknown += decided.decision.tensor.address == nullptr;
+      const std::size_t members = ranks.size() - (network >= 2 && size > 2 ? 1 : 0);
+      for (std::size_t rank = 1; rank < members; ++rank) {
+        EXPECT_EQ(first, ranks[rank]->decided(network)) << "run " << run << ", rank " << rank;
+      }
+    }
+  }
+  EXPECT_GT(pieces, 10 * interleavings);
+  EXPECT_GT(unknown, interleavings / 4);
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::plugin
