@@ -20,8 +20,19 @@ struct WideShape {
   std::size_t resources = 1;
   bool may_resize = true;   // Else a job has all its workers or none.
   bool has_choice = false;  // Some jobs may reserve less and be slower.
-  std::size_t most_servers = 5, most_jobs = 6, most_workers = 6;
+  std::size_t least_servers = 2, most_servers = 5;
+  std::size_t least_jobs = 2, most_jobs = 6;
+  std::size_t most_workers = 6;  // Of a job.
 };
+
+/// As large as can be tried out; more jobs than there is room for.
+inline WideShape larger(WideShape shape) {
+  shape.least_servers = 5;
+  shape.most_servers = 6;
+  shape.least_jobs = 6;
+  shape.most_jobs = 8;
+  return shape;
+}
 
 inline double log_uniform(double least, double most, Draw* draw) {
   return least * std::pow(most / least, draw->real(0, 1));
@@ -32,13 +43,14 @@ inline std::uint64_t drawn_rate(double least, double most, Draw* draw) {
                                     static_cast<double>(kLargestRingRate));
 }
 
-/// 2 servers or more in 1 to 3 racks, each with links of its own; of the second resource about as
+/// Servers in 1 to 3 racks, each with links of its own; of the second resource about as
 /// much as of the first, less, or more.
 inline gadget::Cluster wide_cluster(const WideShape& shape, Draw* draw) {
   gadget::Cluster cluster;
   cluster.resources = {"gpus", "memory_gb", "cores"};
   cluster.resources.resize(shape.resources);
-  const std::size_t racks = draw->whole(1, 3), servers = draw->whole(2, shape.most_servers);
+  const std::size_t racks = draw->whole(1, 3),
+                    servers = draw->whole(shape.least_servers, shape.most_servers);
   for (std::size_t i = 0; i < racks; ++i) {
     cluster.racks.push_back({"rack" + std::to_string(i), drawn_rate(0.1, 8, draw)});
   }
@@ -108,7 +120,7 @@ inline RandomSlot wide_slot(const WideShape& shape, std::uint64_t seed) {
   Draw draw(seed);
   RandomSlot slot;
   slot.cluster = wide_cluster(shape, &draw);
-  const std::size_t jobs = draw.whole(2, shape.most_jobs);
+  const std::size_t jobs = draw.whole(shape.least_jobs, shape.most_jobs);
   for (std::size_t i = 0; i < jobs; ++i) slot.bids.push_back(wide_bid(shape, &draw));
   return slot;
 }

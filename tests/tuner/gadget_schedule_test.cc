@@ -258,6 +258,17 @@ TEST(GadgetSchedule, AJobDoesTheIterationsOfTheWayInWhichItRan) {
             "job job must make iterations when it reserves less");
 }
 
+TEST(GadgetSchedule, ARingOnOneServerReservesNothingAndSoNothingLess) {
+  Job job = job_of(0, 2, 6);
+  job.saving = Saving{0, 0.5};
+  const auto solver = [](const Cluster&, const std::vector<Bid>&) {
+    return std::vector<Ring>{{0, {{0, 2}}, /*saves=*/true}};
+  };
+  const Schedule plan = schedule(two_servers(4), {job}, Policy::kGadget, 1, solver);
+  EXPECT_FALSE(plan.slots[0].rings[0].saves);
+  EXPECT_DOUBLE_EQ(plan.iterations[0], 2);
+}
+
 TEST(GadgetSchedule, FifoRunsOnAndLetsSmallOnesPass) {
   const std::vector<Job> jobs = {job_of(0, 3, 6), job_of(0, 2, 2), job_of(1, 1, 2)};
   const Schedule plan = schedule(two_servers(2), jobs, Policy::kFifo, 50);

@@ -5,39 +5,6 @@
 #include <utility>
 
 namespace ringpress::gadget {
-namespace {
-
-/// What is packed first; what comes last fits into gaps.
-enum class First { kLargestRing, kLargestWorker, kLargestRate };
-
-/// The jobs with workers.
-std::vector<std::size_t> in_order(const std::vector<Bid>& bids, const std::vector<Choice>& choices,
-                                  First first) {
-  std::vector<std::size_t> order;
-  for (std::size_t job = 0; job < bids.size(); ++job) {
-    if (choices[job].workers > 0) order.push_back(job);
-  }
-  const auto size = [&](std::size_t job) {
-    const Demand demand = bids[job].demand_if(choices[job].saves);
-    const std::uint64_t worker = demand.worker[0], ring = choices[job].workers * worker;
-    const std::uint64_t rate = demand.ring_bits_per_second;
-    switch (first) {
-      case First::kLargestRing:
-        return std::array{ring, worker, rate};
-      case First::kLargestWorker:
-        return std::array{worker, ring, rate};
-      case First::kLargestRate:
-        return std::array{rate, ring, worker};
-    }
-    return std::array{ring, worker, rate};
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
-  return order;
-}
-
-}  // namespace
-
 std::vector<double> dominant_shares(const Cluster& cluster, const std::vector<Bid>& bids) {
   std::array<double, kMostResources> total = {};
   for (const Server& server : cluster.servers) {
@@ -55,6 +22,32 @@ std::vector<double> dominant_shares(const Cluster& cluster, const std::vector<Bi
     shares.push_back(share);
   }
   return shares;
+}
+
+/// Of what a worker takes of the resource that it takes most of.
+std::vector<std::size_t> Packing::in_order(const std::vector<Choice>& choices, First first) const {
+  std::vector<std::size_t> order;
+  for (std::size_t job = 0; job < bids_.size(); ++job) {
+    if (choices[job].workers > 0) order.push_back(job);
+  }
+  const auto size = [&](std::size_t job) {
+    const double worker = shares_[job];
+    const double ring = worker * static_cast<double>(choices[job].workers);
+    const auto rate =
+        static_cast<double>(bids_[job].demand_if(choices[job].saves).ring_bits_per_second);
+    switch (first) {
+      case First::kLargestRing:
+        return std::array{ring, worker, rate};
+      case First::kLargestWorker:
+        return std::array{worker, ring, rate};
+      case First::kLargestRate:
+        return std::array{rate, ring, worker};
+    }
+    return std::array{ring, worker, rate};
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  return order;
 }
 
 bool Packing::grow(std::size_t job, const Choice& choice) {
@@ -77,7 +70,7 @@ bool Packing::grow(std::size_t job, const Choice& choice) {
 
 bool Packing::repack(const std::vector<Choice>& choices) {
   for (const First first : {First::kLargestRing, First::kLargestWorker, First::kLargestRate}) {
-    if (may_repack() && pack(choices, in_order(bids_, choices, first))) return true;
+    if (may_repack() && pack(choices, in_order(choices, first))) return true;
   }
   return false;
 }

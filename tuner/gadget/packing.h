@@ -12,6 +12,9 @@ namespace ringpress::gadget {
 /// The part of the cluster's resource that a worker of each bid takes most of.
 std::vector<double> dominant_shares(const Cluster& cluster, const std::vector<Bid>& bids);
 
+/// What is packed first; what comes last fits into gaps.
+enum class First { kLargestRing, kLargestWorker, kLargestRate };
+
 /// What a bid gets.
 struct Choice {
   std::size_t workers = 0;
@@ -25,6 +28,7 @@ class Packing {
   Packing(const Cluster& cluster, const std::vector<Bid>& bids, std::size_t most_placements)
       : cluster_(cluster),
         bids_(bids),
+        shares_(dominant_shares(cluster, bids)),
         packer_(cluster),
         choices_(bids.size()),
         places_(bids.size()),
@@ -45,10 +49,12 @@ class Packing {
   std::vector<Ring> rings() const;
 
  private:
+  std::vector<std::size_t> in_order(const std::vector<Choice>& choices, First first) const;
   bool pack(const std::vector<Choice>& choices, const std::vector<std::size_t>& order);
 
   const Cluster& cluster_;
   const std::vector<Bid>& bids_;
+  const std::vector<double> shares_;  // Of the cluster, one worker of each job.
   Packer packer_;
   std::vector<Choice> choices_;
   std::vector<std::vector<Share>> places_;

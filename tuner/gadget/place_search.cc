@@ -183,18 +183,34 @@ bool PlaceSearch::take_and_go_on(std::size_t item, const std::vector<Share>& sha
   return false;
 }
 
-/// Whether each of the rest would have a place if it were alone, but for the uplinks of racks.
+/// Whether each of the rest would have a place if it were alone, but for the uplinks of racks; and
+/// whether there is enough for all of them on the servers on which any of them could have a worker.
 bool PlaceSearch::has_room_from(std::size_t item) const {
-  return std::all_of(wanted_.begin() + static_cast<long>(item), wanted_.end(),
-                     [&](const Wanted& ring) {
-                       std::size_t linked = 0;
-                       for (std::size_t s = 0; s < free_.servers.size(); ++s) {
-                         const std::size_t room = room_at(s, ring.demand);
-                         if (room >= ring.workers) return true;
-                         if (free_.links[s] >= ring.demand.ring_bits_per_second) linked += room;
-                       }
-                       return linked >= ring.workers;
-                     });
+  std::vector<bool> is_useful(free_.servers.size());
+  Amounts needed = {};
+  for (std::size_t i = item; i < wanted_.size(); ++i) {
+    const Wanted& ring = wanted_[i];
+    std::size_t most = 0, linked = 0;
+    for (std::size_t s = 0; s < free_.servers.size(); ++s) {
+      const std::size_t room = room_at(s, ring.demand);
+      const bool has_link = free_.links[s] >= ring.demand.ring_bits_per_second;
+      most = std::max(most, room);
+      if (has_link) linked += room;
+      if (room >= ring.workers || (has_link && room > 0)) is_useful[s] = true;
+    }
+    if (most < ring.workers && linked < ring.workers) return false;
+    for (std::size_t r = 0; r < kMostResources; ++r) {
+      needed[r] += ring.workers * ring.demand.worker[r];
+    }
+  }
+  for (std::size_t r = 0; r < kMostResources; ++r) {
+    std::uint64_t useful = 0;
+    for (std::size_t s = 0; s < free_.servers.size(); ++s) {
+      if (is_useful[s]) useful += free_.servers[s][r];
+    }
+    if (useful < needed[r]) return false;
+  }
+  return true;
 }
 
 std::size_t PlaceSearch::room_at(std::size_t server, const Demand& demand) const {

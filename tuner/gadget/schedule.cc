@@ -59,6 +59,17 @@ std::size_t moves_in(const Turn& turn, const std::vector<Ring>& rings) {
   }));
 }
 
+/// A ring on one server crosses no link, so reserving less saves nothing there. `bids`: of the
+/// active jobs.
+void hurry_on_one_server(const Turn& turn, const std::vector<Bid>& bids, std::vector<Ring>* rings) {
+  for (Ring& ring : *rings) {
+    if (!ring.saves || ring.shares.size() > 1) continue;
+    const auto at = std::lower_bound(turn.active.begin(), turn.active.end(), ring.job);
+    const Bid& bid = bids[static_cast<std::size_t>(at - turn.active.begin())];
+    ring.saves = bid.gain(ring.workers(), false) <= bid.gain(ring.workers(), true);
+  }
+}
+
 /// The slot for itself: each active job bids what it would gain.
 std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
   std::vector<Bid> bids;
@@ -68,7 +79,9 @@ std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
   }
   std::vector<Ring> rings = solver(turn.cluster, bids);
   for (Ring& ring : rings) ring.job = turn.active[ring.job];
-  return keep_places(turn, rings);
+  rings = keep_places(turn, rings);
+  hurry_on_one_server(turn, bids, &rings);
+  return rings;
 }
 
 /// What policies that give all workers or none would never place is not asked for.

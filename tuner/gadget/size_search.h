@@ -50,14 +50,25 @@ class SizeSearch {
   using Chosen = std::vector<int>;
 
   void add_measures();
-  void add_candidate(std::size_t bid, std::size_t* steps);
+  void add_candidate(std::size_t bid);
+  std::vector<std::size_t> parts_of(const Amounts& worker, std::size_t workers) const;
+  static bool needs_as_much(const Option& option, const Option& other);
   void find_bounds();
   void try_candidate(std::size_t at, double gain);
+  void try_chosen(std::size_t at, double gain);
+  bool is_hopeless(double most) const;
+  bool find_place(const Demand& demand, std::size_t workers, std::vector<Share>* place);
   bool place(std::size_t at);
-  bool place_all_anew(std::size_t at);
+  bool place_all_anew();
+  PlaceSearch::Answer place_in(const std::vector<std::size_t>& order);
+  std::vector<std::size_t> in_order(First first) const;
   double most_of_rest(std::size_t at) const;
   bool is_above_a_failure() const;
   void use(const Option& option, bool takes);
+  /// That is chosen of a candidate.
+  const Option& option_of(std::size_t candidate) const {
+    return candidates_[candidate].options[static_cast<std::size_t>(chosen_[candidate])];
+  }
 
   static constexpr std::size_t kParts = 256;
 
@@ -67,6 +78,8 @@ class SizeSearch {
   std::vector<Candidate> candidates_;
   PlaceSearch search_;
   std::size_t* steps_ = nullptr;
+  std::size_t steps_of_a_packing_ = 0;
+  bool has_given_up_ = false;  // A look for places that there may be.
 
   // Where the search is.
   Chosen chosen_;

@@ -15,11 +15,12 @@ namespace {
 constexpr std::size_t kPlacements = 12'000;
 constexpr std::size_t kPlacementsPerBid = 120;
 
-/// What trying all sizes may take (size_search.h): a step looks at all servers for all bids. With
-/// more bids than these it would stop long before it has found anything.
+/// What trying all sizes may take (size_search.h). A step looks at all servers for all bids, so the
+/// larger a slot, which is servers times bids, the fewer steps; with more bids than these the
+/// search would stop long before it has found anything.
 constexpr std::size_t kMostSearchedBids = 24;
-constexpr std::size_t kMostSteps = 20'000;
-constexpr std::size_t kStepsTimesServersAndBids = 600'000;
+constexpr std::size_t kMostSteps = 100'000;
+constexpr std::size_t kStepsTimesSizeSquared = 100'000'000;
 
 /// More workers for a job, and what each gains.
 struct Step {
@@ -100,10 +101,11 @@ class SlotSearch {
 
   Step densest_step(std::size_t job, std::size_t most_workers, Weighing weighing) const {
     const std::size_t now = packing_.workers(job);
+    const double gained = gain_now(job);
     Step best = {0, job, now};
     for (std::size_t workers = now + 1; workers <= most_workers; ++workers) {
-      const double density = (bids_[job].gain(workers, /*saves=*/false) - gain_now(job)) /
-                             weight(job, workers - now, weighing);
+      const double more = bids_[job].gains[workers - 1] - gained;
+      const double density = more / weight(job, workers - now, weighing);
       if (density > best.density) best = {density, job, workers};
     }
     return best;
@@ -131,10 +133,11 @@ class SlotSearch {
   std::vector<Change> changes(bool more) const {
     std::vector<Change> all;
     for (std::size_t job = 0; job < bids_.size(); ++job) {
+      const double gained = gain_now(job);
       for (const bool saves : {false, true}) {
         if (saves && !bids_[job].saving.has_value()) continue;
         for (std::size_t workers = 0; workers <= bids_[job].gains.size(); ++workers) {
-          const double difference = bids_[job].gain(workers, saves) - gain_now(job);
+          const double difference = bids_[job].gain(workers, saves) - gained;
           const bool is_less = difference < 0 && workers <= packing_.workers(job);
           if (more ? difference > 0 : is_less) all.push_back({difference, job, {workers, saves}});
         }
@@ -195,7 +198,7 @@ std::vector<Ring> solve_slot(const Cluster& cluster, const std::vector<Bid>& bid
   }
   if (bids.size() > kMostSearchedBids) return best;
   const std::size_t size = std::max<std::size_t>(1, cluster.servers.size() * bids.size());
-  std::size_t steps = std::min(kMostSteps, kStepsTimesServersAndBids / size);
+  std::size_t steps = std::min(kMostSteps, kStepsTimesSizeSquared / (size * size));
   SizeSearch search(cluster, bids);
   if (search.run(most, &steps)) best = search.rings();
   return best;
