@@ -83,9 +83,10 @@ struct CodecFamily {
   std::unique_ptr<Codec> (*make)(CodecIdentity identity, const CodecEntry& entry,
                                  const ParameterValues& values) = nullptr;
   ErrorBound (*error_bound)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
-  /// True for unbiased forms of which an encoding may lose as much as it was given. Error feedback
-  /// would make each call far less accurate; what it keeps may even grow without end. Null: never.
-  bool (*loses_all)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
+  /// True for unbiased forms that keep no residual, and those of which an encoding may lose as much
+  /// as it was given: error feedback would make each call far less accurate, and what it keeps may
+  /// even grow without end. Null: never.
+  bool (*refuses_feedback)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
   /// Says how kernels on a device make the same bytes; false: there are none for these parameters.
   /// Null: for no parameters.
   bool (*plan_for_device)(const CodecEntry& entry, const ParameterValues& values, DType dtype,

@@ -50,8 +50,9 @@ Result<std::string> unbiased_specification(const std::string& specification);
 /// "topk" with `select=chunk`. All others, and what is no specification, as they are.
 std::string stream_specification(const std::string& specification);
 
-/// False if error feedback would make a codec worse: it is unbiased without, and one encoding may
-/// lose as much as it was given, so that what is kept is large or even grows from call to call.
+/// False if a codec makes no use of error feedback, or would be worse with it: it is unbiased
+/// without, and one encoding may lose as much as it was given, so that what is kept is large or
+/// even grows from call to call.
 Result<bool> takes_error_feedback(const std::string& specification);
 
 /// Names of all codecs, in the order of codecs.inc.

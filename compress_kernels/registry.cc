@@ -69,7 +69,8 @@ std::string stream_specification(const std::string& specification) {
 Result<bool> takes_error_feedback(const std::string& specification) {
   RINGPRESS_ASSIGN_OR_RETURN(const Specification parsed, parse_specification(specification));
   const CodecFamily& family = *parsed.codec.family;
-  return family.loses_all == nullptr || !family.loses_all(parsed.codec, parsed.values);
+  return family.refuses_feedback == nullptr ||
+         !family.refuses_feedback(parsed.codec, parsed.values);
 }
 
 std::vector<std::string_view> codec_names() {

@@ -146,6 +146,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   signature.op = reduction.op;
   signature.root = root;
   Preparation call = prepare_planned(plan_, *named, signature, reduction);
+  if (named->codec->projection() != nullptr) call.context.turn = projected_.count(request);
   if (!parts_.empty()) RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
   return call;
 }

@@ -158,6 +158,7 @@ class MeshCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0;
   std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
   Recurrences recurrences_;
+  Recurrences projected_;  // Of calls that are projected alone.
   StepsOfCalls steps_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
   Plan plan_;  // Of the last call, but for pieces that are not tuned.

@@ -177,7 +177,7 @@ ErrorBound error_bound(const CodecEntry& entry, const ParameterValues& values) {
 }
 
 /// Unbiased on levels so few that a step is the largest magnitude, or twice that.
-bool loses_all(const CodecEntry& entry, const ParameterValues& values) {
+bool refuses_feedback(const CodecEntry& entry, const ParameterValues& values) {
   if (values.text("round") != "stochastic") return false;
   return entry.bits == 1 || (entry.bits == 2 && values.text("grid") == "uniform");
 }
@@ -198,7 +198,7 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
-    family.loses_all = loses_all;
+    family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";
     family.variants = {"block=32",
                        "block=1024,round=stochastic",

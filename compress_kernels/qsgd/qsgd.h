@@ -1,6 +1,7 @@
 // qsgd: integer codes on a grid that all ranks share, so that encoded forms are added as integers
-// (QSGD-MaxNorm of "Quantization for Distributed Optimization"); qsgd-ms: the same with several
-// grids, the finest of which that fits is agreed on value by value.
+// (QSGD-MaxNorm of Vineeth S., Unbiased Single-scale and Multi-scale Quantizers for Distributed
+// Optimization, arXiv 2109.12497, 2021); qsgd-ms: the same with several grids, the finest of which
+// that fits is agreed on value by value.
 //
 // Nouns. A grid of b bits has s = 2^b - 1 steps on either side of zero. M is the norm: the largest
 // |x| of a block on any rank. A form that sums h codes holds, for each value, X + h s_0 in

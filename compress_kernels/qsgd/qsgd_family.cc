@@ -35,7 +35,7 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
 }
 
 /// With 1 bit the step is the norm.
-bool loses_all(const CodecEntry&, const ParameterValues& values) {
+bool refuses_feedback(const CodecEntry&, const ParameterValues& values) {
   return values.number("bits") == 1;
 }
 
@@ -60,7 +60,7 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
-    family.loses_all = loses_all;
+    family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";
     family.variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
                        "bits=5,norm=global", "bits=8,norm=global,round=zero"};

@@ -70,7 +70,7 @@ bool is_widest_step_the_norm(const ParameterValues& values) {
 }
 
 /// With 1 bit the widest step is the norm.
-bool loses_all(const CodecEntry&, const ParameterValues& values) {
+bool refuses_feedback(const CodecEntry&, const ParameterValues& values) {
   return is_widest_step_the_norm(values);
 }
 
@@ -99,7 +99,7 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
-    family.loses_all = loses_all;
+    family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";
     family.variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
                        "bits=8/16,norm=global"};

@@ -1,12 +1,15 @@
 // randk:density=D: of d values, in each call, K = ceil(D d) at random: the same coordinates on all
 // ranks, drawn by all of them alike, so that no index travels and sums are sums of values
-// (GlobalRandK in Grubic et al., Quantization for Distributed Optimization). A cycle of calls
-// visits each coordinate once.
+// (GlobalRandK of Vineeth S., Unbiased Single-scale and Multi-scale Quantizers for Distributed
+// Optimization, arXiv 2109.12497, 2021; first called Quantization for Distributed Optimization). A
+// cycle of calls visits each coordinate once.
 //
 // A permutation of the coordinates (permutation.h) is cut into S = ceil(d / K) slices of equal
-// length, but for one value; call t of a tensor takes slice t mod S. All other coordinates come out
-// 0 and go into the residual. unbiased=1: those of the slice are multiplied by S instead, which
-// makes the mean over a cycle the value itself; in all-reduces no residual is used then.
+// length, but for one value; call t of a tensor takes slice t mod S. While a tensor's place in its
+// step is not known, t counts all calls that look like it: of several tensors of one length, each
+// may take a slice twice in its first cycle. All other coordinates come out 0 and go into the
+// residual. unbiased=1: those of the slice are multiplied by S instead, which makes the mean over a
+// cycle the value itself; no residual is kept then.
 //
 // All-reduces project tensors on slices (randk_projection.cc). The form described here stands
 // alone: one chunk of one rank.

@@ -85,7 +85,7 @@ class RandomAgent {
   static constexpr unsigned kAllFinite = 0xFFu;
 
   RINGPRESS_DEVICE static std::size_t slice_of(const Simt& simt, const SliceChoice& choice) {
-    if (!core::is_warm(simt, choice.state)) return choice.drawn;
+    if (!core::is_warm(simt, choice.state)) return choice.by_turn;
     return choice.slices.of_state(simt.template load<float>(choice.state.values));
   }
   RINGPRESS_DEVICE static std::size_t coordinate(const SliceChoice& choice, std::size_t slice,

@@ -5,12 +5,19 @@
 #include <vector>
 
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/philox.h"
 
 namespace ringpress::compress_kernels::randk {
 namespace {
 
 // Every chunk of one length has the same permutation.
 constexpr std::uint64_t kSeedOfChunks = 0x6B;
+
+std::size_t draw_slice(const RandomKey& random, const Slices& slices) {
+  const philox4x32_ctr_t words =
+      philox4x32(core::philox_counter(random, random.first_element), core::philox_key(random));
+  return words.v[0] % slices.number;
+}
 
 }  // namespace
 

@@ -90,12 +90,14 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound;
 }
 
-/// As the codec that sums the chosen values.
-bool loses_all(const CodecEntry&, const ParameterValues& values) {
+/// What is unbiased keeps no residual; else as the codec that sums the chosen values.
+bool refuses_feedback(const CodecEntry&, const ParameterValues& values) {
+  if (values.text("unbiased") == "1") return true;
   const auto inner =
       parse_specification(inner_specification(values.text("code"), values.text("bits")));
   const CodecEntry& codec = inner.value().codec;
-  return codec.family->loses_all != nullptr && codec.family->loses_all(codec, inner.value().values);
+  return codec.family->refuses_feedback != nullptr &&
+         codec.family->refuses_feedback(codec, inner.value().values);
 }
 
 }  // namespace
@@ -113,7 +115,7 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_projection = plan_projection;
     family.error_bound = error_bound;
-    family.loses_all = loses_all;
+    family.refuses_feedback = refuses_feedback;
     family.unbiased = "unbiased=1";
     family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
     family.examples = {

@@ -70,7 +70,7 @@ class RandomProjection : public Projection {
   std::size_t slice(const ProjectArgs& args) const {
     const Slices all = slices(args.shape);
     if (args.state_is_warm) return all.of_state(args.state[0]);
-    return draw_slice({args.seed, args.step, 0, 0}, all);
+    return all.of_turn(args.turn);
   }
 
   bool keeps_residual(const ProjectArgs& args) const {

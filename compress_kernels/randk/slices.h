@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "compress_kernels/core/host_device.h"
-#include "compress_kernels/core/philox.h"
 #include "compress_kernels/core/reduce.h"
-#include "ringpress/codec.h"
 
 namespace ringpress::compress_kernels::randk {
 
@@ -35,6 +34,11 @@ struct Slices {
   }
   RINGPRESS_HOST_DEVICE std::size_t longest() const { return length(0); }
 
+  /// The slice of a tensor of which nothing is kept, as its place among its step's calls is not
+  /// known yet: in turn, so that calls which nothing came between take different ones.
+  RINGPRESS_HOST_DEVICE std::size_t of_turn(std::uint64_t turn) const {
+    return static_cast<std::size_t>(turn % number);
+  }
   /// The slice whose number finish() left in the state: a whole number below 2^24, so exact.
   RINGPRESS_HOST_DEVICE std::size_t of_state(float state) const {
     return static_cast<std::size_t>(state) % number;
@@ -44,13 +48,6 @@ struct Slices {
     return static_cast<float>((slice + 1) % number);
   }
 };
-
-/// The slice that is taken when nothing is known of earlier calls.
-RINGPRESS_HOST_DEVICE inline std::size_t draw_slice(const RandomKey& random, const Slices& slices) {
-  const philox4x32_ctr_t words =
-      philox4x32(core::philox_counter(random, random.first_element), core::philox_key(random));
-  return words.v[0] % slices.number;
-}
 
 /// What the sum of a coordinate becomes. `factor`: the number of slices if unbiased, else 1.
 RINGPRESS_HOST_DEVICE inline float result_of(float sum, std::size_t divisor, float factor) {

@@ -65,7 +65,7 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
 }
 
 /// As its bound says, with or without clipping.
-bool loses_all(const CodecEntry&, const ParameterValues&) {
+bool refuses_feedback(const CodecEntry&, const ParameterValues&) {
   return true;
 }
 
@@ -82,7 +82,7 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_for_device;
     family.error_bound = error_bound;
-    family.loses_all = loses_all;
+    family.refuses_feedback = refuses_feedback;
     family.unbiased = "clip=0";
     family.variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"};
     family.examples = {{"tern", "no", "slow links without a residual: unbiased"}};

@@ -55,6 +55,7 @@ struct ProjectArgs {
   float* residual = nullptr;       // Null: none. Changed by finish() only.
   std::uint64_t seed = 0;          // Of whatever is random, with
   std::uint64_t step = 0;          // the number of the call.
+  std::uint64_t turn = 0;          // CollectiveContext::turn.
   float* state = nullptr;          // state_count() floats, or null. Changed by finish() only.
   bool state_is_warm = false;      // It holds what finish() left in it.
   std::span<float* const> own;     // By round: what this rank projected.

@@ -294,6 +294,7 @@ class Comm {
   Plan started_plan_;
   std::uint64_t sequence_ = 0;
   Recurrences recurrences_;
+  Recurrences projected_;  // Of calls that are projected alone.
   Statistics statistics_;
   const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
                      [this](Stream stream) { return find_failure(stream); }};

@@ -241,7 +241,8 @@ StreamCallParts Comm::make_parts(const Call& call, const Plan& plan, Way way) {
   parts.rank = static_cast<std::size_t>(is_hier ? host.host : rank_);
   parts.world = static_cast<std::size_t>(is_hier ? host.hosts : size_);
   parts.device = device_.get();
-  parts.codec = codec_for(call, plan.codec)->codec.get();
+  const NamedCodec& named = *codec_for(call, plan.codec);
+  parts.codec = named.codec.get();
   parts.kind = call.kind;
   parts.send = call.send;
   parts.receive = call.receive;
@@ -252,6 +253,7 @@ StreamCallParts Comm::make_parts(const Call& call, const Plan& plan, Way way) {
   if (!is_hier) parts.ring_order = ring_order_;
   // Also of a call that this rank cannot begin: the others have counted it.
   parts.sequence = sequence_++;
+  if (named.projection != nullptr) parts.turn = projected_.count(make_request(call));
   return parts;
 }
 

@@ -38,6 +38,7 @@ struct StreamCallParts {
   std::size_t chunk_elements = 0;  // Of a shard; 0: chosen here.
   std::uint64_t seed = 0;
   std::uint64_t sequence = 0;
+  std::uint64_t turn = 0;           // CollectiveContext::turn.
   std::span<const int> ring_order;  // Of a ring: as RingPlaces takes it. Outlives the call.
 };
 

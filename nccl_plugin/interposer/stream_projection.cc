@@ -135,6 +135,7 @@ void ProjectionCall::fill_call(std::uint64_t* state) {
   call.residual = parts_.residual;
   call.seed = parts_.seed;
   call.step = parts_.sequence;
+  call.turn = parts_.turn;
   call.own = own_;
   call.summed = summed_;
   call.dropped = dropped_;

@@ -36,7 +36,7 @@ ProjectArgs ProjectedSimulation::arguments(std::size_t rank, std::uint64_t numbe
   args.shape = shape_;
   args.values = inputs_[rank].data();
   args.residual = residuals_.empty() ? nullptr : residuals_[rank].data();
-  args.step = number;
+  args.step = args.turn = number;
   args.state = states_[rank].data();
   args.state_is_warm = is_warm_;
   return args;

@@ -114,6 +114,7 @@ class ProjectedCall {
     args_.residual = context_.residual;
     args_.seed = context_.random_seed;
     args_.step = context_.call.sequence;
+    args_.turn = context_.turn;
     args_.own = own_;
     args_.summed = summed_;
     args_.dropped = dropped_;

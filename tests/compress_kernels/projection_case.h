@@ -83,6 +83,7 @@ class ProjectionRank {
     args.call.residual = c.residual ? residual->floats() : nullptr;
     args.call.seed = c.seed * 77;
     args.call.step = step + (std::uint64_t{3} << 32);
+    args.call.turn = step;
     args.call.own = own_floats_;
     args.call.summed = summed_floats_;
     if (c.drops) args.call.dropped = dropped_floats_;

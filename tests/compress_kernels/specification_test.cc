@@ -223,7 +223,7 @@ TEST(TakesErrorFeedback, NotWhereAnEncodingMayLoseEverything) {
   for (const char* codec :
        {"tern", "tern:clip=2.5", "q1:round=stochastic", "q1:grid=lloyd,round=stochastic",
         "q1:grid=minmax,round=stochastic", "q2:round=stochastic", "qsgd:bits=1", "qsgd-ms:bits=1/4",
-        "randk:code=qsgd,bits=1"}) {
+        "randk:code=qsgd,bits=1", "randk:unbiased=1", "randk:code=q4,unbiased=1"}) {
     EXPECT_FALSE(takes(codec)) << codec;
   }
   EXPECT_EQ(takes_error_feedback("q9").status().code(), Code::kInvalidArgument);

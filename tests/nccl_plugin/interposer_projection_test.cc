@@ -107,6 +107,26 @@ TEST(InterposerProjection, WhatIsNotFiniteComesOutAndDoesNotStay) {
   }
 }
 
+/// From the first call on, also before the sequence of calls is known.
+TEST(InterposerProjection, EachCallTakesTheNextCoordinates) {
+  const std::vector<Floats> sent = constant_values();
+  constexpr std::size_t kSlices = 10;
+  for (const char* const codec : {"randk:density=0.1", "randk:density=0.1,unbiased=1"}) {
+    for (const char* const feedback : {"0", "1"}) {
+      const auto results = run_steps(
+          settings_for(codec, feedback), 2 * static_cast<int>(kSlices),
+          [&](int rank, int) -> const Floats& { return sent[static_cast<std::size_t>(rank)]; });
+      for (std::size_t first = 0; first <= kSlices; ++first) {
+        std::vector<int> visits(kElements);
+        for (std::size_t call = first; call < first + kSlices; ++call) {
+          for (std::size_t i = 0; i < kElements; ++i) visits[i] += results[call][i] != 0;
+        }
+        EXPECT_EQ(visits, std::vector<int>(kElements, 1)) << codec << " from call " << first;
+      }
+    }
+  }
+}
+
 /// Two tensors of one shape, in turn: each goes through all of its coordinates.
 TEST(InterposerProjection, EachTensorHasItsOwnState) {
   const std::vector<Floats> tensors[2] = {constant_values(1), constant_values(2)};

@@ -49,6 +49,7 @@ class Projected : public ::testing::TestWithParam<Algorithm> {
     run_ranks(c.world, [&](ThreadMesh* mesh) -> Status {
       const auto rank = static_cast<std::size_t>(mesh->rank());
       auto context = context_for(c, mesh, made.get(), CollectiveKind::kAllReduce, sequence);
+      context.turn = sequence;
       if (memory != nullptr) {
         RankMemory& own = (*memory)[rank];
         if (!own.residual.empty()) context.residual = own.residual.data();
