@@ -1,5 +1,10 @@
 // L-GreCo's dynamic programme over layers. fewest[e] is the fewest bytes of the layers so far whose
 // errors, each rounded up to whole steps of the budget, add up to e or less.
+//
+// There are two budgets, of a call and of the mean over many. The programme has one: a weighted
+// mean of both errors, each over what is allowed of it. What keeps both is within any such mean; so
+// what is best for one of them alone and keeps the other is best, and else some means in between
+// are tried.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -45,7 +50,7 @@ Status check_layer(std::size_t number, const LayerLevels& layer) {
     if (!(cost.bytes >= 0) || !std::isfinite(cost.bytes)) {
       return {Code::kInvalidArgument, at(number, level) + "bytes must be a number from 0 on"};
     }
-    if (!(cost.error >= 0)) {
+    if (!(cost.error >= 0) || !(cost.mean_error >= 0)) {
       return {Code::kInvalidArgument, at(number, level) + "an error must be a number from 0 on"};
     }
   }
@@ -69,10 +74,12 @@ Status check(std::span<const LayerLevels> layers, const LevelBudget& budget) {
 void add_up(std::span<const LayerLevels> layers, ErrorMetric metric, LevelChoice* choice) {
   choice->bytes = 0;
   choice->error = 0;
+  choice->mean_error = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const LevelCost& cost = layers[i].costs[choice->levels[i]];
     choice->bytes += cost.bytes;
     choice->error += in_metric(cost.error, metric);
+    choice->mean_error += in_metric(cost.mean_error, metric);
   }
 }
 
@@ -81,6 +88,7 @@ LevelChoice default_choice(std::span<const LayerLevels> layers, const LevelBudge
   for (const LayerLevels& layer : layers) choice.levels.push_back(layer.default_level);
   add_up(layers, budget.metric, &choice);
   choice.allowed_error = budget.alpha * choice.error;
+  choice.allowed_mean_error = budget.alpha * choice.mean_error;
   return choice;
 }
 
@@ -99,13 +107,22 @@ LevelChoice most_exact_choice(std::span<const LayerLevels> layers, const LevelBu
 }
 
 bool fits(const LevelChoice& choice) {
-  return choice.error <= choice.allowed_error;
+  return choice.error <= choice.allowed_error && choice.mean_error <= choice.allowed_mean_error;
+}
+
+/// Of what is allowed; of nothing, nothing is a part.
+double share_of(double error, double allowed) {
+  if (error == 0) return 0;
+  return error <= allowed ? error / allowed : kNever;
 }
 
 class Programme {
  public:
-  Programme(std::span<const LayerLevels> layers, const LevelBudget& budget, double allowed_error)
-      : layers_(layers), budget_(budget), allowed_error_(allowed_error) {}
+  /// `usual` says what is allowed. `call_weight`, 0 to 1: of a call's error; the mean's has the
+  /// rest.
+  Programme(std::span<const LayerLevels> layers, const LevelBudget& budget,
+            const LevelChoice& usual, double call_weight)
+      : layers_(layers), budget_(budget), usual_(usual), call_weight_(call_weight) {}
 
   /// The levels with the fewest bytes; none if nothing is within the budget.
   std::vector<std::size_t> run() {
@@ -119,10 +136,13 @@ class Programme {
  private:
   /// Rounded up, so that what fits in steps fits; more than there are: too much.
   std::size_t steps_of(const LevelCost& cost) const {
-    const double error = in_metric(cost.error, budget_.metric);
-    if (error == 0) return 0;
-    if (!(error <= allowed_error_)) return budget_.steps + 1;
-    const double steps = std::ceil(error / allowed_error_ * static_cast<double>(budget_.steps));
+    const double of_call = share_of(in_metric(cost.error, budget_.metric), usual_.allowed_error);
+    const double of_mean =
+        share_of(in_metric(cost.mean_error, budget_.metric), usual_.allowed_mean_error);
+    if (of_call == kNever || of_mean == kNever) return budget_.steps + 1;
+    const double share = call_weight_ * of_call + (1 - call_weight_) * of_mean;
+    if (share == 0) return 0;
+    const double steps = std::ceil(share * static_cast<double>(budget_.steps));
     return std::max<std::size_t>(1, static_cast<std::size_t>(steps));
   }
 
@@ -163,7 +183,8 @@ class Programme {
 
   const std::span<const LayerLevels> layers_;
   const LevelBudget& budget_;
-  const double allowed_error_;
+  const LevelChoice& usual_;
+  const double call_weight_;
   std::vector<double> fewest_;
   std::vector<std::uint8_t> chosen_;  // By layer and error.
 };
@@ -175,17 +196,23 @@ Result<LevelChoice> allocate_levels(std::span<const LayerLevels> layers,
   RINGPRESS_RETURN_IF_ERROR(check(layers, budget));
   LevelChoice usual = default_choice(layers, budget);
   // Errors that no budget can be made of leave everything as it is.
-  if (!std::isfinite(usual.allowed_error)) return usual;
+  if (!std::isfinite(usual.allowed_error + usual.allowed_mean_error)) return usual;
   LevelChoice best = usual;
-  best.levels = Programme(layers, budget, usual.allowed_error).run();
-  if (best.levels.size() == layers.size()) {
-    add_up(layers, budget.metric, &best);
+  for (const double call_weight : {1.0, 0.0, 0.5, 0.25, 0.75}) {
+    LevelChoice found = usual;
+    found.levels = Programme(layers, budget, usual, call_weight).run();
+    if (found.levels.size() != layers.size()) continue;
+    add_up(layers, budget.metric, &found);
     // Sums of rounded steps may differ from those of numbers in the last bits.
-    if (fits(best) && (!fits(usual) || best.bytes < usual.bytes)) return best;
+    const bool is_within = fits(found);
+    if (is_within && (!fits(best) || found.bytes < best.bytes)) best = found;
+    const bool is_of_one_budget = call_weight == 1 || call_weight == 0;
+    if ((is_within && is_of_one_budget) || usual.allowed_mean_error == 0) break;
   }
-  if (fits(usual)) return usual;
+  if (fits(best)) return best;
   best = most_exact_choice(layers, budget);
   best.allowed_error = usual.allowed_error;
+  best.allowed_mean_error = usual.allowed_mean_error;
   return best;
 }
 

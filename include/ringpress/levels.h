@@ -13,7 +13,9 @@ namespace ringpress {
 /// What one level of compression makes of a layer.
 struct LevelCost {
   double bytes = 0;  // That are sent.
-  double error = 0;  // The l2 norm of what is lost. Infinity: not to be chosen.
+  double error = 0;  // The l2 norm of what a call loses. Infinity: not to be chosen.
+  // The same of the mean over many calls, whose budget is one of its own. 0 everywhere: none.
+  double mean_error = 0;
 };
 
 /// The levels that a layer may have, in any order, and the one that it would have without all this.
@@ -39,6 +41,8 @@ struct LevelChoice {
   double bytes = 0;                 // Of all layers.
   double error = 0;                 // In the metric, and so is
   double allowed_error = 0;         // what it is not above if anything fits.
+  double mean_error = 0;            // As these, of the mean.
+  double allowed_mean_error = 0;
 };
 
 }  // namespace ringpress

@@ -27,7 +27,17 @@ std::vector<LevelCost> costs_of(const LevelFamily& family, std::size_t count,
                                 const std::vector<double>& errors) {
   std::vector<LevelCost> costs;
   for (std::size_t level = 0; level < errors.size(); ++level) {
-    costs.push_back({family.bytes(level, count), errors[level]});
+    costs.push_back({family.bytes(level, count), errors[level], 0});
+  }
+  return costs;
+}
+
+std::vector<LevelCost> costs_of_trials(const LevelFamily& family, const SampledPart& part,
+                                       const std::vector<TrialLoss>& losses) {
+  std::vector<LevelCost> costs;
+  for (std::size_t level = 0; level < losses.size(); ++level) {
+    costs.push_back({family.bytes(level, part.count()), std::sqrt(losses[level].of_call),
+                     std::sqrt(losses[level].of_mean)});
   }
   return costs;
 }
@@ -116,6 +126,13 @@ class BitLevels final : public LevelFamily {
     return static_cast<double>(codecs_[level]->wire_bytes(count));
   }
 
+  std::size_t sampled_values() const override { return std::size_t{256} * 1024; }
+  std::vector<LevelCost> try_levels(const SampledPart& part) const override {
+    std::vector<TrialLoss> losses;
+    for (const auto& codec : codecs_) losses.push_back(try_codec(part, *codec));
+    return costs_of_trials(*this, part, losses);
+  }
+  bool encodes_sums() const override { return true; }
   std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer>) const override {
     std::vector<double> errors;
@@ -187,6 +204,12 @@ class DensityLevels final : public LevelFamily {
     const double positions = -chosen * std::log2(chosen) - (1 - chosen) * std::log2(1 - chosen);
     return static_cast<double>(count) * (chosen * value_bits_ + positions) / 8;
   }
+  /// Fewer: the threshold of many small densities is looked for among them, some hundred times.
+  std::size_t sampled_values() const override { return std::size_t{64} * 1024; }
+  std::vector<LevelCost> try_levels(const SampledPart& part) const override {
+    return costs_of_trials(*this, part, try_densities(part, densities_));
+  }
+  bool encodes_sums() const override { return false; }
   std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer>) const override {
     const auto measured = compress_kernels::measure_density_errors(tensor, densities_);
@@ -240,6 +263,10 @@ class RankLevels final : public LevelFamily {
   double bytes(std::size_t level, std::size_t count) const override {
     return bytes_of(level, {count, {}});
   }
+  /// A matrix cannot be told from a sample of its values.
+  std::size_t sampled_values() const override { return 0; }
+  std::vector<LevelCost> try_levels(const SampledPart&) const override { return {}; }
+  bool encodes_sums() const override { return false; }
 
   std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer> layers) const override {
@@ -250,7 +277,7 @@ class RankLevels final : public LevelFamily {
     }
     std::vector<LevelCost> costs;
     for (std::size_t level = 0; level < ranks_.size(); ++level) {
-      costs.push_back({bytes_of(level, {tensor.count, layers}), std::sqrt(squares[level])});
+      costs.push_back({bytes_of(level, {tensor.count, layers}), std::sqrt(squares[level]), 0});
     }
     return costs;
   }

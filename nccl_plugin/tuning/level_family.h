@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/tuning/level_trials.h"
 #include "ringpress/error_tables.h"
 #include "ringpress/levels.h"
 #include "ringpress/projection.h"
@@ -33,8 +34,15 @@ class LevelFamily {
   virtual bool has_parts() const = 0;
   /// That are sent for so many values, of which no more is known.
   virtual double bytes(std::size_t level, std::size_t count) const = 0;
-  /// By level; infinite errors where values are not finite. `layers` of the tensor, as in
-  /// TensorShape.
+  /// Values of a step that try_levels() is to have, about. 0: it is measure() that says what is
+  /// lost.
+  virtual std::size_t sampled_values() const = 0;
+  /// By level: what a call loses, and the mean of many, if that level is used all along.
+  virtual std::vector<LevelCost> try_levels(const SampledPart& part) const = 0;
+  /// True if the sum of what ranks have sent is encoded again, and loses once more.
+  virtual bool encodes_sums() const = 0;
+  /// By level, of one encoding; infinite errors where values are not finite. `layers` of the
+  /// tensor, as in TensorShape.
   virtual std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                          std::span<const Layer> layers) const = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/tuning/tensor_cut.h"
+#include "ringpress/hash.h"
 #include "ringpress/levels.h"
 #include "ringpress/log.h"
 #include "tuner/factory.h"
@@ -20,6 +21,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kCriticalChange = 0.5;
 // A call whose bytes change by less takes about as long as before.
 constexpr double kClearChange = 0.1;
+// L-GreCo's window, and steps after which there are levels for the first time.
+constexpr std::size_t kWindow = 10;
+constexpr std::size_t kFirstInterval = 100;
+// Of a call, however small its share of a step is.
+constexpr std::size_t kFewestSamples = 2048;
+// Floats that ranks exchange about how their values of a part lie to each other: in all, and each.
+constexpr std::size_t kSketches = 8192;
+constexpr std::size_t kShortestSketch = 32;
+constexpr std::size_t kLongestSketch = 128;
 
 LevelBudget budget_of(const Settings& settings) {
   LevelBudget budget;
@@ -34,6 +44,29 @@ MeasuredTensor slice(const MeasuredTensor& tensor, std::size_t first, std::size_
   return {values + first * dtype_size(tensor.dtype),
           tensor.residual == nullptr ? nullptr : tensor.residual + first, end - first,
           tensor.dtype};
+}
+
+double squares_of(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * double{value};
+  return sum;
+}
+
+/// Sums of values with signs at random, the same on all ranks: norms of sums of vectors can be told
+/// from sums of these, which are far shorter.
+std::vector<float> sketch_of(std::span<const float> values, std::size_t length) {
+  std::vector<float> sketch(length);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint64_t hash = mix_bits(i + 1);
+    sketch[(hash >> 1) % length] += (hash & 1) != 0 ? values[i] : -values[i];
+  }
+  return sketch;
+}
+
+/// The square of a norm of the sum, over the sum of the squares of norms; 1 where nothing is known.
+double alignment_of(std::span<const float> sum, double squares) {
+  const double of_sum = squares_of(sum);
+  return squares > 0 && std::isfinite(of_sum / squares) ? of_sum / squares : 1;
 }
 
 /// The l2 norm of norms of parts, which are so far from each other in `all`.
@@ -54,8 +87,8 @@ StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<L
 
 /// The sequence is another one, or not known any more.
 void StepLevels::forget() {
-  steps_ = 0;
-  is_measuring_ = false;
+  interval_ = 0;
+  measured_.clear();
   levels_.clear();
   earlier_norms_.clear();
 }
@@ -72,7 +105,7 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   if (!position) return Status::ok();
   position_ = *position;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step());
-  wants_values_ = is_measuring_;
+  wants_values_ = interval_ != 0 && (family_->sampled_values() != 0 || is_in_window());
   if (position_ >= levels_.size() || plan->codec != adjusted_codec(settings_)) return Status::ok();
   const LeveledCall& call = levels_[position_];
   if (call.size() == 1) {
@@ -84,64 +117,125 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
 }
 
 Status StepLevels::start_step() {
-  if (is_measuring_) RINGPRESS_RETURN_IF_ERROR(find_levels());
-  is_measuring_ = steps_ % settings_.adjust_steps == 0;
+  if (interval_ == 0) {
+    interval_ = std::min(settings_.adjust_steps, kFirstInterval);
+    start_measuring();
+  } else if (steps_ == interval_) {
+    RINGPRESS_RETURN_IF_ERROR(find_levels());
+    interval_ = settings_.adjust_steps;
+    start_measuring();
+  }
   ++steps_;
-  if (is_measuring_) start_measuring();
   return Status::ok();
 }
 
-/// What is not measured, though its turn came, is not to be changed.
+bool StepLevels::is_in_window() const {
+  return steps_ + kWindow > interval_;
+}
+
 void StepLevels::start_measuring() {
-  std::size_t elements = 0;
+  steps_ = 0;
+  elements_ = 0;
   measured_.clear();
   for (const TensorCall& call : pattern_.cycle()) {
-    elements += call.count;
-    MeasuredCall unknown{call.dtype, call.op, {call.count}, {}, {}, {kInfinity}, {kInfinity}};
-    unknown.bytes.assign(family_->levels(), 0);
-    unknown.errors.assign(family_->levels(), kInfinity);
-    measured_.push_back(std::move(unknown));
+    elements_ += call.count;
+    measured_.emplace_back();
+    measured_.back().dtype = call.dtype;
+    measured_.back().op = call.op;
+    measured_.back().count = call.count;
   }
-  segment_ = segment_elements(elements);
+  segment_ = segment_elements(elements_);
 }
 
 /// Without memory for it the call counts as not measured, on all ranks.
 void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layers) {
+  MeasuredCall& call = measured_[position_];
+  if (call.is_lost) return;
   try {
-    measured_[position_] = measure(measured_[position_], tensor, layers);
+    if (call.ends.empty()) start_call(layers, &call);
+    if (family_->sampled_values() != 0) {
+      add_sample(tensor, &call);
+    } else {
+      add_measured(tensor, layers, &call);
+    }
+    if (is_in_window()) ++call.times;
+    if (steps_ == interval_) take_norms(tensor, &call);
   } catch (const std::bad_alloc&) {
+    call.is_lost = true;
   }
 }
 
-StepLevels::MeasuredCall StepLevels::measure(const MeasuredCall& unknown,
-                                             const MeasuredTensor& tensor,
-                                             std::span<const Layer> layers) const {
-  MeasuredCall call{unknown.dtype, unknown.op, unknown.ends, {}, {}, {}, {}};
-  if (has_parts_) call.ends = cut_tensor(tensor.count, layers, segment_);
-  // Where a call is cut at layers, each of its parts is one.
-  if (call.ends.size() > 1) layers = {};
+void StepLevels::start_call(std::span<const Layer> layers, MeasuredCall* call) const {
+  std::vector<std::size_t> ends{call->count};
+  if (has_parts_) ends = cut_tensor(call->count, layers, segment_);
+  call->norms.assign(ends.size(), 0);
+  const double share = static_cast<double>(family_->sampled_values()) /
+                       static_cast<double>(std::max<std::size_t>(elements_, 1));
+  const std::size_t fewest = kFewestSamples / ends.size();
   std::size_t first = 0;
-  for (const std::size_t end : call.ends) {
-    const MeasuredTensor part = slice(tensor, first, end);
-    for (const LevelCost& cost : family_->measure(part, layers)) {
-      call.bytes.push_back(cost.bytes);
-      call.errors.push_back(cost.error);
-    }
-    call.norms.push_back(compress_kernels::measure_norm(part));
+  for (const std::size_t end : ends) {
+    const auto wanted = static_cast<std::size_t>(share * static_cast<double>(end - first));
+    if (share > 0)
+      call->samples.emplace_back(end - first, std::max({wanted, fewest, std::size_t{1}}));
     first = end;
   }
-  call.result_norms.assign(call.ends.size(), kInfinity);
-  return call;
+  call->ends = std::move(ends);
 }
 
-void StepLevels::take_result(const void* values) {
-  MeasuredCall& call = measured_[position_];
-  const MeasuredTensor tensor{values, nullptr, call.ends.back(), call.dtype};
+void StepLevels::add_sample(const MeasuredTensor& tensor, MeasuredCall* call) const {
   std::size_t first = 0;
-  for (std::size_t part = 0; part < call.ends.size(); ++part) {
-    call.result_norms[part] = compress_kernels::measure_norm(slice(tensor, first, call.ends[part]));
-    first = call.ends[part];
+  for (std::size_t part = 0; part < call->ends.size(); ++part) {
+    call->samples[part].add(slice(tensor, first, call->ends[part]), is_in_window());
+    first = call->ends[part];
   }
+}
+
+/// The squares are added up.
+void StepLevels::add_measured(const MeasuredTensor& tensor, std::span<const Layer> layers,
+                              MeasuredCall* call) const {
+  const std::vector<LevelCost> costs = family_->measure(tensor, layers);
+  call->bytes.assign(costs.size(), 0);
+  call->errors.resize(costs.size());
+  for (std::size_t level = 0; level < costs.size(); ++level) {
+    call->bytes[level] = costs[level].bytes;
+    call->errors[level] += costs[level].error * costs[level].error;
+  }
+}
+
+void StepLevels::take_norms(const MeasuredTensor& tensor, MeasuredCall* call) const {
+  std::size_t first = 0;
+  for (std::size_t part = 0; part < call->ends.size(); ++part) {
+    MeasuredTensor values = slice(tensor, first, call->ends[part]);
+    values.residual = nullptr;
+    call->norms[part] = compress_kernels::measure_norm(values);
+    first = call->ends[part];
+  }
+}
+
+/// What is known of a call after its steps. What is not measured, though its turn came, is not to
+/// be changed.
+void StepLevels::conclude(MeasuredCall* call) const {
+  const std::size_t levels = family_->levels();
+  const auto is_empty = [](const SampledPart& part) { return part.steps().empty(); };
+  if (call->is_lost || call->times == 0 ||
+      std::any_of(call->samples.begin(), call->samples.end(), is_empty)) {
+    call->ends = {call->count};
+    call->samples.clear();
+    call->bytes.assign(levels, 0);
+    call->errors.assign(levels, kInfinity);
+    call->mean_errors.assign(levels, 0);
+    call->norms = {kInfinity};
+    return;
+  }
+  for (double& error : call->errors) error = std::sqrt(error / static_cast<double>(call->times));
+  for (const SampledPart& part : call->samples) {
+    for (const LevelCost& cost : family_->try_levels(part)) {
+      call->bytes.push_back(cost.bytes);
+      call->errors.push_back(cost.error);
+      call->mean_errors.push_back(cost.mean_error);
+    }
+  }
+  call->mean_errors.resize(call->errors.size());
 }
 
 double StepLevels::MeasuredCall::norm() const {
@@ -160,16 +254,19 @@ std::size_t StepLevels::default_level_of(std::size_t place) const {
 /// As if the call had not been cut.
 void StepLevels::join_parts(MeasuredCall* call) const {
   const std::size_t levels = family_->levels();
-  std::vector<double> errors, bytes(levels);
-  for (std::size_t level = 0; level < levels; ++level) {
-    errors.push_back(norm_of(call->errors, level, levels));
-  }
+  std::vector<double> bytes(levels);
   for (std::size_t i = 0; i < call->bytes.size(); ++i) bytes[i % levels] += call->bytes[i];
-  call->errors = std::move(errors);
+  for (auto* const of_call : {&call->errors, &call->mean_errors}) {
+    std::vector<double> joined;
+    for (std::size_t level = 0; level < levels; ++level) {
+      joined.push_back(norm_of(*of_call, level, levels));
+    }
+    *of_call = std::move(joined);
+  }
   call->bytes = std::move(bytes);
   call->norms = {norm_of(call->norms)};
-  call->result_norms = {norm_of(call->result_norms)};
   call->ends = {call->ends.back()};
+  call->samples.clear();  // Of other parts on other ranks.
 }
 
 Status StepLevels::agree_on_cuts() {
@@ -185,12 +282,11 @@ Status StepLevels::agree_on_cuts() {
   return Status::ok();
 }
 
-/// Of parts that are now the same: all ranks' squares together. Results are the same everywhere,
-/// but for the last bits of what ranks have added up differently.
+/// Of parts that are now the same: all ranks' squares together.
 Status StepLevels::agree_on_errors() {
   std::vector<double*> numbers;
   for (MeasuredCall& call : measured_) {
-    for (auto* const of_call : {&call.errors, &call.norms, &call.result_norms, &call.bytes}) {
+    for (auto* const of_call : {&call.errors, &call.mean_errors, &call.norms, &call.bytes}) {
       for (double& number : *of_call) numbers.push_back(&number);
     }
   }
@@ -206,32 +302,56 @@ Status StepLevels::agree_on_errors() {
   RINGPRESS_RETURN_IF_ERROR(peers_.sum(shares));
   std::size_t i = 0;
   for (MeasuredCall& call : measured_) {
-    for (auto* const of_call : {&call.errors, &call.norms}) {
+    for (auto* const of_call : {&call.errors, &call.mean_errors, &call.norms}) {
       for (double& number : *of_call) {
         const double share = std::isfinite(largest[i]) ? std::sqrt(double{shares[i]}) : 1;
         number = largest[i++] * share;
       }
     }
-    for (auto* const of_call : {&call.result_norms, &call.bytes}) {
-      for (double& number : *of_call) number = largest[i++];
-    }
+    for (double& number : call.bytes) number = largest[i++];
   }
   return Status::ok();
 }
 
-/// A mean is a sum for this: all that it loses is divided by the same number.
-void StepLevels::count_second_encoding() {
-  const std::size_t levels = family_->levels();
-  for (MeasuredCall& call : measured_) {
-    const double divisor = call.op == ReduceOp::kAvg ? peers_.size() : 1;
-    for (std::size_t part = 0; part < call.ends.size(); ++part) {
-      if (!(call.norms[part] > 0)) continue;
-      const double of_sum = std::hypot(1.0, call.result_norms[part] * divisor / call.norms[part]);
-      for (std::size_t level = 0; level < levels; ++level) {
-        call.errors[part * levels + level] *= of_sum;
+/// How ranks' losses add up. The loss of a quantiser is about as good as random, and that of the
+/// sum, which is encoded again, in proportion to the sum. What top-k leaves out has the values' own
+/// direction: what a call does that of its values, what is kept that of their mean.
+Status StepLevels::count_alignment() {
+  std::size_t parts = 0;
+  for (const MeasuredCall& call : measured_) parts += call.samples.size();
+  const std::size_t length =
+      std::clamp(kSketches / std::max<std::size_t>(parts, 1), kShortestSketch, kLongestSketch);
+  std::vector<float> sums;     // Of each part with samples: values of the last step, the mean.
+  std::vector<float> squares;  // Of each of these.
+  for (const MeasuredCall& call : measured_) {
+    for (const SampledPart& part : call.samples) {
+      for (const std::vector<float>& sketch :
+           {sketch_of(part.steps().back(), length), sketch_of(part.mean(), length)}) {
+        sums.insert(sums.end(), sketch.begin(), sketch.end());
+        squares.push_back(static_cast<float>(squares_of(sketch)));
       }
     }
   }
+  if (parts == 0) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(peers_.sum(sums));
+  RINGPRESS_RETURN_IF_ERROR(peers_.sum(squares));
+  const std::size_t levels = family_->levels();
+  std::size_t number = 0;
+  for (MeasuredCall& call : measured_) {
+    for (std::size_t part = 0; part < call.samples.size(); ++part) {
+      double alignments[2];
+      for (double& alignment : alignments) {
+        const auto sketch = std::span(sums).subspan(number * length, length);
+        alignment = alignment_of(sketch, double{squares[number++]});
+      }
+      if (family_->encodes_sums()) alignments[0] = alignments[1] = 1 + alignments[0];
+      for (std::size_t i = part * levels; i < (part + 1) * levels; ++i) {
+        call.errors[i] *= std::sqrt(alignments[0]);
+        call.mean_errors[i] *= std::sqrt(alignments[1]);
+      }
+    }
+  }
+  return Status::ok();
 }
 
 double StepLevels::bytes_of(const LeveledCall& call) const {
@@ -265,23 +385,26 @@ void StepLevels::set_levels(const std::vector<std::size_t>& by_part) {
 
 /// From what all ranks have measured.
 Status StepLevels::find_levels() {
+  for (MeasuredCall& call : measured_) conclude(&call);
   RINGPRESS_RETURN_IF_ERROR(agree_on_cuts());
   RINGPRESS_RETURN_IF_ERROR(agree_on_errors());
-  count_second_encoding();
+  // What steps that all overflowed lose says nothing.
+  for (const MeasuredCall& call : measured_) {
+    const bool is_finite = std::all_of(call.errors.begin(), call.errors.end(),
+                                       [](double error) { return std::isfinite(error); });
+    if (!is_finite) return Status::ok();
+  }
+  RINGPRESS_RETURN_IF_ERROR(count_alignment());
   const std::size_t levels = family_->levels();
   std::vector<std::vector<LevelCost>> costs;
   std::vector<std::size_t> defaults;
   for (std::size_t place = 0; place < measured_.size(); ++place) {
     const MeasuredCall& call = measured_[place];
-    // What a step that overflowed loses says nothing.
-    const bool is_finite = std::all_of(call.errors.begin(), call.errors.end(),
-                                       [](double error) { return std::isfinite(error); });
-    if (!is_finite) return Status::ok();
     for (std::size_t part = 0; part < call.ends.size(); ++part) {
       costs.emplace_back();
       defaults.push_back(default_level_of(place));
       for (std::size_t i = part * levels; i < (part + 1) * levels; ++i) {
-        costs.back().push_back({call.bytes[i], call.errors[i]});
+        costs.back().push_back({call.bytes[i], call.errors[i], call.mean_errors[i]});
       }
     }
   }

@@ -1,13 +1,18 @@
 // Levels of compression of its own for each call of a training step, and for each part of a call:
 // L-GreCo's (ringpress/levels.h), at no more error than one level for all.
 //
-// Every RINGPRESS_ADJUST_STEPS steps each rank measures, in a whole step, what each level would
-// lose of each part of each call's values and their residuals. At the first call of the step after
-// it the ranks add up what they have measured, and each works out the same levels from that. What
-// is lost when a sum is encoded again counts too: in proportion to the squares of the sum's values,
-// as what is lost of the ranks' values is to theirs. Parts are the layers that the program has told
-// of, or segments (tensor_cut.h); a call that the ranks have not cut alike, as they know of
-// different layers, is one part.
+// Each rank keeps a sample of the values of each part of each call: of the last ten of every
+// RINGPRESS_ADJUST_STEPS steps all values of the sample, of the others their mean. After these
+// steps each rank tries what each level would lose of them, call by call and of the mean of many
+// calls, if it had been used all along (level_trials.h). At the first call of the next step the
+// ranks add up what they have found, and each works out the same levels from that: neither a call
+// nor the mean over calls may lose more than with one level for all. The first levels come after a
+// hundred steps, if that is sooner.
+//
+// What ranks lose of their values adds up as their values do. What is lost when a sum is encoded
+// again counts too. Parts are the layers that the program has told of when the steps began, or
+// segments (tensor_cut.h); a call that the ranks have not cut alike, as they know of different
+// layers, is one part.
 //
 // RINGPRESS_ACCORDION (Agarwal, Wang, Lee, Venkataraman and Papailiopoulos, MLSys 2021): a call
 // whose norm differs by half or more from when it was measured before, or that is measured for the
@@ -23,6 +28,7 @@
 
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/tuning/level_family.h"
+#include "nccl_plugin/tuning/level_trials.h"
 #include "nccl_plugin/tuning/peers.h"
 #include "ringpress/error_tables.h"
 #include "ringpress/planner.h"
@@ -55,12 +61,10 @@ class StepLevels {
   std::span<const LeveledPart> parts() const { return parts_; }
   /// That call is the first one after levels that make calls clearly larger or smaller.
   bool has_changed_sizes() const { return has_changed_sizes_; }
-  /// True if take() is to have the values of that call.
+  /// True if take() is to have the values of that call, before it is made.
   bool wants_values() const { return wants_values_; }
   /// `layers`: what is known of the tensor; may differ between ranks.
   void take(const MeasuredTensor& tensor, std::span<const Layer> layers);
-  /// After take(): the values of that call's result.
-  void take_result(const void* values);
 
   const LevelFamily& family() const { return *family_; }
   /// By place in the step; empty while all calls have the default.
@@ -70,25 +74,34 @@ class StepLevels {
   struct MeasuredCall {
     DType dtype = DType::kFloat32;
     ReduceOp op = ReduceOp::kSum;
-    std::vector<std::size_t> ends;  // Of its parts.
-    std::vector<double> bytes;      // By part, then level; and so
-    std::vector<double> errors;
-    std::vector<double> norms;         // By part,
-    std::vector<double> result_norms;  // and those of the result.
+    std::size_t count = 0;
+    std::vector<std::size_t> ends;     // Of its parts; none: not known yet.
+    std::vector<SampledPart> samples;  // By part, if there are any.
+    std::vector<double> bytes;         // By part, then level; and so
+    std::vector<double> errors;        // of a call,
+    std::vector<double> mean_errors;   // of the mean over calls.
+    std::vector<double> norms;         // Of the last step's values, by part.
+    std::size_t times = 0;             // Steps of the window.
+    bool is_lost = false;              // There was no memory.
 
     double norm() const;
   };
 
   void forget();
   Status start_step();
+  bool is_in_window() const;
   void start_measuring();
-  MeasuredCall measure(const MeasuredCall& unknown, const MeasuredTensor& tensor,
-                       std::span<const Layer> layers) const;
+  void start_call(std::span<const Layer> layers, MeasuredCall* call) const;
+  void add_sample(const MeasuredTensor& tensor, MeasuredCall* call) const;
+  void add_measured(const MeasuredTensor& tensor, std::span<const Layer> layers,
+                    MeasuredCall* call) const;
+  void take_norms(const MeasuredTensor& tensor, MeasuredCall* call) const;
+  void conclude(MeasuredCall* call) const;
   Status find_levels();
   Status agree_on_cuts();
   void join_parts(MeasuredCall* call) const;
   Status agree_on_errors();
-  void count_second_encoding();
+  Status count_alignment();
   std::size_t default_level_of(std::size_t place) const;
   void set_levels(const std::vector<std::size_t>& by_part);
   double bytes_of(const LeveledCall& call) const;
@@ -100,13 +113,14 @@ class StepLevels {
   CallPattern pattern_;
   std::uint64_t breaks_ = 0;
   std::size_t position_ = 0;
-  std::uint64_t steps_ = 0;  // Begun since the pattern is known.
-  std::size_t segment_ = 0;  // Elements.
-  bool is_measuring_ = false;
+  std::size_t steps_ = 0;     // Begun since levels were looked for.
+  std::size_t interval_ = 0;  // Steps until they are looked for again; 0: the pattern is not known.
+  std::size_t segment_ = 0;   // Elements,
+  std::size_t elements_ = 0;  // and those of the step.
   bool wants_values_ = false;
   bool has_changed_sizes_ = false;
-  std::vector<MeasuredCall> measured_;  // By place: of the step that is measured.
-  std::vector<double> earlier_norms_;   // Of the one before it; empty if there was none.
+  std::vector<MeasuredCall> measured_;  // By place: of the steps that are measured.
+  std::vector<double> earlier_norms_;   // Of those before them; empty if there were none.
   std::vector<LeveledCall> levels_;
   std::span<const LeveledPart> parts_;
 };

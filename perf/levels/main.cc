@@ -1,7 +1,7 @@
 // levels_perf: what L-GreCo's choice of levels saves, how near it is to the best of all, and how
 // long it takes.
 //
-//   levels_perf [GRADIENT.npy [--layers LAYERS.json]] ...
+//   levels_perf [--budget CODEC STEPS] [GRADIENT.npy [--layers LAYERS.json]] ...
 //
 // First 200 random tables of 6 layers and 7 levels against all choices, and the time for 200 layers
 // of 7 levels. Then for each gradient, cut into its layers and into segments of several sizes: the
@@ -9,6 +9,9 @@
 // codecs; the budget is the squared error of q4, so the error is never larger. Candidates are
 // q2 .. q8, and the same with those of grid=lloyd besides. Last, of gradients named ..._rank0.npy,
 // those of all ranks are summed, with the levels that RINGPRESS_ADJUST_STEPS comes to (sums.h).
+//
+// With --budget, nothing but that: whether such levels keep their budget over so many steps
+// (budget.h). Gradients are then two of a model with the same layers, at different steps.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,6 +26,7 @@
 
 #include "compress_kernels/factory.h"
 #include "perf/all_reduce/npy.h"
+#include "perf/levels/budget.h"
 #include "perf/levels/random_table.h"
 #include "perf/levels/sums.h"
 #include "tuner/factory.h"
@@ -141,11 +145,11 @@ std::vector<Range> read_layers(const std::string& path, std::size_t count) {
   return ranges;
 }
 
-/// As many ranks as there are files.
-void measure_sum(const Gradient& gradient) {
-  const std::size_t rank = gradient.path.rfind("_rank0.npy");
-  if (rank == std::string::npos) return;
+/// As many ranks as there are files; none for other names.
+RankGradients all_ranks_of(const Gradient& gradient) {
   RankGradients all;
+  const std::size_t rank = gradient.path.rfind("_rank0.npy");
+  if (rank == std::string::npos) return all;
   all.name = gradient.name.substr(0, gradient.name.rfind("_rank0.npy"));
   for (int number = 0;; ++number) {
     const std::string path = fmt::format("{}_rank{}.npy", gradient.path.substr(0, rank), number);
@@ -155,7 +159,12 @@ void measure_sum(const Gradient& gradient) {
   for (const Range& layer : gradient.layers) all.layers.push_back({layer.first, layer.count, 0, 0});
   std::sort(all.layers.begin(), all.layers.end(),
             [](const Layer& a, const Layer& b) { return a.offset < b.offset; });
-  measure_sums(all);
+  return all;
+}
+
+void measure_sum(const Gradient& gradient) {
+  const RankGradients all = all_ranks_of(gradient);
+  if (!all.values.empty()) measure_sums(all);
 }
 
 void compare_with_all_choices(ErrorMetric metric, const char* name) {
@@ -199,9 +208,14 @@ void measure_time() {
 
 int run(int argc, char** argv) {
   std::vector<Gradient> gradients;
+  std::string codec;
+  std::size_t steps = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument != "--layers") {
+    if (argument == "--budget" && i + 2 < argc) {
+      codec = argv[++i];
+      steps = std::stoul(argv[++i]);
+    } else if (argument != "--layers") {
       gradients.push_back(
           {argument, argument.substr(argument.rfind('/') + 1), read_npy(argument), {}});
     } else if (gradients.empty() || ++i == argc) {
@@ -209,6 +223,12 @@ int run(int argc, char** argv) {
     } else {
       gradients.back().layers = read_layers(argv[i], gradients.back().values.size());
     }
+  }
+  if (steps > 0) {
+    std::vector<RankGradients> real;
+    for (const Gradient& gradient : gradients) real.push_back(all_ranks_of(gradient));
+    measure_budgets(codec, steps, real);
+    return 0;
   }
   fmt::print("| metric | tables | median over best | p95 | largest | above the budget |\n");
   fmt::print("|---|---|---|---|---|---|\n");

@@ -41,8 +41,8 @@ double seconds_of_process() {
 
 /// What the ranks come to after a step that they have measured.
 LeveledCall find_levels(const Settings& settings, const RankGradients& gradients,
-                        const std::vector<Layer>& layers, const std::vector<float>& sum) {
-  constexpr int kSteps = 6;  // Until the pattern is known, and one that is measured.
+                        const std::vector<Layer>& layers) {
+  constexpr int kSteps = 6;  // Until the pattern is known, and three that are measured.
   LeveledCall found;
   testing::run_peers(static_cast<int>(gradients.values.size()), [&](testing::ThreadPeers& peers) {
     StepLevels levels(settings, peers, make_level_family(settings));
@@ -55,7 +55,6 @@ LeveledCall find_levels(const Settings& settings, const RankGradients& gradients
       if (!levels.choose(request, &plan).is_ok()) throw std::runtime_error("levels are refused");
       if (!levels.wants_values()) continue;
       levels.take({values.data(), nullptr, values.size(), DType::kFloat32}, layers);
-      levels.take_result(sum.data());
     }
     if (peers.rank() == 0) found = levels.levels().at(0);
   });
@@ -167,14 +166,12 @@ void measure_sums(const RankGradients& gradients) {
                               {"64 Ki values", equal_layers(count, 65536)},
                               {"as without hints", {}},
                               {"layers", gradients.layers}};
-  double ignored = 0;
-  const std::vector<float> sum = all_reduce(gradients, {}, &ignored);
   for (const char* const grids : {"uniform", "both"}) {
     const Settings settings = parse_settings(
         {{"RINGPRESS_ADJUST_STEPS", "3"}, {"RINGPRESS_ADJUST_GRIDS", grids}}, nullptr);
     const auto family = make_level_family(settings);
     for (const Cut& cut : cuts) {
-      const LeveledCall levels = find_levels(settings, gradients, cut.layers, sum);
+      const LeveledCall levels = find_levels(settings, gradients, cut.layers);
       const Measured ratio = compare(gradients, Parts(*family, levels).get());
       fmt::print("| {} | {} | {} | {} | {:.3f} | {:.3f} | {:.2f} |\n", gradients.name, grids,
                  cut.name, levels.size(), ratio.bytes, ratio.error, ratio.seconds);

@@ -146,7 +146,7 @@ TEST(LeveledCalls, RanksAgreeWhateverTheProgramDoes) {
     // How calls are made by auto is a matter of times; all but that is the same with one codec.
     for (const char* const codec : {"auto", "q4"}) {
       const auto ranks =
-          run_leveled(world, steps, {{"RINGPRESS_ADJUST_STEPS", "4"}, {"RINGPRESS_CODEC", codec}},
+          run_leveled(world, steps, {{"RINGPRESS_ADJUST_STEPS", "12"}, {"RINGPRESS_CODEC", codec}},
                       tell_of_layers);
       expect_equal_ranks(ranks);
       if (codec[0] == 'q') {
@@ -161,7 +161,7 @@ TEST(LeveledCalls, ResidualsAreKeptWhenLevelsChange) {
   constexpr std::size_t kCount = 40000;
   std::vector<LeveledStep> steps;
   append(100, {kCount, kCount + 4000}, &steps);
-  for (const char* const adjust_steps : {"2", "30"}) {
+  for (const char* const adjust_steps : {"10", "30"}) {
     const auto ranks = run_leveled(
         2, steps, {{"RINGPRESS_ADJUST_STEPS", adjust_steps}, {"RINGPRESS_CODEC", "q4"}});
     expect_equal_ranks(ranks);
@@ -221,7 +221,7 @@ TEST(LeveledCalls, TheStepsPlanKeepsWithinTheBudget) {
   std::vector<LeveledStep> steps;
   append(110, {50000, 80000}, &steps);
   const auto uniform = run_leveled(3, steps, {{"RINGPRESS_DETERMINISTIC", "1"}});
-  const auto leveled = run_leveled(3, steps, {{"RINGPRESS_ADJUST_STEPS", "8"}}, wait);
+  const auto leveled = run_leveled(3, steps, {{"RINGPRESS_ADJUST_STEPS", "16"}}, wait);
   expect_equal_ranks(leveled);
   EXPECT_LE(squares_lost(leveled[0], 60, 3), 1.05 * squares_lost(uniform[0], 60, 3));
 }
@@ -232,7 +232,7 @@ TEST(LeveledCalls, ARingHasOneLevelForACall) {
   append(30, {40000, 44000}, &steps);
   const auto ranks = run_leveled(
       3, steps,
-      {{"RINGPRESS_ADJUST_STEPS", "4"}, {"RINGPRESS_ALGO", "ring"}, {"RINGPRESS_CODEC", "q4"}});
+      {{"RINGPRESS_ADJUST_STEPS", "10"}, {"RINGPRESS_ALGO", "ring"}, {"RINGPRESS_CODEC", "q4"}});
   expect_equal_ranks(ranks);
   EXPECT_EQ(ranks[0].calls_by_part, 0u);
 }
@@ -246,14 +246,14 @@ TEST(LeveledCalls, DensitiesRanksAndBitsAreLevels) {
   for (const char* const codec : {"topk:density=0.02", "powersgd:rank=4", "q4"}) {
     for (int world = 2; world <= 3; ++world) {
       const auto ranks = run_leveled(world, steps,
-                                     {{"RINGPRESS_ADJUST_STEPS", "4"},
+                                     {{"RINGPRESS_ADJUST_STEPS", "9"},
                                       {"RINGPRESS_CODEC", codec},
                                       {"RINGPRESS_DETERMINISTIC", "1"}});
       expect_equal_ranks(ranks);
       EXPECT_GT(ranks[0].codecs.size(), 1u) << codec;
       if (world > 2) continue;
       const auto again = run_leveled(world, steps,
-                                     {{"RINGPRESS_ADJUST_STEPS", "4"},
+                                     {{"RINGPRESS_ADJUST_STEPS", "9"},
                                       {"RINGPRESS_CODEC", codec},
                                       {"RINGPRESS_DETERMINISTIC", "1"}});
       EXPECT_TRUE(again[0].results == ranks[0].results) << codec;

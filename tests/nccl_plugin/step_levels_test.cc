@@ -31,7 +31,10 @@ struct StepCall {
 const std::vector<StepCall> kStep{{20000, 1, {}}, {30000, 0.01f, {}}, {40000, 1e-4f, {}}};
 
 Settings adjusting(Environment environment) {
-  environment.emplace_back("RINGPRESS_ADJUST_STEPS", "5");
+  const bool is_given = std::any_of(environment.begin(), environment.end(), [](const auto& one) {
+    return one.first == "RINGPRESS_ADJUST_STEPS";
+  });
+  if (!is_given) environment.emplace_back("RINGPRESS_ADJUST_STEPS", "5");
   return parse_settings(environment, nullptr);
 }
 
@@ -88,7 +91,6 @@ class Steps {
       std::vector<float> values = values_of(call, peers_.rank());
       values[7] += poison;
       levels_.take({values.data(), nullptr, call.count, DType::kFloat32}, call.layers);
-      levels_.take_result(sum_of(call, peers_.size()).data());
     }
     return made;
   }
@@ -359,7 +361,6 @@ TEST(StepLevels, SayWhenCallsSendClearlyMoreOrLess) {
         if (!levels.wants_values()) continue;
         const std::vector<float> values = values_of(call, peers.rank());
         levels.take({values.data(), nullptr, call.count, DType::kFloat32}, {});
-        levels.take_result(sum_of(call, peers.size()).data());
       }
     }
     EXPECT_EQ(changes, 1);
@@ -375,7 +376,7 @@ TEST(StepLevels, RanksNeverDiffer) {
     std::vector<std::size_t> with_parts(static_cast<std::size_t>(ranks));
     run_peers(ranks, [&](ThreadPeers& peers) {
       const auto rank = static_cast<std::size_t>(peers.rank());
-      Steps steps(peers, {{"RINGPRESS_ACCORDION", "1"}});
+      Steps steps(peers, {{"RINGPRESS_ACCORDION", "1"}, {"RINGPRESS_ADJUST_STEPS", "25"}});
       std::mt19937 dice(5);
       std::mt19937 own_dice(peers.rank() == 0 ? 6u : 7u);
       for (int part = 0; part < 12; ++part) {
@@ -394,7 +395,7 @@ TEST(StepLevels, RanksNeverDiffer) {
     });
     for (std::size_t rank = 1; rank < made.size(); ++rank)
       EXPECT_TRUE(made[rank] == made[0]) << rank;
-    EXPECT_GT(with_parts[0], 100u);
+    EXPECT_GT(with_parts[0], 30u);
   }
 }
 

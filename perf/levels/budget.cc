@@ -1,0 +1,69 @@
+#include "perf/levels/budget.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "tests/support/leveled_training.h"
+
+namespace ringpress::perf {
+namespace {
+
+using testing::Training;
+using testing::TrainingErrors;
+using testing::TrainingGradients;
+
+constexpr const char* kAdjustSteps = "100";
+// When the sequence of calls is known: nothing is kept yet, and all that is left out from then on.
+constexpr std::size_t kFirstWithFeedback = 2;
+
+void print_row(const TrainingGradients& gradients, const std::string& codec, const char* feedback,
+               int world, std::size_t steps) {
+  const Training training{
+      world, steps, kFirstWithFeedback, {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_EF", feedback}}};
+  const TrainingErrors ratio = testing::leveled_over_uniform(gradients, training, kAdjustSteps);
+  fmt::print("| {} | {} | {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {} |\n", gradients.name, codec,
+             feedback[0] == '1' ? "yes" : "no", world, steps, ratio.of_calls, ratio.of_mean,
+             ratio.sent_bytes, ratio.ranks_agree ? "yes" : "NO");
+  std::fflush(stdout);
+}
+
+/// Two steps of training, in turn, each layer a call.
+TrainingGradients real_gradients(const RankGradients& early, const RankGradients& late) {
+  TrainingGradients gradients{early.name + " and " + late.name + " in turn", {}, {}};
+  std::vector<std::size_t> offsets;
+  for (const Layer& layer : early.layers) {
+    offsets.push_back(layer.offset);
+    gradients.counts.push_back(layer.count);
+  }
+  gradients.fill = [&early, &late, offsets](std::size_t call, std::size_t step, int rank,
+                                            std::span<float> values) {
+    const auto& from = (step % 2 == 0 ? early : late).values[static_cast<std::size_t>(rank)];
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(offsets[call]), values.size(),
+                values.begin());
+  };
+  return gradients;
+}
+
+}  // namespace
+
+void measure_budgets(const std::string& codec, std::size_t steps,
+                     const std::vector<RankGradients>& real) {
+  fmt::print(
+      "| gradients | codec for all | error feedback | ranks | steps | error of a call | of the "
+      "mean "
+      "| bytes | ranks agree |\n|---|---|---|---|---|---|---|---|---|\n");
+  for (const char* const feedback : {"1", "0"}) {
+    for (const auto kind : testing::kTrainingKinds) {
+      const int world = kind == testing::TrainingKind::kConstant ? 4 : 2;
+      print_row(testing::make_gradients(kind, {16000, 20000, 24000}, world, steps, 10), codec,
+                feedback, world, steps);
+    }
+    for (std::size_t i = 0; i + 1 < real.size(); i += 2) {
+      print_row(real_gradients(real[i], real[i + 1]), codec, feedback,
+                static_cast<int>(real[i].values.size()), steps);
+    }
+  }
+}
+
+}  // namespace ringpress::perf
