@@ -21,7 +21,7 @@ readonly PACKAGES=(
 # see in them.
 VALUES_ALONE='^RingAccuracy\.|^QsgdBytes\.|^TopkSra\.ErrorFeedback|^gpu\.kernels_rehearsal$'
 VALUES_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|^Cuda\.ATensorThatOneRankHas'
-VALUES_ALONE+='|^EspressoPlan\.(IsNearly|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
+VALUES_ALONE+='|^EspressoPlan\.(IsNearly|OfAnyKind|TheEnum|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
 VALUES_ALONE+='|^LeveledCalls\.(Densities|TheSteps|RanksAgree)|^StepLevels\.RanksNever|^PartCodecs\.Each'
 VALUES_ALONE+='|^Gadget(Compression|Quality|Experiment)|^GadgetSlot\.Large|^LazyCalls\.(Error|WhatHas|Another)'
 VALUES_ALONE+='|^InterposerLazyHosts\.ErrorFeedback'

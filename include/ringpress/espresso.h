@@ -103,7 +103,7 @@ enum class Operation : std::uint8_t {
   kTree,           // The same, up and down a tree that reaches into each machine once.
   kReduceScatter,  // The first half, each rank keeps a part ...
   kAllToAll,       // ... and so, of compressed values.
-  kAllGather,      // The second half of both; of compressed values also in one, whole tensors.
+  kAllGather,      // The second half of both; also in one: every rank gets whole tensors, and adds.
   kSendToAll,      // As kAllGather, from each rank straight to each other: no ring.
   kReduce,         // The first half, one rank has all ...
   kGather,         // ... and so, of compressed values.
@@ -137,9 +137,16 @@ struct Option {
 /// codec step may run on the CPU too.
 std::vector<Option> tree_options(bool with_cpu);
 
-/// What this library runs, codecs on GPUs: `none`, in a ring and in a tree, between which NCCL
-/// chooses by itself; `sra`, `ring` and, where several machines have several GPUs each, `hier`,
-/// compressed.
+/// What the paper's tree lacks, though all of it compresses to it if the codec costs nothing and
+/// its ratio is 1: every rank, or every machine, sends the others all that it has, without a codec.
+std::vector<Option> exchange_options();
+
+/// What this library runs, codecs on GPUs: `sra`, `ring` and, where several machines have several
+/// GPUs each, `hier`, compressed; and what may be done instead without a codec. Between `none`, in
+/// a ring, and `none, in a tree` NCCL chooses by itself. `none, hier` is for several machines of
+/// several GPUs too: a reduce-scatter and an all-gather inside machines, a ring or a tree between
+/// them, as NCCL's NVLSTree and frameworks that shard inside a machine have it. This library leaves
+/// it to them: its own exact calls are NCCL's.
 std::vector<Option> engine_options(const Cluster& cluster);
 
 /// What it runs on host memory: `none` and `compressed`. A thread of its own makes a call, moves

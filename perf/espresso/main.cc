@@ -1,19 +1,24 @@
 // How far Espresso's plans are from the best of all, and how long they take to find.
 //
 //   espresso_perf
+//   espresso_perf JOBS [FIRST]
 //
 // Prints one row a set of options and a number of tensors: by how many per cent the planned step is
 // longer than the shortest of all combinations, over random jobs (random_job.h), for the paper's
-// search and for ours; then the time of planning on this core.
+// search and for ours; then the time of planning on this core. With a number of jobs: the same of
+// jobs of 2 to 6 tensors of all kinds (wide_job.h), from the seed FIRST on (0).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "perf/espresso/brute_force.h"
 #include "perf/espresso/random_job.h"
+#include "perf/espresso/wide_job.h"
 #include "tuner/espresso/search.h"
 
 namespace ringpress::perf {
@@ -112,11 +117,76 @@ void measure_time(const Setting& setting) {
               milliseconds.back());
 }
 
+struct WideGaps {
+  std::vector<double> percent;
+  double milliseconds = 0;          // Of planning, summed ...
+  double longest_milliseconds = 0;  // ... and of the job that took longest.
+  double brute_milliseconds = 0;
+};
+
+void print_wide(const std::string& name, WideGaps gaps) {
+  std::sort(gaps.percent.begin(), gaps.percent.end());
+  const auto count = static_cast<double>(gaps.percent.size());
+  double sum = 0;
+  for (const double gap : gaps.percent) sum += gap;
+  const auto best = std::count_if(gaps.percent.begin(), gaps.percent.end(),
+                                  [](double gap) { return gap <= 1e-6; });
+  std::printf("| %s | %zu | %td | %.4f | %.4f | %.3f | %.3f | %.2f | %.2f |\n", name.c_str(),
+              gaps.percent.size(), best, sum / count,
+              gaps.percent[static_cast<std::size_t>(0.999 * (count - 1))], gaps.percent.back(),
+              gaps.milliseconds / count, gaps.longest_milliseconds,
+              gaps.brute_milliseconds / count);
+}
+
+/// 2 to 6 tensors in turn. Prints every job whose plan is more than this longer than the best.
+constexpr double kNotable = 0.5;
+
+void measure_wide(std::uint64_t jobs, std::uint64_t first) {
+  std::map<std::size_t, WideGaps> by_tensors;
+  WideGaps all;
+  for (std::uint64_t seed = first; seed < first + jobs; ++seed) {
+    const std::size_t tensors = 2 + seed % 5;
+    const espresso::Job job = wide_job(seed, tensors);
+    const std::vector<espresso::Option> options = espresso::engine_options(job.cluster);
+    const double begin = processor_milliseconds();
+    const double planned = espresso::plan(job, options).seconds;
+    const double between = processor_milliseconds();
+    const double best = best_of_all(job, options);
+    const double end = processor_milliseconds();
+    const double percent = 100 * (planned / best - 1);
+    if (percent > kNotable) {
+      std::printf("seed %zu: %.3f %%\n", static_cast<std::size_t>(seed), percent);
+    }
+    for (WideGaps* gaps : {&by_tensors[tensors], &all}) {
+      gaps->percent.push_back(percent);
+      gaps->milliseconds += between - begin;
+      gaps->longest_milliseconds = std::max(gaps->longest_milliseconds, between - begin);
+      gaps->brute_milliseconds += end - between;
+    }
+  }
+  std::printf(
+      "\n| tensors | jobs | plans as good as the best | mean %% | p99.9 %% | max %% | plan: mean "
+      "ms "
+      "| max ms | brute force: mean ms |\n|---|---|---|---|---|---|---|---|---|\n");
+  for (const auto& [tensors, gaps] : by_tensors) print_wide(std::to_string(tensors), gaps);
+  print_wide("all", all);
+}
+
 }  // namespace
 }  // namespace ringpress::perf
 
-int main() {
+int main(int count, char** values) {
   using namespace ringpress::perf;
+  if (count > 1) {
+    const std::uint64_t jobs = std::strtoull(values[1], nullptr, 10);
+    const std::uint64_t first = count > 2 ? std::strtoull(values[2], nullptr, 10) : 0;
+    if (jobs == 0 || count > 3) {
+      std::fprintf(stderr, "usage: espresso_perf [JOBS [FIRST]]\n");
+      return 2;
+    }
+    measure_wide(jobs, first);
+    return 0;
+  }
   std::printf(
       "| options | tensors | search | jobs | mean %% | p90 %% | p99 %% | max %% | within 5 %% |\n"
       "|---|---|---|---|---|---|---|---|---|\n");

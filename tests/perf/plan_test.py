@@ -181,7 +181,7 @@ class Plan(Command):
         code, out, error = self.plan_text(GOOD)
         self.assertEqual((code, error), (0, ""))
         self.assertIn("| large | 40000.0 | hier | GPU |\n", out)
-        self.assertIn("| tensor 1 | 0.4 | none, in a tree |  |\n", out)
+        self.assertIn("| tensor 1 | 0.4 | none, hier |  |\n", out)
         _, summary, _ = self.plan_text(GOOD, "--summary")
         self.assertTrue(out.startswith(summary))
         self.assertNotIn("| large |", summary)

@@ -91,7 +91,8 @@ TEST(EspressoTree, TheEngineRunsHierOnlyWhereThereAreHosts) {
   };
   EXPECT_EQ(names(2, 1), "none; none, in a tree; sra; ring; ");
   EXPECT_EQ(names(1, 8), "none; none, in a tree; sra; ring; ");
-  EXPECT_EQ(names(2, 2), "none; none, in a tree; sra; ring; hier; ");
+  EXPECT_EQ(names(2, 2),
+            "none; none, in a tree; sra; ring; hier; none, hier; none, hier, in a tree; ");
 }
 
 // 4 ranks, 1 ms a message, 1000 bytes a second.
@@ -173,6 +174,20 @@ TEST(EspressoCost, StepsOfOptions) {
   // 200 of 800 bytes a GPU, 50 when compressed, a quarter of a card.
   expect_prices(option_named(engine, "hier"), Device::kGpu,
                 {0.6, 0.7, 0.5 * 50 / 125, 0.65, 0.6, 0.5 * 50 / 125, 0.65, 0.6});
+}
+
+// 600 bytes to 3 others inside; four shares of 200 bytes pass the card at a time, to and fro; up
+// and down a tree all of them pass twice.
+TEST(EspressoCost, StepsBetweenMachinesWithoutACodec) {
+  const std::vector<Option> engine = engine_options(small_job().cluster);
+  expect_prices(option_named(engine, "none, hier"), Device::kGpu, {0.6, 2 * 0.5 * 200 / 125, 0.6});
+  expect_prices(option_named(engine, "none, hier, in a tree"), Device::kGpu,
+                {0.6, 2 * 200 / 125.0, 0.6});
+  const std::vector<Option> whole = exchange_options();
+  ASSERT_EQ(whole.size(), 3U);
+  expect_prices(option_named(whole, "allgather(all)"), Device::kGpu, {7 * 800 / 500.0});
+  expect_prices(whole[1], Device::kGpu, {0.6, 200 / 125.0, 0.6});
+  expect_prices(whole[2], Device::kGpu, {0.8, 800 / 500.0, 0.8});
 }
 
 TEST(EspressoCost, StepsOfTheTree) {

@@ -98,7 +98,7 @@ TEST(EspressoTimeline, ChangesAreSimulatedAsTheWhole) {
       const auto tensor = static_cast<std::size_t>(random.uniform(0, 12));
       const auto count = static_cast<double>(trial.menu(tensor).candidates.size());
       const auto candidate = static_cast<std::size_t>(random.uniform(0, count));
-      const double attempted = trial.attempt(tensor, candidate, Simulation::kNever);
+      const double attempted = trial.attempt(tensor, candidate, kNever);
       trial.take(tensor, candidate);
       const double changed = trial.seconds();
       Trial whole(job, menus);
@@ -107,10 +107,10 @@ TEST(EspressoTimeline, ChangesAreSimulatedAsTheWhole) {
       EXPECT_NEAR(changed, whole.seconds(), 1e-9 * whole.seconds());
       // A limit only hides what is above it.
       const auto other = static_cast<std::size_t>(random.uniform(0, count));
-      const double exact = trial.attempt(tensor, other, Simulation::kNever);
+      const double exact = trial.attempt(tensor, other, kNever);
       const double limit = exact * random.uniform(0.98, 1.02);
       const double limited = trial.attempt(tensor, other, limit);
-      EXPECT_EQ(limited, exact <= limit ? exact : Simulation::kNever);
+      EXPECT_EQ(limited, exact <= limit ? exact : kNever);
     }
   }
 }

@@ -92,6 +92,7 @@ class Pricer {
       case Operation::kAllReduce:
         return ring_all_reduce_seconds(network, wire);
       case Operation::kTree:
+        if (step.phase != Phase::kFlat) return 2 * tree_seconds(network, wire);
         return 2 * (tree_seconds(network_of(job_.cluster, Phase::kInside), wire) +
                     tree_seconds(network_of(job_.cluster, Phase::kBetween), wire));
       case Operation::kReduceScatter:
@@ -103,7 +104,8 @@ class Pricer {
         return scatter_seconds(network, wire);
       case Operation::kAllGather:
         if (!step.second) {
-          holding_.copies *= network.ranks;
+          // Values are added as they come, codes are kept until they are decompressed.
+          if (step.compressed) holding_.copies *= network.ranks;
           return gather_whole_seconds(network, wire);
         }
         [[fallthrough]];

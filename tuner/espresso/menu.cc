@@ -8,6 +8,9 @@
 namespace ringpress::espresso {
 namespace {
 
+/// Up to so many tensors times options, nothing is left out.
+constexpr std::size_t kMostPrices = 1024;
+
 bool takes_no_more(const Chain& a, const Chain& b) {
   for (std::size_t lane = 0; lane < a.seconds.size(); ++lane) {
     if (a.seconds[lane] > b.seconds[lane]) return false;
@@ -15,11 +18,17 @@ bool takes_no_more(const Chain& a, const Chain& b) {
   return true;
 }
 
+/// Takes no more of any lane, sends no later and has no more left to do then.
+bool is_as_good(const Candidate& a, const Candidate& b) {
+  return takes_no_more(a.chain, b.chain) && a.before_sending <= b.before_sending &&
+         a.after_sending <= b.after_sending;
+}
+
 /// Of candidates that are equal the first one stays.
 bool is_dominated(const std::vector<Candidate>& all, std::size_t index) {
   for (std::size_t other = 0; other < all.size(); ++other) {
-    if (other == index || !takes_no_more(all[other].chain, all[index].chain)) continue;
-    if (other < index || !takes_no_more(all[index].chain, all[other].chain)) return true;
+    if (other == index || !is_as_good(all[other], all[index])) continue;
+    if (other < index || !is_as_good(all[index], all[other])) return true;
   }
   return false;
 }
@@ -27,7 +36,18 @@ bool is_dominated(const std::vector<Candidate>& all, std::size_t index) {
 Candidate make_candidate(const Job& job, const std::vector<Option>& options, const Choice& choice,
                          const Tensor& tensor) {
   const Option& option = options[choice.option];
-  return {choice, option.compresses(), false, price(option, choice.device, tensor, job)};
+  Candidate candidate;
+  candidate.choice = choice;
+  candidate.compresses = option.compresses();
+  candidate.chain = price(option, choice.device, tensor, job);
+  bool has_sent = false;
+  for (const Task& task : candidate.chain.tasks) {
+    const bool sends = task.lane == Lane::kWire;
+    has_sent = has_sent || sends;
+    if (!has_sent) candidate.before_sending += task.seconds;
+    candidate.after_sending = sends ? 0 : candidate.after_sending + task.seconds;
+  }
+  return candidate;
 }
 
 /// The index of the smallest of `value` among candidates that compress, or do not; size() if there
@@ -57,6 +77,32 @@ void add_cpu_twins(const Job& job, const std::vector<Option>& options, const Ten
   }
 }
 
+bool is_alike(const Chain& a, const Chain& b) {
+  const auto is_same = [](const Task& x, const Task& y) {
+    return x.lane == y.lane && x.seconds == y.seconds;
+  };
+  return std::equal(a.tasks.begin(), a.tasks.end(), b.tasks.begin(), b.tasks.end(), is_same);
+}
+
+/// All that is not there yet, nor anything that is the same.
+void add_rest(const Job& job, const std::vector<Option>& options, const Tensor& tensor,
+              Menu* menu) {
+  const auto add = [&](const Choice& choice) {
+    Candidate candidate = make_candidate(job, options, choice, tensor);
+    const auto is_there = [&](const Candidate& other) {
+      return is_alike(candidate.chain, other.chain) && candidate.compresses >= other.compresses;
+    };
+    if (std::any_of(menu->candidates.begin(), menu->candidates.end(), is_there)) return;
+    menu->cpu_twin.push_back(menu->candidates.size());
+    menu->candidates.push_back(std::move(candidate));
+  };
+  for (std::size_t i = 0; i < options.size(); ++i) add({i, Device::kGpu});
+  if (!job.compressor.cpu) return;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (options[i].compresses()) add({i, Device::kCpu});
+  }
+}
+
 Menu make_menu(const Job& job, const std::vector<Option>& options, const Tensor& tensor) {
   std::vector<Candidate> all;
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -82,6 +128,8 @@ Menu make_menu(const Job& job, const std::vector<Option>& options, const Tensor&
   menu.cpu_twin.resize(menu.on_gpu);
   std::iota(menu.cpu_twin.begin(), menu.cpu_twin.end(), 0);
   if (job.compressor.cpu) add_cpu_twins(job, options, tensor, &menu);
+  menu.worth = menu.candidates.size();
+  if (job.tensors.size() * options.size() <= kMostPrices) add_rest(job, options, tensor, &menu);
   const Chain& uncompressed = menu.candidates[menu.plain].chain;
   for (Candidate& candidate : menu.candidates) {
     candidate.only_makes_way = candidate.compresses && takes_no_more(uncompressed, candidate.chain);

@@ -17,13 +17,18 @@ struct Candidate {
   /// makes way for others.
   bool only_makes_way = false;
   Chain chain;
+  double before_sending = 0;  // Seconds of codecs before the first byte is sent ...
+  double after_sending = 0;   // ... and after the last one.
 };
 
-/// What such a tensor could do. An option is left out if another one takes no more of any
-/// lane, but for `quickest`.
+/// What such a tensor could do: first what is worth a try in a large job, those of the GPU before
+/// those of the CPU. An option is not if another one takes no more of any lane, nor before the
+/// first byte is sent or after the last, but for `quickest`. In a small job all the rest follows:
+/// where lanes are queues, more work in another order may still make the step shorter.
 struct Menu {
-  std::vector<Candidate> candidates;  // Those of the GPU first.
-  std::size_t on_gpu = 0;             // How many of them have no codec on the CPU.
+  std::vector<Candidate> candidates;
+  std::size_t on_gpu = 0;             // How many are worth a try with codecs on the GPU, if any.
+  std::size_t worth = 0;              // ... and with those on the CPU.
   std::size_t plain = 0;              // Does not compress, with the least time on the wire.
   std::size_t quickest = 0;           // Compresses, on the GPU, with the least time alone.
   std::size_t least_wire = 0;         // Compresses or not, has the least time on the wire.

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostCombinations = std::size_t{1} << kFewTensors;
 
 /// A tensor that could go to the CPU.
-struct Site {
+struct OffloadSite {
   std::size_t tensor;
   std::size_t group;
   std::size_t on_gpu;  // Its candidate.
@@ -21,8 +21,8 @@ struct Site {
 };
 
 /// In the order of backward. Groups are numbered in that order too.
-std::vector<Site> find_sites(const Trial& trial) {
-  std::vector<Site> sites;
+std::vector<OffloadSite> find_sites(const Trial& trial) {
+  std::vector<OffloadSite> sites;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> groups;
   for (std::size_t i = 0; i < trial.strategy().size(); ++i) {
     const std::size_t candidate = trial.strategy()[i];
@@ -35,9 +35,9 @@ std::vector<Site> find_sites(const Trial& trial) {
   return sites;
 }
 
-std::vector<std::vector<Site>> by_group(const std::vector<Site>& sites) {
-  std::vector<std::vector<Site>> groups;
-  for (const Site& site : sites) {
+std::vector<std::vector<OffloadSite>> by_group(const std::vector<OffloadSite>& sites) {
+  std::vector<std::vector<OffloadSite>> groups;
+  for (const OffloadSite& site : sites) {
     if (site.group == groups.size()) groups.emplace_back();
     groups[site.group].push_back(site);
   }
@@ -52,7 +52,7 @@ bool is_spent(const Trial& trial, std::size_t sites) {
 /// simulated from its tensor on.
 class EveryCombination {
  public:
-  EveryCombination(Trial* trial, std::vector<Site> sites)
+  EveryCombination(Trial* trial, std::vector<OffloadSite> sites)
       : trial_(trial),
         sites_(std::move(sites)),
         is_closed_(sites_.size(), false),
@@ -68,7 +68,7 @@ class EveryCombination {
   void visit_from(std::size_t index) {
     if (index == sites_.size()) return keep_if_best();
     if (is_spent(*trial_, sites_.size())) return;
-    const Site& site = sites_[index];
+    const OffloadSite& site = sites_[index];
     if (trial_->at_least_from(site.tensor) >= seconds_ * (1 - kNoGain)) return;
     const bool was_closed = is_closed_[site.group];
     if (was_closed) {
@@ -84,7 +84,7 @@ class EveryCombination {
 
   /// Once one of a group stays, so do those after it.
   void go_on(std::size_t candidate, std::size_t index) {
-    const Site& site = sites_[index];
+    const OffloadSite& site = sites_[index];
     trial_->take(site.tensor, candidate);
     is_closed_[site.group] = candidate == site.on_gpu;
     visit_from(index + 1);
@@ -97,16 +97,16 @@ class EveryCombination {
   }
 
   Trial* trial_;
-  std::vector<Site> sites_;
+  std::vector<OffloadSite> sites_;
   std::vector<bool> is_closed_;  // By group.
   Strategy best_;
   double seconds_;
 };
 
 /// Gives the group the count that makes the step shortest. True if that is another than before.
-bool choose_count(const std::vector<Site>& group, Trial* trial) {
+bool choose_count(const std::vector<OffloadSite>& group, Trial* trial) {
   const Strategy before = trial->strategy();
-  for (const Site& site : group) trial->take(site.tensor, site.on_gpu);
+  for (const OffloadSite& site : group) trial->take(site.tensor, site.on_gpu);
   std::size_t best = 0;
   double seconds = trial->seconds();
   for (std::size_t count = 1; count <= group.size(); ++count) {
@@ -122,14 +122,14 @@ bool choose_count(const std::vector<Site>& group, Trial* trial) {
 }  // namespace
 
 void offload(Trial* trial, std::size_t few_tensors) {
-  std::vector<Site> sites = find_sites(*trial);
+  std::vector<OffloadSite> sites = find_sites(*trial);
   if (sites.size() <= few_tensors) {
     // The earlier of two equal tensors is not always the better one to move: lanes are queues.
     for (std::size_t i = 0; i < sites.size(); ++i) sites[i].group = i;
   }
-  const std::vector<std::vector<Site>> groups = by_group(sites);
+  const std::vector<std::vector<OffloadSite>> groups = by_group(sites);
   std::size_t combinations = 1;
-  for (const std::vector<Site>& group : groups) {
+  for (const std::vector<OffloadSite>& group : groups) {
     combinations = std::min(kMostCombinations + 1, combinations * (group.size() + 1));
   }
   if (combinations <= kMostCombinations) {
@@ -139,7 +139,7 @@ void offload(Trial* trial, std::size_t few_tensors) {
   bool changed = true;
   while (changed) {
     changed = false;
-    for (const std::vector<Site>& group : groups) {
+    for (const std::vector<OffloadSite>& group : groups) {
       if (is_spent(*trial, sites.size())) return;
       changed = choose_count(group, trial) || changed;
     }

@@ -208,6 +208,14 @@ Path sra(Phase phase) {
           codec(Operation::kDecompress, phase)};
 }
 
+/// Sums inside machines, then between them, and back.
+Path exact_hier(Pair inside, Operation between) {
+  Path path = first_half(inside, Phase::kInside, false)[0];
+  path.push_back({between, Phase::kBetween, false, false, Device::kGpu});
+  path.push_back(second_half(inside, Phase::kInside, false)[0][0]);
+  return path;
+}
+
 }  // namespace
 
 bool is_codec(Operation operation) {
@@ -249,6 +257,17 @@ std::vector<Option> tree_options(bool with_cpu) {
   return options;
 }
 
+std::vector<Option> exchange_options() {
+  std::vector<Path> paths = {{{Operation::kAllGather, Phase::kFlat, false, false, Device::kGpu}}};
+  for (const Pair inside : kPairs) paths.push_back(exact_hier(inside, Operation::kAllGather));
+  std::vector<Option> options;
+  for (Path& path : paths) {
+    std::string name = name_of(path);
+    options.push_back({std::move(name), std::move(path)});
+  }
+  return options;
+}
+
 std::vector<Option> engine_options(const Cluster& cluster) {
   const Phase all = Phase::kFlat;
   std::vector<Option> options = {
@@ -266,6 +285,10 @@ std::vector<Option> engine_options(const Cluster& cluster) {
   for (const Step& step : sra(Phase::kBetween)) hier.push_back(step);
   hier.push_back({Operation::kAllGather, Phase::kInside, false, true, Device::kGpu});
   options.push_back({"hier", std::move(hier)});
+  for (const Operation between : {Operation::kAllReduce, Operation::kTree}) {
+    const char* const tree = between == Operation::kTree ? ", in a tree" : "";
+    options.push_back({std::string("none, hier") + tree, exact_hier(Pair::kScatter, between)});
+  }
   return options;
 }
 

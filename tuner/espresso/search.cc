@@ -44,6 +44,7 @@ class Searcher {
       if (trial_->events() > most_events(*trial_) / 4) keep_the_better_half(&attempts);
     }
     trial_->load(best_);
+    improve_together(trial_);
     forgo_what_gains_nothing();
   }
 
@@ -68,7 +69,7 @@ class Searcher {
   bool improve(std::size_t tensor, bool with_cpu) {
     const Menu& menu = trial_->menu(tensor);
     const std::size_t now = trial_->strategy()[tensor];
-    const std::size_t count = with_cpu ? menu.candidates.size() : menu.on_gpu;
+    const std::size_t count = with_cpu ? menu.worth : menu.on_gpu;
     std::size_t best = now;
     double limit = trial_->seconds() * (1 - kNoGain);
     for (std::size_t i = 0; i < count; ++i) {

@@ -4,16 +4,11 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
-#include "tuner/espresso/cost.h"
+#include "tuner/espresso/events.h"
 
 namespace ringpress::espresso {
-
-/// What sums of times may be off by, as a part of the step; as many as there are tensors are less
-/// than a gain.
-inline constexpr double kRounding = 1e-11;
 
 /// The lanes of wire, GPU codecs and CPU codecs each take what is to be done first come, first
 /// served. Backward runs on the GPU while no codec does. When the backward of tensor i ends, its
@@ -25,8 +20,6 @@ inline constexpr double kRounding = 1e-11;
 /// takes too long, or nothing is under way that was not so without the change.
 class Simulation {
  public:
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
   /// The times of backward, one a tensor, and when the first begins.
   Simulation(std::vector<double> compute_seconds, double begin_seconds);
 
@@ -44,6 +37,21 @@ class Simulation {
   double at_least_from(std::size_t tensor) const;
 
   double seconds() const { return seconds_; }
+  const std::vector<double>& compute() const { return compute_; }
+  const std::vector<const Chain*>& chains() const { return chains_; }
+
+  // ---- For runs of others that begin at a moment of this step.
+
+  /// When the backward of the tensor ends.
+  const Moment& moment(std::size_t tensor) const { return moments_[tensor]; }
+
+  /// What is under way at that moment, and what waits. There is room for `spare` more tasks.
+  void copy_logs(const Moment& moment, std::size_t spare, Logs* logs) const;
+
+  /// A run with the chains of this step from here on, until all is done, nothing is under way that
+  /// is not so in this step, or the run gives up. Returns the time of its step; kNever if it has
+  /// given up.
+  double run_to_end(Runner* runner) const;
 
   /// For each tensor, whether a bubble comes after it: the wire is idle although backward goes on,
   /// and what is sent later is of tensors that had not sent before. To send less before a bubble
@@ -57,38 +65,14 @@ class Simulation {
   std::uint64_t events() const { return events_; }
 
  private:
-  static constexpr std::size_t kQueues = 3;  // Lanes but kCompute.
-
-  struct Entry {
-    const Task* task;
-    std::size_t tensor;
-    double begin;
-  };
-  /// All that was handed in to each lane, in order.
-  using Logs = std::array<std::vector<Entry>, kQueues>;
-
-  struct State {
-    double now = 0;
-    double compute_left = 0;     // Of the tensor `computing`.
-    double compute_to_come = 0;  // Of those after it.
-    std::size_t computing = 0;
-    std::array<double, kQueues> ends;            // kNever: idle.
-    std::array<double, kQueues> not_begun;       // Seconds of work.
-    std::array<std::size_t, kQueues> begun;      // Entries of the log.
-    std::array<std::size_t, kQueues> handed_in;  // Entries of the log.
-
-    bool is_idle() const { return ends[0] == kNever && ends[1] == kNever && ends[2] == kNever; }
-  };
-
-  class Runner;
-
-  State beginning() const;
+  StepParts parts() const { return {compute_, chains_.data(), least_after_.data()}; }
+  Moment beginning() const;
   void find_least_after(std::size_t last);
 
   std::vector<double> compute_;
   double begin_;
   std::vector<const Chain*> chains_;
-  std::vector<State> moments_;  // When the backward of each tensor ends.
+  std::vector<Moment> moments_;  // When the backward of each tensor ends.
   /// From the end of the backward of the tensor before, at least so long to the end of the step.
   std::vector<double> least_after_;
   std::vector<double> least_wire_after_;  // The same if codecs took no time.

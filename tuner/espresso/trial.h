@@ -52,7 +52,11 @@ class Trial {
   double at_least_from(std::size_t tensor) const { return simulation_.at_least_from(tensor); }
   double seconds() const { return simulation_.seconds(); }
   std::vector<bool> before_a_bubble() const { return simulation_.before_a_bubble(); }
-  std::uint64_t events() const { return simulation_.events(); }
+  const Simulation& simulation() const { return simulation_; }
+
+  /// What searches count their work in: events of this trial's simulation, and those of others.
+  std::uint64_t events() const { return simulation_.events() + others_; }
+  void count(std::uint64_t events) { others_ += events; }
 
  private:
   static std::vector<double> compute_seconds(const Job& job) {
@@ -67,6 +71,7 @@ class Trial {
   const Menus& menus_;
   Simulation simulation_;
   Strategy strategy_;
+  std::uint64_t others_ = 0;  // Events.
 };
 
 }  // namespace ringpress::espresso

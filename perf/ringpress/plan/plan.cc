@@ -58,8 +58,12 @@ double naive_seconds(const espresso::Job& job) {
 
 std::vector<espresso::Option> options_of(const espresso::Job& job, const PlanOptions& how) {
   if (!job.calls.empty()) return espresso::call_options();
-  return how.options == "tree" ? espresso::tree_options(false)
-                               : espresso::engine_options(job.cluster);
+  if (how.options != "tree") return espresso::engine_options(job.cluster);
+  std::vector<espresso::Option> options = espresso::tree_options(false);
+  for (espresso::Option& option : espresso::exchange_options()) {
+    options.push_back(std::move(option));
+  }
+  return options;
 }
 
 /// Options that would make no difference to such a job are mistakes.

@@ -1,0 +1,242 @@
+// Depth first through the tensors in the order of backward: what is chosen for one changes nothing
+// before its gradient is there. A branch is left as soon as it is certain that no step in it is
+// shorter than the best one found so far.
+//
+// What makes it certain: each lane has to do its work, and so has any mix of the lanes. If a part w
+// of the wire's work, a part g of the GPU's and a part c of the CPU's are added up, w + g + c = 1,
+// the step takes no less than the sum. Of a tensor that is not decided, the candidate counts that
+// adds least to that sum: where it saves the wire work it costs a codec some, which a bound of one
+// lane alone does not see.
+#include "tuner/espresso/enumeration.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tuner/espresso/search.h"
+
+namespace ringpress::espresso {
+namespace {
+
+/// Parts of wire, GPU and CPU.
+constexpr std::array<std::array<double, kQueues>, 12> kMixes = {{{1, 0, 0},
+                                                                 {0, 1, 0},
+                                                                 {0, 0, 1},
+                                                                 {0.85, 0.15, 0},
+                                                                 {0.65, 0.35, 0},
+                                                                 {0.5, 0.5, 0},
+                                                                 {0.3, 0.7, 0},
+                                                                 {0.8, 0, 0.2},
+                                                                 {0.5, 0, 0.5},
+                                                                 {0, 0.5, 0.5},
+                                                                 {0.6, 0.2, 0.2},
+                                                                 {0.34, 0.33, 0.33}}};
+using Sums = std::array<double, kMixes.size()>;  // One a mix.
+
+/// A node of the search is as much work as so many events.
+constexpr std::uint64_t kEventsOfNode = 3;
+
+double mixed(std::size_t mix, const std::array<double, kQueues>& lanes) {
+  return kMixes[mix][0] * lanes[0] + kMixes[mix][1] * lanes[1] + kMixes[mix][2] * lanes[2];
+}
+
+std::array<double, kQueues> lanes_of(const Chain& chain) {
+  return {chain.seconds[0], chain.seconds[1], chain.seconds[2]};
+}
+
+class Enumeration {
+ public:
+  Enumeration(const std::vector<Site>& sites, std::uint64_t most_events, Trial* trial)
+      : trial_(trial),
+        base_(trial->simulation()),
+        sites_(sites),
+        most_events_(most_events),
+        chains_(base_.chains()),
+        least_(sites.size()),
+        costs_(sites.size()),
+        undecided_(sites.size() + 1),
+        after_(sites.size()),
+        strategy_(trial->strategy()),
+        best_(strategy_),
+        limit_(trial->seconds() * (1 - kNoGain)) {
+    for (std::size_t depth = sites_.size(); depth-- > 0;) find_least(depth);
+    find_least_after();
+  }
+
+  bool run() {
+    Moment moment = base_.moment(sites_[0].tensor);
+    for (std::size_t depth = 0; depth < sites_.size(); ++depth) {
+      const std::size_t tensor = sites_[depth].tensor;
+      change_work(&moment, *base_.chains()[tensor], *chains_[tensor]);
+    }
+    base_.copy_logs(moment, spare_, &logs_);
+    visit(moment, 0);
+    trial_->count(events_);
+    if (best_ != trial_->strategy()) trial_->load(best_);
+    return !is_spent_;
+  }
+
+ private:
+  const Chain& chain(std::size_t depth, std::size_t candidate) const {
+    return trial_->menu(sites_[depth].tensor).candidates[candidate].chain;
+  }
+
+  static void change_work(Moment* moment, const Chain& from, const Chain& to) {
+    for (std::size_t lane = 0; lane < kQueues; ++lane) {
+      moment->not_begun[lane] += to.seconds[lane] - from.seconds[lane];
+    }
+  }
+
+  /// What the tensor takes at least of each lane and of each mix of them.
+  void find_least(std::size_t depth) {
+    Chain& least = least_[depth];
+    least.seconds.fill(kNever);
+    least.seconds[static_cast<std::size_t>(Lane::kCompute)] = 0;
+    std::size_t tasks = 0;
+    for (const std::size_t candidate : sites_[depth].candidates) {
+      const Chain& own = chain(depth, candidate);
+      tasks = std::max(tasks, own.tasks.size());
+      for (std::size_t lane = 0; lane < kQueues; ++lane) {
+        least.seconds[lane] = std::min(least.seconds[lane], own.seconds[lane]);
+      }
+    }
+    spare_ += tasks;
+    chains_[sites_[depth].tensor] = &least;
+    Sums smallest;
+    smallest.fill(kNever);
+    for (const std::size_t candidate : sites_[depth].candidates) {
+      Sums& cost = costs_[depth].emplace_back();
+      for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
+        cost[mix] = mixed(mix, lanes_of(chain(depth, candidate))) - mixed(mix, lanes_of(least));
+        smallest[mix] = std::min(smallest[mix], cost[mix]);
+      }
+    }
+    for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
+      undecided_[depth][mix] = undecided_[depth + 1][mix] + smallest[mix];
+    }
+  }
+
+  /// From the end of each tensor's backward on, at least so long to the end of the step.
+  void find_least_after() {
+    const std::vector<double>& compute = base_.compute();
+    const std::size_t first = sites_[0].tensor;
+    least_after_.assign(compute.size() + 2, 0);
+    std::array<double, kQueues> work = {};
+    Sums longest = {};
+    double backward = 0;
+    events_ += compute.size() - first;
+    std::size_t depth = sites_.size();
+    for (std::size_t i = compute.size(); i-- > first;) {
+      if (depth > 0 && sites_[depth - 1].tensor == i) after_[--depth] = longest;
+      for (std::size_t lane = 0; lane < kQueues; ++lane) work[lane] += chains_[i]->seconds[lane];
+      least_after_[i] =
+          compute[i] + std::max({work[kWire], chains_[i]->total(), least_after_[i + 1]});
+      for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
+        const double own = mixed(mix, work) + kMixes[mix][kGpu] * backward + undecided_[depth][mix];
+        longest[mix] = compute[i] + std::max(own, longest[mix]);
+      }
+      backward += compute[i];
+    }
+  }
+
+  /// For each mix, no step from this moment on ends earlier, but for what the tensor itself adds.
+  Sums ends_at(const Moment& moment, std::size_t depth) const {
+    std::array<double, kQueues> work = moment.not_begun;
+    for (std::size_t lane = 0; lane < kQueues; ++lane) {
+      if (moment.ends[lane] != kNever) work[lane] += moment.ends[lane] - moment.now;
+    }
+    work[kGpu] += moment.compute_to_come;
+    Sums ends;
+    for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
+      ends[mix] = moment.now + mixed(mix, work) + undecided_[depth + 1][mix];
+    }
+    return ends;
+  }
+
+  bool is_too_late(const Sums& ends, const Sums& added) const {
+    double latest = 0;
+    for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
+      latest = std::max(latest, ends[mix] + added[mix]);
+    }
+    return latest * (1 - kRounding) >= limit_;
+  }
+
+  /// `moment` is when the gradient of the tensor is there.
+  void visit(const Moment& moment, std::size_t depth) {
+    Sums now;
+    now.fill(moment.now);
+    if (is_too_late(now, after_[depth])) return;
+    const Site& site = sites_[depth];
+    const Sums ends = ends_at(moment, depth);
+    for (std::size_t i = 0; i < site.candidates.size(); ++i) {
+      events_ += kEventsOfNode;
+      is_spent_ = is_spent_ || events_ > most_events_;
+      if (is_spent_) return;
+      if (is_too_late(ends, costs_[depth][i])) continue;
+      go_on(moment, depth, site.candidates[i]);
+    }
+    chains_[site.tensor] = &least_[depth];
+  }
+
+  void go_on(const Moment& before, std::size_t depth, std::size_t candidate) {
+    const std::size_t tensor = sites_[depth].tensor;
+    strategy_[tensor] = candidate;
+    chains_[tensor] = &chain(depth, candidate);
+    Moment moment = before;
+    change_work(&moment, least_[depth], *chains_[tensor]);
+    Runner runner({base_.compute(), chains_.data(), least_after_.data()}, moment, &logs_, limit_);
+    runner.leave_moment();
+    if (depth + 1 == sites_.size()) {
+      finish(&runner);
+    } else if (run_until(sites_[depth + 1].tensor, &runner)) {
+      visit(runner.moment(), depth + 1);
+    }
+  }
+
+  /// Until the gradient of the tensor is there. False if the step is bound to take too long.
+  bool run_until(std::size_t tensor, Runner* runner) {
+    const std::uint64_t before = runner->events();
+    bool goes_on = runner->run_to_moment();
+    while (goes_on && runner->moment().computing != tensor) {
+      runner->leave_moment();
+      goes_on = runner->run_to_moment();
+    }
+    events_ += runner->events() - before;
+    return goes_on;
+  }
+
+  /// All is decided.
+  void finish(Runner* runner) {
+    const double seconds = base_.run_to_end(runner);
+    events_ += runner->events();
+    if (seconds > limit_) return;
+    limit_ = seconds * (1 - kNoGain);
+    best_ = strategy_;
+  }
+
+  Trial* trial_;
+  const Simulation& base_;
+  const std::vector<Site>& sites_;
+  std::uint64_t most_events_;
+  std::vector<const Chain*> chains_;      // Of tensors not yet decided: least_.
+  std::vector<Chain> least_;              // One a site, without tasks.
+  std::vector<std::vector<Sums>> costs_;  // Of each site's candidates, above least_.
+  std::vector<Sums> undecided_;           // Of a site and those after it at least, above least_.
+  std::vector<Sums> after_;               // Of what comes after a site, from its moment on.
+  std::vector<double> least_after_;
+  std::size_t spare_ = 0;  // Entries of logs that candidates may need.
+  Logs logs_;
+  Strategy strategy_;
+  Strategy best_;
+  double limit_;
+  std::uint64_t events_ = 0;
+  bool is_spent_ = false;
+};
+
+}  // namespace
+
+bool enumerate(const std::vector<Site>& sites, std::uint64_t most_events, Trial* trial) {
+  return Enumeration(sites, most_events, trial).run();
+}
+
+}  // namespace ringpress::espresso
