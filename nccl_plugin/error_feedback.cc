@@ -1,15 +1,13 @@
 #include "nccl_plugin/error_feedback.h"
 
-#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
-
-// Longest sequence looked for: a step of more calls than this goes without error feedback.
-constexpr std::size_t kLongestPeriod = 4096;
 
 /// Floats before the residual, which then is as well aligned as what comes before it.
 std::size_t residual_offset(const ToKeep& wanted) {
@@ -27,61 +25,6 @@ std::size_t bytes_to_keep(const TensorCall& call, const ToKeep& wanted) {
 }
 
 }  // namespace
-
-std::optional<std::size_t> CallPattern::observe(const TensorCall& call) {
-  if (!cycle_.empty()) {
-    if (call == cycle_[cursor_]) {
-      const std::size_t position = cursor_;
-      cursor_ = (cursor_ + 1) % cycle_.size();
-      ++run_;
-      return position;
-    }
-    give_up();
-  }
-  history_.push_back(call);
-  if (history_.size() > 4 * kLongestPeriod) {
-    history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kLongestPeriod));
-  }
-  if (!try_to_lock()) return std::nullopt;
-  return cycle_.size() - 1;  // The call just seen is the last of the sequence.
-}
-
-// A period P is believed when the last calls, at least 2 P of them and more than `evidence_`,
-// repeat with it. A step such as A A B suggests the period 1 at its beginning each time; but such a
-// wrong run is never longer than the one before it, so after the first surprise it is not believed
-// again.
-bool CallPattern::try_to_lock() {
-  const std::size_t size = history_.size();
-  repeats_.resize(std::min(kLongestPeriod, size - 1), 0);
-  std::size_t period = 0;
-  for (std::size_t p = repeats_.size(); p >= 1; --p) {
-    std::size_t& repeats = repeats_[p - 1];
-    repeats = history_[size - 1] == history_[size - 1 - p] ? repeats + 1 : 0;
-    if (repeats >= p && repeats + p > evidence_) period = p;
-  }
-  if (period == 0) return false;
-  cycle_.assign(history_.end() - static_cast<std::ptrdiff_t>(period), history_.end());
-  cursor_ = 0;
-  run_ = repeats_[period - 1] + period;
-  return true;
-}
-
-// A run that is longer than two of the longest periods cannot have been a part of another sequence:
-// it was right, and now the program does something else.
-void CallPattern::give_up() {
-  ++breaks_;
-  evidence_ = run_ > 2 * kLongestPeriod ? 0 : std::max(evidence_, run_);
-  history_.assign(cycle_.begin(), cycle_.end());
-  std::rotate(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(cursor_),
-              history_.end());
-  repeats_.clear();
-  cycle_.clear();
-}
-
-bool CallPattern::has_landmark() const {
-  return std::any_of(cycle_.begin(), cycle_.end(),
-                     [this](const TensorCall& call) { return !(call == cycle_.front()); });
-}
 
 ResidualMemory& host_residual_memory() {
   class Host final : public ResidualMemory {
@@ -122,20 +65,22 @@ Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
 std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) {
   TensorCall shape = call;
   shape.address = nullptr;
-  const std::uint64_t breaks_with = with_address_.breaks();
-  const std::uint64_t breaks_without = without_address_.breaks();
   const auto position = with_address_.observe(call);
   const auto shape_position = without_address_.observe(shape);
-  if (with_address_.breaks() != breaks_with) drop(Source::kWithAddress);
-  if (without_address_.breaks() != breaks_without) drop(Source::kWithoutAddress);
+  for (const std::uint64_t cycle : with_address_.forgotten()) drop(Source::kWithAddress, cycle);
+  for (const std::uint64_t cycle : without_address_.forgotten()) {
+    drop(Source::kWithoutAddress, cycle);
+  }
   if (position) {
-    drop(Source::kWithoutAddress);
-    return Key{Source::kWithAddress, *position};
+    // The same calls, which are now known better.
+    drop(Source::kWithoutAddress, without_address_.cycle_id());
+    return Key{Source::kWithAddress, with_address_.cycle_id(), *position};
   }
   // Without addresses, tensors of one shape in a row cannot be told apart: better no residual than
-  // another tensor's.
-  if (shape_position && without_address_.has_landmark()) {
-    return Key{Source::kWithoutAddress, *shape_position};
+  // another tensor's. Where addresses begin to repeat, they will soon tell.
+  const bool has_addresses = with_address_.repeating() >= without_address_.period();
+  if (shape_position && without_address_.has_landmark() && !has_addresses) {
+    return Key{Source::kWithoutAddress, without_address_.cycle_id(), *shape_position};
   }
   return std::nullopt;
 }
@@ -161,14 +106,27 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
               {nullptr, FreeFloats{memory_}},
               {std::vector<float>(wanted.state_count), 0, 0}};
   if (memory_to_keep(call, wanted) > 0) {
-    entry.memory.reset(memory_->allocate(memory_to_keep(call, wanted)));
+    entry.memory.reset(allocate(memory_to_keep(call, wanted), key));
     // Out of memory: the call goes without.
     if (entry.memory == nullptr) return nullptr;
   }
   entries_.push_front(std::move(entry));
   by_key_[key] = entries_.begin();
   bytes_ += bytes;
+  if (key.source == Source::kWithoutAddress) ++without_address_entries_;
   return &entries_.front();
+}
+
+/// What other sequences keep gives way. Null: there is no room all the same.
+float* ErrorFeedback::allocate(std::size_t count, const Key& key) {
+  float* memory = memory_->allocate(count);
+  while (memory == nullptr && !entries_.empty()) {
+    const Key& oldest = entries_.back().key;
+    if (oldest.source == key.source && oldest.cycle == key.cycle) break;
+    erase(std::prev(entries_.end()));
+    memory = memory_->allocate(count);
+  }
+  return memory;
 }
 
 /// The layers of a tensor may change, and with them what is to be kept: that starts anew.
@@ -197,16 +155,20 @@ bool ErrorFeedback::make_room(std::size_t bytes, std::size_t spared) {
   return bytes_ + bytes <= limit_bytes_;
 }
 
-void ErrorFeedback::drop(Source source) {
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (entry->key.first == source) erase(entry);
-    entry = next;
+/// What is kept of a sequence. No time is lost where that is nothing.
+void ErrorFeedback::drop(Source source, std::uint64_t cycle) {
+  if (source == Source::kWithoutAddress && without_address_entries_ == 0) return;
+  auto found = by_key_.lower_bound(Key{source, cycle, 0});
+  while (found != by_key_.end() && found->first.source == source && found->first.cycle == cycle) {
+    const auto next = std::next(found);
+    erase(found->second);
+    found = next;
   }
 }
 
 void ErrorFeedback::erase(Entries::iterator entry) {
   bytes_ -= entry->bytes();
+  if (entry->key.source == Source::kWithoutAddress) --without_address_entries_;
   by_key_.erase(entry->key);
   entries_.erase(entry);
 }

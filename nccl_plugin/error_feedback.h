@@ -3,65 +3,26 @@
 //
 // A training step makes the same calls in the same order, step after step. A CallPattern watches
 // the calls and, once they repeat, says at which position of the repeating sequence a call stands.
-// The residual of a tensor belongs to a position. Which residual a rank adds to its own values is
-// its own affair: it need not be agreed with the others. What projecting codecs keep is compared
-// with the others' before it is used (ringpress/projection.h).
+// The residual of a tensor belongs to a position. It is kept while other calls come between, until
+// the sequence is forgotten. Which residual a rank adds to its own values is its own affair: it
+// need not be agreed with the others. What projecting codecs keep is compared with the others'
+// before it is used (ringpress/projection.h).
 #ifndef NCCL_PLUGIN_ERROR_FEEDBACK_H_
 #define NCCL_PLUGIN_ERROR_FEEDBACK_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
-#include <vector>
 
+#include "nccl_plugin/call_pattern.h"
 #include "ringpress/projection.h"
 #include "ringpress/types.h"
 
 namespace ringpress::nccl_plugin {
-
-/// What is known of a call that may carry a residual.
-struct TensorCall {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::size_t count = 0;
-  DType dtype = DType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  const void* address = nullptr;  // Of the send buffer; null where it is not to be trusted.
-  std::uint64_t layout = 0;       // PiecewiseTensor::layout.
-
-  bool operator==(const TensorCall&) const = default;
-};
-
-/// Finds the shortest sequence that the calls repeat.
-class CallPattern {
- public:
-  /// Takes note of the next call. Gives its position in the repeating sequence, or nothing while no
-  /// repetition has been seen since the last surprise (a call that did not fit).
-  std::optional<std::size_t> observe(const TensorCall& call);
-
-  /// The repeating sequence; empty while there is none.
-  const std::vector<TensorCall>& cycle() const { return cycle_; }
-  std::size_t period() const { return cycle_.size(); }
-  /// How often a sequence was given up because a call did not fit.
-  std::uint64_t breaks() const { return breaks_; }
-  /// True if the sequence holds at least two different calls, so that its beginning is certain.
-  bool has_landmark() const;
-
- private:
-  bool try_to_lock();
-  void give_up();
-
-  std::vector<TensorCall> history_;   // The last calls, the newest at the end.
-  std::vector<std::size_t> repeats_;  // [p]: how many of the last calls equal the one p + 1 before.
-  std::vector<TensorCall> cycle_;     // Empty while not locked.
-  std::size_t cursor_ = 0;
-  std::size_t run_ = 0;       // Calls that have fitted the cycle, those that suggested it included.
-  std::size_t evidence_ = 0;  // A run must be longer than this before it is believed.
-  std::uint64_t breaks_ = 0;
-};
 
 /// What is to be kept of a tensor.
 struct ToKeep {
@@ -91,8 +52,8 @@ ResidualMemory& host_residual_memory();
 /// The residuals of one communicator. One thread at a time.
 class ErrorFeedback {
  public:
-  /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped. `memory`
-  /// outlives this.
+  /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped; where
+  /// `memory` has no room, those of other sequences. `memory` outlives this.
   explicit ErrorFeedback(std::size_t limit_bytes, ResidualMemory& memory = host_residual_memory())
       : limit_bytes_(limit_bytes), memory_(&memory) {}
 
@@ -108,9 +69,15 @@ class ErrorFeedback {
 
  private:
   // Patterns of the calls with their addresses, and without (for programs that allocate anew each
-  // step); a residual belongs to a position in one of the two.
+  // step); a residual belongs to a position in a sequence of one of the two.
   enum class Source { kWithAddress, kWithoutAddress };
-  using Key = std::pair<Source, std::size_t>;
+  struct Key {
+    Source source = Source::kWithAddress;
+    std::uint64_t cycle = 0;  // CallPattern::cycle_id().
+    std::size_t position = 0;
+
+    auto operator<=>(const Key&) const = default;
+  };
   struct FreeFloats {
     ResidualMemory* memory = nullptr;
     void operator()(float* values) const { memory->free(values); }
@@ -127,9 +94,10 @@ class ErrorFeedback {
   using Entries = std::list<Entry>;
 
   std::optional<Key> locate(const TensorCall& call);
-  void drop(Source source);
+  void drop(Source source, std::uint64_t cycle);
   bool make_room(std::size_t bytes, std::size_t spared);
   Entry* insert(const Key& key, const TensorCall& call, const ToKeep& wanted);
+  float* allocate(std::size_t count, const Key& key);
   void fit_state(Entry* entry, std::size_t state_count);
   void erase(Entries::iterator entry);
 
@@ -139,6 +107,7 @@ class ErrorFeedback {
   std::size_t bytes_ = 0;
   CallPattern with_address_;
   CallPattern without_address_;
+  std::size_t without_address_entries_ = 0;
   Entries entries_;  // The most recently used first.
   std::map<Key, Entries::iterator> by_key_;
 };

@@ -318,6 +318,29 @@ TEST(Interposer, ErrorFeedbackMakesUpForWhatTopkLeavesOut) {
   EXPECT_LT(mean_error[1], 0.1 * mean_error[0]);
 }
 
+/// The first call after another one whose result is not that of a call without a residual.
+TEST(Interposer, ErrorFeedbackIsBackSoonAfterAnotherCall) {
+  constexpr std::size_t kCount = 30000;
+  constexpr std::size_t kCalls = 100;
+  Job job(make_settings({{"RINGPRESS_CODEC", "q2"}}));
+  std::vector<std::size_t> resumed(2);
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> send = make_values(rank, kCount), first(kCount), receive(kCount);
+    std::vector<float> other = make_values(rank, 2 * kCount), ignored(2 * kCount);
+    ASSERT_EQ(job.all_reduce(comm, send, first), ncclSuccess);
+    for (std::size_t i = 1; i < kCalls; ++i) {
+      ASSERT_EQ(job.all_reduce(comm, send, receive), ncclSuccess);
+    }
+    ASSERT_EQ(job.all_reduce(comm, other, ignored), ncclSuccess);
+    std::size_t& found = resumed[static_cast<std::size_t>(rank)];
+    for (std::size_t i = 1; i <= kCalls + 10; ++i) {
+      ASSERT_EQ(job.all_reduce(comm, send, receive), ncclSuccess);
+      if (found == 0 && receive != first) found = i;
+    }
+  });
+  EXPECT_EQ(resumed, (std::vector<std::size_t>{2, 2}));
+}
+
 TEST(Interposer, GroupIsPutOffToItsOutermostEnd) {
   Job job;
   constexpr std::size_t kCount = 5000;

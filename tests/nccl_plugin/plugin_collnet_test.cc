@@ -157,6 +157,38 @@ TEST(CollNet, ErrorFeedbackFindsItsTensorInThePieces) {
       << lines;
 }
 
+/// The first call after another one whose result is not that of a call without a residual.
+std::string resumed_after_another(ProxyNode& node, int rank) {
+  constexpr std::size_t kCalls = 100;
+  const auto send = gradient_of(kCounts[1], 1, rank, ncclFloat32);
+  const auto other = gradient_of(kCounts[0], 2, rank, ncclFloat32);
+  std::vector<std::byte> first(send.size()), receive(send.size()), ignored(other.size());
+  const auto reduce = [&](std::vector<std::byte>* to) {
+    return node.run({{send.data(), to->data(), kCounts[1], ncclFloat32, 2, 65536}}) == ncclSuccess;
+  };
+  if (!reduce(&first)) return "an error";
+  for (std::size_t i = 1; i < kCalls; ++i) {
+    if (!reduce(&receive)) return "an error";
+  }
+  if (node.run({{other.data(), ignored.data(), kCounts[0], ncclFloat32, 2, 65536}}) !=
+      ncclSuccess) {
+    return "an error";
+  }
+  std::size_t resumed = 0;
+  for (std::size_t i = 1; i <= kCalls + 10; ++i) {
+    if (!reduce(&receive)) return "an error";
+    if (resumed == 0 && receive != first) resumed = i;
+  }
+  return "call " + std::to_string(resumed);
+}
+
+TEST(CollNet, ErrorFeedbackIsBackSoonAfterAnotherCall) {
+  const auto reports = run_nodes(
+      kLibrary, 2, {}, {{"RINGPRESS_CODEC", "q2"}},
+      [](ProxyNode& node, int rank) -> std::string { return resumed_after_another(node, rank); });
+  expect_reports(reports, "call 2");
+}
+
 TEST(CollNet, WithoutAProfilerSlotItIsUnbiasedWithoutResidual) {
   const std::string statistics = ::testing::TempDir() + "collnet_unbiased.json";
   unlink(statistics.c_str());
