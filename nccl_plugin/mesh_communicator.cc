@@ -101,8 +101,15 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specifi
                              compress_kernels::takes_error_feedback(specification));
   RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
                              compress_kernels::unbiased_specification(specification));
-  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased)};
+  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased), {}};
+  named.why_exact.append(specification).append(" leaves ").append(dtype_name(dtype));
+  named.why_exact.append(" as it is");
   return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
+}
+
+/// A call that a codec was chosen for may be exact all the same.
+void MeshCommunicator::name_exact(const NamedCodec& codec, Plan* plan) {
+  if (codec.codec->traits().identity && plan->reason.empty()) plan->reason = codec.why_exact;
 }
 
 /// The planner's question.
@@ -139,6 +146,7 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   RINGPRESS_RETURN_IF_ERROR(tune(request, is_of_step));
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
   plan_.error_feedback &= named->takes_error_feedback;
+  name_exact(*named, &plan_);
   CallSignature signature;
   signature.count = count;
   signature.kind = kind;

@@ -45,7 +45,8 @@ struct NamedCodec {
   std::unique_ptr<Codec> codec;
   std::uint64_t hash = 0;
   bool takes_error_feedback = true;
-  std::string unbiased;  // Specification of its unbiased variant; empty: there is none.
+  std::string unbiased;   // Specification of its unbiased variant; empty: there is none.
+  std::string why_exact;  // The reason of its calls, if it leaves values as they are.
 };
 
 class MeshCommunicator final : public Communicator {
@@ -123,6 +124,7 @@ class MeshCommunicator final : public Communicator {
   Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
   Result<const NamedCodec*> tune_piece(std::size_t count);
   Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
+  static void name_exact(const NamedCodec& codec, Plan* plan);
   void recall(Preparation* call, const Sent& sent, std::size_t count);
   PlanRequest make_request(CollectiveKind kind, std::size_t count, DType dtype,
                            Reduction reduction) const;

@@ -59,6 +59,7 @@ Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
   pieces_.residual = nullptr;
   RINGPRESS_RETURN_IF_ERROR(plan_pieces(tensor, &pieces_.plan));
   RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for(pieces_.plan.codec, tensor.dtype, tensor.op));
+  name_exact(*pieces_.codec, &pieces_.plan);
   const Codec& codec = *pieces_.codec->codec;
   if (codec.projection() != nullptr) {
     pieces_.plan.codec = "none";
@@ -97,6 +98,7 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   const NamedCodec* codec = pieces_.codec;
   if (is_tuned_) {
     RINGPRESS_ASSIGN_OR_RETURN(codec, tune_piece(count));
+    name_exact(*codec, &plan_);
   }
   Preparation call = prepare_planned(is_tuned_ ? plan_ : pieces_.plan, *codec, signature,
                                      Reduction{tensor.op, 1, false});
