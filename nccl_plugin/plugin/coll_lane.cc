@@ -95,7 +95,11 @@ void CollLane::run() {
   while (CollRequest* const request = next()) {
     Status status = failure_;
     if (status.is_ok()) status = catch_all([&] { return perform(*request); });
-    if (failure_.is_ok() && !status.is_ok()) failure_ = status;
+    if (failure_.is_ok() && !status.is_ok()) {
+      failure_ = status;
+      // What is wrong here alone, as a lack of memory: the other nodes would wait for this one.
+      communicator_->abort();
+    }
     taken_.store(taken_.load(std::memory_order_relaxed) + 1);
     request->state.store(status.is_ok() ? CollRequest::State::kDone : CollRequest::State::kFailed,
                          std::memory_order_release);

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <new>
 #include <random>
 #include <thread>
 
@@ -91,6 +92,24 @@ class LateCommunicator final : public LaneCommunicator {
   std::atomic<bool> aborted_{false};
 };
 
+/// Has no memory for its second call.
+class FailingCommunicator final : public LaneCommunicator {
+ public:
+  explicit FailingCommunicator(std::atomic<int>* aborted) : aborted_(*aborted) {}
+  Status start_pieces(const PiecewiseTensor&) override {
+    if (++calls_ == 2) throw std::bad_alloc();
+    return Status::ok();
+  }
+  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+    return Status::ok();
+  }
+  void abort() override { ++aborted_; }
+
+ private:
+  std::atomic<int>& aborted_;
+  int calls_ = 0;
+};
+
 /// Gaps about as long as a lane stays awake: so that calls come while one falls asleep, or wakes.
 TEST(CollLane, WakesItsCompanionInWhateverStateItIs) {
   Begun begun{};
@@ -114,6 +133,28 @@ TEST(CollLane, WakesItsCompanionInWhateverStateItIs) {
   }
   first.stop();
   second.stop();
+}
+
+/// The other nodes know of no failure here until they are told.
+TEST(CollLane, TellsTheOtherNodesOfAFailureOfItsOwn) {
+  std::atomic<int> aborted{0};
+  CollLane lane(std::make_unique<FailingCommunicator>(&aborted));
+  Begun none{};
+  CollLane companion(std::make_unique<WaitingCommunicator>(&none, 1));
+  lane.start(&companion);
+  companion.start(&lane);
+  std::array<CollRequest, 3> requests;
+  for (CollRequest& request : requests) lane.append(&request);
+  for (const CollRequest& request : requests) {
+    while (request.state.load() == CollRequest::State::kWaiting) std::this_thread::yield();
+  }
+  EXPECT_EQ(requests[0].state.load(), CollRequest::State::kDone);
+  EXPECT_EQ(requests[1].state.load(), CollRequest::State::kFailed);
+  EXPECT_EQ(requests[2].state.load(), CollRequest::State::kFailed);
+  EXPECT_EQ(lane.failure().code(), Code::kSystem);
+  EXPECT_EQ(aborted.load(), 1);
+  lane.stop();
+  companion.stop();
 }
 
 /// Else whoever goes on calling while a communicator is closed keeps it from closing.
