@@ -12,7 +12,8 @@
 
 namespace ringpress::nccl_plugin {
 
-/// Of `world` ranks, at least 2, whose calls had this codec. The overhead is what the line through
+/// Of `world` ranks, at least 2, whose calls had this codec. Compute is what no call is under way
+/// in: the pauses. The overhead is what the line through
 /// sizes and times of calls leaves at no size; it is 0 of calls of one size. The link's rate is
 /// what explains the rest of the time: of all calls, and after the codec, of which no more than
 /// half of the time is counted, as most of it may be hidden behind the wire. kInvalidUsage: the

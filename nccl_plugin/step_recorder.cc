@@ -270,6 +270,10 @@ Result<LinkSpeed> link_of(const RecordedStep& step) {
   return LinkSpeed{0, x / y};
 }
 
+bool is_ready_unseen(const StepCall& call) {
+  return !call.is_with_the_one_before && !call.wait && call.gap_seconds <= kAtOnceSeconds;
+}
+
 espresso::Job job_of(const RecordedStep& step, std::size_t world, const LinkSpeed& link) {
   espresso::Job job;
   job.cluster.machines = world;
@@ -284,7 +288,7 @@ espresso::Job job_of(const RecordedStep& step, std::size_t world, const LinkSpee
     tensor.name = "call " + std::to_string(i);
     tensor.bytes = std::max<std::size_t>(1, call.bytes());
     since_ready += call.gap_seconds;
-    const bool is_hidden = call.is_with_the_one_before || call.gap_seconds <= kAtOnceSeconds;
+    const bool is_hidden = call.is_with_the_one_before || is_ready_unseen(call);
     if (i == 0) {
       job.forward_seconds = call.gap_seconds;
     } else if (call.wait) {

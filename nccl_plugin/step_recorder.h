@@ -132,6 +132,10 @@ class StepRecorder {
   RecordedStep best_;
 };
 
+/// Whether such a call began as soon as the one before had ended, so that it does not show when its
+/// tensor was ready: by then.
+bool is_ready_unseen(const StepCall& call);
+
 /// The latency and the rate of links that explain best what calls of a step took: by each the same
 /// way from a line through what they sent. kInvalidUsage: they show no rate.
 Result<LinkSpeed> link_of(const RecordedStep& step);

@@ -70,6 +70,19 @@ CodecSpeed speed_of(const std::string& codec, int world, CodecTime time) {
   return speed;
 }
 
+/// What the step shows of what goes on beside its calls.
+std::string overlap_text(const RecordedStep& step) {
+  if (!step.overlaps()) return "the program waits for each call before it computes on";
+  std::size_t hidden = 0;
+  for (std::size_t i = 1; i < step.calls.size(); ++i) hidden += is_ready_unseen(step.calls[i]);
+  std::string text = "the program computes while calls are under way";
+  if (hidden == 0) return text;
+  return text + ", which hide when the tensors of " + std::to_string(hidden) +
+         " are ready: as soon as the one before, it says, and it may be later; shorter calls, as "
+         "of "
+         "RINGPRESS_CODEC=q4, hide less";
+}
+
 }  // namespace
 
 Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec) {
@@ -81,9 +94,7 @@ Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpe
                      " all-reduces, " + fixed(1e-6 * static_cast<double>(step.bytes()), 1) +
                      " MB\",\n";
   text += "  \"note\": \"" + std::to_string(step.steps) + " steps of " +
-          fixed(1e3 * step.seconds(), 3) + " ms; " +
-          (step.overlaps() ? "the program computes while calls are under way"
-                           : "the program waits for each call before it computes on") +
+          fixed(1e3 * step.seconds(), 3) + " ms; " + overlap_text(step) +
           "; the link: from what was sent and how long calls took\",\n";
   text += "  \"machines\": " + std::to_string(world) + ",\n  \"gpus_per_machine\": 1,\n";
   for (const char* name : {"inside", "between"}) {

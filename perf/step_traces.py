@@ -7,7 +7,7 @@ each trace what the step takes exact and with q4. Both are compared with the ste
 exact and with q4, medians over runs; programs and settings take turns. A figure of a program whose
 runs differ by more than --noise is marked: the machine was busy.
 
-usage: step_traces.py [--rates 100mbit,1gbit] [--runs 3] [--steps 60] [--shapes waits,...] [--build build]
+usage: step_traces.py [--rates 100mbit,1gbit] [--runs 3] [--shapes waits,...] [--build build]
 """
 import argparse
 import collections
@@ -21,7 +21,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SHAPES = ("waits", "end", "group", "thread", "nonblocking", "nonblocking-waits")
+SHAPES = ("waits", "end", "group", "thread", "thread-long", "nonblocking", "nonblocking-waits")
+# With three times the compute for each gradient, so that with q4 it takes longer than the calls.
+LONG = "-long"
+LONGER = 3
 COMPUTES = ("sleeps", "burns")
 SETTINGS = {
     "exact": {"RINGPRESS_CODEC": "none"},
@@ -29,6 +32,7 @@ SETTINGS = {
     "q4": {"RINGPRESS_CODEC": "q4"},
     "auto": {"RINGPRESS_CODEC": "auto"},
 }
+STEPS = {"exact": 30, "observe": 30, "q4": 30, "auto": 60}
 # Per rate: the tensors in KB, ms of forward and of each tensor's backward. Exact, the network takes
 # most of the step; with q4 compute does.
 PROGRAMS = {
@@ -46,13 +50,15 @@ def run(options, rate, shape, compute, setting, folder):
     for path in (trace, results):
         path.unlink(missing_ok=True)
     kilobytes, forward, backward = PROGRAMS[rate]
+    if shape.endswith(LONG):
+        shape, backward = shape.removesuffix(LONG), LONGER * backward
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith("RINGPRESS")}
     environment.update(SETTINGS[setting], RINGPRESS_TRACE=str(trace), RINGPRESS_CACHE="off")
     command = [ROOT / "perf" / "shaped.sh", "--ranks", "2", "--rate", rate, "--burst", BURST, "--",
                ROOT / options.build / "perf" / "step_program", "--shape", shape, "--compute", compute,
-               "--forward", str(forward), "--backward", str(backward), "-n", str(options.steps),
-               "-J", results, *map(str, kilobytes)]
+               "--forward", str(forward), "--backward", str(backward), "-n", str(STEPS[setting]),
+               "--last", "15", "-J", results, *map(str, kilobytes)]
     done = subprocess.run([str(word) for word in command], env=environment, check=False,
                           capture_output=True, timeout=600)
     if done.returncode != 0:
@@ -128,7 +134,6 @@ def main():
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--computes", default=",".join(COMPUTES))
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--noise", type=float, default=0.10)
     parser.add_argument("--build", default="build")
     options = parser.parse_args()
@@ -136,9 +141,10 @@ def main():
              for shape in options.shapes.split(",") for compute in options.computes.split(",")]
     print(f"perf/step_traces.py {' '.join(sys.argv[1:])}    ({datetime.date.today()}, "
           f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.2f} before)\n")
-    print(f"Two ranks, {options.steps} steps, medians of {options.runs} runs. Of each trace: the step that the plan "
-          "predicts over the one that was\nmeasured, exact and with q4; bold: more than "
-          f"{100 * WITHIN:.0f} % away.\n")
+    print(f"Two ranks, {STEPS['exact']} steps ({STEPS['auto']} with auto), medians of {options.runs} runs. Of each trace: the step "
+          "that the plan predicts\nover the one that was measured, exact and with q4; bold: more than "
+          f"{100 * WITHIN:.0f} % away. \"Noisy\": runs differ by\nmore than {100 * options.noise:.0f} %, "
+          "as the machine was busy.\n")
     with tempfile.TemporaryDirectory() as folder:
         steps, predictions = measure(options, cases, pathlib.Path(folder))
     print_table(options, cases, steps, predictions)

@@ -116,5 +116,20 @@ TEST(StepModel, IsAMemberOfTheTrace) {
       << text.value();
 }
 
+/// A call that was there as soon as the one before had ended was ready by then: since when, nothing
+/// shows.
+TEST(StepTrace, SaysOfHowManyTensorsItIsNotSeenWhenTheyAreReady) {
+  const Truth truth;
+  RecordedStep step = step_of(truth, {4000000, 16000000, 8000000});
+  const auto note_of = [&] { return job_text(step, 4, codec_of(truth)).value(); };
+  EXPECT_EQ(note_of().find("hide"), std::string::npos);
+  step.calls[1].gap_seconds = step.calls[2].gap_seconds = 1e-6;
+  EXPECT_NE(note_of().find("hide when the tensors of 2 are ready"), std::string::npos) << note_of();
+  step.calls[2].is_with_the_one_before = true;  // In one group: they were ready at once.
+  EXPECT_NE(note_of().find("hide when the tensors of 1 are ready"), std::string::npos) << note_of();
+  step.waits_for_calls = true;
+  EXPECT_EQ(note_of().find("hide"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ringpress::nccl_plugin
