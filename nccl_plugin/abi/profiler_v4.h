@@ -1,4 +1,5 @@
-// Profiler plugin, version 4. NCCL 2.27 and later.
+// Profiler plugin, version 4. NCCL 2.27, which tells of an operation's first channel alone, in each
+// direction. Later releases look for version 5 first, and tell of all.
 #ifndef NCCL_PLUGIN_ABI_PROFILER_V4_H_
 #define NCCL_PLUGIN_ABI_PROFILER_V4_H_
 

@@ -64,23 +64,37 @@ void learn(const char* function, Body&& body) noexcept {
 /// What stands for a group: NCCL 2.27 tells only of collectives whose group has something.
 char group_handle;
 
-ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, const char*,
-                     int nodes, int ranks, int, abi::Logger logger) {
+/// The communicator, as NCCL tells of it.
+struct CommShape {
+  std::uint64_t id = 0;
+  int nodes = 0;
+  int ranks = 0;
+  ToldChannels told = ToldChannels::kAll;
+};
+
+ncclResult_t start(void** ctx, int* activation_mask, const CommShape& comm, abi::Logger logger) {
   set_logger(logger);
   learn("ncclProfiler init", [&]() -> Status {
     if (ctx == nullptr || activation_mask == nullptr) {
       return Status(Code::kInvalidArgument, "the context or the mask is null");
     }
-    *ctx = (new ProfiledComm(open_tensor_book(comm_id, nodes, ranks)))->handle();
+    auto book = open_tensor_book(comm.id, comm.nodes, comm.ranks, comm.told);
+    *ctx = (new ProfiledComm(std::move(book)))->handle();
     *activation_mask = abi::kProfileColl | abi::kProfileProxyOp;
     return Status::ok();
   });
   return ncclSuccess;
 }
 
-ncclResult_t init_v4(void** ctx, int* activation_mask, const char* comm_name,
-                     std::uint64_t comm_hash, int nodes, int ranks, int rank, abi::Logger logger) {
-  return init_v5(ctx, comm_hash, activation_mask, comm_name, nodes, ranks, rank, logger);
+ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, const char*,
+                     int nodes, int ranks, int, abi::Logger logger) {
+  return start(ctx, activation_mask, {comm_id, nodes, ranks, ToldChannels::kAll}, logger);
+}
+
+/// Only NCCL 2.27 looks for it: later releases find version 5 first.
+ncclResult_t init_v4(void** ctx, int* activation_mask, const char*, std::uint64_t comm_hash,
+                     int nodes, int ranks, int, abi::Logger logger) {
+  return start(ctx, activation_mask, {comm_hash, nodes, ranks, ToldChannels::kFirst}, logger);
 }
 
 /// Gives what stands for the tensor; null for one that does not go to CollNet.

@@ -11,8 +11,8 @@ std::atomic<std::uint64_t> last_number{0};
 
 }  // namespace
 
-TensorBook::TensorBook(int nodes, int ranks)
-    : nodes_(nodes), ranks_(ranks), number_(last_number.fetch_add(1) + 1) {}
+TensorBook::TensorBook(int nodes, int ranks, ToldChannels told)
+    : nodes_(nodes), ranks_(ranks), told_(told), number_(last_number.fetch_add(1) + 1) {}
 
 std::uint64_t TensorBook::start_tensor(const TensorEvent& event) {
   const std::lock_guard lock(mutex_);
@@ -67,8 +67,9 @@ std::optional<TensorPart> least_part(std::optional<std::uint64_t> comm_id, int n
 
 }  // namespace
 
-std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks) {
-  auto book = std::make_shared<TensorBook>(nodes, ranks);
+std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks,
+                                             ToldChannels told) {
+  auto book = std::make_shared<TensorBook>(nodes, ranks, told);
   const std::lock_guard lock(books().mutex);
   books().open.emplace_back(comm_id, book);
   return book;

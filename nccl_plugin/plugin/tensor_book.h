@@ -28,14 +28,21 @@ enum class TensorPart {
   kWhole,
 };
 
+/// Of which channels of a tensor NCCL tells, in each direction.
+enum class ToldChannels {
+  kAll,
+  kFirst,  // NCCL 2.27.
+};
+
 /// The tensors of one rank of a communicator. Any thread.
 class TensorBook {
  public:
   /// A communicator of `ranks` ranks on `nodes` nodes.
-  TensorBook(int nodes, int ranks);
+  TensorBook(int nodes, int ranks, ToldChannels told = ToldChannels::kAll);
 
   int nodes() const { return nodes_; }
   TensorPart part() const { return nodes_ == ranks_ ? TensorPart::kWhole : TensorPart::kShare; }
+  ToldChannels told() const { return told_; }
   /// Of this book alone in this process, now and later.
   std::uint64_t number() const { return number_; }
 
@@ -69,6 +76,7 @@ class TensorBook {
 
   const int nodes_;
   const int ranks_;
+  const ToldChannels told_;
   const std::uint64_t number_;
   mutable std::mutex mutex_;
   std::uint64_t last_id_ = 0;
@@ -79,7 +87,8 @@ class TensorBook {
 
 // The books of this process. Any thread.
 
-std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks);
+std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks,
+                                             ToldChannels told = ToldChannels::kAll);
 void close_tensor_book(const std::shared_ptr<TensorBook>& book);
 /// What the books tell of the tensors of a CollNet communicator of so many nodes. `comm_id`: of the
 /// communicator that it was made for, or of one that this was split off from. Where that one has

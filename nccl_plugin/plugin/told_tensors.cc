@@ -22,6 +22,11 @@ std::size_t ToldTensors::Told::group_channels(std::size_t group) const {
   return std::min(kGroupChannels, channel_count - group * kGroupChannels);
 }
 
+std::size_t ToldTensors::Told::steps_with(std::size_t total) const {
+  const std::size_t loop = total * chunk_bytes;
+  return (event.count * event.element_bytes + loop - 1) / loop;
+}
+
 /// Of a whole tensor: true if the channels are the first ones, without a gap, and the steps just
 /// cover the tensor.
 bool ToldTensors::Told::is_complete(TensorPart part) const {
@@ -32,10 +37,7 @@ bool ToldTensors::Told::is_complete(TensorPart part) const {
   if (part != TensorPart::kWhole) return true;
   const std::uint64_t wanted =
       channel_count == kMostChannels ? ~std::uint64_t{0} : (std::uint64_t{1} << channel_count) - 1;
-  if (channels != wanted) return false;
-  const std::size_t loop = channel_count * chunk_bytes;
-  const std::size_t bytes = event.count * element;
-  return steps == (bytes + loop - 1) / loop;
+  return channels == wanted && steps == steps_with(channel_count);
 }
 
 std::size_t ToldTensors::Told::piece_count_of(std::size_t piece, TensorPart part) const {
@@ -93,6 +95,7 @@ ToldTensors::Told* ToldTensors::begin_tensor(TensorBook* book, std::uint64_t ten
   current_tensor_ = tensor;
   const auto begun = book->begin(tensor);
   told->adds_up = begun.has_value();
+  told->is_of_first = book->told() == ToldChannels::kFirst;
   if (begun) {
     told->event = begun->event;
     told->is_recurring = begun->is_recurring;
@@ -138,8 +141,8 @@ bool ToldTensors::is_beside_last(Told* told, std::uintptr_t place) {
   return stride == told->stride && stride > kSameChannelBytes && stride < kSameOperationBytes;
 }
 
-const ToldTensors::Place* ToldTensors::nearest(std::uintptr_t request) const {
-  const Place* found = nullptr;
+ToldTensors::Found ToldTensors::nearest(std::uintptr_t request) const {
+  Found found;
   std::uintptr_t least = kSameChannelBytes;
   auto at = places_.lower_bound(request);
   if (at != places_.begin()) --at;
@@ -147,26 +150,77 @@ const ToldTensors::Place* ToldTensors::nearest(std::uintptr_t request) const {
     const std::uintptr_t away = distance(at->first, request);
     if (away >= least) continue;
     least = away;
-    found = &at->second;
+    found = {at->second.told, at->second.channel, static_cast<std::intptr_t>(request - at->first)};
   }
   return found;
 }
 
+/// A piece that comes with a channel that is not told. NCCL uses no operation's struct anew without
+/// telling of its first channel, so the next place before it is of the same operation.
+ToldTensors::Found ToldTensors::behind_first(std::uintptr_t request) const {
+  auto at = places_.upper_bound(request);
+  if (at == places_.begin()) return {};
+  --at;
+  const bool is_near = request - at->first < kMostChannels * kSameOperationBytes;
+  const bool is_of_first = at->second.told != nullptr && at->second.told->is_of_first;
+  if (!is_near || !is_of_first) return {};
+  return {at->second.told, at->second.channel, static_cast<std::intptr_t>(request - at->first)};
+}
+
 std::optional<TensorPiece> ToldTensors::take_piece(const Slice& slice) {
-  const Place* const place = nearest(number_of(slice.place));
-  if (place == nullptr || place->told == nullptr) return std::nullopt;
-  auto piece = next_piece(place->told, place->channel, slice);
-  if (!piece.has_value()) place->told->adds_up = false;
+  Found found = nearest(number_of(slice.place));
+  if (found.told == nullptr) found = behind_first(number_of(slice.place));
+  if (found.told == nullptr) return std::nullopt;
+  auto piece = next_piece(found, slice);
+  if (!piece.has_value()) found.told->adds_up = false;
   return piece;
 }
 
-std::optional<TensorPiece> ToldTensors::next_piece(Told* told, std::size_t channel,
-                                                   const Slice& slice) {
+/// From the first piece, where only the first channel is told. False if it is not certain.
+bool ToldTensors::find_channels(Told* told, const Slice& slice) {
+  if (!told->adds_up || told->channel_count != 1) return false;
+  if (told->chunk_bytes == 0 || slice.bytes % told->chunk_bytes != 0) return false;
+  const std::size_t seen = slice.bytes / told->chunk_bytes;
+  if (seen == 0 || seen > kGroupChannels) return false;
+  const std::size_t most = seen < kGroupChannels ? seen : kMostChannels;
+  std::size_t fits = 0;
+  for (std::size_t channels = seen; channels <= most; ++channels) {
+    const bool is_whole = slice.part == TensorPart::kWhole;
+    if (is_whole && told->steps != told->steps_with(channels)) continue;
+    if (fits != 0) return false;
+    fits = channels;
+  }
+  if (fits == 0) return false;
+  told->channel_count = fits;
+  // Those behind it. Which ones they are matters where they are all: then it is channel 0.
+  if (told->channels == 1 && fits == kMostChannels) told->channels = ~std::uint64_t{0};
+  if (told->channels == 1) told->channels = (std::uint64_t{1} << fits) - 1;
+  return true;
+}
+
+/// Whether a piece of that group comes with the channel that it should.
+bool ToldTensors::comes_with(const Found& found, std::size_t channel, std::size_t group) {
+  if (!found.told->is_of_first) return found.channel == channel;
+  if (found.channel != 0) return false;
+  const auto near = static_cast<std::intptr_t>(kSameChannelBytes);
+  const auto index = static_cast<std::intptr_t>(channel);
+  const auto far = static_cast<std::intptr_t>(kSameOperationBytes);
+  if (found.away < (index - 1) * near || found.away > index * far + near) return false;
+  if (found.told->taken == 0) found.told->first_piece = found.away;
+  const std::intptr_t behind_first_piece = found.away - found.told->first_piece;
+  // The requests of one channel are beside each other.
+  if (group == 0) return behind_first_piece > -near && behind_first_piece < near;
+  return behind_first_piece >= near;
+}
+
+std::optional<TensorPiece> ToldTensors::next_piece(const Found& found, const Slice& slice) {
+  Told* const told = found.told;
+  if (told->is_of_first && told->taken == 0 && !find_channels(told, slice)) return std::nullopt;
   if (!told->is_complete(slice.part) || told->taken >= told->piece_count()) return std::nullopt;
   const std::size_t group = told->taken % told->group_count();
   const std::size_t channels = told->group_channels(group);
   if (slice.bytes != channels * told->chunk_bytes) return std::nullopt;
-  if (channel != group * kGroupChannels + channels - 1) return std::nullopt;
+  if (!comes_with(found, group * kGroupChannels + channels - 1, group)) return std::nullopt;
   TensorPiece piece;
   piece.tensor = told->event;
   piece.index = told->taken;

@@ -24,6 +24,11 @@
 //                            nor where the tensor ends in it. But the n-th piece of a tensor holds
 //                            the same elements each time, if it is cut in the same way.
 //
+// NCCL 2.27 tells of the first channel alone, in each direction, and not how many there are. All
+// channels of a tensor have as many steps and as large chunks as the first, and stand behind it. So
+// its first piece says how many there are if it has fewer than 8. If it has 8, the size of a whole
+// tensor may say it: there must be one number with which so many steps just cover the tensor.
+//
 // All of this is the same on every rank of a CollNet communicator. A tensor whose events do not add
 // up, as where its channels go to several network devices, has no known piece on any rank.
 #ifndef NCCL_PLUGIN_PLUGIN_TOLD_TENSORS_H_
@@ -92,6 +97,7 @@ class ToldTensors {
   struct Told {
     TensorEvent event;
     bool is_recurring = true;
+    bool is_of_first = false;    // Only the first channel is told.
     bool adds_up = true;         // So far.
     std::uint64_t channels = 0;  // A bit each.
     std::size_t channel_count = 0;
@@ -99,6 +105,7 @@ class ToldTensors {
     std::size_t chunk_bytes = 0;
     std::uintptr_t last_place = 0;  // Of the last new channel,
     std::uintptr_t stride = 0;      // and how far apart those of all neighbours are.
+    std::intptr_t first_piece = 0;  // Of the first channel alone: where its first piece was.
     std::size_t taken = 0;          // Pieces.
     std::size_t places = 0;         // That refer to it.
 
@@ -110,11 +117,19 @@ class ToldTensors {
     /// Elements of a piece.
     std::size_t piece_count_of(std::size_t piece, TensorPart part) const;
     std::size_t lane_count(std::size_t lane, const Slice& slice) const;
+    /// Steps of a whole tensor with so many channels.
+    std::size_t steps_with(std::size_t total) const;
     bool is_complete(TensorPart part) const;
   };
   struct Place {
     Told* told = nullptr;
     std::size_t channel = 0;  // Which of the tensor's channels of this rank, in their order.
+  };
+  /// Where a piece comes.
+  struct Found {
+    Told* told = nullptr;     // May be null.
+    std::size_t channel = 0;  // That a place near it is of,
+    std::intptr_t away = 0;   // and how far behind that place it is.
   };
   static constexpr std::size_t kOtherDirection = kMostChannels;  // As a channel: no piece's.
   using Places = std::map<std::uintptr_t, Place>;
@@ -124,8 +139,11 @@ class ToldTensors {
   static bool is_beside_last(Told* told, std::uintptr_t place);
   void refer(Place* place, Told* told);
   void leave(Place* place);
-  const Place* nearest(std::uintptr_t request) const;
-  static std::optional<TensorPiece> next_piece(Told* told, std::size_t channel, const Slice& slice);
+  Found nearest(std::uintptr_t request) const;
+  Found behind_first(std::uintptr_t request) const;
+  static bool find_channels(Told* told, const Slice& slice);
+  static bool comes_with(const Found& found, std::size_t channel, std::size_t group);
+  static std::optional<TensorPiece> next_piece(const Found& found, const Slice& slice);
 
   Places places_;
   Told* current_ = nullptr;  // Whose events come.

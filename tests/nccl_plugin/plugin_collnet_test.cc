@@ -135,10 +135,15 @@ std::string mean_error(ProxyNode& node, int rank, int size, int steps, double* e
   return "ok";
 }
 
-TEST(CollNet, ErrorFeedbackFindsItsTensorInThePieces) {
-  const std::string statistics = ::testing::TempDir() + "collnet_feedback.json";
+/// With the profiler of NCCL 2.27, and with that of a later release.
+class CollNetProfiler : public ::testing::TestWithParam<int> {};
+
+TEST_P(CollNetProfiler, ErrorFeedbackFindsItsTensorInThePieces) {
+  const std::string statistics =
+      ::testing::TempDir() + "collnet_feedback" + std::to_string(GetParam()) + ".json";
   unlink(statistics.c_str());
   ProxyOptions options;
+  options.profiler_version = GetParam();
   options.initial_byte = 0xff;
   const auto reports =
       run_nodes(kLibrary, 2, options, {{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_STATS", statistics}},
@@ -156,6 +161,8 @@ TEST(CollNet, ErrorFeedbackFindsItsTensorInThePieces) {
             std::string::npos)
       << lines;
 }
+
+INSTANTIATE_TEST_SUITE_P(Versions, CollNetProfiler, ::testing::Values(4, 6));
 
 /// The first call after another one whose result is not that of a call without a residual.
 std::string resumed_after_another(ProxyNode& node, int rank) {

@@ -188,6 +188,108 @@ TEST(TensorBook, ForgetsTensorsThatHaveNoChannels) {
   EXPECT_FALSE(book.begin(last).has_value());  // Once.
 }
 
+/// How many numbers of channels, of at least a group, so many steps of the tensor fit.
+int fitting_channels(const Layout& layout) {
+  int fitting = 0;
+  for (std::size_t channels = 8; channels <= 64; ++channels) {
+    Layout other = layout;
+    other.channels = channels;
+    fitting += other.steps() == layout.steps() ? 1 : 0;
+  }
+  return fitting;
+}
+
+// All pieces of a tensor are known, or none; no piece is ever given another place than its own.
+TEST(ToldTensorsOfFirstChannels, FindTheOthersInTheFirstPieceOrKnowNothing) {
+  std::mt19937 random(6);
+  testing::ProxyArgsPool pool;
+  TensorBook book(2, 2, ToldChannels::kFirst);
+  ToldTensors told;
+  int known[2] = {0, 0};  // Of few channels, and of more than a group.
+  int unknown = 0;
+  std::uint64_t sequence = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<Layout> layouts(1 + random() % 5);
+    std::vector<ToldOperation> operations;
+    for (Layout& layout : layouts) {
+      layout.event = {&layout, 1 + random() % 3000000, random() % 2 == 0 ? 4U : 2U, sequence++};
+      layout.channels = 1 + random() % (random() % 2 == 0 ? 7 : 64);
+      layout.chunk_bytes = kChunk << random() % 4;
+      operations.emplace_back(&pool, layout);
+      operations.back().tell(&book, &told);
+    }
+    for (ToldOperation& operation : operations) {
+      const Layout& layout = operation.layout();
+      const bool is_certain = layout.channels < 8 || fitting_channels(layout) == 1;
+      std::size_t first = 0;
+      for (std::size_t index = 0; index < operation.piece_count(); ++index) {
+        const auto piece = operation.take(&told);
+        ASSERT_EQ(piece.has_value(), is_certain) << layout.channels << " channels";
+        if (!is_certain) continue;
+        EXPECT_EQ(piece->tensor.address, layout.event.address);
+        EXPECT_EQ(piece->index, index);
+        const std::size_t chunk = layout.chunk_bytes / layout.event.element_bytes;
+        EXPECT_EQ(piece->count,
+                  std::min(operation.channels_of(index) * chunk, layout.event.count - first));
+        first += piece->count;
+      }
+      EXPECT_EQ(first, is_certain ? layout.event.count : 0);
+      EXPECT_FALSE(operation.take(&told).has_value());
+      (is_certain ? known[layout.channels < 8 ? 0 : 1] : unknown) += 1;
+    }
+  }
+  EXPECT_GT(known[0], 100);
+  EXPECT_GT(known[1], 30);
+  EXPECT_GT(unknown, 100);
+}
+
+// The size of a share says nothing of channels.
+TEST(ToldTensorsOfFirstChannels, FindThoseOfAShareBelowAGroup) {
+  testing::ProxyArgsPool pool;
+  TensorBook book(2, 16, ToldChannels::kFirst);
+  ToldTensors told;
+  for (const std::size_t channels : {1, 2, 7, 8, 16}) {
+    ToldOperation operation(&pool, layout_of(1000000, channels, channels));
+    operation.tell(&book, &told);
+    const std::size_t bytes = operation.channels_of(0) * kChunk;
+    const auto piece = operation.take_bytes(&told, bytes, 1, TensorPart::kShare);
+    EXPECT_EQ(piece.has_value(), channels < 8) << channels;
+  }
+}
+
+TEST(ToldTensorsOfFirstChannels, KnowNothingOfWhatDoesNotAddUp) {
+  // 400000 bytes: 7 steps of 2 channels of 32768.
+  const auto is_known = [](std::size_t steps, std::size_t bytes, std::size_t channel) {
+    TensorBook book(2, 2, ToldChannels::kFirst);
+    ToldTensors told;
+    testing::ProxyArgs args;
+    const std::uint64_t id = book.start_tensor({nullptr, 100000, 4, 0});
+    told.add_channel(&book, {id, 0, steps, 32768, &args.subs[0].event});
+    const void* const request = &args.subs[channel].requests[0];
+    return told.take_piece({request, bytes, 2, TensorPart::kWhole}).has_value();
+  };
+  EXPECT_TRUE(is_known(7, 65536, 1));
+  EXPECT_TRUE(is_known(13, 32768, 0));
+  EXPECT_FALSE(is_known(7, 131072, 3));  // Too many steps for 4.
+  EXPECT_FALSE(is_known(7, 65537, 1));   // No whole chunks.
+  EXPECT_FALSE(is_known(7, 65536, 0));   // With another channel.
+  EXPECT_FALSE(is_known(7, 65536, 40));
+  EXPECT_FALSE(is_known(0, 65536, 1));
+  EXPECT_FALSE(is_known(7, 0, 1));
+  EXPECT_FALSE(is_known(2, 9 * 32768, 8));  // More than a group.
+  // Two network devices: operations of their own.
+  TensorBook book(2, 2, ToldChannels::kFirst);
+  ToldTensors told;
+  testing::ProxyArgs args[2];
+  const std::uint64_t id = book.start_tensor({nullptr, 100000, 4, 0});
+  for (unsigned device = 0; device < 2; ++device) {
+    told.add_channel(&book, {id, device, 7, 32768, &args[device].subs[0].event});
+  }
+  for (auto& of_device : args) {
+    EXPECT_FALSE(told.take_piece({&of_device.subs[0].requests[0], 32768, 2, TensorPart::kWhole}));
+  }
+}
+
 TEST(ToldTensors, ASequenceThatStandsStillIsAReplay) {
   testing::ProxyArgsPool pool;
   TensorBook book(2, 2);

@@ -286,7 +286,9 @@ class ProxyNode {
     const ProxyOperation& operation = launched.operation;
     Running running{operation, pool_.take(), pool_.take(), steps_of(operation), {}};
     const std::size_t subs = subs_of(operation);
-    for (std::size_t sub = 0; sub < subs && has_profiler(); ++sub) {
+    // NCCL 2.27, the release of version 4, tells of the first one alone.
+    const std::size_t told = options_.profiler_version == 4 ? std::min<std::size_t>(subs, 1) : subs;
+    for (std::size_t sub = 0; sub < told && has_profiler(); ++sub) {
       for (ProxyArgs* args : {running.send, running.receive}) {
         profiler_.start_channel(members_[operation.member].profiler_ctx, launched.event,
                                 static_cast<int>(channel_of(operation, sub)),

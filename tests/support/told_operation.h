@@ -77,7 +77,8 @@ class ToldOperation {
     return tensor;
   }
   void tell_as(std::uint64_t tensor, TensorBook* book, ToldTensors* told) {
-    for (std::size_t sub = 0; sub < layout_.channels; ++sub) {
+    const bool all = book->told() == nccl_plugin::plugin::ToldChannels::kAll;
+    for (std::size_t sub = 0; sub < (all ? layout_.channels : 1); ++sub) {
       for (ProxyArgs* args : {send_, receive_}) {
         told->add_channel(book, {tensor, static_cast<unsigned>(sub), told_steps_,
                                  layout_.chunk_bytes, &args->subs[sub].event});
@@ -97,9 +98,9 @@ class ToldOperation {
   std::optional<TensorPiece> take(ToldTensors* told, std::size_t lanes = 1) {
     return take_bytes(told, channels_of(taken_) * layout_.chunk_bytes, lanes);
   }
-  std::optional<TensorPiece> take_bytes(ToldTensors* told, std::size_t bytes,
-                                        std::size_t lanes = 1) {
-    return told->take_piece({next_request(), bytes, lanes, TensorPart::kWhole});
+  std::optional<TensorPiece> take_bytes(ToldTensors* told, std::size_t bytes, std::size_t lanes = 1,
+                                        TensorPart part = TensorPart::kWhole) {
+    return told->take_piece({next_request(), bytes, lanes, part});
   }
 
  private:
