@@ -34,19 +34,24 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
   options.congestion = settings.congestion;
   options.shared_memory = settings.shared_memory;
   options.progress_thread = progress_thread_of(settings);
-  options.interface = settings.interface;
+  options.address = settings.address;
+  options.host_id = settings.nccl.host_id;
   return options;
 }
 
 }  // namespace
 
 Result<UniqueId> make_unique_id(const Settings& settings) {
-  return ring::open_rendezvous(settings.interface, settings.secret,
+  return ring::open_rendezvous(settings.address, settings.secret,
                                std::chrono::milliseconds(settings.timeout_ms));
 }
 
+Result<UniqueId> unique_id_at(const std::string& address) {
+  return ring::known_rendezvous(address);
+}
+
 Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) {
-  return ring::prepare_rendezvous(settings.interface, settings.secret);
+  return ring::prepare_rendezvous(settings.address, settings.secret);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, int rank, int size,

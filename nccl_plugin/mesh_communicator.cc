@@ -54,7 +54,7 @@ Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
   if (!topology.is_file() && (size_ < 3 || !crosses_hosts_)) return Status::ok();
   constexpr std::size_t kLongestName = 256;  // With its zero.
   std::vector<std::byte> own(kLongestName), all(own.size() * static_cast<std::size_t>(size_));
-  const std::string name = own_host_name().substr(0, kLongestName - 1);
+  const std::string name = topology.own_host.substr(0, kLongestName - 1);
   std::memcpy(own.data(), name.data(), name.size());
   RINGPRESS_RETURN_IF_ERROR(peers_.gather(own, all));
   std::vector<std::string> hosts;

@@ -43,10 +43,19 @@ Result<std::vector<Place>> places_in(const RingTopology& topology,
   return places;
 }
 
+std::string own_host_name(const std::string& host_id) {
+  if (!host_id.empty()) return host_id;
+  const char* const named = std::getenv("NCCL_HOSTID");
+  if (named != nullptr && *named != '\0') return named;
+  std::array<char, 256> name = {};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 }  // namespace
 
 RingTopology read_ring_topology(const Settings& settings) {
   RingTopology topology;
+  topology.own_host = own_host_name(settings.nccl.host_id);
   topology.setting = settings.topology;
   topology.agreed = topology.setting;
   if (!topology.is_file()) return topology;
@@ -61,15 +70,8 @@ RingTopology read_ring_topology(const Settings& settings) {
   return topology;
 }
 
-std::string own_host_name() {
-  const char* const named = std::getenv("NCCL_HOSTID");
-  if (named != nullptr && *named != '\0') return named;
-  std::array<char, 256> name = {};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 int own_host_number(const RingTopology& topology) {
-  const std::string own = own_host_name();
+  const std::string& own = topology.own_host;
   const auto& above = topology.map.above;
   auto found = above.find(own);
   if (found == above.end()) found = above.find(own.substr(0, own.find('.')));

@@ -20,14 +20,13 @@ struct RingTopology {
   /// and all can say who has what.
   std::string agreed;
 
+  std::string own_host;  // NCCL_HOSTID, or the name of this host.
+
   bool is_file() const { return setting != "hosts" && setting != "ranks"; }
 };
 
 /// Reads the file.
 RingTopology read_ring_topology(const Settings& settings);
-
-/// NCCL_HOSTID, or the name of this host.
-std::string own_host_name();
 
 /// Of a host that a map names, which is the same on all ranks; -1: it does not name this one.
 int own_host_number(const RingTopology& topology);

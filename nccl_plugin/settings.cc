@@ -8,11 +8,11 @@
 #include <mutex>
 #include <string_view>
 
+#include "nccl_plugin/environment.h"
+#include "nccl_plugin/nccl_variables.h"
 #include "nccl_plugin/rules.h"
 #include "ringpress/log.h"
 #include "ringpress/names.h"
-
-extern char** environ;
 
 namespace ringpress {
 namespace {
@@ -191,6 +191,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
     }
   }
   check_sockets(&settings);
+  nccl_plugin::take_nccl_variables(environment, &settings, warnings);
   nccl_plugin::load_rules(&settings);
   return settings;
 }
@@ -212,17 +213,14 @@ Status check_settings(const Settings& settings) {
       check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_PROGRESS_THREAD", settings.progress_thread, {"auto", "on", "off"}));
+  if (settings.debug.empty()) return Status::ok();
   return check_one_of("RINGPRESS_DEBUG", settings.debug, {"error", "warn", "info", "trace"});
 }
 
 Settings settings_from_environment() {
-  std::vector<std::pair<std::string, std::string>> environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos || !text.starts_with("RINGPRESS")) continue;
-    environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
+  const auto all = nccl_plugin::Environment::of_this_process();
+  std::vector<std::pair<std::string, std::string>> environment = all.with_prefix("RINGPRESS");
+  for (const auto& variable : all.with_prefix("NCCL_")) environment.push_back(variable);
   std::vector<std::string> warnings;
   Settings settings = parse_settings(environment, &warnings);
   static std::once_flag warned;

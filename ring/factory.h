@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ringpress/address_choice.h"
 #include "ringpress/collective.h"
 #include "ringpress/link.h"
 #include "ringpress/mesh.h"
@@ -21,7 +22,8 @@ namespace ringpress::ring {
 
 enum class ProgressThread { kOff, kOn, kAuto };
 
-/// How a mesh is made; the same on all ranks but for `rank`, `progress_thread` and `congestion`.
+/// How a mesh is made; the same on all ranks but for `rank`, `progress_thread`,
+/// `congestion`, `address` and `host_id`.
 struct MeshOptions {
   UniqueId id{};  // From open_rendezvous() or prepare_rendezvous().
   int rank = 0;
@@ -36,20 +38,26 @@ struct MeshOptions {
   std::string congestion;  // Of what this rank sends over TCP; empty: the system's default.
   bool shared_memory = true;
   ProgressThread progress_thread = ProgressThread::kAuto;
-  std::string interface;  // Network interface name, or empty.
+  AddressChoice address;  // That this rank listens on; open: the one that routes to the root.
+  std::string host_id;    // In place of NCCL_HOSTID; empty: that of the process.
 };
 
 /// Opens the socket where the ranks of one communicator find each other. Its id holds a magic
-/// number, address, port and a fresh 128-bit secret. `interface` as in MeshOptions. Who comes
-/// before it serves waits in its queue, or, with kWhenServed, is refused: meet() tries again,
+/// number, address, port and a fresh 128-bit secret. Who comes before it serves waits in its queue, or, with kWhenServed, is refused: meet() tries again,
 /// make_mesh() only for a few seconds.
 enum class Listens { kAtOnce, kWhenServed };
-Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const std::string& interface,
+Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const AddressChoice& address,
                                                        const std::string& extra_secret,
                                                        Listens listens = Listens::kAtOnce);
 
+/// The id of a rendezvous at an address that all ranks know before: "192.0.2.7:4711",
+/// "[fd00::7]:4711" or "host:4711". Rank 0 serves there in make_mesh(); all ranks wait for that as
+/// long as for each other. It has no secret but MeshOptions::extra_secret. kInvalidArgument for
+/// what is no such address.
+Result<UniqueId> known_rendezvous(const std::string& address);
+
 /// prepare_rendezvous() and Rendezvous::serve() in one.
-Result<UniqueId> open_rendezvous(const std::string& interface, const std::string& extra_secret,
+Result<UniqueId> open_rendezvous(const AddressChoice& address, const std::string& extra_secret,
                                  std::chrono::milliseconds timeout);
 
 /// Meets the other ranks and returns the mesh that joins them. Collective. Fails on every rank,

@@ -12,7 +12,7 @@ namespace ringpress::ring {
 Result<std::unique_ptr<LinkListener>> listen_for_links(const LinkOptions& options) {
   try {
     RINGPRESS_ASSIGN_OR_RETURN(const std::string host,
-                               bootstrap::interface_address(options.interface));
+                               bootstrap::interface_address(options.address));
     return transport::tcp::make_link_listener(host, options);
   } catch (const std::exception& error) {
     return Status(Code::kSystem, std::string("cannot listen: ") + error.what());

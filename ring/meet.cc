@@ -32,14 +32,14 @@ Result<std::vector<int>> meet_at(const MeshOptions& options) {
   join.rank = static_cast<std::uint32_t>(options.rank);
   join.size = static_cast<std::uint32_t>(options.size);
   join.agreement = options.agreement;
-  join.place.identity = bootstrap::host_identity();
+  join.place.identity = bootstrap::host_identity(options.host_id);
   const auto timeout = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
   const auto refusal_patience =
       options.refusal_patience.count() > 0 ? std::min(options.refusal_patience, timeout) : timeout;
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::vector<bootstrap::Place> places,
       bootstrap::join_ranks(id.address, transport::mix_secret(id.secret, options.extra_secret),
-                            join, timeout, refusal_patience));
+                            join, {timeout, refusal_patience}));
   return number_hosts(places);
 }
 

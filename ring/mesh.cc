@@ -10,6 +10,7 @@
 
 #include "ring/bootstrap/host_identity.h"
 #include "ring/bootstrap/join.h"
+#include "ring/bootstrap/known_place.h"
 #include "ring/bootstrap/rendezvous.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/factory.h"
@@ -113,6 +114,39 @@ void add_shared_memory(const Identity& identity, MeshParts& parts, Place& place)
            status.message().c_str());
 }
 
+/// Where the place was known before, rank 0 opens it now.
+Result<std::vector<Place>> meet_at(const bootstrap::UniqueId& id, const Secret& secret,
+                                   const Join& join, const MeshOptions& options) {
+  bootstrap::JoinPatience patience;
+  patience.answer = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
+  if (bootstrap::is_known_place(id)) {
+    if (options.rank == 0) {
+      RINGPRESS_RETURN_IF_ERROR(
+          bootstrap::serve_known_place(id, options.extra_secret, patience.answer));
+    }
+    patience.closing = patience.refusal;
+    patience.refusal = patience.answer;
+  }
+  return bootstrap::join_ranks(id.address, secret, join, patience);
+}
+
+/// The last line that ranks compare.
+constexpr const char* kHasAddress = "Listening address=one";
+
+/// Where this rank is to listen. If it is nowhere, the others are told, for whom it would not come.
+Result<std::string> own_address(const bootstrap::UniqueId& id, const MeshOptions& options,
+                                Join join) {
+  Result<std::string> host = options.address.is_open()
+                                 ? bootstrap::route_address(id.address)
+                                 : bootstrap::interface_address(options.address);
+  if (host.is_ok()) return host;
+  join.agreement.push_back("Listening address=none: " + host.status().message());
+  const Status told =
+      meet_at(id, transport::mix_secret(id.secret, options.extra_secret), join, options).status();
+  log_line(LogLevel::kInfo, "the other ranks heard: %s", told.message().c_str());
+  return host;
+}
+
 Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(check_options(options));
   RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::unpack_id(options.id));
@@ -123,7 +157,7 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   join.size = static_cast<std::uint32_t>(options.size);
   join.agreement = options.agreement;
   join.agreement.push_back("sockets per peer=" + std::to_string(options.sockets_per_peer));
-  join.place.identity = bootstrap::host_identity();
+  join.place.identity = bootstrap::host_identity(options.host_id);
 
   Identity identity;
   identity.rank = join.rank;
@@ -136,39 +170,42 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   parts.timeout = options.timeout;
   parts.reactor = std::make_unique<transport::Reactor>();
   RINGPRESS_RETURN_IF_ERROR(parts.reactor->ready());
-  RINGPRESS_ASSIGN_OR_RETURN(const std::string host,
-                             options.interface.empty()
-                                 ? bootstrap::route_address(id.address)
-                                 : bootstrap::interface_address(options.interface));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string host, own_address(id, options, join));
+  join.agreement.push_back(kHasAddress);
   parts.tcp = transport::tcp::make_tcp_transport(
       *parts.reactor, {host, options.sockets_per_peer, options.congestion});
   RINGPRESS_ASSIGN_OR_RETURN(join.place.tcp, parts.tcp->listen(identity));
 
+  log_line(LogLevel::kInfo, "rank %d of %d listens at %s", options.rank, options.size,
+           join.place.tcp.c_str());
+
   if (options.shared_memory) add_shared_memory(identity, parts, join.place);
-  RINGPRESS_ASSIGN_OR_RETURN(
-      const std::vector<Place> places,
-      bootstrap::join_ranks(
-          id.address, identity.secret, join,
-          options.join_timeout.count() > 0 ? options.join_timeout : options.timeout));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Place> places,
+                             meet_at(id, identity.secret, join, options));
   place_peers(options, places, parts);
   return std::unique_ptr<Mesh>(std::make_unique<MeshImpl>(std::move(parts)));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const std::string& interface,
+Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const AddressChoice& address,
                                                        const std::string& extra_secret,
                                                        Listens listens) {
   try {
-    return bootstrap::prepare_rendezvous(interface, extra_secret, listens);
+    return bootstrap::prepare_rendezvous(address, extra_secret, listens);
   } catch (const std::exception& error) {
     return Status(Code::kSystem, std::string("cannot open the rendezvous: ") + error.what());
   }
 }
 
-Result<UniqueId> open_rendezvous(const std::string& interface, const std::string& extra_secret,
+Result<UniqueId> known_rendezvous(const std::string& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::known_place(address));
+  return bootstrap::pack_id(id);
+}
+
+Result<UniqueId> open_rendezvous(const AddressChoice& address, const std::string& extra_secret,
                                  std::chrono::milliseconds timeout) {
-  RINGPRESS_ASSIGN_OR_RETURN(auto rendezvous, prepare_rendezvous(interface, extra_secret));
+  RINGPRESS_ASSIGN_OR_RETURN(auto rendezvous, prepare_rendezvous(address, extra_secret));
   RINGPRESS_RETURN_IF_ERROR(rendezvous->serve({timeout, timeout}));
   return rendezvous->id();
 }

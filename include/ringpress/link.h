@@ -14,6 +14,7 @@
 #include <string>
 
 #include "ringpress/buffer.h"
+#include "ringpress/address_choice.h"
 #include "ringpress/status.h"
 #include "ringpress/transport.h"
 
@@ -26,7 +27,7 @@ using LinkHandle = std::array<std::byte, 128>;
 inline constexpr std::size_t kMaxLinkRequests = 64;
 
 struct LinkOptions {
-  std::string interface;     // To listen on: "=eth0"; as in MeshOptions.
+  AddressChoice address;     // To listen on.
   std::string extra_secret;  // Mixed into the secret of the handle; the same on both sides.
   std::chrono::milliseconds timeout{600000};  // For connecting.
   int sockets = 2;                            // Of a link; the listener decides for both sides.

@@ -9,10 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "ringpress/address_choice.h"
 #include "ringpress/rules.h"
 #include "ringpress/status.h"
 
 namespace ringpress {
+
+/// What NCCL's own variables say, where they mean something to this library. Empty: not set.
+struct NcclVariables {
+  std::string host_id;     // NCCL_HOSTID
+  std::string comm_id;     // NCCL_COMM_ID
+  std::string debug;       // NCCL_DEBUG
+  std::string debug_file;  // NCCL_DEBUG_FILE
+};
 
 /// Every setting.
 struct Settings {
@@ -25,6 +34,9 @@ struct Settings {
   std::string mistake;
   std::vector<Rule> rule_list;        // Of the file that `rules` names,
   std::string rules_digest = "none";  // and what all ranks' files have in common.
+  NcclVariables nccl;
+  /// RINGPRESS_SOCKET_IFNAME, else NCCL_SOCKET_IFNAME, with NCCL_SOCKET_FAMILY.
+  AddressChoice address;
   /// What the program calls the communicator that is made with these settings; "": nothing. No
   /// value: nobody knows here.
   std::optional<std::string> comm_name;
@@ -39,7 +51,8 @@ struct SettingDescription {
 };
 const std::vector<SettingDescription>& setting_descriptions();
 
-/// Reads NAME=VALUE pairs (those whose name starts with RINGPRESS); the rest is the default. An
+/// Reads NAME=VALUE pairs: those whose name starts with RINGPRESS, and NCCL's own variables that mean
+/// something here (ours come before NCCL's); the rest is the default. An
 /// unknown name adds a line to `warnings` (may be null) that names the nearest known one. Nothing
 /// is refused here: check_settings() does that, and the codec factory checks codec names. Reads the
 /// file of RINGPRESS_RULES.
@@ -50,7 +63,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
 /// the things that its setting chooses from (mode, algorithm, backend ...).
 Status check_settings(const Settings& settings);
 
-/// parse_settings() of this process's environment; warnings go to the log, once per process.
+/// parse_settings() of this process's environment and NCCL's configuration files; warnings go to the log, once per process.
 Settings settings_from_environment();
 
 /// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after what

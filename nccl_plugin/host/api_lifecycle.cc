@@ -30,9 +30,17 @@ struct Join {
   int device = 0;
 };
 
+/// With NCCL_COMM_ID every rank may make the id by itself.
+Result<UniqueId> find_id(const Settings& settings) {
+  const std::string& known = settings.nccl.comm_id;
+  if (known.empty()) return make_unique_id(settings);
+  Result<UniqueId> id = unique_id_at(known);
+  if (id.is_ok()) return id;
+  return Status(id.status().code(), "NCCL_COMM_ID=" + known + ": " + id.status().message());
+}
+
 Status make_id(ncclUniqueId* out) {
-  const Settings settings = settings_for_init();
-  RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, make_unique_id(settings));
+  RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, find_id(settings_for_init()));
   std::memcpy(out, id.data(), sizeof *out);
   return Status::ok();
 }

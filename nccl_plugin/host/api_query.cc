@@ -3,7 +3,7 @@
 
 #include "nccl_plugin/host/arguments.h"
 #include "nccl_plugin/host/comm.h"
-#include "nccl_plugin/host/configuration.h"
+#include "nccl_plugin/host/log_output.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
 #include "ringpress/export.h"
@@ -113,7 +113,7 @@ RINGPRESS_PROFILING_NAME(CommCuDevice);
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 RINGPRESS_EXPORT void ncclResetDebugInit(void) {
   static_cast<void>(catch_all([]() -> Status {
-    apply_debug_level(ringpress::settings_from_environment());
+    direct_log(ringpress::settings_from_environment());
     return Status::ok();
   }));
 }

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "ringpress/log.h"
+#include "nccl_plugin/host/log_output.h"
 
 namespace ringpress::nccl_plugin::host {
 namespace {
@@ -82,15 +82,8 @@ Result<Configuration> parse_configuration(const ncclConfig_t* config,
 Settings settings_for_init(const std::string& comm_name) {
   Settings settings = settings_from_environment();
   settings.comm_name = comm_name;
-  apply_debug_level(settings);
+  direct_log(settings);
   return settings;
-}
-
-void apply_debug_level(const Settings& settings) {
-  if (settings.debug == "error") set_log_level(LogLevel::kError);
-  if (settings.debug == "warn") set_log_level(LogLevel::kWarn);
-  if (settings.debug == "info") set_log_level(LogLevel::kInfo);
-  if (settings.debug == "trace") set_log_level(LogLevel::kTrace);
 }
 
 }  // namespace ringpress::nccl_plugin::host

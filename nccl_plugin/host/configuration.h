@@ -25,9 +25,6 @@ Result<Configuration> parse_configuration(const ncclConfig_t* config,
 /// have met.
 Settings settings_for_init(const std::string& comm_name = {});
 
-/// Makes RINGPRESS_DEBUG hold from now on.
-void apply_debug_level(const Settings& settings);
-
 }  // namespace ringpress::nccl_plugin::host
 
 #endif  // NCCL_PLUGIN_HOST_CONFIGURATION_H_

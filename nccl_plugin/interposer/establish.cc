@@ -229,7 +229,7 @@ void Establishing::find_racks(const std::vector<Candidate*>& asked) {
     for (const std::int32_t number : answers[i].numbers) {
       hosts.push_back(host_of_number(topology, number));
     }
-    if (own[i] < 0) hosts[static_cast<std::size_t>(candidate.comm->rank())] = own_host_name();
+    if (own[i] < 0) hosts[static_cast<std::size_t>(candidate.comm->rank())] = topology.own_host;
     // The same on all ranks. (What is thrown is not: then the others are told, break_off().)
     Result<std::vector<int>> order = ring_order_of(topology, hosts);
     candidate.status = order.status();

@@ -110,11 +110,7 @@ Status Meetings::open_at(ncclUniqueId* id) {
   }
   // From here to the communicator's making may be long: until then nobody can connect.
   Result<std::unique_ptr<Rendezvous>> opened =
-      ring::prepare_rendezvous(settings_.interface, settings_.secret, ring::Listens::kWhenServed);
-  if (opened.status().code() == Code::kInvalidArgument) {
-    return {Code::kInvalidArgument,
-            "RINGPRESS_SOCKET_IFNAME=" + settings_.interface + " matches no interface"};
-  }
+      ring::prepare_rendezvous(settings_.address, settings_.secret, ring::Listens::kWhenServed);
   RINGPRESS_RETURN_IF_ERROR(opened.status());
   if (!write_meeting_place(opened.value()->id(), id)) {
     return {Code::kUnsupported, "it has no room for a meeting place"};

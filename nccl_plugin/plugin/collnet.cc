@@ -37,7 +37,7 @@ struct CollListener : Object {
 Settings settings_of(const Device& device) {
   Settings settings = settings_from_environment();
   // The setting may name several; devices() has chosen. A next plugin's are not network interfaces.
-  if (if_nametoindex(device.name.c_str()) != 0) settings.interface = device.name;
+  if (if_nametoindex(device.name.c_str()) != 0) settings.address.interfaces = "=" + device.name;
   return settings;
 }
 

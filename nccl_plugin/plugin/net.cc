@@ -172,7 +172,7 @@ Status net_listen(int device, void* handle, void** listen_comm) {
   RINGPRESS_RETURN_IF_ERROR(check_place(handle, "the handle"));
   RINGPRESS_ASSIGN_OR_RETURN(LinkOptions options, link_options());
   RINGPRESS_ASSIGN_OR_RETURN(const Device* const found, device_at(device));
-  options.interface = "=" + found->name;
+  options.address.interfaces = "=" + found->name;
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<LinkListener> link, ring::listen_for_links(options));
   std::memcpy(handle, link->handle().data(), abi::kHandleBytes);
   *listen_comm = (new NetListener(std::move(link)))->handle();

@@ -50,7 +50,7 @@ std::string own_host() {
 /// The same on all ranks of the same hosts, but for a coincidence, which still_hold() notices.
 Result<std::string> name_hosts(Peers& peers, const Settings& settings) {
   const std::size_t hash =
-      std::hash<std::string>()(own_host() + "/" + settings.interface) & ((1ull << 52) - 1);
+      std::hash<std::string>()(own_host() + "/" + settings.address.interfaces) & ((1ull << 52) - 1);
   double bounds[] = {static_cast<double>(hash), -static_cast<double>(hash)};
   RINGPRESS_RETURN_IF_ERROR(peers.max(bounds));
   return std::to_string(static_cast<std::uint64_t>(bounds[0])) + "-" +

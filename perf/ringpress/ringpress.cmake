@@ -3,7 +3,6 @@ add_library(ringpress_command_parts STATIC
   ringpress/advice.cc
   ringpress/child.cc
   ringpress/doctor.cc
-  ringpress/environment.cc
   ringpress/explain/decided.cc
   ringpress/explain/explain.cc
   ringpress/explain/explanation.cc

@@ -6,6 +6,7 @@
 #include <sodium.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -85,11 +86,6 @@ NameFilter parse_filter(std::string text) {
   return filter;
 }
 
-bool usable(const ifaddrs& entry, int family) {
-  return entry.ifa_addr != nullptr && entry.ifa_addr->sa_family == family &&
-         (entry.ifa_flags & IFF_UP) != 0;
-}
-
 SocketAddress copy_address(const ifaddrs& entry) {
   SocketAddress address;
   address.length =
@@ -98,28 +94,113 @@ SocketAddress copy_address(const ifaddrs& entry) {
   return address;
 }
 
-/// The first address that `filter` allows, IPv4 first, or ""; loopback only if asked for by name.
-Result<std::string> find_interface(const NameFilter& filter, bool loopback) {
+/// In this order they are preferred.
+enum class AddressClass { kIpv4, kIpv6, kIpv6OfOneLink };
+
+struct InterfaceAddress {
+  std::string interface;
+  AddressClass address_class = AddressClass::kIpv4;
+  bool is_loopback = false;
+  std::string host;  // Without a port.
+};
+
+AddressClass class_of(const ifaddrs& entry) {
+  if (entry.ifa_addr->sa_family == AF_INET) return AddressClass::kIpv4;
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr);
+  return IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? AddressClass::kIpv6OfOneLink : AddressClass::kIpv6;
+}
+
+/// Of the interfaces that are up, what is preferred first.
+Result<std::vector<InterfaceAddress>> list_addresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return transport::system_error("cannot list network interfaces");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-      if (!usable(*entry, family) || !filter.allows(entry->ifa_name)) continue;
-      if (!loopback && (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
-      return host_part(copy_address(*entry));
+  std::vector<InterfaceAddress> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    found.push_back({entry->ifa_name, class_of(*entry), (entry->ifa_flags & IFF_LOOPBACK) != 0,
+                     host_part(copy_address(*entry))});
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& one, const auto& other) {
+    return one.address_class < other.address_class;
+  });
+  return found;
+}
+
+bool is_of_family(const InterfaceAddress& address, AddressFamily family) {
+  switch (family) {
+    case AddressFamily::kAny:
+      return true;
+    case AddressFamily::kIpv4:
+      return address.address_class == AddressClass::kIpv4;
+    case AddressFamily::kIpv6:
+      return address.address_class != AddressClass::kIpv4;
+  }
+  return false;
+}
+
+const char* family_text(AddressFamily family) {
+  switch (family) {
+    case AddressFamily::kAny:
+      return "";
+    case AddressFamily::kIpv4:
+      return " with an IPv4 address";
+    case AddressFamily::kIpv6:
+      return " with an IPv6 address";
+  }
+  return "";
+}
+
+Status nothing_matches(const AddressChoice& choice, const std::vector<InterfaceAddress>& all) {
+  std::vector<std::string> names;
+  for (const InterfaceAddress& address : all) {
+    const bool is_new = std::find(names.begin(), names.end(), address.interface) == names.end();
+    if (is_new && is_of_family(address, choice.family)) names.push_back(address.interface);
+  }
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return {Code::kInvalidArgument, choice.variable + "=" + choice.interfaces +
+                                      " matches no network interface" +
+                                      family_text(choice.family) +
+                                      "; there are: " + (list.empty() ? "none" : list)};
+}
+
+Result<std::string> address_by_name(const AddressChoice& choice) {
+  const NameFilter filter = parse_filter(choice.interfaces);
+  RINGPRESS_ASSIGN_OR_RETURN(const auto all, list_addresses());
+  for (const InterfaceAddress& address : all) {
+    if (is_of_family(address, choice.family) && filter.allows(address.interface)) {
+      return address.host;
     }
   }
-  return std::string();
+  return nothing_matches(choice, all);
+}
+
+/// Addresses of the documentation ranges (RFC 5737, RFC 3849): reached by the default route, never
+/// contacted.
+constexpr const char* kIpv4Elsewhere = "203.0.113.1:9";
+constexpr const char* kIpv6Elsewhere = "[2001:db8::1]:9";
+
+Result<std::string> default_address(AddressFamily family) {
+  const bool is_ipv6 = family == AddressFamily::kIpv6;
+  const Result<std::string> routed = route_address(is_ipv6 ? kIpv6Elsewhere : kIpv4Elsewhere);
+  if (routed.is_ok()) return routed.value();
+  RINGPRESS_ASSIGN_OR_RETURN(const auto all, list_addresses());
+  for (const InterfaceAddress& address : all) {
+    if (is_of_family(address, family) && !address.is_loopback) return address.host;
+  }
+  return std::string(is_ipv6 ? "[::1]" : "127.0.0.1");
 }
 
 }  // namespace
 
-HostIdentity host_identity() {
+HostIdentity host_identity(const std::string& host_id) {
   const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
-  const char* named = std::getenv("NCCL_HOSTID");
-  const std::string host =
-      named != nullptr && *named != '\0' ? std::string("id:") + named : boot + "/" + host_name();
+  const char* const variable = std::getenv("NCCL_HOSTID");
+  const std::string named = host_id.empty() && variable != nullptr ? variable : host_id;
+  const std::string host = named.empty() ? boot + "/" + host_name() : "id:" + named;
   return {hash_of(host + "/" + network_namespace()), hash_of(boot)};
 }
 
@@ -135,19 +216,8 @@ Result<std::string> route_address(const std::string& target) {
   return host_part(local);
 }
 
-Result<std::string> interface_address(const std::string& names) {
-  if (!names.empty()) {
-    RINGPRESS_ASSIGN_OR_RETURN(const std::string found, find_interface(parse_filter(names), true));
-    if (!found.empty()) return found;
-    return Status(Code::kInvalidArgument, "no network interface matches \"" + names + "\"");
-  }
-  // An address of the documentation range (RFC 5737): reached by the default route, never
-  // contacted.
-  const Result<std::string> routed = route_address("203.0.113.1:9");
-  if (routed.is_ok()) return routed.value();
-  RINGPRESS_ASSIGN_OR_RETURN(const std::string found,
-                             find_interface(NameFilter{false, true, {}}, false));
-  return found.empty() ? std::string("127.0.0.1") : found;
+Result<std::string> interface_address(const AddressChoice& choice) {
+  return choice.interfaces.empty() ? default_address(choice.family) : address_by_name(choice);
 }
 
 }  // namespace ringpress::ring::bootstrap

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "ringpress/address_choice.h"
 #include "ringpress/status.h"
 
 namespace ringpress::ring::bootstrap {
@@ -14,18 +15,19 @@ using HostHash = std::array<std::byte, 16>;
 
 struct HostIdentity {
   /// Equal for processes that can share memory and local sockets: same kernel, host name and
-  /// network namespace. NCCL_HOSTID, when set, stands for the first two.
+  /// network namespace. A host id that was given stands for the first two.
   HostHash host{};
   /// Equal for processes that share processor cores: same kernel.
   HostHash machine{};
 };
 
-HostIdentity host_identity();
+/// `host_id`: in place of NCCL_HOSTID; empty: that of the process, if it is set.
+HostIdentity host_identity(const std::string& host_id);
 
-/// The address, without a port, of the first interface that `names` allows: a comma-separated list
-/// of prefixes; "=" before the list means whole names, "^" means all but these. Empty: the
-/// interface of the default route, else any that is up, else loopback.
-Result<std::string> interface_address(const std::string& names);
+/// The address, without a port, of the first interface that is chosen; IPv6 addresses of one link
+/// only where there is no other. Without names: the interface of the default route, else any that
+/// is up, else loopback. kInvalidArgument, with what there is, where nothing matches.
+Result<std::string> interface_address(const AddressChoice& choice);
 
 /// The address from which this host reaches `target` ("address:port").
 Result<std::string> route_address(const std::string& target);

@@ -66,6 +66,8 @@ class Caller {
   }
   /// After kPeerLost: it was not closed in good order.
   bool was_reset() const { return was_reset_; }
+  /// In good order or not.
+  bool was_closed() const { return was_closed_; }
   const std::string& address() const { return address_; }
   Status connected() const {
     RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
@@ -74,6 +76,7 @@ class Caller {
 
  private:
   Status lost(int error) {
+    was_closed_ = true;
     was_reset_ = error != 0;
     return Status(Code::kPeerLost, "the rendezvous at " + address_ + " closed the connection");
   }
@@ -81,6 +84,7 @@ class Caller {
   Fd socket_;
   std::string address_;
   Deadline deadline_;
+  bool was_closed_ = false;
   bool was_reset_ = false;
 };
 
@@ -138,15 +142,26 @@ Status shake_hands(Caller& caller, const Secret& secret, const Join& join) {
   return caller.send_all(third->data(), third->size());
 }
 
+/// A connection to a rendezvous that knows the secret.
+Result<Caller> reach(const std::string& address, const Secret& secret, const Join& join,
+                     const JoinPatience& patience) {
+  const Deadline deadline = Clock::now() + patience.answer + kAnswerGrace;
+  const Deadline closing = Clock::now() + patience.closing;
+  while (true) {
+    RINGPRESS_ASSIGN_OR_RETURN(Caller caller, call(address, deadline, patience.refusal));
+    const Status shaken = shake_hands(caller, secret, join);
+    if (shaken.is_ok()) return caller;
+    if (!caller.was_closed() || Clock::now() >= closing) return shaken;
+    std::this_thread::sleep_for(kRetryPause);
+  }
+}
+
 }  // namespace
 
 Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& secret,
-                                      const Join& join, std::chrono::milliseconds timeout,
-                                      std::chrono::milliseconds refusal_patience) {
+                                      const Join& join, const JoinPatience& patience) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::string message, pack_join(join));
-  RINGPRESS_ASSIGN_OR_RETURN(
-      Caller caller, call(address, Clock::now() + timeout + kAnswerGrace, refusal_patience));
-  RINGPRESS_RETURN_IF_ERROR(shake_hands(caller, secret, join));
+  RINGPRESS_ASSIGN_OR_RETURN(Caller caller, reach(address, secret, join, patience));
   RINGPRESS_RETURN_IF_ERROR(caller.send_all(message.data(), message.size()));
   std::string head(kPrefixBytes, '\0');
   RINGPRESS_RETURN_IF_ERROR(caller.receive_all(head.data(), head.size()));
@@ -159,7 +174,7 @@ Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& 
   RINGPRESS_ASSIGN_OR_RETURN(Answer answer, unpack_answer(prefix, body, join.size));
   // The rendezvous closes when every rank has its answer. It may live in this process: a rank that
   // went on and exited sooner would take it away from the others.
-  caller.await_close(answer.status.is_ok() ? timeout : kFailureGrace);
+  caller.await_close(answer.status.is_ok() ? patience.answer : kFailureGrace);
   RINGPRESS_RETURN_IF_ERROR(answer.status);
   return std::move(answer.places);
 }

@@ -11,15 +11,20 @@
 
 namespace ringpress::ring::bootstrap {
 
-/// How long a rendezvous that listened before its id was known may seem not to be there.
-inline constexpr std::chrono::milliseconds kRefusalPatience{5000};
+/// How long a rank waits for a rendezvous.
+struct JoinPatience {
+  std::chrono::milliseconds answer{};  // For all ranks to come.
+  /// For it to listen. One that listened before its id was known only seems not to be there.
+  std::chrono::milliseconds refusal{5000};
+  /// For one that closes connections before it has read from them: that of the communicator before,
+  /// at the same address.
+  std::chrono::milliseconds closing{0};
+};
 
 /// Meets the other ranks at `address` and returns where each of them is. Blocks, but not longer
-/// than the timeout and two seconds. Tries to connect for `refusal_patience` at most.
-Result<std::vector<Place>> join_ranks(
-    const std::string& address, const Secret& secret, const Join& join,
-    std::chrono::milliseconds timeout,
-    std::chrono::milliseconds refusal_patience = kRefusalPatience);
+/// than for the answer and two seconds.
+Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& secret,
+                                      const Join& join, const JoinPatience& patience);
 
 }  // namespace ringpress::ring::bootstrap
 

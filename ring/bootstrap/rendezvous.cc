@@ -36,7 +36,7 @@ class Server final : private EventHandler {
         timeout_(options.timeout),
         before_first_(options.before_first),
         listener_(std::move(listener)) {}
-  ~Server() override { reactor_.remove(listener_.get(), this); }
+  ~Server() override { stop_listening(); }
 
   /// Notices if this rank, which listens there until it comes, goes instead.
   void watch(std::uint32_t rank, const std::string& address) {
@@ -84,7 +84,7 @@ class Server final : private EventHandler {
   void on_events(std::uint32_t) override { let_in(); }
 
   void let_in() {
-    while (true) {
+    while (listener_.valid()) {
       Fd socket = transport::accept_from(listener_.get());
       if (!socket.valid()) return;
       transport::set_no_delay(socket.get());
@@ -94,6 +94,13 @@ class Server final : private EventHandler {
           AcceptorHandshake(transport::make_hello(Identity{}, HelloPurpose::kRendezvous),
                             secret_)));
     }
+  }
+
+  void stop_listening() {
+    if (!listener_.valid()) return;
+    reactor_.remove(listener_.get(), this);
+    listener_.reset();
+    strangers_.clear();
   }
 
   void settle_strangers() {
@@ -150,6 +157,8 @@ class Server final : private EventHandler {
   }
 
   void answer_all() {
+    // Who comes now comes for the next communicator, which may meet at the same address.
+    if (answer_.status.is_ok()) stop_listening();
     const std::string bytes = pack_answer(answer_);
     for (auto& member : members_) member->answer(bytes);
   }
@@ -289,12 +298,12 @@ class OpenSocket final : public ringpress::Rendezvous {
 
 }  // namespace
 
-Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const std::string& interface,
+Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const AddressChoice& choice,
                                                                   const std::string& extra_secret,
                                                                   Listens listens) {
   UniqueId id;
   transport::fill_random(id.secret.data(), id.secret.size());
-  RINGPRESS_ASSIGN_OR_RETURN(const std::string host, interface_address(interface));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string host, interface_address(choice));
   RINGPRESS_ASSIGN_OR_RETURN(const auto wanted, transport::parse_address(host + ":0"));
   RINGPRESS_ASSIGN_OR_RETURN(Fd listener, transport::bind_to(wanted));
   if (listens == Listens::kAtOnce) {
@@ -305,6 +314,13 @@ Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const std::str
   RINGPRESS_ASSIGN_OR_RETURN(const IdBytes bytes, pack_id(id));
   return std::unique_ptr<ringpress::Rendezvous>(std::make_unique<OpenSocket>(
       bytes, std::move(listener), transport::mix_secret(id.secret, extra_secret)));
+}
+
+Status serve_at(const UniqueId& id, Fd listener, const std::string& extra_secret,
+                const ServeOptions& options) {
+  RINGPRESS_ASSIGN_OR_RETURN(const IdBytes bytes, pack_id(id));
+  OpenSocket socket(bytes, std::move(listener), transport::mix_secret(id.secret, extra_secret));
+  return socket.serve(options);
 }
 
 }  // namespace ringpress::ring::bootstrap

@@ -8,14 +8,20 @@
 #include <string>
 
 #include "ring/factory.h"
+#include "ring/bootstrap/unique_id.h"
+#include "ring/transport/common/socket.h"
 #include "ringpress/rendezvous.h"
 
 namespace ringpress::ring::bootstrap {
 
 /// See prepare_rendezvous() in ring/factory.h.
-Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const std::string& interface,
+Result<std::unique_ptr<ringpress::Rendezvous>> prepare_rendezvous(const AddressChoice& address,
                                                                   const std::string& extra_secret,
                                                                   Listens listens);
+
+/// Serves at a socket that listens already.
+Status serve_at(const UniqueId& id, transport::Fd listener, const std::string& extra_secret,
+                const ServeOptions& options);
 
 }  // namespace ringpress::ring::bootstrap
 

@@ -350,6 +350,10 @@ Result<UniqueId> make_unique_id(const Settings&) {
   return Hubs::instance().make_id();
 }
 
+Result<UniqueId> unique_id_at(const std::string&) {
+  return Status(Code::kUnsupported, "there are no addresses inside a process");
+}
+
 Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) {
   RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, make_unique_id(settings));
   return std::unique_ptr<Rendezvous>(std::make_unique<NamedMeeting>(id));

@@ -207,7 +207,7 @@ inline std::vector<PeerReport> run_mesh_peers(
     options.timeout = std::chrono::milliseconds(100000);
     adjust(options);
     options.id = exchange.share(rank, [&] {
-      return ring::open_rendezvous("lo", options.extra_secret, options.timeout).value();
+      return ring::open_rendezvous({"lo"}, options.extra_secret, options.timeout).value();
     });
     Result<std::unique_ptr<Mesh>> mesh = ring::make_mesh(options);
     if (!mesh.is_ok()) return to_text(mesh.status());

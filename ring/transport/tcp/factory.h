@@ -21,7 +21,7 @@ struct TcpOptions {
 /// The reactor must outlive the transport.
 std::unique_ptr<Transport> make_tcp_transport(Reactor& reactor, const TcpOptions& options);
 
-/// LinkOptions::interface is ignored: `host` is the numeric address to listen on.
+/// LinkOptions::address is ignored: `host` is the numeric address to listen on.
 Result<std::unique_ptr<LinkListener>> make_link_listener(const std::string& host,
                                                          const LinkOptions& options);
 Result<std::unique_ptr<LinkConnector>> make_link_connector(const LinkHandle& handle,

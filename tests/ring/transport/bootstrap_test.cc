@@ -93,7 +93,7 @@ TEST_P(Bootstrap, NamesTheRanksThatNeverCame) {
     options.size = 4;
     options.timeout = milliseconds(700);
     options.id = exchange.share(
-        rank, [&] { return ring::open_rendezvous("lo", "", options.timeout).value(); });
+        rank, [&] { return ring::open_rendezvous({"lo"}, "", options.timeout).value(); });
     if (rank % 2 == 1) return "absent";
     return to_text(ring::make_mesh(options).status());
   });
@@ -199,8 +199,11 @@ TEST(BootstrapErrors, RefusesWrongOptions) {
   options.rank = 0;
   options.sockets_per_peer = 0;
   EXPECT_EQ(ring::make_mesh(options).status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(ring::open_rendezvous("nonesuch0", "", milliseconds(10)).status().message(),
-            "no network interface matches \"nonesuch0\"");
+  const Status nowhere = ring::open_rendezvous({"nonesuch0"}, "", milliseconds(10)).status();
+  EXPECT_TRUE(nowhere.message().starts_with(
+      "RINGPRESS_SOCKET_IFNAME=nonesuch0 matches no network interface; there are: "))
+      << nowhere.message();
+  EXPECT_NE(nowhere.message().find("lo"), std::string::npos) << nowhere.message();
 }
 
 /// What rank 2 does.
@@ -211,7 +214,7 @@ std::vector<std::string> meet_with_own_rendezvous(Third third) {
   std::vector<std::unique_ptr<Rendezvous>> own;
   std::vector<UniqueIdBytes> ids;
   for (int rank = 0; rank < 3; ++rank) {
-    own.push_back(ring::prepare_rendezvous("lo", "").value());
+    own.push_back(ring::prepare_rendezvous({"lo"}, "").value());
     ids.push_back(own.back()->id());
   }
   if (third == Third::kEndedBefore) own[2].reset();
@@ -281,7 +284,7 @@ ring::transport::Fd join_by_hand(const UniqueIdBytes& id, std::uint32_t rank, st
 /// How ranks 0 and 1 fare where rank 2 comes and ends. They would wait long for the rest of `size`.
 enum class RankEnds { kFirst, kLater, kBeforeItHasSaidAll };
 std::vector<std::string> meet_with_one_that_ends(std::uint32_t size, RankEnds ends) {
-  const auto place = ring::prepare_rendezvous("lo", "").value();
+  const auto place = ring::prepare_rendezvous({"lo"}, "").value();
   EXPECT_TRUE(place->serve({milliseconds(30000), milliseconds(30000)}).is_ok());
   ring::transport::Fd third =
       join_by_hand(place->id(), 2, size, ends != RankEnds::kBeforeItHasSaidAll);
@@ -316,7 +319,7 @@ TEST(BootstrapErrors, ARankThatEndedIsNotCountedAmongThoseWhoCame) {
 }
 
 TEST(BootstrapErrors, RanksThatWaitHearThatItIsCalledOff) {
-  const auto place = ring::prepare_rendezvous("lo", "").value();
+  const auto place = ring::prepare_rendezvous({"lo"}, "").value();
   EXPECT_TRUE(place->serve({milliseconds(30000), milliseconds(30000)}).is_ok());
   const auto reports = run_peers(PeerKind::kThreads, 3, [&](int rank) -> std::string {
     if (rank == 2) {
@@ -367,7 +370,7 @@ class NoDescriptors {
 }
 
 TEST(BootstrapErrors, RanksThatCameWhenNoFileCouldBeOpenedAreLetInLater) {
-  const auto place = ring::prepare_rendezvous("lo", "").value();
+  const auto place = ring::prepare_rendezvous({"lo"}, "").value();
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t server = fork();  // The limit is that of a process.
@@ -393,7 +396,7 @@ TEST(BootstrapErrors, RanksThatCameWhenNoFileCouldBeOpenedAreLetInLater) {
 /// Two ranks of three, who come at the same time, at a place where the first one is waited for
 /// long.
 std::vector<std::string> meet_without_the_third() {
-  const auto place = ring::prepare_rendezvous("lo", "").value();
+  const auto place = ring::prepare_rendezvous({"lo"}, "").value();
   EXPECT_TRUE(place->serve({milliseconds(1000), milliseconds(100000)}).is_ok());
   const auto reports = run_peers(PeerKind::kThreads, 2, [&](int rank) {
     ring::MeshOptions options;
@@ -420,7 +423,7 @@ TEST(BootstrapErrors, RanksThatComeAtTheSameTimeHearWhoDidNot) {
 }
 
 TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
-  const UniqueIdBytes id = ring::open_rendezvous("lo", "", milliseconds(100000)).value();
+  const UniqueIdBytes id = ring::open_rendezvous({"lo"}, "", milliseconds(100000)).value();
   const auto address =
       ring::transport::parse_address(ring::bootstrap::unpack_id(id).value().address).value();
   std::vector<ring::transport::Fd> strangers;
@@ -445,10 +448,10 @@ TEST(BootstrapErrors, StrangersDoNotDisturbTheRendezvous) {
 }
 
 TEST(Interfaces, AreChosenByName) {
-  EXPECT_EQ(ring::bootstrap::interface_address("lo").value(), "127.0.0.1");
-  EXPECT_EQ(ring::bootstrap::interface_address("=lo").value(), "127.0.0.1");
-  EXPECT_EQ(ring::bootstrap::interface_address("nonesuch,lo").value(), "127.0.0.1");
-  EXPECT_FALSE(ring::bootstrap::interface_address("=l").is_ok());
+  EXPECT_EQ(ring::bootstrap::interface_address({"lo"}).value(), "127.0.0.1");
+  EXPECT_EQ(ring::bootstrap::interface_address({"=lo"}).value(), "127.0.0.1");
+  EXPECT_EQ(ring::bootstrap::interface_address({"nonesuch,lo"}).value(), "127.0.0.1");
+  EXPECT_FALSE(ring::bootstrap::interface_address({"=l"}).is_ok());
   EXPECT_EQ(ring::bootstrap::route_address("127.0.0.1:5").value(), "127.0.0.1");
 }
 

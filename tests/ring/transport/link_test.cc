@@ -24,7 +24,7 @@ struct Ends {
 
 LinkOptions loopback(int sockets = 2) {
   LinkOptions options;
-  options.interface = "=lo";
+  options.address.interfaces = "=lo";
   options.timeout = std::chrono::milliseconds(100000);
   options.sockets = sockets;
   return options;

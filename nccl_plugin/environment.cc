@@ -1,14 +1,14 @@
-#include "perf/ringpress/environment.h"
+#include "nccl_plugin/environment.h"
 
 #include <cstdlib>
 #include <fstream>
 
 extern char** environ;
 
-namespace ringpress::perf {
+namespace ringpress::nccl_plugin {
 
-JobEnvironment JobEnvironment::of_this_process() {
-  JobEnvironment all;
+Environment Environment::of_this_process() {
+  Environment all;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string text(*entry);
     const std::size_t equals = text.find('=');
@@ -26,11 +26,11 @@ JobEnvironment JobEnvironment::of_this_process() {
   return all;
 }
 
-void JobEnvironment::add(const std::string& name, Variable variable) {
+void Environment::add(const std::string& name, Variable variable) {
   variables_.emplace(name, std::move(variable));
 }
 
-void JobEnvironment::add_file(const std::string& path) {
+void Environment::add_file(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   while (std::getline(file, line)) {
@@ -41,21 +41,17 @@ void JobEnvironment::add_file(const std::string& path) {
   }
 }
 
-const Variable* JobEnvironment::find(const std::string& name) const {
+const Variable* Environment::find(const std::string& name) const {
   const auto entry = variables_.find(name);
   return entry == variables_.end() ? nullptr : &entry->second;
 }
 
-const char* JobEnvironment::value(const char* name) const {
+const char* Environment::value(const char* name) const {
   const Variable* const variable = find(name);
   return variable == nullptr ? nullptr : variable->value.c_str();
 }
 
-nccl_plugin::plugin::Lookup JobEnvironment::lookup() const {
-  return [this](const char* name) { return value(name); };
-}
-
-std::vector<std::pair<std::string, std::string>> JobEnvironment::with_prefix(
+std::vector<std::pair<std::string, std::string>> Environment::with_prefix(
     const std::string& prefix) const {
   std::vector<std::pair<std::string, std::string>> found;
   for (auto entry = variables_.lower_bound(prefix);
@@ -65,4 +61,4 @@ std::vector<std::pair<std::string, std::string>> JobEnvironment::with_prefix(
   return found;
 }
 
-}  // namespace ringpress::perf
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,106 @@
+#include "ring/bootstrap/known_place.h"
+
+#include <netdb.h>
+
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "ring/bootstrap/rendezvous.h"
+#include "ring/transport/common/hello.h"
+#include "ring/transport/common/socket.h"
+#include "ringpress/wire.h"
+
+namespace ringpress::ring::bootstrap {
+namespace {
+
+using transport::Fd;
+using transport::SocketAddress;
+
+constexpr std::chrono::milliseconds kPortPatience{5000};
+constexpr std::chrono::milliseconds kRetryPause{20};
+
+/// In place of a secret; no random one is like it.
+Secret mark() {
+  Secret secret{};
+  std::memcpy(secret.data(), "at a known place", secret.size());
+  return secret;
+}
+
+/// What a name server, or the system's list of hosts, says first.
+Result<SocketAddress> look_up(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(error == 0 ? list : nullptr,
+                                                             freeaddrinfo);
+  if (error != 0 || list == nullptr) {
+    return Status(Code::kInvalidArgument, "\"" + host + "\" is no host: " + gai_strerror(error));
+  }
+  SocketAddress address;
+  std::memcpy(&address.storage, list->ai_addr, list->ai_addrlen);
+  address.length = list->ai_addrlen;
+  return address;
+}
+
+Result<SocketAddress> parse(const std::string& text) {
+  Result<SocketAddress> numeric = transport::parse_address(text);
+  const std::size_t colon = text.rfind(':');
+  if (numeric.is_ok() || colon == std::string::npos || colon == 0 || colon + 1 == text.size() ||
+      text.find(':') != colon) {
+    return numeric;
+  }
+  const std::string port = text.substr(colon + 1);
+  RINGPRESS_RETURN_IF_ERROR(transport::parse_address("0.0.0.0:" + port).status());
+  return look_up(text.substr(0, colon), port);
+}
+
+/// The port may be used though connections that ended there are remembered.
+Result<Fd> listen_again_at(const SocketAddress& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(Fd socket, transport::open_socket(address));
+  const int yes = 1;
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0) {
+    return transport::system_error("setsockopt");
+  }
+  if (::bind(socket.get(), address.get(), address.length) != 0) {
+    return transport::system_error("bind");
+  }
+  RINGPRESS_RETURN_IF_ERROR(transport::start_listening(socket.get()));
+  return socket;
+}
+
+Result<Fd> wait_for_port(const SocketAddress& address) {
+  const auto give_up = std::chrono::steady_clock::now() + kPortPatience;
+  Result<Fd> socket = listen_again_at(address);
+  while (!socket.is_ok() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(kRetryPause);
+    socket = listen_again_at(address);
+  }
+  return socket;
+}
+
+}  // namespace
+
+Result<UniqueId> known_place(const std::string& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress found, parse(address));
+  return UniqueId{mark(), transport::to_text(found)};
+}
+
+bool is_known_place(const UniqueId& id) {
+  return id.secret == mark();
+}
+
+Status serve_known_place(const UniqueId& id, const std::string& extra_secret,
+                         std::chrono::milliseconds timeout) {
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, transport::parse_address(id.address));
+  Result<Fd> listener = wait_for_port(address);
+  if (!listener.is_ok()) {
+    return Status(listener.status().code(), "rank 0 cannot serve at " + id.address + ": " +
+                                                listener.status().message());
+  }
+  return serve_at(id, std::move(listener).value(), extra_secret, {timeout, timeout});
+}
+
+}  // namespace ringpress::ring::bootstrap
