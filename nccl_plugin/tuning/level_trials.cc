@@ -9,6 +9,12 @@
 #include "ringpress/hash.h"
 
 namespace ringpress::nccl_plugin::tuning {
+double squares_of(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * double{value};
+  return sum;
+}
+
 namespace {
 
 // Steps that a quantiser is tried for before what it keeps counts, and those that count.
@@ -21,12 +27,6 @@ constexpr double kManyCalls = 100;
 // Settling and counting, over the calls that it takes to send as many values as there are.
 constexpr double kSettlingCycles = 2;
 constexpr double kCountedCycles = 1;
-
-double squares_of(std::span<const float> values) {
-  double sum = 0;
-  for (const float value : values) sum += double{value} * double{value};
-  return sum;
-}
 
 /// Its steps again and again.
 class RepeatedSteps {

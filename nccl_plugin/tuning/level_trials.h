@@ -23,6 +23,9 @@
 
 namespace ringpress::nccl_plugin::tuning {
 
+/// Their sum.
+double squares_of(std::span<const float> values);
+
 /// A part of a tensor over some steps: runs of kTileElements of its values, or all of them.
 class SampledPart {
  public:

@@ -46,12 +46,6 @@ MeasuredTensor slice(const MeasuredTensor& tensor, std::size_t first, std::size_
           tensor.dtype};
 }
 
-double squares_of(std::span<const float> values) {
-  double sum = 0;
-  for (const float value : values) sum += double{value} * double{value};
-  return sum;
-}
-
 /// Sums of values with signs at random, the same on all ranks: norms of sums of vectors can be told
 /// from sums of these, which are far shorter.
 std::vector<float> sketch_of(std::span<const float> values, std::size_t length) {

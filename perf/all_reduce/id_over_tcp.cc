@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kRetryInterval{20};
+constexpr std::chrono::milliseconds kAskAgainAfter{20};
 // How long rank 0 tries to get one of its ports: a connection that has just ended may hold it.
 constexpr std::chrono::seconds kListenPatience{10};
 
@@ -148,7 +148,7 @@ Descriptor listen_for_ranks(const RankIdentity& identity, Clock::time_point dead
       throw PerfError(fmt::format("listening at {} for the other ranks: {}", name_of_root(identity),
                                   std::strerror(error)));
     }
-    std::this_thread::sleep_for(kRetryInterval);
+    std::this_thread::sleep_for(kAskAgainAfter);
   }
 }
 
@@ -222,7 +222,7 @@ ncclUniqueId ask_rank_zero(const RankIdentity& identity, const ExchangePatience&
       throw PerfError(fmt::format("timed out: asking rank 0 at {} for the unique id: {}",
                                   name_of_root(identity), problem));
     }
-    std::this_thread::sleep_for(kRetryInterval);
+    std::this_thread::sleep_for(kAskAgainAfter);
   }
 }
 

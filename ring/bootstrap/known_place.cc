@@ -18,7 +18,7 @@ using transport::Fd;
 using transport::SocketAddress;
 
 constexpr std::chrono::milliseconds kPortPatience{5000};
-constexpr std::chrono::milliseconds kRetryPause{20};
+constexpr std::chrono::milliseconds kPortRetryPause{20};
 
 /// In place of a secret; no random one is like it.
 Secret mark() {
@@ -75,7 +75,7 @@ Result<Fd> wait_for_port(const SocketAddress& address) {
   const auto give_up = std::chrono::steady_clock::now() + kPortPatience;
   Result<Fd> socket = listen_again_at(address);
   while (!socket.is_ok() && std::chrono::steady_clock::now() < give_up) {
-    std::this_thread::sleep_for(kRetryPause);
+    std::this_thread::sleep_for(kPortRetryPause);
     socket = listen_again_at(address);
   }
   return socket;

@@ -5,6 +5,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${PROJECT_SOURCE_DIR}/nccl_plugin/rules.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/rules_file.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/setting_file.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/environment.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/nccl_variables.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/settings.cc
     ${PROJECT_SOURCE_DIR}/tuner/planner.cc
   )
