@@ -49,7 +49,8 @@ std::vector<std::string> preferred(std::vector<std::string> names) {
 
 }  // namespace
 
-std::vector<std::string> usable_interfaces() {
+std::vector<std::string> usable_interfaces(const char* family) {
+  const std::string_view wanted = family == nullptr ? "" : family;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return {};
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
@@ -57,8 +58,11 @@ std::vector<std::string> usable_interfaces() {
   for (const bool loopback : {false, true}) {
     for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
       if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
-      const int family = entry->ifa_addr->sa_family;
-      if (family != AF_INET && family != AF_INET6) continue;
+      const int has = entry->ifa_addr->sa_family;
+      if (has != AF_INET && has != AF_INET6) continue;
+      if ((wanted == "AF_INET" && has != AF_INET) || (wanted == "AF_INET6" && has != AF_INET6)) {
+        continue;
+      }
       if (((entry->ifa_flags & IFF_LOOPBACK) != 0) != loopback) continue;
       const std::string name = entry->ifa_name;
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -79,7 +83,7 @@ std::vector<std::string> select_interfaces(const std::vector<std::string>& inter
 InterfaceChoice choose_interfaces(const Lookup& process) {
   InterfaceChoice choice;
   errno = 0;
-  choice.usable = usable_interfaces();
+  choice.usable = usable_interfaces(process("NCCL_SOCKET_FAMILY"));
   if (choice.usable.empty()) choice.error = errno;
   for (const char* variable : kInterfaceVariables) {
     const char* const wanted = process(variable);

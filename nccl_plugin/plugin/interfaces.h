@@ -14,9 +14,10 @@ namespace ringpress::nccl_plugin::plugin {
 /// The variables that select interfaces; the first that is set and not empty decides.
 constexpr const char* kInterfaceVariables[] = {"RINGPRESS_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"};
 
-/// Names of the interfaces that are up and have an address, each once, the loopback ones last.
-/// Empty, with errno, where the system does not say.
-std::vector<std::string> usable_interfaces();
+/// Names of the interfaces that are up and have an address of that family (NCCL_SOCKET_FAMILY's
+/// words; null or another: of any), each once, the loopback ones last. Empty, with errno, where the
+/// system does not say.
+std::vector<std::string> usable_interfaces(const char* family = nullptr);
 
 /// Those of `interfaces` that a variable's value selects: "eth" (names that begin so), "^docker"
 /// (all but those), "=eth0,eth1" (whole names).

@@ -136,6 +136,7 @@ Status net_init(abi::Logger logger) {
   options.timeout = std::chrono::milliseconds(settings.timeout_ms);
   options.sockets = settings.sockets_per_peer;
   options.congestion = settings.congestion;
+  options.address.family = settings.address.family;
   configuration().options = options;
   log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
       "version %d.%d.%d, network over TCP, %d sockets a connection, %zu devices",

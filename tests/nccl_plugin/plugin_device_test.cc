@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "nccl_plugin/plugin/collnet.h"
+#include "nccl_plugin/plugin/interfaces.h"
 #include "nccl_plugin/plugin/net_tables.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/report.h"
@@ -24,6 +25,15 @@ TEST(PluginDevice, IsTheInterfaceThatWasAskedFor) {
     EXPECT_TRUE(device_at(0).is_ok());
     EXPECT_EQ(device_at(1).status().code(), Code::kInvalidArgument);
     EXPECT_EQ(device_at(-1).status().code(), Code::kInvalidArgument);
+  });
+}
+
+TEST(PluginDevice, HasAnAddressOfTheFamilyThatWasAskedFor) {
+  in_child([] {
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
+    EXPECT_EQ(select_interfaces(usable_interfaces("AF_INET"), "=lo").size(), 1u);
+    EXPECT_EQ(devices().size(), 1u);
   });
 }
 
