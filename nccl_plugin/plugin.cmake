@@ -60,6 +60,7 @@ endif()
 
 include(GNUInstallDirs)
 install(TARGETS ringpress_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+ringpress_installs(ringpress_plugin)
 foreach(kind tuner profiler env)
   set(link $<TARGET_FILE_DIR:ringpress_plugin>/libnccl-${kind}-ringpress.so)
   add_custom_command(TARGET ringpress_plugin POST_BUILD

@@ -41,6 +41,7 @@ function(add_shim target name folder)
   # Opened by name at run time.
   add_dependencies(${target} ringpress)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${folder})
+  ringpress_installs(${target})
 endfunction()
 add_shim(ringpress_preload libringpress-preload.so "")
 add_shim(ringpress_preload_soname libnccl.so.2 preload)

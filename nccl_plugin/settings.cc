@@ -6,11 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "nccl_plugin/environment.h"
 #include "nccl_plugin/nccl_variables.h"
 #include "nccl_plugin/rules.h"
+#include "ringpress/byte_size.h"
 #include "ringpress/log.h"
 #include "ringpress/names.h"
 
@@ -59,8 +61,17 @@ Status parse(const char* name, const std::string& text, int* value) {
   return parse_integer(name, text, 1, value);
 }
 
+/// Those whose names end so are sizes; the others count.
+bool is_size(std::string_view name) {
+  return name.ends_with("_BYTES");
+}
+
 Status parse(const char* name, const std::string& text, std::size_t* value) {
-  return parse_integer(name, text, std::size_t{0}, value);
+  if (!is_size(name)) return parse_integer(name, text, std::size_t{0}, value);
+  const std::optional<std::size_t> bytes = parse_byte_size(text);
+  if (!bytes) return refuse(name, text, kByteSizes);
+  *value = *bytes;
+  return Status::ok();
 }
 
 Status parse(const char* name, const std::string& text, double* value) {

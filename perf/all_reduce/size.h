@@ -7,8 +7,7 @@
 
 namespace ringpress::perf {
 
-/// "64", "4K", "1.5M", "2G" (powers of 1024, either case, an optional B) to bytes. Throws
-/// PerfError.
+/// As parse_byte_size() (ringpress/byte_size.h). Throws PerfError.
 std::size_t parse_size(const std::string& text);
 
 }  // namespace ringpress::perf

@@ -1,6 +1,6 @@
 // ringpress: the command for people who start jobs.
 //
-//   ringpress run [--dry-run] [--library FOLDER] -- CMD...   CMD with NCCL's variables set
+//   ringpress run [--dry-run] [--library FOLDER] [--] CMD... CMD with NCCL's variables set
 //   ringpress doctor [--json]                                which doors work here, and why not
 //   ringpress params [--json]                                all settings
 //   ringpress plan [--svg FILE] JOB.json                     what to compress in a training step
@@ -59,7 +59,7 @@ struct CommandLine {
 
   CommandLine() {
     app.require_subcommand(1);
-    run->footer("usage: ringpress run [--dry-run] [--library FOLDER] -- CMD...");
+    run->footer("usage: ringpress run [--dry-run] [--library FOLDER] [--] CMD...");
     run->add_flag("--dry-run", run_options.dry_run, "say what would be set, start nothing");
     run->add_option("--library", run_options.library_folder,
                     "where libnccl-net-ringpress.so is; default: beside this program");
@@ -168,10 +168,25 @@ int run_explain(const ExplainOptions& options) {
   }
 }
 
+bool is_word(const char* word, const char* wanted) {
+  return std::strcmp(word, wanted) == 0;
+}
+
+/// Where our own words end: at the first `--`, or where the command that `run` starts begins without
+/// one. What comes after is that command's, another `--` too.
+char** end_of_own_words(char** argv, char** end) {
+  char** const dashes = std::find_if(argv, end, [](const char* word) { return is_word(word, "--"); });
+  if (end - argv < 2 || !is_word(argv[1], "run")) return dashes;
+  for (char** word = argv + 2; word < dashes; ++word) {
+    if (**word != '-') return word;
+    if (is_word(*word, "--library")) ++word;  // And its value.
+  }
+  return dashes;
+}
+
 int run_program(int argc, char** argv) {
   char** const end = argv + argc;
-  char** const dashes =
-      std::find_if(argv, end, [](const char* word) { return std::strcmp(word, "--") == 0; });
+  char** const dashes = end_of_own_words(argv, end);
   CommandLine line;
   const std::string first = argc > 1 && argv + 1 != dashes ? argv[1] : "";
   if (!first.empty() && first[0] != '-' && !line.has_command(first)) {
@@ -183,10 +198,11 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return line.app.exit(error) == 0 ? EXIT_SUCCESS : kBadUsage;
   }
-  if (dashes != end) line.run_options.command.assign(dashes + 1, end);
+  const bool has_dashes = dashes != end && is_word(*dashes, "--");
+  if (dashes != end) line.run_options.command.assign(has_dashes ? dashes + 1 : dashes, end);
   if (line.run->parsed()) {
     if (line.run_options.command.empty() && !line.run_options.dry_run) {
-      return refuse("run needs a command: ringpress run -- CMD...");
+      return refuse("run needs a command: ringpress run CMD...");
     }
     return run_command(line.run_options);
   }

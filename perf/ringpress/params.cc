@@ -91,14 +91,20 @@ std::vector<Param> params(const JobEnvironment& environment) {
 
 int print_params(bool json) {
   const std::vector<Param> all = params(JobEnvironment::of_this_process());
-  if (json) {
-    nlohmann::json records = nlohmann::json::array();
-    for (const Param& param : all) records.push_back(to_json(param));
-    fmt::print("{}\n", records.dump(2));
-    return EXIT_SUCCESS;
+  std::string refused;
+  nlohmann::json records = nlohmann::json::array();
+  for (const Param& param : all) {
+    if (json) {
+      records.push_back(to_json(param));
+    } else {
+      print_param(param);
+    }
+    if (!param.mistake.empty()) refused += (refused.empty() ? "" : ", ") + param.name;
   }
-  for (const Param& param : all) print_param(param);
-  return EXIT_SUCCESS;
+  if (json) fmt::print("{}\n", records.dump(2));
+  if (refused.empty()) return EXIT_SUCCESS;
+  fmt::print(stderr, "ringpress params: refused: {}\n", refused);
+  return EXIT_FAILURE;
 }
 
 }  // namespace ringpress::perf

@@ -21,6 +21,7 @@ struct Param {
 };
 std::vector<Param> params(const JobEnvironment& environment);
 
+/// 0: every setting can be used; 1: one is refused, and named on standard error.
 int print_params(bool json);
 
 }  // namespace ringpress::perf

@@ -38,7 +38,11 @@ TEST(Settings, AWrongValueIsRefusedByName) {
                              {"RINGPRESS_TIMEOUT_MS", "0"},
                              {"RINGPRESS_SOCKETS", "17"},
                              {"RINGPRESS_SOCKETS", "2x"},
-                             {"RINGPRESS_MIN_BYTES", "64K"},
+                             {"RINGPRESS_MIN_BYTES", "64X"},
+                             {"RINGPRESS_MIN_BYTES", "-1K"},
+                             {"RINGPRESS_EF_MAX_BYTES", "1KiBi"},
+                             {"RINGPRESS_CHUNK_BYTES", "K"},
+                             {"RINGPRESS_LAZY_CALLS", "1K"},
                              {"RINGPRESS_ALGO", "rong"},
                              {"RINGPRESS", "of"},
                              {"RINGPRESS_DEBUG", "loud"},
@@ -64,6 +68,28 @@ TEST(Settings, AWrongValueIsRefusedByName) {
   }
   const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
   EXPECT_NE(check_settings(settings).message().find("maybe: ring?"), std::string::npos);
+}
+
+/// Every setting that is a size, whatever is added to the list.
+TEST(Settings, SizesMayHaveUnits) {
+  std::size_t sizes = 0;
+  for (const SettingDescription& setting : setting_descriptions()) {
+    const std::string name = setting.name;
+    if (!name.ends_with("_BYTES")) continue;
+    ++sizes;
+    const std::pair<const char*, const char*> same[] = {
+        {"64K", "65536"}, {"64k", "65536"}, {"64KB", "65536"}, {"1M", "1048576"},
+        {"1.5M", "1572864"}, {"2G", "2147483648"}};
+    for (const auto& [text, bytes] : same) {
+      const auto settings = parse_settings({{name, text}}, nullptr);
+      EXPECT_TRUE(check_settings(settings).is_ok()) << settings.mistake;
+      const auto plain = parse_settings({{name, bytes}}, nullptr);
+      EXPECT_EQ(agreement_lines(settings), agreement_lines(plain)) << name << "=" << text;
+      EXPECT_NE(agreement_lines(settings),
+                agreement_lines(parse_settings({{name, "12345"}}, nullptr)));
+    }
+  }
+  EXPECT_EQ(sizes, 3U);
 }
 
 TEST(Settings, ARealNumberIsAgreedOnInOneForm) {

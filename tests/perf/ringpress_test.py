@@ -174,6 +174,16 @@ class Run(Command):
         code, out, _ = self.run_program("run", "--", "printf", "%s|", "--json", "--", "-h", "a b", "")
         self.assertEqual((code, out), (0, "--json|--|-h|a b||"))
 
+    def test_dashes_may_be_left_out(self):
+        self.assertEqual(self.run_program("run", "true")[0], 0)
+        self.assertEqual(self.run_program("run", "sh", "-c", "exit 7")[0], 7)
+        code, out, _ = self.run_program("run", "--library", str(LIBRARY_FOLDER), "echo", "--json", "--", "-x")
+        self.assertEqual((code, out), (0, "--json -- -x\n"))
+        code, out, _ = self.run_program("run", f"--library={LIBRARY_FOLDER}", "--", "echo", "--", "a")
+        self.assertEqual((code, out), (0, "-- a\n"))
+        code, out, _ = self.run_program("run", "--dry-run", "echo", "never")
+        self.assertEqual((code, out), (0, ""))
+
     def test_another_folder(self):
         code, _, error = self.run_program("run", "--library", self.folder, "--", "true")
         self.assertEqual(code, 125)
@@ -187,7 +197,7 @@ class Run(Command):
         self.assertIn("holds a libnccl.so.2 too", error)
 
     def test_bad_usage(self):
-        for arguments in ((), ("run",), ("run", "--"), ("run", "env"), ("walk",), ("doctor", "x"),
+        for arguments in ((), ("run",), ("run", "--"), ("run", "--no-such", "env"), ("walk",), ("doctor", "x"),
                           ("run", "--no-such", "--", "env"), ("params", "--", "env"),
                           ("run", "--library")):
             code, out, error = self.run_program(*arguments)
@@ -201,8 +211,12 @@ class Run(Command):
 class Params(Command):
     def params(self, **variables):
         code, out, error = self.run_program("params", "--json", **variables)
-        self.assertEqual(code, 0, error)
-        return {row["name"]: row for row in json.loads(out)}
+        rows = {row["name"]: row for row in json.loads(out)}
+        refused = [name for name, row in rows.items() if "mistake" in row]
+        self.assertEqual(code, 1 if refused else 0, error)
+        for name in refused:
+            self.assertIn(name, error)
+        return rows
 
     def test_every_setting_with_its_default(self):
         rows = self.params()
@@ -233,7 +247,7 @@ class Params(Command):
 
     def test_for_people(self):
         code, out, _ = self.run_program("params", RINGPRESS_CODEC="nonsense")
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 1)
         self.assertIn('RINGPRESS_MIN_BYTES=65536  (default; default "65536"', out)
         self.assertIn("RINGPRESS_CODEC=nonsense  (refused, from environment; ", out)
         self.assertIn('    mistake: RINGPRESS_CODEC: unknown codec "nonsense"', out)
