@@ -72,7 +72,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_rules(settings));
   if (settings.backend == "cuda") {
     return Status(Code::kUnsupported,
-                  "RINGPRESS_BACKEND=cuda: this library was built without a CUDA backend");
+                  "RINGPRESS_BACKEND=cuda: a communicator of this library works on host memory; GPUs "
+                  "are served before a real NCCL, by the preloaded library and the plugin");
   }
   nccl_plugin::check_statistics_file(settings);
   if (settings.codec != "auto") {

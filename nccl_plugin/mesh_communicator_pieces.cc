@@ -26,8 +26,10 @@ bool has_extent(const PiecewiseTensor& tensor) {
 Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) {
   constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
   std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
-  // It stays exact, though not for its size.
-  if (tensor.known == PiecewiseTensor::Known::kNothing) count = settings_.minimum_bytes;
+  // It stays exact, though not for its size: as if it were just large enough.
+  if (tensor.known == PiecewiseTensor::Known::kNothing) {
+    count = settings_.minimum_bytes / dtype_size(tensor.dtype) + 1;
+  }
   PlanRequest request{
       CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true, kRecursAlways,
       all_reduces_only_};

@@ -6,7 +6,7 @@
 //      header of kHeaderBytes: whether they ask for an exchange, and whether they can take part.
 //   3. If one of them asks, both send their models, or what a codec leaves of how far these are
 //      from a base that all ranks have in common (rank 0's model at the start, after a flush what
-//      that gave), and become the mean:
+//      that gave), and move towards the mean:
 //      without a codec x = (x_i + x_j) / 2, the same bits on both; with one
 //      x_i += (d_j - d_i) / 2, d what can be decoded, so that x_i + x_j stays what it was.
 //   4. x_ref = x on both.

@@ -7,7 +7,7 @@
 // Once a rank has not come, nobody waits so long again: this process tells the ranks of every later
 // communicator at once, where they meet or, if it makes the id, in the id itself.
 //
-//   bytes of an NCCL id:  0..55 the real library's (2.19 to 2.30 use at most 48)
+//   bytes of an NCCL id:  0..55 the real library's (40, of 2.30 48, are used)
 //                         56..127 the first 72 bytes of a UniqueId of ours; or "RRPX" and the
 //                         beginning of a text, why there is none; or zero
 #ifndef NCCL_PLUGIN_INTERPOSER_MEETING_H_

@@ -451,8 +451,8 @@ TEST(CallClock, AThreadThatSleepsBetweenItsCallsIsNotBusy) {
 
 /// However many others there are for its core: it is busy as long as it waits for nothing.
 TEST(CallClock, AThreadThatWaitsForNothingIsBusy) {
-  std::vector<std::jthread> others;
   std::atomic<bool> is_over{false};
+  std::vector<std::jthread> others;  // They look at it until they have ended.
   for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
     others.emplace_back([&] {
       while (!is_over) {
