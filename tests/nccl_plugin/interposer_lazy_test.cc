@@ -158,8 +158,9 @@ TEST_P(InterposerLazy, IsWhatHostMemoryDoes) {
       put_off += std::all_of(ours[0][call].begin(), ours[0][call].end(),
                              [](std::byte byte) { return byte == std::byte{}; });
     }
-    EXPECT_GT(put_off, 60u);
-    EXPECT_LT(put_off, 120u);
+    // Soon again after the new buffers, too; but the gradients that agree are sent now and then.
+    EXPECT_GT(put_off, 120u);
+    EXPECT_LT(put_off, 180u);
   }
 }
 
