@@ -327,7 +327,7 @@ class Explain(unittest.TestCase):
 
     def test_what_the_library_refuses_is_refused(self):
         for settings, message in (
-                ({"RINGPRESS_MIN_BYTES": "abc"}, "RINGPRESS_MIN_BYTES=abc: expected a whole number"),
+                ({"RINGPRESS_MIN_BYTES": "abc"}, "RINGPRESS_MIN_BYTES=abc: expected a size"),
                 ({"RINGPRESS_ALGO": "rign"}, "RINGPRESS_ALGO=rign: expected one of "),
                 ({"RINGPRESS_BUDGET": "q99"}, "RINGPRESS_BUDGET"),
                 ({"RINGPRESS_RULES": "/no/such/file"}, "/no/such/file"),
@@ -340,7 +340,7 @@ class Explain(unittest.TestCase):
 
     def test_mistakes_are_named(self):
         for arguments, message in [
-                (("64Q", "float32", "4"), '"64Q" is not a size such as 64, 4K, 1.5M or 2G'),
+                (("64Q", "float32", "4"), '"64Q" is not a size such as 65536, 64K, 1.5M or 2G'),
                 (("0", "float32", "4"), "a call of 0 bytes sends nothing"),
                 (("5", "float32", "4"), "5 bytes are no whole number of float32"),
                 (("3", "bfloat16", "4"), "3 bytes are no whole number of bfloat16"),
