@@ -59,10 +59,11 @@ done
 for rank in 0 1; do wait "${pids[rank]}" || { fail "--id-file, rank $rank"; cat "$work/rank$rank"; }; done
 
 # Ranks that look for rank 0 before it listens, where connections have so few ports to begin at that
-# each soon gets the very port that it is for, and is then connected to itself. torchrun's ranks meet
-# elsewhere; at a port that was given they see it. Needs a network namespace of its own.
+# one mostly gets the very port that it is for, and is then connected to itself. torchrun's ranks meet
+# elsewhere; at a port that was given they see it. Needs a network namespace of its own, with as many
+# ports as the communicators take.
 meet_late() {
-  ip link set lo up && echo "40000 40007" >/proc/sys/net/ipv4/ip_local_port_range || return 77
+  ip link set lo up && echo "40000 40047" >/proc/sys/net/ipv4/ip_local_port_range || return 77
   local rank late=()
   export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1
   for rank in 1 0; do
