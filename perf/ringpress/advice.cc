@@ -139,7 +139,7 @@ std::vector<Advice> advise_on_settings(const JobEnvironment& environment) {
 std::optional<Advice> advise_on_next_plugin(const PluginLibrary& next, const Tables& ours) {
   constexpr const char* kRemedy = "name a network plugin that the loader finds, or unset it";
   if (next.found_as.empty()) return std::nullopt;  // Not asked for.
-  if (next.path.empty()) {
+  if (!next.can_be_loaded()) {
     return Advice{true, fmt::format("{}: {}", kNextPlugin, next.problem), kRemedy};
   }
   if (next.network == plugin::kPluginName) {

@@ -1,22 +1,23 @@
 #include "perf/ringpress/child.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
+#include <cstdlib>
+#include <cstring>
 
 namespace ringpress::perf {
 namespace {
 
-constexpr std::chrono::seconds kPatience(30);
-
 /// Everything until the end of the stream; false if it does not come in time.
-bool read_all(int stream, std::string* text) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+bool read_all(int stream, std::chrono::milliseconds patience, std::string* text) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
@@ -39,46 +40,67 @@ void write_all(int stream, const std::string& text) {
   }
 }
 
-/// `work` gets the stream that the returned text comes from.
-std::string talk_to_child(const std::function<void(int)>& work) {
+/// Of a child that has not answered in full.
+std::string fate_text(int status) {
+  if (WIFSIGNALED(status)) {
+    return fmt::format("died of signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  }
+  return fmt::format("was ended, with exit status {}", WEXITSTATUS(status));
+}
+
+/// `work` gets the stream that the text of the answer comes from.
+ChildAnswer talk_to_child(const std::function<void(int)>& work,
+                          std::chrono::milliseconds patience) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  if (pipe2(ends, O_CLOEXEC) != 0) return {"", "was not started: there is no pipe for it"};
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
+    const rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
     work(ends[1]);
-    _exit(0);
+    _exit(EXIT_SUCCESS);
   }
   close(ends[1]);
-  std::string text;
-  const bool complete = child > 0 && read_all(ends[0], &text);
+  ChildAnswer answer;
+  const bool in_time = child > 0 && read_all(ends[0], patience, &answer.text);
   close(ends[0]);
-  if (child > 0) {
-    if (!complete) kill(child, SIGKILL);
-    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  if (child < 0) return {"", "was not started"};
+  if (!in_time) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return complete ? text : "";
+  if (!in_time) return {"", fmt::format("took longer than {} s", patience.count() / 1000.0)};
+  if (status != 0 || answer.text.empty()) return {"", fate_text(status)};
+  return answer;
 }
 
 }  // namespace
 
-std::string answer_of_child(const std::function<std::string()>& work) {
-  return talk_to_child([&work](int stream) { write_all(stream, work()); });
+ChildAnswer answer_of_child(const std::function<std::string()>& work,
+                            std::chrono::milliseconds patience) {
+  return talk_to_child(
+      [&work](int stream) {
+        const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (dup2(nothing, STDOUT_FILENO) >= 0) write_all(stream, work());
+      },
+      patience);
 }
 
-std::string output_of(const std::vector<std::string>& command) {
-  return talk_to_child([&command](int stream) {
+std::string output_of(const std::vector<std::string>& command, const Variables& variables) {
+  const auto start = [&](int stream) {
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (dup2(nothing, STDIN_FILENO) < 0 || dup2(stream, STDOUT_FILENO) < 0 ||
         dup2(nothing, STDERR_FILENO) < 0) {
       return;
     }
     execvp(arguments[0], arguments.data());
-  });
+  };
+  return talk_to_child(start, kChildPatience).text;
 }
 
 }  // namespace ringpress::perf

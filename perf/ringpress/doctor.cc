@@ -17,6 +17,8 @@
 namespace ringpress::perf {
 namespace {
 
+constexpr int kNoProgram = 2;
+
 const char* level_name(Level level) {
   switch (level) {
     case Level::kOk:
@@ -57,6 +59,8 @@ std::optional<NcclLibrary> named_nccl(const JobEnvironment& environment) {
 nlohmann::json to_json(const NcclLibrary& nccl, const PluginLibrary& plugin) {
   nlohmann::json record = {{"path", nccl.path},
                            {"version", version_text(nccl.version)},
+                           {"found", nccl.found},
+                           {"of_program", nccl.is_of_program},
                            {"ringpress", nccl.is_ours || nccl.is_shim}};
   if (!nccl.problem.empty()) record["problem"] = nccl.problem;
   for (const TableKind kind : kTableKinds) {
@@ -87,25 +91,64 @@ void print_json(const Surroundings& all, const std::vector<Finding>& findings) {
   fmt::print("{}\n", record.dump(2));
 }
 
+/// Every libnccl.so.2 that a program started from here may load.
+std::vector<NcclLibrary> find_nccl_libraries(const ProgramSearch& search) {
+  std::vector<NcclLibrary> all;
+  const auto add = [&all](const std::string& name, const std::string& found) -> NcclLibrary* {
+    const auto has_path = [](const std::string& path) {
+      return [&path](const NcclLibrary& known) { return !path.empty() && known.path == path; };
+    };
+    auto known = std::find_if(all.begin(), all.end(), has_path(name));
+    if (known != all.end()) return &*known;  // Loading it takes a while.
+    NcclLibrary library = look_at_nccl(name);
+    if (library.path.empty()) return nullptr;  // The loader knows none.
+    known = std::find_if(all.begin(), all.end(), has_path(library.path));
+    if (known != all.end()) return &*known;
+    library.found = found;
+    all.push_back(std::move(library));
+    return &all.back();
+  };
+  add("libnccl.so.2", "found by the loader");
+  for (const std::string& path : search.packages) add(path, "in Python's packages");
+  bool is_first = true;
+  for (const ProgramNccl& program : search.programs) {
+    NcclLibrary* const library =
+        program.library.empty() ? nullptr : add(program.library, "of " + program.program);
+    if (library != nullptr && is_first) {
+      library->is_of_program = true;
+      library->found = "of " + program.program;
+    }
+    is_first = is_first && library == nullptr && !program.cannot_start;
+  }
+  return all;
+}
+
+void look_at_door_a(Surroundings* all) {
+  const std::filesystem::path folder = std::filesystem::path(all->plugin_folder).parent_path();
+  all->preload = look_at_shim(folder / "libringpress-preload.so");
+  all->preload_as_nccl = look_at_shim(folder / "preload" / "libnccl.so.2");
+  all->engine = look_at_engine(folder);
+  all->kernels = look_at_kernels(folder);
+}
+
 }  // namespace
 
-Surroundings look_around() {
+Surroundings look_around(const std::string& program) {
   Surroundings all;
   all.environment = JobEnvironment::of_this_process();
-  all.nccl = find_nccl_libraries();
+  ProgramSearch search = search_programs(all.environment, program);
+  all.nccl = find_nccl_libraries(search);
+  all.programs = std::move(search.programs);
   all.has_gpu_driver = answer_of_child([]() -> std::string {
                          return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) ? "yes" : "no";
-                       }) == "yes";
+                       }).text == "yes";
   all.plugin = look_at_plugin(plugin_name(all.environment));
   all.plugin_folder = plugin_folder();
-  if (all.plugin.path.empty() && !all.plugin_folder.empty()) {  // What `ringpress run` would find.
-    all.plugin.tables = look_at_plugin(all.plugin_folder + "/libnccl-net-ringpress.so").tables;
+  if (all.plugin.path.empty() && !all.plugin_folder.empty()) {
+    all.run_plugin = look_at_plugin(all.plugin_folder + "/libnccl-net-ringpress.so");
+    all.plugin.tables = all.run_plugin.tables;
   }
-  const std::filesystem::path libraries = std::filesystem::path(all.plugin_folder).parent_path();
-  const std::filesystem::path preload = libraries / "libringpress-preload.so";
-  std::error_code error;
-  if (std::filesystem::exists(preload, error)) all.preload_library = preload.string();
-  all.kernels = look_at_kernels(libraries.string());
+  look_at_door_a(&all);
   all.named_nccl = named_nccl(all.environment);
   const Variable* const next = all.environment.find(kNextPlugin);
   if (next != nullptr && !next->value.empty()) all.next_plugin = look_at_plugin(next->value);
@@ -115,10 +158,16 @@ Surroundings look_around() {
   return all;
 }
 
-int run_doctor(bool json) {
-  const Surroundings all = look_around();
+int run_doctor(const DoctorOptions& options) {
+  const std::string& name = options.program;
+  const std::optional<std::string> program = name.empty() ? name : find_program(name);
+  if (!program) {
+    fmt::print(stderr, "ringpress: doctor: there is no program {} that can be started\n", name);
+    return kNoProgram;
+  }
+  const Surroundings all = look_around(*program);
   const std::vector<Finding> findings = judge(all);
-  if (json) {
+  if (options.json) {
     print_json(all, findings);
   } else {
     for (const Finding& finding : findings) {

@@ -9,6 +9,7 @@
 
 #include "perf/ringpress/environment.h"
 #include "perf/ringpress/libraries.h"
+#include "perf/ringpress/program_nccl.h"
 
 namespace ringpress::perf {
 
@@ -26,9 +27,13 @@ struct Surroundings {
   JobEnvironment environment;
   PluginLibrary plugin;
   std::string plugin_folder;    // Where `ringpress run` would take it from; may be empty.
-  std::string preload_library;  // Of door A; empty: not there.
-  KernelLibrary kernels;        // Of door A.
+  PluginLibrary run_plugin;     // And what lies there, where NCCL finds no `plugin`.
+  DoorLibrary preload;          // Of door A.
+  DoorLibrary preload_as_nccl;  // The same under NCCL's name.
+  DoorLibrary engine;           // Of door A.
+  DoorLibrary kernels;          // Of door A.
   PluginLibrary next_plugin;    // RINGPRESS_NEXT_NET_PLUGIN's, where that is set.
+  std::vector<ProgramNccl> programs;
   std::vector<NcclLibrary> nccl;
   std::optional<NcclLibrary> named_nccl;  // RINGPRESS_REAL_NCCL's, where that is set.
   bool has_gpu_driver = false;
@@ -37,15 +42,22 @@ struct Surroundings {
   std::string congestion;
   std::string allowed_congestion;  // "reno cubic": what that may be.
 };
-Surroundings look_around();
+
+/// `program`: a path of what the job starts; empty: what the Pythons of the environment would load.
+Surroundings look_around(const std::string& program);
 
 std::vector<Finding> judge(const Surroundings& surroundings);
 
 /// What judge() finds of door A.
 std::vector<Finding> judge_preloading(const Surroundings& surroundings);
 
-/// 0: no problem; 1: a problem.
-int run_doctor(bool json);
+struct DoctorOptions {
+  bool json = false;
+  std::string program;  // Its name, as a shell takes it; empty: not known.
+};
+
+/// 0: no problem; 1: a problem; 2: there is no such program.
+int run_doctor(const DoctorOptions& options);
 
 }  // namespace ringpress::perf
 

@@ -22,6 +22,9 @@ constexpr int kNetPluginLists = 22700;
 // Systems give at least so many; fewer is somebody's choice.
 constexpr std::size_t kUsualOpenFiles = 1024;
 
+constexpr const char* kInstallAgain =
+    "build or install it again, or take its folder out of LD_LIBRARY_PATH if it is not meant";
+
 using Findings = std::vector<Finding>;
 
 void add(Findings* findings, Level level, const char* about, std::string text,
@@ -44,14 +47,44 @@ std::string list_of_newest(const Tables& ours, const Tables& theirs) {
   return text;
 }
 
+/// NCCL finds none: what `ringpress run` would show to it is looked at instead.
+void judge_absent_plugin(const Surroundings& all, Findings* findings) {
+  const bool is_broken = !all.run_plugin.problem.empty();
+  const bool is_built = !all.plugin_folder.empty() && !is_broken;
+  add(findings, Level::kProblem, "door B",
+      fmt::format("NCCL would not find this library: {}", all.plugin.problem),
+      is_built ? "start the job with `ringpress run -- CMD`, or put " + all.plugin_folder +
+                     " into LD_LIBRARY_PATH"
+               : "build or install libnccl-net-ringpress.so");
+  if (is_broken) {
+    add(findings, Level::kProblem, "door B",
+        fmt::format("`ringpress run` would not help: {}", all.run_plugin.problem), kInstallAgain);
+  }
+}
+
+/// Why a library that can be loaded is not this one; empty: it is.
+std::string why_not_ours(const PluginLibrary& library) {
+  if (library.tables.empty()) {
+    return fmt::format("{} shows none of the tables that NCCL looks up: it is no plugin",
+                       library.path);
+  }
+  if (!library.network.empty() && library.network != plugin::kPluginName) {
+    return fmt::format("{} is the network plugin \"{}\", not this library", library.path,
+                       library.network);
+  }
+  return "";
+}
+
 void judge_plugin(const Surroundings& all, Findings* findings) {
   const PluginLibrary& library = all.plugin;
   if (library.path.empty()) {
+    judge_absent_plugin(all, findings);
+    return;
+  }
+  const std::string problem = library.problem.empty() ? why_not_ours(library) : library.problem;
+  if (!problem.empty()) {
     add(findings, Level::kProblem, "door B",
-        fmt::format("NCCL would not find this library: {}", library.problem),
-        all.plugin_folder.empty() ? "build or install libnccl-net-ringpress.so"
-                                  : "start the job with `ringpress run -- CMD`, or put " +
-                                        all.plugin_folder + " into LD_LIBRARY_PATH");
+        fmt::format("NCCL cannot use {}: {}", library.found_as, problem), kInstallAgain);
     return;
   }
   add(findings, Level::kOk, "door B", fmt::format("{} is {}", library.found_as, library.path));
@@ -119,7 +152,8 @@ void judge_list(const Surroundings& all, const NcclLibrary& nccl, Findings* find
 
 void judge_tables(const Surroundings& all, const NcclLibrary& nccl, Findings* findings) {
   const std::string version = version_text(nccl.version);
-  add(findings, Level::kOk, "door B", fmt::format("NCCL {}: {}", version, nccl.path));
+  add(findings, Level::kOk, "door B",
+      fmt::format("NCCL {} ({}): {}", version, nccl.found, nccl.path));
   if (all.plugin.tables.empty()) return;
   const int net = newest_common(all.plugin.tables, nccl.tables, TableKind::kNet);
   const int collnet = newest_common(all.plugin.tables, nccl.tables, TableKind::kCollNet);
@@ -149,12 +183,24 @@ bool sets_variables_inside(const Surroundings& all, const NcclLibrary& nccl) {
          newest_common(all.plugin.tables, nccl.tables, TableKind::kEnv) > 0;
 }
 
-/// By every NCCL that there is, if any is seen.
+bool is_program_known(const Surroundings& all) {
+  return std::any_of(all.nccl.begin(), all.nccl.end(),
+                     [](const NcclLibrary& nccl) { return nccl.is_of_program; });
+}
+
+/// Where it is not known which NCCL the program loads, each may be it.
+bool may_be_loaded(const Surroundings& all, const NcclLibrary& nccl) {
+  return nccl.is_of_program || !is_program_known(all);
+}
+
+/// By every NCCL that may be loaded, if any is seen.
 bool are_set_inside(const Surroundings& all) {
-  const auto count = std::count_if(all.nccl.begin(), all.nccl.end(),
-                                   [](const NcclLibrary& nccl) { return nccl.is_real(); });
-  return count > 0 && std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
-           return !nccl.is_real() || sets_variables_inside(all, nccl);
+  const auto counts = [&](const NcclLibrary& nccl) {
+    return nccl.is_real() && may_be_loaded(all, nccl);
+  };
+  return std::any_of(all.nccl.begin(), all.nccl.end(), counts) &&
+         std::all_of(all.nccl.begin(), all.nccl.end(), [&](const NcclLibrary& nccl) {
+           return !counts(nccl) || sets_variables_inside(all, nccl);
          });
 }
 
@@ -196,12 +242,23 @@ void judge_variables(const Surroundings& all, Findings* findings) {
   }
 }
 
+void judge_programs(const Surroundings& all, Findings* findings) {
+  for (const ProgramNccl& program : all.programs) {
+    if (!program.library.empty()) continue;
+    add(findings, program.cannot_start ? Level::kProblem : Level::kWarning, "door B",
+        program.program + " " + program.without,
+        program.cannot_start ? "install its NCCL, or put its folder into LD_LIBRARY_PATH"
+                             : "name the program that the job starts: ringpress doctor PROGRAM");
+  }
+}
+
 void judge_nccl(const Surroundings& all, Findings* findings) {
   bool real = false;
   for (const NcclLibrary& nccl : all.nccl) {
+    const bool counts = may_be_loaded(all, nccl);
     if (!nccl.problem.empty()) {
-      add(findings, Level::kWarning, "door B",
-          fmt::format("an NCCL that cannot be loaded: {}", nccl.problem),
+      add(findings, counts ? Level::kProblem : Level::kWarning, "door B",
+          fmt::format("an NCCL that cannot be loaded ({}): {}", nccl.found, nccl.problem),
           "replace it, or take its folder out of LD_LIBRARY_PATH");
     } else if (nccl.is_ours) {
       add(findings, Level::kWarning, "door B",
@@ -212,10 +269,19 @@ void judge_nccl(const Surroundings& all, Findings* findings) {
     } else if (nccl.is_shim) {
       add(findings, Level::kOk, "door A",
           fmt::format("libnccl.so.2 is {}: programs reach NCCL through it", nccl.path));
-    } else {
+    } else if (counts) {
       real = true;
       judge_tables(all, nccl, findings);
+    } else {
+      add(findings, Level::kOk, "door B",
+          fmt::format("another NCCL, {} ({}), which is not judged: {}", version_text(nccl.version),
+                      nccl.found, nccl.path));
     }
+  }
+  if (real && !is_program_known(all)) {
+    add(findings, Level::kOk, "door B",
+        "no PyTorch with NCCL is seen: every NCCL that a program may load is judged",
+        "name the program that the job starts: ringpress doctor PROGRAM");
   }
   if (!real) {
     add(findings, Level::kWarning, "door B",
@@ -281,6 +347,7 @@ std::vector<Finding> judge(const Surroundings& surroundings) {
   Findings findings;
   judge_plugin(surroundings, &findings);
   judge_next_plugin(surroundings, &findings);
+  judge_programs(surroundings, &findings);
   judge_nccl(surroundings, &findings);
   judge_variables(surroundings, &findings);
   judge_open_files(surroundings, &findings);

@@ -8,6 +8,8 @@
 namespace ringpress::perf {
 namespace {
 
+constexpr const char* kBuildAgain = "build or install it again";
+
 Finding about_door(Level level, std::string text, std::string remedy = "") {
   return {level, "door A", std::move(text), std::move(remedy)};
 }
@@ -35,6 +37,22 @@ void judge_real_nccl(const Surroundings& all, std::vector<Finding>* findings) {
       fmt::format("set {} to the absolute path of NVIDIA's libnccl.so.2", kRealNccl)));
 }
 
+void judge_shims(const Surroundings& all, std::vector<Finding>* findings) {
+  for (const DoorLibrary& shim : {all.preload, all.preload_as_nccl}) {
+    if (shim.problem.empty()) continue;
+    findings->push_back(about_door(Level::kProblem, shim.problem, kBuildAgain));
+  }
+}
+
+void judge_engine(const Surroundings& all, std::vector<Finding>* findings) {
+  if (all.engine.problem.empty()) return;
+  findings->push_back(
+      about_door(all.engine.path.empty() ? Level::kWarning : Level::kProblem,
+                 fmt::format("{}: calls go to NCCL as they are, and nothing is compressed",
+                             all.engine.problem),
+                 kBuildAgain));
+}
+
 void judge_kernels(const Surroundings& all, std::vector<Finding>* findings) {
   const Variable* const backend = all.environment.find("RINGPRESS_BACKEND");
   if (backend != nullptr && backend->value == "host") {
@@ -46,7 +64,7 @@ void judge_kernels(const Surroundings& all, std::vector<Finding>* findings) {
   }
   if (!all.kernels.problem.empty()) {
     findings->push_back(about_door(
-        Level::kWarning,
+        all.kernels.path.empty() ? Level::kWarning : Level::kProblem,
         fmt::format("there are no kernels ({}): calls go to NCCL as they are, and nothing is "
                     "compressed",
                     all.kernels.problem),
@@ -63,11 +81,14 @@ void judge_kernels(const Surroundings& all, std::vector<Finding>* findings) {
 }  // namespace
 
 std::vector<Finding> judge_preloading(const Surroundings& all) {
-  if (all.preload_library.empty()) {
+  if (all.preload.path.empty()) {
     return {
         about_door(Level::kWarning, "there is no libringpress-preload.so", "build or install it")};
   }
   std::vector<Finding> findings;
+  judge_shims(all, &findings);
+  if (!all.preload.problem.empty()) return findings;
+  judge_engine(all, &findings);
   judge_real_nccl(all, &findings);
   judge_kernels(all, &findings);
   if (findings.empty()) {
@@ -75,10 +96,10 @@ std::vector<Finding> judge_preloading(const Surroundings& all) {
         Level::kOk,
         fmt::format(
             "LD_PRELOAD={} catches programs that are linked with NCCL; not yet tried on a GPU",
-            all.preload_library)));
+            all.preload.path)));
   } else {
     findings.insert(findings.begin(),
-                    about_door(Level::kOk, fmt::format("{} is there", all.preload_library)));
+                    about_door(Level::kOk, fmt::format("{} can be loaded", all.preload.path)));
   }
   return findings;
 }

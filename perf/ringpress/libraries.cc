@@ -1,119 +1,135 @@
 #include "perf/ringpress/libraries.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <link.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <set>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "compress_kernels/cuda/module.h"
-#include "perf/ringpress/child.h"
+#include "perf/ringpress/open_library.h"
+#include "ringpress/version.h"
 
 namespace ringpress::perf {
 namespace {
 
-namespace fs = std::filesystem;
 using compress_kernels::cuda::kModule;
 using compress_kernels::cuda::kModuleEntry;
 using compress_kernels::cuda::kModuleLayout;
 using compress_kernels::cuda::ModuleLayout;
+using nlohmann::json;
 
 constexpr std::string_view kShimMark = "ringpress shim 1";  // As in nccl_plugin/preload.
 constexpr int kNewestVersion = 99;                          // Two digits at most are read.
+constexpr const char* kEngineEntry = "ringpressOpenEngine";
 
-/// The numbers that follow `symbol` and "_v" in a file.
-std::vector<int> versions_in(std::string_view bytes, const std::string& symbol) {
-  std::set<int> versions;
-  const std::string wanted = symbol + "_v";
-  for (std::size_t at = bytes.find(wanted); at != std::string_view::npos;
-       at = bytes.find(wanted, at + 1)) {
-    int version = 0;
-    for (std::size_t digit = at + wanted.size();
-         digit < bytes.size() && std::isdigit(static_cast<unsigned char>(bytes[digit])) != 0 &&
-         version < kNewestVersion / 10 + 1;
-         ++digit) {
-      version = version * 10 + (bytes[digit] - '0');
-    }
-    if (version > 0) versions.insert(version);
+/// The number that a text begins with, of so many digits as are read; 0: it begins with none.
+int leading_number(std::string_view text) {
+  int number = 0;
+  for (const char letter : text) {
+    if (std::isdigit(static_cast<unsigned char>(letter)) == 0 || number > kNewestVersion / 10)
+      break;
+    number = number * 10 + (letter - '0');
   }
-  return {versions.begin(), versions.end()};
+  return number;
 }
 
-/// A file's bytes in memory for as long as this lives.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    struct stat status = {};
-    if (fstat(file, &status) == 0 && status.st_size > 0) {
-      size_ = static_cast<std::size_t>(status.st_size);
-      memory_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    }
-    close(file);
-  }
-  ~MappedFile() {
-    if (memory_ != MAP_FAILED) munmap(memory_, size_);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::string_view bytes() const {
-    return memory_ == MAP_FAILED ? std::string_view()
-                                 : std::string_view(static_cast<const char*>(memory_), size_);
-  }
-
- private:
-  void* memory_ = MAP_FAILED;
-  std::size_t size_ = 0;
-};
-
-std::string path_of(void* library) {
-  link_map* map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map->l_name[0] == '\0') return "";
-  std::error_code error;
-  const fs::path path = fs::canonical(map->l_name, error);
-  return error ? map->l_name : path.string();
+/// Where `wanted` comes next in `bytes`, whose end it is else. An NCCL has hundreds of megabytes.
+std::string_view find_in(std::string_view bytes, std::string_view wanted) {
+  const void* const place = memmem(bytes.data(), bytes.size(), wanted.data(), wanted.size());
+  if (place == nullptr) return bytes.substr(bytes.size());
+  return bytes.substr(static_cast<std::size_t>(static_cast<const char*>(place) - bytes.data()));
 }
 
-/// In the child: "VERSION OURS PATH", or what went wrong after "-1 0 ".
-std::string describe_nccl(const std::string& name) {
-  void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return fmt::format("-1 0 {}", dlerror());
+/// The names of tables in a file, "ncclNetPlugin_v11".
+Tables tables_named_in(std::string_view bytes) {
+  constexpr std::string_view kPrefix = "nccl";
+  Tables tables;
+  for (bytes = find_in(bytes, kPrefix); !bytes.empty();
+       bytes = find_in(bytes.substr(kPrefix.size()), kPrefix)) {
+    for (const TableKind kind : kTableKinds) {
+      const std::string symbol = table_symbol(kind) + std::string("_v");
+      if (!bytes.starts_with(symbol)) continue;
+      const int version = leading_number(bytes.substr(symbol.size()));
+      if (version > 0) tables[kind].push_back(version);
+    }
+  }
+  for (auto& [kind, versions] : tables) {
+    std::sort(versions.begin(), versions.end());
+    versions.erase(std::unique(versions.begin(), versions.end()), versions.end());
+  }
+  return tables;
+}
+
+bool is_shim_file(std::string_view bytes) {
+  return !find_in(bytes, kShimMark).empty();
+}
+
+/// What one looks for in a library that is open, in the child; an empty text: nothing is wrong.
+using Describe = std::function<std::string(const OpenedLibrary& library, json* record)>;
+
+json describe_in_child(const std::string& name, const Describe& describe) {
+  json record = json::object();
+  const OpenedLibrary library = open_library(name);
+  record["path"] = library.path;
+  record["problem"] = library.problem;
+  if (library.problem.empty()) {
+    const std::string problem = describe(library, &record);
+    if (!problem.empty()) record["problem"] = library.path + problem;
+  }
+  return record;
+}
+
+/// Always has a path, which may be empty, and a problem, which is empty where all is well.
+json look_at(const std::string& name, const Describe& describe,
+             std::chrono::milliseconds patience = kChildPatience) {
+  const ChildAnswer answer = answer_of_child(
+      [&] {
+        return describe_in_child(name, describe)
+            .dump(-1, ' ', false, json::error_handler_t::replace);
+      },
+      patience);
+  json record = json::parse(answer.text, nullptr, false);
+  if (answer.problem.empty() && record.is_object()) return record;
+  const std::vector<std::string> files = files_of_library(name);
+  const std::string path = files.empty() ? name : files[0];
+  return {{"path", path},
+          {"problem", fmt::format("{} cannot be loaded: the process that tried {}", path,
+                                  answer.problem.empty() ? "gave no answer" : answer.problem)}};
+}
+
+json to_json(const Tables& tables) {
+  json record = json::object();
+  for (const auto& [kind, versions] : tables) record[table_symbol(kind)] = versions;
+  return record;
+}
+
+Tables tables_in(const json& record) {
+  Tables tables;
+  const json all = record.value("tables", json::object());
+  for (const TableKind kind : kTableKinds) {
+    const std::vector<int> versions = all.value(table_symbol(kind), std::vector<int>());
+    if (!versions.empty()) tables[kind] = versions;
+  }
+  return tables;
+}
+
+std::string describe_nccl(const OpenedLibrary& library, json* record) {
   int version = 0;
   using GetVersion = int (*)(int*);
-  const auto get = reinterpret_cast<GetVersion>(dlsym(library, "ncclGetVersion"));
+  const auto get = reinterpret_cast<GetVersion>(dlsym(library.handle, "ncclGetVersion"));
   if (get != nullptr && get(&version) != 0) version = 0;
-  const bool ours = dlsym(library, "ringpressVersion") != nullptr;
-  return fmt::format("{} {} {}", version, ours ? 1 : 0, path_of(library));
-}
-
-/// In the child: the path of the kernels, or what went wrong after a minus.
-std::string describe_kernels(const std::string& folder) {
-  const std::string beside = folder + "/" + kModule;
-  void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
-  std::string why = library == nullptr ? dlerror() : "";
-  if (library == nullptr) library = dlopen(kModule, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const bool is_there = access(beside.c_str(), F_OK) == 0;
-    return "-" + (is_there ? why : dlerror());
-  }
-  if (dlsym(library, kModuleEntry) == nullptr) {
-    return fmt::format("-{} has no {}", path_of(library), kModuleEntry);
-  }
-  const auto layout = reinterpret_cast<ModuleLayout>(dlsym(library, kModuleLayout));
-  if (layout == nullptr || layout() != compress_kernels::cuda::kLayout) {
-    return fmt::format("-{}{}", path_of(library), compress_kernels::cuda::kOfAnotherBuild);
-  }
-  return path_of(library);
+  const MappedFile file(library.path);
+  (*record)["version"] = version;
+  (*record)["is_ours"] = dlsym(library.handle, "ringpressVersion") != nullptr;
+  (*record)["is_shim"] = is_shim_file(file.bytes());
+  (*record)["tables"] = to_json(tables_named_in(file.bytes()));
+  return "";
 }
 
 /// The name that the table of a network of any version begins with.
@@ -123,16 +139,48 @@ std::string network_name(void* library, int version) {
   return name == nullptr || *name == nullptr ? "" : *name;
 }
 
-/// The folders that `python3` imports from.
-std::vector<std::string> python_folders() {
-  const std::string text = output_of({"python3", "-c", "import sys; print('\\n'.join(sys.path))"});
-  std::vector<std::string> folders;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    if (end > begin) folders.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+std::string describe_plugin(const OpenedLibrary& library, json* record) {
+  Tables tables;
+  for (const TableKind kind : kTableKinds) {
+    for (int version = 1; version <= kNewestVersion; ++version) {
+      const std::string symbol = fmt::format("{}_v{}", table_symbol(kind), version);
+      if (dlsym(library.handle, symbol.c_str()) != nullptr) tables[kind].push_back(version);
+    }
   }
-  return folders;
+  const auto networks = tables.find(TableKind::kNet);
+  if (networks != tables.end()) {
+    (*record)["network"] = network_name(library.handle, networks->second.back());
+  }
+  (*record)["tables"] = to_json(tables);
+  return "";
+}
+
+std::string describe_shim(const OpenedLibrary& library, json*) {
+  const MappedFile file(library.path);
+  const bool is_shim =
+      dlsym(library.handle, "ncclGetVersion") != nullptr && is_shim_file(file.bytes());
+  return is_shim ? "" : " is no library for preloading: it does not stand in for NCCL's functions";
+}
+
+std::string describe_engine(const OpenedLibrary& library, json*) {
+  const bool is_engine = dlsym(library.handle, kEngineEntry) != nullptr;
+  return is_engine ? "" : fmt::format(" has no {}: it is of another version", kEngineEntry);
+}
+
+std::string describe_kernels(const OpenedLibrary& library, json*) {
+  if (dlsym(library.handle, kModuleEntry) == nullptr)
+    return fmt::format(" has no {}", kModuleEntry);
+  const auto layout = reinterpret_cast<ModuleLayout>(dlsym(library.handle, kModuleLayout));
+  const bool is_of_this_build = layout != nullptr && layout() == compress_kernels::cuda::kLayout;
+  return is_of_this_build ? "" : compress_kernels::cuda::kOfAnotherBuild;
+}
+
+bool is_there(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0;
+}
+
+DoorLibrary door_library(const json& record) {
+  return {record.value("path", ""), record.value("problem", "")};
 }
 
 }  // namespace
@@ -183,84 +231,52 @@ int newest_common(const Tables& ours, const Tables& theirs, TableKind kind) {
 }
 
 NcclLibrary look_at_nccl(const std::string& name) {
+  const json record = look_at(name, describe_nccl);
   NcclLibrary found;
-  const std::string text = answer_of_child([&name] { return describe_nccl(name); });
-  const std::size_t first = text.find(' ');
-  if (first == std::string::npos || text.size() < first + 3) {
-    found.problem = "the process that loaded it died";
-    return found;
-  }
-  const std::string rest = text.substr(first + 3);
-  found.version = std::atoi(text.c_str());
-  if (found.version < 0) {
-    found.version = 0;
-    found.problem = rest;
-    return found;
-  }
-  found.is_ours = text[first + 1] == '1';
-  found.path = rest;
-  const MappedFile file(found.path);
-  found.is_shim = file.bytes().find(kShimMark) != std::string_view::npos;
-  for (const TableKind kind : kTableKinds) {
-    found.tables[kind] = versions_in(file.bytes(), table_symbol(kind));
-  }
+  found.path = record.value("path", "");
+  found.problem = record.value("problem", "");
+  found.version = record.value("version", 0);
+  found.is_ours = record.value("is_ours", false);
+  found.is_shim = record.value("is_shim", false);
+  found.tables = tables_in(record);
   return found;
 }
 
-std::vector<NcclLibrary> find_nccl_libraries() {
-  std::vector<NcclLibrary> all;
-  const auto add = [&all](const std::string& name) {
-    NcclLibrary library = look_at_nccl(name);
-    for (const NcclLibrary& known : all) {
-      if (!library.path.empty() && known.path == library.path) return;
-    }
-    const bool absent = library.problem.find("No such file") != std::string::npos;
-    if (!absent) all.push_back(std::move(library));
-  };
-  add("libnccl.so.2");
-  for (const std::string& folder : python_folders()) {
-    const std::string path = folder + "/nvidia/nccl/lib/libnccl.so.2";
-    std::error_code error;
-    if (fs::exists(path, error)) add(path);
-  }
-  return all;
-}
-
-PluginLibrary look_at_plugin(const std::string& plugin) {
+PluginLibrary look_at_plugin(const std::string& plugin, std::chrono::milliseconds patience) {
   PluginLibrary found;
-  void* library = nullptr;
   for (const std::string& name : {plugin, "libnccl-net-" + plugin + ".so"}) {
-    found.found_as = name;
-    library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-    found.problem = dlerror();
-    if (plugin.find('/') != std::string::npos) break;
-  }
-  if (library == nullptr) return found;
-  found.problem.clear();
-  found.path = path_of(library);
-  for (const TableKind kind : kTableKinds) {
-    for (int version = 1; version <= kNewestVersion; ++version) {
-      const std::string symbol = fmt::format("{}_v{}", table_symbol(kind), version);
-      if (dlsym(library, symbol.c_str()) != nullptr) found.tables[kind].push_back(version);
+    const json record = look_at(name, describe_plugin, patience);
+    const std::string path = record.value("path", "");
+    const std::string problem = record.value("problem", "");
+    const bool is_worth_more = found.path.empty() || (!path.empty() && problem.empty());
+    if (is_worth_more) {
+      found = {path, name, record.value("network", ""), tables_in(record), problem};
     }
+    if (found.can_be_loaded() || plugin.find('/') != std::string::npos) break;
   }
-  const auto& networks = found.tables[TableKind::kNet];
-  if (!networks.empty()) found.network = network_name(library, networks.back());
   return found;
 }
 
-KernelLibrary look_at_kernels(const std::string& folder) {
-  KernelLibrary found;
-  const std::string text = answer_of_child([&folder] { return describe_kernels(folder); });
-  if (text.empty()) {
-    found.problem = fmt::format("the process that loaded {} died", kModule);
-  } else if (text[0] == '-') {
-    found.problem = text.substr(1);
-  } else {
-    found.path = text;
-  }
-  return found;
+DoorLibrary look_at_shim(const std::string& path) {
+  if (!is_there(path)) return {};
+  return door_library(look_at(path, describe_shim));
+}
+
+DoorLibrary look_at_engine(const std::string& folder) {
+  const std::string name = fmt::format("libringpress.so.{}", RINGPRESS_VERSION_MAJOR);
+  const std::string beside = folder + "/" + name, above = folder + "/../" + name;
+  const std::string& path = !is_there(beside) && is_there(above) ? above : beside;
+  if (!is_there(path)) return {"", fmt::format("there is no {} in {}", name, folder)};
+  return door_library(look_at(path, describe_engine));
+}
+
+DoorLibrary look_at_kernels(const std::string& folder) {
+  const std::string path = folder + "/" + kModule;
+  const DoorLibrary beside =
+      is_there(path) ? door_library(look_at(path, describe_kernels)) : DoorLibrary();
+  if (!beside.path.empty() && beside.problem.empty()) return beside;
+  const DoorLibrary elsewhere = door_library(look_at(kModule, describe_kernels));
+  return beside.path.empty() || elsewhere.problem.empty() ? elsewhere : beside;
 }
 
 std::string version_text(int code) {

@@ -3,9 +3,12 @@
 #ifndef PERF_RINGPRESS_LIBRARIES_H_
 #define PERF_RINGPRESS_LIBRARIES_H_
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "perf/ringpress/child.h"
 
 namespace ringpress::perf {
 
@@ -25,12 +28,15 @@ int newest_common(const Tables& ours, const Tables& theirs, TableKind kind);
 
 /// An NCCL library, looked at in a child process: it is not this program's to load.
 struct NcclLibrary {
-  std::string path;      // Of the file.
+  std::string path;      // Of the file, where that is known.
   int version = 0;       // As ncclGetVersion has it, e.g. 22809; 0: it has no such function.
   bool is_ours = false;  // libringpress.so under NCCL's name.
   bool is_shim = false;  // The library of door A, which passes calls on to NCCL's.
   Tables tables;         // That it looks up.
-  std::string problem;   // Why it cannot be loaded; else empty.
+  std::string problem;   // A sentence: why it cannot be used; else empty.
+  std::string found;     // For a person: "of PyTorch in /a", "found by the loader".
+  // The program that is known loads this one: the verdict is of it alone.
+  bool is_of_program = false;
 
   /// True if it is NVIDIA's, or another's, and can be loaded.
   bool is_real() const { return problem.empty() && !is_ours && !is_shim; }
@@ -40,37 +46,42 @@ struct NcclLibrary {
 /// words.
 NcclLibrary look_at_nccl(const std::string& name);
 
-/// Every libnccl.so.2 that a program started from here may load: the loader's, and those in the
-/// packages that `python3` sees.
-std::vector<NcclLibrary> find_nccl_libraries();
-
 /// Names the plugin whose network this library's passes calls on to.
 constexpr const char* kNextPlugin = "RINGPRESS_NEXT_NET_PLUGIN";
 
 /// Names the NCCL behind door A.
 constexpr const char* kRealNccl = "RINGPRESS_REAL_NCCL";
 
-/// This library's plugin.
+/// This library's plugin, or another one, looked at in a child process.
 struct PluginLibrary {
-  std::string path;
+  std::string path;      // Of the file; empty: there is none.
   std::string found_as;  // The name that NCCL would try.
   std::string network;   // The name of the network that it shows; empty: none.
   Tables tables;         // That it shows; empty: nobody could look.
-  std::string problem;
+  std::string problem;   // A sentence: why it cannot be used; else empty.
+
+  bool can_be_loaded() const { return !path.empty() && problem.empty(); }
 };
 
 /// Under the names that NCCL tries for NCCL_NET_PLUGIN=`plugin`.
-PluginLibrary look_at_plugin(const std::string& plugin);
+PluginLibrary look_at_plugin(const std::string& plugin,
+                             std::chrono::milliseconds patience = kChildPatience);
 
-/// The kernels of door A.
-struct KernelLibrary {
-  std::string path;
-  std::string problem;  // Why they cannot be used; else empty.
+/// A library of door A.
+struct DoorLibrary {
+  std::string path;     // Of the file; empty: there is none.
+  std::string problem;  // A sentence: why it cannot be used; else empty.
 };
 
-/// As the library of door A in `folder` would find them: beside it, else where the loader looks.
-/// In a child process.
-KernelLibrary look_at_kernels(const std::string& folder);
+/// What is preloaded, under one of its two names: `path`.
+DoorLibrary look_at_shim(const std::string& path);
+
+/// What does the work behind it, as a shim in `folder` would find it.
+DoorLibrary look_at_engine(const std::string& folder);
+
+/// The kernels, as the library of door A in `folder` would find them: beside it, else where the
+/// loader looks.
+DoorLibrary look_at_kernels(const std::string& folder);
 
 /// "2.28.9".
 std::string version_text(int code);

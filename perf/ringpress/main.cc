@@ -1,7 +1,7 @@
 // ringpress: the command for people who start jobs.
 //
 //   ringpress run [--dry-run] [--library FOLDER] [--] CMD... CMD with NCCL's variables set
-//   ringpress doctor [--json]                                which doors work here, and why not
+//   ringpress doctor [--json] [PROGRAM]                      which doors work here, and why not
 //   ringpress params [--json]                                all settings
 //   ringpress plan [--svg FILE] JOB.json                     what to compress in a training step
 //   ringpress schedule CLUSTER.json JOBS.json                which jobs of a cluster run, and where
@@ -55,6 +55,7 @@ struct CommandLine {
   PlanOptions plan_options;
   ScheduleOptions schedule_options;
   ExplainOptions explain_options;
+  DoctorOptions doctor_options;
   bool json = false;
 
   CommandLine() {
@@ -63,7 +64,10 @@ struct CommandLine {
     run->add_flag("--dry-run", run_options.dry_run, "say what would be set, start nothing");
     run->add_option("--library", run_options.library_folder,
                     "where libnccl-net-ringpress.so is; default: beside this program");
-    doctor->add_flag("--json", json, "for programs");
+    doctor->add_flag("--json", doctor_options.json, "for programs");
+    doctor->add_option("PROGRAM", doctor_options.program,
+                       "that the job starts, such as torchrun: the verdict is of its NCCL. "
+                       "Default: PyTorch's of python3, VIRTUAL_ENV or CONDA_PREFIX");
     params->add_flag("--json", json, "for programs");
     plan->add_option("JOB", plan_options.job_file, "a job file; perf/jobs/ has some")->required();
     plan->add_option("--svg", plan_options.svg_file, "draw the step into this file");
@@ -210,7 +214,7 @@ int run_program(int argc, char** argv) {
   if (line.plan->parsed()) return print_plan(line.plan_options);
   if (line.schedule->parsed()) return run_schedule(line);
   if (line.explain->parsed()) return run_explain(line.explain_options);
-  return line.doctor->parsed() ? run_doctor(line.json) : print_params(line.json);
+  return line.doctor->parsed() ? run_doctor(line.doctor_options) : print_params(line.json);
 }
 
 }  // namespace

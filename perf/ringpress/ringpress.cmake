@@ -3,12 +3,14 @@ add_library(ringpress_command_parts STATIC
   ringpress/advice.cc
   ringpress/child.cc
   ringpress/doctor.cc
+  ringpress/elf_file.cc
   ringpress/explain/decided.cc
   ringpress/explain/explain.cc
   ringpress/explain/explanation.cc
   ringpress/judge.cc
   ringpress/judge_preloading.cc
   ringpress/libraries.cc
+  ringpress/open_library.cc
   ringpress/params.cc
   ringpress/plan/job_file.cc
   ringpress/plan/json_reader.cc
@@ -17,6 +19,7 @@ add_library(ringpress_command_parts STATIC
   ringpress/plan/plan.cc
   ringpress/plan/text_file.cc
   ringpress/plan/timeline_svg.cc
+  ringpress/program_nccl.cc
   ringpress/run.cc
   ringpress/svg_text.cc
   ringpress/schedule/cluster_file.cc

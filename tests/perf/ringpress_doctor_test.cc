@@ -44,6 +44,7 @@ Surroundings healthy() {
   }
   all.environment.add("NCCL_NET_PLUGIN", {"ringpress", "environment"});
   all.plugin.path = all.plugin.found_as = "libnccl-net-ringpress.so";
+  all.plugin.network = "ringpress";
   all.plugin.tables = tables(12, 6, 6, 2);
   all.nccl = {nccl(22809, tables(11, 5, 5, 1))};
   all.has_gpu_driver = true;
@@ -250,6 +251,8 @@ TEST(Doctor, LooksAtTheNextPlugin) {
   all.next_plugin.problem = "cannot open";
   EXPECT_TRUE(has(texts(all, Level::kProblem), "RINGPRESS_NEXT_NET_PLUGIN: cannot open"));
   all.next_plugin.path = "/opt/libnccl-net-aws.so";
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "RINGPRESS_NEXT_NET_PLUGIN: cannot open"));
+  all.next_plugin.problem.clear();
   EXPECT_TRUE(has(texts(all, Level::kProblem), "shows no net table"));
   all.next_plugin.tables = tables(9, 3, 0, 0);
   EXPECT_EQ(texts(all, Level::kProblem), "");
@@ -289,7 +292,8 @@ std::string preloading(const Surroundings& all) {
 
 Surroundings ready_to_preload() {
   Surroundings all = healthy();
-  all.preload_library = "/opt/lib/libringpress-preload.so";
+  all.preload.path = "/opt/lib/libringpress-preload.so";
+  all.engine.path = "/opt/lib/libringpress.so.0";
   all.kernels.path = "/opt/lib/libringpress-cuda.so";
   return all;
 }
@@ -324,9 +328,101 @@ TEST(Doctor, PreloadingNeedsKernelsAndARealNccl) {
   all = ready_to_preload();
   all.environment.add("RINGPRESS_BACKEND", {"host", "environment"});
   expect(all, "warning RINGPRESS_BACKEND=host is refused in a process that uses CUDA");
-  all.preload_library.clear();
+  all.preload = {};
   EXPECT_EQ(preloading(all),
             "warning there is no libringpress-preload.so -> build or install it\n");
+}
+
+TEST(Doctor, WhatIsThereAndCannotBeUsedIsAProblem) {
+  const std::string fault = "/opt/lib/x is cut short";
+  const std::string works = "ok LD_PRELOAD=";
+  const auto expect = [&](DoorLibrary Surroundings::*library) {
+    Surroundings all = ready_to_preload();
+    all.*library = {"/opt/lib/x", fault};
+    EXPECT_TRUE(has(preloading(all), "problem ")) << preloading(all);
+    EXPECT_TRUE(has(preloading(all), fault)) << preloading(all);
+    EXPECT_FALSE(has(preloading(all), works)) << preloading(all);
+  };
+  expect(&Surroundings::preload);
+  expect(&Surroundings::preload_as_nccl);
+  expect(&Surroundings::engine);
+  expect(&Surroundings::kernels);
+  Surroundings all = ready_to_preload();
+  all.engine = {"", "there is no libringpress.so.0 in /opt/lib"};
+  EXPECT_TRUE(has(preloading(all), "warning there is no libringpress.so.0")) << preloading(all);
+}
+
+TEST(Doctor, APluginThatCannotBeUsedIsAProblem) {
+  Surroundings all = healthy();
+  all.plugin.problem = "/opt/lib/libnccl-net-ringpress.so is cut short";
+  all.plugin.tables.clear();
+  EXPECT_TRUE(has(texts(all, Level::kProblem),
+                  "NCCL cannot use libnccl-net-ringpress.so: /opt/lib/libnccl-net-ringpress.so is "
+                  "cut short -> build or install it again"));
+  EXPECT_FALSE(has(texts(all, Level::kOk), "libnccl-net-ringpress.so is"));
+  all.plugin.problem.clear();
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "shows none of the tables that NCCL looks up"));
+  all = healthy();
+  all.plugin.network = "aws";
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "is the network plugin \"aws\", not this library"));
+  all = healthy();
+  all.plugin = {};
+  all.plugin.problem = "no such file";
+  all.plugin_folder = "/opt/lib/ringpress";
+  all.run_plugin = {"/opt/lib/ringpress/x", "x", "", {}, "/opt/lib/ringpress/x is cut short"};
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "`ringpress run` would not help: /opt/lib"));
+  EXPECT_FALSE(has(texts(all, Level::kProblem), "no such file -> start the job with"));
+}
+
+TEST(Doctor, JudgesTheNcclOfTheProgramAlone) {
+  Surroundings all = healthy();
+  all.nccl = {nccl(21801, tables(5, 1, 0, 0)), nccl(22809, tables(11, 5, 5, 1))};
+  all.nccl[0].found = "found by the loader";
+  all.nccl[1].found = "of PyTorch in /site/torch";
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL 2.18.1 takes"));
+  EXPECT_TRUE(has(texts(all, Level::kOk), "every NCCL that a program may load is judged"));
+  all.nccl[1].is_of_program = true;
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+  EXPECT_FALSE(has(texts(all, Level::kOk), "every NCCL"));
+  EXPECT_TRUE(has(texts(all, Level::kOk), "NCCL 2.28.9 (of PyTorch in /site/torch)"));
+  EXPECT_TRUE(has(texts(all, Level::kOk), "another NCCL, 2.18.1 (found by the loader), which is"));
+  all.nccl[0].problem = "/opt/libnccl.so.2 is cut short";  // It is not the program's.
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "/opt/libnccl.so.2 is cut short"));
+  all.nccl[1].is_of_program = false;
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "/opt/libnccl.so.2 is cut short"));
+}
+
+// One that does not know environment plugins counts only where a program may load it.
+TEST(Doctor, AnotherNcclSetsNoVariables) {
+  Surroundings all = healthy();
+  all.environment = {};
+  all.environment.add("NCCL_ENV_PLUGIN", {"ringpress", "/etc/nccl.conf"});
+  all.nccl.push_back(nccl(22707, tables(10, 4, 4, 0)));
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "NCCL_COLLNET_ENABLE is not set"));
+  all.nccl[0].is_of_program = true;
+  EXPECT_EQ(texts(all, Level::kProblem), "");
+}
+
+TEST(Doctor, ReadsWhatTheLinkerLists) {
+  const std::string before =
+      "\tlinux-vdso.so.1 (0x0)\n\t/a/libnccl.so.2.so (0x1)\n"
+      "\tlibnccl.so => /a/libnccl.so (0x2)\n";
+  EXPECT_EQ(read_linked_nccl(before).state, Linked::kNo);
+  EXPECT_EQ(read_linked_nccl("").state, Linked::kNo);
+  const LinkedNccl found =
+      read_linked_nccl(before + "\tlibnccl.so.2 => /no such/a (b)/libnccl.so.2 (0x7f)\n");
+  EXPECT_EQ(found.state, Linked::kFound);
+  EXPECT_EQ(found.path, "/no such/a (b)/libnccl.so.2");
+  EXPECT_EQ(read_linked_nccl("\tlibnccl.so.2 => not found\n").state, Linked::kMissing);
+}
+
+TEST(Doctor, SaysWhatAProgramLacks) {
+  Surroundings all = healthy();
+  all.programs = {{"PyTorch in /site/torch", "", "does not find its libnccl.so.2", true}};
+  EXPECT_TRUE(has(texts(all, Level::kProblem), "PyTorch in /site/torch does not find its"));
+  all.programs[0].cannot_start = false;
+  EXPECT_TRUE(has(texts(all, Level::kWarning), "PyTorch in /site/torch does not find its"));
 }
 
 // Under that name, too, as people are told to use it.
