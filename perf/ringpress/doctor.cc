@@ -123,6 +123,19 @@ std::vector<NcclLibrary> find_nccl_libraries(const ProgramSearch& search) {
   return all;
 }
 
+/// NCCL opens these files by themselves, which need not be links to that of the network.
+std::vector<NamedPlugin> look_at_named_plugins(const JobEnvironment& environment) {
+  std::vector<NamedPlugin> found;
+  for (const auto& [variable, kind] : {std::pair("NCCL_TUNER_PLUGIN", TableKind::kTuner),
+                                       {"NCCL_PROFILER_PLUGIN", TableKind::kProfiler},
+                                       {"NCCL_ENV_PLUGIN", TableKind::kEnv}}) {
+    const char* const given = environment.value(variable);
+    if (given == nullptr || !nccl_plugin::plugin::is_this_library(given)) continue;
+    found.push_back({variable, kind, look_at_plugin(given, table_name(kind))});
+  }
+  return found;
+}
+
 void look_at_door_a(Surroundings* all) {
   const std::filesystem::path folder = std::filesystem::path(all->plugin_folder).parent_path();
   all->preload = look_at_shim(folder / "libringpress-preload.so");
@@ -148,6 +161,7 @@ Surroundings look_around(const std::string& program) {
     all.run_plugin = look_at_plugin(all.plugin_folder + "/libnccl-net-ringpress.so");
     all.plugin.tables = all.run_plugin.tables;
   }
+  all.named_plugins = look_at_named_plugins(all.environment);
   look_at_door_a(&all);
   all.named_nccl = named_nccl(all.environment);
   const Variable* const next = all.environment.find(kNextPlugin);

@@ -22,6 +22,13 @@ struct Finding {
   std::string remedy;  // What to do; empty where nothing is to be done.
 };
 
+/// Another variable than NCCL_NET_PLUGIN that names this library, and what NCCL finds for it.
+struct NamedPlugin {
+  std::string variable;  // NCCL_TUNER_PLUGIN, ...
+  TableKind kind = TableKind::kTuner;
+  PluginLibrary library;
+};
+
 /// What there is to judge.
 struct Surroundings {
   JobEnvironment environment;
@@ -32,7 +39,8 @@ struct Surroundings {
   DoorLibrary preload_as_nccl;  // The same under NCCL's name.
   DoorLibrary engine;           // Of door A.
   DoorLibrary kernels;          // Of door A.
-  PluginLibrary next_plugin;    // RINGPRESS_NEXT_NET_PLUGIN's, where that is set.
+  std::vector<NamedPlugin> named_plugins;
+  PluginLibrary next_plugin;  // RINGPRESS_NEXT_NET_PLUGIN's, where that is set.
   std::vector<ProgramNccl> programs;
   std::vector<NcclLibrary> nccl;
   std::optional<NcclLibrary> named_nccl;  // RINGPRESS_REAL_NCCL's, where that is set.

@@ -98,6 +98,24 @@ void judge_plugin(const Surroundings& all, Findings* findings) {
   }
 }
 
+/// Where the network is not found either, that is what is said.
+void judge_named_plugins(const Surroundings& all, Findings* findings) {
+  for (const NamedPlugin& named : all.named_plugins) {
+    const PluginLibrary& library = named.library;
+    if (library.path.empty() && all.plugin.path.empty()) continue;
+    const auto shown = library.tables.find(named.kind);
+    std::string problem = library.problem;
+    if (problem.empty() && shown == library.tables.end()) {
+      problem = fmt::format("{} shows no {} table", library.path, table_name(named.kind));
+    }
+    if (problem.empty()) continue;
+    add(findings, library.path.empty() ? Level::kWarning : Level::kProblem, "door B",
+        fmt::format("{}={}: {}", named.variable, all.environment.value(named.variable.c_str()),
+                    problem),
+        kInstallAgain);
+  }
+}
+
 void judge_next_plugin(const Surroundings& all, Findings* findings) {
   const PluginLibrary& next = all.next_plugin;
   if (next.found_as.empty()) return;  // Not asked for.
@@ -346,6 +364,7 @@ void judge_settings(const Surroundings& all, Findings* findings) {
 std::vector<Finding> judge(const Surroundings& surroundings) {
   Findings findings;
   judge_plugin(surroundings, &findings);
+  judge_named_plugins(surroundings, &findings);
   judge_next_plugin(surroundings, &findings);
   judge_programs(surroundings, &findings);
   judge_nccl(surroundings, &findings);

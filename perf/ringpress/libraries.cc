@@ -242,9 +242,10 @@ NcclLibrary look_at_nccl(const std::string& name) {
   return found;
 }
 
-PluginLibrary look_at_plugin(const std::string& plugin, std::chrono::milliseconds patience) {
+PluginLibrary look_at_plugin(const std::string& plugin, const std::string& kind,
+                             std::chrono::milliseconds patience) {
   PluginLibrary found;
-  for (const std::string& name : {plugin, "libnccl-net-" + plugin + ".so"}) {
+  for (const std::string& name : {plugin, "libnccl-" + kind + "-" + plugin + ".so"}) {
     const json record = look_at(name, describe_plugin, patience);
     const std::string path = record.value("path", "");
     const std::string problem = record.value("problem", "");

@@ -63,8 +63,9 @@ struct PluginLibrary {
   bool can_be_loaded() const { return !path.empty() && problem.empty(); }
 };
 
-/// Under the names that NCCL tries for NCCL_NET_PLUGIN=`plugin`.
-PluginLibrary look_at_plugin(const std::string& plugin,
+/// Under the names that NCCL tries for NCCL_NET_PLUGIN=`plugin`, or with another `kind` than "net"
+/// for NCCL_TUNER_PLUGIN and the like.
+PluginLibrary look_at_plugin(const std::string& plugin, const std::string& kind = "net",
                              std::chrono::milliseconds patience = kChildPatience);
 
 /// A library of door A.

@@ -140,6 +140,32 @@ class Libraries(DoctorCommand):
         self.compile(self.plugin, 'const char* const ncclNetPlugin_v8[] = {"other"};\n')
         self.expect_refused('is the network plugin "other", not this library')
 
+    def test_the_other_plugins_that_are_named(self):
+        shutil.copy(LIBRARY_FOLDER / PLUGIN, self.plugin)
+        kinds = ("tuner", "profiler", "env")
+        files = {kind: self.plugin.parent / f"libnccl-{kind}-ringpress.so" for kind in kinds}
+        def expect(level, text, by_path=False):
+            values = {kind: str(files[kind]) if by_path else "ringpress" for kind in kinds}
+            said = self.look(**{f"NCCL_{kind.upper()}_PLUGIN": values[kind] for kind in kinds})
+            for kind in kinds:
+                line = f"NCCL_{kind.upper()}_PLUGIN={values[kind]}: "
+                if text is None:
+                    self.assertNotIn(line, self.texts(said, level))
+                else:
+                    self.assertIn(line + text.format(kind=kind, file=files[kind]),
+                                  self.texts(said, level))
+        expect("warning", "libnccl-{kind}-ringpress.so: cannot open")
+        for file in files.values():
+            shutil.copy(self.plugin, file)
+        expect("problem", None)
+        for file in files.values():
+            os.truncate(file, file.stat().st_size // 2)
+        expect("problem", "{file} is cut short")
+        expect("problem", "{file} is cut short", by_path=True)
+        for file in files.values():
+            self.compile(file, 'const char* const ncclNetPlugin_v8[] = {"ringpress"};\n')
+        expect("problem", "{file} shows no {kind} table")
+
     def test_the_next_plugin_is_loaded_too(self):
         plugin = self.folder / "libnccl-net-next.so"
         shutil.copy(LIBRARY_FOLDER / PLUGIN, plugin)

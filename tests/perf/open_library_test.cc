@@ -23,7 +23,7 @@ constexpr milliseconds kSoon(300);
 
 PluginLibrary look_at_misbehaving(const char* how, milliseconds patience = kChildPatience) {
   setenv("MISBEHAVIOUR", how, 1);
-  PluginLibrary found = look_at_plugin(MISBEHAVING_LIBRARY, patience);
+  PluginLibrary found = look_at_plugin(MISBEHAVING_LIBRARY, "net", patience);
   unsetenv("MISBEHAVIOUR");
   return found;
 }
