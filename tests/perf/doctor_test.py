@@ -15,6 +15,7 @@ import unittest
 from ringpress_test import LIBRARY_FOLDER, PROGRAM, Command
 
 PLUGIN = "libnccl-net-ringpress.so"
+ENGINE = next(LIBRARY_FOLDER.glob("libringpress.so.[0-9]")).name
 NCCL = '''const char* names[] = {"ncclNetPlugin_v11", "ncclCollNetPlugin_v11", "ncclTunerPlugin_v5",
                        "ncclProfiler_v5", "ncclEnvPlugin_v1"};
 int ncclGetVersion(int* version) { *version = %d; return 0; }
@@ -192,7 +193,7 @@ class Installed(DoctorCommand):
         self.program.parent.mkdir()
         shutil.copy(PROGRAM, self.program)
         for name in (f"ringpress/{PLUGIN}", "libringpress-preload.so", "preload/libnccl.so.2",
-                     "libringpress.so.0"):
+                     ENGINE):
             (self.folder / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
             os.symlink((LIBRARY_FOLDER / name).resolve(), self.folder / "lib" / name)
 
@@ -219,7 +220,7 @@ class Installed(DoctorCommand):
         self.assertIn(f"`ringpress run` would not help: {path} is cut short", problems)
 
     def test_each_of_door_a(self):
-        for name in ("libringpress-preload.so", "preload/libnccl.so.2", "libringpress.so.0"):
+        for name in ("libringpress-preload.so", "preload/libnccl.so.2", ENGINE):
             path = self.cut(name)
             record = self.look()
             self.assertIn(f"{path} is cut short", self.texts(record, "problem", "door A"))
@@ -229,7 +230,7 @@ class Installed(DoctorCommand):
 
     def test_others_in_their_place(self):
         for name, why in (("libringpress-preload.so", "is no library for preloading"),
-                          ("libringpress.so.0", "has no ringpressOpenEngine"),
+                          (ENGINE, "has no ringpressOpenEngine"),
                           ("libringpress-cuda.so", "has no ringpress_cuda_open")):
             path = self.folder / "lib" / name
             path.unlink(missing_ok=True)
