@@ -36,14 +36,19 @@ class Benchmark {
   void prepare_operations(Case& current) const;
   void release_operations(Case& current) const;
   void measure_placement(Case& current, bool in_place, std::vector<ResultRow>& rows);
-  void check_setting(Case& current, std::size_t setting, bool in_place, ResultRow& row,
-                     PlacementResult& result);
-  /// Of each setting its times in microseconds, and which one came last.
-  struct SettingTimes {
-    std::vector<std::vector<double>> times;
-    std::size_t last = 0;
+  /// What is known of one setting's calls.
+  struct SettingCalls {
+    std::vector<double> times;  // Microseconds.
+    CheckResult worst;          // Of those calls whose result was looked at.
+    bool was_timed = false;     // `worst` is of timed calls.
+    std::optional<ringpressStatistics_t> before;  // The first timed call.
   };
-  SettingTimes time_settings(Case& current, bool in_place);
+  /// Collective. Of what the last call of a setting has left.
+  CheckResult check_result(const Case& current, std::size_t setting) const;
+  void check_first_call(Case& current, std::size_t setting, bool in_place, SettingCalls& found);
+  void check_timed_call(const Case& current, std::size_t setting, SettingCalls& found) const;
+  void time_settings(Case& current, bool in_place, std::vector<SettingCalls>& found);
+  void note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result) const;
   double time_iterations(Case& current, std::size_t setting, bool in_place, int iterations);
   bool times_many_at_once() const;
   void enqueue(Case& current, std::size_t setting, bool in_place);

@@ -169,6 +169,9 @@ void check_options(Options& options, const RawOptions& raw) {
     }
   }
   check_names(options);
+  if (!options.check && options.maximum_relative_error > 0) {
+    throw PerfError("--max-relerr needs the check of results that -c 0 switches off");
+  }
   if (options.minimum_bytes > options.maximum_bytes) {
     throw PerfError("-b is larger than -e");
   }

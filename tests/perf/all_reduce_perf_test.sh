@@ -34,6 +34,13 @@ expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 3 --compare none,q8,q4 --max-relerr
 expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec q4 --max-relerr 1e-9
 says "FAILED"
 
+# The first call of auto is exact: the error beside the codec is that of the calls that were timed.
+expect 1 env RINGPRESS_DETERMINISTIC=1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 5 --host-per-rank --max-relerr 1e-6
+says "  q4"
+says "FAILED"
+expect 0 env RINGPRESS_DETERMINISTIC=1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 5 --host-per-rank --max-relerr 0.5
+expect 2 "$PROGRAM" --ranks 2 -b 1M -e 1M -c 0 --max-relerr 0.5
+
 expect 0 "$PROGRAM" --ranks 4 -n 2 --input "$SOURCE/tests/data/conv_step400_rank%d.npy" --codec q8
 says "561832"
 expect 1 "$PROGRAM" --ranks 5 -n 2 --input "$SOURCE/tests/data/conv_step400_rank%d.npy"
