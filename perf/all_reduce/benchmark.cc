@@ -62,6 +62,14 @@ bool is_worse(double one, double other) {
   return !(one <= other);
 }
 
+/// `From` is ringpressStatistics_t after the call, or CompressionResult.
+template <typename From>
+void name_codec(const From& call, CompressionResult& result) {
+  result.codec = call.codec;
+  result.algorithm = call.algorithm;
+  result.reason = call.reason;
+}
+
 }  // namespace
 
 /// What is being measured now, with its memory.
@@ -243,7 +251,7 @@ void Benchmark::time_settings(Case& current, bool in_place, std::vector<SettingC
       const double time = time_iterations(current, setting, in_place, at_once);
       if (iteration >= 0) found[setting].times.push_back(time);
       if (checks) {
-        check_timed_call(current, setting, found[setting]);
+        note_timed_call(setting, check_result(current, setting), found[setting]);
       } else if (looks && !holds_same_bytes(current.receive, current.bytes, session_.control())) {
         found[setting].worst.identical = false;
       }
@@ -266,9 +274,7 @@ CompressionResult Benchmark::compression_of(const ringpressStatistics_t& before,
                                             const ringpressStatistics_t& after) const {
   const double calls = static_cast<double>(std::max<std::uint64_t>(after.calls - before.calls, 1));
   CompressionResult result;
-  result.codec = after.codec;
-  result.algorithm = after.algorithm;
-  result.reason = after.reason;
+  name_codec(after, result);
   result.residual_bytes = after.residual_bytes;
   const std::vector<double> all = session_.control().gather(
       {static_cast<double>(after.raw_bytes - before.raw_bytes) / calls,
@@ -291,9 +297,8 @@ CheckResult Benchmark::check_result(const Case& current, std::size_t setting) co
                session_.control());
 }
 
-/// Before any is timed, so that what is wrong is found at once.
-void Benchmark::check_first_call(Case& current, std::size_t setting, bool in_place,
-                                 SettingCalls& found) {
+/// Makes one call of its own, on fresh input.
+CheckResult Benchmark::check_own_call(Case& current, std::size_t setting, bool in_place) {
   if (in_place) current.receive.copy_from(current.send, current.bytes);
   const Group& group = session_.measured(setting);
   const void* send = in_place ? current.receive.data() : current.send.data();
@@ -301,31 +306,39 @@ void Benchmark::check_first_call(Case& current, std::size_t setting, bool in_pla
                         current.handles[setting], group.handle(), stream_.handle()),
           "ncclAllReduce", group.handle());
   stream_.synchronize();
-  found.worst = check_result(current, setting);
+  return check_result(current, setting);
 }
 
 /// The error is that of timed calls alone: the first one may have been exact, or another codec's.
-void Benchmark::check_timed_call(const Case& current, std::size_t setting,
-                                 SettingCalls& found) const {
-  CheckResult checked = check_result(current, setting);
-  const bool is_first = !std::exchange(found.was_timed, true);
+void Benchmark::note_timed_call(std::size_t setting, CheckResult checked,
+                                SettingCalls& found) const {
   const bool takes_error =
-      is_first || is_worse(checked.relative_error, found.worst.relative_error);
+      !found.worst_call || is_worse(checked.relative_error, found.worst.relative_error);
   checked.wrong_elements = std::max(checked.wrong_elements, found.worst.wrong_elements);
   checked.identical = checked.identical && found.worst.identical;
-  if (!takes_error) {
+  if (takes_error) {
+    found.worst_call = session_.measured(setting).statistics().value_or(ringpressStatistics_t{});
+  } else {
     checked.relative_error = found.worst.relative_error;
     checked.magnitudes = found.worst.magnitudes;
   }
   found.worst = checked;
 }
 
-void Benchmark::note_check(const SettingCalls& found, ResultRow& row,
-                           PlacementResult& result) const {
+/// The row has the error, the codec and the reason of one call, the worst of both placements.
+void Benchmark::note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result,
+                           std::optional<CompressionResult>& compression) const {
   result.wrong_elements = found.worst.wrong_elements;
   row.ok = row.ok && found.worst.wrong_elements == 0;
   row.identical = row.identical.value_or(true) && found.worst.identical;
-  if (row.relative_error && !is_worse(found.worst.relative_error, *row.relative_error)) return;
+  const bool is_kept =
+      row.relative_error && !is_worse(found.worst.relative_error, *row.relative_error);
+  if (is_kept && row.compression && compression) {
+    name_codec(*row.compression, *compression);
+  } else if (compression && found.worst_call) {
+    name_codec(*found.worst_call, *compression);
+  }
+  if (is_kept) return;
   row.relative_error = found.worst.relative_error;
   row.magnitudes = found.worst.magnitudes;
 }
@@ -334,20 +347,29 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
   report_step(current, in_place);
   const std::size_t settings = options_.settings.size();
   std::vector<SettingCalls> found(settings);
+  // Before any is timed, so that what is wrong is found at once.
   for (std::size_t setting = 0; setting < settings && options_.check; ++setting) {
-    check_first_call(current, setting, in_place, found[setting]);
+    found[setting].worst = check_own_call(current, setting, in_place);
   }
   time_settings(current, in_place, found);
   for (std::size_t setting = 0; setting < settings; ++setting) {
     SettingCalls& calls = found[setting];
+    std::optional<CompressionResult> compression;
+    const auto after = session_.measured(setting).statistics();
+    if (calls.before && after) compression = compression_of(*calls.before, *after);
+    // Where no timed call could be looked at, the one that follows them stands for them.
+    if (options_.check && !calls.worst_call) {
+      note_timed_call(setting, check_own_call(current, setting, in_place), calls);
+    }
     PlacementResult result = placement_result(current, std::move(calls.times));
     ResultRow& row = rows[setting];
-    if (options_.check) note_check(calls, row, result);
+    if (options_.check) note_check(calls, row, result, compression);
     (in_place ? row.in_place : row.out_of_place) = std::move(result);
-    const auto after = session_.measured(setting).statistics();
-    if (!calls.before || !after) continue;
-    CompressionResult compression = compression_of(*calls.before, *after);
-    if (row.compression && compression.wire_bytes < row.compression->wire_bytes) continue;
+    if (!compression) continue;
+    if (row.compression && row.compression->wire_bytes > compression->wire_bytes) {
+      compression->raw_bytes = row.compression->raw_bytes;
+      compression->wire_bytes = row.compression->wire_bytes;
+    }
     row.compression = std::move(compression);
   }
 }

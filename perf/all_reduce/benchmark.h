@@ -40,15 +40,16 @@ class Benchmark {
   struct SettingCalls {
     std::vector<double> times;  // Microseconds.
     CheckResult worst;          // Of those calls whose result was looked at.
-    bool was_timed = false;     // `worst` is of timed calls.
-    std::optional<ringpressStatistics_t> before;  // The first timed call.
+    std::optional<ringpressStatistics_t> before;      // The first timed call.
+    std::optional<ringpressStatistics_t> worst_call;  // After it. `worst` is of timed calls.
   };
   /// Collective. Of what the last call of a setting has left.
   CheckResult check_result(const Case& current, std::size_t setting) const;
-  void check_first_call(Case& current, std::size_t setting, bool in_place, SettingCalls& found);
-  void check_timed_call(const Case& current, std::size_t setting, SettingCalls& found) const;
+  CheckResult check_own_call(Case& current, std::size_t setting, bool in_place);
+  void note_timed_call(std::size_t setting, CheckResult checked, SettingCalls& found) const;
   void time_settings(Case& current, bool in_place, std::vector<SettingCalls>& found);
-  void note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result) const;
+  void note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result,
+                  std::optional<CompressionResult>& compression) const;
   double time_iterations(Case& current, std::size_t setting, bool in_place, int iterations);
   bool times_many_at_once() const;
   void enqueue(Case& current, std::size_t setting, bool in_place);

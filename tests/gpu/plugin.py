@@ -84,29 +84,38 @@ def judge_lossless(job, outcome):
     return wrong, figures
 
 
-def q4_bound(row, ranks, unbiased):
-    """The largest error of an element: each contribution is encoded once, and their sum once."""
+def q4_bound(row, ranks, unbiased, feeds_back=False):
+    """The largest error of an element: each contribution is encoded once, and their sum once. With
+    error feedback the error that is added was as large as the one that is kept, and what is encoded
+    is larger by it."""
     found = row["ringpress"]
     step = Q4_STEP if unbiased else Q4_STEP / 2
+    if feeds_back:
+        step = 2 * step / (1 - step)
     contributions = step * found["largest_inputs"]
     total = found["largest_exact"] + contributions
     roundings = (ranks + 1) * 2.0 ** -SIGNIFICANT_BITS[row["type"]]
     return contributions + step * total + roundings * (total + found["largest_inputs"])
 
 
-def judge_q4(job, outcome):
+def judge_q4(job, outcome, feeds_back=False):
     """Errors within the codec's bound, and not nought: then nothing would have been compressed."""
     wrong, figures = judge_lossless(job, outcome)
     unbiased = figures["counted"]["unbiased_calls"] > 0
     figures["errors"] = []
     for row in outcome.rows():
-        bound, error = q4_bound(row, job.ranks, unbiased), row["ringpress"]["maxerr"]
+        bound = q4_bound(row, job.ranks, unbiased, feeds_back)
+        error = row["ringpress"]["maxerr"]
         figures["errors"].append({"size": row["size"], "type": row["type"], "maxerr": error,
                                   "bound": bound, "relerr": row["ringpress"]["relerr"]})
         if not isinstance(error, float) or not 0 < error <= bound:
             wrong.append(f"{row['size']} bytes of {row['type']}: the largest error is {error}, "
                          f"the bound is {bound:.4g}")
     return wrong, figures
+
+
+def judge_fed_back(job, outcome):
+    return judge_q4(job, outcome, feeds_back=True)
 
 
 def judge_speed(job, outcome):
@@ -154,7 +163,10 @@ def function_checks(ranks):
     for kind in SIGNIFICANT_BITS:
         yield check(f"q4 {kind}", judge_q4,
                     "NCCL uses CollNet, errors are within the bound, ranks agree",
-                    [*sizes, "256K", "-e", LARGEST, "-f", "8", "-d", kind, "--codec", "q4"], {})
+                    [*sizes, "256K", "-e", LARGEST, "-f", "8", "-d", kind, "--codec", "q4"],
+                    {"RINGPRESS_EF": "0"})
+    yield check("q4 with error feedback", judge_fed_back, "as above, with what error feedback adds",
+                [*sizes, "256K", "-e", LARGEST, "-f", "8", "--codec", "q4"], {})
 
 
 def speed_checks(ranks, repetitions):

@@ -57,7 +57,7 @@ class Program(WithLibraries):
         path = self.folder / "results.json"
         status, out, error = self.run_program(
             "--ranks", "3", "--host-per-rank", "-b", "4", "-e", "1M", "-f", "512", "-n", "5",
-            "-J", str(path))
+            "-J", str(path), RINGPRESS_CODEC="none")
         self.assertEqual(status, 0, out + error)
         self.assertEqual(out.count("device  0 [0000:00:00.0] fake GPU 0"), 3)
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -73,7 +73,7 @@ class Program(WithLibraries):
         path = self.folder / "results.json"
         status, out, error = self.run_program("--ranks", "2", "-b", "1M", "-e", "1M", "-n", "5",
                                               "--compare", "none,q4", "-J", str(path),
-                                              RINGPRESS_SHM="0")
+                                              RINGPRESS_SHM="0", RINGPRESS_EF="0")
         self.assertEqual(status, 0, out + error)
         rows = json.loads(path.read_text(encoding="utf-8"))["results"]
         for row in rows:

@@ -118,6 +118,15 @@ class Judgement(unittest.TestCase):
         self.assertEqual(self.wrong(plugin.judge_q4, change(3)), [])
         self.assertEqual(len(self.wrong(plugin.judge_q4, change(0))), 1)
 
+    def test_error_feedback_has_a_bound_of_its_own(self):
+        row = self.outcome.results["results"][0]
+        bound = plugin.q4_bound(row, 2, False, feeds_back=True)
+        self.assertLess(2 * plugin.q4_bound(row, 2, False), bound)
+        for factor, wrong in ((0.99, 0), (1.01, 1)):
+            def change(outcome, row, error=bound * factor):
+                row["ringpress"]["maxerr"] = error
+            self.assertEqual(len(self.wrong(plugin.judge_fed_back, change)), wrong)
+
     def test_small_calls_must_stay_alone(self):
         wrong = self.wrong(plugin.judge_untouched, lambda outcome, row: None)
         self.assertEqual(len(wrong), 2)  # By CollNet, and compressed.
