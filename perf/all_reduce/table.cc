@@ -35,7 +35,7 @@ std::string explain_columns(const Options& options) {
       "# time: {}; algbw and busbw: of the uncompressed bytes\n"
       "# #wrong: elements that are not exact, or not finite where the codec is lossy\n"
       "# ratio: uncompressed / sent bytes, headers included; relerr: ||result - exact|| / ||exact||"
-      " of the first call\n"
+      " of the worst timed call that was looked at, whose codec is named\n"
       "# identical: whether all ranks ended with the same bytes\n",
       time);
 }
