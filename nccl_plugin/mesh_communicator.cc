@@ -102,8 +102,7 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specifi
   RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
                              compress_kernels::unbiased_specification(specification));
   NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased), {}};
-  named.why_exact.append(specification).append(" leaves ").append(dtype_name(dtype));
-  named.why_exact.append(" as it is");
+  append_left_as_it_is(specification, dtype, &named.why_exact);
   return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
 }
 

@@ -199,6 +199,8 @@ class Comm {
     const Codec& of_tensor() const { return projection ? projection->codec() : codec->codec(); }
     /// True if a graph would repeat them. (What is random in a projection follows from its state.)
     bool has_random_bits() const { return codec && !codec->codec().traits().deterministic; }
+    /// The real library is quicker at that.
+    bool leaves_as_it_is() const { return !projection && codec->codec().traits().identity; }
     ToKeep to_keep(const Plan& plan, std::size_t count) const;
   };
   /// Which of the plan's algorithms there is memory for; or projections.

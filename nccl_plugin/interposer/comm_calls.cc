@@ -62,7 +62,9 @@ void Comm::find_refusal(const Call& call, std::uint64_t capture, std::string* re
   const NamedCodec& named = *codec_for(call, plan_.codec);
   const bool gathers = call.kind == CollectiveKind::kAllGather;
   reason->clear();
-  if (gathers && named.of_tensor().agreement() != nullptr) {
+  if (named.leaves_as_it_is()) {
+    append_left_as_it_is(plan_.codec, static_cast<DType>(call.dtype), reason);
+  } else if (gathers && named.of_tensor().agreement() != nullptr) {
     reason->append(plan_.codec).append(" agrees on sums: all-gathers are exact");
   } else if (projected_bytes(call) >= refused_projected_bytes_) {
     *reason = "a rank has no memory for a tensor of that size";

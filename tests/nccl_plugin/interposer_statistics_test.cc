@@ -120,6 +120,30 @@ TEST(InterposerStatistics, CountWhatIsLeftExactAndWhy) {
   }
 }
 
+// Of every codec and type: a call is compressed, or there are words for why it is not.
+TEST(InterposerStatistics, GiveEachExactCallAReason) {
+  for (const char* const codec : {"bf16", "fp16", "q4", "none", "topk", "randk", "fp8"}) {
+    StatisticsFile file;
+    Job job(counting(file, {{"RINGPRESS_CODEC", codec}}));
+    run_ranks(job, 2, [&](ncclComm_t comm, int) {
+      std::vector<float> values(kValues);
+      for (const ncclDataType_t dtype : {ncclFloat32, ncclFloat16, ncclBfloat16, ncclInt32}) {
+        for (const ncclRedOp_t op : {ncclSum, ncclAvg, ncclMax}) {
+          ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(),
+                                       kValues, dtype, op, comm, nullptr}),
+                    ncclSuccess);
+        }
+      }
+    });
+    const std::string lines = file.read();
+    EXPECT_EQ(times(lines, "\"calls\": 12,"), 2) << codec << ": " << lines;
+    EXPECT_EQ(times(lines, "\"\": "), 0) << codec << ": " << lines;
+    if (std::string(codec) == "bf16") {
+      EXPECT_EQ(times(lines, "bf16 leaves bfloat16 as it is\": "), 2) << lines;
+    }
+  }
+}
+
 TEST(InterposerStatistics, CountCallsOfCommunicatorsThatAreLeft) {
   const std::string codec = lines_of({{"RINGPRESS_CODEC", "topk:select=tensor"}});
   EXPECT_EQ(times(codec, "\"calls\": 2,"), 2) << codec;
