@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "nccl_plugin/abi/profiler_v4.h"
@@ -33,6 +34,16 @@ struct ProfiledComm : Object {
 
 bool equals(const char* text, const char* wanted) {
   return text != nullptr && std::strcmp(text, wanted) == 0;
+}
+
+// A communicator that is aborted is finalized while the progress thread, which others share with
+// it, may still be told of its operations.
+std::mutex comms_mutex;
+
+Result<std::shared_ptr<TensorBook>> book_of(void* ctx) {
+  const std::lock_guard lock(comms_mutex);
+  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
+  return comm->book;
 }
 
 /// 0 for types that CollNet is not given.
@@ -101,9 +112,9 @@ ncclResult_t init_v4(void** ctx, int* activation_mask, const char*, std::uint64_
 template <typename Coll>
 Status start_tensor(void* ctx, const Coll& coll, void** handle) {
   if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
-  *handle = handle_of(comm->book->start_tensor(
-      {coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorBook> book, book_of(ctx));
+  *handle = handle_of(
+      book->start_tensor({coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
   return Status::ok();
 }
 
@@ -114,10 +125,10 @@ Status start_channel(void* ctx, const ProxyOp& op, void* parent, const void* pla
   told.forget(place);  // Of an earlier operation.
   if (ctx == nullptr || parent == nullptr || op.process != getpid()) return Status::ok();
   if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
-  told.add_channel(comm->book.get(), {reinterpret_cast<std::uintptr_t>(parent), op.channel,
-                                      static_cast<std::size_t>(op.steps),
-                                      static_cast<std::size_t>(op.chunk_bytes), place});
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorBook> book, book_of(ctx));
+  told.add_channel(book.get(), {reinterpret_cast<std::uintptr_t>(parent), op.channel,
+                                static_cast<std::size_t>(op.steps),
+                                static_cast<std::size_t>(op.chunk_bytes), place});
   return Status::ok();
 }
 
@@ -148,6 +159,7 @@ ncclResult_t record_event_state_v4(void*, int, abi::EventStateV4*) {
 ncclResult_t finalize_v4(void* ctx) {
   if (ctx == nullptr) return ncclSuccess;
   static_cast<void>(answer("ncclProfiler finalize", [&]() -> Status {
+    const std::lock_guard lock(comms_mutex);
     RINGPRESS_ASSIGN_OR_RETURN(ProfiledComm* const known, find_object<ProfiledComm>(ctx));
     const std::unique_ptr<ProfiledComm> comm(known);
     close_tensor_book(comm->book);

@@ -3,6 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/support/collnet_nodes.h"
 
 namespace ringpress::testing {
@@ -331,6 +334,33 @@ TEST(CollNetErrors, AProfilerThatIsGoneIsHarmless) {
       api.start_channel(gone, unknown, 0, 1, 32768, &place);
     }
   }
+}
+
+// A communicator is aborted while the progress thread, which another one shares with it, is told of
+// its operations. (A sanitizer sees what goes wrong at once.)
+TEST(CollNetErrors, AProfilerMayEndWhileItIsTold) {
+  const ProfilerApi api = profiler_api_of(open_plugin(kLibrary), 6);
+  std::atomic<void*> told{nullptr};
+  std::atomic<bool> is_over{false};
+  std::thread progress([&] {
+    void* place = nullptr;
+    void* const tensor = reinterpret_cast<void*>(std::uintptr_t{1});
+    while (!is_over.load()) {
+      if (void* const ctx = told.load()) api.start_channel(ctx, tensor, 0, 1, 32768, &place);
+    }
+  });
+  for (int round = 0; round < 3000; ++round) {
+    void* ctx = nullptr;
+    api.init(&ctx, {});
+    ASSERT_NE(ctx, nullptr);
+    float value = 1;
+    EXPECT_NE(api.start_tensor(ctx, {&value, 1}), nullptr);
+    told.store(ctx);
+    if (round % 8 == 0) std::this_thread::yield();
+    api.finalize(ctx);
+  }
+  is_over.store(true);
+  progress.join();
 }
 
 }  // namespace
