@@ -12,49 +12,27 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/communicator_ranks.h"
 #include "tests/support/random_tensor.h"
 
 namespace ringpress {
 namespace {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
+using testing::settings_with;
+using Environment = testing::RankEnvironment;
 
-Settings settings_with(Environment environment) {
-  environment.emplace_back("RINGPRESS_TIMEOUT_MS", "100000");
-  return parse_settings(environment, nullptr);
-}
-
-/// Runs `body` on every rank of a new communicator and gives each rank's outcome, that of the
-/// creation if it failed.
 std::vector<Status> run_with(const std::vector<Settings>& settings,
                              const std::function<Status(Communicator*)>& body) {
-  const int size = static_cast<int>(settings.size());
-  const auto id = make_unique_id(settings[0]);
-  RINGPRESS_EXPECTS(id.is_ok(), id.status().message());
-  std::vector<Status> outcomes(settings.size());
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto index = static_cast<std::size_t>(rank);
-      auto communicator = Communicator::create(id.value(), rank, size, settings[index]);
-      outcomes[index] =
-          communicator.is_ok() ? body(communicator.value().get()) : communicator.status();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return outcomes;
+  return testing::run_communicators(settings, body);
 }
 
 std::vector<Status> run(int size, const Environment& environment,
                         const std::function<Status(Communicator*)>& body) {
-  return run_with(std::vector<Settings>(static_cast<std::size_t>(size), settings_with(environment)),
-                  body);
+  return testing::run_communicators(size, environment, body);
 }
 
 void expect_ok(const std::vector<Status>& outcomes) {
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    EXPECT_TRUE(outcomes[rank].is_ok()) << "rank " << rank << ": " << outcomes[rank].message();
-  }
+  EXPECT_EQ(testing::failures_of(outcomes), "");
 }
 
 TEST(Communicator, WaitsAsLongAsItWasToldLast) {
@@ -175,7 +153,6 @@ TEST(Communicator, LosslessMakesTheSumsOfNoneFromFewerBytes) {
   }
 }
 
-// A matrix of rank 2 among other things: exact for those who know where it lies.
 /// Such codecs are without bias instead.
 TEST(Communicator, NoErrorFeedbackWhereItWouldGrow) {
   for (const char* codec : {"tern", "q1:round=stochastic", "q1:grid=lloyd,round=stochastic"}) {
@@ -187,108 +164,6 @@ TEST(Communicator, NoErrorFeedbackWhereItWouldGrow) {
       EXPECT_EQ(rank.residual_bytes, 0U) << codec;
     }
   }
-}
-
-/// The calls of a tensor, and those of others in between: which of the former, from 1 on, is the
-/// first one after the latter whose result differs from that of a call without a residual. 0: none.
-std::size_t resumed_at(std::size_t calls, std::size_t others) {
-  constexpr std::size_t kCount = 40000;
-  std::vector<std::size_t> resumed(2);
-  expect_ok(run(2, {{"RINGPRESS_CODEC", "q2"}}, [&](Communicator* communicator) -> Status {
-    const auto rank = static_cast<std::size_t>(communicator->rank());
-    const auto input = testing::random_gradient(kCount, 1, communicator->rank());
-    const auto other = testing::random_gradient(2 * kCount, 2, communicator->rank());
-    std::vector<float> first(kCount), result(kCount), ignored(other.size());
-    const auto reduce = [&](const std::vector<float>& values, std::vector<float>* to) {
-      return communicator->all_reduce(values.data(), to->data(), values.size(), DType::kFloat32,
-                                      {});
-    };
-    RINGPRESS_RETURN_IF_ERROR(reduce(input, &first));
-    for (std::size_t i = 1; i < calls; ++i) RINGPRESS_RETURN_IF_ERROR(reduce(input, &result));
-    for (std::size_t i = 0; i < others; ++i) RINGPRESS_RETURN_IF_ERROR(reduce(other, &ignored));
-    for (std::size_t i = 1; i <= calls + 10; ++i) {
-      RINGPRESS_RETURN_IF_ERROR(reduce(input, &result));
-      if (resumed[rank] == 0 && result != first) resumed[rank] = i;
-    }
-    return Status::ok();
-  }));
-  EXPECT_EQ(resumed[0], resumed[1]);
-  return resumed[0];
-}
-
-TEST(Communicator, ErrorFeedbackIsBackSoonAfterOtherCalls) {
-  EXPECT_EQ(resumed_at(100, 1), 2U);
-  EXPECT_EQ(resumed_at(30, 7), 2U);
-}
-
-/// How far sums of `calls` all-reduces of the same gradients, which differ by rank, are from what
-/// they should be, over the norm of one of them: at the half of the calls, and at the end.
-std::pair<double, double> drift(const std::string& codec, std::size_t calls) {
-  constexpr std::size_t kCount = 100 * 120;
-  constexpr int kRanks = 3;
-  std::vector<double> exact(kCount), sum(kCount), found;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    const auto input = testing::random_gradient(kCount, 1, rank);
-    for (std::size_t i = 0; i < kCount; ++i) exact[i] += double{input[i]} / kRanks;
-  }
-  expect_ok(run(kRanks, {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_MIN_BYTES", "0"}},
-                [&](Communicator* communicator) -> Status {
-                  const auto input = testing::random_gradient(kCount, 1, communicator->rank());
-                  const Layer matrix{0, kCount, 100, 120, false};
-                  RINGPRESS_RETURN_IF_ERROR(communicator->set_layers(
-                      {kCount, DType::kFloat32, nullptr}, std::span(&matrix, 1)));
-                  std::vector<float> result(kCount);
-                  for (std::size_t call = 1; call <= calls; ++call) {
-                    RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(
-                        input.data(), result.data(), kCount, DType::kFloat32, {ReduceOp::kAvg}));
-                    if (communicator->rank() != 0) continue;
-                    for (std::size_t i = 0; i < kCount; ++i) sum[i] += double{result[i]};
-                    if (call != calls / 2 && call != calls) continue;
-                    double error = 0, norm = 0;
-                    for (std::size_t i = 0; i < kCount; ++i) {
-                      error += std::pow(sum[i] - static_cast<double>(call) * exact[i], 2);
-                      norm += exact[i] * exact[i];
-                    }
-                    found.push_back(std::sqrt(error / norm));
-                  }
-                  return Status::ok();
-                }));
-  return {found.at(0), found.at(1)};
-}
-
-/// What error feedback leaves does not go on growing. Without it, it is twice as much after twice
-/// the calls, or with random errors 1.41 times. What one bit keeps needs hundreds of calls to come
-/// to rest; a hundred values of `sign` share a scale with one that is many times as large.
-TEST(Communicator, WhatErrorFeedbackLeavesDoesNotGrowWithTheCalls) {
-  for (const char* codec : {"fp16",
-                            "bf16",
-                            "fp8",
-                            "fp8:format=e5m2",
-                            "q2",
-                            "q2:grid=lloyd",
-                            "q3",
-                            "q4",
-                            "q4:grid=minmax",
-                            "q5",
-                            "q6",
-                            "q7",
-                            "q8",
-                            "qsgd",
-                            "qsgd:round=zero",
-                            "qsgd-ms",
-                            "powersgd:rank=8",
-                            "randk:density=0.1",
-                            "topk:density=0.1",
-                            "topk:density=0.1,select=chunk"}) {
-    const auto [half, all] = drift(codec, 100);
-    EXPECT_LT(all, 1.1 * half + 1e-5) << codec;
-  }
-  for (const char* codec : {"q1", "q1:grid=lloyd"}) {
-    const auto [half, all] = drift(codec, 400);
-    EXPECT_LT(all, 1.1 * half) << codec;
-  }
-  const auto [half, all] = drift("sign", 800);
-  EXPECT_LT(all, 1.4 * half) << "sign";
 }
 
 /// Also those that a codec leaves as they are: bf16 does bfloat16.
@@ -328,6 +203,7 @@ TEST(Communicator, EveryExactCallHasItsReason) {
   }
 }
 
+// A matrix of rank 2 among other things: exact for those who know where it lies.
 TEST(Communicator, ProjectsMatricesThatItWasToldOf) {
   constexpr std::size_t kRows = 300;
   constexpr std::size_t kColumns = 200;
@@ -394,28 +270,6 @@ TEST(Communicator, ProjectsMatricesThatItWasToldOf) {
       EXPECT_EQ(statistics[0].compressed_calls, 6U);
     }
   }
-}
-
-// Three tensors of one size in a step: each has a cycle of its own.
-TEST(Communicator, EachTensorKeepsItsPlaceInTheCycleOfRandomCoordinates) {
-  constexpr std::size_t kCount = 40000;
-  constexpr int kSlices = 10;
-  std::vector<std::vector<int>> visits(3, std::vector<int>(kCount));
-  expect_ok(run(2, {{"RINGPRESS_CODEC", "randk:density=0.1"}}, [&](Communicator* communicator) {
-    std::vector<std::vector<float>> tensors(3);
-    // The sequence is known, and each tensor has its place, from the third step on at the latest.
-    for (int step = 0; step < 3 + kSlices; ++step) {
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        tensors[i].assign(kCount, 1.0F);
-        RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(tensors[i].data(), tensors[i].data(),
-                                                           kCount, DType::kFloat32, {}));
-        if (step < 3 || communicator->rank() != 0) continue;
-        for (std::size_t k = 0; k < kCount; ++k) visits[i][k] += tensors[i][k] != 0 ? 1 : 0;
-      }
-    }
-    return Status::ok();
-  }));
-  for (const auto& tensor : visits) EXPECT_EQ(tensor, std::vector<int>(kCount, 1));
 }
 
 TEST(Communicator, ReduceScattersDoNotGoByProjections) {
@@ -672,122 +526,6 @@ TEST(Communicator, AbortEndsACallOnEveryRank) {
     EXPECT_EQ(status.code(), Code::kAborted) << status.message();
     EXPECT_NE(status.message().find("rank 0"), std::string::npos) << status.message();
   }
-}
-
-/// The mean of `steps` sums of one gradient, taken in uneven pieces, against the exact sum.
-double piecewise_error(const Environment& environment, PiecewiseTensor::Known known, int steps,
-                       Statistics* statistics) {
-  constexpr std::size_t kCount = 50000;
-  constexpr int kRanks = 3;
-  std::vector<std::vector<double>> means(kRanks, std::vector<double>(kCount));
-  expect_ok(run(kRanks, environment, [&](Communicator* communicator) -> Status {
-    const int rank = communicator->rank();
-    const auto input = testing::random_gradient(kCount, 1, rank);
-    std::vector<float> result(kCount);
-    PiecewiseTensor tensor;
-    tensor.known = known;
-    const bool has_extent =
-        known == PiecewiseTensor::Known::kExtent || known == PiecewiseTensor::Known::kTensor;
-    tensor.count = has_extent ? kCount : 0;
-    if (known == PiecewiseTensor::Known::kPadded) tensor.whole_count = kCount;
-    tensor.address = input.data();
-    for (int step = 0; step < steps; ++step) {
-      RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
-      for (std::size_t first = 0; first < kCount;) {
-        const std::size_t count = std::min<std::size_t>(kCount - first, first == 0 ? 8192 : 16001);
-        RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce_piece(
-            input.data() + first, result.data() + first, first, count));
-        first += count;
-      }
-      for (std::size_t i = 0; i < kCount; ++i) {
-        means[static_cast<std::size_t>(rank)][i] += result[i] / static_cast<double>(steps);
-      }
-    }
-    if (rank == 0) *statistics = communicator->statistics();
-    return Status::ok();
-  }));
-  EXPECT_EQ(means[1], means[0]);
-  EXPECT_EQ(means[2], means[0]);
-  std::vector<double> exact(kCount);
-  for (int rank = 0; rank < kRanks; ++rank) {
-    const auto input = testing::random_gradient(kCount, 1, rank);
-    for (std::size_t i = 0; i < kCount; ++i) exact[i] += input[i];
-  }
-  double error = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < kCount; ++i) {
-    error += std::pow(means[0][i] - exact[i], 2);
-    norm += exact[i] * exact[i];
-  }
-  return std::sqrt(error / norm);
-}
-
-TEST(CommunicatorPieces, HaveErrorFeedbackWhereTheTensorIsKnown) {
-  Statistics once;
-  Statistics often;
-  const Environment environment = {{"RINGPRESS_CODEC", "q2"}};
-  const double single = piecewise_error(environment, PiecewiseTensor::Known::kTensor, 1, &once);
-  const double mean = piecewise_error(environment, PiecewiseTensor::Known::kTensor, 40, &often);
-  // What is left of a constant gradient's error falls as 1 / steps, once the pattern is certain.
-  EXPECT_LT(mean, single / 5);
-  EXPECT_EQ(often.compressed_calls, 40U * 4);
-  EXPECT_EQ(often.unbiased_calls, 0U);
-  EXPECT_EQ(often.residual_bytes, 50000U * sizeof(float));
-}
-
-TEST(CommunicatorPieces, AreUnbiasedWithoutResidualWhereTheTensorIsNotKnown) {
-  for (const auto known : {PiecewiseTensor::Known::kExtent, PiecewiseTensor::Known::kPadded}) {
-    Statistics once;
-    Statistics often;
-    const Environment environment = {{"RINGPRESS_CODEC", "q4"}};
-    const double single = piecewise_error(environment, known, 1, &once);
-    // Independent errors: falls as the square root.
-    EXPECT_LT(piecewise_error(environment, known, 64, &often), single / 4);
-    EXPECT_EQ(often.unbiased_calls, 64U * 4);
-    EXPECT_EQ(often.residual_bytes, 0U);
-    EXPECT_NE(often.last_codec.find("round=stochastic"), std::string::npos) << often.last_codec;
-  }
-}
-
-TEST(CommunicatorPieces, AreExactWhereNoCodecFits) {
-  const std::vector<std::pair<std::string, PiecewiseTensor::Known>> cases = {
-      {"sign", PiecewiseTensor::Known::kExtent},
-      {"topk", PiecewiseTensor::Known::kPadded},
-      {"powersgd", PiecewiseTensor::Known::kTensor}};
-  for (const auto& [codec, known] : cases) {
-    Statistics statistics;
-    EXPECT_LT(piecewise_error({{"RINGPRESS_CODEC", codec}}, known, 1, &statistics), 1e-6) << codec;
-    EXPECT_EQ(statistics.compressed_calls, 0U) << codec;
-    ASSERT_EQ(statistics.exact_calls.size(), 1U) << codec;
-    EXPECT_NE(statistics.exact_calls.begin()->first.find(codec), std::string::npos);
-    EXPECT_EQ(statistics.exact_calls.begin()->second, 4U) << codec;
-  }
-}
-
-TEST(CommunicatorPieces, AreExactWhereNothingIsKnown) {
-  Statistics statistics;
-  EXPECT_LT(piecewise_error({{"RINGPRESS_CODEC", "q4"}}, PiecewiseTensor::Known::kNothing, 1,
-                            &statistics),
-            1e-6);
-  EXPECT_EQ(statistics.exact_calls.at("not known where the tensor ends"), 4U);
-}
-
-TEST(CommunicatorPieces, OutsideTheTensorAreRefused) {
-  expect_ok(run(2, {}, [](Communicator* communicator) -> Status {
-    std::vector<float> values(1000);
-    EXPECT_EQ(communicator->all_reduce_piece(values.data(), values.data(), 0, 10).code(),
-              Code::kInvalidUsage);
-    PiecewiseTensor tensor;
-    tensor.known = PiecewiseTensor::Known::kTensor;
-    tensor.count = 1000;
-    RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
-    for (const auto& [first, count] :
-         {std::pair<std::size_t, std::size_t>{1001, 0}, {991, 10}, {1, SIZE_MAX}}) {
-      EXPECT_EQ(communicator->all_reduce_piece(values.data(), values.data(), first, count).code(),
-                Code::kInvalidArgument);
-    }
-    return Status::ok();
-  }));
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+// What error feedback does over many calls, on host memory (door C).
+//
+//   feedback_perf                      how soon it is back after other calls
+//   feedback_perf CODEC [CALLS]        how wrong the sum of all calls is, up to so many (10000)
+//
+// Each letter is a call of its own size. The calls of a step come so many times, then the others,
+// then the step again. Printed is which call after the others is the first whose result a residual
+// has changed. Ranks are threads.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "tests/support/feedback_runs.h"
+
+namespace ringpress::perf {
+namespace {
+
+void print_resumptions() {
+  const testing::Interruption tried[] = {{"A", 100, "X"},
+                                         {"A", 30, "XYXYXYX"},
+                                         {"ABC", 30, "X"},
+                                         {"AAB", 10, "X"},
+                                         {"ABCD", 30, "X"},
+                                         {"ABCD", 30, "EFEFEFEFEFEF"},
+                                         {"ABCD", 30, "abcd"},
+                                         {"ABCD", 30, "ABxy"},
+                                         {"ABCDEFGHIJKLMNOPQ", 3, "x"},
+                                         {"ABCDEFGHIJKLMNOP", 300, "XYZ"}};
+  std::printf("| step | times | others | back at call |\n|---|---|---|---|\n");
+  for (const testing::Interruption& one : tried) {
+    std::printf("| %s | %zu | %s | %zu |\n", one.step.c_str(), one.times, one.others.c_str(),
+                testing::resumed_on_host(one));
+  }
+}
+
+void print_errors(const std::string& codec, std::size_t most) {
+  std::vector<std::size_t> calls;
+  for (std::size_t call = 100; call < most; call *= 2) calls.push_back(call);
+  calls.push_back(most);
+  const std::vector<double> errors = testing::cumulative_errors(codec, calls);
+  std::printf("| codec | calls | error of their sum over the norm of one |\n|---|---|---|\n");
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    std::printf("| %s | %zu | %.4g |\n", codec.c_str(), calls[i], errors[i]);
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::perf
+
+int main(int count, char** values) {
+  try {
+    if (count == 1) {
+      ringpress::perf::print_resumptions();
+      return 0;
+    }
+    const std::size_t calls = count > 2 ? std::strtoull(values[2], nullptr, 10) : 10000;
+    if (count > 3 || calls == 0) {
+      std::fprintf(stderr, "usage: feedback_perf [CODEC [CALLS]]\n");
+      return 2;
+    }
+    ringpress::perf::print_errors(values[1], calls);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "feedback_perf: %s\n", error.what());
+    return 1;
+  }
+}

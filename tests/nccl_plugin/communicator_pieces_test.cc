@@ -1,0 +1,140 @@
+// All-reduces that come in pieces (start_pieces), over real transports.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/communicator_ranks.h"
+#include "tests/support/random_tensor.h"
+
+namespace ringpress::communicator_pieces_test {
+namespace {
+
+using testing::failures_of;
+using testing::run_communicators;
+using Environment = testing::RankEnvironment;
+
+/// The mean of `steps` sums of one gradient, taken in uneven pieces, against the exact sum.
+double piecewise_error(const Environment& environment, PiecewiseTensor::Known known, int steps,
+                       Statistics* statistics) {
+  constexpr std::size_t kCount = 50000;
+  constexpr int kRanks = 3;
+  std::vector<std::vector<double>> means(kRanks, std::vector<double>(kCount));
+  const auto body = [&](Communicator* communicator) -> Status {
+    const int rank = communicator->rank();
+    const auto input = testing::random_gradient(kCount, 1, rank);
+    std::vector<float> result(kCount);
+    PiecewiseTensor tensor;
+    tensor.known = known;
+    const bool has_extent =
+        known == PiecewiseTensor::Known::kExtent || known == PiecewiseTensor::Known::kTensor;
+    tensor.count = has_extent ? kCount : 0;
+    if (known == PiecewiseTensor::Known::kPadded) tensor.whole_count = kCount;
+    tensor.address = input.data();
+    for (int step = 0; step < steps; ++step) {
+      RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
+      for (std::size_t first = 0; first < kCount;) {
+        const std::size_t count = std::min<std::size_t>(kCount - first, first == 0 ? 8192 : 16001);
+        RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce_piece(
+            input.data() + first, result.data() + first, first, count));
+        first += count;
+      }
+      for (std::size_t i = 0; i < kCount; ++i) {
+        means[static_cast<std::size_t>(rank)][i] += result[i] / static_cast<double>(steps);
+      }
+    }
+    if (rank == 0) *statistics = communicator->statistics();
+    return Status::ok();
+  };
+  EXPECT_EQ(failures_of(run_communicators(kRanks, environment, body)), "");
+  EXPECT_EQ(means[1], means[0]);
+  EXPECT_EQ(means[2], means[0]);
+  std::vector<double> exact(kCount);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto input = testing::random_gradient(kCount, 1, rank);
+    for (std::size_t i = 0; i < kCount; ++i) exact[i] += input[i];
+  }
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    error += std::pow(means[0][i] - exact[i], 2);
+    norm += exact[i] * exact[i];
+  }
+  return std::sqrt(error / norm);
+}
+
+TEST(CommunicatorPieces, HaveErrorFeedbackWhereTheTensorIsKnown) {
+  Statistics once;
+  Statistics often;
+  const Environment environment = {{"RINGPRESS_CODEC", "q2"}};
+  const double single = piecewise_error(environment, PiecewiseTensor::Known::kTensor, 1, &once);
+  const double mean = piecewise_error(environment, PiecewiseTensor::Known::kTensor, 40, &often);
+  // What is left of a constant gradient's error falls as 1 / steps, once the pattern is certain.
+  EXPECT_LT(mean, single / 5);
+  EXPECT_EQ(often.compressed_calls, 40U * 4);
+  EXPECT_EQ(often.unbiased_calls, 0U);
+  EXPECT_EQ(often.residual_bytes, 50000U * sizeof(float));
+}
+
+TEST(CommunicatorPieces, AreUnbiasedWithoutResidualWhereTheTensorIsNotKnown) {
+  for (const auto known : {PiecewiseTensor::Known::kExtent, PiecewiseTensor::Known::kPadded}) {
+    Statistics once;
+    Statistics often;
+    const Environment environment = {{"RINGPRESS_CODEC", "q4"}};
+    const double single = piecewise_error(environment, known, 1, &once);
+    // Independent errors: falls as the square root.
+    EXPECT_LT(piecewise_error(environment, known, 64, &often), single / 4);
+    EXPECT_EQ(often.unbiased_calls, 64U * 4);
+    EXPECT_EQ(often.residual_bytes, 0U);
+    EXPECT_NE(often.last_codec.find("round=stochastic"), std::string::npos) << often.last_codec;
+  }
+}
+
+TEST(CommunicatorPieces, AreExactWhereNoCodecFits) {
+  const std::vector<std::pair<std::string, PiecewiseTensor::Known>> cases = {
+      {"sign", PiecewiseTensor::Known::kExtent},
+      {"topk", PiecewiseTensor::Known::kPadded},
+      {"powersgd", PiecewiseTensor::Known::kTensor}};
+  for (const auto& [codec, known] : cases) {
+    Statistics statistics;
+    EXPECT_LT(piecewise_error({{"RINGPRESS_CODEC", codec}}, known, 1, &statistics), 1e-6) << codec;
+    EXPECT_EQ(statistics.compressed_calls, 0U) << codec;
+    ASSERT_EQ(statistics.exact_calls.size(), 1U) << codec;
+    EXPECT_NE(statistics.exact_calls.begin()->first.find(codec), std::string::npos);
+    EXPECT_EQ(statistics.exact_calls.begin()->second, 4U) << codec;
+  }
+}
+
+TEST(CommunicatorPieces, AreExactWhereNothingIsKnown) {
+  Statistics statistics;
+  EXPECT_LT(piecewise_error({{"RINGPRESS_CODEC", "q4"}}, PiecewiseTensor::Known::kNothing, 1,
+                            &statistics),
+            1e-6);
+  EXPECT_EQ(statistics.exact_calls.at("not known where the tensor ends"), 4U);
+}
+
+TEST(CommunicatorPieces, OutsideTheTensorAreRefused) {
+  const auto body = [](Communicator* communicator) -> Status {
+    std::vector<float> values(1000);
+    EXPECT_EQ(communicator->all_reduce_piece(values.data(), values.data(), 0, 10).code(),
+              Code::kInvalidUsage);
+    PiecewiseTensor tensor;
+    tensor.known = PiecewiseTensor::Known::kTensor;
+    tensor.count = 1000;
+    RINGPRESS_RETURN_IF_ERROR(communicator->start_pieces(tensor));
+    for (const auto& [first, count] :
+         {std::pair<std::size_t, std::size_t>{1001, 0}, {991, 10}, {1, SIZE_MAX}}) {
+      EXPECT_EQ(communicator->all_reduce_piece(values.data(), values.data(), first, count).code(),
+                Code::kInvalidArgument);
+    }
+    return Status::ok();
+  };
+  EXPECT_EQ(failures_of(run_communicators(2, {}, body)), "");
+}
+
+}  // namespace
+}  // namespace ringpress::communicator_pieces_test

@@ -1,0 +1,120 @@
+// What error feedback does over many calls: how soon it is back after calls that are not those of
+// the step, and how wrong the sum of all calls is.
+#ifndef TESTS_SUPPORT_FEEDBACK_RUNS_H_
+#define TESTS_SUPPORT_FEEDBACK_RUNS_H_
+
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/support/communicator_ranks.h"
+#include "tests/support/random_tensor.h"
+
+namespace ringpress::testing {
+
+/// A program whose step is interrupted. Each letter is a call of its own size, from a buffer of its
+/// own.
+struct Interruption {
+  std::string step;
+  std::size_t times = 0;  // The step, before the others and again afterwards.
+  std::string others;     // That come in between.
+};
+
+/// Different for each letter.
+inline std::size_t elements_of(char call) {
+  const int number = call >= 'a' ? call - 'a' + 26 : call - 'A';
+  return 6000 + 500 * static_cast<std::size_t>(number);
+}
+
+/// Which call after the others, from 1 on, is the first one whose result is not that of a call
+/// without a residual. 0: none. `reduce(call)` gives the result of such a call, which a residual
+/// would change.
+template <typename Reduce>
+std::size_t resumed_at(const Interruption& tried, Reduce&& reduce) {
+  std::map<char, decltype(reduce('A'))> without;
+  for (std::size_t i = 0; i < tried.times; ++i) {
+    for (const char call : tried.step) without.try_emplace(call, reduce(call));
+  }
+  for (const char call : tried.others) reduce(call);
+  std::size_t calls = 0;
+  std::size_t resumed = 0;
+  for (std::size_t i = 0; i < tried.times; ++i) {
+    for (const char call : tried.step) {
+      ++calls;
+      const bool is_other = reduce(call) != without.at(call);
+      if (is_other && resumed == 0) resumed = calls;
+    }
+  }
+  return resumed;
+}
+
+/// On two ranks of this process, over the transports of host memory (door C).
+inline std::size_t resumed_on_host(const Interruption& tried) {
+  std::vector<std::size_t> resumed(2);
+  const auto outcomes = run_communicators(
+      2, {{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_MIN_BYTES", "0"}},
+      [&](Communicator* communicator) {
+        std::map<char, std::vector<float>> values;
+        resumed[static_cast<std::size_t>(communicator->rank())] = resumed_at(tried, [&](char call) {
+          std::vector<float>& sent = values[call];
+          if (sent.empty()) sent = random_gradient(elements_of(call), 1, communicator->rank());
+          std::vector<float> result(sent.size());
+          const Status status = communicator->all_reduce(sent.data(), result.data(), sent.size(),
+                                                         DType::kFloat32, {});
+          if (!status.is_ok()) throw std::runtime_error(status.message());
+          return result;
+        });
+        return Status::ok();
+      });
+  if (!failures_of(outcomes).empty()) throw std::runtime_error(failures_of(outcomes));
+  if (resumed[0] != resumed[1]) throw std::runtime_error("ranks have residuals at different calls");
+  return resumed[0];
+}
+
+/// How far sums over many all-reduces of the same gradients, which differ by rank, are from what
+/// they should be, over the norm of one of them: after each of `calls`, which ascend.
+inline std::vector<double> cumulative_errors(const std::string& codec,
+                                             std::span<const std::size_t> calls) {
+  constexpr std::size_t kCount = 100 * 120;
+  constexpr int kRanks = 3;
+  std::vector<double> exact(kCount), sum(kCount), found;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto input = random_gradient(kCount, 1, rank);
+    for (std::size_t i = 0; i < kCount; ++i) exact[i] += double{input[i]} / kRanks;
+  }
+  const auto note = [&](std::size_t call) {
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      error += std::pow(sum[i] - static_cast<double>(call) * exact[i], 2);
+      norm += exact[i] * exact[i];
+    }
+    found.push_back(std::sqrt(error / norm));
+  };
+  const auto outcomes = run_communicators(
+      kRanks, {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_MIN_BYTES", "0"}},
+      [&](Communicator* communicator) -> Status {
+        const auto input = random_gradient(kCount, 1, communicator->rank());
+        const Layer matrix{0, kCount, 100, 120, false};
+        RINGPRESS_RETURN_IF_ERROR(
+            communicator->set_layers({kCount, DType::kFloat32, nullptr}, std::span(&matrix, 1)));
+        std::vector<float> result(kCount);
+        for (std::size_t call = 1; call <= calls.back(); ++call) {
+          RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(input.data(), result.data(), kCount,
+                                                             DType::kFloat32, {ReduceOp::kAvg}));
+          if (communicator->rank() != 0) continue;
+          for (std::size_t i = 0; i < kCount; ++i) sum[i] += double{result[i]};
+          if (call == calls[found.size()]) note(call);
+        }
+        return Status::ok();
+      });
+  if (!failures_of(outcomes).empty()) throw std::runtime_error(failures_of(outcomes));
+  return found;
+}
+
+}  // namespace ringpress::testing
+
+#endif  // TESTS_SUPPORT_FEEDBACK_RUNS_H_
