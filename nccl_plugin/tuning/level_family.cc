@@ -16,6 +16,9 @@ namespace ringpress::nccl_plugin::tuning {
 namespace {
 
 constexpr std::array kBits{2, 3, 4, 5, 6, 7, 8};
+// What the ranks' sum is like is not tried but guessed from one rank's values. Beside what is tried
+// of the codec for all, that of other bits is so much too small at most (levels_perf --budget).
+constexpr double kUncertainty = 1.05;
 constexpr double kInfiniteError = std::numeric_limits<double>::infinity();
 
 std::vector<double> infinite_errors(std::size_t levels) {
@@ -126,13 +129,16 @@ class BitLevels final : public LevelFamily {
     return static_cast<double>(codecs_[level]->wire_bytes(count));
   }
 
-  std::size_t sampled_values() const override { return std::size_t{256} * 1024; }
-  std::vector<LevelCost> try_levels(const SampledPart& part) const override {
+  std::size_t sampled_values() const override { return std::size_t{128} * 1024; }
+  std::vector<LevelCost> try_levels(const SampledPart& part, const RanksSum& sum) const override {
     std::vector<TrialLoss> losses;
-    for (const auto& codec : codecs_) losses.push_back(try_codec(part, *codec));
-    return costs_of_trials(*this, part, losses);
+    for (const auto& codec : codecs_) losses.push_back(try_codec(part, *codec, sum));
+    std::vector<LevelCost> costs = costs_of_trials(*this, part, losses);
+    for (std::size_t level = 0; level < costs.size(); ++level) {
+      if (level != default_level()) costs[level].mean_error *= kUncertainty;
+    }
+    return costs;
   }
-  bool encodes_sums() const override { return true; }
   std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer>) const override {
     std::vector<double> errors;
@@ -206,10 +212,9 @@ class DensityLevels final : public LevelFamily {
   }
   /// Fewer: the threshold of many small densities is looked for among them, some hundred times.
   std::size_t sampled_values() const override { return std::size_t{64} * 1024; }
-  std::vector<LevelCost> try_levels(const SampledPart& part) const override {
-    return costs_of_trials(*this, part, try_densities(part, densities_));
+  std::vector<LevelCost> try_levels(const SampledPart& part, const RanksSum& sum) const override {
+    return costs_of_trials(*this, part, try_densities(part, densities_, sum));
   }
-  bool encodes_sums() const override { return false; }
   std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer>) const override {
     const auto measured = compress_kernels::measure_density_errors(tensor, densities_);
@@ -265,8 +270,9 @@ class RankLevels final : public LevelFamily {
   }
   /// A matrix cannot be told from a sample of its values.
   std::size_t sampled_values() const override { return 0; }
-  std::vector<LevelCost> try_levels(const SampledPart&) const override { return {}; }
-  bool encodes_sums() const override { return false; }
+  std::vector<LevelCost> try_levels(const SampledPart&, const RanksSum&) const override {
+    return {};
+  }
 
   std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer> layers) const override {

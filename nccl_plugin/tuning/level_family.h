@@ -37,10 +37,9 @@ class LevelFamily {
   /// Values of a step that try_levels() is to have, about. 0: it is measure() that says what is
   /// lost.
   virtual std::size_t sampled_values() const = 0;
-  /// By level: what a call loses, and the mean of many, if that level is used all along.
-  virtual std::vector<LevelCost> try_levels(const SampledPart& part) const = 0;
-  /// True if the sum of what ranks have sent is encoded again, and loses once more.
-  virtual bool encodes_sums() const = 0;
+  /// By level: this rank's share of what a call loses, and the mean of many, if that level is used
+  /// all along.
+  virtual std::vector<LevelCost> try_levels(const SampledPart& part, const RanksSum& sum) const = 0;
   /// By level, of one encoding; infinite errors where values are not finite. `layers` of the
   /// tensor, as in TensorShape.
   virtual std::vector<LevelCost> measure(const MeasuredTensor& tensor,

@@ -22,13 +22,24 @@ constexpr std::size_t kSettlingSteps = 14;
 constexpr std::size_t kCountedSteps = 10;
 // Top-k: calls are tried several at a time, of which no more than this share of all values is sent.
 constexpr double kLargestShare = 1.0 / 24;
-// Calls that a mean without error feedback is meant to be of.
-constexpr double kManyCalls = 100;
 // Settling and counting, over the calls that it takes to send as many values as there are.
 constexpr double kSettlingCycles = 2;
 constexpr double kCountedCycles = 1;
 
-/// Its steps again and again.
+/// A sign for each value, the same on all ranks.
+template <typename Take>
+void for_each_sign(std::uint64_t seed, std::size_t count, Take&& take) {
+  constexpr std::size_t kBits = 32;  // Of a hash: the upper ones are the better ones.
+  for (std::size_t first = 0; first < count; first += kBits) {
+    const std::uint64_t bits = combine_hash(combine_hash(seed, first), kBits) >> kBits;
+    const std::size_t end = std::min(first + kBits, count);
+    for (std::size_t i = first; i < end; ++i) {
+      take(i, (bits >> (i - first) & 1) != 0 ? 1.0f : -1.0f);
+    }
+  }
+}
+
+/// Its steps again and again, for top-k with error feedback.
 class RepeatedSteps {
  public:
   explicit RepeatedSteps(const SampledPart& part)
@@ -47,7 +58,7 @@ class RepeatedSteps {
       step_ = values;
     } else {
       const std::uint64_t repetition = at_ / period();
-      for_each_sign(repetition, [&](std::size_t i, float sign) {
+      for_each_sign(repetition, step_.size(), [&](std::size_t i, float sign) {
         step_[i] = mean_[i] + sign * (values[i] - mean_[i]);
       });
     }
@@ -59,25 +70,12 @@ class RepeatedSteps {
     if (periods == 0) return;
     const auto of_mean = static_cast<float>(periods * period());
     const float of_rest = std::sqrt(static_cast<float>(periods));
-    for_each_sign(~skipped_++, [&](std::size_t i, float sign) {
+    for_each_sign(~skipped_++, step_.size(), [&](std::size_t i, float sign) {
       (*values)[i] += of_mean * mean_[i] + sign * of_rest * rest_[i];
     });
   }
 
  private:
-  /// A bit for each value, the same on all ranks.
-  template <typename Take>
-  void for_each_sign(std::uint64_t repetition, Take&& take) const {
-    constexpr std::size_t kBits = 32;  // Of a hash: the upper ones are the better ones.
-    for (std::size_t first = 0; first < step_.size(); first += kBits) {
-      const std::uint64_t bits = combine_hash(combine_hash(repetition, first), kBits) >> kBits;
-      const std::size_t end = std::min(first + kBits, step_.size());
-      for (std::size_t i = first; i < end; ++i) {
-        take(i, (bits >> (i - first) & 1) != 0 ? 1.0f : -1.0f);
-      }
-    }
-  }
-
   const SampledPart& part_;
   const std::vector<float> mean_;
   std::vector<float> rest_;  // The sum of all deviations.
@@ -111,12 +109,13 @@ class Losses {
       return {scale * of_call, scale * kept_ / static_cast<double>(times_kept_)};
     }
     // The mean of these calls has more of chance than that of many: without, what is always there.
+    // Less than a call's loss over the square of the steps cannot be told from chance.
     const double of_these = squares_of(sum_) / (calls * calls);
     const auto different = static_cast<double>(part_.steps().size());
     const double always = different > 1
                               ? std::max(0.0, (different * of_these - of_call) / (different - 1))
                               : of_these;
-    return {scale * of_call, scale * (always + of_call / kManyCalls)};
+    return {scale * of_call, scale * (always + of_call / (different * different))};
   }
 
  private:
@@ -126,6 +125,69 @@ class Losses {
   std::size_t calls_ = 0;
   std::size_t times_kept_ = 0;
   std::vector<float> sum_;
+};
+
+/// A quantiser, call after call.
+class CodecTrial {
+ public:
+  CodecTrial(const SampledPart& part, const Codec& codec)
+      : codec_(codec),
+        losses_(part),
+        wire_(codec.wire_bytes(part.size())),
+        residual_(part.has_feedback() ? part.size() : 0),
+        sent_(part.size()) {}
+
+  void send(std::span<const float> values, std::uint64_t call, bool counts) {
+    EncodeArgs args;
+    args.values = values.data();
+    args.count = values.size();
+    args.residual = residual_.empty() ? nullptr : residual_.data();
+    args.wire = wire_.data();
+    args.decoded = sent_.data();
+    args.random.step = call;
+    codec_.encode(args);
+    if (!counts) return;
+    losses_.add_call(values, sent_);
+    losses_.add_kept(residual_);
+  }
+  std::span<const float> sent() const { return sent_; }
+  TrialLoss get() const { return losses_.get(); }
+
+ private:
+  const Codec& codec_;
+  Losses losses_;
+  std::vector<std::byte> wire_;
+  std::vector<float> residual_;
+  std::vector<float> sent_;
+};
+
+/// What the sum of the ranks' values is like.
+class SumTrial {
+ public:
+  SumTrial(const SampledPart& part, const RanksSum& sum)
+      : mean_(part.mean()),
+        of_mean_(static_cast<float>(std::sqrt(sum.of_mean))),
+        of_rest_(static_cast<float>(std::sqrt(sum.of_rest))),
+        of_losses_(static_cast<float>(std::sqrt(sum.of_losses))),
+        summed_(part.size()) {}
+
+  /// Other ranks' losses have to do with other values: a neighbour's stands for them. With a
+  /// value's own, the sum would lie on the grid.
+  std::span<const float> of(std::span<const float> values, std::span<const float> sent) {
+    for (std::size_t i = 0; i < summed_.size(); ++i) {
+      const std::size_t other = i + 1 < summed_.size() ? i + 1 : 0;
+      summed_[i] = of_mean_ * mean_[i] + of_rest_ * (values[i] - mean_[i]) -
+                   of_losses_ * (values[other] - sent[other]);
+    }
+    return summed_;
+  }
+
+ private:
+  const std::vector<float> mean_;
+  const float of_mean_;
+  const float of_rest_;
+  const float of_losses_;
+  std::vector<float> summed_;
 };
 
 /// Magnitude of the smallest of the `chosen` largest values, of which there are more.
@@ -270,34 +332,52 @@ std::vector<float> SampledPart::mean() const {
   return mean;
 }
 
-TrialLoss try_codec(const SampledPart& part, const Codec& codec) {
-  RepeatedSteps steps(part);
-  Losses losses(part);
-  std::vector<std::byte> wire(codec.wire_bytes(part.size()));
-  std::vector<float> residual(part.size()), sent(part.size());
-  EncodeArgs args;
-  args.count = part.size();
-  args.residual = part.has_feedback() ? residual.data() : nullptr;
-  args.wire = wire.data();
-  args.decoded = sent.data();
-  const std::size_t settling = part.has_feedback() ? kSettlingSteps : 0;
-  // Whole repetitions.
-  const std::size_t counted =
-      (kCountedSteps + steps.period() - 1) / steps.period() * steps.period();
-  for (args.random.step = 0; args.random.step < settling + counted; ++args.random.step) {
-    const std::vector<float>& values = steps.next();
-    args.values = values.data();
-    codec.encode(args);
-    if (args.random.step < settling) continue;
-    losses.add_call(values, sent);
-    losses.add_kept(residual);
+std::vector<float> SampledPart::mixed_deviations(std::span<const float> mean,
+                                                 std::size_t steps) const {
+  std::vector<float> mixed(size_);
+  for (std::size_t age = 0; age < std::min(steps, steps_.size()); ++age) {
+    const std::vector<float>& values = steps_[steps_.size() - 1 - age];
+    for_each_sign(age, size_,
+                  [&](std::size_t i, float sign) { mixed[i] += sign * (values[i] - mean[i]); });
   }
-  return losses.get();
+  return mixed;
 }
 
-std::vector<TrialLoss> try_densities(const SampledPart& part, std::span<const double> densities) {
+TrialLoss try_codec(const SampledPart& part, const Codec& codec, const RanksSum& sum) {
+  const std::size_t settling = part.has_feedback() ? kSettlingSteps : 0;
+  const std::size_t period = part.steps().size();
+  // Whole repetitions.
+  const std::size_t counted = (kCountedSteps + period - 1) / period * period;
+  SumTrial summed(part, sum);
+  CodecTrial own(part, codec);
+  CodecTrial of_sum(part, codec);
+  for (std::size_t call = 0; call < settling + counted; ++call) {
+    const bool counts = call >= settling;
+    const std::vector<float>& values = part.steps()[call % period];
+    own.send(values, call, counts);
+    of_sum.send(summed.of(values, own.sent()), call, counts);
+  }
+  const TrialLoss first = own.get(), second = of_sum.get();
+  return {sum.of_losses * first.of_call + second.of_call,
+          sum.of_losses * first.of_mean + second.of_mean};
+}
+
+std::vector<TrialLoss> try_densities(const SampledPart& part, std::span<const double> densities,
+                                     const RanksSum& sum) {
+  const std::vector<float> mean = part.mean();
+  const double of_mean = squares_of(mean) * static_cast<double>(part.steps().size());
+  double of_values = 0;
+  for (const std::vector<float>& values : part.steps()) of_values += squares_of(values);
+  const double of_rest = std::max(0.0, of_values - of_mean);
+  const double all = of_mean + of_rest;
+  const double larger = all > 0 ? (of_mean * sum.of_mean + of_rest * sum.of_rest) / all : 1;
   std::vector<TrialLoss> losses;
-  for (const double density : densities) losses.push_back(DensityTrial(part, density).run());
+  for (const double density : densities) {
+    TrialLoss loss = DensityTrial(part, density).run();
+    loss.of_call *= larger;
+    loss.of_mean *= sum.of_mean;
+    losses.push_back(loss);
+  }
   return losses;
 }
 

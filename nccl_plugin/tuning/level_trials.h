@@ -8,9 +8,14 @@
 // first encoding leaves out is all but the same for any small d.
 //
 // So each level is tried with error feedback of its own until what it keeps is what it comes to.
-// The steps of the sample are repeated for that. Repeated as they are, chance would add up as if it
+// The steps of the sample are repeated for that: as they are for a quantiser, which keeps less than
+// a step of its grid. Top-k keeps the sum of hundreds of steps. There chance would add up as if it
 // were the same each time. So a value's deviation from its mean over all steps seen has a sign at
 // random in each repetition: the mean adds up, deviations do so as far as they do in the steps.
+//
+// A quantiser's bytes are summed on one rank and encoded again, and that loses something of the
+// sum, and of what the first encodings have made of it. The sum is tried as what this rank has of
+// it, made as large as the sum is (RanksSum).
 #ifndef NCCL_PLUGIN_TUNING_LEVEL_TRIALS_H_
 #define NCCL_PLUGIN_TUNING_LEVEL_TRIALS_H_
 
@@ -43,6 +48,9 @@ class SampledPart {
   const std::vector<std::vector<float>>& steps() const { return steps_; }
   /// Of all steps, without what chance makes of it where steps are few.
   std::vector<float> mean() const;
+  /// What the last `steps` have beside `mean`, added up with signs at random, the same on all
+  /// ranks.
+  std::vector<float> mixed_deviations(std::span<const float> mean, std::size_t steps) const;
 
  private:
   std::vector<float> load(const MeasuredTensor& part) const;
@@ -63,10 +71,20 @@ struct TrialLoss {
   double of_mean = 0;
 };
 
+/// How large the sum over ranks is: its squares, over the sum of the ranks' own.
+struct RanksSum {
+  double of_mean = 1;    // Of the values' mean over steps,
+  double of_rest = 1;    // of their deviations from it,
+  double of_losses = 1;  // and of what was lost before they were added up.
+};
+
+/// Its share of the loss of all ranks, who lose something of their values, and again of the sum.
 /// With a codec of fixed size for float32 values. At least one step.
-TrialLoss try_codec(const SampledPart& part, const Codec& codec);
-/// With the largest values of each call, for each share of them.
-std::vector<TrialLoss> try_densities(const SampledPart& part, std::span<const double> densities);
+TrialLoss try_codec(const SampledPart& part, const Codec& codec, const RanksSum& sum);
+/// With the largest values of each call, for each share of them. What is left out of the sum has
+/// the values' own direction: it is as much larger than the ranks' own as the sum of their values.
+std::vector<TrialLoss> try_densities(const SampledPart& part, std::span<const double> densities,
+                                     const RanksSum& sum);
 
 }  // namespace ringpress::nccl_plugin::tuning
 

@@ -21,8 +21,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kCriticalChange = 0.5;
 // A call whose bytes change by less takes about as long as before.
 constexpr double kClearChange = 0.1;
-// L-GreCo's window, and steps after which there are levels for the first time.
+// L-GreCo's window. Without error feedback the mean of many calls is off by a small bias under much
+// noise, which takes more steps to see.
 constexpr std::size_t kWindow = 10;
+constexpr std::size_t kWindowWithoutFeedback = 30;
+// Steps after which there are levels for the first time.
 constexpr std::size_t kFirstInterval = 100;
 // Of a call, however small its share of a step is.
 constexpr std::size_t kFewestSamples = 2048;
@@ -57,7 +60,7 @@ std::vector<float> sketch_of(std::span<const float> values, std::size_t length) 
   return sketch;
 }
 
-/// The square of a norm of the sum, over the sum of the squares of norms; 1 where nothing is known.
+/// The squares of the sum over the sum of squares; 1 where nothing is known.
 double alignment_of(std::span<const float> sum, double squares) {
   const double of_sum = squares_of(sum);
   return squares > 0 && std::isfinite(of_sum / squares) ? of_sum / squares : 1;
@@ -79,12 +82,11 @@ StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<L
       // A ring encodes sums of several ranks, on which parts do not agree.
       has_parts_(family_->has_parts() && settings.algorithm != "ring") {}
 
-/// The sequence is another one, or not known any more.
-void StepLevels::forget() {
-  interval_ = 0;
-  measured_.clear();
-  levels_.clear();
-  earlier_norms_.clear();
+/// A step that has not come to its end does not count.
+void StepLevels::break_off() {
+  const bool is_whole = step_ == nullptr || position_ + 1 == step_->measured.size();
+  if (!is_whole && step_->steps > 0) --step_->steps;
+  step_ = nullptr;
 }
 
 Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
@@ -94,14 +96,18 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   // Addresses may differ by rank: without them all ranks see the same sequence.
   const auto position =
       pattern_.observe({request.kind, request.count, request.dtype, request.op, nullptr, 0});
-  if (pattern_.breaks() != breaks_) forget();
+  if (pattern_.breaks() != breaks_) break_off();
   breaks_ = pattern_.breaks();
+  for (const std::uint64_t cycle : pattern_.forgotten()) known_.erase(cycle);
   if (!position) return Status::ok();
+  step_ = &known_[pattern_.cycle_id()];
   position_ = *position;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step());
-  wants_values_ = interval_ != 0 && (family_->sampled_values() != 0 || is_in_window());
-  if (position_ >= levels_.size() || plan->codec != adjusted_codec(settings_)) return Status::ok();
-  const LeveledCall& call = levels_[position_];
+  wants_values_ = step_->interval != 0 && (family_->sampled_values() != 0 || is_in_window(kWindow));
+  if (position_ >= step_->levels.size() || plan->codec != adjusted_codec(settings_)) {
+    return Status::ok();
+  }
+  const LeveledCall& call = step_->levels[position_];
   if (call.size() == 1) {
     plan->codec = family_->specification(call[0].level);
   } else if (plan->algorithm == Algorithm::kSra) {
@@ -111,49 +117,83 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
 }
 
 Status StepLevels::start_step() {
-  if (interval_ == 0) {
-    interval_ = std::min(settings_.adjust_steps, kFirstInterval);
+  if (step_->interval == 0) {
+    step_->interval = std::min(settings_.adjust_steps, kFirstInterval);
     start_measuring();
-  } else if (steps_ == interval_) {
+    inherit_levels();
+  } else if (step_->steps == step_->interval) {
     RINGPRESS_RETURN_IF_ERROR(find_levels());
-    interval_ = settings_.adjust_steps;
+    step_->interval = settings_.adjust_steps;
     start_measuring();
   }
-  ++steps_;
+  ++step_->steps;
+  if (!step_->levels.empty()) last_leveled_ = pattern_.cycle_id();
   return Status::ok();
 }
 
-bool StepLevels::is_in_window() const {
-  return steps_ + kWindow > interval_;
+/// Of the step that had levels last, wherever it comes whole in this one. Of a part of it they
+/// would not be within the budget.
+void StepLevels::inherit_levels() {
+  const auto found = known_.find(last_leveled_);
+  if (found == known_.end() || &found->second == step_) return;
+  const KnownStep& part = found->second;
+  const auto is_same = [](const MeasuredCall& a, const MeasuredCall& b) {
+    return a.count == b.count && a.dtype == b.dtype && a.op == b.op;
+  };
+  const std::vector<MeasuredCall>& calls = step_->measured;
+  const std::size_t period = part.measured.size();
+  std::vector<LeveledCall> levels;
+  bool is_inherited = false;
+  while (levels.size() < calls.size()) {
+    const auto at = calls.begin() + static_cast<std::ptrdiff_t>(levels.size());
+    const bool comes_whole = levels.size() + period <= calls.size() &&
+                             std::equal(part.measured.begin(), part.measured.end(), at, is_same);
+    if (comes_whole) {
+      levels.insert(levels.end(), part.levels.begin(), part.levels.end());
+    } else {
+      levels.push_back({{at->count, family_->default_level()}});
+    }
+    is_inherited = is_inherited || comes_whole;
+  }
+  if (is_inherited) step_->levels = std::move(levels);
+}
+
+bool StepLevels::is_in_window(std::size_t window) const {
+  return step_->steps + window > step_->interval;
 }
 
 void StepLevels::start_measuring() {
-  steps_ = 0;
-  elements_ = 0;
-  measured_.clear();
+  step_->steps = 0;
+  step_->elements = 0;
+  step_->measured.clear();
   for (const TensorCall& call : pattern_.cycle()) {
-    elements_ += call.count;
-    measured_.emplace_back();
-    measured_.back().dtype = call.dtype;
-    measured_.back().op = call.op;
-    measured_.back().count = call.count;
+    step_->elements += call.count;
+    step_->measured.emplace_back();
+    step_->measured.back().dtype = call.dtype;
+    step_->measured.back().op = call.op;
+    step_->measured.back().count = call.count;
   }
-  segment_ = segment_elements(elements_);
+  step_->segment = segment_elements(step_->elements);
 }
 
 /// Without memory for it the call counts as not measured, on all ranks.
 void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layers) {
-  MeasuredCall& call = measured_[position_];
+  MeasuredCall& call = step_->measured[position_];
   if (call.is_lost) return;
   try {
     if (call.ends.empty()) start_call(layers, &call);
-    if (family_->sampled_values() != 0) {
-      add_sample(tensor, &call);
-    } else {
+    // Of a step that is broken off, calls may come again.
+    const bool is_sampled = family_->sampled_values() != 0;
+    const bool has_bias = is_sampled && tensor.residual == nullptr;
+    const std::size_t window = has_bias ? kWindowWithoutFeedback : kWindow;
+    const bool is_kept = is_in_window(window) && call.times < window;
+    if (is_sampled) {
+      add_sample(tensor, is_kept, &call);
+    } else if (is_kept) {
       add_measured(tensor, layers, &call);
     }
-    if (is_in_window()) ++call.times;
-    if (steps_ == interval_) take_norms(tensor, &call);
+    if (is_kept) ++call.times;
+    if (step_->steps == step_->interval) take_norms(tensor, &call);
   } catch (const std::bad_alloc&) {
     call.is_lost = true;
   }
@@ -161,10 +201,10 @@ void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layer
 
 void StepLevels::start_call(std::span<const Layer> layers, MeasuredCall* call) const {
   std::vector<std::size_t> ends{call->count};
-  if (has_parts_) ends = cut_tensor(call->count, layers, segment_);
+  if (has_parts_) ends = cut_tensor(call->count, layers, step_->segment);
   call->norms.assign(ends.size(), 0);
   const double share = static_cast<double>(family_->sampled_values()) /
-                       static_cast<double>(std::max<std::size_t>(elements_, 1));
+                       static_cast<double>(std::max<std::size_t>(step_->elements, 1));
   const std::size_t fewest = kFewestSamples / ends.size();
   std::size_t first = 0;
   for (const std::size_t end : ends) {
@@ -176,10 +216,10 @@ void StepLevels::start_call(std::span<const Layer> layers, MeasuredCall* call) c
   call->ends = std::move(ends);
 }
 
-void StepLevels::add_sample(const MeasuredTensor& tensor, MeasuredCall* call) const {
+void StepLevels::add_sample(const MeasuredTensor& tensor, bool is_kept, MeasuredCall* call) const {
   std::size_t first = 0;
   for (std::size_t part = 0; part < call->ends.size(); ++part) {
-    call->samples[part].add(slice(tensor, first, call->ends[part]), is_in_window());
+    call->samples[part].add(slice(tensor, first, call->ends[part]), is_kept);
     first = call->ends[part];
   }
 }
@@ -206,30 +246,24 @@ void StepLevels::take_norms(const MeasuredTensor& tensor, MeasuredCall* call) co
   }
 }
 
-/// What is known of a call after its steps. What is not measured, though its turn came, is not to
-/// be changed.
-void StepLevels::conclude(MeasuredCall* call) const {
-  const std::size_t levels = family_->levels();
+bool StepLevels::MeasuredCall::is_measured() const {
   const auto is_empty = [](const SampledPart& part) { return part.steps().empty(); };
-  if (call->is_lost || call->times == 0 ||
-      std::any_of(call->samples.begin(), call->samples.end(), is_empty)) {
-    call->ends = {call->count};
-    call->samples.clear();
-    call->bytes.assign(levels, 0);
-    call->errors.assign(levels, kInfinity);
-    call->mean_errors.assign(levels, 0);
-    call->norms = {kInfinity};
-    return;
-  }
+  return !is_lost && times > 0 && std::none_of(samples.begin(), samples.end(), is_empty);
+}
+
+/// What is known of a call after its steps.
+void StepLevels::conclude(MeasuredCall* call) const {
   for (double& error : call->errors) error = std::sqrt(error / static_cast<double>(call->times));
-  for (const SampledPart& part : call->samples) {
-    for (const LevelCost& cost : family_->try_levels(part)) {
+  for (std::size_t part = 0; part < call->samples.size(); ++part) {
+    const RanksSum sum = part < call->sums.size() ? call->sums[part] : RanksSum();
+    for (const LevelCost& cost : family_->try_levels(call->samples[part], sum)) {
       call->bytes.push_back(cost.bytes);
       call->errors.push_back(cost.error);
       call->mean_errors.push_back(cost.mean_error);
     }
   }
   call->mean_errors.resize(call->errors.size());
+  if (!call->is_cut_alike) join_parts(call);
 }
 
 double StepLevels::MeasuredCall::norm() const {
@@ -239,9 +273,10 @@ double StepLevels::MeasuredCall::norm() const {
 /// Without Accordion, the budget's.
 std::size_t StepLevels::default_level_of(std::size_t place) const {
   if (!settings_.accordion) return family_->default_level();
-  if (place >= earlier_norms_.size()) return family_->careful_level();
-  const double earlier = earlier_norms_[place];
-  const bool is_calm = std::abs(earlier - measured_[place].norm()) < kCriticalChange * earlier;
+  if (place >= step_->earlier_norms.size()) return family_->careful_level();
+  const double earlier = step_->earlier_norms[place];
+  const bool is_calm =
+      std::abs(earlier - step_->measured[place].norm()) < kCriticalChange * earlier;
   return is_calm ? family_->default_level() : family_->careful_level();
 }
 
@@ -263,23 +298,27 @@ void StepLevels::join_parts(MeasuredCall* call) const {
   call->samples.clear();  // Of other parts on other ranks.
 }
 
-Status StepLevels::agree_on_cuts() {
+/// False if a rank has not measured a call, though its turn came: then no levels are to change.
+Result<bool> StepLevels::agree_on_cuts() {
   std::vector<double> hashes;  // The largest of all ranks', and the smallest, negative.
-  for (const MeasuredCall& call : measured_) {
+  double is_missing = 0;
+  for (const MeasuredCall& call : step_->measured) {
+    if (!call.is_measured()) is_missing = 1;
     const auto hash = static_cast<double>(hash_of_cut(call.ends));
     hashes.insert(hashes.end(), {hash, -hash});
   }
+  hashes.push_back(is_missing);
   RINGPRESS_RETURN_IF_ERROR(peers_.max(hashes));
-  for (std::size_t place = 0; place < measured_.size(); ++place) {
-    if (hashes[2 * place] != -hashes[2 * place + 1]) join_parts(&measured_[place]);
+  for (std::size_t place = 0; place < step_->measured.size(); ++place) {
+    step_->measured[place].is_cut_alike = hashes[2 * place] == -hashes[2 * place + 1];
   }
-  return Status::ok();
+  return hashes.back() == 0;
 }
 
 /// Of parts that are now the same: all ranks' squares together.
 Status StepLevels::agree_on_errors() {
   std::vector<double*> numbers;
-  for (MeasuredCall& call : measured_) {
+  for (MeasuredCall& call : step_->measured) {
     for (auto* const of_call : {&call.errors, &call.mean_errors, &call.norms, &call.bytes}) {
       for (double& number : *of_call) numbers.push_back(&number);
     }
@@ -295,7 +334,7 @@ Status StepLevels::agree_on_errors() {
   }
   RINGPRESS_RETURN_IF_ERROR(peers_.sum(shares));
   std::size_t i = 0;
-  for (MeasuredCall& call : measured_) {
+  for (MeasuredCall& call : step_->measured) {
     for (auto* const of_call : {&call.errors, &call.mean_errors, &call.norms}) {
       for (double& number : *of_call) {
         const double share = std::isfinite(largest[i]) ? std::sqrt(double{shares[i]}) : 1;
@@ -307,42 +346,42 @@ Status StepLevels::agree_on_errors() {
   return Status::ok();
 }
 
-/// How ranks' losses add up. The loss of a quantiser is about as good as random, and that of the
-/// sum, which is encoded again, in proportion to the sum. What top-k leaves out has the values' own
-/// direction: what a call does that of its values, what is kept that of their mean.
-Status StepLevels::count_alignment() {
+/// How the ranks' values add up, by part.
+Status StepLevels::agree_on_sums() {
   std::size_t parts = 0;
-  for (const MeasuredCall& call : measured_) parts += call.samples.size();
-  const std::size_t length =
-      std::clamp(kSketches / std::max<std::size_t>(parts, 1), kShortestSketch, kLongestSketch);
-  std::vector<float> sums;     // Of each part with samples: values of the last step, the mean.
-  std::vector<float> squares;  // Of each of these.
-  for (const MeasuredCall& call : measured_) {
+  for (const MeasuredCall& call : step_->measured) {
+    if (call.is_cut_alike) parts += call.samples.size();
+  }
+  if (parts == 0) return Status::ok();
+  const std::size_t length = std::clamp(kSketches / parts, kShortestSketch, kLongestSketch);
+  std::vector<float> sketches;  // Of each part with samples: of the mean, and of what is beside it.
+  std::vector<float> squares;   // Of each of these.
+  for (const MeasuredCall& call : step_->measured) {
+    if (!call.is_cut_alike) continue;
     for (const SampledPart& part : call.samples) {
-      for (const std::vector<float>& sketch :
-           {sketch_of(part.steps().back(), length), sketch_of(part.mean(), length)}) {
-        sums.insert(sums.end(), sketch.begin(), sketch.end());
+      const std::vector<float> mean = part.mean();
+      for (const auto& values : {mean, part.mixed_deviations(mean, kWindow)}) {
+        const std::vector<float> sketch = sketch_of(values, length);
+        sketches.insert(sketches.end(), sketch.begin(), sketch.end());
         squares.push_back(static_cast<float>(squares_of(sketch)));
       }
     }
   }
-  if (parts == 0) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(peers_.sum(sums));
+  RINGPRESS_RETURN_IF_ERROR(peers_.sum(sketches));
   RINGPRESS_RETURN_IF_ERROR(peers_.sum(squares));
-  const std::size_t levels = family_->levels();
   std::size_t number = 0;
-  for (MeasuredCall& call : measured_) {
+  const auto next_alignment = [&] {
+    const auto sketch = std::span(sketches).subspan(number * length, length);
+    return alignment_of(sketch, double{squares[number++]});
+  };
+  // All ranks but the one that adds them up have lost something of each value, as good as random.
+  const double ranks = peers_.size();
+  for (MeasuredCall& call : step_->measured) {
+    if (!call.is_cut_alike) continue;
     for (std::size_t part = 0; part < call.samples.size(); ++part) {
-      double alignments[2];
-      for (double& alignment : alignments) {
-        const auto sketch = std::span(sums).subspan(number * length, length);
-        alignment = alignment_of(sketch, double{squares[number++]});
-      }
-      if (family_->encodes_sums()) alignments[0] = alignments[1] = 1 + alignments[0];
-      for (std::size_t i = part * levels; i < (part + 1) * levels; ++i) {
-        call.errors[i] *= std::sqrt(alignments[0]);
-        call.mean_errors[i] *= std::sqrt(alignments[1]);
-      }
+      const double of_mean = next_alignment();
+      const double of_rest = next_alignment();
+      call.sums.push_back({of_mean, of_rest, (ranks - 1) / ranks});
     }
   }
   return Status::ok();
@@ -362,38 +401,39 @@ double StepLevels::bytes_of(const LeveledCall& call) const {
 void StepLevels::set_levels(const std::vector<std::size_t>& by_part) {
   std::vector<LeveledCall> found;
   std::size_t number = 0;
-  for (std::size_t place = 0; place < measured_.size(); ++place) {
+  for (std::size_t place = 0; place < step_->measured.size(); ++place) {
     LeveledCall call;
-    for (const std::size_t end : measured_[place].ends) {
+    for (const std::size_t end : step_->measured[place].ends) {
       const std::size_t level = by_part[number++];
       if (!call.empty() && call.back().level == level) call.pop_back();
       call.push_back({end, level});
     }
-    const LeveledCall usual{{measured_[place].ends.back(), family_->default_level()}};
-    const double before = bytes_of(place < levels_.size() ? levels_[place] : usual);
+    const LeveledCall usual{{step_->measured[place].ends.back(), family_->default_level()}};
+    const double before = bytes_of(place < step_->levels.size() ? step_->levels[place] : usual);
     has_changed_sizes_ |= std::abs(bytes_of(call) - before) > kClearChange * before;
     found.push_back(std::move(call));
   }
-  levels_ = std::move(found);
+  step_->levels = std::move(found);
 }
 
 /// From what all ranks have measured.
 Status StepLevels::find_levels() {
-  for (MeasuredCall& call : measured_) conclude(&call);
-  RINGPRESS_RETURN_IF_ERROR(agree_on_cuts());
+  RINGPRESS_ASSIGN_OR_RETURN(const bool is_measured, agree_on_cuts());
+  if (!is_measured) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(agree_on_sums());
+  for (MeasuredCall& call : step_->measured) conclude(&call);
   RINGPRESS_RETURN_IF_ERROR(agree_on_errors());
   // What steps that all overflowed lose says nothing.
-  for (const MeasuredCall& call : measured_) {
+  for (const MeasuredCall& call : step_->measured) {
     const bool is_finite = std::all_of(call.errors.begin(), call.errors.end(),
                                        [](double error) { return std::isfinite(error); });
     if (!is_finite) return Status::ok();
   }
-  RINGPRESS_RETURN_IF_ERROR(count_alignment());
   const std::size_t levels = family_->levels();
   std::vector<std::vector<LevelCost>> costs;
   std::vector<std::size_t> defaults;
-  for (std::size_t place = 0; place < measured_.size(); ++place) {
-    const MeasuredCall& call = measured_[place];
+  for (std::size_t place = 0; place < step_->measured.size(); ++place) {
+    const MeasuredCall& call = step_->measured[place];
     for (std::size_t part = 0; part < call.ends.size(); ++part) {
       costs.emplace_back();
       defaults.push_back(default_level_of(place));
@@ -410,11 +450,11 @@ Status StepLevels::find_levels() {
   }
   RINGPRESS_ASSIGN_OR_RETURN(const LevelChoice choice,
                              tuner::allocate_levels(parts, budget_of(settings_)));
-  earlier_norms_.clear();
-  for (const MeasuredCall& call : measured_) earlier_norms_.push_back(call.norm());
+  step_->earlier_norms.clear();
+  for (const MeasuredCall& call : step_->measured) step_->earlier_norms.push_back(call.norm());
   set_levels(choice.levels);
   log_line(LogLevel::kInfo, "levels of a step of %zu calls, %zu parts: %.3f of the bytes of %s",
-           levels_.size(), parts.size(), choice.bytes / std::max(before, 1.0),
+           step_->levels.size(), parts.size(), choice.bytes / std::max(before, 1.0),
            adjusted_codec(settings_).c_str());
   return Status::ok();
 }

@@ -284,6 +284,65 @@ TEST(StepLevels, GiveEachPlaceItsCodecUntilTheStepIsAnother) {
   });
 }
 
+// An evaluation, an odd last batch, a step that is broken off: after one step that is as it was,
+// levels are as they were.
+TEST(StepLevels, AreKeptWhileOtherCallsComeBetween) {
+  const std::vector<StepCall> half(kStep.begin(), kStep.begin() + 2);
+  const std::vector<std::vector<StepCall>> others{
+      {{7000, 1, {}}}, {{25000, 1, {}}, {26000, 1, {}}}, {kStep[0], {555, 1, {}}}, half};
+  std::vector<std::vector<std::vector<MadeCall>>> made(2);
+  run_peers(2, [&](ThreadPeers& peers) {
+    auto& own = made[static_cast<std::size_t>(peers.rank())];
+    Steps steps(peers, {{"RINGPRESS_ADJUST_STEPS", "8"}});
+    for (int i = 0; i < 11; ++i) own.push_back(steps.make(kStep));
+    for (const std::vector<StepCall>& other : others) {
+      for (int i = 0; i < 3; ++i) steps.make(other);
+      steps.make(kStep);
+      // The beginning of this one seems to go on with what came between.
+      if (&other == &others.back()) steps.make(kStep);
+      own.push_back(steps.make(kStep));
+    }
+  });
+  EXPECT_TRUE(made[1] == made[0]);
+  const std::vector<MadeCall> usual(3, {"q4", {}});
+  EXPECT_FALSE(made[0][10] == usual);
+  for (std::size_t i = 11; i < made[0].size(); ++i) EXPECT_TRUE(made[0][i] == made[0][10]) << i;
+}
+
+// Steps count though each few of them are followed by other calls.
+TEST(StepLevels, AreFoundAlsoBetweenOtherCalls) {
+  run_peers(2, [](ThreadPeers& peers) {
+    Steps steps(peers, {{"RINGPRESS_ADJUST_STEPS", "20"}});
+    for (const int times : {5, 3, 7, 4, 6, 3, 8, 2}) {
+      for (int step = 0; step < times; ++step) steps.make(kStep);
+      steps.make({{7000, 1, {}}});
+    }
+    for (int step = 0; step < 2; ++step) steps.make(kStep);
+    EXPECT_EQ(steps.levels().levels().size(), kStep.size());
+  });
+}
+
+// Steps and an evaluation, again and again, are one long sequence.
+TEST(StepLevels, AreThoseOfTheStepWhereItIsAPartOfALongerOne) {
+  run_peers(2, [](ThreadPeers& peers) {
+    Steps steps(peers, {{"RINGPRESS_ADJUST_STEPS", "8"}});
+    std::vector<MadeCall> last;
+    bool was_long = false;
+    for (int epoch = 0; epoch < 4; ++epoch) {
+      for (int step = 0; step < 12; ++step) {
+        const std::vector<MadeCall> made = steps.make(kStep);
+        if (epoch > 0 && step > 1) {
+          EXPECT_TRUE(made == last) << epoch << ", step " << step;
+        }
+        last = made;
+      }
+      steps.make({{7000, 1, {}}});
+      was_long = was_long || steps.levels().levels().size() > kStep.size();
+    }
+    EXPECT_TRUE(was_long);
+  });
+}
+
 // What another rule has decided on is left alone.
 TEST(StepLevels, ChangeTheBudgetsCodecAlone) {
   run_peers(2, [](ThreadPeers& peers) {
@@ -370,20 +429,22 @@ TEST(StepLevels, SayWhenCallsSendClearlyMoreOrLess) {
 // Buckets that are cut anew, odd batches, another model in between, layers that only some know.
 TEST(StepLevels, RanksNeverDiffer) {
   const std::vector<std::vector<StepCall>> programs{
-      kStep, {{25000, 1, {}}, {26000, 1e-3f, {}}}, {{9000, 1, {}}}, {{9000, 1, {}}, {9000, 2, {}}}};
+      {{6000, 1, {}}, {4500, 0.01f, {}}, {5000, 1e-4f, {}}},
+      {{5500, 1, {}}, {2600, 1e-3f, {}}},
+      {{4900, 1, {}}},
+      {{4900, 1, {}}, {4900, 2, {}}}};
   for (int ranks = 2; ranks <= 4; ++ranks) {
     std::vector<std::vector<MadeCall>> made(static_cast<std::size_t>(ranks));
     std::vector<std::size_t> with_parts(static_cast<std::size_t>(ranks));
     run_peers(ranks, [&](ThreadPeers& peers) {
       const auto rank = static_cast<std::size_t>(peers.rank());
-      Steps steps(peers, {{"RINGPRESS_ACCORDION", "1"}, {"RINGPRESS_ADJUST_STEPS", "25"}});
+      Steps steps(peers, {{"RINGPRESS_ACCORDION", "1"}, {"RINGPRESS_ADJUST_STEPS", "7"}});
       std::mt19937 dice(5);
       std::mt19937 own_dice(peers.rank() == 0 ? 6u : 7u);
-      for (int part = 0; part < 12; ++part) {
+      for (int part = 0; part < 25; ++part) {
         std::vector<StepCall> step = programs[dice() % programs.size()];
-        if (own_dice() % 3 == 0) step[0].layers = {{0, 4096, 0, 0}};
-        // The more often something else came, the longer it takes until a step is believed.
-        const int times = (3 + static_cast<int>(dice() % 10)) * (part + 1);
+        if (own_dice() % 4 == 0) step[0].layers = {{0, 2048, 0, 0}};
+        const int times = 2 + static_cast<int>(dice() % 12);
         for (int i = 0; i < times; ++i) {
           for (MadeCall& call : steps.make(step)) {
             if (!call.parts.empty()) ++with_parts[rank];
