@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -203,6 +204,79 @@ class Rank {
   std::array<ToldTensors, kThreads> told_;
   std::array<Network, kNetworks> networks_;
 };
+
+/// An operation of one channel on a CollNet communicator of its own, piece by piece.
+class Pieces {
+ public:
+  static constexpr std::size_t kCount = 8192;  // Elements of a full piece.
+
+  /// A tensor of so many elements. `steps_too_many`: then it is not known.
+  void begin(std::size_t count, std::size_t steps_too_many = 0) {
+    operation_.emplace(&pool_, Layout{{&pool_, count, 4, ++sequence_}, 1, 4 * kCount},
+                       steps_too_many);
+    operation_->tell(&book_, &told_);
+  }
+  /// Its next piece, in a slot of the staging memory.
+  CollDecision decide(std::uintptr_t slot = 0) {
+    CollCall call;
+    call.send = reinterpret_cast<void*>((std::uintptr_t{1} << 30) + slot * 4 * kCount);
+    call.receive = reinterpret_cast<void*>((std::uintptr_t{2} << 30) + slot * 4 * kCount);
+    call.count = kCount;
+    call.place = operation_->next_request();
+    return decisions_.decide(call, &told_);
+  }
+
+ private:
+  testing::ProxyArgsPool pool_;
+  TensorBook book_{2, 2};
+  ToldTensors told_;
+  CollDecisions decisions_{TensorPart::kWhole};
+  std::optional<ToldOperation> operation_;
+  std::uint64_t sequence_ = 0;
+};
+
+// Each lane has every other piece, one behind the other, from the first lane on.
+TEST(CollDecisions, GiveEachLaneItsPieces) {
+  constexpr std::size_t kFull = Pieces::kCount;
+  Pieces pieces;
+  for (int tensor = 0; tensor < 3; ++tensor) {
+    pieces.begin(4 * kFull + 10);
+    for (std::size_t piece = 0; piece < 5; ++piece) {
+      const CollDecision decision = pieces.decide(piece);
+      EXPECT_EQ(decision.lane, piece % 2);
+      EXPECT_EQ(decision.starts_tensor, piece < 2);
+      EXPECT_EQ(decision.first, piece / 2 * kFull);
+      EXPECT_EQ(decision.valid_count, piece < 4 ? kFull : 10);
+      if (piece >= 2) continue;
+      EXPECT_EQ(decision.tensor.count, piece == 0 ? 2 * kFull + 10 : 2 * kFull);
+    }
+  }
+}
+
+// What lies behind a piece that is not known is zero only where the call before it has cleared it.
+TEST(CollDecisions, KnowWhetherStagingMemoryIsClear) {
+  using Known = PiecewiseTensor::Known;
+  Pieces pieces;
+  pieces.begin(Pieces::kCount);
+  CollDecision decision = pieces.decide(0);
+  EXPECT_EQ(decision.tensor.known, Known::kTensor);
+  EXPECT_FALSE(decision.clears_staging);
+  pieces.begin(Pieces::kCount, 1);
+  decision = pieces.decide(0);
+  EXPECT_EQ(decision.tensor.known, Known::kNothing) << "the tensor before lies there";
+  EXPECT_TRUE(decision.clears_staging);
+  pieces.begin(Pieces::kCount, 1);
+  EXPECT_EQ(pieces.decide(0).tensor.known, Known::kPadded);
+  pieces.begin(Pieces::kCount, 1);
+  EXPECT_EQ(pieces.decide(1).tensor.known, Known::kPadded) << "nothing was there before";
+  // From then on what is known is cleared, too.
+  pieces.begin(Pieces::kCount);
+  decision = pieces.decide(0);
+  EXPECT_EQ(decision.tensor.known, Known::kTensor);
+  EXPECT_TRUE(decision.clears_staging);
+  pieces.begin(Pieces::kCount, 1);
+  EXPECT_EQ(pieces.decide(0).tensor.known, Known::kPadded);
+}
 
 // COLLNET_TEST_INTERLEAVINGS=1000000 makes it long.
 TEST(CollDecisions, AreEqualWheneverNcclTellsOfOperations) {

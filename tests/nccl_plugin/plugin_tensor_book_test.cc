@@ -144,6 +144,19 @@ TEST(ToldTensors, ForgetWhatHadThePlaceBefore) {
   EXPECT_TRUE(between.take(&told).has_value());
 }
 
+// Nor is a tensor of which more is told when its first piece has come.
+TEST(ToldTensors, KnowNothingOfWhatIsToldTooLate) {
+  testing::ProxyArgsPool pool;
+  TensorBook book(2, 2);
+  ToldTensors told;
+  ToldOperation operation(&pool, layout_of(20000));  // 3 pieces.
+  const std::uint64_t id = operation.tell(&book, &told);
+  EXPECT_TRUE(operation.take(&told).has_value());
+  testing::ProxyArgs elsewhere;
+  told.add_channel(&book, {id, 0, 3, kChunk, &elsewhere.subs[0].event});
+  EXPECT_FALSE(operation.take(&told).has_value());
+}
+
 TEST(ToldTensors, DoNotGrowWithoutEndWherePiecesDoNotCome) {
   testing::ProxyArgsPool pool;
   TensorBook book(2, 2);
