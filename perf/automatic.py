@@ -9,6 +9,7 @@ take turns call by call, in an order by chance. Automatic mode is measured when 
 times: means without the slowest tenth, of shaped links plain means from 16 KB on.
 """
 import argparse
+import collections
 import datetime
 import json
 import os
@@ -46,6 +47,23 @@ def clamp(value, low, high):
     return int(max(low, min(high, value)))
 
 
+def codecs_of(result):
+    """What timed calls went by, such as `q4` or, where not all did by one, `q4+none`."""
+    calls = collections.Counter()
+    for codec, times in result["codecs"].items():
+        calls[codec.split(":")[0]] += times
+    return "+".join(codec for codec, _ in calls.most_common())
+
+
+def require_codecs(settings, results):
+    """A time stands under the name of a fixed setting only if its calls went by that."""
+    for setting, result in zip(settings, results):
+        codecs = codecs_of(result["ringpress"])
+        if setting != "auto" and codecs != setting.partition("@")[0].partition(":")[0]:
+            raise RuntimeError(f"{setting}, {result['size']} bytes: calls went by {codecs}: "
+                               f"{result['ringpress']['reason']}")
+
+
 class Cell:
     """One rate, number of ranks, type and size."""
 
@@ -59,8 +77,8 @@ class Cell:
         return command + (["--congestion", self.options.congestion] if self.options.congestion else [])
 
     def measure(self, settings, calls, warm_up, first_size=0):
-        """Of each setting the average time, and the codec of the last call. Calls of `first_size` bytes come
-        before, if any."""
+        """Of each setting the average time, and the codecs of the calls that it is of, the most frequent
+        first. Calls of `first_size` bytes come before, if any."""
         with tempfile.NamedTemporaryFile(suffix=".json") as report:
             command = self.shaped()
             command += ["--pin"] if self.ranks <= os.cpu_count() else []
@@ -74,8 +92,9 @@ class Cell:
             if done.returncode != 0:
                 raise RuntimeError(f"{shlex.join(command)}\n{done.stderr[-2000:]}")
             results = json.loads(pathlib.Path(report.name).read_text())["results"][-len(settings):]
+        require_codecs(settings, results)
         return [(self.average()(result["in_place_per_iter"]["times_us"]),
-                 result["ringpress"]["codec"].split(":")[0]) for result in results]
+                 codecs_of(result["ringpress"])) for result in results]
 
     def all_reduce(self, settings, calls, warm_up, first_size=0):
         measured = self.measure(settings, calls, warm_up, first_size)

@@ -32,14 +32,16 @@ BEHIND_PLAIN, BEHIND_FIXED = 0.97, 0.95  # What automatic mode is to reach of th
 
 
 def measure_pair(cell, setting, other):
-    """The setting's time over that of the other one, with either of them first, and what the other one had."""
+    """The setting's time over that of the other one, with either of them first, and what the other one had in
+    both runs."""
     calls = automatic.clamp(1 / cell.seconds, 10, 1000)
-    ratio = 1
+    ratio, codecs = 1, []
     for pair, place in (((setting, other), 0), ((other, setting), 1)):
         measured = cell.measure(pair, calls, cell.settled_calls(), first_size=cell.size // 2)
         one, two = measured[place], measured[1 - place]
         ratio *= one[0] / two[0]
-    return math.sqrt(ratio), two[1]
+        codecs.append(two[1])
+    return math.sqrt(ratio), codecs
 
 
 def run_pairs(cell, setting, runs):
@@ -48,7 +50,7 @@ def run_pairs(cell, setting, runs):
         found["auto"].append(measure_pair(cell, setting, "auto"))
         found["itself"].append(measure_pair(cell, setting, setting))
     row = {"rate": cell.rate, "ranks": cell.ranks, "dtype": cell.dtype, "bytes": cell.size, "setting": setting,
-           "choices": dict(collections.Counter(codec for _, codec in found["auto"]))}
+           "choices": dict(collections.Counter(codec for _, codecs in found["auto"] for codec in codecs))}
     for other, pairs in found.items():
         row[f"ratios_to_{other}"] = [ratio for ratio, _ in pairs]
         row[f"over_{other}"] = statistics.median(row[f"ratios_to_{other}"])

@@ -94,7 +94,7 @@ measure() {
   local name=$1 iterations=$2
   shift 2
   RINGPRESS_TIMEOUT_MS=60000 perf/shaped.sh --ranks "$RANKS" --rate "$RATE" -- \
-    build/perf/all_reduce_perf --compare "$SETTINGS" --placement out-of-place -n "$iterations" \
+    build/perf/all_reduce_perf --compare "$SETTINGS" --placement out-of-place -n "$iterations" --require-codec \
     --progress -J "$OUT/$name.json" "$@" >"$OUT/$name.txt"
 }
 

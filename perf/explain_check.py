@@ -48,7 +48,8 @@ def measure(options, rate, ranks, settings, size, calls, commands):
         out = pathlib.Path(folder) / "out.json"
         words = shaped(options, rate, ranks) + [
             str(options.build / "perf/all_reduce_perf"), "-b", str(size), "-e", str(size), "-n", str(calls), "-w",
-            "3", "-c", "0", "--placement", "in-place", "--p50", "--compare", ",".join(settings), "-J", str(out)]
+            "3", "-c", "0", "--placement", "in-place", "--p50", "--require-codec", "--compare", ",".join(settings),
+            "-J", str(out)]
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"RINGPRESS_MIN_BYTES": "0"})
         commands.append(shlex.join(words))
         found = {}

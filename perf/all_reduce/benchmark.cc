@@ -49,19 +49,6 @@ class SettingOrder {
   std::mt19937_64 random_;
 };
 
-/// Of the timed iterations these have their results looked at, after the clock has stopped: the
-/// first, the last and some between, as to look at each would take longer than all of them.
-bool is_looked_at(int iteration, int iterations) {
-  constexpr int kLookedAt = 8;
-  if (iteration < 0) return false;
-  return iteration == iterations - 1 || iteration % std::max(1, iterations / kLookedAt) == 0;
-}
-
-/// Errors that are not finite are the worst.
-bool is_worse(double one, double other) {
-  return !(one <= other);
-}
-
 /// `From` is ringpressStatistics_t after the call, or CompressionResult.
 template <typename From>
 void name_codec(const From& call, CompressionResult& result) {
@@ -179,8 +166,8 @@ void Benchmark::run_size(Case& current, std::size_t bytes) {
   if (options_.placement != Placement::kOutOfPlace) measure_placement(current, true, rows);
   for (ResultRow& row : rows) {
     if (row.identical && !*row.identical) row.ok = false;
-    const double limit = options_.maximum_relative_error;
-    if (limit > 0 && row.relative_error && !(*row.relative_error <= limit)) row.ok = false;
+    const std::optional<double> limit = options_.maximum_relative_error;
+    if (limit && row.relative_error && is_worse(*row.relative_error, *limit)) row.ok = false;
     if (session_.is_root() && listener_.on_row) listener_.on_row(row);
     rows_.push_back(std::move(row));
   }
@@ -222,14 +209,19 @@ bool Benchmark::times_many_at_once() const {
   return device_is_asynchronous() && !options_.reports_median() && !options_.barrier_between;
 }
 
+/// How many iterations in place may go by until the input is to be written anew.
+int Benchmark::renewal_of(const Case& current, bool in_place) const {
+  if (!in_place) return 1 << 30;
+  const int calls = calls_until_overflow(current.type, current.operation.value, session_.ranks());
+  return std::max(1, calls / options_.calls_per_iteration);
+}
+
 void Benchmark::time_settings(Case& current, bool in_place, std::vector<SettingCalls>& found) {
-  const int renewal = in_place
-                          ? std::max(1, calls_until_overflow(current.type, current.operation.value,
-                                                             session_.ranks()) /
-                                            options_.calls_per_iteration)
-                          : 1 << 30;
+  const int renewal = renewal_of(current, in_place);
   const std::size_t settings = options_.settings.size();
   const bool renew_for_each_setting = in_place && settings > 1;
+  const LookedAt looked_at(options_.iterations, current.bytes, settings);
+  if (options_.check) make_room(current, looked_at.kept_count(), found);
   SettingOrder order(settings);
   int at_once = 1;
   for (int iteration = -options_.warmup_iterations; iteration < options_.iterations;
@@ -237,26 +229,63 @@ void Benchmark::time_settings(Case& current, bool in_place, std::vector<SettingC
     const bool many = iteration >= 0 && times_many_at_once();
     at_once = many ? std::min(renewal, options_.iterations - iteration) : 1;
     for (int i = 0; i < at_once; ++i) report_step(current, in_place);
-    const bool looks = options_.check && is_looked_at(iteration, options_.iterations);
+    const bool is_wanted = std::any_of(found.begin(), found.end(),
+                                       [](const SettingCalls& one) { return one.wants_look; });
     // What was summed in place several times is no sum of the input; it is only to be identical.
-    const bool checks = looks && (!in_place || at_once * options_.calls_per_iteration == 1);
+    const bool can_check = !in_place || at_once * options_.calls_per_iteration == 1;
+    const bool looks = options_.check && iteration >= 0 &&
+                       ((is_wanted && can_check) || looked_at.has(iteration, at_once));
+    const bool checks = looks && can_check;
     const bool renew = iteration % renewal == 0 || renew_for_each_setting || checks;
     for (const std::size_t setting : order.next()) {
       const bool fresh_input = in_place && renew;
       if (fresh_input) current.receive.copy_from(current.send, current.bytes);
       if (iteration == 0) found[setting].before = session_.measured(setting).statistics();
-      const bool meet = fresh_input || settings > 1 || options_.barrier_between ||
-                        iteration == 0 || looks;
+      const bool meet = fresh_input || settings > 1 || options_.barrier_between || iteration == 0;
       if (meet) session_.control().barrier();
       const double time = time_iterations(current, setting, in_place, at_once);
-      if (iteration >= 0) found[setting].times.push_back(time);
-      if (checks) {
-        note_timed_call(setting, check_result(current, setting), found[setting]);
+      if (iteration < 0) continue;
+      found[setting].times.push_back(time);
+      const bool is_new = note_codec(setting, found[setting]);
+      if (checks || (is_new && options_.check && !in_place)) {
+        keep_result(current, setting, found[setting]);
       } else if (looks && !holds_same_bytes(current.receive, current.bytes, session_.control())) {
         found[setting].worst.identical = false;
       }
     }
   }
+}
+
+/// Returns whether no result of the codec was looked at so far. All ranks have the same ones.
+bool Benchmark::note_codec(std::size_t setting, SettingCalls& found) const {
+  const CallStatistics after = session_.measured(setting).statistics();
+  if (!after) return false;
+  ++found.codecs[after->codec];
+  if (!goes_as_asked(options_.settings[setting], after)) found.went_as_asked = false;
+  found.wants_look = found.looked_at.count(after->codec) == 0;
+  return found.wants_look;
+}
+
+/// All its pages are touched, so that no pause comes of that between timed calls.
+void Benchmark::make_room(const Case& current, int kept_count, std::vector<SettingCalls>& found) {
+  for (SettingCalls& calls : found) {
+    for (int i = 0; i < kept_count; ++i) {
+      calls.kept.emplace_back(current.bytes).buffer.copy_from(current.receive, current.bytes);
+    }
+  }
+}
+
+void Benchmark::keep_result(const Case& current, std::size_t setting, SettingCalls& found) const {
+  const CallStatistics after = session_.measured(setting).statistics();
+  if (after) found.looked_at.insert(after->codec);
+  found.wants_look = false;
+  if (found.kept_count == found.kept.size()) {
+    note_timed_call(check_result(current, setting, current.receive, after), after, found);
+    return;
+  }
+  KeptResult& kept = found.kept[found.kept_count++];
+  kept.buffer.copy_from(current.receive, current.bytes);
+  kept.after = after;
 }
 
 PlacementResult Benchmark::placement_result(const Case& current,
@@ -286,14 +315,14 @@ CompressionResult Benchmark::compression_of(const ringpressStatistics_t& before,
   return result;
 }
 
-CheckResult Benchmark::check_result(const Case& current, std::size_t setting) const {
+CheckResult Benchmark::check_result(const Case& current, std::size_t setting,
+                                    const DeviceBuffer& result, const CallStatistics& after) const {
   Strictness strictness = Strictness::kFinite;
-  if (current.workload->sums_exactly() &&
-      is_exact(options_.settings[setting], session_.measured(setting).statistics())) {
+  if (current.workload->sums_exactly() && is_exact(options_.settings[setting], after)) {
     const bool divides = current.type.is_float && current.operation.value == Operation::kAvg;
     strictness = divides ? Strictness::kLastPlace : Strictness::kExact;
   }
-  return check(*current.workload, current.type, current.count, current.receive, strictness,
+  return check(*current.workload, current.type, current.count, result, strictness,
                session_.control());
 }
 
@@ -306,23 +335,21 @@ CheckResult Benchmark::check_own_call(Case& current, std::size_t setting, bool i
                         current.handles[setting], group.handle(), stream_.handle()),
           "ncclAllReduce", group.handle());
   stream_.synchronize();
-  return check_result(current, setting);
+  return check_result(current, setting, current.receive, group.statistics());
 }
 
-/// The error is that of timed calls alone: the first one may have been exact, or another codec's.
-void Benchmark::note_timed_call(std::size_t setting, CheckResult checked,
-                                SettingCalls& found) const {
-  const bool takes_error =
-      !found.worst_call || is_worse(checked.relative_error, found.worst.relative_error);
-  checked.wrong_elements = std::max(checked.wrong_elements, found.worst.wrong_elements);
-  checked.identical = checked.identical && found.worst.identical;
-  if (takes_error) {
-    found.worst_call = session_.measured(setting).statistics().value_or(ringpressStatistics_t{});
-  } else {
-    checked.relative_error = found.worst.relative_error;
-    checked.magnitudes = found.worst.magnitudes;
+/// When all are timed. Where no timed call, or none of the last codec, could be looked at, the call
+/// that follows them stands for it.
+void Benchmark::check_timed_calls(Case& current, std::size_t setting, bool in_place,
+                                  SettingCalls& found) {
+  for (std::size_t i = 0; i < found.kept_count; ++i) {
+    const KeptResult& one = found.kept[i];
+    note_timed_call(check_result(current, setting, one.buffer, one.after), one.after, found);
   }
-  found.worst = checked;
+  found.kept.clear();
+  if (found.has_timed && !found.wants_look) return;
+  const CheckResult checked = check_own_call(current, setting, in_place);
+  note_timed_call(checked, session_.measured(setting).statistics(), found);
 }
 
 /// The row has the error, the codec and the reason of one call, the worst of both placements.
@@ -357,15 +384,18 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
     std::optional<CompressionResult> compression;
     const auto after = session_.measured(setting).statistics();
     if (calls.before && after) compression = compression_of(*calls.before, *after);
-    // Where no timed call could be looked at, the one that follows them stands for them.
-    if (options_.check && !calls.worst_call) {
-      note_timed_call(setting, check_own_call(current, setting, in_place), calls);
-    }
+    if (compression) compression->codecs = calls.codecs;
+    if (options_.check) check_timed_calls(current, setting, in_place, calls);
     PlacementResult result = placement_result(current, std::move(calls.times));
     ResultRow& row = rows[setting];
     if (options_.check) note_check(calls, row, result, compression);
     (in_place ? row.in_place : row.out_of_place) = std::move(result);
+    row.ok = row.ok && (calls.went_as_asked || !options_.requires_codec);
     if (!compression) continue;
+    if (row.compression) {
+      for (const auto& [codec, waits] : row.compression->codecs)
+        compression->codecs[codec] += waits;
+    }
     if (row.compression && row.compression->wire_bytes > compression->wire_bytes) {
       compression->raw_bytes = row.compression->raw_bytes;
       compression->wire_bytes = row.compression->wire_bytes;

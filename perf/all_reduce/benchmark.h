@@ -11,6 +11,7 @@
 #include "perf/all_reduce/options.h"
 #include "perf/all_reduce/results.h"
 #include "perf/all_reduce/session.h"
+#include "perf/all_reduce/timed_calls.h"
 #include "perf/all_reduce/workload.h"
 
 namespace ringpress::perf {
@@ -36,18 +37,16 @@ class Benchmark {
   void prepare_operations(Case& current) const;
   void release_operations(Case& current) const;
   void measure_placement(Case& current, bool in_place, std::vector<ResultRow>& rows);
-  /// What is known of one setting's calls.
-  struct SettingCalls {
-    std::vector<double> times;  // Microseconds.
-    CheckResult worst;          // Of those calls whose result was looked at.
-    std::optional<ringpressStatistics_t> before;      // The first timed call.
-    std::optional<ringpressStatistics_t> worst_call;  // After it. `worst` is of timed calls.
-  };
-  /// Collective. Of what the last call of a setting has left.
-  CheckResult check_result(const Case& current, std::size_t setting) const;
-  CheckResult check_own_call(Case& current, std::size_t setting, bool in_place);
-  void note_timed_call(std::size_t setting, CheckResult checked, SettingCalls& found) const;
+  int renewal_of(const Case& current, bool in_place) const;
   void time_settings(Case& current, bool in_place, std::vector<SettingCalls>& found);
+  bool note_codec(std::size_t setting, SettingCalls& found) const;
+  static void make_room(const Case& current, int kept_count, std::vector<SettingCalls>& found);
+  void keep_result(const Case& current, std::size_t setting, SettingCalls& found) const;
+  /// Collective. Of what a call of a setting has left, after which the statistics were `after`.
+  CheckResult check_result(const Case& current, std::size_t setting, const DeviceBuffer& result,
+                           const CallStatistics& after) const;
+  CheckResult check_own_call(Case& current, std::size_t setting, bool in_place);
+  void check_timed_calls(Case& current, std::size_t setting, bool in_place, SettingCalls& found);
   void note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result,
                   std::optional<CompressionResult>& compression) const;
   double time_iterations(Case& current, std::size_t setting, bool in_place, int iterations);

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -62,6 +61,7 @@ Json ringpress_json(const ResultRow& row) {
   json["setting"] = row.setting;
   if (row.compression) {
     json["codec"] = row.compression->codec;
+    json["codecs"] = row.compression->codecs;
     json["algorithm"] = row.compression->algorithm;
     json["reason"] = row.compression->reason;
     json["raw_bytes"] = row.compression->raw_bytes;
@@ -131,8 +131,6 @@ Json config_json(const Options& options, const RunDescription& run) {
 
 std::string format_json(const Options& options, const RunDescription& run,
                         const std::vector<ResultRow>& rows) {
-  const auto failed =
-      std::count_if(rows.begin(), rows.end(), [](const ResultRow& row) { return !row.ok; });
   Json json;
   json["version"] = kJsonVersion;
   json["start_time"] = run.start_time;
@@ -142,7 +140,7 @@ std::string format_json(const Options& options, const RunDescription& run,
   json["config"] = config_json(options, run);
   json["results"] = Json::array();
   for (const ResultRow& row : rows) json["results"].push_back(row_json(options, row));
-  json["out_of_bounds"] = {{"count", failed}, {"okay", failed == 0}};
+  json["out_of_bounds"] = {{"count", run.failed_rows}, {"okay", run.failed_rows == 0}};
   json["average_bus_bandwidth"] = {{"bandwidth", average_bus_bandwidth(rows)},
                                    {"okay", run.bandwidth_ok}};
   json["end_time"] = run.end_time;

@@ -2,6 +2,7 @@
 #ifndef PERF_ALL_REDUCE_JSON_REPORT_H_
 #define PERF_ALL_REDUCE_JSON_REPORT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct RunDescription {
   std::string start_time;
   std::string end_time;
   std::vector<RankDescription> ranks;
-  bool bandwidth_ok = true;
+  bool bandwidth_ok = true;      // Of all cycles,
+  std::int64_t failed_rows = 0;  // as this; the rows of a report are the last one's.
 };
 
 /// The whole document. Of the environment only variables that steer collectives are in it, and no

@@ -101,7 +101,11 @@ void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--placement", raw.placement, "both, out-of-place or in-place (default both)")
       ->check(CLI::IsMember({"both", "out-of-place", "in-place"}));
   app.add_option("--max-relerr", options.maximum_relative_error,
-                 "fail when the relative error is larger");
+                 "fail when the relative error is larger; 0: exact")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--require-codec", options.requires_codec,
+               "fail when a timed call goes by another codec or algorithm than --codec, --algo or "
+               "--compare names");
   app.add_option("--seed", options.seed, "seed of the generated input");
   app.add_option("--id-file", options.id_file,
                  "file on a shared disk through which rank 0 hands out the unique id");
@@ -169,7 +173,7 @@ void check_options(Options& options, const RawOptions& raw) {
     }
   }
   check_names(options);
-  if (!options.check && options.maximum_relative_error > 0) {
+  if (!options.check && options.maximum_relative_error) {
     throw PerfError("--max-relerr needs the check of results that -c 0 switches off");
   }
   if (options.minimum_bytes > options.maximum_bytes) {

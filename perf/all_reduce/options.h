@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct Options {
   std::vector<Setting> settings;  // At least one; more than one are interleaved.
   std::vector<std::string> inputs;
   Placement placement = Placement::kBoth;
-  double maximum_relative_error = 0;  // 0: no limit for lossy codecs.
+  std::optional<double> maximum_relative_error;
+  bool requires_codec = false;  // A timed call that goes by another one fails its row.
   std::uint64_t seed = 1;
   bool progress = false;
   bool median = false;  // --p50: times are medians although only one setting is measured.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +41,8 @@ struct PlacementResult {
   IterationStatistics iterations;
 };
 
-/// What ringpress did in the timed calls. The bytes are those that the busiest rank sends per call.
+/// What ringpress did in the timed calls. Codec, algorithm and reason are those of the call whose
+/// error is told. The bytes are those that the busiest rank sends per call.
 struct CompressionResult {
   std::string codec;
   std::string algorithm;
@@ -48,6 +50,7 @@ struct CompressionResult {
   double raw_bytes = 0;
   double wire_bytes = 0;
   std::uint64_t residual_bytes = 0;
+  std::map<std::string, int> codecs;  // Of all timed calls, with how many times were of each.
 
   double ratio() const { return wire_bytes > 0 ? raw_bytes / wire_bytes : 1; }
 };

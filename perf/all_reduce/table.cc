@@ -26,6 +26,17 @@ std::string format_placement(const std::optional<PlacementResult>& result) {
                      fit_number(result->bus_bandwidth, 6), wrong);
 }
 
+/// Of timed calls that went by another codec than the one that is named.
+std::string other_codecs(const ResultRow& row) {
+  std::string text;
+  if (!row.compression) return text;
+  for (const auto& [codec, waits] : row.compression->codecs) {
+    if (codec == row.compression->codec) continue;
+    text += (text.empty() ? " (also " : ", ") + codec;
+  }
+  return text.empty() ? text : text + ")";
+}
+
 std::string explain_columns(const Options& options) {
   const char* time = options.interleaved()
                          ? "median over iterations, settings in an order by chance"
@@ -91,18 +102,17 @@ std::string format_row(const ResultRow& row) {
       row.compression ? fmt::format("{:.3f}", row.compression->ratio()) : "N/A";
   const std::string error = row.relative_error ? fmt::format("{:.2e}", *row.relative_error) : "N/A";
   const char* same = !row.identical ? "N/A" : *row.identical ? "yes" : "NO";
-  text += fmt::format("  {:>7}  {:>9}  {:>9}  {}", ratio, error, same,
-                      row.compression ? row.compression->codec : row.setting);
+  text += fmt::format("  {:>7}  {:>9}  {:>9}  {}{}", ratio, error, same,
+                      row.compression ? row.compression->codec : row.setting, other_codecs(row));
   return text;
 }
 
-std::string format_summary(const std::vector<ResultRow>& rows, bool bandwidth_ok) {
-  const auto failed =
-      std::count_if(rows.begin(), rows.end(), [](const ResultRow& row) { return !row.ok; });
+std::string format_summary(const std::vector<ResultRow>& rows, std::int64_t failed_rows,
+                           bool bandwidth_ok) {
   return fmt::format(
       "# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:g} {}\n#\n"
       "# Collective test concluded: all_reduce_perf\n",
-      failed, failed == 0 ? "OK" : "FAILED", average_bus_bandwidth(rows),
+      failed_rows, failed_rows == 0 ? "OK" : "FAILED", average_bus_bandwidth(rows),
       bandwidth_ok ? "" : "FAILED");
 }
 

@@ -2,6 +2,7 @@
 #ifndef PERF_ALL_REDUCE_TABLE_H_
 #define PERF_ALL_REDUCE_TABLE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ std::string format_preamble(const Options& options, int library_version,
 /// One row, without a line end.
 std::string format_row(const ResultRow& row);
 /// Lines after the last row.
-std::string format_summary(const std::vector<ResultRow>& rows, bool bandwidth_ok);
+/// `failed_rows`: of all cycles.
+std::string format_summary(const std::vector<ResultRow>& rows, std::int64_t failed_rows,
+                           bool bandwidth_ok);
 
 /// A number in at most `width` characters where possible: fewer decimals, then an exponent.
 std::string fit_number(double value, int width);

@@ -78,7 +78,7 @@ def error_plot(runs):
         parts.append(f'<line x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
         parts.append(text(left - 8, y + 4, f"1e{power}", "end", "soft"))
     parts.append(text(left, bottom + 36, "bytes sent by a rank per byte of message (log)", css="soft"))
-    parts.append(text(left, top - 24, "relative error of one call (log)", css="soft"))
+    parts.append(text(left, top - 24, "relative error of the worst call (log)", css="soft"))
     titles = [run["title"] for run in runs]
     for share, error, setting, title in points:
         x, y = place(share, error)
@@ -122,6 +122,6 @@ def render(demo, columns, cells):
         f"{html.escape(demo['machine'])}.</p>"
         "<p>Gradients of one training step of a small convolution net and of a character "
         "transformer. Times are medians; bandwidths count uncompressed bytes; the error is that of "
-        "one call, before error feedback makes up for it. On the small messages the links' token "
+        "the worst call that was looked at: error feedback makes up for it in later ones. On the small messages the links' token "
         "bucket of 256 kB hides a part of the time.</p>"
         + "".join(sections) + "<h2>Error against bytes</h2>" + error_plot(demo["runs"]) + "</html>\n")

@@ -56,7 +56,7 @@ def cells(row, baseline):
 def print_table(demo):
     print(f"{demo['ranks']} ranks, {demo['rate']} links, float32 sum; {demo['machine']}")
     print("time: median; algbw, busbw: GB/s of uncompressed bytes; relerr: ||y - exact|| / ||exact||"
-          " of one call; agree: all ranks bit for bit")
+          " of the worst timed call that was looked at; agree: all ranks bit for bit")
     for run in demo["runs"]:
         print(f"\n{run['title']}: {run['rows'][0]['bytes'] / 1e6:.2f} MB a rank")
         print("  " + " ".join(f"{column:>11}" for column in COLUMNS))

@@ -27,7 +27,8 @@ RUNS = {"none": 4, "q4": 10}
 def shaped(options, ranks, environment, *arguments):
     command = [ROOT / "perf" / "shaped.sh", "--ranks", str(ranks), "--rate", options.rate, "--",
                "env", "RINGPRESS_ALGO=ring", *environment,
-               ROOT / options.build / "perf" / "all_reduce_perf", "-w", "1", *arguments]
+               ROOT / options.build / "perf" / "all_reduce_perf", "-w", "1", "--require-codec",
+               *arguments]
     subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
 

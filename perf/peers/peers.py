@@ -167,8 +167,8 @@ class Ringpress(Contender):
             warmup = "2" if size == min(sizes) and self.codec == "none" else iterations
             command = [str(self.arguments.build / "perf" / "all_reduce_perf"), "--codec",
                        self.codec, "-b", str(size), "-e", str(size), "-n", iterations, "-w",
-                       warmup, "-c", "0", "-a", "0", "--placement", "in-place", "-J",
-                       str(report)]
+                       warmup, "-c", "0", "-a", "0", "--placement", "in-place", "--require-codec",
+                       "-J", str(report)]
             if self.arguments.local:
                 command += ["--ranks", str(self.arguments.ranks)]
             self.execute(self.prefix() + command)

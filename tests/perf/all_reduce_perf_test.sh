@@ -40,6 +40,20 @@ says "  q4"
 says "FAILED"
 expect 0 env RINGPRESS_DETERMINISTIC=1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 5 --host-per-rank --max-relerr 0.5
 expect 2 "$PROGRAM" --ranks 2 -b 1M -e 1M -c 0 --max-relerr 0.5
+# Of each codec that automatic mode tries a call is looked at, and all of them are named.
+expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 60 -w 0 --host-per-rank --placement out-of-place --max-relerr 1e-6
+says "(also "
+# 0 is a limit as well, and of several cycles each one counts.
+expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec q4 --max-relerr 0
+expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec none --max-relerr 0
+expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -N 3 --codec q4 --max-relerr 1e-9
+says "# Out of bounds values : 3 FAILED"
+
+# Calls that go by another codec, or algorithm, than they were to.
+expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -c 0 --compare none@ring,q4@sra,auto --require-codec
+expect 1 "$PROGRAM" --ranks 2 -b 4K -e 4K -n 2 -c 0 --codec q4 --require-codec
+expect 1 env NCCL_TESTS_MIN_BW=lots "$PROGRAM" --ranks 2 -b 4K -e 4K -n 2
+says "NCCL_TESTS_MIN_BW=lots is no number"
 
 expect 0 "$PROGRAM" --ranks 4 -n 2 --input "$SOURCE/tests/data/conv_step400_rank%d.npy" --codec q8
 says "561832"

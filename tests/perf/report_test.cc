@@ -26,7 +26,7 @@ ResultRow example_row() {
   placement.wrong_elements = 0;
   set_bandwidths(placement, row.bytes, 4);
   row.out_of_place = placement;
-  row.compression = CompressionResult{"q4:block=128", "sra", "", 1572864, 202000, 0};
+  row.compression = CompressionResult{"q4:block=128", "sra", "", 1572864, 202000, 0, {}};
   row.relative_error = 0.125;
   row.magnitudes = Magnitudes{0.5, 3, 4};
   row.identical = true;
@@ -91,11 +91,19 @@ TEST(Table, RowsBeginWithTheColumnsOfNcclTests) {
   EXPECT_EQ(words[16], "q4:block=128");
 }
 
+TEST(Table, NamesTheOtherCodecsOfTimedCalls) {
+  ResultRow row = example_row();
+  row.compression->codecs = {{"q4:block=128", 12}};
+  EXPECT_EQ(format_row(row).find("also"), std::string::npos);
+  row.compression->codecs = {{"none", 3}, {"q4:block=128", 12}, {"q8", 5}};
+  EXPECT_NE(format_row(row).find("q4:block=128 (also none, q8)"), std::string::npos);
+}
+
 TEST(Table, HeaderAndSummaryAreComments) {
   Options options;
   options.settings = {{"default", "", ""}};
   const std::string text = format_preamble(options, 22809, {{0, 17, "host", 0, "host", "CPU"}}) +
-                           format_summary({example_row()}, true);
+                           format_summary({example_row()}, 0, true);
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) EXPECT_EQ(line[0], '#') << line;
   EXPECT_NE(text.find("# Out of bounds values : 0 OK"), std::string::npos);
@@ -122,6 +130,10 @@ TEST(Json, HoldsTheKeysOfNcclTestsAndOurs) {
   EXPECT_EQ(result["ringpress"]["largest_inputs"], 4);
   EXPECT_NEAR(result["ringpress"]["ratio"].get<double>(), 7.786, 1e-3);
   EXPECT_EQ(json["out_of_bounds"]["okay"], true);
+  run.failed_rows = 2;
+  const auto failed = nlohmann::json::parse(format_json(options, run, {example_row()}));
+  EXPECT_EQ(failed["out_of_bounds"]["count"], 2);
+  EXPECT_EQ(failed["out_of_bounds"]["okay"], false);
 }
 
 TEST(Json, NeverHoldsTheSecret) {

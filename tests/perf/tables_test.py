@@ -9,6 +9,7 @@ import unittest
 
 PERF = pathlib.Path(sys.argv.pop(1))
 sys.path[:0] = [str(PERF), str(PERF / "demo"), str(PERF / "peers"), str(PERF / "train")]
+import automatic  # noqa: E402
 import page  # noqa: E402
 import peers  # noqa: E402
 import readme_tables  # noqa: E402
@@ -50,6 +51,22 @@ class Demo(unittest.TestCase):
         for outside in ("http", "src=", "@import", "url("):
             self.assertNotIn(outside, text)
         self.assertEqual(text.count("<svg"), text.count("</svg>"))
+
+
+class Automatic(unittest.TestCase):
+    def test_the_choice_is_that_of_all_timed_calls(self):
+        self.assertEqual(automatic.codecs_of({"codecs": {"q4:block=128": 20}}), "q4")
+        self.assertEqual(automatic.codecs_of({"codecs": {"none": 3, "q4:block=128": 9, "q4:block=64": 8}}),
+                         "q4+none")
+
+    def test_a_fixed_setting_that_went_by_another_codec_is_refused(self):
+        def rows(**codecs):
+            return [{"size": 65536, "ringpress": {"codecs": codecs, "reason": "too small"}}]
+        automatic.require_codecs(["q4@ring"], rows(q4=3))
+        automatic.require_codecs(["auto"], rows(q8=3, none=1))
+        for wrong in (rows(none=3), rows(q4=2, none=1)):
+            with self.assertRaisesRegex(RuntimeError, "too small"):
+                automatic.require_codecs(["q4"], wrong)
 
 
 class Readme(unittest.TestCase):
