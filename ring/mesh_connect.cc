@@ -46,12 +46,16 @@ Status MeshImpl::accept_peers() {
   return Status::ok();
 }
 
+bool MeshImpl::is_shaking_hands() const {
+  return parts_.tcp->is_shaking_hands() ||
+         (parts_.shm != nullptr && parts_.shm->is_shaking_hands());
+}
+
 /// Who has gone, as the connection to it shows, will not open the one from it. If it has opened one
 /// and sent all that is due, the handshake is at least under way here: a connector sends nothing
 /// before its last hello.
 Status MeshImpl::notice_gone_peers() const {
-  if (unconnected_ == 0 || parts_.tcp->is_shaking_hands()) return Status::ok();
-  if (parts_.shm != nullptr && parts_.shm->is_shaking_hands()) return Status::ok();
+  if (unconnected_ == 0 || is_shaking_hands()) return Status::ok();
   for (const Peer& peer : peers_) {
     if (peer.unreceived.empty() || peer.send == nullptr) continue;
     RINGPRESS_RETURN_IF_ERROR(peer.send->ending());

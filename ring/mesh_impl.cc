@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr microseconds kSpinTime{4};
 constexpr microseconds kYieldTime{100};
 constexpr unsigned kAttemptsPerAdvance = 8;
-constexpr milliseconds kConnectPause{50};  // While a connection may have to be tried again.
+constexpr milliseconds kConnectPause{50};  // While a connection may have to be made, or let in.
 constexpr std::size_t kLargeBytes = 256 * 1024;
 
 void relax() {
@@ -246,7 +246,7 @@ Status MeshImpl::sleep_until_done(MeshRequest& request) {
     }
     Deadline until = last_moved + timeout_.load();
     if (now >= until) return timed_out(request);
-    if (unconnected_ > 0) until = std::min(until, now + kConnectPause);
+    if (unconnected_ > 0 || is_shaking_hands()) until = std::min(until, now + kConnectPause);
     parts_.tcp->wait(until);
   }
 }

@@ -103,6 +103,7 @@ class MeshImpl final : public Mesh {
   Status connect_peers();
   Status connect_peer(std::size_t index);
   Status accept_peers();
+  bool is_shaking_hands() const;
   Status notice_gone_peers() const;
   bool request_outstanding(const MeshRequest& request) const;
   void return_inner(MeshRequest& request);

@@ -11,10 +11,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <list>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "perf/all_reduce/descriptor.h"
 #include "perf/all_reduce/error.h"
@@ -47,6 +50,7 @@ struct Answer {
 };
 
 constexpr char kReceived = 1;  // What a rank says at the end.
+constexpr std::ptrdiff_t kMostSilent = 128;  // Who have connected to rank 0 and not greeted.
 
 Greeting greeting_of(const RankIdentity& identity) {
   Greeting greeting;
@@ -152,37 +156,99 @@ Descriptor listen_for_ranks(const RankIdentity& identity, Clock::time_point dead
   }
 }
 
-/// The rank that has the id now; none if it was no rank of this job, or has not said so.
-std::optional<int> hand_out(const Descriptor& connection, const RankIdentity& identity,
-                            const ExchangePatience& patience, const ncclUniqueId& id) {
-  Greeting greeting;
-  const auto soon = std::min(patience.deadline, Clock::now() + patience.answer / 4);
-  if (!receive(connection.get(), &greeting, sizeof greeting, soon)) return std::nullopt;
-  if (!greeting.is_of_job(identity)) return std::nullopt;
-  const Answer answer = {greeting_of(identity), id};
-  char received = 0;
-  if (!send_all(connection.get(), &answer, sizeof answer) ||
-      !receive(connection.get(), &received, sizeof received, patience.deadline)) {
-    return std::nullopt;  // It comes again.
+/// One that has connected to rank 0. It is a rank of the job once it has greeted as one.
+struct Visitor {
+  Descriptor connection;
+  Clock::time_point gives_up;  // On one that does not greet.
+  Greeting greeting = {};
+  std::size_t received = 0;  // Bytes of its greeting.
+  bool is_rank = false;      // It has been sent the id.
+  bool is_over = false;
+};
+
+/// Rank 0 speaks with all visitors at a time: one that says nothing holds up nobody.
+class Reception {
+ public:
+  Reception(const RankIdentity& identity, const ExchangePatience& patience, const ncclUniqueId& id)
+      : identity_(identity),
+        patience_(patience),
+        answer_{greeting_of(identity), id},
+        listener_(listen_for_ranks(identity, patience.deadline)) {}
+
+  /// Until all ranks have the id.
+  void serve() {
+    while (have_it_.size() < static_cast<std::size_t>(identity_.ranks)) {
+      wait();
+      std::erase_if(visitors_, [](const Visitor& visitor) { return visitor.is_over; });
+    }
   }
-  return greeting.rank;
+
+ private:
+  void wait();
+  void let_in();
+  void hear(Visitor* visitor);
+
+  const RankIdentity& identity_;
+  const ExchangePatience& patience_;
+  const Answer answer_;
+  const Descriptor listener_;
+  std::set<int> have_it_ = {identity_.rank};
+  std::list<Visitor> visitors_;  // Oldest first.
+};
+
+/// For the first of them to say something, or to be given up.
+void Reception::wait() {
+  std::vector<pollfd> entries = {{listener_.get(), POLLIN, 0}};
+  Clock::time_point until = patience_.deadline;
+  for (const Visitor& visitor : visitors_) {
+    entries.push_back({visitor.connection.get(), POLLIN, 0});
+    if (!visitor.is_rank) until = std::min(until, visitor.gives_up);
+  }
+  poll(entries.data(), entries.size(), milliseconds_until(until));
+  const auto now = Clock::now();
+  if (now >= patience_.deadline) {
+    throw PerfError(fmt::format("timed out: of {} ranks {} have come to {} for the unique id",
+                                identity_.ranks, have_it_.size(), name_of_root(identity_)));
+  }
+  auto entry = entries.begin() + 1;
+  for (Visitor& visitor : visitors_) {
+    if ((entry++)->revents != 0) hear(&visitor);
+    if (!visitor.is_rank && now >= visitor.gives_up) visitor.is_over = true;
+  }
+  if (entries[0].revents != 0) let_in();
 }
 
-void hand_out_to_all(const RankIdentity& identity, const ExchangePatience& patience,
-                     const ncclUniqueId& id) {
-  const Descriptor listener = listen_for_ranks(identity, patience.deadline);
-  std::set<int> have_it = {identity.rank};
-  while (have_it.size() < static_cast<std::size_t>(identity.ranks)) {
-    pollfd entry = {listener.get(), POLLIN, 0};
-    const int ready = poll(&entry, 1, milliseconds_until(patience.deadline));
-    if (ready == 0) {
-      throw PerfError(fmt::format("timed out: of {} ranks {} have come to {} for the unique id",
-                                  identity.ranks, have_it.size(), name_of_root(identity)));
-    }
-    const Descriptor connection(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection.get() < 0) continue;  // It has gone again.
-    if (const auto rank = hand_out(connection, identity, patience, id)) have_it.insert(*rank);
+/// One more. If there are too many who have not greeted, the oldest of them gives way; a rank comes
+/// again.
+void Reception::let_in() {
+  const auto is_silent = [](const Visitor& visitor) { return !visitor.is_rank; };
+  const auto oldest = std::find_if(visitors_.begin(), visitors_.end(), is_silent);
+  if (std::count_if(visitors_.begin(), visitors_.end(), is_silent) >= kMostSilent) {
+    visitors_.erase(oldest);
   }
+  Descriptor connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (connection.get() < 0) return;  // It has gone again.
+  visitors_.push_back({std::move(connection), Clock::now() + patience_.answer});
+}
+
+/// It has said something, or has gone.
+void Reception::hear(Visitor* visitor) {
+  auto* const place = reinterpret_cast<char*>(&visitor->greeting) + visitor->received;
+  char last = 0;
+  const std::size_t bytes = visitor->is_rank ? 1 : sizeof(Greeting) - visitor->received;
+  const ssize_t got =
+      recv(visitor->connection.get(), visitor->is_rank ? &last : place, bytes, MSG_DONTWAIT);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  visitor->is_over = got <= 0 || visitor->is_rank;
+  if (visitor->is_over) {
+    if (got > 0 && last == kReceived) have_it_.insert(visitor->greeting.rank);
+    return;  // If it has not said so, it comes again.
+  }
+  visitor->received += static_cast<std::size_t>(got);
+  if (visitor->received < sizeof(Greeting)) return;
+  visitor->is_rank = visitor->greeting.is_of_job(identity_) &&
+                     send_all(visitor->connection.get(), &answer_, sizeof answer_);
+  visitor->is_over = !visitor->is_rank;
 }
 
 /// The id, if rank 0 listens at that port and answers.
@@ -232,7 +298,7 @@ ncclUniqueId exchange_id_by_tcp(const RankIdentity& identity, const ExchangePati
                                 const std::function<ncclUniqueId()>& make_id) {
   if (identity.rank != 0) return ask_rank_zero(identity, patience);
   const ncclUniqueId id = make_id();
-  hand_out_to_all(identity, patience, id);
+  Reception(identity, patience, id).serve();
   return id;
 }
 

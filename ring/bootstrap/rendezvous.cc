@@ -13,39 +13,42 @@
 #include "ring/bootstrap/listener_watch.h"
 #include "ring/bootstrap/member.h"
 #include "ring/bootstrap/unique_id.h"
-#include "ring/transport/common/handshake_socket.h"
+#include "ring/transport/common/lobby.h"
 #include "ringpress/log.h"
 
 namespace ringpress::ring::bootstrap {
 namespace {
 
-using transport::AcceptorHandshake;
-using transport::EventHandler;
+using std::chrono::milliseconds;
 using transport::Fd;
 using transport::HandshakeSocket;
+using transport::Lobby;
 using transport::Reactor;
 
-constexpr std::size_t kMaxStrangers = 1024;
+// How many ranks there are is not known before the first has come.
+constexpr std::size_t kRanksAtOnce = 1024;
+constexpr milliseconds kPause{250};  // Between two looks at what wakes nobody.
+constexpr milliseconds kPauseWhenFull{20};
 // How long those who come after a failure hear of it.
 constexpr std::chrono::seconds kAfterFailure{5};
 
-class Server final : private EventHandler {
+class Server {
  public:
-  Server(Fd listener, const Secret& secret, const ServeOptions& options)
-      : secret_(secret),
-        timeout_(options.timeout),
+  explicit Server(const ServeOptions& options)
+      : timeout_(options.timeout),
         before_first_(options.before_first),
-        listener_(std::move(listener)) {}
-  ~Server() override { stop_listening(); }
+        lobby_(reactor_, kRanksAtOnce, [this](const HandshakeSocket& socket) { note(socket); }) {}
 
   /// Notices if this rank, which listens there until it comes, goes instead.
   void watch(std::uint32_t rank, const std::string& address) {
     watches_[rank] = std::make_unique<ListenerWatch>(reactor_, address);
   }
 
-  Status start() {
+  Status start(Fd listener, const Secret& secret) {
     RINGPRESS_RETURN_IF_ERROR(reactor_.ready());
-    return reactor_.add(listener_.get(), this);
+    Identity identity;
+    identity.secret = secret;
+    return lobby_.open(std::move(listener), identity, HelloPurpose::kRendezvous);
   }
 
   /// See Rendezvous. Any thread.
@@ -63,9 +66,9 @@ class Server final : private EventHandler {
     while (!everybody_answered()) {
       const Deadline now = Clock::now();
       if (now >= deadline && !out_of_time(now, deadline)) return;
-      reactor_.dispatch_until(std::min(deadline, now + std::chrono::milliseconds(250)));
-      let_in();  // Those, too, for whom no file could be opened when they came.
-      settle_strangers();
+      const milliseconds pause = lobby_.is_full() ? kPauseWhenFull : kPause;
+      reactor_.dispatch_until(std::min(deadline, now + pause));
+      admit();
       if (read_messages() && !is_final) {  // Several may come at once.
         is_final = true;
         deadline = Clock::now() + timeout_;
@@ -81,46 +84,16 @@ class Server final : private EventHandler {
   }
 
  private:
-  void on_events(std::uint32_t) override { let_in(); }
-
-  void let_in() {
-    while (listener_.valid()) {
-      Fd socket = transport::accept_from(listener_.get());
-      if (!socket.valid()) return;
-      transport::set_no_delay(socket.get());
-      if (strangers_.size() >= kMaxStrangers) strangers_.pop_front();
-      strangers_.push_back(std::make_unique<HandshakeSocket>(
-          reactor_, std::move(socket),
-          AcceptorHandshake(transport::make_hello(Identity{}, HelloPurpose::kRendezvous),
-                            secret_)));
+  void admit() {
+    while (const std::unique_ptr<HandshakeSocket> socket = lobby_.take()) {
+      const std::uint32_t rank = socket->peer().rank;
+      members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket(), rank));
+      members_.back()->on_events(0);
     }
-  }
-
-  void stop_listening() {
-    if (!listener_.valid()) return;
-    reactor_.remove(listener_.get(), this);
-    listener_.reset();
-    strangers_.clear();
-  }
-
-  void settle_strangers() {
-    for (auto& socket : strangers_) {
-      const bool is_over = socket->is_over(Clock::now());
-      if (socket->state() == HandshakeSocket::State::kReady) {
-        const std::uint32_t rank = socket->peer().rank;
-        members_.push_back(std::make_unique<Member>(reactor_, socket->take_socket(), rank));
-        members_.back()->on_events(0);
-        socket.reset();
-      } else if (is_over) {
-        drop(*socket);
-        socket.reset();
-      }
-    }
-    strangers_.remove(nullptr);
   }
 
   /// One warning is enough, whoever knocks how often.
-  void drop(const HandshakeSocket& socket) {
+  void note(const HandshakeSocket& socket) {
     ++refused_;
     const bool has_other_secret = socket.stranger() == HandshakeSocket::Stranger::kOtherSecret;
     const bool is_first = has_other_secret && foreign_.empty();
@@ -158,7 +131,7 @@ class Server final : private EventHandler {
 
   void answer_all() {
     // Who comes now comes for the next communicator, which may meet at the same address.
-    if (answer_.status.is_ok()) stop_listening();
+    if (answer_.status.is_ok()) lobby_.close();
     const std::string bytes = pack_answer(answer_);
     for (auto& member : members_) member->answer(bytes);
   }
@@ -214,11 +187,9 @@ class Server final : private EventHandler {
   }
 
   Reactor reactor_;
-  const Secret secret_;
-  const std::chrono::milliseconds timeout_;
-  const std::chrono::milliseconds before_first_;
-  Fd listener_;
-  std::list<std::unique_ptr<HandshakeSocket>> strangers_;
+  const milliseconds timeout_;
+  const milliseconds before_first_;
+  Lobby lobby_;
   std::list<std::unique_ptr<Member>> members_;
   std::map<std::uint32_t, Join> joined_;
   std::map<std::uint32_t, std::unique_ptr<ListenerWatch>> watches_;  // Of those who have not come.
@@ -252,8 +223,8 @@ class OpenSocket final : public ringpress::Rendezvous {
     if (!listener_.valid()) RINGPRESS_RETURN_IF_ERROR(take_port_again());
     // Again, where it listens already.
     RINGPRESS_RETURN_IF_ERROR(transport::start_listening(listener_.get()));
-    auto server = std::make_shared<Server>(std::move(listener_), secret_, options);
-    RINGPRESS_RETURN_IF_ERROR(server->start());
+    auto server = std::make_shared<Server>(options);
+    RINGPRESS_RETURN_IF_ERROR(server->start(std::move(listener_), secret_));
     for (std::size_t rank = 0; rank < options.ranks.size(); ++rank) {
       if (options.ranks[rank] == id_) continue;
       RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(options.ranks[rank]));

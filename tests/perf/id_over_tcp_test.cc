@@ -71,12 +71,13 @@ ncclUniqueId some_id() {
 
 /// What each rank got; an exception ends the test.
 std::vector<ncclUniqueId> exchange(int ranks, const std::vector<int>& ports,
-                                   const std::vector<std::chrono::milliseconds>& late) {
+                                   const std::vector<std::chrono::milliseconds>& late,
+                                   std::chrono::milliseconds answer = 200ms) {
   std::vector<std::future<ncclUniqueId>> asked;
   for (int rank = 0; rank < ranks; ++rank) {
     asked.push_back(std::async(std::launch::async, [=] {
       std::this_thread::sleep_for(late[static_cast<std::size_t>(rank)]);
-      return exchange_id_by_tcp(identity_of(rank, ranks, ports), {Clock::now() + 60s, 200ms},
+      return exchange_id_by_tcp(identity_of(rank, ranks, ports), {Clock::now() + 60s, answer},
                                 some_id);
     }));
   }
@@ -139,6 +140,29 @@ TEST(IdOverTcp, StrangersGetNothingAndHinderNobody) {
   expect_same(exchange(4, {port}, {100ms, 0ms, 0ms, 400ms}));
   is_over = true;
   strangers.join();
+}
+
+/// Each of them says so many bytes and stays. Without a limit to patience, one alone would hold up
+/// all ranks behind it.
+TEST(IdOverTcp, StrangersThatStayHinderNobody) {
+  const int port = free_port();
+  std::future<std::vector<ncclUniqueId>> got = std::async(std::launch::async, [port] {
+    return exchange(4, {port}, {0ms, 1000ms, 1000ms, 1000ms}, 600s);
+  });
+  const sockaddr_in address = local(port);
+  std::vector<Descriptor> crowd;
+  while (crowd.size() < 1000) {
+    Descriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+    if (connect(stranger.get(), generic, sizeof address) != 0) {
+      std::this_thread::sleep_for(5ms);  // Nobody listens yet.
+      continue;
+    }
+    const std::string says("rp-id-1\0and then nothing", crowd.size() % 20);
+    send(stranger.get(), says.data(), says.size(), MSG_NOSIGNAL);
+    crowd.push_back(std::move(stranger));
+  }
+  expect_same(got.get());
 }
 
 TEST(IdOverTcp, AnotherJobsRankIsAStranger) {

@@ -73,7 +73,7 @@ class FaultProxy {
   void add_pair() {
     using namespace ring::transport;
     auto pair = std::make_unique<Pair>();
-    pair->client = accept_from(listener_.get());
+    pair->client = accept_from(listener_.get()).socket;
     if (!pair->client.valid()) return;
     pair->server = start_connect(parse_address(target_).value()).value();
     set_no_delay(pair->server.get());

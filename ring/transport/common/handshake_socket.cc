@@ -9,7 +9,7 @@ HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, ConnectorHandshake
       socket_(std::move(socket)),
       handshake_(std::move(handshake)),
       state_(State::kConnecting),
-      expires_(Clock::now() + kHandshakeTimeout) {
+      expires_(since_ + kHandshakeTimeout) {
   const Status added = reactor_.add(socket_.get(), this);
   // Local sockets are connected at once: the acceptor need not wait until this process looks again.
   if (!added.is_ok()) {
@@ -24,7 +24,7 @@ HandshakeSocket::HandshakeSocket(Reactor& reactor, Fd socket, AcceptorHandshake 
       socket_(std::move(socket)),
       handshake_(std::move(handshake)),
       state_(State::kTalking),
-      expires_(Clock::now() + kHandshakeTimeout) {
+      expires_(since_ + kHandshakeTimeout) {
   const Status added = reactor_.add(socket_.get(), this);
   if (!added.is_ok()) refuse(added.message());
 }
@@ -46,6 +46,14 @@ bool HandshakeSocket::is_over(Deadline now) {
   }
   if (now < expires_) return false;
   note_delay();
+  return true;
+}
+
+bool HandshakeSocket::give_way(Deadline moment) {
+  if (!is_silent() || since_ > moment) return false;
+  on_events(EPOLLIN);
+  if (!is_silent()) return false;
+  refuse("it had not said who it is, and others were waiting");
   return true;
 }
 

@@ -33,6 +33,13 @@ class HandshakeSocket final : public EventHandler {
   /// True if it will not become ready: it was refused, or the other side took too long. What has
   /// arrived by now is in time, however long ago this process last looked.
   bool is_over(Deadline now);
+  /// Acceptor: the other side has not shown yet that it knows the secret, nor that it does not.
+  bool is_silent() const { return state_ == State::kTalking && !answered_; }
+  /// When the connection was taken, or begun.
+  Deadline since() const { return since_; }
+  /// Refuses one that has been silent since before `moment`, for others who wait. False: it has
+  /// not. What has arrived by now is in time.
+  bool give_way(Deadline moment);
   /// The peer's hello, once ready.
   const Hello& peer() const;
   /// Why it was refused, or what it is late with, in words.
@@ -56,6 +63,7 @@ class HandshakeSocket final : public EventHandler {
   Fd socket_;
   std::variant<ConnectorHandshake, AcceptorHandshake> handshake_;
   State state_;
+  const Deadline since_ = Clock::now();
   Deadline expires_;
   HelloBytes incoming_{};
   std::size_t incoming_bytes_ = 0;

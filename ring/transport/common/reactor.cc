@@ -38,6 +38,10 @@ Status Reactor::ready() const {
   return system_error("cannot make an epoll set");
 }
 
+bool Reactor::is_of_this_process() const {
+  return process_ == getpid();
+}
+
 Status Reactor::add(int descriptor, EventHandler* handler) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
@@ -48,7 +52,7 @@ Status Reactor::add(int descriptor, EventHandler* handler) {
 
 void Reactor::remove(int descriptor, EventHandler* handler) {
   epoll_event event{};
-  if (process_ == getpid()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &event);
+  if (is_of_this_process()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &event);
   for (int i = 0; i < batch_size_; ++i) {
     epoll_event& pending = batch_[static_cast<std::size_t>(i)];
     if (pending.data.ptr == handler) pending.data.ptr = nullptr;

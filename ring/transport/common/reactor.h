@@ -46,6 +46,9 @@ class Reactor {
   /// kSystem when the process has no descriptors left.
   Status ready() const;
 
+  /// False in a process that was forked from the one that made it.
+  bool is_of_this_process() const;
+
   /// Handlers must be removed before their descriptor is closed.
   Status add(int descriptor, EventHandler* handler);
   void remove(int descriptor, EventHandler* handler);

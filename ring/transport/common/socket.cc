@@ -17,7 +17,8 @@
 namespace ringpress::ring::transport {
 namespace {
 
-constexpr int kBacklog = 1024;
+// Who waits here has its place though this process is busy; the system may allow fewer.
+constexpr int kBacklog = 4096;
 
 Transferred transferred(ssize_t result, bool receiving) {
   Transferred moved;
@@ -156,6 +157,17 @@ Result<Fd> listen_on(const SocketAddress& address) {
   return socket;
 }
 
+Result<Fd> listen_again_on(const SocketAddress& address) {
+  RINGPRESS_ASSIGN_OR_RETURN(Fd socket, open_socket(address));
+  const int yes = 1;
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0) {
+    return system_error("setsockopt");
+  }
+  if (::bind(socket.get(), address.get(), address.length) != 0) return system_error("bind");
+  RINGPRESS_RETURN_IF_ERROR(start_listening(socket.get()));
+  return socket;
+}
+
 Result<SocketAddress> local_address(int descriptor) {
   SocketAddress address;
   address.length = sizeof address.storage;
@@ -210,13 +222,14 @@ std::string remote_address(int descriptor) {
   return to_text(address);
 }
 
-Fd accept_from(int listener) {
+AcceptedSocket accept_from(int listener) {
   int descriptor = -1;
   do {
     descriptor = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
-  if (descriptor < 0 && (errno == EMFILE || errno == ENFILE)) tell_of_shortage();
-  return Fd(descriptor);
+  const bool is_short = descriptor < 0 && (errno == EMFILE || errno == ENFILE);
+  if (is_short) tell_of_shortage();
+  return {Fd(descriptor), is_short};
 }
 
 void set_no_delay(int descriptor) {

@@ -58,6 +58,9 @@ Result<Fd> bind_to(const SocketAddress& address);
 Status start_listening(int descriptor);
 /// Both.
 Result<Fd> listen_on(const SocketAddress& address);
+/// As listen_on(), though connections of a socket that this opened at the same port before are
+/// still there, or remembered.
+Result<Fd> listen_again_on(const SocketAddress& address);
 Result<SocketAddress> local_address(int descriptor);
 
 /// For begin_connect(). kSystem: this process, or its system, can have no more.
@@ -74,9 +77,13 @@ bool is_connected(int descriptor);
 /// "192.0.2.7:4711", the other side of a connection; "an unknown address" if the system has none.
 std::string remote_address(int descriptor);
 
-/// A new connection, or an invalid Fd when none is waiting, or there can be no more open files:
-/// that is logged, once a process.
-Fd accept_from(int listener);
+/// A new connection, or none when none is waiting, or there can be no more open files: that is
+/// logged, once a process, and whoever waits goes on waiting.
+struct AcceptedSocket {
+  Fd socket;
+  bool is_short_of_files = false;
+};
+AcceptedSocket accept_from(int listener);
 
 /// Small frames leave at once. Ignored where it makes no sense.
 void set_no_delay(int descriptor);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "ringpress/log.h"
+
 namespace ringpress::ring::transport::shm {
 namespace {
-
-constexpr std::size_t kSpareOpenings = 64;  // Beyond those that peers need.
 
 std::string random_name() {
   std::array<unsigned char, 16> bytes;
@@ -20,6 +20,11 @@ std::string random_name() {
   return name;
 }
 
+/// Nobody but processes of this host finds the name, so it is worth no more.
+void tell_of_dropped(const HandshakeSocket& socket) {
+  log_line(LogLevel::kInfo, "shared memory: dropped a connection: %s", socket.refusal().c_str());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Transport>> make_shm_transport(Reactor& reactor,
@@ -31,27 +36,23 @@ Result<std::unique_ptr<Transport>> make_shm_transport(Reactor& reactor,
 
 ShmTransport::ShmTransport(Reactor& reactor, std::unique_ptr<Segment> segment,
                            const SharedMemoryOptions& options)
-    : reactor_(reactor), options_(options), segment_(std::move(segment)) {
+    : reactor_(reactor),
+      options_(options),
+      segment_(std::move(segment)),
+      lobby_(reactor, 2 * std::size_t{options.world}, &tell_of_dropped) {
   reactor_.set_guard(this);
 }
 
 ShmTransport::~ShmTransport() {
   reactor_.set_guard(nullptr);
-  stop_listening();
-}
-
-void ShmTransport::stop_listening() {
-  if (!listener_.valid()) return;
-  reactor_.remove(listener_.get(), this);
-  listener_ = Fd();
 }
 
 Result<std::string> ShmTransport::listen(const Identity& identity) {
   identity_ = identity;
   const std::string name = random_name();
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, abstract_address(name));
-  RINGPRESS_ASSIGN_OR_RETURN(listener_, listen_on(address));
-  RINGPRESS_RETURN_IF_ERROR(reactor_.add(listener_.get(), this));
+  RINGPRESS_ASSIGN_OR_RETURN(Fd listener, listen_on(address));
+  RINGPRESS_RETURN_IF_ERROR(lobby_.open(std::move(listener), identity, HelloPurpose::kData));
   return name;
 }
 
@@ -65,7 +66,7 @@ ChannelHome ShmTransport::home() {
 
 // --- connecting ---
 
-Status ShmTransport::advance_outgoing(Opening& opening) {
+Status ShmTransport::advance_outgoing(Outgoing& opening) {
   if (opening.handover != nullptr) {
     if (opening.handover->state() != Handover::State::kFailed) return Status::ok();
     return Status(Code::kUnsupported, opening.handover->failure());
@@ -83,7 +84,7 @@ Status ShmTransport::advance_outgoing(Opening& opening) {
 
 Result<std::unique_ptr<SendChannel>> ShmTransport::connect(std::uint32_t peer,
                                                            const std::string& address) {
-  Opening& opening = outgoing_[peer];
+  Outgoing& opening = outgoing_[peer];
   if (opening.hellos == nullptr && opening.handover == nullptr) {
     RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress target, abstract_address(address));
     RINGPRESS_ASSIGN_OR_RETURN(Fd socket, start_connect(target));
@@ -105,19 +106,6 @@ Result<std::unique_ptr<SendChannel>> ShmTransport::connect(std::uint32_t peer,
   return std::unique_ptr<SendChannel>(std::move(channel));
 }
 
-void ShmTransport::on_events(std::uint32_t) {
-  while (true) {
-    Fd socket = accept_from(listener_.get());
-    if (!socket.valid()) return;
-    if (incoming_.size() >= kSpareOpenings + 2 * identity_.world) incoming_.pop_front();
-    Opening opening;
-    opening.hellos = std::make_unique<HandshakeSocket>(
-        reactor_, std::move(socket),
-        AcceptorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret));
-    incoming_.push_back(std::move(opening));
-  }
-}
-
 bool ShmTransport::is_peer(const Hello& hello) const {
   return hello.purpose == static_cast<std::uint8_t>(HelloPurpose::kData) &&
          hello.protocol_version == kProtocolVersion && hello.world == identity_.world &&
@@ -125,38 +113,31 @@ bool ShmTransport::is_peer(const Hello& hello) const {
          hello.configuration_hash == identity_.configuration_hash;
 }
 
-/// False when there is nothing to expect of it any more.
-bool ShmTransport::advance_incoming(Opening& opening, Deadline now) {
-  if (opening.handover != nullptr) return !opening.handover->is_over(now);
-  if (opening.hellos->is_over(now)) return false;
-  if (opening.hellos->state() == HandshakeSocket::State::kReady) {
-    if (!is_peer(opening.hellos->peer())) return false;
-    opening.peer = opening.hellos->peer().rank;
-    opening.handover =
-        std::make_unique<Handover>(reactor_, own_memory(), opening.hellos->take_socket(), false);
-    opening.hellos.reset();
+void ShmTransport::begin_handovers() {
+  while (std::unique_ptr<HandshakeSocket> socket = lobby_.take()) {
+    if (!is_peer(socket->peer())) continue;
+    Incoming incoming;
+    incoming.peer = socket->peer().rank;
+    incoming.handover =
+        std::make_unique<Handover>(reactor_, own_memory(), socket->take_socket(), false);
+    incoming_.push_back(std::move(incoming));
   }
-  return true;
 }
 
 Result<Transport::Accepted> ShmTransport::accept() {
+  begin_handovers();
   Accepted accepted;
   if (incoming_.empty()) return accepted;
   const Deadline now = Clock::now();
-  for (auto opening = incoming_.begin(); opening != incoming_.end();) {
-    if (!advance_incoming(*opening, now)) {
-      opening = incoming_.erase(opening);
-      continue;
-    }
-    if (opening->handover != nullptr && opening->handover->state() == Handover::State::kReady) {
-      accepted.peer = opening->peer;
-      accepted.channel = std::make_unique<ShmRecvChannel>(home(), opening->handover->take_link(),
-                                                          Ends{identity_.rank, opening->peer});
-      incoming_.erase(opening);
-      return accepted;
-    }
-    ++opening;
-  }
+  std::erase_if(incoming_, [now](const Incoming& one) { return one.handover->is_over(now); });
+  const auto found = std::find_if(incoming_.begin(), incoming_.end(), [](const Incoming& one) {
+    return one.handover->state() == Handover::State::kReady;
+  });
+  if (found == incoming_.end()) return accepted;
+  accepted.peer = found->peer;
+  accepted.channel = std::make_unique<ShmRecvChannel>(home(), found->handover->take_link(),
+                                                      Ends{identity_.rank, found->peer});
+  incoming_.erase(found);
   return accepted;
 }
 

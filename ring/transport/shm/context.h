@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "ring/transport/common/handshake_socket.h"
+#include "ring/transport/common/lobby.h"
 #include "ring/transport/shm/channel.h"
 #include "ring/transport/shm/factory.h"
 #include "ring/transport/shm/handover.h"
 
 namespace ringpress::ring::transport::shm {
 
-class ShmTransport final : public Transport, private EventHandler, private SleepGuard {
+class ShmTransport final : public Transport, private SleepGuard {
  public:
   ShmTransport(Reactor& reactor, std::unique_ptr<Segment> segment,
                const SharedMemoryOptions& options);
@@ -27,9 +28,9 @@ class ShmTransport final : public Transport, private EventHandler, private Sleep
   Result<std::unique_ptr<SendChannel>> connect(std::uint32_t peer,
                                                const std::string& address) override;
   Result<Accepted> accept() override;
-  bool is_accepting() const override { return !incoming_.empty(); }
+  bool is_accepting() const override { return lobby_.is_busy() || !incoming_.empty(); }
   bool is_shaking_hands() const override { return is_accepting(); }
-  void stop_listening() override;
+  void stop_listening() override { lobby_.stop_listening(); }
   Result<Buffer> allocate(std::size_t bytes) override;
   Status register_memory(Buffer memory) override;
   void deregister_memory(Buffer memory) override;
@@ -40,19 +41,22 @@ class ShmTransport final : public Transport, private EventHandler, private Sleep
   TransportCounters counters() const override { return events_.counters.now(); }
 
  private:
-  /// A connection before it is one: first the hellos, then the handover.
-  struct Opening {
+  /// A connection that this rank opens: first the hellos, then the handover.
+  struct Outgoing {
     std::unique_ptr<HandshakeSocket> hellos;
+    std::unique_ptr<Handover> handover;
+  };
+  /// One that a peer opens, after the hellos.
+  struct Incoming {
     std::unique_ptr<Handover> handover;
     std::uint32_t peer = 0;
   };
 
-  void on_events(std::uint32_t events) override;  // The listening socket.
   bool enter_sleep() override;
   void leave_sleep() override;
 
-  Status advance_outgoing(Opening& opening);
-  bool advance_incoming(Opening& opening, Deadline now);
+  Status advance_outgoing(Outgoing& opening);
+  void begin_handovers();
   bool is_peer(const Hello& hello) const;
   OwnMemory own_memory() const;
   ChannelHome home();
@@ -65,9 +69,9 @@ class ShmTransport final : public Transport, private EventHandler, private Sleep
   PumpList pumped_;
   std::uint32_t seen_doorbell_ = 0;
   std::uint64_t seen_endings_ = 0;
-  Fd listener_;
-  std::map<std::uint32_t, Opening> outgoing_;  // By peer.
-  std::deque<Opening> incoming_;               // Oldest first.
+  Lobby lobby_;
+  std::map<std::uint32_t, Outgoing> outgoing_;  // By peer.
+  std::deque<Incoming> incoming_;               // Oldest first.
 };
 
 }  // namespace ringpress::ring::transport::shm

@@ -21,6 +21,7 @@
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
 #include "ringpress/version.h"
+#include "tests/support/no_descriptors.h"
 #include "tests/support/peer_group.h"
 
 namespace ringpress::testing {
@@ -337,25 +338,6 @@ TEST(BootstrapErrors, RanksThatWaitHearThatItIsCalledOff) {
   EXPECT_EQ(reports[0].text, "it rains");
   EXPECT_EQ(reports[1].text, "it rains");
 }
-
-/// Leaves this process no descriptor, for a while.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int lowest = dup(STDERR_FILENO);
-    close(lowest);
-    rlimit none = before_;
-    none.rlim_cur = static_cast<rlim_t>(lowest);
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  }
-  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 /// A process where nobody can be let in for a while; says when that begins.
 [[noreturn]] void serve_without_descriptors(Rendezvous& place, int to_tell) {

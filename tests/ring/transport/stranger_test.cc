@@ -16,6 +16,8 @@
 #include "ring/transport/tcp/reception.h"
 #include "ringpress/log.h"
 #include "tests/contract/transport_contract.h"
+#include "tests/support/no_descriptors.h"
+#include "tests/support/strays.h"
 
 namespace ringpress::testing {
 namespace {
@@ -202,6 +204,64 @@ TEST_F(Lateness, IsNotTakenForStrangeness) {
       << text;
 }
 
+/// What connects and has nothing to say, or nothing that a peer would.
+std::vector<Fd> send_crowd(const std::string& address, int count) {
+  raise_file_limit();
+  std::vector<Fd> crowd;
+  for (int i = 0; i < count; ++i) {
+    crowd.push_back(start_connect(parse_address(address).value()).value());
+    const std::string says(static_cast<std::size_t>(i % 5 * 15), 'x');
+    static_cast<void>(send_bytes(crowd.back().get(), says.data(), says.size()));
+  }
+  return crowd;
+}
+
+/// Who has said its last hello believes that it is connected: to close it would be a lost peer.
+TEST_F(Lateness, OfTheListenerInACrowdCostsNobodyTheConnection) {
+  for (int i = 0; i < 3; ++i) connect();
+  say_all_hellos();
+  const std::vector<Fd> crowd = send_crowd(address_, 1000);
+  std::size_t let_in = 0;
+  for (int i = 0; i < 40; ++i) {
+    near_reactor_.dispatch();
+    while (reception_.take() != nullptr) ++let_in;
+  }
+  EXPECT_EQ(let_in, 3u);
+}
+
+/// A crowd that stays takes no more files than there is room for, and peers behind it come in.
+TEST_F(Lateness, OfACrowdHoldsUpNobodyBehindIt) {
+  const std::vector<Fd> crowd = send_crowd(address_, 1000);
+  HandshakeSocket& peer = connect();
+  std::unique_ptr<HandshakeSocket> let_in;
+  const Deadline before_their_time = Clock::now() + kHandshakeTimeout - std::chrono::seconds(1);
+  while (let_in == nullptr && Clock::now() < before_their_time) {
+    far_reactor_.dispatch_until(Clock::now() + std::chrono::milliseconds(1));
+    near_reactor_.dispatch();
+    let_in = reception_.take();
+  }
+  EXPECT_NE(let_in, nullptr);
+  EXPECT_EQ(peer.state(), HandshakeSocket::State::kReady);
+}
+
+/// Nothing wakes the listener when there are files again.
+TEST_F(Lateness, OfPeersWhomNoFileWasLeftForEndsWhenThereIsOne) {
+  connect();
+  connect();
+  {
+    const NoDescriptors none;
+    near_reactor_.dispatch();
+    EXPECT_EQ(reception_.take(), nullptr);
+  }
+  std::size_t let_in = 0;
+  for (int i = 0; i < 1000 && let_in < 2; ++i) {
+    far_reactor_.dispatch_until(Clock::now() + std::chrono::milliseconds(1));
+    near_reactor_.dispatch();
+    while (reception_.take() != nullptr) ++let_in;
+  }
+  EXPECT_EQ(let_in, 2u);
+}
+
 /// Its process was away from before it was connected until after the listener had given it up.
 TEST_F(Lateness, OfAConnectorEndsInARefusal) {
   const SocketAddress address = abstract_address("ringpress-lateness-" + address_).value();
@@ -209,7 +269,7 @@ TEST_F(Lateness, OfAConnectorEndsInARefusal) {
   HandshakeSocket connector(
       far_reactor_, start_connect(address).value(),
       ConnectorHandshake(make_hello(identity_, HelloPurpose::kData), identity_.secret));
-  accept_from(listener.get()).reset();
+  accept_from(listener.get()).socket.reset();
   far_reactor_.dispatch();
   EXPECT_EQ(connector.state(), HandshakeSocket::State::kRefused);
 }
