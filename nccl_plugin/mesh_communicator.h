@@ -81,6 +81,9 @@ class MeshCommunicator final : public Communicator {
   Status flush_lazy() override;
   Result<std::unique_ptr<Communicator>> split(int color, int key,
                                               const Settings& settings) override;
+  Result<UniqueId> survivors_id(std::span<const int> survivors) override {
+    return mesh_->survivors_id(survivors);
+  }
   Status finalize() override;
   void abort() override;
   Status failure() const override { return mesh_->failure(); }

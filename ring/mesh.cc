@@ -119,12 +119,13 @@ Result<std::vector<Place>> meet_at(const bootstrap::UniqueId& id, const Secret& 
                                    const Join& join, const MeshOptions& options) {
   bootstrap::JoinPatience patience;
   patience.answer = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
-  if (bootstrap::is_known_place(id)) {
+  if (id.rank_zero_serves) {
     if (options.rank == 0) {
       RINGPRESS_RETURN_IF_ERROR(
           bootstrap::serve_known_place(id, options.extra_secret, patience.answer));
     }
-    patience.closing = patience.refusal;
+    // Who has another secret is told so soon, unless nobody can: that of survivors is their own.
+    patience.closing = bootstrap::is_known_place(id) ? patience.refusal : patience.answer;
     patience.refusal = patience.answer;
   }
   return bootstrap::join_ranks(id.address, secret, join, patience);
@@ -167,6 +168,7 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
 
   MeshParts parts;
   parts.rank = options.rank;
+  parts.secret = identity.secret;
   parts.timeout = options.timeout;
   parts.reactor = std::make_unique<transport::Reactor>();
   RINGPRESS_RETURN_IF_ERROR(parts.reactor->ready());

@@ -1,7 +1,9 @@
 // How a mesh ends, in good order or not: every connected rank hears why.
 #include <algorithm>
 
+#include "ring/bootstrap/unique_id.h"
 #include "ring/mesh_impl.h"
+#include "ring/transport/common/hello.h"
 
 namespace ringpress::ring {
 namespace {
@@ -158,6 +160,17 @@ void MeshImpl::abort(const Status& reason) {
   latch_failure(reason.is_ok() ? Status(Code::kAborted, "aborted") : reason);
   parts_.reactor->wake();
   spread_failure_if_free();
+}
+
+Result<UniqueId> MeshImpl::survivors_id(std::span<const int> survivors) {
+  RINGPRESS_EXPECTS(!survivors.empty(), "nobody survives");
+  std::string name = "survivors " + std::to_string(survivors_ids_++);
+  for (const int rank : survivors) name += "," + std::to_string(rank);
+  bootstrap::UniqueId id;
+  id.secret = transport::mix_secret(parts_.secret, name);
+  id.address = parts_.places[static_cast<std::size_t>(survivors.front())].tcp;
+  id.rank_zero_serves = true;
+  return bootstrap::pack_id(id);
 }
 
 Status MeshImpl::failure() const {

@@ -35,6 +35,7 @@ struct PeerPlace {
 struct MeshParts {
   int rank = 0;
   std::vector<PeerPlace> places;  // By rank, this one included.
+  Secret secret{};                // Of this mesh.
   std::chrono::milliseconds timeout{0};
   std::unique_ptr<transport::Reactor> reactor;
   std::unique_ptr<Transport> tcp;
@@ -68,6 +69,7 @@ class MeshImpl final : public Mesh {
   Status check() override;
   Status failure() const override;
   MeshCounters counters() const override;
+  Result<UniqueId> survivors_id(std::span<const int> survivors) override;
 
  private:
   enum class Direction { kSend, kReceive, kReceiveView };
@@ -140,6 +142,7 @@ class MeshImpl final : public Mesh {
   Status failure_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> spread_{false};  // The peers know of the failure.
+  std::atomic<unsigned> survivors_ids_{0};
 
   std::thread thread_;
   std::mutex thread_mutex_;

@@ -156,6 +156,14 @@ class Communicator {
   virtual Result<std::unique_ptr<Communicator>> split(int color, int key,
                                                       const Settings& settings) = 0;
 
+  /// The id of a communicator of those ranks that outlive this one, once it has failed or was
+  /// aborted, numbered in this order: they come whatever has become of the others. Equal on ranks
+  /// that have asked equally often and name the same ranks. Any thread.
+  virtual Result<UniqueId> survivors_id(std::span<const int> survivors) {
+    static_cast<void>(survivors);
+    return Status(Code::kUnsupported, "this communicator has no connections to be made anew");
+  }
+
   /// Ends the use of this communicator: later calls are kInvalidUsage. Connections close, with a
   /// goodbye to the peers, when the object is destroyed.
   virtual Status finalize() = 0;

@@ -13,9 +13,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "ringpress/buffer.h"
+#include "ringpress/rendezvous.h"
 #include "ringpress/status.h"
 #include "ringpress/transport.h"
 #include "ringpress/wire.h"
@@ -72,6 +74,13 @@ class Mesh {
   /// The first failure, or ok. Any thread.
   virtual Status failure() const = 0;
   virtual MeshCounters counters() const = 0;
+  /// The id of a mesh of those ranks that outlive this one, once it has failed, numbered in this
+  /// order. The first of them serves, where it listened before. Equal on ranks that have asked
+  /// equally often and name the same ranks; asked again, it is another one. Any thread.
+  virtual Result<UniqueId> survivors_id(std::span<const int> survivors) {
+    static_cast<void>(survivors);
+    return Status(Code::kUnsupported, "its ranks cannot be reached any more");
+  }
 };
 
 }  // namespace ringpress

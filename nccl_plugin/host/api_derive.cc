@@ -111,20 +111,31 @@ Status check_shrink(const Shrink& shrink) {
                                               ", but must be at least 1");
   }
   RINGPRESS_RETURN_IF_ERROR(check_pointer(shrink.excluded, "excludeRanksList"));
-  if (shrink.flags == NCCL_SHRINK_DEFAULT) return Status::ok();
-  if (shrink.flags != NCCL_SHRINK_ABORT) {
-    return Status(Code::kInvalidArgument,
-                  "shrinkFlags is " + std::to_string(shrink.flags) +
-                      ", but must be NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT");
+  if (shrink.flags == NCCL_SHRINK_DEFAULT || shrink.flags == NCCL_SHRINK_ABORT) {
+    return Status::ok();
   }
-  return Status(Code::kUnsupported,
-                "NCCL_SHRINK_ABORT: the host backend cannot reuse the connections of a failed "
-                "communicator; abort it and make a new one with ncclCommInitRank");
+  return Status(Code::kInvalidArgument, "shrinkFlags is " + std::to_string(shrink.flags) +
+                                            ", but must be NCCL_SHRINK_DEFAULT or "
+                                            "NCCL_SHRINK_ABORT");
+}
+
+/// Where the ranks that stay meet. A parent that was revoked has no connections any more.
+Result<UniqueId> shrunk_id(ncclComm& parent, bool is_revoked, const std::vector<int>& ranks,
+                           const Settings& settings) {
+  if (is_revoked) return parent.survivors_id(ranks);
+  UniqueId id{};
+  RINGPRESS_RETURN_IF_ERROR(parent.run([&](Communicator& communicator) -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(id, agree_on_id(communicator, ranks, settings));
+    return Status::ok();
+  }));
+  return id;
 }
 
 Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
               const ncclConfig_t* config) {
-  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_ready_comm(handle));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_comm(handle));
+  const bool aborting = request.flags == NCCL_SHRINK_ABORT;
+  RINGPRESS_RETURN_IF_ERROR(parent->check_parent(aborting));
   RINGPRESS_RETURN_IF_ERROR(check_pointer(out, "newcomm"));
   *out = nullptr;
   RINGPRESS_RETURN_IF_ERROR(check_shrink(request));
@@ -133,15 +144,16 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> child, make_child(*parent, config));
   Settings settings = settings_for_init(child->name());
   *out = child.get();
-  const auto run = [parent, child, ranks, settings = std::move(settings)]() -> Status {
-    return parent->run([&](Communicator& communicator) -> Status {
-      RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, agree_on_id(communicator, ranks, settings));
-      const auto place = std::find(ranks.begin(), ranks.end(), parent->rank()) - ranks.begin();
-      auto made = Communicator::create(id, static_cast<int>(place), static_cast<int>(ranks.size()),
-                                       settings);
-      if (!made.is_ok()) return logged("ncclCommShrink", made.status());
-      return child->attach(std::move(made).value());
-    });
+  // Calls that have not left it by now end by themselves.
+  if (aborting) static_cast<void>(parent->revoke());
+  const bool is_revoked = parent->is_revoked();
+  const auto run = [parent, child, ranks, is_revoked, settings = std::move(settings)]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const UniqueId id, shrunk_id(*parent, is_revoked, ranks, settings));
+    const auto place = std::find(ranks.begin(), ranks.end(), parent->rank()) - ranks.begin();
+    auto made =
+        Communicator::create(id, static_cast<int>(place), static_cast<int>(ranks.size()), settings);
+    if (!made.is_ok()) return logged("ncclCommShrink", made.status());
+    return child->attach(std::move(made).value());
   };
   return submit_setup(parent, {child, out, run});
 }

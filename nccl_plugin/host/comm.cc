@@ -13,7 +13,14 @@ namespace {
 
 // How long abort() waits for a call in another thread to notice. Longer only if the system is
 // starved; the call then leaves later, on its own.
-constexpr std::chrono::seconds kAbortWait{5};
+constexpr std::chrono::milliseconds kAbortWait{5000};
+
+/// With NCCL's code for it.
+Status not_finished() {
+  return Status(Code::kInvalidArgument,
+                "the previous call on comm has not finished; poll ncclCommGetAsyncError until it "
+                "reports ncclSuccess");
+}
 
 }  // namespace
 
@@ -67,13 +74,21 @@ Status ncclComm::state_status() const {
 Status ncclComm::check_ready() const {
   const std::lock_guard lock(mutex_);
   RINGPRESS_RETURN_IF_ERROR(state_status());
-  if (pending_ > 0) {
-    // NCCL's code for it.
-    return Status(Code::kInvalidArgument,
-                  "the previous call on comm has not finished; poll ncclCommGetAsyncError until it "
-                  "reports ncclSuccess");
-  }
-  return failure_;
+  return pending_ > 0 ? not_finished() : failure_;
+}
+
+Status ncclComm::check_parent(bool aborting) const {
+  const std::lock_guard lock(mutex_);
+  const bool is_alive = state_ == State::kReady || state_ == State::kRevoked;
+  if (communicator_ == nullptr || !is_alive) return state_status();
+  if (aborting) return Status::ok();
+  if (pending_ > 0) return not_finished();
+  return state_ == State::kRevoked ? Status::ok() : failure_;
+}
+
+bool ncclComm::is_revoked() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::kRevoked;
 }
 
 Status ncclComm::check_known() const {
@@ -163,7 +178,7 @@ void ncclComm::destroy() {
   worker_.stop();
 }
 
-bool ncclComm::stop_calls(State state) {
+bool ncclComm::stop_calls(State state, std::chrono::milliseconds patience) {
   bool in_setup = false;
   {
     const std::lock_guard lock(mutex_);
@@ -174,11 +189,11 @@ bool ncclComm::stop_calls(State state) {
   if (in_setup) return false;  // Ranks that meet cannot be interrupted; they have a timeout.
   if (communicator_ != nullptr) communicator_->abort();
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kAbortWait, [this] { return pending_ == 0 && !busy_; });
+  return changed_.wait_for(lock, patience, [this] { return pending_ == 0 && !busy_; });
 }
 
 void ncclComm::abort() {
-  if (stop_calls(State::kAborted)) {
+  if (stop_calls(State::kAborted, kAbortWait)) {
     worker_.stop();
   } else {
     worker_.abandon();
@@ -186,7 +201,8 @@ void ncclComm::abort() {
 }
 
 Status ncclComm::revoke() {
-  if (stop_calls(State::kRevoked)) return Status::ok();
+  const auto patience = blocking_ ? kAbortWait : std::chrono::milliseconds(0);
+  if (stop_calls(State::kRevoked, patience)) return Status::ok();
   return Status(Code::kInProgress, "calls under way have not ended yet");
 }
 

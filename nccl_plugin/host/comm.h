@@ -6,12 +6,14 @@
 #ifndef NCCL_PLUGIN_HOST_COMM_H_
 #define NCCL_PLUGIN_HOST_COMM_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -41,6 +43,9 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
 
   /// Ok when new calls are allowed: set up, idle if nonblocking, not finalized, revoked or failed.
   ringpress::Status check_ready() const;
+  /// Ok when others may be made of its ranks. With `aborting`, whatever it is doing.
+  ringpress::Status check_parent(bool aborting) const;
+  bool is_revoked() const;
   /// Ok once rank() and size() are known.
   ringpress::Status check_known() const;
   int rank() const { return rank_; }
@@ -68,8 +73,13 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   void destroy();
   /// Ends calls under way in other threads, and waits until they have left. Last call.
   void abort();
-  /// As abort(), but queries, destroy() and abort() are still allowed.
+  /// As abort(), but queries, shrinks, destroy() and abort() are still allowed. A nonblocking one
+  /// does not wait: kInProgress, and async_status() tells when the calls have left.
   ringpress::Status revoke();
+  /// The id of a communicator of the given ranks, once this one is revoked.
+  ringpress::Result<ringpress::UniqueId> survivors_id(std::span<const int> ranks) {
+    return communicator_->survivors_id(ranks);
+  }
 
   /// kInProgress, or how the communicator is doing.
   ringpress::Status async_status() const;
@@ -92,7 +102,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   ringpress::Status enter();
   void leave();
   void finish(const ringpress::Status& status);
-  bool stop_calls(State state);
+  bool stop_calls(State state, std::chrono::milliseconds patience);
 
   const bool blocking_;
   const int device_;

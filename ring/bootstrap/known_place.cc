@@ -17,7 +17,8 @@ namespace {
 using transport::Fd;
 using transport::SocketAddress;
 
-constexpr std::chrono::milliseconds kPortPatience{5000};
+// Longer than a rendezvous that failed stays to tell so.
+constexpr std::chrono::milliseconds kPortPatience{7000};
 constexpr std::chrono::milliseconds kPortRetryPause{20};
 
 /// In place of a secret; no random one is like it.
@@ -57,26 +58,12 @@ Result<SocketAddress> parse(const std::string& text) {
   return look_up(text.substr(0, colon), port);
 }
 
-/// The port may be used though connections that ended there are remembered.
-Result<Fd> listen_again_at(const SocketAddress& address) {
-  RINGPRESS_ASSIGN_OR_RETURN(Fd socket, transport::open_socket(address));
-  const int yes = 1;
-  if (setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0) {
-    return transport::system_error("setsockopt");
-  }
-  if (::bind(socket.get(), address.get(), address.length) != 0) {
-    return transport::system_error("bind");
-  }
-  RINGPRESS_RETURN_IF_ERROR(transport::start_listening(socket.get()));
-  return socket;
-}
-
 Result<Fd> wait_for_port(const SocketAddress& address) {
   const auto give_up = std::chrono::steady_clock::now() + kPortPatience;
-  Result<Fd> socket = listen_again_at(address);
+  Result<Fd> socket = transport::listen_again_on(address);
   while (!socket.is_ok() && std::chrono::steady_clock::now() < give_up) {
     std::this_thread::sleep_for(kPortRetryPause);
-    socket = listen_again_at(address);
+    socket = transport::listen_again_on(address);
   }
   return socket;
 }
@@ -85,7 +72,7 @@ Result<Fd> wait_for_port(const SocketAddress& address) {
 
 Result<UniqueId> known_place(const std::string& address) {
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress found, parse(address));
-  return UniqueId{mark(), transport::to_text(found)};
+  return UniqueId{mark(), transport::to_text(found), true};
 }
 
 bool is_known_place(const UniqueId& id) {

@@ -7,11 +7,12 @@ namespace ringpress::ring::bootstrap {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x49505252;  // "RRPI" in memory order
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint8_t kVersion = 1;
 
 struct Layout {
   std::uint32_t magic = kMagic;
-  std::uint16_t version = kVersion;
+  std::uint8_t version = kVersion;
+  std::uint8_t rank_zero_serves = 0;
   std::uint16_t address_bytes = 0;
   Secret secret{};
   char address[104] = {};
@@ -27,6 +28,7 @@ Result<IdBytes> pack_id(const UniqueId& id) {
   }
   layout.address_bytes = static_cast<std::uint16_t>(id.address.size());
   layout.secret = id.secret;
+  layout.rank_zero_serves = id.rank_zero_serves ? 1 : 0;
   std::memcpy(layout.address, id.address.data(), id.address.size());
   IdBytes bytes;
   std::memcpy(bytes.data(), &layout, sizeof layout);
@@ -42,7 +44,8 @@ Result<UniqueId> unpack_id(const IdBytes& bytes) {
   if (layout.version != kVersion || layout.address_bytes > sizeof layout.address) {
     return Status(Code::kInvalidArgument, "the unique id was made by another version of ringpress");
   }
-  return UniqueId{layout.secret, std::string(layout.address, layout.address_bytes)};
+  return UniqueId{layout.secret, std::string(layout.address, layout.address_bytes),
+                  layout.rank_zero_serves != 0};
 }
 
 }  // namespace ringpress::ring::bootstrap

@@ -1,6 +1,6 @@
 // The 128 bytes that name a communicator before it exists.
 //
-//   0  magic "RRPI"      4  version (1)      6  bytes of the address text
+//   0  magic "RRPI"      4  version (1)      5  1: rank 0 serves      6  bytes of the address text
 //   8  secret, 16 bytes                      24  address text of the rendezvous, zero-padded
 #ifndef RING_BOOTSTRAP_UNIQUE_ID_H_
 #define RING_BOOTSTRAP_UNIQUE_ID_H_
@@ -19,6 +19,8 @@ using IdBytes = std::array<std::byte, 128>;
 struct UniqueId {
   Secret secret{};
   std::string address;
+  /// Nobody listens there yet: rank 0 opens the rendezvous when it makes the communicator.
+  bool rank_zero_serves = false;
 };
 
 /// kInternal if the address does not fit (it is at most 104 bytes).

@@ -204,12 +204,12 @@ std::vector<BadCall> bad_other_calls() {
        "color is -7"},
       {"ShrinkEmpty", [](ncclComm_t c) { return ncclCommShrink(c, nullptr, 0, &out, nullptr, 0); },
        argument, "excludeRanksCount is 0"},
-      {"ShrinkAbort",
+      {"ShrinkFlags",
        [](ncclComm_t c) {
          int other = 0;
-         return ncclCommShrink(c, &other, 1, &out, nullptr, NCCL_SHRINK_ABORT);
+         return ncclCommShrink(c, &other, 1, &out, nullptr, 7);
        },
-       ncclInvalidUsage, "NCCL_SHRINK_ABORT"},
+       argument, "shrinkFlags is 7"},
       {"RevokeFlags", [](ncclComm_t c) { return ncclCommRevoke(c, 3); }, argument,
        "revokeFlags is 3"},
       {"GroupEndAlone", [](ncclComm_t) { return ncclGroupEnd(); }, ncclInvalidUsage,
