@@ -127,6 +127,7 @@ Result<std::vector<Place>> meet_at(const bootstrap::UniqueId& id, const Secret& 
     // Who has another secret is told so soon, unless nobody can: that of survivors is their own.
     patience.closing = bootstrap::is_known_place(id) ? patience.refusal : patience.answer;
     patience.refusal = patience.answer;
+    patience.refusal_again = patience.answer;
   }
   return bootstrap::join_ranks(id.address, secret, join, patience);
 }

@@ -69,6 +69,7 @@ class Caller {
   /// In good order or not.
   bool was_closed() const { return was_closed_; }
   const std::string& address() const { return address_; }
+  void set_deadline(Deadline deadline) { deadline_ = deadline; }
   Status connected() const {
     RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
     return transport::connect_result(socket_.get());
@@ -147,13 +148,20 @@ Result<Caller> reach(const std::string& address, const Secret& secret, const Joi
                      const JoinPatience& patience) {
   const Deadline deadline = Clock::now() + patience.answer + kAnswerGrace;
   const Deadline closing = Clock::now() + patience.closing;
-  while (true) {
-    RINGPRESS_ASSIGN_OR_RETURN(Caller caller, call(address, deadline, patience.refusal));
-    const Status shaken = shake_hands(caller, secret, join);
-    if (shaken.is_ok()) return caller;
-    if (!caller.was_closed() || Clock::now() >= closing) return shaken;
+  RINGPRESS_ASSIGN_OR_RETURN(Caller caller, call(address, deadline, patience.refusal));
+  const Status first = shake_hands(caller, secret, join);
+  Status shaken = first;
+  while (!shaken.is_ok() && caller.was_closed() && Clock::now() < closing) {
     std::this_thread::sleep_for(kRetryPause);
+    const Deadline soon = std::max(closing, Clock::now() + patience.refusal_again);
+    Result<Caller> again = call(address, std::min(deadline, soon), patience.refusal_again);
+    if (!again.is_ok()) break;
+    caller = std::move(again).value();
+    shaken = shake_hands(caller, secret, join);
   }
+  if (!shaken.is_ok()) return first;  // Which knows the cause best.
+  caller.set_deadline(deadline);
+  return caller;
 }
 
 }  // namespace

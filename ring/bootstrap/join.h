@@ -16,9 +16,11 @@ struct JoinPatience {
   std::chrono::milliseconds answer{};  // For all ranks to come.
   /// For it to listen. One that listened before its id was known only seems not to be there.
   std::chrono::milliseconds refusal{5000};
-  /// For one that closes connections before it has read from them: that of the communicator before,
-  /// at the same address.
-  std::chrono::milliseconds closing{0};
+  /// For one that closes connections during the handshake: a crowd was there, or it is that of the
+  /// communicator before, at the same address.
+  std::chrono::milliseconds closing{500};
+  /// And for it to listen again after that.
+  std::chrono::milliseconds refusal_again{500};
 };
 
 /// Meets the other ranks at `address` and returns where each of them is. Blocks, but not longer
