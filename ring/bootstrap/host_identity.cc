@@ -167,14 +167,18 @@ Status nothing_matches(const AddressChoice& choice, const std::vector<InterfaceA
                                       "; there are: " + (list.empty() ? "none" : list)};
 }
 
+/// A list of interfaces to leave out seldom names the loopback, which no other host reaches: it is
+/// the last that is left over.
 Result<std::string> address_by_name(const AddressChoice& choice) {
   const NameFilter filter = parse_filter(choice.interfaces);
   RINGPRESS_ASSIGN_OR_RETURN(const auto all, list_addresses());
+  const InterfaceAddress* loopback = nullptr;
   for (const InterfaceAddress& address : all) {
-    if (is_of_family(address, choice.family) && filter.allows(address.interface)) {
-      return address.host;
-    }
+    if (!is_of_family(address, choice.family) || !filter.allows(address.interface)) continue;
+    if (!filter.exclude || !address.is_loopback) return address.host;
+    if (loopback == nullptr) loopback = &address;
   }
+  if (loopback != nullptr) return loopback->host;
   return nothing_matches(choice, all);
 }
 

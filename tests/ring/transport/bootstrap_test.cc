@@ -1,6 +1,8 @@
 // Ranks that meet, and ranks that should not.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -435,6 +437,26 @@ TEST(Interfaces, AreChosenByName) {
   EXPECT_EQ(ring::bootstrap::interface_address({"nonesuch,lo"}).value(), "127.0.0.1");
   EXPECT_FALSE(ring::bootstrap::interface_address({"=l"}).is_ok());
   EXPECT_EQ(ring::bootstrap::route_address("127.0.0.1:5").value(), "127.0.0.1");
+}
+
+/// Whether an interface that is up, but not the loopback, has an address of IPv4.
+bool has_address_beside_loopback() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return false;
+  bool found = false;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const bool counts = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_LOOPBACK) == 0;
+    found |= counts && entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == AF_INET;
+  }
+  freeifaddrs(list);
+  return found;
+}
+
+// As NCCL_SOCKET_IFNAME=^docker, which names the loopback as little as the network.
+TEST(Interfaces, TheLoopbackIsTheLastOfThoseThatAreNotExcluded) {
+  const std::string left = ring::bootstrap::interface_address({"^nonesuch"}).value();
+  EXPECT_EQ(left == "127.0.0.1", !has_address_beside_loopback()) << left;
+  EXPECT_FALSE(ring::bootstrap::interface_address({"^e,v,d,i,l,w,t,b,n"}).is_ok());
 }
 
 }  // namespace
