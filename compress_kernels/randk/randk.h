@@ -6,10 +6,11 @@
 //
 // A permutation of the coordinates (permutation.h) is cut into S = ceil(d / K) slices of equal
 // length, but for one value; call t of a tensor takes slice t mod S. While a tensor's place in its
-// step is not known, t counts all calls that look like it: of several tensors of one length, each
-// may take a slice twice in its first cycle. All other coordinates come out 0 and go into the
-// residual. unbiased=1: those of the slice are multiplied by S instead, which makes the mean over a
-// cycle the value itself; no residual is kept then.
+// step is not known, calls that look like it share t: one tensor then takes all slices in each
+// cycle, and of several of one length each takes them equally often in the long run (slices.h),
+// though some twice before others. All other coordinates come out 0 and go into the residual.
+// unbiased=1: those of the slice are multiplied by S instead, which makes the mean over a cycle the
+// value itself; no residual is kept then.
 //
 // All-reduces project tensors on slices (randk_projection.cc). The form described here stands
 // alone: one chunk of one rank.

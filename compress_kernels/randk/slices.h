@@ -9,6 +9,7 @@
 
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/reduce.h"
+#include "ringpress/hash.h"
 
 namespace ringpress::compress_kernels::randk {
 
@@ -35,9 +36,13 @@ struct Slices {
   RINGPRESS_HOST_DEVICE std::size_t longest() const { return length(0); }
 
   /// The slice of a tensor of which nothing is kept, as its place among its step's calls is not
-  /// known yet: in turn, so that calls which nothing came between take different ones.
-  RINGPRESS_HOST_DEVICE std::size_t of_turn(std::uint64_t turn) const {
-    return static_cast<std::size_t>(turn % number);
+  /// known. Each `number` turns take all slices: the first ones 0, 1, 2, ..., later ones begin with
+  /// another. So each of several tensors of one length, which share the turns, takes all of them
+  /// equally often in the long run. With turn % number, a tensor that has every second or fourth
+  /// turn would never take some.
+  std::size_t of_turn(std::uint64_t turn) const {
+    const std::uint64_t cycle = turn / number, begin = mix_bits(cycle) % number;
+    return static_cast<std::size_t>((turn % number + begin) % number);
   }
   /// The slice whose number finish() left in the state: a whole number below 2^24, so exact.
   RINGPRESS_HOST_DEVICE std::size_t of_state(float state) const {

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "compress_kernels/factory.h"
@@ -53,6 +57,50 @@ TEST(RandK, SlicesCoverTheTensor) {
       ASSERT_EQ(next, count);
       ASSERT_LE(static_cast<double>(slices.longest()),
                 std::ceil(density * static_cast<double>(count)));
+    }
+  }
+}
+
+std::vector<std::size_t> of_turns(const Slices& slices, std::uint64_t first, std::uint64_t step) {
+  std::vector<std::size_t> taken;
+  for (std::size_t i = 0; i < slices.number; ++i) {
+    taken.push_back(slices.of_turn(first + i * step));
+  }
+  return taken;
+}
+
+TEST(RandK, OneTensorTakesAllSlicesInEachCycleOfTurns) {
+  EXPECT_EQ(of_turns(Slices(1, 100), 7, 1), std::vector<std::size_t>{0});
+  for (std::size_t number = 2; number <= 9; ++number) {
+    const Slices slices(1.0 / static_cast<double>(number), 10 * number);
+    ASSERT_EQ(slices.number, number);
+    std::vector<std::size_t> all(number);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(of_turns(slices, 0, 1), all);
+    for (std::uint64_t cycle = 1; cycle < 1000; ++cycle) {
+      std::vector<std::size_t> taken = of_turns(slices, cycle * number, 1);
+      std::sort(taken.begin(), taken.end());
+      ASSERT_EQ(taken, all) << number << " slices, cycle " << cycle;
+    }
+  }
+}
+
+// Tensors of one length take the turns one after the other, step by step.
+TEST(RandK, EachOfSeveralTensorsTakesAllSlicesAlike) {
+  for (std::size_t number = 2; number <= 8; ++number) {
+    const Slices slices(1.0 / static_cast<double>(number), 10 * number);
+    for (std::uint64_t tensors = 1; tensors <= 70; ++tensors) {
+      for (const std::uint64_t tensor : {std::uint64_t{0}, tensors - 1}) {
+        const std::uint64_t steps = 4096;
+        std::vector<double> taken(number);
+        for (std::uint64_t step = 0; step < steps; ++step) {
+          ++taken[slices.of_turn(step * tensors + tensor)];
+        }
+        const double each = static_cast<double>(steps) / static_cast<double>(number);
+        for (const double times : taken) {
+          ASSERT_NEAR(times / each, 1, 0.3) << number << " slices, " << tensors << " tensors";
+        }
+      }
     }
   }
 }
