@@ -201,19 +201,27 @@ bool LazyCalls::is_due(const Asked& asked) const {
   return mean > 0 && asked.lengths.total / mean >= threshold_;
 }
 
-Result<LazyVote> LazyCalls::vote(const TensorCall& call, const void* values) {
-  asked_ = {};
+/// The sum that a call's values may be added to, or null.
+LazyCalls::Sum* LazyCalls::ask_for_sum(const TensorCall& call, bool* is_orphan) {
+  const std::lock_guard lock(mutex_);
   observe(call);
   Sum* const orphan = find_orphan(call);
+  *is_orphan = orphan != nullptr;
+  return orphan != nullptr ? orphan : find_sum(call);
+}
+
+Result<LazyVote> LazyCalls::vote(const TensorCall& call, const void* values) {
+  asked_ = {};
+  bool is_orphan = false;
   Asked asked;
-  asked.sum = orphan != nullptr ? orphan : find_sum(call);
+  asked.sum = ask_for_sum(call, &is_orphan);
   asked.gradient = {values, call.count, call.dtype};
   const float* const sum = asked.sum == nullptr ? nullptr : asked.sum->values.get();
   RINGPRESS_ASSIGN_OR_RETURN(asked.lengths, memory_.measure(asked.gradient, sum));
   if (!std::isfinite(asked.lengths.values)) return LazyVote::kNotFinite;
   if (asked.sum == nullptr || !fits(asked)) return LazyVote::kSend;
   asked_ = asked;
-  return orphan != nullptr || is_due(asked) ? LazyVote::kSend : LazyVote::kPutOff;
+  return is_orphan || is_due(asked) ? LazyVote::kSend : LazyVote::kPutOff;
 }
 
 Result<LazyCalls::Decision> LazyCalls::follow(LazyVote largest) {
@@ -229,6 +237,7 @@ Result<LazyCalls::Decision> LazyCalls::follow(LazyVote largest) {
   RINGPRESS_EXPECTS(asked_.sum != nullptr, "a call is put off that this rank wanted sent");
   Sum& sum = *asked_.sum;
   RINGPRESS_RETURN_IF_ERROR(memory_.add(asked_.gradient, sum.values.get()));
+  const std::lock_guard lock(mutex_);
   ++sum.calls;
   sum.norms += asked_.lengths.values;
   sum.length = asked_.lengths.total;
@@ -243,18 +252,30 @@ Status LazyCalls::write_sum(void* to) {
 Status LazyCalls::conclude(LazyVote largest) {
   Sum* const sum = std::exchange(asked_, {}).sum;
   if (sum == nullptr || largest == LazyVote::kNotFinite) return Status::ok();
+  const std::lock_guard lock(mutex_);
   return begin_anew(sum);
 }
 
 LazyCalls::Unsent LazyCalls::count_unsent() const {
+  const std::lock_guard lock(mutex_);
+  return unsent();
+}
+
+/// With mutex_ held.
+LazyCalls::Unsent LazyCalls::unsent() const {
   Unsent unsent = given_up_;
   for (const auto& [position, sum] : sums_) add_unsent(sum, &unsent);
   for (const Sum& sum : orphans_) add_unsent(sum, &unsent);
   return unsent;
 }
 
-void LazyCalls::book_unsent(Statistics* statistics) const {
-  const Unsent unsent = count_unsent();
+void LazyCalls::book_unsent(Statistics* statistics, ReportTime time) const {
+  Unsent unsent;
+  {
+    const auto lock = lock_for_report(mutex_, time);
+    if (!lock.owns_lock()) return;
+    unsent = this->unsent();
+  }
   if (unsent.tensors == 0) return;
   log_line(LogLevel::kWarn,
            "RINGPRESS_LAZY: rank %d ends with gradients of %zu tensors put off (%zu elements, norm "

@@ -31,9 +31,11 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/lazy_memory.h"
 #include "ringpress/communicator.h"
@@ -47,9 +49,9 @@ enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
 /// What a call that was put off is counted as.
 inline constexpr const char* kPutOffReason = "put off: RINGPRESS_LAZY";
 
-/// Of one communicator. One thread at a time. A call is voted on, then what it comes to follows
-/// from the largest vote; one that is not put off is sent now, and then concluded. An error ends
-/// the communicator.
+/// Of one communicator. One thread at a time, and besides it what reports. A call is voted on, then
+/// what it comes to follows from the largest vote; one that is not put off is sent now, and then
+/// concluded. An error ends the communicator.
 class LazyCalls {
  public:
   /// `memory` outlives this.
@@ -87,9 +89,9 @@ class LazyCalls {
   };
   /// What this rank has put off and not sent, what was given up included.
   Unsent count_unsent() const;
-  /// The same, when the communicator ends: no buffer is there that it could go to. A warning says
-  /// of it, and `statistics` do.
-  void book_unsent(Statistics* statistics) const;
+  /// The same, when the communicator or the process ends: no buffer is there that it could go to. A
+  /// warning says of it, and `statistics` do.
+  void book_unsent(Statistics* statistics, ReportTime time) const;
 
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
@@ -120,6 +122,8 @@ class LazyCalls {
 
   static std::size_t bytes_of(const Sum& sum) { return sum.call.count * sizeof(float); }
   static void add_unsent(const Sum& sum, Unsent* unsent);
+  Sum* ask_for_sum(const TensorCall& call, bool* is_orphan);
+  Unsent unsent() const;
   void observe(const TensorCall& call);
   void forget_places();
   void orphan_sums();
@@ -144,6 +148,7 @@ class LazyCalls {
   const int rank_;
   const int size_;
   LazyMemory& memory_;
+  mutable std::mutex mutex_;  // Guards what is unsent. No gradient is waited for with it.
   CallPattern pattern_;
   CallPattern shapes_;                       // Of the calls without their addresses.
   std::optional<std::size_t> position_;      // Of the last call in pattern_,

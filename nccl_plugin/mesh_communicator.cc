@@ -41,10 +41,13 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   if (tuning::TunedCalls::has_choice(settings_)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
   }
-  if (settings_.mode != "on" || settings_.adjust_steps == 0) return;
-  if (auto family = tuning::make_level_family(settings_)) {
-    levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family));
+  if (settings_.mode == "on" && settings_.adjust_steps != 0) {
+    if (auto family = tuning::make_level_family(settings_)) {
+      levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family));
+    }
   }
+  if (settings_.statistics.empty() && settings_.trace.empty()) return;
+  report_.open([this](ReportTime time) { write_report(time); });
 }
 
 Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
@@ -67,13 +70,22 @@ Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
 }
 
 MeshCommunicator::~MeshCommunicator() {
-  // The program may have no memory left for a copy of them.
-  static_cast<void>(catch_all([this] {
-    if (!finalized_) book_unsent();
-    write_statistics(settings_, rank_, size_, statistics());
-    steps_.close(statistics().last_codec);
-    return Status::ok();
-  }));
+  report_.write();
+}
+
+/// Throws where the program has no memory left for a copy of them.
+void MeshCommunicator::write_report(ReportTime time) {
+  const bool has_booked = finalized_;
+  Statistics now;
+  {
+    const auto lock = lock_for_report(statistics_mutex_, time);
+    if (!lock.owns_lock()) return;
+    now = statistics_;
+  }
+  now.wire_bytes = mesh_->counters().sent_bytes;
+  if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&now, time);
+  write_statistics(settings_, rank_, size_, now);
+  steps_.close(now.last_codec, time);
 }
 
 Status MeshCommunicator::count_hosts() {
@@ -211,12 +223,6 @@ Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
 Status MeshCommunicator::conclude_lazy() {
   RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->conclude());
   return lazy_->conclude(largest);
-}
-
-void MeshCommunicator::book_unsent() {
-  if (lazy_ == nullptr) return;
-  const std::lock_guard lock(statistics_mutex_);
-  lazy_->book_unsent(&statistics_);
 }
 
 /// Changes plan_ to what has proved best for a piece of the tensor under way.
@@ -359,8 +365,11 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
 
 Status MeshCommunicator::finalize() {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
+  if (lazy_ != nullptr) {
+    const std::lock_guard lock(statistics_mutex_);
+    lazy_->book_unsent(&statistics_, ReportTime::kEnd);
+  }
   finalized_ = true;
-  book_unsent();
   return Status::ok();
 }
 

@@ -3,6 +3,7 @@
 #ifndef NCCL_PLUGIN_MESH_COMMUNICATOR_H_
 #define NCCL_PLUGIN_MESH_COMMUNICATOR_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 
 #include "nccl_plugin/block_pool.h"
 #include "nccl_plugin/codec_key.h"
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/layer_hints.h"
 #include "nccl_plugin/lazy_calls.h"
@@ -52,7 +54,7 @@ struct NamedCodec {
 class MeshCommunicator final : public Communicator {
  public:
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings);
-  /// Writes the statistics.
+  /// Writes the statistics and the trace, if the settings name files for them.
   ~MeshCommunicator() override;
 
   /// Before the first call, on all ranks: gives the ring the order that the topology asks for.
@@ -134,7 +136,7 @@ class MeshCommunicator final : public Communicator {
   bool may_be_put_off(std::size_t count, DType dtype, Reduction reduction);
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
   Status conclude_lazy();
-  void book_unsent();
+  void write_report(ReportTime time);
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
   bool find_residual(Preparation* call, const TensorCall& tensor);
@@ -159,7 +161,7 @@ class MeshCommunicator final : public Communicator {
   const bool all_reduces_only_;
   bool crosses_hosts_ = false;
   int hosts_ = 0;  // 0: not counted.
-  bool finalized_ = false;
+  std::atomic<bool> finalized_{false};
   std::uint64_t sequence_ = 0;
   std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
   Recurrences recurrences_;
@@ -181,6 +183,7 @@ class MeshCommunicator final : public Communicator {
   const std::unique_ptr<Collective> sra_;
   mutable std::mutex statistics_mutex_;
   Statistics statistics_;
+  EndReport report_;  // The last: it reads the others.
 };
 
 /// What the ranks decide together. After an error, or for want of memory, they may no longer know

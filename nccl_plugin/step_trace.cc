@@ -148,19 +148,20 @@ RecordedCall CallClock::end_call(const TensorCall& call, std::uint64_t sent_byte
   return recorded;
 }
 
-void write_trace(const std::string& path, const StepRecorder& recorder, int world,
-                 const std::string& codec, CodecTime codec_time) {
+void write_trace(const std::string& path, const StepRecorder& recorder, const TracedCalls& calls,
+                 ReportTime time) {
   static std::mutex mutex;
   static std::size_t most_bytes = 0;
   const std::optional<RecordedStep> step = recorder.step();
   if (!step) {
-    const std::lock_guard lock(mutex);
-    if (recorder.has_calls() && most_bytes == 0) warn_of_no_step(path);
+    const auto lock = lock_for_report(mutex, time);
+    if (lock.owns_lock() && recorder.has_calls() && most_bytes == 0) warn_of_no_step(path);
     return;
   }
-  const Result<std::string> text = job_text(*step, world, speed_of(codec, world, codec_time));
-  const std::lock_guard lock(mutex);
-  if (!text.is_ok() || step->bytes() <= most_bytes) return;
+  const CodecSpeed speed = speed_of(calls.codec, calls.world, calls.codec_time);
+  const Result<std::string> text = job_text(*step, calls.world, speed);
+  const auto lock = lock_for_report(mutex, time);
+  if (!lock.owns_lock() || !text.is_ok() || step->bytes() <= most_bytes) return;
   const std::string problem = problem_of_writing(path, text.value());
   if (problem.empty()) {
     most_bytes = step->bytes();

@@ -1,5 +1,5 @@
 // RINGPRESS_TRACE: the training step that a communicator's all-reduces show, as a job file for
-// `ringpress plan`, written when the communicator is destroyed.
+// `ringpress plan`, written when the communicator is destroyed, or the process exits with it.
 #ifndef NCCL_PLUGIN_STEP_TRACE_H_
 #define NCCL_PLUGIN_STEP_TRACE_H_
 
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/step_recorder.h"
 
 namespace ringpress::nccl_plugin {
@@ -21,11 +22,18 @@ enum class CodecTime {
   kPartOfLink,  // A device's, which is not known alone: the link's rate is what it leaves of it.
 };
 
+/// What calls a trace is of.
+struct TracedCalls {
+  int world = 1;
+  std::string codec;  // Of the last one.
+  CodecTime codec_time = CodecTime::kMeasured;
+};
+
 /// Writes the step to the file `path`, with mode 0600 and never through a symbolic link. Of the
-/// communicators of a process, the step with the most bytes stays in the file. `codec`: of the last
-/// call. A failure is logged, never returned.
-void write_trace(const std::string& path, const StepRecorder& recorder, int world,
-                 const std::string& codec, CodecTime codec_time);
+/// communicators of a process, the step with the most bytes stays in the file. Nobody changes the
+/// recorder meanwhile. A failure is logged, never returned.
+void write_trace(const std::string& path, const StepRecorder& recorder, const TracedCalls& calls,
+                 ReportTime time);
 
 /// What a thread has had of cores.
 struct ThreadUse {

@@ -19,8 +19,11 @@ void StepsOfCalls::open(const Settings& settings, int rank, int world, bool cros
   }
 }
 
-void StepsOfCalls::close(const std::string& codec) const {
-  if (trace_ != nullptr) write_trace(trace_file_, *trace_, world_, codec, CodecTime::kMeasured);
+void StepsOfCalls::close(const std::string& codec, ReportTime time) const {
+  if (trace_ == nullptr) return;
+  const auto lock = lock_for_report(trace_mutex_, time);
+  if (!lock.owns_lock()) return;
+  write_trace(trace_file_, *trace_, {world_, codec, CodecTime::kMeasured}, time);
 }
 
 StepWord StepsOfCalls::word() noexcept {
@@ -75,7 +78,10 @@ void StepsOfCalls::end_timing(const TensorCall& call, const Made& made) {
   RecordedCall recorded = clock_.end_call(call, made.sent_bytes);
   recorded.is_by_rule = made.is_by_rule;
   recorded.is_trial = made.is_trial;
-  if (trace_ != nullptr) trace_->note(recorded);
+  if (trace_ != nullptr) {
+    const std::lock_guard lock(trace_mutex_);
+    trace_->note(recorded);
+  }
   if (!is_planned(call)) return;
   // Calls that are made in different ways for a while are no step to be planned by.
   if (made.is_trial) return planner_->skip();

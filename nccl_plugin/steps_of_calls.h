@@ -1,14 +1,16 @@
 // What a communicator does about training steps: records them (RINGPRESS_TRACE) and follows the
-// plan for them (RINGPRESS_CODEC=auto). One thread at a time.
+// plan for them (RINGPRESS_CODEC=auto). One thread at a time, but for close().
 #ifndef NCCL_PLUGIN_STEPS_OF_CALLS_H_
 #define NCCL_PLUGIN_STEPS_OF_CALLS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/step_planner.h"
 #include "nccl_plugin/step_trace.h"
 #include "ringpress/planner.h"
@@ -21,7 +23,7 @@ class StepsOfCalls {
   /// Plans where StepPlanner::is_wanted().
   void open(const Settings& settings, int rank, int world, bool crosses_hosts);
   /// Writes the trace. `codec`: of the last call.
-  void close(const std::string& codec) const;
+  void close(const std::string& codec, ReportTime time) const;
 
   // Each all-reduce on a whole tensor, in this order.
   bool is_due() const { return planner_ != nullptr && planner_->is_due(); }
@@ -56,7 +58,8 @@ class StepsOfCalls {
   std::size_t minimum_bytes_ = 0;
   std::string trace_file_;
   CallClock clock_;
-  bool is_timed_ = false;  // The call under way.
+  bool is_timed_ = false;           // The call under way.
+  mutable std::mutex trace_mutex_;  // Guards *trace_.
   std::unique_ptr<StepRecorder> trace_;
   std::unique_ptr<StepPlanner> planner_;
   std::optional<PlannedStepCall> stays_exact_;  // The coming call, if the plan says so.

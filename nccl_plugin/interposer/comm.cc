@@ -65,12 +65,20 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
   return comm;
 }
 
-Comm::~Comm() {
-  if (is_open_) {
-    if (lazy_ != nullptr) lazy_->calls().book_unsent(&statistics_);
-    if (trace_ != nullptr) trace_->close(settings_.trace, statistics_.last_codec);
-    write_statistics(settings_, rank_, size_, statistics_, StatisticsTime::kOfHost);
+void Comm::write_report(ReportTime time) {
+  Statistics now;
+  {
+    const auto lock = lock_for_report(statistics_mutex_, time);
+    if (!lock.owns_lock()) return;
+    now = statistics_;
   }
+  if (lazy_ != nullptr) lazy_->calls().book_unsent(&now, time);
+  if (trace_ != nullptr) trace_->close(settings_.trace, now.last_codec, time);
+  write_statistics(settings_, rank_, size_, now, StatisticsTime::kOfHost);
+}
+
+Comm::~Comm() {
+  report_.write();
   guard_.reset();
   steps_.reset();
   trace_.reset();
@@ -193,12 +201,14 @@ Status Comm::prepare_to_compress() {
 
 /// The trace is of rank 0 alone, and of exact calls too: nothing of it is agreed on.
 void Comm::open() {
-  is_open_ = true;
-  if (!StreamTrace::is_wanted(settings_, rank_, size_)) return;
-  warn_if_failed("no step is recorded for RINGPRESS_TRACE", catch_all([this] {
-                   trace_ = std::make_unique<StreamTrace>(*device_, size_);
-                   return Status::ok();
-                 }));
+  if (StreamTrace::is_wanted(settings_, rank_, size_)) {
+    warn_if_failed("no step is recorded for RINGPRESS_TRACE", catch_all([this] {
+                     trace_ = std::make_unique<StreamTrace>(*device_, size_);
+                     return Status::ok();
+                   }));
+  }
+  if (settings_.statistics.empty() && trace_ == nullptr) return;
+  report_.open([this](ReportTime time) { write_report(time); });
 }
 
 void Comm::end_groups(bool is_abort) noexcept {

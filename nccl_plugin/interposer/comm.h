@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "nccl_plugin/codec_key.h"
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/interposer/host_groups.h"
 #include "nccl_plugin/interposer/stream_call.h"
@@ -118,7 +120,8 @@ class Comm {
   void set_ring_order(std::vector<int> order) { ring_order_ = std::move(order); }
 
   /// It is in use from now on, whether any of its calls are compressed or not: its line of
-  /// statistics is written when it goes, and its step, where RINGPRESS_TRACE wants it.
+  /// statistics is written when it goes, or the process exits, and its step, where RINGPRESS_TRACE
+  /// wants it.
   void open();
 
   /// What the settings say of a communicator whose ranks are on these hosts and call it so (no
@@ -238,8 +241,10 @@ class Comm {
   void plan_again(const Call& call);
   void keep_place(const Call& call);
   std::size_t kept_bytes() const;
+  void write_report(ReportTime time);
   Result<StreamCallPointer> start_compressed(const Call& call);
   StreamCallPointer start_exactly(const Call& call, const char* reason);
+  void note_codec(const Call& call, const Plan& plan, Way way);
   void pass_over(const Call& call, const Plan& plan);
   std::size_t residual_count(const Call& call, Way way) const;
   std::size_t projected_bytes(const Call& call) const;
@@ -262,7 +267,6 @@ class Comm {
   int rank_ = 0;
   int size_ = 0;
   bool crosses_hosts_ = false;
-  bool is_open_ = false;
   const bool all_reduces_only_;
   std::vector<int> hosts_;
   int host_count_ = 0;
@@ -297,12 +301,14 @@ class Comm {
   std::uint64_t sequence_ = 0;
   Recurrences recurrences_;
   Recurrences projected_;  // Of calls that are projected alone.
+  std::mutex statistics_mutex_;
   Statistics statistics_;
   const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
                      [this](Stream stream) { return find_failure(stream); }};
   std::atomic<int> inside_{0};
   std::atomic<bool> is_retired_{false};
   std::atomic<ncclResult_t> failure_{ncclSuccess};
+  EndReport report_;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

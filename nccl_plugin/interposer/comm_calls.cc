@@ -104,6 +104,7 @@ bool Comm::plan(PlannedCall* planned) {
   if (planned->may_be_put_off || choose_plan(planned)) return true;
   count_exact(plan_.reason);
   if (!plan_.observed_codec.empty()) {
+    const std::lock_guard lock(statistics_mutex_);
     ++statistics_.observed_calls;
     statistics_.observed_raw_bytes += raw_bytes(make_request(planned->call));
   }
@@ -142,6 +143,7 @@ bool Comm::is_of_step(const Call& call, const PlanRequest& request, std::uint64_
 }
 
 void Comm::count_exact(const std::string& reason) {
+  const std::lock_guard lock(statistics_mutex_);
   ++statistics_.calls;
   ++statistics_.exact_calls[reason];
   if (lazy_ != nullptr) statistics_.residual_bytes = kept_bytes();
@@ -301,6 +303,7 @@ const char* Comm::name_of(Way way) const {
 }
 
 void Comm::finish(const StreamCall& call, std::uint64_t nanoseconds) {
+  const std::lock_guard lock(statistics_mutex_);
   ++statistics_.calls;
   ++statistics_.compressed_calls;
   statistics_.raw_bytes += call.raw_bytes();

@@ -45,6 +45,13 @@ void Comm::end_exact() noexcept {
   }));
 }
 
+void Comm::note_codec(const Call& call, const Plan& plan, Way way) {
+  const std::lock_guard lock(statistics_mutex_);
+  statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
+  statistics_.last_reason.clear();
+  statistics_.last_algorithm = name_of(way);
+}
+
 /// What choose_plan() has said yes to.
 Result<StreamCallPointer> Comm::start_planned(const PlannedCall& planned) {
   if (planned.is_of_step) return start_of_step(planned);
@@ -133,9 +140,7 @@ Result<StreamCallPointer> Comm::start_compressed(const Call& call) {
   ProjectionParts projection;
   StreamCallParts parts = make_parts(call, plan, way);
   RINGPRESS_RETURN_IF_ERROR(find_place_and_memory(call, plan, way, &parts, &projection));
-  statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
-  statistics_.last_reason.clear();
-  statistics_.last_algorithm = name_of(way);
+  note_codec(call, plan, way);
   switch (way) {
     case Way::kSra:
       return make_sra_call(parts);

@@ -93,6 +93,7 @@ class Engine {
     NewComm made;
     ncclComm_t* handle = nullptr;
     std::string left_because;  // Not empty: it is left to the real library in any case.
+    LeftComms::State state = LeftComms::State::kReady;
   };
   struct PendingEnd {
     ncclComm_t handle = nullptr;
@@ -125,7 +126,8 @@ class Engine {
   bool is_worth_a_look(const Call& call) const;
   /// Why this process can compress nothing, found at its first communicator; empty if it can.
   const std::string& problem();
-  void leave(ncclComm_t* handle, const std::string& reason);
+  void leave(ncclComm_t* handle, const std::string& reason,
+             LeftComms::State state = LeftComms::State::kReady);
   void leave_in_progress(std::vector<Pending>& made) noexcept;
   void add_made(Pending pending);
   void establish_made(std::vector<Pending> made) noexcept;

@@ -118,12 +118,13 @@ void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
 void Engine::made_nonblocking(ncclComm_t* handle) noexcept {
   warn_of_failure(kLooking, [&] {
     warn_left(kNonblocking);
-    leave(handle, kNonblocking);
+    leave(handle, kNonblocking, LeftComms::State::kInTheMaking);
   });
 }
 
-void Engine::leave(ncclComm_t* handle, const std::string& reason) {
+void Engine::leave(ncclComm_t* handle, const std::string& reason, LeftComms::State state) {
   Pending pending;
+  pending.state = state;
   pending.handle = handle;
   pending.left_because = reason;
   add_made(std::move(pending));
@@ -136,6 +137,7 @@ void Engine::leave_in_progress(std::vector<Pending>& made) noexcept {
   const bool is_noted = warn_of_failure(kLooking, [&] {
     warn_left(kNonblocking);
     for (Pending& pending : made) {
+      pending.state = LeftComms::State::kInTheMaking;
       if (pending.left_because.empty()) pending.left_because = kNonblocking;
     }
   });
@@ -169,7 +171,8 @@ void Engine::establish_or_leave(std::vector<Pending>& made) {
   if (!comms.empty()) establish(real_, settings_, meetings_, {table_, left_}, comms);
   warn_of_failure("cannot count calls", [&] {
     for (const Pending& pending : made) {
-      if (!pending.left_because.empty()) left_.add(*pending.handle, pending.left_because);
+      if (pending.left_because.empty()) continue;
+      left_.add(*pending.handle, pending.left_because, pending.state);
     }
   });
 }

@@ -6,10 +6,18 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-void LeftComms::add(ncclComm_t handle, const std::string& reason) {
+void LeftComms::add(ncclComm_t handle, const std::string& reason, State state) {
   if (settings_.statistics.empty() || handle == nullptr) return;
   auto left = std::make_shared<Left>();
   left->reason = reason;
+  switch (state) {
+    case State::kReady:
+      ask(handle, *left);
+      break;
+    case State::kInTheMaking:
+      break;
+  }
+  left->report.open([this, known = left.get()](ReportTime) { write(*known); });
   const std::lock_guard lock(mutex_);
   comms_[handle] = std::move(left);
   size_.store(comms_.size());
@@ -28,7 +36,20 @@ std::string LeftComms::reason_of(ncclComm_t handle) const {
 }
 
 void LeftComms::count(ncclComm_t handle) {
-  if (const std::shared_ptr<Left> left = find(handle)) left->calls.fetch_add(1);
+  const std::shared_ptr<Left> left = find(handle);
+  if (left == nullptr) return;
+  ask(handle, *left);
+  left->calls.fetch_add(1);
+}
+
+/// Once, and not at the exit, when the real library may be gone.
+void LeftComms::ask(ncclComm_t handle, Left& left) const {
+  if (left.has_asked.load(std::memory_order_relaxed) || left.has_asked.exchange(true)) return;
+  int rank = 0, size = 0;
+  if (real_.CommUserRank(handle, &rank) != ncclSuccess) return;
+  if (real_.CommCount(handle, &size) != ncclSuccess) return;
+  left.rank.store(rank);
+  left.size.store(size);
 }
 
 void LeftComms::end(ncclComm_t handle) {
@@ -39,16 +60,18 @@ void LeftComms::end(ncclComm_t handle) {
     if (comms_.erase(handle) == 0) return;  // Another thread was faster.
     size_.store(comms_.size());
   }
-  int rank = 0, size = 0;
-  // 0 of 0 where it does not say: one that failed, or whose making was never waited for.
-  const bool says = real_.CommUserRank(handle, &rank) == ncclSuccess &&
-                    real_.CommCount(handle, &size) == ncclSuccess;
+  ask(handle, *left);
+  left->report.write();
+}
+
+void LeftComms::write(const Left& left) const {
+  const int size = left.size.load();
   Statistics statistics;
-  statistics.calls = left->calls.load();
-  if (statistics.calls > 0) statistics.exact_calls[left->reason] = statistics.calls;
+  statistics.calls = left.calls.load();
+  if (statistics.calls > 0) statistics.exact_calls[left.reason] = statistics.calls;
   statistics.last_codec = "none";
-  statistics.last_reason = left->reason;
-  write_statistics(settings_, says ? rank : 0, says ? size : 0, statistics,
+  statistics.last_reason = left.reason;
+  write_statistics(settings_, size == 0 ? 0 : left.rank.load(), size, statistics,
                    StatisticsTime::kOfHost);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/preload/engine.h"
 #include "ringpress/settings.h"
 
@@ -22,7 +23,9 @@ class LeftComms {
   LeftComms(const ringpressRealNccl& real, const Settings& settings)
       : real_(real), settings_(settings) {}
 
-  void add(ncclComm_t handle, const std::string& reason);
+  /// What the real library may still be making is asked for its rank later: at its first call.
+  enum class State { kReady, kInTheMaking };
+  void add(ncclComm_t handle, const std::string& reason, State state = State::kReady);
   /// Empty if it is not in here.
   std::string reason_of(ncclComm_t handle) const;
   /// Counts a call, if its communicator is in here.
@@ -34,7 +37,14 @@ class LeftComms {
   struct Left {
     std::string reason;
     std::atomic<std::uint64_t> calls{0};
+    // 0 of 0 where the real library does not say: one that failed, or whose making was never waited
+    // for.
+    std::atomic<int> rank{0}, size{0};
+    std::atomic<bool> has_asked{false};
+    EndReport report;
   };
+  void ask(ncclComm_t handle, Left& left) const;
+  void write(const Left& left) const;
   std::shared_ptr<Left> find(ncclComm_t handle) const;
 
   const ringpressRealNccl& real_;

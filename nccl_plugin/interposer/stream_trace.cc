@@ -21,6 +21,7 @@ void StreamTrace::time(const TensorCall& call, Stream stream, bool is_trial, Cal
 void StreamTrace::skip() {
   exact_.clear();
   clock_.forget();
+  const std::lock_guard lock(recorder_mutex_);
   recorder_.skip();
 }
 
@@ -48,9 +49,11 @@ void StreamTrace::collect() {
   RecordedCall call;
   for (;;) {
     switch (clock_.next(&call)) {
-      case StreamClock::Seen::kCall:
+      case StreamClock::Seen::kCall: {
+        const std::lock_guard lock(recorder_mutex_);
         recorder_.note(call);
         break;
+      }
       case StreamClock::Seen::kNothing:
         return;
       case StreamClock::Seen::kFailure:
@@ -59,9 +62,11 @@ void StreamTrace::collect() {
   }
 }
 
-void StreamTrace::close(const std::string& path, const std::string& codec) {
-  collect();
-  write_trace(path, recorder_, world_, codec, CodecTime::kPartOfLink);
+void StreamTrace::close(const std::string& path, const std::string& codec, ReportTime time) {
+  if (time == ReportTime::kEnd) collect();
+  const auto lock = lock_for_report(recorder_mutex_, time);
+  if (!lock.owns_lock()) return;
+  write_trace(path, recorder_, {world_, codec, CodecTime::kPartOfLink}, time);
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

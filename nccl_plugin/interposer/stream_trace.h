@@ -3,9 +3,11 @@
 #ifndef NCCL_PLUGIN_INTERPOSER_STREAM_TRACE_H_
 #define NCCL_PLUGIN_INTERPOSER_STREAM_TRACE_H_
 
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/interposer/stream_clock.h"
 #include "nccl_plugin/step_recorder.h"
 #include "ringpress/device.h"
@@ -13,7 +15,7 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-/// Of one communicator, on rank 0. One thread at a time.
+/// Of one communicator, on rank 0. One thread at a time, but for close() at the exit.
 class StreamTrace {
  public:
   static bool is_wanted(const Settings& settings, int rank, int world);
@@ -31,8 +33,9 @@ class StreamTrace {
   void begin_exact(const TensorCall& call, Stream stream);
   void end_exact();
 
-  /// Writes the step to the file `path`. `codec`: of the last call.
-  void close(const std::string& path, const std::string& codec);
+  /// Writes the step to the file `path`. `codec`: of the last call. At the exit, without what only
+  /// the device knows: the calls after which none came.
+  void close(const std::string& path, const std::string& codec, ReportTime time);
 
  private:
   struct ExactCall {
@@ -45,6 +48,7 @@ class StreamTrace {
   Device& device_;
   const int world_;
   StreamClock clock_;
+  std::mutex recorder_mutex_;
   StepRecorder recorder_;
   std::vector<ExactCall> exact_;  // That have begun.
 };

@@ -63,22 +63,27 @@ void CollComm::begin(TensorPart part) {
   for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
     before_[lane] = lanes_[lane]->communicator().statistics();
   }
+  if (settings_.statistics.empty()) return;
+  report_.open([this](ReportTime) {
+    const Communicator& communicator = lanes_[0]->communicator();
+    write_statistics(settings_, communicator.rank(), communicator.size(), statistics());
+  });
 }
 
 CollComm::~CollComm() {
   for (auto& lane : lanes_) lane->stop();
+  report_.write();
   if (!has_begun_) return;
   // The program may have no memory left for a copy of what is told.
   static_cast<void>(catch_all([this] {
-    tell_totals();
+    log_totals();
     return Status::ok();
   }));
 }
 
-void CollComm::tell_totals() const {
+void CollComm::log_totals() const {
   const Statistics total = statistics();
   const Communicator& communicator = lanes_[0]->communicator();
-  write_statistics(settings_, communicator.rank(), communicator.size(), total);
   log(abi::LogLevel::kInfo, abi::kLogNet,
       "CollNet of node %d of %d: %llu calls, %llu compressed (%llu of them unbiased), %llu bytes "
       "became %llu",
@@ -97,8 +102,7 @@ bool CollComm::is_of_this_process() const {
 /// last lane's.
 Statistics CollComm::statistics() const {
   Statistics total;
-  const std::size_t last_request = (next_request_ + kCollRequests - 1) % kCollRequests;
-  const std::size_t last_lane = requests_[last_request].decision.lane;
+  const std::size_t last_lane = last_lane_.load();
   for (std::size_t turn = 1; turn <= kCollLanes; ++turn) {
     const std::size_t lane = (last_lane + turn) % kCollLanes;
     add_difference(lanes_[lane]->communicator().statistics(), before_[lane], &total);
@@ -115,6 +119,7 @@ CollRequest* CollComm::all_reduce(const CollCall& call) {
   request->decision = decisions_.decide(call, &told_tensors_of_this_thread());
   const bool is_first = decisions_.has_unknown() && !had_unknown;
   if (is_first && decisions_.part() != TensorPart::kNothing) tell_unknown();
+  last_lane_.store(request->decision.lane, std::memory_order_relaxed);
   lanes_[request->decision.lane]->append(request);
   return request;
 }

@@ -9,10 +9,12 @@
 #include <sys/types.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/coll_lane.h"
 #include "nccl_plugin/plugin/registered_memory.h"
@@ -25,7 +27,8 @@ class CollComm : public Object {
   using Communicators = std::array<std::unique_ptr<Communicator>, kCollLanes>;
 
   CollComm(Communicators communicators, const Settings& settings);
-  /// Gives up what is under way, and the other nodes hear it. Writes the statistics of all lanes.
+  /// Gives up what is under way, and the other nodes hear it. Writes the statistics of all lanes,
+  /// which the exit of the process does, too.
   ~CollComm();
   CollComm(const CollComm&) = delete;
   CollComm& operator=(const CollComm&) = delete;
@@ -57,7 +60,7 @@ class CollComm : public Object {
  private:
   void tell_unknown() const;
   Statistics statistics() const;
-  void tell_totals() const;
+  void log_totals() const;
 
   const pid_t process_;
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};
@@ -68,7 +71,9 @@ class CollComm : public Object {
   std::array<Statistics, kCollLanes> before_;  // Of each lane when it began.
   std::array<CollRequest, kCollRequests> requests_;
   std::size_t next_request_ = 0;
+  std::atomic<std::size_t> last_lane_{0};  // That of the last call.
   std::array<std::unique_ptr<CollLane>, kCollLanes> lanes_;
+  EndReport report_;
 };
 
 }  // namespace ringpress::nccl_plugin::plugin

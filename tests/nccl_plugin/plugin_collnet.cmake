@@ -12,7 +12,8 @@ foreach(test plugin_collnet_test plugin_collnet_recreate_test plugin_collnet_tro
   gtest_discover_tests(${test} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endforeach()
 target_sources(plugin_collnet_test PRIVATE plugin_collnet_errors_test.cc
-               plugin_collnet_heads_test.cc plugin_collnet_moments_test.cc)
+               plugin_collnet_exit_test.cc plugin_collnet_heads_test.cc
+               plugin_collnet_moments_test.cc)
 
 add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc plugin_coll_decisions_test.cc
                plugin_coll_lane_test.cc
