@@ -100,8 +100,8 @@ void price(const Speeds& speeds, int ranks, espresso::Job* job) {
 }
 
 void print_automatic(int steps_before, const Automatic& automatic) {
-  fmt::print("automatic, after {} steps: {:.1f} ms; of a step's calls\n", steps_before,
-             1e3 * automatic.measured.seconds());
+  fmt::print("automatic, after {} steps: {:.1f} ms; of the calls of {} steps\n", steps_before,
+             1e3 * automatic.measured.seconds(), automatic.measured.steps.size());
   for (const auto& [reason, count] : automatic.calls) {
     fmt::print("  {} {}{}\n", count, reason.empty() ? "compressed" : "exact: ", reason);
   }
@@ -128,10 +128,9 @@ void print_table(const Speeds& speeds, const espresso::Job& job,
       "| strategy | compressed | predicted ms | measured ms | predicted / measured |\n"
       "|---|---|---|---|---|\n");
   for (std::size_t i = 0; i < strategies.size(); ++i) {
-    const auto count =
-        std::count(strategies[i].compresses.begin(), strategies[i].compresses.end(), true);
-    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.3f} |\n", strategies[i].name, count,
-               1e3 * strategies[i].predicted_seconds, 1e3 * measured[i].seconds(),
+    fmt::print("| {} | {:g} | {:.1f} | {:.1f} | {:.3f} |\n", strategies[i].name,
+               measured[i].compressed_calls, 1e3 * strategies[i].predicted_seconds,
+               1e3 * measured[i].seconds(),
                strategies[i].predicted_seconds / measured[i].seconds());
   }
   fmt::print("\n");
@@ -143,6 +142,7 @@ void write_json(const StepOptions& options, const Speeds& speeds, const espresso
   for (std::size_t i = 0; i < strategies.size(); ++i) {
     rows.push_back({{"strategy", strategies[i].name},
                     {"compressed", strategies[i].compresses},
+                    {"compressed_calls", measured[i].compressed_calls},
                     {"predicted_seconds", strategies[i].predicted_seconds},
                     {"measured_seconds", measured[i].seconds()},
                     {"steps", measured[i].steps}});

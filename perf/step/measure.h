@@ -16,7 +16,8 @@ namespace ringpress::perf {
 /// Steps, of the slowest rank each.
 struct Measured {
   std::vector<double> steps;
-  double seconds() const;  // Their median.
+  double compressed_calls = 0;  // That the library compressed, a step, whatever it was to do.
+  double seconds() const;       // Their median.
 };
 
 /// Of a session that the functions below get: two for each of strategies_of(), exact and
@@ -31,8 +32,7 @@ std::vector<Measured> measure(const Session& session, const espresso::Job& job,
 /// With RINGPRESS_CODEC=auto.
 struct Automatic {
   Measured measured;
-  std::map<std::string, std::size_t>
-      calls;  // Of the step after these: by why they were left exact.
+  std::map<std::string, std::size_t> calls;  // Of all these steps: by why they were left exact.
 };
 /// Collective. `steps` of them after so many in which the library may find what is best.
 Automatic measure_automatic(const Session& session, const espresso::Job& job, int steps_before,

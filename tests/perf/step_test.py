@@ -52,6 +52,10 @@ class Step(unittest.TestCase):
             self.assertGreaterEqual(strategy["predicted_seconds"], 0.08)
             # What passes as compute passes whatever the library does.
             self.assertGreaterEqual(min(strategy["steps"]), 0.08)
+            # Calls of 40 and 4000 bytes are too small, whatever the strategy says.
+            large = [one for one, size in zip(strategy["compressed"], SIZES) if one and size > 65536]
+            self.assertAlmostEqual(strategy["compressed_calls"], len(large))
+        self.assertIn("| everything | 2 |", out)
         recorded = json.loads(trace.read_text())
         self.assertEqual([tensor["bytes"] for tensor in recorded["tensors"]], SIZES)
         self.assertEqual(recorded["machines"], 3)
@@ -61,6 +65,15 @@ class Step(unittest.TestCase):
         planned = json.loads(out)
         self.assertEqual(len(planned["tensors"]), len(SIZES))
         self.assertLessEqual(planned["plan_ms"], planned["nothing_ms"])
+
+    def test_what_automatic_mode_did_is_told_of_the_measured_steps(self):
+        code, out, error = self.run_program(PROGRAM, self.job, "--ranks", 2, "--steps", 3, "--times", 0.1,
+                                            "--automatic", 2)
+        self.assertEqual((code, error), (0, ""))
+        lines = out[out.index("automatic, after 2 steps"):].splitlines()
+        self.assertIn("of the calls of 3 steps", lines[0])
+        counts = [int(line.split()[0]) for line in lines[1:] if line.startswith("  ")]
+        self.assertEqual(sum(counts), 3 * len(SIZES))
 
     def tensors_of(self, shape, compute):
         """Those of the trace of a program that computes 5 ms for each of three gradients."""
@@ -104,7 +117,7 @@ class Step(unittest.TestCase):
         code, out, error = self.run_program(PROGRAM, self.job, "--ranks", 2, "--steps", 1, "--warmup", 0,
                                             "--times", 0.01, "--automatic", 4)
         self.assertEqual((code, error), (0, ""))
-        self.assertRegex(out, r"\nautomatic, after 4 steps: \d+\.\d ms; of a step's calls\n")
+        self.assertRegex(out, r"\nautomatic, after 4 steps: \d+\.\d ms; of the calls of 1 steps\n")
         self.assertIn("\n  2 exact: all ranks share one host\n"
                       "  2 exact: smaller than RINGPRESS_MIN_BYTES\n", out)
 
