@@ -70,6 +70,7 @@ struct Options {
 /// One codec's communicator and what was measured on it.
 struct Contender {
   std::string codec;
+  std::string statistics_path;
   std::unique_ptr<ProxyNode> node;
   std::vector<std::uint32_t> call_ns;
   std::vector<std::uint32_t> control_ns;
@@ -78,13 +79,33 @@ struct Contender {
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
 }
 
 double percentile(std::vector<std::uint32_t> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+/// Ends the communicator. What the library says of all its calls, the warm-up's too.
+nlohmann::json end(Contender* contender) {
+  contender->node.reset();
+  std::ifstream file(contender->statistics_path);
+  return nlohmann::json::parse(file);
+}
+
+/// Times stand under a codec's name only if all calls went by it.
+void require_codec(const std::string& asked, const nlohmann::json& statistics) {
+  if (asked == "auto") return;
+  const auto used = statistics.at("last_codec").get<std::string>();
+  const auto calls = statistics.at("calls").get<std::uint64_t>();
+  const auto compressed = statistics.at("compressed_calls").get<std::uint64_t>();
+  const bool is_it = used.substr(0, used.find(':')) == asked.substr(0, asked.find(':'));
+  if (calls > 0 && is_it && compressed == (asked == "none" ? 0 : calls)) return;
+  throw std::runtime_error(
+      fmt::format("{}: {} of {} calls were compressed, the last went by {}: {}", asked, compressed,
+                  calls, used, statistics.at("exact_calls").dump()));
 }
 
 /// Why the nodes cannot meet there; empty if they can.
@@ -106,7 +127,9 @@ void run(const Options& options) {
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     Contender& contender = contenders[i];
     contender.codec = options.codecs[i];
+    contender.statistics_path = fmt::format("{}/statistics-{}-{}", options.folder, options.rank, i);
     setenv("RINGPRESS_CODEC", contender.codec.c_str(), 1);
+    setenv("RINGPRESS_STATS", contender.statistics_path.c_str(), 1);
     ProxyOptions proxy;
     proxy.rank = options.rank;
     proxy.comm_id = i;
@@ -136,14 +159,21 @@ void run(const Options& options) {
       if (repetition >= 0) contender.seconds.push_back(took.count());
     }
   }
+  std::vector<nlohmann::json> statistics;
+  for (Contender& contender : contenders) {
+    statistics.push_back(end(&contender));
+    require_codec(contender.codec, statistics.back());
+  }
   if (options.rank != 0) return;
   nlohmann::ordered_json report;
   report["ranks"] = options.size;
   report["bytes"] = options.bytes;
   report["call_bytes"] = options.channels * options.chunk_bytes;
   const double base = median(contenders[0].seconds);
-  for (const Contender& contender : contenders) {
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    const Contender& contender = contenders[i];
     report["codecs"].push_back({{"codec", contender.codec},
+                                {"last_codec", statistics[i].at("last_codec")},
                                 {"seconds", median(contender.seconds)},
                                 {"speedup", base / median(contender.seconds)},
                                 {"call_p50_ns", percentile(contender.call_ns, 0.5)},
@@ -166,7 +196,8 @@ int run_program(int argc, char** argv) {
   app.add_option("--channels", options.channels, "Channels, at most 8 to a call");
   app.add_option("--chunk", options.chunk_bytes, "Bytes of a channel's part of a call")
       ->transform(CLI::AsSizeValue(false));
-  app.add_option("--repetitions", options.repetitions, "Timed, after one that is not");
+  app.add_option("--repetitions", options.repetitions, "Timed, after one that is not")
+      ->check(CLI::PositiveNumber);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
