@@ -34,7 +34,14 @@ int decimal(const char* text) {
 }
 
 std::size_t padding(std::size_t bytes, std::size_t call) {
-  return (bytes + call - 1) / call * call - bytes;
+  const std::size_t rest = bytes % call;
+  return rest == 0 ? 0 : call - rest;
+}
+
+/// NCCL counts ranks in an int, and each node has at least one.
+bool is_possible(const JobShape& shape) {
+  constexpr std::size_t kMostRanks = std::numeric_limits<int>::max();
+  return shape.nodes >= 1 && shape.nodes <= shape.ranks && shape.ranks <= kMostRanks;
 }
 
 }  // namespace
@@ -69,16 +76,16 @@ std::size_t CollNetPolicy::ranks_per_node() const {
 
 Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) const {
   if (settings_.mode == "off" || settings_.mode == "observe") return Preference::kLeave;
+  if (!is_possible(shape_)) return Preference::kLeave;
   if (function != abi::Function::kAllReduce || shape_.nodes < 2) return Preference::kAvoid;
   PlanRequest request;  // Sum, as is every operation that NCCL offers to this library's CollNet.
   request.kind = CollectiveKind::kAllReduce;
   request.dtype = DType::kFloat16;  // All types for CollNet are whole multiples of it.
   request.count = bytes / dtype_size(request.dtype);
-  constexpr std::size_t kMostRanks = std::numeric_limits<int>::max();
-  request.world = static_cast<int>(std::min(shape_.ranks, kMostRanks));
+  request.world = static_cast<int>(shape_.ranks);
   request.crosses_hosts = true;
   request.recurrences = kRecurring;
-  request.comm_nodes = static_cast<int>(std::min(shape_.nodes, kMostRanks));
+  request.comm_nodes = static_cast<int>(shape_.nodes);
   request.comm_ranks = request.world;
   request.is_dtype_known = false;
   const std::string codec = planner_->plan(request).codec;
@@ -113,6 +120,7 @@ std::size_t CollNetPolicy::chunk_bytes(CollNetRoute route, std::size_t bytes, in
 std::string CollNetPolicy::description() const {
   const std::string where =
       std::to_string(shape_.ranks) + " ranks on " + std::to_string(shape_.nodes) + " nodes: ";
+  if (!is_possible(shape_)) return where + "there is no such job, the choice is NCCL's";
   const Preference largest = preference(abi::Function::kAllReduce, kLargestChunk * 1024 * 1024);
   switch (largest) {
     case Preference::kLeave:

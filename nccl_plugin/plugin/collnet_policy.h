@@ -23,6 +23,7 @@ enum class Preference {
 /// The two ways in which NCCL uses CollNet.
 enum class CollNetRoute { kChain, kDirect };
 
+/// One that cannot be, as no node or fewer ranks than nodes, is left to NCCL.
 struct JobShape {
   std::size_t ranks = 0;
   std::size_t nodes = 0;

@@ -15,11 +15,14 @@ constexpr int kNvls = static_cast<int>(abi::Algorithm::kNvls);
 constexpr int kNvlsTree = static_cast<int>(abi::Algorithm::kNvlsTree);
 constexpr int kSimple = static_cast<int>(abi::Protocol::kSimple);
 
+// What NCCL has at most: channels, and what it may come to have of protocols (3 now).
+constexpr int kMostChannelsOfNccl = 64;
+constexpr int kMostProtocols = 63;
+
 /// The entry, or null where the table has no such one or NCCL cannot use it.
 float* available(const CostTable& table, int algorithm) {
-  if (table.costs == nullptr || algorithm >= table.algorithms || kSimple >= table.protocols) {
-    return nullptr;
-  }
+  if (table.costs == nullptr || algorithm >= table.algorithms) return nullptr;
+  if (kSimple >= table.protocols || table.protocols > kMostProtocols) return nullptr;
   float* const entry = table.costs + algorithm * table.protocols + kSimple;
   return *entry < 0.0F ? nullptr : entry;
 }
@@ -42,7 +45,7 @@ void Tuner::note_absence(std::size_t bytes) const {
 
 /// NVLS has channels of its own.
 void Tuner::note_channels(int algorithm, int channels) const {
-  if (algorithm == kNvls || algorithm == kNvlsTree) return;
+  if (algorithm == kNvls || algorithm == kNvlsTree || channels > kMostChannelsOfNccl) return;
   int seen = seen_channels_.load();
   while (channels > seen && !seen_channels_.compare_exchange_weak(seen, channels)) continue;
 }

@@ -400,6 +400,57 @@ TEST_F(PluginTuner, WrongSettingsAreNotAnErrorEither) {
   EXPECT_EQ(table.at(1, 2), Table(7).at(1, 2));
 }
 
+// As if there were no tuner.
+TEST_F(PluginTuner, AJobThatCannotBeIsLeftToNccl) {
+  const test::ScopedEnvironment setting({{"NCCL_MIN_NCHANNELS", "4"}});
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  constexpr std::size_t kHigh = std::size_t{1} << 63;
+  const std::pair<std::size_t, std::size_t> shapes[] = {
+      {0, 0}, {4, 0}, {0, 4}, {1, 2}, {kHigh, 2}, {kMost, 2}, {kHigh, kHigh}, {kMost, kMost}};
+  for (const auto& [ranks, nodes] : shapes) {
+    Ctx tuner(ranks, nodes);
+    for (const std::size_t bytes : {std::size_t{0}, kMiB, 64 * kMiB, kHigh, kMost}) {
+      Table table(7);
+      EXPECT_EQ(tuner.advise(&table, bytes), 0);
+      EXPECT_EQ(table.costs, Table(7).costs) << ranks << " ranks on " << nodes << " nodes";
+      std::size_t chunk = 17;
+      EXPECT_EQ(ncclTunerPlugin_v6.get_chunk_size(tuner.ctx, Function::kAllReduce, bytes, kDirect,
+                                                  2, 4, &chunk),
+                ncclSuccess);
+      EXPECT_EQ(chunk, 17U);
+    }
+  }
+}
+
+TEST_F(PluginTuner, CallsThatCannotBeAreAnswered) {
+  const test::ScopedEnvironment setting(
+      {{"NCCL_MIN_NCHANNELS", "4"}, {"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_MIN_BYTES", "0"}});
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  constexpr int kLarge = std::numeric_limits<int>::max();
+  Ctx tuner(16, 4);
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, kMost - 1, kMost}) {
+    Table table(7);
+    EXPECT_LE(tuner.advise(&table, bytes), 4);
+    EXPECT_LE(changed(Table(7), table).size(), 2U);
+    for (const int number : {-kLarge - 1, -1, 5, 100, kLarge}) {
+      Table other(7);
+      EXPECT_EQ(tuner.advise(&other, bytes, static_cast<Function>(number)), 0);
+      EXPECT_EQ(other.at(kChain, 2), kAvoided);
+      int channels = 0;
+      EXPECT_EQ(ncclTunerPlugin_v6.get_coll_info(tuner.ctx, Function::kAllReduce, bytes, 1,
+                                                 other.for_nccl(), number, kLarge, 0, &channels),
+                ncclSuccess);
+      std::size_t chunk = 17;
+      EXPECT_EQ(ncclTunerPlugin_v6.get_chunk_size(tuner.ctx, Function::kAllReduce, bytes, number,
+                                                  number, number, &chunk),
+                ncclSuccess);
+      EXPECT_EQ(chunk, 17U);
+    }
+  }
+  Table table(7);  // NCCL crashes where a call gets more channels than it has.
+  EXPECT_LE(tuner.advise(&table, 128 * kMiB), 4);
+}
+
 /// As NCCL 2.22 to 2.28 does: the least cost of at most one hour; -1: NCCL fails the operation.
 int choice_of_nccl(const Table& table) {
   float least = 3600000000.0F;
