@@ -52,9 +52,21 @@ std::size_t element_bytes(const char* datatype) {
   return equals(datatype, "ncclFloat16") || equals(datatype, "ncclBfloat16") ? 2 : 0;
 }
 
+// A handle's bits, from the lowest: the tensor's number in its book, and the book's.
+constexpr unsigned kTensorBits = 40;
+constexpr std::uint64_t kTensorMask = (std::uint64_t{1} << kTensorBits) - 1;
+
 /// Handles are numbers, so that nothing is looked up behind one that came too late.
-void* handle_of(std::uint64_t tensor) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(tensor));
+void* handle_of(const TensorBook& book, std::uint64_t tensor) {
+  const std::uint64_t number = book.number() << kTensorBits | (tensor & kTensorMask);
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
+}
+
+/// What the book calls it; 0, which is no tensor, for the handle of another communicator.
+std::uint64_t tensor_of(const TensorBook& book, const void* handle) {
+  const std::uint64_t number = reinterpret_cast<std::uintptr_t>(handle);
+  const std::uint64_t own = book.number() << kTensorBits;
+  return (number & ~kTensorMask) == own ? number & kTensorMask : 0;
 }
 
 /// All-reduces that NCCL may give to CollNet. NVLS_TREE never goes there, NVLS does between nodes.
@@ -113,8 +125,8 @@ template <typename Coll>
 Status start_tensor(void* ctx, const Coll& coll, void** handle) {
   if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorBook> book, book_of(ctx));
-  *handle = handle_of(
-      book->start_tensor({coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
+  *handle = handle_of(*book, book->start_tensor({coll.send, coll.count,
+                                                 element_bytes(coll.datatype), coll.sequence}));
   return Status::ok();
 }
 
@@ -126,8 +138,9 @@ Status start_channel(void* ctx, const ProxyOp& op, void* parent, const void* pla
   if (ctx == nullptr || parent == nullptr || op.process != getpid()) return Status::ok();
   if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorBook> book, book_of(ctx));
-  told.add_channel(book.get(), {reinterpret_cast<std::uintptr_t>(parent), op.channel,
-                                static_cast<std::size_t>(op.steps),
+  const std::uint64_t tensor = tensor_of(*book, parent);
+  if (tensor == 0) return Status::ok();
+  told.add_channel(book.get(), {tensor, op.channel, static_cast<std::size_t>(op.steps),
                                 static_cast<std::size_t>(op.chunk_bytes), place});
   return Status::ok();
 }

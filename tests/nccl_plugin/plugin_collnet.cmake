@@ -1,5 +1,6 @@
 # CollNet of the plugin library, driven by a stand-in for NCCL's proxy.
-foreach(test plugin_collnet_test plugin_collnet_recreate_test plugin_collnet_trouble_test)
+foreach(test plugin_arguments_test plugin_collnet_test plugin_collnet_recreate_test
+        plugin_collnet_trouble_test)
   add_executable(${test} ${test}.cc)
   target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${test} PRIVATE RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>")

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -63,6 +64,8 @@ struct ProxyOptions {
   // What the same clock says of a microsecond of arithmetic, once a call: interrupts and the
   // reading of the clock are in both.
   std::vector<std::uint32_t>* control_nanoseconds = nullptr;
+  /// Called after each event that the profiler is told of, in the thread that tells it.
+  std::function<void(void* profiler_ctx, void* tensor)> after_event;
 };
 
 class ProxyNode {
@@ -264,6 +267,7 @@ class ProxyNode {
     if (!operation.is_replayed) ++member.sequence;
     void* const event = profiler_.start_tensor(member.profiler_ctx, tensor);
     profiler_.stop(event);  // Before anything has moved.
+    if (options_.after_event) options_.after_event(member.profiler_ctx, event);
     return event;
   }
 
@@ -294,6 +298,8 @@ class ProxyNode {
                                 static_cast<int>(channel_of(operation, sub)),
                                 static_cast<int>(running.steps + operation.steps_too_many),
                                 static_cast<int>(operation.chunk_bytes), &args->subs[sub].event);
+        if (!options_.after_event) continue;
+        options_.after_event(members_[operation.member].profiler_ctx, launched.event);
       }
     }
     for (std::size_t first = 0; first < subs; first += kProxyGroupChannels) {
