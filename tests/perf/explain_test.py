@@ -150,8 +150,8 @@ class Explain(unittest.TestCase):
     def test_a_codec_that_looks_at_the_whole_tensor_has_a_model(self):
         found = explained("64M", "float32", "4", RINGPRESS_CODEC="topk:density=0.01")
         self.assertEqual(found["choice"], {"codec": "topk:density=0.01", "algorithm": "sra"})
-        call = found["calls"][0]
-        self.assertEqual(call["codec"], "topk:density=0.01")
+        # Others may be measured as quicker, on a busy machine.
+        call = next(call for call in found["calls"] if call["codec"] == "topk:density=0.01")
         # 2 * 3/4 of the values' bytes, of which a hundredth is sent in some 16 bits each, and in the second half up
         # to four hundredths, as each rank has others.
         self.assertGreater(call["wire_bytes"], 1.5 * (64 << 20) * 0.008)
