@@ -109,7 +109,7 @@ class Endings(unittest.TestCase):
                 lines = left_by("busy", **more).lines
                 self.assertEqual(sorted(line["rank"] for line in lines), [0, 1])
                 for line in lines:
-                    self.assertGreater(line["calls"], 24)
+                    self.assertGreaterEqual(line["calls"], 24)
 
     def test_with_a_communicator_in_the_making(self):
         left = left_by("in_the_making")
