@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/gossip/compare_options.h"
 #include "nccl_plugin/gossip/text.h"
-#include "nccl_plugin/warn_once.h"
 #include "ring/factory.h"
 
 namespace ringpress::nccl_plugin::gossip {

@@ -17,10 +17,10 @@
 #include <string>
 #include <utility>
 
-#include "nccl_plugin/call_issue.h"
 #include "nccl_plugin/host/operators.h"
 #include "nccl_plugin/host/registrations.h"
 #include "nccl_plugin/host/worker.h"
+#include "nccl_plugin/session/calls/call_issue.h"
 #include "ringpress/communicator.h"
 #include "ringpress/nccl.h"
 #include "ringpress/status.h"

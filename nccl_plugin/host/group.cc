@@ -4,8 +4,8 @@
 #include <latch>
 #include <vector>
 
-#include "nccl_plugin/call_issue.h"
 #include "nccl_plugin/host/registry.h"
+#include "nccl_plugin/session/calls/call_issue.h"
 
 namespace ringpress::nccl_plugin::host {
 namespace {

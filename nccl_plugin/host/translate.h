@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 #include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::host {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "nccl_plugin/block_pool.h"
+#include "nccl_plugin/session/block_pool.h"
 #include "ringpress/per_thread.h"
 
 namespace ringpress::nccl_plugin::interposer {

@@ -7,13 +7,13 @@
 #include <thread>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/interposer/agreeing_stream_call.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "nccl_plugin/rule_codecs.h"
-#include "nccl_plugin/statistics_file.h"
-#include "nccl_plugin/tuning/tuned_calls.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
+#include "nccl_plugin/session/statistics_file.h"
+#include "nccl_plugin/session/tuning/tuned_calls.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {

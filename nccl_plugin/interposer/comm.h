@@ -14,9 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/codec_key.h"
-#include "nccl_plugin/end_report.h"
-#include "nccl_plugin/error_feedback.h"
 #include "nccl_plugin/interposer/host_groups.h"
 #include "nccl_plugin/interposer/stream_call.h"
 #include "nccl_plugin/interposer/stream_guard.h"
@@ -25,7 +22,10 @@
 #include "nccl_plugin/interposer/stream_trace.h"
 #include "nccl_plugin/interposer/workspace.h"
 #include "nccl_plugin/preload/engine.h"
-#include "nccl_plugin/recurrences.h"
+#include "nccl_plugin/session/calls/codec_key.h"
+#include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/end_report.h"
 #include "ringpress/communicator.h"
 #include "ringpress/device.h"
 #include "ringpress/planner.h"

@@ -1,8 +1,8 @@
 // Comm's part in calls that may be put off (stream_lazy.h).
 #include <utility>
 
+#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/comm.h"
-#include "nccl_plugin/warn_once.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

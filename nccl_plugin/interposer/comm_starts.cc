@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/interposer/comm.h"
 
 namespace ringpress::nccl_plugin::interposer {

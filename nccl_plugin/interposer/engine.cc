@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "nccl_plugin/lazy_flusher.h"
+#include "nccl_plugin/session/lazy/lazy_flusher.h"
 #include "ringpress/log.h"
 #include "ringpress/per_thread.h"
 

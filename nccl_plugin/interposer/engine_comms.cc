@@ -3,13 +3,13 @@
 #include <string>
 #include <utility>
 
-#include "nccl_plugin/budget.h"
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/engine.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "nccl_plugin/rule_codecs.h"
-#include "nccl_plugin/statistics_file.h"
+#include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
+#include "nccl_plugin/session/statistics_file.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

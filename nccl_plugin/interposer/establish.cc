@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/number_exchange.h"
-#include "nccl_plugin/warn_once.h"
 #include "ringpress/hash.h"
 #include "ringpress/log.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "nccl_plugin/statistics_file.h"
+#include "nccl_plugin/session/statistics_file.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/preload/engine.h"
+#include "nccl_plugin/session/end_report.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {

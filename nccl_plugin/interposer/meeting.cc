@@ -7,8 +7,8 @@
 #include <iterator>
 #include <utility>
 
-#include "nccl_plugin/descriptors.h"
-#include "nccl_plugin/warn_once.h"
+#include "nccl_plugin/errors/descriptors.h"
+#include "nccl_plugin/errors/warn_once.h"
 #include "ring/factory.h"
 #include "ringpress/communicator.h"
 #include "ringpress/log.h"

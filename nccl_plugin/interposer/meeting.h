@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/ring_topology.h"
+#include "nccl_plugin/session/ring_topology.h"
 #include "ringpress/nccl.h"
 #include "ringpress/rendezvous.h"
 #include "ringpress/settings.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

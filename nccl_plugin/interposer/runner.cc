@@ -4,10 +4,10 @@
 #include <chrono>
 #include <string>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/interposer/number_exchange.h"
-#include "nccl_plugin/warn_once.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nccl_plugin/interposer/framed_call.h"
-#include "nccl_plugin/step_recorder.h"
+#include "nccl_plugin/session/steps/step_recorder.h"
 #include "ringpress/device.h"
 
 namespace ringpress::nccl_plugin::interposer {

@@ -19,8 +19,8 @@
 
 #include "nccl_plugin/interposer/framed_call.h"
 #include "nccl_plugin/interposer/stream_wait.h"
-#include "nccl_plugin/tuning/guarded_class.h"
-#include "nccl_plugin/tuning/tuning_log.h"
+#include "nccl_plugin/session/tuning/guarded_class.h"
+#include "nccl_plugin/session/tuning/tuning_log.h"
 #include "ringpress/device.h"
 #include "ringpress/planner.h"
 #include "ringpress/settings.h"

@@ -16,9 +16,9 @@
 #include <memory>
 
 #include "nccl_plugin/interposer/stream_wait.h"
-#include "nccl_plugin/lazy_calls.h"
-#include "nccl_plugin/lazy_memory.h"
 #include "nccl_plugin/preload/engine.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
+#include "nccl_plugin/session/lazy/lazy_memory.h"
 #include "ringpress/device.h"
 #include "ringpress/settings.h"
 

@@ -22,7 +22,7 @@
 #include "nccl_plugin/interposer/framed_call.h"
 #include "nccl_plugin/interposer/stream_clock.h"
 #include "nccl_plugin/interposer/stream_wait.h"
-#include "nccl_plugin/step_planner.h"
+#include "nccl_plugin/session/steps/step_planner.h"
 #include "ringpress/device.h"
 #include "ringpress/planner.h"
 #include "ringpress/settings.h"

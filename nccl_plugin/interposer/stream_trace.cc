@@ -1,7 +1,7 @@
 #include "nccl_plugin/interposer/stream_trace.h"
 
-#include "nccl_plugin/lazy_calls.h"
-#include "nccl_plugin/step_trace.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
+#include "nccl_plugin/session/steps/step_trace.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

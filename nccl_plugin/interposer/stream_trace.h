@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/interposer/stream_clock.h"
-#include "nccl_plugin/step_recorder.h"
+#include "nccl_plugin/session/end_report.h"
+#include "nccl_plugin/session/steps/step_recorder.h"
 #include "ringpress/device.h"
 #include "ringpress/settings.h"
 

@@ -6,9 +6,9 @@
 #include <system_error>
 #include <utility>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/plugin/report.h"
-#include "nccl_plugin/statistics_file.h"
+#include "nccl_plugin/session/statistics_file.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {

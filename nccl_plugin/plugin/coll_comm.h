@@ -14,10 +14,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "nccl_plugin/end_report.h"
 #include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/coll_lane.h"
 #include "nccl_plugin/plugin/registered_memory.h"
+#include "nccl_plugin/session/end_report.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/descriptors.h"
+#include "nccl_plugin/errors/descriptors.h"
 #include "nccl_plugin/plugin/collnet_descriptors.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
-#include "nccl_plugin/statistics_file.h"
+#include "nccl_plugin/session/statistics_file.h"
 #include "ringpress/transport.h"
 #include "ringpress/version.h"
 

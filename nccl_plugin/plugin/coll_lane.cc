@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 #include "ringpress/transport.h"
 
 namespace ringpress::nccl_plugin::plugin {

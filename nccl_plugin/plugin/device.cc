@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "nccl_plugin/descriptors.h"
+#include "nccl_plugin/errors/descriptors.h"
 #include "nccl_plugin/plugin/interfaces.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/report.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "nccl_plugin/abi/types.h"
-#include "nccl_plugin/firewall.h"
+#include "nccl_plugin/errors/firewall.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

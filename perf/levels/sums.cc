@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/tuning/step_levels.h"
+#include "nccl_plugin/session/tuning/step_levels.h"
 #include "ring/factory.h"
 #include "tests/support/thread_mesh.h"
 #include "tests/support/thread_peers.h"

@@ -6,7 +6,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/plugin/door_variables.h"
 #include "nccl_plugin/plugin/interfaces.h"
-#include "nccl_plugin/statistics_file.h"
+#include "nccl_plugin/session/statistics_file.h"
 #include "perf/ringpress/params.h"
 #include "ringpress/settings.h"
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "nccl_plugin/descriptors.h"
+#include "nccl_plugin/errors/descriptors.h"
 #include "nccl_plugin/plugin/door_variables.h"
 #include "perf/ringpress/child.h"
 #include "perf/ringpress/run.h"

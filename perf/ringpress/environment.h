@@ -2,8 +2,8 @@
 #ifndef PERF_RINGPRESS_ENVIRONMENT_H_
 #define PERF_RINGPRESS_ENVIRONMENT_H_
 
-#include "nccl_plugin/environment.h"
 #include "nccl_plugin/plugin/door_variables.h"
+#include "nccl_plugin/session/settings/environment.h"
 
 namespace ringpress::perf {
 

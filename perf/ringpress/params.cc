@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/budget.h"
-#include "nccl_plugin/rule_codecs.h"
+#include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::perf {

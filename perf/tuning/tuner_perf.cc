@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "nccl_plugin/step_recorder.h"
-#include "nccl_plugin/step_trace.h"
-#include "nccl_plugin/tuning/tuned_calls.h"
+#include "nccl_plugin/session/steps/step_recorder.h"
+#include "nccl_plugin/session/steps/step_trace.h"
+#include "nccl_plugin/session/tuning/tuned_calls.h"
 #include "tuner/factory.h"
 
 namespace ringpress {

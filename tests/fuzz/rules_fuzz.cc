@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "nccl_plugin/rules.h"
+#include "nccl_plugin/session/rules/rules.h"
 #include "tuner/factory.h"
 
 namespace {

@@ -2,12 +2,12 @@
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_executable(rules_fuzz
     ${CMAKE_CURRENT_SOURCE_DIR}/rules_fuzz.cc
-    ${PROJECT_SOURCE_DIR}/nccl_plugin/rules.cc
-    ${PROJECT_SOURCE_DIR}/nccl_plugin/rules_file.cc
-    ${PROJECT_SOURCE_DIR}/nccl_plugin/setting_file.cc
-    ${PROJECT_SOURCE_DIR}/nccl_plugin/environment.cc
-    ${PROJECT_SOURCE_DIR}/nccl_plugin/nccl_variables.cc
-    ${PROJECT_SOURCE_DIR}/nccl_plugin/settings.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/rules/rules.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/rules/rules_file.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/setting_file.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/environment.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/nccl_variables.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/settings.cc
     ${PROJECT_SOURCE_DIR}/tuner/planner.cc
   )
   target_include_directories(rules_fuzz PRIVATE ${PROJECT_SOURCE_DIR})

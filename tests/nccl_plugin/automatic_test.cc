@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/mesh_communicator.h"
-#include "nccl_plugin/mesh_peers.h"
-#include "nccl_plugin/tuning/calibration_file.h"
+#include "nccl_plugin/session/mesh_communicator.h"
+#include "nccl_plugin/session/mesh_peers.h"
+#include "nccl_plugin/session/tuning/calibration_file.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 

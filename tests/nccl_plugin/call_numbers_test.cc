@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/session/mesh_communicator.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 

@@ -1,5 +1,5 @@
 // When a report is written, and how often. Each test ends processes of its own.
-#include "nccl_plugin/end_report.h"
+#include "nccl_plugin/session/end_report.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "nccl_plugin/error_feedback.h"
+#include "nccl_plugin/session/calls/error_feedback.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

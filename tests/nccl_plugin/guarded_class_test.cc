@@ -1,5 +1,5 @@
 // In which order calls in streams take turns, and what rank 0 makes of their times.
-#include "nccl_plugin/tuning/guarded_class.h"
+#include "nccl_plugin/session/tuning/guarded_class.h"
 
 #include <gtest/gtest.h>
 

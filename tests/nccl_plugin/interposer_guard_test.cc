@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "nccl_plugin/interposer/devices.h"
-#include "nccl_plugin/tuning/guarded_class.h"
+#include "nccl_plugin/session/tuning/guarded_class.h"
 #include "tests/support/interposer_hosts.h"
 
 namespace ringpress::nccl_plugin::interposer {

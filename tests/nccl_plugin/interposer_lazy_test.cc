@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/lazy_flusher.h"
-#include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/session/lazy/lazy_flusher.h"
+#include "nccl_plugin/session/mesh_communicator.h"
 #include "tests/support/cuda_job.h"
 #include "tests/support/interposer_hosts.h"
 #include "tests/support/rules_file.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/descriptors.h"
+#include "nccl_plugin/errors/descriptors.h"
 #include "tests/support/interposer_job.h"
 #include "tests/support/meeting_port.h"
 

@@ -1,5 +1,5 @@
 // RINGPRESS_LAZY: calls that are put off, by all ranks together, until enough has come together.
-#include "nccl_plugin/lazy_calls.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/lazy_votes.h"
-#include "nccl_plugin/mesh_communicator.h"
-#include "nccl_plugin/statistics_file.h"
+#include "nccl_plugin/session/lazy/lazy_votes.h"
+#include "nccl_plugin/session/mesh_communicator.h"
+#include "nccl_plugin/session/statistics_file.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/rules_file.h"
 #include "tests/support/thread_mesh.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/lazy_calls.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

@@ -1,5 +1,5 @@
 // What levels there are and what they lose, and how tensors are cut into parts.
-#include "nccl_plugin/tuning/level_family.h"
+#include "nccl_plugin/session/tuning/level_family.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/tuning/tensor_cut.h"
+#include "nccl_plugin/session/tuning/tensor_cut.h"
 #include "ringpress/codec.h"
 #include "tests/support/random_tensor.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/mesh_communicator.h"
+#include "nccl_plugin/session/mesh_communicator.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 

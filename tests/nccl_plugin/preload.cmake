@@ -1,5 +1,5 @@
 # Tests of door A: the preloaded shim, the engine behind it, and a stand-in for NVIDIA's library.
-set(exports ${PROJECT_SOURCE_DIR}/nccl_plugin/exports.map)
+set(exports ${PROJECT_SOURCE_DIR}/nccl_plugin/host/exports.map)
 add_library(fake_nccl SHARED ../support/fake_nccl.cc $<TARGET_OBJECTS:ringpress_door>)
 target_link_libraries(fake_nccl PRIVATE ringpress_session ringpress_gossip ringpress_firewall Threads::Threads)
 set_target_properties(fake_nccl PROPERTIES PREFIX "" OUTPUT_NAME libnccl.so.2 SUFFIX "" NO_SONAME ON

@@ -1,4 +1,4 @@
-#include "nccl_plugin/recurrences.h"
+#include "nccl_plugin/session/calls/recurrences.h"
 
 #include <gtest/gtest.h>
 

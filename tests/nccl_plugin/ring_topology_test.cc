@@ -1,5 +1,5 @@
 // RINGPRESS_TOPOLOGY: rings that follow a map of hosts, and maps that cannot be followed.
-#include "nccl_plugin/ring_topology.h"
+#include "nccl_plugin/session/ring_topology.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // RINGPRESS_RULES: what is read, what is refused and how, and what communicators do by it.
-#include "nccl_plugin/rules.h"
+#include "nccl_plugin/session/rules/rules.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/rule_codecs.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
 #include "ringpress/communicator.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/rules_file.h"

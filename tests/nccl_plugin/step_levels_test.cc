@@ -1,5 +1,5 @@
 // Levels for calls of a step and their parts: the same on all ranks, fewer bytes, no more error.
-#include "nccl_plugin/tuning/step_levels.h"
+#include "nccl_plugin/session/tuning/step_levels.h"
 
 #include <gtest/gtest.h>
 

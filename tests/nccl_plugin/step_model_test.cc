@@ -1,9 +1,9 @@
 // The model of a job, from steps that are known, and what it says of other numbers of workers.
-#include "nccl_plugin/step_model.h"
+#include "nccl_plugin/session/steps/step_model.h"
 
 #include <gtest/gtest.h>
 
-#include "nccl_plugin/step_trace.h"
+#include "nccl_plugin/session/steps/step_trace.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

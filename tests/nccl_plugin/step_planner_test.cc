@@ -1,4 +1,4 @@
-#include "nccl_plugin/step_planner.h"
+#include "nccl_plugin/session/steps/step_planner.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "nccl_plugin/mesh_communicator.h"
-#include "nccl_plugin/steps_of_calls.h"
+#include "nccl_plugin/session/mesh_communicator.h"
+#include "nccl_plugin/session/steps/steps_of_calls.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_mesh.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "nccl_plugin/step_planner.h"
+#include "nccl_plugin/session/steps/step_planner.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

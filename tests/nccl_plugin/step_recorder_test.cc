@@ -1,4 +1,4 @@
-#include "nccl_plugin/step_recorder.h"
+#include "nccl_plugin/session/steps/step_recorder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "nccl_plugin/mesh_communicator.h"
-#include "nccl_plugin/step_trace.h"
+#include "nccl_plugin/session/mesh_communicator.h"
+#include "nccl_plugin/session/steps/step_trace.h"
 #include "ringpress/communicator.h"
 #include "tests/support/thread_mesh.h"
 

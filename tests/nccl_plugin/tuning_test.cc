@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "nccl_plugin/budget.h"
-#include "nccl_plugin/tuning/calibration_file.h"
-#include "nccl_plugin/tuning/tuned_calls.h"
+#include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/tuning/calibration_file.h"
+#include "nccl_plugin/session/tuning/tuned_calls.h"
 #include "ringpress/communicator.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/random_tensor.h"

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "nccl_plugin/tuning/peers.h"
+#include "nccl_plugin/session/tuning/peers.h"
 
 namespace ringpress::testing {
 

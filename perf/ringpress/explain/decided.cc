@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/budget.h"
-#include "nccl_plugin/rule_codecs.h"
+#include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
 #include "perf/all_reduce/error.h"
 #include "ringpress/planner.h"
 #include "tuner/factory.h"

@@ -1,0 +1,128 @@
+// The sequence that a program's calls repeat, found without knowing the program.
+//
+// A sequence is believed once it has come twice in a row. When a call does not fit it any more:
+//
+//   it had come three times, and kProofCalls calls of it   it is proven, and kept. After whatever
+//       came between, it is believed again as soon as it has come once, whole and in order, from
+//       any of its calls on, and no other proven sequence explains as many of the last calls.
+//   it had not     it may have been the beginning of a longer one: a step A A B suggests A at its
+//       beginning each time. From then on, until something is proven, only longer runs are
+//       believed.
+//
+// A longer sequence in which a proven one comes twice in a row (training steps, then an evaluation,
+// again and again) is believed only where its calls cannot be told apart by their memory: the same
+// buffer that was called so often in a row is one tensor's. Calls without an address, and buffers
+// that hold several tensors in turn, may be many tensors'.
+#ifndef NCCL_PLUGIN_SESSION_CALLS_CALL_PATTERN_H_
+#define NCCL_PLUGIN_SESSION_CALLS_CALL_PATTERN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ringpress/types.h"
+
+namespace ringpress::nccl_plugin {
+
+/// What is known of a call that may carry a residual.
+struct TensorCall {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::size_t count = 0;
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  const void* address = nullptr;  // Of the send buffer; null where it is not to be trusted.
+  std::uint64_t layout = 0;       // PiecewiseTensor::layout.
+
+  bool operator==(const TensorCall&) const = default;
+};
+
+/// Finds the shortest sequence that the calls repeat.
+class CallPattern {
+ public:
+  // Longest sequence looked for: a step of more calls than this is not found.
+  static constexpr std::size_t kLongestPeriod = 4096;
+  // So often, and with so many calls, has a sequence come that is proven.
+  static constexpr std::size_t kProofPeriods = 3;
+  static constexpr std::size_t kProofCalls = 8;
+  // Proven sequences that are kept: those that were left longest ago are forgotten.
+  static constexpr std::size_t kMostKnown = 8;
+
+  /// Takes note of the next call. Gives its position in the repeating sequence, or nothing while no
+  /// repetition has been seen since the last surprise (a call that did not fit).
+  std::optional<std::size_t> observe(const TensorCall& call);
+
+  /// The repeating sequence; empty while there is none.
+  std::span<const TensorCall> cycle() const;
+  std::size_t period() const { return cycle().size(); }
+  /// The sequence's number: the same, with the same positions, whenever it is found again until it
+  /// is forgotten(). 0 while there is none.
+  std::uint64_t cycle_id() const { return is_locked_ ? known_.front().id : 0; }
+  /// Numbers that observe() has just given up for good.
+  std::span<const std::uint64_t> forgotten() const { return forgotten_; }
+  /// How often a sequence was given up because a call did not fit.
+  std::uint64_t breaks() const { return breaks_; }
+  /// True if the sequence holds at least two different calls, so that its beginning is certain.
+  bool has_landmark() const;
+  /// While there is no sequence: so many of the last calls have come in this order before.
+  std::size_t repeating() const { return is_locked_ ? 0 : most_repeats_; }
+
+ private:
+  struct Cycle {
+    std::uint64_t id = 0;
+    std::vector<TensorCall> calls;
+    std::vector<std::uint64_t> hashes;  // Of the calls.
+    // [p]: how many calls since the last surprise are those of the sequence up to its call p.
+    std::vector<std::size_t> matches;
+    bool has_own_buffers = false;
+    bool is_proven = false;
+  };
+  struct Match {
+    std::size_t calls = 0;
+    std::size_t position = 0;  // Of the last of them.
+  };
+
+  void note(const TensorCall& call);
+  void update_repeats();
+  void count_repeats_anew();
+  bool find_known();
+  bool find_new();
+  Match update_matches(Cycle* cycle, std::uint64_t hash) const;
+  bool ends_at(const Cycle& cycle, std::size_t position) const;
+  std::optional<std::size_t> best_explained() const;
+  std::size_t suggested_period() const;
+  void believe(std::size_t index, std::size_t position, std::size_t run);
+  void believe_new(std::size_t period);
+  void note_proof();
+  void give_up();
+  void recall_run();
+  void trim_history();
+
+  // While a sequence is believed, it is the first. Else all of them are proven, the last used
+  // first.
+  std::vector<Cycle> known_;
+  std::vector<Match> matches_;  // Of each of them, after the last call.
+  bool is_locked_ = false;
+  std::size_t cursor_ = 0;  // Of the next call.
+  std::size_t run_ = 0;     // Calls that have fitted it, those that suggested it included.
+  std::size_t since_ = 0;   // Of these, those since it was believed.
+  std::uint64_t last_id_ = 0;
+  std::uint64_t breaks_ = 0;
+  std::vector<std::uint64_t> forgotten_;
+
+  // The last calls, the newest at the end. While a sequence is believed it tells them.
+  std::vector<TensorCall> history_;
+  std::vector<std::uint64_t> hashes_;
+  std::vector<std::size_t> repeats_;  // [p]: how many of the last calls equal the one p + 1 before.
+  std::size_t most_repeats_ = 0;
+  bool counts_anew_ = false;  // The repeats are those of before the sequence.
+  // A run must be longer than this before it is believed.
+  std::size_t evidence_ = 0;
+  // Calls since the end of a run that is no part of a longer sequence.
+  std::size_t since_own_run_ = SIZE_MAX / 2;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_CALLS_CALL_PATTERN_H_

@@ -1,0 +1,176 @@
+#include "nccl_plugin/session/calls/error_feedback.h"
+
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+/// Floats before the residual, which then is as well aligned as what comes before it.
+std::size_t residual_offset(const ToKeep& wanted) {
+  constexpr std::size_t kAligned = 64;
+  return (wanted.memory_count + kAligned - 1) / kAligned * kAligned;
+}
+
+/// Floats of ResidualMemory.
+std::size_t memory_to_keep(const TensorCall& call, const ToKeep& wanted) {
+  return residual_offset(wanted) + (wanted.residual ? call.count : 0);
+}
+
+std::size_t bytes_to_keep(const TensorCall& call, const ToKeep& wanted) {
+  return (memory_to_keep(call, wanted) + wanted.state_count) * sizeof(float);
+}
+
+}  // namespace
+
+ResidualMemory& host_residual_memory() {
+  class Host final : public ResidualMemory {
+   public:
+    float* allocate(std::size_t count) override {
+      return static_cast<float*>(std::calloc(count, sizeof(float)));
+    }
+    void free(float* memory) override { std::free(memory); }
+  };
+  static Host host;
+  return host;
+}
+
+std::size_t ErrorFeedback::Entry::bytes() const {
+  return bytes_to_keep(call, {kept.residual, state.values.size(), kept.memory_count});
+}
+
+Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
+  const std::optional<Key> key = locate(call);
+  if (!key) return {};
+  Entry* entry = nullptr;
+  const auto found = by_key_.find(*key);
+  if (found != by_key_.end()) {
+    entries_.splice(entries_.begin(), entries_, found->second);
+    entry = &*found->second;
+    fit_state(entry, wanted.state_count);
+  } else {
+    entry = insert(*key, call, wanted);
+  }
+  if (entry == nullptr) return {};
+  Kept result;
+  if (entry->kept.residual) result.residual = entry->memory.get() + residual_offset(entry->kept);
+  if (!entry->state.values.empty()) result.state = &entry->state;
+  if (entry->kept.memory_count > 0) result.memory = entry->memory.get();
+  return result;
+}
+
+std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) {
+  TensorCall shape = call;
+  shape.address = nullptr;
+  const auto position = with_address_.observe(call);
+  const auto shape_position = without_address_.observe(shape);
+  for (const std::uint64_t cycle : with_address_.forgotten()) drop(Source::kWithAddress, cycle);
+  for (const std::uint64_t cycle : without_address_.forgotten()) {
+    drop(Source::kWithoutAddress, cycle);
+  }
+  if (position) {
+    // The same calls, which are now known better.
+    drop(Source::kWithoutAddress, without_address_.cycle_id());
+    return Key{Source::kWithAddress, with_address_.cycle_id(), *position};
+  }
+  // Without addresses, tensors of one shape in a row cannot be told apart: better no residual than
+  // another tensor's. Where addresses begin to repeat, they will soon tell.
+  const bool has_addresses = with_address_.repeating() >= without_address_.period();
+  if (shape_position && without_address_.has_landmark() && !has_addresses) {
+    return Key{Source::kWithoutAddress, without_address_.cycle_id(), *shape_position};
+  }
+  return std::nullopt;
+}
+
+ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& call,
+                                            const ToKeep& wanted) {
+  const std::size_t bytes = bytes_to_keep(call, wanted);
+  if (bytes == 0) return nullptr;
+  if (limit_bytes_ != 0 && bytes > limit_bytes_) {
+    if (!warned_) {
+      log_line(LogLevel::kWarn,
+               "a tensor needs %zu bytes for error feedback and RINGPRESS_EF_MAX_BYTES is %zu: it "
+               "is compressed without",
+               bytes, limit_bytes_);
+    }
+    warned_ = true;
+    return nullptr;
+  }
+  make_room(bytes, 0);
+  Entry entry{key,
+              call,
+              wanted,
+              {nullptr, FreeFloats{memory_}},
+              {std::vector<float>(wanted.state_count), 0, 0}};
+  if (memory_to_keep(call, wanted) > 0) {
+    entry.memory.reset(allocate(memory_to_keep(call, wanted), key));
+    // Out of memory: the call goes without.
+    if (entry.memory == nullptr) return nullptr;
+  }
+  entries_.push_front(std::move(entry));
+  by_key_[key] = entries_.begin();
+  bytes_ += bytes;
+  if (key.source == Source::kWithoutAddress) ++without_address_entries_;
+  return &entries_.front();
+}
+
+/// What other sequences keep gives way. Null: there is no room all the same.
+float* ErrorFeedback::allocate(std::size_t count, const Key& key) {
+  float* memory = memory_->allocate(count);
+  while (memory == nullptr && !entries_.empty()) {
+    const Key& oldest = entries_.back().key;
+    if (oldest.source == key.source && oldest.cycle == key.cycle) break;
+    erase(std::prev(entries_.end()));
+    memory = memory_->allocate(count);
+  }
+  return memory;
+}
+
+/// The layers of a tensor may change, and with them what is to be kept: that starts anew.
+void ErrorFeedback::fit_state(Entry* entry, std::size_t state_count) {
+  if (entry->state.values.size() == state_count) return;
+  bytes_ -= entry->bytes();
+  entry->state = {};
+  bytes_ += entry->bytes();
+  if (!make_room(state_count * sizeof(float), 1)) return;
+  entry->state.values.resize(state_count);
+  bytes_ += state_count * sizeof(float);
+}
+
+/// Drops what was used longest ago until `bytes` more fit, but for the last `spared` entries.
+bool ErrorFeedback::make_room(std::size_t bytes, std::size_t spared) {
+  if (limit_bytes_ == 0) return true;
+  std::size_t spared_bytes = 0;
+  std::size_t left = spared;
+  for (auto entry = entries_.begin(); entry != entries_.end() && left > 0; ++entry, --left) {
+    spared_bytes += entry->bytes();
+  }
+  if (spared_bytes + bytes > limit_bytes_) return false;  // Whatever is dropped.
+  while (bytes_ + bytes > limit_bytes_ && entries_.size() > spared) {
+    erase(std::prev(entries_.end()));
+  }
+  return bytes_ + bytes <= limit_bytes_;
+}
+
+/// What is kept of a sequence. No time is lost where that is nothing.
+void ErrorFeedback::drop(Source source, std::uint64_t cycle) {
+  if (source == Source::kWithoutAddress && without_address_entries_ == 0) return;
+  auto found = by_key_.lower_bound(Key{source, cycle, 0});
+  while (found != by_key_.end() && found->first.source == source && found->first.cycle == cycle) {
+    const auto next = std::next(found);
+    erase(found->second);
+    found = next;
+  }
+}
+
+void ErrorFeedback::erase(Entries::iterator entry) {
+  bytes_ -= entry->bytes();
+  if (entry->key.source == Source::kWithoutAddress) --without_address_entries_;
+  by_key_.erase(entry->key);
+  entries_.erase(entry);
+}
+
+}  // namespace ringpress::nccl_plugin

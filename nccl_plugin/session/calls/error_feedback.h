@@ -1,0 +1,117 @@
+// Residuals of error feedback, and what projecting codecs keep, found again from call to call
+// without knowing the program's tensors.
+//
+// A training step makes the same calls in the same order, step after step. A CallPattern watches
+// the calls and, once they repeat, says at which position of the repeating sequence a call stands.
+// The residual of a tensor belongs to a position. It is kept while other calls come between, until
+// the sequence is forgotten. Which residual a rank adds to its own values is its own affair: it
+// need not be agreed with the others. What projecting codecs keep is compared with the others'
+// before it is used (ringpress/projection.h).
+#ifndef NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
+#define NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "nccl_plugin/session/calls/call_pattern.h"
+#include "ringpress/projection.h"
+#include "ringpress/types.h"
+
+namespace ringpress::nccl_plugin {
+
+/// What is to be kept of a tensor.
+struct ToKeep {
+  bool residual = true;
+  std::size_t state_count = 0;   // Floats of ProjectionState.
+  std::size_t memory_count = 0;  // Floats of ResidualMemory, zero at first, beside the residual.
+};
+
+/// What is kept of a tensor. Null: nothing of the kind.
+struct Kept {
+  float* residual = nullptr;  // call.count floats, zero at first.
+  ProjectionState* state = nullptr;
+  float* memory = nullptr;  // ToKeep::memory_count floats, aligned as the memory's allocations are.
+};
+
+/// Where residuals lie: in host memory or on a device.
+class ResidualMemory {
+ public:
+  virtual ~ResidualMemory() = default;
+  /// `count` zeros, or null if there is no room.
+  virtual float* allocate(std::size_t count) = 0;
+  virtual void free(float* memory) = 0;
+};
+/// That of the process. Lives for ever.
+ResidualMemory& host_residual_memory();
+
+/// The residuals of one communicator. One thread at a time.
+class ErrorFeedback {
+ public:
+  /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped; where
+  /// `memory` has no room, those of other sequences. `memory` outlives this.
+  explicit ErrorFeedback(std::size_t limit_bytes, ResidualMemory& memory = host_residual_memory())
+      : limit_bytes_(limit_bytes), memory_(&memory) {}
+
+  /// What is kept for a call, valid until the next find(). Nothing if the call's place in the
+  /// pattern is not certain yet or it alone exceeds the limit.
+  Kept find(const TensorCall& call, const ToKeep& wanted = {});
+
+  /// The call goes without what is kept of it, this time. It has its place in the pattern.
+  void pass(const TensorCall& call) { static_cast<void>(locate(call)); }
+
+  /// Memory held, in bytes.
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  // Patterns of the calls with their addresses, and without (for programs that allocate anew each
+  // step); a residual belongs to a position in a sequence of one of the two.
+  enum class Source { kWithAddress, kWithoutAddress };
+  struct Key {
+    Source source = Source::kWithAddress;
+    std::uint64_t cycle = 0;  // CallPattern::cycle_id().
+    std::size_t position = 0;
+
+    auto operator<=>(const Key&) const = default;
+  };
+  struct FreeFloats {
+    ResidualMemory* memory = nullptr;
+    void operator()(float* values) const { memory->free(values); }
+  };
+  struct Entry {
+    Key key;
+    TensorCall call;
+    ToKeep kept;
+    std::unique_ptr<float[], FreeFloats> memory;  // What is kept in ResidualMemory, or null.
+    ProjectionState state;
+
+    std::size_t bytes() const;
+  };
+  using Entries = std::list<Entry>;
+
+  std::optional<Key> locate(const TensorCall& call);
+  void drop(Source source, std::uint64_t cycle);
+  bool make_room(std::size_t bytes, std::size_t spared);
+  Entry* insert(const Key& key, const TensorCall& call, const ToKeep& wanted);
+  float* allocate(std::size_t count, const Key& key);
+  void fit_state(Entry* entry, std::size_t state_count);
+  void erase(Entries::iterator entry);
+
+  std::size_t limit_bytes_;
+  ResidualMemory* memory_;
+  bool warned_ = false;  // Of a tensor above the limit.
+  std::size_t bytes_ = 0;
+  CallPattern with_address_;
+  CallPattern without_address_;
+  std::size_t without_address_entries_ = 0;
+  Entries entries_;  // The most recently used first.
+  std::map<Key, Entries::iterator> by_key_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_

@@ -1,0 +1,40 @@
+// How often a call has come before.
+#ifndef NCCL_PLUGIN_SESSION_CALLS_RECURRENCES_H_
+#define NCCL_PLUGIN_SESSION_CALLS_RECURRENCES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+#include "ringpress/planner.h"
+
+namespace ringpress::nccl_plugin {
+
+/// Of one communicator. All ranks make the same calls in the same order, so all of them count and
+/// forget alike.
+class Recurrences {
+ public:
+  /// Earlier calls of this kind, count, type and operation. Those that are never compressed are not
+  /// counted: not every rank need show them here.
+  std::uint64_t count(const PlanRequest& request) {
+    const bool can_be_lossy = is_compressible(request.dtype) && !request.pre_multiplied &&
+                              (request.op == ReduceOp::kSum || request.op == ReduceOp::kAvg);
+    if (!can_be_lossy) return 0;
+    const Key key{request.kind, request.count, request.dtype, request.op};
+    if (counts_.size() == kMostKinds && counts_.find(key) == counts_.end()) counts_.clear();
+    return counts_[key]++;
+  }
+
+ private:
+  using Key = std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>;
+  // More than a program makes in a step. One whose calls all differ would fill the memory; what
+  // recurs in others is soon known again.
+  static constexpr std::size_t kMostKinds = 4096;
+
+  std::map<Key, std::uint64_t> counts_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_CALLS_RECURRENCES_H_

@@ -1,0 +1,171 @@
+// RINGPRESS_LAZY: all-reduces of gradients that are put off until enough has come together.
+//
+// Each rank adds a tensor's gradients up, call by call, and votes: how long the sum has become,
+// over the mean length of the single gradients in it. (Gradients that agree grow with their number,
+// noise with its root.) The largest vote of all ranks decides, so that they all do the same:
+//
+//   below RINGPRESS_LAZY   the result of the call is zeros, and what was added up stays
+//   else                   what has been added up is all-reduced in its place, and begins anew
+//
+// Also where a rank does not know the tensor or has no place for a sum, and in every
+// RINGPRESS_LAZY_CALLS-th call of a tensor. Values that are not finite on some rank are sent by
+// themselves: the program will throw that result away. (A rank that has begun to send its sum
+// before it hears of them keeps what was added up before the call.) Nothing of float16 is put off:
+// sums might not fit it, and what is trained in it is multiplied by a scale that changes. This is
+// an algorithm of its own, near those that aggregate gradients lazily (Chen et al., LAG, 2018); the
+// program's optimizer sees fewer and larger steps.
+//
+// How ranks tell each other their votes, and where sums lie, is the doors' affair: lazy_votes.h and
+// host memory behind the host library, interposer/stream_lazy.h before a library on a device.
+//
+// When the sequence of calls breaks, what has been added up is an orphan until a call of its tensor
+// comes, with which it is sent. Where calls are otherwise the same, that is the call at its place
+// in the step, if its buffer is a new one: one that had another place before may be another
+// tensor's turn, or memory that is used again, and what cannot be told is not mixed. Where the
+// calls differ it is the next one of the same buffer, if no other tensor was of its shape. Orphans
+// that wait for more than RINGPRESS_LAZY_CALLS steps are given up, and counted as unsent.
+#ifndef NCCL_PLUGIN_SESSION_LAZY_LAZY_CALLS_H_
+#define NCCL_PLUGIN_SESSION_LAZY_LAZY_CALLS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/end_report.h"
+#include "nccl_plugin/session/lazy/lazy_memory.h"
+#include "ringpress/communicator.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin {
+
+/// The largest of all ranks' decides.
+enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
+
+/// What a call that was put off is counted as.
+inline constexpr const char* kPutOffReason = "put off: RINGPRESS_LAZY";
+
+/// Of one communicator. One thread at a time, and besides it what reports. A call is voted on, then
+/// what it comes to follows from the largest vote; one that is not put off is sent now, and then
+/// concluded. An error ends the communicator.
+class LazyCalls {
+ public:
+  /// `memory` outlives this.
+  LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size);
+
+  static bool is_wanted(const Settings& settings) {
+    return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
+  }
+  /// The same on all ranks.
+  bool takes(std::size_t count, DType dtype, const Reduction& reduction) const;
+
+  /// This rank's vote on a call, whose values stay as they are until conclude() or until it is put
+  /// off.
+  Result<LazyVote> vote(const TensorCall& call, const void* values);
+
+  struct Decision {
+    bool is_put_off = false;
+    bool has_sum = false;  // What write_sum() gives is to be sent instead of the values.
+  };
+  /// `largest`: of all ranks' votes, or as much of it as is known. What is put off is added up.
+  Result<Decision> follow(LazyVote largest);
+  /// Writes what has been added up, with this call's values, to `to`, of the tensor's count and
+  /// type, which may be the values.
+  Status write_sum(void* to);
+  /// The call has been sent: its sum begins anew, unless a rank had values that are not finite.
+  Status conclude(LazyVote largest);
+
+  /// This rank votes to send the next call of every tensor that is known now, which is enough.
+  void flush();
+
+  struct Unsent {
+    std::size_t tensors = 0;
+    std::size_t elements = 0;  // Of these tensors.
+    double norm = 0;           // l2, of all sums together.
+  };
+  /// What this rank has put off and not sent, what was given up included.
+  Unsent count_unsent() const;
+  /// The same, when the communicator or the process ends: no buffer is there that it could go to. A
+  /// warning says of it, and `statistics` do.
+  void book_unsent(Statistics* statistics, ReportTime time) const;
+
+  /// Memory held, in bytes.
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Sum {
+    TensorCall call;
+    std::optional<std::size_t> place;  // In shapes_, if no other tensor has it.
+    LazySum values;
+    bool is_contested = false;     // Another tensor was seen at an orphan's place.
+    std::size_t steps_missed = 0;  // By an orphan.
+    std::size_t calls = 0;
+    double norms = 0;         // Of the single gradients, added up.
+    double length = 0;        // Of `values`.
+    bool is_flushed = false;  // The next call is to be sent.
+  };
+  /// A tensor of a sequence, whether there is a sum of it or not.
+  struct Seen {
+    TensorCall call;
+    std::optional<std::size_t> place;  // As in Sum.
+  };
+  /// The call that was voted on last.
+  struct Asked {
+    Sum* sum = nullptr;  // That its values may be added to; null: none.
+    GradientSpan gradient;
+    Lengths lengths;
+  };
+
+  static std::size_t bytes_of(const Sum& sum) { return sum.call.count * sizeof(float); }
+  static void add_unsent(const Sum& sum, Unsent* unsent);
+  Sum* ask_for_sum(const TensorCall& call, bool* is_orphan);
+  Unsent unsent() const;
+  void observe(const TensorCall& call);
+  void forget_places();
+  void orphan_sums();
+  void end_step();
+  void give_up(std::list<Sum>::iterator orphan);
+  void see(const TensorCall& call);
+  void remember(const Seen& seen);
+  bool stood_elsewhere(const TensorCall& call) const;
+  bool has_likeness(const TensorCall& call) const;
+  bool is_of(const TensorCall& call, Sum* orphan) const;
+  Sum* find_orphan(const TensorCall& call);
+  Sum* find_sum(const TensorCall& call);
+  bool is_repeated(const TensorCall& call);
+  bool fits(const Asked& asked) const;
+  bool is_due(const Asked& asked) const;
+  Status begin_anew(Sum* sum);
+
+  const double threshold_;
+  const std::size_t most_calls_;
+  const std::size_t minimum_bytes_;
+  const std::size_t limit_bytes_;  // 0: none.
+  const int rank_;
+  const int size_;
+  LazyMemory& memory_;
+  mutable std::mutex mutex_;  // Guards what is unsent. No gradient is waited for with it.
+  CallPattern pattern_;
+  CallPattern shapes_;                       // Of the calls without their addresses.
+  std::optional<std::size_t> position_;      // Of the last call in pattern_,
+  std::optional<std::size_t> place_;         // in shapes_,
+  std::optional<std::size_t> place_of_sum_;  // and there, if no other tensor has it.
+  std::size_t calls_of_step_ = 0;            // Of this step so far.
+  std::size_t step_calls_ = 1;               // Of the last step that was known to be one.
+  std::map<std::size_t, Sum> sums_;          // By position.
+  std::list<Sum> orphans_;                   // Whose position is no more.
+  std::map<std::size_t, Seen> seen_;         // By position.
+  std::vector<Seen> formers_;                // Of earlier sequences, while there are orphans.
+  std::vector<TensorCall> repeated_;         // Of this sequence.
+  Unsent given_up_;
+  Asked asked_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_LAZY_LAZY_CALLS_H_

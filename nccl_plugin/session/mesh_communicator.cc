@@ -1,0 +1,398 @@
+// What all calls of a communicator have in common: what is decided before, and booked after them.
+#include "nccl_plugin/session/mesh_communicator.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/session/statistics_file.h"
+#include "ring/factory.h"
+#include "ringpress/hash.h"
+#include "ringpress/log.h"
+#include "ringpress/projection.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin {
+MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
+    : mesh_(std::move(mesh)),
+      rank_(mesh_->rank()),
+      size_(mesh_->size()),
+      settings_(settings),
+      planner_(tuner::make_planner(settings)),
+      feedback_(settings.feedback_limit_bytes),
+      all_reduces_only_(compress_kernels::projects(settings.codec)),
+      peers_(*mesh_, call_memory_, sequence_),
+      ring_(ring::make_collective(Algorithm::kRing)),
+      sra_(ring::make_collective(Algorithm::kSra)) {
+  for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
+  // Of calls that are put off, no step can be made out.
+  if (!LazyCalls::is_wanted(settings_)) steps_.open(settings_, rank_, size_, crosses_hosts_);
+  if (LazyCalls::is_wanted(settings_)) {
+    lazy_ = std::make_unique<LazyCalls>(settings_, host_lazy_memory(), rank_, size_);
+    lazy_votes_ = std::make_unique<LazyVotes>(*mesh_, sequence_);
+  }
+  if (tuning::TunedCalls::has_choice(settings_)) {
+    tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
+  }
+  if (settings_.mode == "on" && settings_.adjust_steps != 0) {
+    if (auto family = tuning::make_level_family(settings_)) {
+      levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family));
+    }
+  }
+  if (settings_.statistics.empty() && settings_.trace.empty()) return;
+  report_.open([this](ReportTime time) { write_report(time); });
+}
+
+Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
+  // Without a file nothing can be wrong with the hosts, and a ring of two, or inside one of them,
+  // has no other order. All of this is equal on all ranks.
+  if (topology.setting == "ranks" || size_ < 2) return Status::ok();
+  if (!topology.is_file() && (size_ < 3 || !crosses_hosts_)) return Status::ok();
+  constexpr std::size_t kLongestName = 256;  // With its zero.
+  std::vector<std::byte> own(kLongestName), all(own.size() * static_cast<std::size_t>(size_));
+  const std::string name = topology.own_host.substr(0, kLongestName - 1);
+  std::memcpy(own.data(), name.data(), name.size());
+  RINGPRESS_RETURN_IF_ERROR(peers_.gather(own, all));
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at < all.size(); at += kLongestName) {
+    hosts.emplace_back(reinterpret_cast<const char*>(&all[at]));
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> order, ring_order_of(topology, hosts));
+  ring_ = ring::make_collective(Algorithm::kRing, std::move(order));
+  return Status::ok();
+}
+
+MeshCommunicator::~MeshCommunicator() {
+  report_.write();
+}
+
+/// Throws where the program has no memory left for a copy of them.
+void MeshCommunicator::write_report(ReportTime time) {
+  const bool has_booked = finalized_;
+  Statistics now;
+  {
+    const auto lock = lock_for_report(statistics_mutex_, time);
+    if (!lock.owns_lock()) return;
+    now = statistics_;
+  }
+  now.wire_bytes = mesh_->counters().sent_bytes;
+  if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&now, time);
+  write_statistics(settings_, rank_, size_, now);
+  steps_.close(now.last_codec, time);
+}
+
+Status MeshCommunicator::count_hosts() {
+  int local = 1;
+  for (int peer = 0; peer < size_; ++peer) local += peer != rank_ && mesh_->is_local(peer) ? 1 : 0;
+  float share = 1.0F / static_cast<float>(local);
+  RINGPRESS_RETURN_IF_ERROR(peers_.sum({&share, 1}));
+  hosts_ = static_cast<int>(std::lround(share));
+  return Status::ok();
+}
+
+Status MeshCommunicator::check_usable() const {
+  if (finalized_) return {Code::kInvalidUsage, "the communicator was finalized"};
+  return mesh_->failure();
+}
+
+Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specification, DType dtype,
+                                                      ReduceOp op) {
+  const auto found = codecs_.find(CodecKeyView(specification, dtype, op));
+  if (found != codecs_.end()) return &found->second;
+  RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
+  const std::string& text = codec->specification();
+  const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
+  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_error_feedback,
+                             compress_kernels::takes_error_feedback(specification));
+  RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
+                             compress_kernels::unbiased_specification(specification));
+  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased), {}};
+  append_left_as_it_is(specification, dtype, &named.why_exact);
+  return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
+}
+
+/// A call that a codec was chosen for may be exact all the same.
+void MeshCommunicator::name_exact(const NamedCodec& codec, Plan* plan) {
+  if (codec.codec->traits().identity && plan->reason.empty()) plan->reason = codec.why_exact;
+}
+
+/// The planner's question.
+PlanRequest MeshCommunicator::make_request(CollectiveKind kind, std::size_t count, DType dtype,
+                                           Reduction reduction) const {
+  PlanRequest request{kind,  count,          dtype, reduction.op,     reduction.pre_multiplied,
+                      size_, crosses_hosts_, 0,     all_reduces_only_};
+  const bool is_shard =
+      kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
+  if (is_shard) request.count *= static_cast<std::size_t>(size_);
+  request.comm_nodes = hosts_;
+  request.comm_ranks = size_;
+  return request;
+}
+
+/// The same on all ranks. What a rule leaves as it is comes at once.
+bool MeshCommunicator::may_be_put_off(std::size_t count, DType dtype, Reduction reduction) {
+  if (lazy_ == nullptr || !lazy_->takes(count, dtype, reduction)) return false;
+  planner_->plan(make_request(CollectiveKind::kAllReduce, count, dtype, reduction), &plan_);
+  return !plan_.is_denied;
+}
+
+Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
+                                                                std::size_t count, DType dtype,
+                                                                Reduction reduction, int root) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  PlanRequest request = make_request(kind, count, dtype, reduction);
+  request.recurrences = recurrences_.count(request);
+  planner_->plan(request, &plan_);
+  // Levels first, which know nothing of what the step's plan leaves exact: that may come and go.
+  const bool is_of_step =
+      plan_.codec != "none" && kind == CollectiveKind::kAllReduce && !plan_.is_by_rule;
+  if (!plan_.is_by_rule) steps_.change(kind, &plan_);
+  RINGPRESS_RETURN_IF_ERROR(tune(request, is_of_step));
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
+  plan_.error_feedback &= named->takes_error_feedback;
+  name_exact(*named, &plan_);
+  CallSignature signature;
+  signature.count = count;
+  signature.kind = kind;
+  signature.dtype = dtype;
+  signature.op = reduction.op;
+  signature.root = root;
+  Preparation call = prepare_planned(plan_, *named, signature, reduction);
+  if (named->codec->projection() != nullptr) call.context.turn = projected_.count(request);
+  if (!parts_.empty()) RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
+  return call;
+}
+
+/// Codecs of their own for the parts of a call.
+Status MeshCommunicator::add_parts(Preparation* call) {
+  CollectiveContext& context = call->context;
+  codec_parts_.clear();
+  for (const tuning::LeveledPart& part : parts_) {
+    const std::string& specification = levels_->family().specification(part.level);
+    RINGPRESS_ASSIGN_OR_RETURN(
+        const NamedCodec* named,
+        codec_for(specification, context.codec->dtype(), context.codec->op()));
+    codec_parts_.push_back({part.end, named->codec.get()});
+    std::uint64_t& hash = context.call.codec_hash;
+    hash = combine_hash(combine_hash(hash, part.end), named->hash);
+  }
+  context.parts = codec_parts_;
+  return Status::ok();
+}
+
+/// Other ranks may have made another call, which is then found out in a call of ours: this says of
+/// which of the program's it was the beginning.
+Status MeshCommunicator::explain(const Status& status, const PlanRequest& request) const {
+  if (status.code() != Code::kMismatch) return status;
+  return {Code::kMismatch, status.message() + " (while the ranks agreed on how to make the " +
+                               collective_name(request.kind) + " of " +
+                               std::to_string(request.count) + " " + dtype_name(request.dtype) +
+                               " that this rank is at)"};
+}
+
+/// Changes plan_ to what has proved best.
+Status MeshCommunicator::tune(const PlanRequest& request, bool is_of_step) {
+  is_tuned_ = tuned_ != nullptr && !plan_.is_by_rule;
+  is_measured_ = false;
+  parts_ = {};
+  if (!is_tuned_ && levels_ == nullptr) return Status::ok();
+  return decide([&] { return explain(choose(request, is_of_step), request); });
+}
+
+Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
+                                                       const void* values) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  LazyCalls::Decision decision;
+  RINGPRESS_RETURN_IF_ERROR(decide([&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(const LazyVote own, lazy_->vote(tensor, values));
+    RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->cast(tensor, own));
+    RINGPRESS_ASSIGN_OR_RETURN(decision, lazy_->follow(largest));
+    return Status::ok();
+  }));
+  return decision;
+}
+
+/// After a call that was sent: its late votes have come, too.
+Status MeshCommunicator::conclude_lazy() {
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->conclude());
+  return lazy_->conclude(largest);
+}
+
+/// Changes plan_ to what has proved best for a piece of the tensor under way.
+Result<const NamedCodec*> MeshCommunicator::tune_piece(std::size_t count) {
+  const PiecewiseTensor& tensor = pieces_.tensor;
+  plan_ = pieces_.plan;
+  RINGPRESS_RETURN_IF_ERROR(decide([&] {
+    return tuned_->choose(
+        {CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_}, &plan_);
+  }));
+  return codec_for(plan_.codec, tensor.dtype, tensor.op);
+}
+
+/// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what
+/// takes least alone does so in the step.
+void MeshCommunicator::choose_collectives(StepWord* word) const {
+  if (tuned_ == nullptr) return;
+  for (PlannedStepCall& call : word->calls) {
+    if (call.stays_exact == 0) continue;
+    const PlanRequest request =
+        make_request(CollectiveKind::kAllReduce, call.count, static_cast<DType>(call.dtype),
+                     {static_cast<ReduceOp>(call.op)});
+    const std::optional<Choice> choice = tuned_->quickest_exact(request, planner_->plan(request));
+    if (!choice) continue;
+    call.algorithm = static_cast<std::uint8_t>(choice->algorithm);
+    call.chunk_bytes = static_cast<std::uint32_t>(choice->chunk_bytes);
+  }
+}
+
+/// Rank 0's word on the step, where it is due on all ranks.
+Status MeshCommunicator::hear_of_step() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  return decide([this]() -> Status {
+    StepWord word = steps_.word();
+    choose_collectives(&word);
+    RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
+    if (word.header.calls > StepWord::kMostCalls) {
+      return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
+    }
+    word.calls.resize(word.header.calls);
+    if (!word.calls.empty()) {
+      RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(word.calls))));
+    }
+    return steps_.hear(word);
+  });
+}
+
+Status MeshCommunicator::choose(const PlanRequest& request, bool is_of_step) {
+  if (is_tuned_) RINGPRESS_RETURN_IF_ERROR(tuned_->choose(request, &plan_));
+  if (!is_of_step || levels_ == nullptr) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(levels_->choose(request, &plan_));
+  if (levels_->has_changed_sizes()) steps_.start_over();
+  is_measured_ = levels_->wants_values();
+  parts_ = levels_->parts();
+  return Status::ok();
+}
+
+/// `signature` lacks what the plan says. `plan` is kept by reference.
+MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan,
+                                                                const NamedCodec& codec,
+                                                                const CallSignature& signature,
+                                                                Reduction reduction) {
+  Preparation call;
+  call.plan = &plan;
+  call.started = Clock::now();
+  call.collective = plan.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
+  call.context.mesh = mesh_.get();
+  call.context.memory = &call_memory_;
+  call.context.codec = codec.codec.get();
+  call.context.call = signature;
+  call.context.call.sequence = sequence_++;
+  call.context.call.codec_hash = codec.hash;
+  call.context.call.algorithm = plan.algorithm;
+  call.context.chunk_elements = plan.chunk_elements;
+  call.context.pre_multiplied = reduction.pre_multiplied;
+  call.context.input_scale = reduction.input_scale;
+  call.context.random_seed = settings_.seed;
+  return call;
+}
+
+/// What is known of the tensor from earlier calls and from hints.
+void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t count) {
+  CollectiveContext& context = call->context;
+  const DType dtype = context.codec->dtype();
+  const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
+  const bool was_looked_for = find_residual(call, tensor);
+  const bool has_place =
+      call->plan->keeps_place || (sent.may_be_put_off && settings_.error_feedback);
+  if (has_place && !was_looked_for) feedback_.pass(tensor);
+  if (is_measured_) {
+    levels_->take({sent.values, context.residual, count, dtype},
+                  hints_.find({count, dtype, sent.address}));
+    call->started = Clock::now();
+  }
+}
+
+/// True if it has been looked for: the call has its place in the step.
+bool MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
+  CollectiveContext& context = call->context;
+  if (context.codec->traits().lossless) return false;
+  ToKeep wanted{call->plan->error_feedback, 0};
+  if (context.codec->projection() != nullptr) {
+    context.layers = hints_.find({tensor.count, tensor.dtype, tensor.address});
+    wanted.state_count = context.codec->projection()->state_count({tensor.count, context.layers});
+  }
+  if (!wanted.residual && wanted.state_count == 0) return false;
+  const Kept kept = feedback_.find(tensor, wanted);
+  context.residual = kept.residual;
+  context.projection_state = kept.state;
+  return true;
+}
+
+/// Books a call that has ended.
+Status MeshCommunicator::finish(const Preparation& call, Status status) {
+  const std::lock_guard lock(statistics_mutex_);
+  ++statistics_.calls;
+  if (!call.context.codec->traits().identity) {
+    ++statistics_.compressed_calls;
+  } else {
+    ++statistics_.exact_calls[call.plan->reason];
+  }
+  const auto taken = Clock::now() - call.started;
+  statistics_.nanoseconds += static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+  if (is_tuned_ && call.plan == &plan_) {
+    tuned_->note(std::chrono::duration<double>(taken).count());
+  }
+  statistics_.raw_bytes += call.raw_bytes;
+  if (!call.plan->observed_codec.empty()) {
+    ++statistics_.observed_calls;
+    statistics_.observed_raw_bytes += call.raw_bytes;
+  }
+  statistics_.residual_bytes = feedback_.bytes() + (lazy_ == nullptr ? 0 : lazy_->bytes());
+  statistics_.last_codec = call.context.codec->specification();
+  if (!call.context.parts.empty()) statistics_.last_codec.append(" and others, by part");
+  statistics_.last_algorithm = algorithm_name(call.plan->algorithm);
+  statistics_.last_reason = call.plan->reason;
+  return status;
+}
+
+Status MeshCommunicator::finalize() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  if (lazy_ != nullptr) {
+    const std::lock_guard lock(statistics_mutex_);
+    lazy_->book_unsent(&statistics_, ReportTime::kEnd);
+  }
+  finalized_ = true;
+  return Status::ok();
+}
+
+Status MeshCommunicator::set_layers(const HintedCall& call, std::span<const Layer> layers) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  return hints_.set(call, layers);
+}
+
+Status MeshCommunicator::flush_lazy() {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  if (lazy_ != nullptr) lazy_->flush();
+  return Status::ok();
+}
+
+void MeshCommunicator::abort() {
+  mesh_->abort({Code::kAborted, "rank " + std::to_string(rank_) + " aborted the communicator"});
+}
+
+Statistics MeshCommunicator::statistics() const {
+  const std::lock_guard lock(statistics_mutex_);
+  Statistics now = statistics_;
+  now.wire_bytes = mesh_->counters().sent_bytes;
+  return now;
+}
+
+}  // namespace ringpress::nccl_plugin

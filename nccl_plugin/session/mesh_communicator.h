@@ -1,0 +1,205 @@
+// The engine's communicator: a mesh, the codecs and collectives that calls go through, the planner
+// that decides on them, and what is kept from call to call. Calls are made by one thread at a time.
+#ifndef NCCL_PLUGIN_SESSION_MESH_COMMUNICATOR_H_
+#define NCCL_PLUGIN_SESSION_MESH_COMMUNICATOR_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/session/block_pool.h"
+#include "nccl_plugin/session/calls/codec_key.h"
+#include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/calls/layer_hints.h"
+#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/end_report.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
+#include "nccl_plugin/session/lazy/lazy_votes.h"
+#include "nccl_plugin/session/mesh_peers.h"
+#include "nccl_plugin/session/ring_topology.h"
+#include "nccl_plugin/session/steps/steps_of_calls.h"
+#include "nccl_plugin/session/tuning/step_levels.h"
+#include "nccl_plugin/session/tuning/tuned_calls.h"
+#include "ringpress/codec.h"
+#include "ringpress/collective.h"
+#include "ringpress/communicator.h"
+#include "ringpress/mesh.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+#include "ringpress/transport.h"
+
+namespace ringpress::nccl_plugin {
+
+// What a call keeps in one piece and is larger goes back to the heap when it ends: what the ranks
+// agree on for tensors of more than some ten million values.
+constexpr std::size_t kLargestKeptBlock = 1024 * 1024;
+
+/// A codec and the hash by which ranks compare it.
+struct NamedCodec {
+  std::unique_ptr<Codec> codec;
+  std::uint64_t hash = 0;
+  bool takes_error_feedback = true;
+  std::string unbiased;   // Specification of its unbiased variant; empty: there is none.
+  std::string why_exact;  // The reason of its calls, if it leaves values as they are.
+};
+
+class MeshCommunicator final : public Communicator {
+ public:
+  MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings);
+  /// Writes the statistics and the trace, if the settings name files for them.
+  ~MeshCommunicator() override;
+
+  /// Before the first call, on all ranks: gives the ring the order that the topology asks for.
+  Status arrange_ring(const RingTopology& topology);
+  /// For rules that ask for nodes. Collective; before the first call, if at all.
+  Status count_hosts();
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void set_timeout(std::chrono::milliseconds timeout) override { mesh_->set_timeout(timeout); }
+
+  Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                    Reduction reduction) override;
+  Status start_pieces(const PiecewiseTensor& tensor) override;
+  Status all_reduce_piece(const void* send, void* receive, std::size_t first,
+                          std::size_t count) override;
+  Status reduce_scatter(const void* send, void* receive, std::size_t receive_count, DType dtype,
+                        Reduction reduction) override;
+  Status all_gather(const void* send, void* receive, std::size_t send_count, DType dtype) override;
+  Status broadcast(const void* send, void* receive, std::size_t count, DType dtype,
+                   int root) override;
+  Status reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                Reduction reduction, int root) override;
+  Status exchange(std::span<const Transfer> transfers) override;
+  Status set_layers(const HintedCall& call, std::span<const Layer> layers) override;
+  Status flush_lazy() override;
+  Result<std::unique_ptr<Communicator>> split(int color, int key,
+                                              const Settings& settings) override;
+  Result<UniqueId> survivors_id(std::span<const int> survivors) override {
+    return mesh_->survivors_id(survivors);
+  }
+  Status finalize() override;
+  void abort() override;
+  Status failure() const override { return mesh_->failure(); }
+  Status check() override { return mesh_->check(); }
+  Statistics statistics() const override;
+
+ private:
+  /// Everything that a call needs, decided before its first byte moves.
+  struct Preparation {
+    CollectiveContext context;
+    const Collective* collective = nullptr;
+    const Plan* plan = nullptr;  // Until the next call.
+    std::uint64_t raw_bytes = 0;
+    Clock::time_point started;
+  };
+  /// What an all-reduce takes, and what its tensor is known by.
+  struct Sent {
+    const void* values = nullptr;
+    const void* address = nullptr;  // The program's send buffer.
+    bool may_be_put_off = false;    // Other calls of it do not come to this.
+  };
+  /// The tensor whose pieces are being reduced.
+  struct Pieces {
+    PiecewiseTensor tensor;
+    Plan plan;                          // As plan_, so that its strings keep their memory.
+    const NamedCodec* codec = nullptr;  // Null: start_pieces() has not been called.
+    float* residual = nullptr;          // Of tensor.count floats, or null.
+  };
+
+  Status check_usable() const;
+  template <typename Decide>
+  Status decide(Decide&& decide);
+  Status tune(const PlanRequest& request, bool is_of_step);
+  Status explain(const Status& status, const PlanRequest& request) const;
+  Status choose(const PlanRequest& request, bool is_of_step);
+  Status add_parts(Preparation* call);
+  Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
+                              Reduction reduction, int root);
+  Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
+                              const CallSignature& signature, Reduction reduction);
+  Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
+  Result<const NamedCodec*> tune_piece(std::size_t count);
+  Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
+  static void name_exact(const NamedCodec& codec, Plan* plan);
+  void recall(Preparation* call, const Sent& sent, std::size_t count);
+  PlanRequest make_request(CollectiveKind kind, std::size_t count, DType dtype,
+                           Reduction reduction) const;
+  bool may_be_put_off(std::size_t count, DType dtype, Reduction reduction);
+  Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
+  Status conclude_lazy();
+  void write_report(ReportTime time);
+  Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
+                        Reduction reduction);
+  bool find_residual(Preparation* call, const TensorCall& tensor);
+  Status finish(const Preparation& call, Status status);
+  Status hear_of_step();
+  void choose_collectives(StepWord* word) const;
+  Status run_timed(const Preparation& call, const AllReduceArgs& args);
+  Status run_alone(const Preparation& call, const void* send, void* receive, std::size_t count);
+  CallSignature pair_signature(const Transfer& transfer);
+
+  // The mesh is given up by finalize(); abort() from another thread may still use it, so it is
+  // destroyed only with the communicator or under `finalized_`.
+  std::unique_ptr<Mesh> mesh_;
+  // Of the calls, which are made by one thread at a time. Keeps as much as the largest one needed.
+  BlockPool call_memory_{kLargestKeptBlock};
+  const int rank_;
+  const int size_;
+  const Settings settings_;
+  std::unique_ptr<Planner> planner_;
+  ErrorFeedback feedback_;
+  LayerHints hints_;
+  const bool all_reduces_only_;
+  bool crosses_hosts_ = false;
+  int hosts_ = 0;  // 0: not counted.
+  std::atomic<bool> finalized_{false};
+  std::uint64_t sequence_ = 0;
+  std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
+  Recurrences recurrences_;
+  Recurrences projected_;  // Of calls that are projected alone.
+  StepsOfCalls steps_;
+  std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
+  Plan plan_;  // Of the last call, but for pieces that are not tuned.
+  Pieces pieces_;
+  MeshPeers peers_;
+  std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
+  bool is_tuned_ = false;                       // The last call.
+  std::unique_ptr<LazyCalls> lazy_;             // Null: no call is put off,
+  std::unique_ptr<LazyVotes> lazy_votes_;       // or voted on.
+  std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
+  bool is_measured_ = false;                    // The last call's values, for levels_.
+  std::span<const tuning::LeveledPart> parts_;  // Of the last call, if it has several codecs,
+  std::vector<CodecPart> codec_parts_;          // and the same with their codecs.
+  std::unique_ptr<Collective> ring_;
+  const std::unique_ptr<Collective> sra_;
+  mutable std::mutex statistics_mutex_;
+  Statistics statistics_;
+  EndReport report_;  // The last: it reads the others.
+};
+
+/// What the ranks decide together. After an error, or for want of memory, they may no longer know
+/// the same.
+template <typename Decide>
+Status MeshCommunicator::decide(Decide&& decide) {
+  try {
+    const Status status = decide();
+    if (!status.is_ok()) mesh_->abort(status);
+    return status;
+  } catch (...) {
+    mesh_->abort({Code::kSystem, "rank " + std::to_string(rank_) + " ran out of memory"});
+    throw;
+  }
+}
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_MESH_COMMUNICATOR_H_

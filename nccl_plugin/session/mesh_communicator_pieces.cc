@@ -1,0 +1,123 @@
+// All-reduces of a tensor whose pieces come one after the other.
+#include <limits>
+
+#include "nccl_plugin/session/mesh_communicator.h"
+#include "ringpress/projection.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+bool has_extent(const PiecewiseTensor& tensor) {
+  switch (tensor.known) {
+    case PiecewiseTensor::Known::kNothing:
+    case PiecewiseTensor::Known::kPadded:
+      return false;
+    case PiecewiseTensor::Known::kExtent:
+    case PiecewiseTensor::Known::kTensor:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// The plan for the whole tensor, which others have found worth compressing, and what is certain
+/// enough of it.
+Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) {
+  constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
+  std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
+  // It stays exact, though not for its size: as if it were just large enough.
+  if (tensor.known == PiecewiseTensor::Known::kNothing) {
+    count = settings_.minimum_bytes / dtype_size(tensor.dtype) + 1;
+  }
+  PlanRequest request{
+      CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true, kRecursAlways,
+      all_reduces_only_};
+  request.comm_nodes = size_;  // Each rank is a node's.
+  planner_->plan(request, plan);
+  if (tensor.known == PiecewiseTensor::Known::kTensor || plan->codec == "none") return Status::ok();
+  plan->error_feedback = false;
+  if (tensor.known == PiecewiseTensor::Known::kNothing) {
+    plan->codec = "none";
+    plan->reason = "not known where the tensor ends";
+    return Status::ok();
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
+                             codec_for(plan->codec, tensor.dtype, tensor.op));
+  if (named->unbiased.empty()) {
+    plan->reason = "not known which tensor it is, and ";
+    plan->reason.append(plan->codec).append(" needs error feedback");
+    plan->codec = "none";
+  } else {
+    plan->codec = named->unbiased;
+  }
+  return Status::ok();
+}
+
+Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  pieces_.tensor = tensor;
+  pieces_.codec = nullptr;
+  pieces_.residual = nullptr;
+  RINGPRESS_RETURN_IF_ERROR(plan_pieces(tensor, &pieces_.plan));
+  RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for(pieces_.plan.codec, tensor.dtype, tensor.op));
+  name_exact(*pieces_.codec, &pieces_.plan);
+  const Codec& codec = *pieces_.codec->codec;
+  if (codec.projection() != nullptr) {
+    pieces_.plan.codec = "none";
+    pieces_.plan.reason = settings_.codec;
+    pieces_.plan.reason.append(" projects whole tensors, not pieces");
+    RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for("none", tensor.dtype, tensor.op));
+  } else if (pieces_.plan.error_feedback && pieces_.codec->takes_error_feedback &&
+             !codec.traits().lossless) {
+    pieces_.residual = feedback_
+                           .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
+                                  tensor.address, tensor.layout})
+                           .residual;
+  }
+  return Status::ok();
+}
+
+Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::size_t first,
+                                          std::size_t count) {
+  RINGPRESS_RETURN_IF_ERROR(check_usable());
+  if (pieces_.codec == nullptr) return {Code::kInvalidUsage, "a piece of no tensor"};
+  const PiecewiseTensor& tensor = pieces_.tensor;
+  if (has_extent(tensor) && (first > tensor.count || count > tensor.count - first)) {
+    return {Code::kInvalidArgument, "a piece of elements " + std::to_string(first) + " to " +
+                                        std::to_string(first + count) + " of a tensor of " +
+                                        std::to_string(tensor.count)};
+  }
+  CallSignature signature;
+  signature.count = count;
+  signature.kind = CollectiveKind::kAllReduce;
+  signature.dtype = tensor.dtype;
+  signature.op = tensor.op;
+  signature.root = -1;
+  // What is sent without error feedback must be unbiased, whatever is quickest.
+  is_tuned_ = tuned_ != nullptr && count > 0 && size_ > 1 && pieces_.plan.codec != "none" &&
+              !pieces_.plan.is_by_rule && tensor.known == PiecewiseTensor::Known::kTensor;
+  const NamedCodec* codec = pieces_.codec;
+  if (is_tuned_) {
+    RINGPRESS_ASSIGN_OR_RETURN(codec, tune_piece(count));
+    name_exact(*codec, &plan_);
+  }
+  Preparation call = prepare_planned(is_tuned_ ? plan_ : pieces_.plan, *codec, signature,
+                                     Reduction{tensor.op, 1, false});
+  if (count == 0) return finish(call, Status::ok());
+  if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
+  const bool adds_residual = pieces_.residual != nullptr && codec->takes_error_feedback &&
+                             !codec->codec->traits().lossless;
+  if (adds_residual) call.context.residual = pieces_.residual + first;
+  const bool is_compressed = !call.context.codec->traits().identity;
+  if (is_compressed && tensor.known != PiecewiseTensor::Known::kTensor &&
+      !call.context.codec->traits().lossless) {
+    const std::lock_guard lock(statistics_mutex_);
+    ++statistics_.unbiased_calls;
+  }
+  const std::uint64_t ranks = static_cast<std::uint64_t>(size_);
+  call.raw_bytes = count * dtype_size(tensor.dtype) * 2 * (ranks - 1) / ranks;
+  return finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
+}
+
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,275 @@
+#include "nccl_plugin/session/rules/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <span>
+#include <utility>
+
+#include "ringpress/names.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+constexpr std::size_t kMostRules = 256;
+
+enum class Column {
+  kCollective,
+  kMinBytes,
+  kMaxBytes,
+  kAlgorithm,
+  kProtocol,
+  kChannels,
+  kNodes,
+  kRanks,
+  kPipeOps,
+  kRegBuff,
+  kCodec,
+  kCommMatch,
+  kDtype,
+  kRingpressAlgorithm,  // From here on of `ringpress explain all --csv`, by name only.
+  kPrediction,
+  kOtherPrediction,
+};
+constexpr std::array<std::string_view, 16> kColumnNames = {
+    "collective_type", "min_bytes",  "max_bytes", "algorithm",           "protocol",
+    "channels",        "nNodes",     "nRanks",    "numPipeOps",          "regBuff",
+    "codec",           "comm_match", "dtype",     "ringpress_algorithm", "predicted_us",
+    "uncompressed_us"};
+constexpr std::size_t kUsualColumns = 13;
+constexpr std::size_t kFewestFields = 4;
+
+template <typename Value>
+struct Word {
+  std::string_view name;
+  Value value;
+};
+constexpr Word<CollectiveKind> kCollectives[] = {{"allreduce", CollectiveKind::kAllReduce},
+                                                 {"reducescatter", CollectiveKind::kReduceScatter},
+                                                 {"allgather", CollectiveKind::kAllGather},
+                                                 {"broadcast", CollectiveKind::kBroadcast},
+                                                 {"reduce", CollectiveKind::kReduce}};
+constexpr Word<std::optional<Algorithm>> kAlgorithms[] = {
+    {"ring", Algorithm::kRing}, {"sra", Algorithm::kSra},         {"hier", Algorithm::kHier},
+    {"tree", std::nullopt},     {"collnet_direct", std::nullopt}, {"collnet_chain", std::nullopt},
+    {"nvls", std::nullopt},     {"nvls_tree", std::nullopt},      {"pat", std::nullopt}};
+constexpr Word<bool> kProtocols[] = {{"ll", true}, {"ll128", true}, {"simple", true}};
+constexpr Word<DType> kDtypes[] = {
+    {"float32", DType::kFloat32}, {"float16", DType::kFloat16}, {"bfloat16", DType::kBfloat16}};
+
+/// Where in the text, for messages.
+struct Place {
+  std::size_t line = 0;
+  std::string_view field;
+};
+
+Status refuse(const Place& place, std::string_view given, const std::string& allowed) {
+  return {Code::kInvalidArgument, "line " + std::to_string(place.line) + ", " +
+                                      std::string(place.field) + ": \"" + std::string(given) +
+                                      "\"; allowed: " + allowed};
+}
+
+bool is_any(std::string_view text) {
+  return text.empty() || text == "-1" || text == "*";
+}
+
+template <typename Value>
+Result<Value> parse_word(const Place& place, std::string_view text,
+                         std::span<const Word<Value>> words) {
+  std::string allowed;
+  for (const Word<Value>& word : words) {
+    if (word.name == text) return word.value;
+    allowed.append(word.name).append(", ");
+  }
+  return refuse(place, text, allowed + "or -1 for any");
+}
+
+template <typename Number>
+Result<Number> parse_number(const Place& place, std::string_view text, const char* allowed) {
+  Number number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number >= 0) {
+    return number;
+  }
+  return refuse(place, text, allowed);
+}
+
+Status set_algorithm(const Place& place, std::string_view text, Rule* rule) {
+  if (is_any(text)) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(
+      rule->algorithm,
+      parse_word(place, text, std::span<const Word<std::optional<Algorithm>>>(kAlgorithms)));
+  return Status::ok();
+}
+
+Status set_count(const Place& place, std::string_view text, int* count) {
+  if (is_any(text)) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(*count,
+                             parse_number<int>(place, text, "a whole number, or -1 for any"));
+  return Status::ok();
+}
+
+Status set_bytes(const Place& place, std::string_view text, std::size_t* bytes) {
+  if (is_any(text)) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(
+      *bytes, parse_number<std::size_t>(place, text, "a number of bytes, or -1 for any"));
+  return Status::ok();
+}
+
+/// What this library cannot tell of a call.
+Status check_unknowable(const Place& place, std::string_view text) {
+  if (is_any(text)) return Status::ok();
+  return refuse(place, text, "-1 alone, as NCCL alone knows it");
+}
+
+Status set_field(Column column, const Place& place, std::string_view text, Rule* rule) {
+  int ignored = 0;
+  switch (column) {
+    case Column::kCollective: {
+      if (is_any(text)) return Status::ok();
+      RINGPRESS_ASSIGN_OR_RETURN(
+          rule->kind, parse_word(place, text, std::span<const Word<CollectiveKind>>(kCollectives)));
+      return Status::ok();
+    }
+    case Column::kMinBytes:
+      return set_bytes(place, text, &rule->min_bytes);
+    case Column::kMaxBytes:
+      return set_bytes(place, text, &rule->max_bytes);
+    case Column::kAlgorithm:
+      return rule->algorithm ? Status::ok() : set_algorithm(place, text, rule);
+    case Column::kRingpressAlgorithm:
+      return set_algorithm(place, text, rule);
+    case Column::kProtocol:
+      if (is_any(text)) return Status::ok();
+      return parse_word(place, text, std::span<const Word<bool>>(kProtocols)).status();
+    case Column::kChannels:
+      return set_count(place, text, &ignored);
+    case Column::kNodes:
+      return set_count(place, text, &rule->nodes);
+    case Column::kRanks:
+      return set_count(place, text, &rule->ranks);
+    case Column::kPipeOps:
+    case Column::kRegBuff:
+      return check_unknowable(place, text);
+    case Column::kCodec:
+      if (!is_any(text)) rule->codec = text;
+      return Status::ok();
+    case Column::kCommMatch:
+      if (!is_any(text)) rule->comm_match = text;
+      return Status::ok();
+    case Column::kDtype: {
+      if (is_any(text)) return Status::ok();
+      RINGPRESS_ASSIGN_OR_RETURN(rule->dtype,
+                                 parse_word(place, text, std::span<const Word<DType>>(kDtypes)));
+      return Status::ok();
+    }
+    case Column::kPrediction:
+    case Column::kOtherPrediction:
+      return Status::ok();
+  }
+  return Status::ok();
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+/// The fields of a line; quotes keep commas and # in one.
+Result<std::vector<std::string_view>> split_line(std::size_t number, std::string_view line) {
+  std::vector<std::string_view> fields;
+  std::size_t begin = 0;
+  bool is_quoted = false;
+  std::size_t end = 0;
+  for (; end < line.size() && (is_quoted || line[end] != '#'); ++end) {
+    if (line[end] == '"') is_quoted = !is_quoted;
+    if (line[end] != ',' || is_quoted) continue;
+    fields.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (is_quoted) return refuse({number, "quotes"}, line.substr(begin), "pairs of them");
+  fields.push_back(line.substr(begin, end - begin));
+  for (std::string_view& field : fields) {
+    field = trimmed(field);
+    const bool has_quotes = field.size() >= 2 && field.front() == '"' && field.back() == '"';
+    if (has_quotes) field = field.substr(1, field.size() - 2);
+    if (field.find('"') == std::string_view::npos) continue;
+    return refuse({number, "quotes"}, field, "at both ends of a field");
+  }
+  return fields;
+}
+
+std::vector<Column> usual_columns() {
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < kUsualColumns; ++i) columns.push_back(static_cast<Column>(i));
+  return columns;
+}
+
+Result<std::vector<Column>> read_header(std::size_t line,
+                                        const std::vector<std::string_view>& fields) {
+  std::vector<Column> columns;
+  for (const std::string_view field : fields) {
+    const auto found = std::find(kColumnNames.begin(), kColumnNames.end(), field);
+    const auto column = static_cast<Column>(found - kColumnNames.begin());
+    const bool is_new = std::find(columns.begin(), columns.end(), column) == columns.end();
+    if (found == kColumnNames.end() || !is_new) {
+      std::string allowed = "each once: ";
+      for (const std::string_view name : kColumnNames) allowed.append(name).append(" ");
+      const std::vector<std::string_view> names(kColumnNames.begin(), kColumnNames.end());
+      return refuse({line, "header"}, field,
+                    allowed + "(maybe: " + std::string(nearest_name(field, names)) + "?)");
+    }
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+Result<Rule> read_rule(std::size_t line, const std::vector<Column>& columns,
+                       const std::vector<std::string_view>& fields) {
+  if (fields.size() < kFewestFields || fields.size() > columns.size()) {
+    return refuse({line, "fields"}, std::to_string(fields.size()),
+                  std::to_string(kFewestFields) + " to " + std::to_string(columns.size()));
+  }
+  Rule rule;
+  rule.line = line;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Place place{line, kColumnNames[static_cast<std::size_t>(columns[i])]};
+    RINGPRESS_RETURN_IF_ERROR(set_field(columns[i], place, fields[i], &rule));
+  }
+  if (rule.min_bytes > rule.max_bytes) {
+    return refuse({line, "max_bytes"}, std::to_string(rule.max_bytes), "min_bytes or more");
+  }
+  return rule;
+}
+
+}  // namespace
+
+Result<std::vector<Rule>> parse_rules(std::string_view text) {
+  // Some editors and spreadsheets begin UTF-8 with it.
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  std::vector<Rule> rules;
+  std::vector<Column> columns = usual_columns();
+  bool is_first = true;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<std::string_view> fields,
+                               split_line(line, text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (fields.size() == 1 && fields[0].empty()) continue;
+    if (std::exchange(is_first, false) && fields[0] == kColumnNames[0]) {
+      RINGPRESS_ASSIGN_OR_RETURN(columns, read_header(line, fields));
+      continue;
+    }
+    if (rules.size() == kMostRules) {
+      return refuse({line, "rules"}, std::to_string(kMostRules + 1), std::to_string(kMostRules));
+    }
+    RINGPRESS_ASSIGN_OR_RETURN(Rule rule, read_rule(line, columns, fields));
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+}  // namespace ringpress::nccl_plugin

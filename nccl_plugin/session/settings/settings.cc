@@ -1,0 +1,271 @@
+#include "ringpress/settings.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include "nccl_plugin/session/rules/rules.h"
+#include "nccl_plugin/session/settings/environment.h"
+#include "nccl_plugin/session/settings/nccl_variables.h"
+#include "ringpress/byte_size.h"
+#include "ringpress/log.h"
+#include "ringpress/names.h"
+
+namespace ringpress {
+namespace {
+
+constexpr int kMaxSockets = 16;
+constexpr std::size_t kMostTuningCalls = 10000;
+
+Status refuse(const char* name, const std::string& text, const std::string& allowed) {
+  return {Code::kInvalidArgument, std::string(name) + "=" + text + ": expected " + allowed};
+}
+
+template <typename Integer>
+Status parse_integer(const char* name, const std::string& text, Integer smallest, Integer* value) {
+  constexpr Integer kLargest = std::numeric_limits<Integer>::max();
+  const char* end = text.data() + text.size();
+  Integer number = 0;
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || number < smallest) {
+    return refuse(
+        name, text,
+        "a whole number from " + std::to_string(smallest) + " to " + std::to_string(kLargest));
+  }
+  *value = number;
+  return Status::ok();
+}
+
+Status parse(const char*, const std::string& text, std::string* value) {
+  *value = text;
+  return Status::ok();
+}
+
+Status parse(const char* name, const std::string& text, bool* value) {
+  for (const char* yes : {"1", "on", "true", "yes"}) {
+    if (text == yes) return *value = true, Status::ok();
+  }
+  for (const char* no : {"0", "off", "false", "no"}) {
+    if (text == no) return *value = false, Status::ok();
+  }
+  return refuse(name, text, "1 or 0");
+}
+
+/// Settings of this type count things of which there must be one.
+Status parse(const char* name, const std::string& text, int* value) {
+  return parse_integer(name, text, 1, value);
+}
+
+/// Those whose names end so are sizes; the others count.
+bool is_size(std::string_view name) {
+  return name.ends_with("_BYTES");
+}
+
+Status parse(const char* name, const std::string& text, std::size_t* value) {
+  if (!is_size(name)) return parse_integer(name, text, std::size_t{0}, value);
+  const std::optional<std::size_t> bytes = parse_byte_size(text);
+  if (!bytes) return refuse(name, text, kByteSizes);
+  *value = *bytes;
+  return Status::ok();
+}
+
+Status parse(const char* name, const std::string& text, double* value) {
+  const char* end = text.data() + text.size();
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number) || !(number >= 0)) {
+    return refuse(name, text, "a number from 0 on");
+  }
+  *value = number;
+  return Status::ok();
+}
+
+std::string to_text(const std::string& value) {
+  return value;
+}
+std::string to_text(bool value) {
+  return value ? "1" : "0";
+}
+std::string to_text(int value) {
+  return std::to_string(value);
+}
+std::string to_text(std::size_t value) {
+  return std::to_string(value);
+}
+
+/// The shortest text that is read as that number.
+std::string to_text(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+
+/// False if no setting has that name.
+Result<bool> assign(const std::string& name, const std::string& text, Settings* settings) {
+#define RINGPRESS_SETTING(field, type, setting_name, default_text, agree, meaning) \
+  if (name == setting_name) {                                                      \
+    RINGPRESS_RETURN_IF_ERROR(parse(setting_name, text, &settings->field));        \
+    return true;                                                                   \
+  }
+#include "ringpress/settings.inc"
+#undef RINGPRESS_SETTING
+  return false;
+}
+
+std::string unknown_name(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const SettingDescription& setting : setting_descriptions()) names.push_back(setting.name);
+  return "unknown setting " + name +
+         " is ignored (maybe: " + std::string(nearest_name(name, names)) + "?)";
+}
+
+Status check_one_of(const char* name, const std::string& value,
+                    const std::vector<std::string_view>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return Status::ok();
+  std::string list;
+  for (const std::string_view word : allowed)
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  return {Code::kInvalidArgument, std::string(name) + "=" + value + ": expected one of " + list +
+                                      " (maybe: " + std::string(nearest_name(value, allowed)) +
+                                      "?)"};
+}
+
+void note_mistake(const Status& status, Settings* settings) {
+  if (!status.is_ok() && settings->mistake.empty()) settings->mistake = status.message();
+}
+
+/// What the transports themselves need.
+void check_sockets(Settings* settings) {
+  if (settings->sockets_per_peer <= kMaxSockets) return;
+  note_mistake(refuse("RINGPRESS_SOCKETS", std::to_string(settings->sockets_per_peer), "1 to 16"),
+               settings);
+  settings->sockets_per_peer = parse_settings({}, nullptr).sockets_per_peer;
+}
+
+/// A program's name in a line.
+std::string printable(std::string name) {
+  constexpr std::size_t kLongest = 256;
+  name.resize(std::min(name.size(), kLongest));
+  for (char& c : name) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return name;
+}
+
+/// Names that belong to ringpress but are read by its programs, not by the library.
+bool is_for_programs(std::string_view name) {
+  return name.starts_with("RINGPRESS_PERF_");
+}
+
+Status check_tuning(const Settings& settings) {
+  const std::pair<const char*, std::size_t> counts[] = {
+      {"RINGPRESS_TUNING_WARM_UP", static_cast<std::size_t>(settings.tuning_warm_up_calls)},
+      {"RINGPRESS_TUNING_CALLS", static_cast<std::size_t>(settings.tuning_calls)},
+      {"RINGPRESS_TUNING_TRIALS", settings.tuning_trials}};
+  for (const auto& [name, count] : counts) {
+    if (count <= kMostTuningCalls) continue;
+    return refuse(name, std::to_string(count), std::to_string(kMostTuningCalls) + " at most");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+const std::vector<SettingDescription>& setting_descriptions() {
+  static const std::vector<SettingDescription>& descriptions = *new std::vector<SettingDescription>{
+#define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
+  {name, default_text, meaning, agree},
+#include "ringpress/settings.inc"
+#undef RINGPRESS_SETTING
+  };
+  return descriptions;
+}
+
+Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
+                        std::vector<std::string>* warnings) {
+  Settings settings;
+  for (const SettingDescription& setting : setting_descriptions()) {
+    note_mistake(assign(setting.name, setting.default_text, &settings).status(), &settings);
+  }
+  for (const auto& [name, text] : environment) {
+    if (name != "RINGPRESS" && !name.starts_with("RINGPRESS_")) continue;
+    if (is_for_programs(name)) continue;
+    if (text.empty()) continue;  // As if it were not there: the default.
+    const Result<bool> known = assign(name, text, &settings);
+    note_mistake(known.status(), &settings);
+    if (known.is_ok() && !known.value() && warnings != nullptr) {
+      warnings->push_back(unknown_name(name));
+    }
+  }
+  check_sockets(&settings);
+  nccl_plugin::take_nccl_variables(environment, &settings, warnings);
+  nccl_plugin::load_rules(&settings);
+  return settings;
+}
+
+Status check_settings(const Settings& settings) {
+  if (!settings.mistake.empty()) return {Code::kInvalidArgument, settings.mistake};
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "hier", "ring", "sra"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_ADJUST_METRIC", settings.adjust_metric, {"l2", "l2sq"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_ADJUST_GRIDS", settings.adjust_grids, {"uniform", "both"}));
+  if (settings.adjust_alpha == 0) return refuse("RINGPRESS_ADJUST_ALPHA", "0", "a number above 0");
+  RINGPRESS_RETURN_IF_ERROR(check_tuning(settings));
+  if (settings.lazy_calls == 0) return refuse("RINGPRESS_LAZY_CALLS", "0", "1 or more");
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
+  RINGPRESS_RETURN_IF_ERROR(
+      check_one_of("RINGPRESS_PROGRESS_THREAD", settings.progress_thread, {"auto", "on", "off"}));
+  if (settings.debug.empty()) return Status::ok();
+  return check_one_of("RINGPRESS_DEBUG", settings.debug, {"error", "warn", "info", "trace"});
+}
+
+Settings settings_from_environment() {
+  const auto all = nccl_plugin::Environment::of_this_process();
+  std::vector<std::pair<std::string, std::string>> environment = all.with_prefix("RINGPRESS");
+  for (const auto& variable : all.with_prefix("NCCL_")) environment.push_back(variable);
+  std::vector<std::string> warnings;
+  Settings settings = parse_settings(environment, &warnings);
+  static std::once_flag warned;
+  std::call_once(warned, [&warnings] {
+    for (const std::string& warning : warnings) log_line(LogLevel::kWarn, "%s", warning.c_str());
+  });
+  return settings;
+}
+
+std::vector<std::string> agreement_lines(const Settings& settings) {
+  const Status valid = check_settings(settings);
+  std::vector<std::string> lines = {"Invalid setting=" +
+                                    (valid.is_ok() ? std::string("none") : valid.message())};
+  const auto add = [&lines](std::string_view name, const std::string& text) {
+    if (name == "RINGPRESS_SECRET") return;  // Compared by the handshake, never sent.
+    lines.push_back(std::string(name) + "=" + text);
+  };
+#define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
+  if (agree) add(name, to_text(settings.field));
+#include "ringpress/settings.inc"
+#undef RINGPRESS_SETTING
+  add("RINGPRESS_RULES has", settings.rules_digest);
+  if (settings.comm_name) append_name_line(settings, &lines);
+  return lines;
+}
+
+bool asks_for_names(const Settings& settings) {
+  return std::any_of(settings.rule_list.begin(), settings.rule_list.end(),
+                     [](const Rule& rule) { return !rule.comm_match.empty(); });
+}
+
+void append_name_line(const Settings& settings, std::vector<std::string>* lines) {
+  if (!asks_for_names(settings)) return;
+  lines->push_back("Name of the communicator=" + printable(settings.comm_name.value_or("")));
+}
+
+}  // namespace ringpress

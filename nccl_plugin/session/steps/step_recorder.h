@@ -1,0 +1,154 @@
+// A training step as its all-reduces show it: which tensors, in what order, and when each is ready.
+//
+// Pure: times are passed in. A step is what the calls repeat (CallPattern), and it begins after the
+// longest pause. Until whole steps have come one after the other there is none, and a call that
+// does not fit (an odd last batch, buckets that are cut anew, another model in between) begins a
+// new search: steps on its two sides are never mixed.
+#ifndef NCCL_PLUGIN_SESSION_STEPS_STEP_RECORDER_H_
+#define NCCL_PLUGIN_SESSION_STEPS_STEP_RECORDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nccl_plugin/session/calls/call_issue.h"
+#include "nccl_plugin/session/calls/error_feedback.h"
+#include "ringpress/cost_model.h"
+#include "ringpress/espresso.h"
+
+namespace ringpress::nccl_plugin {
+
+/// A call that begins so soon after the one before was waiting for it; threads that wake each other
+/// take less.
+inline constexpr double kAtOnceSeconds = 50e-6;
+
+/// An all-reduce that has returned. Times are in seconds of one clock.
+struct RecordedCall {
+  TensorCall call;
+  double begin_seconds = 0;        // Its entry, or the return of the one before if that was later.
+  double end_seconds = 0;          // Its return.
+  double busy_before_seconds = 0;  // Since the call before, that the calling thread was on a core;
+                                   // all of it if it waited for nothing.
+  std::size_t sent_bytes = 0;      // By this rank.
+  bool is_by_rule = false;         // How it is made is not for a plan to say.
+  bool is_trial = false;           // It was made in a way that is tried.
+  std::optional<CallIssue> issue;  // None: it was issued as it began.
+};
+
+/// What a program did between two calls, where that is known for certain.
+struct KnownWait {
+  double before_seconds = 0;  // From the issue of the one until the program waited for it.
+  double after_seconds = 0;   // From its end, or that moment if it was later, to the other's issue.
+};
+
+/// A call of a step: medians over steps.
+struct StepCall {
+  TensorCall call;
+  double gap_seconds = 0;   // From the return of the call before to its entry.
+  double busy_seconds = 0;  // Of that, spent by the calling thread on a core.
+  double call_seconds = 0;
+  std::size_t sent_bytes = 0;
+  bool is_by_rule = false;
+  bool is_with_the_one_before = false;             // Issued at once, in one group.
+  std::optional<KnownWait> wait;                   // For the call before.
+  std::optional<double> since_ready_seconds = {};  // From the entry of the last call before it that
+                                                   // began after a pause; none: not known.
+
+  std::size_t bytes() const { return call.count * dtype_size(call.dtype); }
+};
+
+struct RecordedStep {
+  std::vector<StepCall> calls;  // In order; the gap of the first is the longest.
+  std::size_t next = 0;         // Which of them comes next, if it goes on so.
+  std::size_t steps = 0;        // That were seen, whole and one after the other.
+
+  /// Of one step.
+  double seconds() const;
+  std::size_t bytes() const;
+  /// False if the program waits for each call before it computes on: the thread that makes the
+  /// calls is on a core in the pauses, or they show it (waits_for_calls).
+  bool overlaps() const;
+
+  /// Where compute goes on during calls, a pause is shorter by what the call before it took longer:
+  /// the time from call to call stays as it is. If the pauses stay as they are instead, and more so
+  /// than by chance, the program waits for each call before it computes.
+  bool waits_for_calls = false;
+};
+
+class StepRecorder {
+ public:
+  /// Takes note of the next call.
+  void note(const RecordedCall& call);
+  /// The next call is not shown: what comes after it begins a new search, as without it steps would
+  /// lack a call.
+  void skip();
+
+  /// Of the steps that were found the one that most calls were part of; nothing if there was none
+  /// of which kWantedSteps came in a row. Where addresses change from step to step, equal layers
+  /// look like steps until the last of them: there, kCertainCalls must have come in a row.
+  std::optional<RecordedStep> step() const;
+  /// That of the calls that are being made now, or nothing.
+  std::optional<RecordedStep> current() const;
+  /// Whether any call was shown.
+  bool has_calls() const { return has_calls_; }
+
+  static constexpr std::size_t kWantedSteps = 4;
+  static constexpr std::size_t kCertainCalls = 4096;
+
+ private:
+  struct Sample {
+    double gap_seconds, busy_seconds, call_seconds;
+    double since_ready_seconds;  // As StepCall has it.
+    std::size_t sent_bytes;
+    bool is_trial, is_with_the_one_before;
+    std::optional<KnownWait> wait;
+  };
+  struct Position {
+    TensorCall call;
+    std::vector<Sample> samples;  // The newest, in no order.
+    bool is_by_rule = false;
+  };
+  enum class Source { kNone, kWithAddress, kWithoutAddress };
+
+  std::optional<std::size_t> locate(const TensorCall& call);
+  void restart(Source source);
+  void add(std::size_t position, const RecordedCall& call);
+  Sample sample_of(const RecordedCall& call) const;
+  void remember(const RecordedCall& call);
+  static StepCall step_call(const Position& position);
+  static std::vector<Sample> usual(const std::vector<Sample>& samples);
+  static bool wait_for_calls(const std::vector<Position>& positions, std::size_t first);
+
+  CallPattern with_address_;
+  CallPattern without_address_;
+  Source source_ = Source::kNone;
+  std::vector<Position> positions_;  // Of the pattern, wherever that begins.
+  std::size_t noted_ = 0;            // Calls that positions_ has been shown.
+  std::optional<double> last_end_;
+  double last_issue_ = 0;  // Of the call before,
+  double last_pause_ = 0;  // and the entry of the last one that began after a pause.
+  bool has_calls_ = false;
+  RecordedStep best_;
+};
+
+/// Whether such a call began as soon as the one before had ended, so that it does not show when its
+/// tensor was ready: by then.
+bool is_ready_unseen(const StepCall& call);
+
+/// The latency and the rate of links that explain best what calls of a step took: by each the same
+/// way from a line through what they sent. kInvalidUsage: they show no rate.
+Result<LinkSpeed> link_of(const RecordedStep& step);
+
+/// The step as Espresso takes it: one GPU a machine, `world` of them, and `link` between them.
+///
+/// Where calls overlap with the rest, a call that was waited for was ready when it began, and one
+/// that began as soon as the one before had ended is taken to be ready with that one: it was, or
+/// later. Else the program waits for each call, and then computes as long as the pause lasts. What
+/// is known for certain (StepCall::wait, is_with_the_one_before) is taken as it is. What comes
+/// before the first is forward.
+espresso::Job job_of(const RecordedStep& step, std::size_t world, const LinkSpeed& link);
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_STEPS_STEP_RECORDER_H_

@@ -1,0 +1,91 @@
+#include "nccl_plugin/session/steps/steps_of_calls.h"
+
+#include <exception>
+
+#include "ringpress/codec.h"
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin {
+
+void StepsOfCalls::open(const Settings& settings, int rank, int world, bool crosses_hosts) {
+  is_root_ = rank == 0;
+  world_ = world;
+  trace_file_ = settings.trace;
+  minimum_bytes_ = settings.minimum_bytes;
+  if (world < 2) return;
+  if (is_root_ && !trace_file_.empty()) trace_ = std::make_unique<StepRecorder>();
+  if (StepPlanner::is_wanted(settings, world, crosses_hosts)) {
+    planner_ = std::make_unique<StepPlanner>(rank, world, settings.minimum_bytes);
+  }
+}
+
+void StepsOfCalls::close(const std::string& codec, ReportTime time) const {
+  if (trace_ == nullptr) return;
+  const auto lock = lock_for_report(trace_mutex_, time);
+  if (!lock.owns_lock()) return;
+  write_trace(trace_file_, *trace_, {world_, codec, CodecTime::kMeasured}, time);
+}
+
+StepWord StepsOfCalls::word() noexcept {
+  try {
+    if (is_root_) return planner_->word();
+  } catch (const std::exception& error) {
+    log_line(LogLevel::kWarn, "no plan is made for the step: %s", error.what());
+  }
+  return {};
+}
+
+bool StepsOfCalls::is_planned(const TensorCall& call) const {
+  return planner_ != nullptr && call.count * dtype_size(call.dtype) >= minimum_bytes_;
+}
+
+void StepsOfCalls::begin_call(const TensorCall& call) {
+  stays_exact_.reset();
+  if (!is_planned(call)) return;
+  if (const PlannedStepCall* const exact = planner_->begin_call(call)) stays_exact_ = *exact;
+}
+
+bool StepsOfCalls::is_recording(const TensorCall& call) const {
+  return trace_ != nullptr || (is_planned(call) && planner_->is_recording());
+}
+
+void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
+  if (kind != CollectiveKind::kAllReduce || !stays_exact_ || plan->codec == "none") return;
+  plan->codec = "none";
+  if (!plan->is_algorithm_by_rule) {
+    plan->algorithm = static_cast<Algorithm>(stays_exact_->algorithm);
+  }
+  if (stays_exact_->chunk_bytes != 0) {
+    const std::size_t tile_bytes =
+        kTileElements * dtype_size(static_cast<DType>(stays_exact_->dtype));
+    plan->chunk_elements =
+        (stays_exact_->chunk_bytes + tile_bytes - 1) / tile_bytes * kTileElements;
+  }
+  // In the step it stands where it stood while it was compressed, and so do the others' residuals.
+  plan->keeps_place = plan->error_feedback;
+  plan->error_feedback = false;
+  plan->reason = kStepNoShorter;
+}
+
+void StepsOfCalls::begin_timing(const TensorCall& call, std::uint64_t sent_bytes) {
+  is_timed_ = is_recording(call);
+  if (is_timed_) clock_.begin_call(sent_bytes);
+}
+
+void StepsOfCalls::end_timing(const TensorCall& call, const Made& made) {
+  if (!is_timed_) return;
+  is_timed_ = false;
+  RecordedCall recorded = clock_.end_call(call, made.sent_bytes);
+  recorded.is_by_rule = made.is_by_rule;
+  recorded.is_trial = made.is_trial;
+  if (trace_ != nullptr) {
+    const std::lock_guard lock(trace_mutex_);
+    trace_->note(recorded);
+  }
+  if (!is_planned(call)) return;
+  // Calls that are made in different ways for a while are no step to be planned by.
+  if (made.is_trial) return planner_->skip();
+  planner_->note(recorded);
+}
+
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,48 @@
+// Measures what links and codecs do, and makes all ranks believe the same of them.
+#ifndef NCCL_PLUGIN_SESSION_TUNING_CALIBRATION_H_
+#define NCCL_PLUGIN_SESSION_TUNING_CALIBRATION_H_
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "nccl_plugin/session/tuning/peers.h"
+#include "ringpress/settings.h"
+#include "ringpress/status.h"
+#include "ringpress/tuning.h"
+#include "ringpress/types.h"
+
+namespace ringpress::nccl_plugin::tuning {
+
+inline constexpr std::array kTunedTypes{DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+
+/// By type, in the order of kTunedTypes.
+struct Calibrations {
+  std::array<Calibration, kTunedTypes.size()> by_type;
+
+  const LinkSpeed& link() const { return by_type[0].link; }
+  /// Of hosts of several ranks; else no link.
+  const LinkSpeed& inside() const { return by_type[0].inside; }
+  void set_links(const LinkSpeed& link, const LinkSpeed& inside) {
+    for (Calibration& one : by_type) {
+      one.link = link;
+      one.inside = inside;
+    }
+  }
+};
+
+/// How many ranks each of several hosts has; 1 if not all have as many, or there is one host: all
+/// links are of a kind then. Collective; the same on all ranks.
+Result<int> count_ranks_per_host(Peers& peers);
+
+/// What is measured at first: the link between hosts, or all if they are of a kind; else that
+/// inside them, too; of each type, RINGPRESS_BUDGET's codec and those of a short list
+/// that lose no more than it. Collective; the same on all ranks.
+Result<Calibrations> calibrate(Peers& peers, const Settings& settings, int ranks_per_host);
+
+/// True if links are about as quick as is said of them. Collective; the same on all ranks.
+Result<bool> still_hold(Peers& peers, const Calibrations& said, int ranks_per_host);
+
+}  // namespace ringpress::nccl_plugin::tuning
+
+#endif  // NCCL_PLUGIN_SESSION_TUNING_CALIBRATION_H_

@@ -1,0 +1,150 @@
+// Levels of compression of its own for each call of a training step, and for each part of a call:
+// L-GreCo's (ringpress/levels.h), at no more error than one level for all.
+//
+// Each rank keeps a sample of the values of each part of each call: of the last ten of every
+// RINGPRESS_ADJUST_STEPS steps, or thirty without error feedback, all values of the sample, of the
+// others their mean. After these steps the ranks add up how their values lie to each other, and
+// each tries what each level would lose of them, call by call and of the mean of many calls, if it
+// had been used all along (level_trials.h). At the first call of the next step the ranks add up
+// what they have found, and each works out the same levels from that: neither a call nor the mean
+// over calls may lose more than with one level for all. The first levels come after a hundred
+// steps, if that is sooner.
+//
+// What ranks lose of their values adds up as their values do. What is lost when a sum is encoded
+// again counts too. Parts are the layers that the program has told of when the steps began, or
+// segments (tensor_cut.h); a call that the ranks have not cut alike, as they know of different
+// layers, is one part.
+//
+// Levels belong to a sequence of calls (CallPattern). They are kept while other calls come between,
+// and where the sequence becomes a part of a longer one (steps and then an evaluation, again and
+// again).
+//
+// RINGPRESS_ACCORDION (Agarwal, Wang, Lee, Venkataraman and Papailiopoulos, MLSys 2021): a call
+// whose norm differs by half or more from when it was measured before, or that is measured for the
+// first time, is in a critical regime and counts with the error of two bits more.
+#ifndef NCCL_PLUGIN_SESSION_TUNING_STEP_LEVELS_H_
+#define NCCL_PLUGIN_SESSION_TUNING_STEP_LEVELS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/tuning/level_family.h"
+#include "nccl_plugin/session/tuning/level_trials.h"
+#include "nccl_plugin/session/tuning/peers.h"
+#include "ringpress/error_tables.h"
+#include "ringpress/planner.h"
+#include "ringpress/projection.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::tuning {
+
+/// Elements of a call up to `end`, from where the part before it ends.
+struct LeveledPart {
+  std::size_t end = 0;
+  std::size_t level = 0;  // Of the family.
+
+  bool operator==(const LeveledPart&) const = default;
+};
+using LeveledCall = std::vector<LeveledPart>;  // Neighbours differ in their levels.
+
+/// Of one communicator. One thread at a time.
+class StepLevels {
+ public:
+  /// `settings` and `peers` outlive this.
+  StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family);
+
+  /// The next call of those that may be compressed, the same on all ranks, whatever becomes of it.
+  /// Where its codec would be that of all (adjusted_codec()), it gets the levels of its place in
+  /// the step: one level is the plan's codec, several are parts(). Collective now and then; an
+  /// error ends the communicator.
+  Status choose(const PlanRequest& request, Plan* plan);
+  /// Of that call, until the next one: empty where it has one codec.
+  std::span<const LeveledPart> parts() const { return parts_; }
+  /// That call is the first one after levels that make calls clearly larger or smaller.
+  bool has_changed_sizes() const { return has_changed_sizes_; }
+  /// True if take() is to have the values of that call, before it is made.
+  bool wants_values() const { return wants_values_; }
+  /// `layers`: what is known of the tensor; may differ between ranks.
+  void take(const MeasuredTensor& tensor, std::span<const Layer> layers);
+
+  const LevelFamily& family() const { return *family_; }
+  /// By place in the step; empty while all calls have the default.
+  const std::vector<LeveledCall>& levels() const {
+    return step_ == nullptr ? no_levels_ : step_->levels;
+  }
+
+ private:
+  struct MeasuredCall {
+    DType dtype = DType::kFloat32;
+    ReduceOp op = ReduceOp::kSum;
+    std::size_t count = 0;
+    std::vector<std::size_t> ends;     // Of its parts; none: not known yet.
+    std::vector<SampledPart> samples;  // By part, if there are any.
+    std::vector<double> bytes;         // By part, then level; and so
+    std::vector<double> errors;        // of a call,
+    std::vector<double> mean_errors;   // of the mean over calls.
+    std::vector<double> norms;         // Of the last step's values, by part.
+    std::size_t times = 0;             // Steps of the window.
+    std::vector<RanksSum> sums;        // By part, where ranks have cut the call alike.
+    bool is_lost = false;              // There was no memory.
+    bool is_cut_alike = false;         // On all ranks.
+
+    double norm() const;
+    bool is_measured() const;
+  };
+
+  /// A step's calls: what is known of them, also while other calls come between.
+  struct KnownStep {
+    std::size_t steps = 0;     // Whole ones, and the one under way, since levels were looked for.
+    std::size_t interval = 0;  // Steps until they are looked for again.
+    std::size_t segment = 0;   // Elements,
+    std::size_t elements = 0;  // and those of the step.
+    std::vector<MeasuredCall> measured;  // By place: of the steps that are measured.
+    std::vector<double> earlier_norms;   // Of those before them; empty if there were none.
+    std::vector<LeveledCall> levels;
+  };
+
+  void break_off();
+  void inherit_levels();
+  Status start_step();
+  bool is_in_window(std::size_t window) const;
+  void start_measuring();
+  void start_call(std::span<const Layer> layers, MeasuredCall* call) const;
+  void add_sample(const MeasuredTensor& tensor, bool is_kept, MeasuredCall* call) const;
+  void add_measured(const MeasuredTensor& tensor, std::span<const Layer> layers,
+                    MeasuredCall* call) const;
+  void take_norms(const MeasuredTensor& tensor, MeasuredCall* call) const;
+  void conclude(MeasuredCall* call) const;
+  Status find_levels();
+  Result<bool> agree_on_cuts();
+  void join_parts(MeasuredCall* call) const;
+  Status agree_on_errors();
+  Status agree_on_sums();
+  std::size_t default_level_of(std::size_t place) const;
+  void set_levels(const std::vector<std::size_t>& by_part);
+  double bytes_of(const LeveledCall& call) const;
+
+  const Settings& settings_;
+  Peers& peers_;
+  const std::unique_ptr<LevelFamily> family_;
+  const bool has_parts_;
+  CallPattern pattern_;
+  std::uint64_t breaks_ = 0;
+  const std::vector<LeveledCall> no_levels_;
+  std::map<std::uint64_t, KnownStep> known_;  // By CallPattern::cycle_id().
+  KnownStep* step_ = nullptr;                 // That the last call is of, if it is known.
+  std::uint64_t last_leveled_ = 0;            // The last one that had levels; 0: none had.
+  std::size_t position_ = 0;                  // Of that call.
+  bool wants_values_ = false;
+  bool has_changed_sizes_ = false;
+  std::span<const LeveledPart> parts_;
+};
+
+}  // namespace ringpress::nccl_plugin::tuning
+
+#endif  // NCCL_PLUGIN_SESSION_TUNING_STEP_LEVELS_H_

@@ -1,0 +1,290 @@
+#include "nccl_plugin/session/tuning/tuned_calls.h"
+
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/errors/warn_once.h"
+#include "ringpress/codec.h"
+#include "ringpress/log.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin::tuning {
+namespace {
+
+/// What rank 0 sends. All ranks are of one version and byte order: they have agreed on it.
+struct Announcement {
+  std::uint64_t epoch = 0;
+  std::uint64_t codec = 0;
+  std::uint64_t algorithm = 0;
+  std::uint64_t chunk_bytes = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t is_settled = 0;
+};
+
+std::span<std::byte> bytes_of(Announcement* announcement) {
+  return std::as_writable_bytes(std::span(announcement, 1));
+}
+
+std::size_t position_of(DType dtype) {
+  for (std::size_t i = 0; i < kTunedTypes.size(); ++i) {
+    if (kTunedTypes[i] == dtype) return i;
+  }
+  throw std::logic_error("a type that is never compressed");
+}
+
+std::string own_host() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return "?";
+  return name;
+}
+
+/// The same on all ranks of the same hosts, but for a coincidence, which still_hold() notices.
+Result<std::string> name_hosts(Peers& peers, const Settings& settings) {
+  const std::size_t hash =
+      std::hash<std::string>()(own_host() + "/" + settings.address.interfaces) & ((1ull << 52) - 1);
+  double bounds[] = {static_cast<double>(hash), -static_cast<double>(hash)};
+  RINGPRESS_RETURN_IF_ERROR(peers.max(bounds));
+  return std::to_string(static_cast<std::uint64_t>(bounds[0])) + "-" +
+         std::to_string(static_cast<std::uint64_t>(-bounds[1]));
+}
+
+std::string described(const LinkSpeed& link) {
+  char text[64];
+  std::snprintf(text, sizeof text, "latency %.0f us, %.3f Gb/s", link.latency_seconds * 1e6,
+                link.bytes_per_second * 8e-9);
+  return text;
+}
+
+std::string described(const Calibrations& calibrations, int ranks_per_host) {
+  if (ranks_per_host == 1) return described(calibrations.link());
+  return described(calibrations.link()) + " between hosts of " + std::to_string(ranks_per_host) +
+         ", " + described(calibrations.inside()) + " inside";
+}
+
+TuningLimits limits_of(const Settings& settings) {
+  TuningLimits limits;
+  limits.warm_up_calls = static_cast<std::uint32_t>(settings.tuning_warm_up_calls);
+  limits.calls = static_cast<std::uint32_t>(settings.tuning_calls);
+  limits.trials = static_cast<std::uint32_t>(settings.tuning_trials);
+  if (limits.trials == 0) limits.rematches = 0;
+  return limits;
+}
+
+void warn_of_cache(const std::string& path, const Status& status) {
+  warn_once("measured anew: " + path + ": " + status.message());
+}
+
+}  // namespace
+
+TunedCalls::TunedCalls(const Settings& settings, Peers& peers, const TuningLimits& limits)
+    : settings_(settings), peers_(peers), limits_(limits) {}
+
+TunedCalls::TunedCalls(const Settings& settings, Peers& peers)
+    : TunedCalls(settings, peers, limits_of(settings)) {}
+
+bool TunedCalls::has_choice(const Settings& settings) {
+  return settings.codec == "auto" && settings.mode == "on" && !settings.deterministic &&
+         settings.budget != "none";
+}
+
+Status TunedCalls::choose(const PlanRequest& request, Plan* plan) {
+  current_ = nullptr;
+  if (plan->codec == "none" && !plan->waits_for_recurrence) return Status::ok();
+  find_class(request, *plan);
+  is_before_trials_ = plan->waits_for_recurrence;
+  if (is_before_trials_) return Status::ok();
+  if (current_->made == current_->trial.calls) RINGPRESS_RETURN_IF_ERROR(announce(current_));
+  ++current_->made;
+  apply(*current_, plan);
+  return Status::ok();
+}
+
+void TunedCalls::note(double seconds) {
+  if (current_ == nullptr || peers_.rank() != 0) return;
+  const double whole = seconds / current_share_;
+  if (is_before_trials_) {
+    if (current_->early_times.size() < kMostEarlyTimes) current_->early_times.push_back(whole);
+  } else {
+    current_->tuner->note(whole);
+  }
+}
+
+std::optional<Choice> TunedCalls::quickest_exact(const PlanRequest& request,
+                                                 const Plan& plan) const {
+  const auto found = classes_.find(key_of(request, plan));
+  if (found == classes_.end() || found->second.tuner == nullptr) return std::nullopt;
+  return found->second.tuner->quickest_exact();
+}
+
+/// `plan`: as the planner has it, so that its algorithm is that of a rule or of no matter.
+TunedCalls::Key TunedCalls::key_of(const PlanRequest& request, const Plan& plan) {
+  const std::size_t bytes = request.count * dtype_size(request.dtype);
+  std::optional<Algorithm> by;
+  if (plan.is_algorithm_by_rule) by = plan.algorithm;
+  return {request.kind, request.dtype, std::bit_width(bytes) - 1, by};
+}
+
+/// Sets current_ and what belongs to it.
+void TunedCalls::find_class(const PlanRequest& request, const Plan& plan) {
+  const std::size_t bytes = request.count * dtype_size(request.dtype);
+  const std::size_t nominal = std::bit_floor(bytes);
+  const auto [found, is_new] = classes_.try_emplace(key_of(request, plan));
+  current_ = &found->second;
+  if (is_new) {
+    current_->calls = {request.kind, request.dtype, nominal};
+    if (plan.is_algorithm_by_rule) current_->by = plan.algorithm;
+    current_->early_times.reserve(kMostEarlyTimes);
+  }
+  current_share_ = static_cast<double>(bytes) / static_cast<double>(nominal);
+}
+
+/// The cached text, from rank 0 to all; empty if there is none that can be trusted.
+Result<std::string> TunedCalls::ask_cache(const CalibrationKey& key) {
+  std::string text;
+  if (peers_.rank() == 0 && !cache_path_.empty()) {
+    Result<std::string> loaded = load_calibration_file(cache_path_);
+    if (loaded.is_ok()) text = std::move(loaded).value();
+    Status problem = loaded.status();
+    if (problem.is_ok() && !text.empty()) problem = read_calibrations(text, key).status();
+    if (!problem.is_ok()) {
+      warn_of_cache(cache_path_, problem);
+      text.clear();
+    }
+  }
+  std::uint64_t bytes = text.size();
+  RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&bytes, 1))));
+  text.resize(bytes);
+  if (bytes != 0) {
+    RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(text))));
+  }
+  return text;
+}
+
+Status TunedCalls::find_calibrations() {
+  if (calibrations_ != nullptr) return Status::ok();
+  const auto begin = std::chrono::steady_clock::now();
+  RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, settings_));
+  RINGPRESS_ASSIGN_OR_RETURN(ranks_per_host_, count_ranks_per_host(peers_));
+  const CalibrationKey key{peers_.size(), ranks_per_host_, settings_.budget, std::move(hosts)};
+  cache_path_ = calibration_path(settings_, key);
+  RINGPRESS_ASSIGN_OR_RETURN(const std::string cached, ask_cache(key));
+  if (!cached.empty()) {
+    RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, read_calibrations(cached, key));
+    RINGPRESS_ASSIGN_OR_RETURN(const bool holds, still_hold(peers_, found, ranks_per_host_));
+    if (holds) calibrations_ = std::make_unique<Calibrations>(std::move(found));
+    if (!holds) log_line(LogLevel::kInfo, "%s no longer holds", cache_path_.c_str());
+  }
+  if (calibrations_ == nullptr) {
+    RINGPRESS_ASSIGN_OR_RETURN(Calibrations found, calibrate(peers_, settings_, ranks_per_host_));
+    calibrations_ = std::make_unique<Calibrations>(std::move(found));
+    keep_calibrations(key);
+  }
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  log_line(LogLevel::kInfo, "%d ranks: %s; known after %.0f ms", peers_.size(),
+           described(*calibrations_, ranks_per_host_).c_str(), taken.count());
+  return Status::ok();
+}
+
+void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
+  if (peers_.rank() != 0 || cache_path_.empty()) return;
+  const Status saved = save_calibration_file(cache_path_, write_calibrations(*calibrations_, key));
+  if (saved.is_ok()) return;
+  warn_once("what was measured is not kept: " + cache_path_ + ": " + saved.message());
+}
+
+/// On rank 0: the walk over what may be chosen.
+Status TunedCalls::make_tuner(Class* calls) {
+  const CallShape shape{calls->calls.bytes, peers_.size(), ranks_per_host_};
+  const Calibration& calibration = calibration_of(calls->calls.dtype);
+  const std::string& algorithm = settings_.algorithm;  // `hier` is sra here.
+  const Algorithm asked = algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
+  const Algorithm wanted = calls->by.value_or(asked);
+  RINGPRESS_ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
+                             algorithm == "auto" && !calls->by
+                                 ? tuner::find_candidates(shape, calibration)
+                                 : tuner::find_candidates_by(wanted, shape, calibration));
+  // Which this engine does not do.
+  std::erase_if(candidates, [](const Candidate& candidate) {
+    return candidate.choice.algorithm == Algorithm::kHier;
+  });
+  CallShape walked = shape;
+  if (settings_.chunk_bytes != 0) walked.bytes = 0;  // No other chunks are tried.
+  calls->tuner = tuner::make_call_tuner(std::move(candidates), walked, limits_);
+  for (const double seconds : calls->early_times) calls->tuner->note_exact(seconds);
+  calls->early_times = {};
+  return Status::ok();
+}
+
+/// Rank 0 says what the next calls are to be.
+Status TunedCalls::announce(Class* calls) {
+  RINGPRESS_RETURN_IF_ERROR(find_calibrations());
+  Announcement announcement;
+  if (peers_.rank() == 0) {
+    if (calls->tuner == nullptr) RINGPRESS_RETURN_IF_ERROR(make_tuner(calls));
+    std::vector<TuningNote> notes;
+    const Trial trial = calls->tuner->next(&notes);
+    write_log(*calls, notes);
+    announcement = {epoch_ + 1,
+                    trial.choice.codec,
+                    static_cast<std::uint64_t>(trial.choice.algorithm),
+                    trial.choice.chunk_bytes,
+                    trial.calls,
+                    trial.is_settled ? 1u : 0u};
+  }
+  RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(bytes_of(&announcement)));
+  ++epoch_;
+  if (announcement.epoch != epoch_ || announcement.calls == 0 ||
+      announcement.codec >= calibration_of(calls->calls.dtype).codecs.size() ||
+      announcement.algorithm > static_cast<std::uint64_t>(Algorithm::kSra)) {
+    return {Code::kMismatch,
+            "the announcement " + std::to_string(announcement.epoch) +
+                " of rank 0 is not the one that this rank expects: " + std::to_string(epoch_)};
+  }
+  calls->trial = {{announcement.codec, static_cast<Algorithm>(announcement.algorithm),
+                   announcement.chunk_bytes},
+                  static_cast<std::uint32_t>(announcement.calls),
+                  announcement.is_settled != 0};
+  calls->made = 0;
+  return Status::ok();
+}
+
+void TunedCalls::write_log(const Class& calls, const std::vector<TuningNote>& notes) {
+  for (const TuningNote& note : notes) {
+    const std::string& codec = calibration_of(calls.calls.dtype).codecs[note.choice.codec].codec;
+    const std::string line = tuning_log_line(calls.calls, note, codec);
+    log_line(LogLevel::kInfo, "%s", line.c_str());
+    if (!settings_.tuning_log.empty()) append_to_tuning_log(settings_.tuning_log, line);
+    // What the file says of the link is no longer so: the next communicator measures.
+    if (note.event == TuningEvent::kDrifted && !cache_path_.empty()) unlink(cache_path_.c_str());
+  }
+}
+
+void TunedCalls::apply(const Class& calls, Plan* plan) const {
+  const Choice& choice = calls.trial.choice;
+  plan->codec = calibration_of(calls.calls.dtype).codecs[choice.codec].codec;
+  plan->algorithm = choice.algorithm;
+  if (choice.chunk_bytes != 0) {
+    const std::size_t elements = choice.chunk_bytes / dtype_size(calls.calls.dtype);
+    plan->chunk_elements = (elements + kTileElements - 1) / kTileElements * kTileElements;
+  }
+  if (!choice.is_exact()) return;
+  plan->keeps_place = plan->error_feedback;
+  plan->error_feedback = false;
+  plan->reason = calls.trial.is_settled ? "no codec within the budget made it quicker"
+                                        : "made exactly to see what that takes";
+}
+
+const Calibration& TunedCalls::calibration_of(DType dtype) const {
+  return calibrations_->by_type[position_of(dtype)];
+}
+
+}  // namespace ringpress::nccl_plugin::tuning

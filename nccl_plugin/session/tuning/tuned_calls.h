@@ -1,0 +1,96 @@
+// Automatic mode: how each of a communicator's large calls is made, from what is measured of it.
+//
+// Calls are tuned by kind, type and size (from a power of two up to the next). Rank 0 alone watches
+// their times and decides; all ranks know, from the number of calls, before which one the next
+// announcement comes, take part in a broadcast of it there, and make that call as it says. So no
+// rank ever does something else than the others, however different their clocks.
+#ifndef NCCL_PLUGIN_SESSION_TUNING_TUNED_CALLS_H_
+#define NCCL_PLUGIN_SESSION_TUNING_TUNED_CALLS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "nccl_plugin/session/tuning/calibration.h"
+#include "nccl_plugin/session/tuning/calibration_file.h"
+#include "nccl_plugin/session/tuning/peers.h"
+#include "nccl_plugin/session/tuning/tuning_log.h"
+#include "ringpress/call_tuner.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::tuning {
+
+/// Of one communicator. One thread at a time.
+class TunedCalls {
+ public:
+  /// `settings` and `peers` outlive this. Nothing is measured before the first call that is worth
+  /// it: then some tenths of a second, unless the cache has it.
+  TunedCalls(const Settings& settings, Peers& peers, const TuningLimits& limits);
+  /// As much may be tried as the settings say.
+  TunedCalls(const Settings& settings, Peers& peers);
+
+  /// True if the settings leave something to be chosen.
+  static bool has_choice(const Settings& settings);
+
+  /// Changes what the planner has decided on a call to what is best. Collective now and then. An
+  /// error ends the communicator, for the others may not have it.
+  Status choose(const PlanRequest& request, Plan* plan);
+  /// The call that choose() was asked about last took so long.
+  void note(double seconds);
+
+  /// On rank 0: the quickest way to make such a call without a codec, as far as is known of calls
+  /// of its class.
+  std::optional<Choice> quickest_exact(const PlanRequest& request, const Plan& plan) const;
+
+  /// True if it is not settled how the call is made that choose() was asked about last.
+  bool is_trying() const { return current_ != nullptr && !current_->trial.is_settled; }
+
+  /// Announcements so far.
+  std::uint64_t epoch() const { return epoch_; }
+
+ private:
+  struct Class {
+    TunedClass calls;
+    std::optional<Algorithm> by;       // What a rule says.
+    std::unique_ptr<CallTuner> tuner;  // On rank 0.
+    Trial trial;
+    std::uint32_t made = 0;           // Calls of the trial.
+    std::vector<double> early_times;  // On rank 0, of exact calls before the first trial.
+  };
+  static constexpr std::size_t kMostEarlyTimes = 16;
+  using Key = std::tuple<CollectiveKind, DType, int, std::optional<Algorithm>>;
+
+  Status find_calibrations();
+  Result<std::string> ask_cache(const CalibrationKey& key);
+  void keep_calibrations(const CalibrationKey& key) const;
+  static Key key_of(const PlanRequest& request, const Plan& plan);
+  void find_class(const PlanRequest& request, const Plan& plan);
+  Status make_tuner(Class* calls);
+  Status announce(Class* calls);
+  void write_log(const Class& calls, const std::vector<TuningNote>& notes);
+  void apply(const Class& calls, Plan* plan) const;
+  const Calibration& calibration_of(DType dtype) const;
+
+  const Settings& settings_;
+  Peers& peers_;
+  const TuningLimits limits_;
+  std::unique_ptr<Calibrations> calibrations_;
+  int ranks_per_host_ = 1;  // That they are of.
+  std::string cache_path_;  // Where they are kept, if anywhere.
+  std::map<Key, Class> classes_;
+  // Of the last call: null if it is not tuned.
+  Class* current_ = nullptr;
+  double current_share_ = 0;  // Of its class's size.
+  bool is_before_trials_ = false;
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace ringpress::nccl_plugin::tuning
+
+#endif  // NCCL_PLUGIN_SESSION_TUNING_TUNED_CALLS_H_
