@@ -8,7 +8,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/errors/firewall.h"
-#include "nccl_plugin/interposer/agreeing_stream_call.h"
+#include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"

@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/interposer/calls/stream_call.h"
+#include "nccl_plugin/interposer/calls/workspace.h"
 #include "nccl_plugin/interposer/host_groups.h"
-#include "nccl_plugin/interposer/stream_call.h"
-#include "nccl_plugin/interposer/stream_guard.h"
-#include "nccl_plugin/interposer/stream_lazy.h"
-#include "nccl_plugin/interposer/stream_steps.h"
-#include "nccl_plugin/interposer/stream_trace.h"
-#include "nccl_plugin/interposer/workspace.h"
+#include "nccl_plugin/interposer/stream/stream_guard.h"
+#include "nccl_plugin/interposer/stream/stream_lazy.h"
+#include "nccl_plugin/interposer/stream/stream_steps.h"
+#include "nccl_plugin/interposer/stream/stream_trace.h"
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/calls/codec_key.h"
 #include "nccl_plugin/session/calls/error_feedback.h"

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/interposer/call_memory.h"
+#include "nccl_plugin/interposer/calls/call_memory.h"
+#include "nccl_plugin/interposer/calls/runner.h"
 #include "nccl_plugin/interposer/comm_table.h"
-#include "nccl_plugin/interposer/establish.h"
-#include "nccl_plugin/interposer/gossip_workers.h"
 #include "nccl_plugin/interposer/left_comms.h"
-#include "nccl_plugin/interposer/meeting.h"
-#include "nccl_plugin/interposer/runner.h"
+#include "nccl_plugin/interposer/meeting/establish.h"
+#include "nccl_plugin/interposer/meeting/gossip_workers.h"
+#include "nccl_plugin/interposer/meeting/meeting.h"
 #include "nccl_plugin/preload/engine.h"
 #include "ringpress/settings.h"
 

@@ -1,8 +1,15 @@
 # Door A's engine, within libringpress.so.
 add_library(ringpress_interposer OBJECT
-  interposer/agreeing_stream_call.cc
-  interposer/call_memory.cc
-  interposer/chunked_stream_call.cc
+  interposer/calls/agreeing_stream_call.cc
+  interposer/calls/call_memory.cc
+  interposer/calls/chunked_stream_call.cc
+  interposer/calls/exact_call.cc
+  interposer/calls/framed_call.cc
+  interposer/calls/lane.cc
+  interposer/calls/lazy_call.cc
+  interposer/calls/number_exchange.cc
+  interposer/calls/runner.cc
+  interposer/calls/workspace.cc
   interposer/comm.cc
   interposer/comm_calls.cc
   interposer/comm_choices.cc
@@ -13,35 +20,32 @@ add_library(ringpress_interposer OBJECT
   interposer/engine.cc
   interposer/engine_comms.cc
   interposer/entry.cc
-  interposer/establish.cc
-  interposer/exact_call.cc
-  interposer/framed_call.cc
-  interposer/gossip_comms.cc
-  interposer/gossip_peers.cc
-  interposer/gossip_workers.cc
   interposer/host_device.cc
   interposer/host_groups.cc
-  interposer/lane.cc
   interposer/last_error.cc
-  interposer/lazy_call.cc
   interposer/left_comms.cc
-  interposer/meeting.cc
-  interposer/number_exchange.cc
-  interposer/runner.cc
-  interposer/stream_clock.cc
-  interposer/stream_gather.cc
-  interposer/stream_guard.cc
-  interposer/stream_hier.cc
-  interposer/stream_lazy.cc
-  interposer/stream_projection.cc
-  interposer/stream_ring.cc
-  interposer/stream_sra.cc
-  interposer/stream_steps.cc
-  interposer/stream_trace.cc
-  interposer/workspace.cc
+  interposer/meeting/establish.cc
+  interposer/meeting/gossip_comms.cc
+  interposer/meeting/gossip_peers.cc
+  interposer/meeting/gossip_workers.cc
+  interposer/meeting/meeting.cc
+  interposer/stream/stream_clock.cc
+  interposer/stream/stream_gather.cc
+  interposer/stream/stream_guard.cc
+  interposer/stream/stream_hier.cc
+  interposer/stream/stream_lazy.cc
+  interposer/stream/stream_projection.cc
+  interposer/stream/stream_ring.cc
+  interposer/stream/stream_sra.cc
+  interposer/stream/stream_steps.cc
+  interposer/stream/stream_trace.cc
 )
-ringpress_compile_alone(interposer/host_device.cc interposer/stream_gather.cc interposer/stream_projection.cc
-                        interposer/stream_ring.cc)
+ringpress_compile_alone(
+  interposer/host_device.cc
+  interposer/stream/stream_gather.cc
+  interposer/stream/stream_projection.cc
+  interposer/stream/stream_ring.cc
+)
 target_include_directories(ringpress_interposer PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_interposer PUBLIC ringpress_include ringpress_firewall
                                                   Threads::Threads)

@@ -1,6 +1,6 @@
-#include "ring/factory.h"
 #include "ring/collective/ring.h"
 #include "ring/collective/sra.h"
+#include "ring/factory.h"
 
 namespace ringpress::ring {
 
@@ -11,7 +11,7 @@ std::unique_ptr<Collective> make_collective(Algorithm algorithm, std::vector<int
     case Algorithm::kSra:
       return std::make_unique<ScatterReduceAllGather>();
     case Algorithm::kHier:
-      break;  // Of several communicators: nccl_plugin/interposer/stream_hier.cc.
+      break;  // Of several communicators: nccl_plugin/interposer/stream/stream_hier.cc.
   }
   throw std::logic_error("unknown Algorithm");
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/interposer/agreeing_stream_call.h"
-#include "nccl_plugin/interposer/stream_call.h"
+#include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
+#include "nccl_plugin/interposer/calls/stream_call.h"
 #include "tests/support/noting_device.h"
 
 namespace ringpress::nccl_plugin::interposer {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/interposer/calls/workspace.h"
 #include "nccl_plugin/interposer/devices.h"
-#include "nccl_plugin/interposer/workspace.h"
 #include "tests/support/interposer_job.h"
 
 namespace ringpress::nccl_plugin::interposer {

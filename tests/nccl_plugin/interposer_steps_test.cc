@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "nccl_plugin/interposer/stream_steps.h"
+#include "nccl_plugin/interposer/stream/stream_steps.h"
 #include "tests/compress_kernels/host_memory_device.h"
 #include "tests/support/cuda_job.h"
 #include "tests/support/interposer_hosts.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "nccl_plugin/interposer/runner.h"
+#include "nccl_plugin/interposer/calls/runner.h"
 #include "tests/support/interposer_job.h"
 
 namespace ringpress::nccl_plugin::interposer {

@@ -1,0 +1,66 @@
+// What sra and ring share: a tensor cut into shards, and these into chunks, as
+// ring/collective/chunked_call.h does, so that both make the same bytes.
+#ifndef NCCL_PLUGIN_INTERPOSER_CALLS_CHUNKED_STREAM_CALL_H_
+#define NCCL_PLUGIN_INTERPOSER_CALLS_CHUNKED_STREAM_CALL_H_
+
+#include "nccl_plugin/interposer/calls/stream_call.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+class ChunkedStreamCall : public StreamCall {
+ public:
+  std::uint64_t sent_bytes() const override { return sent_bytes_; }
+  std::uint64_t raw_bytes() const override;
+
+ protected:
+  struct Range {
+    std::size_t offset = 0;
+    std::size_t count = 0;
+  };
+
+  explicit ChunkedStreamCall(const StreamCallParts& parts);
+
+  Range chunk_of_shard(std::size_t owner, std::size_t chunk) const;
+  const std::byte* send_at(std::size_t element) const;
+  std::byte* receive_at(std::size_t element) const;
+  std::size_t wire_bytes(const Range& range, std::size_t summed) const {
+    return parts_.codec->codec().wire_bytes(range.count, {summed, parts_.world});
+  }
+  RandomKey random_key(const Range& range) const {
+    return {parts_.seed, parts_.sequence, static_cast<std::uint32_t>(parts_.rank), range.offset};
+  }
+  float* residual(const Range& range) const {
+    return parts_.residual == nullptr ? nullptr : parts_.residual + range.offset;
+  }
+  /// What a complete sum is divided by before it is encoded.
+  std::size_t divisor() const;
+  /// What it is divided by when it is decoded: codecs that sum codes leave averages to this.
+  std::size_t divisor_of_decoded() const {
+    return parts_.codec->codec().traits().summable ? divisor() : 1;
+  }
+
+  /// Our stream waits for the caller's, and for a former call in another of its streams.
+  Status begin();
+  /// The caller's stream waits for ours.
+  Status end();
+  /// What `to` does next waits for what `from` was asked for so far.
+  Status hand_over(Event event, Stream from, Stream to);
+
+  ncclResult_t send(const std::byte* memory, std::size_t bytes, std::size_t to);
+  ncclResult_t receive(std::byte* memory, std::size_t bytes, std::size_t from);
+
+  const StreamCallParts parts_;
+  const bool scatters_only_;
+  const std::size_t element_bytes_;
+  std::size_t chunk_elements_ = 0;
+  std::size_t chunks_ = 0;
+
+ private:
+  Range shard(std::size_t owner) const;
+
+  std::uint64_t sent_bytes_ = 0;
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_CALLS_CHUNKED_STREAM_CALL_H_

@@ -1,0 +1,25 @@
+// Ranks of new communicators ask each other, over the real NCCL, for one number each.
+#ifndef NCCL_PLUGIN_INTERPOSER_CALLS_NUMBER_EXCHANGE_H_
+#define NCCL_PLUGIN_INTERPOSER_CALLS_NUMBER_EXCHANGE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "nccl_plugin/interposer/comm.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+struct NumberExchange {
+  ncclComm_t handle = nullptr;
+  Comm* helper = nullptr;  // Has the memory for it: this communicator's, or its parent's.
+  std::vector<std::int32_t> numbers;  // One in; that of every rank out, in their order.
+  Status status;
+};
+
+/// One call for all communicators that one group has made. Those that share a helper come one after
+/// the other, and so do they on every rank, in the order in which they were made.
+void exchange_numbers(const ringpressRealNccl& real, std::vector<NumberExchange>& exchanges);
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_CALLS_NUMBER_EXCHANGE_H_

@@ -1,0 +1,396 @@
+#include "nccl_plugin/interposer/meeting/establish.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/errors/warn_once.h"
+#include "nccl_plugin/interposer/calls/number_exchange.h"
+#include "nccl_plugin/interposer/last_error.h"
+#include "ringpress/hash.h"
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// A communicator on its way into the table. `status` not ok: it is plain NCCL's.
+struct Candidate {
+  const NewComm* made = nullptr;
+  std::shared_ptr<Comm> comm;  // Null: this rank could not even make that.
+  Status status;
+  std::optional<std::string> name;  // Nothing: its ranks call it differently.
+  std::vector<int> hosts;           // By rank.
+  HostGroups groups;                // What it was split into, if anything.
+  bool has_asked = false;           // Its ranks talk: they go on, whatever becomes of this one.
+  bool is_settled = false;
+};
+
+/// Facts are compared in the order of their names: the cause comes before what follows from it.
+constexpr const char* kProblem = "Door A cannot work because";
+
+/// Different each time, in one process and in several.
+std::int32_t fresh_number() {
+  static const unsigned seed = std::random_device()();
+  static std::atomic<unsigned> made{0};
+  return static_cast<std::int32_t>(seed + 0x9e3779b9u * ++made);
+}
+
+std::uint64_t mix(std::uint64_t parent, std::int32_t number) {
+  const std::uint64_t mixed = (parent ^ static_cast<std::uint32_t>(number)) * 0x9e3779b97f4a7c15u;
+  return mixed ^ mixed >> 29;
+}
+
+/// Of a name, for comparison.
+std::int32_t number_of(const std::string& name) {
+  std::uint64_t hash = 0;
+  for (const char c : name) hash = combine_hash(hash, static_cast<unsigned char>(c));
+  return static_cast<std::int32_t>(hash >> 33);
+}
+
+class Establishing {
+ public:
+  Establishing(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings)
+      : real_(real), settings_(settings), meetings_(meetings) {}
+
+  /// Throws before anything is done.
+  void expect(std::size_t comms) { candidates_.reserve(comms); }
+  void prepare(const NewComm& made, LeftComms& left);
+  void meet();
+  void spread_failures();
+  void find_hosts();
+  void find_ready();
+  void finish(KnownComms known);
+  /// After any of these has thrown.
+  void break_off(std::span<const NewComm> made) noexcept;
+
+ private:
+  bool is_awaited(const NewComm& made) const;
+  void meet_one(Candidate& candidate, const std::string& problem);
+  std::vector<Candidate*> living();
+  std::vector<NumberExchange> ask(const std::vector<Candidate*>& asked,
+                                  const std::vector<std::int32_t>& numbers);
+  void find_children();
+  void find_racks(const std::vector<Candidate*>& asked);
+  void find_names(const std::vector<Candidate*>& children);
+  void split(const std::vector<Candidate*>& asked);
+  void prepare_to_compress(const std::vector<Candidate*>& asked);
+  /// Where a rank exchanges its number. A child's rank may have got no memory of its own, its
+  /// parent's is certain.
+  static Comm& helper(const Candidate& candidate) {
+    return candidate.made->parent != nullptr ? *candidate.made->parent : *candidate.comm;
+  }
+
+  const ringpressRealNccl& real_;
+  const Settings& settings_;
+  Meetings& meetings_;
+  std::vector<Candidate> candidates_;
+  bool have_met_ = false;
+};
+
+void Establishing::prepare(const NewComm& made, LeftComms& left) {
+  Candidate candidate;
+  candidate.made = &made;
+  candidate.name = made.name;
+  int size = 0;
+  if (real_.CommCount(made.handle, &size) != ncclSuccess || size < 2) {
+    static constexpr const char* kReason = "a single rank sends nothing";
+    if (made.place) meetings_.call_off(*made.place, kReason);
+    return left.add(made.handle, kReason);
+  }
+  if (made.problem.empty()) {
+    candidate.status = catch_all([&]() -> Status {
+      RINGPRESS_ASSIGN_OR_RETURN(
+          candidate.comm, Comm::make(real_, settings_, made.handle, {made.clique, made.name}));
+      return Status::ok();
+    });
+  } else {
+    candidate.status = {Code::kUnsupported, made.problem};
+  }
+  if (candidate.status.is_ok()) candidate.status = meetings_.topology().problem;
+  candidates_.push_back(std::move(candidate));
+}
+
+/// Goes there even if this rank cannot take part, so that the others hear why.
+void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
+  int version = 0, rank = 0, size = 0;
+  candidate.status = catch_all([&]() -> Status {
+    if (real_.GetVersion(&version) != ncclSuccess ||
+        real_.CommUserRank(candidate.made->handle, &rank) != ncclSuccess ||
+        real_.CommCount(candidate.made->handle, &size) != ncclSuccess) {
+      return {Code::kSystem, "the real NCCL does not say which rank this is"};
+    }
+    const char* device = candidate.comm != nullptr ? candidate.comm->device().name() : "none";
+    std::vector<std::string> facts = {"NCCL version=" + std::to_string(version),
+                                      std::string("device=") + device,
+                                      kProblem + ("=" + (problem.empty() ? "nothing" : problem))};
+    Settings named = settings_;
+    named.comm_name = candidate.made->name;
+    append_name_line(named, &facts);
+    RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> hosts,
+                               meetings_.meet(*candidate.made->place, rank, size, facts));
+    candidate.hosts = std::move(hosts);
+    return Status::ok();
+  });
+  if (problem.empty()) return;
+  candidate.status = catch_all([&] { return Status(Code::kUnsupported, problem); });
+}
+
+/// All at once, as ranks may name the communicators of a group in any order. What the system gives
+/// no thread for is met for in turn: a rank that left it out now would be waited for by those that
+/// it has met.
+void Establishing::meet() {
+  struct Awaited {
+    Candidate* candidate;
+    std::string problem;
+  };
+  std::vector<Awaited> awaited;
+  for (Candidate& candidate : candidates_) {
+    if (candidate.made->place) awaited.push_back({&candidate, candidate.status.message()});
+  }
+  std::vector<std::jthread> threads;  // Joined when it goes, whatever happens.
+  threads.reserve(awaited.size());
+  std::size_t in_turn = 0;  // The first one; the last one needs no thread in any case.
+  try {
+    for (; in_turn + 1 < awaited.size(); ++in_turn) {
+      threads.emplace_back(
+          [this, one = &awaited[in_turn]] { meet_one(*one->candidate, one->problem); });
+    }
+  } catch (const std::exception& error) {
+    log_line(LogLevel::kInfo, "meets for communicators one after the other: %s", error.what());
+  }
+  for (; in_turn < awaited.size(); ++in_turn) {
+    meet_one(*awaited[in_turn].candidate, awaited[in_turn].problem);
+  }
+}
+
+/// Those whose ranks all came so far. One that has begun to ask(), as a child's has, takes part
+/// although it is not able to.
+std::vector<Candidate*> Establishing::living() {
+  std::vector<Candidate*> found;
+  for (Candidate& candidate : candidates_) {
+    if (candidate.status.is_ok() || candidate.has_asked) found.push_back(&candidate);
+  }
+  return found;
+}
+
+/// Every rank tells the others a number; gives theirs.
+std::vector<NumberExchange> Establishing::ask(const std::vector<Candidate*>& asked,
+                                              const std::vector<std::int32_t>& numbers) {
+  std::vector<NumberExchange> exchanges;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    asked[i]->has_asked = true;
+    exchanges.push_back({asked[i]->made->handle, &helper(*asked[i]), {numbers[i]}, Status::ok()});
+  }
+  exchange_numbers(real_, exchanges);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (asked[i]->status.is_ok()) asked[i]->status = exchanges[i].status;
+  }
+  return exchanges;
+}
+
+/// Of communicators whose ranks are all in this process, one that cannot take part spoils all.
+void Establishing::spread_failures() {
+  for (const Candidate& failed : candidates_) {
+    if (failed.status.is_ok() || !failed.made->in_process) continue;
+    for (Candidate& other : candidates_) {
+      if (other.made->clique == failed.made->clique) other.status = failed.status;
+    }
+  }
+}
+
+void Establishing::find_hosts() {
+  have_met_ = true;
+  find_children();
+  for (Candidate& candidate : candidates_) {
+    if (candidate.comm == nullptr) continue;
+    if (candidate.made->in_process) {
+      candidate.hosts.assign(static_cast<std::size_t>(candidate.comm->size()), 0);
+    }
+    candidate.comm->set_hosts(candidate.hosts);
+  }
+  if (meetings_.topology().is_file()) find_racks(living());
+}
+
+/// A file says which racks hosts are in. Ranks tell each other where it has theirs.
+void Establishing::find_racks(const std::vector<Candidate*>& asked) {
+  const RingTopology& topology = meetings_.topology();
+  const std::vector<std::int32_t> own(asked.size(), own_host_number(topology));
+  const std::vector<NumberExchange> answers = ask(asked, own);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Candidate& candidate = *asked[i];
+    if (!candidate.status.is_ok()) continue;
+    std::vector<std::string> hosts;
+    for (const std::int32_t number : answers[i].numbers) {
+      hosts.push_back(host_of_number(topology, number));
+    }
+    if (own[i] < 0) hosts[static_cast<std::size_t>(candidate.comm->rank())] = topology.own_host;
+    // The same on all ranks. (What is thrown is not: then the others are told, break_off().)
+    Result<std::vector<int>> order = ring_order_of(topology, hosts);
+    candidate.status = order.status();
+    if (order.is_ok()) candidate.comm->set_ring_order(std::move(order).value());
+  }
+}
+
+/// Rules that ask for names hold for all ranks of a child, or it is left. (Where ranks meet, they
+/// have heard of it there.)
+void Establishing::find_names(const std::vector<Candidate*>& children) {
+  if (!asks_for_names(settings_)) return;
+  std::vector<std::int32_t> names;
+  for (const Candidate* child : children) names.push_back(number_of(child->made->name));
+  const std::vector<NumberExchange> answers = ask(children, names);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const std::vector<std::int32_t>& numbers = answers[i].numbers;
+    const bool is_same = std::equal(numbers.begin() + 1, numbers.end(), numbers.begin());
+    if (is_same) continue;
+    children[i]->name.reset();
+    if (children[i]->status.is_ok())
+      children[i]->status = {Code::kMismatch, "its ranks call it by different names"};
+  }
+}
+
+/// A child's ranks tell each other their hosts, and the first one what sets it apart from others.
+void Establishing::find_children() {
+  std::vector<Candidate*> children;
+  std::vector<std::int32_t> hosts, fresh;
+  for (Candidate& candidate : candidates_) {
+    const NewComm& made = *candidate.made;
+    if (made.parent == nullptr) continue;
+    children.push_back(&candidate);
+    hosts.push_back(made.parent->hosts()[static_cast<std::size_t>(made.parent->rank())]);
+    fresh.push_back(fresh_number());
+  }
+  find_names(children);
+  const std::vector<NumberExchange> all_hosts = ask(children, hosts);
+  const std::vector<NumberExchange> all_fresh = ask(children, fresh);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    Candidate& child = *children[i];
+    child.hosts.assign(all_hosts[i].numbers.begin(), all_hosts[i].numbers.end());
+    if (child.comm == nullptr) continue;
+    child.comm->set_clique(mix(child.made->parent->clique(), all_fresh[i].numbers.front()));
+  }
+}
+
+/// For `hier`. Every rank takes part, whether it could make what it needs or not.
+void Establishing::split(const std::vector<Candidate*>& asked) {
+  std::vector<HostSplit> splits;
+  std::vector<Candidate*> candidates;
+  for (Candidate* candidate : asked) {
+    int rank = 0;
+    if (!helper(*candidate).wants_groups(candidate->hosts)) continue;
+    static_cast<void>(real_.CommUserRank(candidate->made->handle, &rank));
+    candidate->groups.place = find_place(candidate->hosts, rank);
+    splits.push_back({candidate->made->handle, &candidate->groups});
+    candidates.push_back(candidate);
+  }
+  if (splits.empty()) return;
+  const ncclResult_t result = split_hosts(real_, splits);
+  for (Candidate* candidate : candidates) {
+    if (candidate->comm != nullptr) candidate->comm->set_groups(candidate->groups);
+    if (result == ncclSuccess || !candidate->status.is_ok()) continue;
+    candidate->status = answered("ncclCommSplit", result);
+  }
+}
+
+void Establishing::prepare_to_compress(const std::vector<Candidate*>& asked) {
+  for (Candidate* candidate : asked) {
+    if (!candidate->status.is_ok()) continue;
+    candidate->status = catch_all([&] { return candidate->comm->prepare_to_compress(); });
+  }
+}
+
+void Establishing::find_ready() {
+  std::vector<Candidate*> asked = living();
+  // Decided alike on all ranks of a communicator, whether they could make what they need or not.
+  std::erase_if(asked, [](const Candidate* candidate) {
+    return !helper(*candidate).may_compress(candidate->hosts, candidate->name);
+  });
+  split(asked);
+  prepare_to_compress(asked);
+  std::vector<std::int32_t> able;
+  for (const Candidate* candidate : asked) able.push_back(candidate->status.is_ok() ? 1 : 0);
+  const std::vector<NumberExchange> answers = ask(asked, able);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::vector<std::int32_t>& numbers = answers[i].numbers;
+    const auto unable = std::find(numbers.begin(), numbers.end(), 0);
+    if (!asked[i]->status.is_ok() || unable == numbers.end()) continue;
+    asked[i]->status = {Code::kUnsupported, "rank " + std::to_string(unable - numbers.begin()) +
+                                                " is not able to compress"};
+  }
+}
+
+void Establishing::finish(KnownComms known) {
+  for (Candidate& candidate : candidates_) {
+    if (candidate.status.is_ok()) {
+      log_line(LogLevel::kInfo, "rank %d of %d: door A is open", candidate.comm->rank(),
+               candidate.comm->size());
+      candidate.comm->open();
+      known.open.add(std::move(candidate.comm));
+      candidate.is_settled = true;
+      continue;
+    }
+    candidate.is_settled = true;
+    candidate.groups.end(real_.CommDestroy);
+    const std::string& reason = candidate.status.message();
+    // What is wrong with the whole process was said when the engine found it.
+    if (candidate.made->problem.empty()) warn_left(reason);
+    known.left.add(candidate.made->handle, reason);
+  }
+}
+
+/// Its other ranks are talking, or will be. (Those that meet are told, or wait for seconds.)
+bool Establishing::is_awaited(const NewComm& made) const {
+  const auto is_of_it = [&made](const Candidate& candidate) { return candidate.made == &made; };
+  const auto found = std::find_if(candidates_.begin(), candidates_.end(), is_of_it);
+  if (found == candidates_.end()) return made.parent != nullptr;
+  if (found->is_settled || made.in_process) return false;
+  return made.parent != nullptr || (have_met_ && found->status.is_ok());
+}
+
+void Establishing::break_off(std::span<const NewComm> made) noexcept {
+  for (const NewComm& one : made) {
+    if (is_awaited(one)) abandon(real_, one.handle);
+  }
+}
+
+}  // namespace
+
+void abandon(const ringpressRealNccl& real, ncclComm_t handle) noexcept {
+  if (real.CommRevoke == nullptr || handle == nullptr) return;
+  static_cast<void>(real.CommRevoke(handle, NCCL_REVOKE_DEFAULT));
+}
+
+void warn_left(const std::string& reason) {
+  warn_once("a communicator is left to plain NCCL: " + reason);
+}
+
+void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
+               KnownComms known, std::span<const NewComm> made) noexcept {
+  Establishing establishing(real, settings, meetings);
+  const Status status = catch_all([&] {
+    establishing.expect(made.size());
+    for (const NewComm& one : made) establishing.prepare(one, known.left);
+    establishing.meet();
+    establishing.spread_failures();
+    establishing.find_hosts();
+    establishing.find_ready();
+    establishing.finish(known);
+    return Status::ok();
+  });
+  if (status.is_ok()) return;
+  warn_if_failed("communicators are left to plain NCCL, or given up", status);
+  establishing.break_off(made);
+  warn_if_failed("cannot close meeting places", catch_all([&] {
+                   for (const NewComm& one : made) {
+                     if (one.place) meetings.call_off(*one.place, status.message());
+                   }
+                   return Status::ok();
+                 }));
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

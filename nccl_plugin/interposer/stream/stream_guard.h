@@ -1,0 +1,125 @@
+// RINGPRESS_CODEC=auto on streams: calls that compressing does not make quicker are left to the
+// real library. Calls are judged by kind, type and size (from a power of two up to the next), as
+// GuardedClass says; their times are between two events in the caller's stream.
+//
+// A verdict travels in the stream, in front of a call, and lands in host memory. Rank 0 decides it
+// when that call is made, by the times of those calls that its device has done by then. Nothing
+// waits for the device unless a program is several calls of one class ahead of it just when a
+// verdict counts.
+#ifndef NCCL_PLUGIN_INTERPOSER_STREAM_STREAM_GUARD_H_
+#define NCCL_PLUGIN_INTERPOSER_STREAM_STREAM_GUARD_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "nccl_plugin/interposer/calls/framed_call.h"
+#include "nccl_plugin/interposer/stream/stream_wait.h"
+#include "nccl_plugin/session/tuning/guarded_class.h"
+#include "nccl_plugin/session/tuning/tuning_log.h"
+#include "ringpress/device.h"
+#include "ringpress/planner.h"
+#include "ringpress/settings.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// Why calls are exact.
+inline constexpr const char* kNothingGained = "no codec within the budget made it quicker";
+inline constexpr const char* kIsTurn = "made exactly to see what that takes";
+
+/// Words on their way to all ranks: one of a class.
+class VerdictMemory {
+ public:
+  static constexpr std::size_t kMost = 256;
+
+  static Result<std::unique_ptr<VerdictMemory>> make(Device& device);
+  ~VerdictMemory();
+  VerdictMemory(const VerdictMemory&) = delete;
+  VerdictMemory& operator=(const VerdictMemory&) = delete;
+
+  TravelingWords words_of(std::size_t index) const {
+    return {1, device_words_ + index, sent(index), host_words_ + kMost + index};
+  }
+  /// What rank 0 sends, and what has come: host memory that streams read and write.
+  std::uint64_t* sent(std::size_t index) const { return host_words_ + index; }
+  volatile std::uint64_t* received(std::size_t index) const { return host_words_ + kMost + index; }
+
+ private:
+  explicit VerdictMemory(Device& device) : device_(device) {}
+
+  Device& device_;
+  std::uint64_t* device_words_ = nullptr;
+  std::uint64_t* host_words_ = nullptr;
+};
+
+/// What start() of a call has to do for the guard.
+struct GuardedCall {
+  tuning::GuardedStep step;
+  CallFrame frame;
+};
+
+/// Of one communicator. One thread at a time.
+class StreamGuard {
+ public:
+  /// `device` and `settings` outlive this.
+  static Result<std::unique_ptr<StreamGuard>> make(Device& device, const Settings& settings,
+                                                   int rank);
+  ~StreamGuard();
+  StreamGuard(const StreamGuard&) = delete;
+  StreamGuard& operator=(const StreamGuard&) = delete;
+
+  enum class Answer {
+    kCompress,
+    kExact,
+    kAsk,  // next() when the call is begun, after all calls that were accepted before.
+  };
+  /// When the program makes a call that could be compressed.
+  Answer look_at(const PlanRequest& request);
+  /// What has been settled of such calls, if anything has. A captured call takes no turn.
+  Answer look_at_captured(const PlanRequest& request) const;
+
+  /// Of a call in `stream` that was answered with kAsk. May wait for a verdict, as await_word()
+  /// does: kTimeout after RINGPRESS_TIMEOUT_MS.
+  Result<GuardedCall> next(const PlanRequest& request, Stream stream, const std::string& codec,
+                           const Watch& watch);
+
+ private:
+  struct Slot {
+    Event begin = nullptr, end = nullptr;
+    std::size_t bytes = 0;  // 0: nothing is under way.
+  };
+  struct Class {
+    std::size_t index = 0;
+    tuning::TunedClass calls;
+    tuning::GuardedClass turns;
+    std::uint32_t epoch = 0;  // Verdicts that were sent.
+    // On rank 0.
+    tuning::GuardJudge judge;
+    std::array<Slot, tuning::GuardedClass::kSlots> slots;
+  };
+  using Key = std::tuple<CollectiveKind, DType, int>;
+
+  StreamGuard(Device& device, const Settings& settings, int rank);
+  static Key key_of(const PlanRequest& request);
+  Class* find_class(const PlanRequest& request);
+  Status hear(Class* calls, Stream stream, const Watch& watch);
+  void write_verdict(Class* calls, const std::string& codec);
+  void collect_times(Class* calls);
+  void log_verdict(const Class& calls, tuning::Verdict verdict, const std::string& codec) const;
+  Slot* prepare_slot(Class* calls, std::size_t slot);
+
+  Device& device_;
+  const Settings& settings_;
+  const int rank_;
+  const double worth_switching_;
+  std::unique_ptr<VerdictMemory> memory_;
+  std::map<Key, Class> classes_;
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_STREAM_STREAM_GUARD_H_

@@ -1,0 +1,295 @@
+// Scatter-reduce-allgather as in ring/collective/sra.cc, with the same shards: rank r owns shard r.
+// For each chunk:
+//
+//   1. scatter   encode the chunk of every other rank's shard (our stream), send each to its owner
+//   2. reduce    on the owner: decode, add own values, in rank order; encode (ours); send to all
+//   3. gather    decode what each owner sent (ours); the owner has decoded its own bytes too
+//
+// What the ranks agree on comes before that (agreeing_stream_call.h): a step about the tensor, and
+// L rounds about each chunk. Round t does agreement a of chunk t - a for a < L, stage 1 of chunk
+// t - L, stage 2 of chunk t - L - 1, stage 3 of chunk t - L - 2, so one chunk is encoded while the
+// one before it is on the wire. A round has two steps, one for each exchange: what goes to owners,
+// and what they send to all. Regions of a slot, and why two slots are enough (t: chunk t's first
+// round after those of its agreement):
+//   outgoing, one a rank   own values for each owner; written again by encode(t + 2), after
+//                          reduce(t) has waited for scatter(t)
+//   incoming, one a rank   what the others sent to this owner; by scatter(t + 2), after the
+//                          caller's stream has waited for reduce(t)
+//   gathered, one a rank   the sums of the other owners; by the exchange of t + 2, which waits for
+//                          reduce(t + 2), after gather stage (t)
+//   result                 the sum that this owner sends to everybody; by reduce(t + 2), after
+//                          gather stage (t) has waited for the exchange of t
+// What was agreed on for a chunk is read last by its gather stage, L + 2 rounds after it was begun:
+// the chunk that begins L + 3 rounds later may have its memory.
+#include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::size_t kSlots = 2;
+
+class SraCall final : public AgreeingStreamCall {
+ public:
+  explicit SraCall(const StreamCallParts& parts)
+      : AgreeingStreamCall(parts),
+        before_(has_tensor_summary() ? 1 : 0),
+        lead_(agreement_stages() / 2),
+        rounds_(lead_ + chunks_ + (scatters_only_ ? 1 : 2)) {}
+
+  std::size_t steps() const override { return before_ + 2 * rounds_; }
+  bool exchanges(std::size_t step) const override;
+  Status prepare(std::size_t step) override;
+  ncclResult_t exchange(std::size_t step) override;
+  Status conclude(std::size_t step) override;
+
+ private:
+  std::size_t round_of(std::size_t step) const { return (step - before_) / 2; }
+  bool is_second(std::size_t step) const { return (step - before_) % 2 == 1; }
+  /// True if there is a chunk that began `age` rounds ago.
+  bool has_chunk(std::size_t round, std::size_t age) const {
+    return round >= age && round - age < chunks_;
+  }
+  /// True if some chunk is being agreed on.
+  bool agrees(std::size_t round) const;
+  /// The round in which chunk number `chunk` is scattered.
+  std::size_t scatter_round(std::size_t chunk) const { return lead_ + chunk; }
+
+  std::byte* outgoing(std::size_t chunk, std::size_t rank) const {
+    return parts_.lane->region(chunk, rank);
+  }
+  std::byte* incoming(std::size_t chunk, std::size_t rank) const {
+    return parts_.lane->region(chunk, parts_.world + rank);
+  }
+  std::byte* gathered(std::size_t chunk, std::size_t rank) const {
+    return parts_.lane->region(chunk, 2 * parts_.world + rank);
+  }
+  std::byte* result(std::size_t chunk) const {
+    return parts_.lane->region(chunk, 3 * parts_.world);
+  }
+
+  Status prepare_first(std::size_t round);
+  Status prepare_second(std::size_t round);
+  /// Stages 2 a or 2 a + 1 of the agreement.
+  Status agree(std::size_t round, std::size_t half);
+  ncclResult_t exchange_summaries(std::size_t round, std::size_t half);
+  Status encode(std::size_t chunk);
+  Status reduce(std::size_t chunk);
+  DecodeAddEncodeArgs reduction(const Range& own, std::size_t chunk) const;
+  Status decode(std::size_t chunk);
+  ncclResult_t scatter(std::size_t chunk);
+  ncclResult_t gather(std::size_t chunk);
+
+  const std::size_t before_;  // Steps before the first round.
+  const std::size_t lead_;    // Rounds in which a chunk is agreed on.
+  const std::size_t rounds_;
+  CallVector<EncodeArgs> encodes_;
+  CallVector<DecodeArgs> decodes_;
+  CallVector<const std::byte*> wires_;
+  CallVector<std::size_t> wire_sizes_;
+};
+
+bool SraCall::agrees(std::size_t round) const {
+  return lead_ > 0 && round < chunks_ + lead_ - 1;
+}
+
+bool SraCall::exchanges(std::size_t step) const {
+  if (step < before_) return true;
+  const std::size_t round = round_of(step);
+  if (agrees(round)) return true;
+  return is_second(step) ? !scatters_only_ && has_chunk(round, lead_ + 1) : has_chunk(round, lead_);
+}
+
+Status SraCall::prepare(std::size_t step) {
+  Lane& lane = *parts_.lane;
+  if (step == 0) RINGPRESS_RETURN_IF_ERROR(begin());
+  if (step < before_) return summarise_tensor();
+  if (step == 1 && before_ == 1) RINGPRESS_RETURN_IF_ERROR(merge_tensor_summaries());
+  const std::size_t round = round_of(step);
+  RINGPRESS_RETURN_IF_ERROR(is_second(step) ? prepare_second(round) : prepare_first(round));
+  if (exchanges(step)) {
+    const Event ready = is_second(step) ? lane.events().reduced : lane.events().encoded;
+    RINGPRESS_RETURN_IF_ERROR(hand_over(ready, lane.stream(), parts_.stream));
+  }
+  // The exchange does not wait for what is decoded.
+  const bool decodes = is_second(step) && !scatters_only_ && has_chunk(round, lead_ + 2);
+  if (decodes) RINGPRESS_RETURN_IF_ERROR(decode(round - lead_ - 2));
+  return step + 1 == steps() ? end() : Status::ok();
+}
+
+Status SraCall::prepare_first(std::size_t round) {
+  const Lane& lane = *parts_.lane;
+  if (round > 0 && agrees(round - 1)) {
+    const Event agreed = lane.events().gathered[(round - 1) % kExchangesUnderWay];
+    RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), agreed));
+  }
+  RINGPRESS_RETURN_IF_ERROR(agree(round, 0));
+  return has_chunk(round, lead_) ? encode(round - lead_) : Status::ok();
+}
+
+Status SraCall::prepare_second(std::size_t round) {
+  const Lane& lane = *parts_.lane;
+  if (has_chunk(round, lead_ + 1)) RINGPRESS_RETURN_IF_ERROR(reduce(round - lead_ - 1));
+  if (!agrees(round)) return Status::ok();
+  const Event summarised = lane.events().scattered[round % kExchangesUnderWay];
+  RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), summarised));
+  return agree(round, 1);
+}
+
+Status SraCall::agree(std::size_t round, std::size_t half) {
+  for (std::size_t age = 0; age < lead_; ++age) {
+    if (!has_chunk(round, age)) continue;
+    RINGPRESS_RETURN_IF_ERROR(prepare_agreement(2 * age + half, round - age));
+  }
+  return Status::ok();
+}
+
+ncclResult_t SraCall::exchange_summaries(std::size_t round, std::size_t half) {
+  for (std::size_t age = 0; age < lead_; ++age) {
+    if (!has_chunk(round, age)) continue;
+    const ncclResult_t result = exchange_agreement(2 * age + half, round - age);
+    if (result != ncclSuccess) return result;
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t SraCall::exchange(std::size_t step) {
+  if (step < before_) return exchange_tensor_summaries();
+  const std::size_t round = round_of(step);
+  const ncclResult_t result = exchange_summaries(round, is_second(step) ? 1 : 0);
+  if (result != ncclSuccess) return result;
+  if (!is_second(step)) return has_chunk(round, lead_) ? scatter(round - lead_) : ncclSuccess;
+  const bool gathers = !scatters_only_ && has_chunk(round, lead_ + 1);
+  return gathers ? gather(round - lead_ - 1) : ncclSuccess;
+}
+
+Status SraCall::conclude(std::size_t step) {
+  if (step < before_) return Status::ok();
+  const Lane::Events& events = parts_.lane->events();
+  const auto& ends = is_second(step) ? events.gathered : events.scattered;
+  return parts_.device->record(ends[round_of(step) % kExchangesUnderWay], parts_.stream);
+}
+
+Status SraCall::encode(std::size_t chunk) {
+  encodes_.clear();
+  for (std::size_t peer = 0; peer < parts_.world; ++peer) {
+    const Range range = chunk_of_shard(peer, chunk);
+    if (peer == parts_.rank || range.count == 0) continue;
+    EncodeArgs args;
+    args.values = send_at(range.offset);
+    args.count = range.count;
+    args.residual = residual(range);
+    args.wire = outgoing(chunk, peer);
+    args.random = random_key(range);
+    args.form = {1, parts_.world};
+    args.agreed = agreed(peer, chunk);
+    encodes_.push_back(args);
+  }
+  const Lane& lane = *parts_.lane;
+  return encodes_.empty() ? Status::ok()
+                          : parts_.codec->encode(lane.stream(), encodes_, lane.scratch());
+}
+
+/// Of what the others sent and own values, in rank order.
+DecodeAddEncodeArgs SraCall::reduction(const Range& own, std::size_t chunk) const {
+  DecodeAddEncodeArgs args;
+  args.wires = wires_;
+  args.wire_sizes = wire_sizes_;
+  args.own_position = parts_.rank;
+  args.values = send_at(own.offset);
+  args.count = own.count;
+  args.divisor = divisor();
+  args.residual = scatters_only_ ? nullptr : residual(own);
+  args.wire = scatters_only_ ? nullptr : result(chunk);
+  args.decoded = receive_at(own.offset);
+  args.random = random_key(own);
+  args.form = {parts_.world, parts_.world};
+  args.agreed = agreed(parts_.rank, chunk);
+  args.memory = call_memory();
+  return args;
+}
+
+Status SraCall::reduce(std::size_t chunk) {
+  const Lane& lane = *parts_.lane;
+  const Event scattered = lane.events().scattered[scatter_round(chunk) % kExchangesUnderWay];
+  RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), scattered));
+  const Range own = chunk_of_shard(parts_.rank, chunk);
+  if (own.count == 0) return Status::ok();
+  wires_.clear();
+  wire_sizes_.clear();
+  for (std::size_t peer = 0; peer < parts_.world; ++peer) {
+    if (peer == parts_.rank) continue;
+    wires_.push_back(incoming(chunk, peer));
+    wire_sizes_.push_back(wire_bytes(own, 1));
+  }
+  return parts_.codec->decode_add_encode(lane.stream(), reduction(own, chunk), lane.scratch());
+}
+
+Status SraCall::decode(std::size_t chunk) {
+  const Lane& lane = *parts_.lane;
+  const Event gathered_all =
+      lane.events().gathered[(scatter_round(chunk) + 1) % kExchangesUnderWay];
+  RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), gathered_all));
+  decodes_.clear();
+  for (std::size_t peer = 0; peer < parts_.world; ++peer) {
+    const Range range = chunk_of_shard(peer, chunk);
+    if (peer == parts_.rank || range.count == 0) continue;
+    DecodeArgs args;
+    args.wire = gathered(chunk, peer);
+    args.count = range.count;
+    args.values = receive_at(range.offset);
+    args.wire_size = wire_bytes(range, parts_.world);
+    args.divisor = divisor_of_decoded();
+    args.form = {parts_.world, parts_.world};
+    args.agreed = agreed(peer, chunk);
+    decodes_.push_back(args);
+  }
+  return decodes_.empty() ? Status::ok() : parts_.codec->decode(lane.stream(), decodes_);
+}
+
+ncclResult_t SraCall::scatter(std::size_t chunk) {
+  const Range own = chunk_of_shard(parts_.rank, chunk);
+  for (std::size_t distance = 1; distance < parts_.world; ++distance) {
+    const std::size_t to = (parts_.rank + distance) % parts_.world;
+    const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
+    const Range range = chunk_of_shard(to, chunk);
+    ncclResult_t result = ncclSuccess;
+    if (range.count > 0) result = send(outgoing(chunk, to), wire_bytes(range, 1), to);
+    if (result == ncclSuccess && own.count > 0) {
+      result = receive(incoming(chunk, from), wire_bytes(own, 1), from);
+    }
+    if (result != ncclSuccess) return result;
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t SraCall::gather(std::size_t chunk) {
+  const Range own = chunk_of_shard(parts_.rank, chunk);
+  for (std::size_t distance = 1; distance < parts_.world; ++distance) {
+    const std::size_t to = (parts_.rank + distance) % parts_.world;
+    const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
+    const Range range = chunk_of_shard(from, chunk);
+    ncclResult_t outcome = ncclSuccess;
+    if (own.count > 0) outcome = send(result(chunk), wire_bytes(own, parts_.world), to);
+    if (outcome == ncclSuccess && range.count > 0) {
+      outcome = receive(gathered(chunk, from), wire_bytes(range, parts_.world), from);
+    }
+    if (outcome != ncclSuccess) return outcome;
+  }
+  return ncclSuccess;
+}
+
+}  // namespace
+
+StreamCallPointer make_sra_call(const StreamCallParts& parts) {
+  return make_stream_call<SraCall>(parts);
+}
+
+LaneShape sra_lane(std::size_t world, std::size_t rounds) {
+  LaneShape shape;
+  shape.slots = kSlots;
+  shape.regions = 3 * world + 1;
+  shape.agreement_slots = rounds + 3;
+  return shape;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,150 @@
+#include "nccl_plugin/interposer/stream/stream_steps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "ringpress/log.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+// A word counts so many calls later: a program may be that far ahead of its device.
+constexpr std::size_t kCallsUntilHeard = 32;
+}  // namespace
+
+Result<std::unique_ptr<StepWordMemory>> StepWordMemory::make(Device& device) {
+  std::unique_ptr<StepWordMemory> memory(new StepWordMemory(device));
+  constexpr std::size_t bytes = kWords * sizeof(std::uint64_t);
+  RINGPRESS_ASSIGN_OR_RETURN(void* const words, device.allocate(bytes));
+  memory->on_device_ = static_cast<std::uint64_t*>(words);
+  RINGPRESS_ASSIGN_OR_RETURN(void* const shared, device.allocate_host(2 * bytes));
+  memory->sent_ = static_cast<std::uint64_t*>(shared);
+  memory->received_ = memory->sent_ + kWords;
+  std::fill_n(memory->sent_, 2 * kWords, 0);
+  return memory;
+}
+
+StepWordMemory::~StepWordMemory() {
+  if (on_device_ != nullptr) device_.free(on_device_);
+  if (sent_ != nullptr) device_.free_host(sent_);
+}
+
+void StepWordMemory::write(const StepWord& word, std::uint64_t epoch) {
+  std::fill_n(sent_, kWords - 1, 0);
+  std::memcpy(sent_, &word.header, sizeof word.header);
+  std::memcpy(sent_ + kHeaderWords, word.calls.data(), word.calls.size() * sizeof(PlannedStepCall));
+  sent_[kWords - 1] = epoch;
+}
+
+Result<StepWord> StepWordMemory::read() const {
+  StepWord word;
+  std::memcpy(static_cast<void*>(&word.header), received_, sizeof word.header);
+  if (word.header.calls > StepWord::kMostCalls) {
+    return Status(Code::kMismatch, "rank 0's plan is for a step of too many calls");
+  }
+  word.calls.resize(word.header.calls);
+  std::memcpy(static_cast<void*>(word.calls.data()), received_ + kHeaderWords,
+              word.calls.size() * sizeof(PlannedStepCall));
+  return word;
+}
+
+StreamSteps::StreamSteps(Device& device, const Settings& settings, int rank, int world)
+    : settings_(settings),
+      rank_(rank),
+      planner_(rank, world, settings.minimum_bytes),
+      clock_(device, static_cast<std::size_t>(world)) {}
+
+Result<std::unique_ptr<StreamSteps>> StreamSteps::make(Device& device, const Settings& settings,
+                                                       int rank, int world) {
+  std::unique_ptr<StreamSteps> steps(new StreamSteps(device, settings, rank, world));
+  RINGPRESS_ASSIGN_OR_RETURN(steps->memory_, StepWordMemory::make(device));
+  return steps;
+}
+
+bool StreamSteps::takes(const PlanRequest& request) const {
+  const bool is_over = planner_.is_over() && !is_word_under_way_;
+  return !is_over && request.kind == CollectiveKind::kAllReduce &&
+         request.count * dtype_size(request.dtype) >= settings_.minimum_bytes;
+}
+
+Result<SteppedCall> StreamSteps::next(const TensorCall& call, Stream stream, const Watch& watch) {
+  if (rank_ == 0) collect();
+  if (is_word_under_way_ && calls_since_word_ == kCallsUntilHeard) {
+    RINGPRESS_RETURN_IF_ERROR(hear(stream, watch));
+  }
+  SteppedCall stepped;
+  if (!is_word_under_way_ && planner_.is_due()) {
+    send_word();
+    stepped.words = memory_->words();
+  }
+  ++calls_since_word_;
+  const bool had_plan = planner_.has_plan();
+  stepped.stays_exact = planner_.begin_call(call) != nullptr;
+  if (had_plan && !planner_.has_plan()) is_word_stale_ = true;
+  return stepped;
+}
+
+/// Waits for the word that was sent last.
+Status StreamSteps::hear(Stream stream, const Watch& watch) {
+  RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), stream, {settings_.timeout_ms, watch},
+                                       "what rank 0 has found out about the step has not come",
+                                       [this](std::uint64_t seen) { return seen == epoch_; })
+                                .status());
+  RINGPRESS_ASSIGN_OR_RETURN(const StepWord word, memory_->read());
+  is_word_under_way_ = false;
+  if (std::exchange(is_word_stale_, false)) return Status::ok();
+  // Those on their way were made without the plan.
+  if (word.header.is_news != 0) clock_.forget();
+  return planner_.hear(word, calls_since_word_);
+}
+
+/// With the coming call. The one before has arrived: it was waited for.
+void StreamSteps::send_word() {
+  ++epoch_;
+  calls_since_word_ = 0;
+  is_word_under_way_ = true;
+  is_word_stale_ = false;
+  if (rank_ == 0) memory_->write(find_word(), epoch_);
+}
+
+/// Never throws: the other ranks wait for it.
+StepWord StreamSteps::find_word() noexcept {
+  try {
+    return planner_.word(clock_.under_way());
+  } catch (const std::exception& error) {
+    log_line(LogLevel::kWarn, "no plan is made for the step: %s", error.what());
+  }
+  return {};
+}
+
+void StreamSteps::time(const TensorCall& call, Stream stream, bool is_by_rule, CallFrame* frame) {
+  if (rank_ != 0) return;
+  if (!planner_.is_recording()) return clock_.forget();
+  if (!clock_.begin(call, stream, frame, is_by_rule)) skip();
+}
+
+void StreamSteps::skip() {
+  if (rank_ != 0) return;
+  clock_.forget();
+  planner_.skip();
+}
+
+/// Takes note of the calls that the device has done by now.
+void StreamSteps::collect() {
+  RecordedCall call;
+  for (;;) {
+    switch (clock_.next(&call)) {
+      case StreamClock::Seen::kCall:
+        planner_.note(call);
+        break;
+      case StreamClock::Seen::kNothing:
+        return;
+      case StreamClock::Seen::kFailure:
+        return skip();
+    }
+  }
+}
+
+}  // namespace ringpress::nccl_plugin::interposer
