@@ -11,6 +11,8 @@ Rules:
   7. Headers of devices (CUDA, verbs) are included by .cc, .cu and .cuh files only; .cuh files are in
      compress_kernels and ring/transport only.
   8. The top level holds nothing but what design names.
+  9. In nccl_plugin the doors stand on the session, which includes none of them, and no door includes
+     another, but for those that ROOMS names. No file lies there beside the folders.
 
 `deps_test.py ROOT` checks a tree; `deps_test.py --self-test` proves on small trees that each rule
 finds its offence.
@@ -28,6 +30,17 @@ LIBRARIES = ("compress_kernels", "ring", "tuner")
 # With what is in headers alone.
 C_API = {"include/ringpress/nccl.h", "include/ringpress/ringpress.h", "include/ringpress/version.h",
          "include/ringpress/byte_size.h"}
+# Folders of nccl_plugin, and which others of them each may include.
+ROOMS = {
+    "errors": set(),
+    "abi": set(),
+    "session": {"errors"},
+    "gossip": {"errors"},
+    "preload": {"errors"},
+    "host": {"errors", "session", "gossip"},
+    "plugin": {"errors", "session", "abi"},
+    "interposer": {"errors", "session", "gossip", "preload"},
+}
 TOP_LEVEL = set(tree.FOLDERS) | {"CMakeLists.txt", "README.md", "LICENSE"}
 
 
@@ -60,6 +73,14 @@ def closed_folder(root, source, target):
     return None
 
 
+def room_offence(source, target):
+    """Why a file of nccl_plugin must not include another of it, or None."""
+    here, there = source.parts[1], target.parts[1]
+    if here != there and there not in ROOMS.get(here, ()):
+        return f"nccl_plugin/{here}/ does not include nccl_plugin/{there}/"
+    return None
+
+
 def edge_offence(root, source, target):
     """Why `source` must not include `target`, or None."""
     here, there = source.parts[0], target.parts[0]
@@ -74,6 +95,8 @@ def edge_offence(root, source, target):
         return "include/ringpress includes no other folder"
     if here in LIBRARIES and there not in (here, "include"):
         return f"{here}/ may include itself and include/ringpress only"
+    if here == there == "nccl_plugin":
+        return room_offence(source, target)
     folder = closed_folder(root, source, target)
     if folder is not None and target != folder / "factory.h":
         return f"outside {folder}/ only its factory.h is included"
@@ -98,6 +121,8 @@ def offences(root):
         if source.suffix == ".cuh" and source.parts[0] != "compress_kernels" and \
                 source.parts[:2] != ("ring", "transport"):
             found.append(f"{source}: .cuh files are in compress_kernels and ring/transport only")
+        if source.parts[0] == "nccl_plugin" and source.parts[1] not in ROOMS:
+            found.append(f"{source}: not in a folder of nccl_plugin")
         for line, quoted, name in includes(root / source):
             target = resolve(root, source, name) if quoted else None
             reason = edge_offence(root, source, target) if target else device_offence(source, name)
@@ -130,7 +155,9 @@ BASE = {
     "ring/transport/tcp/factory.h": "",
     "ring/transport/tcp/socket.h": '#include "ring/transport/tcp/factory.h"\n',
     "ring/mesh.cc": '#include "ring/transport/tcp/factory.h"\n',
-    "nccl_plugin/wiring.cc": '#include "ring/factory.h"\n#include "compress_kernels/factory.h"\n',
+    "nccl_plugin/session/wiring.cc": '#include "ring/factory.h"\n#include "compress_kernels/factory.h"\n',
+    "nccl_plugin/host/comm.h": '#include "nccl_plugin/session/wiring.h"\n',
+    "nccl_plugin/session/wiring.h": "",
     "tests/ring_test.cc": '#include "ring/transport/tcp/socket.h"\n#include <nccl.h>\n',
     "perf/all_reduce/main.cc": '#include "ringpress/nccl.h"\n',
 }
@@ -142,11 +169,14 @@ WRONG = [
     ("include/ringpress/bad.h", "#  include <nccl.h>\n", "no CUDA, NCCL or verbs"),
     ("ring/bad.cc", '#include "compress_kernels/factory.h"\n', "may include itself"),
     ("compress_kernels/bad.cc", '#include "tuner/../ring/factory.h"\n', "may include itself"),
-    ("tuner/bad.h", '#include "nccl_plugin/wiring.cc"\n', "may include itself"),
+    ("tuner/bad.h", '#include "nccl_plugin/session/wiring.cc"\n', "may include itself"),
     ("ring/bad.cc", '#include "ring/transport/tcp/socket.h"\n', "only its factory.h"),
-    ("nccl_plugin/bad.cc", '#include "compress_kernels/registry.h"\n', "only its factory.h"),
-    ("nccl_plugin/bad.cc", '#include "ring/transport/tcp/factory.h"\n', "only its factory.h"),
-    ("nccl_plugin/bad.cc", '#include "tests/ring_test.cc"\n', "nothing includes tests/"),
+    ("nccl_plugin/session/bad.cc", '#include "compress_kernels/registry.h"\n', "only its factory.h"),
+    ("nccl_plugin/session/bad.cc", '#include "ring/transport/tcp/factory.h"\n', "only its factory.h"),
+    ("nccl_plugin/session/bad.cc", '#include "tests/ring_test.cc"\n', "nothing includes tests/"),
+    ("nccl_plugin/session/bad.cc", '#include "nccl_plugin/host/comm.h"\n', "does not include"),
+    ("nccl_plugin/plugin/bad.cc", '#include "nccl_plugin/host/comm.h"\n', "does not include"),
+    ("nccl_plugin/bad.h", "", "not in a folder"),
     ("perf/all_reduce/bad.cc", '#include "ringpress/codec.h"\n', "client of the C API"),
     ("ring/bad.h", "#include <infiniband/verbs.h>\n", "device headers"),
     ("tuner/bad.cuh", "", ".cuh files are in"),
