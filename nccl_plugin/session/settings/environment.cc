@@ -1,9 +1,9 @@
 #include "nccl_plugin/session/settings/environment.h"
 
+#include <unistd.h>  // environ
+
 #include <cstdlib>
 #include <fstream>
-
-extern char** environ;
 
 namespace ringpress::nccl_plugin {
 
