@@ -1,0 +1,42 @@
+// The table of what each variable changes, by where it is seen.
+#ifndef TESTS_NCCL_PLUGIN_SETTING_ROWS_H_
+#define TESTS_NCCL_PLUGIN_SETTING_ROWS_H_
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ringpress::testing {
+
+using Variable = std::pair<std::string, std::string>;
+
+struct SettingRow {
+  std::string name;
+  std::string value, other;
+  /// What is seen of a job in which the variable has a value: text that depends on nothing else.
+  std::function<std::string(const Variable& tested)> observe;
+};
+
+/// For the names of tests.
+inline void PrintTo(const SettingRow& row, std::ostream* out) {
+  *out << row.name;
+}
+
+/// What calls of communicators on host memory give and send.
+std::vector<SettingRow> rows_of_calls();
+/// What RINGPRESS_CODEC=auto and RINGPRESS_ADJUST_STEPS make of calls.
+std::vector<SettingRow> rows_of_choices();
+/// Connections, threads and shared memory.
+std::vector<SettingRow> rows_of_connections();
+/// What is written.
+std::vector<SettingRow> rows_of_files();
+/// The preloaded library, with its tests' stand-ins for NCCL and CUDA, and the plugin.
+std::vector<SettingRow> rows_of_nccl_doors();
+/// The library that programs load instead of NCCL.
+std::vector<SettingRow> rows_of_library();
+
+}  // namespace ringpress::testing
+
+#endif  // TESTS_NCCL_PLUGIN_SETTING_ROWS_H_
