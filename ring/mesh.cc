@@ -16,8 +16,7 @@
 #include "ring/factory.h"
 #include "ring/mesh_impl.h"
 #include "ring/transport/common/hello.h"
-#include "ring/transport/shm/factory.h"
-#include "ring/transport/tcp/factory.h"
+#include "ring/transports.h"
 #include "ringpress/log.h"
 #include "ringpress/version.h"
 
@@ -69,14 +68,30 @@ int count_ranks_per_host(const std::vector<Place>& places) {
   return static_cast<int>(local);
 }
 
+std::string& address_of(Place& place, TransportKind kind) {
+  return place.addresses[static_cast<std::size_t>(kind)];
+}
+const std::string& address_of(const Place& place, TransportKind kind) {
+  return place.addresses[static_cast<std::size_t>(kind)];
+}
+
+bool is_within_host(TransportKind kind) {
+  const std::span<const TransportEntry> all = transports();
+  return std::any_of(all.begin(), all.end(), [kind](const TransportEntry& entry) {
+    return entry.kind == kind && entry.is_within_host;
+  });
+}
+
 void place_peers(const MeshOptions& options, const std::vector<Place>& places, MeshParts& parts) {
   const Place& own = places[static_cast<std::size_t>(options.rank)];
   int ranks_here = 0;
   for (const Place& place : places) {
     PeerPlace peer;
-    peer.tcp = place.tcp;
     peer.local = place.identity.host == own.identity.host;
-    if (peer.local && !own.shm.empty()) peer.shm = place.shm;
+    for (const std::unique_ptr<Transport>& transport : parts.transports) {
+      const bool joins = peer.local || !is_within_host(transport->kind());
+      peer.addresses.push_back(joins ? address_of(place, transport->kind()) : std::string());
+    }
     parts.places.push_back(std::move(peer));
     if (place.identity.machine == own.identity.machine) ++ranks_here;
   }
@@ -96,22 +111,22 @@ void place_peers(const MeshOptions& options, const std::vector<Place>& places, M
   }
 }
 
-/// Where shared memory is not to be had, TCP carries everything.
-void add_shared_memory(const Identity& identity, MeshParts& parts, Place& place) {
-  Result<std::unique_ptr<Transport>> made =
-      transport::shm::make_shm_transport(*parts.reactor, {identity.world, true});
-  Status status = made.status();
-  if (made.is_ok()) {
-    Result<std::string> address = made.value()->listen(identity);
-    status = address.status();
-    if (address.is_ok()) {
-      place.shm = address.value();
-      parts.shm = std::move(made).value();
-      return;
-    }
-  }
-  log_line(LogLevel::kInfo, "rank %d uses no shared memory: %s", parts.rank,
+/// Where this host does not have an optional one, another carries everything.
+Status open_transport(const TransportEntry& entry, const MeshOptions& options,
+                      const Identity& identity, const std::string& host, MeshParts& parts,
+                      Place& place) {
+  const auto open = [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
+                               entry.make(*parts.reactor, options, host));
+    RINGPRESS_ASSIGN_OR_RETURN(address_of(place, entry.kind), transport->listen(identity));
+    parts.transports.push_back(std::move(transport));
+    return Status::ok();
+  };
+  const Status status = open();
+  if (status.is_ok() || !entry.is_optional) return status;
+  log_line(LogLevel::kInfo, "rank %d does not use %s: %s", parts.rank, transport_name(entry.kind),
            status.message().c_str());
+  return Status::ok();
 }
 
 /// Where the place was known before, rank 0 opens it now.
@@ -175,14 +190,12 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   RINGPRESS_RETURN_IF_ERROR(parts.reactor->ready());
   RINGPRESS_ASSIGN_OR_RETURN(const std::string host, own_address(id, options, join));
   join.agreement.push_back(kHasAddress);
-  parts.tcp = transport::tcp::make_tcp_transport(
-      *parts.reactor, {host, options.sockets_per_peer, options.congestion});
-  RINGPRESS_ASSIGN_OR_RETURN(join.place.tcp, parts.tcp->listen(identity));
-
+  for (const TransportEntry& entry : transports()) {
+    if (!entry.is_wanted(options)) continue;
+    RINGPRESS_RETURN_IF_ERROR(open_transport(entry, options, identity, host, parts, join.place));
+  }
   log_line(LogLevel::kInfo, "rank %d of %d listens at %s", options.rank, options.size,
-           join.place.tcp.c_str());
-
-  if (options.shared_memory) add_shared_memory(identity, parts, join.place);
+           address_of(join.place, parts.transports.back()->kind()).c_str());
   RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Place> places,
                              meet_at(id, identity.secret, join, options));
   place_peers(options, places, parts);

@@ -1,8 +1,16 @@
-// How a mesh opens connections: at first use, by shared memory where that works, else by TCP.
+// How a mesh opens connections: at first use, by the preferred transport that works.
+#include <algorithm>
+
 #include "ring/mesh_impl.h"
 #include "ringpress/log.h"
 
 namespace ringpress::ring {
+
+std::size_t preferred_transport(const PeerPlace& place, std::size_t first) {
+  std::size_t way = first;
+  while (way < place.addresses.size() && place.addresses[way].empty()) ++way;
+  return way;
+}
 
 Status MeshImpl::connect_peers() {
   if (unconnected_ == 0) return Status::ok();
@@ -16,25 +24,27 @@ Status MeshImpl::connect_peer(std::size_t index) {
   Peer& peer = peers_[index];
   const PeerPlace& place = parts_.places[index];
   const auto number = static_cast<std::uint32_t>(index);
-  if (peer.by_shm) {
-    Result<std::unique_ptr<SendChannel>> channel = parts_.shm->connect(number, place.shm);
+  for (;;) {
+    const std::size_t way = peer.transport;
+    Transport& transport = *parts_.transports[way];
+    Result<std::unique_ptr<SendChannel>> channel =
+        transport.connect(number, place.addresses[way]);
     if (channel.is_ok()) {
       peer.send = std::move(channel).value();
-    } else {
-      log_line(LogLevel::kInfo, "rank %d reaches rank %zu by TCP: %s", parts_.rank, index,
-               channel.status().message().c_str());
-      peer.by_shm = false;
+      break;
     }
-  }
-  if (!peer.by_shm) {
-    RINGPRESS_ASSIGN_OR_RETURN(peer.send, parts_.tcp->connect(number, place.tcp));
+    const std::size_t next = preferred_transport(place, way + 1);
+    if (next == parts_.transports.size()) return channel.status();
+    log_line(LogLevel::kInfo, "rank %d does not reach rank %zu by %s: %s", parts_.rank, index,
+             transport_name(transport.kind()), channel.status().message().c_str());
+    peer.transport = next;
   }
   return peer.send == nullptr ? Status::ok() : issue_all(peer.unsent);
 }
 
 Status MeshImpl::accept_peers() {
-  for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
-    while (transport != nullptr) {
+  for (const auto& transport : parts_.transports) {
+    for (;;) {
       RINGPRESS_ASSIGN_OR_RETURN(Transport::Accepted accepted, transport->accept());
       if (accepted.channel == nullptr) break;
       Peer& peer = peers_[accepted.peer];
@@ -47,8 +57,8 @@ Status MeshImpl::accept_peers() {
 }
 
 bool MeshImpl::is_shaking_hands() const {
-  return parts_.tcp->is_shaking_hands() ||
-         (parts_.shm != nullptr && parts_.shm->is_shaking_hands());
+  return std::any_of(parts_.transports.begin(), parts_.transports.end(),
+                     [](const auto& transport) { return transport->is_shaking_hands(); });
 }
 
 /// Who has gone, as the connection to it shows, will not open the one from it. If it has opened one

@@ -66,10 +66,8 @@ Status MeshImpl::fail(const Status& reason) {
 }
 
 bool MeshImpl::was_told_why() const {
-  const auto was_told = [](const Transport* transport) {
-    return transport != nullptr && transport->was_told_why();
-  };
-  return was_told(parts_.tcp.get()) || was_told(parts_.shm.get());
+  return std::any_of(parts_.transports.begin(), parts_.transports.end(),
+                     [](const auto& transport) { return transport->was_told_why(); });
 }
 
 /// A peer that is gone may have failed for a reason that others have heard or will say in a moment.
@@ -83,8 +81,7 @@ Status MeshImpl::cause_of(const Status& reason) {
     for (Peer& peer : peers_) {
       if (peer.receive != nullptr) peer.receive->drain();
     }
-    for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
-      if (transport == nullptr) continue;
+    for (const auto& transport : parts_.transports) {
       const Status heard = transport->progress().status();
       if (!heard.is_ok() && (heard.code() != Code::kPeerLost || transport->was_told_why())) {
         return heard;
@@ -92,7 +89,7 @@ Status MeshImpl::cause_of(const Status& reason) {
     }
     const Status accepted = accept_peers();
     if (!accepted.is_ok() && accepted.code() != Code::kPeerLost) return accepted;
-    patience.wait(*parts_.tcp);
+    patience.wait(any_transport());
   }
   return reason;
 }
@@ -118,14 +115,14 @@ void MeshImpl::close_channels(const Status& reason) {
 void MeshImpl::finish_connecting(const Status& reason) {
   const auto is_waiting = [](const Peer& peer) { return !peer.unsent.empty(); };
   const auto is_opening = [&] {
-    return std::any_of(peers_.begin(), peers_.end(), is_waiting) || parts_.tcp->is_accepting() ||
-           (parts_.shm != nullptr && parts_.shm->is_accepting());
+    return std::any_of(peers_.begin(), peers_.end(), is_waiting) ||
+           std::any_of(parts_.transports.begin(), parts_.transports.end(),
+                       [](const auto& transport) { return transport->is_accepting(); });
   };
   Patience patience(std::min(timeout_.load(), kSpreadPatience));
   bool listens = true;
   do {
-    for (Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
-      if (transport == nullptr) continue;
+    for (const auto& transport : parts_.transports) {
       static_cast<void>(transport->progress());
       if (listens) transport->stop_listening();
     }
@@ -136,7 +133,7 @@ void MeshImpl::finish_connecting(const Status& reason) {
     }
     static_cast<void>(accept_peers());
     close_channels(reason);
-    if (is_opening()) patience.wait(*parts_.tcp);
+    if (is_opening()) patience.wait(any_transport());
   } while (is_opening() && patience.lasts());
 }
 
@@ -151,8 +148,8 @@ void MeshImpl::flush_channels(Patience patience) {
     bool flushed = true;
     for_each_channel([&flushed](auto& channel) { flushed = flushed && channel.flushed(); });
     if (flushed) return;
-    patience.wait(*parts_.tcp);
-    if (parts_.shm != nullptr) static_cast<void>(parts_.shm->progress());
+    patience.wait(any_transport());
+    for (const auto& transport : parts_.transports) static_cast<void>(transport->progress());
   }
 }
 
@@ -168,7 +165,7 @@ Result<UniqueId> MeshImpl::survivors_id(std::span<const int> survivors) {
   for (const int rank : survivors) name += "," + std::to_string(rank);
   bootstrap::UniqueId id;
   id.secret = transport::mix_secret(parts_.secret, name);
-  id.address = parts_.places[static_cast<std::size_t>(survivors.front())].tcp;
+  id.address = parts_.places[static_cast<std::size_t>(survivors.front())].addresses.back();
   id.rank_zero_serves = true;
   return bootstrap::pack_id(id);
 }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "ring/transport/shm/factory.h"
-
 namespace ringpress::ring {
 namespace {
 
@@ -54,7 +52,7 @@ class MeshImpl::Turn {
 
 MeshImpl::MeshImpl(MeshParts parts) : parts_(std::move(parts)), peers_(parts_.places.size()) {
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
-    peers_[peer].by_shm = parts_.shm != nullptr && !parts_.places[peer].shm.empty();
+    peers_[peer].transport = preferred_transport(parts_.places[peer], 0);
   }
   if (parts_.progress_thread) thread_ = std::thread([this] { run_progress_thread(); });
 }
@@ -201,8 +199,9 @@ Status MeshImpl::finish_if_done(MeshRequest& request) {
 }
 
 Status MeshImpl::advance() {
-  RINGPRESS_RETURN_IF_ERROR(parts_.tcp->progress().status());
-  if (parts_.shm != nullptr) RINGPRESS_RETURN_IF_ERROR(parts_.shm->progress().status());
+  for (const auto& transport : parts_.transports) {
+    RINGPRESS_RETURN_IF_ERROR(transport->progress().status());
+  }
   RINGPRESS_RETURN_IF_ERROR(accept_peers());
   RINGPRESS_RETURN_IF_ERROR(notice_gone_peers());
   return connect_peers();
@@ -247,7 +246,7 @@ Status MeshImpl::sleep_until_done(MeshRequest& request) {
     Deadline until = last_moved + timeout_.load();
     if (now >= until) return timed_out(request);
     if (unconnected_ > 0 || is_shaking_hands()) until = std::min(until, now + kConnectPause);
-    parts_.tcp->wait(until);
+    any_transport().wait(until);
   }
 }
 
@@ -282,8 +281,7 @@ void MeshImpl::release(Request* request) {
 
 std::uint64_t MeshImpl::moved_bytes() const {
   std::uint64_t moved = 0;
-  for (const Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
-    if (transport == nullptr) continue;
+  for (const auto& transport : parts_.transports) {
     const TransportCounters counters = transport->counters();
     moved += counters.sent_bytes + counters.received_bytes;
   }
@@ -311,8 +309,8 @@ Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
   }
   Buffer& buffer = staging_[slot];
   if (buffer.data != nullptr && buffer.bytes >= bytes) return buffer;
-  if (parts_.shm != nullptr) {
-    RINGPRESS_ASSIGN_OR_RETURN(buffer, parts_.shm->allocate(bytes));
+  for (const auto& transport : parts_.transports) {
+    RINGPRESS_ASSIGN_OR_RETURN(buffer, transport->allocate(bytes));
     if (buffer.data != nullptr) return buffer;
   }
   auto& memory = private_staging_[slot];
@@ -324,13 +322,13 @@ Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
 }
 
 bool MeshImpl::reads_staging(int peer, std::size_t bytes) const {
-  return bytes > transport::shm::kEagerBytes && peers_[static_cast<std::size_t>(peer)].by_shm;
+  const std::size_t way = peers_[static_cast<std::size_t>(peer)].transport;
+  return way < parts_.transports.size() && parts_.transports[way]->reads_in_place(bytes);
 }
 
 MeshCounters MeshImpl::counters() const {
   MeshCounters total;
-  for (const Transport* transport : {parts_.tcp.get(), parts_.shm.get()}) {
-    if (transport == nullptr) continue;
+  for (const auto& transport : parts_.transports) {
     const TransportCounters counters = transport->counters();
     total.sent_bytes += counters.sent_bytes;
     total.received_bytes += counters.received_bytes;

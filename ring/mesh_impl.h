@@ -27,10 +27,12 @@ namespace ringpress::ring {
 
 /// How one peer can be reached.
 struct PeerPlace {
-  std::string tcp;
-  std::string shm;     // Empty: not by shared memory.
-  bool local = false;  // On this host.
+  std::vector<std::string> addresses;  // By MeshParts::transports; empty: not by that one.
+  bool local = false;                  // On this host.
 };
+
+/// The first transport from `first` on that reaches it; the number of transports: none does.
+std::size_t preferred_transport(const PeerPlace& place, std::size_t first);
 
 struct MeshParts {
   int rank = 0;
@@ -38,8 +40,8 @@ struct MeshParts {
   Secret secret{};                // Of this mesh.
   std::chrono::milliseconds timeout{0};
   std::unique_ptr<transport::Reactor> reactor;
-  std::unique_ptr<Transport> tcp;
-  std::unique_ptr<Transport> shm;  // May be null.
+  // The preferred ones first. The last one joins all ranks.
+  std::vector<std::unique_ptr<Transport>> transports;
   int ranks_per_host = 1;          // 0: hosts are not alike.
   bool cores_to_spare = false;     // Each rank of this machine has a core of its own.
   bool progress_thread = false;
@@ -87,9 +89,9 @@ class MeshImpl final : public Mesh {
   struct Peer {
     std::unique_ptr<SendChannel> send;
     std::unique_ptr<RecvChannel> receive;
-    // Frames to it go through shared memory, if that can be set up. Only ever turns false; read
-    // without the lock.
-    std::atomic<bool> by_shm = false;
+    // What frames to it go through, if that can be set up: of MeshParts::transports. Only ever
+    // grows; read without the lock.
+    std::atomic<std::size_t> transport = 0;
     std::deque<MeshRequest*> unsent;  // Requests that wait for a channel, in order.
     std::deque<MeshRequest*> unreceived;
   };
@@ -106,6 +108,8 @@ class MeshImpl final : public Mesh {
   Status connect_peer(std::size_t index);
   Status accept_peers();
   bool is_shaking_hands() const;
+  /// All transports sleep on one reactor, so that it is no matter which of them waits.
+  Transport& any_transport() const { return *parts_.transports.back(); }
   Status notice_gone_peers() const;
   bool request_outstanding(const MeshRequest& request) const;
   void return_inner(MeshRequest& request);

@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
 enum class TransportKind : std::uint8_t { kTcp, kSharedMemory };
+inline constexpr std::size_t kTransportKinds = 2;
 inline const char* transport_name(TransportKind kind) {
   switch (kind) {
     case TransportKind::kTcp:
@@ -131,6 +132,8 @@ class Transport {
   /// Memory that this transport sends from without a copy; page-aligned, lives as long as the
   /// transport. Null data: the transport has no preference.
   virtual Result<Buffer> allocate(std::size_t bytes) = 0;
+  /// True if receivers read a payload of so many bytes where it lies, if that is allocate()d.
+  virtual bool reads_in_place(std::size_t bytes) const = 0;
   /// Makes memory known to the medium (verbs); a no-op elsewhere.
   virtual Status register_memory(Buffer memory) = 0;
   virtual void deregister_memory(Buffer memory) = 0;

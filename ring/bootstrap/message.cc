@@ -28,8 +28,7 @@ std::string get_text(const std::string& bytes, std::size_t at) {
 }
 
 void put_place(std::string& bytes, const Place& place) {
-  put_text(bytes, place.tcp);
-  put_text(bytes, place.shm);
+  for (const std::string& address : place.addresses) put_text(bytes, address);
   bytes.append(reinterpret_cast<const char*>(place.identity.host.data()), sizeof(HostHash));
   bytes.append(reinterpret_cast<const char*>(place.identity.machine.data()), sizeof(HostHash));
 }
@@ -37,9 +36,11 @@ void put_place(std::string& bytes, const Place& place) {
 /// `bytes` holds kPlaceBytes from `at` on.
 Place get_place(const std::string& bytes, std::size_t at) {
   Place place;
-  place.tcp = get_text(bytes, at);
-  place.shm = get_text(bytes, at + kMaxAddressBytes);
-  const char* hashes = bytes.data() + at + 2 * kMaxAddressBytes;
+  for (std::string& address : place.addresses) {
+    address = get_text(bytes, at);
+    at += kMaxAddressBytes;
+  }
+  const char* hashes = bytes.data() + at;
   std::memcpy(place.identity.host.data(), hashes, sizeof(HostHash));
   std::memcpy(place.identity.machine.data(), hashes + sizeof(HostHash), sizeof(HostHash));
   return place;

@@ -3,6 +3,7 @@
 #ifndef RING_BOOTSTRAP_MESSAGE_H_
 #define RING_BOOTSTRAP_MESSAGE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "ring/bootstrap/host_identity.h"
 #include "ringpress/status.h"
+#include "ringpress/transport.h"
 
 namespace ringpress::ring::bootstrap {
 
@@ -22,11 +24,11 @@ inline constexpr std::uint32_t kMaxRanks = 65536;
 
 /// Where one rank can be reached. Packs into kPlaceBytes.
 struct Place {
-  std::string tcp;
-  std::string shm;  // Empty: no shared memory.
+  std::array<std::string, kTransportKinds> addresses;  // By TransportKind; empty: not by that one.
   HostIdentity identity;
 };
-inline constexpr std::size_t kPlaceBytes = 2 * kMaxAddressBytes + 2 * sizeof(HostHash);
+inline constexpr std::size_t kPlaceBytes =
+    kTransportKinds * kMaxAddressBytes + 2 * sizeof(HostHash);
 
 /// From a rank to the rendezvous.
 struct Join {

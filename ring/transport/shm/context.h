@@ -32,6 +32,7 @@ class ShmTransport final : public Transport, private SleepGuard {
   bool is_shaking_hands() const override { return is_accepting(); }
   void stop_listening() override { lobby_.stop_listening(); }
   Result<Buffer> allocate(std::size_t bytes) override;
+  bool reads_in_place(std::size_t bytes) const override { return bytes > kEagerBytes; }
   Status register_memory(Buffer memory) override;
   void deregister_memory(Buffer memory) override;
   Result<bool> progress() override;

@@ -31,6 +31,7 @@ class TcpTransport final : public Transport {
   }
   void stop_listening() override;
   Result<Buffer> allocate(std::size_t bytes) override;
+  bool reads_in_place(std::size_t /*bytes*/) const override { return false; }
   Status register_memory(Buffer memory) override;
   void deregister_memory(Buffer memory) override;
   Result<bool> progress() override;

@@ -27,16 +27,16 @@ class ProxiedPair {
       parts[rank].rank = rank;
       parts[rank].timeout = timeout;
       parts[rank].reactor = std::make_unique<ring::transport::Reactor>();
-      parts[rank].tcp =
-          ring::transport::tcp::make_tcp_transport(*parts[rank].reactor, {"127.0.0.1", 1});
+      parts[rank].transports.push_back(
+          ring::transport::tcp::make_tcp_transport(*parts[rank].reactor, {"127.0.0.1", 1}));
       Identity identity;
       identity.rank = static_cast<std::uint32_t>(rank);
       identity.world = 2;
-      addresses[rank] = parts[rank].tcp->listen(identity).value();
+      addresses[rank] = parts[rank].transports.back()->listen(identity).value();
     }
     proxy_ = std::make_unique<FaultProxy>(addresses[1], fault, after_bytes);
     for (int rank = 0; rank < 2; ++rank) {
-      parts[rank].places = {{addresses[0], "", false}, {proxy_->address(), "", false}};
+      parts[rank].places = {{{addresses[0]}, false}, {{proxy_->address()}, false}};
       meshes_[rank] = std::make_unique<ring::MeshImpl>(std::move(parts[rank]));
     }
   }
