@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringpress/address_choice.h"
+#include "ringpress/log.h"
 #include "ringpress/rules.h"
 #include "ringpress/status.h"
 
@@ -65,6 +66,9 @@ Status check_settings(const Settings& settings);
 
 /// parse_settings() of this process's environment and NCCL's configuration files; warnings go to the log, once per process.
 Settings settings_from_environment();
+
+/// Which lines RINGPRESS_DEBUG asks for; kWarn where it asks for none of them by name.
+LogLevel own_log_level(const Settings& settings);
 
 /// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after what
 /// check_settings() says, the contents of RINGPRESS_RULES and, if a rule asks for it, the

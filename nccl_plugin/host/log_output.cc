@@ -20,21 +20,16 @@ struct NamedLevel {
   const char* name;
   LogLevel level;
 };
-constexpr NamedLevel kOwnLevels[] = {{"error", LogLevel::kError},
-                                     {"warn", LogLevel::kWarn},
-                                     {"info", LogLevel::kInfo},
-                                     {"trace", LogLevel::kTrace}};
-/// NCCL's words for as much.
+/// NCCL's words, and ours for as much.
 constexpr NamedLevel kNcclLevels[] = {{"VERSION", LogLevel::kError},
                                       {"WARN", LogLevel::kWarn},
                                       {"ABORT", LogLevel::kWarn},
                                       {"INFO", LogLevel::kInfo},
                                       {"TRACE", LogLevel::kTrace}};
 
-/// NCCL takes its words in any case.
-template <std::size_t kCount>
-std::optional<LogLevel> level_named(const NamedLevel (&levels)[kCount], const std::string& name) {
-  for (const NamedLevel& level : levels) {
+/// In any case, as NCCL takes them.
+std::optional<LogLevel> nccl_level_named(const std::string& name) {
+  for (const NamedLevel& level : kNcclLevels) {
     if (strcasecmp(level.name, name.c_str()) == 0) return level.level;
   }
   return std::nullopt;
@@ -56,10 +51,8 @@ void open_file(const std::string& path) {
 }  // namespace
 
 LogLevel log_level_of(const Settings& settings) {
-  const std::string& own = settings.debug;
-  const std::optional<LogLevel> level =
-      own.empty() ? level_named(kNcclLevels, settings.nccl.debug) : level_named(kOwnLevels, own);
-  return level.value_or(LogLevel::kWarn);
+  if (!settings.debug.empty()) return own_log_level(settings);
+  return nccl_level_named(settings.nccl.debug).value_or(LogLevel::kWarn);
 }
 
 std::string debug_path(const std::string& pattern) {
@@ -81,7 +74,7 @@ std::string debug_path(const std::string& pattern) {
 void direct_log(const Settings& settings) {
   set_log_level(log_level_of(settings));
   const NcclVariables& nccl = settings.nccl;
-  if (!level_named(kNcclLevels, nccl.debug)) return;
+  if (!nccl_level_named(nccl.debug)) return;
   static std::once_flag once;
   std::call_once(once, [&nccl] {
     if (!nccl.debug_file.empty()) open_file(debug_path(nccl.debug_file));

@@ -14,13 +14,6 @@
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
-LogLevel log_level_of(const Settings& settings) {
-  if (settings.debug == "error") return LogLevel::kError;
-  if (settings.debug == "info") return LogLevel::kInfo;
-  if (settings.debug == "trace") return LogLevel::kTrace;
-  return LogLevel::kWarn;
-}
-
 /// What a call answers for which there is no memory.
 ncclResult_t out_of_memory() noexcept {
   static_cast<void>(catch_all([] {
@@ -322,7 +315,7 @@ Engine* open_engine(const ringpressRealNccl& real) {
   Engine* engine = nullptr;
   const Status status = catch_all([&]() -> Status {
     const Settings settings = settings_from_environment();
-    set_log_level(log_level_of(settings));
+    set_log_level(own_log_level(settings));
     if (settings.mode == "off") return Status::ok();
     RINGPRESS_RETURN_IF_ERROR(check_real(real));
     engine = new Engine(real, settings);  // Lives as long as the process.

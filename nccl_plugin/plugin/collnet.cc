@@ -35,7 +35,7 @@ struct CollListener : Object {
 };
 
 Settings settings_of(const Device& device) {
-  Settings settings = settings_from_environment();
+  Settings settings = read_settings();
   // The setting may name several; devices() has chosen. A next plugin's are not network interfaces.
   if (if_nametoindex(device.name.c_str()) != 0) settings.address.interfaces = "=" + device.name;
   return settings;

@@ -126,7 +126,7 @@ Status net_init(abi::Logger logger) {
     log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet, "%s; ringpress's own TCP is used",
         next.message().c_str());
   }
-  const Settings settings = settings_from_environment();
+  const Settings settings = read_settings();
   if (!settings.mistake.empty()) {
     log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet, "%s; the default is used",
         settings.mistake.c_str());

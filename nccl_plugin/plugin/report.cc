@@ -34,6 +34,12 @@ void set_logger(abi::Logger logger) noexcept {
   if (logger != nullptr) nccl_logger.store(logger);
 }
 
+Settings read_settings() {
+  Settings settings = settings_from_environment();
+  set_log_level(own_log_level(settings));
+  return settings;
+}
+
 void log(abi::LogLevel level, unsigned long subsystem, const char* format, ...) noexcept {
   char text[kTextBytes];
   va_list arguments;

@@ -8,11 +8,16 @@
 
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/errors/firewall.h"
+#include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
 /// NCCL's log function, as each of its init calls gives it. The process has one. Null is ignored.
 void set_logger(abi::Logger logger) noexcept;
+
+/// settings_from_environment(), of which RINGPRESS_DEBUG holds from now on: for lines of ringpress's
+/// own, which go to standard error, as at the other doors.
+Settings read_settings();
 
 /// A line of NCCL's log, "ringpress: " before it; of ringpress's own while NCCL has given no
 /// function. printf-style; cut at 1000 characters. Any thread.

@@ -98,7 +98,7 @@ std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std:
   shape.ranks = ranks;
   shape.nodes = nodes;
   shape.least_channels = guaranteed_channels();
-  return std::make_unique<Tuner>(comm_id, CollNetPolicy(settings_from_environment(), shape));
+  return std::make_unique<Tuner>(comm_id, CollNetPolicy(read_settings(), shape));
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

@@ -17,11 +17,15 @@ struct SettingRow {
   std::string value, other;
   /// What is seen of a job in which the variable has a value: text that depends on nothing else.
   std::function<std::string(const Variable& tested)> observe;
+  std::string door =
+      "";  // At which it is seen; empty: the library on host memory, or the only one.
+
+  std::string test_name() const { return door.empty() ? name : name + "_" + door; }
 };
 
 /// For the names of tests.
 inline void PrintTo(const SettingRow& row, std::ostream* out) {
-  *out << row.name;
+  *out << row.test_name();
 }
 
 /// What calls of communicators on host memory give and send.
@@ -34,6 +38,8 @@ std::vector<SettingRow> rows_of_connections();
 std::vector<SettingRow> rows_of_files();
 /// The preloaded library, with its tests' stand-ins for NCCL and CUDA, and the plugin.
 std::vector<SettingRow> rows_of_nccl_doors();
+/// CollNet of the plugin, driven by a stand-in for NCCL.
+std::vector<SettingRow> rows_of_plugin();
 /// The library that programs load instead of NCCL.
 std::vector<SettingRow> rows_of_library();
 

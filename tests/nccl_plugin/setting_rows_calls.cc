@@ -39,9 +39,7 @@ std::string observe_order(const Variable& tested) {
 }
 
 std::string observe_rules(const Variable& tested) {
-  static const std::string head = "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,";
-  SettingFolder::get().write("q2.csv", head + "q2\n");
-  SettingFolder::get().write("q8.csv", head + "q8\n");
+  write_rules_of_codecs();
   return observe_job(job_with("none"), sent_bytes_of)(tested);
 }
 

@@ -2,7 +2,8 @@
 # the stand-in for CUDA's kernels.
 add_executable(settings_effects_test settings_effects_test.cc setting_rows_calls.cc
                setting_rows_choices.cc setting_rows_connections.cc setting_rows_doors.cc
-               setting_rows_files.cc setting_rows_library.cc)
+               setting_rows_files.cc setting_rows_library.cc setting_rows_plugin.cc)
+ringpress_compile_alone(setting_rows_plugin.cc)
 target_include_directories(settings_effects_test PRIVATE ${PROJECT_SOURCE_DIR})
 set_target_properties(settings_effects_test PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
@@ -16,6 +17,9 @@ target_compile_definitions(settings_effects_test PRIVATE
   OPENING_CLIENT="$<TARGET_FILE:preload_client_dlopen>"
   RINGPRESS_LIBRARY="$<TARGET_FILE:ringpress>" RINGPRESS_PLUGIN="$<TARGET_FILE:ringpress_plugin>"
   FAKE_NET="${CMAKE_CURRENT_BINARY_DIR}/libnccl-net-fake7to12.so")
+if(RINGPRESS_SANITIZE)
+  target_compile_definitions(settings_effects_test PRIVATE RINGPRESS_SANITIZED)
+endif()
 add_dependencies(settings_effects_test fake_nccl fake_cuda_module preload_client preload_client_dlopen
                  ringpress_preload
                  ringpress_preload_soname ringpress ringpress_plugin nccl-net-fake7to12)

@@ -52,6 +52,14 @@ class SettingFolder {
   std::filesystem::path path_;
 };
 
+/// q2.csv and q8.csv: rules that give all all-reduces that codec.
+inline void write_rules_of_codecs() {
+  const std::string start = "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,";
+  for (const char* const codec : {"q2", "q8"}) {
+    SettingFolder::get().write(std::string(codec) + ".csv", start + codec + "\n");
+  }
+}
+
 }  // namespace ringpress::testing
 
 #endif  // TESTS_SUPPORT_SETTING_FOLDER_H_

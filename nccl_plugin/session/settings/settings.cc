@@ -241,6 +241,17 @@ Settings settings_from_environment() {
   return settings;
 }
 
+LogLevel own_log_level(const Settings& settings) {
+  const std::pair<const char*, LogLevel> levels[] = {{"error", LogLevel::kError},
+                                                     {"warn", LogLevel::kWarn},
+                                                     {"info", LogLevel::kInfo},
+                                                     {"trace", LogLevel::kTrace}};
+  for (const auto& [name, level] : levels) {
+    if (settings.debug == name) return level;
+  }
+  return LogLevel::kWarn;
+}
+
 std::vector<std::string> agreement_lines(const Settings& settings) {
   const Status valid = check_settings(settings);
   std::vector<std::string> lines = {"Invalid setting=" +
