@@ -84,11 +84,12 @@ struct HintedCall {
 /// What a communicator did, since it was made.
 struct Statistics {
   std::uint64_t calls = 0;
-  std::uint64_t compressed_calls = 0;  // Lossily or not: what was sent were not the elements.
-  std::uint64_t raw_bytes = 0;         // What this rank's sends would have been uncompressed.
-  std::uint64_t wire_bytes = 0;        // What this rank sent, headers included.
-  std::uint64_t residual_bytes = 0;    // Memory held for error feedback.
-  std::string last_codec;              // Specification used by the last call.
+  std::uint64_t compressed_calls = 0;   // Lossily or not: what was sent were not the elements.
+  std::uint64_t raw_bytes = 0;          // What this rank's sends would have been uncompressed.
+  std::uint64_t wire_bytes = 0;         // What this rank sent, headers included.
+  std::uint64_t calibration_bytes = 0;  // Of wire_bytes: automatic mode's, to measure the links.
+  std::uint64_t residual_bytes = 0;     // Memory held for error feedback.
+  std::string last_codec;               // Specification used by the last call.
   std::string last_algorithm;
   std::string last_reason;  // Why the last call was not compressed, or empty.
   std::map<std::string, std::uint64_t> exact_calls;  // Calls that were not compressed, by reason.

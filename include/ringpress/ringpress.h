@@ -27,6 +27,7 @@ typedef struct {
   uint64_t unsent_tensors;  /* RINGPRESS_LAZY, once finalized: tensors of which this rank had put */
   uint64_t unsent_elements; /* gradients off that were never sent, their elements, and the l2 */
   double unsent_norm;       /* norm of these gradients' sums. */
+  uint64_t calibration_bytes; /* Of wire_bytes: what automatic mode sent to measure the links. */
 } ringpressStatistics_t;
 
 /* Fills `statistics` for an ncclComm_t of the host backend. Returns an ncclResult_t. */

@@ -53,6 +53,7 @@ ringpressStatistics_t to_c(const Statistics& from) {
   to.unsent_tensors = from.unsent_tensors;
   to.unsent_elements = from.unsent_elements;
   to.unsent_norm = from.unsent_norm;
+  to.calibration_bytes = from.calibration_bytes;
   return to;
 }
 

@@ -20,6 +20,7 @@ void add_difference(const Statistics& now, const Statistics& before, Statistics*
   total->unbiased_calls += now.unbiased_calls - before.unbiased_calls;
   total->raw_bytes += now.raw_bytes - before.raw_bytes;
   total->wire_bytes += now.wire_bytes - before.wire_bytes;
+  total->calibration_bytes += now.calibration_bytes - before.calibration_bytes;
   total->residual_bytes += now.residual_bytes - before.residual_bytes;
   total->observed_calls += now.observed_calls - before.observed_calls;
   total->observed_raw_bytes += now.observed_raw_bytes - before.observed_raw_bytes;

@@ -82,7 +82,7 @@ void MeshCommunicator::write_report(ReportTime time) {
     if (!lock.owns_lock()) return;
     now = statistics_;
   }
-  now.wire_bytes = mesh_->counters().sent_bytes;
+  add_sent_bytes(&now);
   if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&now, time);
   write_statistics(settings_, rank_, size_, now);
   steps_.close(now.last_codec, time);
@@ -391,8 +391,14 @@ void MeshCommunicator::abort() {
 Statistics MeshCommunicator::statistics() const {
   const std::lock_guard lock(statistics_mutex_);
   Statistics now = statistics_;
-  now.wire_bytes = mesh_->counters().sent_bytes;
+  add_sent_bytes(&now);
   return now;
+}
+
+/// What is part of all is asked for first: a call may be under way.
+void MeshCommunicator::add_sent_bytes(Statistics* statistics) const {
+  if (tuned_ != nullptr) statistics->calibration_bytes = tuned_->calibration_bytes();
+  statistics->wire_bytes = mesh_->counters().sent_bytes;
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -137,6 +137,7 @@ class MeshCommunicator final : public Communicator {
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
   Status conclude_lazy();
   void write_report(ReportTime time);
+  void add_sent_bytes(Statistics* statistics) const;
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
   bool find_residual(Preparation* call, const TensorCall& tensor);

@@ -28,6 +28,7 @@ class MeshPeers final : public tuning::Peers {
   Status swap(int peer, std::span<const float> sent, std::span<float> received) override;
   Status max(std::span<double> values) override;
   Status broadcast(std::span<std::byte> bytes) override;
+  std::uint64_t sent_bytes() const override { return mesh_.counters().sent_bytes; }
   /// `all`: what every rank passes as `own`, by rank.
   Status gather(std::span<const std::byte> own, std::span<std::byte> all);
 

@@ -118,6 +118,7 @@ std::string statistics_line(int rank, int size, const Statistics& statistics, St
          field("ranks", static_cast<std::uint64_t>(size)) + field("calls", statistics.calls) +
          field("compressed_calls", statistics.compressed_calls) +
          field("raw_bytes", statistics.raw_bytes) + field("wire_bytes", statistics.wire_bytes) +
+         field("calibration_bytes", statistics.calibration_bytes) +
          field("residual_bytes", statistics.residual_bytes) +
          field("observed_calls", statistics.observed_calls) +
          field("observed_raw_bytes", statistics.observed_raw_bytes) +

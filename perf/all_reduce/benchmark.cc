@@ -307,9 +307,12 @@ CompressionResult Benchmark::compression_of(const ringpressStatistics_t& before,
   CompressionResult result;
   name_codec(after, result);
   result.residual_bytes = after.residual_bytes;
-  const std::vector<double> all = session_.control().gather(
-      {static_cast<double>(after.raw_bytes - before.raw_bytes) / calls,
-       static_cast<double>(after.wire_bytes - before.wire_bytes) / calls});
+  const auto sent = [](const ringpressStatistics_t& statistics) {
+    return statistics.wire_bytes - statistics.calibration_bytes;
+  };
+  const std::vector<double> all =
+      session_.control().gather({static_cast<double>(after.raw_bytes - before.raw_bytes) / calls,
+                                 static_cast<double>(sent(after) - sent(before)) / calls});
   for (std::size_t at = 0; at < all.size(); at += 2) {
     result.raw_bytes = std::max(result.raw_bytes, all[at]);
     result.wire_bytes = std::max(result.wire_bytes, all[at + 1]);

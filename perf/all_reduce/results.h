@@ -42,7 +42,8 @@ struct PlacementResult {
 };
 
 /// What ringpress did in the timed calls. Codec, algorithm and reason are those of the call whose
-/// error is told. The bytes are those that the busiest rank sends per call.
+/// error is told. The bytes are those that the busiest rank sends per call,
+/// without those of a calibration.
 struct CompressionResult {
   std::string codec;
   std::string algorithm;

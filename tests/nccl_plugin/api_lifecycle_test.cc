@@ -248,6 +248,12 @@ TEST(Statistics, CountCalls) {
     EXPECT_EQ(ringpressGetStatistics(comm, &older), ncclSuccess);
     EXPECT_EQ(older.calls, 3u);
     EXPECT_EQ(older.observed_calls, 77u);
+    older = statistics;
+    older.size = offsetof(ringpressStatistics_t, calibration_bytes);
+    older.calibration_bytes = 77;
+    EXPECT_EQ(ringpressGetStatistics(comm, &older), ncclSuccess);
+    EXPECT_EQ(older.calls, 3u);
+    EXPECT_EQ(older.calibration_bytes, 77u);
   });
   ringpressStatistics_t statistics{};
   EXPECT_EQ(ringpressGetStatistics(nullptr, &statistics), ncclInvalidArgument);

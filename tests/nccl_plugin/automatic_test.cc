@@ -219,6 +219,23 @@ TEST(Automatic, PiecesAreTunedAndKeepTheirResiduals) {
   EXPECT_GE(left_exact, 3u) << "no codec was never tried";
 }
 
+/// A calibration falls into one of the calls; what they sent themselves can be told all the same.
+TEST(Automatic, WhatACalibrationSendsIsCountedForItself) {
+  constexpr std::size_t kCount = 16384;  // 64 KiB: a calibration sends many times as much.
+  std::vector<Buckets> steps;
+  repeat(60, {kCount}, &steps);
+  for (const RankRecord& record : run_job(steps)) {
+    ASSERT_EQ(record.failure, "");
+    const Statistics& all = record.statistics;
+    ASSERT_GT(all.wire_bytes, all.raw_bytes) << "nothing was measured, or too little for a test";
+    ASSERT_LT(all.calibration_bytes, all.wire_bytes);
+    // Headers and announcements: all else is either exact or smaller.
+    EXPECT_LE(all.wire_bytes - all.calibration_bytes, all.raw_bytes + all.calls * 1024);
+  }
+  const auto deterministic = run_job(steps, "RINGPRESS_DETERMINISTIC", "1");
+  EXPECT_EQ(deterministic[0].statistics.calibration_bytes, 0U) << "nothing is measured";
+}
+
 TEST(Automatic, DeterministicModeAlwaysCompressesAlike) {
   std::vector<Buckets> steps;
   repeat(30, {20000, 34000}, &steps);

@@ -206,6 +206,7 @@ class LinkedPeers : public Peers {
   Status swap(int, std::span<const float>, std::span<float>) override { return Status::ok(); }
   Status max(std::span<double>) override { return Status::ok(); }
   Status broadcast(std::span<std::byte>) override { return Status::ok(); }
+  std::uint64_t sent_bytes() const override { return 0; }
 };
 
 /// Whose link lets some bytes pass at once, and then so many a second.

@@ -43,6 +43,15 @@ expect 2 "$PROGRAM" --ranks 2 -b 1M -e 1M -c 0 --max-relerr 0.5
 # Of each codec that automatic mode tries a call is looked at, and all of them are named.
 expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 60 -w 0 --host-per-rank --placement out-of-place --max-relerr 1e-6
 says "(also "
+# A calibration that falls into a timed call is in no ratio: calls are exact or smaller.
+expect 0 env RINGPRESS_CACHE=off "$PROGRAM" --ranks 2 -b 64K -e 64K -n 60 -w 0 --host-per-rank \
+  -J "$work/auto.json"
+python3 -B - "$work/auto.json" <<'PYTHON' || fail "a ratio with a calibration in it"
+import json, sys
+row = json.load(open(sys.argv[1], encoding="utf-8"))["results"][0]["ringpress"]
+print(row["codecs"], row["ratio"])
+sys.exit(not 0.95 < row["ratio"] < 10)
+PYTHON
 # 0 is a limit as well, and of several cycles each one counts.
 expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec q4 --max-relerr 0
 expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec none --max-relerr 0

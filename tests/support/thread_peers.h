@@ -109,6 +109,8 @@ class ThreadPeers final : public nccl_plugin::tuning::Peers {
     return Status::ok();
   }
 
+  std::uint64_t sent_bytes() const override { return 0; }
+
  private:
   static Status differing() { return {Code::kMismatch, "the ranks do not do the same"}; }
 

@@ -3,6 +3,7 @@
 #define NCCL_PLUGIN_SESSION_TUNING_PEERS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "ringpress/status.h"
@@ -26,6 +27,8 @@ class Peers {
   virtual Status max(std::span<double> values) = 0;
   /// Rank 0's bytes to all.
   virtual Status broadcast(std::span<std::byte> bytes) = 0;
+  /// What this rank has sent so far, whatever for, headers included.
+  virtual std::uint64_t sent_bytes() const = 0;
 };
 
 }  // namespace ringpress::nccl_plugin::tuning

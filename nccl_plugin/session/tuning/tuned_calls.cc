@@ -171,6 +171,14 @@ Result<std::string> TunedCalls::ask_cache(const CalibrationKey& key) {
 
 Status TunedCalls::find_calibrations() {
   if (calibrations_ != nullptr) return Status::ok();
+  const std::uint64_t sent_before = peers_.sent_bytes();
+  const Status status = ask_or_calibrate();
+  calibration_bytes_ += peers_.sent_bytes() - sent_before;
+  return status;
+}
+
+/// Sets calibrations_.
+Status TunedCalls::ask_or_calibrate() {
   const auto begin = std::chrono::steady_clock::now();
   RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, settings_));
   RINGPRESS_ASSIGN_OR_RETURN(ranks_per_host_, count_ranks_per_host(peers_));

@@ -7,6 +7,7 @@
 #ifndef NCCL_PLUGIN_SESSION_TUNING_TUNED_CALLS_H_
 #define NCCL_PLUGIN_SESSION_TUNING_TUNED_CALLS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -54,6 +55,10 @@ class TunedCalls {
   /// Announcements so far.
   std::uint64_t epoch() const { return epoch_; }
 
+  /// What this rank has sent to find out how quick links and codecs are, once that is known. From
+  /// any thread.
+  std::uint64_t calibration_bytes() const { return calibration_bytes_; }
+
  private:
   struct Class {
     TunedClass calls;
@@ -67,6 +72,7 @@ class TunedCalls {
   using Key = std::tuple<CollectiveKind, DType, int, std::optional<Algorithm>>;
 
   Status find_calibrations();
+  Status ask_or_calibrate();
   Result<std::string> ask_cache(const CalibrationKey& key);
   void keep_calibrations(const CalibrationKey& key) const;
   static Key key_of(const PlanRequest& request, const Plan& plan);
@@ -89,6 +95,7 @@ class TunedCalls {
   double current_share_ = 0;  // Of its class's size.
   bool is_before_trials_ = false;
   std::uint64_t epoch_ = 0;
+  std::atomic<std::uint64_t> calibration_bytes_{0};
 };
 
 }  // namespace ringpress::nccl_plugin::tuning
