@@ -2,16 +2,18 @@
 // schedule.
 //
 //   gadget_perf slots GROWTH.svg
-//   gadget_perf optimum SLOTS
+//   gadget_perf optimum SLOTS [FIRST]
 //   gadget_perf experiment UTILITY.svg
 //
 // slots: a row for each utility: the gain over that of trying everything, on random slots of 4
 // servers and 5 jobs (random_slot.h), of the first 200 seeds; then the time of a slot on this core,
 // of growing clusters, which is drawn too, and, where Clp was found, the linear programme of slots.
 // optimum: a row for each family of small slots drawn widely (wide_slot.h): the gain over the
-// largest one possible (exact_slot.h), of so many slots of each. Fails below what was asked for.
+// largest one possible (exact_slot.h), of so many slots of each, from the seed FIRST on (0). Fails
+// below what was asked for.
 // experiment: experiment.h.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -170,10 +172,10 @@ double part_of_optimum(const RandomSlot& slot, double* milliseconds) {
 }
 
 /// False: less than was asked for.
-bool measure_family(const Family& family, WideShape shape, std::size_t slots) {
+bool measure_family(const Family& family, WideShape shape, std::size_t slots, std::uint64_t first) {
   double sum = 0, least = 1, longest = 0, all = 0;
   std::size_t best = 0;
-  for (std::size_t seed = 0; seed < slots; ++seed) {
+  for (std::uint64_t seed = first; seed < first + slots; ++seed) {
     double milliseconds = 0;
     const double part = part_of_optimum(wide_slot(shape, seed), &milliseconds);
     sum += part;
@@ -193,15 +195,15 @@ constexpr char kOptimumHead[] =
     "| slots | number | mean | least | at the optimum | mean ms | max ms |\n"
     "|---|---|---|---|---|---|---|\n";
 
-bool print_optimum(std::size_t slots) {
+bool print_optimum(std::size_t slots, std::uint64_t first) {
   bool is_good = true;
   std::printf("2 to 5 servers, 2 to 6 jobs of up to 6 workers:\n\n%s", kOptimumHead);
   for (const Family& family : kFamilies) {
-    is_good &= measure_family(family, family.shape, slots);
+    is_good &= measure_family(family, family.shape, slots, first);
   }
   std::printf("\n5 or 6 servers, 6 to 8 jobs of up to 6 workers:\n\n%s", kOptimumHead);
   for (std::size_t i = 0; i < 4; ++i) {
-    is_good &= measure_family(kFamilies[i], larger(kFamilies[i].shape), slots / 10);
+    is_good &= measure_family(kFamilies[i], larger(kFamilies[i].shape), slots / 10, first);
   }
   return is_good;
 }
@@ -210,18 +212,20 @@ bool print_optimum(std::size_t slots) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  const std::string command = argc == 3 ? argv[1] : "";
+  const std::string command = argc == 3 || argc == 4 ? argv[1] : "";
+  const std::uint64_t first = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 0;
   try {
-    if (command == "slots") {
+    if (command == "slots" && argc == 3) {
       ringpress::perf::print_slots(argv[2]);
     } else if (command == "optimum") {
-      const bool is_good = ringpress::perf::print_optimum(std::strtoul(argv[2], nullptr, 10));
+      const bool is_good = ringpress::perf::print_optimum(std::strtoul(argv[2], nullptr, 10), first);
       return is_good ? 0 : 1;
-    } else if (command == "experiment") {
+    } else if (command == "experiment" && argc == 3) {
       ringpress::perf::print_experiment(argv[2]);
     } else {
-      std::fprintf(
-          stderr, "usage: gadget_perf slots GROWTH.svg | optimum SLOTS | experiment UTILITY.svg\n");
+      std::fprintf(stderr,
+                   "usage: gadget_perf slots GROWTH.svg | optimum SLOTS [FIRST] | experiment "
+                   "UTILITY.svg\n");
       return 2;
     }
   } catch (const std::exception& error) {

@@ -53,12 +53,14 @@ class Enumeration {
         most_events_(most_events),
         chains_(base_.chains()),
         least_(sites.size()),
+        least_total_(base_.compute().size()),
         costs_(sites.size()),
         undecided_(sites.size() + 1),
         after_(sites.size()),
         strategy_(trial->strategy()),
         best_(strategy_),
         limit_(trial->seconds() * (1 - kNoGain)) {
+    for (std::size_t i = 0; i < chains_.size(); ++i) least_total_[i] = chains_[i]->total();
     for (std::size_t depth = sites_.size(); depth-- > 0;) find_least(depth);
     find_least_after();
   }
@@ -93,9 +95,12 @@ class Enumeration {
     least.seconds.fill(kNever);
     least.seconds[static_cast<std::size_t>(Lane::kCompute)] = 0;
     std::size_t tasks = 0;
+    double& least_total = least_total_[sites_[depth].tensor];
+    least_total = kNever;
     for (const std::size_t candidate : sites_[depth].candidates) {
       const Chain& own = chain(depth, candidate);
       tasks = std::max(tasks, own.tasks.size());
+      least_total = std::min(least_total, own.total());
       for (std::size_t lane = 0; lane < kQueues; ++lane) {
         least.seconds[lane] = std::min(least.seconds[lane], own.seconds[lane]);
       }
@@ -129,11 +134,10 @@ class Enumeration {
     for (std::size_t i = compute.size(); i-- > first;) {
       if (depth > 0 && sites_[depth - 1].tensor == i) after_[--depth] = longest;
       for (std::size_t lane = 0; lane < kQueues; ++lane) work[lane] += chains_[i]->seconds[lane];
-      least_after_[i] =
-          compute[i] + std::max({work[kWire], chains_[i]->total(), least_after_[i + 1]});
+      least_after_[i] = compute[i] + std::max({work[kWire], least_total_[i], least_after_[i + 1]});
       for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
         const double own = mixed(mix, work) + kMixes[mix][kGpu] * backward + undecided_[depth][mix];
-        longest[mix] = compute[i] + std::max(own, longest[mix]);
+        longest[mix] = compute[i] + std::max({own, longest[mix], least_total_[i]});
       }
       backward += compute[i];
     }
@@ -172,7 +176,8 @@ class Enumeration {
       events_ += kEventsOfNode;
       is_spent_ = is_spent_ || events_ > most_events_;
       if (is_spent_) return;
-      if (is_too_late(ends, costs_[depth][i])) continue;
+      const double own = moment.now + chain(depth, site.candidates[i]).total();
+      if (own * (1 - kRounding) >= limit_ || is_too_late(ends, costs_[depth][i])) continue;
       go_on(moment, depth, site.candidates[i]);
     }
     chains_[site.tensor] = &least_[depth];
@@ -220,6 +225,7 @@ class Enumeration {
   std::uint64_t most_events_;
   std::vector<const Chain*> chains_;      // Of tensors not yet decided: least_.
   std::vector<Chain> least_;              // One a site, without tasks.
+  std::vector<double> least_total_;       // What each tensor's own work takes at least in all.
   std::vector<std::vector<Sums>> costs_;  // Of each site's candidates, above least_.
   std::vector<Sums> undecided_;           // Of a site and those after it at least, above least_.
   std::vector<Sums> after_;               // Of what comes after a site, from its moment on.

@@ -38,7 +38,9 @@ class Together {
       return;
     }
     enumerate(worth_, left() / 2, trial_);
-    for (std::size_t count = 1; count <= std::min(kMostTogether, sites_.size()); ++count) {
+    // Of the fewest tensors all combinations are tried in any case.
+    const std::size_t most = sites_.size() <= kFewestTensors ? 0 : kMostTogether;
+    for (std::size_t count = 1; count <= most; ++count) {
       while (left() > 0 && try_subsets(count)) {
       }
     }
