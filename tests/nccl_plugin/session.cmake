@@ -1,7 +1,7 @@
 # Tests of the session: settings, error feedback, statistics, communicator.
 set(session_tests automatic_processes_test.cc automatic_test.cc call_numbers_test.cc
                   communicator_feedback_test.cc communicator_pieces_test.cc communicator_test.cc
-                  error_feedback_test.cc gossip_test.cc guarded_class_test.cc lazy_calls_test.cc
+                  error_feedback_test.cc feedback_identity_test.cc gossip_test.cc guarded_class_test.cc lazy_calls_test.cc
                   lazy_orders_test.cc level_family_test.cc leveled_budget_test.cc leveled_calls_test.cc
                   recurrences_test.cc ring_topology_test.cc rules_test.cc settings_test.cc
                   step_levels_test.cc step_model_test.cc step_planner_test.cc step_prices_test.cc

@@ -1,5 +1,6 @@
 #include "nccl_plugin/session/calls/error_feedback.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <utility>
@@ -74,15 +75,32 @@ std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) 
   if (position) {
     // The same calls, which are now known better.
     drop(Source::kWithoutAddress, without_address_.cycle_id());
+    keeps_addresses_ = true;
+    calls_by_shape_ = 0;
     return Key{Source::kWithAddress, with_address_.cycle_id(), *position};
   }
-  // Without addresses, tensors of one shape in a row cannot be told apart: better no residual than
-  // another tensor's. Where addresses begin to repeat, they will soon tell.
-  const bool has_addresses = with_address_.repeating() >= without_address_.period();
-  if (shape_position && without_address_.has_landmark() && !has_addresses) {
-    return Key{Source::kWithoutAddress, without_address_.cycle_id(), *shape_position};
+  if (!shape_position) calls_by_shape_ = 0;
+  if (!shape_position || !may_go_by_shape()) return std::nullopt;
+  return Key{Source::kWithoutAddress, without_address_.cycle_id(), *shape_position};
+}
+
+/// Whether a tensor is taken for the one that came at the same position, at whatever address.
+/// Better no residual than another tensor's.
+bool ErrorFeedback::may_go_by_shape() {
+  // Without addresses, tensors of one shape in a row cannot be told apart.
+  if (!without_address_.has_landmark()) return false;
+  // Where addresses begin to repeat, they will soon tell.
+  if (with_address_.repeating() >= without_address_.period()) {
+    keeps_addresses_ = true;
+    calls_by_shape_ = 0;
   }
-  return std::nullopt;
+  ++calls_by_shape_;
+  // Other addresses are mostly other tensors. A program that allocates anew goes on with them.
+  const std::size_t proof =
+      std::max(CallPattern::kProofPeriods * without_address_.period(), CallPattern::kProofCalls);
+  if (keeps_addresses_ && calls_by_shape_ <= proof) return false;
+  keeps_addresses_ = false;
+  return true;
 }
 
 ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& call,

@@ -4,9 +4,12 @@
 // A training step makes the same calls in the same order, step after step. A CallPattern watches
 // the calls and, once they repeat, says at which position of the repeating sequence a call stands.
 // The residual of a tensor belongs to a position. It is kept while other calls come between, until
-// the sequence is forgotten. Which residual a rank adds to its own values is its own affair: it
-// need not be agreed with the others. What projecting codecs keep is compared with the others'
-// before it is used (ringpress/projection.h).
+// the sequence is forgotten. Where addresses do not recur, shapes have to do: once they have come
+// so often that other tensors are not to be expected.
+//
+// Which residual a rank adds to its own values is its own affair: it need not be agreed with the
+// others. What projecting codecs keep is compared with the others' before it is used
+// (ringpress/projection.h).
 #ifndef NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
 #define NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
 
@@ -94,6 +97,7 @@ class ErrorFeedback {
   using Entries = std::list<Entry>;
 
   std::optional<Key> locate(const TensorCall& call);
+  bool may_go_by_shape();
   void drop(Source source, std::uint64_t cycle);
   bool make_room(std::size_t bytes, std::size_t spared);
   Entry* insert(const Key& key, const TensorCall& call, const ToKeep& wanted);
@@ -107,6 +111,8 @@ class ErrorFeedback {
   std::size_t bytes_ = 0;
   CallPattern with_address_;
   CallPattern without_address_;
+  bool keeps_addresses_ = true;     // The program, as far as is known.
+  std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern without addresses explains.
   std::size_t without_address_entries_ = 0;
   Entries entries_;  // The most recently used first.
   std::map<Key, Entries::iterator> by_key_;
