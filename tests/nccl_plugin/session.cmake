@@ -5,7 +5,7 @@ set(session_tests automatic_processes_test.cc automatic_test.cc call_numbers_tes
                   lazy_orders_test.cc level_family_test.cc leveled_budget_test.cc leveled_calls_test.cc
                   recurrences_test.cc ring_topology_test.cc rules_test.cc settings_test.cc
                   step_levels_test.cc step_model_test.cc step_planner_test.cc step_prices_test.cc
-                  step_recorder_test.cc tuning_test.cc)
+                  step_programs_test.cc step_recorder_test.cc tuning_test.cc)
 if(RINGPRESS_SANITIZE STREQUAL "thread")
   # What ranks decide, in threads that other tests use in the same way (RESULTS_ALONE in tests/run.sh).
   list(REMOVE_ITEM session_tests automatic_processes_test.cc guarded_class_test.cc lazy_orders_test.cc

@@ -127,7 +127,7 @@ TEST(StepTrace, SaysOfHowManyTensorsItIsNotSeenWhenTheyAreReady) {
   EXPECT_NE(note_of().find("hide when the tensors of 2 are ready"), std::string::npos) << note_of();
   step.calls[2].is_with_the_one_before = true;  // In one group: they were ready at once.
   EXPECT_NE(note_of().find("hide when the tensors of 1 are ready"), std::string::npos) << note_of();
-  step.waits_for_calls = true;
+  step.pauses_show = PausesShow::kWaitsForCalls;
   EXPECT_EQ(note_of().find("hide"), std::string::npos);
 }
 

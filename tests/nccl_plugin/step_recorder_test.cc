@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/mesh_communicator.h"
+#include "nccl_plugin/session/steps/step_link.h"
 #include "nccl_plugin/session/steps/step_trace.h"
 #include "ringpress/communicator.h"
 #include "tests/support/thread_mesh.h"
@@ -217,6 +218,9 @@ class Trainer {
 
   Trainer(Waits waits, bool is_busy) : waits_(waits), is_busy_(is_busy) {}
 
+  /// From now on the call before so many others takes a second more, once.
+  void delay_one_call(std::size_t calls) { delayed_ = calls; }
+
   /// A call takes `call_seconds`, more or less; in the steps of a trial a fifth of it.
   void steps(int count, bool is_trial = false) {
     for (int step = 0; step < count; ++step) {
@@ -244,7 +248,7 @@ class Trainer {
     call.busy_before_seconds = is_busy_ ? call.begin_seconds - now_ : 0;
     call.is_trial = is_trial;
     call.sent_bytes = is_trial ? kBytes[i] / 5 : kBytes[i];
-    const double seconds = is_trial ? kCall / 5 : kCall;
+    const double seconds = (is_trial ? kCall / 5 : kCall) + (delayed_-- == 0 ? 1 : 0);
     call.end_seconds = now_ = call.begin_seconds + seconds + std::abs(longer_(random_));
     recorder_.note(call);
   }
@@ -256,7 +260,38 @@ class Trainer {
   std::normal_distribution<double> noise_{0, 0.0005};  // Of compute,
   std::normal_distribution<double> longer_{0, 0.002};  // and of calls.
   double now_ = 0, ready_ = 0;
+  std::size_t delayed_ = static_cast<std::size_t>(-1);
 };
+
+/// What one call adds to how much calls vary once hid all that the others show: the trace then said
+/// that compute goes on beside calls, and a step was promised that takes three times as long.
+TEST(StepRecorder, OneLateCallHidesNothing) {
+  for (const auto waits : {Trainer::Waits::kForCalls, Trainer::Waits::kForGradients}) {
+    Trainer trainer(waits, false);
+    trainer.delay_one_call(91);  // Of the 31st step.
+    trainer.steps(40);
+    const RecordedStep step = trainer.step();
+    EXPECT_EQ(step.overlaps(), waits == Trainer::Waits::kForGradients);
+    EXPECT_FALSE(step.is_overlap_guessed());
+  }
+}
+
+TEST(StepRecorder, CallsThatNeverVaryShowNothingOfWaits) {
+  Program program;
+  program.steps("CAB", 20);
+  EXPECT_TRUE(program.recorder().step()->is_overlap_guessed());
+}
+
+/// Before its calls and forward a thread may compute, whoever computes what lies between.
+TEST(StepRecorder, ComputeBeforeAStepIsNoneBetweenItsCalls) {
+  Program program;
+  for (int i = 0; i < 8; ++i) {
+    program.call('E', 5000, kPause, true);
+    program.call('A', 1000, 0.01);
+    program.call('B', 2000, 1e-6);
+  }
+  EXPECT_TRUE(program.recorder().step()->overlaps());
+}
 
 /// Whoever looks at cores alone takes a thread that sleeps for one that waits for another.
 TEST(StepRecorder, AThreadThatSleepsAndWaitsForItsCallsOverlapsNothing) {

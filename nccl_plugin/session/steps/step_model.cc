@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nccl_plugin/errors/fixed_text.h"
+#include "nccl_plugin/session/steps/step_link.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "nccl_plugin/session/steps/step_link.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin {

@@ -12,23 +12,102 @@ namespace {
 
 // Steps of which medians are taken: the newest.
 constexpr std::size_t kMostSamples = 32;
+// Calls as quick as this part of them have waited for no other rank.
+constexpr double kQuickShare = 0.1;
 // A part of them, at least, says how a call is made.
 constexpr double kUsualShare = 0.5;
 // What calls send that are made the same way differs by less.
 constexpr double kSameSize = 0.02;
+// The median of so many is off by this part of how far single ones are off, about.
+constexpr double kErrorOfMedian = 1.86;  // 1.4826 times 1.2533, over the root of their number.
 // Pauses are believed from so many on, and if what they show is so many times what chance does.
 constexpr std::size_t kFewestPauses = 8;
 constexpr double kMoreThanChance = 2.5;
+// Differences that are smaller are those of clocks,
+constexpr double kNoDifference = 1e-7;
+// and so many are enough.
+constexpr std::size_t kMostDifferences = 2048;
+// Of a call whose samples began after one in this part of steps at least.
+constexpr double kMostPauses = 0.9;
 // A thread that is on a core for more of its pauses than this computes in them.
 constexpr double kBusyShare = 0.5;
 
+/// The value that this part of them is below.
 template <typename Samples, typename Field>
-auto median(const Samples& samples, Field field) {
+auto quantile(const Samples& samples, double part, Field field) {
   std::vector<std::decay_t<decltype(field(samples.front()))>> values;
   for (const auto& sample : samples) values.push_back(field(sample));
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  const double below = part * static_cast<double>(values.size());
+  const auto found = values.begin() + static_cast<std::ptrdiff_t>(below);
+  std::nth_element(values.begin(), found, values.end());
+  return *found;
+}
+
+template <typename Samples, typename Field>
+auto median(const Samples& samples, Field field) {
+  return quantile(samples, 0.5, field);
+}
+
+/// How far the median of samples is off by chance.
+template <typename Samples, typename Field>
+double error_of_median(const Samples& samples, Field field) {
+  const double middle = median(samples, field);
+  const double usual = median(samples, [&](const auto& s) { return std::abs(field(s) - middle); });
+  return kErrorOfMedian * usual / std::sqrt(static_cast<double>(samples.size()));
+}
+
+/// How far each value is from what is usual with its pace: by the line through the medians of the
+/// slower and of the quicker half.
+std::vector<double> unlike_usual(const std::vector<double>& values,
+                                 const std::vector<double>& paces) {
+  const auto itself = [](double value) { return value; };
+  const double pace = median(paces, itself), usual = median(values, itself);
+  std::vector<double> sides[2], paces_of[2];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t side = paces[i] < pace ? 0 : 1;
+    sides[side].push_back(values[i]);
+    paces_of[side].push_back(paces[i]);
+  }
+  double slope = 0;
+  if (!sides[0].empty()) {
+    const double apart = median(paces_of[1], itself) - median(paces_of[0], itself);
+    if (apart > 0) slope = (median(sides[1], itself) - median(sides[0], itself)) / apart;
+  }
+  std::vector<double> rests;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    rests.push_back(values[i] - usual - slope * (paces[i] - pace));
+  }
+  const double middle = median(rests, itself);
+  for (double& rest : rests) rest -= middle;
+  return rests;
+}
+
+/// Wilcoxon's: how far from 0 differences are on the whole, in standard deviations of what chance
+/// does. Of a few that are very large only their ranks count.
+double signed_rank_score(std::vector<double> differences) {
+  std::erase_if(differences, [](double one) { return std::abs(one) < kNoDifference; });
+  std::sort(differences.begin(), differences.end(),
+            [](double a, double b) { return std::abs(a) < std::abs(b); });
+  double sum = 0, squares = 0, rank = 0;
+  for (const double difference : differences) {
+    rank += 1;
+    sum += difference > 0 ? rank : -rank;
+    squares += rank * rank;
+  }
+  return squares > 0 ? sum / std::sqrt(squares) : 0;
+}
+
+/// Of the pauses between calls of a step, the part in which the thread that makes them is on a
+/// core; nothing if there are none. What it does before the first call says nothing of the others.
+std::optional<double> busy_share(const std::vector<StepCall>& calls) {
+  double pauses = 0, busy = 0;
+  for (std::size_t i = 1; i < calls.size(); ++i) {
+    if (calls[i].gap_seconds <= kAtOnceSeconds) continue;
+    pauses += calls[i].gap_seconds;
+    busy += calls[i].busy_seconds;
+  }
+  if (pauses == 0) return std::nullopt;
+  return busy / pauses;
 }
 
 }  // namespace
@@ -46,13 +125,23 @@ std::size_t RecordedStep::bytes() const {
 }
 
 bool RecordedStep::overlaps() const {
-  if (waits_for_calls) return false;
-  double gaps = 0, busy = 0;
-  for (const StepCall& call : calls) {
-    gaps += call.gap_seconds;
-    busy += call.busy_seconds;
+  switch (pauses_show) {
+    case PausesShow::kWaitsForCalls:
+      return false;
+    case PausesShow::kComputesBesideCalls:
+      return true;
+    case PausesShow::kNothing:
+      break;
   }
-  return busy <= kBusyShare * gaps;
+  return busy_share(calls).value_or(0) <= kBusyShare;
+}
+
+bool RecordedStep::is_overlap_guessed() const {
+  const bool is_open = std::any_of(calls.begin(), calls.end(), [](const StepCall& call) {
+    return !call.is_with_the_one_before && !call.wait;
+  });
+  return is_open && pauses_show == PausesShow::kNothing &&
+         busy_share(calls).value_or(1) <= kBusyShare;
 }
 
 void StepRecorder::note(const RecordedCall& call) {
@@ -66,6 +155,7 @@ void StepRecorder::note(const RecordedCall& call) {
 void StepRecorder::remember(const RecordedCall& call) {
   const bool is_after_pause = !last_end_ || call.begin_seconds - *last_end_ > kAtOnceSeconds;
   if (is_after_pause) last_pause_ = call.begin_seconds;
+  calls_since_pause_ = is_after_pause ? 1 : calls_since_pause_ + 1;
   last_issue_ = call.issue ? call.issue->issued_seconds : call.begin_seconds;
   last_end_ = call.end_seconds;
 }
@@ -76,6 +166,7 @@ StepRecorder::Sample StepRecorder::sample_of(const RecordedCall& call) const {
   sample.busy_seconds = std::clamp(call.busy_before_seconds, 0.0, sample.gap_seconds);
   sample.call_seconds = std::max(0.0, call.end_seconds - call.begin_seconds);
   sample.since_ready_seconds = call.begin_seconds - last_pause_;
+  sample.calls_since_ready = calls_since_pause_;
   sample.sent_bytes = call.sent_bytes;
   sample.is_trial = call.is_trial;
   if (!call.issue) return sample;
@@ -174,6 +265,15 @@ std::vector<StepRecorder::Sample> StepRecorder::usual(const std::vector<Sample>&
           kept.begin() + static_cast<std::ptrdiff_t>(first + most)};
 }
 
+/// Since the same call in all samples that count.
+double StepRecorder::since_ready_seconds(const std::vector<Sample>& samples) {
+  const std::size_t calls = median(samples, [](const Sample& s) { return s.calls_since_ready; });
+  std::vector<Sample> alike;
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(alike),
+               [calls](const Sample& sample) { return sample.calls_since_ready == calls; });
+  return median(alike, [](const Sample& s) { return s.since_ready_seconds; });
+}
+
 StepCall StepRecorder::step_call(const Position& position) {
   const std::vector<Sample> samples = usual(position.samples);
   StepCall call;
@@ -182,8 +282,12 @@ StepCall StepRecorder::step_call(const Position& position) {
   call.gap_seconds = median(samples, [](const Sample& s) { return s.gap_seconds; });
   call.busy_seconds = median(samples, [](const Sample& s) { return s.busy_seconds; });
   call.call_seconds = median(samples, [](const Sample& s) { return s.call_seconds; });
+  call.late_seconds = call.call_seconds - quantile(samples, kQuickShare,
+                                                   [](const Sample& s) { return s.call_seconds; });
+  call.call_error_seconds =
+      error_of_median(samples, [](const Sample& s) { return s.call_seconds; });
   call.sent_bytes = median(samples, [](const Sample& s) { return s.sent_bytes; });
-  call.since_ready_seconds = median(samples, [](const Sample& s) { return s.since_ready_seconds; });
+  call.since_ready_seconds = since_ready_seconds(samples);
   call.is_with_the_one_before =
       median(samples, [](const Sample& s) { return s.is_with_the_one_before ? 1 : 0; }) == 1;
   std::vector<KnownWait> waits;
@@ -197,29 +301,48 @@ StepCall StepRecorder::step_call(const Position& position) {
   return call;
 }
 
-/// Over all pauses but those before a step.
-bool StepRecorder::wait_for_calls(const std::vector<Position>& positions, std::size_t first) {
-  double count = 0, sum = 0, squares = 0;
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    std::vector<Sample> pauses;
-    std::copy_if(positions[i].samples.begin(), positions[i].samples.end(),
-                 std::back_inserter(pauses),
-                 [](const Sample& sample) { return sample.gap_seconds > kAtOnceSeconds; });
-    if (i == first || pauses.size() < kWantedSteps) continue;
-    const double gap = median(pauses, [](const Sample& s) { return s.gap_seconds; });
-    const double between = median(pauses, [](const Sample& s) { return s.since_ready_seconds; });
-    for (const Sample& sample : pauses) {
-      const double more =
-          std::abs(sample.since_ready_seconds - between) - std::abs(sample.gap_seconds - gap);
-      count += 1;
-      sum += more;
-      squares += more * more;
-    }
+/// By how much the times since the call before, or the one before that began after a pause, vary
+/// more than the pauses before a call, but for what comes of a rank that is slower in all of a
+/// step: `begins`, the pause before it, shows that. `delay`: the step of a sample began so many
+/// samples before.
+void StepRecorder::add_differences(const std::vector<Sample>& samples,
+                                   const std::vector<Sample>& begins, std::size_t delay,
+                                   std::vector<double>* differences) {
+  const std::size_t calls = median(samples, [](const Sample& s) { return s.calls_since_ready; });
+  std::vector<double> gaps, between, paces;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::size_t step = (i + kMostSamples - delay) % kMostSamples;
+    const bool is_like_most =
+        samples[i].gap_seconds > kAtOnceSeconds && samples[i].calls_since_ready == calls;
+    if (!is_like_most || step >= begins.size()) continue;
+    gaps.push_back(samples[i].gap_seconds);
+    between.push_back(samples[i].since_ready_seconds);
+    paces.push_back(begins[step].gap_seconds);
   }
-  if (count < static_cast<double>(kFewestPauses)) return false;
-  const double mean = sum / count;
-  const double by_chance = std::sqrt(std::max(0.0, squares / count - mean * mean) / count);
-  return mean > kMoreThanChance * by_chance;
+  // Where a pause is there in some steps only, what is left of them is the long ones.
+  const double fewest = kMostPauses * static_cast<double>(samples.size() - delay);
+  if (gaps.size() < kWantedSteps || static_cast<double>(gaps.size()) < fewest) return;
+  gaps = unlike_usual(gaps, paces);
+  between = unlike_usual(between, paces);
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    differences->push_back(std::abs(between[i]) - std::abs(gaps[i]));
+  }
+}
+
+/// Of pauses within a step.
+PausesShow StepRecorder::what_pauses_show(const std::vector<Position>& positions,
+                                          std::size_t first) {
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < positions.size() && differences.size() < kMostDifferences; ++i) {
+    if (i == first) continue;
+    // What is before the first call in the pattern is of the step that began in the last round.
+    const std::size_t delay = i > first ? 0 : 1;
+    add_differences(positions[i].samples, positions[first].samples, delay, &differences);
+  }
+  if (differences.size() < kFewestPauses) return PausesShow::kNothing;
+  const double score = signed_rank_score(std::move(differences));
+  if (score > kMoreThanChance) return PausesShow::kWaitsForCalls;
+  return score < -kMoreThanChance ? PausesShow::kComputesBesideCalls : PausesShow::kNothing;
 }
 
 std::optional<RecordedStep> StepRecorder::current() const {
@@ -232,7 +355,7 @@ std::optional<RecordedStep> StepRecorder::current() const {
       found.calls.begin(), found.calls.end(),
       [](const StepCall& a, const StepCall& b) { return a.gap_seconds < b.gap_seconds; });
   const auto rotation = static_cast<std::size_t>(first - found.calls.begin());
-  found.waits_for_calls = wait_for_calls(positions_, rotation);
+  found.pauses_show = what_pauses_show(positions_, rotation);
   found.next = (noted_ % positions_.size() + positions_.size() - rotation) % positions_.size();
   std::rotate(found.calls.begin(), first, found.calls.end());
   return found;
@@ -246,32 +369,27 @@ std::optional<RecordedStep> StepRecorder::step() const {
   return best_;
 }
 
-/// Least squares; where that gives no sense, the rate alone.
-Result<LinkSpeed> link_of(const RecordedStep& step) {
-  double count = 0, x = 0, y = 0, xx = 0, xy = 0;
-  for (const StepCall& call : step.calls) {
-    const auto sent = static_cast<double>(call.sent_bytes);
-    count += 1;
-    x += sent;
-    y += call.call_seconds;
-    xx += sent * sent;
-    xy += sent * call.call_seconds;
-  }
-  if (!(x > 0) || !(y > 0)) {
-    return Status(Code::kInvalidUsage, "no call of the step sent anything");
-  }
-  const double spread = count * xx - x * x;
-  if (spread > 1e-9 * count * xx) {
-    const double seconds_per_byte = (count * xy - x * y) / spread;
-    const double start = (y - seconds_per_byte * x) / count;
-    // Two latencies a call: to whom adds up, and back.
-    if (seconds_per_byte > 0 && start >= 0) return LinkSpeed{start / 2, 1 / seconds_per_byte};
-  }
-  return LinkSpeed{0, x / y};
-}
-
 bool is_ready_unseen(const StepCall& call) {
   return !call.is_with_the_one_before && !call.wait && call.gap_seconds <= kAtOnceSeconds;
+}
+
+RecordedStep without_lateness(const RecordedStep& step) {
+  RecordedStep even = step;
+  double late_before = 0;  // Of the last call that was waited for.
+  for (StepCall& call : even.calls) {
+    const double late = std::exchange(call.late_seconds, 0);
+    if (call.gap_seconds <= kAtOnceSeconds) continue;
+    call.call_seconds -= late;
+    call.gap_seconds += late;
+    if (call.since_ready_seconds) *call.since_ready_seconds += late - late_before;
+    if (call.wait && call.wait->after_seconds > kAtOnceSeconds) {
+      call.wait->after_seconds += late;
+    } else if (call.wait) {
+      call.wait->before_seconds = std::max(0.0, call.wait->before_seconds + late - late_before);
+    }
+    late_before = late;
+  }
+  return even;
 }
 
 espresso::Job job_of(const RecordedStep& step, std::size_t world, const LinkSpeed& link) {

@@ -48,6 +48,9 @@ struct StepCall {
   double gap_seconds = 0;   // From the return of the call before to its entry.
   double busy_seconds = 0;  // Of that, spent by the calling thread on a core.
   double call_seconds = 0;
+  double call_error_seconds = 0;  // By which that is off by chance, about.
+  double late_seconds = 0;        // Of it, what a tenth of the calls did without: this rank came
+                                  // last then, and waited for none.
   std::size_t sent_bytes = 0;
   bool is_by_rule = false;
   bool is_with_the_one_before = false;             // Issued at once, in one group.
@@ -58,6 +61,13 @@ struct StepCall {
   std::size_t bytes() const { return call.count * dtype_size(call.dtype); }
 };
 
+/// What the pauses between a step's calls show.
+enum class PausesShow {
+  kNothing,             // There are none, or they vary too little to tell.
+  kWaitsForCalls,       // The program waits for each call before it computes on.
+  kComputesBesideCalls  // Compute goes on while calls are under way.
+};
+
 struct RecordedStep {
   std::vector<StepCall> calls;  // In order; the gap of the first is the longest.
   std::size_t next = 0;         // Which of them comes next, if it goes on so.
@@ -66,14 +76,17 @@ struct RecordedStep {
   /// Of one step.
   double seconds() const;
   std::size_t bytes() const;
-  /// False if the program waits for each call before it computes on: the thread that makes the
-  /// calls is on a core in the pauses, or they show it (waits_for_calls).
+  /// False if the program waits for each call before it computes on: the pauses show it, or the
+  /// thread that makes the calls is on a core in them.
   bool overlaps() const;
+  /// Whether overlaps() is no more than taken to be so: there are pauses, and neither shows it.
+  bool is_overlap_guessed() const;
 
   /// Where compute goes on during calls, a pause is shorter by what the call before it took longer:
-  /// the time from call to call stays as it is. If the pauses stay as they are instead, and more so
-  /// than by chance, the program waits for each call before it computes.
-  bool waits_for_calls = false;
+  /// the time from call to call stays as it is. If the pauses stay as they are instead, the program
+  /// waits for each call before it computes. By ranks of such differences, of which a few late
+  /// steps make no more than a few.
+  PausesShow pauses_show = PausesShow::kNothing;
 };
 
 class StepRecorder {
@@ -99,7 +112,8 @@ class StepRecorder {
  private:
   struct Sample {
     double gap_seconds, busy_seconds, call_seconds;
-    double since_ready_seconds;  // As StepCall has it.
+    double since_ready_seconds;     // As StepCall has it,
+    std::size_t calls_since_ready;  // and how many calls before is that call.
     std::size_t sent_bytes;
     bool is_trial, is_with_the_one_before;
     std::optional<KnownWait> wait;
@@ -118,7 +132,10 @@ class StepRecorder {
   void remember(const RecordedCall& call);
   static StepCall step_call(const Position& position);
   static std::vector<Sample> usual(const std::vector<Sample>& samples);
-  static bool wait_for_calls(const std::vector<Position>& positions, std::size_t first);
+  static double since_ready_seconds(const std::vector<Sample>& samples);
+  static void add_differences(const std::vector<Sample>& samples, const std::vector<Sample>& begins,
+                              std::size_t delay, std::vector<double>* differences);
+  static PausesShow what_pauses_show(const std::vector<Position>& positions, std::size_t first);
 
   CallPattern with_address_;
   CallPattern without_address_;
@@ -126,8 +143,9 @@ class StepRecorder {
   std::vector<Position> positions_;  // Of the pattern, wherever that begins.
   std::size_t noted_ = 0;            // Calls that positions_ has been shown.
   std::optional<double> last_end_;
-  double last_issue_ = 0;  // Of the call before,
-  double last_pause_ = 0;  // and the entry of the last one that began after a pause.
+  double last_issue_ = 0;              // Of the call before,
+  double last_pause_ = 0;              // and the entry of the last one that began after a pause,
+  std::size_t calls_since_pause_ = 0;  // after which so many have come, it included.
   bool has_calls_ = false;
   RecordedStep best_;
 };
@@ -136,9 +154,9 @@ class StepRecorder {
 /// tensor was ready: by then.
 bool is_ready_unseen(const StepCall& call);
 
-/// The latency and the rate of links that explain best what calls of a step took: by each the same
-/// way from a line through what they sent. kInvalidUsage: they show no rate.
-Result<LinkSpeed> link_of(const RecordedStep& step);
+/// What calls that were waited for took because other ranks came later is no time of the link, but
+/// compute of those ranks: so it is in this step.
+RecordedStep without_lateness(const RecordedStep& step);
 
 /// The step as Espresso takes it: one GPU a machine, `world` of them, and `link` between them.
 ///

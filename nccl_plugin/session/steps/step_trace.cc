@@ -12,6 +12,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/errors/fixed_text.h"
 #include "nccl_plugin/errors/warn_once.h"
+#include "nccl_plugin/session/steps/step_link.h"
 #include "nccl_plugin/session/steps/step_model.h"
 #include "ringpress/transport.h"
 
@@ -73,21 +74,31 @@ CodecSpeed speed_of(const std::string& codec, int world, CodecTime time) {
 /// What the step shows of what goes on beside its calls.
 std::string overlap_text(const RecordedStep& step) {
   if (!step.overlaps()) return "the program waits for each call before it computes on";
+  std::string text = "the program computes while calls are under way";
+  if (step.is_overlap_guessed()) {
+    text += ", it says, but the trace does not show it: it may as well wait for each call";
+  }
   std::size_t hidden = 0;
   for (std::size_t i = 1; i < step.calls.size(); ++i) hidden += is_ready_unseen(step.calls[i]);
-  std::string text = "the program computes while calls are under way";
   if (hidden == 0) return text;
-  return text + ", which hide when the tensors of " + std::to_string(hidden) +
+  return text + "; calls hide when the tensors of " + std::to_string(hidden) +
          " are ready: as soon as the one before, it says, and it may be later; shorter calls, as "
-         "of "
-         "RINGPRESS_CODEC=q4, hide less";
+         "of RINGPRESS_CODEC=q4, hide less";
+}
+
+std::string link_text(const StepLink& link) {
+  if (link.is_sure) return "from what was sent and how long calls took";
+  return "as it looks, but the trace does not show it well: calls that send more or less may take "
+         "longer or shorter than planned";
 }
 
 }  // namespace
 
-Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec) {
-  RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link, link_of(step));
+Result<std::string> job_text(const RecordedStep& recorded, int world, const CodecSpeed& codec) {
+  const RecordedStep step = without_lateness(recorded);
   const auto ranks = static_cast<std::size_t>(world);
+  RINGPRESS_ASSIGN_OR_RETURN(const StepLink behind, link_behind(step, ranks, codec));
+  const LinkSpeed& link = behind.speed;
   RINGPRESS_ASSIGN_OR_RETURN(const JobModel model, model_of(step, ranks, codec));
   const espresso::Job job = job_of(step, ranks, link);
   std::string text = "{\n  \"name\": \"recorded: " + std::to_string(step.calls.size()) +
@@ -95,7 +106,7 @@ Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpe
                      " MB\",\n";
   text += "  \"note\": \"" + std::to_string(step.steps) + " steps of " +
           fixed(1e3 * step.seconds(), 3) + " ms; " + overlap_text(step) +
-          "; the link: from what was sent and how long calls took\",\n";
+          "; the link: " + link_text(behind) + "\",\n";
   text += "  \"machines\": " + std::to_string(world) + ",\n  \"gpus_per_machine\": 1,\n";
   for (const char* name : {"inside", "between"}) {
     text += std::string("  \"") + name +
