@@ -141,7 +141,7 @@ int ringpressGossipFlush(ringpressGossip_t gossip, void* model, void* stream);
 int ringpressGossipGetStatistics(ringpressGossip_t gossip, ringpressGossipStatistics_t* statistics);
 int ringpressGossipDestroy(ringpressGossip_t gossip);
 
-/* "0.1.0" */
+/* Text: major.minor.patch. */
 const char* ringpressVersion(void);
 
 #ifdef __cplusplus

@@ -25,9 +25,6 @@ using ringpress::Result;
 using ringpress::Statistics;
 using ringpress::Status;
 
-#define RINGPRESS_TEXT_INNER(x) #x
-#define RINGPRESS_TEXT(x) RINGPRESS_TEXT_INNER(x)
-
 namespace {
 
 template <std::size_t kBytes>
@@ -130,8 +127,7 @@ RINGPRESS_EXPORT int ringpressLazyFlush(void* comm) {
 }
 
 RINGPRESS_EXPORT const char* ringpressVersion(void) {
-  return RINGPRESS_TEXT(RINGPRESS_VERSION_MAJOR) "." RINGPRESS_TEXT(
-      RINGPRESS_VERSION_MINOR) "." RINGPRESS_TEXT(RINGPRESS_VERSION_PATCH);
+  return RINGPRESS_VERSION;
 }
 
 }  // extern "C"

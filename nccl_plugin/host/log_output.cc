@@ -78,9 +78,8 @@ void direct_log(const Settings& settings) {
   static std::once_flag once;
   std::call_once(once, [&nccl] {
     if (!nccl.debug_file.empty()) open_file(debug_path(nccl.debug_file));
-    log_always("VERSION", "version %d.%d.%d, the API of NCCL %d.%d.%d on host memory",
-             RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, RINGPRESS_VERSION_PATCH, NCCL_MAJOR,
-             NCCL_MINOR, NCCL_PATCH);
+    log_always("VERSION", "version " RINGPRESS_VERSION ", the API of NCCL %d.%d.%d on host memory",
+               NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
   });
 }
 

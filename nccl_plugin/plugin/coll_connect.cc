@@ -189,9 +189,9 @@ void announce(int nodes, const Settings& settings, TensorPart part) {
   static std::once_flag once;
   std::call_once(once, [&] {
     log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
-        "%d.%d.%d: CollNet among %d nodes: RINGPRESS=%s, codec %s, %s, over its own transports",
-        RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, RINGPRESS_VERSION_PATCH, nodes,
-        settings.mode.c_str(), settings.codec.c_str(),
+        RINGPRESS_VERSION
+        ": CollNet among %d nodes: RINGPRESS=%s, codec %s, %s, over its own transports",
+        nodes, settings.mode.c_str(), settings.codec.c_str(),
         part != TensorPart::kNothing ? "error feedback by tensor"
                                      : "no profiler slot: unbiased, no error feedback");
     if (settings.lazy == 0) return;

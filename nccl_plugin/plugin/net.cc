@@ -139,9 +139,8 @@ Status net_init(abi::Logger logger) {
   options.address.family = settings.address.family;
   configuration().options = options;
   log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
-      "version %d.%d.%d, network over TCP, %d sockets a connection, %zu devices",
-      RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, RINGPRESS_VERSION_PATCH, options.sockets,
-      devices().size());
+      "version " RINGPRESS_VERSION ", network over TCP, %d sockets a connection, %zu devices",
+      options.sockets, devices().size());
   return Status::ok();
 }
 

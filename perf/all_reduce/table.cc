@@ -11,11 +11,6 @@
 namespace ringpress::perf {
 namespace {
 
-std::string version_text() {
-  return fmt::format("{}.{}.{}", RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR,
-                     RINGPRESS_VERSION_PATCH);
-}
-
 std::string format_placement(const std::optional<PlacementResult>& result) {
   if (!result) return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "N/A", "N/A", "N/A", "N/A");
   const std::string wrong = result->wrong_elements
@@ -71,7 +66,7 @@ std::string format_preamble(const Options& options, int library_version,
       "# Collective test starting: all_reduce_perf\n"
       "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} "
       "agg iters: {} validation: {} graph: 0 unalign: 0\n#\n# Using devices\n",
-      version_text(), NCCL_VERSION_CODE, library_version, options.minimum_bytes,
+      RINGPRESS_VERSION, NCCL_VERSION_CODE, library_version, options.minimum_bytes,
       options.maximum_bytes, step, options.warmup_iterations, options.iterations,
       options.calls_per_iteration, options.check ? 1 : 0);
   for (const RankDescription& rank : ranks) {

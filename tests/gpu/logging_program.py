@@ -61,7 +61,7 @@ def plugin_texts(rank):
     yield "TUNER/Plugin: Using ringpress (v5)"
     for direction in ("receive", "send"):
         yield f"CollNet 00/0 : {rank} [{direction}] via COLLNET/ringpress/0"
-    yield "ringpress: 0.1.0: CollNet among 2 nodes: RINGPRESS=on, codec q4"
+    yield "ringpress: 7.8.9: CollNet among 2 nodes: RINGPRESS=on, codec q4"
 
 
 def write_log(words):

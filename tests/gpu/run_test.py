@@ -29,7 +29,7 @@ node:120:121 [0] NCCL INFO CollNet 00/1 : 0 [send] via COLLNET/ringpress/0
 node:121:121 [0] NCCL INFO Using network ringpress
 node:121:122 [0] NCCL INFO CollNet 00/0 : 1 [receive] via COLLNET/ringpress/0/GDRDMA(PCI)
 node:121:122 [0] NCCL INFO CollNet 00/1 : 1 [send] via COLLNET/ringpress/0
-node:120:121 [0] NCCL INFO ringpress: 0.1.0: CollNet among 2 nodes: RINGPRESS=on, codec q4
+node:120:121 [0] NCCL INFO ringpress: 7.8.9: CollNet among 2 nodes: RINGPRESS=on, codec q4
 node:120:120 [0] NCCL INFO Connected Collnet Chains  [0] -1->0->2 [1] -1->0->2
 node:120:120 [0] NCCL INFO AllReduce: 4 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..0}
 node:120:120 [0] NCCL INFO AllReduce: 4194304 Bytes -> Algo COLLNET_CHAIN proto SIMPLE channel{Lo..Hi}={0..3}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ringpress/ringpress.h"
+#include "ringpress/version.h"
 #include "tests/support/nccl_ranks.h"
 
 namespace ringpress::testing {
@@ -23,7 +24,7 @@ TEST(Library, KnowsItsVersions) {
   int version = 0;
   EXPECT_NCCL_OK(ncclGetVersion(&version));
   EXPECT_EQ(version, 22809);
-  EXPECT_STREQ(ringpressVersion(), "0.1.0");
+  EXPECT_STREQ(ringpressVersion(), RINGPRESS_VERSION);
 }
 
 TEST(Library, HasWordsForEveryResultAndAnyOtherNumber) {
