@@ -17,31 +17,6 @@ readonly PACKAGES=(
   libzstd-dev coinor-libclp-dev
   iproute2 util-linux procps
 )
-# Tests that take long for the values that come out; others do the same to memory. ASan has nothing to
-# see in them.
-VALUES_ALONE='^RingAccuracy\.|^QsgdBytes\.|^TopkSra\.ErrorFeedback|^gpu\.kernels_rehearsal$'
-VALUES_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|^Cuda\.ATensorThatOneRankHas'
-VALUES_ALONE+='|^EspressoPlan\.(IsNearly|OfAnyKind|TheEnum|TheTreesPlans)|^TunedCalls\.AllRanksSwitch|^StepPlanner\.RanksNever'
-VALUES_ALONE+='|^LeveledCalls\.(Densities|TheSteps|RanksAgree)|^StepLevels\.RanksNever|^PartCodecs\.Each'
-VALUES_ALONE+='|^Gadget(Compression|Quality|Experiment)|^GadgetSlot\.Large|^LazyCalls\.(Error|WhatHas|Another)'
-VALUES_ALONE+='|^InterposerLazyHosts\.ErrorFeedback'
-VALUES_ALONE+='|^StepPlan\.RanksAgree|^Automatic\.(Links|Hosts)|^Calibrate\.IsTheSame|^Levels\.AreWithin'
-# UBSan needs a descriptor to look at an object, and there this process has none.
-VALUES_ALONE+='|^BootstrapErrors\.RanksThatCameWhenNoFile'
-readonly VALUES_ALONE
-# And others use the same threads. TSan has nothing to see in them.
-RESULTS_ALONE='^Cuda\.(CapturedProjectionsGoOn|SameBytesAsHostMemory|ProjectionsAreTheHosts)$'
-RESULTS_ALONE+='|^Preload\.(TopkTakesItsForm|ARingGoes)|^Interposer\.ErrorFeedbackMakesUp|\.CodesAverageOut$'
-RESULTS_ALONE+='|/CudaGraph\.CallsAreCompressedIfAskedFor/sra_topk|/SameBytesAsTheHost\.'
-RESULTS_ALONE+='|^Cuda\.ATensorThatOneRankHas|/EveryWay\.|^Preload\.RanksOfAHost|\.SixtyFourRanks'
-RESULTS_ALONE+='|/CollNetHeads\.ErrorFeedbackFinds|^Communicator\.ProjectsMatrices'
-RESULTS_ALONE+='|^CollNet\.WithoutAProfilerSlotItIs|^CollNetHeadsAlone\.A|^CommunicatorPieces\.AreUnbiased'
-RESULTS_ALONE+='|^(TunedCalls|Calibrate|TuningLog|CallTuner|CalibrationFile|StepLevels)\.'
-RESULTS_ALONE+='|^Automatic\.(Determ|Resid|Pieces|Links|Hosts)|^AutomaticProcesses|^StepPlan'
-RESULTS_ALONE+='|^(LeveledCalls|LazyCalls|LazyOrders)\.|^InterposerLazyHosts\.ErrorFeedback|^Gossip\.ACodec'
-RESULTS_ALONE+='|^LevelFamily\.|^(Matching|Trigger|GuardedClass|GuardJudge)\.'
-RESULTS_ALONE+='|^Espresso|Gadget|^Levels\.|^CostModel\.|/CollNetVersions\.SumAlikeOnAllNodesAndCompress/V7'
-readonly RESULTS_ALONE
 readonly BY_CLANG=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
 readonly FUZZ_SECONDS=${RINGPRESS_FUZZ_SECONDS:-30}
 JOBS=$(nproc)
@@ -126,15 +101,14 @@ suite() {  # suite DIR CTEST_ARGUMENT...
     { grep --line-buffered -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec' || true; }
 }
 
-# sanitized NAME SANITIZERS DIRECTORY CTEST_ARGUMENT...
+# sanitized NAME SANITIZERS DIRECTORY LABEL: without the tests of that label, which tests/CMakeLists.txt explains.
 # By clang, which compiles what is sanitized in about half the time that gcc takes. The layout of the tree does
 # not depend on a sanitizer.
 sanitized() {
-  local name=$1 sanitizers=$2 directory=$3
-  shift 3
+  local name=$1 sanitizers=$2 directory=$3 label=$4
   stage "$name build" build "$directory" all "${BY_CLANG[@]}" \
     -DRINGPRESS_SANITIZE="$sanitizers" -DRINGPRESS_PERF=OFF &&
-    stage "$name suite" suite "$directory" --no-tests=error -LE layout "$@"
+    stage "$name suite" suite "$directory" --no-tests=error -LE "^(layout|$label)\$"
 }
 
 # fuzz_target PATH: its output goes to PATH.log, which is shown only when it fails.
@@ -189,8 +163,8 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 if [[ $quick -eq 0 ]]; then
-  sanitized "ASan+UBSan" address,undefined build-asan -E "$VALUES_ALONE"
-  sanitized "TSan" thread build-tsan -E "$RESULTS_ALONE"
+  sanitized "ASan+UBSan" address,undefined build-asan not_asan
+  sanitized "TSan" thread build-tsan not_tsan
   fuzz
 fi
 # Headers take half of the time of a build: several sources at a time. Those of codecs and the

@@ -15,6 +15,9 @@ endforeach()
 target_sources(plugin_collnet_test PRIVATE plugin_collnet_errors_test.cc
                plugin_collnet_exit_test.cc plugin_collnet_heads_test.cc
                plugin_collnet_moments_test.cc)
+ringpress_label(plugin_collnet_test
+  not_tsan CollNet.WithoutAProfilerSlotItIs* CollNetHeadsAlone.A* */CollNetHeads.ErrorFeedbackFinds*
+           */CollNetVersions.SumAlikeOnAllNodesAndCompress/V7*)
 
 add_executable(plugin_tensor_book_test plugin_tensor_book_test.cc plugin_coll_decisions_test.cc
                plugin_coll_lane_test.cc

@@ -57,6 +57,8 @@ target_compile_definitions(preload_test PRIVATE
 add_dependencies(preload_test secure_process partial_nccl needs_nccl fake_nccl preload_client
                  preload_client_dlopen ringpress_preload ringpress_preload_soname)
 gtest_discover_tests(preload_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+ringpress_label(preload_test
+  not_tsan Preload.ARingGoes* Preload.RanksOfAHost* Preload.TopkTakesItsForm* */EveryWay.*)
 
 # What tests/frameworks.sh says of wheels, on programs of this project. A sanitizer's library would come
 # before all others.
@@ -84,6 +86,8 @@ target_link_libraries(interposer_test PRIVATE $<TARGET_OBJECTS:ringpress_interpo
 target_compile_definitions(interposer_test PRIVATE FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
 add_dependencies(interposer_test fake_nccl)
 gtest_discover_tests(interposer_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+ringpress_label(interposer_test
+  not_tsan Interposer.ErrorFeedbackMakesUp* InterposerAgreement.CodesAverageOut */SameBytesAsTheHost.*)
 
 if(NOT RINGPRESS_SANITIZE)  # They replace the C library's allocator, too.
   add_executable(interposer_allocations_test interposer_allocations_test.cc
@@ -132,6 +136,12 @@ if(RINGPRESS_SANITIZE)
 endif()
 add_dependencies(interposer_cuda_test fake_nccl fake_cuda_module)
 gtest_discover_tests(interposer_cuda_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+set(slow_values */CudaGraph.CallsAreCompressedIfAskedFor/sra_topk* Cuda.ATensorThatOneRankHas*
+                InterposerLazyHosts.ErrorFeedback*)
+ringpress_label(interposer_cuda_test
+  not_asan ${slow_values}
+  not_tsan ${slow_values}
+           Cuda.CapturedProjectionsGoOn Cuda.ProjectionsAreTheHosts Cuda.SameBytesAsHostMemory)
 
 foreach(shim ringpress_preload ringpress_preload_soname)
   add_test(NAME layout.${shim}_exports
