@@ -1,18 +1,23 @@
 // What error feedback does over many calls, on host memory (door C).
 //
 //   feedback_perf                      how soon it is back after other calls
-//   feedback_perf CODEC [CALLS]        how wrong the sum of all calls is, up to so many (10000)
+//   feedback_perf identity [PROGRAMS]  whose residuals calls get, in so many random programs
+//   (10000) feedback_perf CODEC [CALLS]        how wrong the sum of all calls is, up to so many
+//   (10000)
 //
 // Each letter is a call of its own size. The calls of a step come so many times, then the others,
 // then the step again. Printed is which call after the others is the first whose result a residual
 // has changed. Ranks are threads.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/feedback_runs.h"
+#include "tests/support/random_program.h"
 
 namespace ringpress::perf {
 namespace {
@@ -32,6 +37,22 @@ void print_resumptions() {
   for (const testing::Interruption& one : tried) {
     std::printf("| %s | %zu | %s | %zu |\n", one.step.c_str(), one.times, one.others.c_str(),
                 testing::resumed_on_host(one));
+  }
+}
+
+void print_identities(std::size_t programs) {
+  using testing::Buffers;
+  const std::pair<Buffers, const char*> kinds[] = {{Buffers::kKept, "keep their tensors"},
+                                                   {Buffers::kMoved, "change now and then"},
+                                                   {Buffers::kRebuilt, "get other tensors"},
+                                                   {Buffers::kAnew, "are new in each call"}};
+  std::printf(
+      "| buffers | programs | calls | with a residual | another tensor's "
+      "|\n|---|---|---|---|---|\n");
+  for (const auto& [buffers, name] : kinds) {
+    const auto found = testing::run_programs(buffers, static_cast<std::uint32_t>(programs));
+    std::printf("| %s | %zu | %zu | %zu | %zu |\n", name, programs, found.calls, found.found,
+                found.others);
   }
 }
 
@@ -55,12 +76,16 @@ int main(int count, char** values) {
       ringpress::perf::print_resumptions();
       return 0;
     }
-    const std::size_t calls = count > 2 ? std::strtoull(values[2], nullptr, 10) : 10000;
-    if (count > 3 || calls == 0) {
-      std::fprintf(stderr, "usage: feedback_perf [CODEC [CALLS]]\n");
+    const std::size_t number = count > 2 ? std::strtoull(values[2], nullptr, 10) : 10000;
+    if (count > 3 || number == 0) {
+      std::fprintf(stderr, "usage: feedback_perf [identity [PROGRAMS] | CODEC [CALLS]]\n");
       return 2;
     }
-    ringpress::perf::print_errors(values[1], calls);
+    if (values[1] == std::string("identity")) {
+      ringpress::perf::print_identities(number);
+    } else {
+      ringpress::perf::print_errors(values[1], number);
+    }
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "feedback_perf: %s\n", error.what());

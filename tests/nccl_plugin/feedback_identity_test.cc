@@ -1,169 +1,18 @@
-// Whose residual a call gets, in random programs: tensors of equal and of different shapes, steps
-// that share tensors, calls that come between, buffers that move or are made anew. The program
-// knows which tensor it is; error feedback sees the calls alone.
+// Whose residual a call gets, in random programs. Many more of them: feedback_perf identity.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <random>
-#include <set>
-#include <utility>
-#include <vector>
 
 #include "nccl_plugin/session/calls/error_feedback.h"
+#include "tests/support/random_program.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
 
-/// What a program does with its buffers.
-enum class Buffers {
-  kKept,     // Each tensor has one of its own.
-  kMoved,    // Now and then all tensors get new ones.
-  kRebuilt,  // Now and then there are other tensors, some in buffers that held some of other sizes.
-  kAnew,     // Each call has a new one. Sizes tell which step it is of.
-};
-
-struct Residuals {
-  std::size_t calls = 0;
-  std::size_t found = 0;   // Calls that had one, zero or not.
-  std::size_t others = 0;  // That was another tensor's.
-};
-
-class RandomProgram {
- public:
-  RandomProgram(Buffers buffers, std::uint32_t seed) : buffers_(buffers), dice_(seed) {
-    make_tensors();
-  }
-
-  Residuals run() {
-    for (int block = 0; block < 30; ++block) {
-      const bool changes = block % 10 == 9;
-      if (changes && buffers_ == Buffers::kMoved) move();
-      if (changes && buffers_ == Buffers::kRebuilt) make_tensors();
-      const std::vector<std::size_t>& step = steps_[below(steps_.size())];
-      const std::size_t times = 1 + below(8);
-      for (std::size_t i = 0; i < times; ++i) {
-        for (const std::size_t tensor : step) {
-          if (below(60) == 0) make_call(own_tensors_ + below(kStrangers));
-          make_call(tensor);
-        }
-      }
-      if (below(4) == 0) interrupt();
-    }
-    return residuals_;
-  }
-
- private:
-  static constexpr std::size_t kStrangers = 4;  // Tensors that are in no step.
-
-  struct Tensor {
-    float number = 0;  // No other has it.
-    TensorCall call;
-  };
-
-  std::size_t below(std::size_t limit) { return dice_() % limit; }
-
-  void make_tensors() {
-    own_tensors_ = 1 + below(12);
-    const std::vector<Tensor> before = std::exchange(tensors_, {});
-    for (std::size_t i = 0; i < own_tensors_ + kStrangers; ++i) {
-      Tensor made;
-      made.number = static_cast<float>(++last_number_);
-      made.call.count = 4 + below(below(2) == 0 ? 2 : 20);
-      made.call.address = new_address();
-      if (!before.empty() && below(2) == 0) use_again(before[below(before.size())], &made);
-      had_.insert({made.call.address, made.call.count});
-      tensors_.push_back(made);
-    }
-    if (buffers_ == Buffers::kAnew) {
-      make_distinct_steps();
-    } else {
-      make_steps();
-    }
-  }
-
-  /// The buffer, if it never held a tensor of this size: calls would show no difference.
-  void use_again(const Tensor& before, Tensor* made) {
-    const void* const address = before.call.address;
-    const bool is_free = std::none_of(tensors_.begin(), tensors_.end(), [&](const Tensor& one) {
-      return one.call.address == address;
-    });
-    if (is_free && had_.count({address, made->call.count}) == 0) made->call.address = address;
-  }
-
-  /// Each has tensors, and sizes, of its own, and a last one of which there is no other.
-  void make_distinct_steps() {
-    steps_.assign(1 + below(own_tensors_), {});
-    for (std::size_t i = 0; i < own_tensors_; ++i) {
-      const std::size_t step = i % steps_.size();
-      tensors_[i].call.count += 100 * step;
-      if (i + steps_.size() >= own_tensors_) tensors_[i].call.count += 50;
-      steps_[step].push_back(i);
-    }
-    for (std::size_t i = own_tensors_; i < tensors_.size(); ++i) {
-      tensors_[i].call.count += 10000 + 100 * i;
-    }
-  }
-
-  void make_steps() {
-    steps_.assign(1 + below(4), {});
-    for (std::vector<std::size_t>& step : steps_) {
-      const std::size_t length = 1 + below(10);
-      for (std::size_t i = 0; i < length; ++i) step.push_back(below(own_tensors_));
-      // The first one in another order.
-      if (below(3) != 0 || steps_[0].size() < 2) continue;
-      step = steps_[0];
-      std::swap(step[below(step.size())], step[below(step.size())]);
-    }
-  }
-
-  void move() {
-    for (Tensor& tensor : tensors_) tensor.call.address = new_address();
-  }
-
-  void interrupt() {
-    const std::size_t first = buffers_ == Buffers::kAnew ? own_tensors_ : 0;
-    for (std::size_t i = 1 + below(5); i > 0; --i) {
-      make_call(first + below(tensors_.size() - first));
-    }
-  }
-
-  const void* new_address() { return reinterpret_cast<const void*>(last_address_ += 4096); }
-
-  void make_call(std::size_t index) {
-    Tensor& tensor = tensors_[index];
-    if (buffers_ == Buffers::kAnew) tensor.call.address = new_address();
-    ++residuals_.calls;
-    float* const residual = feedback_.find(tensor.call).residual;
-    if (residual == nullptr) return;
-    ++residuals_.found;
-    if (residual[0] != 0 && residual[0] != tensor.number) ++residuals_.others;
-    residual[0] = tensor.number;
-  }
-
-  const Buffers buffers_;
-  std::mt19937 dice_;
-  ErrorFeedback feedback_{0};
-  Residuals residuals_;
-  std::size_t own_tensors_ = 0;
-  std::vector<Tensor> tensors_;
-  std::vector<std::vector<std::size_t>> steps_;
-  std::set<std::pair<const void*, std::size_t>> had_;  // Buffers, and sizes that they held.
-  std::uint32_t last_number_ = 0;
-  std::uintptr_t last_address_ = 0;
-};
-
-Residuals run_programs(Buffers buffers, std::uint32_t programs) {
-  Residuals all;
-  for (std::uint32_t seed = 1; seed <= programs; ++seed) {
-    const Residuals one = RandomProgram(buffers, seed).run();
-    all.calls += one.calls;
-    all.found += one.found;
-    all.others += one.others;
-  }
-  return all;
-}
+using testing::Buffers;
+using testing::Residuals;
+using testing::run_programs;
 
 constexpr std::uint32_t kPrograms = 300;
 

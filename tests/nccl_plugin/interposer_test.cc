@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "ringpress/communicator.h"
 #include "tests/support/interposer_hosts.h"
 #include "tests/support/interposer_job.h"
+#include "tests/support/interruption.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -318,27 +320,27 @@ TEST(Interposer, ErrorFeedbackMakesUpForWhatTopkLeavesOut) {
   EXPECT_LT(mean_error[1], 0.1 * mean_error[0]);
 }
 
-/// The first call after another one whose result is not that of a call without a residual.
-TEST(Interposer, ErrorFeedbackIsBackSoonAfterAnotherCall) {
-  constexpr std::size_t kCount = 30000;
-  constexpr std::size_t kCalls = 100;
+/// At which call after the others each of two ranks has a residual again.
+std::vector<std::size_t> resumed_by_ranks(const testing::Interruption& tried) {
   Job job(make_settings({{"RINGPRESS_CODEC", "q2"}}));
   std::vector<std::size_t> resumed(2);
   run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
-    std::vector<float> send = make_values(rank, kCount), first(kCount), receive(kCount);
-    std::vector<float> other = make_values(rank, 2 * kCount), ignored(2 * kCount);
-    ASSERT_EQ(job.all_reduce(comm, send, first), ncclSuccess);
-    for (std::size_t i = 1; i < kCalls; ++i) {
-      ASSERT_EQ(job.all_reduce(comm, send, receive), ncclSuccess);
-    }
-    ASSERT_EQ(job.all_reduce(comm, other, ignored), ncclSuccess);
-    std::size_t& found = resumed[static_cast<std::size_t>(rank)];
-    for (std::size_t i = 1; i <= kCalls + 10; ++i) {
-      ASSERT_EQ(job.all_reduce(comm, send, receive), ncclSuccess);
-      if (found == 0 && receive != first) found = i;
-    }
+    std::map<char, std::vector<float>> sent;
+    resumed[static_cast<std::size_t>(rank)] = testing::resumed_at(tried, [&](char call) {
+      std::vector<float>& send = sent[call];
+      if (send.empty()) send = make_values(rank, testing::elements_of(call));
+      std::vector<float> receive(send.size());
+      EXPECT_EQ(job.all_reduce(comm, send, receive), ncclSuccess);
+      return receive;
+    });
   });
-  EXPECT_EQ(resumed, (std::vector<std::size_t>{2, 2}));
+  return resumed;
+}
+
+TEST(Interposer, ErrorFeedbackIsBackSoonAfterOtherCalls) {
+  EXPECT_EQ(resumed_by_ranks({"A", 100, "X"}), (std::vector<std::size_t>{2, 2}));
+  EXPECT_EQ(resumed_by_ranks({"ABCD", 10, "X"}), (std::vector<std::size_t>{4, 4}));
+  EXPECT_EQ(resumed_by_ranks({"ABCD", 10, "ABxy"}), (std::vector<std::size_t>{4, 4}));
 }
 
 TEST(Interposer, GroupIsPutOffToItsOutermostEnd) {

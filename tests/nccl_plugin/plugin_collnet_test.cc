@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tests/support/collnet_nodes.h"
+#include "tests/support/interruption.h"
 #include "tests/support/numbers.h"
 
 namespace ringpress::testing {
@@ -164,36 +168,32 @@ TEST_P(CollNetProfiler, ErrorFeedbackFindsItsTensorInThePieces) {
 
 INSTANTIATE_TEST_SUITE_P(Versions, CollNetProfiler, ::testing::Values(4, 6));
 
-/// The first call after another one whose result is not that of a call without a residual.
-std::string resumed_after_another(ProxyNode& node, int rank) {
-  constexpr std::size_t kCalls = 100;
-  const auto send = gradient_of(kCounts[1], 1, rank, ncclFloat32);
-  const auto other = gradient_of(kCounts[0], 2, rank, ncclFloat32);
-  std::vector<std::byte> first(send.size()), receive(send.size()), ignored(other.size());
-  const auto reduce = [&](std::vector<std::byte>* to) {
-    return node.run({{send.data(), to->data(), kCounts[1], ncclFloat32, 2, 65536}}) == ncclSuccess;
-  };
-  if (!reduce(&first)) return "an error";
-  for (std::size_t i = 1; i < kCalls; ++i) {
-    if (!reduce(&receive)) return "an error";
-  }
-  if (node.run({{other.data(), ignored.data(), kCounts[0], ncclFloat32, 2, 65536}}) !=
-      ncclSuccess) {
-    return "an error";
-  }
-  std::size_t resumed = 0;
-  for (std::size_t i = 1; i <= kCalls + 10; ++i) {
-    if (!reduce(&receive)) return "an error";
-    if (resumed == 0 && receive != first) resumed = i;
-  }
-  return "call " + std::to_string(resumed);
+/// At which call after the others a node has a residual again.
+std::string resumed_at_call(ProxyNode& node, int rank, const Interruption& tried) {
+  std::map<char, std::vector<std::byte>> sent;
+  bool has_failed = false;
+  const std::size_t resumed = resumed_at(tried, [&](char call) {
+    const std::size_t count = elements_of(call);
+    std::vector<std::byte>& send = sent[call];
+    if (send.empty()) send = gradient_of(count, 1, rank, ncclFloat32);
+    std::vector<std::byte> receive(send.size());
+    has_failed |=
+        node.run({{send.data(), receive.data(), count, ncclFloat32, 2, 65536}}) != ncclSuccess;
+    return receive;
+  });
+  return has_failed ? "an error" : "call " + std::to_string(resumed);
 }
 
-TEST(CollNet, ErrorFeedbackIsBackSoonAfterAnotherCall) {
-  const auto reports = run_nodes(
-      kLibrary, 2, {}, {{"RINGPRESS_CODEC", "q2"}},
-      [](ProxyNode& node, int rank) -> std::string { return resumed_after_another(node, rank); });
-  expect_reports(reports, "call 2");
+TEST(CollNet, ErrorFeedbackIsBackSoonAfterOtherCalls) {
+  const auto back_after = [](const Interruption& tried) {
+    return run_nodes(kLibrary, 2, {}, {{"RINGPRESS_CODEC", "q2"}, {"RINGPRESS_MIN_BYTES", "0"}},
+                     [&tried](ProxyNode& node, int rank) -> std::string {
+                       return resumed_at_call(node, rank, tried);
+                     });
+  };
+  expect_reports(back_after({"A", 100, "X"}), "call 2");
+  expect_reports(back_after({"ABCD", 10, "X"}), "call 4");
+  expect_reports(back_after({"ABCD", 10, "ABxy"}), "call 4");
 }
 
 TEST(CollNet, WithoutAProfilerSlotItIsUnbiasedWithoutResidual) {
