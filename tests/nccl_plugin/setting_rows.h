@@ -38,6 +38,8 @@ std::vector<SettingRow> rows_of_connections();
 std::vector<SettingRow> rows_of_files();
 /// The preloaded library, with its tests' stand-ins for NCCL and CUDA, and the plugin.
 std::vector<SettingRow> rows_of_nccl_doors();
+/// Calls through the preloaded library, with such stand-ins.
+std::vector<SettingRow> rows_of_streams();
 /// CollNet of the plugin, driven by a stand-in for NCCL.
 std::vector<SettingRow> rows_of_plugin();
 /// The library that programs load instead of NCCL.

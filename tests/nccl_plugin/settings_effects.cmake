@@ -2,7 +2,8 @@
 # the stand-in for CUDA's kernels.
 add_executable(settings_effects_test settings_effects_test.cc setting_rows_calls.cc
                setting_rows_choices.cc setting_rows_connections.cc setting_rows_doors.cc
-               setting_rows_files.cc setting_rows_library.cc setting_rows_plugin.cc)
+               setting_rows_files.cc setting_rows_library.cc setting_rows_plugin.cc
+               setting_rows_streams.cc)
 ringpress_compile_alone(setting_rows_plugin.cc)
 target_include_directories(settings_effects_test PRIVATE ${PROJECT_SOURCE_DIR})
 set_target_properties(settings_effects_test PROPERTIES

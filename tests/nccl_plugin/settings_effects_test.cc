@@ -21,7 +21,7 @@ std::vector<SettingRow> all_setting_rows() {
   std::vector<SettingRow> all;
   for (const auto& rows :
        {rows_of_calls(), rows_of_choices(), rows_of_connections(), rows_of_files(),
-        rows_of_nccl_doors(), rows_of_library(), rows_of_plugin()}) {
+        rows_of_nccl_doors(), rows_of_library(), rows_of_plugin(), rows_of_streams()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;
