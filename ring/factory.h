@@ -50,6 +50,22 @@ Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const AddressChoice& addr
                                                        const std::string& extra_secret,
                                                        Listens listens = Listens::kAtOnce);
 
+/// Names of this host's network interfaces that are up and have an address of that family, each once,
+/// the loopback ones last. kSystem where the system does not say.
+Result<std::vector<std::string>> interface_names(AddressFamily family);
+
+/// Those of `names` that a value of AddressChoice::interfaces selects.
+std::vector<std::string> select_interfaces(const std::vector<std::string>& names,
+                                           const std::string& value);
+
+/// kInvalidArgument, with a list of those there are, where the choice names interfaces and none of
+/// this host matches: what everything that listens here answers.
+Status check_address(const AddressChoice& choice);
+
+/// Why what this process sends over TCP cannot be paced as RINGPRESS_TCP_CONGESTION says; ok if it
+/// can, or `name` is empty. Everything that connects here logs that, and takes the system's default.
+Status check_congestion(const std::string& name);
+
 /// The id of a rendezvous at an address that all ranks know before: "192.0.2.7:4711",
 /// "[fd00::7]:4711" or "host:4711". Rank 0 serves there in make_mesh(); all ranks wait for that as
 /// long as for each other. It has no secret but MeshOptions::extra_secret. kInvalidArgument for

@@ -1,5 +1,6 @@
 // Assembles a mesh: transports that listen, then the bootstrap, then the mesh over what it found.
 #include <sched.h>
+#include <sys/socket.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -16,6 +17,7 @@
 #include "ring/factory.h"
 #include "ring/mesh_impl.h"
 #include "ring/transport/common/hello.h"
+#include "ring/transport/common/socket.h"
 #include "ring/transports.h"
 #include "ringpress/log.h"
 #include "ringpress/version.h"
@@ -212,6 +214,13 @@ Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const AddressChoice& addr
   } catch (const std::exception& error) {
     return Status(Code::kSystem, std::string("cannot open the rendezvous: ") + error.what());
   }
+}
+
+Status check_congestion(const std::string& name) {
+  if (name.empty()) return Status::ok();
+  const transport::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return transport::system_error("socket");
+  return transport::try_congestion_control(socket.get(), name);
 }
 
 Result<UniqueId> known_rendezvous(const std::string& address) {

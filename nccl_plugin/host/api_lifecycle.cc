@@ -32,11 +32,7 @@ struct Join {
 
 /// With NCCL_COMM_ID every rank may make the id by itself.
 Result<UniqueId> find_id(const Settings& settings) {
-  const std::string& known = settings.nccl.comm_id;
-  if (known.empty()) return make_unique_id(settings);
-  Result<UniqueId> id = unique_id_at(known);
-  if (id.is_ok()) return id;
-  return Status(id.status().code(), "NCCL_COMM_ID=" + known + ": " + id.status().message());
+  return settings.nccl.comm_id.empty() ? make_unique_id(settings) : known_unique_id(settings);
 }
 
 Status make_id(ncclUniqueId* out) {

@@ -2,8 +2,6 @@
 #ifndef NCCL_PLUGIN_HOST_LOG_OUTPUT_H_
 #define NCCL_PLUGIN_HOST_LOG_OUTPUT_H_
 
-#include <string>
-
 #include "ringpress/log.h"
 #include "ringpress/settings.h"
 
@@ -12,11 +10,9 @@ namespace ringpress::nccl_plugin::host {
 /// What is logged: as RINGPRESS_DEBUG says, else NCCL_DEBUG, else warnings.
 LogLevel log_level_of(const Settings& settings);
 
-/// NCCL_DEBUG_FILE with this host's name for %h and this process's number for %p.
-std::string debug_path(const std::string& pattern);
-
-/// Makes both hold from now on. With NCCL_DEBUG, the first time, logs the library's version. A file
-/// that cannot be opened is named on standard error, where lines then go on going.
+/// Makes both hold from now on. With NCCL_DEBUG, the first time, logs the library's version, unless
+/// RINGPRESS_DEBUG asks for less. A file that cannot be opened is named on standard error, where
+/// lines then go on going; a word that NCCL does not know is a warning.
 void direct_log(const Settings& settings);
 
 }  // namespace ringpress::nccl_plugin::host

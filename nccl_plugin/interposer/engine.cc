@@ -191,8 +191,8 @@ ncclResult_t Engine::run_group(Group& mine, ncclResult_t real_ended) noexcept {
     return ours;
   }
   if (real_ended == ncclInProgress) leave_in_progress(made);
-  if (!made.empty()) establish_made(std::move(made));
-  return real_ended;
+  const ncclResult_t established = made.empty() ? ncclSuccess : establish_made(std::move(made));
+  return established != ncclSuccess ? established : real_ended;
 }
 
 /// In one group, as their ranks may end them in any order.

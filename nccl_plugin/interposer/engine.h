@@ -45,6 +45,9 @@ class Engine {
   ncclResult_t async_error(ncclComm_t handle, ncclResult_t* error) noexcept;
   const char* last_error(ncclComm_t handle) noexcept;
 
+  /// Before the real library makes an id, at whose meeting place this process would listen:
+  /// ncclInvalidArgument where the interface that RINGPRESS_SOCKET_IFNAME asks for is not there.
+  ncclResult_t may_make_id() noexcept;
   /// The real library has answered ncclGetUniqueId().
   void id_made(ncclUniqueId* id) noexcept;
   /// A rank of this process is about to join the communicator of this id.
@@ -53,9 +56,11 @@ class Engine {
   /// ncclSuccess, what the real library has answered.
   void not_joined(const ncclUniqueId& id, const char* why, ncclResult_t answer) noexcept;
   /// A function that makes communicators has returned ncclSuccess. Within a group their handles are
-  /// read at its end.
-  void made_rank(ncclComm_t* handle, const ncclUniqueId& id, const char* name = nullptr) noexcept;
-  void made_all(ncclComm_t* handles, int count) noexcept;
+  /// read at its end. ncclInvalidArgument: a rank refuses the communicator, and so do all, with the
+  /// reason as last error; it has been aborted, and the handle is null.
+  ncclResult_t made_rank(ncclComm_t* handle, const ncclUniqueId& id,
+                         const char* name = nullptr) noexcept;
+  ncclResult_t made_all(ncclComm_t* handles, int count) noexcept;
   /// Before the real library makes a child: room to note it, as its other ranks will wait for it.
   ncclResult_t expect_child() noexcept;
   void made_child(ncclComm_t* handle, ncclComm_t parent, int color,
@@ -126,12 +131,14 @@ class Engine {
   bool is_worth_a_look(const Call& call) const;
   /// Why this process can compress nothing, found at its first communicator; empty if it can.
   const std::string& problem();
+  /// Why this process makes no communicator at all; empty if it does.
+  const std::string& refusal();
   void leave(ncclComm_t* handle, const std::string& reason,
              LeftComms::State state = LeftComms::State::kReady);
   void leave_in_progress(std::vector<Pending>& made) noexcept;
-  void add_made(Pending pending);
-  void establish_made(std::vector<Pending> made) noexcept;
-  void establish_or_leave(std::vector<Pending>& made);
+  ncclResult_t add_made(Pending pending);
+  ncclResult_t establish_made(std::vector<Pending> made) noexcept;
+  ncclResult_t establish_or_leave(std::vector<Pending>& made);
 
   const ringpressRealNccl real_;
   const Settings settings_;
@@ -141,6 +148,8 @@ class Engine {
   GossipComms gossip_comms_;
   std::once_flag looked_for_problem_;
   std::string problem_;
+  std::once_flag looked_for_refusal_;
+  std::string refusal_;
   std::atomic<std::uint64_t> in_process_cliques_{0};
 };
 

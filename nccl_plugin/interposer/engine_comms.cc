@@ -7,9 +7,9 @@
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/engine.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "nccl_plugin/session/calls/budget.h"
-#include "nccl_plugin/session/rules/rule_codecs.h"
-#include "nccl_plugin/session/statistics_file.h"
+#include "nccl_plugin/session/usable_settings.h"
+#include "ring/factory.h"
+#include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -60,7 +60,9 @@ void Engine::call_off(const std::vector<Pending>& made, const char* why,
   });
 }
 
-void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id, const char* name) noexcept {
+ncclResult_t Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id,
+                               const char* name) noexcept {
+  ncclResult_t result = ncclSuccess;
   warn_of_failure(kLooking, [&] {
     const std::optional<UniqueId> place = read_meeting_place(id);
     if (!place) {
@@ -74,11 +76,14 @@ void Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id, const char* n
     if (name != nullptr) pending.made.name = name;
     pending.made.clique = number_of(*place);
     pending.made.problem = problem();
-    add_made(std::move(pending));
+    pending.made.refusal = refusal();
+    result = add_made(std::move(pending));
   });
+  return result;
 }
 
-void Engine::made_all(ncclComm_t* handles, int count) noexcept {
+ncclResult_t Engine::made_all(ncclComm_t* handles, int count) noexcept {
+  ncclResult_t result = ncclSuccess;
   const std::uint64_t clique = ++in_process_cliques_;
   warn_of_failure("cannot look at new communicators", [&] {
     std::vector<Pending> made;
@@ -88,13 +93,18 @@ void Engine::made_all(ncclComm_t* handles, int count) noexcept {
       pending.made.clique = clique;
       pending.made.in_process = true;
       pending.made.problem = problem();
+      pending.made.refusal = refusal();
       made.push_back(std::move(pending));
     }
     Group& mine = group();
-    if (mine.depth == 0) return establish_made(std::move(made));
+    if (mine.depth == 0) {
+      result = establish_made(std::move(made));
+      return;
+    }
     mine.made.insert(mine.made.end(), std::make_move_iterator(made.begin()),
                      std::make_move_iterator(made.end()));
   });
+  return result;
 }
 
 void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
@@ -111,7 +121,7 @@ void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
     }
     if (pending.made.parent == nullptr) pending.left_because = left_.reason_of(parent);
     if (pending.made.parent == nullptr && pending.left_because.empty()) return;
-    add_made(std::move(pending));
+    static_cast<void>(add_made(std::move(pending)));  // Of a parent that no rank has refused.
   });
 }
 
@@ -127,7 +137,7 @@ void Engine::leave(ncclComm_t* handle, const std::string& reason, LeftComms::Sta
   pending.state = state;
   pending.handle = handle;
   pending.left_because = reason;
-  add_made(std::move(pending));
+  static_cast<void>(add_made(std::move(pending)));
 }
 
 /// What a group leaves in progress is nonblocking, also where its configuration does not say so.
@@ -146,26 +156,31 @@ void Engine::leave_in_progress(std::vector<Pending>& made) noexcept {
 
 /// In a group, even communicators of one process are complete at its outermost end only. There is
 /// room for one that was expected.
-void Engine::add_made(Pending pending) {
+ncclResult_t Engine::add_made(Pending pending) {
   Group& mine = group();
   mine.made.push_back(std::move(pending));
-  if (mine.depth == 0) establish_made(std::exchange(mine.made, {}));
+  return mine.depth == 0 ? establish_made(std::exchange(mine.made, {})) : ncclSuccess;
 }
 
-void Engine::establish_made(std::vector<Pending> made) noexcept {
-  if (warn_of_failure(kLooking, [&] { establish_or_leave(made); })) return;
+ncclResult_t Engine::establish_made(std::vector<Pending> made) noexcept {
+  ncclResult_t result = ncclSuccess;
+  if (warn_of_failure(kLooking, [&] { result = establish_or_leave(made); })) return result;
   for (const Pending& pending : made) {
     if (pending.made.parent != nullptr) abandon(real_, *pending.handle);
   }
+  return result;
 }
 
 /// Throws before anything is done.
-void Engine::establish_or_leave(std::vector<Pending>& made) {
+ncclResult_t Engine::establish_or_leave(std::vector<Pending>& made) {
   std::vector<NewComm> comms;
+  std::vector<ncclComm_t*> handles;
   comms.reserve(made.size());
+  handles.reserve(made.size());
   for (Pending& pending : made) {
     pending.made.handle = *pending.handle;
     if (pending.made.handle == nullptr || !pending.left_because.empty()) continue;
+    handles.push_back(pending.handle);
     comms.push_back(std::move(pending.made));
   }
   if (!comms.empty()) establish(real_, settings_, meetings_, {table_, left_}, comms);
@@ -175,15 +190,39 @@ void Engine::establish_or_leave(std::vector<Pending>& made) {
       left_.add(*pending.handle, pending.left_because, pending.state);
     }
   });
+  ncclResult_t result = ncclSuccess;
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    if (!comms[i].is_refused) continue;
+    result = ncclInvalidArgument;
+    *handles[i] = nullptr;
+    static_cast<void>(real_.CommAbort(comms[i].handle));
+  }
+  return result;
+}
+
+/// Of RINGPRESS_SOCKET_IFNAME alone: where NCCL's own variable matches nothing, NCCL itself refuses.
+const std::string& Engine::refusal() {
+  std::call_once(looked_for_refusal_, [this] {
+    if (!settings_.interface.empty()) refusal_ = ring::check_address(settings_.address).message();
+  });
+  return refusal_;
+}
+
+ncclResult_t Engine::may_make_id() noexcept {
+  bool is_refused = false;
+  warn_of_failure("cannot look at network interfaces", [&] {
+    is_refused = !refusal().empty();
+    if (!is_refused) return;
+    log_line(LogLevel::kError, "no id is made: %s", refusal().c_str());
+    set_last_error("ringpress: " + refusal());
+  });
+  return is_refused ? ncclInvalidArgument : ncclSuccess;
 }
 
 const std::string& Engine::problem() {
   std::call_once(looked_for_problem_, [this] {
     const Status status = catch_all([this]() -> Status {
-      check_statistics_file(settings_);
-      RINGPRESS_RETURN_IF_ERROR(check_settings(settings_));
-      RINGPRESS_RETURN_IF_ERROR(check_budget(settings_));
-      RINGPRESS_RETURN_IF_ERROR(check_rules(settings_));
+      RINGPRESS_RETURN_IF_ERROR(check_values(settings_));
       return check_backend(settings_.backend);
     });
     warn_if_failed("nothing is compressed", status);

@@ -11,6 +11,8 @@ namespace {
 Engine* engine = nullptr;
 
 ncclResult_t get_unique_id(ncclUniqueId* id) {
+  const ncclResult_t refused = engine->may_make_id();
+  if (refused != ncclSuccess) return refused;
   const ncclResult_t result = engine->real().GetUniqueId(id);
   if (result == ncclSuccess) engine->id_made(id);
   return result;
@@ -28,16 +30,17 @@ bool is_nonblocking(ncclResult_t result, const ncclConfig_t* config) {
 }
 
 /// Tells the engine of a communicator that the real library makes or has made. `made`: what it is
-/// told of one that is ready, or will be at the end of this thread's group.
+/// told of one that is ready, or will be at the end of this thread's group; its answer, if that is an
+/// error, is the program's.
 template <typename Made>
 ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* comm, Made&& made) {
   if (result != ncclSuccess && result != ncclInProgress) return result;
   if (is_nonblocking(result, config)) {
     engine->made_nonblocking(comm);
-  } else {
-    std::forward<Made>(made)();
+    return result;
   }
-  return result;
+  const ncclResult_t answer = std::forward<Made>(made)();
+  return answer != ncclSuccess ? answer : result;
 }
 
 /// A communicator of an id: `make` has the real library make it.
@@ -51,7 +54,7 @@ ncclResult_t init_rank(const ncclUniqueId& id, const ncclConfig_t* config, ncclC
   } else if (is_nonblocking(result, config)) {
     engine->not_joined(id, Engine::kNonblocking, ncclSuccess);
   }
-  return tell(result, config, comm, [&] { engine->made_rank(comm, id, name_in(config)); });
+  return tell(result, config, comm, [&] { return engine->made_rank(comm, id, name_in(config)); });
 }
 
 ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
@@ -76,8 +79,7 @@ ncclResult_t comm_init_rank_scalable(ncclComm_t* comm, int size, int rank, int i
 
 ncclResult_t comm_init_all(ncclComm_t* comms, int count, const int* devices) {
   const ncclResult_t result = engine->real().CommInitAll(comms, count, devices);
-  if (result == ncclSuccess) engine->made_all(comms, count);
-  return result;
+  return result == ncclSuccess ? engine->made_all(comms, count) : result;
 }
 
 ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* made,
@@ -85,8 +87,10 @@ ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* made,
   const ncclResult_t expected = engine->expect_child();
   if (expected != ncclSuccess) return expected;
   const ncclResult_t result = engine->real().CommSplit(comm, color, key, made, config);
-  return tell(result, config, made,
-              [&] { engine->made_child(made, comm, color, name_in(config)); });
+  return tell(result, config, made, [&] {
+    engine->made_child(made, comm, color, name_in(config));
+    return ncclSuccess;
+  });
 }
 
 ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncclComm_t* made,
@@ -95,7 +99,10 @@ ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncc
   if (expected != ncclSuccess) return expected;
   const ncclResult_t result =
       engine->real().CommShrink(comm, excluded, excluded_count, made, config, flags);
-  return tell(result, config, made, [&] { engine->made_child(made, comm, 0, name_in(config)); });
+  return tell(result, config, made, [&] {
+    engine->made_child(made, comm, 0, name_in(config));
+    return ncclSuccess;
+  });
 }
 
 ncclResult_t comm_finalize(ncclComm_t comm) {

@@ -11,7 +11,7 @@
 #include "nccl_plugin/plugin/collnet_descriptors.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
-#include "nccl_plugin/session/statistics_file.h"
+#include "nccl_plugin/session/output_files.h"
 #include "ringpress/transport.h"
 #include "ringpress/version.h"
 
@@ -255,7 +255,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
     RINGPRESS_RETURN_IF_ERROR(try_lane(lanes[lane], deadline));
   }
-  check_statistics_file(settings);
+  warn_of_outputs(settings, rank);
   Vote vote;
   vote.part = static_cast<std::int32_t>(told_part(options.comm_id, lanes[0]->size()));
   vote.channels = guaranteed_channels();

@@ -14,6 +14,7 @@
 #include "nccl_plugin/plugin/coll_connect.h"
 #include "nccl_plugin/plugin/device.h"
 #include "nccl_plugin/plugin/report.h"
+#include "ring/factory.h"
 #include "ringpress/communicator.h"
 #include "ringpress/settings.h"
 
@@ -34,8 +35,10 @@ struct CollListener : Object {
   std::unique_ptr<Rendezvous> rendezvous;  // Null: this node cannot listen.
 };
 
-Settings settings_of(const Device& device) {
+/// kInvalidArgument where interfaces are asked for that this node has not: devices() takes others.
+Result<Settings> settings_of(const Device& device) {
   Settings settings = read_settings();
+  RINGPRESS_RETURN_IF_ERROR(ring::check_address(settings.address));
   // The setting may name several; devices() has chosen. A next plugin's are not network interfaces.
   if (if_nametoindex(device.name.c_str()) != 0) settings.address.interfaces = "=" + device.name;
   return settings;
@@ -106,7 +109,7 @@ Status collnet_listen(void* ctx, int device, void* handle, void** listen_comm) {
   if (context.is_ok()) listener->comm_id = context.value()->comm_id;
   const Status opened = catch_all([&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(const Device* const found, device_at(device));
-    listener->settings = settings_of(*found);
+    RINGPRESS_ASSIGN_OR_RETURN(listener->settings, settings_of(*found));
     RINGPRESS_ASSIGN_OR_RETURN(listener->rendezvous, prepare_unique_id(listener->settings));
     return Status::ok();
   });

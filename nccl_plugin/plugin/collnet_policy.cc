@@ -117,12 +117,19 @@ std::size_t CollNetPolicy::chunk_bytes(CollNetRoute route, std::size_t bytes, in
   return std::max(nccl_chunk, std::min(std::bit_floor(share), kLargestChunk));
 }
 
+Preference CollNetPolicy::preference_of_largest() const {
+  return preference(abi::Function::kAllReduce, kLargestChunk * 1024 * 1024);
+}
+
+bool CollNetPolicy::wants_collnet() const {
+  return preference_of_largest() == Preference::kCollNet;
+}
+
 std::string CollNetPolicy::description() const {
   const std::string where =
       std::to_string(shape_.ranks) + " ranks on " + std::to_string(shape_.nodes) + " nodes: ";
   if (!is_possible(shape_)) return where + "there is no such job, the choice is NCCL's";
-  const Preference largest = preference(abi::Function::kAllReduce, kLargestChunk * 1024 * 1024);
-  switch (largest) {
+  switch (preference_of_largest()) {
     case Preference::kLeave:
       return where + "RINGPRESS=" + settings_.mode + ", the choice is NCCL's";
     case Preference::kCollNet:

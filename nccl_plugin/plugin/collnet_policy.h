@@ -51,11 +51,15 @@ class CollNetPolicy {
   std::size_t chunk_bytes(CollNetRoute route, std::size_t bytes, int channels,
                           std::size_t nccl_chunk) const;
 
+  /// Whether any call goes there.
+  bool wants_collnet() const;
+
   /// What it does, for the log.
   std::string description() const;
 
  private:
   std::size_t ranks_per_node() const;
+  Preference preference_of_largest() const;
 
   Settings settings_;
   JobShape shape_;

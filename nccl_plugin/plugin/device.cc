@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
+#include <utility>
 
-#include "nccl_plugin/errors/descriptors.h"
 #include "nccl_plugin/plugin/interfaces.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/report.h"
+#include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -29,21 +29,16 @@ int speed_of(const std::string& interface) {
   return std::max(speed, kLeastSpeedMbps);
 }
 
+/// Where nothing matches, all nodes still have a device: NCCL fails in several ways where only some have
+/// one. Who refuses such settings is the tuner, when a communicator is made.
 std::vector<std::string> selected_interfaces() {
-  const InterfaceChoice choice =
-      choose_interfaces([](const char* name) { return std::getenv(name); });
-  if (choice.error != 0) {
-    log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
-        "no network interfaces can be listed: %s; open files: %s", std::strerror(choice.error),
-        describe(count_descriptors()).c_str());
-  } else if (choice.variable != nullptr && choice.selected.empty()) {
-    std::string all;
-    for (const std::string& name : choice.usable) all += " " + name;
-    log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
-        "%s=%s selects none of the network interfaces that are up:%s", choice.variable,
-        choice.value.c_str(), all.c_str());
-  }
-  return choice.selected;
+  AddressChoice choice = settings_from_environment().address;
+  Result<std::vector<std::string>> chosen = choose_interfaces(choice);
+  if (chosen.is_ok()) return std::move(chosen).value();
+  log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet, "%s", chosen.status().message().c_str());
+  choice.interfaces.clear();
+  if (chosen.status().code() == Code::kInvalidArgument) chosen = choose_interfaces(choice);
+  return chosen.is_ok() ? std::move(chosen).value() : std::vector<std::string>();
 }
 
 std::vector<Device> find_devices() {

@@ -144,6 +144,10 @@ Status net_init(abi::Logger logger) {
   return Status::ok();
 }
 
+bool is_net_initialised() {
+  return link_options().is_ok();
+}
+
 Status net_init_context(void** ctx, abi::Logger logger) {
   if (ctx != nullptr) *ctx = nullptr;
   RINGPRESS_RETURN_IF_ERROR(net_init(logger));

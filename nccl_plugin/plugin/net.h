@@ -28,6 +28,8 @@ inline constexpr int kMaxConnections = 65536;
 /// network fails uses another one than its peers: it warns and takes the default. May be called
 /// again.
 Status net_init(abi::Logger logger);
+/// NCCL has called it: this library is its network, or was asked to be.
+bool is_net_initialised();
 /// The same for a communicator of NCCL's, which `*ctx` (may be null: then there is none) stands
 /// for.
 Status net_init_context(void** ctx, abi::Logger logger);

@@ -3,8 +3,7 @@
 # threads may still run.
 
 # For the command `ringpress`, too.
-add_library(ringpress_door_variables STATIC plugin/door_variables.cc plugin/function_lists.cc
-                                            plugin/interfaces.cc)
+add_library(ringpress_door_variables STATIC plugin/door_variables.cc plugin/function_lists.cc)
 target_include_directories(ringpress_door_variables PUBLIC ${PROJECT_SOURCE_DIR})
 
 add_library(ringpress_plugins OBJECT
@@ -18,6 +17,7 @@ add_library(ringpress_plugins OBJECT
   plugin/device.cc
   plugin/env.cc
   plugin/env_tables.cc
+  plugin/interfaces.cc
   plugin/net.cc
   plugin/net_tables.cc
   plugin/next_net.cc

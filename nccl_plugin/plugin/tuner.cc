@@ -1,10 +1,14 @@
 #include "nccl_plugin/plugin/tuner.h"
 
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <utility>
 
+#include "nccl_plugin/plugin/door_variables.h"
+#include "nccl_plugin/plugin/net.h"
 #include "nccl_plugin/plugin/report.h"
+#include "ring/factory.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -27,10 +31,23 @@ float* available(const CostTable& table, int algorithm) {
   return *entry < 0.0F ? nullptr : entry;
 }
 
+/// The user's variables that leave NCCL no CollNet, with what to do; empty: none does. Which network
+/// NCCL has taken is known where it is this one.
+std::string silencing_variables() {
+  std::string all;
+  for (const Conflict& conflict : conflicts([](const char* name) { return std::getenv(name); })) {
+    const bool is_of_network = conflict.variable.starts_with("NCCL_NET");
+    if (!conflict.fatal || (is_of_network && is_net_initialised())) continue;
+    all += (all.empty() ? "" : "; ") + conflict.variable + ": " + conflict.loses + " (" +
+           conflict.remedy + ")";
+  }
+  return all;
+}
+
 }  // namespace
 
-Tuner::Tuner(std::uint64_t comm_id, CollNetPolicy policy)
-    : Object(kKind), comm_id_(comm_id), policy_(std::move(policy)) {
+Tuner::Tuner(std::uint64_t comm_id, CollNetPolicy policy, std::string silenced)
+    : Object(kKind), comm_id_(comm_id), policy_(std::move(policy)), silenced_(std::move(silenced)) {
   log(abi::LogLevel::kInfo, abi::kLogTuning, "tuner: communicator %016llx, %s",
       static_cast<unsigned long long>(comm_id), policy_.description().c_str());
 }
@@ -38,9 +55,10 @@ Tuner::Tuner(std::uint64_t comm_id, CollNetPolicy policy)
 void Tuner::note_absence(std::size_t bytes) const {
   if (absence_noted_.exchange(true)) return;
   log(abi::LogLevel::kInfo, abi::kLogTuning,
-      "tuner: communicator %016llx: an all-reduce of %zu bytes stays uncompressed: NCCL has no "
-      "CollNet here, or not for its type and operation",
-      static_cast<unsigned long long>(comm_id_), bytes);
+      "tuner: communicator %016llx: an all-reduce of %zu bytes stays uncompressed: %s",
+      static_cast<unsigned long long>(comm_id_), bytes,
+      silenced_.empty() ? "NCCL has no CollNet here, or not for its type and operation"
+                        : silenced_.c_str());
 }
 
 /// NVLS has channels of its own.
@@ -93,12 +111,25 @@ int guaranteed_channels() {
                          std::getenv("NCCL_MAX_CTAS")});
 }
 
+Status check_own_interface() {
+  const Settings settings = settings_from_environment();
+  return settings.interface.empty() ? Status::ok() : ring::check_address(settings.address);
+}
+
 std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes) {
   JobShape shape;
   shape.ranks = ranks;
   shape.nodes = nodes;
   shape.least_channels = guaranteed_channels();
-  return std::make_unique<Tuner>(comm_id, CollNetPolicy(read_settings(), shape));
+  CollNetPolicy policy(read_settings(), shape);
+  const std::string silenced = policy.wants_collnet() ? silencing_variables() : "";
+  if (!silenced.empty()) {
+    static std::once_flag told;
+    std::call_once(told, [&] {
+      log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogTuning, "%s", silenced.c_str());
+    });
+  }
+  return std::make_unique<Tuner>(comm_id, std::move(policy), silenced);
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

@@ -1,6 +1,6 @@
 // What all versions of the tuner plugin do. NCCL asks it before each collective; it answers with
-// costs that put CollNet first or last. Nothing here returns an error: NCCL fails the operation, or
-// the whole communicator, where a tuner does.
+// costs that put CollNet first or last. No answer is an error: NCCL fails the operation, or the whole
+// communicator, where a tuner does.
 #ifndef NCCL_PLUGIN_PLUGIN_TUNER_H_
 #define NCCL_PLUGIN_PLUGIN_TUNER_H_
 
@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "nccl_plugin/abi/tuner_v3.h"
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/plugin/collnet_policy.h"
 #include "nccl_plugin/plugin/object.h"
+#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
@@ -33,7 +35,8 @@ class Tuner : public Object {
   static constexpr ObjectKind kKind = ObjectKind::kTuner;
 
   /// `comm_id`: what the net and CollNet plugins get too (version 5 and later); 0 if unknown.
-  Tuner(std::uint64_t comm_id, CollNetPolicy policy);
+  /// `silenced`: why NCCL has no CollNet, if that is known before: for the log.
+  Tuner(std::uint64_t comm_id, CollNetPolicy policy, std::string silenced = "");
 
   /// Changes no entry but those of CollNet with the protocol Simple, and of those none that is not
   /// available. `channels` (may be null) is changed only where CollNet is put first.
@@ -58,6 +61,7 @@ class Tuner : public Object {
 
   std::uint64_t comm_id_;
   CollNetPolicy policy_;
+  std::string silenced_;
   mutable std::atomic<bool> absence_noted_{false};
   mutable std::atomic<int> seen_channels_{0};  // The most of any call.
 };
@@ -66,7 +70,12 @@ class Tuner : public Object {
 /// connects: NCCL's own initialisation may pass where they differ.
 int guaranteed_channels();
 
-/// With the settings and NCCL's variables of this process.
+/// kInvalidArgument, with those there are, where RINGPRESS_SOCKET_IFNAME matches no network interface.
+/// (Where NCCL's own variable matches none, NCCL itself has refused.)
+Status check_own_interface();
+
+/// With the settings and NCCL's variables of this process. Variables of the user's that leave NCCL no
+/// CollNet are a warning, once a process.
 std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes);
 
 }  // namespace ringpress::nccl_plugin::plugin

@@ -1,6 +1,6 @@
 // The tables of the tuner plugin. Each function is named after the first version that has its
-// signature. None of them returns an error; what went wrong is in the log, and NCCL goes on as if
-// there were no tuner.
+// signature. None of them but init_v5 returns an error; what went wrong is in the log, and NCCL goes on
+// as if there were no tuner.
 #include <cstdlib>
 
 #include "nccl_plugin/abi/tuner_v2.h"
@@ -46,9 +46,16 @@ ncclResult_t init_v2(std::size_t ranks, std::size_t nodes, abi::Logger logger, v
   return start(ctx, 0, ranks, nodes, logger);
 }
 
+/// The one that refuses a communicator: its peers see that this rank has gone. Those of NCCL before
+/// 2.28, which ask an earlier version, would wait for it; CollNet alone is refused there, by a handle
+/// that all nodes see (collnet_listen()).
 ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, std::size_t ranks, std::size_t nodes,
                      abi::Logger logger, abi::NvlDomainInfoV5*, abi::TunerConstantsV5*) {
-  return start(ctx, comm_id, ranks, nodes, logger);
+  set_logger(logger);
+  const ncclResult_t refused = answer("ncclTuner init", check_own_interface);
+  if (refused == ncclSuccess) return start(ctx, comm_id, ranks, nodes, logger);
+  if (ctx != nullptr) *ctx = nullptr;
+  return refused;
 }
 
 ncclResult_t get_coll_info_v2(void* ctx, abi::Function function, std::size_t bytes,

@@ -5,12 +5,10 @@
 #include <chrono>
 #include <memory>
 
-#include "compress_kernels/factory.h"
-#include "nccl_plugin/session/calls/budget.h"
 #include "nccl_plugin/session/mesh_communicator.h"
+#include "nccl_plugin/session/output_files.h"
 #include "nccl_plugin/session/ring_topology.h"
-#include "nccl_plugin/session/rules/rule_codecs.h"
-#include "nccl_plugin/session/statistics_file.h"
+#include "nccl_plugin/session/usable_settings.h"
 #include "ring/factory.h"
 
 namespace ringpress {
@@ -46,8 +44,11 @@ Result<UniqueId> make_unique_id(const Settings& settings) {
                                std::chrono::milliseconds(settings.timeout_ms));
 }
 
-Result<UniqueId> unique_id_at(const std::string& address) {
-  return ring::known_rendezvous(address);
+Result<UniqueId> known_unique_id(const Settings& settings) {
+  const std::string& place = settings.nccl.comm_id;
+  Result<UniqueId> id = ring::known_rendezvous(place);
+  if (id.is_ok()) return id;
+  return Status(id.status().code(), "NCCL_COMM_ID=" + place + ": " + id.status().message());
 }
 
 Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings) {
@@ -67,19 +68,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   const nccl_plugin::RingTopology topology = nccl_plugin::read_ring_topology(settings);
   options.agreement.push_back("RINGPRESS_TOPOLOGY=" + topology.agreed);
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
-  RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
-  RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_budget(settings));
-  RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_rules(settings));
-  if (settings.backend == "cuda") {
-    return Status(Code::kUnsupported,
-                  "RINGPRESS_BACKEND=cuda: a communicator of this library works on host memory; GPUs "
-                  "are served before a real NCCL, by the preloaded library and the plugin");
-  }
-  nccl_plugin::check_statistics_file(settings);
-  if (settings.codec != "auto") {
-    RINGPRESS_RETURN_IF_ERROR(compress_kernels::normalize_specification(settings.codec).status());
-  }
-  RINGPRESS_RETURN_IF_ERROR(topology.problem);
+  RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_session(settings, topology));
+  nccl_plugin::warn_of_outputs(settings, rank);
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
   RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
   const auto asks_for_nodes = [](const Rule& rule) { return rule.nodes >= 0; };

@@ -70,6 +70,14 @@ RingTopology read_ring_topology(const Settings& settings) {
   return topology;
 }
 
+Status check_own_place(const RingTopology& topology) {
+  if (!topology.problem.is_ok() || !topology.is_file() || !topology.map.hosts.empty()) {
+    return topology.problem;
+  }
+  const Status placed = places_in(topology, {topology.own_host}).status();
+  return placed.is_ok() ? placed : in_setting(topology, " " + placed.message());
+}
+
 int own_host_number(const RingTopology& topology) {
   const std::string& own = topology.own_host;
   const auto& above = topology.map.above;

@@ -28,6 +28,10 @@ struct RingTopology {
 /// Reads the file.
 RingTopology read_ring_topology(const Settings& settings);
 
+/// `problem`, or kInvalidArgument where the file names hosts, but not this one: a communicator with a
+/// rank here would be refused.
+Status check_own_place(const RingTopology& topology);
+
 /// Of a host that a map names, which is the same on all ranks; -1: it does not name this one.
 int own_host_number(const RingTopology& topology);
 /// The host of such a number, or that there is none.

@@ -1,14 +1,11 @@
 #include "nccl_plugin/session/statistics_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/errors/warn_once.h"
@@ -64,51 +61,7 @@ int open_to_append(const std::string& path) {
   return file;
 }
 
-/// Why no file can be made in a folder, or 0. One is made, and removed: there are file systems that
-/// refuse what their permissions allow.
-int error_of_new_file(const std::string& folder) {
-  std::string path = folder + "/.ringpress-XXXXXX";
-  const int file = mkostemp(path.data(), O_CLOEXEC);
-  if (file < 0) return errno;
-  close(file);
-  unlink(path.c_str());
-  return 0;
-}
-
 }  // namespace
-
-Status find_statistics_problem(const Settings& settings) {
-  const std::string& path = settings.statistics;
-  if (path.empty()) return Status::ok();
-  struct stat found {};
-  int error = 0;
-  if (lstat(path.c_str(), &found) != 0) {
-    const std::string folder = std::filesystem::path(path).parent_path().string();
-    const char* const place = folder.empty() ? "." : folder.c_str();
-    error = errno == ENOENT ? error_of_new_file(place) : errno;
-  } else if (S_ISDIR(found.st_mode)) {
-    error = EISDIR;
-  } else if (S_ISLNK(found.st_mode)) {
-    error = ELOOP;
-  } else if (S_ISREG(found.st_mode)) {
-    const int file = open(path.c_str(), kOpenFlags & ~O_CREAT);
-    error = file < 0 ? errno : 0;
-    if (file >= 0) close(file);
-  } else {  // Not opened: closing a pipe would end its reader.
-    error = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 ? errno : 0;
-  }
-  if (error == 0) return Status::ok();
-  return Status(Code::kSystem, "RINGPRESS_STATS=" + path + ": " + std::strerror(error));
-}
-
-void check_statistics_file(const Settings& settings) {
-  if (settings.statistics.empty()) return;
-  struct stat found {};
-  // Opening and closing a pipe would end its reader.
-  if (stat(settings.statistics.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) return;
-  const int file = open_to_append(settings.statistics);
-  if (file >= 0) close(file);
-}
 
 std::string statistics_line(int rank, int size, const Statistics& statistics, StatisticsTime time) {
   const char* const time_name =

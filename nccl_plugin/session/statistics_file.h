@@ -7,7 +7,6 @@
 
 #include "ringpress/communicator.h"
 #include "ringpress/settings.h"
-#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -20,14 +19,6 @@ enum class StatisticsTime {
 /// The line, without its newline.
 std::string statistics_line(int rank, int size, const Statistics& statistics,
                             StatisticsTime time = StatisticsTime::kOfCalls);
-
-/// Why no line could be appended to the file that settings.statistics names; ok if one could, or
-/// none is named. Leaves nothing behind.
-Status find_statistics_problem(const Settings& settings);
-
-/// Creates the file that settings.statistics names, if any, so that a wrong path is a warning now
-/// and not at the end of a long job.
-void check_statistics_file(const Settings& settings);
 
 /// Appends the line to the file that settings.statistics names, if any, as one write. Creates it
 /// with mode 0600 and never follows a symbolic link. A failure is logged, never returned.

@@ -1,12 +1,9 @@
 #include "perf/ringpress/advice.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/plugin/door_variables.h"
-#include "nccl_plugin/plugin/interfaces.h"
-#include "nccl_plugin/session/statistics_file.h"
 #include "perf/ringpress/params.h"
 #include "ringpress/settings.h"
 
@@ -25,17 +22,35 @@ bool compresses_nothing(const Settings& settings) {
   return settings.mode == "off" || settings.mode == "observe" || settings.codec == "none";
 }
 
-void advise_on_names_and_values(const JobEnvironment& environment, std::vector<Advice>* all) {
-  std::vector<std::string> unknown;
-  const Settings settings = parse_settings(environment.with_prefix("RINGPRESS"), &unknown);
-  for (std::string& warning : unknown) {
-    all->push_back({false, std::move(warning), "correct or unset it"});
+const char* remedy_for(const Param& param) {
+  if (param.name.ends_with("_SOCKET_IFNAME")) return "name one of those that are up, or unset it";
+  if (param.name == "RINGPRESS_CACHE") return "name a folder that can be written, or unset it";
+  if (param.name == "RINGPRESS_TCP_CONGESTION") return "name one of those, or unset it";
+  for (const char* file :
+       {"RINGPRESS_STATS", "RINGPRESS_TUNING_LOG", "RINGPRESS_TRACE", "NCCL_DEBUG_FILE"}) {
+    if (param.name == file) return "name a file that can be written, or unset it";
   }
-  for (const Param& param : params(environment)) {
-    if (param.mistake.empty()) continue;
-    all->push_back({true,
-                    fmt::format("{} ({}): every rank will refuse it", param.mistake, param.origin),
-                    "correct or unset it"});
+  return "correct or unset it";
+}
+
+void advise_on_names_and_values(const JobEnvironment& environment, std::vector<Advice>* all) {
+  const std::vector<Param> each = params(environment);
+  const Settings settings = settings_in(environment);
+  for (const Param& param : each) {
+    if (param.name == "RINGPRESS_BACKEND" && settings.backend == "cuda") continue;  // Said below.
+    if (!param.mistake.empty()) {
+      all->push_back({true,
+                      fmt::format("{} ({}): every rank will refuse it", param.mistake, param.origin),
+                      remedy_for(param)});
+    }
+    if (param.warning.empty()) continue;
+    // Then it is NCCL that refuses it.
+    const bool is_fatal = param.name == "NCCL_SOCKET_IFNAME";
+    all->push_back({is_fatal, param.warning, remedy_for(param)});
+  }
+  const std::string together = mistake_together(environment, each);
+  if (!together.empty()) {
+    all->push_back({true, together + ": every rank will refuse it", "correct or unset it"});
   }
   if (compresses_nothing(settings)) {
     all->push_back({false,
@@ -96,34 +111,6 @@ void advise_on_backend(const JobEnvironment& environment, std::vector<Advice>* a
                   "unset it"});
 }
 
-void advise_on_interfaces(const JobEnvironment& environment, std::vector<Advice>* all) {
-  const plugin::InterfaceChoice choice = plugin::choose_interfaces(environment.lookup());
-  for (const char* variable : plugin::kInterfaceVariables) {
-    const Variable* const given = environment.find(variable);
-    if (given == nullptr || given->value.empty()) continue;
-    if (!plugin::select_interfaces(choice.usable, given->value).empty()) continue;
-    const bool is_nccls = std::string_view(variable).starts_with("NCCL_");
-    const bool decides = std::string_view(variable) == choice.variable;
-    const std::string lost =
-        is_nccls ? fmt::format("NCCL may find no interface to start with{}",
-                               decides ? ", and this library shows it no network device" : "")
-                 : "this library has no network device, so nothing is compressed";
-    all->push_back({true,
-                    fmt::format("{}={} ({}) selects none of this machine's network interfaces: {}",
-                                variable, given->value, given->origin, lost),
-                    fmt::format("name one of those that are up ({}), or unset it",
-                                fmt::join(choice.usable, ", "))});
-  }
-}
-
-void advise_on_statistics(const JobEnvironment& environment, std::vector<Advice>* all) {
-  const Settings settings = settings_in(environment);
-  const Status problem = nccl_plugin::find_statistics_problem(settings);
-  if (problem.is_ok()) return;
-  all->push_back({false, problem.message() + ": there will be no statistics",
-                  "name a file that can be written, or unset it"});
-}
-
 }  // namespace
 
 std::vector<Advice> advise_on_settings(const JobEnvironment& environment) {
@@ -131,8 +118,6 @@ std::vector<Advice> advise_on_settings(const JobEnvironment& environment) {
   advise_on_names_and_values(environment, &all);
   advise_on_codec(environment, &all);
   advise_on_backend(environment, &all);
-  advise_on_interfaces(environment, &all);
-  advise_on_statistics(environment, &all);
   return all;
 }
 

@@ -1,6 +1,5 @@
 #include "perf/ringpress/doctor.h"
 
-#include <dlfcn.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 
 #include "nccl_plugin/errors/descriptors.h"
 #include "nccl_plugin/plugin/door_variables.h"
-#include "perf/ringpress/child.h"
 #include "perf/ringpress/run.h"
 
 namespace ringpress::perf {
@@ -152,9 +150,7 @@ Surroundings look_around(const std::string& program) {
   ProgramSearch search = search_programs(all.environment, program);
   all.nccl = find_nccl_libraries(search);
   all.programs = std::move(search.programs);
-  all.has_gpu_driver = answer_of_child([]() -> std::string {
-                         return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) ? "yes" : "no";
-                       }).text == "yes";
+  all.has_gpu_driver = has_gpu_driver();
   all.plugin = look_at_plugin(plugin_name(all.environment));
   all.plugin_folder = plugin_folder();
   if (all.plugin.path.empty() && !all.plugin_folder.empty()) {

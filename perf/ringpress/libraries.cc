@@ -271,6 +271,12 @@ DoorLibrary look_at_engine(const std::string& folder) {
   return door_library(look_at(path, describe_engine));
 }
 
+bool has_gpu_driver() {
+  return answer_of_child([]() -> std::string {
+           return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) ? "yes" : "no";
+         }).text == "yes";
+}
+
 DoorLibrary look_at_kernels(const std::string& folder) {
   const std::string path = folder + "/" + kModule;
   const DoorLibrary beside =

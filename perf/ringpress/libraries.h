@@ -84,6 +84,9 @@ DoorLibrary look_at_engine(const std::string& folder);
 /// loader looks.
 DoorLibrary look_at_kernels(const std::string& folder);
 
+/// Whether the loader finds a GPU driver.
+bool has_gpu_driver();
+
 /// "2.28.9".
 std::string version_text(int code);
 

@@ -1,4 +1,5 @@
-// ringpress params: every setting, what it is and where it comes from.
+// ringpress params: every setting, what it is and where it comes from, and what the making of a
+// communicator would say to it: that is asked of the library itself.
 #ifndef PERF_RINGPRESS_PARAMS_H_
 #define PERF_RINGPRESS_PARAMS_H_
 
@@ -16,12 +17,19 @@ struct Param {
   std::string origin;   // "default", "environment", or the path of a file.
   std::string given;    // That is refused; empty: none is.
   std::string mistake;  // Why it is refused.
+  std::string warning;  // It is taken, or passed over, but does not do what it says.
   bool must_agree = false;
   std::string meaning;
 };
+
+/// All settings, NCCL's own variables that mean something here, and what is named as if it were one.
 std::vector<Param> params(const JobEnvironment& environment);
 
-/// 0: every setting can be used; 1: one is refused, and named on standard error.
+/// Why no communicator is made with all of them together, where none alone is refused; else empty.
+std::string mistake_together(const JobEnvironment& environment, const std::vector<Param>& all);
+
+/// 0: a communicator on host memory would be made; 1: something is refused, and named on standard
+/// error.
 int print_params(bool json);
 
 }  // namespace ringpress::perf

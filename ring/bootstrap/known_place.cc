@@ -46,16 +46,22 @@ Result<SocketAddress> look_up(const std::string& host, const std::string& port) 
   return address;
 }
 
+/// Of what comes after the last colon.
+Status check_port(const std::string& port) {
+  const bool is_port = transport::parse_address("0.0.0.0:" + port).is_ok();
+  if (is_port && port.find_first_not_of('0') != std::string::npos) return Status::ok();
+  return Status(Code::kInvalidArgument, "\"" + port + "\" is no port: expected 1 to 65535");
+}
+
 Result<SocketAddress> parse(const std::string& text) {
   Result<SocketAddress> numeric = transport::parse_address(text);
   const std::size_t colon = text.rfind(':');
-  if (numeric.is_ok() || colon == std::string::npos || colon == 0 || colon + 1 == text.size() ||
-      text.find(':') != colon) {
-    return numeric;
-  }
-  const std::string port = text.substr(colon + 1);
-  RINGPRESS_RETURN_IF_ERROR(transport::parse_address("0.0.0.0:" + port).status());
-  return look_up(text.substr(0, colon), port);
+  const bool has_port = colon != std::string::npos && colon != 0 && colon + 1 != text.size();
+  if (!has_port) return numeric;
+  const bool is_ipv6 = text.find(':') != colon;
+  if (numeric.is_ok() || !is_ipv6) RINGPRESS_RETURN_IF_ERROR(check_port(text.substr(colon + 1)));
+  if (numeric.is_ok() || is_ipv6) return numeric;
+  return look_up(text.substr(0, colon), text.substr(colon + 1));
 }
 
 Result<Fd> wait_for_port(const SocketAddress& address) {

@@ -90,6 +90,30 @@ TEST(NcclVariables, OurInterfaceComesFirst) {
   run_processes(2, [](const ncclUniqueId& id, int rank) { reduce_once(id, rank, 2); });
 }
 
+/// They are of NCCL's own algorithms, of which there are none here.
+TEST(NcclVariables, AlgorithmsAndProtocolsOfNcclLeaveTheCodec) {
+  const Folder folder;
+  const std::string file = folder.file("statistics");
+  for (const char* algorithms : {"allreduce:tree", "Ring", "nonsense"}) {
+    const ScopedEnvironment algo("NCCL_ALGO", algorithms);
+    const ScopedEnvironment protocol("NCCL_PROTO", "LL");
+    const ScopedEnvironment codec("RINGPRESS_CODEC", "q4");
+    const ScopedEnvironment statistics("RINGPRESS_STATS", file.c_str());
+    run_processes(2, [](const ncclUniqueId& id, int rank) {
+      ncclComm_t comm = nullptr;
+      ASSERT_NCCL_OK(ncclCommInitRank(&comm, 2, id, rank));
+      expect_sum_of_ranks(comm, rank, 2);
+      std::vector<int> gathered(2, -1);
+      EXPECT_NCCL_OK(ncclAllGather(&rank, gathered.data(), 1, ncclInt, comm, nullptr));
+      EXPECT_EQ(gathered, (std::vector<int>{0, 1}));
+      EXPECT_NCCL_OK(ncclCommDestroy(comm));
+    });
+    const std::string lines = folder.read("statistics");
+    EXPECT_NE(lines.find("\"compressed_calls\": 1,"), std::string::npos) << lines;
+    std::filesystem::remove(file);
+  }
+}
+
 /// What ranks log with these interfaces and families.
 std::string logged_with(const char* interface, const char* family) {
   const Folder folder;
@@ -135,6 +159,24 @@ TEST(NcclVariables, DebugGoesToItsFileAndOurLevelComesFirst) {
   const ScopedEnvironment ours("RINGPRESS_DEBUG", "error");
   const std::string fewer = logged_with("lo", "");
   EXPECT_EQ(fewer.find(" INFO "), std::string::npos) << fewer;
+  EXPECT_EQ(fewer.find(" VERSION "), std::string::npos) << fewer;
+  const ScopedEnvironment more("RINGPRESS_DEBUG", "info");
+  EXPECT_NE(logged_with("lo", "").find(" VERSION version "), std::string::npos);
+}
+
+TEST(NcclVariables, AWordThatNcclDoesNotKnowIsSaidOnce) {
+  const ScopedEnvironment own("RINGPRESS_DEBUG", "");
+  const ScopedEnvironment level("NCCL_DEBUG", "LOUD");
+  const ScopedEnvironment interface("NCCL_SOCKET_IFNAME", "lo");
+  ::testing::internal::CaptureStderr();
+  run_processes(1, [](const ncclUniqueId& id, int rank) {
+    reduce_once(id, rank, 1);
+    reduce_once(make_nccl_id(), rank, 1);
+  });
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  const std::string said = "NCCL_DEBUG=LOUD is ignored: expected VERSION, WARN, INFO, ABORT or TRACE";
+  EXPECT_NE(lines.find(said), std::string::npos) << lines;
+  EXPECT_EQ(lines.find(said), lines.rfind(said)) << lines;
 }
 
 TEST(NcclVariables, AFileThatCannotBeOpenedDoesNotStopTheJob) {
@@ -185,11 +227,12 @@ TEST(NcclVariables, SplitsNeedNoSecondAddress) {
 
 TEST(NcclVariables, AnAddressThatIsNoneIsRefused) {
   for (const char* text : {"4711", "127.0.0.1", "127.0.0.1:", ":4711", "127.0.0.1:99999",
-                           "[::1:4711", "127.0.0.1:port", "no host:1"}) {
+                           "127.0.0.1:0", "[::1]:99999", "[::1:4711", "127.0.0.1:port", "no host:1"}) {
     const ScopedEnvironment known("NCCL_COMM_ID", text);
     ncclUniqueId id{};
     EXPECT_EQ(ncclGetUniqueId(&id), ncclInvalidArgument) << text;
     expect_last_error(std::string("NCCL_COMM_ID=") + text);
+    EXPECT_EQ(std::string(ncclGetLastError(nullptr)).find("0.0.0.0"), std::string::npos);
   }
 }
 

@@ -347,7 +347,7 @@ TEST(Communicator, AWrongSettingOnAllRanksIsRefused) {
   EXPECT_NE(cuda.message().find("works on host memory"), std::string::npos);
   const Status sockets = created_with("RINGPRESS_SOCKETS", "17");
   EXPECT_EQ(sockets.code(), Code::kInvalidArgument);
-  EXPECT_EQ(sockets.message(), "RINGPRESS_SOCKETS=17: expected 1 to 16");
+  EXPECT_EQ(sockets.message(), "RINGPRESS_SOCKETS=17: expected a whole number from 1 to 16");
 }
 
 TEST(Communicator, DifferentSettingsAreNamedOnEveryRank) {

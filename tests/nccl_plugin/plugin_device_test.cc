@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+#include <vector>
+
 #include "nccl_plugin/plugin/collnet.h"
 #include "nccl_plugin/plugin/interfaces.h"
 #include "nccl_plugin/plugin/net_tables.h"
 #include "nccl_plugin/plugin/next_net.h"
 #include "nccl_plugin/plugin/report.h"
+#include "ringpress/settings.h"
 #include "tests/support/in_child.h"
 #include "tests/support/net_driver.h"
 
@@ -32,17 +37,44 @@ TEST(PluginDevice, HasAnAddressOfTheFamilyThatWasAskedFor) {
   in_child([] {
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
     setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
-    EXPECT_EQ(select_interfaces(usable_interfaces("AF_INET"), "=lo").size(), 1u);
     EXPECT_EQ(devices().size(), 1u);
   });
 }
 
-TEST(PluginDevice, ANameThatSelectsNothingIsAWarning) {
+TEST(PluginDevice, TheOwnVariableDecidesBeforeThatOfNccl) {
+  const AddressChoice own = parse_settings({{"RINGPRESS_SOCKET_IFNAME", "nosuch0"},
+                                            {"NCCL_SOCKET_IFNAME", "lo"}}, nullptr).address;
+  const Status refused = choose_interfaces(own).status();
+  EXPECT_TRUE(refused.message().starts_with("RINGPRESS_SOCKET_IFNAME=nosuch0 matches no")) << refused.message();
+  const AddressChoice of_nccl = parse_settings({{"RINGPRESS_SOCKET_IFNAME", ""},
+                                                {"NCCL_SOCKET_IFNAME", "=lo"}}, nullptr).address;
+  EXPECT_EQ(choose_interfaces(of_nccl).value(), std::vector<std::string>{"lo"});
+  EXPECT_FALSE(choose_interfaces({}).value().empty());
+}
+
+/// NCCL fails in several ways where only some nodes have a device; it is the tuner that refuses.
+TEST(PluginDevice, ANameThatMatchesNothingLeavesTheUsualDevices) {
   in_child([] {
     setenv("RINGPRESS_SOCKET_IFNAME", "nosuch0", 1);
     set_logger(&NetLog::write);
-    EXPECT_TRUE(devices().empty());
-    EXPECT_TRUE(NetLog::contains("RINGPRESS_SOCKET_IFNAME=nosuch0 selects none"));
+    EXPECT_EQ(devices().size(), choose_interfaces({}).value().size());
+    EXPECT_TRUE(NetLog::contains("RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; "
+                                 "there are: "));
+  });
+}
+
+/// So CollNet, where NCCL has asked no tuner: all nodes hear of a handle that is none.
+TEST(PluginDevice, CollNetDoesNotListenOnAnotherInterface) {
+  in_child([] {
+    setenv("RINGPRESS_SOCKET_IFNAME", "nosuch0", 1);
+    ASSERT_TRUE(collnet_init(&NetLog::write).is_ok());
+    std::array<char, abi::kHandleBytes> handle;
+    handle.fill('x');
+    void* listener = nullptr;
+    ASSERT_TRUE(collnet_listen(nullptr, 0, handle.data(), &listener).is_ok());
+    EXPECT_EQ(handle, (std::array<char, abi::kHandleBytes>{}));
+    EXPECT_TRUE(NetLog::contains("listen: RINGPRESS_SOCKET_IFNAME=nosuch0 matches no"));
+    EXPECT_TRUE(collnet_close_listen(listener).is_ok());
   });
 }
 

@@ -73,7 +73,7 @@ if(NOT RINGPRESS_SANITIZE)
 endif()
 
 add_executable(interposer_test interposer_agreement_test.cc interposer_guard_test.cc interposer_hier_test.cc
-               interposer_meeting_test.cc interposer_order_test.cc interposer_place_test.cc
+               interposer_interfaces_test.cc interposer_meeting_test.cc interposer_order_test.cc interposer_place_test.cc
                interposer_projection_test.cc interposer_rules_test.cc interposer_statistics_test.cc
                interposer_test.cc)
 if(NOT RINGPRESS_SANITIZE)

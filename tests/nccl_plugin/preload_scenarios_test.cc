@@ -53,6 +53,39 @@ TEST(PreloadScenarios, OneRankWithOtherSettingsMeansPlainNccl) {
   EXPECT_NE(output.text.find("q8"), std::string::npos) << output.text;
 }
 
+/// No rank waits for one that makes no communicator: all hear why, in the words of the one.
+TEST(PreloadScenarios, OneRankWithoutItsInterfaceMeansAnErrorOfAll) {
+  const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 3, "one_lost"));
+  EXPECT_EQ(output.status, 1) << output.text;
+  for (const char* rank : {"rank 0: ", "rank 1: ", "rank 2: "}) {
+    EXPECT_EQ(occurrences(output.text, std::string(rank) + "call_CommInitRank"), 1) << output.text;
+  }
+  EXPECT_GE(occurrences(output.text, "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; "
+                                     "there are: "),
+            3)
+      << output.text;
+}
+
+/// Nobody has an id to wait with, then.
+TEST(PreloadScenarios, NoIdIsMadeWithoutAnInterface) {
+  const Output output =
+      run(with(kOn, {preload(SHIM), "RINGPRESS_SOCKET_IFNAME=nosuch0"}), client(CLIENT, 1, "all"));
+  EXPECT_EQ(output.status, 1) << output.text;
+  EXPECT_NE(output.text.find("call_GetUniqueId(&id): 4 ringpress: RINGPRESS_SOCKET_IFNAME=nosuch0"),
+            std::string::npos)
+      << output.text;
+}
+
+/// They choose among NCCL's algorithms, which carry what this library has encoded.
+TEST(PreloadScenarios, NcclsAlgorithmsLeaveTheCodec) {
+  for (const char* variable : {"NCCL_ALGO=allreduce:tree", "NCCL_ALGO=Ring", "NCCL_PROTO=LL",
+                               "NCCL_COLLNET_ENABLE=0"}) {
+    const Output output = run(with(kOn, {preload(SHIM), variable}), client(CLIENT, 2, "all"));
+    ASSERT_EQ(output.status, 0) << output.text;
+    expect_compressed(Results(output.text));
+  }
+}
+
 TEST(PreloadScenarios, ForkedWorkersLeaveTheParentAlone) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 2, "fork"));
   ASSERT_EQ(output.status, 0) << output.text;

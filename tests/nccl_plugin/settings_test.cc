@@ -122,7 +122,7 @@ TEST(Settings, AWrongValueLeavesTheDefault) {
   const Settings defaults = parse_settings({}, nullptr);
   EXPECT_EQ(settings.sockets_per_peer, defaults.sockets_per_peer);
   EXPECT_EQ(settings.timeout_ms, defaults.timeout_ms);
-  EXPECT_EQ(settings.mistake, "RINGPRESS_SOCKETS=2x: expected a whole number from 1 to 2147483647");
+  EXPECT_EQ(settings.mistake, "RINGPRESS_SOCKETS=2x: expected a whole number from 1 to 16");
 }
 
 TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {

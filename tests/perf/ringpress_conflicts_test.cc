@@ -6,7 +6,6 @@
 
 #include "nccl_plugin/plugin/door_variables.h"
 #include "nccl_plugin/plugin/function_lists.h"
-#include "nccl_plugin/plugin/interfaces.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -106,32 +105,6 @@ TEST(FunctionLists, NameWhatIsRefused) {
   EXPECT_EQ(parse_function_list("Ring,Rung", kAlgorithmNames).refused, "Rung");
   EXPECT_EQ(parse_function_list("all:Ring", kAlgorithmNames).refused, "all");
   EXPECT_EQ(parse_function_list(nullptr, kProtocolNames).left.size(), 3U);
-}
-
-TEST(Interfaces, AreSelectedByPrefixNameOrExclusion) {
-  const std::vector<std::string> all = {"eth0", "eth1", "ib0", "lo"};
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(select_interfaces(all, "eth"), (Names{"eth0", "eth1"}));
-  EXPECT_EQ(select_interfaces(all, "=eth1,lo"), (Names{"eth1", "lo"}));
-  EXPECT_EQ(select_interfaces(all, "^eth"), (Names{"ib0", "lo"}));
-  EXPECT_EQ(select_interfaces(all, "=eth"), Names{});
-  EXPECT_EQ(select_interfaces(all, "^=eth0,eth1,ib0,lo"), Names{});
-}
-
-TEST(Interfaces, TheOwnVariableDecidesBeforeThatOfNccl) {
-  const std::map<std::string, std::string> both = {{"RINGPRESS_SOCKET_IFNAME", "nosuch0"},
-                                                   {"NCCL_SOCKET_IFNAME", "lo"}};
-  const InterfaceChoice own = choose_interfaces(lookup_in(both));
-  EXPECT_STREQ(own.variable, "RINGPRESS_SOCKET_IFNAME");
-  EXPECT_TRUE(own.selected.empty());
-  const std::map<std::string, std::string> one = {{"RINGPRESS_SOCKET_IFNAME", ""},
-                                                  {"NCCL_SOCKET_IFNAME", "=lo"}};
-  const InterfaceChoice of_nccl = choose_interfaces(lookup_in(one));
-  EXPECT_STREQ(of_nccl.variable, "NCCL_SOCKET_IFNAME");
-  EXPECT_EQ(of_nccl.selected, std::vector<std::string>{"lo"});
-  const InterfaceChoice neither = choose_interfaces([](const char*) { return nullptr; });
-  EXPECT_EQ(neither.variable, nullptr);
-  EXPECT_FALSE(neither.selected.empty());
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ class Run(Command):
             for value in ("nosuch0", "=l", "^" + ",".join(os.listdir("/sys/class/net"))):
                 line = self.only_warning(**{name: value})
                 self.assertIn(f"{name}={value} ", line)
-                self.assertRegex(line, r"; name one of those that are up \(.*lo\), or unset it")
+                self.assertRegex(line, r"there are: .*lo.*; name one of those that are up, or unset it")
             _, error = self.variables_of_child(**{name: "lo"})
             self.assertNotIn("warning", error)
         line = self.only_warning(RINGPRESS_SOCKET_IFNAME="lo", NCCL_SOCKET_IFNAME="nosuch0")
@@ -245,6 +245,21 @@ class Params(Command):
             self.assertEqual(rows[name]["value"], rows[name]["default"])
         self.assertEqual(rows["RINGPRESS_CODEC"]["given"], "q44")
         self.assertNotIn("mistake", rows["RINGPRESS_EF"])
+
+    def test_what_the_library_ignores_is_named(self):
+        rows = self.params(RINGPRESS_CODCE="q8", NCCL_DEBUG="LOUD")
+        self.assertIn("maybe: RINGPRESS_CODEC?", rows["RINGPRESS_CODCE"]["warning"])
+        self.assertIn("NCCL_DEBUG=LOUD is ignored", rows["NCCL_DEBUG"]["warning"])
+        self.assertNotIn("warning", rows["RINGPRESS_CODEC"])
+
+    def test_what_a_setting_names_is_looked_at(self):
+        for name, value in (("RINGPRESS_TOPOLOGY", "/nope"), ("NCCL_COMM_ID", "foo"),
+                            ("RINGPRESS_SOCKET_IFNAME", "nope0"), ("NCCL_SOCKET_IFNAME", "nope0")):
+            row = self.params(**{name: value})[name]
+            self.assertTrue(row["mistake"].startswith(f"{name}={value}"), row)
+            code, out, _ = self.run_program("params", **{name: value})
+            self.assertEqual(code, 1)
+            self.assertIn(f"    mistake: {name}={value}", out)
 
     def test_for_people(self):
         code, out, _ = self.run_program("params", RINGPRESS_CODEC="nonsense")

@@ -350,7 +350,7 @@ Result<UniqueId> make_unique_id(const Settings&) {
   return Hubs::instance().make_id();
 }
 
-Result<UniqueId> unique_id_at(const std::string&) {
+Result<UniqueId> known_unique_id(const Settings&) {
   return Status(Code::kUnsupported, "there are no addresses inside a process");
 }
 

@@ -13,6 +13,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
 #include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/session/output_files.h"
 #include "ringpress/hash.h"
 #include "ringpress/log.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 /// A communicator on its way into the table. `status` not ok: it is plain NCCL's.
 struct Candidate {
-  const NewComm* made = nullptr;
+  NewComm* made = nullptr;
   std::shared_ptr<Comm> comm;  // Null: this rank could not even make that.
   Status status;
   std::optional<std::string> name;  // Nothing: its ranks call it differently.
@@ -32,6 +33,7 @@ struct Candidate {
 };
 
 /// Facts are compared in the order of their names: the cause comes before what follows from it.
+constexpr const char* kRefusal = "A communicator is refused because";
 constexpr const char* kProblem = "Door A cannot work because";
 
 /// Different each time, in one process and in several.
@@ -60,7 +62,7 @@ class Establishing {
 
   /// Throws before anything is done.
   void expect(std::size_t comms) { candidates_.reserve(comms); }
-  void prepare(const NewComm& made, LeftComms& left);
+  void prepare(NewComm& made, LeftComms& left);
   void meet();
   void spread_failures();
   void find_hosts();
@@ -93,7 +95,7 @@ class Establishing {
   bool have_met_ = false;
 };
 
-void Establishing::prepare(const NewComm& made, LeftComms& left) {
+void Establishing::prepare(NewComm& made, LeftComms& left) {
   Candidate candidate;
   candidate.made = &made;
   candidate.name = made.name;
@@ -103,6 +105,8 @@ void Establishing::prepare(const NewComm& made, LeftComms& left) {
     if (made.place) meetings_.call_off(*made.place, kReason);
     return left.add(made.handle, kReason);
   }
+  int rank = 0;
+  if (real_.CommUserRank(made.handle, &rank) == ncclSuccess) warn_of_outputs(settings_, rank);
   if (made.problem.empty()) {
     candidate.status = catch_all([&]() -> Status {
       RINGPRESS_ASSIGN_OR_RETURN(
@@ -113,6 +117,8 @@ void Establishing::prepare(const NewComm& made, LeftComms& left) {
     candidate.status = {Code::kUnsupported, made.problem};
   }
   if (candidate.status.is_ok()) candidate.status = meetings_.topology().problem;
+  if (!made.refusal.empty()) candidate.status = {Code::kInvalidArgument, made.refusal};
+  made.is_refused = !made.refusal.empty();
   candidates_.push_back(std::move(candidate));
 }
 
@@ -126,8 +132,10 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
       return {Code::kSystem, "the real NCCL does not say which rank this is"};
     }
     const char* device = candidate.comm != nullptr ? candidate.comm->device().name() : "none";
+    const std::string& refusal = candidate.made->refusal;
     std::vector<std::string> facts = {"NCCL version=" + std::to_string(version),
                                       std::string("device=") + device,
+                                      kRefusal + ("=" + (refusal.empty() ? "nothing" : refusal)),
                                       kProblem + ("=" + (problem.empty() ? "nothing" : problem))};
     Settings named = settings_;
     named.comm_name = candidate.made->name;
@@ -137,6 +145,8 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
     candidate.hosts = std::move(hosts);
     return Status::ok();
   });
+  // All ranks hear the same of what differs.
+  if (candidate.status.message().starts_with(kRefusal)) candidate.made->is_refused = true;
   if (problem.empty()) return;
   candidate.status = catch_all([&] { return Status(Code::kUnsupported, problem); });
 }
@@ -337,6 +347,11 @@ void Establishing::finish(KnownComms known) {
     candidate.is_settled = true;
     candidate.groups.end(real_.CommDestroy);
     const std::string& reason = candidate.status.message();
+    if (candidate.made->is_refused) {
+      log_line(LogLevel::kError, "no communicator is made: %s", reason.c_str());
+      set_last_error("ringpress: " + reason);
+      continue;
+    }
     // What is wrong with the whole process was said when the engine found it.
     if (candidate.made->problem.empty()) warn_left(reason);
     known.left.add(candidate.made->handle, reason);
@@ -370,11 +385,11 @@ void warn_left(const std::string& reason) {
 }
 
 void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
-               KnownComms known, std::span<const NewComm> made) noexcept {
+               KnownComms known, std::span<NewComm> made) noexcept {
   Establishing establishing(real, settings, meetings);
   const Status status = catch_all([&] {
     establishing.expect(made.size());
-    for (const NewComm& one : made) establishing.prepare(one, known.left);
+    for (NewComm& one : made) establishing.prepare(one, known.left);
     establishing.meet();
     establishing.spread_failures();
     establishing.find_hosts();

@@ -24,6 +24,9 @@ struct NewComm {
   bool in_process = false;        // Or: all of them are in this process.
   std::string name;               // That the program has given it; empty: none.
   std::string problem;  // Why this rank can compress nothing; empty if it can. The others hear it.
+  std::string refusal;  // Why this rank makes no communicator at all; empty if it does. So do the
+                        // others then, who hear it where they meet.
+  bool is_refused = false;  // The outcome: its handle is to be aborted, and the reason is the last error.
 };
 
 /// Where communicators are kept from then on.
@@ -39,7 +42,7 @@ struct KnownComms {
 /// library: every rank makes what it needs and all-gathers whether it could. Where a rank has no
 /// host memory for that, it abandons the communicator.
 void establish(const ringpressRealNccl& real, const Settings& settings, Meetings& meetings,
-               KnownComms known, std::span<const NewComm> made) noexcept;
+               KnownComms known, std::span<NewComm> made) noexcept;
 
 /// Ends a communicator whose other ranks wait, or will, for what this one cannot do: they fail too,
 /// where the real library can be told (ncclCommRevoke()).

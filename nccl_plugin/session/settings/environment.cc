@@ -61,4 +61,10 @@ std::vector<std::pair<std::string, std::string>> Environment::with_prefix(
   return found;
 }
 
+std::vector<std::pair<std::string, std::string>> variables_of_settings(const Environment& all) {
+  std::vector<std::pair<std::string, std::string>> found = all.with_prefix("RINGPRESS");
+  for (const auto& variable : all.with_prefix("NCCL_")) found.push_back(variable);
+  return found;
+}
+
 }  // namespace ringpress::nccl_plugin

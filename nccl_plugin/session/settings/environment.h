@@ -36,6 +36,9 @@ class Environment {
   std::map<std::string, Variable> variables_;
 };
 
+/// What parse_settings() reads of them.
+std::vector<std::pair<std::string, std::string>> variables_of_settings(const Environment& all);
+
 }  // namespace ringpress::nccl_plugin
 
 #endif  // NCCL_PLUGIN_SESSION_SETTINGS_ENVIRONMENT_H_

@@ -19,23 +19,41 @@
 namespace ringpress {
 namespace {
 
-constexpr int kMaxSockets = 16;
-constexpr std::size_t kMostTuningCalls = 10000;
-
 Status refuse(const char* name, const std::string& text, const std::string& allowed) {
   return {Code::kInvalidArgument, std::string(name) + "=" + text + ": expected " + allowed};
 }
 
+/// Of settings that count or measure, where it is narrower than that of their type.
+struct Range {
+  std::string_view name;
+  std::size_t smallest;
+  std::size_t largest;
+};
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kMostTuningCalls = 10000;
+constexpr Range kRanges[] = {{"RINGPRESS_SOCKETS", 1, 16},
+                             {"RINGPRESS_LAZY_CALLS", 1, kNoLimit},
+                             {"RINGPRESS_TUNING_WARM_UP", 1, kMostTuningCalls},
+                             {"RINGPRESS_TUNING_CALLS", 1, kMostTuningCalls},
+                             {"RINGPRESS_TUNING_TRIALS", 0, kMostTuningCalls}};
+
 template <typename Integer>
 Status parse_integer(const char* name, const std::string& text, Integer smallest, Integer* value) {
-  constexpr Integer kLargest = std::numeric_limits<Integer>::max();
+  Integer largest = std::numeric_limits<Integer>::max();
+  for (const Range& range : kRanges) {
+    if (range.name != name) continue;
+    smallest = static_cast<Integer>(range.smallest);
+    if (range.largest < static_cast<std::size_t>(largest)) {
+      largest = static_cast<Integer>(range.largest);
+    }
+  }
   const char* end = text.data() + text.size();
   Integer number = 0;
   const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end || number < smallest) {
+  if (parsed.ec != std::errc() || parsed.ptr != end || number < smallest || number > largest) {
     return refuse(
         name, text,
-        "a whole number from " + std::to_string(smallest) + " to " + std::to_string(kLargest));
+        "a whole number from " + std::to_string(smallest) + " to " + std::to_string(largest));
   }
   *value = number;
   return Status::ok();
@@ -78,8 +96,10 @@ Status parse(const char* name, const std::string& text, double* value) {
   const char* end = text.data() + text.size();
   double number = 0;
   const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number) || !(number >= 0)) {
-    return refuse(name, text, "a number from 0 on");
+  const bool is_factor = std::string_view(name) == "RINGPRESS_ADJUST_ALPHA";
+  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number) || number < 0 ||
+      (is_factor && number == 0)) {
+    return refuse(name, text, is_factor ? "a number above 0" : "a number from 0 on");
   }
   *value = number;
   return Status::ok();
@@ -138,14 +158,6 @@ void note_mistake(const Status& status, Settings* settings) {
   if (!status.is_ok() && settings->mistake.empty()) settings->mistake = status.message();
 }
 
-/// What the transports themselves need.
-void check_sockets(Settings* settings) {
-  if (settings->sockets_per_peer <= kMaxSockets) return;
-  note_mistake(refuse("RINGPRESS_SOCKETS", std::to_string(settings->sockets_per_peer), "1 to 16"),
-               settings);
-  settings->sockets_per_peer = parse_settings({}, nullptr).sockets_per_peer;
-}
-
 /// A program's name in a line.
 std::string printable(std::string name) {
   constexpr std::size_t kLongest = 256;
@@ -159,18 +171,6 @@ std::string printable(std::string name) {
 /// Names that belong to ringpress but are read by its programs, not by the library.
 bool is_for_programs(std::string_view name) {
   return name.starts_with("RINGPRESS_PERF_");
-}
-
-Status check_tuning(const Settings& settings) {
-  const std::pair<const char*, std::size_t> counts[] = {
-      {"RINGPRESS_TUNING_WARM_UP", static_cast<std::size_t>(settings.tuning_warm_up_calls)},
-      {"RINGPRESS_TUNING_CALLS", static_cast<std::size_t>(settings.tuning_calls)},
-      {"RINGPRESS_TUNING_TRIALS", settings.tuning_trials}};
-  for (const auto& [name, count] : counts) {
-    if (count <= kMostTuningCalls) continue;
-    return refuse(name, std::to_string(count), std::to_string(kMostTuningCalls) + " at most");
-  }
-  return Status::ok();
 }
 
 }  // namespace
@@ -201,7 +201,6 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
       warnings->push_back(unknown_name(name));
     }
   }
-  check_sockets(&settings);
   nccl_plugin::take_nccl_variables(environment, &settings, warnings);
   nccl_plugin::load_rules(&settings);
   return settings;
@@ -217,9 +216,6 @@ Status check_settings(const Settings& settings) {
       check_one_of("RINGPRESS_ADJUST_METRIC", settings.adjust_metric, {"l2", "l2sq"}));
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_ADJUST_GRIDS", settings.adjust_grids, {"uniform", "both"}));
-  if (settings.adjust_alpha == 0) return refuse("RINGPRESS_ADJUST_ALPHA", "0", "a number above 0");
-  RINGPRESS_RETURN_IF_ERROR(check_tuning(settings));
-  if (settings.lazy_calls == 0) return refuse("RINGPRESS_LAZY_CALLS", "0", "1 or more");
   RINGPRESS_RETURN_IF_ERROR(
       check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
   RINGPRESS_RETURN_IF_ERROR(
@@ -230,10 +226,8 @@ Status check_settings(const Settings& settings) {
 
 Settings settings_from_environment() {
   const auto all = nccl_plugin::Environment::of_this_process();
-  std::vector<std::pair<std::string, std::string>> environment = all.with_prefix("RINGPRESS");
-  for (const auto& variable : all.with_prefix("NCCL_")) environment.push_back(variable);
   std::vector<std::string> warnings;
-  Settings settings = parse_settings(environment, &warnings);
+  Settings settings = parse_settings(nccl_plugin::variables_of_settings(all), &warnings);
   static std::once_flag warned;
   std::call_once(warned, [&warnings] {
     for (const std::string& warning : warnings) log_line(LogLevel::kWarn, "%s", warning.c_str());

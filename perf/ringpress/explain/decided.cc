@@ -5,8 +5,7 @@
 #include <limits>
 
 #include "compress_kernels/factory.h"
-#include "nccl_plugin/session/calls/budget.h"
-#include "nccl_plugin/session/rules/rule_codecs.h"
+#include "nccl_plugin/session/usable_settings.h"
 #include "perf/all_reduce/error.h"
 #include "ringpress/planner.h"
 #include "tuner/factory.h"
@@ -59,14 +58,8 @@ bool has_hier(const Settings& settings) {
 
 Settings good_settings() {
   Settings settings = settings_from_environment();
-  Status valid = check_settings(settings);
-  if (valid.is_ok()) valid = nccl_plugin::check_budget(settings);
-  if (valid.is_ok()) valid = nccl_plugin::check_rules(settings);
+  const Status valid = nccl_plugin::check_values(settings);
   if (!valid.is_ok()) throw PerfError(valid.message());
-  if (settings.codec != "auto") {
-    const Status known = compress_kernels::normalize_specification(settings.codec).status();
-    if (!known.is_ok()) throw PerfError("RINGPRESS_CODEC: " + known.message());
-  }
   return settings;
 }
 

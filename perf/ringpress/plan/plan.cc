@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/session/usable_settings.h"
 #include "perf/ringpress/plan/job_file.h"
 #include "perf/ringpress/plan/text_file.h"
 #include "perf/ringpress/plan/timeline_svg.h"
@@ -105,7 +106,9 @@ Status price_host_calls(const std::string& given, PricedJob* priced) {
                              compress_kernels::measure_codec("none", DType::kFloat32, use));
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed speed,
                              compress_kernels::measure_codec(codec, DType::kFloat32, use));
-  const std::size_t minimum_bytes = settings_from_environment().minimum_bytes;
+  const Settings settings = settings_from_environment();
+  RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_values(settings));
+  const std::size_t minimum_bytes = settings.minimum_bytes;
   priced->free_job = priced->job;
   RINGPRESS_RETURN_IF_ERROR(
       espresso::price_calls(exact, without_work(speed), minimum_bytes, &priced->free_job));

@@ -237,15 +237,22 @@ void set_no_delay(int descriptor) {
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-void set_congestion_control(int descriptor, const std::string& name) {
-  if (name.empty()) return;
+Status try_congestion_control(int descriptor, const std::string& name) {
+  if (name.empty()) return Status::ok();
   const auto length = static_cast<socklen_t>(name.size());
-  if (setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), length) == 0) return;
+  if (setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), length) == 0) {
+    return Status::ok();
+  }
+  return system_error("RINGPRESS_TCP_CONGESTION=" + name +
+                      " is not among net.ipv4.tcp_allowed_congestion_control; the system's default "
+                      "is used");
+}
+
+void set_congestion_control(int descriptor, const std::string& name) {
+  const Status set = try_congestion_control(descriptor, name);
+  if (set.is_ok()) return;
   static std::atomic<bool> is_told{false};
-  const Status refused = system_error("RINGPRESS_TCP_CONGESTION=" + name +
-                                      " is not among net.ipv4.tcp_allowed_congestion_control; the "
-                                      "system's default is used");
-  if (!is_told.exchange(true)) log_line(LogLevel::kWarn, "%s", refused.message().c_str());
+  if (!is_told.exchange(true)) log_line(LogLevel::kWarn, "%s", set.message().c_str());
 }
 
 void keep_alive(int descriptor) {

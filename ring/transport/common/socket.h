@@ -89,8 +89,9 @@ AcceptedSocket accept_from(int listener);
 void set_no_delay(int descriptor);
 
 /// What this end sends is paced and slowed down as this one of the system's algorithms says ("reno",
-/// "cubic"); empty: as the system's own default does. One that this process may not have is logged,
-/// once, and then it is the default.
+/// "cubic"); empty: as the system's own default does. kSystem for one that this process may not have.
+Status try_congestion_control(int descriptor, const std::string& name);
+/// The same; what goes wrong is logged, once, and then it is the default.
 void set_congestion_control(int descriptor, const std::string& name);
 
 /// The system asks after a silent peer, so that a host that vanished is noticed in some minutes.

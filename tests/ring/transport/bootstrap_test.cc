@@ -439,6 +439,19 @@ TEST(Interfaces, AreChosenByName) {
   EXPECT_EQ(ring::bootstrap::route_address("127.0.0.1:5").value(), "127.0.0.1");
 }
 
+TEST(Interfaces, AreSelectedByPrefixNameOrExclusion) {
+  const std::vector<std::string> all = {"eth0", "eth1", "ib0", "lo"};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(ring::select_interfaces(all, "eth"), (Names{"eth0", "eth1"}));
+  EXPECT_EQ(ring::select_interfaces(all, "=eth1,lo"), (Names{"eth1", "lo"}));
+  EXPECT_EQ(ring::select_interfaces(all, "^eth"), (Names{"ib0", "lo"}));
+  EXPECT_EQ(ring::select_interfaces(all, "=eth"), Names{});
+  EXPECT_EQ(ring::select_interfaces(all, "^=eth0,eth1,ib0,lo"), Names{});
+  const Names here = ring::interface_names(AddressFamily::kIpv4).value();
+  ASSERT_FALSE(here.empty());
+  EXPECT_EQ(here.back(), "lo");
+}
+
 /// Whether an interface that is up, but not the loopback, has an address of IPv4.
 bool has_address_beside_loopback() {
   ifaddrs* list = nullptr;

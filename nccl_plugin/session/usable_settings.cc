@@ -1,0 +1,61 @@
+#include "nccl_plugin/session/usable_settings.h"
+
+#include <string>
+#include <utility>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/output_files.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
+#include "nccl_plugin/session/settings/nccl_variables.h"
+#include "ring/factory.h"
+#include "ringpress/communicator.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+Status check_codec(const Settings& settings) {
+  if (settings.codec == "auto") return Status::ok();
+  const Status known = compress_kernels::normalize_specification(settings.codec).status();
+  if (known.is_ok()) return known;
+  return {known.code(), "RINGPRESS_CODEC: " + known.message()};
+}
+
+}  // namespace
+
+Status check_values(const Settings& settings) {
+  RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
+  RINGPRESS_RETURN_IF_ERROR(check_budget(settings));
+  RINGPRESS_RETURN_IF_ERROR(check_rules(settings));
+  return check_codec(settings);
+}
+
+Status check_session(const Settings& settings, const RingTopology& topology) {
+  RINGPRESS_RETURN_IF_ERROR(check_values(settings));
+  if (settings.backend == "cuda") {
+    return Status(Code::kUnsupported,
+                  "RINGPRESS_BACKEND=cuda: a communicator of this library works on host memory; GPUs "
+                  "are served before a real NCCL, by the preloaded library and the plugin");
+  }
+  return topology.problem;
+}
+
+Status check_host_rank(const Settings& settings) {
+  RINGPRESS_RETURN_IF_ERROR(ring::check_address(settings.address));
+  if (!settings.nccl.comm_id.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(known_unique_id(settings).status());
+  }
+  const RingTopology topology = read_ring_topology(settings);
+  RINGPRESS_RETURN_IF_ERROR(check_session(settings, topology));
+  return check_own_place(topology);
+}
+
+std::vector<Status> find_shortcomings(const Settings& settings) {
+  std::vector<Status> found = find_output_problems(settings);
+  for (Status status : {ring::check_congestion(settings.congestion), check_nccl_debug(settings)}) {
+    if (!status.is_ok()) found.push_back(std::move(status));
+  }
+  return found;
+}
+
+}  // namespace ringpress::nccl_plugin

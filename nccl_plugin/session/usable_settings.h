@@ -1,0 +1,31 @@
+// What the making of a communicator asks of its settings. The doors ask it, and `ringpress params` and
+// `ringpress doctor` before a job: what one refuses the other does, in the same words.
+#ifndef NCCL_PLUGIN_USABLE_SETTINGS_H_
+#define NCCL_PLUGIN_USABLE_SETTINGS_H_
+
+#include <vector>
+
+#include "nccl_plugin/session/ring_topology.h"
+#include "ringpress/settings.h"
+#include "ringpress/status.h"
+
+namespace ringpress::nccl_plugin {
+
+/// What every door asks: check_settings(), and that codecs, RINGPRESS_BUDGET and RINGPRESS_RULES can
+/// be used.
+Status check_values(const Settings& settings);
+
+/// What a session asks, on host memory and in the plugin: check_values(), the backend, and what
+/// RINGPRESS_TOPOLOGY names.
+Status check_session(const Settings& settings, const RingTopology& topology);
+
+/// All that a rank on host memory can be refused before it meets others: check_session(), the
+/// interfaces that it may use, NCCL_COMM_ID, and its host's place in RINGPRESS_TOPOLOGY.
+Status check_host_rank(const Settings& settings);
+
+/// What is no more than a warning: files that cannot be written, what is ignored or not to be had.
+std::vector<Status> find_shortcomings(const Settings& settings);
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_USABLE_SETTINGS_H_
