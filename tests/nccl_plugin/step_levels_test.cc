@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringpress/hash.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_peers.h"
 
@@ -26,6 +27,7 @@ struct StepCall {
   std::size_t count = 0;
   float scale = 1;
   std::vector<Layer> layers;
+  bool has_hot_rows = false;  // An embedding's, of words that came in this step.
 };
 
 const std::vector<StepCall> kStep{{20000, 1, {}}, {30000, 0.01f, {}}, {40000, 1e-4f, {}}};
@@ -38,6 +40,8 @@ Settings adjusting(Environment environment) {
   return parse_settings(environment, nullptr);
 }
 
+constexpr std::size_t kRow = 256;
+
 /// Each quarter a tenth as large as the one before it.
 std::vector<float> values_of(const StepCall& call, int rank) {
   thread_local std::map<std::pair<std::size_t, int>, std::vector<float>> drawn;
@@ -46,6 +50,10 @@ std::vector<float> values_of(const StepCall& call, int rank) {
   std::vector<float> values = known;
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] *= call.scale * std::pow(0.1f, static_cast<float>(4 * i / call.count));
+    // Other words on other ranks; some came on all.
+    const std::size_t row = i / kRow;
+    const auto word = mix_bits(row + 1000 * static_cast<std::size_t>(rank)) % 24;
+    if (call.has_hot_rows && word != 0 && mix_bits(row) % 48 != 0) values[i] *= 0.02f;
   }
   return values;
 }
@@ -193,6 +201,15 @@ TEST(StepLevels, SendFewerBytesAtNoMoreError) {
   ASSERT_EQ(found[0].size(), kStep.size());
   EXPECT_LE(shares.squares, kAboutOne);
   EXPECT_LT(shares.bytes, 0.75);
+}
+
+// A sample of one tile in sixteen says little of segments with a few large rows.
+TEST(StepLevels, RowsOfAnEmbeddingKeepTheBudget) {
+  for (const char* const grids : {"uniform", "both"}) {
+    const Shares shares = shares_with({{"RINGPRESS_ADJUST_GRIDS", grids}}, {{500000, 1, {}, true}});
+    EXPECT_LE(std::sqrt(shares.squares), 1.05) << grids;
+    EXPECT_LT(shares.bytes, 0.75) << grids;
+  }
 }
 
 TEST(StepLevels, TheBudgetIsAlphaInTheMetric) {

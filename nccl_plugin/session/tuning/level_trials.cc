@@ -305,13 +305,14 @@ std::vector<float> SampledPart::load(const MeasuredTensor& part) const {
   return values;
 }
 
-void SampledPart::add(const MeasuredTensor& part, bool keeps) {
+bool SampledPart::add(const MeasuredTensor& part, bool keeps) {
   std::vector<float> values = load(part);
-  if (!std::isfinite(squares_of(values))) return;
+  if (!std::isfinite(squares_of(values))) return false;
   has_feedback_ |= part.residual != nullptr;
   ++added_;
   for (std::size_t i = 0; i < size_; ++i) sums_[i] += values[i];
   if (keeps) steps_.push_back(std::move(values));
+  return true;
 }
 
 std::vector<float> SampledPart::mean() const {

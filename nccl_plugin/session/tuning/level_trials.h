@@ -37,9 +37,9 @@ class SampledPart {
   /// `wanted`: values, about; `count`, which is not 0: of the part.
   SampledPart(std::size_t count, std::size_t wanted);
 
-  /// One step. `keeps`: its values are kept, and not only added to the mean. What is not finite is
-  /// left out.
-  void add(const MeasuredTensor& part, bool keeps);
+  /// One step. `keeps`: its values are kept, and not only added to the mean. False: what is not
+  /// finite is left out.
+  bool add(const MeasuredTensor& part, bool keeps);
 
   std::size_t count() const { return count_; }
   std::size_t size() const { return size_; }

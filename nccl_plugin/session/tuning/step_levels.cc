@@ -213,13 +213,18 @@ void StepLevels::start_call(std::span<const Layer> layers, MeasuredCall* call) c
       call->samples.emplace_back(end - first, std::max({wanted, fewest, std::size_t{1}}));
     first = end;
   }
+  call->encodings.resize(call->samples.size());
   call->ends = std::move(ends);
 }
 
 void StepLevels::add_sample(const MeasuredTensor& tensor, bool is_kept, MeasuredCall* call) const {
   std::size_t first = 0;
   for (std::size_t part = 0; part < call->ends.size(); ++part) {
-    call->samples[part].add(slice(tensor, first, call->ends[part]), is_kept);
+    const MeasuredTensor values = slice(tensor, first, call->ends[part]);
+    const bool is_added = call->samples[part].add(values, is_kept);
+    if (is_added && is_kept && is_in_window(kWindow)) {
+      call->encodings[part].add(*family_, values, call->samples[part].steps().back());
+    }
     first = call->ends[part];
   }
 }
@@ -263,6 +268,7 @@ void StepLevels::conclude(MeasuredCall* call) const {
     }
   }
   call->mean_errors.resize(call->errors.size());
+  correct_errors(call->encodings, family_->levels(), {call->errors, call->mean_errors});
   if (!call->is_cut_alike) join_parts(call);
 }
 

@@ -3,12 +3,13 @@
 //
 // Each rank keeps a sample of the values of each part of each call: of the last ten of every
 // RINGPRESS_ADJUST_STEPS steps, or thirty without error feedback, all values of the sample, of the
-// others their mean. After these steps the ranks add up how their values lie to each other, and
-// each tries what each level would lose of them, call by call and of the mean of many calls, if it
-// had been used all along (level_trials.h). At the first call of the next step the ranks add up
-// what they have found, and each works out the same levels from that: neither a call nor the mean
-// over calls may lose more than with one level for all. The first levels come after a hundred
-// steps, if that is sooner.
+// others their mean. Of the last ten it also measures what one encoding at each level would lose of
+// all values: a few rows of an embedding may hold most of a part, and the sample none of them.
+// After these steps the ranks add up how their values lie to each other, and each tries what each
+// level would lose of them, call by call and of the mean of many calls, if it had been used all
+// along (level_trials.h). At the first call of the next step the ranks add up what they have found,
+// and each works out the same levels from that: neither a call nor the mean over calls may lose
+// more than with one level for all. The first levels come after a hundred steps, if that is sooner.
 //
 // What ranks lose of their values adds up as their values do. What is lost when a sum is encoded
 // again counts too. Parts are the layers that the program has told of when the steps began, or
@@ -35,6 +36,7 @@
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/tuning/level_family.h"
 #include "nccl_plugin/session/tuning/level_trials.h"
+#include "nccl_plugin/session/tuning/part_encodings.h"
 #include "nccl_plugin/session/tuning/peers.h"
 #include "ringpress/error_tables.h"
 #include "ringpress/planner.h"
@@ -83,16 +85,17 @@ class StepLevels {
     DType dtype = DType::kFloat32;
     ReduceOp op = ReduceOp::kSum;
     std::size_t count = 0;
-    std::vector<std::size_t> ends;     // Of its parts; none: not known yet.
-    std::vector<SampledPart> samples;  // By part, if there are any.
-    std::vector<double> bytes;         // By part, then level; and so
-    std::vector<double> errors;        // of a call,
-    std::vector<double> mean_errors;   // of the mean over calls.
-    std::vector<double> norms;         // Of the last step's values, by part.
-    std::size_t times = 0;             // Steps of the window.
-    std::vector<RanksSum> sums;        // By part, where ranks have cut the call alike.
-    bool is_lost = false;              // There was no memory.
-    bool is_cut_alike = false;         // On all ranks.
+    std::vector<std::size_t> ends;         // Of its parts; none: not known yet.
+    std::vector<SampledPart> samples;      // By part, if there are any.
+    std::vector<double> bytes;             // By part, then level; and so
+    std::vector<double> errors;            // of a call,
+    std::vector<double> mean_errors;       // of the mean over calls.
+    std::vector<double> norms;             // Of the last step's values, by part.
+    std::vector<PartEncodings> encodings;  // By part, as samples.
+    std::size_t times = 0;                 // Steps of the window.
+    std::vector<RanksSum> sums;            // By part, where ranks have cut the call alike.
+    bool is_lost = false;                  // There was no memory.
+    bool is_cut_alike = false;             // On all ranks.
 
     double norm() const;
     bool is_measured() const;
