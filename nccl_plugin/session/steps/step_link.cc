@@ -17,7 +17,7 @@ constexpr double kMostTimesApparent = 16;
 constexpr int kHalvings = 50;
 constexpr int kRounds = 4;
 /// Frames have headers, and values that do not compress are sent as they are.
-constexpr double kCompressedShare = 0.9;
+constexpr double kCompressedSentShare = 0.9;
 /// By this part all calls together may well take more or less than they would by the model.
 constexpr double kUsualError = 0.02;
 /// A step's time that differs by more, from one likely link to another, is not known.
@@ -94,7 +94,7 @@ class ModelOfCalls {
     for (const StepCall& call : step.calls) {
       const double exact = 2 * static_cast<double>(call.bytes()) * (ranks - 1) / ranks;
       const auto sent = static_cast<double>(call.sent_bytes);
-      is_compressed_.push_back(compresses() && sent < kCompressedShare * exact);
+      is_compressed_.push_back(compresses() && sent < kCompressedSentShare * exact);
     }
   }
 
