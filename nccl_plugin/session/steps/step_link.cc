@@ -17,7 +17,7 @@ constexpr double kMostTimesApparent = 16;
 constexpr int kHalvings = 50;
 constexpr int kRounds = 4;
 /// Frames have headers, and values that do not compress are sent as they are.
-constexpr double kCompressedSentShare = 0.9;
+constexpr double kCompressedShare = 0.9;
 /// By this part all calls together may well take more or less than they would by the model.
 constexpr double kUsualError = 0.02;
 /// A step's time that differs by more, from one likely link to another, is not known.
@@ -90,11 +90,8 @@ class ModelOfCalls {
   ModelOfCalls(const RecordedStep& step, std::size_t world, const CodecSpeed& codec)
       : step_(step), codec_(codec), job_(job_of(step, world, {})) {
     exact_ = compresses() ? codec_without_work("none", 1) : codec;
-    const auto ranks = static_cast<double>(world);
     for (const StepCall& call : step.calls) {
-      const double exact = 2 * static_cast<double>(call.bytes()) * (ranks - 1) / ranks;
-      const auto sent = static_cast<double>(call.sent_bytes);
-      is_compressed_.push_back(compresses() && sent < kCompressedSentShare * exact);
+      is_compressed_.push_back(compresses() && was_compressed(call, world));
     }
   }
 
@@ -180,6 +177,15 @@ Result<bool> is_sure_link(const LinkSpeed& found, double seconds, const CallLine
 }
 
 }  // namespace
+
+double exact_bytes(const StepCall& call, std::size_t world) {
+  const auto ranks = static_cast<double>(world);
+  return 2 * (ranks - 1) / ranks * static_cast<double>(call.bytes());
+}
+
+bool was_compressed(const StepCall& call, std::size_t world) {
+  return static_cast<double>(call.sent_bytes) < kCompressedShare * exact_bytes(call, world);
+}
 
 Result<LinkSpeed> link_of(const RecordedStep& step) {
   const CallSums sums(step);

@@ -10,6 +10,12 @@
 
 namespace ringpress::nccl_plugin {
 
+/// What a rank sends in a call if nothing is compressed.
+double exact_bytes(const StepCall& call, std::size_t world);
+
+/// Whether a rank sent clearly less than that.
+bool was_compressed(const StepCall& call, std::size_t world);
+
 /// The latency and the rate of links that explain best what calls of a step took: by each the same
 /// way from a line through what they sent. Where the line's beginning is no more than chance, calls
 /// have no latency. kInvalidUsage: they show no rate.

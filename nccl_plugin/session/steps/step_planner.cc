@@ -37,8 +37,6 @@ constexpr double kCaution = 1.1;
 // before that has no time to lose, whatever the pause after it.
 constexpr double kNearlyAsLong = 0.5;
 constexpr std::size_t kMostBeginnings = 4;
-// Frames have headers, and values that do not compress are sent as they are.
-constexpr double kCompressedShare = 0.9;
 
 PlannedStepCall planned(const TensorCall& call, bool stays_exact) {
   PlannedStepCall planned;
@@ -67,15 +65,6 @@ std::optional<std::size_t> next_after(const RecordedStep& step, std::span<const 
     next = (next + 1) % step.calls.size();
   }
   return next;
-}
-
-/// What a call sends if nothing is compressed.
-double exact_bytes(const StepCall& call, int world) {
-  return 2.0 * (world - 1) / world * static_cast<double>(call.bytes());
-}
-
-bool was_compressed(const StepCall& call, int world) {
-  return static_cast<double>(call.sent_bytes) < kCompressedShare * exact_bytes(call, world);
 }
 
 /// By its own times, not by those of all calls of its size: layers have codecs of their own, and a
