@@ -96,7 +96,7 @@ inline TracedProgram random_traced_program(TracedShape shape, std::uint64_t seed
   program.forward_seconds = 0.35 * compute_seconds;
   program.optimizer_seconds = 0.05 * compute_seconds * random.uniform(0, 2);
   program.jitter = random.one_of({0.001, 0.01, 0.05});
-  program.call_jitter = random.one_of({0.0, 0.003, 0.02});
+  program.call_jitter = random.one_of({0.0, 0.003, 0.02, 0.08});
   program.step_spread = random.one_of({0.0, 0.02, 0.2});
   program.rank_spread = random.one_of({0.0, 0.01, 0.05});
   // A few steps of a hundred are held up, or every tenth.

@@ -345,6 +345,30 @@ PausesShow StepRecorder::what_pauses_show(const std::vector<Position>& positions
   return score < -kMoreThanChance ? PausesShow::kComputesBesideCalls : PausesShow::kNothing;
 }
 
+/// Whether calls take longer because other ranks come later: then they are the shorter the later
+/// this rank itself has come. What a link or a busy machine adds does not hang on that.
+bool StepRecorder::wait_for_ranks(const std::vector<Position>& positions, std::size_t first,
+                                  bool overlaps) {
+  double count = 0, sum = 0;
+  for (std::size_t i = 0; i < positions.size() && count < static_cast<double>(kMostDifferences);
+       ++i) {
+    const bool has_other_thread = overlaps && i != first;
+    const auto own_time = [has_other_thread](const Sample& sample) {
+      return has_other_thread ? sample.since_ready_seconds : sample.gap_seconds;
+    };
+    const auto call_time = [](const Sample& sample) { return sample.call_seconds; };
+    const double own = median(positions[i].samples, own_time);
+    const double call = median(positions[i].samples, call_time);
+    for (const Sample& sample : positions[i].samples) {
+      const double product = (own_time(sample) - own) * (call_time(sample) - call);
+      if (sample.gap_seconds <= kAtOnceSeconds || product == 0) continue;
+      count += 1;
+      sum += product > 0 ? 1 : -1;
+    }
+  }
+  return count > 0 && sum < -kMoreThanChance * std::sqrt(count);
+}
+
 std::optional<RecordedStep> StepRecorder::current() const {
   if (positions_.empty() || noted_ / positions_.size() < kWantedSteps) return std::nullopt;
   if (source_ == Source::kWithoutAddress && noted_ < kCertainCalls) return std::nullopt;
@@ -358,6 +382,9 @@ std::optional<RecordedStep> StepRecorder::current() const {
   found.pauses_show = what_pauses_show(positions_, rotation);
   found.next = (noted_ % positions_.size() + positions_.size() - rotation) % positions_.size();
   std::rotate(found.calls.begin(), first, found.calls.end());
+  if (!wait_for_ranks(positions_, rotation, found.overlaps())) {
+    for (StepCall& call : found.calls) call.late_seconds = 0;
+  }
   return found;
 }
 

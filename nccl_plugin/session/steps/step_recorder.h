@@ -50,7 +50,7 @@ struct StepCall {
   double call_seconds = 0;
   double call_error_seconds = 0;  // By which that is off by chance, about.
   double late_seconds = 0;        // Of it, what a tenth of the calls did without: this rank came
-                                  // last then, and waited for none.
+                                  // last then. 0 where calls do not show that it waits for others.
   std::size_t sent_bytes = 0;
   bool is_by_rule = false;
   bool is_with_the_one_before = false;             // Issued at once, in one group.
@@ -135,6 +135,8 @@ class StepRecorder {
   static double since_ready_seconds(const std::vector<Sample>& samples);
   static void add_differences(const std::vector<Sample>& samples, const std::vector<Sample>& begins,
                               std::size_t delay, std::vector<double>* differences);
+  static bool wait_for_ranks(const std::vector<Position>& positions, std::size_t first,
+                             bool overlaps);
   static PausesShow what_pauses_show(const std::vector<Position>& positions, std::size_t first);
 
   CallPattern with_address_;
