@@ -16,8 +16,6 @@ constexpr double kSureLatency = 3;
 constexpr double kMostTimesApparent = 16;
 constexpr int kHalvings = 50;
 constexpr int kRounds = 4;
-/// Frames have headers, and values that do not compress are sent as they are.
-constexpr double kCompressedShare = 0.9;
 /// By this part all calls together may well take more or less than they would by the model.
 constexpr double kUsualError = 0.02;
 /// A step's time that differs by more, from one likely link to another, is not known.
