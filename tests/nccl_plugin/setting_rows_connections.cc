@@ -44,21 +44,25 @@ std::string observe_shared_memory(const Variable& tested) {
 /// A rank comes to its call when another one has given it up, or late.
 std::string observe_patience(const Variable& tested) {
   SettingJob job = with_settings(job_with("none"), {tested});
-  std::atomic<bool> has_ended{false};
-  job.after_call = [&has_ended] { has_ended = true; };
-  job.before_others_call = [&has_ended] {
-    for (int i = 0; i < 300 && !has_ended; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+  job.join_timeout = std::chrono::seconds(100);
+  std::atomic<bool> has_begun{false}, has_failed{false};
+  job.before_calls = [&has_begun] { has_begun = true; };
+  job.at_failure = [&has_failed] { has_failed = true; };
+  job.before_others_call = [&] {
+    constexpr std::chrono::milliseconds kTurn(2);
+    while (!has_begun) std::this_thread::sleep_for(kTurn);
+    for (int i = 0; i < 1000 && !has_failed; ++i) std::this_thread::sleep_for(kTurn);
   };
   const std::string failure = run_setting_job(job).failure;
   return failure.find("no progress") != std::string::npos ? "given up" : "reduced " + failure;
 }
 
-/// A rank with another secret is a stranger.
+/// A rank with another secret is a stranger. It is not waited for long.
 std::string observe_secret(const Variable& tested) {
-  SettingJob job = with_settings(
-      job_with("none"), {{"RINGPRESS_SECRET", "swordfish"}, {"RINGPRESS_TIMEOUT_MS", "700"}});
+  const std::string own = "swordfish";
+  const std::string patience = tested.second == own ? "60000" : "700";
+  SettingJob job = with_settings(job_with("none"),
+                                 {{"RINGPRESS_SECRET", own}, {"RINGPRESS_TIMEOUT_MS", patience}});
   job.of_rank_1 = {tested};
   return run_setting_job(job).failure.empty() ? "they meet" : "they do not meet";
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -29,12 +30,16 @@ struct SettingJob {
   std::function<int(int rank)> host_of;       // Not set: a host for each rank.
   std::vector<std::size_t> counts = {20000};  // Elements of the calls of a step.
   std::size_t steps = 1;
-  SettingEnvironment environment;  // Of all ranks.
-  SettingEnvironment of_rank_1;    // Of that one besides.
+  std::chrono::milliseconds join_timeout{0};  // 0: that of the settings.
+  SettingEnvironment environment;             // Of all ranks.
+  SettingEnvironment of_rank_1;               // Of that one besides.
   /// Changes a call's values from what they are in each step.
   std::function<void(std::size_t call, std::size_t step, std::span<float> values)> change;
   std::function<void(int rank, std::span<float> values)> change_of_rank;  // At first.
-  /// By rank 0, when a call has been made; and when all have been, while all communicators are
+  /// By rank 0, when it has joined, before its first call; when a call has failed;
+  std::function<void()> before_calls;
+  std::function<void()> at_failure;
+  /// when one has been made; and when all have been, while all communicators are
   /// there.
   std::function<void()> after_call;
   std::function<void()> at_end;
@@ -62,6 +67,7 @@ class SettingRank {
 
   SettingReport run(Communicator& communicator) {
     SettingReport report;
+    if (rank_ == 0 && job_.before_calls) job_.before_calls();
     if (rank_ != 0 && job_.before_others_call) job_.before_others_call();
     for (std::size_t step = 0; step < job_.steps; ++step) {
       for (std::size_t call = 0; call < values_.size(); ++call) {
@@ -72,6 +78,7 @@ class SettingRank {
                                                       result.size(), DType::kFloat32, {});
         if (!status.is_ok()) {
           report.failure = status.message();
+          if (rank_ == 0 && job_.at_failure) job_.at_failure();
           return report;
         }
         report.results.push_back(std::move(result));
@@ -110,8 +117,8 @@ inline SettingReport run_setting_job(const SettingJob& job) {
   for (int rank = 0; rank < job.ranks; ++rank) {
     threads.emplace_back([&, rank] {
       SettingReport& report = reports[static_cast<std::size_t>(rank)];
-      const auto made =
-          Communicator::create(id.value(), rank, job.ranks, setting_job_settings(job, rank));
+      const auto made = Communicator::create(id.value(), rank, job.ranks,
+                                             setting_job_settings(job, rank), job.join_timeout);
       if (made.is_ok()) {
         report = SettingRank(job, rank).run(*made.value());
       } else {
