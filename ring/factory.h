@@ -43,15 +43,15 @@ struct MeshOptions {
 };
 
 /// Opens the socket where the ranks of one communicator find each other. Its id holds a magic
-/// number, address, port and a fresh 128-bit secret. Who comes before it serves waits in its queue, or, with kWhenServed, is refused: meet() tries again,
-/// make_mesh() only for a few seconds.
+/// number, address, port and a fresh 128-bit secret. Who comes before it serves waits in its queue,
+/// or, with kWhenServed, is refused: meet() tries again, make_mesh() only for a few seconds.
 enum class Listens { kAtOnce, kWhenServed };
 Result<std::unique_ptr<Rendezvous>> prepare_rendezvous(const AddressChoice& address,
                                                        const std::string& extra_secret,
                                                        Listens listens = Listens::kAtOnce);
 
-/// Names of this host's network interfaces that are up and have an address of that family, each once,
-/// the loopback ones last. kSystem where the system does not say.
+/// Names of this host's network interfaces that are up and have an address of that family, each
+/// once, the loopback ones last. kSystem where the system does not say.
 Result<std::vector<std::string>> interface_names(AddressFamily family);
 
 /// Those of `names` that a value of AddressChoice::interfaces selects.
@@ -63,7 +63,8 @@ std::vector<std::string> select_interfaces(const std::vector<std::string>& names
 Status check_address(const AddressChoice& choice);
 
 /// Why what this process sends over TCP cannot be paced as RINGPRESS_TCP_CONGESTION says; ok if it
-/// can, or `name` is empty. Everything that connects here logs that, and takes the system's default.
+/// can, or `name` is empty. Everything that connects here logs that, and takes the system's
+/// default.
 Status check_congestion(const std::string& name);
 
 /// The id of a rendezvous at an address that all ranks know before: "192.0.2.7:4711",
@@ -124,9 +125,9 @@ struct Round {
   std::uint64_t number = 0;
 };
 
-/// Who meets `rank` in a round: every rank knows it of every other without asking. A random matching
-/// that leaves nobody alone but, of an odd number of ranks, one: -1. Takes steps and memory in
-/// proportion to `size`.
+/// Who meets `rank` in a round: every rank knows it of every other without asking. A random
+/// matching that leaves nobody alone but, of an odd number of ranks, one: -1. Takes steps and
+/// memory in proportion to `size`.
 int find_partner(const Round& round, int size, int rank);
 
 }  // namespace ringpress::ring

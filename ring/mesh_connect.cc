@@ -27,8 +27,7 @@ Status MeshImpl::connect_peer(std::size_t index) {
   for (;;) {
     const std::size_t way = peer.transport;
     Transport& transport = *parts_.transports[way];
-    Result<std::unique_ptr<SendChannel>> channel =
-        transport.connect(number, place.addresses[way]);
+    Result<std::unique_ptr<SendChannel>> channel = transport.connect(number, place.addresses[way]);
     if (channel.is_ok()) {
       peer.send = std::move(channel).value();
       break;

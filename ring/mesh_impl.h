@@ -42,8 +42,8 @@ struct MeshParts {
   std::unique_ptr<transport::Reactor> reactor;
   // The preferred ones first. The last one joins all ranks.
   std::vector<std::unique_ptr<Transport>> transports;
-  int ranks_per_host = 1;          // 0: hosts are not alike.
-  bool cores_to_spare = false;     // Each rank of this machine has a core of its own.
+  int ranks_per_host = 1;       // 0: hosts are not alike.
+  bool cores_to_spare = false;  // Each rank of this machine has a core of its own.
   bool progress_thread = false;
 };
 

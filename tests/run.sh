@@ -2,16 +2,17 @@
 # Installs what is missing, builds, and runs every test that this machine can run.
 #
 # 1. Packages (apt-get; only those that are missing).
-# 2. ASan + UBSan build and suite in build-asan/, TSan build and suite in build-tsan/.
-# 3. Normal build in build/; each fuzz target for RINGPRESS_FUZZ_SECONDS (30).
-# 4. The whole suite; its summary is the last output.
+# 2. The style of code (tests/style.sh): clang-format on all files, clang-tidy on what has changed.
+# 3. ASan + UBSan build and suite in build-asan/, TSan build and suite in build-tsan/.
+# 4. Normal build in build/; each fuzz target for RINGPRESS_FUZZ_SECONDS (30).
+# 5. The whole suite; its summary is the last output.
 # Everything is run even when a stage fails; the exit status is 0 only if all stages passed. What a
 # stage printed is kept in build-logs/; what made it fail is repeated before the last suite.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 readonly PACKAGES=(
-  g++ cmake ninja-build ccache pkg-config clang libclang-rt-14-dev lld python3 binutils
+  g++ cmake ninja-build ccache pkg-config clang clang-format clang-tidy libclang-rt-14-dev lld python3 binutils
   libhwy-dev libisal-dev librandom123-dev libxxhash-dev libsodium-dev
   libgtest-dev librapidcheck-dev libcli11-dev nlohmann-json3-dev libfmt-dev libbenchmark-dev
   libzstd-dev coinor-libclp-dev
@@ -25,7 +26,7 @@ readonly JOBS
 usage() {
   cat <<'TEXT'
 usage: tests/run.sh [--quick] [--no-install]
-  --quick       the normal build and its suite only: no sanitizers, no fuzzing
+  --quick       style, the normal build and its suite only: no sanitizers, no fuzzing
   --no-install  use what is installed
 TEXT
 }
@@ -162,6 +163,7 @@ export CCACHE_DEPEND=${CCACHE_DEPEND:-1}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+stage style tests/style.sh
 if [[ $quick -eq 0 ]]; then
   sanitized "ASan+UBSan" address,undefined build-asan not_asan
   sanitized "TSan" thread build-tsan not_tsan

@@ -25,7 +25,7 @@ RINGPRESS_DEVICE void store_codes(const Simt& simt, Planes<std::byte> planes, st
   const int high_bits = high_plane_bits(bits);
   std::uint64_t high = 0;
   std::uint64_t low = 0;
-RINGPRESS_UNROLL
+  RINGPRESS_UNROLL
   for (unsigned k = 0; k < kGroup; ++k) {
     high |= static_cast<std::uint64_t>(codes[k] >> low_bits)
             << (k * static_cast<unsigned>(high_bits));
@@ -56,7 +56,7 @@ RINGPRESS_DEVICE void load_codes(const Simt& simt, Planes<const std::byte> plane
     low = load_bytes(simt, planes.low + group * static_cast<std::size_t>(low_bits),
                      group_plane_bytes(valid, low_bits));
   }
-RINGPRESS_UNROLL
+  RINGPRESS_UNROLL
   for (unsigned k = 0; k < kGroup; ++k) {
     const auto upper = static_cast<std::uint32_t>(high >> (k * static_cast<unsigned>(high_bits)));
     const auto lower = static_cast<std::uint32_t>(low >> (k * static_cast<unsigned>(low_bits)));
@@ -74,19 +74,19 @@ RINGPRESS_DEVICE void draw_group(const RandomKey& random, std::size_t index, flo
   const auto skipped = static_cast<std::uint32_t>(element % kElementsPerGroup);
   if (skipped != 0) {
     const philox4x32_ctr_t second = philox4x32(philox_counter(random, group + 1), key);
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned i = 0; i < 4; ++i) words[4 + i] = second.v[i];
-      // By 4, 2 and 1 elements: no index depends on `skipped`, so that all stays in registers.
-RINGPRESS_UNROLL
+    // By 4, 2 and 1 elements: no index depends on `skipped`, so that all stays in registers.
+    RINGPRESS_UNROLL
     for (unsigned i = 0; i < 6; ++i) words[i] = (skipped & 4u) != 0 ? words[i + 2] : words[i];
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned i = 0; i < 5; ++i) words[i] = (skipped & 2u) != 0 ? words[i + 1] : words[i];
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned i = 0; i < 4; ++i) {
       words[i] = (skipped & 1u) != 0 ? words[i] >> 16 | words[i + 1] << 16 : words[i];
     }
   }
-RINGPRESS_UNROLL
+  RINGPRESS_UNROLL
   for (unsigned k = 0; k < kGroup; ++k) {
     u[k] = unit_interval(words[k / 2] >> (16 * (k % 2)) & 0xFFFFu);
   }

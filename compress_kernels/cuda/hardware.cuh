@@ -93,14 +93,20 @@ struct Hardware {
     asm volatile("" : "+r"(word));
     return word;
   }
-  RINGPRESS_DEVICE void sync_warp() const { __syncwarp(); }
+  RINGPRESS_DEVICE void sync_warp() const {
+    __syncwarp();
+  }
 
   RINGPRESS_DEVICE void* warp_memory() const {
     return shared_memory() + warp() * (kWarpMemory / sizeof(float));
   }
 
-  RINGPRESS_DEVICE void sync_block() const { __syncthreads(); }
-  RINGPRESS_DEVICE void* block_memory() const { return shared_memory(); }
+  RINGPRESS_DEVICE void sync_block() const {
+    __syncthreads();
+  }
+  RINGPRESS_DEVICE void* block_memory() const {
+    return shared_memory();
+  }
 };
 
 }  // namespace ringpress::compress_kernels::cuda

@@ -4,9 +4,9 @@
 
 namespace ringpress::compress_kernels::cuda {
 
-/// Threads of a block, and how many blocks a multiprocessor has to have room for. Known when kernels
-/// are compiled: together they allow 168 registers, and 255 in kernels for all parameters, with which
-/// nothing has to leave them.
+/// Threads of a block, and how many blocks a multiprocessor has to have room for. Known when
+/// kernels are compiled: together they allow 168 registers, and 255 in kernels for all parameters,
+/// with which nothing has to leave them.
 inline constexpr unsigned kThreads = 128;
 inline constexpr unsigned kBlocks = 3;
 inline constexpr unsigned kBlocksOfGeneralKernels = 2;

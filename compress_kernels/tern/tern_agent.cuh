@@ -44,7 +44,7 @@ class TernFormat {
     if (parameters_.clip != 0) find_squares(tile, x, largest, squares);
     simt_.sync_warp();
     std::uint32_t words[core::kGroup];
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       if (row % 2 == 0) draw_words(tile, row, random, words);
       const BlockScale scale =
@@ -67,13 +67,13 @@ RINGPRESS_UNROLL
     simt_.sync_warp();
     load_digits(tile, wire);
     simt_.sync_warp();
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       float y[core::kGroup] = {};
       if (tile.valid(row) != 0) {
         const auto stored = core::load_any<std::uint16_t>(
             simt_, wire + (tile.index(row) >> block_shift_) * sizeof(std::uint16_t));
-RINGPRESS_UNROLL
+        RINGPRESS_UNROLL
         for (unsigned k = 0; k < core::kGroup; ++k) {
           if (k < tile.valid(row)) y[k] = value_of_digit(digits()[tile.place(row) + k], stored);
         }
@@ -93,10 +93,10 @@ RINGPRESS_UNROLL
 
   RINGPRESS_DEVICE void find_largest(const core::Rows& x,
                                      std::uint32_t (&largest)[core::kRows]) const {
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       largest[row] = 0;
-RINGPRESS_UNROLL
+      RINGPRESS_UNROLL
       for (unsigned k = 0; k < core::kGroup; ++k) {
         largest[row] = core::largest_of(largest[row], core::magnitude_bits(x[row][k]));
       }
@@ -123,7 +123,7 @@ RINGPRESS_UNROLL
         first_group(random, tile.first) + 16 * (row / 2) + tile.lane % 4 * 4;
     const philox4x32_key_t key = core::philox_key(random);
     const bool second_part = tile.lane >= core::kLanes / 2;
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned j = 0; j < 4; ++j) {
       const philox4x32_ctr_t drawn = philox4x32(core::philox_counter(random, group + j), key);
       words[j] = second_part ? drawn.v[1] : drawn.v[0];
@@ -138,7 +138,7 @@ RINGPRESS_UNROLL
                                    const std::uint32_t (&words)[core::kGroup],
                                    float (&y)[core::kGroup]) const {
     const unsigned window = tile.lane / 4 % 4;
-RINGPRESS_UNROLL
+    RINGPRESS_UNROLL
     for (unsigned k = 0; k < core::kGroup; ++k) {
       const std::uint32_t word = words[row % 2 * 4 + k / 2];
       const std::uint32_t digit = digit_of(x[k], scale, fraction_of(word, window, k % 2));
@@ -153,7 +153,7 @@ RINGPRESS_UNROLL
     for (unsigned j = tile.lane; j < stride; j += core::kLanes) {
       std::uint32_t byte = 0;
       std::uint32_t weight = 1;
-RINGPRESS_UNROLL
+      RINGPRESS_UNROLL
       for (unsigned k = 0; k < kDigitsPerByte; ++k, weight *= 3) {
         const unsigned place = j + k * stride;
         if (place < tile.count) byte += digits()[place] * weight;
@@ -168,7 +168,7 @@ RINGPRESS_UNROLL
     const auto stride = static_cast<unsigned>(tern_digit_bytes(tile.count));
     for (unsigned j = tile.lane; j < stride; j += core::kLanes) {
       std::uint32_t byte = simt_.template load<std::uint8_t>(bytes + j);
-RINGPRESS_UNROLL
+      RINGPRESS_UNROLL
       for (unsigned k = 0; k < kDigitsPerByte; ++k, byte /= 3) {
         const unsigned place = j + k * stride;
         const bool is_last = k + 1 == kDigitsPerByte;

@@ -1,6 +1,6 @@
 // topk: the largest values, as packed index gaps and values; what is not sent stays in the residual
-// (Aji and Heafield, 2017; Lin et al., Deep Gradient Compression, 2018). This is select=tensor; what
-// select=chunk makes is in chunk_topk/chunk_topk.h.
+// (Aji and Heafield, 2017; Lin et al., Deep Gradient Compression, 2018). This is select=tensor;
+// what select=chunk makes is in chunk_topk/chunk_topk.h.
 //
 // Wire bytes of a chunk: its segments of 65536 elements one after another, the last one shorter. A
 // segment of n elements, of which m are sent, takes the smallest of three forms. Byte 0 names it:

@@ -153,8 +153,7 @@ inline void decode_add_encode(const UniformParameters& parameters,
                              Decoder(part, args.count, Target::kAdd)};
   const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
   const Encoder encoder(parameters, args.count, output);
-  const std::byte* contribution =
-      part.bits == parameters.bits ? fused_contribution(args) : nullptr;
+  const std::byte* contribution = part.bits == parameters.bits ? fused_contribution(args) : nullptr;
   const FusedEncoder fused(parameters, args.count, output, contribution);
   Tile tile;
   for (std::size_t first = 0; first < args.count; first += kTileElements) {

@@ -1,5 +1,5 @@
-// The library's version, and the only place that states it: CMake reads it here. Protocol versions are
-// in wire.h.
+// The library's version, and the only place that states it: CMake reads it here. Protocol versions
+// are in wire.h.
 #ifndef RINGPRESS_VERSION_H_
 #define RINGPRESS_VERSION_H_
 
@@ -9,10 +9,12 @@
 
 #define RINGPRESS_VERSION_QUOTED(x) #x
 #define RINGPRESS_VERSION_TEXT_OF(major, minor, patch) \
-  RINGPRESS_VERSION_QUOTED(major) "." RINGPRESS_VERSION_QUOTED(minor) "." RINGPRESS_VERSION_QUOTED(patch)
+  RINGPRESS_VERSION_QUOTED(major)                      \
+  "." RINGPRESS_VERSION_QUOTED(minor) "." RINGPRESS_VERSION_QUOTED(patch)
 /* A string: "major.minor.patch". */
-#define RINGPRESS_VERSION \
-  RINGPRESS_VERSION_TEXT_OF(RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, RINGPRESS_VERSION_PATCH)
+#define RINGPRESS_VERSION                                                     \
+  RINGPRESS_VERSION_TEXT_OF(RINGPRESS_VERSION_MAJOR, RINGPRESS_VERSION_MINOR, \
+                            RINGPRESS_VERSION_PATCH)
 
 namespace ringpress {
 

@@ -66,8 +66,8 @@ class CollNetPolicy {
   std::unique_ptr<Planner> planner_;
 };
 
-/// NCCL's own chunk of one channel (as NCCL 2.27 to 2.30 compute it, slots of the default size). A call has as
-/// many as there are channels, up to 8, and is full even where the message is not.
+/// NCCL's own chunk of one channel (as NCCL 2.27 to 2.30 compute it, slots of the default size). A
+/// call has as many as there are channels, up to 8, and is full even where the message is not.
 std::size_t nccl_chunk_bytes(CollNetRoute route, std::size_t bytes, std::size_t ranks_per_node,
                              int channels);
 

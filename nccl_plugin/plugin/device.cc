@@ -29,8 +29,8 @@ int speed_of(const std::string& interface) {
   return std::max(speed, kLeastSpeedMbps);
 }
 
-/// Where nothing matches, all nodes still have a device: NCCL fails in several ways where only some have
-/// one. Who refuses such settings is the tuner, when a communicator is made.
+/// Where nothing matches, all nodes still have a device: NCCL fails in several ways where only some
+/// have one. Who refuses such settings is the tuner, when a communicator is made.
 std::vector<std::string> selected_interfaces() {
   AddressChoice choice = settings_from_environment().address;
   Result<std::vector<std::string>> chosen = choose_interfaces(choice);

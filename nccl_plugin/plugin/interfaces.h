@@ -10,9 +10,9 @@
 
 namespace ringpress::nccl_plugin::plugin {
 
-/// Without names in the choice: all but the loopback and docker's, or the first of all if there is no
-/// other. kInvalidArgument, with those there are, where it names some and none matches; kSystem where
-/// the system does not say.
+/// Without names in the choice: all but the loopback and docker's, or the first of all if there is
+/// no other. kInvalidArgument, with those there are, where it names some and none matches; kSystem
+/// where the system does not say.
 Result<std::vector<std::string>> choose_interfaces(const AddressChoice& choice);
 
 }  // namespace ringpress::nccl_plugin::plugin

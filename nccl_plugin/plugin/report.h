@@ -15,8 +15,8 @@ namespace ringpress::nccl_plugin::plugin {
 /// NCCL's log function, as each of its init calls gives it. The process has one. Null is ignored.
 void set_logger(abi::Logger logger) noexcept;
 
-/// settings_from_environment(), of which RINGPRESS_DEBUG holds from now on: for lines of ringpress's
-/// own, which go to standard error, as at the other doors.
+/// settings_from_environment(), of which RINGPRESS_DEBUG holds from now on: for lines of
+/// ringpress's own, which go to standard error, as at the other doors.
 Settings read_settings();
 
 /// A line of NCCL's log, "ringpress: " before it; of ringpress's own while NCCL has given no

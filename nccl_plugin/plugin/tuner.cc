@@ -31,8 +31,8 @@ float* available(const CostTable& table, int algorithm) {
   return *entry < 0.0F ? nullptr : entry;
 }
 
-/// The user's variables that leave NCCL no CollNet, with what to do; empty: none does. Which network
-/// NCCL has taken is known where it is this one.
+/// The user's variables that leave NCCL no CollNet, with what to do; empty: none does. Which
+/// network NCCL has taken is known where it is this one.
 std::string silencing_variables() {
   std::string all;
   for (const Conflict& conflict : conflicts([](const char* name) { return std::getenv(name); })) {

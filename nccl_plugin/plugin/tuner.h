@@ -1,6 +1,6 @@
 // What all versions of the tuner plugin do. NCCL asks it before each collective; it answers with
-// costs that put CollNet first or last. No answer is an error: NCCL fails the operation, or the whole
-// communicator, where a tuner does.
+// costs that put CollNet first or last. No answer is an error: NCCL fails the operation, or the
+// whole communicator, where a tuner does.
 #ifndef NCCL_PLUGIN_PLUGIN_TUNER_H_
 #define NCCL_PLUGIN_PLUGIN_TUNER_H_
 
@@ -70,12 +70,12 @@ class Tuner : public Object {
 /// connects: NCCL's own initialisation may pass where they differ.
 int guaranteed_channels();
 
-/// kInvalidArgument, with those there are, where RINGPRESS_SOCKET_IFNAME matches no network interface.
-/// (Where NCCL's own variable matches none, NCCL itself has refused.)
+/// kInvalidArgument, with those there are, where RINGPRESS_SOCKET_IFNAME matches no network
+/// interface. (Where NCCL's own variable matches none, NCCL itself has refused.)
 Status check_own_interface();
 
-/// With the settings and NCCL's variables of this process. Variables of the user's that leave NCCL no
-/// CollNet are a warning, once a process.
+/// With the settings and NCCL's variables of this process. Variables of the user's that leave NCCL
+/// no CollNet are a warning, once a process.
 std::unique_ptr<Tuner> make_tuner(std::uint64_t comm_id, std::size_t ranks, std::size_t nodes);
 
 }  // namespace ringpress::nccl_plugin::plugin

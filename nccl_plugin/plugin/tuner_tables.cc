@@ -1,6 +1,6 @@
 // The tables of the tuner plugin. Each function is named after the first version that has its
-// signature. None of them but init_v5 returns an error; what went wrong is in the log, and NCCL goes on
-// as if there were no tuner.
+// signature. None of them but init_v5 returns an error; what went wrong is in the log, and NCCL
+// goes on as if there were no tuner.
 #include <cstdlib>
 
 #include "nccl_plugin/abi/tuner_v2.h"
@@ -47,8 +47,8 @@ ncclResult_t init_v2(std::size_t ranks, std::size_t nodes, abi::Logger logger, v
 }
 
 /// The one that refuses a communicator: its peers see that this rank has gone. Those of NCCL before
-/// 2.28, which ask an earlier version, would wait for it; CollNet alone is refused there, by a handle
-/// that all nodes see (collnet_listen()).
+/// 2.28, which ask an earlier version, would wait for it; CollNet alone is refused there, by a
+/// handle that all nodes see (collnet_listen()).
 ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, std::size_t ranks, std::size_t nodes,
                      abi::Logger logger, abi::NvlDomainInfoV5*, abi::TunerConstantsV5*) {
   set_logger(logger);

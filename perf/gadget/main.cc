@@ -218,7 +218,8 @@ int main(int argc, char** argv) {
     if (command == "slots" && argc == 3) {
       ringpress::perf::print_slots(argv[2]);
     } else if (command == "optimum") {
-      const bool is_good = ringpress::perf::print_optimum(std::strtoul(argv[2], nullptr, 10), first);
+      const bool is_good =
+          ringpress::perf::print_optimum(std::strtoul(argv[2], nullptr, 10), first);
       return is_good ? 0 : 1;
     } else if (command == "experiment" && argc == 3) {
       ringpress::perf::print_experiment(argv[2]);

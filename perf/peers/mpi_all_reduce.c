@@ -1,8 +1,8 @@
 /* One rank of the peer measurement with MPI.
  *
  * usage: mpi_all_reduce BYTES:ITERATIONS...
- * Rank 0 prints one JSON line per size: {"bytes", "times_us"}; times are its own, per call. Each size
- * is measured in place and out of place; the faster of the two is printed. */
+ * Rank 0 prints one JSON line per size: {"bytes", "times_us"}; times are its own, per call. Each
+ * size is measured in place and out of place; the faster of the two is printed. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

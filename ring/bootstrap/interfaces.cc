@@ -104,8 +104,7 @@ Status nothing_matches(const AddressChoice& choice, const std::vector<InterfaceA
   std::string list;
   for (const std::string& name : names_of(all)) list += (list.empty() ? "" : ", ") + name;
   return {Code::kInvalidArgument, choice.variable + "=" + choice.interfaces +
-                                      " matches no network interface" +
-                                      family_text(choice.family) +
+                                      " matches no network interface" + family_text(choice.family) +
                                       "; there are: " + (list.empty() ? "none" : list)};
 }
 

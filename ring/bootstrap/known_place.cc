@@ -90,8 +90,8 @@ Status serve_known_place(const UniqueId& id, const std::string& extra_secret,
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, transport::parse_address(id.address));
   Result<Fd> listener = wait_for_port(address);
   if (!listener.is_ok()) {
-    return Status(listener.status().code(), "rank 0 cannot serve at " + id.address + ": " +
-                                                listener.status().message());
+    return Status(listener.status().code(),
+                  "rank 0 cannot serve at " + id.address + ": " + listener.status().message());
   }
   return serve_at(id, std::move(listener).value(), extra_secret, {timeout, timeout});
 }

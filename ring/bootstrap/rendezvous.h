@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "ring/factory.h"
 #include "ring/bootstrap/unique_id.h"
+#include "ring/factory.h"
 #include "ring/transport/common/socket.h"
 #include "ringpress/rendezvous.h"
 

@@ -1,6 +1,6 @@
+#include "ring/factory.h"
 #include "ring/collective/ring.h"
 #include "ring/collective/sra.h"
-#include "ring/factory.h"
 
 namespace ringpress::ring {
 

@@ -143,7 +143,8 @@ TYPED_TEST_P(TransportContract, GivesViewsThatLastUntilReleased) {
   const std::vector<std::byte> first = random_bytes(300000, 1);
   const std::vector<std::byte> second = random_bytes(5000, 2);
   Request* a = pair.receive()->irecv_view(FrameLength::exactly(first.size()), label_of(0)).value();
-  Request* b = pair.receive()->irecv_view(FrameLength::at_most(second.size() + 1), label_of(1)).value();
+  Request* b =
+      pair.receive()->irecv_view(FrameLength::at_most(second.size() + 1), label_of(1)).value();
   pair.send()->isend(ConstBuffer(first.data(), first.size()), label_of(0)).value();
   pair.send()->isend(ConstBuffer(second.data(), second.size()), label_of(1)).value();
   const Completion got_b = pair.drive_receive(b);
@@ -226,7 +227,8 @@ TYPED_TEST_P(TransportContract, SendsFromItsOwnMemory) {
   const std::vector<std::byte> sent = random_bytes(200000, 3);
   std::memcpy(memory.data, sent.data(), sent.size());
   for (std::uint64_t call = 0; call < 200; ++call) {
-    Request* receive = pair.receive()->irecv_view(FrameLength::exactly(sent.size()), label_of(call)).value();
+    Request* receive =
+        pair.receive()->irecv_view(FrameLength::exactly(sent.size()), label_of(call)).value();
     Request* send =
         pair.send()->isend(ConstBuffer(memory.data, sent.size()), label_of(call)).value();
     const Completion got = pair.drive_receive(receive);

@@ -77,8 +77,8 @@ Status verdict_of_communicator(const Variables& variables) {
     outcome = made.status();
     if (!made.is_ok()) return;
     std::vector<float> values(20000, 1.0F);
-    outcome = made.value()->all_reduce(values.data(), values.data(), values.size(),
-                                       DType::kFloat32, {});
+    outcome =
+        made.value()->all_reduce(values.data(), values.data(), values.size(), DType::kFloat32, {});
     if (outcome.is_ok()) outcome = made.value()->finalize();
   };
   std::thread other([&] { run_rank(1); });
@@ -113,8 +113,9 @@ bool is_problem(const Variables& variables, const std::string& name) {
 /// Calls stay quick, and nothing is kept beside this folder.
 Variables with(const std::string& name, const std::string& value) {
   Variables all = {{name, value}};
-  for (const auto& [other, usual] :
-       Variables{{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_CACHE", "off"}, {"RINGPRESS_TIMEOUT_MS", "30000"}}) {
+  for (const auto& [other, usual] : Variables{{"RINGPRESS_CODEC", "q4"},
+                                              {"RINGPRESS_CACHE", "off"},
+                                              {"RINGPRESS_TIMEOUT_MS", "30000"}}) {
     if (name != other) all.emplace_back(other, usual);
   }
   return all;
@@ -131,10 +132,33 @@ void compare(const std::string& name, const std::string& value) {
 }
 
 const std::vector<std::string>& senseless() {
-  static const auto& values = *new std::vector<std::string>{
-      "", "-1", "0", "2.5", "nan", "1e999", "99999999999999999999",
-      "9223372036854775807", "18446744073709551615", "2147483648", "nonsense", "auto", "off", "64K",
-      "64Q", " 2", "2 ", "/nope", "/nope/file", "folder", "file", "link", "=", "^", ",", ":", "%p"};
+  static const auto& values = *new std::vector<std::string>{"",
+                                                            "-1",
+                                                            "0",
+                                                            "2.5",
+                                                            "nan",
+                                                            "1e999",
+                                                            "99999999999999999999",
+                                                            "9223372036854775807",
+                                                            "18446744073709551615",
+                                                            "2147483648",
+                                                            "nonsense",
+                                                            "auto",
+                                                            "off",
+                                                            "64K",
+                                                            "64Q",
+                                                            " 2",
+                                                            "2 ",
+                                                            "/nope",
+                                                            "/nope/file",
+                                                            "folder",
+                                                            "file",
+                                                            "link",
+                                                            "=",
+                                                            "^",
+                                                            ",",
+                                                            ":",
+                                                            "%p"};
   return values;
 }
 
@@ -157,25 +181,40 @@ TEST_F(ParamsVerdict, OfWhatOneSettingChoosesFrom) {
   std::ofstream("map") << "[\n";
   std::ofstream("other-hosts") << "nosuchhost rack0\n";
   const int port = 20000 + static_cast<int>(std::random_device()() % 10000);
-  const Variables cases = {
-      {"RINGPRESS_CODEC", "q4:block=3"},       {"RINGPRESS_CODEC", "q4:blok=32"},
-      {"RINGPRESS_CODEC", "topk:density=2"},   {"RINGPRESS_CODEC", "topk:density=0.1"},
-      {"RINGPRESS_CODEC", "q9"},               {"RINGPRESS_CODEC", "randk"},
-      {"RINGPRESS_BUDGET", "powersgd"},        {"RINGPRESS_BUDGET", "q44"},
-      {"RINGPRESS_BUDGET", "bf16"},            {"RINGPRESS_BACKEND", "cuda"},
-      {"RINGPRESS_BACKEND", "host"},           {"RINGPRESS_BACKEND", "rocm"},
-      {"RINGPRESS_RULES", "rules"},            {"RINGPRESS_RULES", "no-rules"},
-      {"RINGPRESS_RULES", "good-rules"},       {"RINGPRESS_TOPOLOGY", "map"},
-      {"RINGPRESS_TOPOLOGY", "ranks"},         {"RINGPRESS_TOPOLOGY", "other-hosts"},
-      {"RINGPRESS_SOCKETS", "17"},
-      {"RINGPRESS_SOCKETS", "16"},             {"RINGPRESS_TUNING_CALLS", "20000"},
-      {"RINGPRESS_TUNING_TRIALS", "10001"},    {"RINGPRESS_TUNING_WARM_UP", "10001"},
-      {"RINGPRESS_SOCKET_IFNAME", "lo"},       {"RINGPRESS_SOCKET_IFNAME", "=l"},
-      {"RINGPRESS_SOCKET_IFNAME", "nope0,lo"}, {"NCCL_SOCKET_IFNAME", "=lo"},
-      {"NCCL_SOCKET_FAMILY", "AF_INET"},       {"NCCL_SOCKET_FAMILY", "AF_UNIX"},
-      {"NCCL_COMM_ID", "127.0.0.1:0"},         {"NCCL_COMM_ID", "127.0.0.1:99999"},
-      {"NCCL_COMM_ID", "no host:1"},           {"NCCL_COMM_ID", "[::1]:99999"},
-      {"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(port)}};
+  const Variables cases = {{"RINGPRESS_CODEC", "q4:block=3"},
+                           {"RINGPRESS_CODEC", "q4:blok=32"},
+                           {"RINGPRESS_CODEC", "topk:density=2"},
+                           {"RINGPRESS_CODEC", "topk:density=0.1"},
+                           {"RINGPRESS_CODEC", "q9"},
+                           {"RINGPRESS_CODEC", "randk"},
+                           {"RINGPRESS_BUDGET", "powersgd"},
+                           {"RINGPRESS_BUDGET", "q44"},
+                           {"RINGPRESS_BUDGET", "bf16"},
+                           {"RINGPRESS_BACKEND", "cuda"},
+                           {"RINGPRESS_BACKEND", "host"},
+                           {"RINGPRESS_BACKEND", "rocm"},
+                           {"RINGPRESS_RULES", "rules"},
+                           {"RINGPRESS_RULES", "no-rules"},
+                           {"RINGPRESS_RULES", "good-rules"},
+                           {"RINGPRESS_TOPOLOGY", "map"},
+                           {"RINGPRESS_TOPOLOGY", "ranks"},
+                           {"RINGPRESS_TOPOLOGY", "other-hosts"},
+                           {"RINGPRESS_SOCKETS", "17"},
+                           {"RINGPRESS_SOCKETS", "16"},
+                           {"RINGPRESS_TUNING_CALLS", "20000"},
+                           {"RINGPRESS_TUNING_TRIALS", "10001"},
+                           {"RINGPRESS_TUNING_WARM_UP", "10001"},
+                           {"RINGPRESS_SOCKET_IFNAME", "lo"},
+                           {"RINGPRESS_SOCKET_IFNAME", "=l"},
+                           {"RINGPRESS_SOCKET_IFNAME", "nope0,lo"},
+                           {"NCCL_SOCKET_IFNAME", "=lo"},
+                           {"NCCL_SOCKET_FAMILY", "AF_INET"},
+                           {"NCCL_SOCKET_FAMILY", "AF_UNIX"},
+                           {"NCCL_COMM_ID", "127.0.0.1:0"},
+                           {"NCCL_COMM_ID", "127.0.0.1:99999"},
+                           {"NCCL_COMM_ID", "no host:1"},
+                           {"NCCL_COMM_ID", "[::1]:99999"},
+                           {"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(port)}};
   for (const auto& [name, value] : cases) compare(name, value);
 }
 
@@ -192,8 +231,8 @@ TEST_F(ParamsVerdict, ARangeThatIsNamedHolds) {
       EXPECT_EQ(param_of({{setting.name, end}}, setting.name).mistake, "") << setting.name;
     }
     EXPECT_NE(param_of({{setting.name, largest + "0"}}, setting.name).mistake, "") << setting.name;
-    EXPECT_EQ(param_of({{setting.name, largest + "0"}}, setting.name).mistake.substr(
-                  std::string(setting.name).size() + largest.size() + 2),
+    EXPECT_EQ(param_of({{setting.name, largest + "0"}}, setting.name)
+                  .mistake.substr(std::string(setting.name).size() + largest.size() + 2),
               mistake.substr(std::string(setting.name).size() + sizeof "nonsense"));
   }
 }
@@ -229,11 +268,15 @@ TEST_F(ParamsVerdict, FilesThatCannotBeWrittenAreAWarningOfBoth) {
 }
 
 TEST_F(ParamsVerdict, FilesThatCanBeWrittenAreNone) {
-  for (const auto& [name, value] :
-       Variables{{"RINGPRESS_STATS", "new"}, {"RINGPRESS_STATS", "file"}, {"RINGPRESS_TRACE", "new"},
-                 {"RINGPRESS_TUNING_LOG", "/dev/null"}, {"RINGPRESS_CACHE", "a/b/c"},
-                 {"RINGPRESS_CACHE", "folder"}, {"RINGPRESS_CACHE", "off"},
-                 {"NCCL_DEBUG_FILE", "link"}, {"NCCL_DEBUG_FILE", "%h-%p.log"}}) {
+  for (const auto& [name, value] : Variables{{"RINGPRESS_STATS", "new"},
+                                             {"RINGPRESS_STATS", "file"},
+                                             {"RINGPRESS_TRACE", "new"},
+                                             {"RINGPRESS_TUNING_LOG", "/dev/null"},
+                                             {"RINGPRESS_CACHE", "a/b/c"},
+                                             {"RINGPRESS_CACHE", "folder"},
+                                             {"RINGPRESS_CACHE", "off"},
+                                             {"NCCL_DEBUG_FILE", "link"},
+                                             {"NCCL_DEBUG_FILE", "%h-%p.log"}}) {
     EXPECT_FALSE(doctor_warns(name, value)) << name << "=" << value;
   }
   EXPECT_FALSE(fs::exists("new")) << "looking must not make it";

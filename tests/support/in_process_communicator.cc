@@ -1,7 +1,7 @@
-// Stands in for nccl_plugin/session/communicator.cc in tests of the doors: a Communicator between threads
-// of one process, made of a meeting point and memcpy. It has no network, no codec and no planner,
-// so a failing test points at the door. Strict where the real one is: ranks that call different
-// things get kMismatch, and nobody waits longer than the timeout.
+// Stands in for nccl_plugin/session/communicator.cc in tests of the doors: a Communicator between
+// threads of one process, made of a meeting point and memcpy. It has no network, no codec and no
+// planner, so a failing test points at the door. Strict where the real one is: ranks that call
+// different things get kMismatch, and nobody waits longer than the timeout.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

@@ -105,10 +105,10 @@ Status match_frame(const FrameHeader& header, ExpectedFrame& expected, std::uint
              " of " + std::to_string(bytes) + " bytes";
     };
     const char* limit = expected.length.is_limit ? " at most" : "";
-    return Status(Code::kMismatch,
-                  "in " + describe(expected.label.call) + ", " + end_name(sender) + " sent " +
-                      place(header.label, header.payload_bytes) + " where " + end_name(receiver) +
-                      " expected " + place(expected.label, expected.length.bytes) + limit);
+    return Status(Code::kMismatch, "in " + describe(expected.label.call) + ", " + end_name(sender) +
+                                       " sent " + place(header.label, header.payload_bytes) +
+                                       " where " + end_name(receiver) + " expected " +
+                                       place(expected.label, expected.length.bytes) + limit);
   }
   expected.length = FrameLength::exactly(header.payload_bytes);
   return Status::ok();

@@ -88,8 +88,9 @@ AcceptedSocket accept_from(int listener);
 /// Small frames leave at once. Ignored where it makes no sense.
 void set_no_delay(int descriptor);
 
-/// What this end sends is paced and slowed down as this one of the system's algorithms says ("reno",
-/// "cubic"); empty: as the system's own default does. kSystem for one that this process may not have.
+/// What this end sends is paced and slowed down as this one of the system's algorithms says
+/// ("reno", "cubic"); empty: as the system's own default does. kSystem for one that this process
+/// may not have.
 Status try_congestion_control(int descriptor, const std::string& name);
 /// The same; what goes wrong is logged, once, and then it is the default.
 void set_congestion_control(int descriptor, const std::string& name);

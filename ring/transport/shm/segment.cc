@@ -91,8 +91,8 @@ void Segment::populate(std::uint32_t rank) const {
   const auto touch = [](void* start, std::size_t bytes) {
     const auto address = reinterpret_cast<std::uintptr_t>(start);
     const std::uintptr_t begin = address / kPageBytes * kPageBytes;
-    static_cast<void>(madvise(reinterpret_cast<void*>(begin), address + bytes - begin,
-                              MADV_POPULATE_WRITE));
+    static_cast<void>(
+        madvise(reinterpret_cast<void*>(begin), address + bytes - begin, MADV_POPULATE_WRITE));
   };
   touch(&lane(rank), sizeof(Lane));
   touch(bounce(rank), kBounceBytes);

@@ -6,8 +6,8 @@
 //   staging           what allocate() hands out: payloads that are read in place
 //
 // It is a memory file without a name: it is passed over a local socket and vanishes with the last
-// process that has it, however that ends. Only pages of ranks that are connected, and staging that is used,
-// take memory.
+// process that has it, however that ends. Only pages of ranks that are connected, and staging that
+// is used, take memory.
 //
 // Memory order: every word that tells the other side something is stored and loaded sequentially
 // consistent, because "I publish, then look whether you sleep" meets "I say that I sleep, then look
