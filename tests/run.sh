@@ -90,7 +90,7 @@ build() {
   # --fresh: where another compiler was used, CMake would begin anew without the other settings.
   cmake --fresh -S . -B "$directory" -G Ninja -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
     -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld \
-    -DRINGPRESS_TESTS=ON "$@" >/dev/null &&
+    -DRINGPRESS_TESTS=ON -DRINGPRESS_WERROR=ON "$@" >/dev/null &&
     cmake --build "$directory" --target "$target" -j "$JOBS"
 }
 

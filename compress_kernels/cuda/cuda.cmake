@@ -25,10 +25,13 @@ endforeach()
 set(RINGPRESS_CUDA_ARCHITECTURES "${supported}" CACHE STRING "Compute capabilities of the kernels")
 
 set(ringpress_nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr
-    -Werror all-warnings --resource-usage -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
+    --resource-usage -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
     -I${RINGPRESS_MODULE_LAYOUT_FOLDER}
     -cudart static
     -Xcompiler=-fPIC,-Wall,-Wextra,-fvisibility=hidden,-ffp-contract=off)
+if(RINGPRESS_WERROR)
+  list(APPEND ringpress_nvcc_flags -Werror all-warnings)
+endif()
 # Named as a folder of its own it would come before the compiler's headers.
 if(NOT RANDOM123_INCLUDE STREQUAL "/usr/include")
   list(APPEND ringpress_nvcc_flags -isystem ${RANDOM123_INCLUDE})
