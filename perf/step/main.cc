@@ -11,26 +11,23 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "perf/all_reduce/error.h"
-#include "perf/all_reduce/launch.h"
 #include "perf/all_reduce/options.h"
 #include "perf/all_reduce/session.h"
 #include "perf/all_reduce/standard_output.h"
 #include "perf/ringpress/plan/job_file.h"
 #include "perf/ringpress/plan/text_file.h"
 #include "perf/step/measure.h"
+#include "perf/step/ranks.h"
 #include "perf/step/replay.h"
 #include "perf/step/speeds.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::perf {
 namespace {
-
-constexpr int kBadUsage = 2;
 
 struct StepOptions {
   std::string job_file;
@@ -62,10 +59,7 @@ void add_options(CLI::App& app, StepOptions* options) {
                  "itself, and the measured ones after them")
       ->check(CLI::PositiveNumber);
   app.add_option("-J", options->json_path, "write what was measured to this file, as JSON");
-  app.add_option("--ranks", options->ranks.local_ranks, "start so many ranks on this host")
-      ->check(CLI::Range(2, 64));
-  app.add_option("--local-rank", options->ranks.local_rank)->group("");
-  app.add_option("--id-descriptor", options->ranks.id_descriptor)->group("");
+  add_rank_options(app, &options->ranks);
 }
 
 std::size_t scaled(std::size_t bytes, double factor) {
@@ -155,21 +149,11 @@ void write_json(const StepOptions& options, const Speeds& speeds, const espresso
                                          {"bytes_per_second", speeds.link.bytes_per_second},
                                          {"codec", speeds.codec.codec},
                                          {"strategies", rows}};
-  std::ofstream file(options.json_path);
-  file << result.dump(1) << "\n";
-  file.close();
-  if (!file) throw PerfError(options.json_path + ": cannot be written");
+  write_result(options.json_path, result.dump(1));
 }
 
 void run_rank(StepOptions options, espresso::Job job) {
-  RankIdentity identity;
-  if (options.ranks.local_rank < 0) {
-    identity = rank_from_environment([](const char* name) { return std::getenv(name); });
-  } else {
-    identity.rank = identity.local_rank = options.ranks.local_rank;
-    identity.ranks = options.ranks.local_ranks;
-  }
-  if (identity.ranks < 2) throw PerfError("there must be two ranks at least: --ranks N");
+  const RankIdentity identity = identity_of(options.ranks);
   options.ranks.settings = communicators_of(options.codec, options.automatic_steps > 0);
   const Session session(options.ranks, identity);
   const Speeds speeds = measure_speeds(session.measured(0), options.codec);
@@ -206,16 +190,8 @@ int run_program(int argc, char** argv) {
     fmt::print(stderr, "step_perf: {}\n", error.what());
     return kBadUsage;
   }
-  try {
-    if (options.ranks.local_ranks > 0 && options.ranks.local_rank < 0) {
-      return run_local_ranks(options.ranks, argc, argv);
-    }
-    run_rank(options, std::move(job));
-    return EXIT_SUCCESS;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "step_perf: {}\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return run_ranks(options.ranks, argc, argv, "step_perf",
+                   [&] { run_rank(options, std::move(job)); });
 }
 
 }  // namespace

@@ -10,19 +10,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "perf/all_reduce/error.h"
-#include "perf/all_reduce/launch.h"
 #include "perf/all_reduce/session.h"
 #include "perf/all_reduce/standard_output.h"
+#include "perf/step/ranks.h"
 #include "perf/step/shapes.h"
 
 namespace ringpress::perf {
 namespace {
-
-constexpr int kBadUsage = 2;
 
 struct ProgramOptions {
   std::string shape = "waits";
@@ -59,10 +56,7 @@ void add_options(CLI::App& app, ProgramOptions* options) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("-J", options->json_path, "write what steps took to this file, as JSON");
-  app.add_option("--ranks", options->ranks.local_ranks, "start so many ranks on this host")
-      ->check(CLI::Range(2, 64));
-  app.add_option("--local-rank", options->ranks.local_rank)->group("");
-  app.add_option("--id-descriptor", options->ranks.id_descriptor)->group("");
+  add_rank_options(app, &options->ranks);
 }
 
 ProgramParts parts_of(const ProgramOptions& options) {
@@ -111,15 +105,7 @@ double median(std::vector<double> values) {
 }
 
 void run_rank(const ProgramOptions& options) {
-  RankIdentity identity;
-  if (options.ranks.local_rank < 0) {
-    identity = rank_from_environment([](const char* name) { return std::getenv(name); });
-  } else {
-    identity.rank = identity.local_rank = options.ranks.local_rank;
-    identity.ranks = options.ranks.local_ranks;
-  }
-  if (identity.ranks < 2) throw PerfError("there must be two ranks at least: --ranks N");
-  const Session session(options.ranks, identity);
+  const Session session(options.ranks, identity_of(options.ranks));
   const ProgramParts parts = parts_of(options);
   std::vector<double> steps;
   {
@@ -140,10 +126,7 @@ void run_rank(const ProgramOptions& options) {
                                          {"ranks", session.ranks()},
                                          {"seconds", seconds},
                                          {"steps", steps}};
-  std::ofstream file(options.json_path);
-  file << result.dump() << "\n";
-  file.close();
-  if (!file) throw PerfError(options.json_path + ": cannot be written");
+  write_result(options.json_path, result.dump());
 }
 
 int run_program(int argc, char** argv) {
@@ -155,16 +138,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? EXIT_SUCCESS : kBadUsage;
   }
-  try {
-    if (options.ranks.local_ranks > 0 && options.ranks.local_rank < 0) {
-      return run_local_ranks(options.ranks, argc, argv);
-    }
-    run_rank(options);
-    return EXIT_SUCCESS;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "step_program: {}\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return run_ranks(options.ranks, argc, argv, "step_program", [&] { run_rank(options); });
 }
 
 }  // namespace
