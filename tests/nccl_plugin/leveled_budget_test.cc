@@ -79,6 +79,12 @@ TEST(LeveledBudget, IsHeldByBitsOfTheOtherGrid) {
   expect_held(kind, training_of(2, 60, "q3:grid=lloyd", "1"), "20", kSmall);
 }
 
+// What is kept grows faster than one encoding's loss where ranks are lower.
+TEST(LeveledBudget, IsHeldByRanks) {
+  const auto kind = TrainingKind::kAlternating;
+  expect_held(kind, training_of(2, 600, "powersgd:rank=4", "1"), "50", {4000, 5000, 6000});
+}
+
 // It is worth it.
 TEST(LeveledBudget, SendsFewerBytes) {
   for (const char* const codec : {"topk:density=0.04", "q4"}) {

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::array kBits{2, 3, 4, 5, 6, 7, 8};
 // What the ranks' sum is like is not tried but guessed from one rank's values. Beside what is tried
-// of the codec for all, that of other bits is so much too small at most (levels_perf --budget).
+// of the codec for all, that of other bits is so much too small at most, and that of other ranks,
+// which follows from one encoding (levels_perf --budget).
 constexpr double kUncertainty = 1.05;
 constexpr double kInfiniteError = std::numeric_limits<double>::infinity();
 
@@ -244,6 +245,7 @@ std::unique_ptr<LevelFamily> make_density_levels(const Settings& settings) {
 class RankLevels final : public LevelFamily {
  public:
   static constexpr std::size_t kMost = 64;
+  static constexpr double kLeastSent = 1e-6;  // Of the squares; less is not told from nothing.
 
   /// "powersgd:rank=", the rank, and `rest`.
   RankLevels(std::size_t rank, const std::string& rest) {
@@ -276,14 +278,15 @@ class RankLevels final : public LevelFamily {
 
   std::vector<LevelCost> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer> layers) const override {
-    std::vector<double> squares(ranks_.size());
+    std::vector<double> squares(ranks_.size()), kept(ranks_.size());
     const Layer whole = squarest(tensor.count);
     for (const Layer& layer : layers.empty() ? std::span(&whole, 1) : layers) {
-      if (layer.rows != 0 && !layer.exact) add_squares(tensor, layer, &squares);
+      if (layer.rows != 0 && !layer.exact) add_squares(tensor, layer, &squares, &kept);
     }
     std::vector<LevelCost> costs;
     for (std::size_t level = 0; level < ranks_.size(); ++level) {
-      costs.push_back({bytes_of(level, {tensor.count, layers}), std::sqrt(squares[level]), 0});
+      costs.push_back({bytes_of(level, {tensor.count, layers}), std::sqrt(squares[level]),
+                       std::sqrt(kept[level]) * (level == default_level_ ? 1 : kUncertainty)});
     }
     return costs;
   }
@@ -303,21 +306,27 @@ class RankLevels final : public LevelFamily {
     const std::size_t rows = count / columns;
     return {0, rows * columns, rows, columns};
   }
-  /// What a matrix loses at each level; nothing where it is smaller as it is.
-  void add_squares(const MeasuredTensor& tensor, const Layer& layer,
-                   std::vector<double>* squares) const {
+  /// What a matrix loses at each level; nothing where it is smaller as it is. With error feedback
+  /// also what comes to be kept: a level that leaves out the share 1 - d of the squares each time
+  /// keeps 1 / d as much in the end.
+  void add_squares(const MeasuredTensor& tensor, const Layer& layer, std::vector<double>* squares,
+                   std::vector<double>* kept) const {
     const auto* const values = static_cast<const std::byte*>(tensor.values);
     const MeasuredTensor part{values + layer.offset * dtype_size(tensor.dtype),
                               tensor.residual == nullptr ? nullptr : tensor.residual + layer.offset,
                               layer.count, tensor.dtype};
     const auto measured =
         compress_kernels::measure_rank_errors(part, {layer.rows, layer.columns}, ranks_);
+    const double norm = compress_kernels::measure_norm(part);
     const Layer alone{0, layer.count, layer.rows, layer.columns};
     for (std::size_t level = 0; level < ranks_.size(); ++level) {
       const TensorShape shape{layer.count, {&alone, 1}};
       if (projection(level).projected_count(1, shape) == 0) continue;
       const double error = measured.is_ok() ? measured.value()[level] : kInfiniteError;
       (*squares)[level] += error * error;
+      if (tensor.residual == nullptr || norm == 0) continue;
+      const double sent = std::max(1 - error * error / (norm * norm), kLeastSent);
+      (*kept)[level] += error * error / (sent * sent);
     }
   }
 

@@ -235,9 +235,11 @@ void StepLevels::add_measured(const MeasuredTensor& tensor, std::span<const Laye
   const std::vector<LevelCost> costs = family_->measure(tensor, layers);
   call->bytes.assign(costs.size(), 0);
   call->errors.resize(costs.size());
+  call->mean_errors.resize(costs.size());
   for (std::size_t level = 0; level < costs.size(); ++level) {
     call->bytes[level] = costs[level].bytes;
     call->errors[level] += costs[level].error * costs[level].error;
+    call->mean_errors[level] += costs[level].mean_error * costs[level].mean_error;
   }
 }
 
@@ -258,7 +260,9 @@ bool StepLevels::MeasuredCall::is_measured() const {
 
 /// What is known of a call after its steps.
 void StepLevels::conclude(MeasuredCall* call) const {
-  for (double& error : call->errors) error = std::sqrt(error / static_cast<double>(call->times));
+  for (auto* const of_call : {&call->errors, &call->mean_errors}) {
+    for (double& error : *of_call) error = std::sqrt(error / static_cast<double>(call->times));
+  }
   for (std::size_t part = 0; part < call->samples.size(); ++part) {
     const RanksSum sum = part < call->sums.size() ? call->sums[part] : RanksSum();
     for (const LevelCost& cost : family_->try_levels(call->samples[part], sum)) {
