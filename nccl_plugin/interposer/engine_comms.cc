@@ -202,8 +202,12 @@ ncclResult_t Engine::establish_or_leave(std::vector<Pending>& made) {
 
 /// Of RINGPRESS_SOCKET_IFNAME alone: where NCCL's own variable matches nothing, NCCL itself refuses.
 const std::string& Engine::refusal() {
+  // No exception passes std::call_once: the C library's part of it would need libgcc_s, for which a
+  // process out of memory has no room.
   std::call_once(looked_for_refusal_, [this] {
-    if (!settings_.interface.empty()) refusal_ = ring::check_address(settings_.address).message();
+    warn_of_failure("cannot look at network interfaces", [this] {
+      if (!settings_.interface.empty()) refusal_ = ring::check_address(settings_.address).message();
+    });
   });
   return refusal_;
 }

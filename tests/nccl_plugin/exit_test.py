@@ -44,7 +44,8 @@ class Left:
             run = subprocess.run(command, env=environment(folder, **more), timeout=200, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
             self.code, self.output = run.returncode, run.stdout
-            text = pathlib.Path(folder, "statistics").read_text("utf-8")
+            statistics = pathlib.Path(folder, "statistics")
+            text = statistics.read_text("utf-8") if statistics.exists() else ""
             trace = pathlib.Path(folder, "trace")
             self.trace = json.loads(trace.read_text("utf-8")) if trace.exists() else None
         self.whole = [json.loads(line) for line in text.splitlines()]
