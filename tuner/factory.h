@@ -17,7 +17,11 @@
 
 namespace ringpress::tuner {
 
-/// A planner that follows the settings. Never null.
+/// Why such a call can never be lossy, whatever the settings; kNone if it can. The only place that
+/// knows.
+WhyExact why_never_lossy(const PlanRequest& request);
+
+/// A planner that follows the rules and the settings. Never null.
 std::unique_ptr<Planner> make_planner(const Settings& settings);
 
 /// What a call takes in so many chunks (1 to 64; others are limited to that). A single rank takes

@@ -23,25 +23,6 @@ bool can_be_hierarchical(const PlanRequest& request) {
          request.ranks_per_host > 1;
 }
 
-/// Changes `reason` to why this call can never be lossy, whatever the settings; empty if it can.
-void find_never_lossy(const PlanRequest& request, std::string* reason) {
-  reason->clear();
-  const bool can_be_lossy = request.kind == CollectiveKind::kAllReduce ||
-                            request.kind == CollectiveKind::kReduceScatter ||
-                            (request.kind == CollectiveKind::kAllGather && request.may_gather);
-  if (!can_be_lossy) {
-    reason->append(collective_name(request.kind)).append(" is always exact");
-  } else if (!is_compressible(request.dtype)) {
-    reason->append(dtype_name(request.dtype)).append(" is always exact");
-  } else if (request.op != ReduceOp::kSum && request.op != ReduceOp::kAvg) {
-    reason->append(reduce_op_name(request.op)).append(" is always exact");
-  } else if (request.pre_multiplied) {
-    *reason = "pre-multiplied sums are always exact";
-  } else if (request.world < 2) {
-    *reason = "a single rank sends nothing";
-  }
-}
-
 /// True if a name is what a pattern says: * stands for any text, ? for one character.
 bool matches_pattern(std::string_view name, std::string_view pattern) {
   std::size_t at = 0, star = std::string_view::npos, resumed = 0;
@@ -63,21 +44,14 @@ bool matches_pattern(std::string_view name, std::string_view pattern) {
   return pattern.find_first_not_of('*', next) == std::string_view::npos;
 }
 
-/// With what is said of calls that it denies: no call makes a text.
-struct KnownRule {
-  Rule rule;
-  std::string reason;
-};
-
 /// Those that may hold for calls of a communicator, in order.
-std::vector<KnownRule> rules_of_communicator(const Settings& settings) {
-  std::vector<KnownRule> rules;
+std::vector<Rule> rules_of_communicator(const Settings& settings) {
+  std::vector<Rule> rules;
   for (const Rule& rule : settings.rule_list) {
     const bool is_for_any = rule.comm_match.empty();
     const bool holds =
         settings.comm_name ? matches_pattern(*settings.comm_name, rule.comm_match) : rule.denies();
-    if (!is_for_any && !holds) continue;
-    rules.push_back({rule, "line " + std::to_string(rule.line) + " of RINGPRESS_RULES"});
+    if (is_for_any || holds) rules.push_back(rule);
   }
   return rules;
 }
@@ -98,110 +72,103 @@ class SettingsPlanner : public Planner {
   explicit SettingsPlanner(const Settings& settings)
       : settings_(settings), rules_(rules_of_communicator(settings)) {}
 
-  using Planner::plan;
-  void plan(const PlanRequest& request, Plan* plan) const override {
-    plan->codec = "none";
-    plan->error_feedback = false;
-    plan->keeps_place = false;
-    plan->observed_codec.clear();
-    plan->waits_for_recurrence = false;
-    const KnownRule* const known = find_rule(request);
-    const Rule* const rule = known == nullptr ? nullptr : &known->rule;
-    plan->is_by_rule = rule != nullptr && !rule->codec.empty();
-    plan->is_algorithm_by_rule = rule != nullptr && rule->algorithm;
-    plan->is_denied = rule != nullptr && rule->denies();
-    if (rule != nullptr && !rule->codec.empty()) {
-      follow(*known, request, plan);
-    } else {
-      follow_settings(request, plan);
-    }
-    plan->algorithm = rule != nullptr && rule->algorithm
-                          ? possible_algorithm(*rule->algorithm, *plan, request)
-                          : choose_algorithm(*plan, request);
-    plan->chunk_elements = chunk_elements(request);
+  /// Each stage leaves alone what one before it has found a reason for.
+  Decision plan(const PlanRequest& request) const override {
+    const Rule* const rule = find_rule(request);
+    Decision decision = name_origins(rule);
+    decision.why = why_never_lossy(request);
+    decision = decision.is_by_rule() ? follow_rule(*rule, request, decision)
+                                     : follow_settings(request, decision);
+    decision.algorithm = rule != nullptr && rule->algorithm
+                             ? possible_algorithm(*rule->algorithm, decision, request)
+                             : choose_algorithm(decision, request);
+    decision.chunk_elements = chunk_elements(request);
+    return decision;
   }
 
  private:
   /// The first one that holds, or null.
-  const KnownRule* find_rule(const PlanRequest& request) const {
+  const Rule* find_rule(const PlanRequest& request) const {
     const auto found =
         std::find_if(rules_.begin(), rules_.end(),
-                     [&request](const KnownRule& known) { return holds_for(known.rule, request); });
+                     [&request](const Rule& rule) { return holds_for(rule, request); });
     return found == rules_.end() ? nullptr : &*found;
   }
 
+  Decision name_origins(const Rule* rule) const {
+    Decision decision;
+    decision.codec_origin = is_automatic(settings_) ? Origin::kAutomatic : Origin::kSetting;
+    decision.algorithm_origin =
+        settings_.algorithm == "auto" ? Origin::kAutomatic : Origin::kSetting;
+    if (rule != nullptr && !rule->codec.empty()) decision.codec_origin = Origin::kRule;
+    if (rule != nullptr && rule->algorithm) decision.algorithm_origin = Origin::kRule;
+    return decision;
+  }
+
   /// A rule that names a codec. What can never be lossy stays exact.
-  void follow(const KnownRule& known, const PlanRequest& request, Plan* plan) const {
-    find_never_lossy(request, &plan->reason);
-    if (!plan->reason.empty()) return;
+  Decision follow_rule(const Rule& rule, const PlanRequest& request, Decision decision) const {
+    if (decision.why.reason != ExactReason::kNone) return decision;
     if (settings_.mode == "off") {
-      plan->reason = "RINGPRESS=off";
-    } else if (known.rule.denies()) {
-      plan->reason = known.reason;
+      decision.why.reason = ExactReason::kOff;
+    } else if (rule.denies()) {
+      decision.why = {ExactReason::kDeniedByRule, static_cast<std::uint32_t>(rule.line), {}};
     } else {
-      take_codec(known.rule.codec, request, plan);
+      return take_codec(rule.codec, request, decision);
     }
+    return decision;
   }
 
-  void follow_settings(const PlanRequest& request, Plan* plan) const {
-    find_why_exact(request, &plan->reason);
-    plan->waits_for_recurrence = plan->reason.empty() && waits_for_recurrence(request);
-    if (plan->waits_for_recurrence) plan->reason = kNotRecurred;
-    if (!plan->reason.empty()) return;
-    const std::string& codec = settings_.codec == "auto" ? settings_.budget : settings_.codec;
-    if (codec == "none") {
-      plan->reason = settings_.codec == "auto" ? "RINGPRESS_BUDGET=none" : "RINGPRESS_CODEC=none";
-    } else {
-      take_codec(codec, request, plan);
-    }
+  Decision follow_settings(const PlanRequest& request, Decision decision) const {
+    if (decision.why.reason == ExactReason::kNone) decision.why = why_exact_by_settings(request);
+    if (decision.why.reason != ExactReason::kNone) return decision;
+    return take_codec(usual_codec(settings_), request, decision);
   }
 
-  /// Not "none".
-  void take_codec(std::string_view codec, const PlanRequest& request, Plan* plan) const {
-    if (settings_.mode == "lossless") codec = kLosslessCodec;
-    if (settings_.mode == "observe") {
-      plan->reason = "RINGPRESS=observe: would be ";
-      plan->reason.append(codec);
-      plan->observed_codec = codec;
-    } else {
-      plan->codec = codec;
-      plan->error_feedback = settings_.error_feedback && codec != kLosslessCodec &&
-                             request.kind == CollectiveKind::kAllReduce;
-    }
-  }
-
-  /// Changes `reason` to why the call is left exact; empty if it is not.
-  void find_why_exact(const PlanRequest& request, std::string* reason) const {
-    find_never_lossy(request, reason);
-    if (!reason->empty()) return;
-    const bool is_automatic = settings_.codec == "auto";
+  /// Of a call that can be lossy.
+  WhyExact why_exact_by_settings(const PlanRequest& request) const {
+    const bool is_auto = settings_.codec == "auto";
+    WhyExact why;
     if (settings_.mode == "off") {
-      *reason = "RINGPRESS=off";
+      why.reason = ExactReason::kOff;
     } else if (request.all_reduces_only && settings_.mode != "lossless" &&
                request.kind != CollectiveKind::kAllReduce) {
-      reason->append(settings_.codec).append(" compresses all-reduces only");
+      why = {ExactReason::kAllReducesOnly, 0, settings_.codec};
     } else if (request.count * dtype_size(request.dtype) < settings_.minimum_bytes) {
-      *reason = "smaller than RINGPRESS_MIN_BYTES";
-    } else if (is_automatic && !request.crosses_hosts) {
-      *reason = "all ranks share one host";
+      why.reason = ExactReason::kTooSmall;
+    } else if (is_auto && !request.crosses_hosts) {
+      why.reason = ExactReason::kOneHost;
+    } else if (is_auto && request.recurrences < kCallsBeforeCompression) {
+      why.reason = ExactReason::kNotRecurred;
+    } else if (usual_codec(settings_) == kNoCodec) {
+      why.reason = is_auto ? ExactReason::kBudgetNone : ExactReason::kCodecNone;
     }
+    return why;
   }
 
-  bool waits_for_recurrence(const PlanRequest& request) const {
-    return settings_.codec == "auto" && request.recurrences < kCallsBeforeCompression;
+  /// Not "none". `codec` is a name in settings_ or rules_.
+  Decision take_codec(std::string_view codec, const PlanRequest& request, Decision decision) const {
+    if (settings_.mode == "lossless") codec = kLosslessCodec;
+    if (settings_.mode == "observe") {
+      decision.why = {ExactReason::kObserved, 0, codec};
+      return decision;
+    }
+    decision.codec = codec;
+    decision.error_feedback = settings_.error_feedback && codec != kLosslessCodec &&
+                              request.kind == CollectiveKind::kAllReduce;
+    return decision;
   }
 
-  static Algorithm possible_algorithm(Algorithm wanted, const Plan& plan,
+  static Algorithm possible_algorithm(Algorithm wanted, const Decision& decision,
                                       const PlanRequest& request) {
     if (wanted != Algorithm::kHier) return wanted;
-    const bool can_be = plan.codec != "none" && can_be_hierarchical(request);
+    const bool can_be = !decision.is_exact() && can_be_hierarchical(request);
     return can_be ? Algorithm::kHier : Algorithm::kSra;
   }
 
-  Algorithm choose_algorithm(const Plan& plan, const PlanRequest& request) const {
+  Algorithm choose_algorithm(const Decision& decision, const PlanRequest& request) const {
     if (settings_.algorithm == "ring") return Algorithm::kRing;
     if (settings_.algorithm == "sra") return Algorithm::kSra;
-    const bool lossy = plan.codec != "none";
+    const bool lossy = !decision.is_exact();
     if (lossy && can_be_hierarchical(request)) return Algorithm::kHier;
     if (settings_.algorithm == "hier") return Algorithm::kSra;
     return lossy || request.world <= kLargestExactSraWorld ? Algorithm::kSra : Algorithm::kRing;
@@ -213,11 +180,29 @@ class SettingsPlanner : public Planner {
     return (elements + kTileElements - 1) / kTileElements * kTileElements;
   }
 
+  // Neither changes: decisions have names in them.
   const Settings settings_;
-  const std::vector<KnownRule> rules_;
+  const std::vector<Rule> rules_;
 };
 
 }  // namespace
+
+WhyExact why_never_lossy(const PlanRequest& request) {
+  const bool can_be_lossy = request.kind == CollectiveKind::kAllReduce ||
+                            request.kind == CollectiveKind::kReduceScatter ||
+                            (request.kind == CollectiveKind::kAllGather && request.may_gather);
+  const auto because = [](ExactReason reason, auto what) {
+    return WhyExact{reason, static_cast<std::uint32_t>(what), {}};
+  };
+  if (!can_be_lossy) return because(ExactReason::kCollective, request.kind);
+  if (!is_compressible(request.dtype)) return because(ExactReason::kType, request.dtype);
+  if (request.op != ReduceOp::kSum && request.op != ReduceOp::kAvg) {
+    return because(ExactReason::kOperator, request.op);
+  }
+  if (request.pre_multiplied) return because(ExactReason::kPreMultiplied, 0);
+  if (request.world < 2) return because(ExactReason::kSingleRank, 0);
+  return {};
+}
 
 std::unique_ptr<Planner> make_planner(const Settings& settings) {
   return std::make_unique<SettingsPlanner>(settings);

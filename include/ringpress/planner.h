@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "ringpress/decision.h"
 #include "ringpress/settings.h"
-#include "ringpress/status.h"
 #include "ringpress/types.h"
 
 namespace ringpress {
@@ -34,42 +34,22 @@ struct PlanRequest {
   bool is_dtype_known = true;  // Else rules for one type are for all.
 };
 
-/// Why RINGPRESS_CODEC=auto leaves a call exact that waits_for_recurrence.
-inline constexpr const char* kNotRecurred = "has not recurred yet";
+/// The codec that all calls get for which no rule names one: RINGPRESS_CODEC, or the budget's where
+/// that is auto.
+inline const std::string& usual_codec(const Settings& settings) {
+  return settings.codec == "auto" ? settings.budget : settings.codec;
+}
 
-/// The decision and, where nothing is compressed, why.
-struct Plan {
-  std::string codec = "none";  // Specification for the codec factory.
-  Algorithm algorithm = Algorithm::kSra;
-  std::size_t chunk_elements = 0;  // 0: the collective chooses.
-  bool error_feedback = false;
-  /// Exact for once, or for now, where error feedback would be: the tensor keeps its place.
-  bool keeps_place = false;
-  std::string reason;  // Empty when compressed.
-  /// RINGPRESS_CODEC=auto: it would be compressed if it had come before.
-  bool waits_for_recurrence = false;
-  /// The user has said so: nothing else is tried.
-  bool is_by_rule = false;
-  /// And so of the algorithm alone.
-  bool is_algorithm_by_rule = false;
-  /// The user's rule is that the call stays as it is: nor is it put off.
-  bool is_denied = false;
-  /// RINGPRESS=observe: the codec that would have compressed this call; else empty.
-  std::string observed_codec;
-};
+/// True where the engine chooses how calls are made, within the budget.
+inline bool is_automatic(const Settings& settings) {
+  return settings.codec == "auto" && settings.mode == "on" && !settings.deterministic;
+}
 
 class Planner {
  public:
   virtual ~Planner() = default;
-  /// Changes `plan` to what is to be done: the strings of a plan that is used again and again keep
-  /// their memory.
-  virtual void plan(const PlanRequest& request, Plan* plan) const = 0;
-
-  Plan plan(const PlanRequest& request) const {
-    Plan decision;
-    plan(request, &decision);
-    return decision;
-  }
+  /// What the rules and settings say of such a call. The names in it live as long as this.
+  virtual Decision plan(const PlanRequest& request) const = 0;
 };
 
 }  // namespace ringpress

@@ -71,6 +71,7 @@ void Comm::write_report(ReportTime time) {
     const auto lock = lock_for_report(statistics_mutex_, time);
     if (!lock.owns_lock()) return;
     now = statistics_;
+    exact_calls_.write_to(&now);
   }
   if (lazy_ != nullptr) lazy_->calls().book_unsent(&now, time);
   if (trace_ != nullptr) trace_->close(settings_.trace, now.last_codec, time);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,9 @@
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/calls/codec_key.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/calls/exact_calls.h"
 #include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/end_report.h"
 #include "ringpress/communicator.h"
 #include "ringpress/device.h"
@@ -55,6 +58,7 @@ TensorCall tensor_of(const Call& call, std::size_t count);
 /// A call that Comm::plan() has accepted.
 struct PlannedCall {
   Call call;
+  Decision decision{};  // By rules, settings and streams.
   // Whether it is compressed is known when it begins:
   bool takes_turn = false;      // of a StreamGuard;
   bool gains_nothing = false;   // or no, it has told, but it is one
@@ -154,10 +158,11 @@ class Comm {
   /// to the real library from now on.
   void note_agreement(const Call& call, bool all_can);
   /// Counts an accepted call that was left to the real library in the end.
-  void count_exact(const std::string& reason);
-  /// Of the call that start() began last, once it has ended: why it was made exactly, or put off;
-  /// empty if it was compressed.
-  const std::string& exact_because() const { return exact_because_; }
+  void count_exact(const WhyExact& why);
+  /// That a call could not begin, as this error says: lives as long as this.
+  WhyExact why_not_begun(const Status& error);
+  /// Of the call that start() began last, once it has ended: why it was made exactly, or put off.
+  const WhyExact& exact_because() const { return exact_because_; }
   /// After its last step. `nanoseconds`: since its first began.
   void finish(const StreamCall& call, std::uint64_t nanoseconds);
 
@@ -204,9 +209,9 @@ class Comm {
     bool has_random_bits() const { return codec && !codec->codec().traits().deterministic; }
     /// The real library is quicker at that.
     bool leaves_as_it_is() const { return !projection && codec->codec().traits().identity; }
-    ToKeep to_keep(const Plan& plan, std::size_t count) const;
+    ToKeep to_keep(const Decision& decision, std::size_t count) const;
   };
-  /// Which of the plan's algorithms there is memory for; or projections.
+  /// Which of the algorithms there is memory for; or projections.
   enum class Way { kSra, kRing, kHier, kProjection, kGather };
   struct Place {
     Workspace* workspace = nullptr;
@@ -224,38 +229,37 @@ class Comm {
   Status make_projection(DType dtype, ReduceOp op, NamedCodec* named);
   std::size_t most_rounds() const;
   void size_lane(LaneShape* shape, std::size_t world) const;
-  const NamedCodec* codec_for(const Call& call, const std::string& specification) const;
+  const NamedCodec* codec_for(const Call& call, std::string_view specification) const;
   std::uint64_t capture_of(const Call& call) const;
   bool is_of_step(const Call& call, const PlanRequest& request, std::uint64_t capture) const;
   void ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
   bool choose_plan(PlannedCall* planned);
   Status prepare_to_put_off();
-  bool may_be_put_off(const Call& call);
+  bool may_be_put_off(const Call& call) const;
   Result<StreamCallPointer> start_lazily(const PlannedCall& planned);
   Result<StreamCallPointer> start_planned(const PlannedCall& planned);
   StreamCallPointer trace(const PlannedCall& planned, StreamCallPointer call);
   Result<StreamCallPointer> start_of_step(const PlannedCall& planned);
-  Result<StreamCallPointer> start_in_turn(const Call& call);
+  Result<StreamCallPointer> start_in_turn(const PlannedCall& planned);
   FramedParts framed_parts(const Call& call) const;
   Status find_failure(Stream stream);
-  void plan_again(const Call& call);
   void keep_place(const Call& call);
   std::size_t kept_bytes() const;
   void write_report(ReportTime time);
-  Result<StreamCallPointer> start_compressed(const Call& call);
-  StreamCallPointer start_exactly(const Call& call, const char* reason);
-  void note_codec(const Call& call, const Plan& plan, Way way);
-  void pass_over(const Call& call, const Plan& plan);
+  Result<StreamCallPointer> start_compressed(const PlannedCall& planned);
+  StreamCallPointer start_exactly(const PlannedCall& planned, ExactReason reason);
+  void note_codec(const Call& call, const Decision& decision, Way way);
+  void pass_over(const Call& call, const Decision& decision);
   std::size_t residual_count(const Call& call, Way way) const;
   std::size_t projected_bytes(const Call& call) const;
-  void find_refusal(const Call& call, std::uint64_t capture, std::string* reason) const;
+  StreamLimits limits_of(const Call& call, const NamedCodec& named, std::uint64_t capture) const;
   std::uint64_t raw_bytes(const PlanRequest& request) const;
-  Way choose_way(const Plan& plan, const Call& call) const;
+  Way choose_way(const Decision& decision, const Call& call) const;
   const char* name_of(Way way) const;
   Result<Place> find_place_for(const Call& call, Way way);
-  Status find_place_and_memory(const Call& call, const Plan& plan, Way way, StreamCallParts* parts,
+  Status find_place_and_memory(const Call& call, const Decision& decision, Way way, StreamCallParts* parts,
                                ProjectionParts* projection);
-  StreamCallParts make_parts(const Call& call, const Plan& plan, Way way);
+  StreamCallParts make_parts(const Call& call, const Decision& decision, Way way);
   Kept find_kept(const Call& call, std::size_t count, const ToKeep& wanted, Place place);
   Kept find_captured(std::size_t count, const ToKeep& wanted, Workspace* workspace);
 
@@ -287,7 +291,7 @@ class Comm {
   std::unique_ptr<StreamTrace> trace_;  // Null: nobody asks.
   std::unique_ptr<StreamLazy> lazy_;    // Null: no call is put off.
   bool has_place_ = false;  // The call that is sent now, among those whose residuals are kept.
-  std::string exact_because_;
+  WhyExact exact_because_;
   std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
   // Of one projected call, for which all ranks have memory; and the least for which one had none.
   std::size_t agreed_projected_bytes_ = 0;
@@ -295,14 +299,13 @@ class Comm {
   // Graphs that all ranks have a workspace for, and the last one that a rank had none for.
   std::set<std::uint64_t> agreed_captures_;
   std::uint64_t refused_capture_ = 0;
-  // The last decisions of plan() and start(): kept, so that their strings keep their memory.
-  Plan plan_;
-  Plan started_plan_;
   std::uint64_t sequence_ = 0;
   Recurrences recurrences_;
   Recurrences projected_;  // Of calls that are projected alone.
   std::mutex statistics_mutex_;
-  Statistics statistics_;
+  Statistics statistics_;  // But for what is exact, and why:
+  ExactCalls exact_calls_;  // these, and what errors said.
+  std::set<std::string> errors_;
   const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
                      [this](Stream stream) { return find_failure(stream); }};
   std::atomic<int> inside_{0};

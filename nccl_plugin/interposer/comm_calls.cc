@@ -38,7 +38,7 @@ PlanRequest Comm::make_request(const Call& call) const {
   return request;
 }
 
-const Comm::NamedCodec* Comm::codec_for(const Call& call, const std::string& specification) const {
+const Comm::NamedCodec* Comm::codec_for(const Call& call, std::string_view specification) const {
   const auto found = codecs_.find(
       CodecKeyView(specification, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op)));
   return found == codecs_.end() ? nullptr : &found->second;
@@ -57,32 +57,25 @@ std::size_t Comm::projected_bytes(const Call& call) const {
   return projection_bytes(*named->projection, call.count);
 }
 
-/// Changes `reason` to why a call that could be compressed is not; empty if it is.
-void Comm::find_refusal(const Call& call, std::uint64_t capture, std::string* reason) const {
-  const NamedCodec& named = *codec_for(call, plan_.codec);
+/// Of a call that could be compressed.
+StreamLimits Comm::limits_of(const Call& call, const NamedCodec& named,
+                             std::uint64_t capture) const {
   const bool gathers = call.kind == CollectiveKind::kAllGather;
-  reason->clear();
-  if (named.leaves_as_it_is()) {
-    append_left_as_it_is(plan_.codec, static_cast<DType>(call.dtype), reason);
-  } else if (gathers && named.of_tensor().agreement() != nullptr) {
-    reason->append(plan_.codec).append(" agrees on sums: all-gathers are exact");
-  } else if (projected_bytes(call) >= refused_projected_bytes_) {
-    *reason = "a rank has no memory for a tensor of that size";
-  } else if (capture == 0) {
-    return;
-  } else if (!settings_.graph || capture == kUnknownCapture) {
-    // What cannot be told is left to the real library, which will say what is wrong.
-    *reason = "its stream is being captured";
-  } else if (named.has_random_bits()) {
-    *reason = "a graph would repeat its random bits";
-  } else if (capture == refused_capture_) {
-    *reason = "a rank has no memory for its graph";
-  }
+  StreamLimits limits;
+  limits.leaves_as_it_is = named.leaves_as_it_is();
+  limits.agrees_on_sums = gathers && named.of_tensor().agreement() != nullptr;
+  limits.lacks_memory = projected_bytes(call) >= refused_projected_bytes_;
+  limits.is_captured = capture != 0;
+  // What cannot be told is left to the real library, which will say what is wrong.
+  limits.may_be_captured = settings_.graph && capture != kUnknownCapture;
+  limits.has_random_bits = named.has_random_bits();
+  limits.lacks_memory_for_graph = capture == refused_capture_;
+  return limits;
 }
 
 /// What the guard says of a call that could be compressed.
 void Comm::ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned) {
-  if (guard_ == nullptr || plan_.is_by_rule) return;
+  if (guard_ == nullptr || planned->decision.is_by_rule()) return;
   const StreamGuard::Answer answer =
       capture != 0 ? guard_->look_at_captured(request) : guard_->look_at(request);
   planned->takes_turn = answer == StreamGuard::Answer::kAsk;
@@ -90,10 +83,10 @@ void Comm::ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedC
 }
 
 /// The residual of a call that goes without it keeps its place.
-void Comm::pass_over(const Call& call, const Plan& plan) {
-  const NamedCodec& named = *codec_for(call, plan.codec);
-  const std::size_t count = residual_count(call, choose_way(plan, call));
-  if (!named.to_keep(plan, count).residual) return;
+void Comm::pass_over(const Call& call, const Decision& decision) {
+  const NamedCodec& named = *codec_for(call, decision.codec);
+  const std::size_t count = residual_count(call, choose_way(decision, call));
+  if (!named.to_keep(decision, count).residual) return;
   feedback_->pass(tensor_of(call, count));
   has_place_ = true;
 }
@@ -102,8 +95,8 @@ bool Comm::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
   planned->may_be_put_off = may_be_put_off(planned->call);
   if (planned->may_be_put_off || choose_plan(planned)) return true;
-  count_exact(plan_.reason);
-  if (!plan_.observed_codec.empty()) {
+  count_exact(planned->decision.why);
+  if (planned->decision.is_observed()) {
     const std::lock_guard lock(statistics_mutex_);
     ++statistics_.observed_calls;
     statistics_.observed_raw_bytes += raw_bytes(make_request(planned->call));
@@ -111,28 +104,29 @@ bool Comm::plan(PlannedCall* planned) {
   return false;
 }
 
-/// True: it is compressed, or may be when it takes its turn; else plan_ has the reason.
+/// True: it is compressed, or may be when it takes its turn; else the decision says why not.
 bool Comm::choose_plan(PlannedCall* planned) {
   const Call& call = planned->call;
   PlanRequest request = make_request(call);
   request.recurrences = recurrences_.count(request);
   std::uint64_t capture = settings_.graph ? capture_of(call) : 0;
   if (capture != 0) request.recurrences = kRecursAlways;
-  planner_->plan(request, &plan_);
-  if (plan_.waits_for_recurrence) {
+  Decision& decision = planned->decision;
+  decision = planner_->plan(request);
+  if (decision.waits_for_recurrence()) {
     planned->is_new = planned->is_of_step = is_of_step(call, request, capture);
     return planned->is_new;
   }
-  if (codec_for(call, plan_.codec) != nullptr) {
-    if (!settings_.graph) capture = capture_of(call);
-    find_refusal(call, capture, &plan_.reason);
-    if (!plan_.reason.empty()) return false;
-    ask_guard(request, capture, planned);
-    planned->is_of_step = is_of_step(call, request, capture);
-    if (!planned->gains_nothing || planned->is_of_step) return true;
-    plan_.reason = kNothingGained;
-    pass_over(call, plan_);
-  }
+  const NamedCodec* const named = codec_for(call, decision.codec);
+  if (named == nullptr) return false;
+  if (!settings_.graph) capture = capture_of(call);
+  decision = follow_stream(limits_of(call, *named, capture), request, decision);
+  if (decision.why.reason != ExactReason::kNone) return false;
+  ask_guard(request, capture, planned);
+  planned->is_of_step = is_of_step(call, request, capture);
+  if (!planned->gains_nothing || planned->is_of_step) return true;
+  pass_over(call, decision);
+  decision = left_exact(decision, ExactReason::kNothingGained);
   return false;
 }
 
@@ -142,14 +136,19 @@ bool Comm::is_of_step(const Call& call, const PlanRequest& request, std::uint64_
   return capture == 0 && (settings_.graph || capture_of(call) == 0);
 }
 
-void Comm::count_exact(const std::string& reason) {
+void Comm::count_exact(const WhyExact& why) {
   const std::lock_guard lock(statistics_mutex_);
   ++statistics_.calls;
-  ++statistics_.exact_calls[reason];
+  exact_calls_.count(why);
   if (lazy_ != nullptr) statistics_.residual_bytes = kept_bytes();
-  if (reason == kPutOffReason) return;  // How the last one was made has not changed.
-  statistics_.last_codec = "none";
-  statistics_.last_reason = reason;
+  if (why.reason == ExactReason::kPutOff) return;  // How the last one was made has not changed.
+  statistics_.last_codec = kNoCodec;
+  exact_calls_.set_last(why);
+}
+
+WhyExact Comm::why_not_begun(const Status& error) {
+  const std::lock_guard lock(statistics_mutex_);
+  return {ExactReason::kCannotBegin, 0, *errors_.insert(error.message()).first};
 }
 
 bool Comm::needs_agreement(const PlannedCall& planned) const {
@@ -184,19 +183,19 @@ std::uint64_t Comm::raw_bytes(const PlanRequest& request) const {
   return bytes * rounds * peers / static_cast<std::uint64_t>(size_);
 }
 
-Comm::Way Comm::choose_way(const Plan& plan, const Call& call) const {
-  const NamedCodec* named = codec_for(call, plan.codec);
+Comm::Way Comm::choose_way(const Decision& decision, const Call& call) const {
+  const NamedCodec* named = codec_for(call, decision.codec);
   if (named != nullptr && named->projection != nullptr) return Way::kProjection;
   if (call.kind == CollectiveKind::kAllGather) return Way::kGather;
   if (is_ring()) return Way::kRing;
   const bool has_parts =
       groups_.exist() && hier_part(call.count, static_cast<std::size_t>(groups_.place.local_size));
-  return plan.algorithm == Algorithm::kHier && has_parts ? Way::kHier : Way::kSra;
+  return decision.algorithm == Algorithm::kHier && has_parts ? Way::kHier : Way::kSra;
 }
 
-ToKeep Comm::NamedCodec::to_keep(const Plan& plan, std::size_t count) const {
+ToKeep Comm::NamedCodec::to_keep(const Decision& decision, std::size_t count) const {
   ToKeep wanted;
-  wanted.residual = plan.error_feedback && takes_error_feedback && !of_tensor().traits().lossless;
+  wanted.residual = decision.error_feedback && takes_error_feedback && !of_tensor().traits().lossless;
   if (projection != nullptr) wanted.memory_count = projection_state_floats(*projection, count);
   return wanted;
 }
@@ -236,7 +235,7 @@ Result<Comm::Place> Comm::find_place_for(const Call& call, Way way) {
   return Place{workspace, way == Way::kHier ? &workspace->cross() : &workspace->whole()};
 }
 
-StreamCallParts Comm::make_parts(const Call& call, const Plan& plan, Way way) {
+StreamCallParts Comm::make_parts(const Call& call, const Decision& decision, Way way) {
   const bool is_hier = way == Way::kHier;
   const HostPlace& host = groups_.place;
   StreamCallParts parts;
@@ -245,14 +244,14 @@ StreamCallParts Comm::make_parts(const Call& call, const Plan& plan, Way way) {
   parts.rank = static_cast<std::size_t>(is_hier ? host.host : rank_);
   parts.world = static_cast<std::size_t>(is_hier ? host.hosts : size_);
   parts.device = device_.get();
-  const NamedCodec& named = *codec_for(call, plan.codec);
+  const NamedCodec& named = *codec_for(call, decision.codec);
   parts.codec = named.codec.get();
   parts.kind = call.kind;
   parts.send = call.send;
   parts.receive = call.receive;
   parts.count = call.count;
   parts.stream = call.stream;
-  parts.chunk_elements = plan.chunk_elements;
+  parts.chunk_elements = decision.chunk_elements;
   parts.seed = settings_.seed;
   if (!is_hier) parts.ring_order = ring_order_;
   // Also of a call that this rank cannot begin: the others have counted it.
@@ -267,13 +266,13 @@ std::size_t Comm::residual_count(const Call& call, Way way) const {
 }
 
 /// Adds what this rank may lack. `projection` is filled in if the tensor is projected.
-Status Comm::find_place_and_memory(const Call& call, const Plan& plan, Way way,
+Status Comm::find_place_and_memory(const Call& call, const Decision& decision, Way way,
                                    StreamCallParts* parts, ProjectionParts* projection) {
-  const NamedCodec& named = *codec_for(call, plan.codec);
+  const NamedCodec& named = *codec_for(call, decision.codec);
   RINGPRESS_ASSIGN_OR_RETURN(const Place place, find_place_for(call, way));
   parts->lane = place.lane;
   const std::size_t count = residual_count(call, way);
-  const Kept kept = find_kept(call, count, named.to_keep(plan, count), place);
+  const Kept kept = find_kept(call, count, named.to_keep(decision, count), place);
   parts->residual = kept.residual;
   if (named.projection == nullptr) return Status::ok();
   if (place.workspace != workspace_.get() && kept.memory == nullptr) {

@@ -72,8 +72,8 @@ bool Comm::may_compress(const std::vector<int>& hosts,
   const std::unique_ptr<Planner> planner = planner_for(settings_, name);
   PlanRequest request = largest_request(hosts);
   const auto is_compressed = [&] {
-    const Plan plan = planner->plan(request);
-    return plan.codec != "none" || !plan.observed_codec.empty();
+    const Decision decision = planner->plan(request);
+    return !decision.is_exact() || decision.is_observed();
   };
   // Between these sizes nothing changes.
   std::vector<std::size_t> sizes{request.count * sizeof(float)};
@@ -95,10 +95,11 @@ bool Comm::may_compress(const std::vector<int>& hosts,
 }
 
 bool Comm::wants_groups(const std::vector<int>& hosts) const {
-  const Plan plan = make_planner_without_rules(settings_)->plan(largest_request(hosts));
+  const std::unique_ptr<Planner> planner = make_planner_without_rules(settings_);
+  const Decision decision = planner->plan(largest_request(hosts));
   // What is projected is small between hosts and inside them.
-  return plan.codec != "none" && plan.algorithm == Algorithm::kHier &&
-         !compress_kernels::projects(plan.codec);
+  return !decision.is_exact() && decision.algorithm == Algorithm::kHier &&
+         !compress_kernels::projects(std::string(decision.codec));
 }
 
 /// What calls get that no rule is for.
@@ -106,7 +107,7 @@ std::string Comm::usual_codec(DType dtype, ReduceOp op) const {
   PlanRequest request = largest_request(hosts_);
   request.dtype = dtype;
   request.op = op;
-  return make_planner_without_rules(settings_)->plan(request).codec;
+  return std::string(make_planner_without_rules(settings_)->plan(request).codec);
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

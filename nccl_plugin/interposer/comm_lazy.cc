@@ -14,13 +14,10 @@ Status Comm::prepare_to_put_off() {
 
 /// The same on all ranks. What a rule leaves as it is comes at once; a graph would repeat what was
 /// decided when it was captured.
-bool Comm::may_be_put_off(const Call& call) {
+bool Comm::may_be_put_off(const Call& call) const {
   if (lazy_ == nullptr || call.kind != CollectiveKind::kAllReduce) return false;
   const PlanRequest request = make_request(call);
-  const Reduction reduction{request.op, 1, request.pre_multiplied};
-  if (!lazy_->calls().takes(call.count, request.dtype, reduction)) return false;
-  planner_->plan(request, &started_plan_);
-  if (started_plan_.is_denied) return false;
+  if (!lazy_->calls().takes(request) || planner_->plan(request).is_denied()) return false;
   if (capture_of(call) == 0) return true;
   warn_once("RINGPRESS_LAZY: calls in captured streams are not put off");
   return false;
@@ -41,7 +38,7 @@ Result<StreamCallPointer> Comm::start_sent(const Call& call) {
   if (choose_plan(&planned)) {
     RINGPRESS_ASSIGN_OR_RETURN(started, start_planned(planned));
   } else {
-    exact_because_ = plan_.reason;
+    exact_because_ = planned.decision.why;
     started = make_exact_call(real_, call);
   }
   if (!has_place_) keep_place(call);
@@ -49,7 +46,7 @@ Result<StreamCallPointer> Comm::start_sent(const Call& call) {
 }
 
 void Comm::pass_put_off(const Call& call) {
-  exact_because_ = kPutOffReason;
+  exact_because_ = {ExactReason::kPutOff, 0, {}};
   keep_place(call);
 }
 
@@ -59,10 +56,9 @@ void Comm::keep_place(const Call& call) {
   if (!settings_.error_feedback) return;
   PlanRequest request = make_request(call);
   request.recurrences = kRecursAlways;
-  planner_->plan(request, &started_plan_);
-  const bool has_codec = codec_for(call, started_plan_.codec) != nullptr;
-  const std::size_t count =
-      has_codec ? residual_count(call, choose_way(started_plan_, call)) : call.count;
+  const Decision decision = planner_->plan(request);
+  const bool has_codec = codec_for(call, decision.codec) != nullptr;
+  const std::size_t count = has_codec ? residual_count(call, choose_way(decision, call)) : call.count;
   feedback_->pass(tensor_of(call, count));
 }
 

@@ -8,7 +8,7 @@
 namespace ringpress::nccl_plugin::interposer {
 
 Result<StreamCallPointer> Comm::start(const PlannedCall& planned) {
-  exact_because_.clear();
+  exact_because_ = {};
   if (planned.may_be_put_off) return start_lazily(planned);
   RINGPRESS_ASSIGN_OR_RETURN(StreamCallPointer call, start_planned(planned));
   return trace_ == nullptr ? std::move(call) : trace(planned, std::move(call));
@@ -45,17 +45,17 @@ void Comm::end_exact() noexcept {
   }));
 }
 
-void Comm::note_codec(const Call& call, const Plan& plan, Way way) {
+void Comm::note_codec(const Call& call, const Decision& decision, Way way) {
   const std::lock_guard lock(statistics_mutex_);
-  statistics_.last_codec = codec_for(call, plan.codec)->of_tensor().specification();
-  statistics_.last_reason.clear();
+  statistics_.last_codec = codec_for(call, decision.codec)->of_tensor().specification();
+  exact_calls_.set_last({});
   statistics_.last_algorithm = name_of(way);
 }
 
 /// What choose_plan() has said yes to.
 Result<StreamCallPointer> Comm::start_planned(const PlannedCall& planned) {
   if (planned.is_of_step) return start_of_step(planned);
-  return planned.takes_turn ? start_in_turn(planned.call) : start_compressed(planned.call);
+  return planned.takes_turn ? start_in_turn(planned) : start_compressed(planned);
 }
 
 /// As the step's plan says, or else as the guard does.
@@ -65,38 +65,40 @@ Result<StreamCallPointer> Comm::start_of_step(const PlannedCall& planned) {
   RINGPRESS_ASSIGN_OR_RETURN(const SteppedCall stepped, steps_->next(tensor, call.stream, watch_));
   CallFrame frame;
   frame.words = stepped.words;
-  plan_again(call);
-  const bool leaves_exact = stepped.stays_exact && !started_plan_.is_by_rule;
+  const bool is_by_rule = planned.decision.is_by_rule();
+  const Decision decision = follow_step(stepped.stays_exact, make_request(call), planned.decision);
   StreamCallPointer inner;
   if (planned.is_new) {
     // As if it were left to the real library, which does not know of places either.
-    exact_because_ = kNotRecurred;
+    exact_because_ = decision.why;
     inner = make_exact_call(real_, call);
-    steps_->time(tensor, call.stream, started_plan_.is_by_rule, &frame);
-  } else if (planned.gains_nothing || leaves_exact) {
-    inner = start_exactly(call, planned.gains_nothing ? kNothingGained : kStepNoShorter);
-    steps_->time(tensor, call.stream, started_plan_.is_by_rule, &frame);
+    steps_->time(tensor, call.stream, is_by_rule, &frame);
+  } else if (planned.gains_nothing || decision.is_exact()) {
+    inner = start_exactly(planned, planned.gains_nothing ? ExactReason::kNothingGained
+                                                         : decision.why.reason);
+    steps_->time(tensor, call.stream, is_by_rule, &frame);
   } else if (planned.takes_turn) {
-    RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(call));
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(planned));
     steps_->skip();
   } else {
-    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(call));
-    steps_->time(tensor, call.stream, started_plan_.is_by_rule, &frame);
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(planned));
+    steps_->time(tensor, call.stream, is_by_rule, &frame);
   }
   return make_framed_call(framed_parts(call), frame, std::move(inner));
 }
 
 /// As the guard says now.
-Result<StreamCallPointer> Comm::start_in_turn(const Call& call) {
-  plan_again(call);
+Result<StreamCallPointer> Comm::start_in_turn(const PlannedCall& planned) {
+  const Call& call = planned.call;
   RINGPRESS_ASSIGN_OR_RETURN(
       const GuardedCall guarded,
-      guard_->next(make_request(call), call.stream, started_plan_.codec, watch_));
+      guard_->next(make_request(call), call.stream, planned.decision.codec, watch_));
   StreamCallPointer inner;
   if (guarded.step.is_exact) {
-    inner = start_exactly(call, guarded.step.is_trial ? kIsTurn : kNothingGained);
+    inner = start_exactly(planned, guarded.step.is_trial ? ExactReason::kTrial
+                                                         : ExactReason::kNothingGained);
   } else {
-    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(call));
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(planned));
   }
   return make_framed_call(framed_parts(call), guarded.frame, std::move(inner));
 }
@@ -117,30 +119,22 @@ Status Comm::find_failure(Stream stream) {
   return answered("ncclCommGetAsyncError", error);
 }
 
-/// Not the plan of the last call: in a group, others came in between.
-void Comm::plan_again(const Call& call) {
-  PlanRequest request = make_request(call);
-  request.recurrences = kRecursAlways;
-  planner_->plan(request, &started_plan_);
+StreamCallPointer Comm::start_exactly(const PlannedCall& planned, ExactReason reason) {
+  exact_because_ = left_exact(planned.decision, reason).why;
+  pass_over(planned.call, planned.decision);
+  return make_exact_call(real_, planned.call);
 }
 
-/// After plan_again().
-StreamCallPointer Comm::start_exactly(const Call& call, const char* reason) {
-  exact_because_ = reason;
-  pass_over(call, started_plan_);
-  return make_exact_call(real_, call);
-}
-
-Result<StreamCallPointer> Comm::start_compressed(const Call& call) {
-  plan_again(call);
-  const Plan& plan = started_plan_;
-  const Way way = choose_way(plan, call);
-  RINGPRESS_EXPECTS(codec_for(call, plan.codec) != nullptr,
+Result<StreamCallPointer> Comm::start_compressed(const PlannedCall& planned) {
+  const Call& call = planned.call;
+  const Decision& decision = planned.decision;
+  const Way way = choose_way(decision, call);
+  RINGPRESS_EXPECTS(codec_for(call, decision.codec) != nullptr,
                     "a call was accepted that has no codec");
   ProjectionParts projection;
-  StreamCallParts parts = make_parts(call, plan, way);
-  RINGPRESS_RETURN_IF_ERROR(find_place_and_memory(call, plan, way, &parts, &projection));
-  note_codec(call, plan, way);
+  StreamCallParts parts = make_parts(call, decision, way);
+  RINGPRESS_RETURN_IF_ERROR(find_place_and_memory(call, decision, way, &parts, &projection));
+  note_codec(call, decision, way);
   switch (way) {
     case Way::kSra:
       return make_sra_call(parts);

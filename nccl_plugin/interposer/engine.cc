@@ -10,6 +10,7 @@
 #include "nccl_plugin/session/lazy/lazy_flusher.h"
 #include "ringpress/log.h"
 #include "ringpress/per_thread.h"
+#include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -85,7 +86,14 @@ bool Engine::is_worth_a_look(const Call& call) const {
   const auto dtype = static_cast<unsigned>(call.dtype);
   if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
   if (!settings_.statistics.empty() || !settings_.trace.empty()) return true;
-  return is_compressible(static_cast<DType>(dtype)) && (call.op == ncclSum || call.op == ncclAvg);
+  PlanRequest request;
+  request.kind = call.kind;
+  request.dtype = static_cast<DType>(dtype);
+  request.pre_multiplied = call.op >= ncclNumOps;
+  if (!request.pre_multiplied) request.op = static_cast<ReduceOp>(call.op);
+  request.world = 2;  // At least: else nobody is asked.
+  request.may_gather = settings_.all_gather;
+  return tuner::why_never_lossy(request).reason == ExactReason::kNone;
 }
 
 ncclResult_t Engine::reduce(const Call& call) noexcept {

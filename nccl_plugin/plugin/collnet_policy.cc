@@ -88,9 +88,10 @@ Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) 
   request.comm_nodes = static_cast<int>(shape_.nodes);
   request.comm_ranks = request.world;
   request.is_dtype_known = false;
-  const std::string codec = planner_->plan(request).codec;
+  const Decision decision = planner_->plan(request);
   // What is projected needs a tensor as a whole, and CollNet gets pieces.
-  const bool stays_exact = codec == "none" || compress_kernels::projects(codec);
+  const bool stays_exact =
+      decision.is_exact() || compress_kernels::projects(std::string(decision.codec));
   return stays_exact ? Preference::kAvoid : Preference::kCollNet;
 }
 

@@ -81,6 +81,7 @@ void MeshCommunicator::write_report(ReportTime time) {
     const auto lock = lock_for_report(statistics_mutex_, time);
     if (!lock.owns_lock()) return;
     now = statistics_;
+    exact_calls_.write_to(&now);
   }
   add_sent_bytes(&now);
   if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&now, time);
@@ -102,10 +103,11 @@ Status MeshCommunicator::check_usable() const {
   return mesh_->failure();
 }
 
-Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specification, DType dtype,
+Result<const NamedCodec*> MeshCommunicator::codec_for(std::string_view name, DType dtype,
                                                       ReduceOp op) {
-  const auto found = codecs_.find(CodecKeyView(specification, dtype, op));
+  const auto found = codecs_.find(CodecKeyView(name, dtype, op));
   if (found != codecs_.end()) return &found->second;
+  const std::string specification(name);
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
   const std::string& text = codec->specification();
   const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
@@ -113,14 +115,8 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(const std::string& specifi
                              compress_kernels::takes_error_feedback(specification));
   RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
                              compress_kernels::unbiased_specification(specification));
-  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased), {}};
-  append_left_as_it_is(specification, dtype, &named.why_exact);
+  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased)};
   return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
-}
-
-/// A call that a codec was chosen for may be exact all the same.
-void MeshCommunicator::name_exact(const NamedCodec& codec, Plan* plan) {
-  if (codec.codec->traits().identity && plan->reason.empty()) plan->reason = codec.why_exact;
 }
 
 /// The planner's question.
@@ -137,10 +133,10 @@ PlanRequest MeshCommunicator::make_request(CollectiveKind kind, std::size_t coun
 }
 
 /// The same on all ranks. What a rule leaves as it is comes at once.
-bool MeshCommunicator::may_be_put_off(std::size_t count, DType dtype, Reduction reduction) {
-  if (lazy_ == nullptr || !lazy_->takes(count, dtype, reduction)) return false;
-  planner_->plan(make_request(CollectiveKind::kAllReduce, count, dtype, reduction), &plan_);
-  return !plan_.is_denied;
+bool MeshCommunicator::may_be_put_off(std::size_t count, DType dtype, Reduction reduction) const {
+  if (lazy_ == nullptr) return false;
+  const PlanRequest request = make_request(CollectiveKind::kAllReduce, count, dtype, reduction);
+  return lazy_->takes(request) && !planner_->plan(request).is_denied();
 }
 
 Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
@@ -149,23 +145,17 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   RINGPRESS_RETURN_IF_ERROR(check_usable());
   PlanRequest request = make_request(kind, count, dtype, reduction);
   request.recurrences = recurrences_.count(request);
-  planner_->plan(request, &plan_);
-  // Levels first, which know nothing of what the step's plan leaves exact: that may come and go.
-  const bool is_of_step =
-      plan_.codec != "none" && kind == CollectiveKind::kAllReduce && !plan_.is_by_rule;
-  if (!plan_.is_by_rule) steps_.change(kind, &plan_);
-  RINGPRESS_RETURN_IF_ERROR(tune(request, is_of_step));
-  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named, codec_for(plan_.codec, dtype, reduction.op));
-  plan_.error_feedback &= named->takes_error_feedback;
-  name_exact(*named, &plan_);
+  is_measured_ = false;
+  parts_ = {};
+  RINGPRESS_ASSIGN_OR_RETURN(const Decision decision, decide_call(*planner_, request, *this));
   CallSignature signature;
   signature.count = count;
   signature.kind = kind;
   signature.dtype = dtype;
   signature.op = reduction.op;
   signature.root = root;
-  Preparation call = prepare_planned(plan_, *named, signature, reduction);
-  if (named->codec->projection() != nullptr) call.context.turn = projected_.count(request);
+  Preparation call = prepare_decided(decision, *codec_, signature, reduction);
+  if (codec_->codec->projection() != nullptr) call.context.turn = projected_.count(request);
   if (!parts_.empty()) RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
   return call;
 }
@@ -197,13 +187,40 @@ Status MeshCommunicator::explain(const Status& status, const PlanRequest& reques
                                " that this rank is at)"};
 }
 
-/// Changes plan_ to what has proved best.
-Status MeshCommunicator::tune(const PlanRequest& request, bool is_of_step) {
-  is_tuned_ = tuned_ != nullptr && !plan_.is_by_rule;
-  is_measured_ = false;
-  parts_ = {};
-  if (!is_tuned_ && levels_ == nullptr) return Status::ok();
-  return decide([&] { return explain(choose(request, is_of_step), request); });
+std::optional<PlannedStepCall> MeshCommunicator::step_of(const PlanRequest&) {
+  return steps_.stays_exact();
+}
+
+Result<std::optional<TunedChoice>> MeshCommunicator::tuned_for(const PlanRequest& request,
+                                                               const Decision& decision) {
+  std::optional<TunedChoice> choice;
+  is_tuned_ = tuned_ != nullptr && !decision.is_by_rule();
+  if (!is_tuned_) return choice;
+  const auto ask = [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(choice, tuned_->choose(request, decision));
+    return Status::ok();
+  };
+  RINGPRESS_RETURN_IF_ERROR(decide([&] { return explain(ask(), request); }));
+  return choice;
+}
+
+Result<std::string_view> MeshCommunicator::level_of(const PlanRequest& request,
+                                                    const Decision& decision) {
+  if (levels_ == nullptr) return std::string_view();
+  RINGPRESS_RETURN_IF_ERROR(
+      decide([&] { return explain(levels_->choose(request, decision), request); }));
+  if (levels_->has_changed_sizes()) steps_.start_over();
+  is_measured_ = levels_->wants_values();
+  parts_ = levels_->parts();
+  return levels_->codec();
+}
+
+Result<CodecLimits> MeshCommunicator::limits_of(const PlanRequest& request,
+                                                const Decision& decision) {
+  RINGPRESS_ASSIGN_OR_RETURN(codec_, codec_for(decision.codec, request.dtype, request.op));
+  const Codec& codec = *codec_->codec;
+  return CodecLimits{codec_->takes_error_feedback, codec.traits().identity,
+                     codec.projection() != nullptr, codec_->unbiased};
 }
 
 Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
@@ -223,17 +240,6 @@ Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
 Status MeshCommunicator::conclude_lazy() {
   RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->conclude());
   return lazy_->conclude(largest);
-}
-
-/// Changes plan_ to what has proved best for a piece of the tensor under way.
-Result<const NamedCodec*> MeshCommunicator::tune_piece(std::size_t count) {
-  const PiecewiseTensor& tensor = pieces_.tensor;
-  plan_ = pieces_.plan;
-  RINGPRESS_RETURN_IF_ERROR(decide([&] {
-    return tuned_->choose(
-        {CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_}, &plan_);
-  }));
-  return codec_for(plan_.codec, tensor.dtype, tensor.op);
 }
 
 /// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what
@@ -270,33 +276,23 @@ Status MeshCommunicator::hear_of_step() {
   });
 }
 
-Status MeshCommunicator::choose(const PlanRequest& request, bool is_of_step) {
-  if (is_tuned_) RINGPRESS_RETURN_IF_ERROR(tuned_->choose(request, &plan_));
-  if (!is_of_step || levels_ == nullptr) return Status::ok();
-  RINGPRESS_RETURN_IF_ERROR(levels_->choose(request, &plan_));
-  if (levels_->has_changed_sizes()) steps_.start_over();
-  is_measured_ = levels_->wants_values();
-  parts_ = levels_->parts();
-  return Status::ok();
-}
-
-/// `signature` lacks what the plan says. `plan` is kept by reference.
-MeshCommunicator::Preparation MeshCommunicator::prepare_planned(const Plan& plan,
+/// `signature` lacks what was decided.
+MeshCommunicator::Preparation MeshCommunicator::prepare_decided(const Decision& decision,
                                                                 const NamedCodec& codec,
                                                                 const CallSignature& signature,
                                                                 Reduction reduction) {
   Preparation call;
-  call.plan = &plan;
+  call.decision = decision;
   call.started = Clock::now();
-  call.collective = plan.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
+  call.collective = decision.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
   call.context.mesh = mesh_.get();
   call.context.memory = &call_memory_;
   call.context.codec = codec.codec.get();
   call.context.call = signature;
   call.context.call.sequence = sequence_++;
   call.context.call.codec_hash = codec.hash;
-  call.context.call.algorithm = plan.algorithm;
-  call.context.chunk_elements = plan.chunk_elements;
+  call.context.call.algorithm = decision.algorithm;
+  call.context.chunk_elements = decision.chunk_elements;
   call.context.pre_multiplied = reduction.pre_multiplied;
   call.context.input_scale = reduction.input_scale;
   call.context.random_seed = settings_.seed;
@@ -310,7 +306,7 @@ void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t c
   const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
   const bool was_looked_for = find_residual(call, tensor);
   const bool has_place =
-      call->plan->keeps_place || (sent.may_be_put_off && settings_.error_feedback);
+      call->decision.keeps_place || (sent.may_be_put_off && settings_.error_feedback);
   if (has_place && !was_looked_for) feedback_.pass(tensor);
   if (is_measured_) {
     levels_->take({sent.values, context.residual, count, dtype},
@@ -323,7 +319,7 @@ void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t c
 bool MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
   CollectiveContext& context = call->context;
   if (context.codec->traits().lossless) return false;
-  ToKeep wanted{call->plan->error_feedback, 0};
+  ToKeep wanted{call->decision.error_feedback, 0};
   if (context.codec->projection() != nullptr) {
     context.layers = hints_.find({tensor.count, tensor.dtype, tensor.address});
     wanted.state_count = context.codec->projection()->state_count({tensor.count, context.layers});
@@ -342,24 +338,22 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
   if (!call.context.codec->traits().identity) {
     ++statistics_.compressed_calls;
   } else {
-    ++statistics_.exact_calls[call.plan->reason];
+    exact_calls_.count(call.decision.why);
   }
   const auto taken = Clock::now() - call.started;
   statistics_.nanoseconds += static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
-  if (is_tuned_ && call.plan == &plan_) {
-    tuned_->note(std::chrono::duration<double>(taken).count());
-  }
+  if (is_tuned_) tuned_->note(std::chrono::duration<double>(taken).count());
   statistics_.raw_bytes += call.raw_bytes;
-  if (!call.plan->observed_codec.empty()) {
+  if (call.decision.is_observed()) {
     ++statistics_.observed_calls;
     statistics_.observed_raw_bytes += call.raw_bytes;
   }
   statistics_.residual_bytes = feedback_.bytes() + (lazy_ == nullptr ? 0 : lazy_->bytes());
   statistics_.last_codec = call.context.codec->specification();
   if (!call.context.parts.empty()) statistics_.last_codec.append(" and others, by part");
-  statistics_.last_algorithm = algorithm_name(call.plan->algorithm);
-  statistics_.last_reason = call.plan->reason;
+  statistics_.last_algorithm = algorithm_name(call.decision.algorithm);
+  exact_calls_.set_last(call.decision.why);
   return status;
 }
 
@@ -391,6 +385,7 @@ void MeshCommunicator::abort() {
 Statistics MeshCommunicator::statistics() const {
   const std::lock_guard lock(statistics_mutex_);
   Statistics now = statistics_;
+  exact_calls_.write_to(&now);
   add_sent_bytes(&now);
   return now;
 }

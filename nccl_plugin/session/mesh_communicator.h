@@ -10,16 +10,20 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "nccl_plugin/session/block_pool.h"
 #include "nccl_plugin/session/calls/codec_key.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/calls/exact_calls.h"
 #include "nccl_plugin/session/calls/layer_hints.h"
 #include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/lazy/lazy_votes.h"
@@ -47,11 +51,10 @@ struct NamedCodec {
   std::unique_ptr<Codec> codec;
   std::uint64_t hash = 0;
   bool takes_error_feedback = true;
-  std::string unbiased;   // Specification of its unbiased variant; empty: there is none.
-  std::string why_exact;  // The reason of its calls, if it leaves values as they are.
+  std::string unbiased;  // Specification of its unbiased variant; empty: there is none.
 };
 
-class MeshCommunicator final : public Communicator {
+class MeshCommunicator final : public Communicator, private CallAdvisers {
  public:
   MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings);
   /// Writes the statistics and the trace, if the settings name files for them.
@@ -97,7 +100,7 @@ class MeshCommunicator final : public Communicator {
   struct Preparation {
     CollectiveContext context;
     const Collective* collective = nullptr;
-    const Plan* plan = nullptr;  // Until the next call.
+    Decision decision;
     std::uint64_t raw_bytes = 0;
     Clock::time_point started;
   };
@@ -110,7 +113,7 @@ class MeshCommunicator final : public Communicator {
   /// The tensor whose pieces are being reduced.
   struct Pieces {
     PiecewiseTensor tensor;
-    Plan plan;                          // As plan_, so that its strings keep their memory.
+    Decision decision;
     const NamedCodec* codec = nullptr;  // Null: start_pieces() has not been called.
     float* residual = nullptr;          // Of tensor.count floats, or null.
   };
@@ -118,22 +121,23 @@ class MeshCommunicator final : public Communicator {
   Status check_usable() const;
   template <typename Decide>
   Status decide(Decide&& decide);
-  Status tune(const PlanRequest& request, bool is_of_step);
+  std::optional<PlannedStepCall> step_of(const PlanRequest& request) override;
+  Result<std::optional<TunedChoice>> tuned_for(const PlanRequest& request,
+                                               const Decision& decision) override;
+  Result<std::string_view> level_of(const PlanRequest& request, const Decision& decision) override;
+  Result<CodecLimits> limits_of(const PlanRequest& request, const Decision& decision) override;
   Status explain(const Status& status, const PlanRequest& request) const;
-  Status choose(const PlanRequest& request, bool is_of_step);
   Status add_parts(Preparation* call);
   Result<Preparation> prepare(CollectiveKind kind, std::size_t count, DType dtype,
                               Reduction reduction, int root);
-  Preparation prepare_planned(const Plan& plan, const NamedCodec& codec,
+  Preparation prepare_decided(const Decision& decision, const NamedCodec& codec,
                               const CallSignature& signature, Reduction reduction);
-  Status plan_pieces(const PiecewiseTensor& tensor, Plan* plan);
-  Result<const NamedCodec*> tune_piece(std::size_t count);
-  Result<const NamedCodec*> codec_for(const std::string& specification, DType dtype, ReduceOp op);
-  static void name_exact(const NamedCodec& codec, Plan* plan);
+  Result<Decision> decide_pieces(const PiecewiseTensor& tensor);
+  Result<const NamedCodec*> codec_for(std::string_view specification, DType dtype, ReduceOp op);
   void recall(Preparation* call, const Sent& sent, std::size_t count);
   PlanRequest make_request(CollectiveKind kind, std::size_t count, DType dtype,
                            Reduction reduction) const;
-  bool may_be_put_off(std::size_t count, DType dtype, Reduction reduction);
+  bool may_be_put_off(std::size_t count, DType dtype, Reduction reduction) const;
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
   Status conclude_lazy();
   void write_report(ReportTime time);
@@ -169,11 +173,11 @@ class MeshCommunicator final : public Communicator {
   Recurrences projected_;  // Of calls that are projected alone.
   StepsOfCalls steps_;
   std::map<std::pair<int, bool>, std::uint64_t> transfers_;  // By peer and direction.
-  Plan plan_;  // Of the last call, but for pieces that are not tuned.
   Pieces pieces_;
   MeshPeers peers_;
   std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
-  bool is_tuned_ = false;                       // The last call.
+  bool is_tuned_ = false;                       // The last call,
+  const NamedCodec* codec_ = nullptr;           // and its codec.
   std::unique_ptr<LazyCalls> lazy_;             // Null: no call is put off,
   std::unique_ptr<LazyVotes> lazy_votes_;       // or voted on.
   std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
@@ -183,7 +187,8 @@ class MeshCommunicator final : public Communicator {
   std::unique_ptr<Collective> ring_;
   const std::unique_ptr<Collective> sra_;
   mutable std::mutex statistics_mutex_;
-  Statistics statistics_;
+  Statistics statistics_;   // But for what is exact, and why:
+  ExactCalls exact_calls_;  // these.
   EndReport report_;  // The last: it reads the others.
 };
 

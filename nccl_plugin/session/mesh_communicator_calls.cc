@@ -27,7 +27,7 @@ Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs&
   const CallSignature& signature = call.context.call;
   const bool is_trial = is_tuned_ && tuned_->is_trying();
   steps_.end_timing({signature.kind, args.count, signature.dtype, signature.op, args.send},
-                    {mesh_->counters().sent_bytes, plan_.is_by_rule, is_trial});
+                    {mesh_->counters().sent_bytes, call.decision.is_by_rule(), is_trial});
   return status;
 }
 
@@ -43,7 +43,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
     if (settings_.error_feedback) feedback_.pass(tensor);  // It has its place all the same.
     const std::lock_guard lock(statistics_mutex_);
     ++statistics_.calls;
-    ++statistics_.exact_calls[kPutOffReason];
+    exact_calls_.count({ExactReason::kPutOff, 0, {}});
     return Status::ok();
   }
   // Others may have begun with it: a rank that does not get to its end ends the communicator.

@@ -21,9 +21,8 @@ bool has_extent(const PiecewiseTensor& tensor) {
 
 }  // namespace
 
-/// The plan for the whole tensor, which others have found worth compressing, and what is certain
-/// enough of it.
-Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) {
+/// On the whole tensor, which others have found worth compressing, by what is certain enough of it.
+Result<Decision> MeshCommunicator::decide_pieces(const PiecewiseTensor& tensor) {
   constexpr std::uint64_t kRecursAlways = std::numeric_limits<std::uint32_t>::max();
   std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
   // It stays exact, though not for its size: as if it were just large enough.
@@ -34,24 +33,7 @@ Status MeshCommunicator::plan_pieces(const PiecewiseTensor& tensor, Plan* plan) 
       CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true, kRecursAlways,
       all_reduces_only_};
   request.comm_nodes = size_;  // Each rank is a node's.
-  planner_->plan(request, plan);
-  if (tensor.known == PiecewiseTensor::Known::kTensor || plan->codec == "none") return Status::ok();
-  plan->error_feedback = false;
-  if (tensor.known == PiecewiseTensor::Known::kNothing) {
-    plan->codec = "none";
-    plan->reason = "not known where the tensor ends";
-    return Status::ok();
-  }
-  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
-                             codec_for(plan->codec, tensor.dtype, tensor.op));
-  if (named->unbiased.empty()) {
-    plan->reason = "not known which tensor it is, and ";
-    plan->reason.append(plan->codec).append(" needs error feedback");
-    plan->codec = "none";
-  } else {
-    plan->codec = named->unbiased;
-  }
-  return Status::ok();
+  return decide_tensor(*planner_, request, tensor.known, *this);
 }
 
 Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
@@ -59,17 +41,10 @@ Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
   pieces_.tensor = tensor;
   pieces_.codec = nullptr;
   pieces_.residual = nullptr;
-  RINGPRESS_RETURN_IF_ERROR(plan_pieces(tensor, &pieces_.plan));
-  RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for(pieces_.plan.codec, tensor.dtype, tensor.op));
-  name_exact(*pieces_.codec, &pieces_.plan);
-  const Codec& codec = *pieces_.codec->codec;
-  if (codec.projection() != nullptr) {
-    pieces_.plan.codec = "none";
-    pieces_.plan.reason = settings_.codec;
-    pieces_.plan.reason.append(" projects whole tensors, not pieces");
-    RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec, codec_for("none", tensor.dtype, tensor.op));
-  } else if (pieces_.plan.error_feedback && pieces_.codec->takes_error_feedback &&
-             !codec.traits().lossless) {
+  RINGPRESS_ASSIGN_OR_RETURN(pieces_.decision, decide_pieces(tensor));
+  RINGPRESS_ASSIGN_OR_RETURN(
+      pieces_.codec, codec_for(pieces_.decision.codec, tensor.dtype, tensor.op));
+  if (pieces_.decision.error_feedback && !pieces_.codec->codec->traits().lossless) {
     pieces_.residual = feedback_
                            .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
                                   tensor.address, tensor.layout})
@@ -95,15 +70,17 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   signature.op = tensor.op;
   signature.root = -1;
   // What is sent without error feedback must be unbiased, whatever is quickest.
-  is_tuned_ = tuned_ != nullptr && count > 0 && size_ > 1 && pieces_.plan.codec != "none" &&
-              !pieces_.plan.is_by_rule && tensor.known == PiecewiseTensor::Known::kTensor;
-  const NamedCodec* codec = pieces_.codec;
-  if (is_tuned_) {
-    RINGPRESS_ASSIGN_OR_RETURN(codec, tune_piece(count));
-    name_exact(*codec, &plan_);
+  is_tuned_ = false;
+  codec_ = pieces_.codec;
+  Decision decision = pieces_.decision;
+  if (count > 0 && size_ > 1 && !decision.is_exact() &&
+      tensor.known == PiecewiseTensor::Known::kTensor) {
+    const PlanRequest piece{CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_};
+    RINGPRESS_ASSIGN_OR_RETURN(decision, decide_piece(decision, piece, *this));
   }
-  Preparation call = prepare_planned(is_tuned_ ? plan_ : pieces_.plan, *codec, signature,
-                                     Reduction{tensor.op, 1, false});
+  const NamedCodec* const codec = codec_;
+  Preparation call =
+      prepare_decided(decision, *codec, signature, Reduction{tensor.op, 1, false});
   if (count == 0) return finish(call, Status::ok());
   if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
   const bool adds_residual = pieces_.residual != nullptr && codec->takes_error_feedback &&

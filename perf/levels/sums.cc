@@ -50,9 +50,9 @@ LeveledCall find_levels(const Settings& settings, const RankGradients& gradients
     PlanRequest request;
     request.count = values.size();
     for (int step = 0; step < kSteps; ++step) {
-      Plan plan;
-      plan.codec = settings.budget;
-      if (!levels.choose(request, &plan).is_ok()) throw std::runtime_error("levels are refused");
+      Decision decision;
+      decision.codec = settings.budget;
+      if (!levels.choose(request, decision).is_ok()) throw std::runtime_error("levels are refused");
       if (!levels.wants_values()) continue;
       levels.take({values.data(), nullptr, values.size(), DType::kFloat32}, layers);
     }

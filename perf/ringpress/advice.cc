@@ -5,6 +5,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/plugin/door_variables.h"
 #include "perf/ringpress/params.h"
+#include "ringpress/planner.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::perf {
@@ -65,7 +66,7 @@ std::string plugin_codec(const JobEnvironment& environment) {
   const Settings settings = settings_in(environment);
   if (compresses_nothing(settings)) return "";
   if (settings.mode == "lossless") return "lossless";
-  const std::string codec = settings.codec == "auto" ? settings.budget : settings.codec;
+  const std::string& codec = usual_codec(settings);
   return compress_kernels::normalize_specification(codec).is_ok() ? codec : "";
 }
 

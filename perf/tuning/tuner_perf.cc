@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/steps/step_recorder.h"
 #include "nccl_plugin/session/steps/step_trace.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
@@ -61,9 +62,11 @@ class Calls {
   }
 
   void make() {
-    planner_->plan(request_, &plan_);
+    decision_ = planner_->plan(request_);
     if (!is_tuned_) return;
-    if (!tuned_->choose(request_, &plan_).is_ok()) std::abort();
+    const auto choice = tuned_->choose(request_, decision_);
+    if (!choice.is_ok()) std::abort();
+    decision_ = nccl_plugin::follow_tuned(choice.value(), request_, decision_);
     tuned_->note(kCallSeconds);
   }
 
@@ -73,7 +76,7 @@ class Calls {
   Alone peers_;
   std::unique_ptr<Planner> planner_;
   PlanRequest request_;
-  Plan plan_;
+  Decision decision_;
   std::unique_ptr<nccl_plugin::tuning::TunedCalls> tuned_;
 };
 

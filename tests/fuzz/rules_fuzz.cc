@@ -22,8 +22,9 @@ void require_plan(const Planner& planner, std::size_t count) {
   request.world = 2;
   request.crosses_hosts = true;
   request.recurrences = 10;
-  const Plan plan = planner.plan(request);
-  require((plan.codec == "none") != plan.reason.empty());
+  const Decision decision = planner.plan(request);
+  require(decision.is_exact() == (decision.why.reason != ExactReason::kNone));
+  require(decision.is_exact() != to_text(decision.why).empty());
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ class Ranks {
       EXPECT_EQ(steps->takes(request), takes);
       if (!takes) continue;
       const Result<SteppedCall> stepped = next(*steps, tensor);
-      if (!exact) exact = stepped.value().stays_exact;
-      EXPECT_EQ(stepped.value().stays_exact, *exact);
+      if (!exact) exact = stepped.value().stays_exact.has_value();
+      EXPECT_EQ(stepped.value().stays_exact.has_value(), *exact);
       if (stepped.value().words.count > 0) words_.push_back(stepped.value().words);
     }
     if (!words_.empty()) {
@@ -451,7 +451,7 @@ void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, cud
       }
       const AcceptedCall accepted{comm, planned};
       ASSERT_EQ(run_calls(real, {&accepted, 1}), ncclSuccess);
-      training->reasons.insert(comm->exact_because());
+      training->reasons.insert(to_text(comm->exact_because()));
     }
   }
 }
@@ -503,10 +503,10 @@ TEST(StreamStepsInCallsAlone, ACallThatIsNewIsPartOfTheStep) {
       const AcceptedCall accepted{comm, planned};
       ASSERT_EQ(run_calls(real, {&accepted, 1}), ncclSuccess);
       if (made == 2) continue;  // It is compressed, as a trial.
-      EXPECT_EQ(comm->exact_because(), kNotRecurred);
+      EXPECT_EQ(comm->exact_because().reason, ExactReason::kNotRecurred);
       for (std::size_t i = 0; i < kLarge; ++i) ASSERT_EQ(sums[i], values[i] + others[i]) << i;
     }
-    EXPECT_EQ(comm->exact_because(), "");
+    EXPECT_EQ(comm->exact_because().reason, ExactReason::kNone);
   });
 }
 

@@ -669,14 +669,17 @@ TEST_F(LazyVotesOfTwo, WhatIsNoVoteIsRefused) {
 TEST(LazyCalls, SmallIntegerAndOtherCallsGoOn) {
   const Settings settings = parse_settings({{"RINGPRESS_LAZY", "4"}}, nullptr);
   const LazyCalls lazy(settings, host_lazy_memory(), 0, 2);
-  const Reduction sum;
-  EXPECT_TRUE(lazy.takes(20000, DType::kFloat32, sum));
-  EXPECT_TRUE(lazy.takes(40000, DType::kBfloat16, sum));
-  EXPECT_FALSE(lazy.takes(100, DType::kFloat32, sum));
-  EXPECT_FALSE(lazy.takes(20000, DType::kInt32, sum));
-  EXPECT_FALSE(lazy.takes(20000, DType::kFloat32, Reduction{ReduceOp::kMax, 1, false}));
-  EXPECT_FALSE(lazy.takes(20000, DType::kFloat32, Reduction{ReduceOp::kSum, 2, true}));
-  EXPECT_FALSE(lazy.takes(0, DType::kFloat32, sum));
+  const auto takes = [&lazy](std::size_t count, DType dtype, ReduceOp op = ReduceOp::kSum) {
+    return lazy.takes({CollectiveKind::kAllReduce, count, dtype, op, false, 2});
+  };
+  EXPECT_TRUE(takes(20000, DType::kFloat32));
+  EXPECT_TRUE(takes(40000, DType::kBfloat16));
+  EXPECT_FALSE(takes(100, DType::kFloat32));
+  EXPECT_FALSE(takes(20000, DType::kInt32));
+  EXPECT_FALSE(takes(20000, DType::kFloat32, ReduceOp::kMax));
+  EXPECT_FALSE(lazy.takes(
+      {CollectiveKind::kAllReduce, 20000, DType::kFloat32, ReduceOp::kSum, true, 2}));
+  EXPECT_FALSE(takes(0, DType::kFloat32));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace {
 PlanRequest request_of(std::size_t count, DType dtype = DType::kFloat32) {
   PlanRequest request;
   request.count = count;
+  request.world = 2;
   request.dtype = dtype;
   return request;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/session/decision_chain.h"
 #include "ringpress/hash.h"
 #include "tests/support/random_tensor.h"
 #include "tests/support/thread_peers.h"
@@ -90,11 +91,12 @@ class Steps {
     for (const StepCall& call : step) {
       PlanRequest request;
       request.count = call.count;
-      Plan plan;
-      plan.codec = adjusted_codec(settings_);
-      const Status status = levels_.choose(request, &plan);
+      Decision decision;
+      decision.codec = usual_codec(settings_);
+      const Status status = levels_.choose(request, decision);
       EXPECT_TRUE(status.is_ok()) << status.message();
-      made.push_back({plan.codec, {levels_.parts().begin(), levels_.parts().end()}});
+      decision = follow_level(levels_.codec(), decision);
+      made.push_back({std::string(decision.codec), {levels_.parts().begin(), levels_.parts().end()}});
       if (!levels_.wants_values()) continue;
       std::vector<float> values = values_of(call, peers_.rank());
       values[7] += poison;
@@ -368,10 +370,10 @@ TEST(StepLevels, ChangeTheBudgetsCodecAlone) {
     for (const char* const codec : {"none", "q8"}) {
       PlanRequest request;
       request.count = kStep[0].count;
-      Plan plan;
-      plan.codec = codec;
-      ASSERT_TRUE(steps.levels().choose(request, &plan).is_ok());
-      EXPECT_EQ(plan.codec, codec);
+      Decision decision;
+      decision.codec = codec;
+      ASSERT_TRUE(steps.levels().choose(request, decision).is_ok());
+      EXPECT_EQ(steps.levels().codec(), "");
       EXPECT_TRUE(steps.levels().parts().empty());
     }
   });
@@ -430,9 +432,9 @@ TEST(StepLevels, SayWhenCallsSendClearlyMoreOrLess) {
       for (const StepCall& call : kStep) {
         PlanRequest request;
         request.count = call.count;
-        Plan plan;
-        plan.codec = "q4";
-        ASSERT_TRUE(levels.choose(request, &plan).is_ok());
+        Decision decision;
+        decision.codec = "q4";
+        ASSERT_TRUE(levels.choose(request, decision).is_ok());
         if (levels.has_changed_sizes()) ++changes;
         if (!levels.wants_values()) continue;
         const std::vector<float> values = values_of(call, peers.rank());

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/mesh_communicator.h"
 #include "nccl_plugin/session/steps/steps_of_calls.h"
 #include "tests/support/random_tensor.h"
@@ -381,26 +382,26 @@ TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
     TensorCall call;
     call.count = 10000;
     steps.begin_call(call);
-    Plan plan;
-    plan.codec = "q4";
-    plan.chunk_elements = chunk_elements;
-    plan.error_feedback = true;
-    steps.change(CollectiveKind::kAllReduce, &plan);
-    return plan;
+    Decision decision;
+    decision.codec = "q4";
+    decision.chunk_elements = chunk_elements;
+    decision.error_feedback = true;
+    const PlanRequest request{CollectiveKind::kAllReduce, call.count, call.dtype};
+    return follow_step(steps.stays_exact(), request, decision);
   };
   for (int step = 0; step < 2; ++step) {
-    const Plan by_ring = made(0);
+    const Decision by_ring = made(0);
     EXPECT_EQ(by_ring.codec, "none");
     EXPECT_EQ(by_ring.algorithm, Algorithm::kRing);
     EXPECT_EQ(by_ring.chunk_elements, 3072U);
     EXPECT_TRUE(by_ring.keeps_place);
-    EXPECT_EQ(by_ring.reason, kStepNoShorter);
-    const Plan compressed = made(2048);
+    EXPECT_EQ(by_ring.why.reason, ExactReason::kStepNoShorter);
+    const Decision compressed = made(2048);
     EXPECT_EQ(compressed.codec, "q4");
     EXPECT_EQ(compressed.algorithm, Algorithm::kSra);
     EXPECT_EQ(compressed.chunk_elements, 2048U);
     EXPECT_TRUE(compressed.error_feedback);
-    const Plan by_sra = made(2048);
+    const Decision by_sra = made(2048);
     EXPECT_EQ(by_sra.codec, "none");
     EXPECT_EQ(by_sra.algorithm, Algorithm::kSra);
     EXPECT_EQ(by_sra.chunk_elements, 2048U);

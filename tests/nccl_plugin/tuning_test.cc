@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/tuning/calibration_file.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
 #include "ringpress/communicator.h"
@@ -263,6 +264,13 @@ TEST(Calibrate, ALinkIsNoQuickerForEmptyCallsThatWereHeldUp) {
   EXPECT_LT(found.link().latency_seconds, HeldUpPeers::kHeldUpSeconds / 2);
 }
 
+/// What a call is made with after all.
+Status choose_with(TunedCalls& tuned, const PlanRequest& request, Decision* decision) {
+  RINGPRESS_ASSIGN_OR_RETURN(const auto choice, tuned.choose(request, *decision));
+  *decision = follow_tuned(choice, request, *decision);
+  return Status::ok();
+}
+
 /// Calls of a program: their sizes as all ranks know them, their times as each has them.
 struct Program {
   PlanRequest request(std::mt19937& dice) const {
@@ -273,14 +281,14 @@ struct Program {
     request.count += dice() % request.count;
     return request;
   }
-  Plan plan(std::mt19937& dice) const {
-    Plan plan;
+  Decision plan(std::mt19937& dice) const {
+    Decision plan;
     switch (dice() % 8) {
       case 0:
-        plan.reason = "not for tuning";
+        plan.why.reason = ExactReason::kTooSmall;
         break;
       case 1:
-        plan.waits_for_recurrence = true;
+        plan.why.reason = ExactReason::kNotRecurred;
         break;
       default:
         plan.codec = "q4";
@@ -307,16 +315,16 @@ TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
       auto& plans = made[static_cast<std::size_t>(peers.rank())];
       while (tuned.epoch() < kSwitches) {
         const PlanRequest request = Program().request(shared);
-        Plan plan = Program().plan(shared);
-        const Status status = tuned.choose(request, &plan);
+        Decision plan = Program().plan(shared);
+        const Status status = choose_with(tuned, request, &plan);
         ASSERT_TRUE(status.is_ok()) << status.message();
         tuned.note(seconds(own));
-        const std::optional<Choice> exact = tuned.quickest_exact(request, Plan());
+        const std::optional<Choice> exact = tuned.quickest_exact(request, Decision());
         const bool is_known = peers.rank() == 0 && plan.codec != "none";
         EXPECT_TRUE(exact.has_value() || !is_known);
         EXPECT_TRUE(!exact || exact->is_exact());
-        const std::hash<std::string> hash;
-        plans.push_back(hash(plan.codec) ^ 31 * hash(plan.reason) ^ plan.chunk_elements ^
+        const std::hash<std::string_view> hash;
+        plans.push_back(hash(plan.codec) ^ 31 * static_cast<std::size_t>(plan.why.reason) ^ plan.chunk_elements ^
                         static_cast<std::size_t>(plan.algorithm));
       }
     };
@@ -330,13 +338,13 @@ TEST(TunedCalls, WhatIsNotForTuningIsLeftAsItIs) {
   const Settings settings = make_settings();
   run_peers(1, [&](ThreadPeers& peers) {
     TunedCalls tuned(settings, peers);
-    Plan plan;
-    plan.reason = "because";
+    Decision plan;
+    plan.why.reason = ExactReason::kOneHost;
     for (int i = 0; i < 100; ++i) {
-      ASSERT_TRUE(tuned.choose({}, &plan).is_ok());
+      ASSERT_TRUE(choose_with(tuned, {}, &plan).is_ok());
       tuned.note(1);
     }
-    EXPECT_EQ(plan.reason, "because");
+    EXPECT_EQ(plan.why.reason, ExactReason::kOneHost);
     EXPECT_EQ(tuned.quickest_exact({}, {}), std::nullopt);
     EXPECT_EQ(tuned.epoch(), 0u);
   });
@@ -354,9 +362,9 @@ TEST(TunedCalls, TryAsMuchAsTheSettingsSay) {
                 PlanRequest request;
                 request.count = 1 << 20;
                 for (bool is_trying = true; is_trying;) {
-                  Plan plan;
+                  Decision plan;
                   plan.codec = "q4";
-                  ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+                  ASSERT_TRUE(choose_with(tuned, request, &plan).is_ok());
                   is_trying = tuned.is_trying();
                   if (is_trying && peers.rank() == 0) ++calls;
                   tuned.note(1e-3);
@@ -386,13 +394,13 @@ TEST(TunedCalls, KeepToTheAlgorithmOfARule) {
               std::set<std::string> codecs;
               for (int i = 0; i < 600; ++i) {
                 for (const bool by_rule : {true, false}) {
-                  Plan plan;
+                  Decision plan;
                   plan.codec = "q4";
                   plan.algorithm = by_rule ? Algorithm::kRing : Algorithm::kSra;
-                  plan.is_algorithm_by_rule = by_rule;
-                  ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+                  if (by_rule) plan.algorithm_origin = Origin::kRule;
+                  ASSERT_TRUE(choose_with(tuned, request, &plan).is_ok());
                   if (by_rule) {
-                    codecs.insert(plan.codec);
+                    codecs.emplace(plan.codec);
                     EXPECT_EQ(plan.algorithm, Algorithm::kRing);
                   }
                   tuned.note(plan.codec == "none" ? 1e-4 : 2e-4);
@@ -412,9 +420,9 @@ TEST(TunedCalls, ARefusedCacheIsMeasuredAnewAndReplaced) {
       TunedCalls tuned(settings, peers);
       PlanRequest request;
       request.count = 1 << 20;
-      Plan plan;
+      Decision plan;
       plan.codec = "q4";
-      ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+      ASSERT_TRUE(choose_with(tuned, request, &plan).is_ok());
     });
   };
   tune();
@@ -454,9 +462,9 @@ TEST(TuningLog, LastLineIsTheDecision) {
     PlanRequest request;
     request.count = 300000;
     for (int i = 0; i < 700; ++i) {
-      Plan plan;
+      Decision plan;
       plan.codec = "q4";
-      ASSERT_TRUE(tuned.choose(request, &plan).is_ok());
+      ASSERT_TRUE(choose_with(tuned, request, &plan).is_ok());
       tuned.note(plan.codec == "none" ? 1e-3 : 2e-3);
     }
   });

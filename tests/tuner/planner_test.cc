@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,11 +30,11 @@ PlanRequest gradient() {
 
 TEST(Planner, AutoCompressesRecurringGradientsBetweenHosts) {
   const auto planner = tuner::make_planner(settings_with({}));
-  const Plan plan = planner->plan(gradient());
+  const Decision plan = planner->plan(gradient());
   EXPECT_EQ(plan.codec, "q4");
   EXPECT_EQ(plan.algorithm, Algorithm::kSra);
   EXPECT_TRUE(plan.error_feedback);
-  EXPECT_EQ(plan.reason, "");
+  EXPECT_EQ(to_text(plan.why), "");
 }
 
 TEST(Planner, AutoLeavesFirstCallsAndOneHostAlone) {
@@ -41,10 +42,10 @@ TEST(Planner, AutoLeavesFirstCallsAndOneHostAlone) {
   PlanRequest request = gradient();
   request.recurrences = 0;
   EXPECT_EQ(planner->plan(request).codec, "none");
-  EXPECT_EQ(planner->plan(request).reason, "has not recurred yet");
+  EXPECT_EQ(to_text(planner->plan(request).why), "has not recurred yet");
   request = gradient();
   request.crosses_hosts = false;
-  EXPECT_EQ(planner->plan(request).reason, "all ranks share one host");
+  EXPECT_EQ(to_text(planner->plan(request).why), "all ranks share one host");
 }
 
 TEST(Planner, AnExplicitCodecAppliesAtOnceAndEverywhere) {
@@ -84,9 +85,9 @@ TEST(Planner, WhatIsNeverLossy) {
             (request.dtype == DType::kFloat32 || request.dtype == DType::kFloat16 ||
              request.dtype == DType::kBfloat16) &&
             (request.op == ReduceOp::kSum || request.op == ReduceOp::kAvg);
-        const Plan plan = planner->plan(request);
+        const Decision plan = planner->plan(request);
         EXPECT_EQ(plan.codec, eligible ? "q4" : "none");
-        EXPECT_EQ(plan.reason.empty(), eligible);
+        EXPECT_EQ((plan.why.reason == ExactReason::kNone), eligible);
       }
     }
   }
@@ -101,14 +102,15 @@ TEST(Planner, WhatIsNeverLossy) {
 TEST(Planner, SmallCallsOffAndObserve) {
   PlanRequest request = gradient();
   request.count = 16383;
-  EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(request).reason,
+  EXPECT_EQ(to_text(tuner::make_planner(settings_with({}))->plan(request).why),
             "smaller than RINGPRESS_MIN_BYTES");
   request.count = 16384;
   EXPECT_EQ(tuner::make_planner(settings_with({}))->plan(request).codec, "q4");
   for (const char* mode : {"off", "observe"}) {
-    const Plan plan = tuner::make_planner(settings_with({{"RINGPRESS", mode}}))->plan(gradient());
+    const auto planner = tuner::make_planner(settings_with({{"RINGPRESS", mode}}));
+    const Decision plan = planner->plan(gradient());
     EXPECT_EQ(plan.codec, "none");
-    EXPECT_NE(plan.reason.find(mode), std::string::npos);
+    EXPECT_NE(to_text(plan.why).find(mode), std::string::npos);
   }
 }
 
@@ -125,10 +127,10 @@ TEST(Planner, LosslessTakesThePlaceOfEveryLossyCodec) {
           request.count = count;
           request.recurrences = recurrences;
           request.crosses_hosts = crosses_hosts;
-          const Plan expected = lossy->plan(request);
-          const Plan plan = planner->plan(request);
+          const Decision expected = lossy->plan(request);
+          const Decision plan = planner->plan(request);
           EXPECT_EQ(plan.codec, expected.codec == "none" ? "none" : "lossless");
-          EXPECT_EQ(plan.reason, expected.reason);
+          EXPECT_EQ(plan.why, expected.why);
           EXPECT_EQ(plan.algorithm, expected.algorithm);
           EXPECT_FALSE(plan.error_feedback);
         }
@@ -150,13 +152,13 @@ TEST(Planner, CodecsForAllReducesLeaveTheRestExact) {
   EXPECT_EQ(planner->plan(request).codec, "powersgd");
   request.kind = CollectiveKind::kReduceScatter;
   EXPECT_EQ(planner->plan(request).codec, "none");
-  EXPECT_EQ(planner->plan(request).reason, "powersgd compresses all-reduces only");
+  EXPECT_EQ(to_text(planner->plan(request).why), "powersgd compresses all-reduces only");
 }
 
 TEST(Planner, AlgorithmAndChunkFollowTheSettings) {
   const auto planner = tuner::make_planner(
       settings_with({{"RINGPRESS_ALGO", "ring"}, {"RINGPRESS_CHUNK_BYTES", "5000"}}));
-  const Plan plan = planner->plan(gradient());
+  const Decision plan = planner->plan(gradient());
   EXPECT_EQ(plan.algorithm, Algorithm::kRing);
   EXPECT_EQ(plan.chunk_elements, 2048U);  // 1250 floats, in whole tiles.
   PlanRequest many = gradient();
@@ -192,12 +194,15 @@ Rule rule_with(const std::string& codec) {
   return rule;
 }
 
-Plan plan_by(std::vector<Rule> rules, const PlanRequest& request, const Environment& more = {},
+Decision plan_by(std::vector<Rule> rules, const PlanRequest& request, const Environment& more = {},
              std::optional<std::string> name = "") {
   Settings settings = settings_with(more);
   settings.rule_list = std::move(rules);
   settings.comm_name = std::move(name);
-  return tuner::make_planner(settings)->plan(request);
+  // What is decided has names of the planner's.
+  static std::vector<std::unique_ptr<Planner>> planners;
+  planners.push_back(tuner::make_planner(settings));
+  return planners.back()->plan(request);
 }
 
 TEST(PlannerRules, TheFirstThatMatchesHolds) {
@@ -208,17 +213,17 @@ TEST(PlannerRules, TheFirstThatMatchesHolds) {
   request.recurrences = 0;  // Whatever auto would say of it.
   request.crosses_hosts = false;
   request.count = (1 << 18) + 1;
-  const Plan plan = plan_by(rules, request);
+  const Decision plan = plan_by(rules, request);
   EXPECT_EQ(plan.codec, "q2");
-  EXPECT_TRUE(plan.is_by_rule);
+  EXPECT_TRUE(plan.is_by_rule());
   EXPECT_TRUE(plan.error_feedback);
-  EXPECT_EQ(plan.reason, "");
+  EXPECT_EQ(to_text(plan.why), "");
   request.count = 1 << 18;
   EXPECT_EQ(plan_by(rules, request).codec, "q8");
   small.min_bytes = (1 << 20) + 1;
   small.max_bytes = 1 << 21;
-  EXPECT_EQ(plan_by({small}, request).reason, "all ranks share one host");
-  EXPECT_FALSE(plan_by({small}, request).is_by_rule);
+  EXPECT_EQ(to_text(plan_by({small}, request).why), "all ranks share one host");
+  EXPECT_FALSE(plan_by({small}, request).is_by_rule());
 }
 
 TEST(PlannerRules, ConditionsAreOnTypeKindNodesAndRanks) {
@@ -244,7 +249,7 @@ TEST(PlannerRules, ConditionsAreOnTypeKindNodesAndRanks) {
 TEST(PlannerRules, WhatIsNotKnownIsTakenToHoldForDenialsAlone) {
   Rule deny = rule_with("none"), give = rule_with("q2");
   deny.ranks = give.ranks = 8;
-  EXPECT_EQ(plan_by({deny}, gradient()).reason, "line 7 of RINGPRESS_RULES");
+  EXPECT_EQ(to_text(plan_by({deny}, gradient()).why), "line 7 of RINGPRESS_RULES");
   EXPECT_EQ(plan_by({give}, gradient()).codec, "q4");
   deny = rule_with("none"), give = rule_with("q2");
   deny.comm_match = give.comm_match = "tp*";
@@ -274,30 +279,31 @@ TEST(PlannerRules, AlgorithmsAreGivenWithAndWithoutCodec) {
   rule.algorithm = Algorithm::kRing;
   EXPECT_EQ(plan_by({rule}, gradient()).algorithm, Algorithm::kRing);
   rule.codec.clear();
-  Plan plan = plan_by({rule}, gradient(), {{"RINGPRESS_CODEC", "q8"}});
+  Decision plan = plan_by({rule}, gradient(), {{"RINGPRESS_CODEC", "q8"}});
   EXPECT_EQ(plan.codec, "q8");
   EXPECT_EQ(plan.algorithm, Algorithm::kRing);
-  EXPECT_FALSE(plan.is_by_rule);
-  EXPECT_TRUE(plan.is_algorithm_by_rule);
+  EXPECT_FALSE(plan.is_by_rule());
+  EXPECT_EQ(plan.algorithm_origin, Origin::kRule);
   rule.algorithm = Algorithm::kHier;
   EXPECT_EQ(plan_by({rule}, gradient()).algorithm, Algorithm::kSra);
   PlanRequest several = gradient();
   several.ranks_per_host = 2;
   EXPECT_EQ(plan_by({rule}, several).algorithm, Algorithm::kHier);
   rule.algorithm.reset();
-  EXPECT_FALSE(plan_by({rule}, gradient()).is_by_rule);  // It says nothing.
-  EXPECT_FALSE(plan_by({rule}, gradient()).is_algorithm_by_rule);
+  EXPECT_FALSE(plan_by({rule}, gradient()).is_by_rule());  // It says nothing.
+  EXPECT_NE(plan_by({rule}, gradient()).algorithm_origin, Origin::kRule);
 }
 
 TEST(PlannerRules, WhatCanNeverBeLossyStaysExactAndModesHold) {
   PlanRequest request = gradient();
   request.dtype = DType::kInt32;
-  EXPECT_EQ(plan_by({rule_with("q4")}, request).reason, "int32 is always exact");
-  EXPECT_EQ(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "off"}}).reason, "RINGPRESS=off");
+  EXPECT_EQ(to_text(plan_by({rule_with("q4")}, request).why), "int32 is always exact");
+  EXPECT_EQ(to_text(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "off"}}).why), "RINGPRESS=off");
   EXPECT_EQ(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "lossless"}}).codec, "lossless");
-  const Plan observed = plan_by({rule_with("q2")}, gradient(), {{"RINGPRESS", "observe"}});
+  const Decision observed = plan_by({rule_with("q2")}, gradient(), {{"RINGPRESS", "observe"}});
   EXPECT_EQ(observed.codec, "none");
-  EXPECT_EQ(observed.observed_codec, "q2");
+  EXPECT_TRUE(observed.is_observed());
+  EXPECT_EQ(observed.why.codec, "q2");
 }
 
 }  // namespace

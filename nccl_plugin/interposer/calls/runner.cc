@@ -33,7 +33,7 @@ struct Queue {
   StreamCallPointer running;
   std::size_t step = 0;
   std::chrono::steady_clock::time_point started;
-  std::string exact_because;  // Not empty: it is made by the real library.
+  WhyExact exact_because;  // If it is made by the real library, as ranks have found here.
 
   bool is_done() const { return first == calls.size(); }
   const PlannedCall& planned() const { return calls[first]; }
@@ -120,7 +120,7 @@ class Clique {
   Status begin(Queue& queue) {
     queue.started = std::chrono::steady_clock::now();
     queue.step = 0;
-    queue.exact_because.clear();
+    queue.exact_because = {};
     RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.planned()));
     return Status::ok();
   }
@@ -139,10 +139,10 @@ class Clique {
       const auto unable = std::find(numbers.begin(), numbers.end(), 0);
       queue.comm->note_agreement(queue.call(), unable == numbers.end());
       if (unable == numbers.end()) continue;
-      queue.exact_because = could[i].is_ok() ? "rank " + std::to_string(unable - numbers.begin()) +
-                                                   " has no memory for it"
-                                             : could[i].message();
-      warn_once("calls are left to plain NCCL: " + queue.exact_because);
+      const auto rank = static_cast<std::uint32_t>(unable - numbers.begin());
+      queue.exact_because = could[i].is_ok() ? WhyExact{ExactReason::kNoMemoryOnRank, rank, {}}
+                                             : queue.comm->why_not_begun(could[i]);
+      warn_once("calls are left to plain NCCL: " + to_text(queue.exact_because));
       queue.running = make_exact_call(*real_, queue.call());
     }
     return Status::ok();
@@ -191,10 +191,10 @@ class Clique {
       RINGPRESS_RETURN_IF_ERROR(queue.running->conclude(queue.step));
     }
     if (++queue.step < queue.running->steps()) return Status::ok();
-    const std::string& exact_because =
-        queue.exact_because.empty() ? queue.comm->exact_because() : queue.exact_because;
+    const bool has_begun = queue.exact_because.reason == ExactReason::kNone;
+    const WhyExact& exact_because = has_begun ? queue.comm->exact_because() : queue.exact_because;
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
-    if (exact_because.empty()) {
+    if (exact_because.reason == ExactReason::kNone) {
       queue.comm->finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
     } else {
       queue.comm->count_exact(exact_because);

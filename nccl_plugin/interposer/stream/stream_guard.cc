@@ -104,7 +104,7 @@ StreamGuard::Answer StreamGuard::look_at_captured(const PlanRequest& request) co
 }
 
 Result<GuardedCall> StreamGuard::next(const PlanRequest& request, Stream stream,
-                                      const std::string& codec, const Watch& watch) {
+                                      std::string_view codec, const Watch& watch) {
   Class* const calls = find_class(request);
   RINGPRESS_EXPECTS(calls != nullptr, "a call was to be guarded that has no class");
   if (calls->turns.awaits_verdict()) RINGPRESS_RETURN_IF_ERROR(hear(calls, stream, watch));
@@ -137,7 +137,7 @@ Status StreamGuard::hear(Class* calls, Stream stream, const Watch& watch) {
 }
 
 /// On rank 0, for the call that carries it. The one before has arrived: it was waited for.
-void StreamGuard::write_verdict(Class* calls, const std::string& codec) {
+void StreamGuard::write_verdict(Class* calls, std::string_view codec) {
   collect_times(calls);
   const Verdict verdict = calls->judge.judge();
   *memory_->sent(calls->index) = make_word(calls->epoch, verdict);
@@ -156,7 +156,7 @@ void StreamGuard::collect_times(Class* calls) {
   }
 }
 
-void StreamGuard::log_verdict(const Class& calls, Verdict verdict, const std::string& codec) const {
+void StreamGuard::log_verdict(const Class& calls, Verdict verdict, std::string_view codec) const {
   const auto bytes = static_cast<double>(calls.calls.bytes);
   const double seconds[] = {calls.judge.exact() * bytes, calls.judge.compressed() * bytes};
   const auto write = [&](TuningEvent event, bool is_exact) {
@@ -165,7 +165,8 @@ void StreamGuard::log_verdict(const Class& calls, Verdict verdict, const std::st
     note.choice.codec = is_exact ? 0 : 1;
     note.choice.algorithm = settings_.algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
     note.seconds = seconds[is_exact ? 0 : 1];
-    const std::string line = tuning::tuning_log_line(calls.calls, note, is_exact ? "none" : codec);
+    const std::string named(is_exact ? kNoCodec : codec);
+    const std::string line = tuning::tuning_log_line(calls.calls, note, named);
     log_line(LogLevel::kInfo, "%s", line.c_str());
     if (!settings_.tuning_log.empty()) tuning::append_to_tuning_log(settings_.tuning_log, line);
   };

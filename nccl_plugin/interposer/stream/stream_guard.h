@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <tuple>
 
 #include "nccl_plugin/interposer/calls/framed_call.h"
@@ -26,10 +26,6 @@
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
-
-/// Why calls are exact.
-inline constexpr const char* kNothingGained = "no codec within the budget made it quicker";
-inline constexpr const char* kIsTurn = "made exactly to see what that takes";
 
 /// Words on their way to all ranks: one of a class.
 class VerdictMemory {
@@ -84,7 +80,7 @@ class StreamGuard {
 
   /// Of a call in `stream` that was answered with kAsk. May wait for a verdict, as await_word()
   /// does: kTimeout after RINGPRESS_TIMEOUT_MS.
-  Result<GuardedCall> next(const PlanRequest& request, Stream stream, const std::string& codec,
+  Result<GuardedCall> next(const PlanRequest& request, Stream stream, std::string_view codec,
                            const Watch& watch);
 
  private:
@@ -107,9 +103,9 @@ class StreamGuard {
   static Key key_of(const PlanRequest& request);
   Class* find_class(const PlanRequest& request);
   Status hear(Class* calls, Stream stream, const Watch& watch);
-  void write_verdict(Class* calls, const std::string& codec);
+  void write_verdict(Class* calls, std::string_view codec);
   void collect_times(Class* calls);
-  void log_verdict(const Class& calls, tuning::Verdict verdict, const std::string& codec) const;
+  void log_verdict(const Class& calls, tuning::Verdict verdict, std::string_view codec) const;
   Slot* prepare_slot(Class* calls, std::size_t slot);
 
   Device& device_;

@@ -81,7 +81,7 @@ Result<SteppedCall> StreamSteps::next(const TensorCall& call, Stream stream, con
   }
   ++calls_since_word_;
   const bool had_plan = planner_.has_plan();
-  stepped.stays_exact = planner_.begin_call(call) != nullptr;
+  if (const PlannedStepCall* const exact = planner_.begin_call(call)) stepped.stays_exact = *exact;
   if (had_plan && !planner_.has_plan()) is_word_stale_ = true;
   return stepped;
 }

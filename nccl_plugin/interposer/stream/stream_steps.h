@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/interposer/stream/stream_clock.h"
@@ -61,7 +62,7 @@ class StepWordMemory {
 
 /// What start() of a call has to do for the step's plan.
 struct SteppedCall {
-  bool stays_exact = false;
+  std::optional<PlannedStepCall> stays_exact;  // As the plan says.
   TravelingWords words;  // To go ahead of it.
 };
 

@@ -37,11 +37,6 @@ struct CodecKeyLess {
   }
 };
 
-/// Appends why a call is exact whose codec leaves its type as it is.
-inline void append_left_as_it_is(std::string_view specification, DType dtype, std::string* reason) {
-  reason->append(specification).append(" leaves ").append(dtype_name(dtype)).append(" as it is");
-}
-
 }  // namespace ringpress::nccl_plugin
 
 #endif  // NCCL_PLUGIN_SESSION_CALLS_CODEC_KEY_H_

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "ringpress/planner.h"
+#include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -18,9 +19,7 @@ class Recurrences {
   /// Earlier calls of this kind, count, type and operation. Those that are never compressed are not
   /// counted: not every rank need show them here.
   std::uint64_t count(const PlanRequest& request) {
-    const bool can_be_lossy = is_compressible(request.dtype) && !request.pre_multiplied &&
-                              (request.op == ReduceOp::kSum || request.op == ReduceOp::kAvg);
-    if (!can_be_lossy) return 0;
+    if (tuner::why_never_lossy(request).reason != ExactReason::kNone) return 0;
     const Key key{request.kind, request.count, request.dtype, request.op};
     if (counts_.size() == kMostKinds && counts_.find(key) == counts_.end()) counts_.clear();
     return counts_[key]++;

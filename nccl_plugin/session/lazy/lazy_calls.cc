@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ringpress/log.h"
+#include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -27,11 +28,10 @@ LazyCalls::LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int
       size_(size),
       memory_(memory) {}
 
-bool LazyCalls::takes(std::size_t count, DType dtype, const Reduction& reduction) const {
-  const bool is_sum = reduction.op == ReduceOp::kSum || reduction.op == ReduceOp::kAvg;
-  const bool is_taken = is_compressible(dtype) && dtype != DType::kFloat16;
-  return is_sum && !reduction.pre_multiplied && is_taken && size_ > 1 && count > 0 &&
-         count * dtype_size(dtype) >= minimum_bytes_;
+bool LazyCalls::takes(const PlanRequest& request) const {
+  return tuner::why_never_lossy(request).reason == ExactReason::kNone &&
+         request.dtype != DType::kFloat16 && request.count > 0 &&
+         request.count * dtype_size(request.dtype) >= minimum_bytes_;
 }
 
 /// Where the call stands, with its address and without.

@@ -39,15 +39,13 @@
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/lazy/lazy_memory.h"
 #include "ringpress/communicator.h"
+#include "ringpress/planner.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin {
 
 /// The largest of all ranks' decides.
 enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
-
-/// What a call that was put off is counted as.
-inline constexpr const char* kPutOffReason = "put off: RINGPRESS_LAZY";
 
 /// Of one communicator. One thread at a time, and besides it what reports. A call is voted on, then
 /// what it comes to follows from the largest vote; one that is not put off is sent now, and then
@@ -61,7 +59,7 @@ class LazyCalls {
     return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
   }
   /// The same on all ranks.
-  bool takes(std::size_t count, DType dtype, const Reduction& reduction) const;
+  bool takes(const PlanRequest& request) const;
 
   /// This rank's vote on a call, whose values stay as they are until conclude() or until it is put
   /// off.

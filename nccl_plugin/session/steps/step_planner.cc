@@ -5,6 +5,7 @@
 
 #include "nccl_plugin/session/steps/step_link.h"
 #include "ringpress/log.h"
+#include "ringpress/planner.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -134,9 +135,7 @@ std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
 }
 
 bool StepPlanner::is_wanted(const Settings& settings, int world, bool crosses_hosts) {
-  const bool is_automatic =
-      settings.codec == "auto" && settings.mode == "on" && !settings.deterministic;
-  return is_automatic && crosses_hosts && world > 1;
+  return is_automatic(settings) && crosses_hosts && world > 1;
 }
 
 StepPlanner::StepPlanner(int rank, int world, std::size_t minimum_bytes)

@@ -51,9 +51,6 @@ struct StepWord {
   std::vector<PlannedStepCall> calls;
 };
 
-/// Why a call is exact that the plan leaves so.
-inline constexpr const char* kStepNoShorter = "the step is no shorter if it is compressed";
-
 class StepPlanner {
  public:
   /// True where codecs are chosen automatically and calls cross hosts, unless all is to be

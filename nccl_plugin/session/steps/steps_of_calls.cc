@@ -2,7 +2,6 @@
 
 #include <exception>
 
-#include "ringpress/codec.h"
 #include "ringpress/log.h"
 
 namespace ringpress::nccl_plugin {
@@ -47,24 +46,6 @@ void StepsOfCalls::begin_call(const TensorCall& call) {
 
 bool StepsOfCalls::is_recording(const TensorCall& call) const {
   return trace_ != nullptr || (is_planned(call) && planner_->is_recording());
-}
-
-void StepsOfCalls::change(CollectiveKind kind, Plan* plan) {
-  if (kind != CollectiveKind::kAllReduce || !stays_exact_ || plan->codec == "none") return;
-  plan->codec = "none";
-  if (!plan->is_algorithm_by_rule) {
-    plan->algorithm = static_cast<Algorithm>(stays_exact_->algorithm);
-  }
-  if (stays_exact_->chunk_bytes != 0) {
-    const std::size_t tile_bytes =
-        kTileElements * dtype_size(static_cast<DType>(stays_exact_->dtype));
-    plan->chunk_elements =
-        (stays_exact_->chunk_bytes + tile_bytes - 1) / tile_bytes * kTileElements;
-  }
-  // In the step it stands where it stood while it was compressed, and so do the others' residuals.
-  plan->keeps_place = plan->error_feedback;
-  plan->error_feedback = false;
-  plan->reason = kStepNoShorter;
 }
 
 void StepsOfCalls::begin_timing(const TensorCall& call, std::uint64_t sent_bytes) {

@@ -13,7 +13,6 @@
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/steps/step_planner.h"
 #include "nccl_plugin/session/steps/step_trace.h"
-#include "ringpress/planner.h"
 #include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin {
@@ -35,9 +34,8 @@ class StepsOfCalls {
     if (planner_ != nullptr) planner_->start_over();
   }
   void begin_call(const TensorCall& call);
-  /// Before the call is run: takes the codec from a plan that has one, if the step's plan says so,
-  /// and makes it by the collective that this names.
-  void change(CollectiveKind kind, Plan* plan);
+  /// How the call that began last is made, if the step's plan leaves it exact.
+  const std::optional<PlannedStepCall>& stays_exact() const { return stays_exact_; }
   /// At the entry of a call, before anything is decided on it.
   void begin_timing(const TensorCall& call, std::uint64_t sent_bytes);
   /// After it, if it was timed.

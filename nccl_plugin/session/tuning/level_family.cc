@@ -11,6 +11,7 @@
 
 #include "compress_kernels/factory.h"
 #include "ringpress/codec.h"
+#include "ringpress/planner.h"
 
 namespace ringpress::nccl_plugin::tuning {
 namespace {
@@ -166,7 +167,7 @@ class BitLevels final : public LevelFamily {
 };
 
 std::unique_ptr<LevelFamily> make_bit_levels(const Settings& settings) {
-  const std::optional<BitGrid> own = make_grid(adjusted_codec(settings));
+  const std::optional<BitGrid> own = make_grid(usual_codec(settings));
   if (!own) return nullptr;
   std::vector<BitGrid> grids{*own};
   if (settings.adjust_grids == "both") {
@@ -232,7 +233,7 @@ class DensityLevels final : public LevelFamily {
 
 std::unique_ptr<LevelFamily> make_density_levels(const Settings& settings) {
   const Result<std::string> whole =
-      compress_kernels::normalize_specification(adjusted_codec(settings));
+      compress_kernels::normalize_specification(usual_codec(settings));
   if (!whole.is_ok() || !whole.value().starts_with("topk:density=")) return nullptr;
   const std::string_view text = *parameter(whole.value(), "density=");
   double density = 0;
@@ -338,17 +339,13 @@ class RankLevels final : public LevelFamily {
 
 std::unique_ptr<LevelFamily> make_rank_levels(const Settings& settings) {
   const Result<std::string> whole =
-      compress_kernels::normalize_specification(adjusted_codec(settings));
+      compress_kernels::normalize_specification(usual_codec(settings));
   if (!whole.is_ok() || !whole.value().starts_with("powersgd:rank=")) return nullptr;
   const std::string_view text = *parameter(whole.value(), "rank=");
   return std::make_unique<RankLevels>(number(text), std::string(text.data() + text.size()));
 }
 
 }  // namespace
-
-const std::string& adjusted_codec(const Settings& settings) {
-  return settings.codec == "auto" ? settings.budget : settings.codec;
-}
 
 std::unique_ptr<LevelFamily> make_level_family(const Settings& settings) {
   if (auto bits = make_bit_levels(settings)) return bits;

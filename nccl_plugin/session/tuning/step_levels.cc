@@ -89,9 +89,10 @@ void StepLevels::break_off() {
   step_ = nullptr;
 }
 
-Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
+Status StepLevels::choose(const PlanRequest& request, const Decision& decision) {
   wants_values_ = false;
   has_changed_sizes_ = false;
+  codec_ = {};
   parts_ = {};
   // Addresses may differ by rank: without them all ranks see the same sequence.
   const auto position =
@@ -104,13 +105,13 @@ Status StepLevels::choose(const PlanRequest& request, Plan* plan) {
   position_ = *position;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step());
   wants_values_ = step_->interval != 0 && (family_->sampled_values() != 0 || is_in_window(kWindow));
-  if (position_ >= step_->levels.size() || plan->codec != adjusted_codec(settings_)) {
+  if (position_ >= step_->levels.size() || decision.codec != usual_codec(settings_)) {
     return Status::ok();
   }
   const LeveledCall& call = step_->levels[position_];
   if (call.size() == 1) {
-    plan->codec = family_->specification(call[0].level);
-  } else if (plan->algorithm == Algorithm::kSra) {
+    codec_ = family_->specification(call[0].level);
+  } else if (decision.algorithm == Algorithm::kSra) {
     parts_ = call;
   }
   return Status::ok();
@@ -465,7 +466,7 @@ Status StepLevels::find_levels() {
   set_levels(choice.levels);
   log_line(LogLevel::kInfo, "levels of a step of %zu calls, %zu parts: %.3f of the bytes of %s",
            step_->levels.size(), parts.size(), choice.bytes / std::max(before, 1.0),
-           adjusted_codec(settings_).c_str());
+           usual_codec(settings_).c_str());
   return Status::ok();
 }
 

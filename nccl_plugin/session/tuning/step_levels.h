@@ -31,6 +31,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "nccl_plugin/session/calls/error_feedback.h"
@@ -61,10 +62,12 @@ class StepLevels {
   StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family);
 
   /// The next call of those that may be compressed, the same on all ranks, whatever becomes of it.
-  /// Where its codec would be that of all (adjusted_codec()), it gets the levels of its place in
-  /// the step: one level is the plan's codec, several are parts(). Collective now and then; an
-  /// error ends the communicator.
-  Status choose(const PlanRequest& request, Plan* plan);
+  /// Where its codec would be that of all (usual_codec()), it gets the levels of its place in
+  /// the step: one level is codec(), several are parts(). Collective now and then; an error ends
+  /// the communicator.
+  Status choose(const PlanRequest& request, const Decision& decision);
+  /// Of that call, until the next one: empty where that is the codec that was decided on.
+  std::string_view codec() const { return codec_; }
   /// Of that call, until the next one: empty where it has one codec.
   std::span<const LeveledPart> parts() const { return parts_; }
   /// That call is the first one after levels that make calls clearly larger or smaller.
@@ -145,6 +148,7 @@ class StepLevels {
   std::size_t position_ = 0;                  // Of that call.
   bool wants_values_ = false;
   bool has_changed_sizes_ = false;
+  std::string_view codec_;
   std::span<const LeveledPart> parts_;
 };
 

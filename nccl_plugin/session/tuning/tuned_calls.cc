@@ -92,20 +92,21 @@ TunedCalls::TunedCalls(const Settings& settings, Peers& peers)
     : TunedCalls(settings, peers, limits_of(settings)) {}
 
 bool TunedCalls::has_choice(const Settings& settings) {
-  return settings.codec == "auto" && settings.mode == "on" && !settings.deterministic &&
-         settings.budget != "none";
+  return is_automatic(settings) && settings.budget != kNoCodec;
 }
 
-Status TunedCalls::choose(const PlanRequest& request, Plan* plan) {
+Result<std::optional<TunedChoice>> TunedCalls::choose(const PlanRequest& request,
+                                                      const Decision& decision) {
   current_ = nullptr;
-  if (plan->codec == "none" && !plan->waits_for_recurrence) return Status::ok();
-  find_class(request, *plan);
-  is_before_trials_ = plan->waits_for_recurrence;
-  if (is_before_trials_) return Status::ok();
+  std::optional<TunedChoice> choice;
+  if (decision.is_exact() && !decision.waits_for_recurrence()) return choice;
+  find_class(request, decision);
+  is_before_trials_ = decision.waits_for_recurrence();
+  if (is_before_trials_) return choice;
   if (current_->made == current_->trial.calls) RINGPRESS_RETURN_IF_ERROR(announce(current_));
   ++current_->made;
-  apply(*current_, plan);
-  return Status::ok();
+  choice = choice_of(*current_);
+  return choice;
 }
 
 void TunedCalls::note(double seconds) {
@@ -119,29 +120,30 @@ void TunedCalls::note(double seconds) {
 }
 
 std::optional<Choice> TunedCalls::quickest_exact(const PlanRequest& request,
-                                                 const Plan& plan) const {
-  const auto found = classes_.find(key_of(request, plan));
+                                                 const Decision& decision) const {
+  const auto found = classes_.find(key_of(request, decision));
   if (found == classes_.end() || found->second.tuner == nullptr) return std::nullopt;
   return found->second.tuner->quickest_exact();
 }
 
-/// `plan`: as the planner has it, so that its algorithm is that of a rule or of no matter.
-TunedCalls::Key TunedCalls::key_of(const PlanRequest& request, const Plan& plan) {
+/// `decision`: as the planner has it, so that its algorithm is that of a rule or of no matter.
+TunedCalls::Key TunedCalls::key_of(const PlanRequest& request, const Decision& decision) {
   const std::size_t bytes = request.count * dtype_size(request.dtype);
   std::optional<Algorithm> by;
-  if (plan.is_algorithm_by_rule) by = plan.algorithm;
+  if (decision.algorithm_origin == Origin::kRule) by = decision.algorithm;
   return {request.kind, request.dtype, std::bit_width(bytes) - 1, by};
 }
 
 /// Sets current_ and what belongs to it.
-void TunedCalls::find_class(const PlanRequest& request, const Plan& plan) {
+void TunedCalls::find_class(const PlanRequest& request, const Decision& decision) {
   const std::size_t bytes = request.count * dtype_size(request.dtype);
   const std::size_t nominal = std::bit_floor(bytes);
-  const auto [found, is_new] = classes_.try_emplace(key_of(request, plan));
+  const Key key = key_of(request, decision);
+  const auto [found, is_new] = classes_.try_emplace(key);
   current_ = &found->second;
   if (is_new) {
     current_->calls = {request.kind, request.dtype, nominal};
-    if (plan.is_algorithm_by_rule) current_->by = plan.algorithm;
+    current_->by = std::get<std::optional<Algorithm>>(key);
     current_->early_times.reserve(kMostEarlyTimes);
   }
   current_share_ = static_cast<double>(bytes) / static_cast<double>(nominal);
@@ -276,19 +278,10 @@ void TunedCalls::write_log(const Class& calls, const std::vector<TuningNote>& no
   }
 }
 
-void TunedCalls::apply(const Class& calls, Plan* plan) const {
+TunedChoice TunedCalls::choice_of(const Class& calls) const {
   const Choice& choice = calls.trial.choice;
-  plan->codec = calibration_of(calls.calls.dtype).codecs[choice.codec].codec;
-  plan->algorithm = choice.algorithm;
-  if (choice.chunk_bytes != 0) {
-    const std::size_t elements = choice.chunk_bytes / dtype_size(calls.calls.dtype);
-    plan->chunk_elements = (elements + kTileElements - 1) / kTileElements * kTileElements;
-  }
-  if (!choice.is_exact()) return;
-  plan->keeps_place = plan->error_feedback;
-  plan->error_feedback = false;
-  plan->reason = calls.trial.is_settled ? "no codec within the budget made it quicker"
-                                        : "made exactly to see what that takes";
+  return {calibration_of(calls.calls.dtype).codecs[choice.codec].codec, choice.algorithm,
+          choice.chunk_bytes, calls.trial.is_settled};
 }
 
 const Calibration& TunedCalls::calibration_of(DType dtype) const {

@@ -17,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/tuning/calibration.h"
 #include "nccl_plugin/session/tuning/calibration_file.h"
 #include "nccl_plugin/session/tuning/peers.h"
@@ -39,15 +40,16 @@ class TunedCalls {
   /// True if the settings leave something to be chosen.
   static bool has_choice(const Settings& settings);
 
-  /// Changes what the planner has decided on a call to what is best. Collective now and then. An
-  /// error ends the communicator, for the others may not have it.
-  Status choose(const PlanRequest& request, Plan* plan);
+  /// What is best for a call, where that is not what was decided on before; no value: it is not for
+  /// this to say. Collective now and then. An error ends the communicator, for the others may not
+  /// have it.
+  Result<std::optional<TunedChoice>> choose(const PlanRequest& request, const Decision& decision);
   /// The call that choose() was asked about last took so long.
   void note(double seconds);
 
   /// On rank 0: the quickest way to make such a call without a codec, as far as is known of calls
   /// of its class.
-  std::optional<Choice> quickest_exact(const PlanRequest& request, const Plan& plan) const;
+  std::optional<Choice> quickest_exact(const PlanRequest& request, const Decision& decision) const;
 
   /// True if it is not settled how the call is made that choose() was asked about last.
   bool is_trying() const { return current_ != nullptr && !current_->trial.is_settled; }
@@ -75,18 +77,18 @@ class TunedCalls {
   Status ask_or_calibrate();
   Result<std::string> ask_cache(const CalibrationKey& key);
   void keep_calibrations(const CalibrationKey& key) const;
-  static Key key_of(const PlanRequest& request, const Plan& plan);
-  void find_class(const PlanRequest& request, const Plan& plan);
+  static Key key_of(const PlanRequest& request, const Decision& decision);
+  void find_class(const PlanRequest& request, const Decision& decision);
   Status make_tuner(Class* calls);
   Status announce(Class* calls);
   void write_log(const Class& calls, const std::vector<TuningNote>& notes);
-  void apply(const Class& calls, Plan* plan) const;
+  TunedChoice choice_of(const Class& calls) const;
   const Calibration& calibration_of(DType dtype) const;
 
   const Settings& settings_;
   Peers& peers_;
   const TuningLimits limits_;
-  std::unique_ptr<Calibrations> calibrations_;
+  std::unique_ptr<Calibrations> calibrations_;  // Made once: decisions have names of its codecs.
   int ranks_per_host_ = 1;  // That they are of.
   std::string cache_path_;  // Where they are kept, if anywhere.
   std::map<Key, Class> classes_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "perf/all_reduce/error.h"
 #include "ringpress/planner.h"
@@ -25,8 +26,8 @@ std::string name_among(const std::vector<std::string>& names, const std::string&
 }
 
 /// Which of them it is that leaves automatic mode no choice.
-std::string codec_decided_by(const Settings& settings, const Plan& plan) {
-  if (plan.is_by_rule) return "a rule";
+std::string codec_decided_by(const Settings& settings, const Decision& decision) {
+  if (decision.is_by_rule()) return "a rule";
   if (settings.mode != "on") return "RINGPRESS=" + settings.mode;
   return settings.codec == "auto" ? "RINGPRESS_DETERMINISTIC=1"
                                   : "RINGPRESS_CODEC=" + settings.codec;
@@ -50,6 +51,19 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
   return request;
 }
 
+/// With what the user would change.
+std::string describe_exact(const WhyExact& why, const Settings& settings) {
+  const std::string text = to_text(why);
+  const auto all_gather = static_cast<std::uint32_t>(CollectiveKind::kAllGather);
+  if (why.reason == ExactReason::kTooSmall) {
+    return text + "=" + std::to_string(settings.minimum_bytes);
+  }
+  if (why.reason == ExactReason::kCollective && why.number == all_gather) {
+    return text + " without RINGPRESS_ALL_GATHER=1";
+  }
+  return text;
+}
+
 }  // namespace
 
 bool has_hier(const Settings& settings) {
@@ -65,30 +79,28 @@ Settings good_settings() {
 
 Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
                const std::vector<std::string>& codecs) {
-  const Plan plan = tuner::make_planner(settings)->plan(make_request(shape, dtype, settings));
+  const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
+  nccl_plugin::CallAdvisers nobody;  // No calls have been made.
+  const Decision decision =
+      nccl_plugin::decide_call(*planner, make_request(shape, dtype, settings), nobody).value();
   Decided decided;
-  // As TunedCalls::has_choice() has it.
-  const bool is_chosen = plan.codec != "none" && !plan.is_by_rule && settings.codec == "auto" &&
-                         settings.mode == "on" && !settings.deterministic;
-  if (plan.is_algorithm_by_rule) {
+  const bool is_chosen = !decision.is_exact() && decision.codec_origin == Origin::kAutomatic;
+  const bool is_algorithm_set = decision.algorithm_origin == Origin::kSetting;
+  if (decision.algorithm_origin == Origin::kRule) {
     decided.algorithm_by = "a rule";
-  } else if (settings.algorithm != "auto" && !plan.is_by_rule) {
+  } else if (is_algorithm_set && !decision.is_by_rule()) {
     decided.algorithm_by = "RINGPRESS_ALGO=" + settings.algorithm;
   }
-  if (!is_chosen || plan.is_algorithm_by_rule) {
-    decided.algorithm = algorithm_name(plan.algorithm);
-  } else if (settings.algorithm != "auto") {
+  if (!is_chosen || decision.algorithm_origin == Origin::kRule) {
+    decided.algorithm = algorithm_name(decision.algorithm);
+  } else if (is_algorithm_set) {
     decided.algorithm = settings.algorithm;
   }
-  if (plan.codec == "none") {
-    decided.left_exact = plan.reason;
-    const bool is_small = plan.reason.ends_with("RINGPRESS_MIN_BYTES");
-    if (is_small) decided.left_exact += "=" + std::to_string(settings.minimum_bytes);
-    const bool may_gather = shape.kind != CollectiveKind::kAllGather || settings.all_gather;
-    if (!is_small && !may_gather) decided.left_exact += " without RINGPRESS_ALL_GATHER=1";
+  if (decision.is_exact()) {
+    decided.left_exact = describe_exact(decision.why, settings);
   } else if (!is_chosen) {
-    decided.codec = name_among(codecs, plan.codec);
-    decided.codec_by = codec_decided_by(settings, plan);
+    decided.codec = name_among(codecs, std::string(decision.codec));
+    decided.codec_by = codec_decided_by(settings, decision);
   }
   return decided;
 }

@@ -1,0 +1,137 @@
+#include "nccl_plugin/session/decision_chain.h"
+
+#include "ringpress/codec.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+/// In whole tiles.
+std::size_t chunk_elements_of(std::size_t bytes, DType dtype) {
+  const std::size_t elements = (bytes + dtype_size(dtype) - 1) / dtype_size(dtype);
+  return (elements + kTileElements - 1) / kTileElements * kTileElements;
+}
+
+/// A call that is left exact for what its codec is.
+Decision exact_for(ExactReason reason, Decision decision) {
+  const std::string_view codec = decision.codec;
+  decision = left_exact(decision, reason);
+  decision.why.codec = codec;
+  return decision;
+}
+
+bool may_have_level(const PlanRequest& request, const Decision& planned) {
+  return request.kind == CollectiveKind::kAllReduce && !planned.is_exact() && !planned.is_by_rule();
+}
+
+}  // namespace
+
+Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
+                             CallAdvisers& advisers) {
+  const Decision planned = planner.plan(request);
+  Decision decision = follow_step(advisers.step_of(request), request, planned);
+  RINGPRESS_ASSIGN_OR_RETURN(const std::optional<TunedChoice> choice,
+                             advisers.tuned_for(request, decision));
+  decision = follow_tuned(choice, request, decision);
+  // Levels know nothing of what others leave exact: that may come and go.
+  if (may_have_level(request, planned)) {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::string_view level, advisers.level_of(request, decision));
+    decision = follow_level(level, decision);
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(const CodecLimits limits, advisers.limits_of(request, decision));
+  return follow_codec(limits, request, decision);
+}
+
+Result<Decision> decide_tensor(const Planner& planner, const PlanRequest& request,
+                               PiecewiseTensor::Known known, CallAdvisers& advisers) {
+  const Decision planned = planner.plan(request);
+  RINGPRESS_ASSIGN_OR_RETURN(CodecLimits limits, advisers.limits_of(request, planned));
+  Decision decision = follow_extent(known, limits, planned);
+  RINGPRESS_ASSIGN_OR_RETURN(limits, advisers.limits_of(request, decision));
+  decision = follow_codec(limits, request, decision);
+  return limits.projects ? exact_for(ExactReason::kProjectsWholeTensors, decision) : decision;
+}
+
+Result<Decision> decide_piece(const Decision& tensor, const PlanRequest& piece,
+                              CallAdvisers& advisers) {
+  RINGPRESS_ASSIGN_OR_RETURN(const std::optional<TunedChoice> choice,
+                             advisers.tuned_for(piece, tensor));
+  const Decision decision = follow_tuned(choice, piece, tensor);
+  RINGPRESS_ASSIGN_OR_RETURN(const CodecLimits limits, advisers.limits_of(piece, decision));
+  return follow_codec(limits, piece, decision);
+}
+
+Decision follow_step(const std::optional<PlannedStepCall>& step, const PlanRequest& request,
+                     Decision decision) {
+  if (!step || !may_have_level(request, decision)) return decision;
+  // In the step it stands where it stood while it was compressed, and so do the others' residuals.
+  decision = left_exact(decision, ExactReason::kStepNoShorter);
+  decision.codec_origin = Origin::kStep;
+  if (decision.algorithm_origin != Origin::kRule) {
+    decision.algorithm = static_cast<Algorithm>(step->algorithm);
+    decision.algorithm_origin = Origin::kStep;
+  }
+  if (step->chunk_bytes != 0) {
+    decision.chunk_elements = chunk_elements_of(step->chunk_bytes, request.dtype);
+  }
+  return decision;
+}
+
+Decision follow_tuned(const std::optional<TunedChoice>& choice, const PlanRequest& request,
+                      Decision decision) {
+  if (!choice) return decision;
+  decision.codec = choice->codec;
+  decision.algorithm = choice->algorithm;
+  if (choice->chunk_bytes != 0) {
+    decision.chunk_elements = chunk_elements_of(choice->chunk_bytes, request.dtype);
+  }
+  if (!decision.is_exact()) return decision;
+  return left_exact(decision,
+                    choice->is_settled ? ExactReason::kNothingGained : ExactReason::kTrial);
+}
+
+Decision follow_level(std::string_view level, Decision decision) {
+  if (!level.empty()) decision.codec = level;
+  return decision;
+}
+
+/// A call that a codec was chosen for may be exact all the same.
+Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Decision decision) {
+  decision.error_feedback = decision.error_feedback && limits.takes_error_feedback;
+  if (limits.leaves_as_it_is && decision.why.reason == ExactReason::kNone) {
+    decision.why = {ExactReason::kLeftAsItIs, static_cast<std::uint32_t>(request.dtype),
+                    decision.codec};
+  }
+  return decision;
+}
+
+/// The codec stays named: what is kept of the tensor for it has its place.
+Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, Decision decision) {
+  if (limits.leaves_as_it_is) {
+    decision.why = {ExactReason::kLeftAsItIs, static_cast<std::uint32_t>(request.dtype),
+                    decision.codec};
+  } else if (limits.agrees_on_sums) {
+    decision.why = {ExactReason::kAgreesOnSums, 0, decision.codec};
+  } else if (limits.lacks_memory) {
+    decision.why.reason = ExactReason::kNoMemoryForTensor;
+  } else if (limits.is_captured && !limits.may_be_captured) {
+    decision.why.reason = ExactReason::kCaptured;
+  } else if (limits.is_captured && limits.has_random_bits) {
+    decision.why.reason = ExactReason::kGraphRepeatsBits;
+  } else if (limits.is_captured && limits.lacks_memory_for_graph) {
+    decision.why.reason = ExactReason::kNoMemoryForGraph;
+  }
+  return decision;
+}
+
+Decision follow_extent(PiecewiseTensor::Known known, const CodecLimits& limits, Decision decision) {
+  if (known == PiecewiseTensor::Known::kTensor || decision.is_exact()) return decision;
+  decision.error_feedback = false;  // It is not known whose residual that would be.
+  if (known == PiecewiseTensor::Known::kNothing) {
+    return left_exact(decision, ExactReason::kUnknownEnd);
+  }
+  if (limits.unbiased.empty()) return exact_for(ExactReason::kUnknownTensor, decision);
+  decision.codec = limits.unbiased;
+  return decision;
+}
+
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,96 @@
+// How each call is decided on: one stage after the other, each a function of the call, of the
+// decision so far, and of a small value from whoever knows. No stage measures, sends or keeps
+// anything, so ranks that know the same decide alike.
+//
+//   Planner::plan()   the rules, what the call is, the settings
+//   follow_step()     the plan for the training step
+//   follow_tuned()    what is tried, or has proved best
+//   follow_level()    levels of compression
+//   follow_codec()    what the codec can do with such values
+//
+// Behind a library on a device, follow_stream() says what streams have room for, and a step's plan
+// comes last, when the call begins. Of pieces of a tensor, follow_extent() says what is certain.
+#ifndef NCCL_PLUGIN_SESSION_DECISION_CHAIN_H_
+#define NCCL_PLUGIN_SESSION_DECISION_CHAIN_H_
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "nccl_plugin/session/steps/step_planner.h"
+#include "ringpress/communicator.h"
+#include "ringpress/decision.h"
+#include "ringpress/planner.h"
+#include "ringpress/status.h"
+
+namespace ringpress::nccl_plugin {
+
+/// How calls like this one are made, as the ranks have agreed.
+struct TunedChoice {
+  std::string_view codec = kNoCodec;  // Lives as long as Decision asks for.
+  Algorithm algorithm = Algorithm::kSra;
+  std::size_t chunk_bytes = 0;  // 0: as it was.
+  bool is_settled = false;      // Else it is a trial.
+};
+
+/// What a codec does with a call's values.
+struct CodecLimits {
+  bool takes_error_feedback = true;
+  bool leaves_as_it_is = false;
+  bool projects = false;      // Whole tensors, so pieces of one are exact.
+  std::string_view unbiased;  // Its variant without bias; empty: there is none.
+};
+
+/// What streams and devices say of a call that has a codec. The same on all ranks.
+struct StreamLimits {
+  bool leaves_as_it_is = false;
+  bool agrees_on_sums = false;  // Of an all-gather, which has none.
+  bool lacks_memory = false;    // For a tensor of that size.
+  bool is_captured = false;
+  bool may_be_captured = false;
+  bool has_random_bits = false;
+  bool lacks_memory_for_graph = false;
+};
+
+/// Who knows something of a call from those before it; one who knows nothing. An error ends the
+/// communicator.
+class CallAdvisers {
+ public:
+  virtual ~CallAdvisers() = default;
+  /// The call's place in the step's plan, if that leaves it exact.
+  virtual std::optional<PlannedStepCall> step_of(const PlanRequest&) { return std::nullopt; }
+  /// Of each call, whatever has been decided on it.
+  virtual Result<std::optional<TunedChoice>> tuned_for(const PlanRequest&, const Decision&) {
+    return std::optional<TunedChoice>();
+  }
+  /// Of each call that may have a level. Empty: it has the codec that was decided on.
+  virtual Result<std::string_view> level_of(const PlanRequest&, const Decision&) {
+    return std::string_view();
+  }
+  virtual Result<CodecLimits> limits_of(const PlanRequest&, const Decision&) {
+    return CodecLimits();
+  }
+};
+
+/// The whole chain, for a call on a whole tensor.
+Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
+                             CallAdvisers& advisers);
+/// The same for a tensor whose pieces come one after the other, by what is certain of it.
+Result<Decision> decide_tensor(const Planner& planner, const PlanRequest& request,
+                               PiecewiseTensor::Known known, CallAdvisers& advisers);
+/// For a piece of that tensor.
+Result<Decision> decide_piece(const Decision& tensor, const PlanRequest& piece,
+                              CallAdvisers& advisers);
+
+Decision follow_step(const std::optional<PlannedStepCall>& step, const PlanRequest& request,
+                     Decision decision);
+Decision follow_tuned(const std::optional<TunedChoice>& choice, const PlanRequest& request,
+                      Decision decision);
+Decision follow_level(std::string_view level, Decision decision);
+Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Decision decision);
+Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, Decision decision);
+Decision follow_extent(PiecewiseTensor::Known known, const CodecLimits& limits, Decision decision);
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_DECISION_CHAIN_H_

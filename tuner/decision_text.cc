@@ -1,0 +1,83 @@
+// What people read of decisions. Programs compare reasons, never these texts.
+#include <string>
+
+#include "ringpress/decision.h"
+
+namespace ringpress {
+namespace {
+
+std::string always_exact(const char* what) {
+  return std::string(what) + " is always exact";
+}
+
+}  // namespace
+
+std::string to_text(const WhyExact& why) {
+  const std::string codec(why.codec);
+  const auto number = std::to_string(why.number);
+  switch (why.reason) {
+    case ExactReason::kNone:
+      return "";
+    case ExactReason::kCollective:
+      return always_exact(collective_name(static_cast<CollectiveKind>(why.number)));
+    case ExactReason::kType:
+      return always_exact(dtype_name(static_cast<DType>(why.number)));
+    case ExactReason::kOperator:
+      return always_exact(reduce_op_name(static_cast<ReduceOp>(why.number)));
+    case ExactReason::kPreMultiplied:
+      return "pre-multiplied sums are always exact";
+    case ExactReason::kSingleRank:
+      return "a single rank sends nothing";
+    case ExactReason::kOff:
+      return "RINGPRESS=off";
+    case ExactReason::kDeniedByRule:
+      return "line " + number + " of RINGPRESS_RULES";
+    case ExactReason::kCodecNone:
+      return "RINGPRESS_CODEC=none";
+    case ExactReason::kBudgetNone:
+      return "RINGPRESS_BUDGET=none";
+    case ExactReason::kAllReducesOnly:
+      return codec + " compresses all-reduces only";
+    case ExactReason::kTooSmall:
+      return "smaller than RINGPRESS_MIN_BYTES";
+    case ExactReason::kOneHost:
+      return "all ranks share one host";
+    case ExactReason::kNotRecurred:
+      return "has not recurred yet";
+    case ExactReason::kObserved:
+      return "RINGPRESS=observe: would be " + codec;
+    case ExactReason::kStepNoShorter:
+      return "the step is no shorter if it is compressed";
+    case ExactReason::kNothingGained:
+      return "no codec within the budget made it quicker";
+    case ExactReason::kTrial:
+      return "made exactly to see what that takes";
+    case ExactReason::kPutOff:
+      return "put off: RINGPRESS_LAZY";
+    case ExactReason::kLeftAsItIs:
+      return codec + " leaves " + dtype_name(static_cast<DType>(why.number)) + " as it is";
+    case ExactReason::kAgreesOnSums:
+      return codec + " agrees on sums: all-gathers are exact";
+    case ExactReason::kUnknownEnd:
+      return "not known where the tensor ends";
+    case ExactReason::kUnknownTensor:
+      return "not known which tensor it is, and " + codec + " needs error feedback";
+    case ExactReason::kProjectsWholeTensors:
+      return codec + " projects whole tensors, not pieces";
+    case ExactReason::kNoMemoryForTensor:
+      return "a rank has no memory for a tensor of that size";
+    case ExactReason::kNoMemoryForGraph:
+      return "a rank has no memory for its graph";
+    case ExactReason::kNoMemoryOnRank:
+      return "rank " + number + " has no memory for it";
+    case ExactReason::kCannotBegin:
+      return codec;
+    case ExactReason::kCaptured:
+      return "its stream is being captured";
+    case ExactReason::kGraphRepeatsBits:
+      return "a graph would repeat its random bits";
+  }
+  return "unknown reason";
+}
+
+}  // namespace ringpress
