@@ -89,9 +89,9 @@ class SettingsPlanner : public Planner {
  private:
   /// The first one that holds, or null.
   const Rule* find_rule(const PlanRequest& request) const {
-    const auto found =
-        std::find_if(rules_.begin(), rules_.end(),
-                     [&request](const Rule& rule) { return holds_for(rule, request); });
+    const auto found = std::find_if(rules_.begin(), rules_.end(), [&request](const Rule& rule) {
+      return holds_for(rule, request);
+    });
     return found == rules_.end() ? nullptr : &*found;
   }
 

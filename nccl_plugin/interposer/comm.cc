@@ -46,7 +46,6 @@ Comm::Comm(const ringpressRealNccl& real, const Settings& settings, ncclComm_t h
       handle_(handle),
       clique_(identity.clique),
       name_(std::move(identity.name)),
-      all_reduces_only_(compress_kernels::projects(settings.codec)),
       planner_(planner_for(settings, name_)) {}
 
 Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
@@ -193,7 +192,7 @@ Status Comm::prepare_to_compress() {
   if (tuning::TunedCalls::has_choice(settings_)) {
     RINGPRESS_ASSIGN_OR_RETURN(guard_, StreamGuard::make(*device_, settings_, rank_));
   }
-  if (StepPlanner::is_wanted(settings_, size_, crosses_hosts_) &&
+  if (StepPlanner::is_wanted(settings_, size_, comm_shape_.crosses_hosts) &&
       !LazyCalls::is_wanted(settings_)) {
     RINGPRESS_ASSIGN_OR_RETURN(steps_, StreamSteps::make(*device_, settings_, rank_, size_));
   }

@@ -24,6 +24,7 @@
 #include "nccl_plugin/interposer/stream/stream_trace.h"
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/calls/codec_key.h"
+#include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/calls/exact_calls.h"
 #include "nccl_plugin/session/calls/recurrences.h"
@@ -136,7 +137,7 @@ class Comm {
   /// Makes the rest: codecs and memory for chunks. After set_hosts() and set_groups().
   Status prepare_to_compress();
   /// Takes over what the communicator was split into.
-  void set_groups(const HostGroups& groups) { groups_ = groups; }
+  void set_groups(const HostGroups& groups);
   /// Ends them, before the communicator itself is ended.
   void end_groups(bool is_abort) noexcept;
 
@@ -257,8 +258,8 @@ class Comm {
   Way choose_way(const Decision& decision, const Call& call) const;
   const char* name_of(Way way) const;
   Result<Place> find_place_for(const Call& call, Way way);
-  Status find_place_and_memory(const Call& call, const Decision& decision, Way way, StreamCallParts* parts,
-                               ProjectionParts* projection);
+  Status find_place_and_memory(const Call& call, const Decision& decision, Way way,
+                               StreamCallParts* parts, ProjectionParts* projection);
   StreamCallParts make_parts(const Call& call, const Decision& decision, Way way);
   Kept find_kept(const Call& call, std::size_t count, const ToKeep& wanted, Place place);
   Kept find_captured(std::size_t count, const ToKeep& wanted, Workspace* workspace);
@@ -270,10 +271,8 @@ class Comm {
   const std::string name_;
   int rank_ = 0;
   int size_ = 0;
-  bool crosses_hosts_ = false;
-  const bool all_reduces_only_;
   std::vector<int> hosts_;
-  int host_count_ = 0;
+  CommShape comm_shape_;         // Of the hosts and groups.
   std::vector<int> ring_order_;  // Host by host; empty: by number.
   HostGroups groups_;
   std::atomic<bool> groups_ended_{false};
@@ -303,7 +302,7 @@ class Comm {
   Recurrences recurrences_;
   Recurrences projected_;  // Of calls that are projected alone.
   std::mutex statistics_mutex_;
-  Statistics statistics_;  // But for what is exact, and why:
+  Statistics statistics_;   // But for what is exact, and why:
   ExactCalls exact_calls_;  // these, and what errors said.
   std::set<std::string> errors_;
   const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },

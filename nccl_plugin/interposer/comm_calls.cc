@@ -20,22 +20,12 @@ TensorCall tensor_of(const Call& call, std::size_t count) {
 
 /// The planner's question; everything in it is equal on all ranks.
 PlanRequest Comm::make_request(const Call& call) const {
-  PlanRequest request;
-  request.kind = call.kind;
-  request.count = call.count;
-  if (call.kind != CollectiveKind::kAllReduce) request.count *= static_cast<std::size_t>(size_);
-  request.dtype = static_cast<DType>(call.dtype);
+  Reduction reduction;
   // Numbers above those of NCCL's own operations are of the program's pre-multiplied sums.
-  request.pre_multiplied = call.op >= ncclNumOps;
-  request.op = request.pre_multiplied ? ReduceOp::kSum : static_cast<ReduceOp>(call.op);
-  request.world = size_;
-  request.crosses_hosts = crosses_hosts_;
-  request.all_reduces_only = all_reduces_only_;
-  request.may_gather = settings_.all_gather;
-  if (groups_.exist()) request.ranks_per_host = groups_.place.local_size;
-  request.comm_nodes = host_count_;
-  request.comm_ranks = size_;
-  return request;
+  reduction.pre_multiplied = call.op >= ncclNumOps;
+  if (!reduction.pre_multiplied) reduction.op = static_cast<ReduceOp>(call.op);
+  return request_of(comm_shape_, call.kind, whole_count(call.kind, call.count, size_),
+                    static_cast<DType>(call.dtype), reduction);
 }
 
 const Comm::NamedCodec* Comm::codec_for(const Call& call, std::string_view specification) const {
@@ -195,7 +185,8 @@ Comm::Way Comm::choose_way(const Decision& decision, const Call& call) const {
 
 ToKeep Comm::NamedCodec::to_keep(const Decision& decision, std::size_t count) const {
   ToKeep wanted;
-  wanted.residual = decision.error_feedback && takes_error_feedback && !of_tensor().traits().lossless;
+  wanted.residual =
+      decision.error_feedback && takes_error_feedback && !of_tensor().traits().lossless;
   if (projection != nullptr) wanted.memory_count = projection_state_floats(*projection, count);
   return wanted;
 }

@@ -1,7 +1,5 @@
 // What a communicator can expect of its calls, before there are any.
-#include <algorithm>
 #include <array>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,10 +17,6 @@ namespace {
 constexpr std::array kReducing = {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
                                   CollectiveKind::kAllGather};
 constexpr std::array kLossyTypes = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
-
-bool are_several(const std::vector<int>& hosts) {
-  return std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
-}
 
 /// For what is decided before names are known, and for calls that no rule is for.
 std::unique_ptr<Planner> make_planner_without_rules(const Settings& settings) {
@@ -42,8 +36,7 @@ std::unique_ptr<Planner> planner_for(const Settings& settings,
 
 void Comm::set_hosts(std::vector<int> hosts) {
   hosts_ = std::move(hosts);
-  crosses_hosts_ = are_several(hosts_);
-  host_count_ = static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size());
+  comm_shape_ = comm_shape_of(settings_, hosts_);
   if (settings_.topology == "ranks") return;
   std::vector<ringpress::Place> places;
   places.reserve(hosts_.size());
@@ -53,17 +46,17 @@ void Comm::set_hosts(std::vector<int> hosts) {
 
 /// An all-reduce that has every reason to be compressed, whatever rules say of its size.
 PlanRequest Comm::largest_request(const std::vector<int>& hosts) const {
-  PlanRequest request;
-  request.count = std::size_t{1} << 40;
-  request.world = static_cast<int>(hosts.size());
-  request.crosses_hosts = are_several(hosts);
-  if (real_.CommSplit != nullptr) request.ranks_per_host = find_place(hosts, 0).local_size;
-  request.comm_nodes = static_cast<int>(std::set<int>(hosts.begin(), hosts.end()).size());
-  request.comm_ranks = request.world;
+  CommShape shape = comm_shape_of(settings_, hosts);
+  if (real_.CommSplit != nullptr) shape.ranks_per_host = find_place(hosts, 0).local_size;
+  PlanRequest request =
+      request_of(shape, CollectiveKind::kAllReduce, std::size_t{1} << 40, DType::kFloat32);
   request.recurrences = kRecursAlways;
-  request.may_gather = settings_.all_gather;
-  request.all_reduces_only = all_reduces_only_;
   return request;
+}
+
+void Comm::set_groups(const HostGroups& groups) {
+  groups_ = groups;
+  if (groups_.exist()) comm_shape_.ranks_per_host = groups_.place.local_size;
 }
 
 bool Comm::may_compress(const std::vector<int>& hosts,

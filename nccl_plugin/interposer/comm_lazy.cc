@@ -58,7 +58,8 @@ void Comm::keep_place(const Call& call) {
   request.recurrences = kRecursAlways;
   const Decision decision = planner_->plan(request);
   const bool has_codec = codec_for(call, decision.codec) != nullptr;
-  const std::size_t count = has_codec ? residual_count(call, choose_way(decision, call)) : call.count;
+  const std::size_t count =
+      has_codec ? residual_count(call, choose_way(decision, call)) : call.count;
   feedback_->pass(tensor_of(call, count));
 }
 

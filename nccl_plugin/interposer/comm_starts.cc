@@ -74,8 +74,8 @@ Result<StreamCallPointer> Comm::start_of_step(const PlannedCall& planned) {
     inner = make_exact_call(real_, call);
     steps_->time(tensor, call.stream, is_by_rule, &frame);
   } else if (planned.gains_nothing || decision.is_exact()) {
-    inner = start_exactly(planned, planned.gains_nothing ? ExactReason::kNothingGained
-                                                         : decision.why.reason);
+    inner = start_exactly(
+        planned, planned.gains_nothing ? ExactReason::kNothingGained : decision.why.reason);
     steps_->time(tensor, call.stream, is_by_rule, &frame);
   } else if (planned.takes_turn) {
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(planned));
@@ -95,8 +95,8 @@ Result<StreamCallPointer> Comm::start_in_turn(const PlannedCall& planned) {
       guard_->next(make_request(call), call.stream, planned.decision.codec, watch_));
   StreamCallPointer inner;
   if (guarded.step.is_exact) {
-    inner = start_exactly(planned, guarded.step.is_trial ? ExactReason::kTrial
-                                                         : ExactReason::kNothingGained);
+    inner = start_exactly(
+        planned, guarded.step.is_trial ? ExactReason::kTrial : ExactReason::kNothingGained);
   } else {
     RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(planned));
   }

@@ -122,14 +122,8 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(std::string_view name, DTy
 /// The planner's question.
 PlanRequest MeshCommunicator::make_request(CollectiveKind kind, std::size_t count, DType dtype,
                                            Reduction reduction) const {
-  PlanRequest request{kind,  count,          dtype, reduction.op,     reduction.pre_multiplied,
-                      size_, crosses_hosts_, 0,     all_reduces_only_};
-  const bool is_shard =
-      kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
-  if (is_shard) request.count *= static_cast<std::size_t>(size_);
-  request.comm_nodes = hosts_;
-  request.comm_ranks = size_;
-  return request;
+  const CommShape comm{size_, crosses_hosts_, all_reduces_only_, false, 0, hosts_, size_};
+  return request_of(comm, kind, whole_count(kind, count, size_), dtype, reduction);
 }
 
 /// The same on all ranks. What a rule leaves as it is comes at once.

@@ -19,6 +19,7 @@
 
 #include "nccl_plugin/session/block_pool.h"
 #include "nccl_plugin/session/calls/codec_key.h"
+#include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/calls/exact_calls.h"
 #include "nccl_plugin/session/calls/layer_hints.h"
@@ -189,7 +190,7 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   mutable std::mutex statistics_mutex_;
   Statistics statistics_;   // But for what is exact, and why:
   ExactCalls exact_calls_;  // these.
-  EndReport report_;  // The last: it reads the others.
+  EndReport report_;        // The last: it reads the others.
 };
 
 /// What the ranks decide together. After an error, or for want of memory, they may no longer know

@@ -42,8 +42,8 @@ Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
   pieces_.codec = nullptr;
   pieces_.residual = nullptr;
   RINGPRESS_ASSIGN_OR_RETURN(pieces_.decision, decide_pieces(tensor));
-  RINGPRESS_ASSIGN_OR_RETURN(
-      pieces_.codec, codec_for(pieces_.decision.codec, tensor.dtype, tensor.op));
+  RINGPRESS_ASSIGN_OR_RETURN(pieces_.codec,
+                             codec_for(pieces_.decision.codec, tensor.dtype, tensor.op));
   if (pieces_.decision.error_feedback && !pieces_.codec->codec->traits().lossless) {
     pieces_.residual = feedback_
                            .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
@@ -75,12 +75,12 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   Decision decision = pieces_.decision;
   if (count > 0 && size_ > 1 && !decision.is_exact() &&
       tensor.known == PiecewiseTensor::Known::kTensor) {
-    const PlanRequest piece{CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_};
+    const PlanRequest piece{
+        CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_};
     RINGPRESS_ASSIGN_OR_RETURN(decision, decide_piece(decision, piece, *this));
   }
   const NamedCodec* const codec = codec_;
-  Preparation call =
-      prepare_decided(decision, *codec, signature, Reduction{tensor.op, 1, false});
+  Preparation call = prepare_decided(decision, *codec, signature, Reduction{tensor.op, 1, false});
   if (count == 0) return finish(call, Status::ok());
   if (size_ == 1) return finish(call, run_alone(call, send, receive, count));
   const bool adds_residual = pieces_.residual != nullptr && codec->takes_error_feedback &&

@@ -677,8 +677,8 @@ TEST(LazyCalls, SmallIntegerAndOtherCallsGoOn) {
   EXPECT_FALSE(takes(100, DType::kFloat32));
   EXPECT_FALSE(takes(20000, DType::kInt32));
   EXPECT_FALSE(takes(20000, DType::kFloat32, ReduceOp::kMax));
-  EXPECT_FALSE(lazy.takes(
-      {CollectiveKind::kAllReduce, 20000, DType::kFloat32, ReduceOp::kSum, true, 2}));
+  EXPECT_FALSE(
+      lazy.takes({CollectiveKind::kAllReduce, 20000, DType::kFloat32, ReduceOp::kSum, true, 2}));
   EXPECT_FALSE(takes(0, DType::kFloat32));
 }
 

@@ -96,7 +96,8 @@ class Steps {
       const Status status = levels_.choose(request, decision);
       EXPECT_TRUE(status.is_ok()) << status.message();
       decision = follow_level(levels_.codec(), decision);
-      made.push_back({std::string(decision.codec), {levels_.parts().begin(), levels_.parts().end()}});
+      made.push_back(
+          {std::string(decision.codec), {levels_.parts().begin(), levels_.parts().end()}});
       if (!levels_.wants_values()) continue;
       std::vector<float> values = values_of(call, peers_.rank());
       values[7] += poison;

@@ -324,8 +324,8 @@ TEST(TunedCalls, AllRanksSwitchAtTheSameCallWhateverTheyMeasure) {
         EXPECT_TRUE(exact.has_value() || !is_known);
         EXPECT_TRUE(!exact || exact->is_exact());
         const std::hash<std::string_view> hash;
-        plans.push_back(hash(plan.codec) ^ 31 * static_cast<std::size_t>(plan.why.reason) ^ plan.chunk_elements ^
-                        static_cast<std::size_t>(plan.algorithm));
+        plans.push_back(hash(plan.codec) ^ 31 * static_cast<std::size_t>(plan.why.reason) ^
+                        plan.chunk_elements ^ static_cast<std::size_t>(plan.algorithm));
       }
     };
     run_peers(static_cast<int>(hosts.size()), each, hosts);

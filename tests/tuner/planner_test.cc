@@ -195,7 +195,7 @@ Rule rule_with(const std::string& codec) {
 }
 
 Decision plan_by(std::vector<Rule> rules, const PlanRequest& request, const Environment& more = {},
-             std::optional<std::string> name = "") {
+                 std::optional<std::string> name = "") {
   Settings settings = settings_with(more);
   settings.rule_list = std::move(rules);
   settings.comm_name = std::move(name);
@@ -298,7 +298,8 @@ TEST(PlannerRules, WhatCanNeverBeLossyStaysExactAndModesHold) {
   PlanRequest request = gradient();
   request.dtype = DType::kInt32;
   EXPECT_EQ(to_text(plan_by({rule_with("q4")}, request).why), "int32 is always exact");
-  EXPECT_EQ(to_text(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "off"}}).why), "RINGPRESS=off");
+  EXPECT_EQ(to_text(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "off"}}).why),
+            "RINGPRESS=off");
   EXPECT_EQ(plan_by({rule_with("q4")}, gradient(), {{"RINGPRESS", "lossless"}}).codec, "lossless");
   const Decision observed = plan_by({rule_with("q2")}, gradient(), {{"RINGPRESS", "observe"}});
   EXPECT_EQ(observed.codec, "none");

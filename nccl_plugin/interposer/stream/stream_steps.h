@@ -63,7 +63,7 @@ class StepWordMemory {
 /// What start() of a call has to do for the step's plan.
 struct SteppedCall {
   std::optional<PlannedStepCall> stays_exact;  // As the plan says.
-  TravelingWords words;  // To go ahead of it.
+  TravelingWords words;                        // To go ahead of it.
 };
 
 /// Of one communicator. One thread at a time.

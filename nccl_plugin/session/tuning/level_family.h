@@ -46,9 +46,9 @@ class LevelFamily {
                                          std::span<const Layer> layers) const = 0;
 };
 
-/// Of the codec that all calls would have (usual_codec()): bits for `q2` to `q8` rounded to nearest,
-/// on the uniform grid or `lloyd`, and with RINGPRESS_ADJUST_GRIDS=both on the other one too;
-/// densities for `topk`; ranks for `powersgd`. Null for all others, which have no levels.
+/// Of the codec that all calls would have (usual_codec()): bits for `q2` to `q8` rounded to
+/// nearest, on the uniform grid or `lloyd`, and with RINGPRESS_ADJUST_GRIDS=both on the other one
+/// too; densities for `topk`; ranks for `powersgd`. Null for all others, which have no levels.
 std::unique_ptr<LevelFamily> make_level_family(const Settings& settings);
 
 }  // namespace ringpress::nccl_plugin::tuning

@@ -89,8 +89,8 @@ class TunedCalls {
   Peers& peers_;
   const TuningLimits limits_;
   std::unique_ptr<Calibrations> calibrations_;  // Made once: decisions have names of its codecs.
-  int ranks_per_host_ = 1;  // That they are of.
-  std::string cache_path_;  // Where they are kept, if anywhere.
+  int ranks_per_host_ = 1;                      // That they are of.
+  std::string cache_path_;                      // Where they are kept, if anywhere.
   std::map<Key, Class> classes_;
   // Of the last call: null if it is not tuned.
   Class* current_ = nullptr;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "perf/all_reduce/error.h"
@@ -35,19 +36,15 @@ std::string codec_decided_by(const Settings& settings, const Decision& decision)
 
 /// What the planner is asked about such a call once it has recurred.
 PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& settings) {
-  PlanRequest request;
-  request.kind = shape.kind;
-  request.count = shape.bytes / dtype_size(dtype);
-  request.dtype = dtype;
-  request.world = shape.world;
-  request.crosses_hosts = shape.ranks_per_host < shape.world;
+  std::vector<int> hosts;
+  for (int rank = 0; rank < shape.world; ++rank) {
+    hosts.push_back(rank / std::max(1, shape.ranks_per_host));
+  }
+  nccl_plugin::CommShape comm = nccl_plugin::comm_shape_of(settings, hosts);
+  if (has_hier(settings)) comm.ranks_per_host = shape.ranks_per_host;
+  PlanRequest request =
+      nccl_plugin::request_of(comm, shape.kind, shape.bytes / dtype_size(dtype), dtype);
   request.recurrences = std::numeric_limits<std::uint64_t>::max();
-  request.may_gather = settings.all_gather;
-  request.all_reduces_only = compress_kernels::projects(settings.codec);
-  request.ranks_per_host = has_hier(settings) ? shape.ranks_per_host : 0;
-  // Those that are not whole are refused later.
-  request.comm_nodes = shape.world / std::max(1, shape.ranks_per_host);
-  request.comm_ranks = shape.world;
   return request;
 }
 
