@@ -62,7 +62,7 @@ struct WhyExact {
   std::uint32_t number = 0;
   std::string_view codec;  // Lives as long as that of a Decision.
 
-  auto operator<=>(const WhyExact&) const = default;
+  auto operator<=>(const WhyExact&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// For people: in statistics, logs and answers. Empty: the call is compressed.
