@@ -85,6 +85,8 @@ class Steps {
         levels_(settings_, peers, make_level_family(settings_)) {}
 
   StepLevels& levels() { return levels_; }
+  /// So many buffers of each size are there, and calls take turns in them.
+  void take_turns(std::size_t buffers) { turns_ = buffers; }
 
   std::vector<MadeCall> make(const std::vector<StepCall>& step, float poison = 0) {
     std::vector<MadeCall> made;
@@ -99,7 +101,9 @@ class Steps {
       made.push_back(
           {std::string(decision.codec), {levels_.parts().begin(), levels_.parts().end()}});
       if (!levels_.wants_values()) continue;
-      std::vector<float> values = values_of(call, peers_.rank());
+      std::vector<float>& values = buffers_[{call.count, turn_++ % turns_}];
+      const std::vector<float> drawn = values_of(call, peers_.rank());
+      values.assign(drawn.begin(), drawn.end());  // Which leaves it where it is.
       values[7] += poison;
       levels_.take({values.data(), nullptr, call.count, DType::kFloat32}, call.layers);
     }
@@ -110,6 +114,9 @@ class Steps {
   const Settings settings_;
   ThreadPeers& peers_;
   StepLevels levels_;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<float>> buffers_;  // By size and turn.
+  std::size_t turns_ = 1;
+  std::size_t turn_ = 0;
 };
 
 /// What a call loses at such levels, of all ranks' values and again of their sum; what is sent.
@@ -253,6 +260,22 @@ TEST(StepLevels, PartsOfACallHaveLevelsOfTheirOwn) {
   const Shares calls = shares_with({{"RINGPRESS_ALGO", "ring"}}, step);
   EXPECT_LT(parts.bytes, 0.8);
   EXPECT_GT(calls.bytes, 0.95);
+}
+
+/// Without addresses they look like one tensor, whose values change from step to step.
+TEST(StepLevels, TensorsOfOneSizeInARowHaveNone) {
+  for (const std::size_t tensors : {1u, 4u}) {
+    run_peers(2, [&](ThreadPeers& peers) {
+      Steps steps(peers);
+      // One rank sees it, and all do the same.
+      if (peers.rank() == 1) steps.take_turns(tensors);
+      bool has_parts = false;
+      for (int call = 0; call < 40; ++call) {
+        has_parts = has_parts || !steps.make({{200000, 1, {}}})[0].parts.empty();
+      }
+      EXPECT_EQ(has_parts, tensors == 1) << tensors << " tensors";
+    });
+  }
 }
 
 TEST(StepLevels, HintedLayersAreTheParts) {

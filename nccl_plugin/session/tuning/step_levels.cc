@@ -29,6 +29,8 @@ constexpr std::size_t kWindowWithoutFeedback = 30;
 constexpr std::size_t kFirstInterval = 100;
 // Of a call, however small its share of a step is.
 constexpr std::size_t kFewestSamples = 2048;
+// Of tensors that are told apart. A program with more of them in a row takes new ones each time.
+constexpr std::size_t kMostBuffers = 1024;
 // Floats that ranks exchange about how their values of a part lie to each other: in all, and each.
 constexpr std::size_t kSketches = 8192;
 constexpr std::size_t kShortestSketch = 32;
@@ -182,6 +184,11 @@ void StepLevels::take(const MeasuredTensor& tensor, std::span<const Layer> layer
   MeasuredCall& call = step_->measured[position_];
   if (call.is_lost) return;
   try {
+    const bool is_step_of_one = step_->measured.size() == 1;
+    if (is_step_of_one && call.comes_back_to(tensor.values)) {
+      call.is_lost = true;
+      return;
+    }
     if (call.ends.empty()) start_call(layers, &call);
     // Of a step that is broken off, calls may come again.
     const bool is_sampled = family_->sampled_values() != 0;
@@ -275,6 +282,16 @@ void StepLevels::conclude(MeasuredCall* call) const {
   call->mean_errors.resize(call->errors.size());
   correct_errors(call->encodings, family_->levels(), {call->errors, call->mean_errors});
   if (!call->is_cut_alike) join_parts(call);
+}
+
+/// Tensors of one size in a row look like one, whose calls are a step each. By their buffers, which
+/// come in turns, they are told apart: they have no levels, as the window would not hold all of
+/// them alike.
+bool StepLevels::MeasuredCall::comes_back_to(const void* buffer) {
+  if (!buffers.empty() && buffers.back() == buffer) return false;
+  const bool is_known = std::find(buffers.begin(), buffers.end(), buffer) != buffers.end();
+  if (!is_known && buffers.size() < kMostBuffers) buffers.push_back(buffer);
+  return is_known;
 }
 
 double StepLevels::MeasuredCall::norm() const {

@@ -97,11 +97,13 @@ class StepLevels {
     std::vector<PartEncodings> encodings;  // By part, as samples.
     std::size_t times = 0;                 // Steps of the window.
     std::vector<RanksSum> sums;            // By part, where ranks have cut the call alike.
-    bool is_lost = false;                  // There was no memory.
+    std::vector<const void*> buffers;      // That it came in, in turn: of a step of one call.
+    bool is_lost = false;                  // There was no memory, or it is several tensors.
     bool is_cut_alike = false;             // On all ranks.
 
     double norm() const;
     bool is_measured() const;
+    bool comes_back_to(const void* buffer);
   };
 
   /// A step's calls: what is known of them, also while other calls come between.
