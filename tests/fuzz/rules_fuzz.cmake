@@ -8,6 +8,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/environment.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/nccl_variables.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/settings/settings.cc
+    ${PROJECT_SOURCE_DIR}/tuner/decision_text.cc
     ${PROJECT_SOURCE_DIR}/tuner/planner.cc
   )
   target_include_directories(rules_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
