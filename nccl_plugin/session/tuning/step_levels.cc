@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <new>
 #include <utility>
 
@@ -16,7 +15,6 @@
 namespace ringpress::nccl_plugin::tuning {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Accordion's eta.
 constexpr double kCriticalChange = 0.5;
 // A call whose bytes change by less takes about as long as before.
