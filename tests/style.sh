@@ -146,13 +146,16 @@ tidy() {
 }
 
 check_tidy() {
-  local files file bad=0 status running=0 only_lines=()
+  local files file lines bad=0 status running=0 only_lines=()
   if [[ $full -eq 0 ]]; then
     if [[ -z $base ]] && ! base=$(fork_point); then
       echo "clang-tidy: there is no commit to compare with: nothing was looked at"
       return 0
     fi
-    only_lines=("--line-filter=$(changed_lines)")
+    lines=$(changed_lines)
+    # Without lines clang-tidy would look at all of them.
+    if [[ -z $lines ]]; then echo "clang-tidy: no line is new"; return 0; fi
+    only_lines=("--line-filter=$lines")
   fi
   mapfile -t files < <(tidy_sources)
   echo "clang-tidy: ${#files[@]} sources to look at"

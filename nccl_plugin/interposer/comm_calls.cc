@@ -131,7 +131,6 @@ void Comm::count_exact(const WhyExact& why) {
   ++statistics_.calls;
   exact_calls_.count(why);
   if (lazy_ != nullptr) statistics_.residual_bytes = kept_bytes();
-  if (why.reason == ExactReason::kPutOff) return;  // How the last one was made has not changed.
   statistics_.last_codec = kNoCodec;
   exact_calls_.set_last(why);
 }

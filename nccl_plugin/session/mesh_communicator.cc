@@ -344,7 +344,8 @@ Status MeshCommunicator::finish(const Preparation& call, Status status) {
     statistics_.observed_raw_bytes += call.raw_bytes;
   }
   statistics_.residual_bytes = feedback_.bytes() + (lazy_ == nullptr ? 0 : lazy_->bytes());
-  statistics_.last_codec = call.context.codec->specification();
+  const bool is_exact = call.context.codec->traits().identity;
+  statistics_.last_codec = is_exact ? kNoCodec : call.context.codec->specification();
   if (!call.context.parts.empty()) statistics_.last_codec.append(" and others, by part");
   statistics_.last_algorithm = algorithm_name(call.decision.algorithm);
   exact_calls_.set_last(call.decision.why);

@@ -44,6 +44,8 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
     const std::lock_guard lock(statistics_mutex_);
     ++statistics_.calls;
     exact_calls_.count({ExactReason::kPutOff, 0, {}});
+    exact_calls_.set_last({ExactReason::kPutOff, 0, {}});
+    statistics_.last_codec = kNoCodec;
     return Status::ok();
   }
   // Others may have begun with it: a rank that does not get to its end ends the communicator.
