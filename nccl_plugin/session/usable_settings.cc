@@ -16,7 +16,7 @@ namespace {
 
 Status check_codec(const Settings& settings) {
   if (settings.codec == "auto") return Status::ok();
-  const Status known = compress_kernels::normalize_specification(settings.codec).status();
+  Status known = compress_kernels::normalize_specification(settings.codec).status();
   if (known.is_ok()) return known;
   return {known.code(), "RINGPRESS_CODEC: " + known.message()};
 }

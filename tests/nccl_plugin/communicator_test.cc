@@ -300,6 +300,35 @@ TEST(Communicator, ExactWhereNothingIsCompressed) {
   EXPECT_EQ(statistics[0].last_reason, "all ranks share one host");
 }
 
+// What a codec leaves as it is, or is put off, is no call by that codec.
+TEST(Communicator, AnExactCallIsSaidToHaveNoCodec) {
+  expect_ok(
+      run_communicators(2, {{"RINGPRESS_CODEC", "bf16"}}, [](Communicator* communicator) -> Status {
+        std::vector<std::uint16_t> values(100000);
+        RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(values.data(), values.data(),
+                                                           values.size(), DType::kBfloat16, {}));
+        EXPECT_EQ(communicator->statistics().last_codec, "none");
+        EXPECT_EQ(communicator->statistics().last_reason, "bf16 leaves bfloat16 as it is");
+        return Status::ok();
+      }));
+  const std::vector<std::pair<std::string, std::string>> lazy{{"RINGPRESS_CODEC", "q4"},
+                                                              {"RINGPRESS_LAZY", "1e6"}};
+  expect_ok(run_communicators(2, lazy, [](Communicator* communicator) -> Status {
+    std::vector<float> values(100000, 1), sum(100000);
+    for (int call = 0; call < 12; ++call) {
+      const std::uint64_t compressed = communicator->statistics().compressed_calls;
+      RINGPRESS_RETURN_IF_ERROR(
+          communicator->all_reduce(values.data(), sum.data(), values.size(), DType::kFloat32, {}));
+      const Statistics now = communicator->statistics();
+      const bool is_sent = now.compressed_calls > compressed;
+      EXPECT_EQ(now.last_codec == "none", !is_sent) << now.last_codec;
+      EXPECT_EQ(now.last_reason, is_sent ? "" : "put off: RINGPRESS_LAZY");
+    }
+    EXPECT_EQ(communicator->statistics().last_reason, "put off: RINGPRESS_LAZY");
+    return Status::ok();
+  }));
+}
+
 // RINGPRESS_MIN_BYTES speaks of the tensor that is reduced, not of a rank's share of it.
 TEST(Communicator, AReduceScatterIsAsLargeAsWhatItReduces) {
   expect_ok(

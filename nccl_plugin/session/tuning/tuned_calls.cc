@@ -174,7 +174,7 @@ Result<std::string> TunedCalls::ask_cache(const CalibrationKey& key) {
 Status TunedCalls::find_calibrations() {
   if (calibrations_ != nullptr) return Status::ok();
   const std::uint64_t sent_before = peers_.sent_bytes();
-  const Status status = ask_or_calibrate();
+  Status status = ask_or_calibrate();
   calibration_bytes_ += peers_.sent_bytes() - sent_before;
   return status;
 }
