@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks code against .clang-format and .clang-tidy.
 #
-# clang-format: all files, but for those of NOT_YET. clang-tidy takes 3 to 30 s of a processor for a file:
+# clang-format: all files. clang-tidy takes 3 to 30 s of a processor for a file:
 # it looks at sources of the libraries and programs that have changed since the commit where this branch
 # left main (on main itself: since the commit before), and for a changed header at the source of that
 # name. What it says of lines that have not changed does not count. When SECONDS are over no more is
@@ -19,42 +19,6 @@ usage: tests/style.sh [--write] [--full] [--base COMMIT] [--seconds SECONDS]
 TEXT
 }
 
-# Were being changed when the others were formatted. Whoever formats one takes it off.
-readonly NOT_YET=(
-  include/ringpress/communicator.h
-  include/ringpress/link.h
-  include/ringpress/log.h
-  include/ringpress/settings.h
-  nccl_plugin/interposer/engine_comms.cc
-  nccl_plugin/interposer/entry.cc
-  nccl_plugin/interposer/meeting/establish.h
-  nccl_plugin/session/ring_topology.h
-  nccl_plugin/session/settings/nccl_variables.cc
-  nccl_plugin/session/settings/nccl_variables.h
-  nccl_plugin/session/statistics_file.h
-  nccl_plugin/session/steps/step_recorder.h
-  nccl_plugin/session/usable_settings.cc
-  nccl_plugin/session/usable_settings.h
-  perf/all_reduce/id_over_tcp.cc
-  perf/all_reduce/launch.h
-  perf/ringpress/advice.cc
-  perf/ringpress/environment.h
-  perf/ringpress/main.cc
-  perf/ringpress/params.h
-  perf/ringpress/plan/job_file.h
-  tests/nccl_plugin/api_variables_test.cc
-  tests/nccl_plugin/interposer_interfaces_test.cc
-  tests/nccl_plugin/interposer_order_test.cc
-  tests/nccl_plugin/interposer_trace_test.cc
-  tests/nccl_plugin/plugin_device_test.cc
-  tests/nccl_plugin/plugin_tuner_variables_test.cc
-  tests/nccl_plugin/preload_client.c
-  tests/nccl_plugin/preload_client.h
-  tests/nccl_plugin/preload_fork_test.cc
-  tests/nccl_plugin/preload_scenarios_test.cc
-  tests/nccl_plugin/ring_topology_test.cc
-  tests/nccl_plugin/settings_test.cc
-)
 # Sources that clang-tidy looks at: those that .clang-tidy's HeaderFilterRegex names the headers of.
 readonly TIDY_FOLDERS='^(compress_kernels|ring|tuner|nccl_plugin|perf)/.*\.cc$'
 JOBS=$(nproc)
@@ -75,8 +39,7 @@ done
 
 code_files() {  # Sources and headers; tables (.inc) have columns of their own.
   find include compress_kernels ring tuner nccl_plugin perf tests -type f \
-    -regextype posix-extended -regex '.*\.(h|hpp|c|cc|cu|cuh)' | LC_ALL=C sort |
-    grep -vxF -f <(printf '%s\n' "${NOT_YET[@]:-no file}")
+    -regextype posix-extended -regex '.*\.(h|hpp|c|cc|cu|cuh)' | LC_ALL=C sort
 }
 
 check_format() {
@@ -90,7 +53,7 @@ check_format() {
   if [[ $write -eq 1 ]]; then
     code_files | xargs -n 50 -P "$JOBS" clang-format -i
   elif code_files | xargs -n 50 -P "$JOBS" clang-format --dry-run -Werror; then
-    echo "clang-format: $count files are as .clang-format has them; ${#NOT_YET[@]} are not looked at yet"
+    echo "clang-format: $count files are as .clang-format has them"
   else
     echo "clang-format: mend it with tests/style.sh --write" >&2
     return 1

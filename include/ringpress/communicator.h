@@ -29,10 +29,10 @@ Result<UniqueId> make_unique_id(const Settings& settings);
 /// The same in two steps, for callers that learn later which rank's socket will serve.
 Result<std::unique_ptr<Rendezvous>> prepare_unique_id(const Settings& settings);
 
-/// The id of a communicator whose rank 0 opens its bootstrap socket, when it makes the communicator,
-/// at an address that all ranks know before: that of NCCL_COMM_ID, "192.0.2.7:4711",
-/// "[fd00::7]:4711" or "host:4711". It has no secret but RINGPRESS_SECRET. kInvalidArgument for what
-/// is no such address. May ask a name server.
+/// The id of a communicator whose rank 0 opens its bootstrap socket, when it makes the
+/// communicator, at an address that all ranks know before: that of NCCL_COMM_ID, "192.0.2.7:4711",
+/// "[fd00::7]:4711" or "host:4711". It has no secret but RINGPRESS_SECRET. kInvalidArgument for
+/// what is no such address. May ask a name server.
 Result<UniqueId> known_unique_id(const Settings& settings);
 
 /// A reduction with the scale that ncclRedOpCreatePreMulSum puts on the inputs.

@@ -13,8 +13,8 @@
 #include <memory>
 #include <string>
 
-#include "ringpress/buffer.h"
 #include "ringpress/address_choice.h"
+#include "ringpress/buffer.h"
 #include "ringpress/status.h"
 #include "ringpress/transport.h"
 

@@ -15,7 +15,7 @@ enum class LogLevel { kError, kWarn, kInfo, kTrace };
 namespace internal {
 inline std::atomic<LogLevel> log_level{LogLevel::kWarn};
 inline std::atomic<int> log_descriptor{STDERR_FILENO};
-}
+}  // namespace internal
 
 /// Lines above this level are dropped. Process-wide; the default is kWarn.
 inline void set_log_level(LogLevel level) {
@@ -35,8 +35,7 @@ namespace internal {
 __attribute__((format(printf, 2, 0))) inline void write_log(const char* label, const char* format,
                                                             va_list arguments) {
   char line[2048];
-  int used =
-      std::snprintf(line, 64, "ringpress [%d] %s ", static_cast<int>(getpid()), label);
+  int used = std::snprintf(line, 64, "ringpress [%d] %s ", static_cast<int>(getpid()), label);
   const int wanted = std::vsnprintf(line + used, 2000, format, arguments);
   if (wanted > 0) used += wanted < 1999 ? wanted : 1999;
   line[used++] = '\n';

@@ -52,11 +52,11 @@ struct SettingDescription {
 };
 const std::vector<SettingDescription>& setting_descriptions();
 
-/// Reads NAME=VALUE pairs: those whose name starts with RINGPRESS, and NCCL's own variables that mean
-/// something here (ours come before NCCL's); the rest is the default. An
-/// unknown name adds a line to `warnings` (may be null) that names the nearest known one. Nothing
-/// is refused here: check_settings() does that, and the codec factory checks codec names. Reads the
-/// file of RINGPRESS_RULES.
+/// Reads NAME=VALUE pairs: those whose name starts with RINGPRESS, and NCCL's own variables that
+/// mean something here (ours come before NCCL's); the rest is the default. An unknown name adds a
+/// line to `warnings` (may be null) that names the nearest known one. Nothing is refused here:
+/// check_settings() does that, and the codec factory checks codec names. Reads the file of
+/// RINGPRESS_RULES.
 Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
                         std::vector<std::string>* warnings);
 
@@ -64,7 +64,8 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
 /// the things that its setting chooses from (mode, algorithm, backend ...).
 Status check_settings(const Settings& settings);
 
-/// parse_settings() of this process's environment and NCCL's configuration files; warnings go to the log, once per process.
+/// parse_settings() of this process's environment and NCCL's configuration files; warnings go to
+/// the log, once per process.
 Settings settings_from_environment();
 
 /// Which lines RINGPRESS_DEBUG asks for; kWarn where it asks for none of them by name.

@@ -200,7 +200,8 @@ ncclResult_t Engine::establish_or_leave(std::vector<Pending>& made) {
   return result;
 }
 
-/// Of RINGPRESS_SOCKET_IFNAME alone: where NCCL's own variable matches nothing, NCCL itself refuses.
+/// Of RINGPRESS_SOCKET_IFNAME alone: where NCCL's own variable matches nothing, NCCL itself
+/// refuses.
 const std::string& Engine::refusal() {
   // No exception passes std::call_once: the C library's part of it would need libgcc_s, for which a
   // process out of memory has no room.

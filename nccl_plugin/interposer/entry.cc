@@ -30,8 +30,8 @@ bool is_nonblocking(ncclResult_t result, const ncclConfig_t* config) {
 }
 
 /// Tells the engine of a communicator that the real library makes or has made. `made`: what it is
-/// told of one that is ready, or will be at the end of this thread's group; its answer, if that is an
-/// error, is the program's.
+/// told of one that is ready, or will be at the end of this thread's group; its answer, if that is
+/// an error, is the program's.
 template <typename Made>
 ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* comm, Made&& made) {
   if (result != ncclSuccess && result != ncclInProgress) return result;

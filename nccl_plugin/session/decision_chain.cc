@@ -19,7 +19,8 @@ Decision exact_for(ExactReason reason, Decision decision) {
   return decision;
 }
 
-bool may_have_level(const PlanRequest& request, const Decision& planned) {
+/// What the step's plan and levels are about.
+bool is_usual_compressed_all_reduce(const PlanRequest& request, const Decision& planned) {
   return request.kind == CollectiveKind::kAllReduce && !planned.is_exact() && !planned.is_by_rule();
 }
 
@@ -33,7 +34,7 @@ Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
                              advisers.tuned_for(request, decision));
   decision = follow_tuned(choice, request, decision);
   // Levels know nothing of what others leave exact: that may come and go.
-  if (may_have_level(request, planned)) {
+  if (is_usual_compressed_all_reduce(request, planned)) {
     RINGPRESS_ASSIGN_OR_RETURN(const std::string_view level, advisers.level_of(request, decision));
     decision = follow_level(level, decision);
   }
@@ -62,7 +63,7 @@ Result<Decision> decide_piece(const Decision& tensor, const PlanRequest& piece,
 
 Decision follow_step(const std::optional<PlannedStepCall>& step, const PlanRequest& request,
                      Decision decision) {
-  if (!step || !may_have_level(request, decision)) return decision;
+  if (!step || !is_usual_compressed_all_reduce(request, decision)) return decision;
   // In the step it stands where it stood while it was compressed, and so do the others' residuals.
   decision = left_exact(decision, ExactReason::kStepNoShorter);
   decision.codec_origin = Origin::kStep;

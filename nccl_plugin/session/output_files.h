@@ -1,7 +1,7 @@
 // Every file and folder that a setting has this library write to: looked at when a communicator is
 // made, and by `ringpress doctor` before a job, so that a wrong path is no surprise at its end.
-#ifndef NCCL_PLUGIN_OUTPUT_FILES_H_
-#define NCCL_PLUGIN_OUTPUT_FILES_H_
+#ifndef NCCL_PLUGIN_SESSION_OUTPUT_FILES_H_
+#define NCCL_PLUGIN_SESSION_OUTPUT_FILES_H_
 
 #include <vector>
 
@@ -20,4 +20,4 @@ void warn_of_outputs(const Settings& settings, int rank);
 
 }  // namespace ringpress::nccl_plugin
 
-#endif  // NCCL_PLUGIN_OUTPUT_FILES_H_
+#endif  // NCCL_PLUGIN_SESSION_OUTPUT_FILES_H_

@@ -28,8 +28,8 @@ struct RingTopology {
 /// Reads the file.
 RingTopology read_ring_topology(const Settings& settings);
 
-/// `problem`, or kInvalidArgument where the file names hosts, but not this one: a communicator with a
-/// rank here would be refused.
+/// `problem`, or kInvalidArgument where the file names hosts, but not this one: a communicator with
+/// a rank here would be refused.
 Status check_own_place(const RingTopology& topology);
 
 /// Of a host that a map names, which is the same on all ranks; -1: it does not name this one.

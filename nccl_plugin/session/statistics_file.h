@@ -1,5 +1,5 @@
-// RINGPRESS_STATS: one JSON line per communicator, written when it is destroyed, or the process exits
-// with it (end_report.h).
+// RINGPRESS_STATS: one JSON line per communicator, written when it is destroyed, or the process
+// exits with it (end_report.h).
 #ifndef NCCL_PLUGIN_SESSION_STATISTICS_FILE_H_
 #define NCCL_PLUGIN_SESSION_STATISTICS_FILE_H_
 

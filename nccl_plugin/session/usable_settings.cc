@@ -33,9 +33,10 @@ Status check_values(const Settings& settings) {
 Status check_session(const Settings& settings, const RingTopology& topology) {
   RINGPRESS_RETURN_IF_ERROR(check_values(settings));
   if (settings.backend == "cuda") {
-    return Status(Code::kUnsupported,
-                  "RINGPRESS_BACKEND=cuda: a communicator of this library works on host memory; GPUs "
-                  "are served before a real NCCL, by the preloaded library and the plugin");
+    return Status(
+        Code::kUnsupported,
+        "RINGPRESS_BACKEND=cuda: a communicator of this library works on host memory; GPUs "
+        "are served before a real NCCL, by the preloaded library and the plugin");
   }
   return topology.problem;
 }

@@ -1,7 +1,7 @@
-// What the making of a communicator asks of its settings. The doors ask it, and `ringpress params` and
-// `ringpress doctor` before a job: what one refuses the other does, in the same words.
-#ifndef NCCL_PLUGIN_USABLE_SETTINGS_H_
-#define NCCL_PLUGIN_USABLE_SETTINGS_H_
+// What the making of a communicator asks of its settings. The doors ask it, and `ringpress params`
+// and `ringpress doctor` before a job: what one refuses the other does, in the same words.
+#ifndef NCCL_PLUGIN_SESSION_USABLE_SETTINGS_H_
+#define NCCL_PLUGIN_SESSION_USABLE_SETTINGS_H_
 
 #include <vector>
 
@@ -11,8 +11,8 @@
 
 namespace ringpress::nccl_plugin {
 
-/// What every door asks: check_settings(), and that codecs, RINGPRESS_BUDGET and RINGPRESS_RULES can
-/// be used.
+/// What every door asks: check_settings(), and that codecs, RINGPRESS_BUDGET and RINGPRESS_RULES
+/// can be used.
 Status check_values(const Settings& settings);
 
 /// What a session asks, on host memory and in the plugin: check_values(), the backend, and what
@@ -28,4 +28,4 @@ std::vector<Status> find_shortcomings(const Settings& settings);
 
 }  // namespace ringpress::nccl_plugin
 
-#endif  // NCCL_PLUGIN_USABLE_SETTINGS_H_
+#endif  // NCCL_PLUGIN_SESSION_USABLE_SETTINGS_H_

@@ -49,7 +49,7 @@ struct Answer {
   ncclUniqueId id;
 };
 
-constexpr char kReceived = 1;  // What a rank says at the end.
+constexpr char kReceived = 1;                // What a rank says at the end.
 constexpr std::ptrdiff_t kMostSilent = 128;  // Who have connected to rank 0 and not greeted.
 
 Greeting greeting_of(const RankIdentity& identity) {

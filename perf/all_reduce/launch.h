@@ -16,8 +16,8 @@ struct RankIdentity {
   int rank = 0;
   int ranks = 1;
   int local_rank = 0;
-  std::string launcher;      // "--ranks", "torchrun", "mpirun", "srun" or "alone".
-  std::string root_address;  // Where rank 0 listens for the exchange of the unique id, or empty.
+  std::string launcher;         // "--ranks", "torchrun", "mpirun", "srun" or "alone".
+  std::string root_address;     // Where rank 0 listens for the exchange of the unique id, or empty.
   std::vector<int> root_ports;  // It takes the first of them that is free.
   std::uint64_t job = 0;        // Equal on all ranks, and hardly so for ranks of other jobs.
 };
@@ -30,8 +30,8 @@ using Environment = std::function<const char*(const char* name)>;
 RankIdentity rank_from_environment(const Environment& environment);
 
 /// Leaves what went wrong where torchrun, if it started this rank, looks for it (the file that
-/// TORCHELASTIC_ERROR_FILE names): its report of a failed job then says so. A line on standard error
-/// alone scrolls out of sight above that report.
+/// TORCHELASTIC_ERROR_FILE names): its report of a failed job then says so. A line on standard
+/// error alone scrolls out of sight above that report.
 void tell_launcher(const Environment& environment, const std::string& message);
 
 /// Starts options.local_ranks copies of this program and waits for them. When one fails the others

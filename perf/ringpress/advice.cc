@@ -40,9 +40,9 @@ void advise_on_names_and_values(const JobEnvironment& environment, std::vector<A
   for (const Param& param : each) {
     if (param.name == "RINGPRESS_BACKEND" && settings.backend == "cuda") continue;  // Said below.
     if (!param.mistake.empty()) {
-      all->push_back({true,
-                      fmt::format("{} ({}): every rank will refuse it", param.mistake, param.origin),
-                      remedy_for(param)});
+      all->push_back(
+          {true, fmt::format("{} ({}): every rank will refuse it", param.mistake, param.origin),
+           remedy_for(param)});
     }
     if (param.warning.empty()) continue;
     // Then it is NCCL that refuses it.

@@ -13,9 +13,7 @@ class JobEnvironment : public nccl_plugin::Environment {
  public:
   JobEnvironment() = default;
   explicit JobEnvironment(Environment variables) : Environment(std::move(variables)) {}
-  static JobEnvironment of_this_process() {
-    return JobEnvironment(Environment::of_this_process());
-  }
+  static JobEnvironment of_this_process() { return JobEnvironment(Environment::of_this_process()); }
 
   /// Outlived by this object.
   nccl_plugin::plugin::Lookup lookup() const {

@@ -176,10 +176,11 @@ bool is_word(const char* word, const char* wanted) {
   return std::strcmp(word, wanted) == 0;
 }
 
-/// Where our own words end: at the first `--`, or where the command that `run` starts begins without
-/// one. What comes after is that command's, another `--` too.
+/// Where our own words end: at the first `--`, or where the command that `run` starts begins
+/// without one. What comes after is that command's, another `--` too.
 char** end_of_own_words(char** argv, char** end) {
-  char** const dashes = std::find_if(argv, end, [](const char* word) { return is_word(word, "--"); });
+  char** const dashes =
+      std::find_if(argv, end, [](const char* word) { return is_word(word, "--"); });
   if (end - argv < 2 || !is_word(argv[1], "run")) return dashes;
   for (char** word = argv + 2; word < dashes; ++word) {
     if (**word != '-') return word;

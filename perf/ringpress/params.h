@@ -22,7 +22,8 @@ struct Param {
   std::string meaning;
 };
 
-/// All settings, NCCL's own variables that mean something here, and what is named as if it were one.
+/// All settings, NCCL's own variables that mean something here, and what is named as if it were
+/// one.
 std::vector<Param> params(const JobEnvironment& environment);
 
 /// Why no communicator is made with all of them together, where none alone is refused; else empty.

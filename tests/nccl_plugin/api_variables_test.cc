@@ -174,7 +174,8 @@ TEST(NcclVariables, AWordThatNcclDoesNotKnowIsSaidOnce) {
     reduce_once(make_nccl_id(), rank, 1);
   });
   const std::string lines = ::testing::internal::GetCapturedStderr();
-  const std::string said = "NCCL_DEBUG=LOUD is ignored: expected VERSION, WARN, INFO, ABORT or TRACE";
+  const std::string said =
+      "NCCL_DEBUG=LOUD is ignored: expected VERSION, WARN, INFO, ABORT or TRACE";
   EXPECT_NE(lines.find(said), std::string::npos) << lines;
   EXPECT_EQ(lines.find(said), lines.rfind(said)) << lines;
 }
@@ -226,8 +227,9 @@ TEST(NcclVariables, SplitsNeedNoSecondAddress) {
 }
 
 TEST(NcclVariables, AnAddressThatIsNoneIsRefused) {
-  for (const char* text : {"4711", "127.0.0.1", "127.0.0.1:", ":4711", "127.0.0.1:99999",
-                           "127.0.0.1:0", "[::1]:99999", "[::1:4711", "127.0.0.1:port", "no host:1"}) {
+  for (const char* text :
+       {"4711", "127.0.0.1", "127.0.0.1:", ":4711", "127.0.0.1:99999", "127.0.0.1:0", "[::1]:99999",
+        "[::1:4711", "127.0.0.1:port", "no host:1"}) {
     const ScopedEnvironment known("NCCL_COMM_ID", text);
     ncclUniqueId id{};
     EXPECT_EQ(ncclGetUniqueId(&id), ncclInvalidArgument) << text;
@@ -238,8 +240,8 @@ TEST(NcclVariables, AnAddressThatIsNoneIsRefused) {
 
 TEST(NcclVariables, AConfigurationFileHoldsBelowTheEnvironment) {
   const Folder folder;
-  const std::string file = folder.write(
-      "nccl.conf", "# A comment.\nNCCL_SOCKET_IFNAME=nope0\nRINGPRESS_CODEC=q99\n");
+  const std::string file =
+      folder.write("nccl.conf", "# A comment.\nNCCL_SOCKET_IFNAME=nope0\nRINGPRESS_CODEC=q99\n");
   const ScopedEnvironment ours("RINGPRESS_SOCKET_IFNAME", "");
   const ScopedEnvironment conf("NCCL_CONF_FILE", file.c_str());
   ncclUniqueId id{};

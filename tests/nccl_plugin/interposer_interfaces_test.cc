@@ -1,4 +1,5 @@
-// RINGPRESS_SOCKET_IFNAME at door A: what matches nothing is refused, by all ranks of a communicator.
+// RINGPRESS_SOCKET_IFNAME at door A: what matches nothing is refused, by all ranks of a
+// communicator.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
-const std::string kNothing = "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; there are: ";
+const std::string kNothing =
+    "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; there are: ";
 
 Settings settings_without_interface() {
   return make_settings({{"RINGPRESS_SOCKET_IFNAME", "nosuch0"}});

@@ -23,7 +23,7 @@ struct Shape {
 };
 
 StreamCallPointer make_call(const Shape& shape, const StreamCallParts& parts,
-                                      const ProjectionParts& projection) {
+                            const ProjectionParts& projection) {
   if (projection.projection != nullptr) return make_projection_call(parts, projection);
   if (shape.algorithm == Algorithm::kRing) return make_ring_call(parts);
   if (shape.algorithm == Algorithm::kSra) return make_sra_call(parts);

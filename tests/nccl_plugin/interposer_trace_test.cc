@@ -100,8 +100,8 @@ TEST_P(InterposerTrace, OfWhatIsOnlyObserved) {
   EXPECT_NE(traced.text.find("\"codec\": \"none\""), std::string::npos) << traced.text;
 }
 
-/// A program as it is, whatever the reason why nothing of it is compressed: an exact codec, or ranks
-/// of one host.
+/// A program as it is, whatever the reason why nothing of it is compressed: an exact codec, or
+/// ranks of one host.
 TEST_P(InterposerTrace, OfCommunicatorsThatAreNeverCompressed) {
   const std::size_t times = is_cuda() ? 7 : 5;
   const Traced traced = trace({{"RINGPRESS_CODEC", "none"}}, 12, times);

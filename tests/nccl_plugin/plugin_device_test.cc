@@ -42,12 +42,16 @@ TEST(PluginDevice, HasAnAddressOfTheFamilyThatWasAskedFor) {
 }
 
 TEST(PluginDevice, TheOwnVariableDecidesBeforeThatOfNccl) {
-  const AddressChoice own = parse_settings({{"RINGPRESS_SOCKET_IFNAME", "nosuch0"},
-                                            {"NCCL_SOCKET_IFNAME", "lo"}}, nullptr).address;
+  const AddressChoice own =
+      parse_settings({{"RINGPRESS_SOCKET_IFNAME", "nosuch0"}, {"NCCL_SOCKET_IFNAME", "lo"}},
+                     nullptr)
+          .address;
   const Status refused = choose_interfaces(own).status();
-  EXPECT_TRUE(refused.message().starts_with("RINGPRESS_SOCKET_IFNAME=nosuch0 matches no")) << refused.message();
-  const AddressChoice of_nccl = parse_settings({{"RINGPRESS_SOCKET_IFNAME", ""},
-                                                {"NCCL_SOCKET_IFNAME", "=lo"}}, nullptr).address;
+  EXPECT_TRUE(refused.message().starts_with("RINGPRESS_SOCKET_IFNAME=nosuch0 matches no"))
+      << refused.message();
+  const AddressChoice of_nccl =
+      parse_settings({{"RINGPRESS_SOCKET_IFNAME", ""}, {"NCCL_SOCKET_IFNAME", "=lo"}}, nullptr)
+          .address;
   EXPECT_EQ(choose_interfaces(of_nccl).value(), std::vector<std::string>{"lo"});
   EXPECT_FALSE(choose_interfaces({}).value().empty());
 }
@@ -58,8 +62,9 @@ TEST(PluginDevice, ANameThatMatchesNothingLeavesTheUsualDevices) {
     setenv("RINGPRESS_SOCKET_IFNAME", "nosuch0", 1);
     set_logger(&NetLog::write);
     EXPECT_EQ(devices().size(), choose_interfaces({}).value().size());
-    EXPECT_TRUE(NetLog::contains("RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; "
-                                 "there are: "));
+    EXPECT_TRUE(
+        NetLog::contains("RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; "
+                         "there are: "));
   });
 }
 

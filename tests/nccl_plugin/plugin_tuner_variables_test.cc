@@ -75,8 +75,7 @@ TEST(PluginTunerVariables, NamesTheVariableThatLeavesNoCollNet) {
 }
 
 TEST(PluginTunerVariables, BlamesNoVariableThatDoesNoHarm) {
-  for (const auto& [variables, nodes] :
-       std::vector<std::pair<Variables, std::size_t>>{
+  for (const auto& [variables, nodes] : std::vector<std::pair<Variables, std::size_t>>{
            {{{"NCCL_ALGO", "allreduce:collnetchain;allgather:ring"}}, 4},
            {{{"NCCL_ALGO", "Ring"}, {"RINGPRESS_CODEC", "none"}}, 4},
            {{{"NCCL_ALGO", "Ring"}, {"RINGPRESS", "observe"}}, 4},
@@ -87,7 +86,8 @@ TEST(PluginTunerVariables, BlamesNoVariableThatDoesNoHarm) {
   }
 }
 
-/// NCCL gives the communicator up where its tuner refuses. Before 2.28 its peers would wait for ever.
+/// NCCL gives the communicator up where its tuner refuses. Before 2.28 its peers would wait for
+/// ever.
 TEST(PluginTunerVariables, RefusesAnInterfaceThatIsNotThere) {
   in_child([] {
     told_lines.clear();
@@ -100,8 +100,9 @@ TEST(PluginTunerVariables, RefusesAnInterfaceThatIsNotThere) {
               ncclInvalidArgument);
     EXPECT_EQ(ncclTunerPlugin_v2.init(4, 4, keep_told, &ctx), ncclSuccess);
     EXPECT_EQ(ncclTunerPlugin_v2.destroy(ctx), ncclSuccess);
-    EXPECT_EQ(lines_that_have(told_lines, "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network "
-                                            "interface; there are: "),
+    EXPECT_EQ(lines_that_have(told_lines,
+                              "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network "
+                              "interface; there are: "),
               2U);
     EXPECT_EQ(ncclTunerPlugin_v6.finalize(nullptr), ncclSuccess);
     setenv("RINGPRESS_SOCKET_IFNAME", "lo", 1);

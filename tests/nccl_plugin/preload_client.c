@@ -161,7 +161,8 @@ static int run_rank(const char* scenario, int ends[2]) {
   setenv("NCCL_HOSTID", host, 1);
   if (strcmp(scenario, "one_without") == 0 && rank == 1) setenv("RINGPRESS", "off", 1);
   if (strcmp(scenario, "one_other") == 0 && rank == 1) setenv("RINGPRESS_CODEC", "q8", 1);
-  if (strcmp(scenario, "one_lost") == 0 && rank == 1) setenv("RINGPRESS_SOCKET_IFNAME", "nosuch0", 1);
+  if (strcmp(scenario, "one_lost") == 0 && rank == 1)
+    setenv("RINGPRESS_SOCKET_IFNAME", "nosuch0", 1);
   bind_functions();
   if (strcmp(scenario, "no_rank") == 0) return call_groups_only();
   if (strcmp(scenario, "missing") == 0) return call_what_is_missing();

@@ -9,17 +9,28 @@
 #include "ringpress/nccl.h"
 
 /* The functions of NCCL, linked or looked up. */
-#define USED(X)                                                                                  \
-  X(GetUniqueId)                                                                                 \
-  X(CommInitRank)                                                                                \
-  X(CommInitAll)                                                                                 \
-  X(CommSplit)                                                                                   \
-  X(CommDestroy)                                                                                 \
-  X(CommAbort)                                                                                   \
-  X(AllReduce)                                                                                   \
-  X(ReduceScatter) X(Broadcast) X(Bcast) X(GroupStart) X(GroupEnd) X(GetVersion)                 \
-      X(RedOpCreatePreMulSum) X(RedOpDestroy) X(GetLastError) X(CommCount) X(CommInitRankConfig) \
-          X(CommGetAsyncError)
+/* clang-format off: it joins a line more each time. */
+#define USED(X)           \
+  X(GetUniqueId)          \
+  X(CommInitRank)         \
+  X(CommInitAll)          \
+  X(CommSplit)            \
+  X(CommDestroy)          \
+  X(CommAbort)            \
+  X(AllReduce)            \
+  X(ReduceScatter)        \
+  X(Broadcast)            \
+  X(Bcast)                \
+  X(GroupStart)           \
+  X(GroupEnd)             \
+  X(GetVersion)           \
+  X(RedOpCreatePreMulSum) \
+  X(RedOpDestroy)         \
+  X(GetLastError)         \
+  X(CommCount)            \
+  X(CommInitRankConfig)   \
+  X(CommGetAsyncError)
+/* clang-format on */
 #define POINTER(name) extern __typeof__(nccl##name)* call_##name;
 USED(POINTER)
 

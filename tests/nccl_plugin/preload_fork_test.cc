@@ -1,6 +1,6 @@
 // Processes forked where there are threads, which make communicators. Not a part of builds with
-// sanitizers: ThreadSanitizer ends such a child when it starts a thread, and AddressSanitizer leaves
-// its allocator locked there if a thread allocated while the process was forked.
+// sanitizers: ThreadSanitizer ends such a child when it starts a thread, and AddressSanitizer
+// leaves its allocator locked there if a thread allocated while the process was forked.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -60,8 +60,9 @@ TEST(PreloadScenarios, OneRankWithoutItsInterfaceMeansAnErrorOfAll) {
   for (const char* rank : {"rank 0: ", "rank 1: ", "rank 2: "}) {
     EXPECT_EQ(occurrences(output.text, std::string(rank) + "call_CommInitRank"), 1) << output.text;
   }
-  EXPECT_GE(occurrences(output.text, "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; "
-                                     "there are: "),
+  EXPECT_GE(occurrences(output.text,
+                        "RINGPRESS_SOCKET_IFNAME=nosuch0 matches no network interface; "
+                        "there are: "),
             3)
       << output.text;
 }
@@ -78,8 +79,8 @@ TEST(PreloadScenarios, NoIdIsMadeWithoutAnInterface) {
 
 /// They choose among NCCL's algorithms, which carry what this library has encoded.
 TEST(PreloadScenarios, NcclsAlgorithmsLeaveTheCodec) {
-  for (const char* variable : {"NCCL_ALGO=allreduce:tree", "NCCL_ALGO=Ring", "NCCL_PROTO=LL",
-                               "NCCL_COLLNET_ENABLE=0"}) {
+  for (const char* variable :
+       {"NCCL_ALGO=allreduce:tree", "NCCL_ALGO=Ring", "NCCL_PROTO=LL", "NCCL_COLLNET_ENABLE=0"}) {
     const Output output = run(with(kOn, {preload(SHIM), variable}), client(CLIENT, 2, "all"));
     ASSERT_EQ(output.status, 0) << output.text;
     expect_compressed(Results(output.text));

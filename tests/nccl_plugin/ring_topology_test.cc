@@ -120,7 +120,8 @@ TEST_F(RingTopology, HostsThatAreNotInTheMapAreRefusedOnAllRanks) {
   for (const Status& outcome : run({path, path}, [](Communicator*) { return Status::ok(); })) {
     EXPECT_EQ(outcome.code(), Code::kInvalidArgument);
     EXPECT_EQ(outcome.message(), "RINGPRESS_TOPOLOGY=" + path + ": rank 0 is on host \"" +
-                                     nccl_plugin::read_ring_topology({}).own_host + "\", which is not named");
+                                     nccl_plugin::read_ring_topology({}).own_host +
+                                     "\", which is not named");
   }
 }
 

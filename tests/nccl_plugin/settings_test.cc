@@ -77,9 +77,9 @@ TEST(Settings, SizesMayHaveUnits) {
     const std::string name = setting.name;
     if (!name.ends_with("_BYTES")) continue;
     ++sizes;
-    const std::pair<const char*, const char*> same[] = {
-        {"64K", "65536"}, {"64k", "65536"}, {"64KB", "65536"}, {"1M", "1048576"},
-        {"1.5M", "1572864"}, {"2G", "2147483648"}};
+    const std::pair<const char*, const char*> same[] = {{"64K", "65536"},    {"64k", "65536"},
+                                                        {"64KB", "65536"},   {"1M", "1048576"},
+                                                        {"1.5M", "1572864"}, {"2G", "2147483648"}};
     for (const auto& [text, bytes] : same) {
       const auto settings = parse_settings({{name, text}}, nullptr);
       EXPECT_TRUE(check_settings(settings).is_ok()) << settings.mistake;

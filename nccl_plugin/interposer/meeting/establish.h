@@ -26,7 +26,8 @@ struct NewComm {
   std::string problem;  // Why this rank can compress nothing; empty if it can. The others hear it.
   std::string refusal;  // Why this rank makes no communicator at all; empty if it does. So do the
                         // others then, who hear it where they meet.
-  bool is_refused = false;  // The outcome: its handle is to be aborted, and the reason is the last error.
+  // The outcome: its handle is to be aborted, and the reason is the last error.
+  bool is_refused = false;
 };
 
 /// Where communicators are kept from then on.

@@ -10,7 +10,8 @@ namespace ringpress::nccl_plugin {
 namespace {
 
 constexpr NcclVariable kNcclVariables[] = {
-    {"NCCL_SOCKET_IFNAME", "network interfaces that may be used, unless RINGPRESS_SOCKET_IFNAME says"},
+    {"NCCL_SOCKET_IFNAME",
+     "network interfaces that may be used, unless RINGPRESS_SOCKET_IFNAME says"},
     {"NCCL_SOCKET_FAMILY", "AF_INET | AF_INET6: addresses of this family only"},
     {"NCCL_HOSTID", "in place of the name of the host, for which ranks share one"},
     {"NCCL_COMM_ID", "on host memory: ADDRESS:PORT where ranks meet"},
@@ -52,9 +53,9 @@ void take_nccl_variables(const std::vector<std::pair<std::string, std::string>>&
                          Settings* settings, std::vector<std::string>* warnings) {
   std::string interfaces, family;
   const std::pair<const char*, std::string*> taken[] = {
-      {"NCCL_SOCKET_IFNAME", &interfaces},         {"NCCL_SOCKET_FAMILY", &family},
-      {"NCCL_HOSTID", &settings->nccl.host_id},    {"NCCL_COMM_ID", &settings->nccl.comm_id},
-      {"NCCL_DEBUG", &settings->nccl.debug},       {"NCCL_DEBUG_FILE", &settings->nccl.debug_file},
+      {"NCCL_SOCKET_IFNAME", &interfaces},      {"NCCL_SOCKET_FAMILY", &family},
+      {"NCCL_HOSTID", &settings->nccl.host_id}, {"NCCL_COMM_ID", &settings->nccl.comm_id},
+      {"NCCL_DEBUG", &settings->nccl.debug},    {"NCCL_DEBUG_FILE", &settings->nccl.debug_file},
   };
   for (const auto& [name, text] : environment) {
     for (const auto& [known, value] : taken) {

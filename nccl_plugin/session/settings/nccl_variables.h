@@ -14,8 +14,8 @@
 
 namespace ringpress::nccl_plugin {
 
-/// Fills Settings::nccl and Settings::address, after the settings of ringpress are read. NCCL ignores
-/// values that it does not know: so does this, with a line in `warnings` (may be null).
+/// Fills Settings::nccl and Settings::address, after the settings of ringpress are read. NCCL
+/// ignores values that it does not know: so does this, with a line in `warnings` (may be null).
 void take_nccl_variables(const std::vector<std::pair<std::string, std::string>>& environment,
                          Settings* settings, std::vector<std::string>* warnings);
 

@@ -42,8 +42,8 @@ struct KnownWait {
   double after_seconds = 0;   // From its end, or that moment if it was later, to the other's issue.
 };
 
-/// A call that sent less than this part of what it sends exactly was compressed: frames have headers,
-/// and values that do not compress are sent as they are.
+/// A call that sent less than this part of what it sends exactly was compressed: frames have
+/// headers, and values that do not compress are sent as they are.
 inline constexpr double kCompressedShare = 0.9;
 
 /// A call of a step: medians over steps.

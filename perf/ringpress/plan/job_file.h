@@ -10,8 +10,8 @@
 //      "cpu": {...}},                                               as gpu, for one GPU's part of
 //      it;
 //    "model": {...},                                                may be left out: for `ringpress
-//                                                                   schedule` (model_file.h); a plan
-//                                                                   does not depend on it
+//                                                                   schedule` (model_file.h); a
+//                                                                   plan does not depend on it
 //    "forward_ms": 21.5,                                            may be left out
 //    "tensors": [{"name": "pooler.bias", "bytes": 3072, "backward_us": 4.5}, ...]}
 //
