@@ -13,8 +13,8 @@
 
 #include "compress_kernels/isa.h"
 #include "compress_kernels/kernel_codec.h"
-#include "ringpress/codec.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels {
 

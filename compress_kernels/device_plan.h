@@ -14,9 +14,9 @@
 #include "compress_kernels/qsgd/device_parameters.h"
 #include "compress_kernels/tern/tern.h"
 #include "compress_kernels/uniform/uniform.h"
-#include "ringpress/codec.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels {
 

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "ringpress/codec.h"
-#include "ringpress/cost_model.h"
-#include "ringpress/device.h"
-#include "ringpress/error_tables.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/error_tables.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels {
 
@@ -54,6 +54,11 @@ std::string stream_specification(const std::string& specification);
 /// without, and one encoding may lose as much as it was given, so that what is kept is large or
 /// even grows from call to call.
 Result<bool> takes_error_feedback(const std::string& specification);
+
+/// CUDA's kernels are in a library of their own.
+inline constexpr const char* kKernelLibrary = "libringpress-cuda.so";
+/// Why a library that dlopen() gave does not serve this build, to follow its name; empty: it does.
+std::string kernel_library_problem(void* library);
 
 /// Names of all codecs, in the order of codecs.inc.
 std::vector<std::string_view> codec_names();

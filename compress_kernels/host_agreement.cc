@@ -1,7 +1,7 @@
 // What ranks agree on, as a device finds it whose memory is the host's and where work is done at
 // once.
 #include "compress_kernels/factory.h"
-#include "ringpress/agreement.h"
+#include "ringpress/internal/agreement.h"
 
 namespace ringpress::compress_kernels {
 namespace {

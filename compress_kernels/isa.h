@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels {
 

@@ -8,9 +8,9 @@
 
 #include "compress_kernels/powersgd/task_projection.h"
 #include "compress_kernels/randk/task_projection.h"
-#include "ringpress/codec.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ringpress/names.h"
+#include "ringpress/internal/names.h"
 
 namespace ringpress::compress_kernels {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compress_kernels/codec_family.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels {
 

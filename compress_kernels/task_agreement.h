@@ -15,9 +15,9 @@
 
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/qsgd/summary_tasks.h"
-#include "ringpress/codec.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels {
 

@@ -22,9 +22,9 @@
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/task_agreement.h"
-#include "ringpress/codec.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels {
 

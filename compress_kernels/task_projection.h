@@ -14,7 +14,7 @@
 #include "compress_kernels/powersgd/task_projection.h"
 #include "compress_kernels/projection_plan.h"
 #include "compress_kernels/randk/task_projection.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::compress_kernels {
 

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/accuracy/local_agreement.h"
-#include "perf/all_reduce/standard_output.h"
 #include "perf/codec_values.h"
 
 namespace ringpress::perf {
@@ -348,7 +348,7 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ringpress::perf::end_with(ringpress::perf::parse_and_run(argc, argv), "codec_perf");
+    return ringpress::terminal::end_with(ringpress::perf::parse_and_run(argc, argv), "codec_perf");
   } catch (const std::exception& error) {
     fmt::print(stderr, "codec_perf: {}\n", error.what());
     return 1;

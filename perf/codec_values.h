@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::perf {
 

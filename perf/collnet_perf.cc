@@ -16,7 +16,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "perf/all_reduce/standard_output.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "tests/support/collnet_proxy.h"
 #include "tests/support/random_tensor.h"
 
@@ -220,5 +220,5 @@ int run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return ringpress::perf::end_with(run_program(argc, argv), "collnet_perf");
+  return ringpress::terminal::end_with(run_program(argc, argv), "collnet_perf");
 }

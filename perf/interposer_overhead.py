@@ -2,7 +2,7 @@
 """What libringpress-preload.so adds to calls that it does not compress, and to the start of a program.
 
 usage: perf/interposer_overhead.py [--build DIR] [--rounds N] [--output FILE]
-A program of two ranks that knows nothing of ringpress (tests/nccl_plugin/preload_client.c) times
+A program of two ranks that knows nothing of ringpress (tests/nccl_plugin/preload/client.c) times
 its calls, each the least of many rounds, with the library before it and without, in turn. The NCCL
 that both call is the stand-in of the tests, on host memory. Then a program that does nothing is
 started many times, with the library before it and without in turn: until it has ended, the median of

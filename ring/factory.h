@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/address_choice.h"
-#include "ringpress/collective.h"
-#include "ringpress/link.h"
-#include "ringpress/mesh.h"
-#include "ringpress/rendezvous.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/address_choice.h"
+#include "ringpress/internal/collective.h"
+#include "ringpress/internal/link.h"
+#include "ringpress/internal/mesh.h"
+#include "ringpress/internal/rendezvous.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::ring {
 

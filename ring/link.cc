@@ -1,5 +1,5 @@
 // Links between processes that know no more of each other than a handle.
-#include "ringpress/link.h"
+#include "ringpress/internal/link.h"
 
 #include <exception>
 

@@ -19,7 +19,7 @@
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
 #include "ring/transports.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 #include "ringpress/version.h"
 
 namespace ringpress::ring {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "ring/mesh_impl.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::ring {
 

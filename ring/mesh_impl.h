@@ -21,7 +21,7 @@
 #include "ring/ownership.h"
 #include "ring/transport/common/operation.h"
 #include "ring/transport/common/reactor.h"
-#include "ringpress/mesh.h"
+#include "ringpress/internal/mesh.h"
 
 namespace ringpress::ring {
 

@@ -9,7 +9,7 @@
 
 #include "ring/factory.h"
 #include "ring/transport/common/reactor.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::ring {
 

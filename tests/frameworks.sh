@@ -31,5 +31,5 @@ done
 
 if [[ ! -f $build/CMakeCache.txt ]]; then cmake -S . -B "$build" -G Ninja >/dev/null; fi
 cmake --build "$build" --target ringpress_preload ringpress_preload_soname
-exec python3 -B tests/nccl_plugin/frameworks.py measure "$build/lib" perf/results/frameworks.json \
+exec python3 -B tests/nccl_plugin/preload/frameworks.py measure "$build/lib" perf/results/frameworks.json \
   "${arguments[@]}"

@@ -31,5 +31,5 @@ done
 
 if [[ ! -f $build/CMakeCache.txt ]]; then cmake -S . -B "$build" -G Ninja >/dev/null; fi
 cmake --build "$build" --target ringpress_plugin
-exec python3 -B tests/nccl_plugin/nccl_versions.py measure \
+exec python3 -B tests/nccl_plugin/plugin/nccl_versions.py measure \
   "$build/lib/libnccl-net-ringpress.so" tests/nccl_versions.txt "${arguments[@]}"

@@ -18,8 +18,9 @@
 //          of s/g among h ranks.
 //
 // Small uncompressed all-reduces, by sra or ring, are exchanged whole instead
-// (ringpress/whole_exchange.h): in log2 p steps and up to two more, some of them within hosts; or,
-// among 2 and up to 16 ranks that are no power of two, each sends its tensor to all others at once.
+// (ringpress/internal/whole_exchange.h): in log2 p steps and up to two more, some of them within
+// hosts; or, among 2 and up to 16 ranks that are no power of two, each sends its tensor to all
+// others at once.
 //
 // Links inside and between work at a time. In c chunks, codec and wire overlap but for the first
 // chunk of the one that takes less: c times the starts of a codec's operations, 1/c of the lesser

@@ -1,7 +1,7 @@
 // What people read of decisions. Programs compare reasons, never these texts.
 #include <string>
 
-#include "ringpress/decision.h"
+#include "ringpress/internal/decision.h"
 
 namespace ringpress {
 namespace {

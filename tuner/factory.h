@@ -6,14 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/call_tuner.h"
-#include "ringpress/cost_model.h"
-#include "ringpress/levels.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
-#include "ringpress/tuning.h"
-#include "ringpress/whole_exchange.h"
+#include "ringpress/internal/call_tuner.h"
+#include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/levels.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/tuning.h"
+#include "ringpress/internal/whole_exchange.h"
 
 namespace ringpress::tuner {
 

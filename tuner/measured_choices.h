@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "ringpress/tuning.h"
+#include "ringpress/internal/tuning.h"
 
 namespace ringpress::tuner {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ringpress/codec.h"
-#include "ringpress/whole_exchange.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/whole_exchange.h"
 #include "tuner/factory.h"
 
 namespace ringpress::tuner {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ringpress/whole_exchange.h"
+#include "ringpress/internal/whole_exchange.h"
 #include "tuner/factory.h"
 
 namespace ringpress::tuner {

@@ -3,7 +3,7 @@
 #ifndef TUNER_WIRE_COST_H_
 #define TUNER_WIRE_COST_H_
 
-#include "ringpress/cost_model.h"
+#include "ringpress/internal/cost_model.h"
 
 namespace ringpress::tuner {
 

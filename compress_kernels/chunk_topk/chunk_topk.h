@@ -45,7 +45,7 @@
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/kernel_codec.h"
 #include "compress_kernels/topk/topk.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels {
 

@@ -12,8 +12,8 @@
 #include "compress_kernels/chunk_topk/device_parameters.h"
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/topk/topk.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels::chunk_topk {
 

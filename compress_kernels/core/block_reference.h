@@ -17,7 +17,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/reduce.h"
 #include "compress_kernels/kernel_codec.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::core {
 

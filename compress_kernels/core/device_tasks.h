@@ -8,8 +8,8 @@
 
 #include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/host_device.h"
-#include "ringpress/codec.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels::core {
 

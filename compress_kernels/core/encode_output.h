@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "compress_kernels/core/host_device.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::core {
 

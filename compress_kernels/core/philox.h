@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "compress_kernels/core/host_device.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::core {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "compress_kernels/kernel_codec.h"
-#include "ringpress/codec.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::compress_kernels::core {
 

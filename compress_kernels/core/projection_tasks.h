@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "compress_kernels/core/host_device.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::compress_kernels::core {
 

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "compress_kernels/core/host_device.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::core {
 

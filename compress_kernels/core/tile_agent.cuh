@@ -49,7 +49,7 @@
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/reduce.h"
 #include "compress_kernels/core/simt_memory.cuh"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::core {
 

@@ -13,8 +13,8 @@
 #include "compress_kernels/models/task_models.h"
 #include "compress_kernels/task_codec.h"
 #include "compress_kernels/task_projection.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels::cuda {
 namespace {

@@ -8,8 +8,8 @@
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/qsgd/summary_tasks.h"
-#include "ringpress/device.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::cuda {
 

@@ -15,7 +15,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(parts agreement codec device projection status types)
-list(TRANSFORM parts PREPEND ${PROJECT_SOURCE_DIR}/include/ringpress/)
+list(TRANSFORM parts PREPEND ${PROJECT_SOURCE_DIR}/include/ringpress/internal/)
 list(TRANSFORM parts APPEND .h)
 file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/*/*.h)
 list(FILTER headers EXCLUDE REGEX "-inl\\.h$")

@@ -50,21 +50,27 @@ void* open_library(const std::string& path, std::string& why) {
 cuda::ModuleEntry find_entry(std::string& why) {
   void* library = nullptr;
   const std::string folder = own_folder();
-  if (!folder.empty()) library = open_library(folder + cuda::kModule, why);
-  if (library == nullptr) library = open_library(cuda::kModule, why);
+  if (!folder.empty()) library = open_library(folder + kKernelLibrary, why);
+  if (library == nullptr) library = open_library(kKernelLibrary, why);
   if (library == nullptr) return nullptr;
-  void* const entry = dlsym(library, cuda::kModuleEntry);
-  const auto layout = reinterpret_cast<cuda::ModuleLayout>(dlsym(library, cuda::kModuleLayout));
-  if (entry == nullptr) {
-    why = std::string(cuda::kModule) + " has no " + cuda::kModuleEntry;
-  } else if (layout == nullptr || layout() != cuda::kLayout) {
-    why = cuda::kModule + std::string(cuda::kOfAnotherBuild);
+  const std::string problem = kernel_library_problem(library);
+  if (!problem.empty()) {
+    why = kKernelLibrary + problem;
     return nullptr;
   }
-  return reinterpret_cast<cuda::ModuleEntry>(entry);
+  return reinterpret_cast<cuda::ModuleEntry>(dlsym(library, cuda::kModuleEntry));
 }
 
 }  // namespace
+
+std::string kernel_library_problem(void* library) {
+  if (dlsym(library, cuda::kModuleEntry) == nullptr) {
+    return std::string(" has no ") + cuda::kModuleEntry;
+  }
+  const auto layout = reinterpret_cast<cuda::ModuleLayout>(dlsym(library, cuda::kModuleLayout));
+  if (layout != nullptr && layout() == cuda::kLayout) return "";
+  return " is of another build than this library: build the target ringpress_cuda again";
+}
 
 Result<std::unique_ptr<Device>> make_cuda_device(int ordinal) {
   std::string why;

@@ -13,23 +13,20 @@
 
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/projection_plan.h"
-#include "ringpress/codec.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 #include "ringpress_module_layout.h"
 
 namespace ringpress::compress_kernels::cuda {
 
-inline constexpr const char* kModule = "libringpress-cuda.so";
 inline constexpr const char* kModuleEntry = "ringpress_cuda_open";
 inline constexpr const char* kModuleLayout = "ringpress_cuda_layout";
 
 /// What kModuleLayout answers. Nothing is asked of a library with another one.
 inline constexpr std::uint64_t kLayout = RINGPRESS_MODULE_LAYOUT;
 using ModuleLayout = std::uint64_t (*)();
-inline constexpr const char* kOfAnotherBuild =
-    " is of another build than this library: build the target ringpress_cuda again";
 
 /// A codec of the host, and how kernels make the same bytes.
 struct PlannedCodec {

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "compress_kernels/core/element.h"
-#include "ringpress/error_tables.h"
+#include "ringpress/internal/error_tables.h"
 
 namespace ringpress::compress_kernels::errors {
 

@@ -16,7 +16,7 @@
 #include "compress_kernels/lloyd/levels.h"
 #include "compress_kernels/lloyd/lloyd.h"
 #include "compress_kernels/lloyd/rotation.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::lloyd {
 

@@ -5,7 +5,7 @@
 
 #include "compress_kernels/lloyd/levels.h"
 #include "compress_kernels/lloyd/lloyd.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels {
 

@@ -14,7 +14,7 @@
 
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/philox.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::lloyd {
 

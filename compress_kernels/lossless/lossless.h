@@ -53,8 +53,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringpress/codec.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::lossless {
 

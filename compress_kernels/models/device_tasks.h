@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "compress_kernels/core/projection_tasks.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::compress_kernels::models {
 

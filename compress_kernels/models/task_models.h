@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "compress_kernels/models/device_tasks.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::compress_kernels::models {
 

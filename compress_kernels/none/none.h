@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "compress_kernels/kernel_codec.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels {
 

@@ -15,7 +15,7 @@
 
 #include "compress_kernels/core/projection_tasks.h"
 #include "compress_kernels/powersgd/powersgd.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::powersgd {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::powersgd {
 

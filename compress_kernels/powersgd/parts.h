@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "compress_kernels/powersgd/powersgd.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::compress_kernels::powersgd {
 

@@ -37,8 +37,8 @@
 
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/kernel_codec.h"
-#include "ringpress/projection.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/projection.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::powersgd {
 

@@ -1,5 +1,6 @@
-// The all-reduce of powersgd, on one rank (ringpress/projection.h). X: this rank's values plus its
-// residual, as a matrix; Q0: the columns of the last call's Q, each of norm 1, or random ones.
+// The all-reduce of powersgd, on one rank (ringpress/internal/projection.h). X: this rank's values
+// plus its residual, as a matrix; Q0: the columns of the last call's Q, each of norm 1, or random
+// ones.
 //
 //   round 0   X Q0                 summed: P, whose columns every rank makes orthonormal
 //   round 1   own Q = X^T P        summed: Q

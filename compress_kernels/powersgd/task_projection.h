@@ -14,9 +14,9 @@
 #include "compress_kernels/powersgd/arithmetic.h"
 #include "compress_kernels/powersgd/device_tasks.h"
 #include "compress_kernels/powersgd/parts.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::powersgd {
 

@@ -8,7 +8,7 @@
 #include "compress_kernels/lloyd/lloyd.h"
 #include "compress_kernels/q/widening_codec.h"
 #include "compress_kernels/uniform/uniform.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels {
 

@@ -22,7 +22,7 @@
 #include "compress_kernels/kernel_codec.h"
 #include "compress_kernels/lloyd/lloyd.h"
 #include "compress_kernels/uniform/uniform.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::q {
 

@@ -3,7 +3,7 @@
 #define COMPRESS_KERNELS_QSGD_DEVICE_PARAMETERS_H_
 
 #include "compress_kernels/qsgd/qsgd.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels {
 

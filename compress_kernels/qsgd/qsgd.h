@@ -58,8 +58,8 @@
 #include "compress_kernels/core/power_of_two.h"
 #include "compress_kernels/qsgd/grid.h"
 #include "compress_kernels/qsgd/lane_pack.h"
-#include "ringpress/codec.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::qsgd {
 

@@ -7,7 +7,7 @@
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/qsgd/device_parameters.h"
 #include "compress_kernels/qsgd/qsgd.h"
-#include "ringpress/agreement.h"
+#include "ringpress/internal/agreement.h"
 
 namespace ringpress::compress_kernels::qsgd {
 

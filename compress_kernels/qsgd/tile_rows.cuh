@@ -10,7 +10,7 @@
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/simt_memory.cuh"
 #include "compress_kernels/qsgd/lane_pack.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::qsgd {
 

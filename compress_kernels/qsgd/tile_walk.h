@@ -10,7 +10,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/qsgd/qsgd.h"
 #include "compress_kernels/qsgd/tile_kernels.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::qsgd {
 

@@ -37,8 +37,8 @@
 #include "compress_kernels/core/projecting_codec.h"
 #include "compress_kernels/randk/permutation.h"
 #include "compress_kernels/randk/slices.h"
-#include "ringpress/projection.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/projection.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::randk {
 

@@ -1,4 +1,4 @@
-// The all-reduce of randk, on one rank (ringpress/projection.h). x: value plus residual.
+// The all-reduce of randk, on one rank (ringpress/internal/projection.h). x: value plus residual.
 //
 //   round 0   the values of this call's slice and a zero if it is short; then 0, or NaN if any x of
 //             this rank is not finite

@@ -9,7 +9,7 @@
 
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/reduce.h"
-#include "ringpress/hash.h"
+#include "ringpress/internal/hash.h"
 
 namespace ringpress::compress_kernels::randk {
 

@@ -10,9 +10,9 @@
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/core/projection_tasks.h"
 #include "compress_kernels/randk/device_tasks.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::randk {
 

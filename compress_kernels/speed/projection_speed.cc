@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compress_kernels/speed/timing.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::compress_kernels::speed {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/cost_model.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::speed {
 

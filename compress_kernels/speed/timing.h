@@ -12,7 +12,7 @@
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/factory.h"
-#include "ringpress/cost_model.h"
+#include "ringpress/internal/cost_model.h"
 
 namespace ringpress::compress_kernels::speed {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "compress_kernels/topk/topk.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::topk {
 

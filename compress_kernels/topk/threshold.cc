@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compress_kernels/topk/source.h"
-#include "ringpress/per_thread.h"
+#include "ringpress/internal/per_thread.h"
 
 namespace ringpress::compress_kernels::topk {
 namespace {

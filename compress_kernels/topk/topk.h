@@ -53,7 +53,7 @@
 
 #include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/core/host_device.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels {
 

@@ -11,7 +11,7 @@
 #include "compress_kernels/kernel_codec.h"
 #include "compress_kernels/topk/kernels.h"
 #include "compress_kernels/topk/topk.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::topk {
 

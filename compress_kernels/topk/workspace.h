@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "compress_kernels/topk/kernels.h"
-#include "ringpress/per_thread.h"
+#include "ringpress/internal/per_thread.h"
 
 namespace ringpress::compress_kernels::topk {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "compress_kernels/core/bit_pack.h"
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::uniform {
 

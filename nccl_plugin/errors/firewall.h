@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
-#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin {
 

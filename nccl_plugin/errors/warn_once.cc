@@ -3,7 +3,7 @@
 #include <mutex>
 #include <set>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -3,7 +3,7 @@
 #define NCCL_PLUGIN_GOSSIP_COMMUNICATOR_PEERS_H_
 
 #include "nccl_plugin/gossip/peers.h"
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

@@ -6,7 +6,7 @@
 
 #include "nccl_plugin/gossip/options.h"
 #include "nccl_plugin/gossip/peers.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

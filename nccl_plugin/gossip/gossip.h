@@ -25,10 +25,10 @@
 #include "nccl_plugin/gossip/options.h"
 #include "nccl_plugin/gossip/peers.h"
 #include "nccl_plugin/gossip/trigger.h"
-#include "ringpress/codec.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

@@ -8,9 +8,9 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/gossip/options.h"
-#include "ringpress/codec.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

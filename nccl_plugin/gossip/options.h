@@ -7,8 +7,8 @@
 #include <string>
 
 #include "nccl_plugin/gossip/trigger.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <span>
 
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

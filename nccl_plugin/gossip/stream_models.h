@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "nccl_plugin/gossip/models.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

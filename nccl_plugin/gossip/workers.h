@@ -8,8 +8,8 @@
 
 #include "nccl_plugin/gossip/models.h"
 #include "nccl_plugin/gossip/peers.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::gossip {
 

@@ -8,7 +8,7 @@
 #include "nccl_plugin/host/operation.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
-#include "ringpress/export.h"
+#include "ringpress/internal/export.h"
 #include "ringpress/nccl.h"
 
 namespace ringpress::nccl_plugin::host {

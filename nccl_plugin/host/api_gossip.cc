@@ -17,7 +17,7 @@
 #include "nccl_plugin/host/group.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
-#include "ringpress/export.h"
+#include "ringpress/internal/export.h"
 #include "ringpress/ringpress.h"
 
 using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.

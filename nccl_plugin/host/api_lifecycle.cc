@@ -12,9 +12,9 @@
 #include "nccl_plugin/host/group.h"
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
-#include "ringpress/communicator.h"
-#include "ringpress/export.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/export.h"
+#include "ringpress/internal/log.h"
 #include "ringpress/nccl.h"
 
 namespace ringpress::nccl_plugin::host {

@@ -12,7 +12,7 @@
 #include "nccl_plugin/host/registry.h"
 #include "nccl_plugin/host/translate.h"
 #include "nccl_plugin/session/lazy/lazy_flusher.h"
-#include "ringpress/export.h"
+#include "ringpress/internal/export.h"
 #include "ringpress/ringpress.h"
 #include "ringpress/version.h"
 

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 #include "ringpress/nccl.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
 
 namespace ringpress::nccl_plugin::host {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "nccl_plugin/host/translate.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 using ringpress::Code;
 using ringpress::Communicator;

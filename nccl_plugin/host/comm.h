@@ -21,9 +21,9 @@
 #include "nccl_plugin/host/registrations.h"
 #include "nccl_plugin/host/worker.h"
 #include "nccl_plugin/session/calls/call_issue.h"
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
-#include "ringpress/status.h"
 
 /// Thread-safe. Always owned by shared_ptr.
 struct ncclComm : std::enable_shared_from_this<ncclComm> {

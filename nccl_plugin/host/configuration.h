@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::host {
 

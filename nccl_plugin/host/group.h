@@ -15,8 +15,8 @@
 #include "nccl_plugin/host/comm.h"
 #include "nccl_plugin/host/operation.h"
 #include "nccl_plugin/host/translate.h"
+#include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
-#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::host {
 

@@ -2,8 +2,8 @@
 #ifndef NCCL_PLUGIN_HOST_LOG_OUTPUT_H_
 #define NCCL_PLUGIN_HOST_LOG_OUTPUT_H_
 
-#include "ringpress/log.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::host {
 

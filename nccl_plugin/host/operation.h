@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringpress/communicator.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::host {
 

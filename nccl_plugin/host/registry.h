@@ -7,8 +7,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
-#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::host {
 

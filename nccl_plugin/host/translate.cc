@@ -7,7 +7,7 @@
 
 #include "nccl_plugin/host/comm.h"
 #include "nccl_plugin/host/registry.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::host {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "nccl_plugin/errors/firewall.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::host {
 

@@ -30,10 +30,10 @@
 #include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/end_report.h"
-#include "ringpress/communicator.h"
-#include "ringpress/device.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

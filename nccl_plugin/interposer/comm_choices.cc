@@ -8,7 +8,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/comm.h"
-#include "ringpress/ring_order.h"
+#include "ringpress/internal/ring_order.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {

@@ -8,8 +8,8 @@
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/lazy/lazy_flusher.h"
-#include "ringpress/log.h"
-#include "ringpress/per_thread.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/per_thread.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {

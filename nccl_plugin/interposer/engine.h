@@ -16,7 +16,7 @@
 #include "nccl_plugin/interposer/meeting/gossip_workers.h"
 #include "nccl_plugin/interposer/meeting/meeting.h"
 #include "nccl_plugin/preload/engine.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -9,7 +9,7 @@
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ring/factory.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

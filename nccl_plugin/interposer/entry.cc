@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "nccl_plugin/interposer/engine.h"
-#include "ringpress/export.h"
+#include "ringpress/internal/export.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

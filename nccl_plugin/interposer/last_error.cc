@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <mutex>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

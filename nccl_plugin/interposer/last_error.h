@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
-#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -12,7 +12,7 @@
 
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/end_report.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -12,7 +12,7 @@
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
 #include "nccl_plugin/session/output_files.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 #include "ringpress/version.h"
 
 namespace ringpress::nccl_plugin::plugin {

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "nccl_plugin/plugin/coll_comm.h"
-#include "ringpress/communicator.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

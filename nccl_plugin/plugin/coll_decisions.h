@@ -11,7 +11,7 @@
 
 #include "nccl_plugin/plugin/staging.h"
 #include "nccl_plugin/plugin/told_tensors.h"
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "nccl_plugin/errors/firewall.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {

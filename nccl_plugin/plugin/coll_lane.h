@@ -17,7 +17,7 @@
 
 #include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/object.h"
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -15,8 +15,8 @@
 #include "nccl_plugin/plugin/device.h"
 #include "nccl_plugin/plugin/report.h"
 #include "ring/factory.h"
-#include "ringpress/communicator.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {

@@ -14,8 +14,8 @@
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/plugin/object.h"
 #include "nccl_plugin/plugin/registered_memory.h"
+#include "ringpress/internal/status.h"
 #include "ringpress/nccl.h"
-#include "ringpress/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

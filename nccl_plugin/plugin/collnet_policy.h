@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "nccl_plugin/abi/types.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

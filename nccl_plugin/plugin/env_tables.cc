@@ -5,7 +5,7 @@
 #include "nccl_plugin/plugin/door_variables.h"
 #include "nccl_plugin/plugin/env.h"
 #include "nccl_plugin/plugin/report.h"
-#include "ringpress/export.h"
+#include "ringpress/internal/export.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {

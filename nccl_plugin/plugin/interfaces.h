@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/address_choice.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/address_choice.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -14,7 +14,7 @@
 #include "nccl_plugin/plugin/pending_connects.h"
 #include "nccl_plugin/plugin/report.h"
 #include "ring/factory.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 #include "ringpress/version.h"
 
 namespace ringpress::nccl_plugin::plugin {

@@ -13,7 +13,7 @@
 
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/plugin/registered_memory.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

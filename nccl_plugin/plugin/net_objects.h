@@ -9,8 +9,8 @@
 
 #include "nccl_plugin/plugin/object.h"
 #include "nccl_plugin/plugin/registered_memory.h"
-#include "ringpress/link.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/link.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -12,7 +12,7 @@
 #include "nccl_plugin/plugin/next_net_devices.h"
 #include "nccl_plugin/plugin/next_net_steps.h"
 #include "nccl_plugin/plugin/report.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {

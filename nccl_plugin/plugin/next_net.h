@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "nccl_plugin/plugin/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

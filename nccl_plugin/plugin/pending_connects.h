@@ -8,9 +8,9 @@
 #include <mutex>
 #include <vector>
 
-#include "ringpress/link.h"
-#include "ringpress/status.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/link.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nccl_plugin/plugin/object.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

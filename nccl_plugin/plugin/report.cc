@@ -4,7 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/errors/firewall.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

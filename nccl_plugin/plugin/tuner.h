@@ -14,7 +14,7 @@
 #include "nccl_plugin/abi/types.h"
 #include "nccl_plugin/plugin/collnet_policy.h"
 #include "nccl_plugin/plugin/object.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::plugin {
 

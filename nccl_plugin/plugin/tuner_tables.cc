@@ -11,7 +11,7 @@
 #include "nccl_plugin/plugin/door_variables.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
-#include "ringpress/export.h"
+#include "ringpress/internal/export.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {

@@ -1,5 +1,5 @@
 // The composition root: makes a communicator of what the settings ask for.
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "nccl_plugin/session/decision_chain.h"
 
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

@@ -18,10 +18,10 @@
 #include <string_view>
 
 #include "nccl_plugin/session/steps/step_planner.h"
-#include "ringpress/communicator.h"
-#include "ringpress/decision.h"
-#include "ringpress/planner.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/decision.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -14,9 +14,9 @@
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/session/statistics_file.h"
 #include "ring/factory.h"
-#include "ringpress/hash.h"
-#include "ringpress/log.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/hash.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/projection.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {

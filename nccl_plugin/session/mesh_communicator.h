@@ -33,13 +33,13 @@
 #include "nccl_plugin/session/steps/steps_of_calls.h"
 #include "nccl_plugin/session/tuning/step_levels.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
-#include "ringpress/codec.h"
-#include "ringpress/collective.h"
-#include "ringpress/communicator.h"
-#include "ringpress/mesh.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/collective.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/mesh.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::nccl_plugin {
 

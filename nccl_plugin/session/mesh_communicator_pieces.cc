@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "nccl_plugin/session/mesh_communicator.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

@@ -9,9 +9,9 @@
 #include <span>
 
 #include "nccl_plugin/session/tuning/peers.h"
-#include "ringpress/codec.h"
-#include "ringpress/collective.h"
-#include "ringpress/mesh.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/collective.h"
+#include "ringpress/internal/mesh.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

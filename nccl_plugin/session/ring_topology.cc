@@ -11,7 +11,7 @@
 
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/settings/setting_file.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/ring_order.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/ring_order.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

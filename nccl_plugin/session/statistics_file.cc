@@ -9,7 +9,7 @@
 
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/errors/warn_once.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

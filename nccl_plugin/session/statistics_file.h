@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "ringpress/communicator.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -9,7 +9,7 @@
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
 #include "ring/factory.h"
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

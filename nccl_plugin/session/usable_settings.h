@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "nccl_plugin/session/ring_topology.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

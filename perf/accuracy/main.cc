@@ -11,8 +11,8 @@
 
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/accuracy/measure.h"
-#include "perf/all_reduce/standard_output.h"
 
 namespace ringpress::perf {
 namespace {
@@ -141,7 +141,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ringpress::perf::end_with(ringpress::perf::run(argc, argv), "codec_accuracy");
+    return ringpress::terminal::end_with(ringpress::perf::run(argc, argv), "codec_accuracy");
   } catch (const std::exception& error) {
     fmt::print(stderr, "codec_accuracy: {}\n", error.what());
     return 1;

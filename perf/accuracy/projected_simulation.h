@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "perf/accuracy/laws.h"
-#include "ringpress/codec.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::perf {
 

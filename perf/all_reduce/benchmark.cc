@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/input.h"
 
 namespace ringpress::perf {
@@ -84,7 +84,7 @@ std::unique_ptr<Workload> Benchmark::make_workload(const ElementType& type,
   const std::vector<double> sizes = session_.control().gather({static_cast<double>(own.size())});
   for (std::size_t rank = 1; rank < sizes.size(); ++rank) {
     if (sizes[rank] == sizes[0]) continue;
-    throw PerfError(
+    throw terminal::Error(
         fmt::format("--input: rank 0 has {} values, rank {} has {}", sizes[0], rank, sizes[rank]));
   }
   std::vector<double> sums(own.begin(), own.end());

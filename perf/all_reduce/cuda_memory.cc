@@ -13,8 +13,8 @@
 #include <exception>
 #include <utility>
 
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/device_memory.h"
-#include "perf/all_reduce/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -45,12 +45,13 @@ struct Driver {
 template <typename Function>
 void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr) throw PerfError(fmt::format("no GPU: {} has no {}", kDriver, name));
+  if (function == nullptr)
+    throw terminal::Error(fmt::format("no GPU: {} has no {}", kDriver, name));
 }
 
 Driver open_driver() {
   void* const library = dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw PerfError(fmt::format("no GPU: {}", dlerror()));
+  if (library == nullptr) throw terminal::Error(fmt::format("no GPU: {}", dlerror()));
   Driver driver;
   find(library, "cuInit", driver.init);
   find(library, "cuGetErrorName", driver.error_name);
@@ -81,7 +82,7 @@ void require_cuda(CUresult result, const std::string& what) {
   if (result == CUDA_SUCCESS) return;
   const char* name = nullptr;
   const bool known = driver().error_name(result, &name) == CUDA_SUCCESS && name != nullptr;
-  throw PerfError(
+  throw terminal::Error(
       fmt::format("{}: {}", what, known ? std::string(name) : std::to_string(int{result})));
 }
 
@@ -89,7 +90,7 @@ int count_devices() {
   require_cuda(driver().init(0), "no GPU: cuInit");
   int count = 0;
   require_cuda(driver().device_count(&count), "no GPU: cuDeviceGetCount");
-  if (count < 1) throw PerfError("no GPU: the driver shows none");
+  if (count < 1) throw terminal::Error("no GPU: the driver shows none");
   return count;
 }
 
@@ -110,9 +111,9 @@ CUdevice selected_device = -1;
 void require_device() {
   // In a process of its own, since the driver may start threads.
   std::array<int, 2> ends;
-  if (pipe(ends.data()) != 0) throw PerfError("looking for a GPU: no pipe");
+  if (pipe(ends.data()) != 0) throw terminal::Error("looking for a GPU: no pipe");
   const pid_t child = fork();
-  if (child < 0) throw PerfError("looking for a GPU: no process");
+  if (child < 0) throw terminal::Error("looking for a GPU: no process");
   if (child == 0) {
     std::string problem;
     try {
@@ -133,7 +134,8 @@ void require_device() {
   int status = 0;
   waitpid(child, &status, 0);
   if (status == 0) return;
-  throw PerfError(problem.empty() ? "no GPU: the driver ended the process that asked" : problem);
+  throw terminal::Error(problem.empty() ? "no GPU: the driver ended the process that asked"
+                                        : problem);
 }
 
 void select_device(int local_rank) {

@@ -14,12 +14,12 @@
 
 namespace ringpress::perf {
 
-/// Throws PerfError if the processes of this machine would find no device. Leaves no thread behind
-/// in this process, which may fork afterwards.
+/// Throws terminal::Error if the processes of this machine would find no device. Leaves no thread
+/// behind in this process, which may fork afterwards.
 void require_device();
 
 /// Gives this process the device of a local rank, before anything else here is used; several ranks
-/// may have the same one. Throws PerfError if there is none.
+/// may have the same one. Throws terminal::Error if there is none.
 void select_device(int local_rank);
 
 /// True if calls return before they are done, and the library's threads work beside the caller's.
@@ -65,8 +65,8 @@ class DeviceStream {
   DeviceStream& operator=(const DeviceStream&) = delete;
 
   cudaStream_t handle() const { return handle_; }
-  /// Returns when every call given to the stream is done; at once on the host. Throws PerfError if
-  /// one of them failed on the device.
+  /// Returns when every call given to the stream is done; at once on the host. Throws
+  /// terminal::Error if one of them failed on the device.
   void synchronize() const;
 
  private:

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -132,8 +132,8 @@ const auto& find_by_name(const List& list, const std::string& name, const char* 
   for (const auto& entry : list) {
     if (name == entry.name) return entry;
   }
-  throw PerfError(std::string("unknown ") + what + " \"" + name + "\"; known: " + names_of(list) +
-                  ", all");
+  throw terminal::Error(std::string("unknown ") + what + " \"" + name +
+                        "\"; known: " + names_of(list) + ", all");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct ElementType {
 
 /// Every type of the API, in its order.
 std::span<const ElementType> element_types();
-/// Throws PerfError, with the names that exist.
+/// Throws terminal::Error, with the names that exist.
 const ElementType& find_element_type(const std::string& name);
 
 enum class Operation { kSum, kProd, kMax, kMin, kAvg, kMulSum };
@@ -34,7 +34,7 @@ struct OperationName {
 };
 
 std::span<const OperationName> operations();
-/// Throws PerfError, with the names that exist.
+/// Throws terminal::Error, with the names that exist.
 const OperationName& find_operation(const std::string& name);
 
 /// NCCL's operation of that name; ncclSum for kMulSum, whose operation a program makes itself.

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <exception>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -45,8 +45,8 @@ void require(ncclResult_t result, const char* what, ncclComm_t comm) {
   if (result == ncclSuccess) return;
   const char* detail = ncclGetLastError(comm);
   const bool has_detail = detail != nullptr && *detail != '\0';
-  throw PerfError(fmt::format("{}: {}{}{}", what, ncclGetErrorString(result),
-                              has_detail ? ": " : "", has_detail ? detail : ""));
+  throw terminal::Error(fmt::format("{}: {}{}{}", what, ncclGetErrorString(result),
+                                    has_detail ? ": " : "", has_detail ? detail : ""));
 }
 
 Group::Group(const Setting& setting, const ncclUniqueId& id, int rank, int ranks)

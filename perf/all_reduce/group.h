@@ -16,7 +16,7 @@
 
 namespace ringpress::perf {
 
-/// Throws PerfError with NCCL's words, unless `result` is success.
+/// Throws terminal::Error with NCCL's words, unless `result` is success.
 void require(ncclResult_t result, const char* what, ncclComm_t comm = nullptr);
 
 /// A communicator; ended with its object: destroyed in good order, or aborted while an exception

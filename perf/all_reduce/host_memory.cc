@@ -6,7 +6,7 @@
 #include <fstream>
 #include <utility>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -30,7 +30,7 @@ bool device_is_asynchronous() {
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
   const std::size_t pages = bytes / kPageBytes + 1;
   data_ = std::aligned_alloc(kPageBytes, pages * kPageBytes);
-  if (data_ == nullptr) throw PerfError("out of memory: " + std::to_string(bytes) + " bytes");
+  if (data_ == nullptr) throw terminal::Error("out of memory: " + std::to_string(bytes) + " bytes");
   std::memset(data_, 0, pages * kPageBytes);
 }
 

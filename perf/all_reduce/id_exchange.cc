@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/descriptor.h"
-#include "perf/all_reduce/error.h"
 #include "perf/all_reduce/id_over_tcp.h"
 
 namespace ringpress::perf {
@@ -30,14 +30,14 @@ constexpr std::chrono::milliseconds kPatience{2000};
 constexpr std::time_t kStaleSeconds = 30;
 
 [[noreturn]] void throw_errno(const std::string& what) {
-  throw PerfError(what + ": " + std::strerror(errno));
+  throw terminal::Error(what + ": " + std::strerror(errno));
 }
 
 void wait_ready(int descriptor, short events, Clock::time_point deadline, const char* what) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   pollfd entry = {descriptor, events, 0};
   if (left.count() <= 0 || poll(&entry, 1, static_cast<int>(left.count())) == 0) {
-    throw PerfError(fmt::format("timed out: {}", what));
+    throw terminal::Error(fmt::format("timed out: {}", what));
   }
 }
 
@@ -48,7 +48,7 @@ void read_all(int descriptor, ncclUniqueId& id, Clock::time_point deadline) {
     wait_ready(descriptor, POLLIN, deadline, "waiting for the unique id of rank 0");
     const ssize_t got = read(descriptor, bytes + done, sizeof id - done);
     if (got < 0 && errno != EINTR) throw_errno("reading the unique id");
-    if (got == 0) throw PerfError("rank 0 ended before it made a unique id");
+    if (got == 0) throw terminal::Error("rank 0 ended before it made a unique id");
     if (got > 0) done += static_cast<std::size_t>(got);
   }
 }
@@ -103,7 +103,7 @@ ncclUniqueId exchange_by_file(const Options& options, const RankIdentity& identi
       return id;
     }
     if (Clock::now() >= deadline) {
-      throw PerfError("timed out: rank 0 has not written " + options.id_file);
+      throw terminal::Error("timed out: rank 0 has not written " + options.id_file);
     }
     std::this_thread::sleep_for(kRetryInterval);
   }
@@ -121,8 +121,9 @@ ncclUniqueId exchange_id(const Options& options, const RankIdentity& identity,
   if (!identity.root_address.empty()) {
     return exchange_id_by_tcp(identity, {deadline, kPatience}, make_id);
   }
-  throw PerfError("rank " + std::to_string(identity.rank) + " of " + identity.launcher +
-                  " cannot learn the unique id: set MASTER_ADDR and MASTER_PORT, or --id-file");
+  throw terminal::Error(
+      "rank " + std::to_string(identity.rank) + " of " + identity.launcher +
+      " cannot learn the unique id: set MASTER_ADDR and MASTER_PORT, or --id-file");
 }
 
 }  // namespace ringpress::perf

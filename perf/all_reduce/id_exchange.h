@@ -12,7 +12,7 @@
 namespace ringpress::perf {
 
 /// Calls `make_id` on rank 0 and returns its result on every rank: through the pipe of --ranks, the
-/// file --id-file, or a TCP connection to the root address. Throws PerfError after `timeout`.
+/// file --id-file, or a TCP connection to the root address. Throws terminal::Error after `timeout`.
 ncclUniqueId exchange_id(const Options& options, const RankIdentity& identity,
                          std::chrono::milliseconds timeout,
                          const std::function<ncclUniqueId()>& make_id);

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/descriptor.h"
-#include "perf/all_reduce/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -93,7 +93,7 @@ class Address {
     const int result =
         getaddrinfo(identity.root_address.c_str(), std::to_string(port).c_str(), &hints, &first_);
     if (result != 0) {
-      throw PerfError(
+      throw terminal::Error(
           fmt::format("MASTER_ADDR={}: {}", identity.root_address, gai_strerror(result)));
     }
   }
@@ -149,8 +149,8 @@ Descriptor listen_for_ranks(const RankIdentity& identity, Clock::time_point dead
       error = errno;
     }
     if (error != EADDRINUSE || Clock::now() >= last) {
-      throw PerfError(fmt::format("listening at {} for the other ranks: {}", name_of_root(identity),
-                                  std::strerror(error)));
+      throw terminal::Error(fmt::format("listening at {} for the other ranks: {}",
+                                        name_of_root(identity), std::strerror(error)));
     }
     std::this_thread::sleep_for(kAskAgainAfter);
   }
@@ -207,8 +207,8 @@ void Reception::wait() {
   poll(entries.data(), entries.size(), milliseconds_until(until));
   const auto now = Clock::now();
   if (now >= patience_.deadline) {
-    throw PerfError(fmt::format("timed out: of {} ranks {} have come to {} for the unique id",
-                                identity_.ranks, have_it_.size(), name_of_root(identity_)));
+    throw terminal::Error(fmt::format("timed out: of {} ranks {} have come to {} for the unique id",
+                                      identity_.ranks, have_it_.size(), name_of_root(identity_)));
   }
   auto entry = entries.begin() + 1;
   for (Visitor& visitor : visitors_) {
@@ -285,8 +285,8 @@ ncclUniqueId ask_rank_zero(const RankIdentity& identity, const ExchangePatience&
       if (const auto id = ask_at(port, identity, patience, &problem)) return *id;
     }
     if (Clock::now() >= patience.deadline) {
-      throw PerfError(fmt::format("timed out: asking rank 0 at {} for the unique id: {}",
-                                  name_of_root(identity), problem));
+      throw terminal::Error(fmt::format("timed out: asking rank 0 at {} for the unique id: {}",
+                                        name_of_root(identity), problem));
     }
     std::this_thread::sleep_for(kAskAgainAfter);
   }

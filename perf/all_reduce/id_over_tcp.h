@@ -18,7 +18,7 @@ struct ExchangePatience {
 
 /// Who connects and is no rank of this job is left alone, and so is who listens at one of its ports
 /// and is not its rank 0. Rank 0 returns once every rank has said that it has the id. Throws
-/// PerfError.
+/// terminal::Error.
 ncclUniqueId exchange_id_by_tcp(const RankIdentity& identity, const ExchangePatience& patience,
                                 const std::function<ncclUniqueId()>& make_id);
 

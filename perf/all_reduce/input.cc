@@ -1,13 +1,14 @@
 #include "perf/all_reduce/input.h"
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/npy.h"
 
 namespace ringpress::perf {
 
 std::string input_path(const std::string& pattern, int rank) {
   const std::size_t field = pattern.find("%d");
-  if (field == std::string::npos) throw PerfError("--input " + pattern + ": needs exactly one %d");
+  if (field == std::string::npos)
+    throw terminal::Error("--input " + pattern + ": needs exactly one %d");
   return pattern.substr(0, field) + std::to_string(rank) + pattern.substr(field + 2);
 }
 

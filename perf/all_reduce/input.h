@@ -10,7 +10,8 @@ namespace ringpress::perf {
 /// "g_rank%d.npy" with the rank in the place of %d.
 std::string input_path(const std::string& pattern, int rank);
 
-/// The values of all files, in the order of the patterns. Throws PerfError that names the file.
+/// The values of all files, in the order of the patterns. Throws terminal::Error that names the
+/// file.
 std::vector<float> read_inputs(const std::vector<std::string>& patterns, int rank);
 
 }  // namespace ringpress::perf

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -150,7 +150,7 @@ std::string format_json(const Options& options, const RunDescription& run,
 void write_text_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
-  if (!file) throw PerfError(path + ": cannot be written: " + std::strerror(errno));
+  if (!file) throw terminal::Error(path + ": cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace ringpress::perf

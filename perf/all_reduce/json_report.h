@@ -28,7 +28,7 @@ struct RunDescription {
 std::string format_json(const Options& options, const RunDescription& run,
                         const std::vector<ResultRow>& rows);
 
-/// Throws PerfError if the file cannot be written.
+/// Throws terminal::Error if the file cannot be written.
 void write_text_file(const std::string& path, const std::string& text);
 
 }  // namespace ringpress::perf

@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/device_memory.h"
-#include "perf/all_reduce/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -49,11 +49,11 @@ constexpr LauncherVariables kLaunchers[] = {
 
 int number_of(const Environment& environment, const char* name) {
   const char* text = environment(name);
-  if (text == nullptr) throw PerfError(fmt::format("{} is not set", name));
+  if (text == nullptr) throw terminal::Error(fmt::format("{} is not set", name));
   char* end = nullptr;
   const long number = std::strtol(text, &end, 10);
   if (end == text || *end != '\0' || number < 0 || number > 1 << 20) {
-    throw PerfError(fmt::format("{}={} is not a number of ranks", name, text));
+    throw terminal::Error(fmt::format("{}={} is not a number of ranks", name, text));
   }
   return static_cast<int>(number);
 }
@@ -235,8 +235,8 @@ RankIdentity rank_from_environment(const Environment& environment) {
       identity.local_rank = number_of(environment, names.local_rank);
     }
     if (identity.rank >= identity.ranks) {
-      throw PerfError(fmt::format("{}={} is not below {}={}", names.rank, identity.rank,
-                                  names.ranks, identity.ranks));
+      throw terminal::Error(fmt::format("{}={} is not below {}={}", names.rank, identity.rank,
+                                        names.ranks, identity.ranks));
     }
     set_root_address(environment, names, identity);
     return identity;
@@ -257,7 +257,7 @@ void tell_launcher(const Environment& environment, const std::string& message) {
 int run_local_ranks(const Options& options, int argc, char** argv) {
   require_device();
   int id_pipe[2];
-  if (pipe(id_pipe) != 0) throw PerfError(fmt::format("pipe: {}", std::strerror(errno)));
+  if (pipe(id_pipe) != 0) throw terminal::Error(fmt::format("pipe: {}", std::strerror(errno)));
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&signals, number);
@@ -268,7 +268,7 @@ int run_local_ranks(const Options& options, int argc, char** argv) {
     const pid_t process = fork();
     if (process < 0) {
       kill_running(children, SIGKILL);
-      throw PerfError(fmt::format("fork: {}", std::strerror(errno)));
+      throw terminal::Error(fmt::format("fork: {}", std::strerror(errno)));
     }
     if (process == 0) {
       // Rank 0 writes the id and the others read it, so that one that dies is seen as end of file.

@@ -26,7 +26,7 @@ struct RankIdentity {
 using Environment = std::function<const char*(const char* name)>;
 
 /// From torchrun's, mpirun's or srun's variables, in this order; a rank of one without any.
-/// Throws PerfError for values that make no sense.
+/// Throws terminal::Error for values that make no sense.
 RankIdentity rank_from_environment(const Environment& environment);
 
 /// Leaves what went wrong where torchrun, if it started this rank, looks for it (the file that

@@ -13,15 +13,15 @@
 #include <ctime>
 #include <exception>
 
+#include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/all_reduce/benchmark.h"
 #include "perf/all_reduce/device_memory.h"
-#include "perf/all_reduce/error.h"
 #include "perf/all_reduce/json_report.h"
 #include "perf/all_reduce/launch.h"
 #include "perf/all_reduce/options.h"
 #include "perf/all_reduce/progress.h"
 #include "perf/all_reduce/session.h"
-#include "perf/all_reduce/standard_output.h"
 #include "perf/all_reduce/table.h"
 
 namespace ringpress::perf {
@@ -43,7 +43,7 @@ double least_bandwidth() {
   char* end = nullptr;
   const double minimum = std::strtod(text, &end);
   if (end == text || *end != '\0' || !(minimum >= 0)) {
-    throw PerfError(fmt::format("NCCL_TESTS_MIN_BW={} is no number of GB/s", text));
+    throw terminal::Error(fmt::format("NCCL_TESTS_MIN_BW={} is no number of GB/s", text));
   }
   return minimum;
 }
@@ -155,5 +155,5 @@ int run_program(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  return ringpress::perf::end_with(ringpress::perf::run_program(argc, argv), "all_reduce_perf");
+  return ringpress::terminal::end_with(ringpress::perf::run_program(argc, argv), "all_reduce_perf");
 }

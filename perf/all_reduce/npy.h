@@ -15,10 +15,10 @@ struct NpyHeader {
   std::size_t elements = 0;
 };
 
-/// Parses the start of a file. Throws PerfError that says what is wrong or not supported.
+/// Parses the start of a file. Throws terminal::Error that says what is wrong or not supported.
 NpyHeader parse_npy_header(std::string_view bytes);
 
-/// All elements of a file, in order. Throws PerfError that names the file.
+/// All elements of a file, in order. Throws terminal::Error that names the file.
 std::vector<float> read_npy(const std::string& path);
 
 }  // namespace ringpress::perf

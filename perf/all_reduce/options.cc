@@ -5,10 +5,10 @@
 #include <map>
 #include <string_view>
 
-#include "perf/all_reduce/codec_list.h"
+#include "nccl_plugin/command/terminal/codec_list.h"
+#include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/command/terminal/size.h"
 #include "perf/all_reduce/elements.h"
-#include "perf/all_reduce/error.h"
-#include "perf/all_reduce/size.h"
 
 namespace ringpress::perf {
 namespace {
@@ -121,8 +121,8 @@ void check_unsupported(const RawOptions& raw) {
     const auto found = raw.unsupported.find(flag.names);
     if (found == raw.unsupported.end() || found->second.empty()) continue;
     if (found->second == flag.neutral) continue;
-    throw PerfError(std::string(flag.names) + " " + found->second +
-                    " is not supported: " + flag.reason);
+    throw terminal::Error(std::string(flag.names) + " " + found->second +
+                          " is not supported: " + flag.reason);
   }
 }
 
@@ -139,30 +139,30 @@ void check_names(const Options& options) {
     const bool one_rank_field = percent != std::string::npos &&
                                 input.compare(percent, 2, "%d") == 0 &&
                                 input.find('%', percent + 1) == std::string::npos;
-    if (!one_rank_field) throw PerfError("--input " + input + ": needs exactly one %d");
+    if (!one_rank_field) throw terminal::Error("--input " + input + ": needs exactly one %d");
   }
   if (!options.inputs.empty() && (options.data_type != "float" || options.operation != "sum")) {
-    throw PerfError("--input works with -d float -o sum only");
+    throw terminal::Error("--input works with -d float -o sum only");
   }
 }
 
 void check_options(Options& options, const RawOptions& raw) {
   check_unsupported(raw);
-  if (!raw.minimum_bytes.empty()) options.minimum_bytes = parse_size(raw.minimum_bytes);
-  if (!raw.maximum_bytes.empty()) options.maximum_bytes = parse_size(raw.maximum_bytes);
+  if (!raw.minimum_bytes.empty()) options.minimum_bytes = terminal::parse_size(raw.minimum_bytes);
+  if (!raw.maximum_bytes.empty()) options.maximum_bytes = terminal::parse_size(raw.maximum_bytes);
   if (raw.maximum_bytes.empty() && !raw.minimum_bytes.empty()) {
     options.maximum_bytes = std::max(options.maximum_bytes, options.minimum_bytes);
   }
   if (!options.inputs.empty() && raw.minimum_bytes.empty() && raw.maximum_bytes.empty()) {
     options.minimum_bytes = options.maximum_bytes = 0;  // The size of the input.
   }
-  options.step_bytes = parse_size(raw.step_bytes);
+  options.step_bytes = terminal::parse_size(raw.step_bytes);
   options.check = raw.check != 0;
   options.barrier_between = raw.blocking != 0;
   options.average = static_cast<Average>(raw.average);
   options.placement = placement_of(raw.placement);
   if (!raw.compare.empty() && !raw.codec.empty()) {
-    throw PerfError("--codec and --compare exclude each other");
+    throw terminal::Error("--codec and --compare exclude each other");
   }
   if (raw.compare.empty()) {
     options.settings = {{raw.codec.empty() ? "default" : raw.codec, raw.codec, raw.algorithm}};
@@ -174,10 +174,10 @@ void check_options(Options& options, const RawOptions& raw) {
   }
   check_names(options);
   if (!options.check && options.maximum_relative_error) {
-    throw PerfError("--max-relerr needs the check of results that -c 0 switches off");
+    throw terminal::Error("--max-relerr needs the check of results that -c 0 switches off");
   }
   if (options.minimum_bytes > options.maximum_bytes) {
-    throw PerfError("-b is larger than -e");
+    throw terminal::Error("-b is larger than -e");
   }
 }
 
@@ -185,7 +185,7 @@ void check_options(Options& options, const RawOptions& raw) {
 
 std::vector<Setting> parse_settings_list(const std::string& text) {
   std::vector<Setting> settings;
-  for (const std::string& specification : split_codecs("--compare", text)) {
+  for (const std::string& specification : terminal::split_codecs("--compare", text)) {
     const std::size_t at = specification.find('@');
     const bool has_algorithm = at != std::string::npos;
     settings.push_back({specification, specification.substr(0, at),
@@ -225,7 +225,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     parsed.exit_status = 2;
     parsed.text = std::string("all_reduce_perf: ") + error.what() + " (-h lists the options)\n";
-  } catch (const PerfError& error) {
+  } catch (const terminal::Error& error) {
     parsed.exit_status = 2;
     parsed.text = std::string("all_reduce_perf: ") + error.what() + "\n";
   }

@@ -71,7 +71,8 @@ struct ParsedOptions {
 ParsedOptions parse_options(int argc, const char* const* argv);
 
 /// Splits "none,q4:block=64,grid=minmax,q8@ring" into settings: a part that is only `key=value`
-/// belongs to the specification before it; what follows an @ names the algorithm. Throws PerfError.
+/// belongs to the specification before it; what follows an @ names the algorithm. Throws
+/// terminal::Error.
 std::vector<Setting> parse_settings_list(const std::string& text);
 
 /// The sizes of a sweep, in bytes, smallest first.

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -50,7 +50,7 @@ std::vector<double> combine_ranks(const std::vector<double>& all, std::size_t sa
 }
 
 IterationStatistics summarize(std::vector<double> samples_us) {
-  if (samples_us.empty()) throw PerfError("no iteration was timed");
+  if (samples_us.empty()) throw terminal::Error("no iteration was timed");
   std::vector<double> sorted = samples_us;
   std::sort(sorted.begin(), sorted.end());
   const auto count = static_cast<double>(sorted.size());

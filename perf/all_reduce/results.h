@@ -29,7 +29,7 @@ struct IterationStatistics {
 std::vector<double> combine_ranks(const std::vector<double>& all, std::size_t samples,
                                   Average average);
 
-/// Throws PerfError if there are no samples.
+/// Throws terminal::Error if there are no samples.
 IterationStatistics summarize(std::vector<double> samples_us);
 
 /// One half of a table row.

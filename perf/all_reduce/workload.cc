@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -94,7 +94,8 @@ void GeneratedWorkload::expected(std::size_t first, std::span<double> values) co
 
 RecordedWorkload::RecordedWorkload(std::vector<float> own, std::vector<double> sums)
     : own_(std::move(own)), sums_(std::move(sums)) {
-  if (own_.empty() || own_.size() != sums_.size()) throw PerfError("the input holds no values");
+  if (own_.empty() || own_.size() != sums_.size())
+    throw terminal::Error("the input holds no values");
 }
 
 void RecordedWorkload::own_values(std::size_t first, std::span<double> values) const {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::perf {
 

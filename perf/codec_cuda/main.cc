@@ -21,7 +21,7 @@
 #include "compress_kernels/factory.h"
 #include "perf/codec_cuda/gpu_timer.h"
 #include "perf/codec_values.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::perf {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::perf {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::perf {
 

@@ -165,7 +165,7 @@ void print_compressed() {
 
 void write_chart(const std::string& svg_file, const LineChart& chart) {
   std::ofstream file(svg_file);
-  file << draw_lines(chart);
+  file << nccl_plugin::command::draw_lines(chart);
   file.close();
   if (!file) throw std::runtime_error(svg_file + ": cannot be written");
 }

@@ -4,9 +4,11 @@
 
 #include <string>
 
-#include "perf/ringpress/schedule/svg.h"
+#include "nccl_plugin/command/schedule/svg.h"
 
 namespace ringpress::perf {
+
+using nccl_plugin::command::LineChart;
 
 /// Throws std::runtime_error if the file cannot be written.
 void write_chart(const std::string& svg_file, const LineChart& chart);

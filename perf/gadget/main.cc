@@ -21,13 +21,13 @@
 #include <string>
 #include <vector>
 
+#include "nccl_plugin/command/schedule/svg.h"
 #include "perf/gadget/exact_slot.h"
 #include "perf/gadget/experiment.h"
 #include "perf/gadget/random_slot.h"
 #include "perf/gadget/wide_slot.h"
-#include "perf/ringpress/schedule/svg.h"
 #ifdef RINGPRESS_HAVE_CLP
-#include "perf/ringpress/schedule/lp/slot_lp.h"
+#include "ringpress/internal/slot_lp.h"
 #endif
 
 namespace ringpress::perf {
@@ -102,7 +102,7 @@ void measure_programme(std::size_t servers, std::size_t jobs, std::size_t slots)
     shape.jobs = jobs;
     const RandomSlot slot = random_slot(shape, 2000 + seed);
     const double begin = processor_milliseconds();
-    const LpSlot found = solve_slot_lp(slot.cluster, slot.bids);
+    const gadget::LpSlot found = solve_slot_lp(slot.cluster, slot.bids);
     milliseconds += processor_milliseconds() - begin;
     const double part =
         gain_of(slot.bids, gadget::solve_slot(slot.cluster, slot.bids)) / found.bound;

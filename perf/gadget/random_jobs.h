@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "perf/gadget/random_slot.h"
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::perf {
 

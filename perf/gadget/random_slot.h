@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::perf {
 

@@ -57,7 +57,7 @@ def measured_model(options, codec):
 
 
 def predicted_seconds(model, ranks, megabytes, ratio):
-    """The formula of include/ringpress/job_model.h, of one call and no compute."""
+    """The formula of include/ringpress/internal/job_model.h, of one call and no compute."""
     per_byte = 2 / ratio / (1e9 * model["link_gigabytes_per_second"])
     if "codec_gigabytes_per_second" in model:
         per_byte += 1e-9 / model["codec_gigabytes_per_second"]

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "perf/gadget/random_slot.h"
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::perf {
 

@@ -23,7 +23,7 @@
 #include "nccl_plugin/gossip/communicator_peers.h"
 #include "nccl_plugin/gossip/gossip.h"
 #include "nccl_plugin/gossip/host_models.h"
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 
 namespace ringpress::perf {
 namespace {

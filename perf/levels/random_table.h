@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "ringpress/levels.h"
+#include "ringpress/internal/levels.h"
 
 namespace ringpress::perf {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::perf {
 

@@ -23,8 +23,8 @@
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/all_reduce/npy.h"
-#include "perf/all_reduce/standard_output.h"
 
 namespace ringpress::perf {
 namespace {
@@ -280,7 +280,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ringpress::perf::end_with(ringpress::perf::run(argc, argv), "lossless_perf");
+    return ringpress::terminal::end_with(ringpress::perf::run(argc, argv), "lossless_perf");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "lossless_perf: %s\n", error.what());
     return 1;

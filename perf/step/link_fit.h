@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ringpress/cost_model.h"
+#include "ringpress/internal/cost_model.h"
 
 namespace ringpress::perf {
 

@@ -14,17 +14,17 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/plan/job_file.h"
+#include "nccl_plugin/command/plan/text_file.h"
+#include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/all_reduce/options.h"
 #include "perf/all_reduce/session.h"
-#include "perf/all_reduce/standard_output.h"
-#include "perf/ringpress/plan/job_file.h"
-#include "perf/ringpress/plan/text_file.h"
 #include "perf/step/measure.h"
 #include "perf/step/ranks.h"
 #include "perf/step/replay.h"
 #include "perf/step/speeds.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::perf {
 namespace {
@@ -69,10 +69,10 @@ std::size_t scaled(std::size_t bytes, double factor) {
 
 /// The job as this run plays it: on the ranks that there are.
 espresso::Job read_job(const StepOptions& options) {
-  const Result<std::string> text = read_text_file(options.job_file);
-  if (!text.is_ok()) throw PerfError(options.job_file + ": " + text.status().message());
-  Result<espresso::Job> parsed = parse_job(text.value());
-  if (!parsed.is_ok()) throw PerfError(options.job_file + ":" + parsed.status().message());
+  const Result<std::string> text = nccl_plugin::command::read_text_file(options.job_file);
+  if (!text.is_ok()) throw terminal::Error(options.job_file + ": " + text.status().message());
+  Result<espresso::Job> parsed = nccl_plugin::command::parse_job(text.value());
+  if (!parsed.is_ok()) throw terminal::Error(options.job_file + ":" + parsed.status().message());
   espresso::Job job = std::move(parsed).value();
   job.forward_seconds *= options.time_factor;
   for (espresso::Tensor& tensor : job.tensors) {
@@ -90,7 +90,7 @@ void price(const Speeds& speeds, int ranks, espresso::Job* job) {
   job->compressor = {};
   const Status priced = espresso::price_calls(speeds.exact, speeds.codec,
                                               settings_from_environment().minimum_bytes, job);
-  if (!priced.is_ok()) throw PerfError(priced.message());
+  if (!priced.is_ok()) throw terminal::Error(priced.message());
 }
 
 void print_automatic(int steps_before, const Automatic& automatic) {
@@ -186,7 +186,7 @@ int run_program(int argc, char** argv) {
   espresso::Job job;
   try {
     job = read_job(options);
-  } catch (const PerfError& error) {
+  } catch (const terminal::Error& error) {
     fmt::print(stderr, "step_perf: {}\n", error.what());
     return kBadUsage;
   }
@@ -198,5 +198,5 @@ int run_program(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  return ringpress::perf::end_with(ringpress::perf::run_program(argc, argv), "step_perf");
+  return ringpress::terminal::end_with(ringpress::perf::run_program(argc, argv), "step_perf");
 }

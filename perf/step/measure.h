@@ -9,7 +9,7 @@
 
 #include "perf/all_reduce/session.h"
 #include "perf/step/replay.h"
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::perf {
 

@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/all_reduce/session.h"
-#include "perf/all_reduce/standard_output.h"
 #include "perf/step/ranks.h"
 #include "perf/step/shapes.h"
 
@@ -145,5 +145,5 @@ int run_program(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  return ringpress::perf::end_with(ringpress::perf::run_program(argc, argv), "step_program");
+  return ringpress::terminal::end_with(ringpress::perf::run_program(argc, argv), "step_program");
 }

@@ -7,7 +7,7 @@
 #include <exception>
 #include <fstream>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 
@@ -26,7 +26,7 @@ RankIdentity identity_of(const Options& options) {
     identity.rank = identity.local_rank = options.local_rank;
     identity.ranks = options.local_ranks;
   }
-  if (identity.ranks < 2) throw PerfError("there must be two ranks at least: --ranks N");
+  if (identity.ranks < 2) throw terminal::Error("there must be two ranks at least: --ranks N");
   return identity;
 }
 
@@ -34,7 +34,7 @@ void write_result(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text << "\n";
   file.close();
-  if (!file) throw PerfError(path + ": cannot be written");
+  if (!file) throw terminal::Error(path + ": cannot be written");
 }
 
 int run_ranks(const Options& options, int argc, char** argv, const char* program,

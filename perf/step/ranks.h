@@ -17,10 +17,10 @@ constexpr int kBadUsage = 2;
 /// --ranks, and what a program that starts copies of itself tells them.
 void add_rank_options(CLI::App& app, Options* options);
 
-/// Which rank this process is; throws PerfError where there are fewer than two.
+/// Which rank this process is; throws terminal::Error where there are fewer than two.
 RankIdentity identity_of(const Options& options);
 
-/// Throws PerfError if the file cannot be written.
+/// Throws terminal::Error if the file cannot be written.
 void write_result(const std::string& path, const std::string& text);
 
 /// Starts the ranks, where that is asked of this process, or does what a rank does. The exit

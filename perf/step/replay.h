@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "perf/all_reduce/group.h"
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::perf {
 

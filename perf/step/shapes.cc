@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/group.h"
 
 namespace ringpress::perf {
@@ -37,7 +37,7 @@ auto value_of(const Names& names, const std::string& name) {
   for (const auto& [known, value] : names) {
     if (name == known) return value;
   }
-  throw PerfError(name + " is not known");
+  throw terminal::Error(name + " is not known");
 }
 
 template <typename Names>

@@ -26,7 +26,7 @@ enum class Compute {
   kBurns,   // On a core.
 };
 
-/// Throws PerfError if there is none of that name.
+/// Throws terminal::Error if there is none of that name.
 Shape shape_of(const std::string& name);
 Compute compute_of(const std::string& name);
 /// Those that the options of a program name.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/step/link_fit.h"
 #include "tuner/factory.h"
 
@@ -95,7 +95,7 @@ CodecSpeed measure_slowest(Group& group, const std::string& codec) {
   // No cache keeps the tensors of a step until they are sent.
   Result<CodecSpeed> measured = compress_kernels::measure_codec(
       codec, DType::kFloat32, {group.ranks(), group.ranks(), compress_kernels::ValuesIn::kMemory});
-  if (!measured.is_ok()) throw PerfError(codec + ": " + measured.status().message());
+  if (!measured.is_ok()) throw terminal::Error(codec + ": " + measured.status().message());
   CodecSpeed speed = std::move(measured).value();
   speed.encode = slowest(group, speed.encode);
   speed.decode = slowest(group, speed.decode);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "perf/all_reduce/group.h"
-#include "ringpress/cost_model.h"
+#include "ringpress/internal/cost_model.h"
 
 namespace ringpress::perf {
 
@@ -17,7 +17,7 @@ struct Speeds {
 
 /// Collective; the same on every rank. The link from small and large calls of `exact`, a
 /// communicator that compresses nothing, in turn (fit_link). Codecs on all ranks at a time, as they
-/// run in a step; the slowest rank counts. Throws PerfError.
+/// run in a step; the slowest rank counts. Throws terminal::Error.
 Speeds measure_speeds(Group& exact, const std::string& codec);
 
 }  // namespace ringpress::perf

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ring/transport/common/socket.h"
-#include "ringpress/address_choice.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/address_choice.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::ring::bootstrap {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ring/bootstrap/message.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/wire.h"
 
 namespace ringpress::ring::bootstrap {
 

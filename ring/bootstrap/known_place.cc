@@ -9,7 +9,7 @@
 #include "ring/bootstrap/rendezvous.h"
 #include "ring/transport/common/hello.h"
 #include "ring/transport/common/socket.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/wire.h"
 
 namespace ringpress::ring::bootstrap {
 namespace {

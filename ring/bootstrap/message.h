@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ring/bootstrap/host_identity.h"
-#include "ringpress/status.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::ring::bootstrap {
 

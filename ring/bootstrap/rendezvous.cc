@@ -14,7 +14,7 @@
 #include "ring/bootstrap/member.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/transport/common/lobby.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::ring::bootstrap {
 namespace {

@@ -10,7 +10,7 @@
 #include "ring/bootstrap/unique_id.h"
 #include "ring/factory.h"
 #include "ring/transport/common/socket.h"
-#include "ringpress/rendezvous.h"
+#include "ringpress/internal/rendezvous.h"
 
 namespace ringpress::ring::bootstrap {
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <string>
 
-#include "ringpress/status.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/wire.h"
 
 namespace ringpress::ring::bootstrap {
 

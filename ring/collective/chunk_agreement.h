@@ -1,5 +1,5 @@
 // How the ranks of one call agree on a summary of each chunk before any of them encodes it
-// (ringpress/agreement.h). Each round has two stages, and what they send is small:
+// (ringpress/internal/agreement.h). Each round has two stages, and what they send is small:
 //
 //   even stage   summarise own values of a slice (one chunk of every shard); send each owner the
 //                summary of its chunk                                          (step 2 r of kSteps)
@@ -16,8 +16,8 @@
 
 #include "ring/collective/pipeline.h"
 #include "ring/collective/schedule.h"
-#include "ringpress/agreement.h"
-#include "ringpress/collective.h"
+#include "ringpress/internal/agreement.h"
+#include "ringpress/internal/collective.h"
 
 namespace ringpress::ring {
 

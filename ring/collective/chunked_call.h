@@ -13,7 +13,7 @@
 #include "ring/collective/part_codecs.h"
 #include "ring/collective/pipeline.h"
 #include "ring/collective/schedule.h"
-#include "ringpress/collective.h"
+#include "ringpress/internal/collective.h"
 
 namespace ringpress::ring {
 

@@ -1,6 +1,6 @@
-// Small uncompressed all-reduce in exchanges of whole tensors (ringpress/whole_exchange.h). When
-// ranks double, the sum of the lower ranks comes first on both sides of an exchange, so both get
-// the same bits.
+// Small uncompressed all-reduce in exchanges of whole tensors
+// (ringpress/internal/whole_exchange.h). When ranks double, the sum of the lower ranks comes first
+// on both sides of an exchange, so both get the same bits.
 #include "ring/collective/direct.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/fail_on_unwind.h"
 #include "ring/collective/pipeline.h"
-#include "ringpress/whole_exchange.h"
+#include "ringpress/internal/whole_exchange.h"
 
 namespace ringpress::ring {
 namespace {

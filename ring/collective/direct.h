@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "ringpress/collective.h"
+#include "ringpress/internal/collective.h"
 
 namespace ringpress::ring {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-#include "ringpress/mesh.h"
+#include "ringpress/internal/mesh.h"
 
 namespace ringpress::ring {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ring/collective/schedule.h"
-#include "ringpress/collective.h"
+#include "ringpress/internal/collective.h"
 
 namespace ringpress::ring {
 

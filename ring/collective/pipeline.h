@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/collective.h"
+#include "ringpress/internal/collective.h"
 
 namespace ringpress::ring {
 

@@ -8,8 +8,8 @@
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
-#include "ringpress/hash.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/hash.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::ring {
 namespace {

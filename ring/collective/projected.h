@@ -1,4 +1,5 @@
-// All-reduce of a projection of the tensor, for codecs that have one (ringpress/projection.h).
+// All-reduce of a projection of the tensor, for codecs that have one
+// (ringpress/internal/projection.h).
 //
 //   1. tags      each rank sends each other rank a tag of what it knows besides the values: the
 //                state that it has kept and the layers. What differs anywhere is not used anywhere
@@ -7,7 +8,7 @@
 #ifndef RING_COLLECTIVE_PROJECTED_H_
 #define RING_COLLECTIVE_PROJECTED_H_
 
-#include "ringpress/collective.h"
+#include "ringpress/internal/collective.h"
 
 namespace ringpress::ring {
 

@@ -24,7 +24,7 @@
 // (SendWindow). Frames of an identity codec are sent from the caller's memory, and its results are
 // received there; everything else arrives as a view of the transport's memory, released once read.
 // Small uncompressed tensors do not go round: they are exchanged whole
-// (ringpress/whole_exchange.h).
+// (ringpress/internal/whole_exchange.h).
 //
 // ChunkedCall (chunked_call.h) has what ring and sra share: the tensor, its shards and chunks,
 // labels of frames, and encode() with this rank's residual.
@@ -43,7 +43,7 @@
 #include "ring/collective/pipeline.h"
 #include "ring/collective/projected.h"
 #include "ring/collective/two_way_ring.h"
-#include "ringpress/ring_places.h"
+#include "ringpress/internal/ring_places.h"
 
 namespace ringpress::ring {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::ring {
 

@@ -2,7 +2,7 @@
 #ifndef RING_COLLECTIVE_SRA_H_
 #define RING_COLLECTIVE_SRA_H_
 
-#include "ringpress/collective.h"
+#include "ringpress/internal/collective.h"
 
 namespace ringpress::ring {
 

@@ -28,7 +28,7 @@
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
-#include "ringpress/ring_places.h"
+#include "ringpress/internal/ring_places.h"
 
 namespace ringpress::ring {
 namespace {

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/agreement.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/agreement.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 #include "tests/compress_kernels/device_shard.h"
 
 namespace ringpress::compress_kernels::testing {

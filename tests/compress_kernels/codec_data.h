@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::testing {
 

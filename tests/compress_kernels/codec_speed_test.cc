@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::compress_kernels {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::compress_kernels::testing {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/codec.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/device.h"
 #include "tests/compress_kernels/agreed_chunk.h"
 #include "tests/compress_kernels/codec_data.h"
 #include "tests/compress_kernels/device_shard.h"

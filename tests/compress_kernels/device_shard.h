@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/codec.h"
+#include "ringpress/internal/codec.h"
 #include "tests/compress_kernels/codec_data.h"
 
 namespace ringpress::compress_kernels::testing {

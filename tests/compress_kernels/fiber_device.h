@@ -15,7 +15,7 @@
 #include "compress_kernels/models/task_models.h"
 #include "compress_kernels/task_codec.h"
 #include "compress_kernels/task_projection.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 #include "tests/compress_kernels/host_memory_device.h"
 
 namespace ringpress::compress_kernels::testing {

@@ -14,7 +14,7 @@
 
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/wire.h"
 #include "tests/compress_kernels/codec_data.h"
 
 namespace ringpress::compress_kernels::testing {

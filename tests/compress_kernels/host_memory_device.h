@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::compress_kernels::testing {
 

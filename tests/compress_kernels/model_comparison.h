@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 #include "tests/compress_kernels/codec_data.h"
 
 namespace ringpress::compress_kernels::testing {

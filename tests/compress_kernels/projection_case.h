@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 #include "tests/compress_kernels/codec_data.h"
 #include "tests/compress_kernels/device_array.h"
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/codec.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::testing {
 

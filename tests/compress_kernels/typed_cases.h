@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::testing {
 

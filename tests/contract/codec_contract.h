@@ -1,5 +1,5 @@
-// What every codec promises (include/ringpress/codec.h), as a typed test suite: include this file,
-// then instantiate CodecContract with the specifications and types to hold to it.
+// What every codec promises (include/ringpress/internal/codec.h), as a typed test suite: include
+// this file, then instantiate CodecContract with the specifications and types to hold to it.
 #ifndef TESTS_CONTRACT_CODEC_CONTRACT_H_
 #define TESTS_CONTRACT_CODEC_CONTRACT_H_
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "ring/transport/common/reactor.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::testing {
 

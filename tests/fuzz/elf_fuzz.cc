@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "perf/ringpress/elf_file.h"
+#include "nccl_plugin/command/elf_file.h"
 
 namespace {
 
-using namespace ringpress::perf;
+using namespace ringpress::nccl_plugin::command;
 
 void require(bool holds) {
   if (!holds) std::abort();

@@ -2,7 +2,7 @@
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_executable(elf_fuzz
     ${CMAKE_CURRENT_SOURCE_DIR}/elf_fuzz.cc
-    ${PROJECT_SOURCE_DIR}/perf/ringpress/elf_file.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/command/elf_file.cc
   )
   target_include_directories(elf_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(elf_fuzz PRIVATE -fsanitize=fuzzer,address,undefined

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 #include "tests/compress_kernels/device_case.h"
 #include "tests/compress_kernels/model_comparison.h"
 #include "tests/compress_kernels/projection_comparison.h"

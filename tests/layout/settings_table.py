@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of settings in README.md, made from include/ringpress/settings.inc.
+"""The table of settings in README.md, made from include/ringpress/internal/settings.inc.
 
 usage: settings_table.py --check README.md    fails if the table there is not the current one
        settings_table.py --write README.md    puts the current one there
@@ -14,7 +14,7 @@ import tree
 
 BEGIN = "<!-- settings -->"
 END = "<!-- /settings -->"
-LIST = tree.ROOT / "include" / "ringpress" / "settings.inc"
+LIST = tree.ROOT / "include" / "ringpress" / "internal" / "settings.inc"
 STRING = r'"((?:[^"\\]|\\.)*)"'
 ENTRY = re.compile(
     r"RINGPRESS_SETTING\(\s*\w+\s*,\s*[\w:]+\s*,\s*" + STRING + r"\s*,\s*" + STRING +

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -88,10 +88,10 @@ TEST(Elements, UnknownNamesListTheKnownOnes) {
   try {
     find_element_type("flaot");
     FAIL() << "accepted an unknown type";
-  } catch (const PerfError& error) {
+  } catch (const terminal::Error& error) {
     EXPECT_NE(std::string(error.what()).find("bfloat16"), std::string::npos);
   }
-  EXPECT_THROW(find_operation("add"), PerfError);
+  EXPECT_THROW(find_operation("add"), terminal::Error);
 }
 
 }  // namespace

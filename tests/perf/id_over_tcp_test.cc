@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/descriptor.h"
-#include "perf/all_reduce/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -189,7 +189,7 @@ TEST(IdOverTcp, AnotherJobsRankIsAStranger) {
 std::string why(const RankIdentity& identity) {
   try {
     exchange_id_by_tcp(identity, {Clock::now() + 200ms, 50ms}, some_id);
-  } catch (const PerfError& error) {
+  } catch (const terminal::Error& error) {
     return error.what();
   }
   return "";

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -105,9 +105,9 @@ TEST(Launch, SrunOverHostsHasNoAddressOfItsOwn) {
 }
 
 TEST(Launch, SenselessValuesAreNamed) {
-  EXPECT_THROW(identity_in({{"RANK", "x"}, {"WORLD_SIZE", "2"}}), PerfError);
-  EXPECT_THROW(identity_in({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), PerfError);
-  EXPECT_THROW(identity_in({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}), PerfError);
+  EXPECT_THROW(identity_in({{"RANK", "x"}, {"WORLD_SIZE", "2"}}), terminal::Error);
+  EXPECT_THROW(identity_in({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), terminal::Error);
+  EXPECT_THROW(identity_in({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}), terminal::Error);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/input.h"
 
 namespace ringpress::perf {
@@ -39,7 +39,7 @@ const std::string kGood = dictionary("'<f4'", "False", "(3,)");
 std::string message_of(const std::string& bytes) {
   try {
     parse_npy_header(bytes);
-  } catch (const PerfError& error) {
+  } catch (const terminal::Error& error) {
     return error.what();
   }
   return "accepted";
@@ -110,11 +110,11 @@ TEST(Npy, TruncatedAndMissingFilesAreNamed) {
   try {
     read_npy(file.path());
     FAIL() << "accepted a truncated file";
-  } catch (const PerfError& error) {
+  } catch (const terminal::Error& error) {
     EXPECT_NE(std::string(error.what()).find("3 elements announced, 1 present"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find(file.path()), std::string::npos);
   }
-  EXPECT_THROW(read_npy("/nonexistent/g_rank0.npy"), PerfError);
+  EXPECT_THROW(read_npy("/nonexistent/g_rank0.npy"), terminal::Error);
 }
 
 RC_GTEST_PROP(Npy, DamagedHeadersAreParsedOrRefused, (std::size_t at, char byte)) {
@@ -122,7 +122,7 @@ RC_GTEST_PROP(Npy, DamagedHeadersAreParsedOrRefused, (std::size_t at, char byte)
   bytes[at % bytes.size()] = byte;
   try {
     RC_ASSERT(parse_npy_header(bytes).data_offset <= bytes.size());
-  } catch (const PerfError& error) {
+  } catch (const terminal::Error& error) {
     RC_ASSERT(*error.what() != '\0');
   }
 }

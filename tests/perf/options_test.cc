@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "perf/all_reduce/error.h"
-#include "perf/all_reduce/size.h"
+#include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/command/terminal/size.h"
 
 namespace ringpress::perf {
 namespace {
@@ -17,14 +17,14 @@ ParsedOptions parse(std::vector<const char*> words) {
 }
 
 TEST(Options, SizesArePowersOf1024) {
-  EXPECT_EQ(parse_size("0"), 0U);
-  EXPECT_EQ(parse_size("64"), 64U);
-  EXPECT_EQ(parse_size("4K"), 4096U);
-  EXPECT_EQ(parse_size("4kb"), 4096U);
-  EXPECT_EQ(parse_size("1.5M"), 1572864U);
-  EXPECT_EQ(parse_size("2G"), 2147483648U);
+  EXPECT_EQ(terminal::parse_size("0"), 0U);
+  EXPECT_EQ(terminal::parse_size("64"), 64U);
+  EXPECT_EQ(terminal::parse_size("4K"), 4096U);
+  EXPECT_EQ(terminal::parse_size("4kb"), 4096U);
+  EXPECT_EQ(terminal::parse_size("1.5M"), 1572864U);
+  EXPECT_EQ(terminal::parse_size("2G"), 2147483648U);
   for (const char* wrong : {"", "K", "4X", "-1", "4KBs", "1e99", "nan", "4 K"}) {
-    EXPECT_THROW(parse_size(wrong), PerfError) << wrong;
+    EXPECT_THROW(terminal::parse_size(wrong), terminal::Error) << wrong;
   }
 }
 

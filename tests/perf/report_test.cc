@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/json_report.h"
 #include "perf/all_reduce/results.h"
 #include "perf/all_reduce/table.h"
@@ -49,7 +49,7 @@ TEST(Results, SummarizesIterations) {
   EXPECT_EQ(statistics.percentile99, 5);
   EXPECT_EQ(statistics.samples, (std::vector<double>{5, 1, 2, 4}));
   EXPECT_EQ(summarize({7}).median, 7);
-  EXPECT_THROW(summarize({}), PerfError);
+  EXPECT_THROW(summarize({}), terminal::Error);
 }
 
 TEST(Results, CombinesTheSamplesOfAllRanks) {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "perf/all_reduce/error.h"
+#include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
 namespace {
@@ -119,8 +119,8 @@ TEST(Workload, RecordedValuesRepeat) {
   EXPECT_EQ(values, (std::vector<double>{3, 1, 2, 3, 1}));
   workload.expected(3, values);
   EXPECT_EQ(values, (std::vector<double>{10, 20, 30, 10, 20}));
-  EXPECT_THROW(RecordedWorkload({}, {}), PerfError);
-  EXPECT_THROW(RecordedWorkload({1}, {1, 2}), PerfError);
+  EXPECT_THROW(RecordedWorkload({}, {}), terminal::Error);
+  EXPECT_THROW(RecordedWorkload({1}, {1, 2}), terminal::Error);
 }
 
 }  // namespace

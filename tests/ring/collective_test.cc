@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ringpress/whole_exchange.h"
+#include "ringpress/internal/whole_exchange.h"
 #include "tests/contract/collective_contract.h"
 
 namespace ringpress::testing {

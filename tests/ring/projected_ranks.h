@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 #include "tests/contract/collective_contract.h"
 
 namespace ringpress::testing {

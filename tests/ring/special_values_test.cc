@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "compress_kernels/specification.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 #include "tests/contract/collective_contract.h"
 
 namespace ringpress::testing {

@@ -1,4 +1,4 @@
-#include "ringpress/whole_exchange.h"
+#include "ringpress/internal/whole_exchange.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 #include "tests/support/numbers.h"
 #include "tests/support/random_tensor.h"
 

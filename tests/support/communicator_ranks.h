@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 
 namespace ringpress::testing {
 

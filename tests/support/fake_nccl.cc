@@ -1,7 +1,7 @@
 // A stand-in for NVIDIA's library: libnccl.so.2 on host memory, made of door C's entry points and
 // the engine behind them. Unlike them it knows no RINGPRESS_* variable, so nothing in it
 // compresses.
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress {
 

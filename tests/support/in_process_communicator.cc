@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/communicator.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/wire.h"
 #include "tests/support/numbers.h"
 
 namespace ringpress {

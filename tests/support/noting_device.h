@@ -18,8 +18,8 @@
 
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/preload/engine.h"
-#include "ringpress/device.h"
-#include "ringpress/projection.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

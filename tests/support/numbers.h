@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_NUMBERS_H_
 #define TESTS_SUPPORT_NUMBERS_H_
 
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::testing {
 

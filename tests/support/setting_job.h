@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/communicator.h"
+#include "ringpress/internal/communicator.h"
 #include "tests/support/random_tensor.h"
 
 namespace ringpress::testing {

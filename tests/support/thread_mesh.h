@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/mesh.h"
+#include "ringpress/internal/mesh.h"
 
 namespace ringpress::testing {
 

@@ -14,8 +14,8 @@
 
 #include "nccl_plugin/session/steps/step_recorder.h"
 #include "perf/espresso/random_job.h"
-#include "ringpress/cost_model.h"
-#include "ringpress/espresso.h"
+#include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::testing {
 

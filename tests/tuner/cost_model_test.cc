@@ -1,4 +1,4 @@
-#include "ringpress/cost_model.h"
+#include "ringpress/internal/cost_model.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "perf/espresso/brute_force.h"
 #include "perf/espresso/random_job.h"
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::espresso {
 namespace {

@@ -1,5 +1,5 @@
 // The plans, against brute force and on cases whose answer is clear.
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 #include <gtest/gtest.h>
 

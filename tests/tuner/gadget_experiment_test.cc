@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "perf/gadget/random_jobs.h"
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 namespace {

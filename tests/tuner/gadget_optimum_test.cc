@@ -7,7 +7,7 @@
 
 #include "perf/gadget/exact_slot.h"
 #include "perf/gadget/wide_slot.h"
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "perf/gadget/random_slot.h"
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "perf/gadget/exact_slot.h"
 #include "perf/gadget/random_slot.h"
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 namespace {

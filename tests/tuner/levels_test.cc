@@ -1,4 +1,4 @@
-#include "ringpress/levels.h"
+#include "ringpress/internal/levels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ringpress/planner.h"
+#include "ringpress/internal/planner.h"
 
 #include <gtest/gtest.h>
 

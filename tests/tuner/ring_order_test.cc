@@ -1,5 +1,5 @@
 // Ring orders: each uplink once each way, on any map; and the files that maps come from.
-#include "ringpress/ring_order.h"
+#include "ringpress/internal/ring_order.h"
 
 #include <gtest/gtest.h>
 

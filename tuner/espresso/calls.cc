@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 #include "tuner/factory.h"
 
 namespace ringpress::espresso {

@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::espresso {
 

@@ -1,5 +1,5 @@
 // Espresso's functions as they are offered: checks, prices, searches.
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 #include <cmath>
 #include <utility>

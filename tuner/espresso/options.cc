@@ -13,7 +13,7 @@
 // values. A pair is of scattering or of rooted collectives; both halves are of one pair.
 #include <utility>
 
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::espresso {
 namespace {

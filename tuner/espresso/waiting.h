@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::espresso {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 

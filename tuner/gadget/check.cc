@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 namespace {

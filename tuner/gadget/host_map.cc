@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "ringpress/hash.h"
-#include "ringpress/names.h"
-#include "ringpress/ring_order.h"
+#include "ringpress/internal/hash.h"
+#include "ringpress/internal/names.h"
+#include "ringpress/internal/ring_order.h"
 
 namespace ringpress {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringpress/job_model.h"
+#include "ringpress/internal/job_model.h"
 
 namespace ringpress {
 

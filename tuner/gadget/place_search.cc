@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ringpress/hash.h"
+#include "ringpress/internal/hash.h"
 
 namespace ringpress::gadget {
 namespace {

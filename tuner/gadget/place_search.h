@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 

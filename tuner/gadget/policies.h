@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 

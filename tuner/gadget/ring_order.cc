@@ -1,4 +1,4 @@
-#include "ringpress/ring_order.h"
+#include "ringpress/internal/ring_order.h"
 
 #include <algorithm>
 #include <numeric>

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 #include "tuner/gadget/packing.h"
 #include "tuner/gadget/place_search.h"
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ringpress/gadget.h"
+#include "ringpress/internal/gadget.h"
 
 namespace ringpress::gadget {
 

@@ -1,6 +1,6 @@
 // How the ranks of a call in streams agree on a summary of the tensor, and of each chunk, before
-// any of them encodes it (ringpress/agreement.h): as ring/collective/chunk_agreement.h, so that
-// both make the same bytes.
+// any of them encodes it (ringpress/internal/agreement.h): as ring/collective/chunk_agreement.h, so
+// that both make the same bytes.
 //
 // The tensor has a step of its own before all others: everybody sends its summary to everybody and
 // merges what came. A chunk has two exchanges for each of its rounds, which sra and ring put among

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "nccl_plugin/session/block_pool.h"
-#include "ringpress/per_thread.h"
+#include "ringpress/internal/per_thread.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "nccl_plugin/interposer/calls/stream_call.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -8,7 +8,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

@@ -15,7 +15,7 @@
 #include "nccl_plugin/interposer/calls/call_memory.h"
 #include "nccl_plugin/interposer/calls/lane.h"
 #include "nccl_plugin/preload/engine.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

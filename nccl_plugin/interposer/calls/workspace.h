@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "nccl_plugin/interposer/calls/lane.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -14,8 +14,8 @@
 #include "nccl_plugin/interposer/calls/number_exchange.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/output_files.h"
-#include "ringpress/hash.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/hash.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

@@ -10,8 +10,8 @@
 #include "nccl_plugin/gossip/peers.h"
 #include "nccl_plugin/interposer/meeting/gossip_comms.h"
 #include "nccl_plugin/preload/engine.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -10,8 +10,8 @@
 #include "nccl_plugin/errors/descriptors.h"
 #include "nccl_plugin/errors/warn_once.h"
 #include "ring/factory.h"
-#include "ringpress/communicator.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

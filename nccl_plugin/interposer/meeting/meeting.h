@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "nccl_plugin/session/ring_topology.h"
+#include "ringpress/internal/rendezvous.h"
+#include "ringpress/internal/settings.h"
 #include "ringpress/nccl.h"
-#include "ringpress/rendezvous.h"
-#include "ringpress/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -9,7 +9,7 @@
 
 #include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/session/steps/step_recorder.h"
-#include "ringpress/device.h"
+#include "ringpress/internal/device.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

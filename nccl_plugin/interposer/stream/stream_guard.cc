@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/log.h"
-#include "ringpress/tuning.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/tuning.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

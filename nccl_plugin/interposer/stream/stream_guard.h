@@ -21,9 +21,9 @@
 #include "nccl_plugin/interposer/stream/stream_wait.h"
 #include "nccl_plugin/session/tuning/guarded_class.h"
 #include "nccl_plugin/session/tuning/tuning_log.h"
-#include "ringpress/device.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -19,8 +19,8 @@
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/lazy/lazy_memory.h"
-#include "ringpress/device.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

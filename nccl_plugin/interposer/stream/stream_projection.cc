@@ -16,7 +16,7 @@
 #include <algorithm>
 
 #include "nccl_plugin/interposer/calls/stream_call.h"
-#include "ringpress/hash.h"
+#include "ringpress/internal/hash.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

@@ -15,7 +15,7 @@
 #include <array>
 
 #include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
-#include "ringpress/ring_places.h"
+#include "ringpress/internal/ring_places.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {

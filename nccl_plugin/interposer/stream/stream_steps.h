@@ -24,9 +24,9 @@
 #include "nccl_plugin/interposer/stream/stream_clock.h"
 #include "nccl_plugin/interposer/stream/stream_wait.h"
 #include "nccl_plugin/session/steps/step_planner.h"
-#include "ringpress/device.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

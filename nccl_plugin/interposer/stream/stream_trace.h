@@ -10,8 +10,8 @@
 #include "nccl_plugin/interposer/stream/stream_clock.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/steps/step_recorder.h"
-#include "ringpress/device.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -2,8 +2,8 @@
 #ifndef NCCL_PLUGIN_SESSION_CALLS_BUDGET_H_
 #define NCCL_PLUGIN_SESSION_CALLS_BUDGET_H_
 
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

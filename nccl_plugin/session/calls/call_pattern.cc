@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "ringpress/hash.h"
+#include "ringpress/internal/hash.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

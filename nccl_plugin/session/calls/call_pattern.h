@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin {
 

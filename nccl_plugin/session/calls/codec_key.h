@@ -6,7 +6,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "ringpress/types.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <span>
 
-#include "ringpress/communicator.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

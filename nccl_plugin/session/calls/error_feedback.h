@@ -9,7 +9,7 @@
 //
 // Which residual a rank adds to its own values is its own affair: it need not be agreed with the
 // others. What projecting codecs keep is compared with the others' before it is used
-// (ringpress/projection.h).
+// (ringpress/internal/projection.h).
 #ifndef NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
 #define NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
 
@@ -22,8 +22,8 @@
 #include <optional>
 
 #include "nccl_plugin/session/calls/call_pattern.h"
-#include "ringpress/projection.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/projection.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "ringpress/communicator.h"
-#include "ringpress/decision.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/decision.h"
 
 namespace ringpress::nccl_plugin {
 

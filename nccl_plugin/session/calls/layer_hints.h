@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/communicator.h"
-#include "ringpress/projection.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/projection.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "ringpress/planner.h"
+#include "ringpress/internal/planner.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {

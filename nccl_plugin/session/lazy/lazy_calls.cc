@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {

@@ -38,9 +38,9 @@
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/lazy/lazy_memory.h"
-#include "ringpress/communicator.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

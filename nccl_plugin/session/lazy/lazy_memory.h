@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "nccl_plugin/session/calls/error_feedback.h"
-#include "ringpress/device.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

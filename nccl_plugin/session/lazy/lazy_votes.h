@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/lazy/lazy_calls.h"
-#include "ringpress/mesh.h"
+#include "ringpress/internal/mesh.h"
 
 namespace ringpress::nccl_plugin {
 

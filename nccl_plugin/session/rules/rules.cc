@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "ringpress/names.h"
+#include "ringpress/internal/names.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

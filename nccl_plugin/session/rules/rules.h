@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ringpress/rules.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/rules.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "ringpress/log.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -1,4 +1,4 @@
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,9 +12,9 @@
 #include "nccl_plugin/session/rules/rules.h"
 #include "nccl_plugin/session/settings/environment.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
-#include "ringpress/byte_size.h"
-#include "ringpress/log.h"
-#include "ringpress/names.h"
+#include "ringpress/internal/byte_size.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/names.h"
 
 namespace ringpress {
 namespace {
@@ -131,7 +131,7 @@ Result<bool> assign(const std::string& name, const std::string& text, Settings* 
     RINGPRESS_RETURN_IF_ERROR(parse(setting_name, text, &settings->field));        \
     return true;                                                                   \
   }
-#include "ringpress/settings.inc"
+#include "ringpress/internal/settings.inc"
 #undef RINGPRESS_SETTING
   return false;
 }
@@ -179,7 +179,7 @@ const std::vector<SettingDescription>& setting_descriptions() {
   static const std::vector<SettingDescription>& descriptions = *new std::vector<SettingDescription>{
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
   {name, default_text, meaning, agree},
-#include "ringpress/settings.inc"
+#include "ringpress/internal/settings.inc"
 #undef RINGPRESS_SETTING
   };
   return descriptions;
@@ -256,7 +256,7 @@ std::vector<std::string> agreement_lines(const Settings& settings) {
   };
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
   if (agree) add(name, to_text(settings.field));
-#include "ringpress/settings.inc"
+#include "ringpress/internal/settings.inc"
 #undef RINGPRESS_SETTING
   add("RINGPRESS_RULES has", settings.rules_digest);
   if (settings.comm_name) append_name_line(settings, &lines);

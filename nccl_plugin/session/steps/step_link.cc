@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "ringpress/espresso.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "nccl_plugin/session/steps/step_recorder.h"
-#include "ringpress/cost_model.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 

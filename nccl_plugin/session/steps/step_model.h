@@ -1,4 +1,4 @@
-// The model of a job (ringpress/job_model.h) that a recorded step shows.
+// The model of a job (ringpress/internal/job_model.h) that a recorded step shows.
 #ifndef NCCL_PLUGIN_SESSION_STEPS_STEP_MODEL_H_
 #define NCCL_PLUGIN_SESSION_STEPS_STEP_MODEL_H_
 
@@ -6,9 +6,9 @@
 #include <string>
 
 #include "nccl_plugin/session/steps/step_recorder.h"
-#include "ringpress/cost_model.h"
-#include "ringpress/job_model.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/job_model.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -19,7 +19,7 @@ namespace ringpress::nccl_plugin {
 /// may be hidden behind the wire. kInvalidUsage: the step sent nothing.
 Result<JobModel> model_of(const RecordedStep& step, std::size_t world, const CodecSpeed& codec);
 
-/// As a member of a job file (perf/ringpress/plan/model_file.h).
+/// As a member of a job file (nccl_plugin/command/plan/model_file.h).
 std::string model_text(const JobModel& model, std::size_t world, const std::string& codec);
 
 }  // namespace ringpress::nccl_plugin

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "nccl_plugin/session/steps/step_link.h"
-#include "ringpress/log.h"
-#include "ringpress/planner.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/planner.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

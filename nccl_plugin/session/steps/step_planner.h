@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/steps/step_recorder.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin {
 

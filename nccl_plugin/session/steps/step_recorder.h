@@ -14,8 +14,8 @@
 
 #include "nccl_plugin/session/calls/call_issue.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
-#include "ringpress/cost_model.h"
-#include "ringpress/espresso.h"
+#include "ringpress/internal/cost_model.h"
+#include "ringpress/internal/espresso.h"
 
 namespace ringpress::nccl_plugin {
 

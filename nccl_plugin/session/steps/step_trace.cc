@@ -14,7 +14,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/steps/step_link.h"
 #include "nccl_plugin/session/steps/step_model.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::nccl_plugin {
 namespace {

@@ -12,8 +12,9 @@
 
 namespace ringpress::nccl_plugin {
 
-/// A recorded step as JSON (perf/ringpress/plan/job_file.h), without a compressor: `plan` measures
-/// that. Its model is of `codec`, which the calls had. kInvalidUsage: the step sent nothing.
+/// A recorded step as JSON (nccl_plugin/command/plan/job_file.h), without a compressor: `plan`
+/// measures that. Its model is of `codec`, which the calls had. kInvalidUsage: the step sent
+/// nothing.
 Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec);
 
 /// Where the model of a job has the time of codecs.

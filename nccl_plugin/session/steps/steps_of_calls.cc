@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -13,7 +13,7 @@
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/steps/step_planner.h"
 #include "nccl_plugin/session/steps/step_trace.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin {
 

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "nccl_plugin/session/tuning/peers.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
-#include "ringpress/tuning.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/tuning.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

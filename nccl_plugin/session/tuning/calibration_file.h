@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "nccl_plugin/session/tuning/calibration.h"
-#include "ringpress/settings.h"
-#include "ringpress/status.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::tuning {
 namespace {

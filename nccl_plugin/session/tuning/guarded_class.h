@@ -22,7 +22,7 @@
 #include <optional>
 #include <vector>
 
-#include "ringpress/tuning.h"
+#include "ringpress/internal/tuning.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/codec.h"
-#include "ringpress/planner.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/planner.h"
 
 namespace ringpress::nccl_plugin::tuning {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "nccl_plugin/session/tuning/level_trials.h"
-#include "ringpress/error_tables.h"
-#include "ringpress/levels.h"
-#include "ringpress/projection.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/error_tables.h"
+#include "ringpress/internal/levels.h"
+#include "ringpress/internal/projection.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

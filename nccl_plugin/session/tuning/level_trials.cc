@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "compress_kernels/factory.h"
-#include "ringpress/hash.h"
+#include "ringpress/internal/hash.h"
 
 namespace ringpress::nccl_plugin::tuning {
 double squares_of(std::span<const float> values) {

@@ -23,8 +23,8 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/codec.h"
-#include "ringpress/error_tables.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/error_tables.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

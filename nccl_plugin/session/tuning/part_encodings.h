@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/tuning/level_family.h"
-#include "ringpress/error_tables.h"
+#include "ringpress/internal/error_tables.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

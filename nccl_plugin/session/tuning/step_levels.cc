@@ -7,9 +7,9 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/tuning/tensor_cut.h"
-#include "ringpress/hash.h"
-#include "ringpress/levels.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/hash.h"
+#include "ringpress/internal/levels.h"
+#include "ringpress/internal/log.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::tuning {

@@ -1,5 +1,5 @@
 // Levels of compression of its own for each call of a training step, and for each part of a call:
-// L-GreCo's (ringpress/levels.h), at no more error than one level for all.
+// L-GreCo's (ringpress/internal/levels.h), at no more error than one level for all.
 //
 // Each rank keeps a sample of the values of each part of each call: of the last ten of every
 // RINGPRESS_ADJUST_STEPS steps, or thirty without error feedback, all values of the sample, of the
@@ -39,10 +39,10 @@
 #include "nccl_plugin/session/tuning/level_trials.h"
 #include "nccl_plugin/session/tuning/part_encodings.h"
 #include "nccl_plugin/session/tuning/peers.h"
-#include "ringpress/error_tables.h"
-#include "ringpress/planner.h"
-#include "ringpress/projection.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/error_tables.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/projection.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

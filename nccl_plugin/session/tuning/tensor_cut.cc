@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "ringpress/codec.h"
-#include "ringpress/hash.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/hash.h"
 
 namespace ringpress::nccl_plugin::tuning {
 namespace {

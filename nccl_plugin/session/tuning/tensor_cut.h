@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/projection.h"
+#include "ringpress/internal/projection.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "nccl_plugin/errors/warn_once.h"
-#include "ringpress/codec.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/codec.h"
+#include "ringpress/internal/log.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::tuning {

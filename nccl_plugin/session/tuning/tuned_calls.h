@@ -22,9 +22,9 @@
 #include "nccl_plugin/session/tuning/calibration_file.h"
 #include "nccl_plugin/session/tuning/peers.h"
 #include "nccl_plugin/session/tuning/tuning_log.h"
-#include "ringpress/call_tuner.h"
-#include "ringpress/planner.h"
-#include "ringpress/settings.h"
+#include "ringpress/internal/call_tuner.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <string>
 
-#include "ringpress/tuning.h"
-#include "ringpress/types.h"
+#include "ringpress/internal/tuning.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin::tuning {
 

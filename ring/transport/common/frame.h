@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "ringpress/status.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/wire.h"
 
 namespace ringpress::ring::transport {
 

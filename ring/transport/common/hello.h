@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "ringpress/transport.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/transport.h"
+#include "ringpress/internal/wire.h"
 
 namespace ringpress::ring::transport {
 

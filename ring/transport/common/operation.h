@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ring/transport/common/frame.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::ring::transport {
 

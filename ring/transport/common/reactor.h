@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "ring/transport/common/socket.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::ring::transport {
 

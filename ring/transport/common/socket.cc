@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::ring::transport {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "ringpress/status.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::ring::transport {
 

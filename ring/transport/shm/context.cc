@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::ring::transport::shm {
 namespace {

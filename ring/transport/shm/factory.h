@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "ring/transport/common/reactor.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::ring::transport::shm {
 

@@ -23,7 +23,7 @@
 
 #include "ring/transport/common/frame.h"
 #include "ring/transport/common/socket.h"
-#include "ringpress/buffer.h"
+#include "ringpress/internal/buffer.h"
 
 namespace ringpress::ring::transport::shm {
 

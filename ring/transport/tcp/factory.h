@@ -7,8 +7,8 @@
 #include <string>
 
 #include "ring/transport/common/reactor.h"
-#include "ringpress/link.h"
-#include "ringpress/transport.h"
+#include "ringpress/internal/link.h"
+#include "ringpress/internal/transport.h"
 
 namespace ringpress::ring::transport::tcp {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ring/transport/tcp/channel.h"
-#include "ringpress/link.h"
+#include "ringpress/internal/link.h"
 
 namespace ringpress::ring::transport::tcp {
 

@@ -7,9 +7,9 @@
 
 #include <string>
 
-#include "ringpress/link.h"
-#include "ringpress/status.h"
-#include "ringpress/wire.h"
+#include "ringpress/internal/link.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/wire.h"
 
 namespace ringpress::ring::transport::tcp {
 

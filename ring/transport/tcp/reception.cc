@@ -1,6 +1,6 @@
 #include "ring/transport/tcp/reception.h"
 
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::ring::transport::tcp {
 

@@ -14,7 +14,7 @@
 #include "ring/transport/shm/handover.h"
 #include "ring/transport/tcp/factory.h"
 #include "ring/transport/tcp/reception.h"
-#include "ringpress/log.h"
+#include "ringpress/internal/log.h"
 #include "tests/contract/transport_contract.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/support/strays.h"

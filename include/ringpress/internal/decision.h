@@ -1,0 +1,113 @@
+// What is decided on a call: compressed or not, with which codec and by which algorithm, and who
+// has said so. A decision is a value: each stage of the chain that decides (nccl_plugin/session/
+// decision_chain.h) takes one and returns another.
+#ifndef RINGPRESS_INTERNAL_DECISION_H_
+#define RINGPRESS_INTERNAL_DECISION_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ringpress/internal/types.h"
+
+namespace ringpress {
+
+/// The codec of a call that is not compressed.
+inline constexpr std::string_view kNoCodec = "none";
+
+/// Why a call is exact. Its text is made by to_text() when somebody reads it.
+enum class ExactReason : std::uint8_t {
+  kNone,  // It is compressed.
+  // What the call is. WhyExact::number: the CollectiveKind, the DType or the ReduceOp.
+  kCollective,
+  kType,
+  kOperator,
+  kPreMultiplied,
+  kSingleRank,
+  // What the user says. WhyExact::number: the rule's line.
+  kOff,
+  kDeniedByRule,
+  kCodecNone,
+  kBudgetNone,
+  kAllReducesOnly,  // WhyExact::codec compresses nothing else.
+  kTooSmall,
+  kOneHost,
+  kNotRecurred,
+  kObserved,  // WhyExact::codec would have compressed it.
+  // What earlier calls have shown.
+  kStepNoShorter,
+  kNothingGained,
+  kTrial,
+  kPutOff,
+  // What the codec can do. WhyExact::codec: the codec.
+  kLeftAsItIs,  // WhyExact::number: the DType.
+  kAgreesOnSums,
+  kUnknownEnd,
+  kUnknownTensor,
+  kProjectsWholeTensors,
+  // What a stream or a device has room for. WhyExact::number: the rank that has no memory.
+  kNoMemoryForTensor,
+  kNoMemoryForGraph,
+  kNoMemoryOnRank,
+  kCannotBegin,  // WhyExact::codec: what went wrong on this rank, said by an error.
+  kCaptured,
+  kGraphRepeatsBits,
+};
+
+/// The reason and what it is about.
+struct WhyExact {
+  ExactReason reason = ExactReason::kNone;
+  std::uint32_t number = 0;
+  std::string_view codec;  // Lives as long as that of a Decision.
+
+  auto operator<=>(const WhyExact&) const = default;  // NOLINT(modernize-use-nullptr)
+};
+
+/// For people: in statistics, logs and answers. Empty: the call is compressed.
+std::string to_text(const WhyExact& why);
+
+/// Who has chosen.
+enum class Origin : std::uint8_t {
+  kSetting,    // What holds for all calls.
+  kRule,       // A line of RINGPRESS_RULES: nothing else is tried.
+  kAutomatic,  // RINGPRESS_CODEC=auto, or RINGPRESS_ALGO=auto.
+  kStep,       // The plan for the training step.
+};
+
+/// Small and copied freely. `codec` and `why.codec` are names in storage that outlives the calls of
+/// the communicator and never moves: the planner's copy of the settings and rules, the calibration
+/// (made once), the family of levels, or the communicator's table of codecs.
+struct Decision {
+  std::string_view codec = kNoCodec;  // Specification for the codec factory.
+  std::size_t chunk_elements = 0;     // 0: the collective chooses.
+  WhyExact why;
+  Algorithm algorithm = Algorithm::kSra;
+  Origin codec_origin = Origin::kSetting;
+  Origin algorithm_origin = Origin::kSetting;
+  bool error_feedback = false;
+  /// Exact for once, or for now, where error feedback would be: the tensor keeps its place.
+  bool keeps_place = false;
+
+  bool is_exact() const { return codec == kNoCodec; }
+  bool is_by_rule() const { return codec_origin == Origin::kRule; }
+  /// RINGPRESS_CODEC=auto: it would be compressed if it had come before.
+  bool waits_for_recurrence() const { return why.reason == ExactReason::kNotRecurred; }
+  /// The user's rule is that the call stays as it is: nor is it put off.
+  bool is_denied() const { return why.reason == ExactReason::kDeniedByRule; }
+  bool is_observed() const { return why.reason == ExactReason::kObserved; }
+};
+
+/// The same call without a codec, for now.
+inline Decision left_exact(Decision decision, ExactReason reason) {
+  decision.codec = kNoCodec;
+  decision.why = {reason, 0, {}};
+  decision.keeps_place = decision.error_feedback;
+  decision.error_feedback = false;
+  return decision;
+}
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_INTERNAL_DECISION_H_

@@ -1,0 +1,57 @@
+// What to do with a call: compress it or not, with which codec and algorithm, in what chunks.
+// A planner is pure: it decides from values that are equal on all ranks and never measures or
+// sends.
+#ifndef RINGPRESS_INTERNAL_PLANNER_H_
+#define RINGPRESS_INTERNAL_PLANNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ringpress/internal/decision.h"
+#include "ringpress/internal/settings.h"
+#include "ringpress/internal/types.h"
+
+namespace ringpress {
+
+/// A call as the planner sees it. Every field is equal on all ranks.
+struct PlanRequest {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::size_t count = 0;  // Elements of the whole tensor.
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  bool pre_multiplied = false;
+  int world = 1;
+  bool crosses_hosts = false;
+  std::uint64_t recurrences = 0;  // Earlier calls of the same kind, count, type and op.
+  bool all_reduces_only = false;  // What RINGPRESS_CODEC names cannot compress anything else.
+  bool may_gather = false;  // All-gathers may be lossy: RINGPRESS_ALL_GATHER, at a door that can.
+  int ranks_per_host = 0;   // The same on every host, and `hier` is at hand; else 0.
+  // What only rules ask about: of the program's communicator, of which `world` may be a part. 0:
+  // not known.
+  int comm_nodes = 0;
+  int comm_ranks = 0;
+  bool is_dtype_known = true;  // Else rules for one type are for all.
+};
+
+/// The codec that all calls get for which no rule names one: RINGPRESS_CODEC, or the budget's where
+/// that is auto.
+inline const std::string& usual_codec(const Settings& settings) {
+  return settings.codec == "auto" ? settings.budget : settings.codec;
+}
+
+/// True where the engine chooses how calls are made, within the budget.
+inline bool is_automatic(const Settings& settings) {
+  return settings.codec == "auto" && settings.mode == "on" && !settings.deterministic;
+}
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  /// What the rules and settings say of such a call. The names in it live as long as this.
+  virtual Decision plan(const PlanRequest& request) const = 0;
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_INTERNAL_PLANNER_H_

@@ -1,0 +1,87 @@
+// Settings from RINGPRESS_* environment variables (settings.inc holds the list).
+#ifndef RINGPRESS_INTERNAL_SETTINGS_H_
+#define RINGPRESS_INTERNAL_SETTINGS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringpress/internal/address_choice.h"
+#include "ringpress/internal/log.h"
+#include "ringpress/internal/rules.h"
+#include "ringpress/internal/status.h"
+
+namespace ringpress {
+
+/// What NCCL's own variables say, where they mean something to this library. Empty: not set.
+struct NcclVariables {
+  std::string host_id;     // NCCL_HOSTID
+  std::string comm_id;     // NCCL_COMM_ID
+  std::string debug;       // NCCL_DEBUG
+  std::string debug_file;  // NCCL_DEBUG_FILE
+};
+
+/// Every setting.
+struct Settings {
+#define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) type field{};
+#include "ringpress/internal/settings.inc"
+#undef RINGPRESS_SETTING
+  /// The first value that could not be parsed, with what is allowed; empty if all could. Its
+  /// setting has the default. Kept, so that a rank with a wrong value still meets the others and
+  /// all of them can say who has what.
+  std::string mistake;
+  std::vector<Rule> rule_list;        // Of the file that `rules` names,
+  std::string rules_digest = "none";  // and what all ranks' files have in common.
+  NcclVariables nccl;
+  /// RINGPRESS_SOCKET_IFNAME, else NCCL_SOCKET_IFNAME, with NCCL_SOCKET_FAMILY.
+  AddressChoice address;
+  /// What the program calls the communicator that is made with these settings; "": nothing. No
+  /// value: nobody knows here.
+  std::optional<std::string> comm_name;
+};
+
+/// A row of the list, as text.
+struct SettingDescription {
+  const char* name;
+  const char* default_text;
+  const char* meaning;
+  bool must_agree;
+};
+const std::vector<SettingDescription>& setting_descriptions();
+
+/// Reads NAME=VALUE pairs: those whose name starts with RINGPRESS, and NCCL's own variables that
+/// mean something here (ours come before NCCL's); the rest is the default. An unknown name adds a
+/// line to `warnings` (may be null) that names the nearest known one. Nothing is refused here:
+/// check_settings() does that, and the codec factory checks codec names. Reads the file of
+/// RINGPRESS_RULES.
+Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
+                        std::vector<std::string>* warnings);
+
+/// kInvalidArgument, with what is allowed, for a value that could not be parsed or names none of
+/// the things that its setting chooses from (mode, algorithm, backend ...).
+Status check_settings(const Settings& settings);
+
+/// parse_settings() of this process's environment and NCCL's configuration files; warnings go to
+/// the log, once per process.
+Settings settings_from_environment();
+
+/// Which lines RINGPRESS_DEBUG asks for; kWarn where it asks for none of them by name.
+LogLevel own_log_level(const Settings& settings);
+
+/// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after what
+/// check_settings() says, the contents of RINGPRESS_RULES and, if a rule asks for it, the
+/// communicator's name. Ranks exchange these lines and name the first that differs. The secret
+/// is not among them: ranks that differ in it never meet.
+std::vector<std::string> agreement_lines(const Settings& settings);
+
+/// True if a rule asks for the communicator's name.
+bool asks_for_names(const Settings& settings);
+/// Adds the line of the name, if asked for: where not all of the settings are compared at once.
+void append_name_line(const Settings& settings, std::vector<std::string>* lines);
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_INTERNAL_SETTINGS_H_

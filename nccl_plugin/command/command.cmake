@@ -1,0 +1,60 @@
+# The command `ringpress`.
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(fmt REQUIRED)
+
+# What programs at a terminal share.
+add_library(ringpress_terminal STATIC command/terminal/codec_list.cc command/terminal/size.cc)
+target_include_directories(ringpress_terminal PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(ringpress_terminal PRIVATE ringpress_include)
+
+# All of it but main(), for the tests too.
+add_library(ringpress_command_parts STATIC
+  command/advice.cc
+  command/child.cc
+  command/doctor.cc
+  command/elf_file.cc
+  command/explain/decided.cc
+  command/explain/explain.cc
+  command/explain/explanation.cc
+  command/judge.cc
+  command/judge_preloading.cc
+  command/libraries.cc
+  command/open_library.cc
+  command/params.cc
+  command/plan/job_file.cc
+  command/plan/json_reader.cc
+  command/plan/json_tree.cc
+  command/plan/model_file.cc
+  command/plan/plan.cc
+  command/plan/text_file.cc
+  command/plan/timeline_svg.cc
+  command/program_nccl.cc
+  command/run.cc
+  command/svg_text.cc
+  command/schedule/cluster_file.cc
+  command/schedule/jobs_file.cc
+  command/schedule/launch_files.cc
+  command/schedule/placements_svg.cc
+  command/schedule/schedule.cc
+  command/schedule/svg.cc
+)
+# What reads files and writes reports takes long to compile, and its speed is not looked at.
+target_compile_options(ringpress_command_parts PRIVATE -O0)
+ringpress_compile_alone(command/plan/model_file.cc command/schedule/placements_svg.cc
+                        command/schedule/svg.cc)
+target_include_directories(ringpress_command_parts PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(ringpress_command_parts
+                      PUBLIC ringpress_include ringpress_door_variables
+                      PRIVATE ringpress_terminal ringpress_firewall ringpress_session ringpress_codecs
+                              ringpress_tuner ringpress_gadget_lp nlohmann_json::nlohmann_json fmt::fmt ${CMAKE_DL_LIBS})
+
+if(RINGPRESS_COMMAND)
+  add_executable(ringpress_command command/main.cc)
+  set_source_files_properties(command/main.cc PROPERTIES COMPILE_OPTIONS -O0)
+  set_target_properties(ringpress_command PROPERTIES OUTPUT_NAME ringpress
+                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/perf)
+  target_link_libraries(ringpress_command PRIVATE ringpress_command_parts CLI11::CLI11 fmt::fmt)
+  install(TARGETS ringpress_command)
+  ringpress_installs(ringpress_command)
+endif()

@@ -1,0 +1,158 @@
+#include "nccl_plugin/command/explain/explanation.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/command/terminal/codec_list.h"
+#include "nccl_plugin/command/terminal/error.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin::command {
+namespace {
+
+using compress_kernels::ValuesIn;
+
+// A core's cache keeps no larger tensor with its residual and its result.
+constexpr std::size_t kLargestInCache = std::size_t{1} << 20;
+
+CodecSpeed measure(const std::string& codec, DType dtype, const CallShape& shape, ValuesIn where) {
+  const int hosts = shape.world / std::max(1, shape.ranks_per_host);
+  Result<CodecSpeed> speed =
+      compress_kernels::measure_codec(codec, dtype, {shape.world, hosts, where});
+  if (!speed.is_ok()) throw terminal::Error(codec + ": " + speed.status().message());
+  CodecSpeed measured = std::move(speed).value();
+  measured.codec = codec;  // As it was written.
+  return measured;
+}
+
+/// Else it would only take time, and automatic mode never tries it.
+bool saves_bytes(const CodecSpeed& codec, std::size_t bytes) {
+  return codec.sent_ratio(static_cast<double>(bytes)) < 1;
+}
+
+CollectiveKind parse_collective(const std::string& name) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+    if (name == collective_name(kind)) return kind;
+  }
+  throw terminal::Error("\"" + name +
+                        "\" is no collective that is compressed: all_reduce, reduce_scatter or "
+                        "all_gather");
+}
+
+/// But for its size.
+CallShape parse_shape(const ExplainOptions& options) {
+  CallShape shape;
+  shape.world = options.ranks;
+  shape.ranks_per_host = options.ranks_per_host;
+  shape.kind = parse_collective(options.collective);
+  return shape;
+}
+
+Links parse_links(const ExplainOptions& options) {
+  return {{parse_seconds(options.latency), parse_rate(options.rate)},
+          {parse_seconds(options.inside_latency), parse_rate(options.inside_rate)}};
+}
+
+std::vector<std::string> codecs_of(const ExplainOptions& options) {
+  std::vector<std::string> names = terminal::split_codecs("--codecs", options.codecs);
+  const bool has_none = std::find(names.begin(), names.end(), "none") != names.end();
+  if (!has_none) names.insert(names.begin(), "none");
+  return names;
+}
+
+}  // namespace
+
+std::string Explanation::objection(const CallCost& call, const std::string& budget_name) const {
+  if (!decided.left_exact.empty() && call.codec != "none") return "left exact";
+  if (!decided.codec.empty() && call.codec != decided.codec) return "not by " + decided.codec_by;
+  const std::string algorithm = algorithm_for(call.codec);
+  if (!algorithm.empty() && algorithm_name(call.algorithm) != algorithm) {
+    const std::string& by = decided.algorithm_by;
+    return by.empty() ? "the library takes " + algorithm : "not by " + by;
+  }
+  if (!decided.codec.empty()) return "";
+  if (call.codec != "none" && !saves_bytes(speed_of(call.codec), shape.bytes))
+    return "sends no fewer bytes";
+  if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
+  // An all-gather passes on what it got.
+  const bool requantises = call.algorithm == Algorithm::kRing && decided.algorithm.empty() &&
+                           shape.world > 2 && shape.kind != CollectiveKind::kAllGather;
+  return requantises && speed_of(call.codec).requantises() ? "loses more at every hop" : "";
+}
+
+const CallCost& Explanation::choice() const {
+  return *std::find_if(calls.begin(), calls.end(),
+                       [&](const CallCost& call) { return is_allowed(call); });
+}
+
+const CallCost& Explanation::uncompressed() const {
+  const std::string algorithm = algorithm_for("none");
+  return *std::find_if(calls.begin(), calls.end(), [&](const CallCost& call) {
+    return call.codec == "none" &&
+           (algorithm.empty() || algorithm_name(call.algorithm) == algorithm);
+  });
+}
+
+/// As the planner has it: exact calls are never hierarchical, nor are any where a host has one
+/// rank.
+std::string Explanation::algorithm_for(const std::string& codec) const {
+  const bool is_possible = std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
+    return codec != "none" && call.codec == codec && call.algorithm == Algorithm::kHier;
+  });
+  const std::string hier = algorithm_name(Algorithm::kHier);
+  return decided.algorithm == hier && !is_possible ? algorithm_name(Algorithm::kSra)
+                                                   : decided.algorithm;
+}
+
+const CodecSpeed& Explanation::speed_of(const std::string& codec) const {
+  return *std::find_if(codecs.begin(), codecs.end(),
+                       [&](const CodecSpeed& speed) { return speed.codec == codec; });
+}
+
+Explainer::Explainer(const ExplainOptions& options)
+    : settings_(good_settings()),
+      dtype_(parse_dtype(options.dtype)),
+      shape_(parse_shape(options)),
+      links_(parse_links(options)),
+      codecs_(codecs_of(options)),
+      budget_(measure(options.budget, dtype_, shape_, ValuesIn::kCache).error) {}
+
+Explanation Explainer::explain(std::size_t bytes) {
+  Explanation explanation{shape_, links_, budget_, {}, {}, {}};
+  explanation.shape.bytes = bytes;
+  explanation.decided = decide(settings_, explanation.shape, dtype_, codecs_);
+  for (const std::string& name : codecs_) explanation.codecs.push_back(speed(name, bytes));
+  const std::string& codec = explanation.decided.codec;
+  const bool is_new =
+      !codec.empty() && std::find(codecs_.begin(), codecs_.end(), codec) == codecs_.end();
+  if (is_new) explanation.codecs.push_back(speed(codec, bytes));
+  Result<std::vector<CallCost>> calls =
+      tuner::rank_calls(explanation.shape, links_, explanation.codecs);
+  if (!calls.is_ok()) throw terminal::Error(calls.status().message());
+  explanation.calls = std::move(calls).value();
+  std::erase_if(explanation.calls, [this](const CallCost& call) {
+    return call.algorithm == Algorithm::kHier && (call.codec == "none" || !has_hier(settings_));
+  });
+  return explanation;
+}
+
+CodecSpeed Explainer::speed(const std::string& codec, std::size_t bytes) {
+  const ValuesIn where = bytes > kLargestInCache ? ValuesIn::kMemory : ValuesIn::kCache;
+  const auto known = measured_.find({codec, where});
+  if (known != measured_.end()) return known->second;
+  const CodecSpeed speed = measure(codec, dtype_, shape_, where);
+  return measured_.emplace(std::pair(codec, where), speed).first->second;
+}
+
+DType parse_dtype(const std::string& name) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
+    if (name == dtype_name(dtype)) return dtype;
+  }
+  throw terminal::Error("\"" + name +
+                        "\" is no type that is compressed: float32, float16 or bfloat16");
+}
+
+}  // namespace ringpress::nccl_plugin::command

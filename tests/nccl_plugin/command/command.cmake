@@ -1,0 +1,35 @@
+# The installed command.
+add_library(misbehaving_library MODULE command/misbehaving_library.c)
+add_executable(command_test command/conflicts_test.cc command/doctor_test.cc command/elf_file_test.cc
+                            command/open_library_test.cc command/params_verdict_test.cc)
+target_link_libraries(command_test PRIVATE ringpress_command_parts ringpress_session GTest::gtest_main)
+target_compile_definitions(command_test PRIVATE
+                           MISBEHAVING_LIBRARY="$<TARGET_FILE:misbehaving_library>")
+add_dependencies(command_test misbehaving_library)
+add_executable(explain_decided_test command/decided_test.cc)
+target_link_libraries(explain_decided_test PRIVATE ringpress_command_parts ringpress_session
+                                                   ringpress_codecs ringpress_tuner GTest::gtest_main)
+gtest_discover_tests(explain_decided_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
+gtest_discover_tests(command_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
+add_test(NAME command.run
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/command_test.py
+                 $<TARGET_FILE:ringpress_command> $<TARGET_FILE_DIR:ringpress_plugin>)
+set_tests_properties(command.run PROPERTIES TIMEOUT 300)
+add_test(NAME command.doctor
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/doctor_test.py
+                 $<TARGET_FILE:ringpress_command> $<TARGET_FILE_DIR:ringpress_plugin>)
+set_tests_properties(command.doctor PROPERTIES TIMEOUT 300)
+add_test(NAME command.install
+         COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/command/install_test.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR})
+set_tests_properties(command.install PROPERTIES TIMEOUT 200)
+add_test(NAME command.explain
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/explain_test.py
+                 $<TARGET_FILE:ringpress_command>)
+add_test(NAME command.plan
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/plan_test.py
+                 $<TARGET_FILE:ringpress_command> ${PROJECT_SOURCE_DIR}/perf)
+add_test(NAME command.schedule
+         COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/command/schedule_test.py
+                 $<TARGET_FILE:ringpress_command> ${PROJECT_SOURCE_DIR}/perf)
+set_tests_properties(command.schedule PROPERTIES TIMEOUT 300)
+ringpress_begin_early(10 command.plan command.run)

@@ -1,0 +1,176 @@
+// What `ringpress explain` says of a call is what the engine makes of it: of random settings,
+// rules, jobs and calls, with a tuner and a plan for the step that say anything.
+#include "nccl_plugin/command/explain/decided.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/session/calls/comm_shape.h"
+#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/decision_chain.h"
+#include "nccl_plugin/session/tuning/tuned_calls.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin::command {
+namespace {
+
+using nccl_plugin::TunedChoice;
+
+class Dice {
+ public:
+  std::size_t below(std::size_t end) { return engine_() % end; }
+  bool is_one_in(std::size_t times) { return below(times) == 0; }
+  template <typename T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[below(values.size())];
+  }
+
+ private:
+  std::mt19937_64 engine_{29};
+};
+
+Rule draw_rule(Dice& dice, std::size_t line) {
+  Rule rule;
+  rule.line = line;
+  rule.codec = dice.one_of({"none", "q2", "", "lossless"});
+  if (dice.is_one_in(2)) rule.kind = static_cast<CollectiveKind>(dice.below(3));
+  if (dice.is_one_in(2)) rule.min_bytes = dice.below(1 << 20);
+  if (dice.is_one_in(2)) rule.max_bytes = rule.min_bytes + dice.below(1 << 20);
+  if (dice.is_one_in(4)) rule.nodes = 1 + static_cast<int>(dice.below(4));
+  if (dice.is_one_in(4)) rule.ranks = 1 + static_cast<int>(dice.below(8));
+  if (dice.is_one_in(4)) rule.comm_match = dice.one_of({"tp*", "*"});
+  if (dice.is_one_in(4)) rule.dtype = dice.one_of({DType::kFloat32, DType::kInt32});
+  if (dice.is_one_in(2)) rule.algorithm = static_cast<Algorithm>(dice.below(3));
+  return rule;
+}
+
+Settings draw_settings(Dice& dice) {
+  Settings settings = parse_settings({}, nullptr);
+  settings.mode = dice.one_of({"on", "on", "on", "off", "observe", "lossless"});
+  settings.codec = dice.one_of({"auto", "auto", "auto", "q4", "none", "powersgd", "lossless"});
+  settings.budget = dice.one_of({"q4", "q8", "none"});
+  settings.algorithm = dice.one_of({"auto", "auto", "ring", "sra", "hier"});
+  settings.backend = dice.one_of({"auto", "host"});
+  settings.minimum_bytes = dice.one_of<std::size_t>({65536, 0, 4096});
+  settings.error_feedback = dice.is_one_in(2);
+  settings.deterministic = dice.is_one_in(4);
+  settings.all_gather = dice.is_one_in(2);
+  settings.comm_name = dice.one_of<std::optional<std::string>>({std::nullopt, "", "tp_0"});
+  for (std::size_t rules = dice.below(4); rules > 0; --rules) {
+    settings.rule_list.push_back(draw_rule(dice, 4 - rules));
+  }
+  return settings;
+}
+
+/// They say anything of calls that they are asked about, as the communicators ask them.
+class Anyone final : public nccl_plugin::CallAdvisers {
+ public:
+  Anyone(const Settings& settings, Dice& dice) : settings_(settings), dice_(dice) {}
+
+  std::optional<nccl_plugin::PlannedStepCall> step_of(const PlanRequest& request) override {
+    const bool is_planned =
+        nccl_plugin::StepPlanner::is_wanted(settings_, request.world, request.crosses_hosts);
+    if (!is_planned || dice_.is_one_in(2)) return std::nullopt;
+    nccl_plugin::PlannedStepCall call;
+    call.algorithm = static_cast<std::uint8_t>(dice_.below(2));
+    return call;
+  }
+  Result<std::optional<TunedChoice>> tuned_for(const PlanRequest&,
+                                               const Decision& decision) override {
+    const bool is_asked = nccl_plugin::tuning::TunedCalls::has_choice(settings_) &&
+                          !decision.is_by_rule() && !decision.is_exact();
+    if (!is_asked || dice_.is_one_in(2)) return std::optional<TunedChoice>();
+    const bool is_free = decision.algorithm_origin == Origin::kAutomatic;
+    return std::optional(
+        TunedChoice{dice_.one_of<std::string_view>({"none", "q8", "bf16"}),
+                    is_free ? static_cast<Algorithm>(dice_.below(2)) : decision.algorithm,
+                    dice_.one_of<std::size_t>({0, 65536}), dice_.is_one_in(2)});
+  }
+
+ private:
+  const Settings& settings_;
+  Dice& dice_;
+};
+
+std::string normal(const std::string& specification) {
+  return compress_kernels::normalize_specification(specification).value();
+}
+
+/// What kind of verdict it was, once it is the engine's, too.
+const char* compare(const Decided& said, const Decision& made) {
+  const std::string algorithm = algorithm_name(made.algorithm);
+  if (!said.left_exact.empty()) {
+    EXPECT_TRUE(made.is_exact());
+    EXPECT_TRUE(said.left_exact.starts_with(to_text(made.why)) && !to_text(made.why).empty())
+        << said.left_exact << " or " << to_text(made.why);
+    EXPECT_EQ(said.algorithm, algorithm);
+    return "exact";
+  }
+  if (!said.codec.empty()) {
+    EXPECT_FALSE(made.is_exact()) << to_text(made.why);
+    EXPECT_EQ(normal(said.codec), normal(std::string(made.codec)));
+    EXPECT_EQ(said.algorithm, algorithm);
+    EXPECT_EQ(said.codec_by == "a rule", made.is_by_rule());
+    return said.codec_by == "a rule" ? "rule" : "setting";
+  }
+  EXPECT_FALSE(made.is_by_rule());
+  EXPECT_NE(made.codec_origin, Origin::kSetting);
+  const bool is_known =
+      made.why.reason == ExactReason::kNone || made.why.reason == ExactReason::kStepNoShorter ||
+      made.why.reason == ExactReason::kNothingGained || made.why.reason == ExactReason::kTrial;
+  EXPECT_TRUE(is_known) << to_text(made.why);
+  if (said.algorithm_by == "a rule") {
+    EXPECT_EQ(said.algorithm, algorithm);
+  }
+  return "chosen";
+}
+
+TEST(Explain, SaysWhatTheEngineDecides) {
+  constexpr int kSettings = 1000;
+  constexpr int kCallsEach = 110;
+  Dice dice;
+  std::map<std::string, int> verdicts;
+  for (int i = 0; i < kSettings && !::testing::Test::HasFailure(); ++i) {
+    const Settings settings = draw_settings(dice);
+    const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
+    Anyone anyone(settings, dice);
+    nccl_plugin::Recurrences recurrences;
+    for (int call = 0; call < kCallsEach && !::testing::Test::HasFailure(); ++call) {
+      const int nodes = 1 + static_cast<int>(dice.below(4));
+      const int ranks_per_host = 1 + static_cast<int>(dice.below(4));
+      const auto kind = static_cast<CollectiveKind>(dice.below(3));
+      const auto dtype =
+          dice.is_one_in(4) ? static_cast<DType>(dice.below(kDTypeCount)) : DType::kFloat32;
+      const int world = nodes * ranks_per_host;
+      if (world < 2) continue;
+      // As a communicator of a device makes it of the program's call.
+      const std::size_t count = 1 + dice.below(1 << 19) / static_cast<std::size_t>(world);
+      nccl_plugin::CommShape comm{
+          world, nodes > 1, settings.codec == "powersgd", settings.all_gather, 0, nodes, world};
+      if (settings.backend != "host") comm.ranks_per_host = ranks_per_host;
+      const std::size_t whole = nccl_plugin::whole_count(kind, count, world);
+      PlanRequest request = nccl_plugin::request_of(comm, kind, whole, dtype);
+      for (int earlier = 0; earlier < 2; ++earlier) recurrences.count(request);
+      request.recurrences = recurrences.count(request);
+      const Decision made = nccl_plugin::decide_call(*planner, request, anyone).value();
+
+      const CallShape shape{whole * dtype_size(dtype), world, ranks_per_host, kind};
+      const Decided said = decide(settings, shape, dtype, {"none", "q2", "q4", "q8"});
+      ++verdicts[compare(said, made)];
+    }
+  }
+  for (const char* const verdict : {"exact", "rule", "setting", "chosen"}) {
+    EXPECT_GT(verdicts[verdict], 3000) << verdict;
+  }
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::command

@@ -1,0 +1,310 @@
+// Every variable with values that make no sense: what `ringpress params` says to each is what the
+// making of a communicator says, in the same words.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/command/advice.h"
+#include "nccl_plugin/command/params.h"
+#include "nccl_plugin/session/settings/nccl_variables.h"
+#include "ringpress/internal/communicator.h"
+#include "ringpress/internal/log.h"
+
+namespace ringpress::nccl_plugin::command {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// This process works in a folder of its own, where settings may name what they like.
+class ParamsVerdict : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "ringpress-verdict-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    old_ = fs::current_path();
+    fs::current_path(folder_);
+    fs::create_directory("folder");
+    std::ofstream("file") << "no rules, no map, no numbers\n";
+    fs::create_symlink("elsewhere", "link");
+    fs::create_directory("other-folder");
+    fs::create_symlink("elsewhere", "other-link");
+    log_ = open("log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    set_log_descriptor(log_);
+  }
+  void TearDown() override {
+    set_log_descriptor(STDERR_FILENO);
+    close(log_);
+    fs::current_path(old_);
+    fs::remove_all(folder_);
+  }
+
+  std::string logged() const {
+    std::stringstream text;
+    text << std::ifstream("log").rdbuf();
+    return text.str();
+  }
+
+ private:
+  fs::path folder_;
+  fs::path old_;
+  int log_ = -1;
+};
+
+/// What a program on host memory meets: the id, a communicator of two ranks, a call.
+Status verdict_of_communicator(const Variables& variables) {
+  const Settings settings = parse_settings(variables, nullptr);
+  const bool is_known = !settings.nccl.comm_id.empty();
+  const auto id = is_known ? known_unique_id(settings) : make_unique_id(settings);
+  if (!id.is_ok()) return id.status();
+  std::vector<Status> outcomes(2);
+  const auto run_rank = [&](int rank) {
+    Status& outcome = outcomes[static_cast<std::size_t>(rank)];
+    auto made = Communicator::create(id.value(), rank, 2, settings);
+    outcome = made.status();
+    if (!made.is_ok()) return;
+    std::vector<float> values(20000, 1.0F);
+    outcome =
+        made.value()->all_reduce(values.data(), values.data(), values.size(), DType::kFloat32, {});
+    if (outcome.is_ok()) outcome = made.value()->finalize();
+  };
+  std::thread other([&] { run_rank(1); });
+  run_rank(0);
+  other.join();
+  EXPECT_EQ(outcomes[0].is_ok(), outcomes[1].is_ok());
+  return outcomes[0];
+}
+
+JobEnvironment environment_of(const Variables& variables) {
+  JobEnvironment environment;
+  for (const auto& [variable, value] : variables) environment.add(variable, {value, "environment"});
+  return environment;
+}
+
+Param param_of(const Variables& variables, const std::string& name) {
+  for (Param& param : params(environment_of(variables))) {
+    if (param.name == name) return param;
+  }
+  ADD_FAILURE() << name << " is not listed";
+  return {};
+}
+
+/// Whether `ringpress doctor` has a problem with the variable.
+bool is_problem(const Variables& variables, const std::string& name) {
+  const std::vector<Advice> all = advise_on_settings(environment_of(variables));
+  return std::any_of(all.begin(), all.end(), [&](const Advice& advice) {
+    return advice.fatal && advice.text.starts_with(name);
+  });
+}
+
+/// Calls stay quick, and nothing is kept beside this folder.
+Variables with(const std::string& name, const std::string& value) {
+  Variables all = {{name, value}};
+  for (const auto& [other, usual] : Variables{{"RINGPRESS_CODEC", "q4"},
+                                              {"RINGPRESS_CACHE", "off"},
+                                              {"RINGPRESS_TIMEOUT_MS", "30000"}}) {
+    if (name != other) all.emplace_back(other, usual);
+  }
+  return all;
+}
+
+void compare(const std::string& name, const std::string& value) {
+  const Variables variables = with(name, value);
+  const Param param = param_of(variables, name);
+  const Status made = verdict_of_communicator(variables);
+  EXPECT_EQ(param.mistake, made.message()) << name << "=" << value;
+  if (!made.is_ok()) {
+    EXPECT_TRUE(is_problem(variables, name)) << name << "=" << value;
+  }
+}
+
+const std::vector<std::string>& senseless() {
+  static const auto& values = *new std::vector<std::string>{"",
+                                                            "-1",
+                                                            "0",
+                                                            "2.5",
+                                                            "nan",
+                                                            "1e999",
+                                                            "99999999999999999999",
+                                                            "9223372036854775807",
+                                                            "18446744073709551615",
+                                                            "2147483648",
+                                                            "nonsense",
+                                                            "auto",
+                                                            "off",
+                                                            "64K",
+                                                            "64Q",
+                                                            " 2",
+                                                            "2 ",
+                                                            "/nope",
+                                                            "/nope/file",
+                                                            "folder",
+                                                            "file",
+                                                            "link",
+                                                            "=",
+                                                            "^",
+                                                            ",",
+                                                            ":",
+                                                            "%p"};
+  return values;
+}
+
+TEST_F(ParamsVerdict, OfEverySettingIsThatOfACommunicator) {
+  for (const SettingDescription& setting : setting_descriptions()) {
+    for (const std::string& value : senseless()) compare(setting.name, value);
+  }
+}
+
+TEST_F(ParamsVerdict, OfNcclsVariablesIsThatOfACommunicator) {
+  for (const nccl_plugin::NcclVariable& variable : nccl_plugin::known_nccl_variables()) {
+    for (const std::string& value : senseless()) compare(variable.name, value);
+  }
+}
+
+TEST_F(ParamsVerdict, OfWhatOneSettingChoosesFrom) {
+  std::ofstream("rules") << "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,q44\n";
+  std::ofstream("no-rules") << "allreduce,many\n";
+  std::ofstream("good-rules") << "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,q8\n";
+  std::ofstream("map") << "[\n";
+  std::ofstream("other-hosts") << "nosuchhost rack0\n";
+  const int port = 20000 + static_cast<int>(std::random_device()() % 10000);
+  const Variables cases = {{"RINGPRESS_CODEC", "q4:block=3"},
+                           {"RINGPRESS_CODEC", "q4:blok=32"},
+                           {"RINGPRESS_CODEC", "topk:density=2"},
+                           {"RINGPRESS_CODEC", "topk:density=0.1"},
+                           {"RINGPRESS_CODEC", "q9"},
+                           {"RINGPRESS_CODEC", "randk"},
+                           {"RINGPRESS_BUDGET", "powersgd"},
+                           {"RINGPRESS_BUDGET", "q44"},
+                           {"RINGPRESS_BUDGET", "bf16"},
+                           {"RINGPRESS_BACKEND", "cuda"},
+                           {"RINGPRESS_BACKEND", "host"},
+                           {"RINGPRESS_BACKEND", "rocm"},
+                           {"RINGPRESS_RULES", "rules"},
+                           {"RINGPRESS_RULES", "no-rules"},
+                           {"RINGPRESS_RULES", "good-rules"},
+                           {"RINGPRESS_TOPOLOGY", "map"},
+                           {"RINGPRESS_TOPOLOGY", "ranks"},
+                           {"RINGPRESS_TOPOLOGY", "other-hosts"},
+                           {"RINGPRESS_SOCKETS", "17"},
+                           {"RINGPRESS_SOCKETS", "16"},
+                           {"RINGPRESS_TUNING_CALLS", "20000"},
+                           {"RINGPRESS_TUNING_TRIALS", "10001"},
+                           {"RINGPRESS_TUNING_WARM_UP", "10001"},
+                           {"RINGPRESS_SOCKET_IFNAME", "lo"},
+                           {"RINGPRESS_SOCKET_IFNAME", "=l"},
+                           {"RINGPRESS_SOCKET_IFNAME", "nope0,lo"},
+                           {"NCCL_SOCKET_IFNAME", "=lo"},
+                           {"NCCL_SOCKET_FAMILY", "AF_INET"},
+                           {"NCCL_SOCKET_FAMILY", "AF_UNIX"},
+                           {"NCCL_COMM_ID", "127.0.0.1:0"},
+                           {"NCCL_COMM_ID", "127.0.0.1:99999"},
+                           {"NCCL_COMM_ID", "no host:1"},
+                           {"NCCL_COMM_ID", "[::1]:99999"},
+                           {"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(port)}};
+  for (const auto& [name, value] : cases) compare(name, value);
+}
+
+/// The range in a message is the one that holds: what it names at its ends is taken.
+TEST_F(ParamsVerdict, ARangeThatIsNamedHolds) {
+  for (const SettingDescription& setting : setting_descriptions()) {
+    const std::string mistake = param_of({{setting.name, "nonsense"}}, setting.name).mistake;
+    const std::size_t from = mistake.find("whole number from ");
+    if (from == std::string::npos) continue;
+    std::istringstream words(mistake.substr(from));
+    std::string word, smallest, largest;
+    words >> word >> word >> word >> smallest >> word >> largest;
+    for (const std::string& end : {smallest, largest}) {
+      EXPECT_EQ(param_of({{setting.name, end}}, setting.name).mistake, "") << setting.name;
+    }
+    EXPECT_NE(param_of({{setting.name, largest + "0"}}, setting.name).mistake, "") << setting.name;
+    EXPECT_EQ(param_of({{setting.name, largest + "0"}}, setting.name)
+                  .mistake.substr(std::string(setting.name).size() + largest.size() + 2),
+              mistake.substr(std::string(setting.name).size() + sizeof "nonsense"));
+  }
+}
+
+bool doctor_warns(const std::string& name, const std::string& value) {
+  Variables variables = {{name, value}};
+  if (name == "NCCL_DEBUG_FILE") variables.emplace_back("NCCL_DEBUG", "INFO");
+  const std::vector<Advice> all = advise_on_settings(environment_of(variables));
+  return std::any_of(all.begin(), all.end(), [&](const Advice& advice) {
+    return advice.text.starts_with(name + "=" + value + ": ");
+  });
+}
+
+TEST_F(ParamsVerdict, FilesThatCannotBeWrittenAreAWarningOfBoth) {
+  // Of one text a process warns once: these are of this test.
+  const Variables wrong = {
+      {"RINGPRESS_STATS", "no/file"},           {"RINGPRESS_STATS", "other-folder"},
+      {"RINGPRESS_STATS", "other-link"},        {"RINGPRESS_TUNING_LOG", "no/file"},
+      {"RINGPRESS_TUNING_LOG", "other-folder"}, {"RINGPRESS_TUNING_LOG", "file/file"},
+      {"RINGPRESS_TRACE", "no/file"},           {"RINGPRESS_TRACE", "other-folder"},
+      {"RINGPRESS_TRACE", "other-link"}};
+  for (const auto& [name, value] : wrong) {
+    const Variables variables = with(name, value);
+    EXPECT_TRUE(verdict_of_communicator(variables).is_ok()) << name << "=" << value;
+    const std::string warning = param_of(variables, name).warning;
+    EXPECT_TRUE(warning.starts_with(name + "=" + value + ": ")) << warning;
+    EXPECT_NE(logged().find(" WARN " + warning + "\n"), std::string::npos) << warning;
+    EXPECT_TRUE(doctor_warns(name, value)) << name << "=" << value;
+  }
+  EXPECT_TRUE(doctor_warns("RINGPRESS_CACHE", "file"));
+  EXPECT_TRUE(doctor_warns("RINGPRESS_CACHE", "file/below"));
+  EXPECT_TRUE(doctor_warns("NCCL_DEBUG_FILE", "nope/log"));
+}
+
+TEST_F(ParamsVerdict, FilesThatCanBeWrittenAreNone) {
+  for (const auto& [name, value] : Variables{{"RINGPRESS_STATS", "new"},
+                                             {"RINGPRESS_STATS", "file"},
+                                             {"RINGPRESS_TRACE", "new"},
+                                             {"RINGPRESS_TUNING_LOG", "/dev/null"},
+                                             {"RINGPRESS_CACHE", "a/b/c"},
+                                             {"RINGPRESS_CACHE", "folder"},
+                                             {"RINGPRESS_CACHE", "off"},
+                                             {"NCCL_DEBUG_FILE", "link"},
+                                             {"NCCL_DEBUG_FILE", "%h-%p.log"}}) {
+    EXPECT_FALSE(doctor_warns(name, value)) << name << "=" << value;
+  }
+  EXPECT_FALSE(fs::exists("new")) << "looking must not make it";
+  EXPECT_FALSE(fs::exists("a")) << "looking must not make it";
+}
+
+TEST_F(ParamsVerdict, WhatIsIgnoredIsAWarning) {
+  const Variables ignored = {{"RINGPRESS_TCP_CONGESTION", "nope"},
+                             {"NCCL_DEBUG", "LOUD"},
+                             {"NCCL_SOCKET_FAMILY", "AF_UNIX"},
+                             {"NCCL_CONF_FILE", "nope"}};
+  for (const auto& [name, value] : ignored) {
+    const Param param = param_of({{name, value}}, name);
+    EXPECT_EQ(param.mistake, "");
+    EXPECT_TRUE(param.warning.starts_with(name + "=" + value)) << param.warning;
+  }
+  const Param unknown = param_of({{"RINGPRESS_CODCE", "q4"}}, "RINGPRESS_CODCE");
+  EXPECT_EQ(unknown.warning,
+            "unknown setting RINGPRESS_CODCE is ignored (maybe: RINGPRESS_CODEC?)");
+}
+
+TEST_F(ParamsVerdict, OurInterfaceGoesBeforeThatOfNccl) {
+  const Variables both = {{"RINGPRESS_SOCKET_IFNAME", "lo"}, {"NCCL_SOCKET_IFNAME", "nope0"}};
+  EXPECT_TRUE(verdict_of_communicator(both).is_ok());
+  const Param second = param_of(both, "NCCL_SOCKET_IFNAME");
+  EXPECT_EQ(second.mistake, "");
+  EXPECT_TRUE(second.warning.starts_with("NCCL_SOCKET_IFNAME=nope0 matches no network interface"));
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::command

@@ -1,0 +1,178 @@
+// Two lanes that sleep and wake each other: none may be left asleep with a call while the other
+// waits for what that call brings.
+#include "nccl_plugin/plugin/coll_lane.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <new>
+#include <random>
+#include <thread>
+
+#include "ringpress/internal/transport.h"
+
+namespace ringpress::nccl_plugin::plugin {
+namespace {
+
+#ifdef RINGPRESS_SANITIZED
+constexpr int kPairs = 1000;
+#else
+constexpr int kPairs = 2500;
+#endif
+
+constexpr std::chrono::seconds kPatience{5};
+
+/// How many calls each of two lanes has begun.
+using Begun = std::array<std::atomic<long>, 2>;
+
+/// A communicator that a lane may have: only `all_reduce_piece` and `abort` are left to say.
+class LaneCommunicator : public Communicator {
+ public:
+  Status start_pieces(const PiecewiseTensor&) override { return Status::ok(); }
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void set_timeout(std::chrono::milliseconds) override {}
+  Status all_reduce(const void*, void*, std::size_t, DType, Reduction) override { return none(); }
+  Status reduce_scatter(const void*, void*, std::size_t, DType, Reduction) override {
+    return none();
+  }
+  Status all_gather(const void*, void*, std::size_t, DType) override { return none(); }
+  Status broadcast(const void*, void*, std::size_t, DType, int) override { return none(); }
+  Status reduce(const void*, void*, std::size_t, DType, Reduction, int) override { return none(); }
+  Status exchange(std::span<const Transfer>) override { return none(); }
+  Status set_layers(const HintedCall&, std::span<const Layer>) override { return none(); }
+  Status flush_lazy() override { return none(); }
+  Result<std::unique_ptr<Communicator>> split(int, int, const Settings&) override { return none(); }
+  Status finalize() override { return Status::ok(); }
+  void abort() override {}
+  Status check() override { return Status::ok(); }
+  Status failure() const override { return Status::ok(); }
+  Statistics statistics() const override { return {}; }
+
+ private:
+  static Status none() { return {Code::kInternal, "a lane does not call this"}; }
+};
+
+/// Its n-th call ends when the other's n-th has begun, as calls of other nodes may ask for.
+class WaitingCommunicator final : public LaneCommunicator {
+ public:
+  WaitingCommunicator(Begun* begun, std::size_t lane) : begun_(*begun), lane_(lane) {}
+  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+    const long call = ++begun_[lane_];
+    const Deadline end = Clock::now() + kPatience;
+    while (begun_[1 - lane_] < call) {
+      if (Clock::now() > end) return {Code::kTimeout, "the other lane sleeps"};
+      std::this_thread::yield();
+    }
+    return Status::ok();
+  }
+
+ private:
+  Begun& begun_;
+  const std::size_t lane_;
+};
+
+/// Its calls go through, the first one when it hears that the lane gives up.
+class LateCommunicator final : public LaneCommunicator {
+ public:
+  explicit LateCommunicator(std::atomic<long>* begun) : begun_(*begun) {}
+  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+    if (++begun_ == 1) aborted_.wait(false);
+    return Status::ok();
+  }
+  void abort() override {
+    aborted_.store(true);
+    aborted_.notify_all();
+  }
+
+ private:
+  std::atomic<long>& begun_;
+  std::atomic<bool> aborted_{false};
+};
+
+/// Has no memory for its second call.
+class FailingCommunicator final : public LaneCommunicator {
+ public:
+  explicit FailingCommunicator(std::atomic<int>* aborted) : aborted_(*aborted) {}
+  Status start_pieces(const PiecewiseTensor&) override {
+    if (++calls_ == 2) throw std::bad_alloc();
+    return Status::ok();
+  }
+  Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
+    return Status::ok();
+  }
+  void abort() override { ++aborted_; }
+
+ private:
+  std::atomic<int>& aborted_;
+  int calls_ = 0;
+};
+
+/// Gaps about as long as a lane stays awake: so that calls come while one falls asleep, or wakes.
+TEST(CollLane, WakesItsCompanionInWhateverStateItIs) {
+  Begun begun{};
+  CollLane first(std::make_unique<WaitingCommunicator>(&begun, 0));
+  CollLane second(std::make_unique<WaitingCommunicator>(&begun, 1));
+  first.start(&second);
+  second.start(&first);
+  const std::array<CollLane*, 2> lanes = {&first, &second};
+  std::array<CollRequest, 2> requests;
+  std::mt19937 random(1);
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const Deadline next = Clock::now() + std::chrono::microseconds(195 + random() % 25);
+    while (Clock::now() < next) std::this_thread::yield();
+    const std::size_t earlier = random() % 2;
+    lanes[earlier]->append(&requests[earlier]);
+    lanes[1 - earlier]->append(&requests[1 - earlier]);
+    for (const CollRequest& request : requests) {
+      while (request.state.load() == CollRequest::State::kWaiting) std::this_thread::yield();
+      ASSERT_EQ(request.state.load(), CollRequest::State::kDone) << "pair " << pair;
+    }
+  }
+  first.stop();
+  second.stop();
+}
+
+/// The other nodes know of no failure here until they are told.
+TEST(CollLane, TellsTheOtherNodesOfAFailureOfItsOwn) {
+  std::atomic<int> aborted{0};
+  CollLane lane(std::make_unique<FailingCommunicator>(&aborted));
+  Begun none{};
+  CollLane companion(std::make_unique<WaitingCommunicator>(&none, 1));
+  lane.start(&companion);
+  companion.start(&lane);
+  std::array<CollRequest, 3> requests;
+  for (CollRequest& request : requests) lane.append(&request);
+  for (const CollRequest& request : requests) {
+    while (request.state.load() == CollRequest::State::kWaiting) std::this_thread::yield();
+  }
+  EXPECT_EQ(requests[0].state.load(), CollRequest::State::kDone);
+  EXPECT_EQ(requests[1].state.load(), CollRequest::State::kFailed);
+  EXPECT_EQ(requests[2].state.load(), CollRequest::State::kFailed);
+  EXPECT_EQ(lane.failure().code(), Code::kSystem);
+  EXPECT_EQ(aborted.load(), 1);
+  lane.stop();
+  companion.stop();
+}
+
+/// Else whoever goes on calling while a communicator is closed keeps it from closing.
+TEST(CollLane, BeginsNoCallOnceItIsToldToStop) {
+  std::atomic<long> begun{0};
+  CollLane lane(std::make_unique<LateCommunicator>(&begun));
+  Begun none{};
+  CollLane companion(std::make_unique<WaitingCommunicator>(&none, 1));
+  lane.start(&companion);
+  companion.start(&lane);
+  std::array<CollRequest, 3> requests;
+  for (CollRequest& request : requests) lane.append(&request);
+  while (begun == 0) std::this_thread::yield();
+  lane.stop();
+  companion.stop();
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(requests[1].state.load(), CollRequest::State::kWaiting);
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin::plugin

@@ -1,0 +1,62 @@
+# Tests of the session: settings, error feedback, statistics, communicator.
+set(session_tests
+  calls/call_numbers_test.cc
+  calls/communicator_feedback_test.cc
+  calls/error_feedback_test.cc
+  calls/feedback_identity_test.cc
+  calls/recurrences_test.cc
+  communicator_pieces_test.cc
+  communicator_test.cc
+  lazy/lazy_calls_test.cc
+  lazy/lazy_orders_test.cc
+  ring_topology_test.cc
+  rules/rules_test.cc
+  settings/settings_test.cc
+  steps/step_model_test.cc
+  steps/step_planner_test.cc
+  steps/step_prices_test.cc
+  steps/step_programs_test.cc
+  steps/step_recorder_test.cc
+  tuning/automatic_processes_test.cc
+  tuning/automatic_test.cc
+  tuning/guarded_class_test.cc
+  tuning/level_family_test.cc
+  tuning/leveled_budget_test.cc
+  tuning/leveled_calls_test.cc
+  tuning/step_levels_test.cc
+  tuning/tuning_test.cc
+)
+if(RINGPRESS_SANITIZE STREQUAL "thread")
+  # What ranks decide, in threads that other tests use in the same way (as those with the label not_tsan).
+  list(REMOVE_ITEM session_tests lazy/lazy_orders_test.cc steps/step_planner_test.cc
+                                 tuning/automatic_processes_test.cc tuning/guarded_class_test.cc
+                                 tuning/leveled_budget_test.cc tuning/leveled_calls_test.cc
+                                 tuning/step_levels_test.cc)
+endif()
+list(TRANSFORM session_tests PREPEND session/)
+add_executable(session_test ${session_tests} gossip/gossip_test.cc)
+target_link_libraries(session_test PRIVATE ringpress_session ringpress_gossip ringpress_test_tensors
+                      GTest::gtest_main rapidcheck Threads::Threads)
+gtest_discover_tests(session_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+ringpress_label(session_test
+  not_asan Automatic.Hosts* Automatic.Links* Calibrate.IsTheSame*
+           LazyCalls.Another* LazyCalls.Error* LazyCalls.WhatHas*
+           LeveledCalls.Densities* LeveledCalls.RanksAgree* LeveledCalls.TheSteps*
+           StepLevels.RanksNever* StepPlan.RanksAgree* StepPlanner.RanksNever* TunedCalls.AllRanksSwitch*
+  not_tsan Automatic.Determ* Automatic.Hosts* Automatic.Links* Automatic.Pieces* Automatic.Resid*
+           Calibrate.* CalibrationFile.* Communicator.ProjectsMatrices* CommunicatorPieces.AreUnbiased*
+           Gossip.ACodec* LazyCalls.* LevelFamily.* Matching.* Trigger.* TunedCalls.* TuningLog.*)
+
+# Counts calls by standing in for the C library's functions, which sanitizers do too.
+if(NOT RINGPRESS_SANITIZE)
+  add_executable(steady_state_test session/calls/steady_state_test.cc ../support/call_counter.cc)
+  target_link_libraries(steady_state_test PRIVATE ringpress_session ringpress_transport
+                        ringpress_test_tensors GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
+  # The libraries, too, are to find the functions that count.
+  set_target_properties(steady_state_test PROPERTIES ENABLE_EXPORTS ON)
+  gtest_discover_tests(steady_state_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+endif()
+
+add_executable(end_report_test session/end_report_test.cc)
+target_link_libraries(end_report_test PRIVATE ringpress_firewall GTest::gtest_main Threads::Threads)
+gtest_discover_tests(end_report_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 60)

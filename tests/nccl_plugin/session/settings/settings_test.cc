@@ -1,0 +1,153 @@
+#include "ringpress/internal/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ringpress {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+TEST(Settings, DefaultsParse) {
+  const auto settings = parse_settings({}, nullptr);
+  EXPECT_EQ(settings.mistake, "");
+  EXPECT_EQ(settings.codec, "auto");
+  EXPECT_EQ(settings.minimum_bytes, 65536U);
+  EXPECT_TRUE(settings.error_feedback);
+  EXPECT_EQ(settings.timeout_ms, 600000);
+}
+
+TEST(Settings, ReadsEveryType) {
+  const Environment environment = {{"RINGPRESS_CODEC", "q2:block=64"},
+                                   {"RINGPRESS_EF", "off"},
+                                   {"RINGPRESS_SEED", "18446744073709551615"},
+                                   {"RINGPRESS_SOCKETS", "4"},
+                                   {"PATH", "/bin"}};
+  const auto settings = parse_settings(environment, nullptr);
+  EXPECT_EQ(settings.mistake, "");
+  EXPECT_EQ(settings.codec, "q2:block=64");
+  EXPECT_FALSE(settings.error_feedback);
+  EXPECT_EQ(settings.seed, 18446744073709551615ULL);
+  EXPECT_EQ(settings.sockets_per_peer, 4);
+}
+
+TEST(Settings, AWrongValueIsRefusedByName) {
+  const Environment wrong = {{"RINGPRESS_EF", "maybe"},
+                             {"RINGPRESS_SEED", "-1"},
+                             {"RINGPRESS_TIMEOUT_MS", "0"},
+                             {"RINGPRESS_SOCKETS", "17"},
+                             {"RINGPRESS_SOCKETS", "2x"},
+                             {"RINGPRESS_MIN_BYTES", "64X"},
+                             {"RINGPRESS_MIN_BYTES", "-1K"},
+                             {"RINGPRESS_EF_MAX_BYTES", "1KiBi"},
+                             {"RINGPRESS_CHUNK_BYTES", "K"},
+                             {"RINGPRESS_LAZY_CALLS", "1K"},
+                             {"RINGPRESS_ALGO", "rong"},
+                             {"RINGPRESS", "of"},
+                             {"RINGPRESS_DEBUG", "loud"},
+                             {"RINGPRESS_BACKEND", "gpu"},
+                             {"RINGPRESS_ADJUST_ALPHA", "0"},
+                             {"RINGPRESS_ADJUST_ALPHA", "-1"},
+                             {"RINGPRESS_ADJUST_ALPHA", "inf"},
+                             {"RINGPRESS_ADJUST_ALPHA", "1.5x"},
+                             {"RINGPRESS_ADJUST_METRIC", "l1"},
+                             {"RINGPRESS_ADJUST_GRIDS", "minmax"},
+                             {"RINGPRESS_TUNING_CALLS", "0"},
+                             {"RINGPRESS_TUNING_CALLS", "10001"},
+                             {"RINGPRESS_TUNING_TRIALS", "-1"},
+                             {"RINGPRESS_TUNING_TRIALS", "10001"},
+                             {"RINGPRESS_TUNING_WARM_UP", "0"},
+                             {"RINGPRESS_TUNING_WARM_UP", "10001"},
+                             {"RINGPRESS_TIMEOUT_MS", "99999999999"}};
+  for (const auto& [name, text] : wrong) {
+    const auto settings = parse_settings({{name, text}}, nullptr);
+    const Status status = check_settings(settings);
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << name << "=" << text;
+    EXPECT_TRUE(status.message().starts_with(name + "=" + text)) << status.message();
+  }
+  const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
+  EXPECT_NE(check_settings(settings).message().find("maybe: ring?"), std::string::npos);
+}
+
+/// Every setting that is a size, whatever is added to the list.
+TEST(Settings, SizesMayHaveUnits) {
+  std::size_t sizes = 0;
+  for (const SettingDescription& setting : setting_descriptions()) {
+    const std::string name = setting.name;
+    if (!name.ends_with("_BYTES")) continue;
+    ++sizes;
+    const std::pair<const char*, const char*> same[] = {{"64K", "65536"},    {"64k", "65536"},
+                                                        {"64KB", "65536"},   {"1M", "1048576"},
+                                                        {"1.5M", "1572864"}, {"2G", "2147483648"}};
+    for (const auto& [text, bytes] : same) {
+      const auto settings = parse_settings({{name, text}}, nullptr);
+      EXPECT_TRUE(check_settings(settings).is_ok()) << settings.mistake;
+      const auto plain = parse_settings({{name, bytes}}, nullptr);
+      EXPECT_EQ(agreement_lines(settings), agreement_lines(plain)) << name << "=" << text;
+      EXPECT_NE(agreement_lines(settings),
+                agreement_lines(parse_settings({{name, "12345"}}, nullptr)));
+    }
+  }
+  EXPECT_EQ(sizes, 3U);
+}
+
+TEST(Settings, ARealNumberIsAgreedOnInOneForm) {
+  const auto settings = parse_settings({{"RINGPRESS_ADJUST_ALPHA", "0.50"}}, nullptr);
+  EXPECT_EQ(settings.mistake, "");
+  EXPECT_EQ(settings.adjust_alpha, 0.5);
+  const auto lines = agreement_lines(settings);
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "RINGPRESS_ADJUST_ALPHA=0.5"), lines.end());
+}
+
+TEST(Settings, AWrongNumberLeavesTheDefault) {
+  const int expected = parse_settings({}, nullptr).sockets_per_peer;
+  for (const char* text : {"17", "2x", "0"}) {
+    EXPECT_EQ(parse_settings({{"RINGPRESS_SOCKETS", text}}, nullptr).sockets_per_peer, expected)
+        << text;
+  }
+}
+
+TEST(Settings, AnEmptyValueIsTheDefault) {
+  const auto settings = parse_settings(
+      {{"RINGPRESS_CODEC", ""}, {"RINGPRESS_MIN_BYTES", ""}, {"RINGPRESS_SOCKETS", ""}}, nullptr);
+  EXPECT_TRUE(check_settings(settings).is_ok());
+  EXPECT_EQ(settings.codec, "auto");
+  EXPECT_EQ(settings.minimum_bytes, 65536U);
+}
+
+TEST(Settings, AWrongValueLeavesTheDefault) {
+  const auto settings =
+      parse_settings({{"RINGPRESS_SOCKETS", "2x"}, {"RINGPRESS_TIMEOUT_MS", "-5"}}, nullptr);
+  const Settings defaults = parse_settings({}, nullptr);
+  EXPECT_EQ(settings.sockets_per_peer, defaults.sockets_per_peer);
+  EXPECT_EQ(settings.timeout_ms, defaults.timeout_ms);
+  EXPECT_EQ(settings.mistake, "RINGPRESS_SOCKETS=2x: expected a whole number from 1 to 16");
+}
+
+TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {
+  std::vector<std::string> warnings;
+  const Environment environment = {
+      {"RINGPRESS_CODEX", "q4"}, {"RINGPRESS_PERF_RANK", "0"}, {"RINGPRESSURE", "1"}};
+  EXPECT_EQ(parse_settings(environment, &warnings).mistake, "");
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("RINGPRESS_CODEX"), std::string::npos);
+  EXPECT_NE(warnings[0].find("maybe: RINGPRESS_CODEC?"), std::string::npos);
+}
+
+TEST(Settings, AgreementOmitsTheSecretAndWhatMayDiffer) {
+  auto settings =
+      parse_settings({{"RINGPRESS_SECRET", "swordfish"}, {"RINGPRESS_CODEC", "q8"}}, nullptr);
+  const auto lines = agreement_lines(settings);
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "RINGPRESS_CODEC=q8"), lines.end());
+  for (const std::string& line : lines) {
+    EXPECT_FALSE(line.starts_with("RINGPRESS_SECRET"));
+    EXPECT_FALSE(line.starts_with("RINGPRESS_TIMEOUT_MS"));
+  }
+  auto other = settings;
+  other.secret = "sailfish";
+  EXPECT_EQ(agreement_lines(other), lines);
+}
+
+}  // namespace
+}  // namespace ringpress
