@@ -76,17 +76,11 @@ MeshCommunicator::~MeshCommunicator() {
 /// Throws where the program has no memory left for a copy of them.
 void MeshCommunicator::write_report(ReportTime time) {
   const bool has_booked = finalized_;
-  Statistics now;
-  {
-    const auto lock = lock_for_report(statistics_mutex_, time);
-    if (!lock.owns_lock()) return;
-    now = statistics_;
-    exact_calls_.write_to(&now);
-  }
-  add_sent_bytes(&now);
-  if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&now, time);
-  write_statistics(settings_, rank_, size_, now);
-  steps_.close(now.last_codec, time);
+  std::optional<Statistics> now = statistics_at(time);
+  if (!now) return;
+  if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&*now, time);
+  write_statistics(settings_, rank_, size_, *now);
+  steps_.close(now->last_codec, time);
 }
 
 Status MeshCommunicator::count_hosts() {
@@ -377,18 +371,19 @@ void MeshCommunicator::abort() {
   mesh_->abort({Code::kAborted, "rank " + std::to_string(rank_) + " aborted the communicator"});
 }
 
-Statistics MeshCommunicator::statistics() const {
-  const std::lock_guard lock(statistics_mutex_);
-  Statistics now = statistics_;
-  exact_calls_.write_to(&now);
-  add_sent_bytes(&now);
+/// None where its lock is not to be had.
+std::optional<Statistics> MeshCommunicator::statistics_at(ReportTime time) const {
+  Statistics now;
+  {
+    const auto lock = lock_for_report(statistics_mutex_, time);
+    if (!lock.owns_lock()) return std::nullopt;
+    now = statistics_;
+    exact_calls_.write_to(&now);
+  }
+  // What is part of all is asked for first: a call may be under way.
+  if (tuned_ != nullptr) now.calibration_bytes = tuned_->calibration_bytes();
+  now.wire_bytes = mesh_->counters().sent_bytes;
   return now;
-}
-
-/// What is part of all is asked for first: a call may be under way.
-void MeshCommunicator::add_sent_bytes(Statistics* statistics) const {
-  if (tuned_ != nullptr) statistics->calibration_bytes = tuned_->calibration_bytes();
-  statistics->wire_bytes = mesh_->counters().sent_bytes;
 }
 
 }  // namespace ringpress::nccl_plugin

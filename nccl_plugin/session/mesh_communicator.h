@@ -94,7 +94,10 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   void abort() override;
   Status failure() const override { return mesh_->failure(); }
   Status check() override { return mesh_->check(); }
-  Statistics statistics() const override;
+  Statistics statistics() const override { return *statistics_at(ReportTime::kEnd); }
+  std::optional<Statistics> statistics_at_exit() const override {
+    return statistics_at(ReportTime::kExit);
+  }
 
  private:
   /// Everything that a call needs, decided before its first byte moves.
@@ -142,7 +145,7 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
   Status conclude_lazy();
   void write_report(ReportTime time);
-  void add_sent_bytes(Statistics* statistics) const;
+  std::optional<Statistics> statistics_at(ReportTime time) const;
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
   bool find_residual(Preparation* call, const TensorCall& tensor);
