@@ -1,9 +1,6 @@
 // What all calls of a communicator have in common: what is decided before, and booked after them.
 #include "nccl_plugin/session/mesh_communicator.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -102,14 +99,7 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(std::string_view name, DTy
   const auto found = codecs_.find(CodecKeyView(name, dtype, op));
   if (found != codecs_.end()) return &found->second;
   const std::string specification(name);
-  RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
-  const std::string& text = codec->specification();
-  const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
-  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_error_feedback,
-                             compress_kernels::takes_error_feedback(specification));
-  RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
-                             compress_kernels::unbiased_specification(specification));
-  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased)};
+  RINGPRESS_ASSIGN_OR_RETURN(NamedCodec named, make_named_codec(specification, dtype, op));
   return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
 }
 
@@ -206,9 +196,7 @@ Result<std::string_view> MeshCommunicator::level_of(const PlanRequest& request,
 Result<CodecLimits> MeshCommunicator::limits_of(const PlanRequest& request,
                                                 const Decision& decision) {
   RINGPRESS_ASSIGN_OR_RETURN(codec_, codec_for(decision.codec, request.dtype, request.op));
-  const Codec& codec = *codec_->codec;
-  return CodecLimits{codec_->takes_error_feedback, codec.traits().identity,
-                     codec.projection() != nullptr, codec_->unbiased};
+  return nccl_plugin::limits_of(*codec_, request);
 }
 
 Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,

@@ -23,6 +23,7 @@
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/calls/exact_calls.h"
 #include "nccl_plugin/session/calls/layer_hints.h"
+#include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/end_report.h"
@@ -46,14 +47,6 @@ namespace ringpress::nccl_plugin {
 // What a call keeps in one piece and is larger goes back to the heap when it ends: what the ranks
 // agree on for tensors of more than some ten million values.
 constexpr std::size_t kLargestKeptBlock = 1024 * 1024;
-
-/// A codec and the hash by which ranks compare it.
-struct NamedCodec {
-  std::unique_ptr<Codec> codec;
-  std::uint64_t hash = 0;
-  bool takes_error_feedback = true;
-  std::string unbiased;  // Specification of its unbiased variant; empty: there is none.
-};
 
 class MeshCommunicator final : public Communicator, private CallAdvisers {
  public:
