@@ -33,8 +33,7 @@ if(NOT RINGPRESS_SANITIZE)
   # As steady_state_test. Both stand in for calls to the system, which the sanitizers do, too.
   add_executable(plugin_collnet_allocations_test plugin/collnet_allocations_test.cc
                  ../support/call_counter.cc)
-  add_executable(plugin_collnet_connect_test plugin/collnet_connect_test.cc
-                 plugin/collnet_exit_locked_test.cc)
+  add_executable(plugin_collnet_connect_test plugin/collnet_connect_test.cc)
   foreach(test plugin_collnet_allocations_test plugin_collnet_connect_test)
     set_target_properties(${test} PROPERTIES ENABLE_EXPORTS ON)
     target_include_directories(${test} PRIVATE ${PROJECT_SOURCE_DIR})
