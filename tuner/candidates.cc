@@ -35,7 +35,7 @@ Result<std::vector<Candidate>> find_wanted(const CallShape& shape, const Calibra
 Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
                                                const Calibration& calibration) {
   return find_wanted(shape, calibration, [&shape](const Choice& choice) {
-    return choice.algorithm != Algorithm::kRing || (choice.is_exact() && shape.world > 2);
+    return !traits_of(choice.algorithm).goes_round || (choice.is_exact() && shape.world > 2);
   });
 }
 

@@ -1,23 +1,11 @@
 // The formulas, for p ranks, g to a host, on h = p / g hosts, and a tensor of s bytes of which a
 // codec leaves r s; where encoded values are summed as they are, more of what is summed, so r is
 // that of one rank's values in a first half by sra, of partial sums in a ring's, and of the whole
-// sum in a second half. In each of its halves (an all-reduce has both, a reduce-scatter the first,
-// an all-gather the second) a rank sends (p - 1)/p r s.
+// sum in a second half. An all-reduce has both halves, a reduce-scatter the first, an all-gather
+// the second. What a half sends, waits for and gives the codec to do is in each algorithm's row of
+// the table (ringpress/internal/algorithms.h).
 //
-//   sra    Straight to everybody: (p - g)/p r s of it leave the host, whose link all g ranks share.
-//          First half: encodes (p - 1)/p s for the others, decodes and adds up p - 1 parts of its
-//          own s/p. Second: encodes s/p (in an all-reduce with the last addition, as a hop),
-//          decodes (p - 1)/p s. A latency each.
-//   ring   All of it to a neighbour; one rank's leaves the host. In each half p - 1 stages. Each
-//          rank encodes the shard that begins with it, and does a hop for each of the others.
-//          Where an all-reduce or reduce-scatter encodes sums anew, which loses something, its two
-//          sides work at a time: a shard's partial sums pass p/2 stages, and its result as many;
-//          each rank encodes the shards that begin with it (two, one with two ranks), and adds up
-//          two partial sums of its own.
-//   hier   All-reduces: exact sums within the host, (g - 1)/g s in each half, and between hosts sra
-//          of s/g among h ranks.
-//
-// Small uncompressed all-reduces, by sra or ring, are exchanged whole instead
+// Small uncompressed all-reduces are exchanged whole instead, where the algorithm does so
 // (ringpress/internal/whole_exchange.h): in log2 p steps and up to two more, some of them within
 // hosts; or, among 2 and up to 16 ranks that are no power of two, each sends its tensor to all
 // others at once.
@@ -80,39 +68,25 @@ Result<Halves> halves_of(CollectiveKind kind) {
   return Status(Code::kUnsupported, std::string(collective_name(kind)) + " has no model");
 }
 
-/// The codec's work of one rank in so many halves, `bytes` among so many ranks, cut into so many
-/// chunks in all.
-struct CodecWork {
-  Halves halves;
-  Algorithm algorithm = Algorithm::kSra;
-  double ranks = 1;
-  double bytes = 0;
-  double chunks = 1;
-
-  double seconds(const CodecSpeed& codec) const {
-    return (halves.reduces ? reducing(codec) : 0) + (halves.gathers ? gathering(codec) : 0);
+/// The codec's work of one rank, in so many chunks.
+double codec_seconds(const CodedCall& call, std::size_t chunks) {
+  const CodecSpeed& codec = call.codec;
+  const double starts = static_cast<double>(chunks) * call.all_reduces;
+  const auto of = [&](const OperationCost& cost, double shards) {
+    return cost_of(cost, starts * shards, call.bytes / call.shape.world * shards);
+  };
+  const auto work_of = [&](const Load& load) {
+    return of(codec.encode, load.encoded) + of(codec.hop, load.hops) +
+           of(codec.further_part(), load.added) + of(codec.decode, load.decoded);
+  };
+  double seconds = 0;
+  if (call.halves.reduces) {
+    seconds += of(codec.agreement.summarise, call.parts()) +
+               work_of(call.algorithm.reduce_load(call.load_request()));
   }
-
- private:
-  double of(const OperationCost& cost, double shards) const {
-    return cost_of(cost, chunks * shards, bytes / ranks * shards);
-  }
-  double reducing(const CodecSpeed& codec) const {
-    const double others = ranks - 1;
-    const double summaries = of(codec.agreement.summarise, ranks);
-    if (algorithm == Algorithm::kRing) {
-      const double first = codec.requantises() ? std::min(2.0, others) : 1;
-      return summaries + of(codec.encode, first) + of(codec.hop, ranks - first) +
-             of(codec.further_part(), first - 1);
-    }
-    return summaries + of(codec.encode, others) + of(codec.hop, 1) +
-           of(codec.further_part(), others - 1);
-  }
-  /// A hop has encoded the own shard where there was a first half.
-  double gathering(const CodecSpeed& codec) const {
-    return of(codec.decode, ranks - 1) + (halves.reduces ? 0 : of(codec.encode, 1));
-  }
-};
+  if (call.halves.gathers) seconds += work_of(call.algorithm.gather_load(call.load_request()));
+  return seconds;
+}
 
 std::size_t most_chunks(const CallShape& shape, const CodecSpeed& codec) {
   const double bytes = codec.projection.bytes(static_cast<double>(shape.bytes));
@@ -124,43 +98,53 @@ bool has_hosts(const CallShape& shape) {
   return shape.ranks_per_host > 1 && shape.world > shape.ranks_per_host;
 }
 
-std::vector<Algorithm> algorithms_of(const CallShape& shape, const CodecSpeed& codec) {
-  const bool can_be_hier =
-      has_hosts(shape) && shape.kind == CollectiveKind::kAllReduce && codec.projection.rounds == 0;
-  if (!can_be_hier) return {Algorithm::kSra, Algorithm::kRing};
-  return {Algorithm::kSra, Algorithm::kRing, Algorithm::kHier};
+bool can_go_by(const AlgorithmTraits& algorithm, const CallShape& shape) {
+  return (algorithm.has_halves || shape.kind == CollectiveKind::kAllReduce) &&
+         (!algorithm.is_hierarchical || has_hosts(shape));
+}
+
+bool can_go_by(const AlgorithmTraits& algorithm, const CodecSpeed& codec) {
+  return algorithm.takes_projections || codec.projection.rounds == 0;
+}
+
+Status check(const AlgorithmTraits& algorithm, const CallShape& shape, const CodecSpeed& codec) {
+  if (!can_go_by(algorithm, shape)) {
+    const char* const hosts = algorithm.is_hierarchical ? " among hosts of several ranks" : "";
+    return {Code::kUnsupported, std::string(algorithm.name) + " is for all-reduces" + hosts};
+  }
+  if (codec.projection.rounds > 0 && shape.kind != CollectiveKind::kAllReduce) {
+    return {Code::kUnsupported, codec.codec + " takes part in all-reduces only"};
+  }
+  if (can_go_by(algorithm, codec)) return Status::ok();
+  return {Code::kUnsupported, codec.codec + " projects whole tensors, not parts of a host"};
 }
 
 }  // namespace
 
 Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
-                              Algorithm algorithm, std::size_t chunks) {
+                              const AlgorithmTraits& algorithm, std::size_t chunks) {
   RINGPRESS_RETURN_IF_ERROR(check(shape, links));
   RINGPRESS_ASSIGN_OR_RETURN(const Halves halves, halves_of(shape.kind));
-  const bool is_hier = algorithm == Algorithm::kHier;
-  if (is_hier && (!has_hosts(shape) || halves.count() != 2)) {
-    return Status(Code::kUnsupported, "hier is for all-reduces among hosts of several ranks");
-  }
-  const int rounds = codec.projection.rounds;
-  if (rounds > 0 && halves.count() != 2) {
-    return Status(Code::kUnsupported, codec.codec + " takes part in all-reduces only");
-  }
-  if (rounds > 0 && is_hier) {
-    return Status(Code::kUnsupported, codec.codec + " projects whole tensors, not parts of a host");
-  }
+  RINGPRESS_RETURN_IF_ERROR(check(algorithm, shape, codec));
   CallCost cost;
   cost.codec = codec.codec;
-  cost.algorithm = algorithm;
+  cost.algorithm = algorithm.algorithm;
   cost.chunks = std::clamp<std::size_t>(chunks, 1, kMostChunks);
   cost.error = codec.error;
   if (shape.world == 1) return cost;
   const auto values = static_cast<double>(shape.bytes);
-  const CodedCall call{
-      shape, links, codec, halves, codec.projection.bytes(values), std::max(1, rounds)};
-  const double local = is_hier ? shape.ranks_per_host : 1;
-  const double look = halves.reduces ? cost_of(codec.look, 1, values / local) : 0;
-  add_exchange(call, algorithm, &cost);
-  if (is_exchanged_whole(call, algorithm)) {
+  const CodedCall call{shape,
+                       links,
+                       codec,
+                       algorithm,
+                       halves,
+                       codec.projection.bytes(values),
+                       std::max(1, codec.projection.rounds)};
+  // Of what is encoded.
+  const double looked_at = values * call.parts() / shape.world;
+  const double look = halves.reduces ? cost_of(codec.look, 1, looked_at) : 0;
+  add_exchange(call, &cost);
+  if (is_exchanged_whole(call)) {
     add_whole(call, &cost);
     cost.chunks = 1;
     cost.codec_seconds += look;
@@ -168,14 +152,17 @@ Result<CallCost> predict_call(const CallShape& shape, const Links& links, const 
     return cost;
   }
   add_wire(call, &cost);
-  const auto count = static_cast<double>(cost.chunks);
-  const CodecWork work{halves, algorithm, shape.world / local, call.bytes / local,
-                       count * call.all_reduces};
-  const double overlapping = work.seconds(codec);
+  const double overlapping = codec_seconds(call, cost.chunks);
   cost.codec_seconds = look + overlapping;
   const auto [less, more] = std::minmax(cost.wire_seconds, overlapping);
-  cost.seconds = cost.latency_seconds + cost.inside_seconds + look + more + less / count;
+  cost.seconds = cost.latency_seconds + cost.inside_seconds + look + more +
+                 less / static_cast<double>(cost.chunks);
   return cost;
+}
+
+Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
+                              Algorithm algorithm, std::size_t chunks) {
+  return predict_call(shape, links, codec, traits_of(algorithm), chunks);
 }
 
 Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const Links& links,
@@ -183,7 +170,8 @@ Result<std::vector<CallCost>> rank_calls(const CallShape& shape, const Links& li
   std::vector<CallCost> found;
   for (const CodecSpeed& codec : codecs) {
     const std::size_t most = most_chunks(shape, codec);
-    for (const Algorithm algorithm : algorithms_of(shape, codec)) {
+    for (const AlgorithmTraits& algorithm : kAlgorithms) {
+      if (!can_go_by(algorithm, shape) || !can_go_by(algorithm, codec)) continue;
       CallCost best;
       for (std::size_t chunks = 1; chunks <= most; chunks *= 2) {
         RINGPRESS_ASSIGN_OR_RETURN(CallCost cost,

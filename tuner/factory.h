@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/call_tuner.h"
 #include "ringpress/internal/cost_model.h"
 #include "ringpress/internal/levels.h"
@@ -26,9 +27,12 @@ std::unique_ptr<Planner> make_planner(const Settings& settings);
 
 /// What a call takes in so many chunks (1 to 64; others are limited to that). A single rank takes
 /// nothing. kInvalidArgument: no rank, ranks that are not so many to a host, or a link's speed that
-/// is no number; kUnsupported: another collective than the three, or hier where it is not done.
+/// is no number; kUnsupported: another collective than the three, or what the algorithm does not.
 Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
                               Algorithm algorithm, std::size_t chunks);
+/// The same of an algorithm that need not be in the table.
+Result<CallCost> predict_call(const CallShape& shape, const Links& links, const CodecSpeed& codec,
+                              const AlgorithmTraits& algorithm, std::size_t chunks);
 
 /// How often one rank waits for another in an uncompressed all-reduce by sra of `bytes` bytes: of a
 /// few bytes, that shows a link's latency. `world` is a multiple of `ranks_per_host`.

@@ -160,17 +160,16 @@ class SettingsPlanner : public Planner {
 
   static Algorithm possible_algorithm(Algorithm wanted, const Decision& decision,
                                       const PlanRequest& request) {
-    if (wanted != Algorithm::kHier) return wanted;
+    if (!traits_of(wanted).is_hierarchical) return wanted;
     const bool can_be = !decision.is_exact() && can_be_hierarchical(request);
-    return can_be ? Algorithm::kHier : Algorithm::kSra;
+    return can_be ? wanted : Algorithm::kSra;
   }
 
   Algorithm choose_algorithm(const Decision& decision, const PlanRequest& request) const {
-    if (settings_.algorithm == "ring") return Algorithm::kRing;
-    if (settings_.algorithm == "sra") return Algorithm::kSra;
+    const std::optional<Algorithm> asked = algorithm_named(settings_.algorithm);
+    if (asked) return possible_algorithm(*asked, decision, request);
     const bool lossy = !decision.is_exact();
     if (lossy && can_be_hierarchical(request)) return Algorithm::kHier;
-    if (settings_.algorithm == "hier") return Algorithm::kSra;
     return lossy || request.world <= kLargestExactSraWorld ? Algorithm::kSra : Algorithm::kRing;
   }
 

@@ -16,43 +16,32 @@ double or_ratio(double given, const CodecSpeed& codec) {
   return given > 0 ? given : codec.ratio;
 }
 
-/// Encoded bytes of both halves over those of the values.
-double encoded_share(const CodecSpeed& codec, const Halves& halves, Algorithm algorithm) {
-  if (!halves.reduces) return or_ratio(codec.alone_ratio, codec);
-  const bool is_ring = algorithm == Algorithm::kRing;
-  const bool is_hier = algorithm == Algorithm::kHier;
-  const double first = is_ring ? or_ratio(codec.partial_sum_ratio, codec) : codec.ratio;
-  const double sum = is_hier ? codec.hosts_sum_ratio : codec.sum_ratio;
-  return first + (halves.gathers ? or_ratio(sum, codec) : 0);
+/// Encoded bytes that a rank sends, of all values, over those of the values: in the first half.
+double reduced_ratio(const CodedCall& call) {
+  const CodecSpeed& codec = call.codec;
+  return call.algorithm.goes_round ? or_ratio(codec.partial_sum_ratio, codec) : codec.ratio;
 }
 
-/// What ranks send each other before they encode.
-struct Summaries {
-  double bytes = 0;   // Of one rank's summaries of all its values, sent and got back.
-  double stages = 0;  // Latencies.
-};
-
-Summaries summaries_of(const CodecSpeed& codec, const Halves& halves, double bytes) {
-  // Values that are not summed are encoded with what is known of them alone.
-  if (!halves.reduces) return {};
-  const AgreementCost& agreement = codec.agreement;
-  return {2 * agreement.ratio * bytes, 2.0 * agreement.rounds};
+/// The same in the second.
+double gathered_ratio(const CodedCall& call) {
+  const CodecSpeed& codec = call.codec;
+  if (!call.halves.reduces) return or_ratio(codec.alone_ratio, codec);
+  return or_ratio(call.algorithm.is_hierarchical ? codec.hosts_sum_ratio : codec.sum_ratio, codec);
 }
 
-/// Bytes of `whole` that a rank sends to others, sends out of its host together with those of its
-/// host, and sends within it, straight to everybody.
+/// Bytes that a rank sends to others, sends out of its host together with those of its host, and
+/// sends within it.
 struct Sent {
   double all = 0;
   double leaving = 0;
   double staying = 0;
-};
 
-Sent straight_to_all(const CallShape& shape, double whole) {
-  const double ranks = shape.world;
-  const double local = shape.ranks_per_host;
-  return {whole * (ranks - 1) / ranks, whole * local * (ranks - local) / ranks,
-          whole * (local - 1) / ranks};
-}
+  void add(const Load& load, double whole) {
+    all += load.sent * whole;
+    leaving += load.leaving * whole;
+    staying += load.staying * whole;
+  }
+};
 
 /// Of the class that waits longest for an answer.
 const LinkSpeed& slowest_link(const CodedCall& call) {
@@ -60,9 +49,23 @@ const LinkSpeed& slowest_link(const CodedCall& call) {
   return is_one_host ? call.links.inside : call.links.between;
 }
 
-ExchangeShape exchange_of(const CodedCall& call, Algorithm algorithm) {
-  return {static_cast<std::size_t>(call.bytes / call.all_reduces), algorithm, call.shape.world,
-          call.shape.ranks_per_host};
+/// Adds what ranks send each other before they encode: each to everybody.
+void add_summaries(const CodedCall& call, Sent* sent, CallCost* cost) {
+  // Values that are not summed are encoded with what is known of them alone.
+  if (!call.halves.reduces) return;
+  const AgreementCost& agreement = call.codec.agreement;
+  const Load load = call.algorithm.is_hierarchical
+                        ? algorithms::among_hosts(call.load_request(), algorithms::straight_to_all)
+                        : algorithms::straight_to_all(call.load_request());
+  // There and back.
+  sent->add(load, 2 * agreement.ratio * call.bytes);
+  cost->latency_seconds +=
+      call.all_reduces * 2.0 * agreement.rounds * slowest_link(call).latency_seconds;
+}
+
+ExchangeShape exchange_of(const CodedCall& call) {
+  return {static_cast<std::size_t>(call.bytes / call.all_reduces), call.algorithm.algorithm,
+          call.shape.world, call.shape.ranks_per_host};
 }
 
 /// Each sends to all others, and waits for the slowest.
@@ -100,67 +103,47 @@ double leaving_bytes(std::size_t bytes, int world, int ranks_per_host) {
 }
 
 void add_wire(const CodedCall& call, CallCost* cost) {
-  const CallShape& shape = call.shape;
   const Links& links = call.links;
-  const double halves = call.halves.count();
-  const double local = shape.ranks_per_host;
-  const double hosts = shape.world / local;
-  const double whole = call.bytes * encoded_share(call.codec, call.halves, cost->algorithm);
-  const Summaries summaries = summaries_of(call.codec, call.halves, call.bytes);
-  Sent told = straight_to_all(shape, summaries.bytes);
-  Sent sent = straight_to_all(shape, whole);
-  double stages = halves;
-  switch (cost->algorithm) {
-    case Algorithm::kRing:
-      stages *= call.codec.requantises() && call.halves.reduces ? shape.world / 2 : shape.world - 1;
-      sent.leaving = sent.all;
-      sent.staying = local > 1 ? sent.all : 0.0;
-      break;
-    case Algorithm::kSra:
-      break;
-    case Algorithm::kHier: {
-      const double exact = halves * (local - 1) / local * call.bytes;
-      cost->inside_seconds = exact / links.inside.bytes_per_second;
-      cost->latency_seconds += halves * links.inside.latency_seconds;
-      const double leaving = whole * (hosts - 1) / hosts;
-      sent = {leaving / local + exact, leaving, 0};
-      const double told_outside = summaries.bytes * (hosts - 1) / hosts;
-      told = {told_outside / local, told_outside, 0};
-      break;
-    }
+  Sent sent;
+  double exact = 0;
+  const auto add_half = [&](const Load& load, double ratio) {
+    sent.add(load, ratio * call.bytes);
+    exact += load.exact_inside * call.bytes;
+    cost->latency_seconds += call.all_reduces * load.stages * slowest_link(call).latency_seconds +
+                             load.inside_stages * links.inside.latency_seconds;
+  };
+  if (call.halves.reduces) {
+    add_half(call.algorithm.reduce_load(call.load_request()), reduced_ratio(call));
   }
-  sent.all += told.all;
-  sent.leaving = hosts > 1 ? sent.leaving + told.leaving : 0;
-  sent.staying += told.staying;
-  cost->latency_seconds +=
-      call.all_reduces * (stages + summaries.stages) * slowest_link(call).latency_seconds;
+  if (call.halves.gathers) {
+    add_half(call.algorithm.gather_load(call.load_request()), gathered_ratio(call));
+  }
+  add_summaries(call, &sent, cost);
+  if (exact > 0) cost->inside_seconds = exact / links.inside.bytes_per_second;
   const double inside = sent.staying > 0 ? sent.staying / links.inside.bytes_per_second : 0;
   cost->wire_seconds = std::max(sent.leaving / links.between.bytes_per_second, inside);
-  cost->wire_bytes += static_cast<std::size_t>(std::ceil(sent.all));
+  cost->wire_bytes += static_cast<std::size_t>(std::ceil(sent.all + exact));
 }
 
-void add_exchange(const CodedCall& call, Algorithm algorithm, CallCost* cost) {
+void add_exchange(const CodedCall& call, CallCost* cost) {
   const bool compares = call.codec.projection.rounds > 0;
   const std::size_t bytes = compares ? kTagBytes : call.codec.agreement.tensor_bytes;
   if (bytes == 0 || !call.halves.reduces) return;
   cost->latency_seconds += slowest_link(call).latency_seconds;
-  const int parties = algorithm == Algorithm::kHier ? call.shape.world / call.shape.ranks_per_host
-                                                    : call.shape.world;
-  cost->wire_bytes += bytes * static_cast<std::size_t>(parties - 1);
+  cost->wire_bytes += bytes * static_cast<std::size_t>(call.parts() - 1);
 }
 
-bool is_exchanged_whole(const CodedCall& call, Algorithm algorithm) {
+bool is_exchanged_whole(const CodedCall& call) {
   const bool is_exact = call.codec.ratio == 1 && !call.codec.requantises();
-  if (!is_exact || call.halves.count() != 2 || algorithm == Algorithm::kHier) return false;
-  return whole_exchange_of(exchange_of(call, algorithm)) != WholeExchange::kNone;
+  if (!is_exact || call.halves.count() != 2 || !call.algorithm.exchanges_small_whole) return false;
+  return whole_exchange_of(exchange_of(call)) != WholeExchange::kNone;
 }
 
 void add_whole(const CodedCall& call, CallCost* cost) {
   const CallShape& shape = call.shape;
   const Links& links = call.links;
   const int local = shape.ranks_per_host;
-  const bool doubles =
-      whole_exchange_of(exchange_of(call, cost->algorithm)) == WholeExchange::kDoubling;
+  const bool doubles = whole_exchange_of(exchange_of(call)) == WholeExchange::kDoubling;
   const ExchangeSteps steps =
       doubles ? doubling_steps(shape.world, local) : steps_at_once(shape.world, local);
   cost->latency_seconds += call.all_reduces * (steps.between * links.between.latency_seconds +

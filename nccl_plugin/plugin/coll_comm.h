@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/coll_lane.h"
@@ -60,8 +59,7 @@ class CollComm : public Object {
 
  private:
   void tell_unknown() const;
-  std::optional<Statistics> statistics(ReportTime time) const;
-  void write_report(ReportTime time) const;
+  Statistics statistics() const;
   void log_totals() const;
 
   const pid_t process_;

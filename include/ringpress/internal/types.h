@@ -38,6 +38,7 @@ enum class CollectiveKind : std::uint8_t {
   kSendRecv = 5,
 };
 
+/// What each does and costs: ringpress/internal/algorithms.h.
 enum class Algorithm : std::uint8_t {
   kRing = 0,  // Neighbours only; requantises at every hop.
   kSra = 1,   // Scatter-reduce-allgather; two quantisations whatever the number of ranks.
@@ -139,18 +140,6 @@ inline const char* collective_name(CollectiveKind kind) {
       return "send/recv";
   }
   return "unknown collective";
-}
-
-inline const char* algorithm_name(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kRing:
-      return "ring";
-    case Algorithm::kSra:
-      return "sra";
-    case Algorithm::kHier:
-      return "hier";
-  }
-  return "unknown algorithm";
 }
 
 }  // namespace ringpress

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress {
@@ -118,7 +119,7 @@ constexpr WholeExchange whole_exchange_of(const ExchangeShape& shape) {
   const auto others = static_cast<std::size_t>(shape.world - 1);
   bool is_small = shape.bytes <= (are_two_hosts ? kMostOfPair : kMost) / others;
   const bool is_large_world = shape.world > kLargestExactSraWorld;
-  if (is_large_world && shape.algorithm == Algorithm::kRing && shape.ranks_per_host > 0) {
+  if (is_large_world && traits_of(shape.algorithm).goes_round && shape.ranks_per_host > 0) {
     is_small = is_small || shape.bytes <= largest_doubled_bytes(shape.world, shape.ranks_per_host);
   }
   if (!is_small) return WholeExchange::kNone;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <string>
 
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress {
