@@ -65,10 +65,14 @@ void CollComm::begin(TensorPart part) {
     before_[lane] = lanes_[lane]->communicator().statistics();
   }
   if (settings_.statistics.empty()) return;
-  report_.open([this](ReportTime) {
-    const Communicator& communicator = lanes_[0]->communicator();
-    write_statistics(settings_, communicator.rank(), communicator.size(), statistics());
-  });
+  report_.open([this](ReportTime time) { write_report(time); });
+}
+
+void CollComm::write_report(ReportTime time) const {
+  const std::optional<Statistics> total = statistics(time);
+  if (!total) return;
+  const Communicator& communicator = lanes_[0]->communicator();
+  write_statistics(settings_, communicator.rank(), communicator.size(), *total);
 }
 
 CollComm::~CollComm() {
@@ -83,7 +87,7 @@ CollComm::~CollComm() {
 }
 
 void CollComm::log_totals() const {
-  const Statistics total = statistics();
+  const Statistics total = *statistics(ReportTime::kEnd);
   const Communicator& communicator = lanes_[0]->communicator();
   log(abi::LogLevel::kInfo, abi::kLogNet,
       "CollNet of node %d of %d: %llu calls, %llu compressed (%llu of them unbiased), %llu bytes "
@@ -100,13 +104,17 @@ bool CollComm::is_of_this_process() const {
 }
 
 /// Of all lanes together, without what they did to get ready. What the last call was is that of the
-/// last lane's.
-Statistics CollComm::statistics() const {
+/// last lane's. At the exit nothing if a lane has its own under lock.
+std::optional<Statistics> CollComm::statistics(ReportTime time) const {
   Statistics total;
   const std::size_t last_lane = last_lane_.load();
   for (std::size_t turn = 1; turn <= kCollLanes; ++turn) {
     const std::size_t lane = (last_lane + turn) % kCollLanes;
-    add_difference(lanes_[lane]->communicator().statistics(), before_[lane], &total);
+    const Communicator& communicator = lanes_[lane]->communicator();
+    const std::optional<Statistics> now =
+        time == ReportTime::kExit ? communicator.statistics_at_exit() : communicator.statistics();
+    if (!now) return std::nullopt;
+    add_difference(*now, before_[lane], &total);
   }
   return total;
 }

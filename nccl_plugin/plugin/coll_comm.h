@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "nccl_plugin/plugin/coll_decisions.h"
 #include "nccl_plugin/plugin/coll_lane.h"
@@ -59,7 +60,8 @@ class CollComm : public Object {
 
  private:
   void tell_unknown() const;
-  Statistics statistics() const;
+  std::optional<Statistics> statistics(ReportTime time) const;
+  void write_report(ReportTime time) const;
   void log_totals() const;
 
   const pid_t process_;

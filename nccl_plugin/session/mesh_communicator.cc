@@ -1,9 +1,6 @@
 // What all calls of a communicator have in common: what is decided before, and booked after them.
 #include "nccl_plugin/session/mesh_communicator.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -76,17 +73,11 @@ MeshCommunicator::~MeshCommunicator() {
 /// Throws where the program has no memory left for a copy of them.
 void MeshCommunicator::write_report(ReportTime time) {
   const bool has_booked = finalized_;
-  Statistics now;
-  {
-    const auto lock = lock_for_report(statistics_mutex_, time);
-    if (!lock.owns_lock()) return;
-    now = statistics_;
-    exact_calls_.write_to(&now);
-  }
-  add_sent_bytes(&now);
-  if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&now, time);
-  write_statistics(settings_, rank_, size_, now);
-  steps_.close(now.last_codec, time);
+  std::optional<Statistics> now = statistics_at(time);
+  if (!now) return;
+  if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&*now, time);
+  write_statistics(settings_, rank_, size_, *now);
+  steps_.close(now->last_codec, time);
 }
 
 Status MeshCommunicator::count_hosts() {
@@ -108,14 +99,7 @@ Result<const NamedCodec*> MeshCommunicator::codec_for(std::string_view name, DTy
   const auto found = codecs_.find(CodecKeyView(name, dtype, op));
   if (found != codecs_.end()) return &found->second;
   const std::string specification(name);
-  RINGPRESS_ASSIGN_OR_RETURN(auto codec, compress_kernels::make_codec(specification, dtype, op));
-  const std::string& text = codec->specification();
-  const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
-  RINGPRESS_ASSIGN_OR_RETURN(const bool takes_error_feedback,
-                             compress_kernels::takes_error_feedback(specification));
-  RINGPRESS_ASSIGN_OR_RETURN(std::string unbiased,
-                             compress_kernels::unbiased_specification(specification));
-  NamedCodec named{std::move(codec), hash, takes_error_feedback, std::move(unbiased)};
+  RINGPRESS_ASSIGN_OR_RETURN(NamedCodec named, make_named_codec(specification, dtype, op));
   return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
 }
 
@@ -212,9 +196,7 @@ Result<std::string_view> MeshCommunicator::level_of(const PlanRequest& request,
 Result<CodecLimits> MeshCommunicator::limits_of(const PlanRequest& request,
                                                 const Decision& decision) {
   RINGPRESS_ASSIGN_OR_RETURN(codec_, codec_for(decision.codec, request.dtype, request.op));
-  const Codec& codec = *codec_->codec;
-  return CodecLimits{codec_->takes_error_feedback, codec.traits().identity,
-                     codec.projection() != nullptr, codec_->unbiased};
+  return nccl_plugin::limits_of(*codec_, request);
 }
 
 Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
@@ -377,18 +359,19 @@ void MeshCommunicator::abort() {
   mesh_->abort({Code::kAborted, "rank " + std::to_string(rank_) + " aborted the communicator"});
 }
 
-Statistics MeshCommunicator::statistics() const {
-  const std::lock_guard lock(statistics_mutex_);
-  Statistics now = statistics_;
-  exact_calls_.write_to(&now);
-  add_sent_bytes(&now);
+/// None where its lock is not to be had.
+std::optional<Statistics> MeshCommunicator::statistics_at(ReportTime time) const {
+  Statistics now;
+  {
+    const auto lock = lock_for_report(statistics_mutex_, time);
+    if (!lock.owns_lock()) return std::nullopt;
+    now = statistics_;
+    exact_calls_.write_to(&now);
+  }
+  // What is part of all is asked for first: a call may be under way.
+  if (tuned_ != nullptr) now.calibration_bytes = tuned_->calibration_bytes();
+  now.wire_bytes = mesh_->counters().sent_bytes;
   return now;
-}
-
-/// What is part of all is asked for first: a call may be under way.
-void MeshCommunicator::add_sent_bytes(Statistics* statistics) const {
-  if (tuned_ != nullptr) statistics->calibration_bytes = tuned_->calibration_bytes();
-  statistics->wire_bytes = mesh_->counters().sent_bytes;
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -23,6 +23,7 @@
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/calls/exact_calls.h"
 #include "nccl_plugin/session/calls/layer_hints.h"
+#include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/end_report.h"
@@ -46,14 +47,6 @@ namespace ringpress::nccl_plugin {
 // What a call keeps in one piece and is larger goes back to the heap when it ends: what the ranks
 // agree on for tensors of more than some ten million values.
 constexpr std::size_t kLargestKeptBlock = 1024 * 1024;
-
-/// A codec and the hash by which ranks compare it.
-struct NamedCodec {
-  std::unique_ptr<Codec> codec;
-  std::uint64_t hash = 0;
-  bool takes_error_feedback = true;
-  std::string unbiased;  // Specification of its unbiased variant; empty: there is none.
-};
 
 class MeshCommunicator final : public Communicator, private CallAdvisers {
  public:
@@ -94,7 +87,10 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   void abort() override;
   Status failure() const override { return mesh_->failure(); }
   Status check() override { return mesh_->check(); }
-  Statistics statistics() const override;
+  Statistics statistics() const override { return *statistics_at(ReportTime::kEnd); }
+  std::optional<Statistics> statistics_at_exit() const override {
+    return statistics_at(ReportTime::kExit);
+  }
 
  private:
   /// Everything that a call needs, decided before its first byte moves.
@@ -142,7 +138,7 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   Result<LazyCalls::Decision> ask_lazy(const TensorCall& tensor, const void* values);
   Status conclude_lazy();
   void write_report(ReportTime time);
-  void add_sent_bytes(Statistics* statistics) const;
+  std::optional<Statistics> statistics_at(ReportTime time) const;
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
   bool find_residual(Preparation* call, const TensorCall& tensor);

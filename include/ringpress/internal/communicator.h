@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -176,6 +177,9 @@ class Communicator {
   /// way nobody else looks. Not collective; never blocks.
   virtual Status check() = 0;
   virtual Statistics statistics() const = 0;
+  /// The same while the process exits; nothing where that takes a lock that somebody keeps, as the
+  /// thread that exits may in a handler of a signal.
+  virtual std::optional<Statistics> statistics_at_exit() const { return statistics(); }
 };
 
 }  // namespace ringpress
