@@ -54,8 +54,8 @@ std::string to_text(const WhyExact& why) {
       return "made exactly to see what that takes";
     case ExactReason::kPutOff:
       return "put off: RINGPRESS_LAZY";
-    case ExactReason::kLeftAsItIs:
-      return codec + " leaves " + dtype_name(static_cast<DType>(why.number)) + " as it is";
+    case ExactReason::kSavesNothing:
+      return codec + " makes " + dtype_name(static_cast<DType>(why.number)) + " no smaller";
     case ExactReason::kAgreesOnSums:
       return codec + " agrees on sums: all-gathers are exact";
     case ExactReason::kUnknownEnd:

@@ -208,8 +208,6 @@ class Comm {
     const Codec& of_tensor() const { return projection ? projection->codec() : codec->codec(); }
     /// True if a graph would repeat them. (What is random in a projection follows from its state.)
     bool has_random_bits() const { return codec && !codec->codec().traits().deterministic; }
-    /// The real library is quicker at that.
-    bool leaves_as_it_is() const { return !projection && codec->codec().traits().identity; }
     ToKeep to_keep(const Decision& decision, std::size_t count) const;
   };
   /// Which of the algorithms there is memory for; or projections.
@@ -253,7 +251,8 @@ class Comm {
   void pass_over(const Call& call, const Decision& decision);
   std::size_t residual_count(const Call& call, Way way) const;
   std::size_t projected_bytes(const Call& call) const;
-  StreamLimits limits_of(const Call& call, const NamedCodec& named, std::uint64_t capture) const;
+  StreamLimits limits_of(const Call& call, const PlanRequest& request, const NamedCodec& named,
+                         std::uint64_t capture) const;
   std::uint64_t raw_bytes(const PlanRequest& request) const;
   Way choose_way(const Decision& decision, const Call& call) const;
   const char* name_of(Way way) const;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "nccl_plugin/interposer/comm.h"
+#include "nccl_plugin/session/calls/savings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -48,11 +49,11 @@ std::size_t Comm::projected_bytes(const Call& call) const {
 }
 
 /// Of a call that could be compressed.
-StreamLimits Comm::limits_of(const Call& call, const NamedCodec& named,
+StreamLimits Comm::limits_of(const Call& call, const PlanRequest& request, const NamedCodec& named,
                              std::uint64_t capture) const {
   const bool gathers = call.kind == CollectiveKind::kAllGather;
   StreamLimits limits;
-  limits.leaves_as_it_is = named.leaves_as_it_is();
+  limits.saves_nothing = !saves_bytes(named.of_tensor(), request);
   limits.agrees_on_sums = gathers && named.of_tensor().agreement() != nullptr;
   limits.lacks_memory = projected_bytes(call) >= refused_projected_bytes_;
   limits.is_captured = capture != 0;
@@ -110,7 +111,7 @@ bool Comm::choose_plan(PlannedCall* planned) {
   const NamedCodec* const named = codec_for(call, decision.codec);
   if (named == nullptr) return false;
   if (!settings_.graph) capture = capture_of(call);
-  decision = follow_stream(limits_of(call, *named, capture), request, decision);
+  decision = follow_stream(limits_of(call, request, *named, capture), request, decision);
   if (decision.why.reason != ExactReason::kNone) return false;
   ask_guard(request, capture, planned);
   planned->is_of_step = is_of_step(call, request, capture);

@@ -19,6 +19,10 @@ Decision exact_for(ExactReason reason, Decision decision) {
   return decision;
 }
 
+WhyExact saves_nothing(const PlanRequest& request, std::string_view codec) {
+  return {ExactReason::kSavesNothing, static_cast<std::uint32_t>(request.dtype), codec};
+}
+
 /// What the step's plan and levels are about.
 bool is_usual_compressed_all_reduce(const PlanRequest& request, const Decision& planned) {
   return request.kind == CollectiveKind::kAllReduce && !planned.is_exact() && !planned.is_by_rule();
@@ -48,8 +52,8 @@ Result<Decision> decide_tensor(const Planner& planner, const PlanRequest& reques
   RINGPRESS_ASSIGN_OR_RETURN(CodecLimits limits, advisers.limits_of(request, planned));
   Decision decision = follow_extent(known, limits, planned);
   RINGPRESS_ASSIGN_OR_RETURN(limits, advisers.limits_of(request, decision));
-  decision = follow_codec(limits, request, decision);
-  return limits.projects ? exact_for(ExactReason::kProjectsWholeTensors, decision) : decision;
+  if (limits.projects) return exact_for(ExactReason::kProjectsWholeTensors, decision);
+  return follow_codec(limits, request, decision);
 }
 
 Result<Decision> decide_piece(const Decision& tensor, const PlanRequest& piece,
@@ -95,21 +99,21 @@ Decision follow_level(std::string_view level, Decision decision) {
   return decision;
 }
 
-/// A call that a codec was chosen for may be exact all the same.
+/// A call that a codec was chosen for may be exact all the same, and then always is: it needs no
+/// place among those with a residual.
 Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Decision decision) {
   decision.error_feedback = decision.error_feedback && limits.takes_error_feedback;
-  if (limits.leaves_as_it_is && decision.why.reason == ExactReason::kNone) {
-    decision.why = {ExactReason::kLeftAsItIs, static_cast<std::uint32_t>(request.dtype),
-                    decision.codec};
-  }
+  if (!limits.saves_nothing || decision.is_exact()) return decision;
+  decision.error_feedback = false;
+  decision.why = saves_nothing(request, decision.codec);
+  decision.codec = kNoCodec;
   return decision;
 }
 
 /// The codec stays named: what is kept of the tensor for it has its place.
 Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, Decision decision) {
-  if (limits.leaves_as_it_is) {
-    decision.why = {ExactReason::kLeftAsItIs, static_cast<std::uint32_t>(request.dtype),
-                    decision.codec};
+  if (limits.saves_nothing) {
+    decision.why = saves_nothing(request, decision.codec);
   } else if (limits.agrees_on_sums) {
     decision.why = {ExactReason::kAgreesOnSums, 0, decision.codec};
   } else if (limits.lacks_memory) {

@@ -36,14 +36,14 @@ struct TunedChoice {
 /// What a codec does with a call's values.
 struct CodecLimits {
   bool takes_error_feedback = true;
-  bool leaves_as_it_is = false;
+  bool saves_nothing = false;
   bool projects = false;      // Whole tensors, so pieces of one are exact.
   std::string_view unbiased;  // Its variant without bias; empty: there is none.
 };
 
 /// What streams and devices say of a call that has a codec. The same on all ranks.
 struct StreamLimits {
-  bool leaves_as_it_is = false;
+  bool saves_nothing = false;   // As CodecLimits.
   bool agrees_on_sums = false;  // Of an all-gather, which has none.
   bool lacks_memory = false;    // For a tensor of that size.
   bool is_captured = false;

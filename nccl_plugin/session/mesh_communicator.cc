@@ -132,9 +132,11 @@ Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind k
   signature.dtype = dtype;
   signature.op = reduction.op;
   signature.root = root;
-  Preparation call = prepare_decided(decision, *codec_, signature, reduction);
-  if (codec_->codec->projection() != nullptr) call.context.turn = projected_.count(request);
-  if (!parts_.empty()) RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* codec,
+                             codec_for(decision.codec, dtype, reduction.op));
+  Preparation call = prepare_decided(decision, *codec, signature, reduction);
+  if (codec->codec->projection() != nullptr) call.context.turn = projected_.count(request);
+  if (!parts_.empty() && !decision.is_exact()) RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
   return call;
 }
 
@@ -195,8 +197,9 @@ Result<std::string_view> MeshCommunicator::level_of(const PlanRequest& request,
 
 Result<CodecLimits> MeshCommunicator::limits_of(const PlanRequest& request,
                                                 const Decision& decision) {
-  RINGPRESS_ASSIGN_OR_RETURN(codec_, codec_for(decision.codec, request.dtype, request.op));
-  return nccl_plugin::limits_of(*codec_, request);
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
+                             codec_for(decision.codec, request.dtype, request.op));
+  return nccl_plugin::limits_of(*named, request);
 }
 
 Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,

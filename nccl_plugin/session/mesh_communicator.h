@@ -173,8 +173,7 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   Pieces pieces_;
   MeshPeers peers_;
   std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
-  bool is_tuned_ = false;                       // The last call,
-  const NamedCodec* codec_ = nullptr;           // and its codec.
+  bool is_tuned_ = false;                       // The last call.
   std::unique_ptr<LazyCalls> lazy_;             // Null: no call is put off,
   std::unique_ptr<LazyVotes> lazy_votes_;       // or voted on.
   std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.

@@ -71,7 +71,6 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   signature.root = -1;
   // What is sent without error feedback must be unbiased, whatever is quickest.
   is_tuned_ = false;
-  codec_ = pieces_.codec;
   Decision decision = pieces_.decision;
   if (count > 0 && size_ > 1 && !decision.is_exact() &&
       tensor.known == PiecewiseTensor::Known::kTensor) {
@@ -79,7 +78,8 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
         CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_};
     RINGPRESS_ASSIGN_OR_RETURN(decision, decide_piece(decision, piece, *this));
   }
-  const NamedCodec* const codec = codec_;
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* const codec,
+                             codec_for(decision.codec, tensor.dtype, tensor.op));
   Preparation call = prepare_decided(decision, *codec, signature, Reduction{tensor.op, 1, false});
   if (count == 0) return finish(call, Status::ok());
   if (size_ == 1) return finish(call, run_alone(call, send, receive, count));

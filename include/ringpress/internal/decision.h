@@ -42,7 +42,7 @@ enum class ExactReason : std::uint8_t {
   kTrial,
   kPutOff,
   // What the codec can do. WhyExact::codec: the codec.
-  kLeftAsItIs,  // WhyExact::number: the DType.
+  kSavesNothing,  // WhyExact::number: the DType.
   kAgreesOnSums,
   kUnknownEnd,
   kUnknownTensor,

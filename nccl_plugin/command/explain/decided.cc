@@ -7,6 +7,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/terminal/error.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
+#include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/planner.h"
@@ -25,6 +26,23 @@ std::string name_among(const std::vector<std::string>& names, const std::string&
   const auto found = std::find_if(names.begin(), names.end(), is_same);
   return found == names.end() ? specification : *found;
 }
+
+/// No calls have been made: only codecs are known. Those of automatic mode are measured instead.
+class Codecs final : public nccl_plugin::CallAdvisers {
+ public:
+  Result<nccl_plugin::CodecLimits> limits_of(const PlanRequest& request,
+                                             const Decision& decision) override {
+    if (decision.is_exact() || decision.codec_origin == Origin::kAutomatic) {
+      return nccl_plugin::CodecLimits();
+    }
+    RINGPRESS_ASSIGN_OR_RETURN(named_, nccl_plugin::make_named_codec(std::string(decision.codec),
+                                                                     request.dtype, request.op));
+    return nccl_plugin::limits_of(named_, request);
+  }
+
+ private:
+  nccl_plugin::NamedCodec named_;
+};
 
 /// Which of them it is that leaves automatic mode no choice.
 std::string codec_decided_by(const Settings& settings, const Decision& decision) {
@@ -77,9 +95,10 @@ Settings good_settings() {
 Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
                const std::vector<std::string>& codecs) {
   const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
-  nccl_plugin::CallAdvisers nobody;  // No calls have been made.
+  Codecs codecs_alone;
   const Decision decision =
-      nccl_plugin::decide_call(*planner, make_request(shape, dtype, settings), nobody).value();
+      nccl_plugin::decide_call(*planner, make_request(shape, dtype, settings), codecs_alone)
+          .value();
   Decided decided;
   const bool is_chosen = !decision.is_exact() && decision.codec_origin == Origin::kAutomatic;
   const bool is_algorithm_set = decision.algorithm_origin == Origin::kSetting;

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/session/calls/savings.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -19,9 +20,9 @@ Result<NamedCodec> make_named_codec(const std::string& specification, DType dtyp
   return made;
 }
 
-CodecLimits limits_of(const NamedCodec& named, const PlanRequest&) {
+CodecLimits limits_of(const NamedCodec& named, const PlanRequest& request) {
   const Codec& codec = *named.codec;
-  return {named.takes_error_feedback, codec.traits().identity, codec.projection() != nullptr,
+  return {named.takes_error_feedback, !saves_bytes(codec, request), codec.projection() != nullptr,
           named.unbiased};
 }
 

@@ -14,6 +14,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
+#include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
@@ -55,7 +56,8 @@ Rule draw_rule(Dice& dice, std::size_t line) {
 Settings draw_settings(Dice& dice) {
   Settings settings = parse_settings({}, nullptr);
   settings.mode = dice.one_of({"on", "on", "on", "off", "observe", "lossless"});
-  settings.codec = dice.one_of({"auto", "auto", "auto", "q4", "none", "powersgd", "lossless"});
+  settings.codec =
+      dice.one_of({"auto", "auto", "auto", "q4", "none", "powersgd", "lossless", "fp16"});
   settings.budget = dice.one_of({"q4", "q8", "none"});
   settings.algorithm = dice.one_of({"auto", "auto", "ring", "sra", "hier"});
   settings.backend = dice.one_of({"auto", "host"});
@@ -94,10 +96,18 @@ class Anyone final : public nccl_plugin::CallAdvisers {
                     is_free ? static_cast<Algorithm>(dice_.below(2)) : decision.algorithm,
                     dice_.one_of<std::size_t>({0, 65536}), dice_.is_one_in(2)});
   }
+  Result<nccl_plugin::CodecLimits> limits_of(const PlanRequest& request,
+                                             const Decision& decision) override {
+    if (decision.is_exact()) return nccl_plugin::CodecLimits();
+    RINGPRESS_ASSIGN_OR_RETURN(named_, nccl_plugin::make_named_codec(std::string(decision.codec),
+                                                                     request.dtype, request.op));
+    return nccl_plugin::limits_of(named_, request);
+  }
 
  private:
   const Settings& settings_;
   Dice& dice_;
+  nccl_plugin::NamedCodec named_;
 };
 
 std::string normal(const std::string& specification) {
@@ -125,7 +135,8 @@ const char* compare(const Decided& said, const Decision& made) {
   EXPECT_NE(made.codec_origin, Origin::kSetting);
   const bool is_known =
       made.why.reason == ExactReason::kNone || made.why.reason == ExactReason::kStepNoShorter ||
-      made.why.reason == ExactReason::kNothingGained || made.why.reason == ExactReason::kTrial;
+      made.why.reason == ExactReason::kNothingGained || made.why.reason == ExactReason::kTrial ||
+      made.why.reason == ExactReason::kSavesNothing;
   EXPECT_TRUE(is_known) << to_text(made.why);
   if (said.algorithm_by == "a rule") {
     EXPECT_EQ(said.algorithm, algorithm);

@@ -308,7 +308,7 @@ TEST(Communicator, AnExactCallIsSaidToHaveNoCodec) {
         RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(values.data(), values.data(),
                                                            values.size(), DType::kBfloat16, {}));
         EXPECT_EQ(communicator->statistics().last_codec, "none");
-        EXPECT_EQ(communicator->statistics().last_reason, "bf16 leaves bfloat16 as it is");
+        EXPECT_EQ(communicator->statistics().last_reason, "bf16 makes bfloat16 no smaller");
         return Status::ok();
       }));
   const std::vector<std::pair<std::string, std::string>> lazy{{"RINGPRESS_CODEC", "q4"},

@@ -5,6 +5,7 @@ set(session_tests
   calls/error_feedback_test.cc
   calls/feedback_identity_test.cc
   calls/recurrences_test.cc
+  calls/savings_test.cc
   communicator_pieces_test.cc
   communicator_test.cc
   lazy/lazy_calls_test.cc
