@@ -57,7 +57,7 @@ Engine::Group* Engine::find_group() const noexcept {
 
 ncclResult_t Engine::async_error(ncclComm_t handle, ncclResult_t* error) noexcept {
   const std::shared_ptr<Comm> comm = table_.find(handle);
-  const ncclResult_t failure = comm == nullptr ? ncclSuccess : comm->failure();
+  const ncclResult_t failure = comm == nullptr ? ncclSuccess : comm->lifetime().failure();
   if (failure == ncclSuccess || error == nullptr) return real_.CommGetAsyncError(handle, error);
   *error = failure;
   return ncclSuccess;
@@ -104,11 +104,11 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
     return exact(call);
   }
   // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
-  if (comm->failure() != ncclSuccess) return comm->failure();
+  if (comm->lifetime().failure() != ncclSuccess) return comm->lifetime().failure();
   bool accepted = false, is_deferred = false;
   PlannedCall ours{call};
   const Status planned = catch_all([&] {
-    accepted = comm->plan(&ours);
+    accepted = comm->planner().plan(&ours);
     if (!accepted) return Status::ok();
     Group& mine = group();
     is_deferred = mine.depth > 0;
@@ -145,7 +145,7 @@ ncclResult_t Engine::give_up(Comm& comm, const Status& status) noexcept {
     set_last_error("ringpress: cannot plan a call: " + status.message());
     return Status::ok();
   }));
-  comm.give_up(result);
+  comm.lifetime().give_up(result);
   return result;
 }
 
@@ -241,7 +241,7 @@ Status Engine::flush_lazy(ncclComm_t handle) {
   int size = 0;
   Status status;
   if (const std::shared_ptr<Comm> comm = table_.find(handle)) {
-    if (comm->failure() == ncclSuccess) {
+    if (comm->lifetime().failure() == ncclSuccess) {
       comm->flush_lazy();
     } else {
       status = {Code::kInvalidUsage, "a call of the communicator has failed"};
@@ -262,8 +262,8 @@ std::shared_ptr<Comm> Engine::forget(ncclComm_t handle, Ending ending) noexcept 
                  }));
   std::shared_ptr<Comm> comm = table_.remove(handle);
   if (comm == nullptr) return nullptr;
-  comm->retire();
-  comm->end_groups(ending == Ending::kAbort);
+  comm->lifetime().retire();
+  comm->lifetime().end_groups(ending == Ending::kAbort);
   return comm;
 }
 

@@ -10,7 +10,7 @@
 
 #include "nccl_plugin/interposer/calls/call_memory.h"
 #include "nccl_plugin/interposer/calls/runner.h"
-#include "nccl_plugin/interposer/comm_table.h"
+#include "nccl_plugin/interposer/comm/comm_table.h"
 #include "nccl_plugin/interposer/left_comms.h"
 #include "nccl_plugin/interposer/meeting/establish.h"
 #include "nccl_plugin/interposer/meeting/gossip_workers.h"

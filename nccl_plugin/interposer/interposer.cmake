@@ -1,21 +1,24 @@
 # Door A's engine, within libringpress.so.
 add_library(ringpress_interposer OBJECT
   interposer/calls/agreeing_stream_call.cc
+  interposer/calls/call.cc
   interposer/calls/call_memory.cc
   interposer/calls/chunked_stream_call.cc
-  interposer/calls/exact_call.cc
   interposer/calls/framed_call.cc
   interposer/calls/lane.cc
   interposer/calls/lazy_call.cc
   interposer/calls/number_exchange.cc
   interposer/calls/runner.cc
   interposer/calls/workspace.cc
-  interposer/comm.cc
-  interposer/comm_calls.cc
-  interposer/comm_choices.cc
-  interposer/comm_lazy.cc
-  interposer/comm_starts.cc
-  interposer/comm_table.cc
+  interposer/comm/call_planner.cc
+  interposer/comm/call_starter.cc
+  interposer/comm/codecs.cc
+  interposer/comm/comm.cc
+  interposer/comm/comm_table.cc
+  interposer/comm/counters.cc
+  interposer/comm/kept.cc
+  interposer/comm/lifetime.cc
+  interposer/comm/policy.cc
   interposer/devices.cc
   interposer/engine.cc
   interposer/engine_comms.cc

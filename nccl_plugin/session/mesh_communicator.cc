@@ -96,11 +96,7 @@ Status MeshCommunicator::check_usable() const {
 
 Result<const NamedCodec*> MeshCommunicator::codec_for(std::string_view name, DType dtype,
                                                       ReduceOp op) {
-  const auto found = codecs_.find(CodecKeyView(name, dtype, op));
-  if (found != codecs_.end()) return &found->second;
-  const std::string specification(name);
-  RINGPRESS_ASSIGN_OR_RETURN(NamedCodec named, make_named_codec(specification, dtype, op));
-  return &codecs_.emplace(CodecKey{specification, dtype, op}, std::move(named)).first->second;
+  return codecs_.find_or_make(name, dtype, op, make_named_codec);
 }
 
 /// The planner's question.

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/block_pool.h"
-#include "nccl_plugin/session/calls/codec_key.h"
+#include "nccl_plugin/session/calls/codec_cache.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/calls/exact_calls.h"
@@ -165,7 +165,7 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   int hosts_ = 0;  // 0: not counted.
   std::atomic<bool> finalized_{false};
   std::uint64_t sequence_ = 0;
-  std::map<CodecKey, NamedCodec, CodecKeyLess> codecs_;
+  CodecCache<NamedCodec> codecs_;
   Recurrences recurrences_;
   Recurrences projected_;  // Of calls that are projected alone.
   StepsOfCalls steps_;

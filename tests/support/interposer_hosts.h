@@ -21,17 +21,17 @@ void run_hosts(const Settings& settings, const std::vector<int>& hosts, Body bod
     ncclComm_t handle = nullptr;
     ASSERT_EQ(real.CommInitRank(&handle, size, id, rank), ncclSuccess);
     std::shared_ptr<Comm> comm = Comm::make(real, settings, handle, {1, ""}).value();
-    comm->set_hosts(hosts);
+    comm->policy().set_hosts(hosts);
     HostGroups groups;
     groups.place = find_place(hosts, rank);
-    if (comm->wants_groups(hosts)) {
+    if (wants_groups(settings, real.CommSplit != nullptr, hosts)) {
       ASSERT_EQ(split_hosts(real, {{handle, &groups}}), ncclSuccess);
       comm->set_groups(groups);
     }
     ASSERT_TRUE(comm->prepare_to_compress().is_ok());
     comm->open();
     body(comm, rank);
-    comm->end_groups(false);
+    comm->lifetime().end_groups(false);
     ASSERT_EQ(real.CommDestroy(handle), ncclSuccess);
   });
 }
@@ -46,7 +46,7 @@ inline ncclResult_t all_reduce(const std::shared_ptr<Comm>& comm, const std::vec
   call.op = op;
   call.comm = comm->handle();
   PlannedCall planned{call};
-  if (!comm->plan(&planned)) return run_exactly(real, call);
+  if (!comm->planner().plan(&planned)) return run_exactly(real, call);
   const AcceptedCall accepted{comm, planned};
   return run_calls(real, {&accepted, 1});
 }

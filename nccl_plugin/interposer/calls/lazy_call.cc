@@ -2,15 +2,15 @@
 // if it is, follows.
 #include <utility>
 
-#include "nccl_plugin/interposer/comm.h"
+#include "nccl_plugin/interposer/comm/call_starter.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
 class LazyCall final : public StreamCall {
  public:
-  LazyCall(const ringpressRealNccl& real, Comm& comm, const Call& call)
-      : real_(real), comm_(comm), call_(call), tensor_(tensor_of(call, call.count)) {}
+  LazyCall(const ringpressRealNccl& real, CallStarter& starter, const Call& call)
+      : real_(real), starter_(starter), call_(call), tensor_(tensor_of(call, call.count)) {}
 
   // Known, and the same on all ranks, once the votes are.
   std::size_t steps() const override { return 1 + (sent_ == nullptr ? 0 : sent_->steps()); }
@@ -20,23 +20,23 @@ class LazyCall final : public StreamCall {
 
   Status prepare(std::size_t step) override {
     if (step > 0) return sent_->prepare(step - 1);
-    return comm_.lazy().vote(tensor_, call_.send, call_.stream);
+    return starter_.lazy().vote(tensor_, call_.send, call_.stream);
   }
   ncclResult_t exchange(std::size_t step) override {
-    return step > 0 ? sent_->exchange(step - 1) : comm_.lazy().exchange(real_, call_.comm);
+    return step > 0 ? sent_->exchange(step - 1) : starter_.lazy().exchange(real_, call_.comm);
   }
   Status conclude(std::size_t step) override {
     if (step > 0) return sent_->conclude(step - 1);
     RINGPRESS_ASSIGN_OR_RETURN(const LazyCalls::Decision decision,
-                               comm_.lazy().decide(tensor_, call_.receive));
+                               starter_.lazy().decide(tensor_, call_.receive));
     if (decision.is_put_off) {
-      comm_.pass_put_off(call_);
+      starter_.pass_put_off(call_);
       return Status::ok();
     }
     Call sent = call_;
     sent.tensor = call_.send;
     if (decision.has_sum) sent.send = call_.receive;
-    RINGPRESS_ASSIGN_OR_RETURN(sent_, comm_.start_sent(sent));
+    RINGPRESS_ASSIGN_OR_RETURN(sent_, starter_.start_sent(sent));
     return Status::ok();
   }
   std::uint64_t sent_bytes() const override { return sent_ == nullptr ? 0 : sent_->sent_bytes(); }
@@ -44,7 +44,7 @@ class LazyCall final : public StreamCall {
 
  private:
   const ringpressRealNccl& real_;
-  Comm& comm_;
+  CallStarter& starter_;
   const Call call_;
   const TensorCall tensor_;
   StreamCallPointer sent_;  // Null: it is put off, or not known yet.
@@ -52,8 +52,9 @@ class LazyCall final : public StreamCall {
 
 }  // namespace
 
-StreamCallPointer make_lazy_call(const ringpressRealNccl& real, Comm& comm, const Call& call) {
-  return make_stream_call<LazyCall>(real, comm, call);
+StreamCallPointer make_lazy_call(const ringpressRealNccl& real, CallStarter& starter,
+                                 const Call& call) {
+  return make_stream_call<LazyCall>(real, starter, call);
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -9,18 +9,14 @@ namespace {
 
 using Wave = std::vector<NumberExchange*>;
 
-std::int32_t* memory_of(const NumberExchange& exchange) {
-  return static_cast<std::int32_t*>(exchange.helper->exchange_memory());
-}
-
 Status gather(const ringpressRealNccl& real, const Wave& wave) {
   RINGPRESS_RETURN_IF_ERROR(answered("ncclGroupStart", real.GroupStart()));
   ncclResult_t result = ncclSuccess;
   for (const NumberExchange* exchange : wave) {
-    std::int32_t* memory = memory_of(*exchange);
-    const auto stream = static_cast<cudaStream_t>(exchange->helper->stream());
+    std::int32_t* const numbers = exchange->memory->numbers();
+    const auto stream = static_cast<cudaStream_t>(exchange->memory->stream());
     if (result == ncclSuccess) {
-      result = real.AllGather(memory, memory + 1, 1, ncclInt32, exchange->handle, stream);
+      result = real.AllGather(numbers, numbers + 1, 1, ncclInt32, exchange->handle, stream);
     }
   }
   const Status ended = answered("ncclGroupEnd", real.GroupEnd());
@@ -30,17 +26,17 @@ Status gather(const ringpressRealNccl& real, const Wave& wave) {
 
 Status exchange_together(const ringpressRealNccl& real, const Wave& wave) {
   for (const NumberExchange* exchange : wave) {
-    Comm& helper = *exchange->helper;
-    RINGPRESS_RETURN_IF_ERROR(helper.device().copy(helper.stream(), memory_of(*exchange),
+    ExchangeMemory& memory = *exchange->memory;
+    RINGPRESS_RETURN_IF_ERROR(memory.device().copy(memory.stream(), memory.numbers(),
                                                    exchange->numbers.data(), sizeof(std::int32_t)));
   }
   RINGPRESS_RETURN_IF_ERROR(gather(real, wave));
   for (NumberExchange* exchange : wave) {
-    Comm& helper = *exchange->helper;
+    ExchangeMemory& memory = *exchange->memory;
     RINGPRESS_RETURN_IF_ERROR(
-        helper.device().copy(helper.stream(), exchange->numbers.data(), memory_of(*exchange) + 1,
+        memory.device().copy(memory.stream(), exchange->numbers.data(), memory.numbers() + 1,
                              exchange->numbers.size() * sizeof(std::int32_t)));
-    RINGPRESS_RETURN_IF_ERROR(helper.device().synchronize(helper.stream()));
+    RINGPRESS_RETURN_IF_ERROR(memory.device().synchronize(memory.stream()));
   }
   return Status::ok();
 }
@@ -55,7 +51,7 @@ void exchange_numbers(const ringpressRealNccl& real, std::vector<NumberExchange>
     exchange.numbers.resize(static_cast<std::size_t>(size));
     const auto fits = [&exchange](const Wave& wave) {
       return std::none_of(wave.begin(), wave.end(), [&exchange](const NumberExchange* other) {
-        return other->helper == exchange.helper;
+        return other->memory == exchange.memory;
       });
     };
     auto wave = std::find_if(waves.begin(), waves.end(), fits);

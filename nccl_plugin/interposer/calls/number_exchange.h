@@ -5,18 +5,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "nccl_plugin/interposer/comm.h"
+#include "nccl_plugin/interposer/calls/exchange_memory.h"
+#include "nccl_plugin/preload/engine.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
 struct NumberExchange {
   ncclComm_t handle = nullptr;
-  Comm* helper = nullptr;  // Has the memory for it: this communicator's, or its parent's.
+  ExchangeMemory* memory = nullptr;   // This communicator's, or its parent's.
   std::vector<std::int32_t> numbers;  // One in; that of every rank out, in their order.
   Status status;
 };
 
-/// One call for all communicators that one group has made. Those that share a helper come one after
+/// One call for all communicators that one group has made. Those that share memory come one after
 /// the other, and so do they on every rank, in the order in which they were made.
 void exchange_numbers(const ringpressRealNccl& real, std::vector<NumberExchange>& exchanges);
 

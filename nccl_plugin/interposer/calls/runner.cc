@@ -70,7 +70,7 @@ class Clique {
 
   /// Nothing of it is run: other ranks would wait for it.
   void give_up(ncclResult_t failure) noexcept {
-    for (Queue& queue : queues_) queue.comm->give_up(failure);
+    for (Queue& queue : queues_) queue.comm->lifetime().give_up(failure);
   }
 
  private:
@@ -105,7 +105,7 @@ class Clique {
     CallVector<Status> could;
     for (Queue& queue : queues_) {
       if (queue.running != nullptr) continue;
-      const bool asks = queue.comm->needs_agreement(queue.planned());
+      const bool asks = queue.comm->planner().needs_agreement(queue.planned());
       const Status started = catch_all([&] { return begin(queue); });
       if (asks) {
         asking.push_back(&queue);
@@ -121,7 +121,7 @@ class Clique {
     queue.started = std::chrono::steady_clock::now();
     queue.step = 0;
     queue.exact_because = {};
-    RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->start(queue.planned()));
+    RINGPRESS_ASSIGN_OR_RETURN(queue.running, queue.comm->starter().start(queue.planned()));
     return Status::ok();
   }
 
@@ -130,14 +130,15 @@ class Clique {
     std::vector<NumberExchange> exchanges;
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Comm& comm = *asking[i]->comm;
-      exchanges.push_back({comm.handle(), &comm, {could[i].is_ok() ? 1 : 0}, Status::ok()});
+      exchanges.push_back(
+          {comm.handle(), &comm.exchange(), {could[i].is_ok() ? 1 : 0}, Status::ok()});
     }
     RINGPRESS_RETURN_IF_ERROR(exchange_among(asking, exchanges));
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Queue& queue = *asking[i];
       const std::vector<std::int32_t>& numbers = exchanges[i].numbers;
       const auto unable = std::find(numbers.begin(), numbers.end(), 0);
-      queue.comm->note_agreement(queue.call(), unable == numbers.end());
+      queue.comm->planner().note_agreement(queue.call(), unable == numbers.end());
       if (unable == numbers.end()) continue;
       const auto rank = static_cast<std::uint32_t>(unable - numbers.begin());
       queue.exact_because = could[i].is_ok() ? WhyExact{ExactReason::kNoMemoryOnRank, rank, {}}
@@ -152,10 +153,10 @@ class Clique {
   Status exchange_among(const CallVector<Queue*>& asking, std::vector<NumberExchange>& exchanges) {
     CallVector<Comm*> inside;
     for (const Queue* queue : asking) {
-      if (queue->comm->enter()) inside.push_back(queue->comm.get());
+      if (queue->comm->lifetime().enter()) inside.push_back(queue->comm.get());
     }
     if (inside.size() == asking.size()) exchange_numbers(*real_, exchanges);
-    for (Comm* comm : inside) comm->leave();
+    for (Comm* comm : inside) comm->lifetime().leave();
     if (inside.size() < asking.size()) {
       return {Code::kAborted, "a communicator was given up while a call of it began"};
     }
@@ -172,7 +173,7 @@ class Clique {
     if (result != ncclSuccess) return result;
     for (Queue& queue : queues_) {
       if (!queue.running->exchanges(queue.step)) continue;
-      if (!queue.comm->enter()) {
+      if (!queue.comm->lifetime().enter()) {
         given_up = {Code::kAborted, "the communicator was given up while it ran"};
         break;
       }
@@ -181,7 +182,7 @@ class Clique {
       if (result != ncclSuccess) break;
     }
     const ncclResult_t ended = real_->GroupEnd();
-    for (Comm* comm : inside) comm->leave();
+    for (Comm* comm : inside) comm->lifetime().leave();
     if (!given_up.is_ok()) return report(given_up);
     return of_real(result != ncclSuccess ? result : ended);
   }
@@ -192,7 +193,8 @@ class Clique {
     }
     if (++queue.step < queue.running->steps()) return Status::ok();
     const bool has_begun = queue.exact_because.reason == ExactReason::kNone;
-    const WhyExact& exact_because = has_begun ? queue.comm->exact_because() : queue.exact_because;
+    const WhyExact& exact_because =
+        has_begun ? queue.comm->starter().exact_because() : queue.exact_because;
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
     if (exact_because.reason == ExactReason::kNone) {
       queue.comm->finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
@@ -244,7 +246,7 @@ ncclResult_t run_calls(const ringpressRealNccl& real,
   });
   if (sorted.is_ok()) return result;
   result = report(sorted);
-  for (const AcceptedCall& call : calls) call.comm->give_up(result);
+  for (const AcceptedCall& call : calls) call.comm->lifetime().give_up(result);
   return result;
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "nccl_plugin/interposer/comm.h"
+#include "nccl_plugin/interposer/comm/comm.h"
 
 namespace ringpress::nccl_plugin::interposer {
 

@@ -84,9 +84,11 @@ class Establishing {
   void prepare_to_compress(const std::vector<Candidate*>& asked);
   /// Where a rank exchanges its number. A child's rank may have got no memory of its own, its
   /// parent's is certain.
-  static Comm& helper(const Candidate& candidate) {
-    return candidate.made->parent != nullptr ? *candidate.made->parent : *candidate.comm;
+  static ExchangeMemory& memory_of(const Candidate& candidate) {
+    Comm& helper = candidate.made->parent != nullptr ? *candidate.made->parent : *candidate.comm;
+    return helper.exchange();
   }
+  bool can_split() const { return real_.CommSplit != nullptr; }
 
   const ringpressRealNccl& real_;
   const Settings& settings_;
@@ -131,7 +133,8 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
         real_.CommCount(candidate.made->handle, &size) != ncclSuccess) {
       return {Code::kSystem, "the real NCCL does not say which rank this is"};
     }
-    const char* device = candidate.comm != nullptr ? candidate.comm->device().name() : "none";
+    const char* device =
+        candidate.comm != nullptr ? candidate.comm->exchange().device().name() : "none";
     const std::string& refusal = candidate.made->refusal;
     std::vector<std::string> facts = {"NCCL version=" + std::to_string(version),
                                       std::string("device=") + device,
@@ -195,7 +198,8 @@ std::vector<NumberExchange> Establishing::ask(const std::vector<Candidate*>& ask
   std::vector<NumberExchange> exchanges;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     asked[i]->has_asked = true;
-    exchanges.push_back({asked[i]->made->handle, &helper(*asked[i]), {numbers[i]}, Status::ok()});
+    exchanges.push_back(
+        {asked[i]->made->handle, &memory_of(*asked[i]), {numbers[i]}, Status::ok()});
   }
   exchange_numbers(real_, exchanges);
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -222,7 +226,7 @@ void Establishing::find_hosts() {
     if (candidate.made->in_process) {
       candidate.hosts.assign(static_cast<std::size_t>(candidate.comm->size()), 0);
     }
-    candidate.comm->set_hosts(candidate.hosts);
+    candidate.comm->policy().set_hosts(candidate.hosts);
   }
   if (meetings_.topology().is_file()) find_racks(living());
 }
@@ -243,7 +247,7 @@ void Establishing::find_racks(const std::vector<Candidate*>& asked) {
     // The same on all ranks. (What is thrown is not: then the others are told, break_off().)
     Result<std::vector<int>> order = ring_order_of(topology, hosts);
     candidate.status = order.status();
-    if (order.is_ok()) candidate.comm->set_ring_order(std::move(order).value());
+    if (order.is_ok()) candidate.comm->policy().set_ring_order(std::move(order).value());
   }
 }
 
@@ -272,7 +276,7 @@ void Establishing::find_children() {
     const NewComm& made = *candidate.made;
     if (made.parent == nullptr) continue;
     children.push_back(&candidate);
-    hosts.push_back(made.parent->hosts()[static_cast<std::size_t>(made.parent->rank())]);
+    hosts.push_back(made.parent->policy().hosts()[static_cast<std::size_t>(made.parent->rank())]);
     fresh.push_back(fresh_number());
   }
   find_names(children);
@@ -292,7 +296,7 @@ void Establishing::split(const std::vector<Candidate*>& asked) {
   std::vector<Candidate*> candidates;
   for (Candidate* candidate : asked) {
     int rank = 0;
-    if (!helper(*candidate).wants_groups(candidate->hosts)) continue;
+    if (!wants_groups(settings_, can_split(), candidate->hosts)) continue;
     static_cast<void>(real_.CommUserRank(candidate->made->handle, &rank));
     candidate->groups.place = find_place(candidate->hosts, rank);
     splits.push_back({candidate->made->handle, &candidate->groups});
@@ -317,8 +321,8 @@ void Establishing::prepare_to_compress(const std::vector<Candidate*>& asked) {
 void Establishing::find_ready() {
   std::vector<Candidate*> asked = living();
   // Decided alike on all ranks of a communicator, whether they could make what they need or not.
-  std::erase_if(asked, [](const Candidate* candidate) {
-    return !helper(*candidate).may_compress(candidate->hosts, candidate->name);
+  std::erase_if(asked, [this](const Candidate* candidate) {
+    return !may_compress(settings_, can_split(), candidate->hosts, candidate->name);
   });
   split(asked);
   prepare_to_compress(asked);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "nccl_plugin/interposer/comm_table.h"
+#include "nccl_plugin/interposer/comm/comm_table.h"
 #include "nccl_plugin/interposer/left_comms.h"
 #include "nccl_plugin/interposer/meeting/meeting.h"
 

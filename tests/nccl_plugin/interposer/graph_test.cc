@@ -153,20 +153,20 @@ TEST(Cuda, WhatGainsNothingIsLeftExact) {
         PlannedCall planned{{CollectiveKind::kAllReduce, values.data(), values.data(),
                              values.size(), ncclFloat32, ncclAvg, comm->handle(), stream}};
         const auto reduce = [&] {
-          if (!comm->plan(&planned)) return run_exactly(real, planned.call);
+          if (!comm->planner().plan(&planned)) return run_exactly(real, planned.call);
           const AcceptedCall accepted{comm, planned};
           return run_calls(real, {&accepted, 1});
         };
         cudaGraph_t graph = capture(stream, [&] {
-          EXPECT_TRUE(comm->plan(&planned));
+          EXPECT_TRUE(comm->planner().plan(&planned));
           EXPECT_FALSE(planned.takes_turn);
           EXPECT_EQ(reduce(), ncclSuccess);
         });
         EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
         for (int call = 0; call < 40; ++call) ASSERT_EQ(reduce(), ncclSuccess);
-        graph = capture(stream, [&] { EXPECT_FALSE(comm->plan(&planned)); });
+        graph = capture(stream, [&] { EXPECT_FALSE(comm->planner().plan(&planned)); });
         // While a step is looked for, exact calls too are made in the order of ours.
-        EXPECT_TRUE(comm->plan(&planned));
+        EXPECT_TRUE(comm->planner().plan(&planned));
         EXPECT_TRUE(planned.gains_nothing);
         EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
         EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
@@ -188,7 +188,7 @@ TEST(Cuda, AutomaticModeSpoilsNoCaptureOfAnotherStream) {
           for (int call = 0; call < 40; ++call) {
             PlannedCall planned{{CollectiveKind::kAllReduce, values.data(), values.data(),
                                  values.size(), ncclFloat32, ncclAvg, comm->handle(), stream}};
-            ASSERT_TRUE(comm->plan(&planned));
+            ASSERT_TRUE(comm->planner().plan(&planned));
             const AcceptedCall accepted{comm, planned};
             ASSERT_EQ(run_calls(real, {&accepted, 1}), ncclSuccess);
           }

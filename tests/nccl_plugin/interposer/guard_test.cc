@@ -56,7 +56,7 @@ class Group {
     call.count = send.size();
     call.comm = comm_->handle();
     PlannedCall planned{call};
-    if (comm_->plan(&planned)) {
+    if (comm_->planner().plan(&planned)) {
       accepted_.push_back({comm_, planned});
     } else {
       ASSERT_EQ(run_exactly(real_, call), ncclSuccess);
@@ -165,13 +165,13 @@ TEST(InterposerGuardAlone, ClassesHaveVerdictsOfTheirOwn) {
         // While a step is looked for, exact calls too are made in the order of ours.
         PlannedCall planned{{CollectiveKind::kAllReduce, small.data(), small_sum.data(),
                              small.size(), ncclFloat32, ncclSum, comm->handle(), nullptr}};
-        EXPECT_TRUE(comm->plan(&planned));
+        EXPECT_TRUE(comm->planner().plan(&planned));
         EXPECT_TRUE(planned.gains_nothing);
         const AcceptedCall exact{comm, planned};
         planned.call.send = large.data();
         planned.call.receive = large_sum.data();
         planned.call.count = large.size();
-        EXPECT_TRUE(comm->plan(&planned));
+        EXPECT_TRUE(comm->planner().plan(&planned));
         EXPECT_TRUE(planned.takes_turn);
         const AcceptedCall accepted[] = {exact, {comm, planned}};
         EXPECT_EQ(run_calls(real, accepted), ncclSuccess);

@@ -79,9 +79,9 @@ TEST(InterposerLazyVotes, AreNotAwaitedOnceTheCommunicatorIsGivenUp) {
           const std::jthread other([&comm, is_abort] {
             while (!has_voted) std::this_thread::yield();
             if (is_abort) {
-              comm->retire();
+              comm->lifetime().retire();
             } else {
-              comm->give_up(ncclSystemError);
+              comm->lifetime().give_up(ncclSystemError);
             }
           });
           const std::vector<float> send = make_values(rank, kVotedValues);

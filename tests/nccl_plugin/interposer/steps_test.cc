@@ -445,13 +445,13 @@ void train(const std::shared_ptr<Comm>& comm, const ringpressRealNccl& real, cud
       call.comm = comm->handle();
       call.stream = stream;
       PlannedCall planned{call};
-      if (!comm->plan(&planned)) {
+      if (!comm->planner().plan(&planned)) {
         ASSERT_EQ(run_exactly(real, call), ncclSuccess);
         continue;
       }
       const AcceptedCall accepted{comm, planned};
       ASSERT_EQ(run_calls(real, {&accepted, 1}), ncclSuccess);
-      training->reasons.insert(to_text(comm->exact_because()));
+      training->reasons.insert(to_text(comm->starter().exact_because()));
     }
   }
 }
@@ -498,15 +498,15 @@ TEST(StreamStepsInCallsAlone, ACallThatIsNewIsPartOfTheStep) {
       PlannedCall planned{{CollectiveKind::kAllReduce, values.data(), sums.data(), kLarge,
                            ncclFloat32, ncclSum, comm->handle(),
                            static_cast<cudaStream_t>(kStream)}};
-      ASSERT_TRUE(comm->plan(&planned));
+      ASSERT_TRUE(comm->planner().plan(&planned));
       EXPECT_TRUE(planned.is_of_step);
       const AcceptedCall accepted{comm, planned};
       ASSERT_EQ(run_calls(real, {&accepted, 1}), ncclSuccess);
       if (made == 2) continue;  // It is compressed, as a trial.
-      EXPECT_EQ(comm->exact_because().reason, ExactReason::kNotRecurred);
+      EXPECT_EQ(comm->starter().exact_because().reason, ExactReason::kNotRecurred);
       for (std::size_t i = 0; i < kLarge; ++i) ASSERT_EQ(sums[i], values[i] + others[i]) << i;
     }
-    EXPECT_EQ(comm->exact_because().reason, ExactReason::kNone);
+    EXPECT_EQ(comm->starter().exact_because().reason, ExactReason::kNone);
   });
 }
 

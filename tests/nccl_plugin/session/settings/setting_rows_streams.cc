@@ -160,7 +160,7 @@ std::string observe_decisions(const std::vector<Variable>& variables) {
     for (int call = 0; call < 40; ++call) {
       door::PlannedCall planned{{CollectiveKind::kAllReduce, values.data(), values.data(),
                                  values.size(), ncclFloat32, ncclAvg, comm->handle(), stream}};
-      const bool is_ours = comm->plan(&planned);
+      const bool is_ours = comm->planner().plan(&planned);
       const door::AcceptedCall accepted{comm, planned};
       EXPECT_EQ(
           is_ours ? door::run_calls(slow, {&accepted, 1}) : door::run_exactly(slow, planned.call),

@@ -1,9 +1,9 @@
-// A call that the real library makes, in the order of ours.
-#include "nccl_plugin/interposer/comm.h"
+#include "nccl_plugin/interposer/calls/call.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
+/// A call that the real library makes, in the order of ours.
 class ExactCall final : public StreamCall {
  public:
   ExactCall(const ringpressRealNccl& real, const Call& call) : real_(real), call_(call) {}
@@ -22,6 +22,16 @@ class ExactCall final : public StreamCall {
 };
 
 }  // namespace
+
+TensorCall tensor_of(const Call& call, std::size_t count) {
+  return {call.kind, count, static_cast<DType>(call.dtype), static_cast<ReduceOp>(call.op),
+          call.tensor == nullptr ? call.send : call.tensor};
+}
+
+std::uint64_t capture_of(Device& device, const Call& call) {
+  const Result<std::uint64_t> capture = device.capture(call.stream);
+  return capture.is_ok() ? capture.value() : kUnknownCapture;
+}
 
 ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call) {
   if (call.kind == CollectiveKind::kAllGather) {

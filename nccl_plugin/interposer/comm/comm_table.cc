@@ -1,4 +1,4 @@
-#include "nccl_plugin/interposer/comm_table.h"
+#include "nccl_plugin/interposer/comm/comm_table.h"
 
 #include <mutex>
 #include <utility>

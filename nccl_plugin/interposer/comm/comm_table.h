@@ -1,6 +1,6 @@
 // Which communicators the engine knows.
-#ifndef NCCL_PLUGIN_INTERPOSER_COMM_TABLE_H_
-#define NCCL_PLUGIN_INTERPOSER_COMM_TABLE_H_
+#ifndef NCCL_PLUGIN_INTERPOSER_COMM_COMM_TABLE_H_
+#define NCCL_PLUGIN_INTERPOSER_COMM_COMM_TABLE_H_
 
 #include <atomic>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-#include "nccl_plugin/interposer/comm.h"
+#include "nccl_plugin/interposer/comm/comm.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -30,4 +30,4 @@ class CommTable {
 
 }  // namespace ringpress::nccl_plugin::interposer
 
-#endif  // NCCL_PLUGIN_INTERPOSER_COMM_TABLE_H_
+#endif  // NCCL_PLUGIN_INTERPOSER_COMM_COMM_TABLE_H_

@@ -1,0 +1,61 @@
+// A call of the program on a communicator of the real NCCL.
+#ifndef NCCL_PLUGIN_INTERPOSER_CALLS_CALL_H_
+#define NCCL_PLUGIN_INTERPOSER_CALLS_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "nccl_plugin/interposer/calls/stream_call.h"
+#include "nccl_plugin/preload/engine.h"
+#include "nccl_plugin/session/calls/error_feedback.h"
+#include "ringpress/internal/decision.h"
+#include "ringpress/internal/device.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// A call of the program, as it was made.
+struct Call {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t dtype = ncclFloat32;
+  ncclRedOp_t op = ncclSum;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+  const void* tensor = nullptr;  // What it is known by from step to step; null: `send`.
+};
+
+/// What error feedback and sums know a call by; `count`: elements that are kept of it.
+TensorCall tensor_of(const Call& call, std::size_t count);
+
+/// Of a stream that does not say whether it is captured.
+inline constexpr std::uint64_t kUnknownCapture = UINT64_MAX;
+/// The graph that a call is captured for; 0: its stream is not being captured.
+std::uint64_t capture_of(Device& device, const Call& call);
+
+/// A call that CallPlanner::plan() has accepted.
+struct PlannedCall {
+  Call call;
+  Decision decision{};  // By rules, settings and streams.
+  // Whether it is compressed is known when it begins:
+  bool takes_turn = false;      // of a StreamGuard;
+  bool gains_nothing = false;   // or no, it has told, but it is one
+  bool is_new = false;          // or no, automatic mode waits for it to recur, but it is one
+  bool is_of_step = false;      // for a StreamSteps.
+  bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
+};
+
+/// The call as it came, by the real library.
+ncclResult_t run_exactly(const ringpressRealNccl& real, const Call& call);
+/// As a call of ours, which takes its turn among them.
+StreamCallPointer make_exact_call(const ringpressRealNccl& real, const Call& call);
+
+class CallStarter;
+/// After votes on it. `starter`, of its communicator, outlives it.
+StreamCallPointer make_lazy_call(const ringpressRealNccl& real, CallStarter& starter,
+                                 const Call& call);
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_CALLS_CALL_H_

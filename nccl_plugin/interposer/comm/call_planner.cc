@@ -1,0 +1,131 @@
+#include "nccl_plugin/interposer/comm/call_planner.h"
+
+#include "nccl_plugin/errors/warn_once.h"
+#include "nccl_plugin/session/calls/savings.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+bool CallPlanner::plan(PlannedCall* planned) {
+  *planned = PlannedCall{planned->call};
+  planned->may_be_put_off = may_be_put_off(planned->call);
+  if (planned->may_be_put_off || choose(planned)) return true;
+  parts_.count_exact(planned->decision.why);
+  if (planned->decision.is_observed()) {
+    const CommPolicy& policy = parts_.policy;
+    parts_.counters.count_observed(policy.raw_bytes(policy.request(planned->call)));
+  }
+  return false;
+}
+
+bool CallPlanner::choose(PlannedCall* planned) {
+  const Call& call = planned->call;
+  PlanRequest request = parts_.policy.request(call);
+  request.recurrences = recurrences_.count(request);
+  std::uint64_t capture = graph_of(call);
+  if (capture != 0) request.recurrences = kRecursAlways;
+  Decision& decision = planned->decision;
+  decision = parts_.policy.plan(request);
+  if (decision.waits_for_recurrence()) {
+    planned->is_new = planned->is_of_step = is_of_step(call, request, capture);
+    return planned->is_new;
+  }
+  const PreparedCodec* const codec = parts_.codec_of(call, decision);
+  if (codec == nullptr) return false;
+  if (!parts_.settings.graph) capture = capture_of(*parts_.device, call);
+  decision = follow_stream(limits_of(call, request, *codec, capture), request, decision);
+  if (decision.why.reason != ExactReason::kNone) return false;
+  ask_guard(request, capture, planned);
+  planned->is_of_step = is_of_step(call, request, capture);
+  if (!planned->gains_nothing || planned->is_of_step) return true;
+  pass_over(call, decision);
+  decision = left_exact(decision, ExactReason::kNothingGained);
+  return false;
+}
+
+/// The same on all ranks. What a rule leaves as it is comes at once; a graph would repeat what was
+/// decided when it was captured.
+bool CallPlanner::may_be_put_off(const Call& call) const {
+  if (parts_.lazy == nullptr || call.kind != CollectiveKind::kAllReduce) return false;
+  const PlanRequest request = parts_.policy.request(call);
+  if (!parts_.lazy->calls().takes(request) || parts_.policy.plan(request).is_denied()) return false;
+  if (capture_of(*parts_.device, call) == 0) return true;
+  warn_once("RINGPRESS_LAZY: calls in captured streams are not put off");
+  return false;
+}
+
+/// 0: of none, or they are not compressed.
+std::uint64_t CallPlanner::graph_of(const Call& call) const {
+  return parts_.settings.graph ? capture_of(*parts_.device, call) : 0;
+}
+
+/// (No rule names a codec that projects.)
+std::size_t CallPlanner::projected_bytes(const Call& call) const {
+  const PreparedCodec* const codec = parts_.codecs.find(call, parts_.settings.codec);
+  if (codec == nullptr || codec->projection == nullptr) return 0;
+  return projection_bytes(*codec->projection, call.count);
+}
+
+/// Of a call that could be compressed.
+StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request,
+                                    const PreparedCodec& codec, std::uint64_t capture) const {
+  const bool gathers = call.kind == CollectiveKind::kAllGather;
+  const MemoryAgreement& memory = parts_.kept->agreement();
+  StreamLimits limits;
+  limits.saves_nothing = !saves_bytes(codec.of_tensor(), request);
+  limits.agrees_on_sums = gathers && codec.of_tensor().agreement() != nullptr;
+  limits.lacks_memory = memory.has_refused(projected_bytes(call));
+  limits.is_captured = capture != 0;
+  // What cannot be told is left to the real library, which will say what is wrong.
+  limits.may_be_captured = parts_.settings.graph && capture != kUnknownCapture;
+  limits.has_random_bits = codec.has_random_bits();
+  limits.lacks_memory_for_graph = memory.has_refused_graph(capture);
+  return limits;
+}
+
+/// What the guard says of a call that could be compressed.
+void CallPlanner::ask_guard(const PlanRequest& request, std::uint64_t capture,
+                            PlannedCall* planned) {
+  if (parts_.guard == nullptr || planned->decision.is_by_rule()) return;
+  const StreamGuard::Answer answer =
+      capture != 0 ? parts_.guard->look_at_captured(request) : parts_.guard->look_at(request);
+  planned->takes_turn = answer == StreamGuard::Answer::kAsk;
+  planned->gains_nothing = answer == StreamGuard::Answer::kExact;
+}
+
+/// Whether it is to be shown to all ranks' plan for the step. Captured calls are not.
+bool CallPlanner::is_of_step(const Call& call, const PlanRequest& request,
+                             std::uint64_t capture) const {
+  if (parts_.steps == nullptr || !parts_.steps->takes(request)) return false;
+  return capture == 0 && (parts_.settings.graph || capture_of(*parts_.device, call) == 0);
+}
+
+void CallPlanner::pass_over(const Call& call, const Decision& decision) {
+  const std::size_t count = parts_.policy.residual_count(call, parts_.way_of(call, decision));
+  if (!parts_.codec_of(call, decision)->to_keep(decision, count).residual) return;
+  parts_.kept->pass(tensor_of(call, count));
+}
+
+void CallPlanner::keep_place(const Call& call) {
+  if (!parts_.settings.error_feedback) return;
+  PlanRequest request = parts_.policy.request(call);
+  request.recurrences = kRecursAlways;
+  const Decision decision = parts_.policy.plan(request);
+  const bool has_codec = parts_.codec_of(call, decision) != nullptr;
+  const std::size_t count =
+      has_codec ? parts_.policy.residual_count(call, parts_.way_of(call, decision)) : call.count;
+  parts_.kept->pass(tensor_of(call, count));
+}
+
+bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
+  const std::size_t bytes = projected_bytes(planned.call);
+  const MemoryAgreement& memory = parts_.kept->agreement();
+  // Where a rank has no memory, such a call is not projected if it is sent.
+  if (planned.may_be_put_off && memory.has_refused(bytes)) return false;
+  return memory.is_needed(bytes, graph_of(planned.call));
+}
+
+void CallPlanner::note_agreement(const Call& call, bool all_can) {
+  parts_.kept->agreement().note(projected_bytes(call), graph_of(call), all_can);
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,57 @@
+// Whether a call of a communicator is compressed, and what with.
+#ifndef NCCL_PLUGIN_INTERPOSER_COMM_CALL_PLANNER_H_
+#define NCCL_PLUGIN_INTERPOSER_COMM_CALL_PLANNER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "nccl_plugin/interposer/calls/call.h"
+#include "nccl_plugin/interposer/comm/parts.h"
+#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/decision_chain.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// Of one communicator. One thread at a time.
+class CallPlanner {
+ public:
+  explicit CallPlanner(CommParts& parts) : parts_(parts) {}
+
+  /// Decides on the next call. True: it is ours to make, and to be given to CallStarter::start().
+  /// Counts it if it is not.
+  bool plan(PlannedCall* planned);
+  /// The same, for a call that is not put off any more, and without counting it. True: it is
+  /// compressed, or may be when it takes its turn; else the decision says why not.
+  bool choose(PlannedCall* planned);
+
+  /// The residual of a call that goes without it keeps its place.
+  void pass_over(const Call& call, const Decision& decision);
+  /// Among the calls whose residuals are kept, each call of a tensor has the same place, whatever
+  /// becomes of it.
+  void keep_place(const Call& call);
+
+  /// True if what an accepted call needs is not there yet, on any rank: then CallStarter::start()
+  /// makes it, and all ranks tell each other whether it could before they go on. The same on all
+  /// ranks.
+  bool needs_agreement(const PlannedCall& planned) const;
+  /// What the ranks have told each other: all have what the call needs, or calls like it are left
+  /// to the real library from now on.
+  void note_agreement(const Call& call, bool all_can);
+  /// 0 for a call that is never projected.
+  std::size_t projected_bytes(const Call& call) const;
+
+ private:
+  bool may_be_put_off(const Call& call) const;
+  std::uint64_t graph_of(const Call& call) const;
+  StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec& codec,
+                         std::uint64_t capture) const;
+  void ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
+  bool is_of_step(const Call& call, const PlanRequest& request, std::uint64_t capture) const;
+
+  CommParts& parts_;
+  Recurrences recurrences_;
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_COMM_CALL_PLANNER_H_

@@ -1,0 +1,205 @@
+#include "nccl_plugin/interposer/comm/call_starter.h"
+
+#include <utility>
+
+namespace ringpress::nccl_plugin::interposer {
+
+Result<StreamCallPointer> CallStarter::start(const PlannedCall& planned) {
+  exact_because_ = {};
+  if (planned.may_be_put_off) return start_lazily(planned);
+  RINGPRESS_ASSIGN_OR_RETURN(StreamCallPointer call, start_planned(planned));
+  return parts_.trace == nullptr ? std::move(call) : trace(planned, std::move(call));
+}
+
+/// `call`, as the trace wants it.
+StreamCallPointer CallStarter::trace(const PlannedCall& planned, StreamCallPointer call) {
+  if (planned.call.kind != CollectiveKind::kAllReduce) return call;
+  CallFrame frame;
+  if (capture_of(*parts_.device, planned.call) != 0) {
+    parts_.trace->skip();
+  } else {
+    const TensorCall tensor = tensor_of(planned.call, planned.call.count);
+    parts_.trace->time(tensor, planned.call.stream, planned.takes_turn, &frame);
+  }
+  return make_framed_call(framed_parts(planned.call), frame, std::move(call));
+}
+
+/// What its sending may need is made before ranks agree on the call.
+Result<StreamCallPointer> CallStarter::start_lazily(const PlannedCall& planned) {
+  if (planner_.needs_agreement(planned)) {
+    const std::size_t bytes = planner_.projected_bytes(planned.call);
+    RINGPRESS_RETURN_IF_ERROR(parts_.kept->reserve_projected(bytes));
+  }
+  return make_lazy_call(parts_.real, *this, planned.call);
+}
+
+Result<StreamCallPointer> CallStarter::start_sent(const Call& call) {
+  PlannedCall planned{call};
+  parts_.kept->forget_place();
+  StreamCallPointer started;
+  if (planner_.choose(&planned)) {
+    RINGPRESS_ASSIGN_OR_RETURN(started, start_planned(planned));
+  } else {
+    exact_because_ = planned.decision.why;
+    started = make_exact_call(parts_.real, call);
+  }
+  if (!parts_.kept->has_place()) planner_.keep_place(call);
+  return started;
+}
+
+void CallStarter::pass_put_off(const Call& call) {
+  exact_because_ = {ExactReason::kPutOff, 0, {}};
+  planner_.keep_place(call);
+}
+
+/// What CallPlanner::choose() has said yes to.
+Result<StreamCallPointer> CallStarter::start_planned(const PlannedCall& planned) {
+  if (planned.is_of_step) return start_of_step(planned);
+  return planned.takes_turn ? start_in_turn(planned) : start_compressed(planned);
+}
+
+/// As the step's plan says, or else as the guard does.
+Result<StreamCallPointer> CallStarter::start_of_step(const PlannedCall& planned) {
+  const Call& call = planned.call;
+  const TensorCall tensor = tensor_of(call, call.count);
+  StreamSteps& steps = *parts_.steps;
+  RINGPRESS_ASSIGN_OR_RETURN(const SteppedCall stepped,
+                             steps.next(tensor, call.stream, parts_.lifetime.watch()));
+  CallFrame frame;
+  frame.words = stepped.words;
+  const bool is_by_rule = planned.decision.is_by_rule();
+  const Decision decision =
+      follow_step(stepped.stays_exact, parts_.policy.request(call), planned.decision);
+  StreamCallPointer inner;
+  if (planned.is_new) {
+    // As if it were left to the real library, which does not know of places either.
+    exact_because_ = decision.why;
+    inner = make_exact_call(parts_.real, call);
+    steps.time(tensor, call.stream, is_by_rule, &frame);
+  } else if (planned.gains_nothing || decision.is_exact()) {
+    inner = start_exactly(
+        planned, planned.gains_nothing ? ExactReason::kNothingGained : decision.why.reason);
+    steps.time(tensor, call.stream, is_by_rule, &frame);
+  } else if (planned.takes_turn) {
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_in_turn(planned));
+    steps.skip();
+  } else {
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(planned));
+    steps.time(tensor, call.stream, is_by_rule, &frame);
+  }
+  return make_framed_call(framed_parts(call), frame, std::move(inner));
+}
+
+/// As the guard says now.
+Result<StreamCallPointer> CallStarter::start_in_turn(const PlannedCall& planned) {
+  const Call& call = planned.call;
+  RINGPRESS_ASSIGN_OR_RETURN(const GuardedCall guarded,
+                             parts_.guard->next(parts_.policy.request(call), call.stream,
+                                                planned.decision.codec, parts_.lifetime.watch()));
+  StreamCallPointer inner;
+  if (guarded.step.is_exact) {
+    inner = start_exactly(
+        planned, guarded.step.is_trial ? ExactReason::kTrial : ExactReason::kNothingGained);
+  } else {
+    RINGPRESS_ASSIGN_OR_RETURN(inner, start_compressed(planned));
+  }
+  return make_framed_call(framed_parts(call), guarded.frame, std::move(inner));
+}
+
+FramedParts CallStarter::framed_parts(const Call& call) const {
+  return {&parts_.real, parts_.handle, parts_.rank, parts_.device.get(), call.stream};
+}
+
+StreamCallPointer CallStarter::start_exactly(const PlannedCall& planned, ExactReason reason) {
+  exact_because_ = left_exact(planned.decision, reason).why;
+  planner_.pass_over(planned.call, planned.decision);
+  return make_exact_call(parts_.real, planned.call);
+}
+
+Result<StreamCallPointer> CallStarter::start_compressed(const PlannedCall& planned) {
+  const Call& call = planned.call;
+  const Decision& decision = planned.decision;
+  const PreparedCodec* const codec = parts_.codec_of(call, decision);
+  RINGPRESS_EXPECTS(codec != nullptr, "a call was accepted that has no codec");
+  const Way way = parts_.way_of(call, decision);
+  ProjectionParts projection;
+  StreamCallParts parts = make_parts(call, decision, way);
+  RINGPRESS_RETURN_IF_ERROR(find_memory(call, decision, way, &parts, &projection));
+  parts_.counters.begin(codec->of_tensor().specification(), parts_.policy.name_of(way));
+  switch (way) {
+    case Way::kSra:
+      return make_sra_call(parts);
+    case Way::kRing:
+      return make_ring_call(parts);
+    case Way::kProjection:
+      return make_projection_call(parts, projection);
+    case Way::kGather:
+      return make_gather_call(parts);
+    case Way::kHier:
+      break;
+  }
+  return make_hier_call(parts, host_parts(call));
+}
+
+StreamCallParts CallStarter::make_parts(const Call& call, const Decision& decision, Way way) {
+  const bool is_hier = way == Way::kHier;
+  const HostPlace& host = parts_.policy.place();
+  const PreparedCodec& codec = *parts_.codec_of(call, decision);
+  StreamCallParts parts;
+  parts.real = &parts_.real;
+  parts.comm = is_hier ? parts_.lifetime.groups().cross : parts_.handle;
+  parts.rank = static_cast<std::size_t>(is_hier ? host.host : parts_.rank);
+  parts.world = static_cast<std::size_t>(is_hier ? host.hosts : parts_.size);
+  parts.device = parts_.device.get();
+  parts.codec = codec.codec.get();
+  parts.kind = call.kind;
+  parts.send = call.send;
+  parts.receive = call.receive;
+  parts.count = call.count;
+  parts.stream = call.stream;
+  parts.chunk_elements = decision.chunk_elements;
+  parts.seed = parts_.settings.seed;
+  if (!is_hier) parts.ring_order = parts_.policy.ring_order();
+  // Also of a call that this rank cannot begin: the others have counted it.
+  parts.sequence = sequence_++;
+  if (codec.projection != nullptr) parts.turn = projected_.count(parts_.policy.request(call));
+  return parts;
+}
+
+/// Adds what this rank may lack. `projection` is filled in if the tensor is projected.
+Status CallStarter::find_memory(const Call& call, const Decision& decision, Way way,
+                                StreamCallParts* parts, ProjectionParts* projection) {
+  const PreparedCodec& codec = *parts_.codec_of(call, decision);
+  KeptMemory& memory = *parts_.kept;
+  RINGPRESS_ASSIGN_OR_RETURN(const KeptMemory::Place place, memory.place_of(call, way));
+  parts->lane = place.lane;
+  const std::size_t count = parts_.policy.residual_count(call, way);
+  const Kept kept =
+      memory.find(tensor_of(call, count), codec.to_keep(decision, count), place, call.stream);
+  parts->residual = kept.residual;
+  if (codec.projection == nullptr) return Status::ok();
+  if (memory.is_of_graph(place) && kept.memory == nullptr) {
+    // Without it, each replay would project as the first one does.
+    return {Code::kSystem, "no memory for what a graph keeps of a projected tensor"};
+  }
+  projection->projection = codec.projection.get();
+  projection->state = reinterpret_cast<std::uint64_t*>(kept.memory);
+  projection->goes_round_the_ring = parts_.policy.is_ring();
+  RINGPRESS_ASSIGN_OR_RETURN(projection->memory, place.workspace->projected(projection_bytes(
+                                                     *codec.projection, call.count)));
+  return Status::ok();
+}
+
+HostParts CallStarter::host_parts(const Call& call) const {
+  const HostPlace& place = parts_.policy.place();
+  HostParts host;
+  host.whole = parts_.handle;
+  host.local = parts_.lifetime.groups().local;
+  host.rank = static_cast<std::size_t>(place.local_rank);
+  host.size = static_cast<std::size_t>(place.local_size);
+  host.dtype = call.dtype;
+  host.op = call.op;
+  return host;
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,57 @@
+// How the calls of a communicator that are planned begin and end.
+#ifndef NCCL_PLUGIN_INTERPOSER_COMM_CALL_STARTER_H_
+#define NCCL_PLUGIN_INTERPOSER_COMM_CALL_STARTER_H_
+
+#include <cstdint>
+
+#include "nccl_plugin/interposer/calls/call.h"
+#include "nccl_plugin/interposer/calls/framed_call.h"
+#include "nccl_plugin/interposer/comm/call_planner.h"
+#include "nccl_plugin/interposer/comm/parts.h"
+#include "nccl_plugin/session/calls/recurrences.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// Of one communicator. One thread at a time.
+class CallStarter {
+ public:
+  CallStarter(CommParts& parts, CallPlanner& planner) : parts_(parts), planner_(planner) {}
+
+  /// What a call that CallPlanner::plan() has accepted needs. Fails for want of memory only if it
+  /// needs_agreement(); any other error ends the communicator.
+  Result<StreamCallPointer> start(const PlannedCall& planned);
+  /// Of the call that start() began last, once it has ended: why it was made exactly, or put off.
+  const WhyExact& exact_because() const { return exact_because_; }
+
+  /// Of calls that may be put off, which there are only where this is.
+  StreamLazy& lazy() { return *parts_.lazy; }
+  /// Such a call is sent after all: begins what it comes to. `call`: as it is sent. An error ends
+  /// the communicator.
+  Result<StreamCallPointer> start_sent(const Call& call);
+  /// Such a call is not sent.
+  void pass_put_off(const Call& call);
+
+ private:
+  Result<StreamCallPointer> start_lazily(const PlannedCall& planned);
+  Result<StreamCallPointer> start_planned(const PlannedCall& planned);
+  Result<StreamCallPointer> start_of_step(const PlannedCall& planned);
+  Result<StreamCallPointer> start_in_turn(const PlannedCall& planned);
+  Result<StreamCallPointer> start_compressed(const PlannedCall& planned);
+  StreamCallPointer start_exactly(const PlannedCall& planned, ExactReason reason);
+  StreamCallPointer trace(const PlannedCall& planned, StreamCallPointer call);
+  FramedParts framed_parts(const Call& call) const;
+  StreamCallParts make_parts(const Call& call, const Decision& decision, Way way);
+  Status find_memory(const Call& call, const Decision& decision, Way way, StreamCallParts* parts,
+                     ProjectionParts* projection);
+  HostParts host_parts(const Call& call) const;
+
+  CommParts& parts_;
+  CallPlanner& planner_;
+  WhyExact exact_because_;
+  std::uint64_t sequence_ = 0;
+  Recurrences projected_;  // Of calls that are projected alone.
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_COMM_CALL_STARTER_H_

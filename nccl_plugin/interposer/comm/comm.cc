@@ -1,0 +1,127 @@
+#include "nccl_plugin/interposer/comm/comm.h"
+
+#include <array>
+#include <utility>
+
+#include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/interposer/devices.h"
+#include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
+#include "nccl_plugin/session/statistics_file.h"
+#include "nccl_plugin/session/tuning/tuned_calls.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::array kCompressible = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+
+}  // namespace
+
+Comm::Comm(CommIdentity identity, const ringpressRealNccl& real, const Settings& settings,
+           const CommRank& rank, std::shared_ptr<Device> device,
+           std::unique_ptr<ExchangeMemory> exchange)
+    : identity_(std::move(identity)),
+      parts_{real,
+             settings,
+             rank.handle,
+             rank.rank,
+             rank.size,
+             device,
+             std::move(exchange),
+             {real, rank.handle, *device},
+             {settings, rank.size, real.CommSplit != nullptr, identity_.name},
+             {*device, static_cast<std::size_t>(rank.size), settings.algorithm == "ring"}} {}
+
+Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
+                                         ncclComm_t handle, CommIdentity identity) {
+  CommRank rank{handle};
+  int number = 0;
+  ncclResult_t result = real.CommUserRank(handle, &rank.rank);
+  if (result == ncclSuccess) result = real.CommCount(handle, &rank.size);
+  if (result == ncclSuccess) result = real.CommCuDevice(handle, &number);
+  if (result != ncclSuccess) return answered("ncclCommCount", result);
+  RINGPRESS_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, make_device(settings.backend, number));
+  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<ExchangeMemory> exchange,
+                             ExchangeMemory::make(*device, static_cast<std::size_t>(rank.size)));
+  return std::unique_ptr<Comm>(
+      new Comm(std::move(identity), real, settings, rank, std::move(device), std::move(exchange)));
+}
+
+void Comm::write_report(ReportTime time) {
+  std::optional<Statistics> now = parts_.counters.now(time);
+  if (!now) return;
+  if (parts_.lazy != nullptr) parts_.lazy->calls().book_unsent(&*now, time);
+  if (parts_.trace != nullptr) parts_.trace->close(parts_.settings.trace, now->last_codec, time);
+  write_statistics(parts_.settings, rank(), size(), *now, StatisticsTime::kOfHost);
+}
+
+/// The trace is of rank 0 alone, and of exact calls too: nothing of it is agreed on.
+void Comm::open() {
+  const Settings& settings = parts_.settings;
+  if (StreamTrace::is_wanted(settings, rank(), size())) {
+    warn_if_failed("no step is recorded for RINGPRESS_TRACE", catch_all([this] {
+                     parts_.trace = std::make_unique<StreamTrace>(*parts_.device, size());
+                     return Status::ok();
+                   }));
+  }
+  if (settings.statistics.empty() && !is_traced()) return;
+  report_.open([this](ReportTime time) { write_report(time); });
+}
+
+void Comm::set_groups(const HostGroups& groups) {
+  parts_.lifetime.set_groups(groups);
+  if (groups.exist()) parts_.policy.set_place(groups.place);
+}
+
+Status Comm::prepare_to_compress() {
+  const Settings& settings = parts_.settings;
+  CommPolicy& policy = parts_.policy;
+  Device& device = *parts_.device;
+  for (const DType dtype : kCompressible) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, policy.usual_codec(dtype, op)));
+      for (const std::string& codec : rule_codecs(settings)) {
+        RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, codec));
+      }
+    }
+  }
+  const auto hosts = static_cast<std::size_t>(policy.place().hosts);
+  RINGPRESS_ASSIGN_OR_RETURN(parts_.kept,
+                             KeptMemory::make(parts_.device, exchange().stream(), settings,
+                                              parts_.codecs.room(hosts, settings.all_gather)));
+  if (tuning::TunedCalls::has_choice(settings)) {
+    RINGPRESS_ASSIGN_OR_RETURN(parts_.guard, StreamGuard::make(device, settings, rank()));
+  }
+  const bool puts_off = LazyCalls::is_wanted(settings);
+  if (StepPlanner::is_wanted(settings, size(), policy.crosses_hosts()) && !puts_off) {
+    RINGPRESS_ASSIGN_OR_RETURN(parts_.steps, StreamSteps::make(device, settings, rank(), size()));
+  }
+  if (!puts_off) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(
+      parts_.lazy, StreamLazy::make(device, settings, rank(), size(), parts_.lifetime.watch()));
+  return Status::ok();
+}
+
+bool Comm::begin_exact(const Call& call) {
+  if (call.kind != CollectiveKind::kAllReduce) return false;
+  if (capture_of(*parts_.device, call) != 0) {
+    parts_.trace->skip();
+    return false;
+  }
+  parts_.trace->begin_exact(tensor_of(call, call.count), call.stream);
+  return true;
+}
+
+/// A step that is not learnt for want of memory is not worth a line.
+void Comm::end_exact() noexcept {
+  static_cast<void>(catch_all([this] {
+    parts_.trace->end_exact();
+    return Status::ok();
+  }));
+}
+
+void Comm::flush_lazy() {
+  if (parts_.lazy != nullptr) parts_.lazy->calls().flush();
+}
+
+}  // namespace ringpress::nccl_plugin::interposer

@@ -1,0 +1,62 @@
+// Whether a communicator of the real NCCL may still be used, and how its end is made known.
+#ifndef NCCL_PLUGIN_INTERPOSER_COMM_LIFETIME_H_
+#define NCCL_PLUGIN_INTERPOSER_COMM_LIFETIME_H_
+
+#include <atomic>
+
+#include "nccl_plugin/interposer/host_groups.h"
+#include "nccl_plugin/interposer/stream/stream_wait.h"
+#include "nccl_plugin/preload/engine.h"
+#include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// Of one communicator. Any thread, but for set_groups().
+class CommLifetime {
+ public:
+  /// `real` and `device` outlive this.
+  CommLifetime(const ringpressRealNccl& real, ncclComm_t handle, Device& device)
+      : real_(real), handle_(handle), device_(device) {}
+  CommLifetime(const CommLifetime&) = delete;
+  CommLifetime& operator=(const CommLifetime&) = delete;
+
+  /// What the communicator was split into; they end with it.
+  void set_groups(const HostGroups& groups) { groups_ = groups; }
+  const HostGroups& groups() const { return groups_; }
+  /// Ends them, before the communicator itself is ended.
+  void end_groups(bool is_abort) noexcept;
+
+  /// A call of it failed in here, so that no later one can be trusted to fit those of other ranks.
+  /// They fail too, where the real library can be told (ncclCommRevoke()), and do not wait.
+  void give_up(ncclResult_t failure) noexcept;
+  /// That error; ncclSuccess if there was none.
+  ncclResult_t failure() const { return failure_.load(); }
+
+  /// Between enter() and leave() the handle is in use by a call of ours. enter() is false once
+  /// retire() was called; that waits a little for those who are inside.
+  bool enter();
+  void leave() { inside_.fetch_sub(1); }
+  void retire();
+
+  /// For those who wait for streams.
+  const Watch& watch() const { return watch_; }
+
+ private:
+  Status find_failure(Stream stream);
+
+  const ringpressRealNccl& real_;
+  const ncclComm_t handle_;
+  Device& device_;
+  HostGroups groups_;
+  std::atomic<bool> groups_ended_{false};
+  std::atomic<int> inside_{0};
+  std::atomic<bool> is_retired_{false};
+  std::atomic<ncclResult_t> failure_{ncclSuccess};
+  const Watch watch_{[this] { return failure() != ncclSuccess || is_retired_.load(); },
+                     [this](Stream stream) { return find_failure(stream); }};
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_COMM_LIFETIME_H_

@@ -1,0 +1,60 @@
+// What a communicator consists of, for those who plan and begin its calls.
+#ifndef NCCL_PLUGIN_INTERPOSER_COMM_PARTS_H_
+#define NCCL_PLUGIN_INTERPOSER_COMM_PARTS_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "nccl_plugin/interposer/calls/exchange_memory.h"
+#include "nccl_plugin/interposer/comm/codecs.h"
+#include "nccl_plugin/interposer/comm/counters.h"
+#include "nccl_plugin/interposer/comm/kept.h"
+#include "nccl_plugin/interposer/comm/lifetime.h"
+#include "nccl_plugin/interposer/comm/policy.h"
+#include "nccl_plugin/interposer/stream/stream_guard.h"
+#include "nccl_plugin/interposer/stream/stream_lazy.h"
+#include "nccl_plugin/interposer/stream/stream_steps.h"
+#include "nccl_plugin/interposer/stream/stream_trace.h"
+
+namespace ringpress::nccl_plugin::interposer {
+
+/// What is further down is made of what is above, and ends before it.
+struct CommParts {
+  const ringpressRealNccl& real;
+  const Settings& settings;
+  const ncclComm_t handle;
+  const int rank;
+  const int size;
+  const std::shared_ptr<Device> device;  // Graphs may outlive this.
+  const std::unique_ptr<ExchangeMemory> exchange;
+  CommLifetime lifetime;
+  CommPolicy policy;
+  DeviceCodecs codecs;
+  CallCounters counters{};
+  // Null: no call is compressed or put off.
+  std::unique_ptr<KeptMemory> kept = nullptr;
+  std::unique_ptr<StreamLazy> lazy = nullptr;    // Null: no call is put off.
+  std::unique_ptr<StreamTrace> trace = nullptr;  // Null: nobody asks.
+  std::unique_ptr<StreamSteps> steps = nullptr;  // Null: nothing is planned.
+  std::unique_ptr<StreamGuard> guard = nullptr;  // Null: nothing is left to be chosen.
+
+  const PreparedCodec* codec_of(const Call& call, const Decision& decision) const {
+    return codecs.find(call, decision.codec);
+  }
+  /// Of a call that has a codec.
+  Way way_of(const Call& call, const Decision& decision) const {
+    return policy.way(decision, call, codec_of(call, decision)->projection != nullptr);
+  }
+  /// Of residuals and sums.
+  std::size_t kept_bytes() const {
+    return kept->bytes() + (lazy == nullptr ? 0 : lazy->calls().bytes());
+  }
+  void count_exact(const WhyExact& why) {
+    counters.count_exact(why, lazy == nullptr ? std::nullopt : std::optional(kept_bytes()));
+  }
+};
+
+}  // namespace ringpress::nccl_plugin::interposer
+
+#endif  // NCCL_PLUGIN_INTERPOSER_COMM_PARTS_H_

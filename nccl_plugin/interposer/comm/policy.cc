@@ -1,0 +1,150 @@
+#include "nccl_plugin/interposer/comm/policy.h"
+
+#include <array>
+
+#include "compress_kernels/factory.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
+#include "ringpress/internal/ring_order.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+constexpr std::array kReducing = {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
+                                  CollectiveKind::kAllGather};
+constexpr std::array kLossyTypes = {DType::kFloat32, DType::kFloat16, DType::kBfloat16};
+
+/// For what is decided before names are known, and for calls that no rule is for.
+std::unique_ptr<Planner> planner_without_rules(const Settings& settings) {
+  Settings without = settings;
+  without.rule_list.clear();
+  return tuner::make_planner(without);
+}
+
+std::unique_ptr<Planner> planner_for(const Settings& settings,
+                                     const std::optional<std::string>& name) {
+  Settings named = settings;
+  named.comm_name = name;
+  return tuner::make_planner(named);
+}
+
+/// An all-reduce that has every reason to be compressed, whatever rules say of its size.
+PlanRequest largest_request(const Settings& settings, bool can_split,
+                            const std::vector<int>& hosts) {
+  CommShape shape = comm_shape_of(settings, hosts);
+  if (can_split) shape.ranks_per_host = find_place(hosts, 0).local_size;
+  PlanRequest request =
+      request_of(shape, CollectiveKind::kAllReduce, std::size_t{1} << 40, DType::kFloat32);
+  request.recurrences = kRecursAlways;
+  return request;
+}
+
+}  // namespace
+
+bool may_compress(const Settings& settings, bool can_split, const std::vector<int>& hosts,
+                  const std::optional<std::string>& name) {
+  if (LazyCalls::is_wanted(settings)) return true;
+  const std::unique_ptr<Planner> planner = planner_for(settings, name);
+  PlanRequest request = largest_request(settings, can_split, hosts);
+  const auto is_compressed = [&] {
+    const Decision decision = planner->plan(request);
+    return !decision.is_exact() || decision.is_observed();
+  };
+  // Between these sizes nothing changes.
+  std::vector<std::size_t> sizes{request.count * sizeof(float)};
+  for (const Rule& rule : settings.rule_list) {
+    sizes.push_back(rule.min_bytes);
+    if (rule.max_bytes < sizes[0]) sizes.push_back(rule.max_bytes + 1);
+  }
+  for (const CollectiveKind kind : kReducing) {
+    for (const DType dtype : kLossyTypes) {
+      for (const std::size_t bytes : sizes) {
+        request.kind = kind;
+        request.dtype = dtype;
+        request.count = (bytes + dtype_size(dtype) - 1) / dtype_size(dtype);
+        if (is_compressed()) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool wants_groups(const Settings& settings, bool can_split, const std::vector<int>& hosts) {
+  const std::unique_ptr<Planner> planner = planner_without_rules(settings);
+  const Decision decision = planner->plan(largest_request(settings, can_split, hosts));
+  // What is projected is small between hosts and inside them.
+  return !decision.is_exact() && decision.algorithm == Algorithm::kHier &&
+         !compress_kernels::projects(std::string(decision.codec));
+}
+
+CommPolicy::CommPolicy(const Settings& settings, int size, bool can_split, const std::string& name)
+    : settings_(settings),
+      size_(size),
+      can_split_(can_split),
+      planner_(planner_for(settings, name)) {}
+
+void CommPolicy::set_hosts(std::vector<int> hosts) {
+  hosts_ = std::move(hosts);
+  shape_ = comm_shape_of(settings_, hosts_);
+  if (settings_.topology == "ranks") return;
+  std::vector<ringpress::Place> places;
+  places.reserve(hosts_.size());
+  for (const int host : hosts_) places.push_back({std::to_string(host)});
+  ring_order_ = ringpress::ring_order(places);
+}
+
+void CommPolicy::set_place(const HostPlace& place) {
+  place_ = place;
+  shape_.ranks_per_host = place.local_size;
+}
+
+std::string CommPolicy::usual_codec(DType dtype, ReduceOp op) const {
+  PlanRequest request = largest_request(settings_, can_split_, hosts_);
+  request.dtype = dtype;
+  request.op = op;
+  return std::string(planner_without_rules(settings_)->plan(request).codec);
+}
+
+PlanRequest CommPolicy::request(const Call& call) const {
+  Reduction reduction;
+  // Numbers above those of NCCL's own operations are of the program's pre-multiplied sums.
+  reduction.pre_multiplied = call.op >= ncclNumOps;
+  if (!reduction.pre_multiplied) reduction.op = static_cast<ReduceOp>(call.op);
+  return request_of(shape_, call.kind, whole_count(call.kind, call.count, size_),
+                    static_cast<DType>(call.dtype), reduction);
+}
+
+Way CommPolicy::way(const Decision& decision, const Call& call, bool is_projected) const {
+  if (is_projected) return Way::kProjection;
+  if (call.kind == CollectiveKind::kAllGather) return Way::kGather;
+  if (is_ring()) return Way::kRing;
+  const bool has_parts = place_.hosts > 0 && host_part(call) > 0;
+  return decision.algorithm == Algorithm::kHier && has_parts ? Way::kHier : Way::kSra;
+}
+
+const char* CommPolicy::name_of(Way way) const {
+  switch (way) {
+    case Way::kHier:
+      return algorithm_name(Algorithm::kHier);
+    case Way::kGather:
+      return "gather";
+    case Way::kSra:
+    case Way::kRing:
+    case Way::kProjection:
+      break;
+  }
+  return algorithm_name(is_ring() ? Algorithm::kRing : Algorithm::kSra);
+}
+
+std::size_t CommPolicy::residual_count(const Call& call, Way way) const {
+  return way == Way::kHier ? host_part(call) : call.count;
+}
+
+std::uint64_t CommPolicy::raw_bytes(const PlanRequest& request) const {
+  const std::uint64_t bytes = request.count * dtype_size(request.dtype);
+  const auto peers = static_cast<std::uint64_t>(size_ - 1);
+  const std::uint64_t rounds = request.kind == CollectiveKind::kAllReduce ? 2 : 1;
+  return bytes * rounds * peers / static_cast<std::uint64_t>(size_);
+}
+
+}  // namespace ringpress::nccl_plugin::interposer
