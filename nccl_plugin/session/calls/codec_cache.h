@@ -42,13 +42,10 @@ class CodecCache {
  private:
   using Key = std::tuple<std::string, DType, ReduceOp>;
   using KeyView = std::tuple<std::string_view, DType, ReduceOp>;
-  /// Compares either with either: to look one up, no string is made.
+  /// Of either: to look one up, no string is made.
   struct Less {
     using is_transparent = void;
-    template <typename A, typename B>
-    bool operator()(const A& a, const B& b) const {
-      return a < b;
-    }
+    bool operator()(const KeyView& a, const KeyView& b) const { return a < b; }
   };
 
   std::map<Key, Made, Less> codecs_;

@@ -1,6 +1,7 @@
 # The engine behind the preloaded shim, on host memory and on a stand-in for CUDA.
 add_executable(interposer_test
   interposer/agreement_test.cc
+  interposer/comm_parts_test.cc
   interposer/guard_test.cc
   interposer/hier_test.cc
   interposer/interfaces_test.cc
