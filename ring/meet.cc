@@ -13,13 +13,13 @@ namespace ringpress::ring {
 namespace {
 
 /// Numbers the hosts in the order of their first rank.
-std::vector<int> number_hosts(const std::vector<bootstrap::Place>& places) {
+std::vector<int> number_hosts(const std::vector<bootstrap::Endpoint>& endpoints) {
   std::vector<bootstrap::HostHash> known;
   std::vector<int> numbers;
-  for (const bootstrap::Place& place : places) {
-    const auto found = std::find(known.begin(), known.end(), place.identity.host);
+  for (const bootstrap::Endpoint& endpoint : endpoints) {
+    const auto found = std::find(known.begin(), known.end(), endpoint.identity.host);
     numbers.push_back(static_cast<int>(found - known.begin()));
-    if (found == known.end()) known.push_back(place.identity.host);
+    if (found == known.end()) known.push_back(endpoint.identity.host);
   }
   return numbers;
 }
@@ -32,15 +32,15 @@ Result<std::vector<int>> meet_at(const MeshOptions& options) {
   join.rank = static_cast<std::uint32_t>(options.rank);
   join.size = static_cast<std::uint32_t>(options.size);
   join.agreement = options.agreement;
-  join.place.identity = bootstrap::host_identity(options.host_id);
+  join.endpoint.identity = bootstrap::host_identity(options.host_id);
   const auto timeout = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
   const auto refusal_patience =
       options.refusal_patience.count() > 0 ? std::min(options.refusal_patience, timeout) : timeout;
   RINGPRESS_ASSIGN_OR_RETURN(
-      const std::vector<bootstrap::Place> places,
+      const std::vector<bootstrap::Endpoint> endpoints,
       bootstrap::join_ranks(id.address, transport::mix_secret(id.secret, options.extra_secret),
                             join, {timeout, refusal_patience}));
-  return number_hosts(places);
+  return number_hosts(endpoints);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include "ring/bootstrap/host_identity.h"
 #include "ring/bootstrap/join.h"
-#include "ring/bootstrap/known_place.h"
+#include "ring/bootstrap/known_address.h"
 #include "ring/bootstrap/rendezvous.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/factory.h"
@@ -25,8 +25,8 @@
 namespace ringpress::ring {
 namespace {
 
+using bootstrap::Endpoint;
 using bootstrap::Join;
-using bootstrap::Place;
 
 constexpr int kMaxSockets = 16;
 
@@ -58,23 +58,23 @@ std::uint64_t configuration_hash(const std::vector<std::string>& agreement) {
 }
 
 /// As Mesh::ranks_per_host() has it.
-int count_ranks_per_host(const std::vector<Place>& places) {
-  const auto host = [&places](std::size_t rank) { return places[rank].identity.host; };
+int count_ranks_per_host(const std::vector<Endpoint>& endpoints) {
+  const auto host = [&endpoints](std::size_t rank) { return endpoints[rank].identity.host; };
   std::set<bootstrap::HostHash> hosts;
-  for (const Place& place : places) hosts.insert(place.identity.host);
-  const std::size_t local = places.size() / hosts.size();
-  if (places.size() % hosts.size() != 0) return 0;
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+  for (const Endpoint& endpoint : endpoints) hosts.insert(endpoint.identity.host);
+  const std::size_t local = endpoints.size() / hosts.size();
+  if (endpoints.size() % hosts.size() != 0) return 0;
+  for (std::size_t rank = 0; rank < endpoints.size(); ++rank) {
     if (host(rank) != host(rank / local * local)) return 0;
   }
   return static_cast<int>(local);
 }
 
-std::string& address_of(Place& place, TransportKind kind) {
-  return place.addresses[static_cast<std::size_t>(kind)];
+std::string& address_of(Endpoint& endpoint, TransportKind kind) {
+  return endpoint.addresses[static_cast<std::size_t>(kind)];
 }
-const std::string& address_of(const Place& place, TransportKind kind) {
-  return place.addresses[static_cast<std::size_t>(kind)];
+const std::string& address_of(const Endpoint& endpoint, TransportKind kind) {
+  return endpoint.addresses[static_cast<std::size_t>(kind)];
 }
 
 bool is_within_host(TransportKind kind) {
@@ -84,20 +84,21 @@ bool is_within_host(TransportKind kind) {
   });
 }
 
-void place_peers(const MeshOptions& options, const std::vector<Place>& places, MeshParts& parts) {
-  const Place& own = places[static_cast<std::size_t>(options.rank)];
+void add_peers(const MeshOptions& options, const std::vector<Endpoint>& endpoints,
+               MeshParts& parts) {
+  const Endpoint& own = endpoints[static_cast<std::size_t>(options.rank)];
   int ranks_here = 0;
-  for (const Place& place : places) {
-    PeerPlace peer;
-    peer.local = place.identity.host == own.identity.host;
+  for (const Endpoint& endpoint : endpoints) {
+    PeerEndpoint peer;
+    peer.local = endpoint.identity.host == own.identity.host;
     for (const std::unique_ptr<Transport>& transport : parts.transports) {
       const bool joins = peer.local || !is_within_host(transport->kind());
-      peer.addresses.push_back(joins ? address_of(place, transport->kind()) : std::string());
+      peer.addresses.push_back(joins ? address_of(endpoint, transport->kind()) : std::string());
     }
-    parts.places.push_back(std::move(peer));
-    if (place.identity.machine == own.identity.machine) ++ranks_here;
+    parts.endpoints.push_back(std::move(peer));
+    if (endpoint.identity.machine == own.identity.machine) ++ranks_here;
   }
-  parts.ranks_per_host = count_ranks_per_host(places);
+  parts.ranks_per_host = count_ranks_per_host(endpoints);
   const int cores = available_cores();
   parts.cores_to_spare = cores >= ranks_here;
   switch (options.progress_thread) {
@@ -116,11 +117,11 @@ void place_peers(const MeshOptions& options, const std::vector<Place>& places, M
 /// Where this host does not have an optional one, another carries everything.
 Status open_transport(const TransportEntry& entry, const MeshOptions& options,
                       const Identity& identity, const std::string& host, MeshParts& parts,
-                      Place& place) {
+                      Endpoint& endpoint) {
   const auto open = [&]() -> Status {
     RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
                                entry.make(*parts.reactor, options, host));
-    RINGPRESS_ASSIGN_OR_RETURN(address_of(place, entry.kind), transport->listen(identity));
+    RINGPRESS_ASSIGN_OR_RETURN(address_of(endpoint, entry.kind), transport->listen(identity));
     parts.transports.push_back(std::move(transport));
     return Status::ok();
   };
@@ -131,18 +132,18 @@ Status open_transport(const TransportEntry& entry, const MeshOptions& options,
   return Status::ok();
 }
 
-/// Where the place was known before, rank 0 opens it now.
-Result<std::vector<Place>> meet_at(const bootstrap::UniqueId& id, const Secret& secret,
-                                   const Join& join, const MeshOptions& options) {
+/// Where the endpoint was known before, rank 0 opens it now.
+Result<std::vector<Endpoint>> meet_at(const bootstrap::UniqueId& id, const Secret& secret,
+                                      const Join& join, const MeshOptions& options) {
   bootstrap::JoinPatience patience;
   patience.answer = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
   if (id.rank_zero_serves) {
     if (options.rank == 0) {
       RINGPRESS_RETURN_IF_ERROR(
-          bootstrap::serve_known_place(id, options.extra_secret, patience.answer));
+          bootstrap::serve_known_address(id, options.extra_secret, patience.answer));
     }
     // Who has another secret is told so soon, unless nobody can: that of survivors is their own.
-    patience.closing = bootstrap::is_known_place(id) ? patience.refusal : patience.answer;
+    patience.closing = bootstrap::is_known_address(id) ? patience.refusal : patience.answer;
     patience.refusal = patience.answer;
     patience.refusal_again = patience.answer;
   }
@@ -176,7 +177,7 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   join.size = static_cast<std::uint32_t>(options.size);
   join.agreement = options.agreement;
   join.agreement.push_back("sockets per peer=" + std::to_string(options.sockets_per_peer));
-  join.place.identity = bootstrap::host_identity(options.host_id);
+  join.endpoint.identity = bootstrap::host_identity(options.host_id);
 
   Identity identity;
   identity.rank = join.rank;
@@ -194,13 +195,13 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   join.agreement.push_back(kHasAddress);
   for (const TransportEntry& entry : transports()) {
     if (!entry.is_wanted(options)) continue;
-    RINGPRESS_RETURN_IF_ERROR(open_transport(entry, options, identity, host, parts, join.place));
+    RINGPRESS_RETURN_IF_ERROR(open_transport(entry, options, identity, host, parts, join.endpoint));
   }
   log_line(LogLevel::kInfo, "rank %d of %d listens at %s", options.rank, options.size,
-           address_of(join.place, parts.transports.back()->kind()).c_str());
-  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Place> places,
+           address_of(join.endpoint, parts.transports.back()->kind()).c_str());
+  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Endpoint> endpoints,
                              meet_at(id, identity.secret, join, options));
-  place_peers(options, places, parts);
+  add_peers(options, endpoints, parts);
   return std::unique_ptr<Mesh>(std::make_unique<MeshImpl>(std::move(parts)));
 }
 
@@ -224,7 +225,7 @@ Status check_congestion(const std::string& name) {
 }
 
 Result<UniqueId> known_rendezvous(const std::string& address) {
-  RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::known_place(address));
+  RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::UniqueId id, bootstrap::known_address(address));
   return bootstrap::pack_id(id);
 }
 

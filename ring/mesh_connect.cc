@@ -6,9 +6,9 @@
 
 namespace ringpress::ring {
 
-std::size_t preferred_transport(const PeerPlace& place, std::size_t first) {
+std::size_t preferred_transport(const PeerEndpoint& endpoint, std::size_t first) {
   std::size_t way = first;
-  while (way < place.addresses.size() && place.addresses[way].empty()) ++way;
+  while (way < endpoint.addresses.size() && endpoint.addresses[way].empty()) ++way;
   return way;
 }
 
@@ -22,17 +22,18 @@ Status MeshImpl::connect_peers() {
 
 Status MeshImpl::connect_peer(std::size_t index) {
   Peer& peer = peers_[index];
-  const PeerPlace& place = parts_.places[index];
+  const PeerEndpoint& endpoint = parts_.endpoints[index];
   const auto number = static_cast<std::uint32_t>(index);
   for (;;) {
     const std::size_t way = peer.transport;
     Transport& transport = *parts_.transports[way];
-    Result<std::unique_ptr<SendChannel>> channel = transport.connect(number, place.addresses[way]);
+    Result<std::unique_ptr<SendChannel>> channel =
+        transport.connect(number, endpoint.addresses[way]);
     if (channel.is_ok()) {
       peer.send = std::move(channel).value();
       break;
     }
-    const std::size_t next = preferred_transport(place, way + 1);
+    const std::size_t next = preferred_transport(endpoint, way + 1);
     if (next == parts_.transports.size()) return channel.status();
     log_line(LogLevel::kInfo, "rank %d does not reach rank %zu by %s: %s", parts_.rank, index,
              transport_name(transport.kind()), channel.status().message().c_str());

@@ -165,7 +165,7 @@ Result<UniqueId> MeshImpl::survivors_id(std::span<const int> survivors) {
   for (const int rank : survivors) name += "," + std::to_string(rank);
   bootstrap::UniqueId id;
   id.secret = transport::mix_secret(parts_.secret, name);
-  id.address = parts_.places[static_cast<std::size_t>(survivors.front())].addresses.back();
+  id.address = parts_.endpoints[static_cast<std::size_t>(survivors.front())].addresses.back();
   id.rank_zero_serves = true;
   return bootstrap::pack_id(id);
 }

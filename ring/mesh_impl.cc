@@ -50,9 +50,9 @@ class MeshImpl::Turn {
   MeshImpl& mesh_;
 };
 
-MeshImpl::MeshImpl(MeshParts parts) : parts_(std::move(parts)), peers_(parts_.places.size()) {
+MeshImpl::MeshImpl(MeshParts parts) : parts_(std::move(parts)), peers_(parts_.endpoints.size()) {
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
-    peers_[peer].transport = preferred_transport(parts_.places[peer], 0);
+    peers_[peer].transport = preferred_transport(parts_.endpoints[peer], 0);
   }
   if (parts_.progress_thread) thread_ = std::thread([this] { run_progress_thread(); });
 }
@@ -76,7 +76,7 @@ MeshImpl::~MeshImpl() {
 }
 
 bool MeshImpl::is_local(int peer) const {
-  return parts_.places[static_cast<std::size_t>(peer)].local;
+  return parts_.endpoints[static_cast<std::size_t>(peer)].local;
 }
 
 // --- starting ---

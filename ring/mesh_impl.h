@@ -26,18 +26,18 @@
 namespace ringpress::ring {
 
 /// How one peer can be reached.
-struct PeerPlace {
+struct PeerEndpoint {
   std::vector<std::string> addresses;  // By MeshParts::transports; empty: not by that one.
   bool local = false;                  // On this host.
 };
 
 /// The first transport from `first` on that reaches it; the number of transports: none does.
-std::size_t preferred_transport(const PeerPlace& place, std::size_t first);
+std::size_t preferred_transport(const PeerEndpoint& endpoint, std::size_t first);
 
 struct MeshParts {
   int rank = 0;
-  std::vector<PeerPlace> places;  // By rank, this one included.
-  Secret secret{};                // Of this mesh.
+  std::vector<PeerEndpoint> endpoints;  // By rank, this one included.
+  Secret secret{};                      // Of this mesh.
   std::chrono::milliseconds timeout{0};
   std::unique_ptr<transport::Reactor> reactor;
   // The preferred ones first. The last one joins all ranks.
@@ -53,7 +53,7 @@ class MeshImpl final : public Mesh {
   ~MeshImpl() override;
 
   int rank() const override { return parts_.rank; }
-  int size() const override { return static_cast<int>(parts_.places.size()); }
+  int size() const override { return static_cast<int>(parts_.endpoints.size()); }
   bool is_local(int peer) const override;
   int ranks_per_host() const override { return parts_.ranks_per_host; }
 

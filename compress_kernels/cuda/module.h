@@ -11,7 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "compress_kernels/device_family.h"
+#include "compress_kernels/device_plan.h"
+#include "compress_kernels/projection_plan.h"
 #include "ringpress/internal/codec.h"
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/status.h"
@@ -27,12 +28,24 @@ inline constexpr const char* kModuleLayout = "ringpress_cuda_layout";
 inline constexpr std::uint64_t kLayout = RINGPRESS_MODULE_LAYOUT;
 using ModuleLayout = std::uint64_t (*)();
 
+/// A codec of the host, and how kernels make the same bytes.
+struct PlannedCodec {
+  std::unique_ptr<Codec> codec;
+  DevicePlan plan;
+};
+
+/// And how they project.
+struct PlannedProjection {
+  std::unique_ptr<Codec> codec;
+  ProjectionPlan plan;
+};
+
 /// The registry of codecs is on the side of the host.
-using PlanMaker = Result<PlannedCodec> (*)(const std::string& specification, DType dtype,
-                                           ReduceOp op);
+template <typename Planned>
+using PlanMaker = Result<Planned> (*)(const std::string& specification, DType dtype, ReduceOp op);
 struct PlanMakers {
-  PlanMaker codec = nullptr;
-  PlanMaker projection = nullptr;
+  PlanMaker<PlannedCodec> codec = nullptr;
+  PlanMaker<PlannedProjection> projection = nullptr;
 };
 
 /// Puts the device in `opened`.

@@ -11,7 +11,7 @@ namespace ringpress::nccl_plugin::host {
 namespace {
 
 /// What one group holds for one communicator.
-struct Lane {
+struct CommCalls {
   std::shared_ptr<ncclComm> comm;
   std::vector<Setup> setups;
   std::vector<Operation> collectives;
@@ -24,20 +24,20 @@ struct Lane {
 struct Group {
   int depth = 0;
   Status error;  // The first one; such a group runs nothing.
-  std::vector<Lane> lanes;
+  std::vector<CommCalls> comms;
 };
 thread_local Group group;
 
-Lane& lane_of(const std::shared_ptr<ncclComm>& comm) {
-  const auto found = std::find_if(group.lanes.begin(), group.lanes.end(),
-                                  [&](const Lane& lane) { return lane.comm == comm; });
-  if (found != group.lanes.end()) return *found;
-  return group.lanes.emplace_back(Lane{comm, {}, {}, {}, false, false, {}});
+CommCalls& calls_of(const std::shared_ptr<ncclComm>& comm) {
+  const auto found = std::find_if(group.comms.begin(), group.comms.end(),
+                                  [&](const CommCalls& calls) { return calls.comm == comm; });
+  if (found != group.comms.end()) return *found;
+  return group.comms.emplace_back(CommCalls{comm, {}, {}, {}, false, false, {}});
 }
 
-bool is_blocking(const Lane& lane) {
-  return lane.comm->blocking() &&
-         std::all_of(lane.setups.begin(), lane.setups.end(), [](const Setup& setup) {
+bool is_blocking(const CommCalls& calls) {
+  return calls.comm->blocking() &&
+         std::all_of(calls.setups.begin(), calls.setups.end(), [](const Setup& setup) {
            return setup.comm == nullptr || setup.comm->blocking();
          });
 }
@@ -51,9 +51,9 @@ void cancel(const Setup& setup, const Status& status) {
   *setup.out = nullptr;
 }
 
-void cancel_setups(const std::vector<Lane>& lanes, const Status& status) {
-  for (const Lane& lane : lanes) {
-    for (const Setup& setup : lane.setups) cancel(setup, status);
+void cancel_setups(const std::vector<CommCalls>& comms, const Status& status) {
+  for (const CommCalls& calls : comms) {
+    for (const Setup& setup : calls.setups) cancel(setup, status);
   }
 }
 
@@ -68,46 +68,46 @@ Status run_setups(const std::vector<Setup>& setups) {
   return first;
 }
 
-/// All of a lane but its destroy.
-Status run_lane(const Lane& lane) {
-  RINGPRESS_RETURN_IF_ERROR(run_setups(lane.setups));
-  const IssuedCalls issued(lane.issue);
-  for (const Operation& operation : lane.collectives) {
-    RINGPRESS_RETURN_IF_ERROR(lane.comm->run(
+/// All of a calls but its destroy.
+Status run_calls(const CommCalls& calls) {
+  RINGPRESS_RETURN_IF_ERROR(run_setups(calls.setups));
+  const IssuedCalls issued(calls.issue);
+  for (const Operation& operation : calls.collectives) {
+    RINGPRESS_RETURN_IF_ERROR(calls.comm->run(
         [&](Communicator& communicator) { return perform(communicator, operation); }));
   }
-  if (!lane.transfers.empty()) {
-    RINGPRESS_RETURN_IF_ERROR(lane.comm->run(
-        [&](Communicator& communicator) { return communicator.exchange(lane.transfers); }));
+  if (!calls.transfers.empty()) {
+    RINGPRESS_RETURN_IF_ERROR(calls.comm->run(
+        [&](Communicator& communicator) { return communicator.exchange(calls.transfers); }));
   }
-  return lane.finalize ? lane.comm->finalize() : Status::ok();
+  return calls.finalize ? calls.comm->finalize() : Status::ok();
 }
 
-Status run_blocking(const std::vector<Lane>& lanes) {
-  std::vector<Status> statuses(lanes.size());
-  std::latch others(static_cast<std::ptrdiff_t>(lanes.size()) - 1);
-  for (std::size_t i = 0; i + 1 < lanes.size(); ++i) {
-    const auto job = [&lane = lanes[i], &status = statuses[i], &others] {
-      status = catch_all([&] { return run_lane(lane); });
+Status run_blocking(const std::vector<CommCalls>& comms) {
+  std::vector<Status> statuses(comms.size());
+  std::latch others(static_cast<std::ptrdiff_t>(comms.size()) - 1);
+  for (std::size_t i = 0; i + 1 < comms.size(); ++i) {
+    const auto job = [&calls = comms[i], &status = statuses[i], &others] {
+      status = catch_all([&] { return run_calls(calls); });
       others.count_down();
     };
     const Status started = catch_all([&] {
-      lanes[i].comm->run_aside(job);
+      comms[i].comm->run_aside(job);
       return Status::ok();
     });
     if (started.is_ok()) continue;
     statuses[i] = started;  // No thread to be had; its peers run into an error, too.
     others.count_down();
   }
-  statuses.back() = catch_all([&] { return run_lane(lanes.back()); });
+  statuses.back() = catch_all([&] { return run_calls(comms.back()); });
   others.wait();
   for (const Status& status : statuses) RINGPRESS_RETURN_IF_ERROR(status);
   return Status::ok();
 }
 
-Status run_nonblocking(const std::vector<Lane>& lanes) {
-  for (const Lane& lane : lanes) {
-    lane.comm->submit([lane] { return run_lane(lane); });
+Status run_nonblocking(const std::vector<CommCalls>& comms) {
+  for (const CommCalls& calls : comms) {
+    calls.comm->submit([calls] { return run_calls(calls); });
   }
   return Status(Code::kInProgress, "");
 }
@@ -116,26 +116,26 @@ void destroy_now(const std::shared_ptr<ncclComm>& comm) {
   if (Registry::instance().remove(comm.get()) != nullptr) comm->destroy();
 }
 
-Status run_lanes(std::vector<Lane>& lanes) {
-  if (lanes.empty()) return Status::ok();
-  for (Lane& lane : lanes) lane.issue = lane.comm->issue_now();
-  const bool blocking = is_blocking(lanes.front());
-  if (std::any_of(lanes.begin(), lanes.end(),
-                  [&](const Lane& lane) { return is_blocking(lane) != blocking; })) {
+Status run_comms(std::vector<CommCalls>& comms) {
+  if (comms.empty()) return Status::ok();
+  for (CommCalls& calls : comms) calls.issue = calls.comm->issue_now();
+  const bool blocking = is_blocking(comms.front());
+  if (std::any_of(comms.begin(), comms.end(),
+                  [&](const CommCalls& calls) { return is_blocking(calls) != blocking; })) {
     // NCCL's code for it.
     Status refused(Code::kInvalidArgument,
                    "a group must not mix blocking and nonblocking communicators");
-    cancel_setups(lanes, refused);
+    cancel_setups(comms, refused);
     return refused;
   }
-  const bool only_destroys = std::all_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
-    return lane.destroy && lane.setups.empty() && lane.collectives.empty() &&
-           lane.transfers.empty() && !lane.finalize;
+  const bool only_destroys = std::all_of(comms.begin(), comms.end(), [](const CommCalls& calls) {
+    return calls.destroy && calls.setups.empty() && calls.collectives.empty() &&
+           calls.transfers.empty() && !calls.finalize;
   });
   Status status;
-  if (!only_destroys) status = blocking ? run_blocking(lanes) : run_nonblocking(lanes);
-  for (const Lane& lane : lanes) {
-    if (lane.destroy) destroy_now(lane.comm);
+  if (!only_destroys) status = blocking ? run_blocking(comms) : run_nonblocking(comms);
+  for (const CommCalls& calls : comms) {
+    if (calls.destroy) destroy_now(calls.comm);
   }
   return status;
 }
@@ -153,10 +153,10 @@ Result<bool> leave_level(Group& ended) {
 }
 
 /// A part that is not collected: a group of its own.
-Status run_alone(Lane lane) {
-  std::vector<Lane> lanes;
-  lanes.push_back(std::move(lane));
-  return run_lanes(lanes);
+Status run_alone(CommCalls calls) {
+  std::vector<CommCalls> comms;
+  comms.push_back(std::move(calls));
+  return run_comms(comms);
 }
 
 }  // namespace
@@ -182,57 +182,57 @@ Status group_end() {
   RINGPRESS_ASSIGN_OR_RETURN(const bool outermost, leave_level(ended));
   if (!outermost) return Status::ok();
   if (!ended.error.is_ok()) {
-    cancel_setups(ended.lanes, ended.error);
+    cancel_setups(ended.comms, ended.error);
     return ended.error;
   }
-  return run_lanes(ended.lanes);
+  return run_comms(ended.comms);
 }
 
 Status group_drop() {
   Group ended;
   RINGPRESS_ASSIGN_OR_RETURN(const bool outermost, leave_level(ended));
   if (!outermost) return Status::ok();
-  cancel_setups(ended.lanes, Status(Code::kInvalidUsage, "its group was only simulated"));
+  cancel_setups(ended.comms, Status(Code::kInvalidUsage, "its group was only simulated"));
   return ended.error;
 }
 
 Status submit_setup(const std::shared_ptr<ncclComm>& comm, Setup setup) {
   if (group_is_open()) {
-    lane_of(comm).setups.push_back(std::move(setup));
+    calls_of(comm).setups.push_back(std::move(setup));
     return Status::ok();
   }
-  Lane lane{comm, {}, {}, {}, false, false, {}};
-  lane.setups.push_back(std::move(setup));
-  return run_alone(std::move(lane));
+  CommCalls calls{comm, {}, {}, {}, false, false, {}};
+  calls.setups.push_back(std::move(setup));
+  return run_alone(std::move(calls));
 }
 
 Status submit_operation(const std::shared_ptr<ncclComm>& comm, const Operation& operation) {
   if (group_is_open()) {
-    Lane& lane = lane_of(comm);
+    CommCalls& calls = calls_of(comm);
     if (is_point_to_point(operation)) {
-      lane.transfers.push_back(to_transfer(operation));
+      calls.transfers.push_back(to_transfer(operation));
     } else {
-      lane.collectives.push_back(operation);
+      calls.collectives.push_back(operation);
     }
     return Status::ok();
   }
   if (comm->blocking()) {
     return comm->run([&](Communicator& communicator) { return perform(communicator, operation); });
   }
-  return run_alone(Lane{comm, {}, {operation}, {}, false, false, {}});
+  return run_alone(CommCalls{comm, {}, {operation}, {}, false, false, {}});
 }
 
 Status submit_finalize(const std::shared_ptr<ncclComm>& comm) {
   if (group_is_open()) {
-    lane_of(comm).finalize = true;
+    calls_of(comm).finalize = true;
     return Status::ok();
   }
-  return run_alone(Lane{comm, {}, {}, {}, true, false, {}});
+  return run_alone(CommCalls{comm, {}, {}, {}, true, false, {}});
 }
 
 Status submit_destroy(const std::shared_ptr<ncclComm>& comm) {
   if (group_is_open()) {
-    lane_of(comm).destroy = true;
+    calls_of(comm).destroy = true;
   } else {
     destroy_now(comm);
   }

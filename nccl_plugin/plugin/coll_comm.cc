@@ -41,18 +41,18 @@ void add_difference(const Statistics& now, const Statistics& before, Statistics*
 CollComm::CollComm(Communicators communicators, const Settings& settings)
     : Object(kKind), process_(getpid()), settings_(settings) {
   for (CollRequest& request : requests_) request.owner = this;
-  for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
-    lanes_[lane] = std::make_unique<CollLane>(std::move(communicators[lane]));
+  for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
+    workers_[worker] = std::make_unique<CollWorker>(std::move(communicators[worker]));
   }
 }
 
 Status CollComm::start() {
   try {
-    for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
-      lanes_[lane]->start(lanes_[kCollLanes - 1 - lane].get());
+    for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
+      workers_[worker]->start(workers_[kCollWorkers - 1 - worker].get());
     }
   } catch (const std::system_error& error) {  // The one that runs looks after its companion.
-    for (auto& lane : lanes_) lane->stop();
+    for (auto& worker : workers_) worker->stop();
     return Status(Code::kSystem, std::string("a thread cannot be started: ") + error.what());
   }
   return Status::ok();
@@ -61,8 +61,8 @@ Status CollComm::start() {
 void CollComm::begin(TensorPart part) {
   decisions_ = CollDecisions(part);
   has_begun_ = true;
-  for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
-    before_[lane] = lanes_[lane]->communicator().statistics();
+  for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
+    before_[worker] = workers_[worker]->communicator().statistics();
   }
   if (settings_.statistics.empty()) return;
   report_.open([this](ReportTime time) { write_report(time); });
@@ -71,15 +71,15 @@ void CollComm::begin(TensorPart part) {
 void CollComm::write_report(ReportTime time) const {
   const std::optional<Statistics> total = statistics(time);
   if (!total) return;
-  const Communicator& communicator = lanes_[0]->communicator();
+  const Communicator& communicator = workers_[0]->communicator();
   write_statistics(settings_, communicator.rank(), communicator.size(), *total);
 }
 
 CollComm::~CollComm() {
-  for (auto& lane : lanes_) lane->stop();
+  for (auto& worker : workers_) worker->stop();
   report_.write();
   if (!has_begun_) return;
-  // The program may have no memory left for a copy of what is told.
+  // The program may have no memory left for a copy of what is profiled.
   static_cast<void>(catch_all([this] {
     log_totals();
     return Status::ok();
@@ -88,7 +88,7 @@ CollComm::~CollComm() {
 
 void CollComm::log_totals() const {
   const Statistics total = *statistics(ReportTime::kEnd);
-  const Communicator& communicator = lanes_[0]->communicator();
+  const Communicator& communicator = workers_[0]->communicator();
   log(abi::LogLevel::kInfo, abi::kLogNet,
       "CollNet of node %d of %d: %llu calls, %llu compressed (%llu of them unbiased), %llu bytes "
       "became %llu",
@@ -103,18 +103,18 @@ bool CollComm::is_of_this_process() const {
   return process_ == getpid();
 }
 
-/// Of all lanes together, without what they did to get ready. What the last call was is that of the
-/// last lane's. At the exit nothing if a lane has its own under lock.
+/// Of all workers together, without what they did to get ready. What the last call was is that of the
+/// last worker's. At the exit nothing if a worker has its own under lock.
 std::optional<Statistics> CollComm::statistics(ReportTime time) const {
   Statistics total;
-  const std::size_t last_lane = last_lane_.load();
-  for (std::size_t turn = 1; turn <= kCollLanes; ++turn) {
-    const std::size_t lane = (last_lane + turn) % kCollLanes;
-    const Communicator& communicator = lanes_[lane]->communicator();
+  const std::size_t last_worker = last_worker_.load();
+  for (std::size_t turn = 1; turn <= kCollWorkers; ++turn) {
+    const std::size_t worker = (last_worker + turn) % kCollWorkers;
+    const Communicator& communicator = workers_[worker]->communicator();
     const std::optional<Statistics> now =
         time == ReportTime::kExit ? communicator.statistics_at_exit() : communicator.statistics();
     if (!now) return std::nullopt;
-    add_difference(*now, before_[lane], &total);
+    add_difference(*now, before_[worker], &total);
   }
   return total;
 }
@@ -125,17 +125,17 @@ CollRequest* CollComm::all_reduce(const CollCall& call) {
   next_request_ = (next_request_ + 1) % kCollRequests;
   request->call = call;
   const bool had_unknown = decisions_.has_unknown();
-  request->decision = decisions_.decide(call, &told_tensors_of_this_thread());
+  request->decision = decisions_.decide(call, &profiled_tensors_of_this_thread());
   const bool is_first = decisions_.has_unknown() && !had_unknown;
   if (is_first && decisions_.part() != TensorPart::kNothing) tell_unknown();
-  last_lane_.store(request->decision.lane, std::memory_order_relaxed);
-  lanes_[request->decision.lane]->append(request);
+  last_worker_.store(request->decision.worker, std::memory_order_relaxed);
+  workers_[request->decision.worker]->append(request);
   return request;
 }
 
 Status CollComm::check_events() {
   if (decisions_.part() == TensorPart::kNothing || !has_lost_events()) return Status::ok();
-  for (auto& lane : lanes_) lane->abort();
+  for (auto& worker : workers_) worker->abort();
   return Status(Code::kSystem,
                 "this process had no memory to take note of what NCCL told its profiler: the other "
                 "nodes know of tensors that it does not");
@@ -145,7 +145,7 @@ void CollComm::tell_unknown() const {
   log(abi::LogLevel::kWarn, abi::kLogNet,
       "CollNet of node %d of %d: NCCL has not told its profiler which tensor a piece is of; such "
       "pieces are compressed without error feedback",
-      lanes_[0]->communicator().rank(), nodes());
+      workers_[0]->communicator().rank(), nodes());
 }
 
 Result<bool> CollComm::test(CollRequest* request, bool* is_told) {
@@ -157,8 +157,8 @@ Result<bool> CollComm::test(CollRequest* request, bool* is_told) {
       return true;
     case CollRequest::State::kFailed:
       request->state.store(CollRequest::State::kFree, std::memory_order_release);
-      *is_told = std::exchange(is_failure_told_, true);  // Each lane may have words of its own.
-      return lanes_[request->decision.lane]->failure();
+      *is_told = std::exchange(is_failure_told_, true);  // Each worker may have words of its own.
+      return workers_[request->decision.worker]->failure();
     case CollRequest::State::kFree:
       break;
   }

@@ -1,7 +1,7 @@
 // The nodes of one NCCL communicator over one network device, as one rank each.
 //
 // NCCL's progress thread serves all channels of its communicator, so all_reduce() only enqueues and
-// test() only looks at a flag. Calls take turns in two lanes: while one waits for its last bytes,
+// test() only looks at a flag. Calls take turns in two workers: while one waits for its last bytes,
 // the next is already being encoded and sent.
 #ifndef NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
 #define NCCL_PLUGIN_PLUGIN_COLL_COMM_H_
@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "nccl_plugin/plugin/coll_decisions.h"
-#include "nccl_plugin/plugin/coll_lane.h"
+#include "nccl_plugin/plugin/coll_worker.h"
 #include "nccl_plugin/plugin/registered_memory.h"
 #include "nccl_plugin/session/end_report.h"
 
@@ -25,16 +25,16 @@ namespace ringpress::nccl_plugin::plugin {
 class CollComm : public Object {
  public:
   static constexpr ObjectKind kKind = ObjectKind::kCollNetComm;
-  using Communicators = std::array<std::unique_ptr<Communicator>, kCollLanes>;
+  using Communicators = std::array<std::unique_ptr<Communicator>, kCollWorkers>;
 
   CollComm(Communicators communicators, const Settings& settings);
-  /// Gives up what is under way, and the other nodes hear it. Writes the statistics of all lanes,
+  /// Gives up what is under way, and the other nodes hear it. Writes the statistics of all workers,
   /// which the exit of the process does, too.
   ~CollComm();
   CollComm(const CollComm&) = delete;
   CollComm& operator=(const CollComm&) = delete;
 
-  /// Starts the lanes' threads: Code::kSystem where there are no more.
+  /// Starts the workers' threads: Code::kSystem where there are no more.
   Status start();
   /// From here on it is used: all nodes have agreed.
   void begin(TensorPart part);
@@ -56,7 +56,7 @@ class CollComm : public Object {
   /// False in a process that was forked from the one that made it: its threads are not there.
   bool is_of_this_process() const;
 
-  int nodes() const { return lanes_[0]->communicator().size(); }
+  int nodes() const { return workers_[0]->communicator().size(); }
 
  private:
   void tell_unknown() const;
@@ -70,11 +70,11 @@ class CollComm : public Object {
   const Settings settings_;
   bool has_begun_ = false;
   bool is_failure_told_ = false;
-  std::array<Statistics, kCollLanes> before_;  // Of each lane when it began.
+  std::array<Statistics, kCollWorkers> before_;  // Of each worker when it began.
   std::array<CollRequest, kCollRequests> requests_;
   std::size_t next_request_ = 0;
-  std::atomic<std::size_t> last_lane_{0};  // That of the last call.
-  std::array<std::unique_ptr<CollLane>, kCollLanes> lanes_;
+  std::atomic<std::size_t> last_worker_{0};  // That of the last call.
+  std::array<std::unique_ptr<CollWorker>, kCollWorkers> workers_;
   EndReport report_;
 };
 

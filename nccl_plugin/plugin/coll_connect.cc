@@ -40,8 +40,8 @@ class SharedDeadline {
   const Deadline end_;
 };
 
-/// Opens, on node 0, where the nodes meet for another lane, and serves them there. Who ends instead
-/// of coming is noticed by the place that it has listened at since before: handles[node].
+/// Opens, on node 0, where the nodes meet for another worker, and serves them there. Who ends
+/// instead of coming is noticed by the place that it has listened at since before: handles[node].
 Result<UniqueId> serve_next_lane(std::span<const UniqueId> handles, const Settings& settings,
                                  const SharedDeadline& deadline) {
   RINGPRESS_ASSIGN_OR_RETURN(const auto rendezvous, prepare_unique_id(settings));
@@ -68,31 +68,32 @@ Status tell_id(Communicator* communicator, UniqueId* id) {
   return communicator->exchange(transfers);
 }
 
-/// The communicators of all lanes. The first tells where the nodes meet for the others.
+/// The communicators of all workers. The first tells where the nodes meet for the others.
 Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, int rank,
                                            const Settings& settings,
                                            const SharedDeadline& deadline) {
-  Settings lane_settings = settings;
-  lane_settings.statistics.clear();  // Of all lanes together: CollComm.
-  // Each lane has a thread of its own, which nobody is to keep from its sockets.
-  if (lane_settings.progress_thread == "auto") lane_settings.progress_thread = "off";
+  Settings worker_settings = settings;
+  worker_settings.statistics.clear();  // Of all workers together: CollComm.
+  // Each worker has a thread of its own, which nobody is to keep from its sockets.
+  if (worker_settings.progress_thread == "auto") worker_settings.progress_thread = "off";
   // Each node is one rank here.
-  if (lane_settings.topology == "hosts") lane_settings.topology = "ranks";
-  CollComm::Communicators lanes;
+  if (worker_settings.topology == "hosts") worker_settings.topology = "ranks";
+  CollComm::Communicators workers;
   UniqueId id = handles[0];
-  for (std::size_t lane = 0; lane < kCollLanes; ++lane) {
-    if (lane > 0) {
+  for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
+    if (worker > 0) {
       if (rank == 0) {
         RINGPRESS_ASSIGN_OR_RETURN(id, serve_next_lane(handles, settings, deadline));
       }
-      lanes[0]->set_timeout(deadline.left());
-      RINGPRESS_RETURN_IF_ERROR(tell_id(lanes[0].get(), &id));
+      workers[0]->set_timeout(deadline.left());
+      RINGPRESS_RETURN_IF_ERROR(tell_id(workers[0].get(), &id));
     }
-    lane_settings.timeout_ms = static_cast<std::uint64_t>(deadline.left().count());
+    worker_settings.timeout_ms = static_cast<std::uint64_t>(deadline.left().count());
     const int size = static_cast<int>(handles.size());
-    RINGPRESS_ASSIGN_OR_RETURN(lanes[lane], Communicator::create(id, rank, size, lane_settings));
+    RINGPRESS_ASSIGN_OR_RETURN(workers[worker],
+                               Communicator::create(id, rank, size, worker_settings));
   }
-  return lanes;
+  return workers;
 }
 
 /// What a node says to node 0, and node 0 to all.
@@ -177,8 +178,8 @@ Status agree(Communicator* communicator, const SharedDeadline& deadline, Vote* v
   return communicator->check();
 }
 
-/// That the lane works.
-Status try_lane(Communicator* communicator, const SharedDeadline& deadline) {
+/// That the worker works.
+Status try_worker(Communicator* communicator, const SharedDeadline& deadline) {
   std::vector<std::uint8_t> heard(static_cast<std::size_t>(communicator->size()));
   const std::uint8_t own = 1;
   communicator->set_timeout(deadline.left());
@@ -249,22 +250,23 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   }
   RINGPRESS_ASSIGN_OR_RETURN(CollComm::Communicators made,
                              make_lanes(handles, rank, settings, deadline));
-  std::array<Communicator*, kCollLanes> lanes;
-  std::transform(made.begin(), made.end(), lanes.begin(), [](auto& lane) { return lane.get(); });
+  std::array<Communicator*, kCollWorkers> workers;
+  std::transform(made.begin(), made.end(), workers.begin(),
+                 [](auto& worker) { return worker.get(); });
   auto comm = std::make_unique<CollComm>(std::move(made), settings);
-  for (std::size_t lane = 1; lane < kCollLanes; ++lane) {
-    RINGPRESS_RETURN_IF_ERROR(try_lane(lanes[lane], deadline));
+  for (std::size_t worker = 1; worker < kCollWorkers; ++worker) {
+    RINGPRESS_RETURN_IF_ERROR(try_worker(workers[worker], deadline));
   }
   warn_of_outputs(settings, rank);
   Vote vote;
-  vote.part = static_cast<std::int32_t>(told_part(options.comm_id, lanes[0]->size()));
+  vote.part = static_cast<std::int32_t>(profiled_part(options.comm_id, workers[0]->size()));
   vote.channels = guaranteed_channels();
   const Status started = comm->start();
   if (!started.is_ok()) vote.refusing = rank;
-  const Status agreed = agree(lanes[0], deadline, &vote);
+  const Status agreed = agree(workers[0], deadline, &vote);
   RINGPRESS_RETURN_IF_ERROR(started);
   RINGPRESS_RETURN_IF_ERROR(agreed);
-  for (Communicator* lane : lanes) lane->set_timeout(timeout);
+  for (Communicator* worker : workers) worker->set_timeout(timeout);
   const auto part = static_cast<TensorPart>(vote.part);
   comm->begin(part);
   announce(comm->nodes(), settings, part);

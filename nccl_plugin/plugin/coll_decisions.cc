@@ -2,24 +2,24 @@
 
 namespace ringpress::nccl_plugin::plugin {
 
-CollDecision CollDecisions::decide(const CollCall& call, ToldTensors* told) {
+CollDecision CollDecisions::decide(const CollCall& call, ProfiledTensors* profiled) {
   CollDecision decision;
-  decision.lane = next_lane_;
+  decision.worker = next_worker_;
   decision.tensor.dtype = call.dtype;
   decision.valid_count = call.count;
-  const std::optional<TensorPiece> piece = known_piece(call, told);
+  const std::optional<TensorPiece> piece = known_piece(call, profiled);
   has_unknown_ = has_unknown_ || !piece.has_value();
   use_staging(call, &decision);
   if (piece.has_value()) know(*piece, &decision);
-  next_lane_ = (decision.lane + 1) % kCollLanes;
+  next_worker_ = (decision.worker + 1) % kCollWorkers;
   return decision;
 }
 
 std::optional<TensorPiece> CollDecisions::known_piece(const CollCall& call,
-                                                      ToldTensors* told) const {
+                                                      ProfiledTensors* profiled) const {
   if (part_ == TensorPart::kNothing) return std::nullopt;
   const std::size_t bytes = call.count * dtype_size(call.dtype);
-  auto piece = told->take_piece({call.place, bytes, kCollLanes, part_});
+  auto piece = profiled->take_piece({call.address, bytes, kCollWorkers, part_});
   if (piece && piece->tensor.element_bytes != dtype_size(call.dtype)) piece.reset();
   return piece;
 }
@@ -41,21 +41,22 @@ void CollDecisions::use_staging(const CollCall& call, CollDecision* decision) {
   staging_.clear(used);
 }
 
-/// Each tensor's first piece goes to the first lane: so each lane has the same pieces every time.
+/// Each tensor's first piece goes to the first worker: so each worker has the same pieces every
+/// time.
 void CollDecisions::know(const TensorPiece& piece, CollDecision* decision) {
-  decision->lane = piece.index % kCollLanes;
+  decision->worker = piece.index % kCollWorkers;
   decision->tensor.known =
       piece.is_recurring ? PiecewiseTensor::Known::kTensor : PiecewiseTensor::Known::kExtent;
-  decision->tensor.count = piece.lane_count;
+  decision->tensor.count = piece.worker_count;
   decision->tensor.whole_count = piece.tensor.count;
   decision->tensor.layout = piece.layout;
   decision->tensor.address = piece.tensor.address;
-  decision->starts_tensor = piece.index < kCollLanes;
+  decision->starts_tensor = piece.index < kCollWorkers;
   decision->valid_count = piece.count;
-  std::size_t& lane_first = lane_first_[decision->lane];
-  if (decision->starts_tensor) lane_first = 0;
-  decision->first = lane_first;
-  lane_first += piece.count;
+  std::size_t& worker_first = worker_first_[decision->worker];
+  if (decision->starts_tensor) worker_first = 0;
+  decision->first = worker_first;
+  worker_first += piece.count;
 }
 
 }  // namespace ringpress::nccl_plugin::plugin

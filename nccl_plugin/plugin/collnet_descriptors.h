@@ -9,7 +9,7 @@ namespace ringpress::nccl_plugin::plugin {
 
 /// The most that a communicator of so many nodes has open at a moment, besides the socket that it
 /// listens at: while it connects, or with a connection to and from every other node in each of its
-/// two lanes, of so many TCP sockets (`sockets`, RINGPRESS_SOCKETS) or through shared memory.
+/// two workers, of so many TCP sockets (`sockets`, RINGPRESS_SOCKETS) or through shared memory.
 constexpr std::size_t collnet_descriptors(std::size_t nodes, std::size_t sockets) {
   return 11 + 4 * std::max<std::size_t>(sockets, 2) * (nodes - 1);
 }

@@ -10,7 +10,7 @@ add_library(ringpress_plugins OBJECT
   plugin/coll_comm.cc
   plugin/coll_connect.cc
   plugin/coll_decisions.cc
-  plugin/coll_lane.cc
+  plugin/coll_worker.cc
   plugin/collnet.cc
   plugin/collnet_policy.cc
   plugin/collnet_tables.cc
@@ -29,8 +29,8 @@ add_library(ringpress_plugins OBJECT
   plugin/registered_memory.cc
   plugin/report.cc
   plugin/staging.cc
-  plugin/tensor_book.cc
-  plugin/told_tensors.cc
+  plugin/tensor_registry.cc
+  plugin/profiled_tensors.cc
   plugin/tuner.cc
   plugin/tuner_tables.cc
 )

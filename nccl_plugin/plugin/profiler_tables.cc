@@ -1,5 +1,5 @@
 // The profiler that NCCL finds in this library. It profiles nothing: it learns which tensor the
-// pieces that CollNet is given belong to (told_tensors.h). Every entry point succeeds. What this
+// pieces that CollNet is given belong to (profiled_tensors.h). Every entry point succeeds. What this
 // rank alone does not learn, for want of memory, ends the CollNet communicators that go by it: the
 // other ranks know what it does not.
 //
@@ -17,9 +17,9 @@
 #include "nccl_plugin/abi/profiler_v5.h"
 #include "nccl_plugin/abi/profiler_v6.h"
 #include "nccl_plugin/plugin/object.h"
+#include "nccl_plugin/plugin/profiled_tensors.h"
 #include "nccl_plugin/plugin/report.h"
-#include "nccl_plugin/plugin/tensor_book.h"
-#include "nccl_plugin/plugin/told_tensors.h"
+#include "nccl_plugin/plugin/tensor_registry.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -27,9 +27,9 @@ namespace {
 /// What init gives as the context.
 struct ProfiledComm : Object {
   static constexpr ObjectKind kKind = ObjectKind::kProfiledComm;
-  explicit ProfiledComm(std::shared_ptr<TensorBook> opened)
-      : Object(kKind), book(std::move(opened)) {}
-  const std::shared_ptr<TensorBook> book;
+  explicit ProfiledComm(std::shared_ptr<TensorRegistry> opened)
+      : Object(kKind), registry(std::move(opened)) {}
+  const std::shared_ptr<TensorRegistry> registry;
 };
 
 bool equals(const char* text, const char* wanted) {
@@ -40,10 +40,10 @@ bool equals(const char* text, const char* wanted) {
 // it, may still be told of its operations.
 std::mutex comms_mutex;
 
-Result<std::shared_ptr<TensorBook>> book_of(void* ctx) {
+Result<std::shared_ptr<TensorRegistry>> registry_of(void* ctx) {
   const std::lock_guard lock(comms_mutex);
   RINGPRESS_ASSIGN_OR_RETURN(const ProfiledComm* const comm, find_object<ProfiledComm>(ctx));
-  return comm->book;
+  return comm->registry;
 }
 
 /// 0 for types that CollNet is not given.
@@ -52,20 +52,20 @@ std::size_t element_bytes(const char* datatype) {
   return equals(datatype, "ncclFloat16") || equals(datatype, "ncclBfloat16") ? 2 : 0;
 }
 
-// A handle's bits, from the lowest: the tensor's number in its book, and the book's.
+// A handle's bits, from the lowest: the tensor's number in its registry, and the registry's.
 constexpr unsigned kTensorBits = 40;
 constexpr std::uint64_t kTensorMask = (std::uint64_t{1} << kTensorBits) - 1;
 
 /// Handles are numbers, so that nothing is looked up behind one that came too late.
-void* handle_of(const TensorBook& book, std::uint64_t tensor) {
-  const std::uint64_t number = book.number() << kTensorBits | (tensor & kTensorMask);
+void* handle_of(const TensorRegistry& registry, std::uint64_t tensor) {
+  const std::uint64_t number = registry.number() << kTensorBits | (tensor & kTensorMask);
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
 }
 
-/// What the book calls it; 0, which is no tensor, for the handle of another communicator.
-std::uint64_t tensor_of(const TensorBook& book, const void* handle) {
+/// What the registry calls it; 0, which is no tensor, for the handle of another communicator.
+std::uint64_t tensor_of(const TensorRegistry& registry, const void* handle) {
   const std::uint64_t number = reinterpret_cast<std::uintptr_t>(handle);
-  const std::uint64_t own = book.number() << kTensorBits;
+  const std::uint64_t own = registry.number() << kTensorBits;
   return (number & ~kTensorMask) == own ? number & kTensorMask : 0;
 }
 
@@ -92,7 +92,7 @@ struct CommShape {
   std::uint64_t id = 0;
   int nodes = 0;
   int ranks = 0;
-  ToldChannels told = ToldChannels::kAll;
+  ProfiledChannels profiled = ProfiledChannels::kAll;
 };
 
 ncclResult_t start(void** ctx, int* activation_mask, const CommShape& comm, abi::Logger logger) {
@@ -101,8 +101,8 @@ ncclResult_t start(void** ctx, int* activation_mask, const CommShape& comm, abi:
     if (ctx == nullptr || activation_mask == nullptr) {
       return Status(Code::kInvalidArgument, "the context or the mask is null");
     }
-    auto book = open_tensor_book(comm.id, comm.nodes, comm.ranks, comm.told);
-    *ctx = (new ProfiledComm(std::move(book)))->handle();
+    auto registry = open_tensor_registry(comm.id, comm.nodes, comm.ranks, comm.profiled);
+    *ctx = (new ProfiledComm(std::move(registry)))->handle();
     *activation_mask = abi::kProfileColl | abi::kProfileProxyOp;
     return Status::ok();
   });
@@ -111,37 +111,38 @@ ncclResult_t start(void** ctx, int* activation_mask, const CommShape& comm, abi:
 
 ncclResult_t init_v5(void** ctx, std::uint64_t comm_id, int* activation_mask, const char*,
                      int nodes, int ranks, int, abi::Logger logger) {
-  return start(ctx, activation_mask, {comm_id, nodes, ranks, ToldChannels::kAll}, logger);
+  return start(ctx, activation_mask, {comm_id, nodes, ranks, ProfiledChannels::kAll}, logger);
 }
 
 /// Only NCCL 2.27 looks for it: later releases find version 5 first.
 ncclResult_t init_v4(void** ctx, int* activation_mask, const char*, std::uint64_t comm_hash,
                      int nodes, int ranks, int, abi::Logger logger) {
-  return start(ctx, activation_mask, {comm_hash, nodes, ranks, ToldChannels::kFirst}, logger);
+  return start(ctx, activation_mask, {comm_hash, nodes, ranks, ProfiledChannels::kFirst}, logger);
 }
 
 /// Gives what stands for the tensor; null for one that does not go to CollNet.
 template <typename Coll>
 Status start_tensor(void* ctx, const Coll& coll, void** handle) {
   if (!goes_to_collnet(coll.function, coll.algorithm)) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorBook> book, book_of(ctx));
-  *handle = handle_of(*book, book->start_tensor({coll.send, coll.count,
-                                                 element_bytes(coll.datatype), coll.sequence}));
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorRegistry> registry, registry_of(ctx));
+  *handle = handle_of(
+      *registry,
+      registry->start_tensor({coll.send, coll.count, element_bytes(coll.datatype), coll.sequence}));
   return Status::ok();
 }
 
 /// An operation that another process has handed over comes with that one's context and parent.
 template <typename ProxyOp>
 Status start_channel(void* ctx, const ProxyOp& op, void* parent, const void* place) {
-  ToldTensors& told = told_tensors_of_this_thread();
-  told.forget(place);  // Of an earlier operation.
+  ProfiledTensors& profiled = profiled_tensors_of_this_thread();
+  profiled.forget(place);  // Of an earlier operation.
   if (ctx == nullptr || parent == nullptr || op.process != getpid()) return Status::ok();
   if (op.steps < 0 || op.chunk_bytes < 0) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorBook> book, book_of(ctx));
-  const std::uint64_t tensor = tensor_of(*book, parent);
+  RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<TensorRegistry> registry, registry_of(ctx));
+  const std::uint64_t tensor = tensor_of(*registry, parent);
   if (tensor == 0) return Status::ok();
-  told.add_channel(book.get(), {tensor, op.channel, static_cast<std::size_t>(op.steps),
-                                static_cast<std::size_t>(op.chunk_bytes), place});
+  profiled.add_channel(registry.get(), {tensor, op.channel, static_cast<std::size_t>(op.steps),
+                                        static_cast<std::size_t>(op.chunk_bytes), place});
   return Status::ok();
 }
 
@@ -175,7 +176,7 @@ ncclResult_t finalize_v4(void* ctx) {
     const std::lock_guard lock(comms_mutex);
     RINGPRESS_ASSIGN_OR_RETURN(ProfiledComm* const known, find_object<ProfiledComm>(ctx));
     const std::unique_ptr<ProfiledComm> comm(known);
-    close_tensor_book(comm->book);
+    close_tensor_registry(comm->registry);
     return Status::ok();
   }));
   return ncclSuccess;

@@ -38,7 +38,7 @@ Result<void*> RegisteredMemory::add(const MemoryRange& range, int pointer_type) 
                   std::to_string(range.bytes) + " bytes: no memory is so large");
   }
   const std::scoped_lock lock(mutex_);
-  pieces_.push_back(std::make_unique<MemoryPiece>(kind_, range));
+  pieces_.push_back(std::make_unique<RegisteredBuffer>(kind_, range));
   return pieces_.back()->handle();
 }
 
@@ -58,7 +58,7 @@ Status RegisteredMemory::remove(const void* mhandle) {
 
 Status check_registered(const void* mhandle, ObjectKind kind, const MemoryRange& used) {
   if (mhandle == nullptr) return Status::ok();
-  const auto* const piece = static_cast<MemoryPiece*>(object_of(mhandle, kind));
+  const auto* const piece = static_cast<RegisteredBuffer*>(object_of(mhandle, kind));
   if (piece == nullptr) return no_object(mhandle, kind);
   if (contains(piece->range, used)) return Status::ok();
   return Status(Code::kInvalidArgument,

@@ -20,8 +20,9 @@ struct MemoryRange {
 };
 
 /// What a memory handle stands for.
-struct MemoryPiece : Object {
-  MemoryPiece(ObjectKind kind, const MemoryRange& registered) : Object(kind), range(registered) {}
+struct RegisteredBuffer : Object {
+  RegisteredBuffer(ObjectKind kind, const MemoryRange& registered)
+      : Object(kind), range(registered) {}
   const MemoryRange range;
 };
 
@@ -43,7 +44,7 @@ class RegisteredMemory {
  private:
   const ObjectKind kind_;
   std::mutex mutex_;  // Of the pieces.
-  std::vector<std::unique_ptr<MemoryPiece>> pieces_;
+  std::vector<std::unique_ptr<RegisteredBuffer>> pieces_;
 };
 
 /// That `mhandle` is registered and has all of `used` in it, whatever connection of this kind it

@@ -34,10 +34,10 @@ std::string listed(const std::vector<int>& ranks) {
   return list;
 }
 
-Result<std::vector<Place>> places_in(const RingTopology& topology,
-                                     const std::vector<std::string>& hosts) {
-  if (topology.is_file()) return places_of(topology.map, hosts);
-  std::vector<Place> places;
+Result<std::vector<Location>> places_in(const RingTopology& topology,
+                                        const std::vector<std::string>& hosts) {
+  if (topology.is_file()) return locations_of(topology.map, hosts);
+  std::vector<Location> places;
   places.reserve(hosts.size());
   for (const std::string& host : hosts) places.push_back({host});
   return places;

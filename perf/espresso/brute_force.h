@@ -59,7 +59,7 @@ class BruteForce {
 
  private:
   static constexpr std::size_t kLanes = 3;  // Wire, GPU codecs, CPU codecs.
-  static constexpr std::size_t kGpu = static_cast<std::size_t>(espresso::Lane::kGpu);
+  static constexpr std::size_t kGpu = static_cast<std::size_t>(espresso::Resource::kGpu);
   static constexpr std::size_t kMostWaiting = 16;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -94,8 +94,8 @@ class BruteForce {
   }
 
   static void hand_in(State* state, const espresso::Task* task) {
-    if (task->lane == espresso::Lane::kCompute) return;  // Behind the last of a chain.
-    Queue& queue = state->lanes[static_cast<std::size_t>(task->lane)];
+    if (task->resource == espresso::Resource::kCompute) return;  // Behind the last of a chain.
+    Queue& queue = state->lanes[static_cast<std::size_t>(task->resource)];
     RINGPRESS_EXPECTS(queue.count < kMostWaiting, "too many tensors");
     queue.tasks[queue.count++] = task;
     if (queue.count == 1) queue.end = state->now + task->seconds;

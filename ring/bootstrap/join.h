@@ -25,8 +25,8 @@ struct JoinPatience {
 
 /// Meets the other ranks at `address` and returns where each of them is. Blocks, but not longer
 /// than for the answer and two seconds.
-Result<std::vector<Place>> join_ranks(const std::string& address, const Secret& secret,
-                                      const Join& join, const JoinPatience& patience);
+Result<std::vector<Endpoint>> join_ranks(const std::string& address, const Secret& secret,
+                                         const Join& join, const JoinPatience& patience);
 
 }  // namespace ringpress::ring::bootstrap
 

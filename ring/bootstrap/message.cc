@@ -27,26 +27,26 @@ std::string get_text(const std::string& bytes, std::size_t at) {
   return field.substr(0, std::min(field.find('\0'), field.size()));
 }
 
-void put_place(std::string& bytes, const Place& place) {
-  for (const std::string& address : place.addresses) put_text(bytes, address);
-  bytes.append(reinterpret_cast<const char*>(place.identity.host.data()), sizeof(HostHash));
-  bytes.append(reinterpret_cast<const char*>(place.identity.machine.data()), sizeof(HostHash));
+void put_endpoint(std::string& bytes, const Endpoint& endpoint) {
+  for (const std::string& address : endpoint.addresses) put_text(bytes, address);
+  bytes.append(reinterpret_cast<const char*>(endpoint.identity.host.data()), sizeof(HostHash));
+  bytes.append(reinterpret_cast<const char*>(endpoint.identity.machine.data()), sizeof(HostHash));
 }
 
-/// `bytes` holds kPlaceBytes from `at` on.
-Place get_place(const std::string& bytes, std::size_t at) {
-  Place place;
-  for (std::string& address : place.addresses) {
+/// `bytes` holds kEndpointBytes from `at` on.
+Endpoint get_endpoint(const std::string& bytes, std::size_t at) {
+  Endpoint endpoint;
+  for (std::string& address : endpoint.addresses) {
     address = get_text(bytes, at);
     at += kMaxAddressBytes;
   }
   const char* hashes = bytes.data() + at;
-  std::memcpy(place.identity.host.data(), hashes, sizeof(HostHash));
-  std::memcpy(place.identity.machine.data(), hashes + sizeof(HostHash), sizeof(HostHash));
-  return place;
+  std::memcpy(endpoint.identity.host.data(), hashes, sizeof(HostHash));
+  std::memcpy(endpoint.identity.machine.data(), hashes + sizeof(HostHash), sizeof(HostHash));
+  return endpoint;
 }
 
-constexpr std::size_t kJoinFixedBytes = 16 + kPlaceBytes;
+constexpr std::size_t kJoinFixedBytes = 16 + kEndpointBytes;
 
 std::string with_prefix(std::uint32_t code, const std::string& body) {
   std::string bytes;
@@ -67,7 +67,7 @@ Result<std::string> pack_join(const Join& join) {
        {join.protocol_version, join.library_version, join.rank, join.size}) {
     put_number(body, number);
   }
-  put_place(body, join.place);
+  put_endpoint(body, join.endpoint);
   for (const std::string& line : join.agreement) body += line + '\n';
   if (body.size() > kMaxJoinBytes) {
     return Status(Code::kInvalidArgument, "the settings that ranks compare are longer than 16 KiB");
@@ -84,7 +84,7 @@ Result<Join> unpack_join(const std::string& body) {
   join.library_version = get_number(body, 4);
   join.rank = get_number(body, 8);
   join.size = get_number(body, 12);
-  join.place = get_place(body, 16);
+  join.endpoint = get_endpoint(body, 16);
   std::size_t start = kJoinFixedBytes;
   while (start < body.size()) {
     const std::size_t end = std::min(body.find('\n', start), body.size());
@@ -100,12 +100,12 @@ std::string pack_answer(const Answer& answer) {
                        answer.status.message().substr(0, kMaxReasonBytes));
   }
   std::string body;
-  for (const Place& place : answer.places) put_place(body, place);
+  for (const Endpoint& endpoint : answer.endpoints) put_endpoint(body, endpoint);
   return with_prefix(0, body);
 }
 
 std::size_t max_answer_bytes(std::uint32_t size) {
-  return std::max(kMaxReasonBytes, size * kPlaceBytes);
+  return std::max(kMaxReasonBytes, size * kEndpointBytes);
 }
 
 Result<Answer> unpack_answer(const Prefix& prefix, const std::string& body, std::uint32_t size) {
@@ -115,11 +115,11 @@ Result<Answer> unpack_answer(const Prefix& prefix, const std::string& body, std:
     answer.status = Status(known ? static_cast<Code>(prefix.code) : Code::kInternal, body);
     return answer;
   }
-  if (body.size() != size * kPlaceBytes) {
+  if (body.size() != size * kEndpointBytes) {
     return Status(Code::kCorrupt, "the rendezvous answered with a table of a wrong length");
   }
   for (std::uint32_t rank = 0; rank < size; ++rank) {
-    answer.places.push_back(get_place(body, rank * kPlaceBytes));
+    answer.endpoints.push_back(get_endpoint(body, rank * kEndpointBytes));
   }
   return answer;
 }

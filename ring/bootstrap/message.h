@@ -22,12 +22,12 @@ inline constexpr std::size_t kMaxAddressBytes = 64;
 inline constexpr std::size_t kMaxReasonBytes = 4096;
 inline constexpr std::uint32_t kMaxRanks = 65536;
 
-/// Where one rank can be reached. Packs into kPlaceBytes.
-struct Place {
+/// Where one rank can be reached. Packs into kEndpointBytes.
+struct Endpoint {
   std::array<std::string, kTransportKinds> addresses;  // By TransportKind; empty: not by that one.
   HostIdentity identity;
 };
-inline constexpr std::size_t kPlaceBytes =
+inline constexpr std::size_t kEndpointBytes =
     kTransportKinds * kMaxAddressBytes + 2 * sizeof(HostHash);
 
 /// From a rank to the rendezvous.
@@ -36,14 +36,14 @@ struct Join {
   std::uint32_t library_version = 0;
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  Place place;
+  Endpoint endpoint;
   std::vector<std::string> agreement;  // "NAME=value"
 };
 
-/// From the rendezvous to a rank: all places, or why there is no communicator.
+/// From the rendezvous to a rank: all endpoints, or why there is no communicator.
 struct Answer {
   Status status;
-  std::vector<Place> places;  // By rank.
+  std::vector<Endpoint> endpoints;  // By rank.
 };
 
 struct Prefix {

@@ -123,8 +123,8 @@ class Server {
   void answer_if_known() {
     const bool complete = size_ != 0 && joined_.size() == size_;
     if (complete) {
-      answer_.places.clear();
-      for (const auto& [rank, join] : joined_) answer_.places.push_back(join.place);
+      answer_.endpoints.clear();
+      for (const auto& [rank, join] : joined_) answer_.endpoints.push_back(join.endpoint);
     }
     if (complete || !answer_.status.is_ok()) answer_all();
   }
@@ -227,8 +227,8 @@ class OpenSocket final : public ringpress::Rendezvous {
     RINGPRESS_RETURN_IF_ERROR(server->start(std::move(listener_), secret_));
     for (std::size_t rank = 0; rank < options.ranks.size(); ++rank) {
       if (options.ranks[rank] == id_) continue;
-      RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(options.ranks[rank]));
-      server->watch(static_cast<std::uint32_t>(rank), place.address);
+      RINGPRESS_ASSIGN_OR_RETURN(const UniqueId endpoint, unpack_id(options.ranks[rank]));
+      server->watch(static_cast<std::uint32_t>(rank), endpoint.address);
     }
     try {
       std::thread(run, server).detach();
@@ -248,12 +248,12 @@ class OpenSocket final : public ringpress::Rendezvous {
 
  private:
   Status take_port_again() {
-    RINGPRESS_ASSIGN_OR_RETURN(const UniqueId place, unpack_id(id_));
-    RINGPRESS_ASSIGN_OR_RETURN(const auto address, transport::parse_address(place.address));
+    RINGPRESS_ASSIGN_OR_RETURN(const UniqueId endpoint, unpack_id(id_));
+    RINGPRESS_ASSIGN_OR_RETURN(const auto address, transport::parse_address(endpoint.address));
     Result<Fd> listener = transport::bind_to(address);
     if (!listener.is_ok()) {
       return Status(listener.status().code(),
-                    "its port " + place.address +
+                    "its port " + endpoint.address +
                         ", given back for a while, is not free: " + listener.status().message());
     }
     listener_ = std::move(listener).value();

@@ -77,7 +77,7 @@ void read_bootstrap(const std::string& input) {
     for (const std::uint32_t size : {0u, 1u, 4u}) {
       const Result<bootstrap::Answer> answer = bootstrap::unpack_answer(prefix, body, size);
       require(!answer.is_ok() || !answer.value().status.is_ok() ||
-              answer.value().places.size() == size);
+              answer.value().endpoints.size() == size);
     }
   }
   static_cast<void>(bootstrap::unpack_id(take<bootstrap::IdBytes>(input)));

@@ -136,7 +136,7 @@ TEST(EspressoCost, Networks) {
 std::vector<double> seconds_of(const Option& option, Device device, std::size_t bytes) {
   std::vector<double> all;
   for (const Task& task : price(option, device, {"", bytes, 0}, small_job()).tasks) {
-    if (task.lane != Lane::kCompute) all.push_back(task.seconds);
+    if (task.resource != Resource::kCompute) all.push_back(task.seconds);
   }
   return all;
 }

@@ -7,15 +7,15 @@
 namespace ringpress::espresso {
 namespace {
 
-constexpr Lane kWire = Lane::kWire, kGpu = Lane::kGpu, kCpu = Lane::kCpu;
+constexpr Resource kWire = Resource::kWire, kGpu = Resource::kGpu, kCpu = Resource::kCpu;
 
-Chain chain_of(std::initializer_list<std::pair<Lane, double>> tasks) {
+Chain chain_of(std::initializer_list<std::pair<Resource, double>> tasks) {
   Chain chain;
   for (const auto& [lane, seconds] : tasks) {
     chain.tasks.push_back({lane, seconds, chain.tasks.size()});
     chain.seconds[static_cast<std::size_t>(lane)] += seconds;
   }
-  chain.tasks.push_back({Lane::kCompute, 0, chain.tasks.size()});
+  chain.tasks.push_back({Resource::kCompute, 0, chain.tasks.size()});
   return chain;
 }
 
@@ -25,7 +25,7 @@ std::vector<std::string> boxes_of(const Simulation& simulation) {
   std::vector<std::string> all;
   for (const Box& box : simulation.boxes()) {
     char text[60];
-    std::snprintf(text, sizeof text, "%s %zu: %g-%g", kNames[static_cast<int>(box.lane)],
+    std::snprintf(text, sizeof text, "%s %zu: %g-%g", kNames[static_cast<int>(box.resource)],
                   box.tensor, box.begin_seconds, box.end_seconds);
     all.push_back(text);
   }

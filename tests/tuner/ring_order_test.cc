@@ -19,11 +19,11 @@ std::vector<int> by_number(std::size_t ranks) {
 }
 
 /// Groups of any depth that do not hold all ranks.
-std::size_t fewest_crossings(const std::vector<Place>& places) {
-  std::map<Place, std::size_t> ranks;
-  for (const Place& place : places) {
+std::size_t fewest_crossings(const std::vector<Location>& places) {
+  std::map<Location, std::size_t> ranks;
+  for (const Location& place : places) {
     for (std::size_t depth = 1; depth <= place.size(); ++depth) {
-      ++ranks[Place(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(depth))];
+      ++ranks[Location(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(depth))];
     }
   }
   return static_cast<std::size_t>(std::count_if(
@@ -31,14 +31,14 @@ std::size_t fewest_crossings(const std::vector<Place>& places) {
 }
 
 /// Some hosts in some racks, and ranks on any of them.
-std::vector<Place> random_places(std::size_t ranks, std::size_t hosts, std::mt19937* draw) {
+std::vector<Location> random_places(std::size_t ranks, std::size_t hosts, std::mt19937* draw) {
   const std::size_t racks = 1 + (*draw)() % 4;
-  std::vector<Place> host_places;
+  std::vector<Location> host_places;
   for (std::size_t host = 0; host < hosts; ++host) {
     host_places.push_back(
         {"rack" + std::to_string((*draw)() % racks), "host" + std::to_string(host)});
   }
-  std::vector<Place> places;
+  std::vector<Location> places;
   for (std::size_t rank = 0; rank < ranks; ++rank) places.push_back(host_places[(*draw)() % hosts]);
   return places;
 }
@@ -59,7 +59,7 @@ TEST(RingOrder, GroupsHostsAndRacks) {
 }
 
 TEST(RingOrder, CrossingsAreCountedEachWay) {
-  const std::vector<Place> places = {{"r0", "a"}, {"r1", "b"}, {"r0", "a"}, {"r1", "b"}};
+  const std::vector<Location> places = {{"r0", "a"}, {"r1", "b"}, {"r0", "a"}, {"r1", "b"}};
   EXPECT_EQ(crossings(places, {0, 1, 2, 3}), 8U);
   EXPECT_EQ(crossings(places, {0, 2, 1, 3}), 4U);
   EXPECT_EQ(crossings({{"a"}, {"a"}}, {0, 1}), 0U);
@@ -68,7 +68,7 @@ TEST(RingOrder, CrossingsAreCountedEachWay) {
 TEST(RingOrder, ThousandMapsCrossEachUplinkOnce) {
   std::mt19937 draw(1);
   for (int i = 0; i < 1000; ++i) {
-    const std::vector<Place> places = random_places(1 + draw() % 64, 1 + draw() % 20, &draw);
+    const std::vector<Location> places = random_places(1 + draw() % 64, 1 + draw() % 20, &draw);
     const std::vector<int> order = ring_order(places);
     std::vector<int> sorted = order;
     std::sort(sorted.begin(), sorted.end());
@@ -81,7 +81,7 @@ TEST(RingOrder, NoOrderOfEightHostsIsBetter) {
   std::mt19937 draw(2);
   for (int i = 0; i < 12; ++i) {
     const std::size_t ranks = 2 + static_cast<std::size_t>(i) % 7;
-    const std::vector<Place> places = random_places(ranks, 8, &draw);
+    const std::vector<Location> places = random_places(ranks, 8, &draw);
     std::vector<int> order = by_number(ranks);
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
     do {  // A ring may begin anywhere.
@@ -97,10 +97,10 @@ HostMap read(const char* text) {
   return map.is_ok() ? map.value() : HostMap();
 }
 
-using Places = std::vector<Place>;
+using Places = std::vector<Location>;
 
 Places places_in(const HostMap& map, const std::vector<std::string>& hosts) {
-  const auto places = places_of(map, hosts);
+  const auto places = locations_of(map, hosts);
   EXPECT_TRUE(places.is_ok()) << places.status().message();
   return places.is_ok() ? places.value() : Places();
 }
@@ -140,7 +140,7 @@ TEST(HostMap, HostLists) {
 TEST(HostMap, RanksThatAreNamedAreBelieved) {
   const HostMap map = read("rank 1=a slot=0\nrank 0=b slot=1:3\n");
   EXPECT_EQ(places_in(map, {"here", "here"}), (Places{{"b"}, {"a"}}));
-  EXPECT_EQ(places_of(map, {"b", "a", "a"}).status().message(), "rank 2 is not named");
+  EXPECT_EQ(locations_of(map, {"b", "a", "a"}).status().message(), "rank 2 is not named");
 }
 
 /// Where a file names hosts too, ranks are on these, wherever the lines are.
@@ -191,9 +191,9 @@ TEST(HostMap, MistakesAreNamed) {
 
 TEST(HostMap, HostsThatAreNotNamed) {
   const HostMap map = read("node0 rack0\n");
-  EXPECT_EQ(places_of(map, {"node0", "node9"}).status().message(),
+  EXPECT_EQ(locations_of(map, {"node0", "node9"}).status().message(),
             "rank 1 is on host \"node9\", which is not named");
-  EXPECT_FALSE(places_of(map, {"rack0"}).is_ok());
+  EXPECT_FALSE(locations_of(map, {"rack0"}).is_ok());
 }
 
 TEST(HostMap, SummariesTellMapsApart) {

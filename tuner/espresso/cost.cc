@@ -22,11 +22,13 @@ class Pricer {
                  static_cast<double>(job.cluster.gpus_per_machine)} {
     const bool on_cpu = device == Device::kCpu;
     RINGPRESS_EXPECTS(!on_cpu || job.compressor.cpu, "the job has no codec on the CPU");
-    lane_ = on_cpu ? Lane::kCpu : Lane::kGpu;
+    resource_ = on_cpu ? Resource::kCpu : Resource::kGpu;
     costs_ = on_cpu ? &*job.compressor.cpu : &job.compressor.gpu;
   }
 
-  Lane lane(Operation operation) const { return is_codec(operation) ? lane_ : Lane::kWire; }
+  Resource resource(Operation operation) const {
+    return is_codec(operation) ? resource_ : Resource::kWire;
+  }
 
   /// The time of a step, after which the rank holds what the step leaves.
   double seconds(const Step& step) {
@@ -134,7 +136,7 @@ class Pricer {
   const Job& job_;
   const Tensor& tensor_;
   const DeviceCosts* costs_ = nullptr;
-  Lane lane_ = Lane::kGpu;
+  Resource resource_ = Resource::kGpu;
   Holding holding_;
 };
 
@@ -195,11 +197,11 @@ Chain price(const Option& option, Device device, const Tensor& tensor, const Job
   for (std::size_t i = 0; i < option.steps.size(); ++i) {
     const double seconds = pricer.seconds(option.steps[i]);
     if (seconds <= 0) continue;
-    const Lane lane = pricer.lane(option.steps[i].operation);
-    chain.tasks.push_back({lane, seconds, i});
-    chain.seconds[static_cast<std::size_t>(lane)] += seconds;
+    const Resource resource = pricer.resource(option.steps[i].operation);
+    chain.tasks.push_back({resource, seconds, i});
+    chain.seconds[static_cast<std::size_t>(resource)] += seconds;
   }
-  chain.tasks.push_back({Lane::kCompute, 0, option.steps.size()});
+  chain.tasks.push_back({Resource::kCompute, 0, option.steps.size()});
   return chain;
 }
 

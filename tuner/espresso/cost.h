@@ -44,9 +44,9 @@ Network network_of(const Cluster& cluster, Phase phase);
 /// (p - k) of the p - 1 parts that each of k GPUs sends pass the card. 1 with a single machine.
 double card_load(const Cluster& cluster);
 
-/// A piece of work for a lane: what a step of an option comes to for one size.
+/// A piece of work for a resource: what a step of an option comes to for one size.
 struct Task {
-  Lane lane = Lane::kWire;
+  Resource resource = Resource::kWire;
   double seconds = 0;
   std::size_t step = 0;
 };
@@ -54,7 +54,7 @@ struct Task {
 /// One after the other. Steps that take no time (collectives of one rank) are left out.
 struct Chain {
   std::vector<Task> tasks;  // And one on kCompute behind them, which ends the chain.
-  std::array<double, kLaneCount> seconds = {};  // Of each lane, summed.
+  std::array<double, kLaneCount> seconds = {};  // Of each resource, summed.
 
   double total() const { return seconds[0] + seconds[1] + seconds[2]; }
 };

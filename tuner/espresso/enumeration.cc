@@ -2,11 +2,11 @@
 // before its gradient is there. A branch is left as soon as it is certain that no step in it is
 // shorter than the best one found so far.
 //
-// What makes it certain: each lane has to do its work, and so has any mix of the lanes. If a part w
-// of the wire's work, a part g of the GPU's and a part c of the CPU's are added up, w + g + c = 1,
-// the step takes no less than the sum. Of a tensor that is not decided, the candidate counts that
-// adds least to that sum: where it saves the wire work it costs a codec some, which a bound of one
-// lane alone does not see.
+// What makes it certain: each resource has to do its work, and so has any mix of the resources. If
+// a part w of the wire's work, a part g of the GPU's and a part c of the CPU's are added up, w + g
+// + c = 1, the step takes no less than the sum. Of a tensor that is not decided, the candidate
+// counts that adds least to that sum: where it saves the wire work it costs a codec some, which a
+// bound of one resource alone does not see.
 #include "tuner/espresso/enumeration.h"
 
 #include <algorithm>
@@ -36,8 +36,9 @@ using Sums = std::array<double, kMixes.size()>;  // One a mix.
 /// A node of the search is as much work as so many events.
 constexpr std::uint64_t kEventsOfNode = 3;
 
-double mixed(std::size_t mix, const std::array<double, kQueues>& lanes) {
-  return kMixes[mix][0] * lanes[0] + kMixes[mix][1] * lanes[1] + kMixes[mix][2] * lanes[2];
+double mixed(std::size_t mix, const std::array<double, kQueues>& resources) {
+  return kMixes[mix][0] * resources[0] + kMixes[mix][1] * resources[1] +
+         kMixes[mix][2] * resources[2];
 }
 
 std::array<double, kQueues> lanes_of(const Chain& chain) {
@@ -66,13 +67,13 @@ class Enumeration {
   }
 
   bool run() {
-    Moment moment = base_.moment(sites_[0].tensor);
+    StepState state = base_.state(sites_[0].tensor);
     for (std::size_t depth = 0; depth < sites_.size(); ++depth) {
       const std::size_t tensor = sites_[depth].tensor;
-      change_work(&moment, *base_.chains()[tensor], *chains_[tensor]);
+      change_work(&state, *base_.chains()[tensor], *chains_[tensor]);
     }
-    base_.copy_logs(moment, spare_, &logs_);
-    visit(moment, 0);
+    base_.copy_logs(state, spare_, &logs_);
+    visit(state, 0);
     trial_->count(events_);
     if (best_ != trial_->strategy()) trial_->load(best_);
     return !is_spent_;
@@ -83,17 +84,17 @@ class Enumeration {
     return trial_->menu(sites_[depth].tensor).candidates[candidate].chain;
   }
 
-  static void change_work(Moment* moment, const Chain& from, const Chain& to) {
-    for (std::size_t lane = 0; lane < kQueues; ++lane) {
-      moment->not_begun[lane] += to.seconds[lane] - from.seconds[lane];
+  static void change_work(StepState* state, const Chain& from, const Chain& to) {
+    for (std::size_t resource = 0; resource < kQueues; ++resource) {
+      state->not_begun[resource] += to.seconds[resource] - from.seconds[resource];
     }
   }
 
-  /// What the tensor takes at least of each lane and of each mix of them.
+  /// What the tensor takes at least of each resource and of each mix of them.
   void find_least(std::size_t depth) {
     Chain& least = least_[depth];
     least.seconds.fill(kNever);
-    least.seconds[static_cast<std::size_t>(Lane::kCompute)] = 0;
+    least.seconds[static_cast<std::size_t>(Resource::kCompute)] = 0;
     std::size_t tasks = 0;
     double& least_total = least_total_[sites_[depth].tensor];
     least_total = kNever;
@@ -101,8 +102,8 @@ class Enumeration {
       const Chain& own = chain(depth, candidate);
       tasks = std::max(tasks, own.tasks.size());
       least_total = std::min(least_total, own.total());
-      for (std::size_t lane = 0; lane < kQueues; ++lane) {
-        least.seconds[lane] = std::min(least.seconds[lane], own.seconds[lane]);
+      for (std::size_t resource = 0; resource < kQueues; ++resource) {
+        least.seconds[resource] = std::min(least.seconds[resource], own.seconds[resource]);
       }
     }
     spare_ += tasks;
@@ -133,7 +134,8 @@ class Enumeration {
     std::size_t depth = sites_.size();
     for (std::size_t i = compute.size(); i-- > first;) {
       if (depth > 0 && sites_[depth - 1].tensor == i) after_[--depth] = longest;
-      for (std::size_t lane = 0; lane < kQueues; ++lane) work[lane] += chains_[i]->seconds[lane];
+      for (std::size_t resource = 0; resource < kQueues; ++resource)
+        work[resource] += chains_[i]->seconds[resource];
       least_after_[i] = compute[i] + std::max({work[kWire], least_total_[i], least_after_[i + 1]});
       for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
         const double own = mixed(mix, work) + kMixes[mix][kGpu] * backward + undecided_[depth][mix];
@@ -143,16 +145,16 @@ class Enumeration {
     }
   }
 
-  /// For each mix, no step from this moment on ends earlier, but for what the tensor itself adds.
-  Sums ends_at(const Moment& moment, std::size_t depth) const {
-    std::array<double, kQueues> work = moment.not_begun;
-    for (std::size_t lane = 0; lane < kQueues; ++lane) {
-      if (moment.ends[lane] != kNever) work[lane] += moment.ends[lane] - moment.now;
+  /// For each mix, no step from this state on ends earlier, but for what the tensor itself adds.
+  Sums ends_at(const StepState& state, std::size_t depth) const {
+    std::array<double, kQueues> work = state.not_begun;
+    for (std::size_t resource = 0; resource < kQueues; ++resource) {
+      if (state.ends[resource] != kNever) work[resource] += state.ends[resource] - state.now;
     }
-    work[kGpu] += moment.compute_to_come;
+    work[kGpu] += state.compute_to_come;
     Sums ends;
     for (std::size_t mix = 0; mix < kMixes.size(); ++mix) {
-      ends[mix] = moment.now + mixed(mix, work) + undecided_[depth + 1][mix];
+      ends[mix] = state.now + mixed(mix, work) + undecided_[depth + 1][mix];
     }
     return ends;
   }
@@ -165,46 +167,46 @@ class Enumeration {
     return latest * (1 - kRounding) >= limit_;
   }
 
-  /// `moment` is when the gradient of the tensor is there.
-  void visit(const Moment& moment, std::size_t depth) {
+  /// `state` is when the gradient of the tensor is there.
+  void visit(const StepState& state, std::size_t depth) {
     Sums now;
-    now.fill(moment.now);
+    now.fill(state.now);
     if (is_too_late(now, after_[depth])) return;
     const Site& site = sites_[depth];
-    const Sums ends = ends_at(moment, depth);
+    const Sums ends = ends_at(state, depth);
     for (std::size_t i = 0; i < site.candidates.size(); ++i) {
       events_ += kEventsOfNode;
       is_spent_ = is_spent_ || events_ > most_events_;
       if (is_spent_) return;
-      const double own = moment.now + chain(depth, site.candidates[i]).total();
+      const double own = state.now + chain(depth, site.candidates[i]).total();
       if (own * (1 - kRounding) >= limit_ || is_too_late(ends, costs_[depth][i])) continue;
-      go_on(moment, depth, site.candidates[i]);
+      go_on(state, depth, site.candidates[i]);
     }
     chains_[site.tensor] = &least_[depth];
   }
 
-  void go_on(const Moment& before, std::size_t depth, std::size_t candidate) {
+  void go_on(const StepState& before, std::size_t depth, std::size_t candidate) {
     const std::size_t tensor = sites_[depth].tensor;
     strategy_[tensor] = candidate;
     chains_[tensor] = &chain(depth, candidate);
-    Moment moment = before;
-    change_work(&moment, least_[depth], *chains_[tensor]);
-    Runner runner({base_.compute(), chains_.data(), least_after_.data()}, moment, &logs_, limit_);
+    StepState state = before;
+    change_work(&state, least_[depth], *chains_[tensor]);
+    Runner runner({base_.compute(), chains_.data(), least_after_.data()}, state, &logs_, limit_);
     runner.leave_moment();
     if (depth + 1 == sites_.size()) {
       finish(&runner);
     } else if (run_until(sites_[depth + 1].tensor, &runner)) {
-      visit(runner.moment(), depth + 1);
+      visit(runner.state(), depth + 1);
     }
   }
 
   /// Until the gradient of the tensor is there. False if the step is bound to take too long.
   bool run_until(std::size_t tensor, Runner* runner) {
     const std::uint64_t before = runner->events();
-    bool goes_on = runner->run_to_moment();
-    while (goes_on && runner->moment().computing != tensor) {
+    bool goes_on = runner->run_to_state();
+    while (goes_on && runner->state().computing != tensor) {
       runner->leave_moment();
-      goes_on = runner->run_to_moment();
+      goes_on = runner->run_to_state();
     }
     events_ += runner->events() - before;
     return goes_on;
@@ -228,7 +230,7 @@ class Enumeration {
   std::vector<double> least_total_;       // What each tensor's own work takes at least in all.
   std::vector<std::vector<Sums>> costs_;  // Of each site's candidates, above least_.
   std::vector<Sums> undecided_;           // Of a site and those after it at least, above least_.
-  std::vector<Sums> after_;               // Of what comes after a site, from its moment on.
+  std::vector<Sums> after_;               // Of what comes after a site, from its state on.
   std::vector<double> least_after_;
   std::size_t spare_ = 0;  // Entries of logs that candidates may need.
   Logs logs_;

@@ -121,7 +121,7 @@ double free_compression_seconds(const Job& job, const std::vector<Option>& optio
   Job free_job = job;
   free_job.compressor.gpu = DeviceCosts{};
   free_job.compressor.cpu.reset();
-  // With one lane that is never idle while there is work, only the sum of the work counts.
+  // With one resource that is never idle while there is work, only the sum of the work counts.
   const auto least_wire = [](const Menu& menu) { return menu.candidates[menu.least_wire].choice; };
   return plan_alike(free_job, options, least_wire).seconds;
 }

@@ -17,10 +17,10 @@ namespace ringpress::espresso {
 inline constexpr double kRounding = 1e-11;
 
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
-inline constexpr std::size_t kQueues = 3;  // Lanes but kCompute.
-inline constexpr std::size_t kWire = static_cast<std::size_t>(Lane::kWire);
-inline constexpr std::size_t kGpu = static_cast<std::size_t>(Lane::kGpu);
-inline constexpr std::size_t kCpu = static_cast<std::size_t>(Lane::kCpu);
+inline constexpr std::size_t kQueues = 3;  // Resources but kCompute.
+inline constexpr std::size_t kWire = static_cast<std::size_t>(Resource::kWire);
+inline constexpr std::size_t kGpu = static_cast<std::size_t>(Resource::kGpu);
+inline constexpr std::size_t kCpu = static_cast<std::size_t>(Resource::kCpu);
 
 struct Entry {
   const Task* task;
@@ -28,11 +28,11 @@ struct Entry {
   double begin;
 };
 
-/// All that was handed in to each lane, in order.
+/// All that was handed in to each resource, in order.
 using Logs = std::array<std::vector<Entry>, kQueues>;
 
-/// A moment of the step. What lanes do and what waits for them is in logs that go with it.
-struct Moment {
+/// A state of the step. What resources do and what waits for them is in logs that go with it.
+struct StepState {
   double now = 0;
   double compute_left = 0;     // Of the tensor `computing`.
   double compute_to_come = 0;  // Of those after it.
@@ -54,41 +54,41 @@ struct StepParts {
   const double* least_after;
 };
 
-/// One run through the events, from a moment on.
+/// One run through the events, from a state on.
 class Runner {
  public:
   /// Gives up when the step is bound to take more than `limit`.
-  Runner(const StepParts& parts, const Moment& moment, Logs* logs, double limit)
+  Runner(const StepParts& parts, const StepState& state, Logs* logs, double limit)
       : chains_(parts.chains),
         compute_(parts.compute),
         least_after_(parts.least_after),
-        moment_(moment),
+        state_(state),
         logs_{(*logs)[0].data(), (*logs)[1].data(), (*logs)[2].data()},
         limit_(limit) {}
 
-  const Moment& moment() const { return moment_; }
+  const StepState& state() const { return state_; }
   std::uint64_t events() const { return events_; }
   bool has_given_up() const { return at_least_ * (1 - kRounding) > limit_; }
 
   /// Goes on until the backward of a tensor has ended; false if there is none to come, and all is
   /// done.
-  bool run_to_moment() {
+  bool run_to_state() {
     while (!has_given_up()) {
-      const bool computes = moment_.computing < compute_.size() && moment_.ends[kGpu] == kNever;
-      double next = computes ? moment_.now + moment_.compute_left : kNever;
+      const bool computes = state_.computing < compute_.size() && state_.ends[kGpu] == kNever;
+      double next = computes ? state_.now + state_.compute_left : kNever;
       std::size_t ending = kQueues;
-      for (std::size_t lane = 0; lane < kQueues; ++lane) {
-        if (moment_.ends[lane] < next) {
-          next = moment_.ends[lane];
-          ending = lane;
+      for (std::size_t resource = 0; resource < kQueues; ++resource) {
+        if (state_.ends[resource] < next) {
+          next = state_.ends[resource];
+          ending = resource;
         }
       }
       if (next == kNever) return false;
       ++events_;
       if (computes) {
-        moment_.compute_left = std::max(0.0, moment_.compute_left - (next - moment_.now));
+        state_.compute_left = std::max(0.0, state_.compute_left - (next - state_.now));
       }
-      moment_.now = next;
+      state_.now = next;
       if (ending == kQueues) return true;
       end_task(ending);
     }
@@ -96,42 +96,42 @@ class Runner {
   }
 
   void leave_moment() {
-    const std::size_t tensor = moment_.computing++;
-    const bool is_last = moment_.computing == compute_.size();
-    moment_.compute_left = is_last ? 0 : compute_[moment_.computing];
-    moment_.compute_to_come -= moment_.compute_left;
-    raise_bound(moment_.now + least_after_[moment_.computing]);
+    const std::size_t tensor = state_.computing++;
+    const bool is_last = state_.computing == compute_.size();
+    state_.compute_left = is_last ? 0 : compute_[state_.computing];
+    state_.compute_to_come -= state_.compute_left;
+    raise_bound(state_.now + least_after_[state_.computing]);
     hand_in(tensor, chains_[tensor]->tasks.data());
   }
 
  private:
-  void end_task(std::size_t lane) {
-    const Entry& ended = logs_[lane][moment_.begun[lane] - 1];
-    moment_.ends[lane] = kNever;
-    // What waits for the lane is before the tensor's next task.
-    const bool waits = moment_.begun[lane] < moment_.handed_in[lane];
-    if (waits) begin(lane);
+  void end_task(std::size_t resource) {
+    const Entry& ended = logs_[resource][state_.begun[resource] - 1];
+    state_.ends[resource] = kNever;
+    // What waits for the resource is before the tensor's next task.
+    const bool waits = state_.begun[resource] < state_.handed_in[resource];
+    if (waits) begin(resource);
     hand_in(ended.tensor, ended.task + 1);
   }
 
   void hand_in(std::size_t tensor, const Task* task) {
-    if (task->lane == Lane::kCompute) return;
-    const auto lane = static_cast<std::size_t>(task->lane);
-    logs_[lane][moment_.handed_in[lane]++] = {task, tensor, 0};
-    if (moment_.ends[lane] == kNever) begin(lane);
+    if (task->resource == Resource::kCompute) return;
+    const auto resource = static_cast<std::size_t>(task->resource);
+    logs_[resource][state_.handed_in[resource]++] = {task, tensor, 0};
+    if (state_.ends[resource] == kNever) begin(resource);
   }
 
-  /// Each lane has to do all that it has not yet begun.
-  void begin(std::size_t lane) {
-    Entry& entry = logs_[lane][moment_.begun[lane]++];
-    entry.begin = moment_.now;
-    const double end = moment_.now + entry.task->seconds;
-    moment_.ends[lane] = end;
-    moment_.not_begun[lane] -= entry.task->seconds;
-    raise_bound(end + moment_.not_begun[lane]);
-    if (lane != kGpu) return;
-    raise_bound(end + moment_.not_begun[lane] + moment_.compute_left + moment_.compute_to_come);
-    raise_bound(end + moment_.compute_left + least_after_[moment_.computing + 1]);
+  /// Each resource has to do all that it has not yet begun.
+  void begin(std::size_t resource) {
+    Entry& entry = logs_[resource][state_.begun[resource]++];
+    entry.begin = state_.now;
+    const double end = state_.now + entry.task->seconds;
+    state_.ends[resource] = end;
+    state_.not_begun[resource] -= entry.task->seconds;
+    raise_bound(end + state_.not_begun[resource]);
+    if (resource != kGpu) return;
+    raise_bound(end + state_.not_begun[resource] + state_.compute_left + state_.compute_to_come);
+    raise_bound(end + state_.compute_left + least_after_[state_.computing + 1]);
   }
 
   void raise_bound(double seconds) { at_least_ = std::max(at_least_, seconds); }
@@ -139,7 +139,7 @@ class Runner {
   const Chain* const* chains_;
   const std::vector<double>& compute_;
   const double* least_after_;
-  Moment moment_;
+  StepState state_;
   Entry* logs_[kQueues];
   double limit_;
   double at_least_ = 0;  // The step takes at least so long.

@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t kMostPrices = 1024;
 
 bool takes_no_more(const Chain& a, const Chain& b) {
-  for (std::size_t lane = 0; lane < a.seconds.size(); ++lane) {
-    if (a.seconds[lane] > b.seconds[lane]) return false;
+  for (std::size_t resource = 0; resource < a.seconds.size(); ++resource) {
+    if (a.seconds[resource] > b.seconds[resource]) return false;
   }
   return true;
 }
 
-/// Takes no more of any lane, sends no later and has no more left to do then.
+/// Takes no more of any resource, sends no later and has no more left to do then.
 bool is_as_good(const Candidate& a, const Candidate& b) {
   return takes_no_more(a.chain, b.chain) && a.before_sending <= b.before_sending &&
          a.after_sending <= b.after_sending;
@@ -42,7 +42,7 @@ Candidate make_candidate(const Job& job, const std::vector<Option>& options, con
   candidate.chain = price(option, choice.device, tensor, job);
   bool has_sent = false;
   for (const Task& task : candidate.chain.tasks) {
-    const bool sends = task.lane == Lane::kWire;
+    const bool sends = task.resource == Resource::kWire;
     has_sent = has_sent || sends;
     if (!has_sent) candidate.before_sending += task.seconds;
     candidate.after_sending = sends ? 0 : candidate.after_sending + task.seconds;
@@ -63,7 +63,7 @@ std::size_t least(const std::vector<Candidate>& all, bool compresses, Value valu
 }
 
 double wire(const Chain& chain) {
-  return chain.seconds[static_cast<std::size_t>(Lane::kWire)];
+  return chain.seconds[static_cast<std::size_t>(Resource::kWire)];
 }
 
 void add_cpu_twins(const Job& job, const std::vector<Option>& options, const Tensor& tensor,
@@ -79,7 +79,7 @@ void add_cpu_twins(const Job& job, const std::vector<Option>& options, const Ten
 
 bool is_alike(const Chain& a, const Chain& b) {
   const auto is_same = [](const Task& x, const Task& y) {
-    return x.lane == y.lane && x.seconds == y.seconds;
+    return x.resource == y.resource && x.seconds == y.seconds;
   };
   return std::equal(a.tasks.begin(), a.tasks.end(), b.tasks.begin(), b.tasks.end(), is_same);
 }

@@ -13,8 +13,8 @@ namespace ringpress::espresso {
 struct Candidate {
   Choice choice;
   bool compresses = false;
-  /// Compresses and still takes no less of any lane than the same tensor uncompressed: at best it
-  /// makes way for others.
+  /// Compresses and still takes no less of any resource than the same tensor uncompressed: at best
+  /// it makes way for others.
   bool only_makes_way = false;
   Chain chain;
   double before_sending = 0;  // Seconds of codecs before the first byte is sent ...
@@ -22,9 +22,9 @@ struct Candidate {
 };
 
 /// What such a tensor could do: first what is worth a try in a large job, those of the GPU before
-/// those of the CPU. An option is not if another one takes no more of any lane, nor before the
+/// those of the CPU. An option is not if another one takes no more of any resource, nor before the
 /// first byte is sent or after the last, but for `quickest`. In a small job all the rest follows:
-/// where lanes are queues, more work in another order may still make the step shorter.
+/// where resources are queues, more work in another order may still make the step shorter.
 struct Menu {
   std::vector<Candidate> candidates;
   std::size_t on_gpu = 0;             // How many are worth a try with codecs on the GPU, if any.

@@ -124,7 +124,7 @@ bool choose_count(const std::vector<OffloadSite>& group, Trial* trial) {
 void offload(Trial* trial, std::size_t few_tensors) {
   std::vector<OffloadSite> sites = find_sites(*trial);
   if (sites.size() <= few_tensors) {
-    // The earlier of two equal tensors is not always the better one to move: lanes are queues.
+    // The earlier of two equal tensors is not always the better one to move: resources are queues.
     for (std::size_t i = 0; i < sites.size(); ++i) sites[i].group = i;
   }
   const std::vector<std::vector<OffloadSite>> groups = by_group(sites);

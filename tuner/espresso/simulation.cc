@@ -8,7 +8,7 @@ namespace ringpress::espresso {
 Simulation::Simulation(std::vector<double> compute_seconds, double begin_seconds)
     : compute_(std::move(compute_seconds)),
       begin_(begin_seconds),
-      moments_(compute_.size()),
+      states_(compute_.size()),
       least_after_(compute_.size() + 2, 0),
       least_wire_after_(compute_.size() + 1, 0),
       wire_after_(compute_.size() + 1, 0) {}
@@ -21,12 +21,12 @@ double Simulation::set(std::vector<const Chain*> chains) {
   for (auto& log : logs_) log.resize(std::max(log.size(), tasks_));
   if (!chains_.empty()) find_least_after(chains_.size() - 1);
   Runner runner(parts(), beginning(), &logs_, kNever);
-  while (runner.run_to_moment()) {
-    moments_[runner.moment().computing] = runner.moment();
+  while (runner.run_to_state()) {
+    states_[runner.state().computing] = runner.state();
     runner.leave_moment();
   }
   events_ += runner.events();
-  return seconds_ = runner.moment().now;
+  return seconds_ = runner.state().now;
 }
 
 double Simulation::set(std::size_t tensor, const Chain* chain) {
@@ -34,30 +34,30 @@ double Simulation::set(std::size_t tensor, const Chain* chain) {
   tasks_ += chain->tasks.size() - old.tasks.size();
   for (auto& log : logs_) log.resize(std::max(log.size(), tasks_));
   for (std::size_t i = 0; i <= tensor; ++i) {
-    for (std::size_t lane = 0; lane < kQueues; ++lane) {
-      moments_[i].not_begun[lane] += chain->seconds[lane] - old.seconds[lane];
+    for (std::size_t resource = 0; resource < kQueues; ++resource) {
+      states_[i].not_begun[resource] += chain->seconds[resource] - old.seconds[resource];
     }
   }
   chains_[tensor] = chain;
   find_least_after(tensor);
-  Runner runner(parts(), moments_[tensor], &logs_, kNever);
+  Runner runner(parts(), states_[tensor], &logs_, kNever);
   runner.leave_moment();
-  while (runner.run_to_moment()) {
-    moments_[runner.moment().computing] = runner.moment();
+  while (runner.run_to_state()) {
+    states_[runner.state().computing] = runner.state();
     runner.leave_moment();
   }
   events_ += runner.events();
-  return seconds_ = runner.moment().now;
+  return seconds_ = runner.state().now;
 }
 
 double Simulation::attempt(std::size_t tensor, const Chain* chain, double limit) {
   const Chain* const old = std::exchange(chains_[tensor], chain);
-  Moment moment = moments_[tensor];
-  for (std::size_t lane = 0; lane < kQueues; ++lane) {
-    moment.not_begun[lane] += chain->seconds[lane] - old->seconds[lane];
+  StepState state = states_[tensor];
+  for (std::size_t resource = 0; resource < kQueues; ++resource) {
+    state.not_begun[resource] += chain->seconds[resource] - old->seconds[resource];
   }
-  copy_logs(moment, chain->tasks.size(), &attempt_logs_);
-  Runner runner(parts(), moment, &attempt_logs_, limit);
+  copy_logs(state, chain->tasks.size(), &attempt_logs_);
+  Runner runner(parts(), state, &attempt_logs_, limit);
   runner.leave_moment();
   const double seconds = run_to_end(&runner);
   events_ += runner.events();
@@ -66,40 +66,40 @@ double Simulation::attempt(std::size_t tensor, const Chain* chain, double limit)
 }
 
 double Simulation::run_to_end(Runner* runner) const {
-  while (runner->run_to_moment()) {
-    const Moment& before = moments_[runner->moment().computing];
-    if (runner->moment().is_idle() && before.is_idle()) {
-      return seconds_ + (runner->moment().now - before.now);
+  while (runner->run_to_state()) {
+    const StepState& before = states_[runner->state().computing];
+    if (runner->state().is_idle() && before.is_idle()) {
+      return seconds_ + (runner->state().now - before.now);
     }
     runner->leave_moment();
   }
-  return runner->has_given_up() ? kNever : runner->moment().now;
+  return runner->has_given_up() ? kNever : runner->state().now;
 }
 
-void Simulation::copy_logs(const Moment& moment, std::size_t spare, Logs* logs) const {
-  for (std::size_t lane = 0; lane < kQueues; ++lane) {
-    auto& log = (*logs)[lane];
-    log.resize(std::max(log.size(), logs_[lane].size() + spare));
-    const std::size_t from = moment.begun[lane] > 0 ? moment.begun[lane] - 1 : 0;
-    std::copy(&logs_[lane][from], &logs_[lane][0] + moment.handed_in[lane], &log[from]);
+void Simulation::copy_logs(const StepState& state, std::size_t spare, Logs* logs) const {
+  for (std::size_t resource = 0; resource < kQueues; ++resource) {
+    auto& log = (*logs)[resource];
+    log.resize(std::max(log.size(), logs_[resource].size() + spare));
+    const std::size_t from = state.begun[resource] > 0 ? state.begun[resource] - 1 : 0;
+    std::copy(&logs_[resource][from], &logs_[resource][0] + state.handed_in[resource], &log[from]);
   }
 }
 
-Moment Simulation::beginning() const {
-  Moment moment;
-  moment.now = begin_;
-  moment.ends.fill(kNever);
-  moment.not_begun.fill(0);
-  moment.begun.fill(0);
-  moment.handed_in.fill(0);
+StepState Simulation::beginning() const {
+  StepState state;
+  state.now = begin_;
+  state.ends.fill(kNever);
+  state.not_begun.fill(0);
+  state.begun.fill(0);
+  state.handed_in.fill(0);
   for (const Chain* chain : chains_) {
-    for (std::size_t lane = 0; lane < kQueues; ++lane) {
-      moment.not_begun[lane] += chain->seconds[lane];
+    for (std::size_t resource = 0; resource < kQueues; ++resource) {
+      state.not_begun[resource] += chain->seconds[resource];
     }
   }
-  for (std::size_t i = 1; i < compute_.size(); ++i) moment.compute_to_come += compute_[i];
-  if (!compute_.empty()) moment.compute_left = compute_[0];
-  return moment;
+  for (std::size_t i = 1; i < compute_.size(); ++i) state.compute_to_come += compute_[i];
+  if (!compute_.empty()) state.compute_left = compute_[0];
+  return state;
 }
 
 /// Backward goes on, and the wire has to carry what comes of it. Up to the tensor `last`.
@@ -113,17 +113,17 @@ void Simulation::find_least_after(std::size_t last) {
 }
 
 double Simulation::at_least_from(std::size_t tensor) const {
-  const Moment& moment = moments_[tensor];
-  const double wire_ends = moment.ends[kWire] == kNever ? moment.now : moment.ends[kWire];
-  return (1 - kRounding) * std::max(moment.now + least_wire_after_[tensor] - compute_[tensor],
-                                    wire_ends + moment.not_begun[kWire]);
+  const StepState& state = states_[tensor];
+  const double wire_ends = state.ends[kWire] == kNever ? state.now : state.ends[kWire];
+  return (1 - kRounding) * std::max(state.now + least_wire_after_[tensor] - compute_[tensor],
+                                    wire_ends + state.not_begun[kWire]);
 }
 
 std::vector<bool> Simulation::before_a_bubble() const {
   const std::vector<Entry>& log = logs_[kWire];
   std::size_t sends = 0;
   for (const Chain* chain : chains_) {
-    for (const Task& task : chain->tasks) sends += task.lane == Lane::kWire ? 1 : 0;
+    for (const Task& task : chain->tasks) sends += task.resource == Resource::kWire ? 1 : 0;
   }
   std::vector<std::size_t> last_send(compute_.size(), 0);
   for (std::size_t i = 0; i < sends; ++i) last_send[log[i].tensor] = i;
@@ -144,27 +144,27 @@ std::vector<Box> Simulation::boxes() const {
   std::vector<Box> stops;  // Of backward, by codecs on the GPU.
   std::array<std::size_t, kLaneCount> counts = {};
   for (const Chain* chain : chains_) {
-    for (const Task& task : chain->tasks) ++counts[static_cast<std::size_t>(task.lane)];
+    for (const Task& task : chain->tasks) ++counts[static_cast<std::size_t>(task.resource)];
   }
-  for (std::size_t lane = 0; lane < kQueues; ++lane) {
-    for (std::size_t i = 0; i < counts[lane]; ++i) {
-      const Entry& entry = logs_[lane][i];
-      all.push_back({entry.task->lane, entry.tensor, entry.task->step, entry.begin,
+  for (std::size_t resource = 0; resource < kQueues; ++resource) {
+    for (std::size_t i = 0; i < counts[resource]; ++i) {
+      const Entry& entry = logs_[resource][i];
+      all.push_back({entry.task->resource, entry.tensor, entry.task->step, entry.begin,
                      entry.begin + entry.task->seconds});
-      if (lane == kGpu) stops.push_back(all.back());
+      if (resource == kGpu) stops.push_back(all.back());
     }
   }
   double from = begin_;
   auto stop = stops.begin();
   for (std::size_t tensor = 0; tensor < compute_.size(); ++tensor) {
-    const double end = moments_[tensor].now;
+    const double end = states_[tensor].now;
     for (; stop != stops.end() && stop->begin_seconds < end; ++stop) {
       if (stop->begin_seconds > from) {
-        all.push_back({Lane::kCompute, tensor, 0, from, stop->begin_seconds});
+        all.push_back({Resource::kCompute, tensor, 0, from, stop->begin_seconds});
       }
       from = stop->end_seconds;
     }
-    if (end > from) all.push_back({Lane::kCompute, tensor, 0, from, end});
+    if (end > from) all.push_back({Resource::kCompute, tensor, 0, from, end});
     from = std::max(from, end);
   }
   return all;

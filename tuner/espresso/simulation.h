@@ -10,12 +10,12 @@
 
 namespace ringpress::espresso {
 
-/// The lanes of wire, GPU codecs and CPU codecs each take what is to be done first come, first
+/// The resources of wire, GPU codecs and CPU codecs each take what is to be done first come, first
 /// served. Backward runs on the GPU while no codec does. When the backward of tensor i ends, its
 /// first task is handed in and backward goes on with i + 1; when a task ends, the tensor's next one
-/// is handed in. Of what ends at the same time, backward is first, then lanes by their number.
+/// is handed in. Of what ends at the same time, backward is first, then resources by their number.
 ///
-/// Nothing before the end of a tensor's backward depends on its chain. So each such moment is kept,
+/// Nothing before the end of a tensor's backward depends on its chain. So each such state is kept,
 /// and a changed chain is simulated from there: until all is done, or it is certain that the step
 /// takes too long, or nothing is under way that was not so without the change.
 class Simulation {
@@ -40,13 +40,13 @@ class Simulation {
   const std::vector<double>& compute() const { return compute_; }
   const std::vector<const Chain*>& chains() const { return chains_; }
 
-  // ---- For runs of others that begin at a moment of this step.
+  // ---- For runs of others that begin at a state of this step.
 
   /// When the backward of the tensor ends.
-  const Moment& moment(std::size_t tensor) const { return moments_[tensor]; }
+  const StepState& state(std::size_t tensor) const { return states_[tensor]; }
 
-  /// What is under way at that moment, and what waits. There is room for `spare` more tasks.
-  void copy_logs(const Moment& moment, std::size_t spare, Logs* logs) const;
+  /// What is under way at that state, and what waits. There is room for `spare` more tasks.
+  void copy_logs(const StepState& state, std::size_t spare, Logs* logs) const;
 
   /// A run with the chains of this step from here on, until all is done, nothing is under way that
   /// is not so in this step, or the run gives up. Returns the time of its step; kNever if it has
@@ -58,7 +58,7 @@ class Simulation {
   /// only makes the bubble longer.
   std::vector<bool> before_a_bubble() const;
 
-  /// What every lane did, kCompute included.
+  /// What every resource did, kCompute included.
   std::vector<Box> boxes() const;
 
   /// Events so far: what searches count their work in.
@@ -66,13 +66,13 @@ class Simulation {
 
  private:
   StepParts parts() const { return {compute_, chains_.data(), least_after_.data()}; }
-  Moment beginning() const;
+  StepState beginning() const;
   void find_least_after(std::size_t last);
 
   std::vector<double> compute_;
   double begin_;
   std::vector<const Chain*> chains_;
-  std::vector<Moment> moments_;  // When the backward of each tensor ends.
+  std::vector<StepState> states_;  // When the backward of each tensor ends.
   /// From the end of the backward of the tensor before, at least so long to the end of the step.
   std::vector<double> least_after_;
   std::vector<double> least_wire_after_;  // The same if codecs took no time.

@@ -1,5 +1,5 @@
-// Stage 3: several tensors change at once. Where each waits for what another one leaves of a lane,
-// no change of one tensor makes the step shorter, though a change of two or three does.
+// Stage 3: several tensors change at once. Where each waits for what another one leaves of a
+// resource, no change of one tensor makes the step shorter, though a change of two or three does.
 #include <algorithm>
 #include <numeric>
 #include <vector>

@@ -38,7 +38,7 @@ class Clocks {
     const double begin = std::max(computed_, called_);
     called_ = begin + call_seconds;
     if (boxes != nullptr && call_seconds > 0) {
-      boxes->push_back({Lane::kWire, next_, 0, begin, called_});
+      boxes->push_back({Resource::kWire, next_, 0, begin, called_});
     }
     ++next_;
   }
@@ -48,7 +48,7 @@ class Clocks {
  private:
   void compute(double seconds, std::vector<Box>* boxes) {
     if (boxes != nullptr && seconds > 0) {
-      boxes->push_back({Lane::kCompute, next_, 0, computed_, computed_ + seconds});
+      boxes->push_back({Resource::kCompute, next_, 0, computed_, computed_ + seconds});
     }
     computed_ += seconds;
   }
@@ -112,7 +112,7 @@ Timeline predict_waiting(const Job& job, const std::vector<Option>& options,
   }
   timeline.seconds = step.seconds();
   std::stable_sort(timeline.boxes.begin(), timeline.boxes.end(),
-                   [](const Box& a, const Box& b) { return a.lane < b.lane; });
+                   [](const Box& a, const Box& b) { return a.resource < b.resource; });
   return timeline;
 }
 

@@ -287,8 +287,9 @@ std::string summary(const HostMap& map) {
          std::to_string(switches.size()) + " above them, " + digits;
 }
 
-Result<std::vector<Place>> places_of(const HostMap& map, const std::vector<std::string>& hosts) {
-  std::vector<Place> places;
+Result<std::vector<Location>> locations_of(const HostMap& map,
+                                           const std::vector<std::string>& hosts) {
+  std::vector<Location> places;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
     std::string name = name_in(map, hosts[rank]);
     if (!map.hosts.empty()) {
@@ -302,7 +303,7 @@ Result<std::vector<Place>> places_of(const HostMap& map, const std::vector<std::
       return Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " is on host \"" +
                                                 hosts[rank] + "\", which is not named");
     }
-    Place place;
+    Location place;
     for (; !name.empty(); name = map.above.at(name)) place.insert(place.begin(), name);
     places.push_back(std::move(place));
   }

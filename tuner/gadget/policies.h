@@ -11,7 +11,7 @@
 namespace ringpress::gadget {
 
 /// What is known when a slot begins.
-struct Turn {
+struct SlotState {
   const Cluster& cluster;
   const std::vector<Job>& jobs;
   const std::vector<std::size_t>& active;        // Jobs, in order of their numbers.
@@ -26,13 +26,13 @@ struct Turn {
 
 /// Policy::kFifo: what ran goes on where it is; then who came first. A job that does not fit waits,
 /// later ones pass it.
-std::vector<Ring> fifo(const Turn& turn);
+std::vector<Ring> fifo(const SlotState& slot);
 
 /// Policy::kDrf: progressive filling.
-std::vector<Ring> drf(const Turn& turn);
+std::vector<Ring> drf(const SlotState& slot);
 
 /// Policy::kLas: by attained service, which is the first resource times slots.
-std::vector<Ring> las(const Turn& turn);
+std::vector<Ring> las(const SlotState& slot);
 
 }  // namespace ringpress::gadget
 

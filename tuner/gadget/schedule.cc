@@ -10,26 +10,26 @@ namespace ringpress::gadget {
 namespace {
 
 /// Worker-slots that a job may still have, by its own limits and those of time.
-std::size_t worker_slots_left(const Turn& turn, std::size_t job) {
-  const std::size_t by_lifetime = most_worker_slots(turn.jobs[job]) - turn.worker_slots[job];
-  return std::min(by_lifetime, turn.jobs[job].most_workers * turn.slots_left);
+std::size_t worker_slots_left(const SlotState& slot, std::size_t job) {
+  const std::size_t by_lifetime = most_worker_slots(slot.jobs[job]) - slot.worker_slots[job];
+  return std::min(by_lifetime, slot.jobs[job].most_workers * slot.slots_left);
 }
 
 /// The ring that the job had in the slot before, or null.
-const Ring* last_ring(const Turn& turn, std::size_t job) {
-  const auto at = std::find_if(turn.last.begin(), turn.last.end(),
+const Ring* last_ring(const SlotState& slot, std::size_t job) {
+  const auto at = std::find_if(slot.last.begin(), slot.last.end(),
                                [&](const Ring& ring) { return ring.job == job; });
-  return at == turn.last.end() ? nullptr : &*at;
+  return at == slot.last.end() ? nullptr : &*at;
 }
 
 /// The same numbers of workers, but a job that runs as in the slot before stays where it was, if
 /// the others then find places too.
-std::vector<Ring> keep_places(const Turn& turn, const std::vector<Ring>& rings) {
+std::vector<Ring> keep_placements(const SlotState& slot, const std::vector<Ring>& rings) {
   std::vector<Ring> kept = rings;
   std::vector<Ring*> others;
-  Packer packer(turn.cluster);
+  Packer packer(slot.cluster);
   for (Ring& ring : kept) {
-    const Ring* const before = last_ring(turn, ring.job);
+    const Ring* const before = last_ring(slot, ring.job);
     const bool is_same =
         before != nullptr && before->workers() == ring.workers() && before->saves == ring.saves;
     if (!is_same) {
@@ -37,50 +37,51 @@ std::vector<Ring> keep_places(const Turn& turn, const std::vector<Ring>& rings) 
       continue;
     }
     ring.shares = before->shares;
-    packer.take(turn.jobs[ring.job].demand_if(ring.saves), ring.shares);
+    packer.take(slot.jobs[ring.job].demand_if(ring.saves), ring.shares);
   }
   const auto size = [&](const Ring* ring) {
-    return ring->workers() * turn.jobs[ring->job].demand.worker[0];
+    return ring->workers() * slot.jobs[ring->job].demand.worker[0];
   };
   std::stable_sort(others.begin(), others.end(),
                    [&](const Ring* a, const Ring* b) { return size(a) > size(b); });
   for (Ring* const ring : others) {
-    ring->shares = packer.place(turn.jobs[ring->job].demand_if(ring->saves), ring->workers());
+    ring->shares = packer.place(slot.jobs[ring->job].demand_if(ring->saves), ring->workers());
     if (ring->shares.empty()) return rings;
   }
   return kept;
 }
 
 /// Jobs that go on, but elsewhere or with other workers.
-std::size_t moves_in(const Turn& turn, const std::vector<Ring>& rings) {
+std::size_t moves_in(const SlotState& slot, const std::vector<Ring>& rings) {
   return static_cast<std::size_t>(std::count_if(rings.begin(), rings.end(), [&](const Ring& ring) {
-    const Ring* const before = last_ring(turn, ring.job);
+    const Ring* const before = last_ring(slot, ring.job);
     return before != nullptr && before->shares != ring.shares;
   }));
 }
 
 /// A ring on one server crosses no link, so reserving less saves nothing there. `bids`: of the
 /// active jobs.
-void hurry_on_one_server(const Turn& turn, const std::vector<Bid>& bids, std::vector<Ring>* rings) {
+void hurry_on_one_server(const SlotState& slot, const std::vector<Bid>& bids,
+                         std::vector<Ring>* rings) {
   for (Ring& ring : *rings) {
     if (!ring.saves || ring.shares.size() > 1) continue;
-    const auto at = std::lower_bound(turn.active.begin(), turn.active.end(), ring.job);
-    const Bid& bid = bids[static_cast<std::size_t>(at - turn.active.begin())];
+    const auto at = std::lower_bound(slot.active.begin(), slot.active.end(), ring.job);
+    const Bid& bid = bids[static_cast<std::size_t>(at - slot.active.begin())];
     ring.saves = bid.gain(ring.workers(), false) <= bid.gain(ring.workers(), true);
   }
 }
 
 /// The slot for itself: each active job bids what it would gain.
-std::vector<Ring> solve(const Turn& turn, const SlotSolver& solver) {
+std::vector<Ring> solve(const SlotState& slot, const SlotSolver& solver) {
   std::vector<Bid> bids;
-  for (const std::size_t job : turn.active) {
-    bids.push_back(bid_of(turn.jobs[job], {turn.iterations[job], turn.most_workers(job),
-                                           worker_slots_left(turn, job)}));
+  for (const std::size_t job : slot.active) {
+    bids.push_back(bid_of(slot.jobs[job], {slot.iterations[job], slot.most_workers(job),
+                                           worker_slots_left(slot, job)}));
   }
-  std::vector<Ring> rings = solver(turn.cluster, bids);
-  for (Ring& ring : rings) ring.job = turn.active[ring.job];
-  rings = keep_places(turn, rings);
-  hurry_on_one_server(turn, bids, &rings);
+  std::vector<Ring> rings = solver(slot.cluster, bids);
+  for (Ring& ring : rings) ring.job = slot.active[ring.job];
+  rings = keep_placements(slot, rings);
+  hurry_on_one_server(slot, bids, &rings);
   return rings;
 }
 
@@ -93,16 +94,16 @@ std::vector<Job> with_rings_that_fit(const Cluster& cluster, std::vector<Job> jo
   return jobs;
 }
 
-std::vector<Ring> rings_of(const Turn& turn, Policy policy, const SlotSolver& solver) {
+std::vector<Ring> rings_of(const SlotState& slot, Policy policy, const SlotSolver& solver) {
   switch (policy) {
     case Policy::kGadget:
-      return solve(turn, solver);
+      return solve(slot, solver);
     case Policy::kFifo:
-      return fifo(turn);
+      return fifo(slot);
     case Policy::kDrf:
-      return drf(turn);
+      return drf(slot);
     case Policy::kLas:
-      return las(turn);
+      return las(slot);
   }
   return {};
 }
@@ -128,10 +129,10 @@ Schedule schedule(const Cluster& cluster, const std::vector<Job>& given, Policy 
       if (jobs[job].arrival <= slot && !is_done) active.push_back(job);
     }
     if (active.empty() && slot > last_arrival) break;
-    const Turn turn = {cluster,         jobs, active,           plan.worker_slots,
-                       plan.iterations, last, most_slots - slot};
-    std::vector<Ring> rings = rings_of(turn, policy, solver);
-    plan.moves += moves_in(turn, rings);
+    const SlotState state = {cluster,         jobs, active,           plan.worker_slots,
+                             plan.iterations, last, most_slots - slot};
+    std::vector<Ring> rings = rings_of(state, policy, solver);
+    plan.moves += moves_in(state, rings);
     last = std::move(rings);
     for (const Ring& ring : last) {
       plan.worker_slots[ring.job] += ring.workers();

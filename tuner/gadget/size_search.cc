@@ -96,7 +96,7 @@ bool SizeSearch::find_place(const Demand& demand, std::size_t workers, std::vect
   std::vector<std::vector<Share>> found;
   const auto answer = search_.find(free_, {{demand, workers}}, &few, &found);
   *steps_ += few;
-  if (answer != PlaceSearch::Answer::kFound) return false;
+  if (answer != PlacementSearch::Answer::kFound) return false;
   *place = std::move(found[0]);
   return true;
 }
@@ -233,9 +233,9 @@ std::vector<std::size_t> SizeSearch::in_order(First first) const {
 /// at once.
 bool SizeSearch::place_all_anew() {
   for (const First first : {First::kLargestRing, First::kLargestWorker, First::kLargestRate}) {
-    const PlaceSearch::Answer answer = place_in(in_order(first));
-    if (answer == PlaceSearch::Answer::kFound) return true;
-    if (answer == PlaceSearch::Answer::kUnknown) continue;
+    const PlacementSearch::Answer answer = place_in(in_order(first));
+    if (answer == PlacementSearch::Answer::kFound) return true;
+    if (answer == PlacementSearch::Answer::kUnknown) continue;
     if (failures_.size() < kMostFailures) failures_.push_back(chosen_);
     return false;
   }
@@ -243,7 +243,7 @@ bool SizeSearch::place_all_anew() {
   return false;
 }
 
-PlaceSearch::Answer SizeSearch::place_in(const std::vector<std::size_t>& order) {
+PlacementSearch::Answer SizeSearch::place_in(const std::vector<std::size_t>& order) {
   std::vector<Wanted> wanted;
   for (const std::size_t i : order) {
     wanted.push_back({option_of(i).demand, option_of(i).choice.workers});
@@ -253,7 +253,7 @@ PlaceSearch::Answer SizeSearch::place_in(const std::vector<std::size_t>& order) 
   std::vector<std::vector<Share>> found;
   const auto answer = search_.find(Free(cluster_), wanted, &few, &found);
   *steps_ += few;
-  if (answer != PlaceSearch::Answer::kFound) return answer;
+  if (answer != PlacementSearch::Answer::kFound) return answer;
   free_ = Free(cluster_);
   for (std::size_t i = 0; i < order.size(); ++i) {
     take(cluster_, wanted[i].demand, found[i], &free_);

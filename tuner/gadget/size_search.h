@@ -9,7 +9,7 @@
 
 #include "ringpress/internal/gadget.h"
 #include "tuner/gadget/packing.h"
-#include "tuner/gadget/place_search.h"
+#include "tuner/gadget/placement_search.h"
 
 namespace ringpress::gadget {
 
@@ -60,7 +60,7 @@ class SizeSearch {
   bool find_place(const Demand& demand, std::size_t workers, std::vector<Share>* place);
   bool place(std::size_t at);
   bool place_all_anew();
-  PlaceSearch::Answer place_in(const std::vector<std::size_t>& order);
+  PlacementSearch::Answer place_in(const std::vector<std::size_t>& order);
   std::vector<std::size_t> in_order(First first) const;
   double most_of_rest(std::size_t at) const;
   bool is_above_a_failure() const;
@@ -76,7 +76,7 @@ class SizeSearch {
   const std::vector<Bid>& bids_;
   std::vector<Measure> measures_;
   std::vector<Candidate> candidates_;
-  PlaceSearch search_;
+  PlacementSearch search_;
   std::size_t* steps_ = nullptr;
   std::size_t steps_of_a_packing_ = 0;
   bool has_given_up_ = false;  // A look for places that there may be.

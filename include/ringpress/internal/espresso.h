@@ -164,13 +164,13 @@ Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t
 
 // ---- The timeline of a step.
 
-/// Codecs on the GPU stop backward, which goes on after them; the CPU and the wire are lanes of
-/// their own. Each lane does one thing at a time, first come, first served.
-enum class Lane : std::uint8_t { kWire = 0, kGpu = 1, kCpu = 2, kCompute = 3 };
+/// Codecs on the GPU stop backward, which goes on after them; the CPU and the wire are resources of
+/// their own. Each resource does one thing at a time, first come, first served.
+enum class Resource : std::uint8_t { kWire = 0, kGpu = 1, kCpu = 2, kCompute = 3 };
 inline constexpr int kLaneCount = 4;
 
 struct Box {
-  Lane lane = Lane::kCompute;
+  Resource resource = Resource::kCompute;
   std::size_t tensor = 0;
   std::size_t step = 0;  // Of the tensor's option; on kCompute 0.
   double begin_seconds = 0;
@@ -179,7 +179,7 @@ struct Box {
 
 struct Timeline {
   double seconds = 0;      // From the begin of forward to the end of the last box.
-  std::vector<Box> boxes;  // Of each lane in order of time; on kCompute without forward.
+  std::vector<Box> boxes;  // Of each resource in order of time; on kCompute without forward.
 };
 
 // ---- The plan.
@@ -207,8 +207,8 @@ enum class Search : std::uint8_t {
 // fails, std::logic_error is thrown.
 
 /// The best plan that was found. What kRepeated compresses gains by that: the step would be longer
-/// if it were not; by 0.1 % at least where compression itself takes no less of any lane, and only
-/// makes way for other tensors.
+/// if it were not; by 0.1 % at least where compression itself takes no less of any resource, and
+/// only makes way for other tensors.
 Plan plan(const Job& job, const std::vector<Option>& options, Search search = Search::kRepeated);
 
 /// Nothing is compressed: of the options that do not, every tensor takes the one with the least

@@ -15,15 +15,15 @@ namespace ringpress {
 
 /// Where a rank is, from the top of the network down: {"row0", "rack3", "node17"}. Each name is one
 /// more uplink below what comes before it.
-using Place = std::vector<std::string>;
+using Location = std::vector<std::string>;
 
 /// The ranks, such that those of a host follow each other, those of a rack too, and so on. Each
 /// group comes where its lowest rank would, so ranks that are numbered so already keep their order.
-std::vector<int> ring_order(const std::vector<Place>& places);
+std::vector<int> ring_order(const std::vector<Location>& locations);
 
 /// How often a ring in this order leaves a host, a rack and so on, summed over all of them: the
 /// crossings of uplinks, each way. At least one for each group that does not hold all ranks.
-std::size_t crossings(const std::vector<Place>& places, const std::vector<int>& order);
+std::size_t crossings(const std::vector<Location>& locations, const std::vector<int>& order);
 
 /// What a file says of a network. Hosts hang from racks, and racks from what is above them.
 struct HostMap {
@@ -53,7 +53,8 @@ std::string summary(const HostMap& map);
 /// Of each rank. `hosts` are those that the ranks are on, by rank; of a name that is not in the map
 /// the part before the first dot is looked for. Where the map names ranks, it is believed. An error
 /// names the rank and its host.
-Result<std::vector<Place>> places_of(const HostMap& map, const std::vector<std::string>& hosts);
+Result<std::vector<Location>> locations_of(const HostMap& map,
+                                           const std::vector<std::string>& hosts);
 
 }  // namespace ringpress
 

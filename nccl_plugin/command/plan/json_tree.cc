@@ -13,7 +13,7 @@ constexpr std::size_t kDeepest = 16;
 constexpr std::size_t kMostMembers = 100;
 
 /// Where the parser is.
-struct Place {
+struct TextPosition {
   std::size_t line = 1;
   bool after_newline = false;
 
@@ -30,12 +30,12 @@ class CountingIterator {
   using pointer = const char*;
   using reference = const char&;
 
-  CountingIterator(const char* at, Place* place) : at_(at), place_(place) {}
+  CountingIterator(const char* at, TextPosition* position) : at_(at), position_(position) {}
 
   reference operator*() const { return *at_; }
   CountingIterator& operator++() {
-    place_->after_newline = *at_ == '\n';
-    if (place_->after_newline) ++place_->line;
+    position_->after_newline = *at_ == '\n';
+    if (position_->after_newline) ++position_->line;
     ++at_;
     return *this;
   }
@@ -48,13 +48,13 @@ class CountingIterator {
 
  private:
   const char* at_;
-  Place* place_;
+  TextPosition* position_;
 };
 
 /// Builds the tree from the parser's events. A function that returns false ends the parsing.
 class Builder {
  public:
-  explicit Builder(const Place* place) : place_(place) {}
+  explicit Builder(const TextPosition* position) : position_(position) {}
 
   Result<JsonNode> take() && {
     if (!error_.empty()) return Status(Code::kInvalidArgument, error_);
@@ -62,7 +62,7 @@ class Builder {
   }
 
   bool null() {
-    add(JsonNode::Kind::kNull, place_->line);
+    add(JsonNode::Kind::kNull, position_->line);
     return true;
   }
   bool boolean(bool value) { return add_number(JsonNode::Kind::kBoolean, value ? 1 : 0); }
@@ -76,7 +76,7 @@ class Builder {
     return add_number(JsonNode::Kind::kNumber, value);
   }
   bool string(std::string& value) {
-    add(JsonNode::Kind::kString, place_->line).text = std::move(value);
+    add(JsonNode::Kind::kString, position_->line).text = std::move(value);
     return true;
   }
   bool binary(Json::binary_t&) { return false; }  // Not in JSON text.
@@ -90,7 +90,7 @@ class Builder {
     if (open_.back()->items.size() == kMostMembers) return fail("an object has too many members");
     JsonNode& member = open_.back()->items.emplace_back();
     member.name = std::move(name);
-    member.line = place_->line;
+    member.line = position_->line;
     return true;
   }
 
@@ -102,19 +102,19 @@ class Builder {
 
  private:
   bool fail(const std::string& what) {
-    error_ = std::to_string(place_->line) + ": " + what;
+    error_ = std::to_string(position_->line) + ": " + what;
     return false;
   }
 
   bool add_number(JsonNode::Kind kind, double value) {
     const bool is_number = kind == JsonNode::Kind::kNumber;
-    add(kind, is_number ? place_->line_of_number() : place_->line).number = value;
+    add(kind, is_number ? position_->line_of_number() : position_->line).number = value;
     return true;
   }
 
   bool open(JsonNode::Kind kind) {
     if (open_.size() == kDeepest) return fail("nested too deep");
-    open_.push_back(&add(kind, place_->line));
+    open_.push_back(&add(kind, position_->line));
     return true;
   }
   bool close() {
@@ -122,8 +122,8 @@ class Builder {
     return true;
   }
 
-  /// The place for a value: the root, a list's new item, or the member whose name came last. What
-  /// is open stays where it is: only the last of its items grows.
+  /// The position for a value: the root, a list's new item, or the member whose name came last.
+  /// What is open stays where it is: only the last of its items grows.
   JsonNode& add(JsonNode::Kind kind, std::size_t line) {
     JsonNode* node = &root_;
     if (!open_.empty()) {
@@ -136,7 +136,7 @@ class Builder {
     return *node;
   }
 
-  const Place* place_;
+  const TextPosition* position_;
   JsonNode root_;
   std::vector<JsonNode*> open_;
   std::string error_;
@@ -170,10 +170,10 @@ const char* kind_name(JsonNode::Kind kind) {
 }
 
 Result<JsonNode> parse_json(std::string_view text) {
-  Place place;
-  Builder builder(&place);
-  Json::sax_parse(CountingIterator(text.data(), &place),
-                  CountingIterator(text.data() + text.size(), &place), &builder);
+  TextPosition position;
+  Builder builder(&position);
+  Json::sax_parse(CountingIterator(text.data(), &position),
+                  CountingIterator(text.data() + text.size(), &position), &builder);
   return std::move(builder).take();
 }
 

@@ -19,8 +19,8 @@ namespace ringpress::nccl_plugin::command {
 namespace {
 
 using espresso::Box;
-using espresso::Lane;
 using espresso::Plan;
+using espresso::Resource;
 
 constexpr int kBadFile = 2;
 
@@ -170,7 +170,7 @@ void print_steps(const Planned& planned) {
 std::vector<bool> before_a_bubble(const Planned& planned) {
   std::vector<Box> sends;
   for (const Box& box : planned.timeline(planned.nothing).boxes) {
-    if (box.lane == Lane::kWire) sends.push_back(box);
+    if (box.resource == Resource::kWire) sends.push_back(box);
   }
   std::vector<bool> before(planned.job.tensors.size(), false);
   bool is_before = false;

@@ -12,24 +12,25 @@ namespace ringpress::nccl_plugin::command {
 namespace {
 
 using espresso::Box;
-using espresso::Lane;
+using espresso::Resource;
 
 constexpr double kLeft = 90, kWidth = 860, kRight = 20;
 constexpr double kNarrow = 1.5;
-constexpr double kLaneHeight = 18, kLaneGap = 4, kTitleHeight = 24, kAxisHeight = 40;
+constexpr double kResourceHeight = 18, kResourceGap = 4, kTitleHeight = 24, kAxisHeight = 40;
 
 /// From top to bottom.
-constexpr Lane kLanes[] = {Lane::kCompute, Lane::kGpu, Lane::kCpu, Lane::kWire};
+constexpr Resource kResources[] = {Resource::kCompute, Resource::kGpu, Resource::kCpu,
+                                   Resource::kWire};
 
-const char* lane_name(Lane lane) {
-  switch (lane) {
-    case Lane::kWire:
+const char* resource_name(Resource resource) {
+  switch (resource) {
+    case Resource::kWire:
       return "wire";
-    case Lane::kGpu:
+    case Resource::kGpu:
       return "GPU codec";
-    case Lane::kCpu:
+    case Resource::kCpu:
       return "CPU codec";
-    case Lane::kCompute:
+    case Resource::kCompute:
       return "backward";
   }
   return "";
@@ -40,7 +41,7 @@ const char* colour(const Box& box, bool is_compressed) {
   static const char* const kGrey[] = {"#9a9a9a", "#bdbdbd"};
   static const char* const kBlue[] = {"#2f6db3", "#7fa9d6"};
   static const char* const kOrange[] = {"#d9731a", "#f0a864"};
-  if (box.lane == Lane::kCompute) return kGrey[box.tensor % 2];
+  if (box.resource == Resource::kCompute) return kGrey[box.tensor % 2];
   return is_compressed ? kOrange[box.tensor % 2] : kBlue[box.tensor % 2];
 }
 
@@ -60,14 +61,14 @@ class Drawing {
       std::string& path = narrow_[fill];
       const std::string next =
           fmt::format("M{:.1f} {:.1f}h{:.1f}v{}h-{:.1f}z", x(box.begin_seconds), y,
-                      std::max(0.2, width), kLaneHeight, std::max(0.2, width));
+                      std::max(0.2, width), kResourceHeight, std::max(0.2, width));
       if (!path.ends_with(next)) path += next;
       return;
     }
     body_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\">"
         "<title>{}</title></rect>\n",
-        x(box.begin_seconds), y, width, kLaneHeight, fill, escaped(name));
+        x(box.begin_seconds), y, width, kResourceHeight, fill, escaped(name));
   }
 
   void line(double x1, double y1, double x2, double y2, const char* colour) {
@@ -101,20 +102,20 @@ double draw_step(const espresso::Job& job, const DrawnStep& step, double y, Draw
   drawing->text(kLeft, y + 16, step.title);
   y += kTitleHeight;
   const double top = y;
-  for (const Lane lane : kLanes) {
-    drawing->text(kLeft - 6, y + 13, lane_name(lane), "end");
-    if (lane == Lane::kCompute && job.forward_seconds > 0) {
-      drawing->box({lane, 0, 0, 0, job.forward_seconds}, y, "#e3e3e3", "forward");
+  for (const Resource resource : kResources) {
+    drawing->text(kLeft - 6, y + 13, resource_name(resource), "end");
+    if (resource == Resource::kCompute && job.forward_seconds > 0) {
+      drawing->box({resource, 0, 0, 0, job.forward_seconds}, y, "#e3e3e3", "forward");
     }
     for (const Box& box : step.timeline.boxes) {
-      if (box.lane != lane) continue;
+      if (box.resource != resource) continue;
       const espresso::Tensor& tensor = job.tensors[box.tensor];
       const std::string name =
           fmt::format("{}, {} bytes: {:.3f} to {:.3f} ms", tensor.name, tensor.bytes,
                       1e3 * box.begin_seconds, 1e3 * box.end_seconds);
       drawing->box(box, y, colour(box, step.is_compressed[box.tensor]), name);
     }
-    y += kLaneHeight + kLaneGap;
+    y += kResourceHeight + kResourceGap;
   }
   drawing->line(drawing->x(step.timeline.seconds), top, drawing->x(step.timeline.seconds), y,
                 "#c00000");

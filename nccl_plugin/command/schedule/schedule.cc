@@ -132,7 +132,7 @@ Result<Scheduled> read_files(const ScheduleOptions& options) {
 }
 
 /// "s0 x2, s1 x1": servers in the order of the ring, and workers.
-std::string places_of(const gadget::Cluster& cluster, const gadget::Ring& ring) {
+std::string locations_of(const gadget::Cluster& cluster, const gadget::Ring& ring) {
   std::string places;
   for (const gadget::Share& share : ring.shares) {
     const std::string& server = cluster.servers[share.server].name;
@@ -214,7 +214,7 @@ void print_slots(const Scheduled& scheduled) {
     for (const gadget::Ring& ring : slots[t].rings) {
       const gadget::Job& job = scheduled.jobs()[ring.job];
       const bool has_choice = job.saving.has_value();
-      fmt::print("  {}: {}{}\n", job.name, places_of(scheduled.cluster, ring),
+      fmt::print("  {}: {}{}\n", job.name, locations_of(scheduled.cluster, ring),
                  has_choice ? fmt::format(" ({})", name_of_way(ring.saves)) : "");
     }
   }

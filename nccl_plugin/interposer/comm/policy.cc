@@ -87,7 +87,7 @@ void CommPolicy::set_hosts(std::vector<int> hosts) {
   hosts_ = std::move(hosts);
   shape_ = comm_shape_of(settings_, hosts_);
   if (settings_.topology == "ranks") return;
-  std::vector<ringpress::Place> places;
+  std::vector<ringpress::Location> places;
   places.reserve(hosts_.size());
   for (const int host : hosts_) places.push_back({std::to_string(host)});
   ring_order_ = ringpress::ring_order(places);

@@ -40,32 +40,33 @@ constexpr std::size_t kUsualColumns = 13;
 constexpr std::size_t kFewestFields = 4;
 
 template <typename Value>
-struct Word {
+struct Keyword {
   std::string_view name;
   Value value;
 };
-constexpr Word<CollectiveKind> kCollectives[] = {{"allreduce", CollectiveKind::kAllReduce},
-                                                 {"reducescatter", CollectiveKind::kReduceScatter},
-                                                 {"allgather", CollectiveKind::kAllGather},
-                                                 {"broadcast", CollectiveKind::kBroadcast},
-                                                 {"reduce", CollectiveKind::kReduce}};
-constexpr Word<std::optional<Algorithm>> kAlgorithms[] = {
+constexpr Keyword<CollectiveKind> kCollectives[] = {
+    {"allreduce", CollectiveKind::kAllReduce},
+    {"reducescatter", CollectiveKind::kReduceScatter},
+    {"allgather", CollectiveKind::kAllGather},
+    {"broadcast", CollectiveKind::kBroadcast},
+    {"reduce", CollectiveKind::kReduce}};
+constexpr Keyword<std::optional<Algorithm>> kAlgorithms[] = {
     {"ring", Algorithm::kRing}, {"sra", Algorithm::kSra},         {"hier", Algorithm::kHier},
     {"tree", std::nullopt},     {"collnet_direct", std::nullopt}, {"collnet_chain", std::nullopt},
     {"nvls", std::nullopt},     {"nvls_tree", std::nullopt},      {"pat", std::nullopt}};
-constexpr Word<bool> kProtocols[] = {{"ll", true}, {"ll128", true}, {"simple", true}};
-constexpr Word<DType> kDtypes[] = {
+constexpr Keyword<bool> kProtocols[] = {{"ll", true}, {"ll128", true}, {"simple", true}};
+constexpr Keyword<DType> kDtypes[] = {
     {"float32", DType::kFloat32}, {"float16", DType::kFloat16}, {"bfloat16", DType::kBfloat16}};
 
 /// Where in the text, for messages.
-struct Place {
+struct TextPosition {
   std::size_t line = 0;
   std::string_view field;
 };
 
-Status refuse(const Place& place, std::string_view given, const std::string& allowed) {
-  return {Code::kInvalidArgument, "line " + std::to_string(place.line) + ", " +
-                                      std::string(place.field) + ": \"" + std::string(given) +
+Status refuse(const TextPosition& position, std::string_view given, const std::string& allowed) {
+  return {Code::kInvalidArgument, "line " + std::to_string(position.line) + ", " +
+                                      std::string(position.field) + ": \"" + std::string(given) +
                                       "\"; allowed: " + allowed};
 }
 
@@ -74,83 +75,86 @@ bool is_any(std::string_view text) {
 }
 
 template <typename Value>
-Result<Value> parse_word(const Place& place, std::string_view text,
-                         std::span<const Word<Value>> words) {
+Result<Value> parse_keyword(const TextPosition& position, std::string_view text,
+                            std::span<const Keyword<Value>> keywords) {
   std::string allowed;
-  for (const Word<Value>& word : words) {
-    if (word.name == text) return word.value;
-    allowed.append(word.name).append(", ");
+  for (const Keyword<Value>& keyword : keywords) {
+    if (keyword.name == text) return keyword.value;
+    allowed.append(keyword.name).append(", ");
   }
-  return refuse(place, text, allowed + "or -1 for any");
+  return refuse(position, text, allowed + "or -1 for any");
 }
 
 template <typename Number>
-Result<Number> parse_number(const Place& place, std::string_view text, const char* allowed) {
+Result<Number> parse_number(const TextPosition& position, std::string_view text,
+                            const char* allowed) {
   Number number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number >= 0) {
     return number;
   }
-  return refuse(place, text, allowed);
+  return refuse(position, text, allowed);
 }
 
-Status set_algorithm(const Place& place, std::string_view text, Rule* rule) {
+Status set_algorithm(const TextPosition& position, std::string_view text, Rule* rule) {
   if (is_any(text)) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(
       rule->algorithm,
-      parse_word(place, text, std::span<const Word<std::optional<Algorithm>>>(kAlgorithms)));
+      parse_keyword(position, text,
+                    std::span<const Keyword<std::optional<Algorithm>>>(kAlgorithms)));
   return Status::ok();
 }
 
-Status set_count(const Place& place, std::string_view text, int* count) {
+Status set_count(const TextPosition& position, std::string_view text, int* count) {
   if (is_any(text)) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(*count,
-                             parse_number<int>(place, text, "a whole number, or -1 for any"));
+                             parse_number<int>(position, text, "a whole number, or -1 for any"));
   return Status::ok();
 }
 
-Status set_bytes(const Place& place, std::string_view text, std::size_t* bytes) {
+Status set_bytes(const TextPosition& position, std::string_view text, std::size_t* bytes) {
   if (is_any(text)) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(
-      *bytes, parse_number<std::size_t>(place, text, "a number of bytes, or -1 for any"));
+      *bytes, parse_number<std::size_t>(position, text, "a number of bytes, or -1 for any"));
   return Status::ok();
 }
 
 /// What this library cannot tell of a call.
-Status check_unknowable(const Place& place, std::string_view text) {
+Status check_unknowable(const TextPosition& position, std::string_view text) {
   if (is_any(text)) return Status::ok();
-  return refuse(place, text, "-1 alone, as NCCL alone knows it");
+  return refuse(position, text, "-1 alone, as NCCL alone knows it");
 }
 
-Status set_field(Column column, const Place& place, std::string_view text, Rule* rule) {
+Status set_field(Column column, const TextPosition& position, std::string_view text, Rule* rule) {
   int ignored = 0;
   switch (column) {
     case Column::kCollective: {
       if (is_any(text)) return Status::ok();
       RINGPRESS_ASSIGN_OR_RETURN(
-          rule->kind, parse_word(place, text, std::span<const Word<CollectiveKind>>(kCollectives)));
+          rule->kind,
+          parse_keyword(position, text, std::span<const Keyword<CollectiveKind>>(kCollectives)));
       return Status::ok();
     }
     case Column::kMinBytes:
-      return set_bytes(place, text, &rule->min_bytes);
+      return set_bytes(position, text, &rule->min_bytes);
     case Column::kMaxBytes:
-      return set_bytes(place, text, &rule->max_bytes);
+      return set_bytes(position, text, &rule->max_bytes);
     case Column::kAlgorithm:
-      return rule->algorithm ? Status::ok() : set_algorithm(place, text, rule);
+      return rule->algorithm ? Status::ok() : set_algorithm(position, text, rule);
     case Column::kRingpressAlgorithm:
-      return set_algorithm(place, text, rule);
+      return set_algorithm(position, text, rule);
     case Column::kProtocol:
       if (is_any(text)) return Status::ok();
-      return parse_word(place, text, std::span<const Word<bool>>(kProtocols)).status();
+      return parse_keyword(position, text, std::span<const Keyword<bool>>(kProtocols)).status();
     case Column::kChannels:
-      return set_count(place, text, &ignored);
+      return set_count(position, text, &ignored);
     case Column::kNodes:
-      return set_count(place, text, &rule->nodes);
+      return set_count(position, text, &rule->nodes);
     case Column::kRanks:
-      return set_count(place, text, &rule->ranks);
+      return set_count(position, text, &rule->ranks);
     case Column::kPipeOps:
     case Column::kRegBuff:
-      return check_unknowable(place, text);
+      return check_unknowable(position, text);
     case Column::kCodec:
       if (!is_any(text)) rule->codec = text;
       return Status::ok();
@@ -159,8 +163,8 @@ Status set_field(Column column, const Place& place, std::string_view text, Rule*
       return Status::ok();
     case Column::kDtype: {
       if (is_any(text)) return Status::ok();
-      RINGPRESS_ASSIGN_OR_RETURN(rule->dtype,
-                                 parse_word(place, text, std::span<const Word<DType>>(kDtypes)));
+      RINGPRESS_ASSIGN_OR_RETURN(
+          rule->dtype, parse_keyword(position, text, std::span<const Keyword<DType>>(kDtypes)));
       return Status::ok();
     }
     case Column::kPrediction:
@@ -235,8 +239,8 @@ Result<Rule> read_rule(std::size_t line, const std::vector<Column>& columns,
   Rule rule;
   rule.line = line;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const Place place{line, kColumnNames[static_cast<std::size_t>(columns[i])]};
-    RINGPRESS_RETURN_IF_ERROR(set_field(columns[i], place, fields[i], &rule));
+    const TextPosition position{line, kColumnNames[static_cast<std::size_t>(columns[i])]};
+    RINGPRESS_RETURN_IF_ERROR(set_field(columns[i], position, fields[i], &rule));
   }
   if (rule.min_bytes > rule.max_bytes) {
     return refuse({line, "max_bytes"}, std::to_string(rule.max_bytes), "min_bytes or more");

@@ -1,4 +1,4 @@
-// The two ends of a lane. Payloads travel in one of three ways (PayloadPlace):
+// The two ends of a lane. Payloads travel in one of three ways (PayloadLocation):
 //   small ones are copied into the bounce ring at once, so that the sender need not wait;
 //   those in staging memory are read where they are;
 //   others are read by the receiver from the sender's process, or, where the kernel forbids that,
@@ -22,7 +22,7 @@ struct ShmSend final : Request {
   ConstBuffer payload;
   std::uint64_t frame = 0;       // Number from 1, once posted.
   std::size_t copied_bytes = 0;  // Into the bounce ring.
-  PayloadPlace place = PayloadPlace::kBounce;
+  PayloadLocation location = PayloadLocation::kBounce;
   bool done = false;
 };
 
@@ -72,7 +72,7 @@ class ShmSendChannel final : public SendChannel, private Pumped {
   bool copy(ShmSend& send);
   bool slot_free() const;
   void reap();
-  PayloadPlace choose_place(const ShmSend& send) const;
+  PayloadLocation choose_location(const ShmSend& send) const;
   void fail_if_peer_is_gone();
 
   ChannelHome home_;
@@ -124,7 +124,7 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   std::uint64_t taken_ = 0;  // Frames that have been received.
   std::uint64_t consumed_ = 0;
   FrameHeader header_;  // Of the frame that is being received; private, so that it is fixed.
-  PayloadPlace place_ = PayloadPlace::kBounce;
+  PayloadLocation location_ = PayloadLocation::kBounce;
   std::uint64_t where_ = 0;
   Queue<ShmReceive*> queue_;
   Pool<ShmReceive> receives_;

@@ -67,7 +67,7 @@ bool ShmRecvChannel::match(ShmReceive& receive) {
   const Slot& slot = slot_of(taken_ + 1);
   HeaderBytes bytes;
   std::memcpy(bytes.data(), &slot.header, sizeof bytes);
-  place_ = slot.place;
+  location_ = slot.location;
   where_ = slot.where;
   Status status = parse_header(bytes, header_);
   if (status.is_ok() && header_.kind != FrameKind::kData) {
@@ -160,12 +160,12 @@ bool ShmRecvChannel::take_from_process(ShmReceive& receive) {
 }
 
 bool ShmRecvChannel::take_payload(ShmReceive& receive) {
-  switch (place_) {
-    case PayloadPlace::kBounce:
+  switch (location_) {
+    case PayloadLocation::kBounce:
       return take_bounced(receive);
-    case PayloadPlace::kStaging:
+    case PayloadLocation::kStaging:
       return take_staged(receive);
-    case PayloadPlace::kProcess:
+    case PayloadLocation::kProcess:
       return take_from_process(receive);
   }
   fail(Status(Code::kCorrupt, end_name(ends_.peer_rank) + " sent an unknown kind of frame"));

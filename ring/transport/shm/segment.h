@@ -31,7 +31,7 @@ inline constexpr std::size_t kSlots = 64;  // Frames of one lane that may be und
 inline constexpr std::size_t kBounceBytes = std::size_t{1} << 18;
 static_assert((kBounceBytes & (kBounceBytes - 1)) == 0);
 
-enum class PayloadPlace : std::uint32_t {
+enum class PayloadLocation : std::uint32_t {
   kBounce = 1,   // Next payload_bytes bytes of the bounce ring.
   kStaging = 2,  // At `where` in the owner's segment, until the frame is released.
   kProcess = 3,  // At address `where` of the owner's process, until the frame is released.
@@ -39,7 +39,7 @@ enum class PayloadPlace : std::uint32_t {
 
 struct alignas(128) Slot {
   FrameHeader header;
-  PayloadPlace place = PayloadPlace::kBounce;
+  PayloadLocation location = PayloadLocation::kBounce;
   std::uint64_t where = 0;
   std::atomic<std::uint64_t> released{0};  // Number, from 1, of the last frame that is given back.
 };

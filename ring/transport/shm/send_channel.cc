@@ -26,10 +26,10 @@ ShmSendChannel::~ShmSendChannel() {
   std::erase(home_.pumped, static_cast<Pumped*>(this));
 }
 
-PayloadPlace ShmSendChannel::choose_place(const ShmSend& send) const {
-  if (send.payload.bytes <= kEagerBytes) return PayloadPlace::kBounce;
-  if (home_.own.offset_of(send.payload) != 0) return PayloadPlace::kStaging;
-  return link_.reads_process ? PayloadPlace::kProcess : PayloadPlace::kBounce;
+PayloadLocation ShmSendChannel::choose_location(const ShmSend& send) const {
+  if (send.payload.bytes <= kEagerBytes) return PayloadLocation::kBounce;
+  if (home_.own.offset_of(send.payload) != 0) return PayloadLocation::kStaging;
+  return link_.reads_process ? PayloadLocation::kProcess : PayloadLocation::kBounce;
 }
 
 Result<Request*> ShmSendChannel::isend(ConstBuffer payload, const FrameLabel& label) {
@@ -40,7 +40,7 @@ Result<Request*> ShmSendChannel::isend(ConstBuffer payload, const FrameLabel& la
   send->frame = 0;
   send->copied_bytes = 0;
   send->done = false;
-  send->place = choose_place(*send);
+  send->location = choose_location(*send);
   queue_.push_back(send);
   pump();
   return static_cast<Request*>(send);
@@ -56,14 +56,14 @@ bool ShmSendChannel::post(ShmSend& send) {
   if (!slot_free()) return false;
   Slot& slot = lane_.slots[posted_ % kSlots];
   slot.header = send.header;
-  slot.place = send.place;
+  slot.location = send.location;
   slot.where = 0;
-  if (send.place == PayloadPlace::kStaging) slot.where = home_.own.offset_of(send.payload);
-  if (send.place == PayloadPlace::kProcess) {
+  if (send.location == PayloadLocation::kStaging) slot.where = home_.own.offset_of(send.payload);
+  if (send.location == PayloadLocation::kProcess) {
     slot.where = reinterpret_cast<std::uint64_t>(send.payload.data);
   }
   send.frame = ++posted_;
-  if (send.place == PayloadPlace::kBounce) {
+  if (send.location == PayloadLocation::kBounce) {
     // A payload that fits is there before the peer sees the frame: one wake-up, not two.
     copy(send);
   } else {
@@ -115,7 +115,7 @@ void ShmSendChannel::pump() {
       continue;
     }
     link_.peer->ring();
-    if (send.done || send.place != PayloadPlace::kBounce) queue_.pop_front();
+    if (send.done || send.location != PayloadLocation::kBounce) queue_.pop_front();
   }
   if (announced && queue_.empty()) lane_.sender_waits.store(0);
   fail_if_peer_is_gone();

@@ -33,27 +33,27 @@ Result<std::unique_ptr<LinkListener>> make_link_listener(const std::string& host
 
 Result<std::unique_ptr<LinkConnector>> make_link_connector(const LinkHandle& handle,
                                                            const LinkOptions& options) {
-  RINGPRESS_ASSIGN_OR_RETURN(LinkPlace place, unpack_handle(handle));
-  auto connector = std::make_unique<TcpLinkConnector>(std::move(place), options);
+  RINGPRESS_ASSIGN_OR_RETURN(LinkEndpoint endpoint, unpack_handle(handle));
+  auto connector = std::make_unique<TcpLinkConnector>(std::move(endpoint), options);
   RINGPRESS_RETURN_IF_ERROR(connector->ready());
   return std::unique_ptr<LinkConnector>(std::move(connector));
 }
 
 // --- connecting ---
 
-TcpLinkConnector::TcpLinkConnector(LinkPlace place, const LinkOptions& options)
-    : place_(std::move(place)),
+TcpLinkConnector::TcpLinkConnector(LinkEndpoint endpoint, const LinkOptions& options)
+    : endpoint_(std::move(endpoint)),
       congestion_(options.congestion),
       timeout_(options.timeout),
       deadline_(Clock::now() + options.timeout),
-      identity_(identity_of(1, place_.secret, options)),
+      identity_(identity_of(1, endpoint_.secret, options)),
       reactor_(std::make_unique<Reactor>()) {}
 
 Status TcpLinkConnector::start() {
-  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress target, parse_address(place_.address));
+  RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress target, parse_address(endpoint_.address));
   std::uint32_t connection = 0;
   fill_random(&connection, sizeof connection);
-  for (int i = 0; i < place_.sockets; ++i) {
+  for (int i = 0; i < endpoint_.sockets; ++i) {
     RINGPRESS_ASSIGN_OR_RETURN(Fd socket, start_connect(target));
     set_no_delay(socket.get());
     set_congestion_control(socket.get(), congestion_);
@@ -72,7 +72,7 @@ Status TcpLinkConnector::retry_later(const Status& why) {
   sockets_.clear();
   let_in_ = 0;
   if (++attempts_ >= kMaxAttempts) {
-    return Status(Code::kPeerLost, place_.address + " cannot be reached: " + why.message());
+    return Status(Code::kPeerLost, endpoint_.address + " cannot be reached: " + why.message());
   }
   retry_at_ = Clock::now() + kRetryPause;
   return Status::ok();
@@ -128,7 +128,7 @@ Result<std::unique_ptr<SendLink>> TcpLinkConnector::connect() {
     }
   }
   if (now >= deadline_) {
-    return Status(Code::kTimeout, place_.address + " did not accept a connection within " +
+    return Status(Code::kTimeout, endpoint_.address + " did not accept a connection within " +
                                       std::to_string(timeout_.count()) + " ms");
   }
   return std::unique_ptr<SendLink>();
@@ -142,12 +142,12 @@ TcpLinkListener::TcpLinkListener(const LinkOptions& options)
 
 Status TcpLinkListener::listen(const std::string& host) {
   RINGPRESS_RETURN_IF_ERROR(reactor_.ready());
-  LinkPlace place;
-  fill_random(place.secret.data(), place.secret.size());
-  place.sockets = options_.sockets;
-  RINGPRESS_ASSIGN_OR_RETURN(place.address,
-                             reception_.listen(host, identity_of(0, place.secret, options_)));
-  RINGPRESS_ASSIGN_OR_RETURN(handle_, pack_handle(place));
+  LinkEndpoint endpoint;
+  fill_random(endpoint.secret.data(), endpoint.secret.size());
+  endpoint.sockets = options_.sockets;
+  RINGPRESS_ASSIGN_OR_RETURN(endpoint.address,
+                             reception_.listen(host, identity_of(0, endpoint.secret, options_)));
+  RINGPRESS_ASSIGN_OR_RETURN(handle_, pack_handle(endpoint));
   return Status::ok();
 }
 
@@ -185,9 +185,9 @@ Result<std::unique_ptr<ReceiveLink>> TcpLinkListener::adopt(
   if (!ours) return std::unique_ptr<ReceiveLink>();
   const std::uint32_t connection = hello.connection;
   Incoming& incoming = incoming_of(connection);
-  Fd& place = incoming.sockets[hello.channel];
-  if (!place.valid()) --incoming.missing;
-  place = socket->take_socket();
+  Fd& socket_of_channel = incoming.sockets[hello.channel];
+  if (!socket_of_channel.valid()) --incoming.missing;
+  socket_of_channel = socket->take_socket();
   if (incoming.missing > 0) return std::unique_ptr<ReceiveLink>();
   std::vector<Fd> sockets = std::move(incoming.sockets);
   std::erase_if(incoming_, [&](const Incoming& other) { return other.connection == connection; });

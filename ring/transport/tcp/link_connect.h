@@ -16,7 +16,7 @@ namespace ringpress::ring::transport::tcp {
 
 class TcpLinkConnector final : public LinkConnector {
  public:
-  TcpLinkConnector(LinkPlace place, const LinkOptions& options);
+  TcpLinkConnector(LinkEndpoint endpoint, const LinkOptions& options);
   /// kSystem when the process has no descriptors left.
   Status ready() const { return reactor_->ready(); }
   Result<std::unique_ptr<SendLink>> connect() override;
@@ -28,7 +28,7 @@ class TcpLinkConnector final : public LinkConnector {
   Result<bool> advance();
   Status retry_later(const Status& why);
 
-  const LinkPlace place_;
+  const LinkEndpoint endpoint_;
   const std::string congestion_;
   const std::chrono::milliseconds timeout_;
   const Deadline deadline_;

@@ -23,23 +23,23 @@ static_assert(sizeof(Layout) == sizeof(LinkHandle));
 
 }  // namespace
 
-Result<LinkHandle> pack_handle(const LinkPlace& place) {
+Result<LinkHandle> pack_handle(const LinkEndpoint& endpoint) {
   Layout layout;
-  if (place.address.size() > sizeof layout.address || place.sockets < 1 ||
-      place.sockets > kMaxLinkSockets) {
-    return Status(Code::kInternal, "a link of " + std::to_string(place.sockets) + " sockets to " +
-                                       place.address + " has no handle");
+  if (endpoint.address.size() > sizeof layout.address || endpoint.sockets < 1 ||
+      endpoint.sockets > kMaxLinkSockets) {
+    return Status(Code::kInternal, "a link of " + std::to_string(endpoint.sockets) +
+                                       " sockets to " + endpoint.address + " has no handle");
   }
-  layout.sockets = static_cast<std::uint8_t>(place.sockets);
-  layout.address_bytes = static_cast<std::uint8_t>(place.address.size());
-  layout.secret = place.secret;
-  std::memcpy(layout.address, place.address.data(), place.address.size());
+  layout.sockets = static_cast<std::uint8_t>(endpoint.sockets);
+  layout.address_bytes = static_cast<std::uint8_t>(endpoint.address.size());
+  layout.secret = endpoint.secret;
+  std::memcpy(layout.address, endpoint.address.data(), endpoint.address.size());
   LinkHandle handle;
   std::memcpy(handle.data(), &layout, sizeof layout);
   return handle;
 }
 
-Result<LinkPlace> unpack_handle(const LinkHandle& handle) {
+Result<LinkEndpoint> unpack_handle(const LinkHandle& handle) {
   Layout layout;
   std::memcpy(&layout, handle.data(), sizeof layout);
   if (layout.magic != kMagic) {
@@ -48,18 +48,18 @@ Result<LinkPlace> unpack_handle(const LinkHandle& handle) {
   if (layout.version != kVersion) {
     return Status(Code::kInvalidArgument, "the handle was made by another version of ringpress");
   }
-  LinkPlace place;
-  place.secret = layout.secret;
-  place.sockets = layout.sockets;
-  if (place.sockets < 1 || place.sockets > kMaxLinkSockets ||
+  LinkEndpoint endpoint;
+  endpoint.secret = layout.secret;
+  endpoint.sockets = layout.sockets;
+  if (endpoint.sockets < 1 || endpoint.sockets > kMaxLinkSockets ||
       layout.address_bytes > sizeof layout.address) {
     return Status(Code::kInvalidArgument, "the handle is damaged");
   }
-  place.address.assign(layout.address, layout.address_bytes);
-  if (!parse_address(place.address).is_ok()) {
+  endpoint.address.assign(layout.address, layout.address_bytes);
+  if (!parse_address(endpoint.address).is_ok()) {
     return Status(Code::kInvalidArgument, "the handle is damaged: it has no address");
   }
-  return place;
+  return endpoint;
 }
 
 }  // namespace ringpress::ring::transport::tcp

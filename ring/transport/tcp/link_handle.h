@@ -15,16 +15,16 @@ namespace ringpress::ring::transport::tcp {
 
 inline constexpr int kMaxLinkSockets = 16;
 
-struct LinkPlace {
+struct LinkEndpoint {
   Secret secret{};
   int sockets = 1;
   std::string address;
 };
 
 /// kInternal for what does not fit.
-Result<LinkHandle> pack_handle(const LinkPlace& place);
+Result<LinkHandle> pack_handle(const LinkEndpoint& endpoint);
 /// kInvalidArgument for bytes that pack_handle() did not make.
-Result<LinkPlace> unpack_handle(const LinkHandle& handle);
+Result<LinkEndpoint> unpack_handle(const LinkHandle& handle);
 
 }  // namespace ringpress::ring::transport::tcp
 

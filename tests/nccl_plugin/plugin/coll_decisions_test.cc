@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "tests/support/collnet_operations.h"
-#include "tests/support/told_operation.h"
+#include "tests/support/profiled_operation.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
 
 using testing::Layout;
-using testing::ToldOperation;
+using testing::ProfiledOperation;
 
 // Communicators, by number. The last rank is in the first three alone.
 constexpr std::size_t kParent = 0;
@@ -74,12 +74,12 @@ struct Decided {
   bool operator==(const Decided& other) const {
     const CollDecision& a = decision;
     const CollDecision& b = other.decision;
-    return piece_of == other.piece_of && a.lane == b.lane && a.starts_tensor == b.starts_tensor &&
-           a.first == b.first && a.valid_count == b.valid_count &&
-           a.clears_staging == b.clears_staging && a.tensor.known == b.tensor.known &&
-           a.tensor.count == b.tensor.count && a.tensor.whole_count == b.tensor.whole_count &&
-           a.tensor.layout == b.tensor.layout && a.tensor.dtype == b.tensor.dtype &&
-           a.tensor.op == b.tensor.op &&
+    return piece_of == other.piece_of && a.worker == b.worker &&
+           a.starts_tensor == b.starts_tensor && a.first == b.first &&
+           a.valid_count == b.valid_count && a.clears_staging == b.clears_staging &&
+           a.tensor.known == b.tensor.known && a.tensor.count == b.tensor.count &&
+           a.tensor.whole_count == b.tensor.whole_count && a.tensor.layout == b.tensor.layout &&
+           a.tensor.dtype == b.tensor.dtype && a.tensor.op == b.tensor.op &&
            (a.tensor.address == nullptr) == (b.tensor.address == nullptr);
   }
 };
@@ -87,11 +87,11 @@ struct Decided {
 /// Its threads and communicators live on from program to program.
 class Rank {
  public:
-  Rank(std::uint64_t seed, bool is_last, ToldChannels told)
-      : random_(seed), is_last_(is_last), told_channels_(told) {
+  Rank(std::uint64_t seed, bool is_last, ProfiledChannels profiled)
+      : random_(seed), is_last_(is_last), told_channels_(profiled) {
     for (std::size_t comm = 0; comm < kComms; ++comm) {
-      const int nodes = comm < kSmaller ? 4 : 2;  // None but told_part() looks at it.
-      books_.push_back(std::make_unique<TensorBook>(nodes, nodes, told));
+      const int nodes = comm < kSmaller ? 4 : 2;  // None but profiled_part() looks at it.
+      books_.push_back(std::make_unique<TensorRegistry>(nodes, nodes, profiled));
     }
   }
 
@@ -124,7 +124,7 @@ class Rank {
   };
   struct Running {
     Operation operation;
-    ToldOperation told;
+    ProfiledOperation profiled;
   };
   struct Network {
     CollDecisions decisions;
@@ -151,36 +151,37 @@ class Rank {
     launched->pop_front();
     const std::size_t thread = thread_of(operation.comm);
     Layout layout = operation.layout;
-    ToldOperation told(&pools_[thread], layout, operation.is_told ? 0 : 1);
-    told.tell_as(tensor, books_[operation.comm].get(), &told_[thread]);
-    networks_[kNetworkOf[operation.comm]].running.push_back({operation, std::move(told)});
+    ProfiledOperation profiled(&pools_[thread], layout, operation.is_told ? 0 : 1);
+    profiled.tell_as(tensor, books_[operation.comm].get(), &profiled_[thread]);
+    networks_[kNetworkOf[operation.comm]].running.push_back({operation, std::move(profiled)});
   }
   void progress(Network* network) {
     if (network->running.empty()) return;
     Running& running = network->running.front();
-    ToldOperation& told = running.told;
-    const std::size_t step = told.taken() / told.groups();
-    const std::size_t group = told.taken() % told.groups();
-    const std::size_t bytes = told.channels_of(told.taken()) * told.layout().chunk_bytes;
+    ProfiledOperation& profiled = running.profiled;
+    const std::size_t step = profiled.taken() / profiled.groups();
+    const std::size_t group = profiled.taken() % profiled.groups();
+    const std::size_t bytes =
+        profiled.channels_of(profiled.taken()) * profiled.layout().chunk_bytes;
     // NCCL's staging memory: eight steps of as many channels as there can be.
-    const std::size_t at =
-        step % 8 * kStepBytes + group * testing::kProxyGroupChannels * told.layout().chunk_bytes;
+    const std::size_t at = step % 8 * kStepBytes +
+                           group * testing::kProxyGroupChannels * profiled.layout().chunk_bytes;
     CollCall call;
     call.send = reinterpret_cast<void*>(kRegion + at);
     call.receive = reinterpret_cast<void*>(2 * kRegion + at);
     call.count = bytes / 4;
-    call.place = told.next_request();
-    ToldTensors& tensors = told_[thread_of(running.operation.comm)];
+    call.address = profiled.next_request();
+    ProfiledTensors& tensors = profiled_[thread_of(running.operation.comm)];
     Decided decided{network->decisions.decide(call, &tensors), running.operation.number};
     check(running.operation, decided.decision);
     network->decided.push_back(decided);
-    if (told.taken() == told.piece_count()) network->running.pop_front();
+    if (profiled.taken() == profiled.piece_count()) network->running.pop_front();
   }
-  /// Known if told, and never for another operation's.
+  /// Known if profiled, and never for another operation's.
   void check(const Operation& operation, const CollDecision& decision) const {
     const PiecewiseTensor& tensor = decision.tensor;
     const bool may_be_any =
-        told_channels_ == ToldChannels::kFirst && operation.layout.channels >= kFewChannels;
+        told_channels_ == ProfiledChannels::kFirst && operation.layout.channels >= kFewChannels;
     if (may_be_any && (tensor.address == nullptr || !operation.is_told)) return;
     if (!operation.is_told) {
       EXPECT_EQ(tensor.address, nullptr);
@@ -198,10 +199,10 @@ class Rank {
 
   std::mt19937_64 random_;
   const bool is_last_;
-  const ToldChannels told_channels_;
-  std::vector<std::unique_ptr<TensorBook>> books_;
+  const ProfiledChannels told_channels_;
+  std::vector<std::unique_ptr<TensorRegistry>> books_;
   std::array<testing::ProxyArgsPool, kThreads> pools_;
-  std::array<ToldTensors, kThreads> told_;
+  std::array<ProfiledTensors, kThreads> profiled_;
   std::array<Network, kNetworks> networks_;
 };
 
@@ -214,7 +215,7 @@ class Pieces {
   void begin(std::size_t count, std::size_t steps_too_many = 0) {
     operation_.emplace(&pool_, Layout{{&pool_, count, 4, ++sequence_}, 1, 4 * kCount},
                        steps_too_many);
-    operation_->tell(&book_, &told_);
+    operation_->tell(&book_, &profiled_);
   }
   /// Its next piece, in a slot of the staging memory.
   CollDecision decide(std::uintptr_t slot = 0) {
@@ -222,20 +223,20 @@ class Pieces {
     call.send = reinterpret_cast<void*>((std::uintptr_t{1} << 30) + slot * 4 * kCount);
     call.receive = reinterpret_cast<void*>((std::uintptr_t{2} << 30) + slot * 4 * kCount);
     call.count = kCount;
-    call.place = operation_->next_request();
-    return decisions_.decide(call, &told_);
+    call.address = operation_->next_request();
+    return decisions_.decide(call, &profiled_);
   }
 
  private:
   testing::ProxyArgsPool pool_;
-  TensorBook book_{2, 2};
-  ToldTensors told_;
+  TensorRegistry book_{2, 2};
+  ProfiledTensors profiled_;
   CollDecisions decisions_{TensorPart::kWhole};
-  std::optional<ToldOperation> operation_;
+  std::optional<ProfiledOperation> operation_;
   std::uint64_t sequence_ = 0;
 };
 
-// Each lane has every other piece, one behind the other, from the first lane on.
+// Each worker has every other piece, one behind the other, from the first worker on.
 TEST(CollDecisions, GiveEachLaneItsPieces) {
   constexpr std::size_t kFull = Pieces::kCount;
   Pieces pieces;
@@ -243,7 +244,7 @@ TEST(CollDecisions, GiveEachLaneItsPieces) {
     pieces.begin(4 * kFull + 10);
     for (std::size_t piece = 0; piece < 5; ++piece) {
       const CollDecision decision = pieces.decide(piece);
-      EXPECT_EQ(decision.lane, piece % 2);
+      EXPECT_EQ(decision.worker, piece % 2);
       EXPECT_EQ(decision.starts_tensor, piece < 2);
       EXPECT_EQ(decision.first, piece / 2 * kFull);
       EXPECT_EQ(decision.valid_count, piece < 4 ? kFull : 10);
@@ -286,12 +287,12 @@ TEST(CollDecisions, AreEqualWheneverNcclTellsOfOperations) {
   std::size_t pieces = 0;
   std::size_t unknown = 0;
   std::vector<std::vector<std::unique_ptr<Rank>>> jobs;
-  for (const ToldChannels told : {ToldChannels::kAll, ToldChannels::kFirst}) {
+  for (const ProfiledChannels profiled : {ProfiledChannels::kAll, ProfiledChannels::kFirst}) {
     for (int size = 2; size <= 4; ++size) {
       jobs.emplace_back();
       for (int rank = 0; rank < size; ++rank) {
         const bool is_last = rank > 1 && rank == size - 1;
-        jobs.back().push_back(std::make_unique<Rank>(random(), is_last, told));
+        jobs.back().push_back(std::make_unique<Rank>(random(), is_last, profiled));
       }
     }
   }

@@ -20,14 +20,14 @@ ringpress_label(plugin_collnet_test
   not_tsan CollNet.WithoutAProfilerSlotItIs* CollNetHeadsAlone.A* */CollNetHeads.ErrorFeedbackFinds*
            */CollNetVersions.SumAlikeOnAllNodesAndCompress/V7*)
 
-add_executable(plugin_tensor_book_test plugin/tensor_book_test.cc plugin/coll_decisions_test.cc
-               plugin/coll_lane_test.cc plugin/object_test.cc)
-target_link_libraries(plugin_tensor_book_test PRIVATE ringpress_plugins GTest::gtest_main
+add_executable(plugin_tensor_registry_test plugin/tensor_registry_test.cc plugin/coll_decisions_test.cc
+               plugin/coll_worker_test.cc plugin/object_test.cc)
+target_link_libraries(plugin_tensor_registry_test PRIVATE ringpress_plugins GTest::gtest_main
                       Threads::Threads)
 if(RINGPRESS_SANITIZE)
-  target_compile_definitions(plugin_tensor_book_test PRIVATE RINGPRESS_SANITIZED)
+  target_compile_definitions(plugin_tensor_registry_test PRIVATE RINGPRESS_SANITIZED)
 endif()
-gtest_discover_tests(plugin_tensor_book_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+gtest_discover_tests(plugin_tensor_registry_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 
 if(NOT RINGPRESS_SANITIZE)
   # As steady_state_test. Both stand in for calls to the system, which the sanitizers do, too.

@@ -31,7 +31,7 @@ std::string lose(ProxyNode& node, std::size_t calls) {
   return std::to_string(failed) + " failed, told " + std::to_string(NetLog::take_warnings().size());
 }
 
-// Whatever the lanes say of it, which is not the same.
+// Whatever the workers say of it, which is not the same.
 TEST(CollNetErrors, EachFailureOfACommunicatorIsToldOnce) {
   NodeMeeting first_meeting(2);
   NodeMeeting second_meeting(2);

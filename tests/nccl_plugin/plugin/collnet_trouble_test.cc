@@ -23,7 +23,7 @@ struct Part {
 constexpr int kNodes = 3;
 constexpr int kNeeded = 8 * kNodes + 3;  // Open files.
 
-/// Two calls, one a lane, and through every connection. True if the sums are right.
+/// Two calls, one a worker, and through every connection. True if the sums are right.
 bool sums_are_right(const CollNetApi& api, void* coll_comm) {
   constexpr std::size_t kCount = 60000;
   std::vector<float> values(2 * kCount, 1.0F), sums(2 * kCount);

@@ -167,7 +167,7 @@ bootstrap::Join join_of(std::uint32_t rank, std::uint32_t size) {
   join.rank = rank;
   join.size = size;
   join.library_version = 100;
-  join.place.addresses = {"127.0.0.1:1", "@memory"};
+  join.endpoint.addresses = {"127.0.0.1:1", "@memory"};
   join.agreement = {"A=1", "B="};
   return join;
 }
@@ -178,7 +178,7 @@ TEST(BootstrapMessage, JoinSurvivesPacking) {
   const auto received = bootstrap::unpack_join(bytes.substr(bootstrap::kPrefixBytes));
   ASSERT_TRUE(received.is_ok());
   EXPECT_EQ(received.value().rank, 2u);
-  EXPECT_EQ(received.value().place.addresses, sent.place.addresses);
+  EXPECT_EQ(received.value().endpoint.addresses, sent.endpoint.addresses);
   EXPECT_EQ(received.value().agreement, sent.agreement);
   bootstrap::Join big = sent;
   big.agreement.push_back(std::string(20000, 'x'));

@@ -36,7 +36,7 @@ class ProxiedPair {
     }
     proxy_ = std::make_unique<FaultProxy>(addresses[1], fault, after_bytes);
     for (int rank = 0; rank < 2; ++rank) {
-      parts[rank].places = {{{addresses[0]}, false}, {{proxy_->address()}, false}};
+      parts[rank].endpoints = {{{addresses[0]}, false}, {{proxy_->address()}, false}};
       meshes_[rank] = std::make_unique<ring::MeshImpl>(std::move(parts[rank]));
     }
   }

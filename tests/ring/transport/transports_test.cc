@@ -32,10 +32,10 @@ TEST(Transports, EachKindIsThereOnceAndMakesItself) {
 }
 
 TEST(Transports, ARankIsReachedByTheFirstThatHasAnAddress) {
-  const ring::PeerPlace place{{"", "one", "", "other"}, true};
-  EXPECT_EQ(ring::preferred_transport(place, 0), 1u);
-  EXPECT_EQ(ring::preferred_transport(place, 2), 3u);
-  EXPECT_EQ(ring::preferred_transport(place, 4), 4u);
+  const ring::PeerEndpoint endpoint{{"", "one", "", "other"}, true};
+  EXPECT_EQ(ring::preferred_transport(endpoint, 0), 1u);
+  EXPECT_EQ(ring::preferred_transport(endpoint, 2), 3u);
+  EXPECT_EQ(ring::preferred_transport(endpoint, 4), 4u);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 //
 // The queue has one writer (NCCL's progress thread) and one reader (the worker). Appending neither
 // locks, allocates nor, while the worker is awake, calls the system. To wake a thread costs more
-// than all the rest, so lanes work in pairs: of two that sleep, the first that is woken wakes the
+// than all the rest, so workers work in pairs: of two that sleep, the first that is woken wakes the
 // other.
-#ifndef NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
-#define NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
+#ifndef NCCL_PLUGIN_PLUGIN_COLL_WORKER_H_
+#define NCCL_PLUGIN_PLUGIN_COLL_WORKER_H_
 
 #include <array>
 #include <atomic>
@@ -39,16 +39,16 @@ struct CollRequest : Object {
 /// Requests under way: more than 64 channels in groups of 8, 8 steps each.
 inline constexpr std::size_t kCollRequests = 256;
 
-class CollLane {
+class CollWorker {
  public:
-  explicit CollLane(std::unique_ptr<Communicator> communicator)
+  explicit CollWorker(std::unique_ptr<Communicator> communicator)
       : communicator_(std::move(communicator)) {}
-  ~CollLane();
-  CollLane(const CollLane&) = delete;
-  CollLane& operator=(const CollLane&) = delete;
+  ~CollWorker();
+  CollWorker(const CollWorker&) = delete;
+  CollWorker& operator=(const CollWorker&) = delete;
 
   /// `companion`: the other of a pair, which is started, too, and stopped before either goes.
-  void start(CollLane* companion);
+  void start(CollWorker* companion);
   /// At most kCollRequests at a time. When done, the request's state says how.
   void append(CollRequest* request);
   /// Gives up what is under way; the other nodes hear it. What nobody has begun is left as it is,
@@ -82,7 +82,7 @@ class CollLane {
   std::atomic<std::uint64_t> appended_{0};
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::uint32_t> activity_{kLooking};
-  CollLane* companion_ = nullptr;
+  CollWorker* companion_ = nullptr;
   std::atomic<bool> closing_{false};
   Status failure_;  // Written once, before the first state of kFailed.
   std::thread worker_;
@@ -90,4 +90,4 @@ class CollLane {
 
 }  // namespace ringpress::nccl_plugin::plugin
 
-#endif  // NCCL_PLUGIN_PLUGIN_COLL_LANE_H_
+#endif  // NCCL_PLUGIN_PLUGIN_COLL_WORKER_H_

@@ -5,8 +5,8 @@
 // piece. When these events come differs between ranks, and so does what else has been told by then:
 // several communicators may share a thread, and some of them a CollNet communicator. So nothing is
 // decided by what is told at some moment, or by whose turn it is. A piece says itself which
-// operation it is of: NCCL keeps, for each channel of an operation, the place for the event's
-// handle and the places for the requests of its pieces in one struct, and hands a pointer to the
+// operation it is of: NCCL keeps, for each channel of an operation, the address for the event's
+// handle and the addresses for the requests of its pieces in one struct, and hands a pointer to the
 // one with the event and a pointer to one of the others with the piece. Wherever NCCL should keep
 // them elsewhere, no piece is near an event, on any rank, and nothing is known of any.
 //
@@ -31,8 +31,8 @@
 //
 // All of this is the same on every rank of a CollNet communicator. A tensor whose events do not add
 // up, as where its channels go to several network devices, has no known piece on any rank.
-#ifndef NCCL_PLUGIN_PLUGIN_TOLD_TENSORS_H_
-#define NCCL_PLUGIN_PLUGIN_TOLD_TENSORS_H_
+#ifndef NCCL_PLUGIN_PLUGIN_PROFILED_TENSORS_H_
+#define NCCL_PLUGIN_PLUGIN_PROFILED_TENSORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,73 +41,73 @@
 #include <optional>
 #include <vector>
 
-#include "nccl_plugin/plugin/tensor_book.h"
+#include "nccl_plugin/plugin/tensor_registry.h"
 
 namespace ringpress::nccl_plugin::plugin {
 
 /// A piece of a tensor.
 struct TensorPiece {
   TensorEvent tensor;
-  std::size_t index = 0;       // Of the pieces of the tensor.
-  bool is_recurring = true;    // False: the tensor of a replayed graph, whose turn is not certain.
-  std::size_t count = 0;       // Elements that belong to the tensor; all of a share's, though zeros
-                               // may lie behind the end. May be none.
-  std::size_t lane_count = 0;  // Elements of all its pieces that go the way of this one.
-  std::uint64_t layout = 0;    // How the tensor is cut.
+  std::size_t index = 0;     // Of the pieces of the tensor.
+  bool is_recurring = true;  // False: the tensor of a replayed graph, whose turn is not certain.
+  std::size_t count = 0;     // Elements that belong to the tensor; all of a share's, though zeros
+                             // may lie behind the end. May be none.
+  std::size_t worker_count = 0;  // Elements of all its pieces that go the way of this one.
+  std::uint64_t layout = 0;      // How the tensor is cut.
 };
 
 /// The operations of one progress thread, whatever communicators they are of. One thread.
-class ToldTensors {
+class ProfiledTensors {
  public:
-  /// A ProxyOp event of the tensor that start_tensor() of its book gave `tensor` for.
+  /// A ProxyOp event of the tensor that start_tensor() of its registry gave `tensor` for.
   struct ChannelEvent {
     std::uint64_t tensor = 0;
     unsigned channel = 0;
     std::size_t steps = 0;
     std::size_t chunk_bytes = 0;
-    const void* place = nullptr;  // For the event's handle.
+    const void* address = nullptr;  // For the event's handle.
   };
-  void add_channel(TensorBook* book, const ChannelEvent& event);
-  /// An event of which nothing more is known, with a place for its handle.
-  void forget(const void* place);
+  void add_channel(TensorRegistry* registry, const ChannelEvent& event);
+  /// An event of which nothing more is known, with a address for its handle.
+  void forget(const void* address);
 
   /// What is handed over.
   struct Slice {
-    const void* place = nullptr;  // For the request.
+    const void* address = nullptr;  // For the request.
     std::size_t bytes = 0;
-    std::size_t lanes = 1;  // A tensor's pieces take turns in so many ways.
+    std::size_t workers = 1;  // A tensor's pieces take turns in so many ways.
     TensorPart part = TensorPart::kWhole;
   };
   /// The piece, or nothing if it is not known for certain: nor are the others of its tensor then.
   /// No allocation.
   std::optional<TensorPiece> take_piece(const Slice& slice);
 
-  /// Of operations; NCCL uses places again.
-  std::size_t places() const { return places_.size(); }
+  /// Of operations; NCCL uses addresses again.
+  std::size_t records() const { return records_.size(); }
 
  private:
   static constexpr std::size_t kGroupChannels = 8;
   static constexpr std::size_t kMostChannels = 64;
-  // NCCL 2.27 to 2.30 have 40 to 96 bytes between a request's place and its channel's handle, and
+  // NCCL 2.27 to 2.30 have 40 to 96 bytes between a request's address and its channel's handle, and
   // some 540 between channels.
   static constexpr std::uintptr_t kSameChannelBytes = 256;
   static constexpr std::uintptr_t kSameOperationBytes = 4096;
 
   /// A tensor in the progress thread.
-  struct Told {
+  struct Profiled {
     TensorEvent event;
     bool is_recurring = true;
-    bool is_of_first = false;    // Only the first channel is told.
+    bool is_of_first = false;    // Only the first channel is profiled.
     bool adds_up = true;         // So far.
     std::uint64_t channels = 0;  // A bit each.
     std::size_t channel_count = 0;
     std::size_t steps = 0;
     std::size_t chunk_bytes = 0;
-    std::uintptr_t last_place = 0;  // Of the last new channel,
-    std::uintptr_t stride = 0;      // and how far apart those of all neighbours are.
-    std::intptr_t first_piece = 0;  // Of the first channel alone: where its first piece was.
-    std::size_t taken = 0;          // Pieces.
-    std::size_t places = 0;         // That refer to it.
+    std::uintptr_t last_address = 0;  // Of the last new channel,
+    std::uintptr_t stride = 0;        // and how far apart those of all neighbours are.
+    std::intptr_t first_piece = 0;    // Of the first channel alone: where its first piece was.
+    std::size_t taken = 0;            // Pieces.
+    std::size_t references = 0;       // That refer to it.
 
     std::size_t group_count() const {
       return (channel_count + kGroupChannels - 1) / kGroupChannels;
@@ -116,45 +116,45 @@ class ToldTensors {
     std::size_t group_channels(std::size_t group) const;
     /// Elements of a piece.
     std::size_t piece_count_of(std::size_t piece, TensorPart part) const;
-    std::size_t lane_count(std::size_t lane, const Slice& slice) const;
+    std::size_t worker_count(std::size_t worker, const Slice& slice) const;
     /// Steps of a whole tensor with so many channels.
     std::size_t steps_with(std::size_t total) const;
     bool is_complete(TensorPart part) const;
   };
-  struct Place {
-    Told* told = nullptr;
+  struct ChannelRecord {
+    Profiled* profiled = nullptr;
     std::size_t channel = 0;  // Which of the tensor's channels of this rank, in their order.
   };
   /// Where a piece comes.
   struct Found {
-    Told* told = nullptr;     // May be null.
-    std::size_t channel = 0;  // That a place near it is of,
-    std::intptr_t away = 0;   // and how far behind that place it is.
+    Profiled* profiled = nullptr;  // May be null.
+    std::size_t channel = 0;       // That a address near it is of,
+    std::intptr_t away = 0;        // and how far behind that address it is.
   };
   static constexpr std::size_t kOtherDirection = kMostChannels;  // As a channel: no piece's.
-  using Places = std::map<std::uintptr_t, Place>;
+  using ChannelRecords = std::map<std::uintptr_t, ChannelRecord>;
 
-  Told* begin_tensor(TensorBook* book, std::uint64_t tensor);
-  static std::size_t add_to(Told* told, const ChannelEvent& event);
-  static bool is_beside_last(Told* told, std::uintptr_t place);
-  void refer(Place* place, Told* told);
-  void leave(Place* place);
+  Profiled* begin_tensor(TensorRegistry* registry, std::uint64_t tensor);
+  static std::size_t add_to(Profiled* profiled, const ChannelEvent& event);
+  static bool is_beside_last(Profiled* profiled, std::uintptr_t address);
+  void refer(ChannelRecord* record, Profiled* profiled);
+  void leave(ChannelRecord* record);
   Found nearest(std::uintptr_t request) const;
   Found behind_first(std::uintptr_t request) const;
-  static bool find_channels(Told* told, const Slice& slice);
+  static bool find_channels(Profiled* profiled, const Slice& slice);
   static bool comes_with(const Found& found, std::size_t channel, std::size_t group);
   static std::optional<TensorPiece> next_piece(const Found& found, const Slice& slice);
 
-  Places places_;
-  Told* current_ = nullptr;  // Whose events come.
-  std::uint64_t current_book_ = 0;
+  ChannelRecords records_;
+  Profiled* current_ = nullptr;  // Whose events come.
+  std::uint64_t current_registry_ = 0;
   std::uint64_t current_tensor_ = 0;
-  std::vector<std::unique_ptr<Told>> told_;
-  std::vector<Told*> free_;  // Of told_; room for all of them.
+  std::vector<std::unique_ptr<Profiled>> profiled_;
+  std::vector<Profiled*> free_;  // Of profiled_; room for all of them.
 };
 
 /// Those of the calling thread.
-ToldTensors& told_tensors_of_this_thread();
+ProfiledTensors& profiled_tensors_of_this_thread();
 
 /// Events that this process had no memory to take note of, and other ranks have: from then on they
 /// know what this one does not. For good. Any thread.
@@ -163,4 +163,4 @@ bool has_lost_events();
 
 }  // namespace ringpress::nccl_plugin::plugin
 
-#endif  // NCCL_PLUGIN_PLUGIN_TOLD_TENSORS_H_
+#endif  // NCCL_PLUGIN_PLUGIN_PROFILED_TENSORS_H_

@@ -1,8 +1,8 @@
-// Places for several rings at once, by trying one after the other and going back: finds places that
-// packing in one go (packer.h) does not, and can tell that there are none. For few rings and
-// servers.
-#ifndef TUNER_GADGET_PLACE_SEARCH_H_
-#define TUNER_GADGET_PLACE_SEARCH_H_
+// Placements for several rings at once, by trying one after the other and going back: finds
+// placements that packing in one go (packer.h) does not, and can tell that there are none. For few
+// rings and servers.
+#ifndef TUNER_GADGET_PLACEMENT_SEARCH_H_
+#define TUNER_GADGET_PLACEMENT_SEARCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,30 +22,30 @@ struct Free {
   std::vector<std::uint64_t> rack_links;  // Of racks.
 };
 
-/// Takes the ring's place, or gives it back.
+/// Takes the ring's placement, or gives it back.
 void take(const Cluster& cluster, const Demand& demand, const std::vector<Share>& shares,
           Free* free);
 void give_back(const Cluster& cluster, const Demand& demand, const std::vector<Share>& shares,
                Free* free);
 
-/// A ring that wants a place.
+/// A ring that wants a placement.
 struct Wanted {
   Demand demand;
   std::size_t workers = 0;  // At least 1.
 };
 
-class PlaceSearch {
+class PlacementSearch {
  public:
   /// `cluster` must outlive the search.
-  explicit PlaceSearch(const Cluster& cluster) : cluster_(cluster), free_(cluster) {}
+  explicit PlacementSearch(const Cluster& cluster) : cluster_(cluster), free_(cluster) {}
 
   enum class Answer { kFound, kNone, kUnknown };
 
-  /// Places for all of them within what is free, the first ones tried first. `steps`: that may be
-  /// taken, and are taken off; kUnknown: they were not enough. Places: as many as are wanted, in
-  /// their order.
+  /// Placements for all of them within what is free, the first ones tried first. `steps`: that may
+  /// be taken, and are taken off; kUnknown: they were not enough. Placements: as many as are
+  /// wanted, in their order.
   Answer find(const Free& free, const std::vector<Wanted>& wanted, std::size_t* steps,
-              std::vector<std::vector<Share>>* places);
+              std::vector<std::vector<Share>>* placements);
 
  private:
   /// A server that could have workers of a ring that spans several.
@@ -71,13 +71,13 @@ class PlaceSearch {
   const Cluster& cluster_;
   Free free_;
   std::vector<Wanted> wanted_;
-  std::vector<std::vector<Share>> places_;
+  std::vector<std::vector<Share>> placements_;
   std::vector<Share> shares_;  // Of the ring that is being spread.
   std::size_t* steps_ = nullptr;
   bool has_given_up_ = false;
-  std::unordered_set<std::uint64_t> failed_;  // States from which the rest has no place.
+  std::unordered_set<std::uint64_t> failed_;  // States from which the rest has no placement.
 };
 
 }  // namespace ringpress::gadget
 
-#endif  // TUNER_GADGET_PLACE_SEARCH_H_
+#endif  // TUNER_GADGET_PLACEMENT_SEARCH_H_

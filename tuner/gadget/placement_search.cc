@@ -1,4 +1,4 @@
-#include "tuner/gadget/place_search.h"
+#include "tuner/gadget/placement_search.h"
 
 #include <algorithm>
 #include <limits>
@@ -50,27 +50,28 @@ void give_back(const Cluster& cluster, const Demand& demand, const std::vector<S
   change(cluster, demand, shares, /*takes=*/false, free);
 }
 
-PlaceSearch::Answer PlaceSearch::find(const Free& free, const std::vector<Wanted>& wanted,
-                                      std::size_t* steps, std::vector<std::vector<Share>>* places) {
+PlacementSearch::Answer PlacementSearch::find(const Free& free, const std::vector<Wanted>& wanted,
+                                              std::size_t* steps,
+                                              std::vector<std::vector<Share>>* placements) {
   free_ = free;
   wanted_ = wanted;
-  places_.assign(wanted.size(), {});
+  placements_.assign(wanted.size(), {});
   steps_ = steps;
   has_given_up_ = false;
   failed_.clear();
   if (!place_from(0)) return has_given_up_ ? Answer::kUnknown : Answer::kNone;
-  *places = places_;
+  *placements = placements_;
   return Answer::kFound;
 }
 
-bool PlaceSearch::may_step() {
+bool PlacementSearch::may_step() {
   has_given_up_ |= *steps_ == 0;
   if (has_given_up_) return false;
   --*steps_;
   return true;
 }
 
-bool PlaceSearch::place_from(std::size_t item) {
+bool PlacementSearch::place_from(std::size_t item) {
   if (item == wanted_.size()) return true;
   if (!may_step() || !has_room_from(item)) return false;
   const std::uint64_t state = state_of(item);
@@ -81,7 +82,7 @@ bool PlaceSearch::place_from(std::size_t item) {
 }
 
 /// The server that has least left over first: of the part of what there is in all.
-bool PlaceSearch::on_one_server(std::size_t item) {
+bool PlacementSearch::on_one_server(std::size_t item) {
   const Wanted& ring = wanted_[item];
   std::vector<std::pair<double, std::size_t>> servers;
   for (std::size_t s = 0; s < free_.servers.size(); ++s) {
@@ -105,7 +106,7 @@ bool PlaceSearch::on_one_server(std::size_t item) {
   return false;
 }
 
-bool PlaceSearch::on_several(std::size_t item) {
+bool PlacementSearch::on_several(std::size_t item) {
   const Wanted& ring = wanted_[item];
   if (ring.workers < 2) return false;
   const std::vector<Host> hosts = hosts_for(ring.demand);
@@ -114,7 +115,7 @@ bool PlaceSearch::on_several(std::size_t item) {
 }
 
 /// Servers with room and an uplink for the ring, rack by rack: the one with most room first.
-std::vector<PlaceSearch::Host> PlaceSearch::hosts_for(const Demand& demand) const {
+std::vector<PlacementSearch::Host> PlacementSearch::hosts_for(const Demand& demand) const {
   std::vector<Host> hosts;
   std::vector<std::size_t> of_racks(cluster_.racks.size());
   for (std::size_t s = 0; s < free_.servers.size(); ++s) {
@@ -134,8 +135,8 @@ std::vector<PlaceSearch::Host> PlaceSearch::hosts_for(const Demand& demand) cons
 }
 
 /// Workers that the host may have; a server like the one before it no more than that one.
-std::size_t PlaceSearch::most_at(const std::vector<Host>& hosts, std::size_t at,
-                                 std::size_t left) const {
+std::size_t PlacementSearch::most_at(const std::vector<Host>& hosts, std::size_t at,
+                                     std::size_t left) const {
   std::size_t most = std::min(hosts[at].room, left);
   if (at == 0 || !are_equal(hosts[at - 1].server, hosts[at].server)) return most;
   const bool has_some = !shares_.empty() && shares_.back().server == hosts[at - 1].server;
@@ -143,7 +144,7 @@ std::size_t PlaceSearch::most_at(const std::vector<Host>& hosts, std::size_t at,
 }
 
 /// Whether the ring may go on to this server: over the uplinks of racks, if there are several.
-bool PlaceSearch::may_cross(const Demand& demand, std::size_t server) const {
+bool PlacementSearch::may_cross(const Demand& demand, std::size_t server) const {
   if (shares_.empty()) return true;
   const std::size_t rack = cluster_.servers[server].rack;
   const std::size_t last = cluster_.servers[shares_.back().server].rack;
@@ -151,8 +152,8 @@ bool PlaceSearch::may_cross(const Demand& demand, std::size_t server) const {
                           free_.rack_links[last] >= demand.ring_bits_per_second);
 }
 
-bool PlaceSearch::spread(std::size_t item, const std::vector<Host>& hosts, std::size_t at,
-                         std::size_t left) {
+bool PlacementSearch::spread(std::size_t item, const std::vector<Host>& hosts, std::size_t at,
+                             std::size_t left) {
   if (left == 0) {
     const std::vector<Share> shares = shares_;
     const bool is_placed = take_and_go_on(item, shares);
@@ -175,9 +176,9 @@ bool PlaceSearch::spread(std::size_t item, const std::vector<Host>& hosts, std::
   return spread(item, hosts, at + 1, left);
 }
 
-bool PlaceSearch::take_and_go_on(std::size_t item, const std::vector<Share>& shares) {
+bool PlacementSearch::take_and_go_on(std::size_t item, const std::vector<Share>& shares) {
   take(cluster_, wanted_[item].demand, shares, &free_);
-  places_[item] = shares;
+  placements_[item] = shares;
   if (place_from(item + 1)) return true;
   give_back(cluster_, wanted_[item].demand, shares, &free_);
   return false;
@@ -185,7 +186,7 @@ bool PlaceSearch::take_and_go_on(std::size_t item, const std::vector<Share>& sha
 
 /// Whether each of the rest would have a place if it were alone, but for the uplinks of racks; and
 /// whether there is enough for all of them on the servers on which any of them could have a worker.
-bool PlaceSearch::has_room_from(std::size_t item) const {
+bool PlacementSearch::has_room_from(std::size_t item) const {
   std::vector<bool> is_useful(free_.servers.size());
   Amounts needed = {};
   for (std::size_t i = item; i < wanted_.size(); ++i) {
@@ -213,7 +214,7 @@ bool PlaceSearch::has_room_from(std::size_t item) const {
   return true;
 }
 
-std::size_t PlaceSearch::room_at(std::size_t server, const Demand& demand) const {
+std::size_t PlacementSearch::room_at(std::size_t server, const Demand& demand) const {
   std::uint64_t workers = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t r = 0; r < kMostResources; ++r) {
     if (demand.worker[r] == 0) continue;
@@ -223,12 +224,12 @@ std::size_t PlaceSearch::room_at(std::size_t server, const Demand& demand) const
 }
 
 /// Whether it makes no difference which of the two a ring has.
-bool PlaceSearch::are_equal(std::size_t server, std::size_t other) const {
+bool PlacementSearch::are_equal(std::size_t server, std::size_t other) const {
   return cluster_.servers[server].rack == cluster_.servers[other].rack &&
          free_.links[server] == free_.links[other] && free_.servers[server] == free_.servers[other];
 }
 
-std::uint64_t PlaceSearch::state_of(std::size_t item) const {
+std::uint64_t PlacementSearch::state_of(std::size_t item) const {
   std::uint64_t state = item;
   for (const Amounts& amounts : free_.servers) {
     for (std::size_t r = 0; r < cluster_.resources.size(); ++r) {

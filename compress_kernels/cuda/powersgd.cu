@@ -1,7 +1,6 @@
 #include "compress_kernels/cuda/projection_kernels.cuh"
 #include "compress_kernels/powersgd/column_agent.cuh"
 #include "compress_kernels/powersgd/matrix_agent.cuh"
-#include "compress_kernels/powersgd/task_projection.h"
 
 namespace ringpress::compress_kernels::cuda {
 
@@ -17,5 +16,3 @@ RINGPRESS_CUDA_PROJECTION(powersgd::ColumnAgent, powersgd::LoadTask)
 RINGPRESS_CUDA_PROJECTION(powersgd::ColumnAgent, powersgd::StoreTask)
 
 }  // namespace ringpress::compress_kernels::cuda
-
-RINGPRESS_DEVICE_PROJECTION(kPowersgd, cuda::CudaBackend, powersgd::TaskProjection)

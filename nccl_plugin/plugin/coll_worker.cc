@@ -1,4 +1,4 @@
-#include "nccl_plugin/plugin/coll_lane.h"
+#include "nccl_plugin/plugin/coll_worker.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -19,16 +19,16 @@ constexpr std::chrono::microseconds kAwakeTime{200};
 
 }  // namespace
 
-CollLane::~CollLane() {
+CollWorker::~CollWorker() {
   stop();
 }
 
-void CollLane::start(CollLane* companion) {
+void CollWorker::start(CollWorker* companion) {
   companion_ = companion;
   worker_ = std::thread([this] { run(); });
 }
 
-void CollLane::stop() {
+void CollWorker::stop() {
   if (!worker_.joinable()) return;
   closing_.store(true);  // First: a call that the worker takes all the same is seen to be there.
   if (taken_.load() != appended_.load()) communicator_->abort();
@@ -36,7 +36,7 @@ void CollLane::stop() {
   worker_.join();
 }
 
-void CollLane::append(CollRequest* request) {
+void CollWorker::append(CollRequest* request) {
   request->state.store(CollRequest::State::kWaiting, std::memory_order_relaxed);
   const std::uint64_t index = appended_.load(std::memory_order_relaxed);
   queue_[index % kCollRequests] = request;
@@ -46,22 +46,22 @@ void CollLane::append(CollRequest* request) {
 
 /// Only of one that sleeps: a worker that has just been woken may be busy by now, and must be seen
 /// to be.
-void CollLane::wake_worker() {
+void CollWorker::wake_worker() {
   std::uint32_t activity = kAsleep;
   if (activity_.compare_exchange_strong(activity, kLooking)) activity_.notify_one();
 }
 
 /// True while there is a call and nobody to take it.
-bool CollLane::is_overslept() const {
+bool CollWorker::is_overslept() const {
   return activity_.load() == kAsleep && appended_.load() != taken_.load();
 }
 
-void CollLane::wake_companion() {
+void CollWorker::wake_companion() {
   if (companion_->is_overslept()) companion_->wake_worker();
 }
 
 /// The next request; null when it is time to end, whatever waits.
-CollRequest* CollLane::next() {
+CollRequest* CollWorker::next() {
   const std::uint64_t index = taken_.load(std::memory_order_relaxed);
   activity_.store(kLooking);
   Deadline sleepy = Clock::now() + kAwakeTime;
@@ -82,7 +82,7 @@ CollRequest* CollLane::next() {
 }
 
 /// Until a call after `taken` others is there, or it is time to end.
-void CollLane::sleep(std::uint64_t taken) {
+void CollWorker::sleep(std::uint64_t taken) {
   activity_.store(kAsleep);
   wake_companion();
   // What came in between has not seen that this thread sleeps.
@@ -90,7 +90,7 @@ void CollLane::sleep(std::uint64_t taken) {
   activity_.store(kLooking);
 }
 
-void CollLane::run() {
+void CollWorker::run() {
   pthread_setname_np(pthread_self(), "rp-collnet");
   while (CollRequest* const request = next()) {
     Status status = failure_;
@@ -106,7 +106,7 @@ void CollLane::run() {
   }
 }
 
-Status CollLane::perform(const CollRequest& request) {
+Status CollWorker::perform(const CollRequest& request) {
   const CollCall& call = request.call;
   const CollDecision& decision = request.decision;
   if (decision.starts_tensor) {

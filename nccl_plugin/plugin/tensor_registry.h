@@ -1,7 +1,7 @@
 // The tensors that NCCL tells its profiler of: each in a Coll event, in the thread that launches
-// it. What the progress thread makes of them: told_tensors.h.
-#ifndef NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
-#define NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
+// it. What the progress thread makes of them: profiled_tensors.h.
+#ifndef NCCL_PLUGIN_PLUGIN_TENSOR_REGISTRY_H_
+#define NCCL_PLUGIN_PLUGIN_TENSOR_REGISTRY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -29,21 +29,21 @@ enum class TensorPart {
 };
 
 /// Of which channels of a tensor NCCL tells, in each direction.
-enum class ToldChannels {
+enum class ProfiledChannels {
   kAll,
   kFirst,  // NCCL 2.27.
 };
 
 /// The tensors of one rank of a communicator. Any thread.
-class TensorBook {
+class TensorRegistry {
  public:
   /// A communicator of `ranks` ranks on `nodes` nodes.
-  TensorBook(int nodes, int ranks, ToldChannels told = ToldChannels::kAll);
+  TensorRegistry(int nodes, int ranks, ProfiledChannels profiled = ProfiledChannels::kAll);
 
   int nodes() const { return nodes_; }
   TensorPart part() const { return nodes_ == ranks_ ? TensorPart::kWhole : TensorPart::kShare; }
-  ToldChannels told() const { return told_; }
-  /// Of this book alone in this process, now and later.
+  ProfiledChannels profiled() const { return profiled_; }
+  /// Of this registry alone in this process, now and later.
   std::uint64_t number() const { return number_; }
 
   /// A Coll event of a tensor that goes to CollNet. Gives what stands for it in ProxyOp events;
@@ -76,7 +76,7 @@ class TensorBook {
 
   const int nodes_;
   const int ranks_;
-  const ToldChannels told_;
+  const ProfiledChannels profiled_;
   const std::uint64_t number_;
   mutable std::mutex mutex_;
   std::uint64_t last_id_ = 0;
@@ -85,16 +85,18 @@ class TensorBook {
   std::vector<Entry> events_{kRememberedAtFirst};  // By id, modulo the size.
 };
 
-// The books of this process. Any thread.
+// The registries of this process. Any thread.
 
-std::shared_ptr<TensorBook> open_tensor_book(std::uint64_t comm_id, int nodes, int ranks,
-                                             ToldChannels told = ToldChannels::kAll);
-void close_tensor_book(const std::shared_ptr<TensorBook>& book);
-/// What the books tell of the tensors of a CollNet communicator of so many nodes. `comm_id`: of the
-/// communicator that it was made for, or of one that this was split off from. Where that one has
-/// another number of nodes, or is not known, it could be any of so many nodes: the least of them.
-TensorPart told_part(std::optional<std::uint64_t> comm_id, int nodes);
+std::shared_ptr<TensorRegistry> open_tensor_registry(
+    std::uint64_t comm_id, int nodes, int ranks,
+    ProfiledChannels profiled = ProfiledChannels::kAll);
+void close_tensor_registry(const std::shared_ptr<TensorRegistry>& registry);
+/// What the registries tell of the tensors of a CollNet communicator of so many nodes. `comm_id`:
+/// of the communicator that it was made for, or of one that this was split off from. Where that one
+/// has another number of nodes, or is not known, it could be any of so many nodes: the least of
+/// them.
+TensorPart profiled_part(std::optional<std::uint64_t> comm_id, int nodes);
 
 }  // namespace ringpress::nccl_plugin::plugin
 
-#endif  // NCCL_PLUGIN_PLUGIN_TENSOR_BOOK_H_
+#endif  // NCCL_PLUGIN_PLUGIN_TENSOR_REGISTRY_H_

@@ -1,5 +1,5 @@
 // Which tensor a piece belongs to, against every piece of random tensors laid out by hand.
-#include "nccl_plugin/plugin/tensor_book.h"
+#include "nccl_plugin/plugin/tensor_registry.h"
 
 #include <gtest/gtest.h>
 
@@ -7,15 +7,15 @@
 #include <thread>
 #include <vector>
 
-#include "nccl_plugin/plugin/told_tensors.h"
+#include "nccl_plugin/plugin/profiled_tensors.h"
 #include "tests/support/collnet_operations.h"
-#include "tests/support/told_operation.h"
+#include "tests/support/profiled_operation.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
 
 using testing::Layout;
-using testing::ToldOperation;
+using testing::ProfiledOperation;
 
 constexpr std::size_t kChunk = 32768;
 
@@ -23,23 +23,23 @@ Layout layout_of(std::size_t count, std::uint64_t sequence = 0, std::size_t chan
   return {{nullptr, count, 4, sequence}, channels, kChunk};
 }
 
-TEST(ToldTensors, GiveEveryPieceOfEveryTensorItsPlace) {
+TEST(ProfiledTensors, GiveEveryPieceOfEveryTensorItsPlace) {
   std::mt19937 random(1);
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
   std::uint64_t sequence = 0;
   for (int round = 0; round < 100; ++round) {
     std::vector<Layout> layouts(1 + random() % 5);
-    std::vector<ToldOperation> operations;
+    std::vector<ProfiledOperation> operations;
     for (Layout& layout : layouts) {
       layout.event = {&layout, 1 + random() % 3000000, random() % 2 == 0 ? 4U : 2U, sequence++};
       layout.channels = 1 + random() % 24;
       layout.chunk_bytes = kChunk << random() % 4;
       operations.emplace_back(&pool, layout);
-      operations.back().tell(&book, &told);
+      operations.back().tell(&registry, &profiled);
     }
-    for (ToldOperation& operation : operations) {
+    for (ProfiledOperation& operation : operations) {
       const Layout& layout = operation.layout();
       const std::size_t chunk = layout.chunk_bytes / layout.event.element_bytes;
       std::size_t expected_first = 0;
@@ -47,41 +47,41 @@ TEST(ToldTensors, GiveEveryPieceOfEveryTensorItsPlace) {
       std::size_t lane_counts[2] = {0, 0};
       for (std::size_t index = 0; index < operation.piece_count(); ++index) {
         const std::size_t channels = operation.channels_of(index);
-        const auto piece = operation.take(&told, 2);
+        const auto piece = operation.take(&profiled, 2);
         ASSERT_TRUE(piece.has_value());
         EXPECT_EQ(piece->tensor.address, layout.event.address);
         EXPECT_EQ(piece->index, index);
         EXPECT_TRUE(piece->is_recurring);
         const std::size_t count = std::min(channels * chunk, layout.event.count - expected_first);
         EXPECT_EQ(piece->count, count);
-        if (index < 2) lane_totals[index] = piece->lane_count;
+        if (index < 2) lane_totals[index] = piece->worker_count;
         lane_counts[index % 2] += count;
         expected_first += count;
       }
       EXPECT_EQ(expected_first, layout.event.count);
       EXPECT_EQ(lane_totals[0], lane_counts[0]);
       EXPECT_EQ(lane_totals[1], lane_counts[1]);
-      EXPECT_FALSE(operation.take(&told, 2).has_value());  // One that nobody told of.
+      EXPECT_FALSE(operation.take(&profiled, 2).has_value());  // One that nobody told of.
     }
   }
-  EXPECT_LE(told.places(), 2U * 24 * 5);  // They are used again.
+  EXPECT_LE(profiled.records(), 2U * 24 * 5);  // They are used again.
 }
 
-TEST(ToldTensors, KnowNothingOfWhatDoesNotAddUp) {
-  using Channels = std::vector<ToldTensors::ChannelEvent>;
+TEST(ProfiledTensors, KnowNothingOfWhatDoesNotAddUp) {
+  using Channels = std::vector<ProfiledTensors::ChannelEvent>;
   // 400000 bytes: 7 steps of 2 channels of 32768.
   const auto is_known = [](Channels channels, std::size_t bytes) {
-    TensorBook book(2, 2);
-    ToldTensors told;
+    TensorRegistry registry(2, 2);
+    ProfiledTensors profiled;
     testing::ProxyArgs args;
-    const std::uint64_t id = book.start_tensor({nullptr, 100000, 4, 0});
+    const std::uint64_t id = registry.start_tensor({nullptr, 100000, 4, 0});
     for (std::size_t i = 0; i < channels.size(); ++i) {
       channels[i].tensor = id;
-      if (channels[i].place == nullptr) channels[i].place = &args.subs[i].event;
-      told.add_channel(&book, channels[i]);
+      if (channels[i].address == nullptr) channels[i].address = &args.subs[i].event;
+      profiled.add_channel(&registry, channels[i]);
     }
     const void* const request = &args.subs[channels.size() - 1].requests[0];
-    return told.take_piece({request, bytes, 2, TensorPart::kWhole}).has_value();
+    return profiled.take_piece({request, bytes, 2, TensorPart::kWhole}).has_value();
   };
   testing::ProxyArgs other;
   EXPECT_TRUE(is_known({{0, 0, 7, 32768}, {0, 1, 7, 32768}}, 65536));
@@ -101,87 +101,88 @@ TEST(ToldTensors, KnowNothingOfWhatDoesNotAddUp) {
 }
 
 // Nor of the rest of its pieces. Other tensors are known all the same, in whatever order.
-TEST(ToldTensors, KnowTheOthersWhereOneDoesNotAddUp) {
+TEST(ProfiledTensors, KnowTheOthersWhereOneDoesNotAddUp) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
-  ToldOperation first(&pool, layout_of(20000, 0));  // 3 pieces.
-  ToldOperation wrong(&pool, layout_of(20000, 1));
-  ToldOperation last(&pool, layout_of(20000, 2));
-  for (ToldOperation* operation : {&first, &wrong, &last}) operation->tell(&book, &told);
-  EXPECT_TRUE(wrong.take(&told).has_value());
-  EXPECT_FALSE(wrong.take_bytes(&told, 2 * kChunk).has_value());
-  EXPECT_TRUE(last.take(&told).has_value());
-  EXPECT_FALSE(wrong.take(&told).has_value());
-  for (int piece = 0; piece < 3; ++piece) EXPECT_TRUE(first.take(&told).has_value());
-  EXPECT_TRUE(last.take(&told).has_value());
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
+  ProfiledOperation first(&pool, layout_of(20000, 0));  // 3 pieces.
+  ProfiledOperation wrong(&pool, layout_of(20000, 1));
+  ProfiledOperation last(&pool, layout_of(20000, 2));
+  for (ProfiledOperation* operation : {&first, &wrong, &last})
+    operation->tell(&registry, &profiled);
+  EXPECT_TRUE(wrong.take(&profiled).has_value());
+  EXPECT_FALSE(wrong.take_bytes(&profiled, 2 * kChunk).has_value());
+  EXPECT_TRUE(last.take(&profiled).has_value());
+  EXPECT_FALSE(wrong.take(&profiled).has_value());
+  for (int piece = 0; piece < 3; ++piece) EXPECT_TRUE(first.take(&profiled).has_value());
+  EXPECT_TRUE(last.take(&profiled).has_value());
 }
 
 // Pieces of the operation that had the places before are not taken for its.
-TEST(ToldTensors, ForgetWhatHadThePlaceBefore) {
+TEST(ProfiledTensors, ForgetWhatHadThePlaceBefore) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
   for (const std::uint64_t unknown : {0, 99}) {
-    ToldOperation known(&pool, layout_of(20000));
-    known.tell(&book, &told);
-    EXPECT_TRUE(known.take(&told).has_value());
-    known.tell_as(unknown, &book, &told);
-    EXPECT_FALSE(known.take(&told).has_value());
+    ProfiledOperation known(&pool, layout_of(20000));
+    known.tell(&registry, &profiled);
+    EXPECT_TRUE(known.take(&profiled).has_value());
+    known.tell_as(unknown, &registry, &profiled);
+    EXPECT_FALSE(known.take(&profiled).has_value());
   }
-  ToldOperation known(&pool, layout_of(20000));
-  known.tell(&book, &told);
-  EXPECT_TRUE(known.take(&told).has_value());
-  known.forget(&told);
-  EXPECT_FALSE(known.take(&told).has_value());
+  ProfiledOperation known(&pool, layout_of(20000));
+  known.tell(&registry, &profiled);
+  EXPECT_TRUE(known.take(&profiled).has_value());
+  known.forget(&profiled);
+  EXPECT_FALSE(known.take(&profiled).has_value());
   // A tensor whose turn was before another's.
-  ToldOperation again(&pool, layout_of(20000));
-  const std::uint64_t id = again.tell(&book, &told);
-  ToldOperation between(&pool, layout_of(20000));
-  between.tell(&book, &told);
-  again.tell_as(id, &book, &told);
-  EXPECT_FALSE(again.take(&told).has_value());
-  EXPECT_TRUE(between.take(&told).has_value());
+  ProfiledOperation again(&pool, layout_of(20000));
+  const std::uint64_t id = again.tell(&registry, &profiled);
+  ProfiledOperation between(&pool, layout_of(20000));
+  between.tell(&registry, &profiled);
+  again.tell_as(id, &registry, &profiled);
+  EXPECT_FALSE(again.take(&profiled).has_value());
+  EXPECT_TRUE(between.take(&profiled).has_value());
 }
 
 // Nor is a tensor of which more is told when its first piece has come.
-TEST(ToldTensors, KnowNothingOfWhatIsToldTooLate) {
+TEST(ProfiledTensors, KnowNothingOfWhatIsToldTooLate) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
-  ToldOperation operation(&pool, layout_of(20000));  // 3 pieces.
-  const std::uint64_t id = operation.tell(&book, &told);
-  EXPECT_TRUE(operation.take(&told).has_value());
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
+  ProfiledOperation operation(&pool, layout_of(20000));  // 3 pieces.
+  const std::uint64_t id = operation.tell(&registry, &profiled);
+  EXPECT_TRUE(operation.take(&profiled).has_value());
   testing::ProxyArgs elsewhere;
-  told.add_channel(&book, {id, 0, 3, kChunk, &elsewhere.subs[0].event});
-  EXPECT_FALSE(operation.take(&told).has_value());
+  profiled.add_channel(&registry, {id, 0, 3, kChunk, &elsewhere.subs[0].event});
+  EXPECT_FALSE(operation.take(&profiled).has_value());
 }
 
-TEST(ToldTensors, DoNotGrowWithoutEndWherePiecesDoNotCome) {
+TEST(ProfiledTensors, DoNotGrowWithoutEndWherePiecesDoNotCome) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
   for (std::uint64_t tensor = 0; tensor < 100000; ++tensor) {
-    ToldOperation(&pool, layout_of(1000, tensor)).tell(&book, &told);
+    ProfiledOperation(&pool, layout_of(1000, tensor)).tell(&registry, &profiled);
   }
-  EXPECT_EQ(told.places(), 2U);
+  EXPECT_EQ(profiled.records(), 2U);
 }
 
 // A group of many tensors, all of which are told before the first channel of any.
-TEST(ToldTensors, AreKnownFarAheadOfTheirChannels) {
+TEST(ProfiledTensors, AreKnownFarAheadOfTheirChannels) {
   constexpr std::uint64_t kTensors = 5000;
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
   for (int round = 0; round < 3; ++round) {
     std::vector<std::uint64_t> ids;
     for (std::uint64_t tensor = 0; tensor < kTensors; ++tensor) {
-      ids.push_back(book.start_tensor({nullptr, 1 + tensor, 4, tensor}));
+      ids.push_back(registry.start_tensor({nullptr, 1 + tensor, 4, tensor}));
     }
     for (std::uint64_t tensor = 0; tensor < kTensors; ++tensor) {
-      ToldOperation operation(&pool, layout_of(1 + tensor, tensor));
-      operation.tell_as(ids[tensor], &book, &told);
-      const auto piece = operation.take(&told);
+      ProfiledOperation operation(&pool, layout_of(1 + tensor, tensor));
+      operation.tell_as(ids[tensor], &registry, &profiled);
+      const auto piece = operation.take(&profiled);
       ASSERT_TRUE(piece.has_value()) << tensor;
       EXPECT_EQ(piece->tensor.count, 1 + tensor);
     }
@@ -189,16 +190,16 @@ TEST(ToldTensors, AreKnownFarAheadOfTheirChannels) {
 }
 
 // Where another rank of the node is the head.
-TEST(TensorBook, ForgetsTensorsThatHaveNoChannels) {
-  TensorBook book(2, 4);
-  const std::uint64_t first = book.start_tensor({nullptr, 1000, 4, 0});
+TEST(TensorRegistry, ForgetsTensorsThatHaveNoChannels) {
+  TensorRegistry registry(2, 4);
+  const std::uint64_t first = registry.start_tensor({nullptr, 1000, 4, 0});
   std::uint64_t last = 0;
   for (std::uint64_t tensor = 1; tensor < 100000; ++tensor) {
-    last = book.start_tensor({nullptr, 1000, 4, tensor});
+    last = registry.start_tensor({nullptr, 1000, 4, tensor});
   }
-  EXPECT_FALSE(book.begin(first).has_value());
-  EXPECT_TRUE(book.begin(last).has_value());
-  EXPECT_FALSE(book.begin(last).has_value());  // Once.
+  EXPECT_FALSE(registry.begin(first).has_value());
+  EXPECT_TRUE(registry.begin(last).has_value());
+  EXPECT_FALSE(registry.begin(last).has_value());  // Once.
 }
 
 /// How many numbers of channels, of at least a group, so many steps of the tensor fit.
@@ -213,30 +214,30 @@ int fitting_channels(const Layout& layout) {
 }
 
 // All pieces of a tensor are known, or none; no piece is ever given another place than its own.
-TEST(ToldTensorsOfFirstChannels, FindTheOthersInTheFirstPieceOrKnowNothing) {
+TEST(ProfiledTensorsOfFirstChannels, FindTheOthersInTheFirstPieceOrKnowNothing) {
   std::mt19937 random(6);
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2, ToldChannels::kFirst);
-  ToldTensors told;
+  TensorRegistry registry(2, 2, ProfiledChannels::kFirst);
+  ProfiledTensors profiled;
   int known[2] = {0, 0};  // Of few channels, and of more than a group.
   int unknown = 0;
   std::uint64_t sequence = 0;
   for (int round = 0; round < 1000; ++round) {
     std::vector<Layout> layouts(1 + random() % 5);
-    std::vector<ToldOperation> operations;
+    std::vector<ProfiledOperation> operations;
     for (Layout& layout : layouts) {
       layout.event = {&layout, 1 + random() % 3000000, random() % 2 == 0 ? 4U : 2U, sequence++};
       layout.channels = 1 + random() % (random() % 2 == 0 ? 7 : 64);
       layout.chunk_bytes = kChunk << random() % 4;
       operations.emplace_back(&pool, layout);
-      operations.back().tell(&book, &told);
+      operations.back().tell(&registry, &profiled);
     }
-    for (ToldOperation& operation : operations) {
+    for (ProfiledOperation& operation : operations) {
       const Layout& layout = operation.layout();
       const bool is_certain = layout.channels < 8 || fitting_channels(layout) == 1;
       std::size_t first = 0;
       for (std::size_t index = 0; index < operation.piece_count(); ++index) {
-        const auto piece = operation.take(&told);
+        const auto piece = operation.take(&profiled);
         ASSERT_EQ(piece.has_value(), is_certain) << layout.channels << " channels";
         if (!is_certain) continue;
         EXPECT_EQ(piece->tensor.address, layout.event.address);
@@ -247,7 +248,7 @@ TEST(ToldTensorsOfFirstChannels, FindTheOthersInTheFirstPieceOrKnowNothing) {
         first += piece->count;
       }
       EXPECT_EQ(first, is_certain ? layout.event.count : 0);
-      EXPECT_FALSE(operation.take(&told).has_value());
+      EXPECT_FALSE(operation.take(&profiled).has_value());
       (is_certain ? known[layout.channels < 8 ? 0 : 1] : unknown) += 1;
     }
   }
@@ -257,29 +258,29 @@ TEST(ToldTensorsOfFirstChannels, FindTheOthersInTheFirstPieceOrKnowNothing) {
 }
 
 // The size of a share says nothing of channels.
-TEST(ToldTensorsOfFirstChannels, FindThoseOfAShareBelowAGroup) {
+TEST(ProfiledTensorsOfFirstChannels, FindThoseOfAShareBelowAGroup) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 16, ToldChannels::kFirst);
-  ToldTensors told;
+  TensorRegistry registry(2, 16, ProfiledChannels::kFirst);
+  ProfiledTensors profiled;
   for (const std::size_t channels : {1, 2, 7, 8, 16}) {
-    ToldOperation operation(&pool, layout_of(1000000, channels, channels));
-    operation.tell(&book, &told);
+    ProfiledOperation operation(&pool, layout_of(1000000, channels, channels));
+    operation.tell(&registry, &profiled);
     const std::size_t bytes = operation.channels_of(0) * kChunk;
-    const auto piece = operation.take_bytes(&told, bytes, 1, TensorPart::kShare);
+    const auto piece = operation.take_bytes(&profiled, bytes, 1, TensorPart::kShare);
     EXPECT_EQ(piece.has_value(), channels < 8) << channels;
   }
 }
 
-TEST(ToldTensorsOfFirstChannels, KnowNothingOfWhatDoesNotAddUp) {
+TEST(ProfiledTensorsOfFirstChannels, KnowNothingOfWhatDoesNotAddUp) {
   // 400000 bytes: 7 steps of 2 channels of 32768.
   const auto is_known = [](std::size_t steps, std::size_t bytes, std::size_t channel) {
-    TensorBook book(2, 2, ToldChannels::kFirst);
-    ToldTensors told;
+    TensorRegistry registry(2, 2, ProfiledChannels::kFirst);
+    ProfiledTensors profiled;
     testing::ProxyArgs args;
-    const std::uint64_t id = book.start_tensor({nullptr, 100000, 4, 0});
-    told.add_channel(&book, {id, 0, steps, 32768, &args.subs[0].event});
+    const std::uint64_t id = registry.start_tensor({nullptr, 100000, 4, 0});
+    profiled.add_channel(&registry, {id, 0, steps, 32768, &args.subs[0].event});
     const void* const request = &args.subs[channel].requests[0];
-    return told.take_piece({request, bytes, 2, TensorPart::kWhole}).has_value();
+    return profiled.take_piece({request, bytes, 2, TensorPart::kWhole}).has_value();
   };
   EXPECT_TRUE(is_known(7, 65536, 1));
   EXPECT_TRUE(is_known(13, 32768, 0));
@@ -291,43 +292,44 @@ TEST(ToldTensorsOfFirstChannels, KnowNothingOfWhatDoesNotAddUp) {
   EXPECT_FALSE(is_known(7, 0, 1));
   EXPECT_FALSE(is_known(2, 9 * 32768, 8));  // More than a group.
   // Two network devices: operations of their own.
-  TensorBook book(2, 2, ToldChannels::kFirst);
-  ToldTensors told;
+  TensorRegistry registry(2, 2, ProfiledChannels::kFirst);
+  ProfiledTensors profiled;
   testing::ProxyArgs args[2];
-  const std::uint64_t id = book.start_tensor({nullptr, 100000, 4, 0});
+  const std::uint64_t id = registry.start_tensor({nullptr, 100000, 4, 0});
   for (unsigned device = 0; device < 2; ++device) {
-    told.add_channel(&book, {id, device, 7, 32768, &args[device].subs[0].event});
+    profiled.add_channel(&registry, {id, device, 7, 32768, &args[device].subs[0].event});
   }
   for (auto& of_device : args) {
-    EXPECT_FALSE(told.take_piece({&of_device.subs[0].requests[0], 32768, 2, TensorPart::kWhole}));
+    EXPECT_FALSE(
+        profiled.take_piece({&of_device.subs[0].requests[0], 32768, 2, TensorPart::kWhole}));
   }
 }
 
-TEST(ToldTensors, ASequenceThatStandsStillIsAReplay) {
+TEST(ProfiledTensors, ASequenceThatStandsStillIsAReplay) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
   std::uint64_t last = 0;
   for (const std::uint64_t sequence : {5, 5, 5, 6, 7, 7}) {
-    ToldOperation operation(&pool, layout_of(1000, sequence));
-    operation.tell(&book, &told);
-    const auto piece = operation.take(&told);
+    ProfiledOperation operation(&pool, layout_of(1000, sequence));
+    operation.tell(&registry, &profiled);
+    const auto piece = operation.take(&profiled);
     ASSERT_TRUE(piece.has_value());
     EXPECT_EQ(piece->is_recurring, sequence != last);
     last = sequence;
   }
 }
 
-TEST(ToldTensors, NameALayoutByChunksAndChannels) {
+TEST(ProfiledTensors, NameALayoutByChunksAndChannels) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldTensors told;
+  TensorRegistry registry(2, 2);
+  ProfiledTensors profiled;
   std::vector<std::uint64_t> layouts;
   for (const std::size_t channels : {1U, 2U, 64U}) {
     for (const std::size_t chunk : {32768U, 65536U}) {
-      ToldOperation operation(&pool, {{nullptr, 1000, 4, layouts.size()}, channels, chunk});
-      operation.tell(&book, &told);
-      const auto piece = operation.take(&told);
+      ProfiledOperation operation(&pool, {{nullptr, 1000, 4, layouts.size()}, channels, chunk});
+      operation.tell(&registry, &profiled);
+      const auto piece = operation.take(&profiled);
       ASSERT_TRUE(piece.has_value());
       EXPECT_EQ(std::count(layouts.begin(), layouts.end(), piece->layout), 0);
       layouts.push_back(piece->layout);
@@ -336,49 +338,49 @@ TEST(ToldTensors, NameALayoutByChunksAndChannels) {
 }
 
 // A head of several has some of the channels of a chain: 0, 2, 4, ... of 20.
-TEST(ToldTensors, GiveEveryPieceOfAShareItsTurn) {
-  TensorBook book(2, 16);
-  ToldTensors told;
+TEST(ProfiledTensors, GiveEveryPieceOfAShareItsTurn) {
+  TensorRegistry registry(2, 16);
+  ProfiledTensors profiled;
   testing::ProxyArgs send;
   testing::ProxyArgs receive;
-  EXPECT_EQ(book.part(), TensorPart::kShare);
-  const std::uint64_t id = book.start_tensor({&book, 1000000, 4, 0});
+  EXPECT_EQ(registry.part(), TensorPart::kShare);
+  const std::uint64_t id = registry.start_tensor({&registry, 1000000, 4, 0});
   for (unsigned sub = 0; sub < 10; ++sub) {
-    told.add_channel(&book, {id, 2 * sub, 7, kChunk, &send.subs[sub].event});
-    told.add_channel(&book, {id, 2 * sub, 7, kChunk, &receive.subs[sub].event});
+    profiled.add_channel(&registry, {id, 2 * sub, 7, kChunk, &send.subs[sub].event});
+    profiled.add_channel(&registry, {id, 2 * sub, 7, kChunk, &receive.subs[sub].event});
   }
   std::size_t lane_totals[2] = {0, 0};
   std::size_t lane_counts[2] = {0, 0};
   for (std::size_t index = 0; index < 14; ++index) {
     const std::size_t channels = index % 2 == 0 ? 8 : 2;
     const void* const request = &send.subs[index % 2 == 0 ? 7 : 9].requests[index / 2];
-    const auto piece = told.take_piece({request, channels * kChunk, 2, TensorPart::kShare});
+    const auto piece = profiled.take_piece({request, channels * kChunk, 2, TensorPart::kShare});
     ASSERT_TRUE(piece.has_value());
-    EXPECT_EQ(piece->tensor.address, &book);
+    EXPECT_EQ(piece->tensor.address, &registry);
     EXPECT_EQ(piece->index, index);
     EXPECT_EQ(piece->count, channels * 8192);
-    if (index < 2) lane_totals[index] = piece->lane_count;
+    if (index < 2) lane_totals[index] = piece->worker_count;
     lane_counts[index % 2] += piece->count;
   }
   EXPECT_EQ(lane_totals[0], lane_counts[0]);
   EXPECT_EQ(lane_totals[1], lane_counts[1]);
   const void* const request = &send.subs[7].requests[7];
-  EXPECT_FALSE(told.take_piece({request, 8 * kChunk, 2, TensorPart::kShare}).has_value());
+  EXPECT_FALSE(profiled.take_piece({request, 8 * kChunk, 2, TensorPart::kShare}).has_value());
 }
 
-// Of an operation's other direction, of the middle of a group, or of nothing that was told.
-TEST(ToldTensors, APieceThatDoesNotComeWithTheLastChannelOfItsGroupIsNotKnown) {
+// Of an operation's other direction, of the middle of a group, or of nothing that was profiled.
+TEST(ProfiledTensors, APieceThatDoesNotComeWithTheLastChannelOfItsGroupIsNotKnown) {
   const auto is_known = [](const auto& request_of) {
-    TensorBook book(2, 2);
-    ToldTensors told;
+    TensorRegistry registry(2, 2);
+    ProfiledTensors profiled;
     testing::ProxyArgs send;
     testing::ProxyArgs receive;
-    const std::uint64_t id = book.start_tensor({nullptr, 2 * 8192, 4, 0});
+    const std::uint64_t id = registry.start_tensor({nullptr, 2 * 8192, 4, 0});
     for (unsigned sub = 0; sub < 2; ++sub) {
-      told.add_channel(&book, {id, sub, 1, kChunk, &send.subs[sub].event});
-      told.add_channel(&book, {id, sub, 1, kChunk, &receive.subs[sub].event});
+      profiled.add_channel(&registry, {id, sub, 1, kChunk, &send.subs[sub].event});
+      profiled.add_channel(&registry, {id, sub, 1, kChunk, &receive.subs[sub].event});
     }
-    return told.take_piece({request_of(send, receive), 2 * kChunk, 2, TensorPart::kWhole})
+    return profiled.take_piece({request_of(send, receive), 2 * kChunk, 2, TensorPart::kWhole})
         .has_value();
   };
   using Args = testing::ProxyArgs;
@@ -391,34 +393,34 @@ TEST(ToldTensors, APieceThatDoesNotComeWithTheLastChannelOfItsGroupIsNotKnown) {
   EXPECT_FALSE(is_known([&local](Args&, Args&) { return &local; }));
 }
 
-TEST(TensorBooks, TellTheLeastOfAllThatItMayBe) {
-  EXPECT_EQ(told_part(1, 4), TensorPart::kNothing);
-  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kNothing);
-  const auto a = open_tensor_book(1, 4, 4);
-  EXPECT_EQ(told_part(1, 4), TensorPart::kWhole);
-  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kWhole);
-  EXPECT_EQ(told_part(1, 2), TensorPart::kNothing);
-  const auto child = open_tensor_book(5, 2, 2);  // Split off: of fewer nodes.
-  EXPECT_EQ(told_part(1, 2), TensorPart::kWhole);
-  const auto b = open_tensor_book(2, 4, 32);
-  const auto again = open_tensor_book(2, 4, 4);
-  EXPECT_EQ(told_part(1, 4), TensorPart::kWhole);
-  EXPECT_EQ(told_part(2, 4), TensorPart::kShare);
-  EXPECT_EQ(told_part(3, 4), TensorPart::kShare);  // Of the one or of the other.
-  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kShare);
-  close_tensor_book(b);
-  EXPECT_EQ(told_part(std::nullopt, 4), TensorPart::kWhole);
-  for (const auto& book : {a, child, again}) close_tensor_book(book);
-  EXPECT_EQ(told_part(1, 4), TensorPart::kNothing);
+TEST(TensorRegistries, TellTheLeastOfAllThatItMayBe) {
+  EXPECT_EQ(profiled_part(1, 4), TensorPart::kNothing);
+  EXPECT_EQ(profiled_part(std::nullopt, 4), TensorPart::kNothing);
+  const auto a = open_tensor_registry(1, 4, 4);
+  EXPECT_EQ(profiled_part(1, 4), TensorPart::kWhole);
+  EXPECT_EQ(profiled_part(std::nullopt, 4), TensorPart::kWhole);
+  EXPECT_EQ(profiled_part(1, 2), TensorPart::kNothing);
+  const auto child = open_tensor_registry(5, 2, 2);  // Split off: of fewer nodes.
+  EXPECT_EQ(profiled_part(1, 2), TensorPart::kWhole);
+  const auto b = open_tensor_registry(2, 4, 32);
+  const auto again = open_tensor_registry(2, 4, 4);
+  EXPECT_EQ(profiled_part(1, 4), TensorPart::kWhole);
+  EXPECT_EQ(profiled_part(2, 4), TensorPart::kShare);
+  EXPECT_EQ(profiled_part(3, 4), TensorPart::kShare);  // Of the one or of the other.
+  EXPECT_EQ(profiled_part(std::nullopt, 4), TensorPart::kShare);
+  close_tensor_registry(b);
+  EXPECT_EQ(profiled_part(std::nullopt, 4), TensorPart::kWhole);
+  for (const auto& registry : {a, child, again}) close_tensor_registry(registry);
+  EXPECT_EQ(profiled_part(1, 4), TensorPart::kNothing);
 }
 
-TEST(ToldTensors, AreOfTheThreadThatWasTold) {
+TEST(ProfiledTensors, AreOfTheThreadThatWasTold) {
   testing::ProxyArgsPool pool;
-  TensorBook book(2, 2);
-  ToldOperation operation(&pool, layout_of(100000));
-  std::thread([&] { operation.tell(&book, &told_tensors_of_this_thread()); }).join();
+  TensorRegistry registry(2, 2);
+  ProfiledOperation operation(&pool, layout_of(100000));
+  std::thread([&] { operation.tell(&registry, &profiled_tensors_of_this_thread()); }).join();
   std::thread([&] {
-    EXPECT_FALSE(operation.take(&told_tensors_of_this_thread()).has_value());
+    EXPECT_FALSE(operation.take(&profiled_tensors_of_this_thread()).has_value());
   }).join();
 }
 

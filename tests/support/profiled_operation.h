@@ -1,6 +1,6 @@
 // An operation as NCCL tells its profiler of it and hands over its pieces, without a network.
-#ifndef TESTS_SUPPORT_TOLD_OPERATION_H_
-#define TESTS_SUPPORT_TOLD_OPERATION_H_
+#ifndef TESTS_SUPPORT_PROFILED_OPERATION_H_
+#define TESTS_SUPPORT_PROFILED_OPERATION_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -8,17 +8,17 @@
 #include <optional>
 #include <random>
 
-#include "nccl_plugin/plugin/tensor_book.h"
-#include "nccl_plugin/plugin/told_tensors.h"
+#include "nccl_plugin/plugin/profiled_tensors.h"
+#include "nccl_plugin/plugin/tensor_registry.h"
 #include "tests/support/collnet_operations.h"
 
 namespace ringpress::testing {
 
-using nccl_plugin::plugin::TensorBook;
+using nccl_plugin::plugin::ProfiledTensors;
 using nccl_plugin::plugin::TensorEvent;
 using nccl_plugin::plugin::TensorPart;
 using nccl_plugin::plugin::TensorPiece;
-using nccl_plugin::plugin::ToldTensors;
+using nccl_plugin::plugin::TensorRegistry;
 
 /// How a tensor is cut on a node of one rank.
 struct Layout {
@@ -32,16 +32,16 @@ struct Layout {
   }
 };
 
-class ToldOperation {
+class ProfiledOperation {
  public:
   /// `steps_too_many`: that the profiler is told of, and that never come.
-  ToldOperation(ProxyArgsPool* pool, const Layout& layout, std::size_t steps_too_many = 0)
+  ProfiledOperation(ProxyArgsPool* pool, const Layout& layout, std::size_t steps_too_many = 0)
       : pool_(pool),
         layout_(layout),
         told_steps_(layout.steps() + steps_too_many),
         send_(pool->take()),
         receive_(pool->take()) {}
-  ToldOperation(ToldOperation&& other) noexcept
+  ProfiledOperation(ProfiledOperation&& other) noexcept
       : pool_(other.pool_),
         layout_(other.layout_),
         told_steps_(other.told_steps_),
@@ -50,14 +50,14 @@ class ToldOperation {
         taken_(other.taken_) {
     other.pool_ = nullptr;
   }
-  ~ToldOperation() {
+  ~ProfiledOperation() {
     if (pool_ == nullptr) return;
     pool_->give_back(send_);
     pool_->give_back(receive_);
   }
-  ToldOperation(const ToldOperation&) = delete;
-  ToldOperation& operator=(const ToldOperation&) = delete;
-  ToldOperation& operator=(ToldOperation&&) = delete;
+  ProfiledOperation(const ProfiledOperation&) = delete;
+  ProfiledOperation& operator=(const ProfiledOperation&) = delete;
+  ProfiledOperation& operator=(ProfiledOperation&&) = delete;
 
   const Layout& layout() const { return layout_; }
   std::size_t groups() const {
@@ -71,22 +71,23 @@ class ToldOperation {
   }
 
   /// Its Coll event and its ProxyOp events.
-  std::uint64_t tell(TensorBook* book, ToldTensors* told) {
-    const std::uint64_t tensor = book->start_tensor(layout_.event);
-    tell_as(tensor, book, told);
+  std::uint64_t tell(TensorRegistry* registry, ProfiledTensors* profiled) {
+    const std::uint64_t tensor = registry->start_tensor(layout_.event);
+    tell_as(tensor, registry, profiled);
     return tensor;
   }
-  void tell_as(std::uint64_t tensor, TensorBook* book, ToldTensors* told) {
-    const bool all = book->told() == nccl_plugin::plugin::ToldChannels::kAll;
+  void tell_as(std::uint64_t tensor, TensorRegistry* registry, ProfiledTensors* profiled) {
+    const bool all = registry->profiled() == nccl_plugin::plugin::ProfiledChannels::kAll;
     for (std::size_t sub = 0; sub < (all ? layout_.channels : 1); ++sub) {
       for (ProxyArgs* args : {send_, receive_}) {
-        told->add_channel(book, {tensor, static_cast<unsigned>(sub), told_steps_,
-                                 layout_.chunk_bytes, &args->subs[sub].event});
+        profiled->add_channel(registry, {tensor, static_cast<unsigned>(sub), told_steps_,
+                                         layout_.chunk_bytes, &args->subs[sub].event});
       }
     }
   }
-  void forget(ToldTensors* told) {
-    for (std::size_t sub = 0; sub < layout_.channels; ++sub) told->forget(&send_->subs[sub].event);
+  void forget(ProfiledTensors* profiled) {
+    for (std::size_t sub = 0; sub < layout_.channels; ++sub)
+      profiled->forget(&send_->subs[sub].event);
   }
 
   /// The place for the next piece's request.
@@ -95,12 +96,13 @@ class ToldOperation {
     return &send_->subs[last].requests[taken_++ / groups() % kProxySteps];
   }
   /// Its next piece.
-  std::optional<TensorPiece> take(ToldTensors* told, std::size_t lanes = 1) {
-    return take_bytes(told, channels_of(taken_) * layout_.chunk_bytes, lanes);
+  std::optional<TensorPiece> take(ProfiledTensors* profiled, std::size_t workers = 1) {
+    return take_bytes(profiled, channels_of(taken_) * layout_.chunk_bytes, workers);
   }
-  std::optional<TensorPiece> take_bytes(ToldTensors* told, std::size_t bytes, std::size_t lanes = 1,
+  std::optional<TensorPiece> take_bytes(ProfiledTensors* profiled, std::size_t bytes,
+                                        std::size_t workers = 1,
                                         TensorPart part = TensorPart::kWhole) {
-    return told->take_piece({next_request(), bytes, lanes, part});
+    return profiled->take_piece({next_request(), bytes, workers, part});
   }
 
  private:
@@ -114,4 +116,4 @@ class ToldOperation {
 
 }  // namespace ringpress::testing
 
-#endif  // TESTS_SUPPORT_TOLD_OPERATION_H_
+#endif  // TESTS_SUPPORT_PROFILED_OPERATION_H_

@@ -1,6 +1,6 @@
-// Two lanes that sleep and wake each other: none may be left asleep with a call while the other
+// Two workers that sleep and wake each other: none may be left asleep with a call while the other
 // waits for what that call brings.
-#include "nccl_plugin/plugin/coll_lane.h"
+#include "nccl_plugin/plugin/coll_worker.h"
 
 #include <gtest/gtest.h>
 
@@ -24,10 +24,10 @@ constexpr int kPairs = 2500;
 
 constexpr std::chrono::seconds kPatience{5};
 
-/// How many calls each of two lanes has begun.
+/// How many calls each of two workers has begun.
 using Begun = std::array<std::atomic<long>, 2>;
 
-/// A communicator that a lane may have: only `all_reduce_piece` and `abort` are left to say.
+/// A communicator that a worker may have: only `all_reduce_piece` and `abort` are left to say.
 class LaneCommunicator : public Communicator {
  public:
   Status start_pieces(const PiecewiseTensor&) override { return Status::ok(); }
@@ -52,18 +52,18 @@ class LaneCommunicator : public Communicator {
   Statistics statistics() const override { return {}; }
 
  private:
-  static Status none() { return {Code::kInternal, "a lane does not call this"}; }
+  static Status none() { return {Code::kInternal, "a worker does not call this"}; }
 };
 
 /// Its n-th call ends when the other's n-th has begun, as calls of other nodes may ask for.
 class WaitingCommunicator final : public LaneCommunicator {
  public:
-  WaitingCommunicator(Begun* begun, std::size_t lane) : begun_(*begun), lane_(lane) {}
+  WaitingCommunicator(Begun* begun, std::size_t worker) : begun_(*begun), worker_(worker) {}
   Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
-    const long call = ++begun_[lane_];
+    const long call = ++begun_[worker_];
     const Deadline end = Clock::now() + kPatience;
-    while (begun_[1 - lane_] < call) {
-      if (Clock::now() > end) return {Code::kTimeout, "the other lane sleeps"};
+    while (begun_[1 - worker_] < call) {
+      if (Clock::now() > end) return {Code::kTimeout, "the other worker sleeps"};
       std::this_thread::yield();
     }
     return Status::ok();
@@ -71,10 +71,10 @@ class WaitingCommunicator final : public LaneCommunicator {
 
  private:
   Begun& begun_;
-  const std::size_t lane_;
+  const std::size_t worker_;
 };
 
-/// Its calls go through, the first one when it hears that the lane gives up.
+/// Its calls go through, the first one when it hears that the worker gives up.
 class LateCommunicator final : public LaneCommunicator {
  public:
   explicit LateCommunicator(std::atomic<long>* begun) : begun_(*begun) {}
@@ -110,22 +110,22 @@ class FailingCommunicator final : public LaneCommunicator {
   int calls_ = 0;
 };
 
-/// Gaps about as long as a lane stays awake: so that calls come while one falls asleep, or wakes.
-TEST(CollLane, WakesItsCompanionInWhateverStateItIs) {
+/// Gaps about as long as a worker stays awake: so that calls come while one falls asleep, or wakes.
+TEST(CollWorker, WakesItsCompanionInWhateverStateItIs) {
   Begun begun{};
-  CollLane first(std::make_unique<WaitingCommunicator>(&begun, 0));
-  CollLane second(std::make_unique<WaitingCommunicator>(&begun, 1));
+  CollWorker first(std::make_unique<WaitingCommunicator>(&begun, 0));
+  CollWorker second(std::make_unique<WaitingCommunicator>(&begun, 1));
   first.start(&second);
   second.start(&first);
-  const std::array<CollLane*, 2> lanes = {&first, &second};
+  const std::array<CollWorker*, 2> workers = {&first, &second};
   std::array<CollRequest, 2> requests;
   std::mt19937 random(1);
   for (int pair = 0; pair < kPairs; ++pair) {
     const Deadline next = Clock::now() + std::chrono::microseconds(195 + random() % 25);
     while (Clock::now() < next) std::this_thread::yield();
     const std::size_t earlier = random() % 2;
-    lanes[earlier]->append(&requests[earlier]);
-    lanes[1 - earlier]->append(&requests[1 - earlier]);
+    workers[earlier]->append(&requests[earlier]);
+    workers[1 - earlier]->append(&requests[1 - earlier]);
     for (const CollRequest& request : requests) {
       while (request.state.load() == CollRequest::State::kWaiting) std::this_thread::yield();
       ASSERT_EQ(request.state.load(), CollRequest::State::kDone) << "pair " << pair;
@@ -136,39 +136,39 @@ TEST(CollLane, WakesItsCompanionInWhateverStateItIs) {
 }
 
 /// The other nodes know of no failure here until they are told.
-TEST(CollLane, TellsTheOtherNodesOfAFailureOfItsOwn) {
+TEST(CollWorker, TellsTheOtherNodesOfAFailureOfItsOwn) {
   std::atomic<int> aborted{0};
-  CollLane lane(std::make_unique<FailingCommunicator>(&aborted));
+  CollWorker worker(std::make_unique<FailingCommunicator>(&aborted));
   Begun none{};
-  CollLane companion(std::make_unique<WaitingCommunicator>(&none, 1));
-  lane.start(&companion);
-  companion.start(&lane);
+  CollWorker companion(std::make_unique<WaitingCommunicator>(&none, 1));
+  worker.start(&companion);
+  companion.start(&worker);
   std::array<CollRequest, 3> requests;
-  for (CollRequest& request : requests) lane.append(&request);
+  for (CollRequest& request : requests) worker.append(&request);
   for (const CollRequest& request : requests) {
     while (request.state.load() == CollRequest::State::kWaiting) std::this_thread::yield();
   }
   EXPECT_EQ(requests[0].state.load(), CollRequest::State::kDone);
   EXPECT_EQ(requests[1].state.load(), CollRequest::State::kFailed);
   EXPECT_EQ(requests[2].state.load(), CollRequest::State::kFailed);
-  EXPECT_EQ(lane.failure().code(), Code::kSystem);
+  EXPECT_EQ(worker.failure().code(), Code::kSystem);
   EXPECT_EQ(aborted.load(), 1);
-  lane.stop();
+  worker.stop();
   companion.stop();
 }
 
 /// Else whoever goes on calling while a communicator is closed keeps it from closing.
-TEST(CollLane, BeginsNoCallOnceItIsToldToStop) {
+TEST(CollWorker, BeginsNoCallOnceItIsToldToStop) {
   std::atomic<long> begun{0};
-  CollLane lane(std::make_unique<LateCommunicator>(&begun));
+  CollWorker worker(std::make_unique<LateCommunicator>(&begun));
   Begun none{};
-  CollLane companion(std::make_unique<WaitingCommunicator>(&none, 1));
-  lane.start(&companion);
-  companion.start(&lane);
+  CollWorker companion(std::make_unique<WaitingCommunicator>(&none, 1));
+  worker.start(&companion);
+  companion.start(&worker);
   std::array<CollRequest, 3> requests;
-  for (CollRequest& request : requests) lane.append(&request);
+  for (CollRequest& request : requests) worker.append(&request);
   while (begun == 0) std::this_thread::yield();
-  lane.stop();
+  worker.stop();
   companion.stop();
   EXPECT_EQ(begun, 1);
   EXPECT_EQ(requests[1].state.load(), CollRequest::State::kWaiting);

@@ -1,4 +1,4 @@
-#include "ring/bootstrap/known_place.h"
+#include "ring/bootstrap/known_address.h"
 
 #include <netdb.h>
 
@@ -76,17 +76,17 @@ Result<Fd> wait_for_port(const SocketAddress& address) {
 
 }  // namespace
 
-Result<UniqueId> known_place(const std::string& address) {
+Result<UniqueId> known_address(const std::string& address) {
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress found, parse(address));
   return UniqueId{mark(), transport::to_text(found), true};
 }
 
-bool is_known_place(const UniqueId& id) {
+bool is_known_address(const UniqueId& id) {
   return id.secret == mark();
 }
 
-Status serve_known_place(const UniqueId& id, const std::string& extra_secret,
-                         std::chrono::milliseconds timeout) {
+Status serve_known_address(const UniqueId& id, const std::string& extra_secret,
+                           std::chrono::milliseconds timeout) {
   RINGPRESS_ASSIGN_OR_RETURN(const SocketAddress address, transport::parse_address(id.address));
   Result<Fd> listener = wait_for_port(address);
   if (!listener.is_ok()) {
