@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "compress_kernels/device_plan.h"
 #include "compress_kernels/isa.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/internal/codec.h"
@@ -19,8 +21,6 @@
 namespace ringpress::compress_kernels {
 
 struct CodecFamily;
-struct DevicePlan;      // device_plan.h
-struct ProjectionPlan;  // projection_plan.h
 
 /// One line of codecs.inc.
 struct CodecEntry {
@@ -76,6 +76,17 @@ struct CodecExample {
   std::string_view memory = "none";  // Kept per value from call to call, besides a residual.
 };
 
+/// Nothing: there are no kernels for these parameters.
+using DevicePlanner = std::optional<DevicePlan> (*)(const CodecEntry& entry,
+                                                    const ParameterValues& values, DType dtype);
+
+/// The plan of kernels that take what parameters_of(entry, values, dtype) returns.
+template <DeviceFamilyId id, auto parameters_of>
+std::optional<DevicePlan> plan_of(const CodecEntry& entry, const ParameterValues& values,
+                                  DType dtype) {
+  return DevicePlan{id, PlanParameters(parameters_of(entry, values, dtype))};
+}
+
 struct CodecFamily {
   std::vector<ParameterRule> parameters;
   /// Checks values against each other and fills in those that depend on others. May be null.
@@ -87,12 +98,10 @@ struct CodecFamily {
   /// as it was given: error feedback would make each call far less accurate, and what it keeps may
   /// even grow without end. Null: never.
   bool (*refuses_feedback)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
-  /// Says how kernels on a device make the same bytes; false: there are none for these parameters.
-  /// Null: for no parameters.
-  bool (*plan_for_device)(const CodecEntry& entry, const ParameterValues& values, DType dtype,
-                          DevicePlan& plan) = nullptr;
-  /// How kernels on a device project, for codecs with a projection(). Null: there are none.
-  void (*plan_projection)(const ParameterValues& values, ProjectionPlan& plan) = nullptr;
+  /// Which kernels of a device make the same bytes, and, for codecs with a projection(), which
+  /// project. Null: none.
+  DevicePlanner plan_for_device = nullptr;
+  DevicePlanner plan_projection = nullptr;
   /// The parameter that a stream decides where it is left open, such as "select=chunk": what is
   /// asked for in a stream has a size that the host knows. Null: there is none.
   const char* in_streams = nullptr;

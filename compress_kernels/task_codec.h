@@ -2,8 +2,8 @@
 //
 //   Status Backend::launch(Stream, DType, const EncodeTask<P>&, core::Extent) const
 //
-// and so for DecodeTask and HopTask; P: the alternatives of DeviceParameters. See task_agreement.h
-// too. An operation is one launch, or several with scratch memory between them: launch_stages().
+// and so for DecodeTask and HopTask; P: what the kernels of a family are launched with. `Kernels`
+// says what is special about a family; where nothing is, they are PlainKernels.
 #ifndef COMPRESS_KERNELS_TASK_CODEC_H_
 #define COMPRESS_KERNELS_TASK_CODEC_H_
 
@@ -11,42 +11,76 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
-#include "compress_kernels/chunk_topk/device_stages.h"
 #include "compress_kernels/core/device_tasks.h"
-#include "compress_kernels/device_plan.h"
-#include "compress_kernels/task_agreement.h"
+#include "compress_kernels/device_family.h"
 #include "ringpress/internal/codec.h"
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels {
 
-template <typename Backend>
-class TaskCodec final : public DeviceCodec {
- public:
-  TaskCodec(std::unique_ptr<Codec> codec, const DevicePlan& plan, Backend backend)
-      : codec_(std::move(codec)), plan_(plan), backend_(std::move(backend)) {
-    if (const auto* qsgd = std::get_if<QsgdDeviceParameters>(&plan_.parameters)) {
-      agreement_.emplace(*codec_, *qsgd, backend_);
-    }
+/// Where an operation is asked for, and its scratch memory.
+struct TaskPlace {
+  Stream stream;
+  DType dtype;
+  std::byte* scratch;
+};
+
+/// Kernels that take the parameters of a plan as they are, with one launch for each operation.
+template <typename P>
+struct PlainKernels {
+  using Parameters = P;
+
+  /// Calls use() with what kernels are launched with: to encode values or decode,
+  template <typename Use>
+  static Status of_form(const P& plan, Contributions, Use&& use) {
+    return use(plan);
+  }
+  /// and to turn wires that are sums of `part` into one of `form`.
+  template <typename Use>
+  static Status of_hop(const P& plan, Contributions /*form*/, Contributions /*part*/, Use&& use) {
+    return use(plan);
   }
 
+  static std::size_t scratch_bytes(std::size_t /*shards*/, std::size_t /*count*/) { return 0; }
+
+  template <typename Backend, typename Task>
+  static Status launch(const Backend& backend, const TaskPlace& place, Task& task,
+                       core::Extent extent) {
+    return backend.launch(place.stream, place.dtype, task, extent);
+  }
+
+  template <typename Backend>
+  static std::unique_ptr<DeviceAgreement> make_agreement(const Codec&, const P&, const Backend&) {
+    return nullptr;
+  }
+};
+
+template <typename Kernels, typename Backend>
+class TaskCodec final : public DeviceCodec {
+ public:
+  using Parameters = typename Kernels::Parameters;
+
+  TaskCodec(std::unique_ptr<Codec> codec, const Parameters& plan, Backend backend)
+      : codec_(std::move(codec)),
+        plan_(plan),
+        backend_(std::move(backend)),
+        agreement_(Kernels::make_agreement(*codec_, plan_, backend_)) {}
+
   const Codec& codec() const override { return *codec_; }
-  DeviceAgreement* agreement() override { return agreement_ ? &*agreement_ : nullptr; }
+  DeviceAgreement* agreement() override { return agreement_.get(); }
 
   /// Every form has kernels.
-  Status supports(Contributions, std::size_t wires) const override { return check_wires(wires); }
+  Status supports(Contributions, std::size_t wires) const override {
+    return core::check_wires(wires);
+  }
 
   std::size_t scratch_bytes(std::size_t shards, std::size_t count) const override {
-    const bool is_staged = std::holds_alternative<ChunkTopkDeviceParameters>(plan_.parameters);
-    return is_staged ? chunk_topk::scratch_bytes(shards, count) : 0;
+    return Kernels::scratch_bytes(shards, count);
   }
 
   Status encode(Stream stream, std::span<const EncodeArgs> shards, std::byte* scratch) override {
@@ -55,7 +89,7 @@ class TaskCodec final : public DeviceCodec {
       const auto convert = [](const EncodeArgs& args) {
         return core::EncodeShard{args.values, args.count, core::output_of(args), args.agreed};
       };
-      return launch_shards<core::EncodeTask>({stream, scratch}, batch, parameters, convert);
+      return launch_shards<core::EncodeTask>(place(stream, scratch), batch, parameters, convert);
     });
   }
 
@@ -67,30 +101,26 @@ class TaskCodec final : public DeviceCodec {
       const auto convert = [](const DecodeArgs& args) {
         return core::DecodeShard{args.wire, args.count, args.values, args.divisor, args.agreed};
       };
-      return launch_shards<core::DecodeTask>({stream, nullptr}, batch, parameters, convert);
+      return launch_shards<core::DecodeTask>(place(stream, nullptr), batch, parameters, convert);
     });
   }
 
   Status decode_add_encode(Stream stream, const DecodeAddEncodeArgs& args,
                            std::byte* scratch) override {
     RINGPRESS_RETURN_IF_ERROR(check(args));
-    RINGPRESS_RETURN_IF_ERROR(check_wires(args.wires.size()));
+    RINGPRESS_RETURN_IF_ERROR(core::check_wires(args.wires.size()));
     if (args.count == 0) return Status::ok();
-    const DeviceParameters parameters = hop_parameters(plan_, args.form, args.wire_contributions);
-    return std::visit(
-        [&](const auto& of_family) {
-          auto task = hop_task(of_family, args);
-          return launch({stream, scratch}, task, core::Extent{1, args.count});
-        },
-        parameters);
+    const Contributions part{args.wire_contributions, args.form.world};
+    return Kernels::of_hop(plan_, args.form, part, [&](const auto& parameters) {
+      auto task = hop_task(parameters, args);
+      return Kernels::launch(backend_, place(stream, scratch), task, core::Extent{1, args.count});
+    });
   }
 
  private:
-  /// Where an operation is asked for, and its scratch memory.
-  struct Place {
-    Stream stream;
-    std::byte* scratch;
-  };
+  TaskPlace place(Stream stream, std::byte* scratch) const {
+    return {stream, codec_->dtype(), scratch};
+  }
 
   template <typename Args>
   Status check(const Args& args) const {
@@ -113,19 +143,18 @@ class TaskCodec final : public DeviceCodec {
       while (size < shards.size() && size < core::kMostShards && fits(shards[0], shards[size])) {
         ++size;
       }
-      const DeviceParameters parameters = form_parameters(plan_, shards[0].form);
-      RINGPRESS_RETURN_IF_ERROR(
-          std::visit([&](const auto& of_family) { return launch(shards.first(size), of_family); },
-                     parameters));
+      RINGPRESS_RETURN_IF_ERROR(Kernels::of_form(
+          plan_, shards[0].form,
+          [&](const auto& parameters) { return launch(shards.first(size), parameters); }));
       shards = shards.subspan(size);
     }
     return Status::ok();
   }
 
-  template <template <typename> class Task, typename Args, typename Parameters, typename Convert>
-  Status launch_shards(const Place& place, std::span<const Args> shards,
-                       const Parameters& parameters, Convert&& convert) {
-    Task<Parameters> task{};
+  template <template <typename> class Task, typename Args, typename P, typename Convert>
+  Status launch_shards(const TaskPlace& place, std::span<const Args> shards, const P& parameters,
+                       Convert&& convert) {
+    Task<P> task{};
     task.parameters = parameters;
     core::Extent extent{shards.size(), 0};
     for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -133,23 +162,12 @@ class TaskCodec final : public DeviceCodec {
       extent.largest_count = std::max(extent.largest_count, shards[i].count);
     }
     if (extent.largest_count == 0) return Status::ok();
-    return launch(place, task, extent);
+    return Kernels::launch(backend_, place, task, extent);
   }
 
-  template <typename Task>
-  Status launch(const Place& place, Task& task, core::Extent extent) const {
-    const DType dtype = codec_->dtype();
-    if constexpr (std::is_same_v<decltype(task.parameters), ChunkTopkDeviceParameters>) {
-      return chunk_topk::launch_stages(backend_, place.stream, dtype, task, extent, place.scratch);
-    } else {
-      return backend_.launch(place.stream, dtype, task, extent);
-    }
-  }
-
-  template <typename Parameters>
-  static core::HopTask<Parameters> hop_task(const Parameters& parameters,
-                                            const DecodeAddEncodeArgs& args) {
-    core::HopTask<Parameters> task{};
+  template <typename P>
+  static core::HopTask<P> hop_task(const P& parameters, const DecodeAddEncodeArgs& args) {
+    core::HopTask<P> task{};
     task.parameters = parameters;
     task.values = args.values;
     task.count = args.count;
@@ -163,9 +181,9 @@ class TaskCodec final : public DeviceCodec {
   }
 
   std::unique_ptr<Codec> codec_;
-  DevicePlan plan_;
+  Parameters plan_;
   Backend backend_;
-  std::optional<TaskAgreement<Backend>> agreement_;
+  std::unique_ptr<DeviceAgreement> agreement_;
 };
 
 }  // namespace ringpress::compress_kernels

@@ -1,6 +1,5 @@
 #include "compress_kernels/cast/cast.h"
 #include "compress_kernels/codec_family.h"
-#include "compress_kernels/device_plan.h"
 
 namespace ringpress::compress_kernels::cast {
 namespace {
@@ -17,12 +16,6 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
   return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
 }
 
-bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
-  plan.parameters = parameters_of(entry, values, dtype);
-  return true;
-}
-
 ErrorBound error_bound(const CodecEntry& entry, const ParameterValues&) {
   ErrorBound bound;
   bound.of_value = entry.name == "fp16" ? 0x1p-11 : 0x1p-8;
@@ -36,7 +29,7 @@ const CodecFamily& family() {
   static const CodecFamily& kFamily = *new CodecFamily([] {
     CodecFamily family;
     family.make = make;
-    family.plan_for_device = plan_for_device;
+    family.plan_for_device = plan_of<DeviceFamilyId::kCast, parameters_of>;
     family.error_bound = error_bound;
     family.examples = {{"fp16", "no", "float32 values below 65504 that need 11 bits"},
                        {"bf16", "no", "half the bytes of float32 at no risk of overflow"}};

@@ -1,5 +1,5 @@
 // The operations of topk:select=chunk as launches of kernels. `Backend` is that of task_codec.h and
-// task_agreement.h.
+// qsgd/task_agreement.h.
 //
 // Scratch memory, each part 256-byte aligned: counters of all shards, tiles of all shards, sums.
 #ifndef COMPRESS_KERNELS_CHUNK_TOPK_DEVICE_STAGES_H_

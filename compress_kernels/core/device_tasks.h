@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/host_device.h"
@@ -27,6 +28,13 @@ struct Extent {
 inline Status check_alignment(const void* array, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(array) % bytes == 0) return Status::ok();
   return Status(Code::kUnsupported, "kernels take arrays that are aligned to their elements");
+}
+
+inline Status check_wires(std::size_t wires) {
+  if (wires <= kMostWires) return Status::ok();
+  return Status(Code::kUnsupported, std::to_string(wires) +
+                                        " wires in one hop; kernels take at most " +
+                                        std::to_string(kMostWires));
 }
 
 struct EncodeShard {

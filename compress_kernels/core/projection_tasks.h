@@ -1,5 +1,9 @@
 // What the kernels of all projecting codecs have in common: the state of a tensor on the device,
-// and how ranks agree whether they all have the same (DeviceProjectArgs).
+// and how ranks agree whether they all have the same (DeviceProjectArgs). `Backend` launches them:
+//
+//   Status Backend::launch(Stream, DType, const Task&, std::size_t count) const
+//
+// for each task of */device_tasks.h; `count`: pieces of a WarpTask, blocks of a BlockTask.
 #ifndef COMPRESS_KERNELS_CORE_PROJECTION_TASKS_H_
 #define COMPRESS_KERNELS_CORE_PROJECTION_TASKS_H_
 

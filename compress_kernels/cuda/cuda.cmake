@@ -46,9 +46,8 @@ list(APPEND ringpress_nvcc_flags -gencode=arch=compute_${last},code=compute_${la
 
 # What the compiler says of registers is kept beside each object: perf/kernel_resources.py reads it.
 set(objects)
-foreach(file cuda/cast.cu cuda/chunk_topk.cu cuda/cuda_device.cu cuda/fp8.cu cuda/lloyd.cu cuda/models.cu cuda/powersgd.cu cuda/qsgd.cu
-             cuda/randk.cu cuda/regridding.cu cuda/tern.cu cuda/uniform.cu device_form.cc
-             powersgd/shape.cc)
+file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cu)
+foreach(file ${sources} powersgd/shape.cc)
   get_filename_component(name ${file} NAME_WE)
   set(source ${PROJECT_SOURCE_DIR}/compress_kernels/${file})
   set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)

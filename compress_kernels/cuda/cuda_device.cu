@@ -6,57 +6,16 @@
 #include <string>
 #include <utility>
 
-#include "compress_kernels/cuda/launch.h"
+#include "compress_kernels/cuda/backend.cuh"
 #include "compress_kernels/cuda/module.h"
 #include "compress_kernels/cuda/tuning.h"
-#include "compress_kernels/device_plan.h"
+#include "compress_kernels/device_family.h"
 #include "compress_kernels/models/task_models.h"
-#include "compress_kernels/task_codec.h"
-#include "compress_kernels/task_projection.h"
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/status.h"
 
 namespace ringpress::compress_kernels::cuda {
 namespace {
-
-/// The runtime keeps an error as this thread's last one, and who asks next, after a launch, would
-/// take it for his.
-void forget(cudaError_t error) {
-  if (error != cudaSuccess && cudaPeekAtLastError() == error) static_cast<void>(cudaGetLastError());
-}
-
-/// Not all of them end a call: what may be tried in vain leaves nothing behind.
-Status status_of(int error, const char* what) {
-  if (error == cudaSuccess) return Status::ok();
-  const auto code = static_cast<cudaError_t>(error);
-  forget(code);
-  return Status(Code::kDevice, std::string("CUDA: ") + what + ": " + cudaGetErrorName(code) + ": " +
-                                   cudaGetErrorString(code));
-}
-
-/// Makes a device the current one of this thread, and puts the former back.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int ordinal) {
-    error_ = cudaGetDevice(&former_);
-    if (error_ == cudaSuccess && former_ != ordinal) {
-      error_ = cudaSetDevice(ordinal);
-      changed_ = error_ == cudaSuccess;
-    }
-  }
-  ~CurrentDevice() {
-    if (changed_) static_cast<void>(cudaSetDevice(former_));
-  }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
-  Status status() const { return status_of(error_, "choosing the device"); }
-
- private:
-  cudaError_t error_ = cudaSuccess;
-  int former_ = 0;
-  bool changed_ = false;
-};
 
 /// Lets this thread do what a stream that it captures would forbid: make and free memory, ask about
 /// events of other streams.
@@ -95,34 +54,6 @@ Result<Capture> capture_of(Stream stream) {
   RINGPRESS_RETURN_IF_ERROR(status_of(error, "asking whether a stream is captured"));
   return found;
 }
-
-/// `Backend` of task_codec.h and task_projection.h.
-struct CudaBackend {
-  int ordinal = 0;
-  unsigned most_blocks = 1;
-
-  template <typename Task>
-  Status launch(Stream stream, DType dtype, const Task& task, core::Extent extent) const {
-    const CurrentDevice current(ordinal);
-    RINGPRESS_RETURN_IF_ERROR(current.status());
-    return status_of(cuda::launch(task, Target{stream, dtype, extent, most_blocks}),
-                     "launching a kernel");
-  }
-  template <typename Task>
-  Status launch(Stream stream, DType dtype, const Task& task, std::size_t count) const {
-    const CurrentDevice current(ordinal);
-    RINGPRESS_RETURN_IF_ERROR(current.status());
-    return status_of(launch_projection(task, ProjectionTarget{stream, dtype, count, most_blocks}),
-                     "launching a kernel");
-  }
-
-  Status zero(Stream stream, void* memory, std::size_t bytes) const {
-    const CurrentDevice current(ordinal);
-    RINGPRESS_RETURN_IF_ERROR(current.status());
-    return status_of(cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream)),
-                     "zeroing memory");
-  }
-};
 
 class CudaDevice final : public Device {
  public:
@@ -265,15 +196,13 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
     RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_.codec(specification, dtype, op));
-    return std::unique_ptr<DeviceCodec>(std::make_unique<TaskCodec<CudaBackend>>(
-        std::move(planned.codec), planned.plan, backend()));
+    return make_device_codec(std::move(planned), backend());
   }
   Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
                                                             DType dtype, ReduceOp op) override {
-    RINGPRESS_ASSIGN_OR_RETURN(PlannedProjection planned,
+    RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned,
                                make_plan_.projection(specification, dtype, op));
-    return make_task_projection(std::move(planned.codec), planned.plan,
-                                CudaBackend{ordinal_, most_blocks_});
+    return make_device_projection(std::move(planned), backend());
   }
   Result<std::unique_ptr<DeviceModels>> make_models() override {
     return std::unique_ptr<DeviceModels>(

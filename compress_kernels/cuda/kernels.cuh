@@ -1,5 +1,5 @@
 // The kernels: each hands its arguments to an agent. A family's .cu file instantiates them with
-// RINGPRESS_CUDA_FAMILY.
+// RINGPRESS_CUDA_KERNELS, and defines the family (device_family.h).
 #ifndef COMPRESS_KERNELS_CUDA_KERNELS_CUH_
 #define COMPRESS_KERNELS_CUDA_KERNELS_CUH_
 
@@ -10,9 +10,10 @@
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/tile_agent.cuh"
+#include "compress_kernels/cuda/backend.cuh"
 #include "compress_kernels/cuda/hardware.cuh"
-#include "compress_kernels/cuda/launch.h"
 #include "compress_kernels/cuda/tuning.h"
+#include "compress_kernels/task_codec.h"
 
 namespace ringpress::compress_kernels::cuda {
 
@@ -104,7 +105,7 @@ int launch_family(const Task& task, const Target& target, Visit&& visit) {
       return family::visit_format<AnyHardware>(p, visitor);                      \
     });                                                                          \
   }
-#define RINGPRESS_CUDA_FAMILY(Parameters, family)             \
+#define RINGPRESS_CUDA_KERNELS(Parameters, family)            \
   namespace ringpress::compress_kernels::cuda {               \
   RINGPRESS_CUDA_LAUNCH(core::EncodeTask, Parameters, family) \
   RINGPRESS_CUDA_LAUNCH(core::DecodeTask, Parameters, family) \

@@ -1,13 +1,10 @@
-// Launching kernels: one overload for each operation and family, or task of a projection, each in
-// the family's .cu file.
+// Launching kernels: one specialisation for each task, in the .cu file of its family.
 #ifndef COMPRESS_KERNELS_CUDA_LAUNCH_H_
 #define COMPRESS_KERNELS_CUDA_LAUNCH_H_
 
 #include <cstddef>
 
 #include "compress_kernels/core/device_tasks.h"
-#include "compress_kernels/device_plan.h"
-#include "compress_kernels/qsgd/summary_tasks.h"
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/types.h"
 
@@ -21,21 +18,15 @@ struct Target {
   unsigned most_blocks = 1;  // In all.
 };
 
-/// A cudaError_t.
-template <typename Parameters>
-int launch(const core::EncodeTask<Parameters>& task, const Target& target);
-template <typename Parameters>
-int launch(const core::DecodeTask<Parameters>& task, const Target& target);
-template <typename Parameters>
-int launch(const core::HopTask<Parameters>& task, const Target& target);
-int launch(const qsgd::SummaryTask& task, const Target& target);
-int launch(const qsgd::MergeTask& task, const Target& target);
+/// A cudaError_t. `Task`: core::EncodeTask and the like, or what a family has besides.
+template <typename Task>
+int launch(const Task& task, const Target& target);
 
 /// Where a kernel of a projection goes.
 struct ProjectionTarget {
   Stream stream = nullptr;  // A cudaStream_t.
   DType dtype = DType::kFloat32;
-  std::size_t count = 1;     // As in compress_kernels/task_projection.h.
+  std::size_t count = 1;     // As in core/projection_tasks.h.
   unsigned most_blocks = 1;  // Of a task by pieces.
 };
 

@@ -11,18 +11,12 @@
 namespace ringpress::compress_kernels {
 namespace {
 
-Result<cuda::PlannedCodec> make_planned(const std::string& specification, DType dtype,
-                                        ReduceOp op) {
-  RINGPRESS_ASSIGN_OR_RETURN(const DevicePlan plan, make_device_plan(specification, dtype));
+/// `make_plan`: make_device_plan() or make_projection_plan().
+template <Result<DevicePlan> make_plan(const std::string&, DType)>
+Result<PlannedCodec> plan_codec(const std::string& specification, DType dtype, ReduceOp op) {
+  RINGPRESS_ASSIGN_OR_RETURN(const DevicePlan plan, make_plan(specification, dtype));
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec, make_codec(specification, dtype, op));
-  return cuda::PlannedCodec{std::move(codec), plan};
-}
-
-Result<cuda::PlannedProjection> make_planned_projection(const std::string& specification,
-                                                        DType dtype, ReduceOp op) {
-  RINGPRESS_ASSIGN_OR_RETURN(const ProjectionPlan plan, make_projection_plan(specification, dtype));
-  RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec, make_codec(specification, dtype, op));
-  return cuda::PlannedProjection{std::move(codec), plan};
+  return PlannedCodec{std::move(codec), plan};
 }
 
 /// The folder of this code with a slash at its end; empty if it is not known.
@@ -77,7 +71,7 @@ Result<std::unique_ptr<Device>> make_cuda_device(int ordinal) {
   const cuda::ModuleEntry entry = find_entry(why);
   if (entry == nullptr) return Status(Code::kUnsupported, "no CUDA kernels: " + why);
   Result<std::unique_ptr<Device>> opened(Status(Code::kInternal, "no device was opened"));
-  entry(ordinal, {make_planned, make_planned_projection}, &opened);
+  entry(ordinal, {plan_codec<make_device_plan>, plan_codec<make_projection_plan>}, &opened);
   return opened;
 }
 

@@ -11,8 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "compress_kernels/device_plan.h"
-#include "compress_kernels/projection_plan.h"
+#include "compress_kernels/device_family.h"
 #include "ringpress/internal/codec.h"
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/status.h"
@@ -28,24 +27,12 @@ inline constexpr const char* kModuleLayout = "ringpress_cuda_layout";
 inline constexpr std::uint64_t kLayout = RINGPRESS_MODULE_LAYOUT;
 using ModuleLayout = std::uint64_t (*)();
 
-/// A codec of the host, and how kernels make the same bytes.
-struct PlannedCodec {
-  std::unique_ptr<Codec> codec;
-  DevicePlan plan;
-};
-
-/// And how they project.
-struct PlannedProjection {
-  std::unique_ptr<Codec> codec;
-  ProjectionPlan plan;
-};
-
 /// The registry of codecs is on the side of the host.
-template <typename Planned>
-using PlanMaker = Result<Planned> (*)(const std::string& specification, DType dtype, ReduceOp op);
+using PlanMaker = Result<PlannedCodec> (*)(const std::string& specification, DType dtype,
+                                           ReduceOp op);
 struct PlanMakers {
-  PlanMaker<PlannedCodec> codec = nullptr;
-  PlanMaker<PlannedProjection> projection = nullptr;
+  PlanMaker codec = nullptr;
+  PlanMaker projection = nullptr;
 };
 
 /// Puts the device in `opened`.

@@ -10,9 +10,10 @@
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/projection_agent.cuh"
+#include "compress_kernels/cuda/backend.cuh"
 #include "compress_kernels/cuda/hardware.cuh"
-#include "compress_kernels/cuda/launch.h"
 #include "compress_kernels/cuda/tuning.h"
+#include "compress_kernels/device_family.h"
 
 namespace ringpress::compress_kernels::cuda {
 

@@ -1,5 +1,4 @@
 #include "compress_kernels/codec_family.h"
-#include "compress_kernels/device_plan.h"
 #include "compress_kernels/fp8/codes.h"
 #include "compress_kernels/fp8/fp8.h"
 
@@ -32,12 +31,6 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
   return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
 }
 
-bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
-  plan.parameters = parameters_of(entry, values, dtype);
-  return true;
-}
-
 /// See fp8.h. Units are rounded up to 8 significant bits.
 ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   const bool is_e4m3 = values.text("format") == "e4m3";
@@ -62,7 +55,7 @@ const CodecFamily& family() {
         {"round", "nearest", "nearest or stochastic", accepts_rounding},
     };
     family.make = make;
-    family.plan_for_device = plan_for_device;
+    family.plan_for_device = plan_of<DeviceFamilyId::kFp8, parameters_of>;
     family.error_bound = error_bound;
     family.unbiased = "round=stochastic";
     family.variants = {"format=e5m2", "block=32", "block=1024,round=stochastic",

@@ -1,4 +1,4 @@
-// A DeviceModels whose kernels `Backend` launches (compress_kernels/task_projection.h).
+// A DeviceModels whose kernels `Backend` launches (core/projection_tasks.h).
 #ifndef COMPRESS_KERNELS_MODELS_TASK_MODELS_H_
 #define COMPRESS_KERNELS_MODELS_TASK_MODELS_H_
 

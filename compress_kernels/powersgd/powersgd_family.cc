@@ -3,7 +3,7 @@
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/powersgd/powersgd.h"
 #include "compress_kernels/powersgd/powersgd_codec.h"
-#include "compress_kernels/projection_plan.h"
+#include "compress_kernels/powersgd/task_projection.h"
 
 namespace ringpress::compress_kernels::powersgd {
 namespace {
@@ -25,8 +25,8 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                                       kernels != nullptr ? *kernels : reference_kernels());
 }
 
-void plan_projection(const ParameterValues& values, ProjectionPlan& plan) {
-  plan.parameters = DeviceParameters{values.number("rank")};
+DeviceParameters device_parameters(const CodecEntry&, const ParameterValues& values, DType) {
+  return {values.number("rank")};
 }
 
 ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
@@ -43,7 +43,7 @@ const CodecFamily& family() {
     CodecFamily family;
     family.parameters = {{"rank", "4", "a whole number from 1 to 64", accepts_rank}};
     family.make = make;
-    family.plan_projection = plan_projection;
+    family.plan_projection = plan_of<DeviceFamilyId::kPowersgd, device_parameters>;
     family.error_bound = error_bound;
     family.variants = {"rank=1", "rank=7", "rank=32"};
     family.examples = {

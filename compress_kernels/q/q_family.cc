@@ -1,8 +1,8 @@
 // q1 .. q8: B bits per value on one of several grids, each with kernels in a folder of its own.
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/core/block_scale.h"
-#include "compress_kernels/device_plan.h"
 #include "compress_kernels/lloyd/block.h"
+#include "compress_kernels/q/device_kernels.h"
 #include "compress_kernels/q/regridding_codec.h"
 #include "compress_kernels/q/widening_codec.h"
 #include "compress_kernels/uniform/uniform.h"
@@ -131,19 +131,20 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
                    uniform::simd_kernels);
 }
 
-bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
+DeviceParameters device_parameters_of(const CodecEntry& entry, const ParameterValues& values,
+                                      DType dtype) {
+  DeviceParameters parameters;
   const bool wide = values.text("partial") != "same";
-  plan.partial_sums = wide ? DevicePlan::PartialSums::kWider : DevicePlan::PartialSums::kSame;
-  if (is_lloyd(values)) {
-    plan.parameters = device_parameters(lloyd_parameters(entry, values));
-    return true;
+  parameters.partial_sums = wide ? PartialSums::kWider : PartialSums::kSame;
+  parameters.is_lloyd = is_lloyd(values);
+  if (parameters.is_lloyd) {
+    parameters.lloyd = lloyd_parameters(entry, values);
+    return parameters;
   }
-  UniformParameters parameters = uniform_parameters(entry, values);
-  parameters.dtype = dtype;
-  plan.parameters = parameters;
-  if (wide && is_regridded(parameters)) plan.partial_sums = DevicePlan::PartialSums::kRegridded;
-  return true;
+  parameters.uniform = uniform_parameters(entry, values);
+  parameters.uniform.dtype = dtype;
+  if (wide && is_regridded(parameters.uniform)) parameters.partial_sums = PartialSums::kRegridded;
+  return parameters;
 }
 
 /// See uniform.h. Units are rounded up to 8 significant bits.
@@ -196,7 +197,7 @@ const CodecFamily& family() {
     };
     family.settle = settle;
     family.make = make;
-    family.plan_for_device = plan_for_device;
+    family.plan_for_device = plan_of<DeviceFamilyId::kQ, device_parameters_of>;
     family.error_bound = error_bound;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";

@@ -1,6 +1,5 @@
 // qsgd: one grid of 1 to 8 bits and a sign.
 #include "compress_kernels/codec_family.h"
-#include "compress_kernels/device_plan.h"
 #include "compress_kernels/qsgd/options.h"
 #include "compress_kernels/qsgd/qsgd_codec.h"
 
@@ -11,23 +10,17 @@ bool accepts_bits(std::string_view text) {
   return text.size() == 1 && text[0] >= '1' && text[0] <= '8';
 }
 
-Parameters grid_of(const ParameterValues& values, DType dtype) {
+Parameters grid_of(const CodecEntry&, const ParameterValues& values, DType dtype) {
   Parameters parameters = parameters_of(values);
   parameters.dtype = dtype;
   parameters.steps[0] = steps_of(static_cast<int>(values.number("bits")));
   return parameters;
 }
 
-std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
                             const ParameterValues& values) {
-  const Parameters parameters = grid_of(values, identity.dtype);
+  const Parameters parameters = grid_of(entry, values, identity.dtype);
   return make_qsgd_codec(std::move(identity), parameters);
-}
-
-bool plan_for_device(const CodecEntry&, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
-  plan.parameters = device_parameters(grid_of(values, dtype), {}, {});
-  return true;
 }
 
 ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
@@ -58,7 +51,7 @@ const CodecFamily& family() {
     append_shared_rules(&family.parameters);
     family.settle = settle_width;
     family.make = make;
-    family.plan_for_device = plan_for_device;
+    family.plan_for_device = plan_of<DeviceFamilyId::kQsgd, grid_of>;
     family.error_bound = error_bound;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";

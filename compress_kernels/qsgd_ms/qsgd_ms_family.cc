@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "compress_kernels/codec_family.h"
-#include "compress_kernels/device_plan.h"
 #include "compress_kernels/qsgd/options.h"
 #include "compress_kernels/qsgd/qsgd_codec.h"
 
@@ -38,7 +37,7 @@ bool accepts_bits(std::string_view text) {
          bits.back() <= qsgd::kMostBits;
 }
 
-qsgd::Parameters parameters_of(const ParameterValues& values, DType dtype) {
+qsgd::Parameters parameters_of(const CodecEntry&, const ParameterValues& values, DType dtype) {
   qsgd::Parameters parameters = qsgd::parameters_of(values);
   parameters.dtype = dtype;
   parameters.grids = 0;
@@ -48,16 +47,10 @@ qsgd::Parameters parameters_of(const ParameterValues& values, DType dtype) {
   return parameters;
 }
 
-std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
                             const ParameterValues& values) {
-  const qsgd::Parameters parameters = parameters_of(values, identity.dtype);
+  const qsgd::Parameters parameters = parameters_of(entry, values, identity.dtype);
   return qsgd::make_qsgd_codec(std::move(identity), parameters);
-}
-
-bool plan_for_device(const CodecEntry&, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
-  plan.parameters = device_parameters(parameters_of(values, dtype), {}, {});
-  return true;
 }
 
 /// A value is on the coarsest grid at worst.
@@ -97,7 +90,7 @@ const CodecFamily& family() {
     qsgd::append_shared_rules(&family.parameters);
     family.settle = settle;
     family.make = make;
-    family.plan_for_device = plan_for_device;
+    family.plan_for_device = plan_of<DeviceFamilyId::kQsgd, parameters_of>;
     family.error_bound = error_bound;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";

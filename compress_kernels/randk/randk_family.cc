@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "compress_kernels/codec_family.h"
-#include "compress_kernels/projection_plan.h"
 #include "compress_kernels/randk/randk.h"
 #include "compress_kernels/randk/randk_codec.h"
+#include "compress_kernels/randk/task_projection.h"
 #include "compress_kernels/specification.h"
 
 namespace ringpress::compress_kernels::randk {
@@ -77,9 +77,8 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
       kernels != nullptr ? *kernels : reference_kernels());
 }
 
-void plan_projection(const ParameterValues& values, ProjectionPlan& plan) {
-  plan.parameters =
-      DeviceParameters{decimal_of(values.text("density")), values.text("unbiased") == "1"};
+DeviceParameters device_parameters(const CodecEntry&, const ParameterValues& values, DType) {
+  return {decimal_of(values.text("density")), values.text("unbiased") == "1"};
 }
 
 ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
@@ -113,7 +112,7 @@ const CodecFamily& family() {
     };
     family.settle = settle;
     family.make = make;
-    family.plan_projection = plan_projection;
+    family.plan_projection = plan_of<DeviceFamilyId::kRandk, device_parameters>;
     family.error_bound = error_bound;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "unbiased=1";

@@ -1,5 +1,5 @@
 // randk as a DeviceProjection: turns the arguments of operations into those of kernels, which
-// `Backend` launches (compress_kernels/task_projection.h).
+// `Backend` launches (core/projection_tasks.h).
 #ifndef COMPRESS_KERNELS_RANDK_TASK_PROJECTION_H_
 #define COMPRESS_KERNELS_RANDK_TASK_PROJECTION_H_
 
@@ -25,6 +25,8 @@ struct DeviceParameters {
 template <typename Backend>
 class TaskProjection final : public DeviceProjection {
  public:
+  using Parameters = DeviceParameters;
+
   TaskProjection(std::unique_ptr<Codec> codec, const DeviceParameters& parameters, Backend backend)
       : codec_(std::move(codec)), parameters_(parameters), backend_(std::move(backend)) {}
 

@@ -3,7 +3,6 @@
 // those of the one-bit uniform grid; large blocks make the scale free.
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/core/block_scale.h"
-#include "compress_kernels/device_plan.h"
 #include "compress_kernels/uniform/uniform.h"
 
 namespace ringpress::compress_kernels::sign {
@@ -13,7 +12,7 @@ bool accepts_block(std::string_view text) {
   return is_power_of_two_between(text, kSmallestBlock, kLargestBlock);
 }
 
-UniformParameters parameters_of(const ParameterValues& values, DType dtype) {
+UniformParameters parameters_of(const CodecEntry&, const ParameterValues& values, DType dtype) {
   UniformParameters parameters;
   parameters.bits = 1;
   parameters.block = values.number("block");
@@ -21,17 +20,11 @@ UniformParameters parameters_of(const ParameterValues& values, DType dtype) {
   return parameters;
 }
 
-std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
+std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
                             const ParameterValues& values) {
-  const UniformParameters parameters = parameters_of(values, identity.dtype);
+  const UniformParameters parameters = parameters_of(entry, values, identity.dtype);
   return make_kernel_codec(std::move(identity), parameters, uniform::reference_kernels(),
                            uniform::simd_kernels);
-}
-
-bool plan_for_device(const CodecEntry&, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
-  plan.parameters = parameters_of(values, dtype);
-  return true;
 }
 
 /// A value's error is at most the larger of the scale and the largest magnitude minus it.
@@ -51,7 +44,7 @@ const CodecFamily& family() {
     CodecFamily family;
     family.parameters = {{"block", "1024", "a power of two from 32 to 1024", accepts_block}};
     family.make = make;
-    family.plan_for_device = plan_for_device;
+    family.plan_for_device = plan_of<DeviceFamilyId::kUniform, parameters_of>;
     family.error_bound = error_bound;
     family.variants = {"block=64"};
     family.examples = {{"sign", "yes", "the slowest links: a thirtieth of the bytes"}};

@@ -2,7 +2,6 @@
 #include <charconv>
 
 #include "compress_kernels/codec_family.h"
-#include "compress_kernels/device_plan.h"
 #include "compress_kernels/tern/tern.h"
 
 namespace ringpress::compress_kernels::tern {
@@ -49,12 +48,6 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry& entry,
   return make_kernel_codec(std::move(identity), parameters, reference_kernels(), simd_kernels);
 }
 
-bool plan_for_device(const CodecEntry& entry, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
-  plan.parameters = parameters_of(entry, values, dtype);
-  return true;
-}
-
 /// A value's error is at most the scale, or its magnitude if that is clipped.
 ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   ErrorBound bound;
@@ -80,7 +73,7 @@ const CodecFamily& family() {
     };
     family.settle = settle;
     family.make = make;
-    family.plan_for_device = plan_for_device;
+    family.plan_for_device = plan_of<DeviceFamilyId::kTern, parameters_of>;
     family.error_bound = error_bound;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "clip=0";

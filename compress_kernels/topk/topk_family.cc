@@ -4,7 +4,6 @@
 
 #include "compress_kernels/chunk_topk/chunk_topk.h"
 #include "compress_kernels/codec_family.h"
-#include "compress_kernels/device_plan.h"
 #include "compress_kernels/isa.h"
 #include "compress_kernels/topk/topk.h"
 #include "compress_kernels/topk/topk_codec.h"
@@ -67,11 +66,10 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                                      kernels != nullptr ? *kernels : reference_kernels());
 }
 
-bool plan_for_device(const CodecEntry&, const ParameterValues& values, DType dtype,
-                     DevicePlan& plan) {
-  if (!goes_by_chunks(values)) return false;
-  plan.parameters = device_parameters(chunk_parameters(values, dtype));
-  return true;
+std::optional<DevicePlan> plan_for_device(const CodecEntry&, const ParameterValues& values,
+                                          DType dtype) {
+  if (!goes_by_chunks(values)) return std::nullopt;
+  return DevicePlan{DeviceFamilyId::kChunkTopk, PlanParameters(chunk_parameters(values, dtype))};
 }
 
 /// What is not sent is lost; what is sent is nearer to its value than zero is.

@@ -1,6 +1,8 @@
 // The kernels of topk:select=chunk, on fibers.
 #include "compress_kernels/chunk_topk/chunk_topk_agent.cuh"
-#include "tests/compress_kernels/fiber_device.h"
+#include "compress_kernels/chunk_topk/device_kernels.h"
+#include "compress_kernels/device_family.h"
+#include "tests/compress_kernels/fiber_backend.h"
 #include "tests/support/simt.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -26,17 +28,22 @@ Status launch_by_tiles(std::uint32_t seed, DType dtype, const Task& task, core::
 
 }  // namespace
 
+template <>
 Status FiberBackend::launch(Stream, DType dtype, const chunk_topk::EncodeTask& task,
                             core::Extent extent) const {
   return launch_by_tiles(seed, dtype, task, extent);
 }
+template <>
 Status FiberBackend::launch(Stream, DType dtype, const chunk_topk::DecodeTask& task,
                             core::Extent extent) const {
   return launch_by_tiles(seed, dtype, task, extent);
 }
+template <>
 Status FiberBackend::launch(Stream, DType dtype, const chunk_topk::HopTask& task,
                             core::Extent extent) const {
   return launch_by_tiles(seed, dtype, task, extent);
 }
 
 }  // namespace ringpress::compress_kernels::testing
+
+RINGPRESS_DEVICE_CODEC(kChunkTopk, testing::FiberBackend, chunk_topk::DeviceKernels)

@@ -2,61 +2,33 @@
 #ifndef TESTS_COMPRESS_KERNELS_FIBER_DEVICE_H_
 #define TESTS_COMPRESS_KERNELS_FIBER_DEVICE_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "compress_kernels/chunk_topk/device_stages.h"
-#include "compress_kernels/core/device_tasks.h"
+#include "compress_kernels/device_family.h"
 #include "compress_kernels/device_plan.h"
 #include "compress_kernels/factory.h"
 #include "compress_kernels/models/task_models.h"
-#include "compress_kernels/task_codec.h"
-#include "compress_kernels/task_projection.h"
 #include "ringpress/internal/device.h"
+#include "tests/compress_kernels/fiber_backend.h"
 #include "tests/compress_kernels/host_memory_device.h"
 
 namespace ringpress::compress_kernels::testing {
-
-/// `Backend` of task_codec.h and task_projection.h. Launches fewer warps than there are tiles, so
-/// that some take several.
-struct FiberBackend {
-  std::uint32_t seed = 1;
-  unsigned warps = 1;
-
-  /// For the parameters of DeviceParameters.
-  template <typename Task>
-  Status launch(Stream, DType dtype, const Task& task, core::Extent extent) const;
-  Status launch(Stream, DType dtype, const qsgd::SummaryTask& task, core::Extent extent) const;
-  Status launch(Stream, DType dtype, const qsgd::MergeTask& task, core::Extent extent) const;
-  Status launch(Stream, DType dtype, const chunk_topk::EncodeTask& task, core::Extent extent) const;
-  Status launch(Stream, DType dtype, const chunk_topk::DecodeTask& task, core::Extent extent) const;
-  Status launch(Stream, DType dtype, const chunk_topk::HopTask& task, core::Extent extent) const;
-  Status zero(Stream, void* memory, std::size_t bytes) const {
-    std::memset(memory, 0, bytes);
-    return Status::ok();
-  }
-  /// For the tasks of projections: as compress_kernels/task_projection.h says.
-  template <typename Task>
-  Status launch(Stream, DType dtype, const Task& task, std::size_t count) const;
-};
 
 /// kUnsupported where there are no kernels.
 inline Result<std::unique_ptr<DeviceCodec>> make_fiber_codec(const std::string& specification,
                                                              DType dtype, FiberBackend backend) {
   RINGPRESS_ASSIGN_OR_RETURN(const DevicePlan plan, make_device_plan(specification, dtype));
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, ReduceOp::kSum));
-  return std::unique_ptr<DeviceCodec>(
-      std::make_unique<TaskCodec<FiberBackend>>(std::move(codec), plan, backend));
+  return make_device_codec(PlannedCodec{std::move(codec), plan}, backend);
 }
 
 inline Result<std::unique_ptr<DeviceProjection>> make_fiber_projection(
     const std::string& specification, DType dtype, ReduceOp op, FiberBackend backend) {
-  RINGPRESS_ASSIGN_OR_RETURN(const ProjectionPlan plan, make_projection_plan(specification, dtype));
+  RINGPRESS_ASSIGN_OR_RETURN(const DevicePlan plan, make_projection_plan(specification, dtype));
   RINGPRESS_ASSIGN_OR_RETURN(auto codec, make_codec(specification, dtype, op));
-  return make_task_projection(std::move(codec), plan, backend);
+  return make_device_projection(PlannedCodec{std::move(codec), plan}, backend);
 }
 
 /// Host memory, on which kernels run at once.

@@ -3,11 +3,14 @@
 #include <cstddef>
 
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/device_family.h"
 #include "compress_kernels/models/model_agent.cuh"
 #include "compress_kernels/powersgd/column_agent.cuh"
 #include "compress_kernels/powersgd/matrix_agent.cuh"
+#include "compress_kernels/powersgd/task_projection.h"
 #include "compress_kernels/randk/randk_agent.cuh"
-#include "tests/compress_kernels/fiber_device.h"
+#include "compress_kernels/randk/task_projection.h"
+#include "tests/compress_kernels/fiber_backend.h"
 #include "tests/support/simt.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -96,3 +99,6 @@ RINGPRESS_PROJECTION_ON_FIBERS(models::AddValuesTask)
 RINGPRESS_PROJECTION_ON_FIBERS(models::TotalTask)
 
 }  // namespace ringpress::compress_kernels::testing
+
+RINGPRESS_DEVICE_PROJECTION(kRandk, testing::FiberBackend, randk::TaskProjection)
+RINGPRESS_DEVICE_PROJECTION(kPowersgd, testing::FiberBackend, powersgd::TaskProjection)

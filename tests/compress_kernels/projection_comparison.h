@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "compress_kernels/projection_plan.h"
+#include "compress_kernels/device_plan.h"
 #include "compress_kernels/specification.h"
 #include "tests/compress_kernels/host_memory_device.h"
 #include "tests/compress_kernels/projection_case.h"

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "compress_kernels/cuda/module.h"
-#include "compress_kernels/task_codec.h"
 #include "tests/compress_kernels/fiber_device.h"
 
 namespace ringpress::compress_kernels::testing {
@@ -16,16 +15,14 @@ class ModuleDevice final : public FiberDevice {
 
   Result<std::unique_ptr<DeviceCodec>> make_codec(const std::string& specification, DType dtype,
                                                   ReduceOp op) override {
-    RINGPRESS_ASSIGN_OR_RETURN(cuda::PlannedCodec planned,
-                               make_plan_.codec(specification, dtype, op));
-    return std::unique_ptr<DeviceCodec>(std::make_unique<TaskCodec<FiberBackend>>(
-        std::move(planned.codec), planned.plan, FiberBackend{}));
+    RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned, make_plan_.codec(specification, dtype, op));
+    return make_device_codec(std::move(planned), FiberBackend{});
   }
   Result<std::unique_ptr<DeviceProjection>> make_projection(const std::string& specification,
                                                             DType dtype, ReduceOp op) override {
-    RINGPRESS_ASSIGN_OR_RETURN(cuda::PlannedProjection planned,
+    RINGPRESS_ASSIGN_OR_RETURN(PlannedCodec planned,
                                make_plan_.projection(specification, dtype, op));
-    return make_task_projection(std::move(planned.codec), planned.plan, FiberBackend{});
+    return make_device_projection(std::move(planned), FiberBackend{});
   }
 
  private:

@@ -51,6 +51,8 @@ add_library(fake_cuda_module MODULE ${fake_cuda}/fake_kernels.cc
             ${CMAKE_CURRENT_SOURCE_DIR}/../compress_kernels/fiber_chunk_topk.cc
             ${CMAKE_CURRENT_SOURCE_DIR}/../compress_kernels/fiber_projection.cc
             ${cuda_kernels}/cuda/cuda_device.cu)
+# It instantiates what the other sources specialise.
+ringpress_compile_alone(${fake_cuda}/fake_kernels.cc)
 target_include_directories(fake_cuda_module SYSTEM PRIVATE ${RANDOM123_INCLUDE})
 set_source_files_properties(${cuda_kernels}/cuda/cuda_device.cu PROPERTIES
   LANGUAGE CXX COMPILE_OPTIONS "-xc++")

@@ -3,11 +3,19 @@
 // and of topk on fibers.
 #include <vector>
 
-#include "compress_kernels/cuda/launch.h"
+#include "compress_kernels/chunk_topk/device_kernels.h"
+#include "compress_kernels/cuda/backend.cuh"
+#include "compress_kernels/device_family.h"
+#include "compress_kernels/models/device_tasks.h"
+#include "compress_kernels/powersgd/task_projection.h"
+#include "compress_kernels/q/device_kernels.h"
+#include "compress_kernels/qsgd/device_kernels.h"
 #include "compress_kernels/qsgd/merge.h"
 #include "compress_kernels/qsgd/transcoder.h"
+#include "compress_kernels/randk/task_projection.h"
+#include "compress_kernels/task_codec.h"
 #include "compress_kernels/uniform/uniform.h"
-#include "tests/compress_kernels/fiber_device.h"
+#include "tests/compress_kernels/fiber_backend.h"
 #include "tests/support/fake_cuda/cuda_runtime_api.h"
 
 namespace ringpress::compress_kernels::cuda {
@@ -142,6 +150,7 @@ int launch(const core::HopTask<QsgdDeviceParameters>& task, const Target& target
   });
 }
 
+template <>
 int launch(const qsgd::SummaryTask& task, const Target& target) {
   return enqueue(target, [task, target] {
     for (std::size_t i = 0; i < target.extent.shards; ++i) {
@@ -150,6 +159,7 @@ int launch(const qsgd::SummaryTask& task, const Target& target) {
   });
 }
 
+template <>
 int launch(const qsgd::MergeTask& task, const Target& target) {
   return enqueue(target, [task] {
     const int bits = qsgd::level_bits(task.parameters.codec);
@@ -176,24 +186,15 @@ BY_TILES(chunk_topk::DecodeTask)
 BY_TILES(chunk_topk::HopTask)
 #undef BY_TILES
 
-#define NO_KERNELS(Parameters)                                     \
-  template <>                                                      \
-  int launch(const core::EncodeTask<Parameters>&, const Target&) { \
-    return cudaErrorNotSupported;                                  \
-  }                                                                \
-  template <>                                                      \
-  int launch(const core::DecodeTask<Parameters>&, const Target&) { \
-    return cudaErrorNotSupported;                                  \
-  }                                                                \
-  template <>                                                      \
-  int launch(const core::HopTask<Parameters>&, const Target&) {    \
-    return cudaErrorNotSupported;                                  \
+#define NO_KERNELS(Task)                   \
+  template <>                              \
+  int launch(const Task&, const Target&) { \
+    return cudaErrorNotSupported;          \
   }
-NO_KERNELS(CastParameters)
-NO_KERNELS(Fp8Parameters)
-NO_KERNELS(TernParameters)
-NO_KERNELS(LloydDeviceParameters)
-NO_KERNELS(RegriddingParameters)
+NO_KERNELS(core::EncodeTask<LloydDeviceParameters>)
+NO_KERNELS(core::DecodeTask<LloydDeviceParameters>)
+NO_KERNELS(core::HopTask<LloydDeviceParameters>)
+NO_KERNELS(core::HopTask<RegriddingParameters>)
 #undef NO_KERNELS
 
 /// What a graph replays is the agents' own work.
@@ -205,23 +206,6 @@ int launch_projection(const Task& task, const ProjectionTarget& target) {
   });
 }
 #define ON_FIBERS(Task) template int launch_projection(const Task&, const ProjectionTarget&);
-ON_FIBERS(core::OfferTask)
-ON_FIBERS(core::MarkTask)
-ON_FIBERS(randk::GatherTask)
-ON_FIBERS(randk::ScanTask)
-ON_FIBERS(randk::KeepTask)
-ON_FIBERS(randk::ScatterTask)
-ON_FIBERS(randk::AdvanceTask)
-ON_FIBERS(powersgd::StartTask)
-ON_FIBERS(powersgd::LeftTask)
-ON_FIBERS(powersgd::OrthonormaliseTask)
-ON_FIBERS(powersgd::RightTask)
-ON_FIBERS(powersgd::AddTask)
-ON_FIBERS(powersgd::SettleTask)
-ON_FIBERS(powersgd::RebuildTask)
-ON_FIBERS(powersgd::StateTask)
-ON_FIBERS(powersgd::LoadTask)
-ON_FIBERS(powersgd::StoreTask)
 ON_FIBERS(models::ChangeTask)
 ON_FIBERS(models::AverageTask)
 ON_FIBERS(models::DifferenceTask)
@@ -234,3 +218,24 @@ ON_FIBERS(models::TotalTask)
 #undef ON_FIBERS
 
 }  // namespace ringpress::compress_kernels::cuda
+
+RINGPRESS_DEVICE_CODEC(kUniform, cuda::CudaBackend, PlainKernels<UniformParameters>)
+RINGPRESS_DEVICE_CODEC(kQ, cuda::CudaBackend, q::DeviceKernels)
+RINGPRESS_DEVICE_CODEC(kQsgd, cuda::CudaBackend, qsgd::DeviceKernels)
+RINGPRESS_DEVICE_CODEC(kChunkTopk, cuda::CudaBackend, chunk_topk::DeviceKernels)
+RINGPRESS_DEVICE_PROJECTION(kRandk, cuda::CudaBackend, randk::TaskProjection)
+RINGPRESS_DEVICE_PROJECTION(kPowersgd, cuda::CudaBackend, powersgd::TaskProjection)
+
+namespace ringpress::compress_kernels {
+
+/// All others have no kernels here.
+template <DeviceFamilyId id, typename Backend>
+DeviceFamily<Backend> device_family() {
+  return {};
+}
+#define RINGPRESS_DEVICE_FAMILY(id) \
+  template DeviceFamily<cuda::CudaBackend> device_family<DeviceFamilyId::id, cuda::CudaBackend>();
+#include "compress_kernels/device_families.inc"
+#undef RINGPRESS_DEVICE_FAMILY
+
+}  // namespace ringpress::compress_kernels

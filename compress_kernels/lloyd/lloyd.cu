@@ -1,4 +1,5 @@
 #include "compress_kernels/cuda/kernels.cuh"
 #include "compress_kernels/lloyd/lloyd_agent.cuh"
 
-RINGPRESS_CUDA_FAMILY(LloydDeviceParameters, lloyd)
+// A part of q: q/device_kernels.h.
+RINGPRESS_CUDA_KERNELS(LloydDeviceParameters, lloyd)

@@ -1,6 +1,7 @@
 #include "compress_kernels/cuda/projection_kernels.cuh"
 #include "compress_kernels/powersgd/column_agent.cuh"
 #include "compress_kernels/powersgd/matrix_agent.cuh"
+#include "compress_kernels/powersgd/task_projection.h"
 
 namespace ringpress::compress_kernels::cuda {
 
@@ -16,3 +17,5 @@ RINGPRESS_CUDA_PROJECTION(powersgd::ColumnAgent, powersgd::LoadTask)
 RINGPRESS_CUDA_PROJECTION(powersgd::ColumnAgent, powersgd::StoreTask)
 
 }  // namespace ringpress::compress_kernels::cuda
+
+RINGPRESS_DEVICE_PROJECTION(kPowersgd, cuda::CudaBackend, powersgd::TaskProjection)

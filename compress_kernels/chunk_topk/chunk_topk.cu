@@ -1,8 +1,9 @@
 #include <cuda_runtime_api.h>
 
 #include "compress_kernels/chunk_topk/chunk_topk_agent.cuh"
+#include "compress_kernels/chunk_topk/device_kernels.h"
+#include "compress_kernels/cuda/backend.cuh"
 #include "compress_kernels/cuda/hardware.cuh"
-#include "compress_kernels/cuda/launch.h"
 #include "compress_kernels/cuda/tuning.h"
 
 namespace ringpress::compress_kernels::cuda {
@@ -43,3 +44,5 @@ int launch(const chunk_topk::HopTask& task, const Target& target) {
 }
 
 }  // namespace ringpress::compress_kernels::cuda
+
+RINGPRESS_DEVICE_CODEC(kChunkTopk, cuda::CudaBackend, chunk_topk::DeviceKernels)

@@ -1,5 +1,6 @@
 #include "compress_kernels/cuda/projection_kernels.cuh"
 #include "compress_kernels/randk/randk_agent.cuh"
+#include "compress_kernels/randk/task_projection.h"
 
 namespace ringpress::compress_kernels::cuda {
 
@@ -12,3 +13,5 @@ RINGPRESS_CUDA_PROJECTION(randk::RandomAgent, randk::ScatterTask)
 RINGPRESS_CUDA_PROJECTION(randk::RandomAgent, randk::AdvanceTask)
 
 }  // namespace ringpress::compress_kernels::cuda
+
+RINGPRESS_DEVICE_PROJECTION(kRandk, cuda::CudaBackend, randk::TaskProjection)

@@ -1,17 +1,15 @@
 // A DeviceAgreement: what a stream call is asked for as kernels that `Backend` launches. `Backend`
 // is that of task_codec.h, and also has
 //
-//   Status Backend::launch(Stream, DType, const qsgd::SummaryTask&, core::Extent) const
-//   Status Backend::launch(Stream, DType, const qsgd::MergeTask&, core::Extent) const
+//   Status Backend::launch(Stream, DType, const SummaryTask&, core::Extent) const
+//   Status Backend::launch(Stream, DType, const MergeTask&, core::Extent) const
 //   Status Backend::zero(Stream, void* memory, std::size_t bytes) const
-#ifndef COMPRESS_KERNELS_TASK_AGREEMENT_H_
-#define COMPRESS_KERNELS_TASK_AGREEMENT_H_
+#ifndef COMPRESS_KERNELS_QSGD_TASK_AGREEMENT_H_
+#define COMPRESS_KERNELS_QSGD_TASK_AGREEMENT_H_
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
 
 #include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/qsgd/summary_tasks.h"
@@ -19,19 +17,7 @@
 #include "ringpress/internal/device.h"
 #include "ringpress/internal/status.h"
 
-namespace ringpress::compress_kernels {
-
-inline Status check_alignment(const void* array, std::size_t bytes) {
-  if (reinterpret_cast<std::uintptr_t>(array) % bytes == 0) return Status::ok();
-  return Status(Code::kUnsupported, "kernels take arrays that are aligned to their elements");
-}
-
-inline Status check_wires(std::size_t wires) {
-  if (wires <= core::kMostWires) return Status::ok();
-  return Status(Code::kUnsupported, std::to_string(wires) +
-                                        " wires in one hop; kernels take at most " +
-                                        std::to_string(core::kMostWires));
-}
+namespace ringpress::compress_kernels::qsgd {
 
 /// The agreement of qsgd and qsgd-ms.
 template <typename Backend>
@@ -44,17 +30,16 @@ class TaskAgreement final : public DeviceAgreement {
   Status summarise_tensor(Stream stream, const SummariseArgs& args) override {
     // The kernel's blocks each raise it to what they find.
     RINGPRESS_RETURN_IF_ERROR(backend_.zero(stream, args.summary, agreement().tensor_bytes()));
-    return launch_summaries(stream, qsgd::Summary::kTensorNorm, {&args, 1});
+    return launch_summaries(stream, Summary::kTensorNorm, {&args, 1});
   }
 
   Status merge_tensor(Stream stream, std::span<const std::byte* const> from,
                       std::byte* into) override {
-    return launch_merge(stream, {qsgd::Summary::kTensorNorm, agreement().tensor_bytes()}, from,
-                        into);
+    return launch_merge(stream, {Summary::kTensorNorm, agreement().tensor_bytes()}, from, into);
   }
 
   Status summarise(Stream stream, int round, std::span<const SummariseArgs> shards) override {
-    const qsgd::Summary summary = qsgd::summary_of_round(parameters_.codec, round);
+    const Summary summary = summary_of_round(parameters_.codec, round);
     while (!shards.empty()) {
       const std::size_t size = std::min(shards.size(), core::kMostShards);
       RINGPRESS_RETURN_IF_ERROR(launch_summaries(stream, summary, shards.first(size)));
@@ -66,28 +51,28 @@ class TaskAgreement final : public DeviceAgreement {
   Status merge(Stream stream, int round, std::size_t count, std::span<const std::byte* const> from,
                std::byte* into) override {
     return launch_merge(
-        stream,
-        {qsgd::summary_of_round(parameters_.codec, round), agreement().round_bytes(round, count)},
+        stream, {summary_of_round(parameters_.codec, round), agreement().round_bytes(round, count)},
         from, into);
   }
 
  private:
   struct Kind {
-    qsgd::Summary summary;
+    Summary summary;
     std::size_t bytes;
   };
 
   const Agreement& agreement() const { return *codec_.agreement(); }
 
-  Status launch_summaries(Stream stream, qsgd::Summary summary,
+  Status launch_summaries(Stream stream, Summary summary,
                           std::span<const SummariseArgs> shards) const {
-    qsgd::SummaryTask task{};
+    SummaryTask task{};
     task.parameters = parameters_;
     task.summary = summary;
     core::Extent extent{shards.size(), 0};
     for (std::size_t i = 0; i < shards.size(); ++i) {
-      RINGPRESS_RETURN_IF_ERROR(check_alignment(shards[i].values, dtype_size(codec_.dtype())));
-      RINGPRESS_RETURN_IF_ERROR(check_alignment(shards[i].residual, sizeof(float)));
+      RINGPRESS_RETURN_IF_ERROR(
+          core::check_alignment(shards[i].values, dtype_size(codec_.dtype())));
+      RINGPRESS_RETURN_IF_ERROR(core::check_alignment(shards[i].residual, sizeof(float)));
       task.shards[i] = shards[i];
       extent.largest_count = std::max(extent.largest_count, shards[i].count);
     }
@@ -97,9 +82,9 @@ class TaskAgreement final : public DeviceAgreement {
 
   Status launch_merge(Stream stream, Kind kind, std::span<const std::byte* const> from,
                       std::byte* into) const {
-    RINGPRESS_RETURN_IF_ERROR(check_wires(from.size()));
+    RINGPRESS_RETURN_IF_ERROR(core::check_wires(from.size()));
     if (kind.bytes == 0 || from.empty()) return Status::ok();
-    qsgd::MergeTask task{};
+    MergeTask task{};
     task.parameters = parameters_;
     task.summary = kind.summary;
     task.bytes = kind.bytes;
@@ -116,6 +101,6 @@ class TaskAgreement final : public DeviceAgreement {
   const Backend backend_;
 };
 
-}  // namespace ringpress::compress_kernels
+}  // namespace ringpress::compress_kernels::qsgd
 
-#endif  // COMPRESS_KERNELS_TASK_AGREEMENT_H_
+#endif  // COMPRESS_KERNELS_QSGD_TASK_AGREEMENT_H_

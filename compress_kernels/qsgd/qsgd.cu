@@ -1,8 +1,9 @@
 #include "compress_kernels/cuda/kernels.cuh"
+#include "compress_kernels/qsgd/device_kernels.h"
 #include "compress_kernels/qsgd/qsgd_agent.cuh"
 #include "compress_kernels/qsgd/summary_agent.cuh"
 
-RINGPRESS_CUDA_FAMILY(QsgdDeviceParameters, qsgd)
+RINGPRESS_CUDA_KERNELS(QsgdDeviceParameters, qsgd)
 
 namespace ringpress::compress_kernels::cuda {
 
@@ -17,6 +18,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfGeneralKernels)
   qsgd::merge_summaries(AnyHardware{}, task);
 }
 
+template <>
 int launch(const qsgd::SummaryTask& task, const Target& target) {
   static_assert(qsgd::kSummaryWarpMemory <= kLargestWarpMemory);
   return core::visit_compressible(target.dtype, [&](auto element) {
@@ -25,8 +27,11 @@ int launch(const qsgd::SummaryTask& task, const Target& target) {
   });
 }
 
+template <>
 int launch(const qsgd::MergeTask& task, const Target& target) {
   return launch_kernel<qsgd::MergeTask>(merge_kernel, task, target, 0);
 }
 
 }  // namespace ringpress::compress_kernels::cuda
+
+RINGPRESS_DEVICE_CODEC(kQsgd, cuda::CudaBackend, qsgd::DeviceKernels)

@@ -1,4 +1,0 @@
-#include "compress_kernels/cuda/kernels.cuh"
-#include "compress_kernels/uniform/uniform_agent.cuh"
-
-RINGPRESS_CUDA_FAMILY(UniformParameters, uniform)
