@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
