@@ -1,0 +1,108 @@
+// Where the calls of a communicator stand in the sequence that its program repeats.
+//
+// Each of those who keep something of tensors from step to step asks about calls of its own:
+//
+//   kFeedback   calls of which a residual or a projection is kept, or would be if they were not
+//               exact for now. It goes by buffers. By shapes it goes only where buffers do not
+//               repeat, and after a proof. It drops what it keeps of a sequence that is forgotten.
+//   kLazy       calls that may be put off. It goes by buffers. The place among the shapes says which
+//               orphan a new buffer belongs to. A break of either sequence is the end of places.
+//   kTrace      every all-reduce, on the rank that records steps for RINGPRESS_TRACE.
+//   kPlan       all-reduces of at least RINGPRESS_MIN_BYTES, on the rank that looks for a plan, while
+//               it does. Both of these go by buffers, or else by shapes, and begin anew at a break.
+//   kLevels     all-reduces that rules and settings want compressed. It goes by shapes alone, which
+//               are equal on all ranks, as all ranks have to find the same.
+//
+// A user is never told of the calls of others, which would break its sequence. But users whose calls
+// have been the same so far share one CallPattern, which observes each call once. When a call is one
+// user's and not another's, the pattern is copied, and each goes on with its own. So the answers are
+// those of a pattern of one's own, whoever else is told.
+#ifndef NCCL_PLUGIN_SESSION_CALLS_CALL_SEQUENCE_H_
+#define NCCL_PLUGIN_SESSION_CALLS_CALL_SEQUENCE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nccl_plugin/session/calls/call_pattern.h"
+
+namespace ringpress::nccl_plugin {
+
+enum class CallUser : std::uint8_t { kFeedback, kLazy, kTrace, kPlan, kLevels };
+inline constexpr std::size_t kCallUsers = 5;
+
+/// A set of users.
+class CallUsers {
+ public:
+  constexpr CallUsers(std::initializer_list<CallUser> users = {}) {
+    for (const CallUser user : users) add(user);
+  }
+
+  constexpr void add(CallUser user) { bits_ |= 1U << static_cast<unsigned>(user); }
+  constexpr void add(CallUsers users) { bits_ |= users.bits_; }
+  constexpr void remove(CallUsers users) { bits_ &= ~users.bits_; }
+  constexpr bool is_empty() const { return bits_ == 0; }
+  constexpr bool has(CallUser user) const { return !common(*this, {user}).is_empty(); }
+  static constexpr CallUsers common(CallUsers a, CallUsers b) {
+    a.bits_ &= b.bits_;
+    return a;
+  }
+  bool operator==(const CallUsers&) const = default;
+
+ private:
+  unsigned bits_ = 0;
+};
+
+/// By what calls are told apart. A shape is a call without the address of its buffer.
+enum class CallsBy : std::uint8_t { kBuffer, kShape };
+
+/// What is known of a user's last call; valid until the next one.
+struct CallPlaces {
+  const CallPattern& buffers;
+  const CallPattern& shapes;
+  std::optional<std::size_t> by_buffer;  // Its position in the sequence of buffers,
+  std::optional<std::size_t> by_shape;   // and in that of shapes; nothing while there is none.
+};
+
+/// Of one communicator. One thread at a time.
+class CallSequence {
+ public:
+  /// The program makes another call, of which nobody has been told.
+  void begin_call() { told_ = {}; }
+  /// The call is one of these users'. Those who have been told of it are not told again.
+  void tell(const TensorCall& call, CallUsers users);
+  /// Whether this user has been told of the call that has begun, and has not asked about it.
+  bool has_told(CallUser user) const { return told_.has(user); }
+  /// Where the call stands among this user's, which is told of it if it has not been told.
+  CallPlaces ask(CallUser user, const TensorCall& call);
+
+  /// Patterns that are kept, by buffer and by shape together.
+  std::size_t patterns() const { return by_buffer_.tracks.size() + by_shape_.tracks.size(); }
+
+ private:
+  /// What users have seen whose calls have been the same.
+  struct Track {
+    CallUsers users;
+    CallPattern pattern;
+    std::optional<std::size_t> position;  // Of the last call.
+  };
+  struct Tracks {
+    std::vector<std::unique_ptr<Track>> tracks;
+    std::array<const Track*, kCallUsers> of = {};  // By user; null: it has not been told of any call.
+  };
+
+  static void observe(const TensorCall& call, CallUsers users, Tracks* all);
+  static Track* add(Track track, Tracks* all);
+
+  CallUsers told_;
+  Tracks by_buffer_;
+  Tracks by_shape_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_CALLS_CALL_SEQUENCE_H_
