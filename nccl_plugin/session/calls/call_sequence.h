@@ -5,18 +5,18 @@
 //   kFeedback   calls of which a residual or a projection is kept, or would be if they were not
 //               exact for now. It goes by buffers. By shapes it goes only where buffers do not
 //               repeat, and after a proof. It drops what it keeps of a sequence that is forgotten.
-//   kLazy       calls that may be put off. It goes by buffers. The place among the shapes says which
-//               orphan a new buffer belongs to. A break of either sequence is the end of places.
+//   kLazy       calls that may be put off. It goes by buffers. By its place among the shapes it
+//               finds out whose orphan a new buffer takes. Each break is the end of places.
 //   kTrace      every all-reduce, on the rank that records steps for RINGPRESS_TRACE.
-//   kPlan       all-reduces of at least RINGPRESS_MIN_BYTES, on the rank that looks for a plan, while
-//               it does. Both of these go by buffers, or else by shapes, and begin anew at a break.
+//   kPlan       all-reduces of at least RINGPRESS_MIN_BYTES, on the rank that looks for a plan, as
+//               long as it does. Both go by buffers, or else by shapes, and begin anew at a break.
 //   kLevels     all-reduces that rules and settings want compressed. It goes by shapes alone, which
 //               are equal on all ranks, as all ranks have to find the same.
 //
-// A user is never told of the calls of others, which would break its sequence. But users whose calls
-// have been the same so far share one CallPattern, which observes each call once. When a call is one
-// user's and not another's, the pattern is copied, and each goes on with its own. So the answers are
-// those of a pattern of one's own, whoever else is told.
+// A user is never told of the calls of others, which would break its sequence. But users whose
+// calls have been the same so far share one CallPattern, which observes each call once. When a call
+// is one user's and not another's, the pattern is copied, and each goes on with its own. So the
+// answers are those of a pattern of one's own, whoever else is told.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_CALL_SEQUENCE_H_
 #define NCCL_PLUGIN_SESSION_CALLS_CALL_SEQUENCE_H_
 
@@ -26,6 +26,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "nccl_plugin/session/calls/call_pattern.h"
@@ -68,6 +69,11 @@ struct CallPlaces {
   std::optional<std::size_t> by_shape;   // and in that of shapes; nothing while there is none.
 };
 
+/// Whether a count of breaks is another one than `*seen`, which then is this one.
+inline bool has_changed(std::uint64_t* seen, std::uint64_t count) {
+  return std::exchange(*seen, count) != count;
+}
+
 /// Of one communicator. One thread at a time.
 class CallSequence {
  public:
@@ -92,7 +98,7 @@ class CallSequence {
   };
   struct Tracks {
     std::vector<std::unique_ptr<Track>> tracks;
-    std::array<const Track*, kCallUsers> of = {};  // By user; null: it has not been told of any call.
+    std::array<const Track*, kCallUsers> of = {};  // By user; null: it knows of no call yet.
   };
 
   static void observe(const TensorCall& call, CallUsers users, Tracks* all);

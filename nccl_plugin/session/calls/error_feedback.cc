@@ -64,42 +64,37 @@ Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
 }
 
 std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) {
-  TensorCall shape = call;
-  shape.address = nullptr;
-  const auto position = with_address_.observe(call);
-  const auto shape_position = without_address_.observe(shape);
-  for (const std::uint64_t cycle : with_address_.forgotten()) drop(Source::kWithAddress, cycle);
-  for (const std::uint64_t cycle : without_address_.forgotten()) {
-    drop(Source::kWithoutAddress, cycle);
-  }
-  if (position) {
+  const CallPlaces places = sequence_->ask(CallUser::kFeedback, call);
+  for (const std::uint64_t cycle : places.buffers.forgotten()) drop(CallsBy::kBuffer, cycle);
+  for (const std::uint64_t cycle : places.shapes.forgotten()) drop(CallsBy::kShape, cycle);
+  if (places.by_buffer) {
     // The same calls, which are now known better.
-    drop(Source::kWithoutAddress, without_address_.cycle_id());
-    keeps_addresses_ = true;
+    drop(CallsBy::kShape, places.shapes.cycle_id());
+    keeps_buffers_ = true;
     calls_by_shape_ = 0;
-    return Key{Source::kWithAddress, with_address_.cycle_id(), *position};
+    return Key{CallsBy::kBuffer, places.buffers.cycle_id(), *places.by_buffer};
   }
-  if (!shape_position) calls_by_shape_ = 0;
-  if (!shape_position || !may_go_by_shape()) return std::nullopt;
-  return Key{Source::kWithoutAddress, without_address_.cycle_id(), *shape_position};
+  if (!places.by_shape) calls_by_shape_ = 0;
+  if (!places.by_shape || !may_go_by_shape(places)) return std::nullopt;
+  return Key{CallsBy::kShape, places.shapes.cycle_id(), *places.by_shape};
 }
 
 /// Whether a tensor is taken for the one that came at the same position, at whatever address.
 /// Better no residual than another tensor's.
-bool ErrorFeedback::may_go_by_shape() {
+bool ErrorFeedback::may_go_by_shape(const CallPlaces& places) {
   // Without addresses, tensors of one shape in a row cannot be told apart.
-  if (!without_address_.has_landmark()) return false;
+  if (!places.shapes.has_landmark()) return false;
   // Where addresses begin to repeat, they will soon tell.
-  if (with_address_.repeating() >= without_address_.period()) {
-    keeps_addresses_ = true;
+  if (places.buffers.repeating() >= places.shapes.period()) {
+    keeps_buffers_ = true;
     calls_by_shape_ = 0;
   }
   ++calls_by_shape_;
   // Other addresses are mostly other tensors. A program that allocates anew goes on with them.
   const std::size_t proof =
-      std::max(CallPattern::kProofPeriods * without_address_.period(), CallPattern::kProofCalls);
-  if (keeps_addresses_ && calls_by_shape_ <= proof) return false;
-  keeps_addresses_ = false;
+      std::max(CallPattern::kProofPeriods * places.shapes.period(), CallPattern::kProofCalls);
+  if (keeps_buffers_ && calls_by_shape_ <= proof) return false;
+  keeps_buffers_ = false;
   return true;
 }
 
@@ -131,7 +126,7 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
   entries_.push_front(std::move(entry));
   by_key_[key] = entries_.begin();
   bytes_ += bytes;
-  if (key.source == Source::kWithoutAddress) ++without_address_entries_;
+  if (key.by == CallsBy::kShape) ++entries_by_shape_;
   return &entries_.front();
 }
 
@@ -140,7 +135,7 @@ float* ErrorFeedback::allocate(std::size_t count, const Key& key) {
   float* memory = memory_->allocate(count);
   while (memory == nullptr && !entries_.empty()) {
     const Key& oldest = entries_.back().key;
-    if (oldest.source == key.source && oldest.cycle == key.cycle) break;
+    if (oldest.by == key.by && oldest.cycle == key.cycle) break;
     erase(std::prev(entries_.end()));
     memory = memory_->allocate(count);
   }
@@ -174,10 +169,10 @@ bool ErrorFeedback::make_room(std::size_t bytes, std::size_t spared) {
 }
 
 /// What is kept of a sequence. No time is lost where that is nothing.
-void ErrorFeedback::drop(Source source, std::uint64_t cycle) {
-  if (source == Source::kWithoutAddress && without_address_entries_ == 0) return;
-  auto found = by_key_.lower_bound(Key{source, cycle, 0});
-  while (found != by_key_.end() && found->first.source == source && found->first.cycle == cycle) {
+void ErrorFeedback::drop(CallsBy by, std::uint64_t cycle) {
+  if (by == CallsBy::kShape && entries_by_shape_ == 0) return;
+  auto found = by_key_.lower_bound(Key{by, cycle, 0});
+  while (found != by_key_.end() && found->first.by == by && found->first.cycle == cycle) {
     const auto next = std::next(found);
     erase(found->second);
     found = next;
@@ -186,7 +181,7 @@ void ErrorFeedback::drop(Source source, std::uint64_t cycle) {
 
 void ErrorFeedback::erase(Entries::iterator entry) {
   bytes_ -= entry->bytes();
-  if (entry->key.source == Source::kWithoutAddress) --without_address_entries_;
+  if (entry->key.by == CallsBy::kShape) --entries_by_shape_;
   by_key_.erase(entry->key);
   entries_.erase(entry);
 }

@@ -1,8 +1,8 @@
 // Residuals of error feedback, and what projecting codecs keep, found again from call to call
 // without knowing the program's tensors.
 //
-// A training step makes the same calls in the same order, step after step. A CallPattern watches
-// the calls and, once they repeat, says at which position of the repeating sequence a call stands.
+// A training step makes the same calls in the same order, step after step. The communicator's
+// CallSequence says, once they repeat, at which position of the repeating sequence a call stands.
 // The residual of a tensor belongs to a position. It is kept while other calls come between, until
 // the sequence is forgotten. Where addresses do not recur, shapes have to do: once they have come
 // so often that other tensors are not to be expected.
@@ -20,8 +20,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
-#include "nccl_plugin/session/calls/call_pattern.h"
+#include "nccl_plugin/session/calls/call_sequence.h"
 #include "ringpress/internal/projection.h"
 #include "ringpress/internal/types.h"
 
@@ -57,8 +58,9 @@ class ErrorFeedback {
  public:
   /// `limit_bytes` 0: no limit. Above it, the residuals used longest ago are dropped; where
   /// `memory` has no room, those of other sequences. `memory` outlives this.
-  explicit ErrorFeedback(std::size_t limit_bytes, ResidualMemory& memory = host_residual_memory())
-      : limit_bytes_(limit_bytes), memory_(&memory) {}
+  explicit ErrorFeedback(std::size_t limit_bytes, ResidualMemory& memory = host_residual_memory(),
+                         std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>())
+      : limit_bytes_(limit_bytes), memory_(&memory), sequence_(std::move(sequence)) {}
 
   /// What is kept for a call, valid until the next find(). Nothing if the call's place in the
   /// pattern is not certain yet or it alone exceeds the limit.
@@ -71,11 +73,10 @@ class ErrorFeedback {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  // Patterns of the calls with their addresses, and without (for programs that allocate anew each
-  // step); a residual belongs to a position in a sequence of one of the two.
-  enum class Source { kWithAddress, kWithoutAddress };
+  // A residual belongs to a position in a sequence, of buffers or (for programs that allocate anew
+  // each step) of shapes.
   struct Key {
-    Source source = Source::kWithAddress;
+    CallsBy by = CallsBy::kBuffer;
     std::uint64_t cycle = 0;  // CallPattern::cycle_id().
     std::size_t position = 0;
 
@@ -97,8 +98,8 @@ class ErrorFeedback {
   using Entries = std::list<Entry>;
 
   std::optional<Key> locate(const TensorCall& call);
-  bool may_go_by_shape();
-  void drop(Source source, std::uint64_t cycle);
+  bool may_go_by_shape(const CallPlaces& places);
+  void drop(CallsBy by, std::uint64_t cycle);
   bool make_room(std::size_t bytes, std::size_t spared);
   Entry* insert(const Key& key, const TensorCall& call, const ToKeep& wanted);
   float* allocate(std::size_t count, const Key& key);
@@ -109,11 +110,10 @@ class ErrorFeedback {
   ResidualMemory* memory_;
   bool warned_ = false;  // Of a tensor above the limit.
   std::size_t bytes_ = 0;
-  CallPattern with_address_;
-  CallPattern without_address_;
-  bool keeps_addresses_ = true;     // The program, as far as is known.
-  std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern without addresses explains.
-  std::size_t without_address_entries_ = 0;
+  const std::shared_ptr<CallSequence> sequence_;
+  bool keeps_buffers_ = true;       // The program, as far as is known.
+  std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern of shapes explains.
+  std::size_t entries_by_shape_ = 0;
   Entries entries_;  // The most recently used first.
   std::map<Key, Entries::iterator> by_key_;
 };
