@@ -19,14 +19,16 @@ constexpr double kFullShare = 0.5;
 
 }  // namespace
 
-LazyCalls::LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size)
+LazyCalls::LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size,
+                     std::shared_ptr<CallSequence> sequence)
     : threshold_(settings.lazy * (1 - kRounding)),
       most_calls_(settings.lazy_calls),
       minimum_bytes_(settings.minimum_bytes),
       limit_bytes_(settings.feedback_limit_bytes),
       rank_(rank),
       size_(size),
-      memory_(memory) {}
+      memory_(memory),
+      sequence_(std::move(sequence)) {}
 
 bool LazyCalls::takes(const PlanRequest& request) const {
   return tuner::why_never_lossy(request).reason == ExactReason::kNone &&
@@ -36,21 +38,19 @@ bool LazyCalls::takes(const PlanRequest& request) const {
 
 /// Where the call stands, with its address and without.
 void LazyCalls::observe(const TensorCall& call) {
-  TensorCall shape = call;
-  shape.address = nullptr;
-  const std::uint64_t shape_breaks = shapes_.breaks();
-  place_ = shapes_.observe(shape);
-  if (shapes_.breaks() != shape_breaks) forget_places();
-  const std::uint64_t breaks = pattern_.breaks();
-  position_ = pattern_.observe(call);
-  if (pattern_.breaks() != breaks) orphan_sums();
+  const CallPlaces places = sequence_->ask(CallUser::kLazy, call);
+  place_ = places.by_shape;
+  position_ = places.by_buffer;
+  const std::size_t period = places.buffers.period();
+  if (has_changed(&shape_breaks_, places.shapes.breaks())) forget_places();
+  if (has_changed(&breaks_, places.buffers.breaks())) orphan_sums();
   // Two tensors that differ in their addresses alone have one place.
-  const bool is_certain = position_ && shapes_.period() == pattern_.period();
+  const bool is_certain = position_ && places.shapes.period() == period;
   place_of_sum_ = is_certain ? place_ : std::nullopt;
   if (position_) see(call);
   ++calls_of_step_;
   // While the sequence is not known, steps are taken to be as long as before.
-  if (position_ ? *position_ + 1 == pattern_.period() : calls_of_step_ >= step_calls_) end_step();
+  if (position_ ? *position_ + 1 == period : calls_of_step_ >= step_calls_) end_step(period);
 }
 
 /// Its place is not believed at once: the sequence may have been a mistake.
@@ -83,8 +83,8 @@ void LazyCalls::orphan_sums() {
 }
 
 /// Orphans whose tensor does not come any more are given up.
-void LazyCalls::end_step() {
-  if (position_) step_calls_ = pattern_.period();
+void LazyCalls::end_step(std::size_t period) {
+  if (position_) step_calls_ = period;
   calls_of_step_ = 0;
   for (auto sum = orphans_.begin(); sum != orphans_.end();) {
     const auto next = std::next(sum);

@@ -53,7 +53,8 @@ enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
 class LazyCalls {
  public:
   /// `memory` outlives this.
-  LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size);
+  LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size,
+            std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
   static bool is_wanted(const Settings& settings) {
     return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
@@ -125,7 +126,7 @@ class LazyCalls {
   void observe(const TensorCall& call);
   void forget_places();
   void orphan_sums();
-  void end_step();
+  void end_step(std::size_t period);
   void give_up(std::list<Sum>::iterator orphan);
   void see(const TensorCall& call);
   void remember(const Seen& seen);
@@ -147,11 +148,12 @@ class LazyCalls {
   const int size_;
   LazyMemory& memory_;
   mutable std::mutex mutex_;  // Guards what is unsent. No gradient is waited for with it.
-  CallPattern pattern_;
-  CallPattern shapes_;                       // Of the calls without their addresses.
-  std::optional<std::size_t> position_;      // Of the last call in pattern_,
-  std::optional<std::size_t> place_;         // in shapes_,
-  std::optional<std::size_t> place_of_sum_;  // and there, if no other tensor has it.
+  const std::shared_ptr<CallSequence> sequence_;
+  std::uint64_t breaks_ = 0;                 // Of the sequence of buffers,
+  std::uint64_t shape_breaks_ = 0;           // and of that of shapes.
+  std::optional<std::size_t> position_;      // Of the last call, by buffer.
+  std::optional<std::size_t> place_;         // Its position by shape.
+  std::optional<std::size_t> place_of_sum_;  // The same, if no other tensor has it.
   std::size_t calls_of_step_ = 0;            // Of this step so far.
   std::size_t step_calls_ = 1;               // Of the last step that was known to be one.
   std::map<std::size_t, Sum> sums_;          // By position.

@@ -75,12 +75,14 @@ double norm_of(std::span<const double> all, std::size_t first = 0, std::size_t s
 
 }  // namespace
 
-StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family)
+StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family,
+                       std::shared_ptr<CallSequence> sequence)
     : settings_(settings),
       peers_(peers),
       family_(std::move(family)),
       // A ring encodes sums of several ranks, on which parts do not agree.
-      has_parts_(family_->has_parts() && settings.algorithm != "ring") {}
+      has_parts_(family_->has_parts() && settings.algorithm != "ring"),
+      sequence_(std::move(sequence)) {}
 
 /// A step that has not come to its end does not count.
 void StepLevels::break_off() {
@@ -94,16 +96,15 @@ Status StepLevels::choose(const PlanRequest& request, const Decision& decision) 
   has_changed_sizes_ = false;
   codec_ = {};
   parts_ = {};
-  // Addresses may differ by rank: without them all ranks see the same sequence.
-  const auto position =
-      pattern_.observe({request.kind, request.count, request.dtype, request.op, nullptr, 0});
-  if (pattern_.breaks() != breaks_) break_off();
-  breaks_ = pattern_.breaks();
-  for (const std::uint64_t cycle : pattern_.forgotten()) known_.erase(cycle);
-  if (!position) return Status::ok();
-  step_ = &known_[pattern_.cycle_id()];
-  position_ = *position;
-  if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step());
+  const CallPlaces places = sequence_->ask(
+      CallUser::kLevels, {request.kind, request.count, request.dtype, request.op, nullptr, 0});
+  const CallPattern& pattern = places.shapes;
+  if (has_changed(&breaks_, pattern.breaks())) break_off();
+  for (const std::uint64_t cycle : pattern.forgotten()) known_.erase(cycle);
+  if (!places.by_shape) return Status::ok();
+  step_ = &known_[pattern.cycle_id()];
+  position_ = *places.by_shape;
+  if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step(pattern));
   wants_values_ = step_->interval != 0 && (family_->sampled_values() != 0 || is_in_window(kWindow));
   if (position_ >= step_->levels.size() || decision.codec != usual_codec(settings_)) {
     return Status::ok();
@@ -117,18 +118,18 @@ Status StepLevels::choose(const PlanRequest& request, const Decision& decision) 
   return Status::ok();
 }
 
-Status StepLevels::start_step() {
+Status StepLevels::start_step(const CallPattern& pattern) {
   if (step_->interval == 0) {
     step_->interval = std::min(settings_.adjust_steps, kFirstInterval);
-    start_measuring();
+    start_measuring(pattern.cycle());
     inherit_levels();
   } else if (step_->steps == step_->interval) {
     RINGPRESS_RETURN_IF_ERROR(find_levels());
     step_->interval = settings_.adjust_steps;
-    start_measuring();
+    start_measuring(pattern.cycle());
   }
   ++step_->steps;
-  if (!step_->levels.empty()) last_leveled_ = pattern_.cycle_id();
+  if (!step_->levels.empty()) last_leveled_ = pattern.cycle_id();
   return Status::ok();
 }
 
@@ -163,11 +164,11 @@ bool StepLevels::is_in_window(std::size_t window) const {
   return step_->steps + window > step_->interval;
 }
 
-void StepLevels::start_measuring() {
+void StepLevels::start_measuring(std::span<const TensorCall> calls) {
   step_->steps = 0;
   step_->elements = 0;
   step_->measured.clear();
-  for (const TensorCall& call : pattern_.cycle()) {
+  for (const TensorCall& call : calls) {
     step_->elements += call.count;
     step_->measured.emplace_back();
     step_->measured.back().dtype = call.dtype;

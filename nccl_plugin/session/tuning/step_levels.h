@@ -16,9 +16,9 @@
 // segments (tensor_cut.h); a call that the ranks have not cut alike, as they know of different
 // layers, is one part.
 //
-// Levels belong to a sequence of calls (CallPattern). They are kept while other calls come between,
-// and where the sequence becomes a part of a longer one (steps and then an evaluation, again and
-// again).
+// Levels belong to a sequence of calls (CallSequence). They are kept while other calls come
+// between, and where the sequence becomes a part of a longer one (steps and then an evaluation,
+// again and again).
 //
 // RINGPRESS_ACCORDION (Agarwal, Wang, Lee, Venkataraman and Papailiopoulos, MLSys 2021): a call
 // whose norm differs by half or more from when it was measured before, or that is measured for the
@@ -59,7 +59,8 @@ using LeveledCall = std::vector<LeveledPart>;  // Neighbours differ in their lev
 class StepLevels {
  public:
   /// `settings` and `peers` outlive this.
-  StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family);
+  StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family,
+             std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
   /// The next call of those that may be compressed, the same on all ranks, whatever becomes of it.
   /// Where its codec would be that of all (usual_codec()), it gets the levels of its place in
@@ -119,9 +120,9 @@ class StepLevels {
 
   void break_off();
   void inherit_levels();
-  Status start_step();
+  Status start_step(const CallPattern& pattern);
   bool is_in_window(std::size_t window) const;
-  void start_measuring();
+  void start_measuring(std::span<const TensorCall> calls);
   void start_call(std::span<const Layer> layers, MeasuredCall* call) const;
   void add_sample(const MeasuredTensor& tensor, bool is_kept, MeasuredCall* call) const;
   void add_measured(const MeasuredTensor& tensor, std::span<const Layer> layers,
@@ -141,7 +142,7 @@ class StepLevels {
   Peers& peers_;
   const std::unique_ptr<LevelFamily> family_;
   const bool has_parts_;
-  CallPattern pattern_;
+  const std::shared_ptr<CallSequence> sequence_;
   std::uint64_t breaks_ = 0;
   const std::vector<LeveledCall> no_levels_;
   std::map<std::uint64_t, KnownStep> known_;  // By CallPattern::cycle_id().
