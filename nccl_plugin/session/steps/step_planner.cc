@@ -138,9 +138,19 @@ bool StepPlanner::is_wanted(const Settings& settings, int world, bool crosses_ho
   return is_automatic(settings) && crosses_hosts && world > 1;
 }
 
-StepPlanner::StepPlanner(int rank, int world, std::size_t minimum_bytes)
-    : is_root_(rank == 0), world_(world), minimum_bytes_(minimum_bytes), first_word_(kFirstWord) {
+StepPlanner::StepPlanner(int rank, int world, std::size_t minimum_bytes,
+                         std::shared_ptr<CallSequence> sequence)
+    : is_root_(rank == 0),
+      world_(world),
+      minimum_bytes_(minimum_bytes),
+      sequence_(std::move(sequence)),
+      first_word_(kFirstWord) {
   start_anew();
+}
+
+/// What was seen before is nothing to it, but the sequence is still known.
+void StepPlanner::start_recording() {
+  recorder_ = std::make_unique<StepRecorder>(CallUser::kPlan, sequence_);
 }
 
 void StepPlanner::start_anew() {
@@ -148,7 +158,7 @@ void StepPlanner::start_anew() {
   next_word_ = first_word_;
   plan_.clear();
   cursor_ = 0;
-  if (is_root_) recorder_ = std::make_unique<StepRecorder>();
+  if (is_root_) start_recording();
   calls_in_vain_ = 0;
   fruitless_looks_ = 0;
   has_doubted_ = false;
@@ -163,7 +173,7 @@ void StepPlanner::start_over() {
   fruitless_looks_ = 0;
   shortest_ = {};
   unplanned_seconds_.reset();
-  if (is_root_ && recorder_ == nullptr) recorder_ = std::make_unique<StepRecorder>();
+  if (is_root_ && recorder_ == nullptr) start_recording();
 }
 
 StepWord StepPlanner::word(std::span<const TensorCall> under_way) {
@@ -196,14 +206,14 @@ StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   }
   if (is_doubtful) {
     has_doubted_ = true;
-    recorder_ = std::make_unique<StepRecorder>();
+    start_recording();
     unplanned_seconds_.reset();
     judgements_ = 0;
     calls_in_vain_ = calls_;  // It has as long as the first search to find a step.
   } else if (is_longer || has_doubted_ || judgements_ == kMostJudgements) {
     recorder_.reset();
   } else {
-    recorder_ = std::make_unique<StepRecorder>();
+    start_recording();
   }
   return word;
 }
@@ -252,7 +262,7 @@ Status StepPlanner::hear(const StepWord& word, std::size_t calls_since) {
   }
   plan_ = word.calls;
   // Of the calls since the word, none was made as it says.
-  if (recorder_ != nullptr) recorder_ = std::make_unique<StepRecorder>();
+  if (recorder_ != nullptr) start_recording();
   if (!plan_.empty()) cursor_ = (word.header.next + calls_since) % plan_.size();
   return Status::ok();
 }

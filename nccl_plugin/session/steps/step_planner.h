@@ -58,7 +58,8 @@ class StepPlanner {
   static bool is_wanted(const Settings& settings, int world, bool crosses_hosts);
 
   /// `minimum_bytes`: smaller calls are exact in any case.
-  StepPlanner(int rank, int world, std::size_t minimum_bytes);
+  StepPlanner(int rank, int world, std::size_t minimum_bytes,
+              std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
   /// Before a call: true if rank 0's word is to be heard now, or to be on its way from now on.
   bool is_due() const { return calls_ == next_word_; }
@@ -91,6 +92,7 @@ class StepPlanner {
   static constexpr std::uint64_t kNoWord = UINT64_MAX;
 
   void start_anew();
+  void start_recording();
   StepWord find_word(std::span<const TensorCall> under_way);
   StepWord plan_step(const RecordedStep& step, std::span<const TensorCall> under_way);
   StepWord judge_plan(const RecordedStep& step);
@@ -105,6 +107,7 @@ class StepPlanner {
   const bool is_root_;
   const int world_;
   const std::size_t minimum_bytes_;
+  const std::shared_ptr<CallSequence> sequence_;
   std::uint64_t first_word_;     // Of a search.
   std::uint64_t calls_ = 0;      // Since the search began.
   std::uint64_t next_word_ = 0;  // Before which call it comes.

@@ -181,49 +181,37 @@ StepRecorder::Sample StepRecorder::sample_of(const RecordedCall& call) const {
 
 void StepRecorder::skip() {
   if (!last_end_) return;  // As before.
-  restart(Source::kNone);
-  with_address_ = {};
-  without_address_ = {};
+  restart();
   last_end_.reset();
 }
 
-/// As ErrorFeedback does: with addresses, or without if the sequence shows where it begins.
+/// With addresses, or without if the sequence shows where it begins.
 std::optional<std::size_t> StepRecorder::locate(const TensorCall& call) {
-  TensorCall shape = call;
-  shape.address = nullptr;
-  const std::uint64_t breaks_with = with_address_.breaks();
-  const std::uint64_t breaks_without = without_address_.breaks();
-  const auto position = with_address_.observe(call);
-  const auto shape_position = without_address_.observe(shape);
-  if ((source_ == Source::kWithAddress && with_address_.breaks() != breaks_with) ||
-      (source_ == Source::kWithoutAddress && without_address_.breaks() != breaks_without)) {
-    restart(Source::kNone);
+  const CallPlaces places = sequence_->ask(user_, call);
+  const bool has_broken = has_changed(&breaks_, places.buffers.breaks());
+  const bool have_shapes_broken = has_changed(&shape_breaks_, places.shapes.breaks());
+  if (by_ && (*by_ == CallsBy::kBuffer ? has_broken : have_shapes_broken)) restart();
+  if (places.by_buffer) {
+    if (by_ != CallsBy::kBuffer) restart(CallsBy::kBuffer, places.buffers.period());
+    return places.by_buffer;
   }
-  if (position) {
-    if (source_ != Source::kWithAddress) restart(Source::kWithAddress);
-    return position;
-  }
-  if (shape_position && without_address_.has_landmark()) {
-    if (source_ != Source::kWithoutAddress) restart(Source::kWithoutAddress);
-    return shape_position;
+  if (places.by_shape && places.shapes.has_landmark()) {
+    if (by_ != CallsBy::kShape) restart(CallsBy::kShape, places.shapes.period());
+    return places.by_shape;
   }
   return std::nullopt;
 }
 
 /// Keeps what was found if more calls were part of it than of what is kept.
-void StepRecorder::restart(Source source) {
+void StepRecorder::restart(std::optional<CallsBy> by, std::size_t period) {
   if (auto found = current()) {
     if (found->steps * found->calls.size() > best_.steps * best_.calls.size()) {
       best_ = std::move(*found);
     }
   }
-  positions_.clear();
+  positions_.assign(period, {});
   noted_ = 0;
-  source_ = source;
-  const bool has_address = source == Source::kWithAddress;
-  if (source != Source::kNone) {
-    positions_.resize(has_address ? with_address_.period() : without_address_.period());
-  }
+  by_ = by;
 }
 
 void StepRecorder::add(std::size_t position, const RecordedCall& call) {
@@ -232,7 +220,7 @@ void StepRecorder::add(std::size_t position, const RecordedCall& call) {
   Position& place = positions_[position];
   place.call = call.call;
   place.is_by_rule = call.is_by_rule;
-  if (source_ == Source::kWithoutAddress) place.call.address = nullptr;
+  if (by_ == CallsBy::kShape) place.call.address = nullptr;
   const Sample sample = sample_of(call);
   const std::size_t step = noted_ / positions_.size();
   if (place.samples.size() < kMostSamples) {
@@ -371,7 +359,7 @@ bool StepRecorder::wait_for_ranks(const std::vector<Position>& positions, std::s
 
 std::optional<RecordedStep> StepRecorder::current() const {
   if (positions_.empty() || noted_ / positions_.size() < kWantedSteps) return std::nullopt;
-  if (source_ == Source::kWithoutAddress && noted_ < kCertainCalls) return std::nullopt;
+  if (by_ == CallsBy::kShape && noted_ < kCertainCalls) return std::nullopt;
   RecordedStep found;
   found.steps = noted_ / positions_.size();
   for (const Position& position : positions_) found.calls.push_back(step_call(position));

@@ -1,7 +1,7 @@
 // A training step as its all-reduces show it: which tensors, in what order, and when each is ready.
 //
-// Pure: times are passed in. A step is what the calls repeat (CallPattern), and it begins after the
-// longest pause. Until whole steps have come one after the other there is none, and a call that
+// Pure: times are passed in. A step is what the calls repeat (CallSequence), and it begins after
+// the longest pause. Until whole steps have come one after the other there is none, and a call that
 // does not fit (an odd last batch, buckets that are cut anew, another model in between) begins a
 // new search: steps on its two sides are never mixed.
 #ifndef NCCL_PLUGIN_SESSION_STEPS_STEP_RECORDER_H_
@@ -9,11 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "nccl_plugin/session/calls/call_issue.h"
-#include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/calls/call_sequence.h"
 #include "ringpress/internal/cost_model.h"
 #include "ringpress/internal/espresso.h"
 
@@ -95,6 +97,11 @@ struct RecordedStep {
 
 class StepRecorder {
  public:
+  /// `user`: by whose calls it goes.
+  explicit StepRecorder(CallUser user = CallUser::kTrace,
+                        std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>())
+      : user_(user), sequence_(std::move(sequence)) {}
+
   /// Takes note of the next call.
   void note(const RecordedCall& call);
   /// The next call is not shown: what comes after it begins a new search, as without it steps would
@@ -127,10 +134,9 @@ class StepRecorder {
     std::vector<Sample> samples;  // The newest, in no order.
     bool is_by_rule = false;
   };
-  enum class Source { kNone, kWithAddress, kWithoutAddress };
 
   std::optional<std::size_t> locate(const TensorCall& call);
-  void restart(Source source);
+  void restart(std::optional<CallsBy> by = {}, std::size_t period = 0);
   void add(std::size_t position, const RecordedCall& call);
   Sample sample_of(const RecordedCall& call) const;
   void remember(const RecordedCall& call);
@@ -143,10 +149,12 @@ class StepRecorder {
                              bool overlaps);
   static PausesShow what_pauses_show(const std::vector<Position>& positions, std::size_t first);
 
-  CallPattern with_address_;
-  CallPattern without_address_;
-  Source source_ = Source::kNone;
-  std::vector<Position> positions_;  // Of the pattern, wherever that begins.
+  const CallUser user_;
+  const std::shared_ptr<CallSequence> sequence_;
+  std::uint64_t breaks_ = 0;         // Of the sequence of buffers,
+  std::uint64_t shape_breaks_ = 0;   // and of that of shapes.
+  std::optional<CallsBy> by_;        // Nothing while there is no sequence.
+  std::vector<Position> positions_;  // Of the sequence, wherever that begins.
   std::size_t noted_ = 0;            // Calls that positions_ has been shown.
   std::optional<double> last_end_;
   double last_issue_ = 0;              // Of the call before,
