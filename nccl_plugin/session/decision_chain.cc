@@ -23,17 +23,16 @@ WhyExact saves_nothing(const PlanRequest& request, std::string_view codec) {
   return {ExactReason::kSavesNothing, static_cast<std::uint32_t>(request.dtype), codec};
 }
 
-/// What the step's plan and levels are about.
+}  // namespace
+
 bool is_usual_compressed_all_reduce(const PlanRequest& request, const Decision& planned) {
   return request.kind == CollectiveKind::kAllReduce && !planned.is_exact() && !planned.is_by_rule();
 }
 
-}  // namespace
-
 Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
                              CallAdvisers& advisers) {
   const Decision planned = planner.plan(request);
-  Decision decision = follow_step(advisers.step_of(request), request, planned);
+  Decision decision = follow_step(advisers.step_of(request, planned), request, planned);
   RINGPRESS_ASSIGN_OR_RETURN(const std::optional<TunedChoice> choice,
                              advisers.tuned_for(request, decision));
   decision = follow_tuned(choice, request, decision);

@@ -57,8 +57,12 @@ struct StreamLimits {
 class CallAdvisers {
  public:
   virtual ~CallAdvisers() = default;
-  /// The call's place in the step's plan, if that leaves it exact.
-  virtual std::optional<PlannedStepCall> step_of(const PlanRequest&) { return std::nullopt; }
+  /// The call's place in the step's plan, if that leaves it exact. Asked first, of each call.
+  /// `planned`: what rules and settings say.
+  virtual std::optional<PlannedStepCall> step_of(const PlanRequest&, const Decision& planned) {
+    static_cast<void>(planned);
+    return std::nullopt;
+  }
   /// Of each call, whatever has been decided on it.
   virtual Result<std::optional<TunedChoice>> tuned_for(const PlanRequest&, const Decision&) {
     return std::optional<TunedChoice>();
@@ -71,6 +75,9 @@ class CallAdvisers {
     return CodecLimits();
   }
 };
+
+/// What the step's plan and levels are about, by what rules and settings say.
+bool is_usual_compressed_all_reduce(const PlanRequest& request, const Decision& planned);
 
 /// The whole chain, for a call on a whole tensor.
 Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,

@@ -23,16 +23,18 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
       size_(mesh_->size()),
       settings_(settings),
       planner_(tuner::make_planner(settings)),
-      feedback_(settings.feedback_limit_bytes),
+      feedback_(settings.feedback_limit_bytes, host_residual_memory(), call_sequence_),
       all_reduces_only_(compress_kernels::projects(settings.codec)),
       peers_(*mesh_, call_memory_, sequence_),
       ring_(ring::make_collective(Algorithm::kRing)),
       sra_(ring::make_collective(Algorithm::kSra)) {
   for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
   // Of calls that are put off, no step can be made out.
-  if (!LazyCalls::is_wanted(settings_)) steps_.open(settings_, rank_, size_, crosses_hosts_);
-  if (LazyCalls::is_wanted(settings_)) {
-    lazy_ = std::make_unique<LazyCalls>(settings_, host_lazy_memory(), rank_, size_);
+  if (!LazyCalls::is_wanted(settings_)) {
+    steps_.open(settings_, rank_, size_, crosses_hosts_, call_sequence_);
+  } else {
+    lazy_ =
+        std::make_unique<LazyCalls>(settings_, host_lazy_memory(), rank_, size_, call_sequence_);
     lazy_votes_ = std::make_unique<LazyVotes>(*mesh_, sequence_);
   }
   if (tuning::TunedCalls::has_choice(settings_)) {
@@ -40,7 +42,8 @@ MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& s
   }
   if (settings_.mode == "on" && settings_.adjust_steps != 0) {
     if (auto family = tuning::make_level_family(settings_)) {
-      levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family));
+      levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family),
+                                                     call_sequence_);
     }
   }
   if (settings_.statistics.empty() && settings_.trace.empty()) return;
@@ -163,7 +166,15 @@ Status MeshCommunicator::explain(const Status& status, const PlanRequest& reques
                                " that this rank is at)"};
 }
 
-std::optional<PlannedStepCall> MeshCommunicator::step_of(const PlanRequest&) {
+/// Before anything else is decided, all whose call it is are told of it together.
+std::optional<PlannedStepCall> MeshCommunicator::step_of(const PlanRequest& request,
+                                                         const Decision& planned) {
+  const std::optional<TensorCall> tensor = std::exchange(under_way_, {});
+  if (!tensor) return std::nullopt;
+  CallUsers users = steps_.users(*tensor);
+  if (planned.error_feedback) users.add(CallUser::kFeedback);
+  if (levels_ != nullptr && is_usual_compressed_all_reduce(request, planned)) users.add(CallUser::kLevels);
+  call_sequence_->tell(*tensor, users);
   return steps_.stays_exact();
 }
 
@@ -279,10 +290,9 @@ void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t c
   CollectiveContext& context = call->context;
   const DType dtype = context.codec->dtype();
   const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
-  const bool was_looked_for = find_residual(call, tensor);
-  const bool has_place =
-      call->decision.keeps_place || (sent.may_be_put_off && settings_.error_feedback);
-  if (has_place && !was_looked_for) feedback_.pass(tensor);
+  find_residual(call, tensor);
+  // It has its place all the same.
+  if (call_sequence_->has_told(CallUser::kFeedback)) feedback_.pass(tensor);
   if (is_measured_) {
     levels_->take({sent.values, context.residual, count, dtype},
                   hints_.find({count, dtype, sent.address}));
@@ -290,20 +300,18 @@ void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t c
   }
 }
 
-/// True if it has been looked for: the call has its place in the step.
-bool MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
+void MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
   CollectiveContext& context = call->context;
-  if (context.codec->traits().lossless) return false;
+  if (context.codec->traits().lossless) return;
   ToKeep wanted{call->decision.error_feedback, 0};
   if (context.codec->projection() != nullptr) {
     context.layers = hints_.find({tensor.count, tensor.dtype, tensor.address});
     wanted.state_count = context.codec->projection()->state_count({tensor.count, context.layers});
   }
-  if (!wanted.residual && wanted.state_count == 0) return false;
+  if (!wanted.residual && wanted.state_count == 0) return;
   const Kept kept = feedback_.find(tensor, wanted);
   context.residual = kept.residual;
   context.projection_state = kept.state;
-  return true;
 }
 
 /// Books a call that has ended.

@@ -105,7 +105,6 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   struct Sent {
     const void* values = nullptr;
     const void* address = nullptr;  // The program's send buffer.
-    bool may_be_put_off = false;    // Other calls of it do not come to this.
   };
   /// The tensor whose pieces are being reduced.
   struct Pieces {
@@ -118,7 +117,8 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   Status check_usable() const;
   template <typename Decide>
   Status decide(Decide&& decide);
-  std::optional<PlannedStepCall> step_of(const PlanRequest& request) override;
+  std::optional<PlannedStepCall> step_of(const PlanRequest& request,
+                                         const Decision& planned) override;
   Result<std::optional<TunedChoice>> tuned_for(const PlanRequest& request,
                                                const Decision& decision) override;
   Result<std::string_view> level_of(const PlanRequest& request, const Decision& decision) override;
@@ -141,7 +141,7 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   std::optional<Statistics> statistics_at(ReportTime time) const;
   Status all_reduce_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                         Reduction reduction);
-  bool find_residual(Preparation* call, const TensorCall& tensor);
+  void find_residual(Preparation* call, const TensorCall& tensor);
   Status finish(const Preparation& call, Status status);
   Status hear_of_step();
   void choose_collectives(StepWord* word) const;
@@ -158,6 +158,8 @@ class MeshCommunicator final : public Communicator, private CallAdvisers {
   const int size_;
   const Settings settings_;
   std::unique_ptr<Planner> planner_;
+  const std::shared_ptr<CallSequence> call_sequence_ = std::make_shared<CallSequence>();
+  std::optional<TensorCall> under_way_;  // The all-reduce of which nobody has been told yet.
   ErrorFeedback feedback_;
   LayerHints hints_;
   const bool all_reduces_only_;

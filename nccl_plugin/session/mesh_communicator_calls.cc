@@ -33,10 +33,14 @@ Status MeshCommunicator::run_timed(const Preparation& call, const AllReduceArgs&
 
 Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
                                     Reduction reduction) {
+  call_sequence_->begin_call();
   if (!may_be_put_off(count, dtype, reduction)) {
     return all_reduce_now({send, send}, receive, count, dtype, reduction);
   }
   const TensorCall tensor{CollectiveKind::kAllReduce, count, dtype, reduction.op, send};
+  CallUsers users{CallUser::kLazy};
+  if (settings_.error_feedback) users.add(CallUser::kFeedback);
+  call_sequence_->tell(tensor, users);
   RINGPRESS_ASSIGN_OR_RETURN(const LazyCalls::Decision decision, ask_lazy(tensor, send));
   if (decision.is_put_off) {
     std::memset(receive, 0, count * dtype_size(dtype));
@@ -55,8 +59,7 @@ Status MeshCommunicator::all_reduce(const void* send, void* receive, std::size_t
       RINGPRESS_RETURN_IF_ERROR(lazy_->write_sum(receive));
       values = receive;
     }
-    RINGPRESS_RETURN_IF_ERROR(
-        all_reduce_now({values, send, true}, receive, count, dtype, reduction));
+    RINGPRESS_RETURN_IF_ERROR(all_reduce_now({values, send}, receive, count, dtype, reduction));
     return conclude_lazy();
   });
 }
@@ -65,11 +68,11 @@ Status MeshCommunicator::all_reduce_now(const Sent& sent, void* receive, std::si
                                         DType dtype, Reduction reduction) {
   const void* const send = sent.values;
   if (count > 0) {
+    under_way_ = {CollectiveKind::kAllReduce, count, dtype, reduction.op, sent.address};
     // What is decided before the call is a part of it: no pause of the program.
-    steps_.begin_timing({CollectiveKind::kAllReduce, count, dtype, reduction.op, send},
-                        mesh_->counters().sent_bytes);
+    steps_.begin_timing(*under_way_, mesh_->counters().sent_bytes);
     if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
-    steps_.begin_call({CollectiveKind::kAllReduce, count, dtype, reduction.op});
+    steps_.begin_call(*under_way_);
   }
   RINGPRESS_ASSIGN_OR_RETURN(Preparation call,
                              prepare(CollectiveKind::kAllReduce, count, dtype, reduction, -1));

@@ -38,6 +38,7 @@ Result<Decision> MeshCommunicator::decide_pieces(const PiecewiseTensor& tensor) 
 
 Status MeshCommunicator::start_pieces(const PiecewiseTensor& tensor) {
   RINGPRESS_RETURN_IF_ERROR(check_usable());
+  call_sequence_->begin_call();
   pieces_.tensor = tensor;
   pieces_.codec = nullptr;
   pieces_.residual = nullptr;

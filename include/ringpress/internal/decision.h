@@ -87,8 +87,6 @@ struct Decision {
   Origin codec_origin = Origin::kSetting;
   Origin algorithm_origin = Origin::kSetting;
   bool error_feedback = false;
-  /// Exact for once, or for now, where error feedback would be: the tensor keeps its place.
-  bool keeps_place = false;
 
   bool is_exact() const { return codec == kNoCodec; }
   bool is_by_rule() const { return codec_origin == Origin::kRule; }
@@ -103,7 +101,6 @@ struct Decision {
 inline Decision left_exact(Decision decision, ExactReason reason) {
   decision.codec = kNoCodec;
   decision.why = {reason, 0, {}};
-  decision.keeps_place = decision.error_feedback;
   decision.error_feedback = false;
   return decision;
 }

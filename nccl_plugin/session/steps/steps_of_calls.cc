@@ -6,15 +6,18 @@
 
 namespace ringpress::nccl_plugin {
 
-void StepsOfCalls::open(const Settings& settings, int rank, int world, bool crosses_hosts) {
+void StepsOfCalls::open(const Settings& settings, int rank, int world, bool crosses_hosts,
+                        const std::shared_ptr<CallSequence>& sequence) {
   is_root_ = rank == 0;
   world_ = world;
   trace_file_ = settings.trace;
   minimum_bytes_ = settings.minimum_bytes;
   if (world < 2) return;
-  if (is_root_ && !trace_file_.empty()) trace_ = std::make_unique<StepRecorder>();
+  if (is_root_ && !trace_file_.empty()) {
+    trace_ = std::make_unique<StepRecorder>(CallUser::kTrace, sequence);
+  }
   if (StepPlanner::is_wanted(settings, world, crosses_hosts)) {
-    planner_ = std::make_unique<StepPlanner>(rank, world, settings.minimum_bytes);
+    planner_ = std::make_unique<StepPlanner>(rank, world, settings.minimum_bytes, sequence);
   }
 }
 
@@ -44,8 +47,15 @@ void StepsOfCalls::begin_call(const TensorCall& call) {
   if (const PlannedStepCall* const exact = planner_->begin_call(call)) stays_exact_ = *exact;
 }
 
+CallUsers StepsOfCalls::users(const TensorCall& call) const {
+  CallUsers users;
+  if (trace_ != nullptr) users.add(CallUser::kTrace);
+  if (is_planned(call) && planner_->is_recording()) users.add(CallUser::kPlan);
+  return users;
+}
+
 bool StepsOfCalls::is_recording(const TensorCall& call) const {
-  return trace_ != nullptr || (is_planned(call) && planner_->is_recording());
+  return !users(call).is_empty();
 }
 
 void StepsOfCalls::begin_timing(const TensorCall& call, std::uint64_t sent_bytes) {

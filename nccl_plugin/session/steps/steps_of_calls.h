@@ -20,7 +20,8 @@ namespace ringpress::nccl_plugin {
 class StepsOfCalls {
  public:
   /// Plans where StepPlanner::is_wanted().
-  void open(const Settings& settings, int rank, int world, bool crosses_hosts);
+  void open(const Settings& settings, int rank, int world, bool crosses_hosts,
+            const std::shared_ptr<CallSequence>& sequence);
   /// Writes the trace. `codec`: of the last call.
   void close(const std::string& codec, ReportTime time) const;
 
@@ -34,6 +35,8 @@ class StepsOfCalls {
     if (planner_ != nullptr) planner_->start_over();
   }
   void begin_call(const TensorCall& call);
+  /// Whose the coming call is, of those in here who ask the sequence.
+  CallUsers users(const TensorCall& call) const;
   /// How the call that began last is made, if the step's plan leaves it exact.
   const std::optional<PlannedStepCall>& stays_exact() const { return stays_exact_; }
   /// At the entry of a call, before anything is decided on it.

@@ -77,7 +77,8 @@ class Anyone final : public nccl_plugin::CallAdvisers {
  public:
   Anyone(const Settings& settings, Dice& dice) : settings_(settings), dice_(dice) {}
 
-  std::optional<nccl_plugin::PlannedStepCall> step_of(const PlanRequest& request) override {
+  std::optional<nccl_plugin::PlannedStepCall> step_of(const PlanRequest& request,
+                                                      const Decision&) override {
     const bool is_planned =
         nccl_plugin::StepPlanner::is_wanted(settings_, request.world, request.crosses_hosts);
     if (!is_planned || dice_.is_one_in(2)) return std::nullopt;

@@ -364,7 +364,7 @@ TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
   settings.codec = "auto";
   settings.minimum_bytes = kMinimumBytes;
   StepsOfCalls steps;
-  steps.open(settings, 1, 4, true);
+  steps.open(settings, 1, 4, true, std::make_shared<CallSequence>());
   StepWord word;
   word.header = {1, 3, 0, 0};
   word.calls.resize(3);
@@ -394,7 +394,6 @@ TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
     EXPECT_EQ(by_ring.codec, "none");
     EXPECT_EQ(by_ring.algorithm, Algorithm::kRing);
     EXPECT_EQ(by_ring.chunk_elements, 3072U);
-    EXPECT_TRUE(by_ring.keeps_place);
     EXPECT_EQ(by_ring.why.reason, ExactReason::kStepNoShorter);
     const Decision compressed = made(2048);
     EXPECT_EQ(compressed.codec, "q4");
