@@ -173,7 +173,8 @@ std::optional<PlannedStepCall> MeshCommunicator::step_of(const PlanRequest& requ
   if (!tensor) return std::nullopt;
   CallUsers users = steps_.users(*tensor);
   if (planned.error_feedback) users.add(CallUser::kFeedback);
-  if (levels_ != nullptr && is_usual_compressed_all_reduce(request, planned)) users.add(CallUser::kLevels);
+  if (levels_ != nullptr && is_usual_compressed_all_reduce(request, planned))
+    users.add(CallUser::kLevels);
   call_sequence_->tell(*tensor, users);
   return steps_.stays_exact();
 }
