@@ -1,6 +1,5 @@
-// What every Collective promises, written once: instantiate it per algorithm.
-//
-//   INSTANTIATE_TEST_SUITE_P(Ring, CollectiveContract, ::testing::Values(Algorithm::kRing));
+// What the contract of Collective is tested with: ranks in threads, and one call of an algorithm.
+// The tests are in collective_contract_tests.h.
 #ifndef TESTS_CONTRACT_COLLECTIVE_CONTRACT_H_
 #define TESTS_CONTRACT_COLLECTIVE_CONTRACT_H_
 
@@ -51,6 +50,9 @@ inline void run_ranks(int world, const std::function<Status(ThreadMesh*)>& body,
   }
 }
 
+/// Empty: ring::make_collective().
+using MakeCollective = std::function<std::unique_ptr<Collective>(std::vector<int> ring_order)>;
+
 /// One case: everything that the ranks must agree on.
 struct CollectiveCase {
   Algorithm algorithm = Algorithm::kRing;
@@ -63,7 +65,12 @@ struct CollectiveCase {
   std::size_t misalignment_bytes = 0;
   ReduceOp op = ReduceOp::kSum;
   std::vector<int> ring_order;  // Empty: by number.
+  MakeCollective make = {};
 };
+
+inline std::unique_ptr<Collective> collective_for(const CollectiveCase& c) {
+  return c.make ? c.make(c.ring_order) : ring::make_collective(c.algorithm, c.ring_order);
+}
 
 /// `values` copied to an address that is off a float boundary by `misalignment_bytes`.
 class MisalignedFloats {
@@ -110,7 +117,7 @@ inline std::vector<std::vector<float>> all_reduce_results(
     std::uint64_t* sent_bytes = nullptr) {
   std::vector<std::vector<float>> results(inputs.size());
   const auto codec = codec_for(c);
-  const auto collective = ring::make_collective(c.algorithm, c.ring_order);
+  const auto collective = collective_for(c);
   run_ranks(
       c.world,
       [&](ThreadMesh* mesh) -> Status {
@@ -169,15 +176,6 @@ inline void expect_identical(const std::vector<std::vector<float>>& results) {
         << "rank " << rank << " differs from rank 0";
   }
 }
-
-class CollectiveContract : public ::testing::TestWithParam<Algorithm> {
- protected:
-  CollectiveCase base() const {
-    CollectiveCase c;
-    c.algorithm = GetParam();
-    return c;
-  }
-};
 
 }  // namespace ringpress::testing
 
