@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plans the jobs in perf/jobs and puts what comes of it into tuner/README.md.
+"""Plans the jobs in perf/jobs and puts what comes of it into perf/jobs/README.md.
 
   python3 perf/plan_report.py            runs build/perf/ringpress plan, writes the table between
                                          <!-- plans --> and its end, and perf/results/plan-JOB.svg
@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "perf" / "ringpress"
-PAGE = ROOT / "tuner" / "README.md"
+PAGE = ROOT / "perf" / "jobs" / "README.md"
 BEGIN, END = "<!-- plans -->\n", "<!-- /plans -->"
 HEADER = ["job", "no compression", "all, gathered whole", "all, each its best way", "plan",
           "bound", "compressed", "on the CPU", "smallest compressed", "before a bubble"]
@@ -30,7 +30,7 @@ def row(job):
     times = [f"{found[key]:.1f} ms ({found['nothing_ms'] / found[key]:.2f}x)"
              for key in ("naive_ms", "everything_ms", "plan_ms", "bound_ms")]
     smallest = f"{found['smallest_compressed_bytes'] / 1e6:.1f} MB" if found["compressed"] else ""
-    return [f"[{name}](../perf/results/{picture})", f"{found['nothing_ms']:.1f} ms", *times,
+    return [f"[{name}](../results/{picture})", f"{found['nothing_ms']:.1f} ms", *times,
             f"{found['compressed']} of {len(found['tensors'])}", str(found["on_cpu"]), smallest,
             f"{found['before_bubble']}, {found['before_bubble_compressed']} compressed"]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts the tables of perf/results/gadget_*.txt into tuner/gadget/README.md.
+"""Puts the tables of perf/results/gadget_*.txt into perf/gadget/README.md.
 
 usage: report.py [--check]        --check: says whether they are there
 """
@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-README = ROOT / "tuner" / "gadget" / "README.md"
+README = ROOT / "perf" / "gadget" / "README.md"
 
 
 def tables(name):

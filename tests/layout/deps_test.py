@@ -12,7 +12,9 @@ Rules:
   7. Headers of devices (CUDA, verbs) are included by .cc, .cu and .cuh files only; .cuh files are in
      compress_kernels, ring/transport and tests/examples only.
   8. The top level holds nothing but what design names.
-  9. In nccl_plugin the doors stand on the session, which includes none of them, and no door includes
+  9. The list of transports alone knows which there are, and links are those of TCP: transports.cc and
+     link.cc.
+ 10. In nccl_plugin the doors stand on the session, which includes none of them, and no door includes
      another, but for those that ROOMS names. No file lies there beside the folders.
 
 `deps_test.py ROOT` checks a tree; `deps_test.py --self-test` proves on small trees that each rule
@@ -44,6 +46,7 @@ ROOMS = {
     "interposer": {"errors", "session", "gossip", "preload"},
     "command": {"errors", "session", "plugin"},
 }
+TRANSPORT_USERS = ("ring/transports.cc", "ring/link.cc")
 TOP_LEVEL = set(tree.FOLDERS) | {"CMakeLists.txt", "README.md", "LICENSE"}
 
 
@@ -101,6 +104,9 @@ def edge_offence(root, source, target):
         return f"{here}/ may include itself and include/ringpress only"
     if here == there == "nccl_plugin":
         return room_offence(source, target)
+    if target.name == "factory.h" and target.parts[:2] == ("ring", "transport") and \
+            str(source) not in TRANSPORT_USERS and source.parent != target.parent:
+        return "transports are named in ring/transports.cc alone"
     folder = closed_folder(root, source, target)
     if folder is not None and target != folder / "factory.h":
         return f"outside {folder}/ only its factory.h is included"
@@ -159,7 +165,7 @@ BASE = {
     "ring/factory.h": '#include "ringpress/internal/codec.h"\n',
     "ring/transport/tcp/factory.h": "",
     "ring/transport/tcp/socket.h": '#include "ring/transport/tcp/factory.h"\n',
-    "ring/mesh.cc": '#include "ring/transport/tcp/factory.h"\n',
+    "ring/transports.cc": '#include "ring/transport/tcp/factory.h"\n',
     "nccl_plugin/session/wiring.cc": '#include "ring/factory.h"\n#include "compress_kernels/factory.h"\n',
     "nccl_plugin/host/comm.h": '#include "nccl_plugin/session/wiring.h"\n',
     "nccl_plugin/session/wiring.h": "",
@@ -177,7 +183,8 @@ WRONG = [
     ("tuner/bad.h", '#include "nccl_plugin/session/wiring.cc"\n', "may include itself"),
     ("ring/bad.cc", '#include "ring/transport/tcp/socket.h"\n', "only its factory.h"),
     ("nccl_plugin/session/bad.cc", '#include "compress_kernels/registry.h"\n', "only its factory.h"),
-    ("nccl_plugin/session/bad.cc", '#include "ring/transport/tcp/factory.h"\n', "only its factory.h"),
+    ("nccl_plugin/session/bad.cc", '#include "ring/transport/tcp/factory.h"\n', "ring/transports.cc alone"),
+    ("ring/mesh.cc", '#include "ring/transport/tcp/factory.h"\n', "ring/transports.cc alone"),
     ("nccl_plugin/session/bad.cc", '#include "tests/ring_test.cc"\n', "nothing includes tests/"),
     ("nccl_plugin/session/bad.cc", '#include "nccl_plugin/host/comm.h"\n', "does not include"),
     ("nccl_plugin/plugin/bad.cc", '#include "nccl_plugin/host/comm.h"\n', "does not include"),

@@ -1,6 +1,6 @@
 // What to compress in a training step, where, and by which collectives: the choice for every tensor
 // that makes the whole step shortest. Wang, Lin, Zhu and Ng, "Hi-Speed DNN Training with Espresso",
-// EuroSys 2023; tuner/README.md says what is done differently.
+// EuroSys 2023; tuner/espresso/README.md says what is done differently.
 //
 // Pure functions of plain values: nothing here measures, sends, reads a clock or draws a random
 // number, and equal arguments give equal results. All times are in seconds.

@@ -94,8 +94,7 @@ Result<std::string> LocalTransport::listen(const Identity& identity) {
   RINGPRESS_ASSIGN_OR_RETURN(const common::SocketAddress address, common::abstract_address(name));
   RINGPRESS_ASSIGN_OR_RETURN(common::Fd listener, common::listen_on(address));
   lobby_.emplace(reactor_, 2 * identity.world, [](const common::HandshakeSocket&) {});
-  RINGPRESS_RETURN_IF_ERROR(
-      lobby_->open(std::move(listener), identity, common::HelloPurpose::kData));
+  RINGPRESS_RETURN_IF_ERROR(lobby_->open(std::move(listener), identity, HelloPurpose::kData));
   return name;
 }
 
@@ -106,7 +105,7 @@ Result<std::unique_ptr<SendChannel>> LocalTransport::connect(std::uint32_t peer,
     RINGPRESS_ASSIGN_OR_RETURN(const common::SocketAddress target,
                                common::abstract_address(address));
     RINGPRESS_ASSIGN_OR_RETURN(common::Fd connecting, common::start_connect(target));
-    const Hello hello = common::make_hello(identity_, common::HelloPurpose::kData);
+    const Hello hello = common::make_hello(identity_, HelloPurpose::kData);
     socket = std::make_unique<common::HandshakeSocket>(
         reactor_, std::move(connecting), common::ConnectorHandshake(hello, identity_.secret));
   }

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Fails on a folder without a page, a page of more than 60 lines, and a link that leads nowhere.
+
+Folders of the two upper levels have a page: README.md says what is in it, what it promises, what it
+may include and how to add to it. In tests and perf that holds for the upper level alone.
+"""
+import re
+import sys
+
+import tree
+
+LIMIT = 60
+NESTED = ("include/ringpress", "ring", "tuner", "nccl_plugin")
+# Each codec's header has its page: the byte layout.
+WITHOUT = {"include", "compress_kernels"}
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]*)(#[^)\s]*)?\)")
+
+
+def folders(root):
+    """Relative paths of the folders that have pages."""
+    found = [name for name in tree.FOLDERS if name not in WITHOUT]
+    for upper in NESTED:
+        found += [str(path.relative_to(root)) for path in sorted((root / upper).iterdir())
+                  if path.is_dir() and any(path.rglob("*.*"))]
+    return [*found, "include/ringpress"]
+
+
+def anchors(text):
+    """What links may name after #, as GitHub makes it of headings: of equal ones, -1 and so on."""
+    found, seen = set(), {}
+    for head in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        name = re.sub(r"[^a-z0-9 _-]", "", head.lower()).replace(" ", "-")
+        count = seen[name] = seen.get(name, -1) + 1
+        found.add(f"{name}-{count}" if count else name)
+    return found
+
+
+def broken_links(page):
+    text = page.read_text()
+    for target, anchor in LINK.findall(text):
+        if "://" in target:
+            continue
+        path = page.parent / target if target else page
+        if not path.exists():
+            yield f"{target} is not there"
+        elif anchor and path.suffix == ".md" and anchor[1:] not in anchors(path.read_text()):
+            yield f"{target or page.name} has no {anchor}"
+
+
+def main():
+    findings = []
+    for folder in folders(tree.ROOT):
+        page = tree.ROOT / folder / "README.md"
+        if not page.is_file():
+            findings.append(f"{folder}: has no README.md")
+        elif (lines := len(page.read_text().splitlines())) > LIMIT:
+            findings.append(f"{folder}/README.md: {lines} lines, the limit is {LIMIT}")
+    pages = [tree.ROOT / "README.md", *(tree.ROOT / path for path in tree.files(tree.ROOT, (".md",)))]
+    for page in pages:
+        findings += [f"{page.relative_to(tree.ROOT)}: {link}" for link in broken_links(page)]
+    for line in findings:
+        print(line)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
