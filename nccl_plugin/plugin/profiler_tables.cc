@@ -1,7 +1,7 @@
 // The profiler that NCCL finds in this library. It profiles nothing: it learns which tensor the
-// pieces that CollNet is given belong to (profiled_tensors.h). Every entry point succeeds. What this
-// rank alone does not learn, for want of memory, ends the CollNet communicators that go by it: the
-// other ranks know what it does not.
+// pieces that CollNet is given belong to (profiled_tensors.h). Every entry point succeeds. What
+// this rank alone does not learn, for want of memory, ends the CollNet communicators that go by it:
+// the other ranks know what it does not.
 //
 // There are no tables for versions 2 and 3: the releases that look for those (NCCL 2.24 to 2.26)
 // tell of ProxyOps in the network transport alone, not in CollNet's. With Coll events only, nothing
