@@ -103,8 +103,8 @@ bool CollComm::is_of_this_process() const {
   return process_ == getpid();
 }
 
-/// Of all workers together, without what they did to get ready. What the last call was is that of the
-/// last worker's. At the exit nothing if a worker has its own under lock.
+/// Of all workers together, without what they did to get ready. What the last call was is that of
+/// the last worker's. At the exit nothing if a worker has its own under lock.
 std::optional<Statistics> CollComm::statistics(ReportTime time) const {
   Statistics total;
   const std::size_t last_worker = last_worker_.load();

@@ -1,7 +1,7 @@
 // What is decided of each call of a CollNet communicator. All nodes must decide alike: from the
 // calls, which come to all in one order, from what NCCL has told of the operation that a call is of
-// (profiled_tensors.h), and from what the nodes agreed on when they connected. Nothing else is looked
-// at.
+// (profiled_tensors.h), and from what the nodes agreed on when they connected. Nothing else is
+// looked at.
 #ifndef NCCL_PLUGIN_PLUGIN_COLL_DECISIONS_H_
 #define NCCL_PLUGIN_PLUGIN_COLL_DECISIONS_H_
 

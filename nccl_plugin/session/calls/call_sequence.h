@@ -65,8 +65,9 @@ enum class CallsBy : std::uint8_t { kBuffer, kShape };
 struct CallPlaces {
   const CallPattern& buffers;
   const CallPattern& shapes;
-  std::optional<std::size_t> by_buffer;  // Its position in the sequence of buffers,
-  std::optional<std::size_t> by_shape;   // and in that of shapes; nothing while there is none.
+  // Its positions in the sequence of buffers and in that of shapes; nothing while there is none.
+  std::optional<std::size_t> by_buffer;
+  std::optional<std::size_t> by_shape;
 };
 
 /// Whether a count of breaks is another one than `*seen`, which then is this one.

@@ -149,11 +149,11 @@ class LazyCalls {
   LazyMemory& memory_;
   mutable std::mutex mutex_;  // Guards what is unsent. No gradient is waited for with it.
   const std::shared_ptr<CallSequence> sequence_;
-  std::uint64_t breaks_ = 0;                 // Of the sequence of buffers,
-  std::uint64_t shape_breaks_ = 0;           // and of that of shapes.
-  std::optional<std::size_t> position_;      // Of the last call, by buffer.
-  std::optional<std::size_t> place_;         // Its position by shape.
-  std::optional<std::size_t> place_of_sum_;  // The same, if no other tensor has it.
+  std::uint64_t breaks_ = 0;                 // Those of the sequence of buffers that were seen.
+  std::uint64_t shape_breaks_ = 0;           // The same for the sequence of shapes.
+  std::optional<std::size_t> position_;      // The last call's in the sequence of buffers.
+  std::optional<std::size_t> place_;         // The last call's in the sequence of shapes.
+  std::optional<std::size_t> place_of_sum_;  // As place_, if no other tensor has it.
   std::size_t calls_of_step_ = 0;            // Of this step so far.
   std::size_t step_calls_ = 1;               // Of the last step that was known to be one.
   std::map<std::size_t, Sum> sums_;          // By position.

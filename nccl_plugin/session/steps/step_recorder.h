@@ -123,8 +123,8 @@ class StepRecorder {
  private:
   struct Sample {
     double gap_seconds, busy_seconds, call_seconds;
-    double since_ready_seconds;     // As StepCall has it,
-    std::size_t calls_since_ready;  // and how many calls before is that call.
+    double since_ready_seconds;     // As StepCall has it.
+    std::size_t calls_since_ready;  // How many calls before is the call that it is counted from.
     std::size_t sent_bytes;
     bool is_trial, is_with_the_one_before;
     std::optional<KnownWait> wait;
@@ -151,15 +151,15 @@ class StepRecorder {
 
   const CallUser user_;
   const std::shared_ptr<CallSequence> sequence_;
-  std::uint64_t breaks_ = 0;         // Of the sequence of buffers,
-  std::uint64_t shape_breaks_ = 0;   // and of that of shapes.
+  std::uint64_t breaks_ = 0;         // Those of the sequence of buffers that were seen.
+  std::uint64_t shape_breaks_ = 0;   // The same for the sequence of shapes.
   std::optional<CallsBy> by_;        // Nothing while there is no sequence.
   std::vector<Position> positions_;  // Of the sequence, wherever that begins.
   std::size_t noted_ = 0;            // Calls that positions_ has been shown.
   std::optional<double> last_end_;
-  double last_issue_ = 0;              // Of the call before,
-  double last_pause_ = 0;              // and the entry of the last one that began after a pause,
-  std::size_t calls_since_pause_ = 0;  // after which so many have come, it included.
+  double last_issue_ = 0;              // When the call before was issued.
+  double last_pause_ = 0;              // The entry of the last call that began after a pause.
+  std::size_t calls_since_pause_ = 0;  // Calls since then, that one included.
   bool has_calls_ = false;
   RecordedStep best_;
 };

@@ -91,9 +91,9 @@ class StepLevels {
     std::size_t count = 0;
     std::vector<std::size_t> ends;         // Of its parts; none: not known yet.
     std::vector<SampledPart> samples;      // By part, if there are any.
-    std::vector<double> bytes;             // By part, then level; and so
-    std::vector<double> errors;            // of a call,
-    std::vector<double> mean_errors;       // of the mean over calls.
+    std::vector<double> bytes;             // By part, then level.
+    std::vector<double> errors;            // Of a call: by part, then level.
+    std::vector<double> mean_errors;       // Of the mean over calls: by part, then level.
     std::vector<double> norms;             // Of the last step's values, by part.
     std::vector<PartEncodings> encodings;  // By part, as samples.
     std::size_t times = 0;                 // Steps of the window.
