@@ -67,7 +67,7 @@ std::string suggestion(const ParameterRule& rule, std::string_view value) {
   const std::optional<double> wanted = number_of(value);
   if (!wanted) {
     const std::vector<std::string_view> names(values.begin(), values.end());
-    return " (maybe " + std::string(nearest_name(value, names)) + "?)";
+    return maybe_name(value, names);
   }
   // Beside a huge number all candidates would be equally far.
   constexpr double kFarAway = 1e9;
@@ -89,8 +89,8 @@ Status unknown_parameter(std::string_view name, const std::vector<ParameterRule>
     names.push_back(rule.name);
     list += (list.empty() ? "" : ", ") + std::string(rule.name);
   }
-  return invalid("unknown codec parameter " + quoted(name) + " (maybe " +
-                 std::string(nearest_name(name, names)) + "?); known: " + list);
+  return invalid("unknown codec parameter " + quoted(name) + maybe_name(name, names) +
+                 "; known: " + list);
 }
 
 Status set_parameter(std::string_view name, std::string_view value, Specification* specification) {
@@ -153,9 +153,9 @@ Result<CodecEntry> find_codec(std::string_view name) {
     names.push_back(codec.name);
     list += (list.empty() ? "" : ", ") + std::string(codec.name);
   }
-  const std::string meant =
-      example_with_value(name).value_or(std::string(nearest_name(name, names)));
-  return invalid("unknown codec " + quoted(name) + " (maybe " + meant + "?); known: " + list);
+  const std::optional<std::string> example = example_with_value(name);
+  const std::string meant = example ? " (maybe " + *example + "?)" : maybe_name(name, names);
+  return invalid("unknown codec " + quoted(name) + meant + "; known: " + list);
 }
 
 }  // namespace

@@ -153,6 +153,13 @@ void print_param(const Param& param) {
   fmt::print("    instead: {}\n", instead_of(param));
 }
 
+/// Name, value and reason, for those who read standard error alone; empty: it is not refused.
+std::string refusal_line(const Param& param) {
+  const std::string given = param.name + "=" + param.given;
+  if (param.mistake.empty() || param.mistake.starts_with(given)) return param.mistake;
+  return given + ": " + param.mistake;
+}
+
 }  // namespace
 
 std::vector<Param> params(const JobEnvironment& environment) {
@@ -177,7 +184,7 @@ std::string mistake_together(const JobEnvironment& environment, const std::vecto
 int print_params(bool json) {
   const auto environment = JobEnvironment::of_this_process();
   const std::vector<Param> all = params(environment);
-  std::string refused = mistake_together(environment, all);
+  std::vector<std::string> refused = {mistake_together(environment, all)};
   nlohmann::json records = nlohmann::json::array();
   for (const Param& param : all) {
     if (json) {
@@ -185,12 +192,14 @@ int print_params(bool json) {
     } else {
       print_param(param);
     }
-    if (!param.mistake.empty()) refused += (refused.empty() ? "" : ", ") + param.name;
+    refused.push_back(refusal_line(param));
   }
   if (json) fmt::print("{}\n", records.dump(2));
-  if (refused.empty()) return EXIT_SUCCESS;
-  fmt::print(stderr, "ringpress params: refused: {}\n", refused);
-  return EXIT_FAILURE;
+  std::erase(refused, "");
+  for (const std::string& line : refused) {
+    fmt::print(stderr, "ringpress params: refused: {}\n", line);
+  }
+  return refused.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace ringpress::nccl_plugin::command

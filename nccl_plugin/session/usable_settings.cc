@@ -18,7 +18,7 @@ Status check_codec(const Settings& settings) {
   if (settings.codec == "auto") return Status::ok();
   Status known = compress_kernels::normalize_specification(settings.codec).status();
   if (known.is_ok()) return known;
-  return {known.code(), "RINGPRESS_CODEC: " + known.message()};
+  return {known.code(), "RINGPRESS_CODEC=" + settings.codec + ": " + known.message()};
 }
 
 }  // namespace

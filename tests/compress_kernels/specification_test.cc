@@ -95,10 +95,11 @@ TEST(Specification, AWrongValueGetsTheNearestValidOne) {
   EXPECT_TRUE(names(refusal("q4:block=nan"), {"maybe "}));
   EXPECT_TRUE(names(refusal("q4:grid=loyd"), {"maybe lloyd?"}));
   EXPECT_TRUE(names(refusal("q4:round=nearst"), {"maybe nearest?"}));
-  EXPECT_TRUE(names(refusal("q4:rotate=yes"), {"rotate", "maybe "}));
+  EXPECT_TRUE(names(refusal("q4:rotate=yes"), {"rotate", "must be 0 or 1"}));
 }
 
-/// Whatever a family takes: a value that makes no sense is answered with one that does.
+/// Whatever a family takes: a number that makes no sense is answered with one that does, a word
+/// with what is allowed, and with one that is near, if there is one.
 TEST(Specification, EveryParameterOffersAValueThatItTakes) {
   for (const CodecEntry& codec : codec_list()) {
     for (const ParameterRule& rule : codec.family->parameters) {
@@ -109,6 +110,7 @@ TEST(Specification, EveryParameterOffersAValueThatItTakes) {
         EXPECT_TRUE(
             names(message, {std::string(rule.name).c_str(), std::string(rule.allowed).c_str()}));
         const std::size_t begin = message.find("(maybe ");
+        if (begin == std::string::npos && (value[0] == '?' || value[0] == '\0')) continue;
         ASSERT_NE(begin, std::string::npos) << message;
         const std::string offered = message.substr(begin + 7, message.find("?)") - begin - 7);
         EXPECT_TRUE(rule.accepts(offered)) << message;
@@ -117,11 +119,20 @@ TEST(Specification, EveryParameterOffersAValueThatItTakes) {
   }
 }
 
+TEST(Specification, AWordThatIsNearNoNameGetsNoHint) {
+  for (const char* word : {"auto", "x", "int8", "float32", "huffman", "?"}) {
+    EXPECT_EQ(refusal(word).find("maybe"), std::string::npos) << refusal(word);
+    EXPECT_TRUE(names(refusal(word), {"known: none, fp16"})) << refusal(word);
+  }
+}
+
 TEST(Specification, AnUnknownNameGetsTheNearestOne) {
   EXPECT_TRUE(names(refusal("q9"), {"q9", "maybe q8?"}));
   EXPECT_TRUE(names(refusal("q44"), {"q44", "maybe q4?"}));
   EXPECT_TRUE(names(refusal("fp116"), {"fp116", "maybe fp16?"}));
   EXPECT_TRUE(names(refusal("non"), {"maybe none?"}));
+  EXPECT_TRUE(names(refusal("sing"), {"maybe sign?"}));
+  EXPECT_TRUE(names(refusal("powersdg"), {"maybe powersgd?"}));
   EXPECT_TRUE(names(refusal("lloyd"), {"maybe q4:grid=lloyd?"}));
   EXPECT_TRUE(names(refusal("e5m2"), {"maybe fp8:format=e5m2?"}));
   EXPECT_TRUE(names(refusal("q9,block=64"), {"q9", "maybe q8?"}));

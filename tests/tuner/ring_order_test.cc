@@ -149,11 +149,11 @@ TEST(HostMap, RanksAreOnHostsThatAreNamed) {
   EXPECT_EQ(places_in(map, {"here", "here"}), (Places{{"r", "node0"}, {"r", "node1"}}));
   const auto message = [](const char* text) { return parse_host_map(text).status().message(); };
   EXPECT_EQ(message("node0 rack0\nnode1 rack0\nrank 0=node0\nrank 1=nod1\n"),
-            "4: rank 1 is on host \"nod1\", which is not named; maybe \"node1\"?");
+            "4: rank 1 is on host \"nod1\", which is not named (maybe node1?)");
   EXPECT_EQ(message("rank 7=nod1\nSwitchName=s Nodes=node[0-1]\n"),
-            "1: rank 7 is on host \"nod1\", which is not named; maybe \"node1\"?");
+            "1: rank 7 is on host \"nod1\", which is not named (maybe node1?)");
   EXPECT_EQ(message("node0 rack0\nrank 0=rack0\n"),
-            "2: rank 0 is on host \"rack0\", which is not named; maybe \"node0\"?");
+            "2: rank 0 is on host \"rack0\", which is not named");
 }
 
 TEST(HostMap, NcclTopology) {

@@ -148,8 +148,7 @@ class Reader {
       if (hosts.count(host) > 0) continue;
       line_ = lines_of_ranks_[rank];
       return fail("rank " + std::to_string(rank) + " is on host \"" + host +
-                  "\", which is not named; maybe \"" +
-                  std::string(nearest_name(host, {hosts.begin(), hosts.end()})) + "\"?");
+                  "\", which is not named" + maybe_name(host, {hosts.begin(), hosts.end()}));
     }
   }
 

@@ -5,23 +5,25 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace ringpress {
 
-/// Edits (insert, delete, replace one character) that turn `a` into `b`.
+/// Edits (insert, delete or replace one character, or swap two neighbours) that turn `a` into `b`.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before, above, row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before = std::exchange(above, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+      const std::size_t replace = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, replace});
+      const bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swap) row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];
@@ -34,22 +36,47 @@ inline int character_distance(std::string_view a, std::string_view b) {
   return distance;
 }
 
-/// The candidate with the fewest edits to `word`, of equals the one with the nearest characters;
-/// empty if there is none. Words longer than 256 characters are compared by their beginning.
-inline std::string_view nearest_name(std::string_view word,
-                                     const std::vector<std::string_view>& candidates) {
-  const std::string_view beginning = word.substr(0, 256);
+/// What all of several words begin with.
+inline std::string_view common_beginning(const std::vector<std::string_view>& words) {
+  if (words.size() < 2) return {};
+  std::string_view common = words[0];
+  for (const std::string_view word : words) {
+    while (!word.starts_with(common)) common.remove_suffix(1);
+  }
+  return common;
+}
+
+/// The candidate that `word` may be a slip of: the one with the fewest edits, of equals the one
+/// with the nearest characters, if there are no more than one edit, or one for every three
+/// characters, and something is left as it was. Else empty. What all candidates begin with does not
+/// count; of a word longer than 256 characters the beginning does.
+inline std::string_view near_name(std::string_view word,
+                                  const std::vector<std::string_view>& candidates) {
+  const std::string_view common = common_beginning(candidates);
+  std::string_view own = word.substr(0, 256);
+  const std::size_t same = own.starts_with(common) ? common.size() : 0;
+  own.remove_prefix(same);
   std::string_view nearest;
   std::pair<std::size_t, int> smallest(static_cast<std::size_t>(-1), 0);
   for (const std::string_view candidate : candidates) {
-    const std::pair distance(edit_distance(beginning, candidate),
-                             character_distance(beginning, candidate));
-    if (distance < smallest) {
+    const std::string_view other = candidate.substr(same);
+    const std::pair distance(edit_distance(own, other), character_distance(own, other));
+    const std::size_t longer = std::max(own.size(), other.size());
+    const bool is_near = distance.first <= longer / 3 || (distance.first == 1 && longer > 1);
+    if (is_near && distance < smallest) {
       smallest = distance;
       nearest = candidate;
     }
   }
   return nearest;
+}
+
+/// " (maybe NAME?)", to follow what is said of a word that is no candidate; nothing if none is
+/// near.
+inline std::string maybe_name(std::string_view word,
+                              const std::vector<std::string_view>& candidates) {
+  const std::string_view meant = near_name(word, candidates);
+  return meant.empty() ? std::string() : " (maybe " + std::string(meant) + "?)";
 }
 
 }  // namespace ringpress

@@ -33,8 +33,8 @@ void JsonReader::check_names(const Names& required, const Names& optional) {
   for (const JsonNode& member : node_.items) {
     const std::string& name = member.name;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    fail(member.line, fmt::format("{}: is not known; maybe \"{}\"? allowed are {}", at(name),
-                                  nearest_name(name, known), join(known)));
+    fail(member.line, fmt::format("{}: is not known{}; allowed are {}", at(name),
+                                  maybe_name(name, known), join(known)));
   }
   for (const std::string_view name : required) {
     if (has(name)) continue;

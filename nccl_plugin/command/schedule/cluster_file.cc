@@ -22,8 +22,8 @@ std::size_t read_rack(JsonReader* reader, const NameIndex& racks) {
   if (at != racks.end()) return at->second;
   std::vector<std::string_view> names;
   for (const auto& [rack, index] : racks) names.push_back(rack);
-  reader->refuse_value("rack", fmt::format("there is no rack \"{}\"; maybe \"{}\"?", name,
-                                           nearest_name(name, names)));
+  reader->refuse_value("rack",
+                       fmt::format("there is no rack \"{}\"{}", name, maybe_name(name, names)));
   return 0;
 }
 

@@ -11,7 +11,7 @@ Status check_budget(const Settings& settings) {
   const std::string& budget = settings.budget;
   const auto codec = compress_kernels::make_codec(budget, DType::kFloat32, ReduceOp::kSum);
   if (!codec.is_ok()) {
-    return {Code::kInvalidArgument, "RINGPRESS_BUDGET: " + codec.status().message()};
+    return {Code::kInvalidArgument, "RINGPRESS_BUDGET=" + budget + ": " + codec.status().message()};
   }
   if (codec.value()->projection() != nullptr || codec.value()->agreement() != nullptr) {
     return {Code::kInvalidArgument,

@@ -219,11 +219,10 @@ Result<std::vector<Column>> read_header(std::size_t line,
     const auto column = static_cast<Column>(found - kColumnNames.begin());
     const bool is_new = std::find(columns.begin(), columns.end(), column) == columns.end();
     if (found == kColumnNames.end() || !is_new) {
-      std::string allowed = "each once: ";
-      for (const std::string_view name : kColumnNames) allowed.append(name).append(" ");
+      std::string allowed = "each once:";
+      for (const std::string_view name : kColumnNames) allowed.append(" ").append(name);
       const std::vector<std::string_view> names(kColumnNames.begin(), kColumnNames.end());
-      return refuse({line, "header"}, field,
-                    allowed + "(maybe: " + std::string(nearest_name(field, names)) + "?)");
+      return refuse({line, "header"}, field, allowed + maybe_name(field, names));
     }
     columns.push_back(column);
   }

@@ -139,8 +139,7 @@ Result<bool> assign(const std::string& name, const std::string& text, Settings* 
 std::string unknown_name(const std::string& name) {
   std::vector<std::string_view> names;
   for (const SettingDescription& setting : setting_descriptions()) names.push_back(setting.name);
-  return "unknown setting " + name +
-         " is ignored (maybe: " + std::string(nearest_name(name, names)) + "?)";
+  return "unknown setting " + name + " is ignored" + maybe_name(name, names);
 }
 
 Status check_one_of(const char* name, const std::string& value,
@@ -149,9 +148,7 @@ Status check_one_of(const char* name, const std::string& value,
   std::string list;
   for (const std::string_view word : allowed)
     list += (list.empty() ? "" : ", ") + std::string(word);
-  return {Code::kInvalidArgument, std::string(name) + "=" + value + ": expected one of " + list +
-                                      " (maybe: " + std::string(nearest_name(value, allowed)) +
-                                      "?)"};
+  return refuse(name, value, "one of " + list + maybe_name(value, allowed));
 }
 
 void note_mistake(const Status& status, Settings* settings) {
@@ -166,11 +163,6 @@ std::string printable(std::string name) {
     if (c < ' ' || c > '~') c = '?';
   }
   return name;
-}
-
-/// Names that belong to ringpress but are read by its programs, not by the library.
-bool is_for_programs(std::string_view name) {
-  return name.starts_with("RINGPRESS_PERF_");
 }
 
 }  // namespace
@@ -193,7 +185,6 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
   }
   for (const auto& [name, text] : environment) {
     if (name != "RINGPRESS" && !name.starts_with("RINGPRESS_")) continue;
-    if (is_for_programs(name)) continue;
     if (text.empty()) continue;  // As if it were not there: the default.
     const Result<bool> known = assign(name, text, &settings);
     note_mistake(known.status(), &settings);

@@ -248,7 +248,7 @@ class Params(Command):
 
     def test_what_the_library_ignores_is_named(self):
         rows = self.params(RINGPRESS_CODCE="q8", NCCL_DEBUG="LOUD")
-        self.assertIn("maybe: RINGPRESS_CODEC?", rows["RINGPRESS_CODCE"]["warning"])
+        self.assertIn("maybe RINGPRESS_CODEC?", rows["RINGPRESS_CODCE"]["warning"])
         self.assertIn("NCCL_DEBUG=LOUD is ignored", rows["NCCL_DEBUG"]["warning"])
         self.assertNotIn("warning", rows["RINGPRESS_CODEC"])
 
@@ -262,11 +262,12 @@ class Params(Command):
             self.assertIn(f"    mistake: {name}={value}", out)
 
     def test_for_people(self):
-        code, out, _ = self.run_program("params", RINGPRESS_CODEC="nonsense")
+        code, out, error = self.run_program("params", RINGPRESS_CODEC="nonsense")
         self.assertEqual(code, 1)
+        self.assertIn('ringpress params: refused: RINGPRESS_CODEC=nonsense: unknown codec "nonsense"', error)
         self.assertIn('RINGPRESS_MIN_BYTES=65536  (default; default "65536"', out)
         self.assertIn("RINGPRESS_CODEC=nonsense  (refused, from environment; ", out)
-        self.assertIn('    mistake: RINGPRESS_CODEC: unknown codec "nonsense"', out)
+        self.assertIn('    mistake: RINGPRESS_CODEC=nonsense: unknown codec "nonsense"', out)
         self.assertIn("    instead: no communicator is made with it", out)
         self.assertEqual(out.count("    mistake: "), 1)
 

@@ -334,7 +334,7 @@ class Explain(unittest.TestCase):
                 ({"RINGPRESS_ALGO": "rign"}, "RINGPRESS_ALGO=rign: expected one of "),
                 ({"RINGPRESS_BUDGET": "q99"}, "RINGPRESS_BUDGET"),
                 ({"RINGPRESS_RULES": "/no/such/file"}, "/no/such/file"),
-                ({"RINGPRESS_CODEC": "q99"}, "RINGPRESS_CODEC: ")):
+                ({"RINGPRESS_CODEC": "q99"}, "RINGPRESS_CODEC=q99: ")):
             for size in ("64M", "all"):
                 done = run(size, "float32", "4", **settings)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), (settings, done.stderr))

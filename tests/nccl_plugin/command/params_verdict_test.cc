@@ -294,8 +294,7 @@ TEST_F(ParamsVerdict, WhatIsIgnoredIsAWarning) {
     EXPECT_TRUE(param.warning.starts_with(name + "=" + value)) << param.warning;
   }
   const Param unknown = param_of({{"RINGPRESS_CODCE", "q4"}}, "RINGPRESS_CODCE");
-  EXPECT_EQ(unknown.warning,
-            "unknown setting RINGPRESS_CODCE is ignored (maybe: RINGPRESS_CODEC?)");
+  EXPECT_EQ(unknown.warning, "unknown setting RINGPRESS_CODCE is ignored (maybe RINGPRESS_CODEC?)");
 }
 
 TEST_F(ParamsVerdict, OurInterfaceGoesBeforeThatOfNccl) {

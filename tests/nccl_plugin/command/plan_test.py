@@ -39,7 +39,7 @@ MISTAKES = [
     ('"machines": 2', '"machines": "two"',
      "2: machines: must be a whole number from 1 to 2^20, not a text"),
     ('"machines": 2', '"machine": 2',
-     '2: machine: is not known; maybe "machines"? allowed are "machines", "gpus_per_machine", '),
+     '2: machine: is not known (maybe machines?); allowed are "machines", "gpus_per_machine", '),
     ('"machines": 2, "gpus_per_machine": 2', '"machines": 1048576, "gpus_per_machine": 2',
      '2: gpus_per_machine: machines x gpus_per_machine must be at most 2^20'),
     ('"machines": 2, ', "", '1: machines: is missing; "machines", "gpus_per_machine", '),

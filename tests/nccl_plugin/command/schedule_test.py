@@ -44,14 +44,14 @@ JOBS = """{"jobs": [
 NUMBER = "must be a whole number from "
 # What is replaced, by what, and what the message then says after the file's name.
 CLUSTER_MISTAKES = [
-    ('"rack": "r1"', '"rack": "r9"', '8: servers[1].rack: there is no rack "r9"; maybe "r1"?'),
+    ('"rack": "r1"', '"rack": "r9"', '8: servers[1].rack: there is no rack "r9"\n'),
     ('"r1", "gigabits_per_second": 10', '"r1"',
      '4: racks[1].gigabits_per_second: is missing; "name", "gigabits_per_second" are needed'),
     ('"r1", "gigabits_per_second": 10', '"r1", "gigabits_per_second": 0',
      "4: racks[1].gigabits_per_second: must be a number from 1e-6 to 1e6, not 0"),
     ('"gpus": 2', '"gpus": -2', f"7: servers[0].has.gpus: {NUMBER}0 to 2^31, not -2"),
     ('"gpus": 2', '"gpus": 1.5', f"7: servers[0].has.gpus: {NUMBER}0 to 2^31, not 1.5"),
-    ('"gpus": 2', '"gpu": 2', '7: servers[0].has.gpu: is not known; maybe "gpus"? allowed are '),
+    ('"gpus": 2', '"gpu": 2', '7: servers[0].has.gpu: is not known (maybe gpus?); allowed are '),
     ('"s1"', '"s0"', '8: servers[1].name: "s0" is there twice'),
     ('"name": "r1"', '"name": "r0"', '4: racks[1].name: "r0" is there twice'),
     ('"s1"', '"../s1"', "8: servers[1].name: must be letters, digits, "),
@@ -59,7 +59,7 @@ CLUSTER_MISTAKES = [
     ('"memory_gb"]', '"gpus"]', '1: resources: "gpus" is there twice'),
     ('"memory_gb"]', '"a", "b", "c", "d"]', "1: resources: must be 1 to 4 names, not 5"),
     ('"memory_gb"]', '7]', "1: resources: must be a list of texts"),
-    ('"servers": [', '"servers": {}, "more": [', '6: more: is not known; maybe "note"?'),
+    ('"servers": [', '"servers": {}, "more": [', '6: more: is not known; allowed are '),
     (CLUSTER[CLUSTER.index("[\n  {\"name\": \"s0\""):], "[]}",
      "6: servers: must be a list of 1 to 10000 servers, not a list of 0"),
     (CLUSTER, "[]", "1: the cluster: must be an object, not a list of 0"),

@@ -67,7 +67,7 @@ TEST(Settings, AWrongValueIsRefusedByName) {
     EXPECT_TRUE(status.message().starts_with(name + "=" + text)) << status.message();
   }
   const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
-  EXPECT_NE(check_settings(settings).message().find("maybe: ring?"), std::string::npos);
+  EXPECT_NE(check_settings(settings).message().find("maybe ring?"), std::string::npos);
 }
 
 /// Every setting that is a size, whatever is added to the list.
@@ -130,9 +130,10 @@ TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {
   const Environment environment = {
       {"RINGPRESS_CODEX", "q4"}, {"RINGPRESS_PERF_RANK", "0"}, {"RINGPRESSURE", "1"}};
   EXPECT_EQ(parse_settings(environment, &warnings).mistake, "");
-  ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_NE(warnings[0].find("RINGPRESS_CODEX"), std::string::npos);
-  EXPECT_NE(warnings[0].find("maybe: RINGPRESS_CODEC?"), std::string::npos);
+  const std::vector<std::string> expected = {
+      "unknown setting RINGPRESS_CODEX is ignored (maybe RINGPRESS_CODEC?)",
+      "unknown setting RINGPRESS_PERF_RANK is ignored"};  // Nothing is near it.
+  EXPECT_EQ(warnings, expected);
 }
 
 TEST(Settings, AgreementOmitsTheSecretAndWhatMayDiffer) {
