@@ -165,9 +165,11 @@ void Benchmark::run_size(Case& current, std::size_t bytes) {
   if (options_.placement != Placement::kInPlace) measure_placement(current, false, rows);
   if (options_.placement != Placement::kOutOfPlace) measure_placement(current, true, rows);
   for (ResultRow& row : rows) {
-    if (row.identical && !*row.identical) row.ok = false;
+    if (row.identical && !*row.identical) row.failures.insert(Failure::kRanksDiffer);
     const std::optional<double> limit = options_.maximum_relative_error;
-    if (limit && row.relative_error && is_worse(*row.relative_error, *limit)) row.ok = false;
+    if (limit && row.relative_error && is_worse(*row.relative_error, *limit)) {
+      row.failures.insert(Failure::kLargeError);
+    }
     if (session_.is_root() && listener_.on_row) listener_.on_row(row);
     rows_.push_back(std::move(row));
   }
@@ -362,7 +364,7 @@ void Benchmark::check_timed_calls(Case& current, std::size_t setting, bool in_pl
 void Benchmark::note_check(const SettingCalls& found, ResultRow& row, PlacementResult& result,
                            std::optional<CompressionResult>& compression) const {
   result.wrong_elements = found.worst.wrong_elements;
-  row.ok = row.ok && found.worst.wrong_elements == 0;
+  if (found.worst.wrong_elements != 0) row.failures.insert(Failure::kWrongElements);
   row.identical = row.identical.value_or(true) && found.worst.identical;
   const bool is_kept =
       row.relative_error && !is_worse(found.worst.relative_error, *row.relative_error);
@@ -396,7 +398,7 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
     ResultRow& row = rows[setting];
     if (options_.check) note_check(calls, row, result, compression);
     (in_place ? row.in_place : row.out_of_place) = std::move(result);
-    row.ok = row.ok && (calls.went_as_asked || !options_.requires_codec);
+    if (options_.requires_codec && !calls.went_as_asked) row.failures.insert(Failure::kOtherCodec);
     if (!compression) continue;
     if (row.compression) {
       for (const auto& [codec, waits] : row.compression->codecs)

@@ -140,7 +140,12 @@ std::string format_json(const Options& options, const RunDescription& run,
   json["config"] = config_json(options, run);
   json["results"] = Json::array();
   for (const ResultRow& row : rows) json["results"].push_back(row_json(options, row));
-  json["out_of_bounds"] = {{"count", run.failed_rows}, {"okay", run.failed_rows == 0}};
+  const std::int64_t wrong = run.failed.with(Failure::kWrongElements);
+  json["out_of_bounds"] = {{"count", wrong}, {"okay", wrong == 0}};
+  json["failed_rows"] = {{"count", run.failed.all},
+                         {"ranks_differ", run.failed.with(Failure::kRanksDiffer)},
+                         {"large_error", run.failed.with(Failure::kLargeError)},
+                         {"other_codec", run.failed.with(Failure::kOtherCodec)}};
   json["average_bus_bandwidth"] = {{"bandwidth", average_bus_bandwidth(rows)},
                                    {"okay", run.bandwidth_ok}};
   json["end_time"] = run.end_time;

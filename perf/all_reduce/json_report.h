@@ -19,8 +19,8 @@ struct RunDescription {
   std::string start_time;
   std::string end_time;
   std::vector<RankDescription> ranks;
-  bool bandwidth_ok = true;      // Of all cycles,
-  std::int64_t failed_rows = 0;  // as this; the rows of a report are the last one's.
+  bool bandwidth_ok = true;  // Of all cycles,
+  FailedRows failed;         // as this; the rows of a report are the last one's.
 };
 
 /// The whole document. Of the environment only variables that steer collectives are in it, and no

@@ -51,8 +51,7 @@ double least_bandwidth() {
 /// What fails in any cycle stays failed.
 void judge_cycle(const std::vector<ResultRow>& rows, double least, RunDescription* run) {
   constexpr double kTolerance = 0.9;
-  run->failed_rows +=
-      std::count_if(rows.begin(), rows.end(), [](const ResultRow& row) { return !row.ok; });
+  for (const ResultRow& row : rows) run->failed.add(row);
   run->bandwidth_ok = run->bandwidth_ok && average_bus_bandwidth(rows) >= kTolerance * least;
 }
 
@@ -113,19 +112,16 @@ int run_rank(const Options& options, const RankIdentity& identity, int argc, cha
   }
   run.end_time = time_now();
   if (session.is_root()) {
-    print_now(format_summary(rows, run.failed_rows, run.bandwidth_ok));
-    if (run.failed_rows > 0) {
-      fmt::print(stderr,
-                 "all_reduce_perf: {} of the rows have wrong elements, ranks that differ, a larger "
-                 "error than --max-relerr, or another codec than --require-codec lets pass\n",
-                 run.failed_rows);
+    print_now(format_summary(rows, run.failed, run.bandwidth_ok));
+    if (run.failed.all > 0) {
+      fmt::print(stderr, "all_reduce_perf: failed rows: {}\n", run.failed.describe());
     }
     if (!options.json_path.empty()) {
       write_text_file(options.json_path, format_json(options, run, rows));
     }
   }
   session.control().barrier();
-  return run.bandwidth_ok && run.failed_rows == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run.bandwidth_ok && run.failed.all == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int run_program(int argc, char** argv) {

@@ -21,7 +21,39 @@ double median_of(const std::vector<double>& sorted) {
   return sorted.size() % 2 != 0 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+const char* text_of(Failure failure) {
+  switch (failure) {
+    case Failure::kWrongElements:
+      return "with wrong elements";
+    case Failure::kRanksDiffer:
+      return "where ranks differ";
+    case Failure::kLargeError:
+      return "with an error above --max-relerr";
+    case Failure::kOtherCodec:
+      return "by another codec or algorithm than --require-codec lets pass";
+  }
+  return "";
+}
+
 }  // namespace
+
+void FailedRows::add(const ResultRow& row) {
+  if (!row.failures.empty()) ++all;
+  for (const Failure failure : row.failures) ++by_failure[failure];
+}
+
+std::int64_t FailedRows::with(Failure failure) const {
+  const auto found = by_failure.find(failure);
+  return found == by_failure.end() ? 0 : found->second;
+}
+
+std::string FailedRows::describe() const {
+  std::string text;
+  for (const auto& [failure, count] : by_failure) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + text_of(failure);
+  }
+  return std::to_string(all) + " (" + text + ")";
+}
 
 std::vector<double> combine_ranks(const std::vector<double>& all, std::size_t samples,
                                   Average average) {

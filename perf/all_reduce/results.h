@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ struct Magnitudes {
   double largest_inputs = 0;  // Each rank's largest |input|, added up.
 };
 
+/// What makes a row fail.
+enum class Failure { kWrongElements, kRanksDiffer, kLargeError, kOtherCodec };
+
 /// One size, type, operation and setting.
 struct ResultRow {
   std::size_t bytes = 0;
@@ -77,7 +81,18 @@ struct ResultRow {
   std::optional<double> relative_error;
   std::optional<Magnitudes> magnitudes;  // Of the same call as relative_error.
   std::optional<bool> identical;
-  bool ok = true;
+  std::set<Failure> failures;  // Empty: all is as it is to be.
+};
+
+/// Of how many rows.
+struct FailedRows {
+  std::int64_t all = 0;
+  std::map<Failure, std::int64_t> by_failure;  // A row may have several.
+
+  void add(const ResultRow& row);
+  std::int64_t with(Failure failure) const;
+  /// "3 (2 with wrong elements, 1 where ranks differ)".
+  std::string describe() const;
 };
 
 /// Fills the bandwidths of `result` from its time.

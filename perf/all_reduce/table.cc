@@ -102,13 +102,15 @@ std::string format_row(const ResultRow& row) {
   return text;
 }
 
-std::string format_summary(const std::vector<ResultRow>& rows, std::int64_t failed_rows,
+std::string format_summary(const std::vector<ResultRow>& rows, const FailedRows& failed,
                            bool bandwidth_ok) {
+  const std::int64_t wrong = failed.with(Failure::kWrongElements);
   return fmt::format(
-      "# Out of bounds values : {} {}\n# Avg bus bandwidth    : {:g} {}\n#\n"
+      "# Out of bounds values : {} {}\n{}# Avg bus bandwidth    : {:g} {}\n#\n"
       "# Collective test concluded: all_reduce_perf\n",
-      failed_rows, failed_rows == 0 ? "OK" : "FAILED", average_bus_bandwidth(rows),
-      bandwidth_ok ? "" : "FAILED");
+      wrong, wrong == 0 ? "OK" : "FAILED",
+      failed.all == 0 ? "" : fmt::format("# Failed rows          : {}\n", failed.describe()),
+      average_bus_bandwidth(rows), bandwidth_ok ? "" : "FAILED");
 }
 
 }  // namespace ringpress::perf

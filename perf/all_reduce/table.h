@@ -25,9 +25,8 @@ std::string format_preamble(const Options& options, int library_version,
                             const std::vector<RankDescription>& ranks);
 /// One row, without a line end.
 std::string format_row(const ResultRow& row);
-/// Lines after the last row.
-/// `failed_rows`: of all cycles.
-std::string format_summary(const std::vector<ResultRow>& rows, std::int64_t failed_rows,
+/// Lines after the last row. `failed`: of all cycles.
+std::string format_summary(const std::vector<ResultRow>& rows, const FailedRows& failed,
                            bool bandwidth_ok);
 
 /// A number in at most `width` characters where possible: fewer decimals, then an exponent.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
+#include <sstream>
 
 namespace ringpress::perf {
 namespace {
@@ -11,12 +11,20 @@ namespace {
 constexpr std::size_t kMostLookedAt = 4;
 constexpr std::size_t kMostKeptBytes = std::size_t{256} << 20;
 
-std::string_view name_of(std::string_view specification) {
-  return specification.substr(0, specification.find(':'));
+/// The name, and the parameters: "q4:block=64,grid=lloyd" to q4, block=64 and grid=lloyd.
+std::set<std::string> parts_of(std::string specification) {
+  std::replace(specification.begin(), specification.end(), ':', ',');
+  std::set<std::string> parts;
+  std::istringstream text(specification);
+  for (std::string part; std::getline(text, part, ',');) parts.insert(part);
+  return parts;
 }
 
-bool agrees(std::string_view asked, std::string_view used) {
-  return asked.empty() || asked == "auto" || name_of(asked) == name_of(used);
+/// The library names all parameters, in its own order; those that are not asked for may be any.
+bool agrees(const std::string& asked, const std::string& used) {
+  if (asked.empty() || asked == "auto") return true;
+  const std::set<std::string> has = parts_of(used), wanted = parts_of(asked);
+  return std::includes(has.begin(), has.end(), wanted.begin(), wanted.end());
 }
 
 }  // namespace

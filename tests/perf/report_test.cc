@@ -103,11 +103,21 @@ TEST(Table, HeaderAndSummaryAreComments) {
   Options options;
   options.settings = {{"default", "", ""}};
   const std::string text = format_preamble(options, 22809, {{0, 17, "host", 0, "host", "CPU"}}) +
-                           format_summary({example_row()}, 0, true);
+                           format_summary({example_row()}, {}, true);
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) EXPECT_EQ(line[0], '#') << line;
   EXPECT_NE(text.find("# Out of bounds values : 0 OK"), std::string::npos);
   EXPECT_NE(text.find("# Avg bus bandwidth    : 1.57286"), std::string::npos);
+}
+
+TEST(Table, OnlyWrongElementsAreOutOfBounds) {
+  ResultRow row = example_row();
+  row.failures = {Failure::kOtherCodec};
+  FailedRows failed;
+  failed.add(row);
+  const std::string text = format_summary({row}, failed, true);
+  EXPECT_NE(text.find("# Out of bounds values : 0 OK\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# Failed rows          : 1 (1 by another codec"), std::string::npos) << text;
 }
 
 TEST(Json, HoldsTheKeysOfNcclTestsAndOurs) {
@@ -130,10 +140,15 @@ TEST(Json, HoldsTheKeysOfNcclTestsAndOurs) {
   EXPECT_EQ(result["ringpress"]["largest_inputs"], 4);
   EXPECT_NEAR(result["ringpress"]["ratio"].get<double>(), 7.786, 1e-3);
   EXPECT_EQ(json["out_of_bounds"]["okay"], true);
-  run.failed_rows = 2;
+  ResultRow wrong = example_row(), other = example_row();
+  wrong.failures = {Failure::kWrongElements, Failure::kRanksDiffer};
+  other.failures = {Failure::kOtherCodec};
+  for (const ResultRow& row : {wrong, wrong, other}) run.failed.add(row);
   const auto failed = nlohmann::json::parse(format_json(options, run, {example_row()}));
   EXPECT_EQ(failed["out_of_bounds"]["count"], 2);
   EXPECT_EQ(failed["out_of_bounds"]["okay"], false);
+  EXPECT_EQ(failed["failed_rows"]["count"], 3);
+  EXPECT_EQ(failed["failed_rows"]["other_codec"], 1);
 }
 
 TEST(Json, NeverHoldsTheSecret) {

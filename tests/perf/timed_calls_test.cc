@@ -78,6 +78,9 @@ TEST(TimedCalls, AskedForCodecsAndAlgorithmsAreCompared) {
   EXPECT_TRUE(goes_as_asked({"", "", ""}, call_of("none")));
   EXPECT_TRUE(goes_as_asked({"", "auto", "auto"}, call_of("q4:block=128", "ring")));
   EXPECT_TRUE(goes_as_asked({"", "q4:block=64", "ring"}, call_of("q4:block=64,x=1", "ring")));
+  EXPECT_TRUE(goes_as_asked({"", "q4:x=1,block=64", ""}, call_of("q4:block=64,x=1")));
+  EXPECT_TRUE(goes_as_asked({"", "q4", ""}, call_of("q4:block=128,x=1")));
+  EXPECT_FALSE(goes_as_asked({"", "q4:block=64", ""}, call_of("q4:block=128,x=1")));
   EXPECT_FALSE(goes_as_asked({"", "q4", ""}, call_of("none")));
   EXPECT_FALSE(goes_as_asked({"", "q4", "ring"}, call_of("q4:block=128", "sra")));
   EXPECT_TRUE(goes_as_asked({"", "q4", "ring"}, std::nullopt));
