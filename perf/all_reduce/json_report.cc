@@ -152,6 +152,11 @@ std::string format_json(const Options& options, const RunDescription& run,
   return json.dump(1) + "\n";
 }
 
+void check_writable(const std::string& path) {
+  if (std::ofstream(path, std::ios::app)) return;
+  throw terminal::Error(path + ": cannot be written: " + std::strerror(errno));
+}
+
 void write_text_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;

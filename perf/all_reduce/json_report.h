@@ -28,6 +28,9 @@ struct RunDescription {
 std::string format_json(const Options& options, const RunDescription& run,
                         const std::vector<ResultRow>& rows);
 
+/// Throws terminal::Error if write_text_file() would: known before hours of measuring.
+void check_writable(const std::string& path);
+
 /// Throws terminal::Error if the file cannot be written.
 void write_text_file(const std::string& path, const std::string& text);
 

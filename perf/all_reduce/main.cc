@@ -83,6 +83,7 @@ void pretend_own_host(int rank) {
 
 int run_rank(const Options& options, const RankIdentity& identity, int argc, char** argv) {
   if (options.host_per_rank) pretend_own_host(identity.rank);
+  if (identity.rank == 0 && !options.json_path.empty()) check_writable(options.json_path);
   const double least = least_bandwidth();
   select_device(identity.local_rank);
   RunDescription run;
@@ -114,7 +115,8 @@ int run_rank(const Options& options, const RankIdentity& identity, int argc, cha
   if (session.is_root()) {
     print_now(format_summary(rows, run.failed, run.bandwidth_ok));
     if (run.failed.all > 0) {
-      fmt::print(stderr, "all_reduce_perf: failed rows: {}\n", run.failed.describe());
+      fmt::print(stderr, "all_reduce_perf: {} rows failed: {}\n", run.failed.all,
+                 run.failed.describe());
     }
     if (!options.json_path.empty()) {
       write_text_file(options.json_path, format_json(options, run, rows));

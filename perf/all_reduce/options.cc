@@ -1,6 +1,8 @@
 #include "perf/all_reduce/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <string_view>
@@ -42,6 +44,23 @@ constexpr UnsupportedFlag kUnsupportedFlags[] = {
     {"-K,--per_iter_output", "0", "times of single iterations are in the JSON file (-J)"},
 };
 
+/// CLI11's own say their limits with hundreds of digits, and let through what is no number.
+CLI::Validator from(double least) {
+  const auto problem_of = [least](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool is_number = end != text.c_str() && *end == '\0' && std::isfinite(value);
+    if (is_number && value >= least) return std::string();
+    return text + " is no number from " + (least == 0 ? "0" : "1") + " on";
+  };
+  return {problem_of, "", "from"};
+}
+const CLI::Validator kFromZero = from(0);
+const CLI::Validator kFromOne = from(1);
+const CLI::Validator kNotEmpty([](const std::string& text) {
+  return text.empty() ? std::string("is empty") : std::string();
+}, "", "not empty");
+
 /// What the command line holds as text before it is checked.
 struct RawOptions {
   std::string minimum_bytes;
@@ -61,18 +80,19 @@ void add_nccl_tests_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("-b,--minbytes", raw.minimum_bytes, "smallest size, e.g. 4K (default 32M)");
   app.add_option("-e,--maxbytes", raw.maximum_bytes, "largest size (default 32M)");
   app.add_option("-i,--stepbytes", raw.step_bytes, "increment between sizes (default 1M)");
-  app.add_option("-f,--stepfactor", options.step_factor, "factor between sizes, instead of -i");
+  app.add_option("-f,--stepfactor", options.step_factor, "factor between sizes, instead of -i")
+      ->check(kFromOne);
   app.add_option("-n,--iters", options.iterations, "timed iterations (default 20)")
-      ->check(CLI::PositiveNumber);
+      ->check(kFromOne);
   app.add_option("-w,--warmup_iters", options.warmup_iterations, "untimed iterations (default 1)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kFromZero);
   app.add_option("-m,--agg_iters", options.calls_per_iteration,
                  "calls in one group per iteration (default 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(kFromOne);
   app.add_option("-N,--run_cycles", options.cycles, "repeat the sweep N times, 0: for ever")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kFromZero);
   app.add_option("-c,--check", raw.check, "check the results, 0 or 1 (default 1)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kFromZero);
   app.add_option("-o,--op", options.operation, "sum, prod, max, min, avg, mulsum or all");
   app.add_option("-d,--datatype", options.data_type, "nccl-tests' type name, or all");
   app.add_option("-r,--root", options.root, "accepted for nccl-tests; an all-reduce has no root");
@@ -83,7 +103,7 @@ void add_nccl_tests_flags(CLI::App& app, Options& options, RawOptions& raw) {
       ->check(CLI::Range(0, 3));
   app.add_option("-T,--timeout", options.timeout_seconds,
                  "end the ranks of --ranks after so many seconds (default 1800)")
-      ->check(CLI::PositiveNumber);
+      ->check(kFromOne);
   app.add_option("-J,--output_file", options.json_path, "write results as JSON to this file");
 }
 
@@ -102,7 +122,7 @@ void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
       ->check(CLI::IsMember({"both", "out-of-place", "in-place"}));
   app.add_option("--max-relerr", options.maximum_relative_error,
                  "fail when the relative error is larger; 0: exact")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kFromZero);
   app.add_flag("--require-codec", options.requires_codec,
                "fail when a timed call goes by another codec or algorithm than --codec, --algo or "
                "--compare names");
@@ -173,6 +193,14 @@ void check_options(Options& options, const RawOptions& raw) {
     }
   }
   check_names(options);
+  if (options.step_bytes == 0) throw terminal::Error("-i: sizes that are 0 bytes apart");
+  const auto names_any = [](const Setting& setting) {
+    return !setting.codec.empty() || !setting.algorithm.empty();
+  };
+  if (options.requires_codec &&
+      std::none_of(options.settings.begin(), options.settings.end(), names_any)) {
+    throw terminal::Error("--require-codec needs --codec, --algo or --compare, which name one");
+  }
   if (!options.check && options.maximum_relative_error) {
     throw terminal::Error("--max-relerr needs the check of results that -c 0 switches off");
   }
@@ -188,6 +216,9 @@ std::vector<Setting> parse_settings_list(const std::string& text) {
   for (const std::string& specification : terminal::split_codecs("--compare", text)) {
     const std::size_t at = specification.find('@');
     const bool has_algorithm = at != std::string::npos;
+    if (has_algorithm && at + 1 == specification.size()) {
+      throw terminal::Error("--compare: " + specification + " names no algorithm after its @");
+    }
     settings.push_back({specification, specification.substr(0, at),
                         has_algorithm ? specification.substr(at + 1) : ""});
   }
@@ -216,6 +247,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   for (const UnsupportedFlag& flag : kUnsupportedFlags) {
     app.add_option(flag.names, raw.unsupported[flag.names])->group("");
   }
+  for (CLI::Option* const option : app.get_options()) option->check(kNotEmpty);
   try {
     app.parse(argc, argv);
     check_options(parsed.options, raw);

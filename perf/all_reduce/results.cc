@@ -52,7 +52,7 @@ std::string FailedRows::describe() const {
   for (const auto& [failure, count] : by_failure) {
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + text_of(failure);
   }
-  return std::to_string(all) + " (" + text + ")";
+  return text;
 }
 
 std::vector<double> combine_ranks(const std::vector<double>& all, std::size_t samples,

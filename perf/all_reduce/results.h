@@ -91,7 +91,7 @@ struct FailedRows {
 
   void add(const ResultRow& row);
   std::int64_t with(Failure failure) const;
-  /// "3 (2 with wrong elements, 1 where ranks differ)".
+  /// "2 with wrong elements, 1 where ranks differ".
   std::string describe() const;
 };
 

@@ -109,7 +109,9 @@ std::string format_summary(const std::vector<ResultRow>& rows, const FailedRows&
       "# Out of bounds values : {} {}\n{}# Avg bus bandwidth    : {:g} {}\n#\n"
       "# Collective test concluded: all_reduce_perf\n",
       wrong, wrong == 0 ? "OK" : "FAILED",
-      failed.all == 0 ? "" : fmt::format("# Failed rows          : {}\n", failed.describe()),
+      failed.all == 0
+          ? ""
+          : fmt::format("# Failed rows          : {} FAILED ({})\n", failed.all, failed.describe()),
       average_bus_bandwidth(rows), bandwidth_ok ? "" : "FAILED");
 }
 

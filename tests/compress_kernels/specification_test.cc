@@ -92,7 +92,7 @@ TEST(Specification, AWrongValueGetsTheNearestValidOne) {
   EXPECT_TRUE(names(refusal("qsgd:bits=-inf"), {"maybe 1?"}));
   EXPECT_TRUE(names(refusal("q4:block=-64"), {"maybe 32?"}));
   EXPECT_TRUE(names(refusal("q4:block=64k"), {"maybe 64?"}));
-  EXPECT_TRUE(names(refusal("q4:block=nan"), {"maybe "}));
+  EXPECT_TRUE(names(refusal("q4:block=nan"), {"nan", "power of two"}));
   EXPECT_TRUE(names(refusal("q4:grid=loyd"), {"maybe lloyd?"}));
   EXPECT_TRUE(names(refusal("q4:round=nearst"), {"maybe nearest?"}));
   EXPECT_TRUE(names(refusal("q4:rotate=yes"), {"rotate", "must be 0 or 1"}));

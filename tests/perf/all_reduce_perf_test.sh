@@ -57,16 +57,27 @@ expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec q4 --max-relerr 0
 expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec none --max-relerr 0
 expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -N 3 --codec q4 --max-relerr 1e-9
 says "# Out of bounds values : 0 OK"
-says "# Failed rows          : 3 (3 with an error above --max-relerr)"
+says "# Failed rows          : 3 FAILED (3 with an error above --max-relerr)"
 
 # Calls that go by another codec, or algorithm, than they were to.
 expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -c 0 --compare none@ring,q4@sra,auto --require-codec
 expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 -c 0 --compare q4,q4:block=128,q4:grid=lloyd,rotate=1 --require-codec
 expect 1 "$PROGRAM" --ranks 2 -b 4K -e 4K -n 2 -c 0 --codec q4 --require-codec
 says "# Out of bounds values : 0 OK"
-says "# Failed rows          : 1 (1 by another codec or algorithm than --require-codec lets pass)"
+says "# Failed rows          : 1 FAILED (1 by another codec or algorithm than --require-codec lets pass)"
 expect 1 env NCCL_TESTS_MIN_BW=lots "$PROGRAM" --ranks 2 -b 4K -e 4K -n 2
 says "NCCL_TESTS_MIN_BW=lots is no number"
+
+# What would measure nothing, or not what it says, is refused before anything is measured.
+for arguments in "-i 0" "-f 0" "-f -1" "-n 0" "--max-relerr nan" "--require-codec" "--compare q4@" "-J="; do
+  # shellcheck disable=SC2086
+  expect 2 "$PROGRAM" --ranks 2 -b 4K -e 8K $arguments
+done
+expect 2 "$PROGRAM" --ranks 2 -n 0
+says "0 is no number from 1 on"
+expect 1 "$PROGRAM" --ranks 2 -b 4K -e 4K -J "$work/none/x"
+says "x: cannot be written"
+grep -q ' sum ' "$work/out" && fail "measured first"
 
 # What is summed in place grows, and error feedback must not carry that into the error.
 for codec in q4 q8; do
