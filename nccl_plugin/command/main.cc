@@ -28,6 +28,7 @@
 #include "nccl_plugin/command/schedule/schedule.h"
 #include "nccl_plugin/command/terminal/error.h"
 #include "nccl_plugin/command/terminal/standard_output.h"
+#include "ringpress/version.h"
 
 namespace ringpress::nccl_plugin::command {
 namespace {
@@ -41,6 +42,11 @@ const CLI::Validator kFinite(
                                                                : text + " is not finite";
     },
     "", "finite");
+
+/// Of a variable that a script has not set, for one.
+const CLI::Validator kNotEmpty(
+    [](const std::string& text) { return text.empty() ? std::string("is empty") : std::string(); },
+    "", "not empty");
 
 struct CommandLine {
   CLI::App app{"Compressed all-reduce for NCCL programs: start them, look at what is there.",
@@ -60,6 +66,7 @@ struct CommandLine {
 
   CommandLine() {
     app.require_subcommand(1);
+    app.set_version_flag("--version", RINGPRESS_VERSION);
     run->footer("usage: ringpress run [--dry-run] [--library FOLDER] [--] CMD...");
     run->add_flag("--dry-run", run_options.dry_run, "say what would be set, start nothing");
     run->add_option("--library", run_options.library_folder,
@@ -83,6 +90,9 @@ struct CommandLine {
     plan->add_flag("--summary", plan_options.summary, "no line for each tensor");
     add_schedule_options();
     add_explain_options();
+    for (CLI::App* const command : {run, doctor, params, plan, schedule, explain}) {
+      for (CLI::Option* const option : command->get_options()) option->check(kNotEmpty);
+    }
   }
 
   void add_schedule_options() {
@@ -111,6 +121,7 @@ struct CommandLine {
         "host list and torchrun lines each");
     schedule->add_option("--slot", options.launch_slot, "the slot of --launch")
         ->needs(launch)
+        ->check(CLI::Range(0, 100000))
         ->capture_default_str();
     schedule->add_flag("--json", options.json, "for programs");
     schedule->add_flag("--summary", options.summary, "without the placements of each slot");
@@ -137,7 +148,8 @@ struct CommandLine {
         ->capture_default_str();
     explain->add_option("--inside-latency", options.inside_latency, "within a host")
         ->capture_default_str();
-    explain->add_option("--codecs", options.codecs, "that are compared")->capture_default_str();
+    explain->add_option("--codecs", options.codecs,
+                        "that are compared; default: what automatic mode chooses from");
     explain->add_option("--budget", options.budget,
                         "the codec whose error is not to be exceeded; default: RINGPRESS_BUDGET");
     explain->add_flag("--json", options.json, "for programs");

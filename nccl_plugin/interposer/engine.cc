@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "compress_kernels/factory.h"
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/lazy/lazy_flusher.h"
@@ -25,16 +24,6 @@ ncclResult_t out_of_memory() noexcept {
 }
 
 }  // namespace
-
-/// What ranks compare, plan with and report is what is in use.
-Settings Engine::in_streams(Settings settings) {
-  settings.codec = compress_kernels::stream_specification(settings.codec);
-  settings.budget = compress_kernels::stream_specification(settings.budget);
-  for (Rule& rule : settings.rule_list) {
-    rule.codec = compress_kernels::stream_specification(rule.codec);
-  }
-  return settings;
-}
 
 Engine::Group& Engine::group() const {
   static const auto& groups = *new PerThread<Group>;

@@ -16,6 +16,7 @@
 #include "nccl_plugin/interposer/meeting/gossip_workers.h"
 #include "nccl_plugin/interposer/meeting/meeting.h"
 #include "nccl_plugin/preload/engine.h"
+#include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -92,8 +93,6 @@ class Engine {
   Result<std::unique_ptr<gossip::Workers>> gossip_workers(ncclComm_t handle);
 
  private:
-  static Settings in_streams(Settings settings);
-
   struct Pending {
     NewComm made;
     ncclComm_t* handle = nullptr;

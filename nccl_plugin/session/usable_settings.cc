@@ -51,6 +51,15 @@ Status check_host_rank(const Settings& settings) {
   return check_own_place(topology);
 }
 
+Settings in_streams(Settings settings) {
+  settings.codec = compress_kernels::stream_specification(settings.codec);
+  settings.budget = compress_kernels::stream_specification(settings.budget);
+  for (Rule& rule : settings.rule_list) {
+    rule.codec = compress_kernels::stream_specification(rule.codec);
+  }
+  return settings;
+}
+
 std::vector<Status> find_shortcomings(const Settings& settings) {
   std::vector<Status> found = find_output_problems(settings);
   for (Status status : {ring::check_congestion(settings.congestion), check_nccl_debug(settings)}) {

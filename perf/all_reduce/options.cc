@@ -57,9 +57,9 @@ CLI::Validator from(double least) {
 }
 const CLI::Validator kFromZero = from(0);
 const CLI::Validator kFromOne = from(1);
-const CLI::Validator kNotEmpty([](const std::string& text) {
-  return text.empty() ? std::string("is empty") : std::string();
-}, "", "not empty");
+const CLI::Validator kNotEmpty(
+    [](const std::string& text) { return text.empty() ? std::string("is empty") : std::string(); },
+    "", "not empty");
 
 /// What the command line holds as text before it is checked.
 struct RawOptions {

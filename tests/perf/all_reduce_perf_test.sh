@@ -69,7 +69,7 @@ expect 1 env NCCL_TESTS_MIN_BW=lots "$PROGRAM" --ranks 2 -b 4K -e 4K -n 2
 says "NCCL_TESTS_MIN_BW=lots is no number"
 
 # What would measure nothing, or not what it says, is refused before anything is measured.
-for arguments in "-i 0" "-f 0" "-f -1" "-n 0" "--max-relerr nan" "--require-codec" "--compare q4@" "-J="; do
+for arguments in "-i 0" "-f 0" "-f -1" "-n 0" "--max-relerr nan" "--require-codec" "--compare q4@" "--output_file="; do
   # shellcheck disable=SC2086
   expect 2 "$PROGRAM" --ranks 2 -b 4K -e 8K $arguments
 done

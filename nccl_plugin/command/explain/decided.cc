@@ -1,5 +1,7 @@
 #include "nccl_plugin/command/explain/decided.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -9,6 +11,9 @@
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/decision_chain.h"
+#include "nccl_plugin/session/lazy/lazy_calls.h"
+#include "nccl_plugin/session/ring_topology.h"
+#include "nccl_plugin/session/tuning/level_family.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/planner.h"
 #include "tuner/factory.h"
@@ -16,33 +21,40 @@
 namespace ringpress::nccl_plugin::command {
 namespace {
 
-/// A codec as calls name it here: as it is written among them, or `specification` itself.
-std::string name_among(const std::vector<std::string>& names, const std::string& specification) {
-  const Result<std::string> wanted = compress_kernels::normalize_specification(specification);
-  const auto is_same = [&](const std::string& name) {
-    const Result<std::string> known = compress_kernels::normalize_specification(name);
-    return known.is_ok() && wanted.is_ok() && known.value() == wanted.value();
-  };
-  const auto found = std::find_if(names.begin(), names.end(), is_same);
-  return found == names.end() ? specification : *found;
-}
-
-/// No calls have been made: only codecs are known. Those of automatic mode are measured instead.
+/// No calls have been made: only codecs are known. Those that automatic mode tries on host memory
+/// are measured instead.
 class Codecs final : public nccl_plugin::CallAdvisers {
  public:
+  explicit Codecs(bool tries_several) : tries_several_(tries_several) {}
+
   Result<nccl_plugin::CodecLimits> limits_of(const PlanRequest& request,
                                              const Decision& decision) override {
-    if (decision.is_exact() || decision.codec_origin == Origin::kAutomatic) {
-      return nccl_plugin::CodecLimits();
-    }
+    const bool is_tried = tries_several_ && decision.codec_origin == Origin::kAutomatic;
+    if (decision.is_exact() || is_tried) return nccl_plugin::CodecLimits();
     RINGPRESS_ASSIGN_OR_RETURN(named_, nccl_plugin::make_named_codec(std::string(decision.codec),
                                                                      request.dtype, request.op));
     return nccl_plugin::limits_of(named_, request);
   }
+  /// That limits_of() has made for the call.
+  const Codec& codec() const { return *named_.codec; }
 
  private:
+  const bool tries_several_;
   nccl_plugin::NamedCodec named_;
 };
+
+/// What streams do not do of a call that has a codec, besides.
+std::string refusal_of_streams(const PlanRequest& request, const Codec& codec,
+                               const Decision& decision) {
+  const std::string name(decision.codec);
+  if (codec.projection() == nullptr && !codec.traits().fixed_size) {
+    return name + " has no fixed size, which streams need: all calls are NCCL's";
+  }
+  nccl_plugin::StreamLimits limits;
+  limits.agrees_on_sums =
+      request.kind == CollectiveKind::kAllGather && codec.agreement() != nullptr;
+  return to_text(nccl_plugin::follow_stream(limits, request, decision).why);
+}
 
 /// Which of them it is that leaves automatic mode no choice.
 std::string codec_decided_by(const Settings& settings, const Decision& decision) {
@@ -59,7 +71,11 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
     hosts.push_back(rank / std::max(1, shape.ranks_per_host));
   }
   nccl_plugin::CommShape comm = nccl_plugin::comm_shape_of(settings, hosts);
-  if (has_hier(settings)) comm.ranks_per_host = shape.ranks_per_host;
+  if (is_on_host(settings)) {
+    comm.may_gather = false;
+  } else {
+    comm.ranks_per_host = shape.ranks_per_host;
+  }
   PlanRequest request =
       nccl_plugin::request_of(comm, shape.kind, shape.bytes / dtype_size(dtype), dtype);
   request.recurrences = std::numeric_limits<std::uint64_t>::max();
@@ -73,51 +89,93 @@ std::string describe_exact(const WhyExact& why, const Settings& settings) {
   if (why.reason == ExactReason::kTooSmall) {
     return text + "=" + std::to_string(settings.minimum_bytes);
   }
-  if (why.reason == ExactReason::kCollective && why.number == all_gather) {
+  const bool may_gather = !is_on_host(settings);
+  if (may_gather && why.reason == ExactReason::kCollective && why.number == all_gather) {
     return text + " without RINGPRESS_ALL_GATHER=1";
   }
   return text;
 }
 
-}  // namespace
-
-bool has_hier(const Settings& settings) {
-  return settings.backend != "host";
+/// RINGPRESS_LAZY and RINGPRESS_ADJUST_STEPS.
+std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& request,
+                                  const Planner& planner, const Decided& decided) {
+  std::vector<std::string> notes;
+  const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
+  if (nccl_plugin::LazyCalls::is_wanted(settings)) {
+    const bool is_put_off = is_all_reduce &&
+                            nccl_plugin::LazyCalls::takes(request, settings.minimum_bytes) &&
+                            !planner.plan(request).is_denied();
+    const std::string setting = fmt::format("RINGPRESS_LAZY={:g}: ", settings.lazy);
+    notes.push_back(
+        setting +
+        (is_put_off ? fmt::format("put off: such a call gives zeros until what a rank has added up "
+                                  "is {:g} times as long as a gradient, and then, or at every {}th "
+                                  "call, is sent as above",
+                                  settings.lazy, settings.lazy_calls)
+                    : std::string("such a call is never put off")));
+  }
+  const bool has_levels = is_on_host(settings) && settings.mode == "on" &&
+                          settings.adjust_steps != 0 && is_all_reduce &&
+                          decided.left_exact.empty() && decided.codec_by != "a rule";
+  if (has_levels && nccl_plugin::tuning::make_level_family(settings) != nullptr) {
+    notes.push_back(
+        fmt::format("RINGPRESS_ADJUST_STEPS={}: parts of such a call that would go by "
+                    "{} get levels of their own, at no more error",
+                    settings.adjust_steps, usual_codec(settings)));
+  }
+  return notes;
 }
 
-Settings good_settings() {
+}  // namespace
+
+std::string name_among(const std::vector<std::string>& names, const std::string& specification) {
+  const Result<std::string> wanted = compress_kernels::normalize_specification(specification);
+  const auto is_same = [&](const std::string& name) {
+    const Result<std::string> known = compress_kernels::normalize_specification(name);
+    return known.is_ok() && wanted.is_ok() && known.value() == wanted.value();
+  };
+  const auto found = std::find_if(names.begin(), names.end(), is_same);
+  return found == names.end() ? specification : *found;
+}
+
+Settings good_settings(const std::string& budget) {
   Settings settings = settings_from_environment();
-  const Status valid = nccl_plugin::check_values(settings);
+  settings.comm_name = "";
+  if (!budget.empty()) settings.budget = budget;
+  const Status valid =
+      is_on_host(settings)
+          ? nccl_plugin::check_session(settings, nccl_plugin::read_ring_topology(settings))
+          : nccl_plugin::check_values(settings);
   if (!valid.is_ok()) throw terminal::Error(valid.message());
-  return settings;
+  return is_on_host(settings) ? settings : nccl_plugin::in_streams(settings);
 }
 
 Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
-               const std::vector<std::string>& codecs) {
+               const std::vector<std::string>& names) {
   const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
-  Codecs codecs_alone;
-  const Decision decision =
-      nccl_plugin::decide_call(*planner, make_request(shape, dtype, settings), codecs_alone)
-          .value();
-  Decided decided;
+  const PlanRequest request = make_request(shape, dtype, settings);
+  Codecs codecs(is_on_host(settings));
+  const Decision decision = nccl_plugin::decide_call(*planner, request, codecs).value();
   const bool is_chosen = !decision.is_exact() && decision.codec_origin == Origin::kAutomatic;
-  const bool is_algorithm_set = decision.algorithm_origin == Origin::kSetting;
+  const bool is_tried = is_chosen && is_on_host(settings);
+  Decided decided;
   if (decision.algorithm_origin == Origin::kRule) {
     decided.algorithm_by = "a rule";
-  } else if (is_algorithm_set && !decision.is_by_rule()) {
+  } else if (decision.algorithm_origin == Origin::kSetting && !decision.is_by_rule()) {
     decided.algorithm_by = "RINGPRESS_ALGO=" + settings.algorithm;
   }
-  if (!is_chosen || decision.algorithm_origin == Origin::kRule) {
+  if (!is_tried || decision.algorithm_origin != Origin::kAutomatic) {
     decided.algorithm = algorithm_name(decision.algorithm);
-  } else if (is_algorithm_set) {
-    decided.algorithm = settings.algorithm;
   }
-  if (decision.is_exact()) {
-    decided.left_exact = describe_exact(decision.why, settings);
-  } else if (!is_chosen) {
-    decided.codec = name_among(codecs, std::string(decision.codec));
+  decided.left_exact = describe_exact(decision.why, settings);
+  if (!decision.is_exact() && !is_on_host(settings)) {
+    decided.left_exact = refusal_of_streams(request, codecs.codec(), decision);
+  }
+  if (decided.left_exact.empty() && !is_chosen) {
+    decided.codec = name_among(names, std::string(decision.codec));
     decided.codec_by = codec_decided_by(settings, decision);
   }
+  decided.notes = notes_on(settings, request, *planner, decided);
   return decided;
 }
 

@@ -12,19 +12,25 @@
 namespace ringpress::nccl_plugin::command {
 
 struct Decided {
-  std::string left_exact;    // Why; empty: it is not.
-  std::string codec;         // Empty: automatic mode chooses.
-  std::string codec_by;      // Which setting has decided on it, or a rule.
-  std::string algorithm;     // Empty: the quickest.
-  std::string algorithm_by;  // RINGPRESS_ALGO; empty: it is not by that.
+  std::string left_exact;          // Why; empty: it is not.
+  std::string codec;               // Empty: automatic mode chooses.
+  std::string codec_by;            // Which setting has decided on it, or a rule.
+  std::string algorithm;           // Of compressed calls; empty: the quickest.
+  std::string algorithm_by;        // RINGPRESS_ALGO or a rule; empty: it is not by those.
+  std::vector<std::string> notes;  // What else settings make of such calls.
 };
 
-/// False on host memory, where `hier` is sra: if RINGPRESS_BACKEND=host says so.
-bool has_hier(const Settings& settings);
+/// On host memory, if RINGPRESS_BACKEND=host says so; else calls are before NCCL on GPUs.
+inline bool is_on_host(const Settings& settings) {
+  return settings.backend == "host";
+}
 
-/// Those of this process, with which the library would make a communicator. Throws terminal::Error
-/// where it would not.
-Settings good_settings();
+/// Those of this process, but for RINGPRESS_BUDGET where `budget` is not empty, with which the
+/// library would make a communicator that has no name. Throws terminal::Error where it would not.
+Settings good_settings(const std::string& budget);
+
+/// A codec as calls name it here: as it is written among them, or `specification` itself.
+std::string name_among(const std::vector<std::string>& names, const std::string& specification);
 
 /// Of a call that has recurred. Codecs are named as they are written in `codecs`, if they are
 /// there.

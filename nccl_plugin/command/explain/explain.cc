@@ -34,18 +34,23 @@ double parse_with_unit(const std::string& text, const std::vector<Unit>& units,
   throw terminal::Error("\"" + text + "\" is not one such as " + example);
 }
 
-/// "all-reduce of 4 ranks, 1gbit and 50us a link", as a heading says it.
-std::string describe_ranks(const ExplainOptions& options) {
+/// "4 ranks, 1gbit and 50us a link, on host memory", as a heading says it.
+std::string describe_ranks(const ExplainOptions& options, const Settings& settings) {
   std::string text =
       fmt::format("{} ranks, {} and {} a link", options.ranks, options.rate, options.latency);
   if (options.ranks_per_host > 1) {
     text += fmt::format(" between hosts of {}, {} and {} inside", options.ranks_per_host,
                         options.inside_rate, options.inside_latency);
   }
-  return text;
+  return text + (is_on_host(settings) ? ", on host memory"
+                                      : ", on GPUs (RINGPRESS_BACKEND=host: on host memory)");
 }
 
-Explanation explain_one(const ExplainOptions& options) {
+void print_notes(const Decided& decided) {
+  for (const std::string& note : decided.notes) fmt::print("{}\n\n", note);
+}
+
+Explanation explain_one(const ExplainOptions& options, const Settings& settings) {
   const DType dtype = parse_dtype(options.dtype);
   const std::size_t bytes = terminal::parse_size(options.size);
   if (bytes == 0) throw terminal::Error("a call of 0 bytes sends nothing");
@@ -53,17 +58,18 @@ Explanation explain_one(const ExplainOptions& options) {
     throw terminal::Error(
         fmt::format("{} bytes are no whole number of {}", bytes, dtype_name(dtype)));
   }
-  return Explainer(options).explain(bytes);
+  return Explainer(options, settings).explain(bytes);
 }
 
 std::string milliseconds(double seconds) {
   return fmt::format("{:.3f}", 1e3 * seconds);
 }
 
-void print_text(const ExplainOptions& options, const Explanation& explanation) {
+void print_text(const ExplainOptions& options, const Settings& settings,
+                const Explanation& explanation) {
   const CallCost& choice = explanation.choice();
   fmt::print("{} of {} of {}, {}: predicted, with codecs measured on one core here\n\n",
-             options.collective, options.size, options.dtype, describe_ranks(options));
+             options.collective, options.size, options.dtype, describe_ranks(options, settings));
   fmt::print("choice: {} by {}, {} ms; {:.2f} times as fast as none\n\n", choice.codec,
              algorithm_name(choice.algorithm), milliseconds(choice.seconds),
              explanation.uncompressed().seconds / std::max(choice.seconds, 1e-12));
@@ -73,6 +79,7 @@ void print_text(const ExplainOptions& options, const Explanation& explanation) {
   } else if (!decided.codec.empty()) {
     fmt::print("decided by {}; what others would make of it is below\n\n", decided.codec_by);
   }
+  print_notes(decided);
   fmt::print(
       "| codec | algorithm | chunks | ms | wire ms | inside ms | codec ms | latency ms | sent "
       "bytes | "
@@ -82,7 +89,7 @@ void print_text(const ExplainOptions& options, const Explanation& explanation) {
                algorithm_name(call.algorithm), call.chunks, milliseconds(call.seconds),
                milliseconds(call.wire_seconds), milliseconds(call.inside_seconds),
                milliseconds(call.codec_seconds), milliseconds(call.latency_seconds),
-               call.wire_bytes, call.error, explanation.objection(call, options.budget));
+               call.wire_bytes, call.error, explanation.objection(call));
   }
   fmt::print(
       "\n| codec | ratio | first look GB/s | summaries GB/s | encode GB/s | decode GB/s | hop GB/s "
@@ -128,6 +135,7 @@ void print_json(const ExplainOptions& options, const Explanation& explanation) {
       {"inside_latency_seconds", explanation.links.inside.latency_seconds},
       {"left_exact", explanation.decided.left_exact},
       {"decided_by", explanation.decided.codec_by},
+      {"notes", explanation.decided.notes},
       {"uncompressed_seconds", explanation.uncompressed().seconds},
       {"choice", {{"codec", choice.codec}, {"algorithm", algorithm_name(choice.algorithm)}}},
       {"calls", calls}};
@@ -139,9 +147,9 @@ constexpr std::size_t kLargestRow = std::size_t{1} << 30;
 
 /// What calls of each size would be made with: from each power of two to the next, from that on
 /// from which calls are compressed.
-std::vector<Explanation> make_table(const ExplainOptions& options) {
-  Explainer explainer(options);
-  const std::size_t least = explainer.settings().minimum_bytes;
+std::vector<Explanation> make_table(const ExplainOptions& options, const Settings& settings) {
+  Explainer explainer(options, settings);
+  const std::size_t least = settings.minimum_bytes;
   std::vector<Explanation> rows;
   for (std::size_t bytes = std::bit_ceil(std::clamp(least, kSmallestRow, kLargestRow));
        bytes <= kLargestRow; bytes *= 2) {
@@ -178,9 +186,11 @@ std::string decided_by(const Decided& decided) {
   return decided.codec.empty() ? decided.algorithm_by : decided.codec_by;
 }
 
-void print_table(const ExplainOptions& options, const std::vector<Explanation>& rows) {
+void print_table(const ExplainOptions& options, const Settings& settings,
+                 const std::vector<Explanation>& rows) {
   fmt::print("{} of {}, {}: predicted, with codecs measured on one core here\n\n",
-             options.collective, options.dtype, describe_ranks(options));
+             options.collective, options.dtype, describe_ranks(options, settings));
+  print_notes(rows.back().decided);
   fmt::print(
       "| from bytes | codec | algorithm | us | uncompressed us | | decided by |\n"
       "|---|---|---|---|---|---|---|\n");
@@ -194,8 +204,8 @@ void print_table(const ExplainOptions& options, const std::vector<Explanation>& 
   }
 }
 
-void explain_all(const ExplainOptions& options) {
-  const std::vector<Explanation> rows = make_table(options);
+void explain_all(const ExplainOptions& options, const Settings& settings) {
+  const std::vector<Explanation> rows = make_table(options, settings);
   for (const Explanation& row : rows) {
     const std::string& codec = row.choice().codec;
     if (!options.csv || !compress_kernels::projects(codec)) continue;
@@ -205,7 +215,7 @@ void explain_all(const ExplainOptions& options) {
   if (options.csv) {
     print_csv(options, rows);
   } else {
-    print_table(options, rows);
+    print_table(options, settings, rows);
   }
 }
 
@@ -220,9 +230,7 @@ double parse_seconds(const std::string& text) {
   return parse_with_unit(text, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, "50us, 1.5ms or 2s");
 }
 
-int explain(const ExplainOptions& given) {
-  ExplainOptions options = given;
-  if (options.budget.empty()) options.budget = good_settings().budget;
+int explain(const ExplainOptions& options) {
   if (options.ranks < 2) throw terminal::Error("there must be two ranks at least");
   const bool is_table = options.size == "all";
   if (is_table && options.json) throw terminal::Error("all sizes are a text or --csv, not --json");
@@ -231,15 +239,16 @@ int explain(const ExplainOptions& given) {
   }
   if (!is_table && options.csv)
     throw terminal::Error("--csv is for all sizes: explain all DTYPE NRANKS");
+  const Settings settings = good_settings(options.budget);
   if (is_table) {
-    explain_all(options);
+    explain_all(options, settings);
     return 0;
   }
-  const Explanation explanation = explain_one(options);
+  const Explanation explanation = explain_one(options, settings);
   if (options.json) {
     print_json(options, explanation);
   } else {
-    print_text(options, explanation);
+    print_text(options, settings, explanation);
   }
   return 0;
 }

@@ -18,15 +18,14 @@ struct ExplainOptions {
   std::string inside_rate = "100gbit";  // Of each rank within its host.
   std::string inside_latency = "5us";
   std::string budget;  // A codec whose error is not to be exceeded; empty: RINGPRESS_BUDGET's.
-  // What automatic mode chooses from.
-  std::string codecs = "none,bf16,q8,q4,q3,q2";
+  std::string codecs;  // That are compared; empty: what automatic mode chooses from.
   bool json = false;
   bool csv = false;  // Of the table.
 };
 
 /// Needs no GPU, no network and no peers: codecs are measured here, links are as given. Throws
 /// terminal::Error for a mistake in the options.
-int explain(const ExplainOptions& given);
+int explain(const ExplainOptions& options);
 
 /// Bytes a second of a rate such as 1gbit, 100mbit or 25gbit. Throws terminal::Error.
 double parse_rate(const std::string& text);

@@ -7,6 +7,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/terminal/codec_list.h"
 #include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/session/tuning/calibration.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::command {
@@ -56,7 +57,8 @@ Links parse_links(const ExplainOptions& options) {
           {parse_seconds(options.inside_latency), parse_rate(options.inside_rate)}};
 }
 
-std::vector<std::string> codecs_of(const ExplainOptions& options) {
+std::vector<std::string> codecs_of(const ExplainOptions& options, const std::string& budget) {
+  if (options.codecs.empty()) return nccl_plugin::tuning::candidate_codecs(budget);
   std::vector<std::string> names = terminal::split_codecs("--codecs", options.codecs);
   const bool has_none = std::find(names.begin(), names.end(), "none") != names.end();
   if (!has_none) names.insert(names.begin(), "none");
@@ -65,7 +67,7 @@ std::vector<std::string> codecs_of(const ExplainOptions& options) {
 
 }  // namespace
 
-std::string Explanation::objection(const CallCost& call, const std::string& budget_name) const {
+std::string Explanation::objection(const CallCost& call) const {
   if (!decided.left_exact.empty() && call.codec != "none") return "left exact";
   if (!decided.codec.empty() && call.codec != decided.codec) return "not by " + decided.codec_by;
   const std::string algorithm = algorithm_for(call.codec);
@@ -73,14 +75,10 @@ std::string Explanation::objection(const CallCost& call, const std::string& budg
     const std::string& by = decided.algorithm_by;
     return by.empty() ? "the library takes " + algorithm : "not by " + by;
   }
-  if (!decided.codec.empty()) return "";
-  if (call.codec != "none" && !saves_bytes(speed_of(call.codec), shape.bytes))
-    return "sends no fewer bytes";
-  if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
-  // An all-gather passes on what it got.
-  const bool requantises = call.algorithm == Algorithm::kRing && decided.algorithm.empty() &&
-                           shape.world > 2 && shape.kind != CollectiveKind::kAllGather;
-  return requantises && speed_of(call.codec).requantises() ? "loses more at every hop" : "";
+  const auto found = objections.find(call.codec);
+  if (found != objections.end()) return found->second;
+  const bool is_tried = tried.empty() || tried.count({call.codec, call.algorithm}) > 0;
+  return is_tried ? "" : "a ring is tried without a codec, of 3 ranks and more";
 }
 
 const CallCost& Explanation::choice() const {
@@ -97,8 +95,11 @@ const CallCost& Explanation::uncompressed() const {
 }
 
 /// As the planner has it: exact calls are never hierarchical, nor are any where a host has one
-/// rank.
+/// rank. Exact calls of automatic mode on GPUs are NCCL's, by what it likes.
 std::string Explanation::algorithm_for(const std::string& codec) const {
+  const bool is_of_nccl =
+      codec == "none" && decided.left_exact.empty() && decided.algorithm_by.empty();
+  if (is_of_nccl && decided.codec.empty()) return "";
   const bool is_possible = std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
     return codec != "none" && call.codec == codec && call.algorithm == Algorithm::kHier;
   });
@@ -107,21 +108,16 @@ std::string Explanation::algorithm_for(const std::string& codec) const {
                                                    : decided.algorithm;
 }
 
-const CodecSpeed& Explanation::speed_of(const std::string& codec) const {
-  return *std::find_if(codecs.begin(), codecs.end(),
-                       [&](const CodecSpeed& speed) { return speed.codec == codec; });
-}
-
-Explainer::Explainer(const ExplainOptions& options)
-    : settings_(good_settings()),
+Explainer::Explainer(const ExplainOptions& options, const Settings& settings)
+    : settings_(settings),
       dtype_(parse_dtype(options.dtype)),
       shape_(parse_shape(options)),
       links_(parse_links(options)),
-      codecs_(codecs_of(options)),
-      budget_(measure(options.budget, dtype_, shape_, ValuesIn::kCache).error) {}
+      codecs_(codecs_of(options, settings.budget)),
+      budget_(name_among(codecs_, settings.budget)) {}
 
 Explanation Explainer::explain(std::size_t bytes) {
-  Explanation explanation{shape_, links_, budget_, {}, {}, {}};
+  Explanation explanation{shape_, links_, {}, {}, {}, {}, {}};
   explanation.shape.bytes = bytes;
   explanation.decided = decide(settings_, explanation.shape, dtype_, codecs_);
   for (const std::string& name : codecs_) explanation.codecs.push_back(speed(name, bytes));
@@ -134,9 +130,49 @@ Explanation Explainer::explain(std::size_t bytes) {
   if (!calls.is_ok()) throw terminal::Error(calls.status().message());
   explanation.calls = std::move(calls).value();
   std::erase_if(explanation.calls, [this](const CallCost& call) {
-    return call.algorithm == Algorithm::kHier && (call.codec == "none" || !has_hier(settings_));
+    return call.algorithm == Algorithm::kHier && (call.codec == "none" || is_on_host(settings_));
   });
+  if (explanation.decided.left_exact.empty() && codec.empty()) ask_automatic_mode(&explanation);
   return explanation;
+}
+
+/// As TunedCalls does on host memory. On GPUs there is the budget's codec, or none.
+void Explainer::ask_automatic_mode(Explanation* explanation) {
+  Calibration calibration{links_.between, {}, links_.inside};
+  for (const CodecSpeed& codec : explanation->codecs) {
+    const std::string objection = objection_to(codec, explanation->shape.bytes);
+    if (objection.empty()) {
+      calibration.codecs.push_back(codec);
+    } else {
+      explanation->objections[codec.codec] = objection;
+    }
+  }
+  if (!is_on_host(settings_) || !explanation->decided.algorithm.empty()) return;
+  CallShape shape = explanation->shape;
+  shape.kind = CollectiveKind::kAllReduce;
+  const Result<std::vector<Candidate>> found = tuner::find_candidates(shape, calibration);
+  if (!found.is_ok()) throw terminal::Error(found.status().message());
+  for (const Candidate& candidate : found.value()) {
+    const Choice& choice = candidate.choice;
+    explanation->tried.emplace(calibration.codecs[choice.codec].codec, choice.algorithm);
+  }
+}
+
+std::string Explainer::objection_to(const CodecSpeed& codec, std::size_t bytes) {
+  if (codec.codec == "none") return "";
+  if (!saves_bytes(codec, bytes)) return "sends no fewer bytes";
+  if (codec.codec == budget_) return "";
+  const auto [known, is_new] = excess_.try_emplace(codec.codec, 0);
+  if (is_new) {
+    const auto errors_of = [this](const std::string& name) {
+      Result<std::vector<double>> errors = nccl_plugin::tuning::measure_errors(name, dtype_);
+      if (!errors.is_ok()) throw terminal::Error(name + ": " + errors.status().message());
+      return std::move(errors).value();
+    };
+    known->second = nccl_plugin::tuning::find_excess(errors_of(codec.codec), errors_of(budget_));
+  }
+  if (known->second > 0) return "above the error of " + budget_;
+  return is_on_host(settings_) ? "" : "on GPUs auto takes " + budget_ + " or none";
 }
 
 CodecSpeed Explainer::speed(const std::string& codec, std::size_t bytes) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,14 +21,16 @@ namespace ringpress::nccl_plugin::command {
 struct Explanation {
   CallShape shape;
   Links links;
-  double budget = 0;  // Error.
   std::vector<CodecSpeed> codecs;
   std::vector<CallCost> calls;  // The quickest first.
   Decided decided;
+  // Of automatic mode: why it never takes a codec; and, on host memory, what it tries.
+  std::map<std::string, std::string> objections;
+  std::set<std::pair<std::string, Algorithm>> tried;
 
   /// Why it is not chosen, however quick; empty if it may be.
-  std::string objection(const CallCost& call, const std::string& budget_name) const;
-  bool is_allowed(const CallCost& call) const { return objection(call, "").empty(); }
+  std::string objection(const CallCost& call) const;
+  bool is_allowed(const CallCost& call) const { return objection(call).empty(); }
   /// The quickest that may be: an uncompressed call, or one with the codec that is decided on,
   /// always may.
   const CallCost& choice() const;
@@ -36,28 +39,30 @@ struct Explanation {
 
  private:
   std::string algorithm_for(const std::string& codec) const;
-  const CodecSpeed& speed_of(const std::string& codec) const;
 };
 
 /// Measures codecs on this machine, each once, however many calls are explained.
 class Explainer {
  public:
-  /// `options`: with a budget. Throws terminal::Error for what cannot be.
-  explicit Explainer(const ExplainOptions& options);
+  /// `settings`: with `options.budget`, if that is given. Throws terminal::Error for what cannot
+  /// be.
+  Explainer(const ExplainOptions& options, const Settings& settings);
 
   /// Of a call of so many bytes. Throws terminal::Error.
   Explanation explain(std::size_t bytes);
-  const Settings& settings() const { return settings_; }
 
  private:
   CodecSpeed speed(const std::string& codec, std::size_t bytes);
+  std::string objection_to(const CodecSpeed& codec, std::size_t bytes);
+  void ask_automatic_mode(Explanation* explanation);
 
   const Settings settings_;
   const DType dtype_;
   const CallShape shape_;  // But for its size.
   const Links links_;
   const std::vector<std::string> codecs_;  // `none` is among them.
-  double budget_ = 0;
+  const std::string budget_;               // As it is written among them, if it is.
+  std::map<std::string, double> excess_;   // Of a codec's error, over the budget's.
   using Measured = std::pair<std::string, compress_kernels::ValuesIn>;
   std::map<Measured, CodecSpeed> measured_;
 };

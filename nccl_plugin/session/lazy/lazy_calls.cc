@@ -30,10 +30,10 @@ LazyCalls::LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int
       memory_(memory),
       sequence_(std::move(sequence)) {}
 
-bool LazyCalls::takes(const PlanRequest& request) const {
+bool LazyCalls::takes(const PlanRequest& request, std::size_t minimum_bytes) {
   return tuner::why_never_lossy(request).reason == ExactReason::kNone &&
          request.dtype != DType::kFloat16 && request.count > 0 &&
-         request.count * dtype_size(request.dtype) >= minimum_bytes_;
+         request.count * dtype_size(request.dtype) >= minimum_bytes;
 }
 
 /// Where the call stands, with its address and without.

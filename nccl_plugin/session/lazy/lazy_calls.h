@@ -60,7 +60,8 @@ class LazyCalls {
     return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
   }
   /// The same on all ranks.
-  bool takes(const PlanRequest& request) const;
+  bool takes(const PlanRequest& request) const { return takes(request, minimum_bytes_); }
+  static bool takes(const PlanRequest& request, std::size_t minimum_bytes);
 
   /// This rank's vote on a call, whose values stay as they are until conclude() or until it is put
   /// off.

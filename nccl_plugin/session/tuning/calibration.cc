@@ -164,47 +164,24 @@ Result<bool> is_as_said(Peers& peers, const Probe& probe, const LinkSpeed& said)
   return rate < kDrift * said.bytes_per_second && said.bytes_per_second < kDrift * rate;
 }
 
-/// What a codec loses, of each kind of values.
-Result<std::vector<double>> measure_errors(const std::string& codec, DType dtype) {
-  std::vector<double> errors;
-  for (const auto values :
-       {compress_kernels::ErrorOf::kNormalValues, compress_kernels::ErrorOf::kHeavyTails}) {
-    RINGPRESS_ASSIGN_OR_RETURN(const double error,
-                               compress_kernels::measure_codec_error(codec, dtype, values));
-    errors.push_back(error);
-  }
-  return errors;
-}
-
-/// What a codec loses more than is allowed, of the values of which that is most.
-double find_excess(const std::vector<double>& errors, const std::vector<double>& allowed) {
-  double most = -std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < errors.size(); ++i) most = std::max(most, errors[i] - allowed[i]);
-  return most;
-}
-
 /// The codecs that lose no more than the budget's, by what the ranks agree on, should the last
 /// digit of an error differ.
 Result<std::vector<std::string>> find_codecs(Peers& peers, const std::string& budget, DType dtype) {
-  RINGPRESS_ASSIGN_OR_RETURN(const std::string whole,
-                             compress_kernels::normalize_specification(budget));
   RINGPRESS_ASSIGN_OR_RETURN(const std::vector<double> allowed, measure_errors(budget, dtype));
-  std::vector<std::string> codecs;
+  const std::vector<std::string> codecs = candidate_codecs(budget);
   std::vector<double> excess;
-  for (const char* const codec : kCandidates) {
-    RINGPRESS_ASSIGN_OR_RETURN(const std::string other,
-                               compress_kernels::normalize_specification(codec));
-    if (other == whole) continue;
-    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<double> errors, measure_errors(codec, dtype));
-    codecs.push_back(codec);
+  for (const std::string& codec : codecs) {
+    const bool is_allowed = codec == kNoCodec || codec == budget;
+    RINGPRESS_ASSIGN_OR_RETURN(
+        const std::vector<double> errors,
+        is_allowed ? Result<std::vector<double>>(allowed) : measure_errors(codec, dtype));
     excess.push_back(find_excess(errors, allowed));
   }
   RINGPRESS_RETURN_IF_ERROR(peers.max(excess));
-  std::vector<std::string> within{"none"};
+  std::vector<std::string> within;
   for (std::size_t i = 0; i < codecs.size(); ++i) {
     if (excess[i] <= 0) within.push_back(codecs[i]);
   }
-  if (whole != "none") within.push_back(budget);
   return within;
 }
 
@@ -244,6 +221,33 @@ Result<std::vector<CodecSpeed>> measure_codecs(Peers& peers, const std::string& 
 }
 
 }  // namespace
+
+std::vector<std::string> candidate_codecs(const std::string& budget) {
+  const std::string whole = compress_kernels::normalize_specification(budget).value();
+  std::vector<std::string> codecs{std::string(kNoCodec)};
+  for (const char* const codec : kCandidates) {
+    if (compress_kernels::normalize_specification(codec).value() != whole) codecs.push_back(codec);
+  }
+  if (whole != kNoCodec) codecs.push_back(budget);
+  return codecs;
+}
+
+Result<std::vector<double>> measure_errors(const std::string& codec, DType dtype) {
+  std::vector<double> errors;
+  for (const auto values :
+       {compress_kernels::ErrorOf::kNormalValues, compress_kernels::ErrorOf::kHeavyTails}) {
+    RINGPRESS_ASSIGN_OR_RETURN(const double error,
+                               compress_kernels::measure_codec_error(codec, dtype, values));
+    errors.push_back(error);
+  }
+  return errors;
+}
+
+double find_excess(const std::vector<double>& errors, const std::vector<double>& allowed) {
+  double most = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < errors.size(); ++i) most = std::max(most, errors[i] - allowed[i]);
+  return most;
+}
 
 Result<int> count_ranks_per_host(Peers& peers) {
   int local = 1;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "nccl_plugin/session/tuning/peers.h"
 #include "ringpress/internal/settings.h"
@@ -30,6 +31,16 @@ struct Calibrations {
     }
   }
 };
+
+/// What automatic mode chooses from on host memory, if it loses no more than the budget's codec:
+/// none first, the budget's as it is written, last.
+std::vector<std::string> candidate_codecs(const std::string& budget);
+
+/// What a codec loses, of each kind of values.
+Result<std::vector<double>> measure_errors(const std::string& codec, DType dtype);
+
+/// What a codec loses more than is allowed, of the values of which that is most: above 0, too much.
+double find_excess(const std::vector<double>& errors, const std::vector<double>& allowed);
 
 /// How many ranks each of several hosts has; 1 if not all have as many, or there is one host: all
 /// links are of a kind then. Collective; the same on all ranks.

@@ -6,9 +6,10 @@ target_link_libraries(command_test PRIVATE ringpress_command_parts ringpress_ses
 target_compile_definitions(command_test PRIVATE
                            MISBEHAVING_LIBRARY="$<TARGET_FILE:misbehaving_library>")
 add_dependencies(command_test misbehaving_library)
-add_executable(explain_decided_test command/decided_test.cc)
+add_executable(explain_decided_test command/decided_test.cc command/explained_calls_test.cc)
 target_link_libraries(explain_decided_test PRIVATE ringpress_command_parts ringpress_session
-                                                   ringpress_codecs ringpress_tuner GTest::gtest_main)
+                                                   ringpress_codecs ringpress_tuner GTest::gtest_main
+                                                   Threads::Threads)
 gtest_discover_tests(explain_decided_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
 gtest_discover_tests(command_test TEST_PREFIX command. DISCOVERY_TIMEOUT 60)
 add_test(NAME command.run

@@ -45,7 +45,8 @@ class Explain(unittest.TestCase):
         self.assertEqual(small["choice"]["codec"], "none")
 
     def test_no_choice_is_above_the_budget(self):
-        found = explained("64M", "float32", "4", "--codecs", "q2:grid=lloyd,q4,q8", "--budget", "q8")
+        found = explained("64M", "float32", "4", "--codecs", "q2:grid=lloyd,q4,q8", "--budget", "q8",
+                          "--rate", "10mbit")
         self.assertEqual(found["choice"]["codec"], "q8")
         above = [call["codec"] for call in found["calls"] if not call["allowed"]]
         self.assertEqual(set(above), {"q2:grid=lloyd", "q4", "q8"})
@@ -61,6 +62,57 @@ class Explain(unittest.TestCase):
         self.assertIn("above the error of q8", run(*words, RINGPRESS_BUDGET="q8").stdout)
         table = run("all", "float32", "4", "--codecs", "none,q4,q8", RINGPRESS_BUDGET="q8").stdout
         self.assertIn("| 67108864 | q8 | sra |", table)
+
+    def test_the_budgets_codec_is_compared(self):
+        words = ("1M", "float32", "2", "--rate", "100mbit")
+        for backend, budget in (("host", "fp16"), ("host", "lossless"), ("auto", "fp16")):
+            found = explained(*words, RINGPRESS_BUDGET=budget, RINGPRESS_BACKEND=backend)
+            self.assertEqual(found["choice"]["codec"], budget, backend)
+        found = explained(*words, RINGPRESS_BUDGET="lossless")
+        self.assertEqual(found["choice"]["codec"], "none")
+        self.assertIn("lossless has no fixed size", found["left_exact"])
+
+    def test_gpus_have_the_budgets_codec_alone(self):
+        words = ("64M", "float32", "4", "--codecs", "none,bf16,q8,q4", "--rate", "100mbit")
+        for backend, codecs in (("host", {"none", "bf16", "q8", "q4"}), ("auto", {"none", "q4"})):
+            found = explained(*words, RINGPRESS_BACKEND=backend)
+            self.assertEqual({call["codec"] for call in found["calls"] if call["allowed"]}, codecs, backend)
+        self.assertIn("on GPUs auto takes q4 or none", run(*words).stdout)
+
+    def test_the_budget_of_the_command_line_is_checked_as_the_settings_is(self):
+        for budget, message in (("topk", "RINGPRESS_BUDGET=topk: no codec that looks at tensors as a whole"),
+                                ("q99", "RINGPRESS_BUDGET=q99: unknown codec"), ("", "--budget")):
+            done = run("1M", "float32", "2", "--budget", budget)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), budget)
+            self.assertIn(message, done.stderr)
+
+    def test_what_is_put_off_is_said(self):
+        words = ("1M", "float32", "2", "--codecs", "none,q4")
+        for dtype, collective, put_off in (("float32", "all_reduce", True), ("float16", "all_reduce", False),
+                                           ("float32", "reduce_scatter", False)):
+            found = explained("1M", dtype, "2", "--codecs", "none,q4", "--collective", collective, RINGPRESS_LAZY="4")
+            self.assertEqual(len(found["notes"]), 1)
+            self.assertTrue(found["notes"][0].startswith("RINGPRESS_LAZY=4: "), found["notes"])
+            self.assertEqual("zeros until" in found["notes"][0], put_off, found["notes"])
+        self.assertIn("RINGPRESS_LAZY=4: put off", run(*words, RINGPRESS_LAZY="4").stdout)
+        self.assertIn("RINGPRESS_LAZY=4: put off", run("all", *words[1:], RINGPRESS_LAZY="4").stdout)
+        self.assertEqual(explained(*words)["notes"], [])
+
+    def test_on_host_memory_all_gathers_are_exact(self):
+        words = ("1M", "float32", "2", "--collective", "all_gather", "--codecs", "none,q4")
+        settings = {"RINGPRESS_ALL_GATHER": "1", "RINGPRESS_CODEC": "q4"}
+        found = explained(*words, RINGPRESS_BACKEND="host", **settings)
+        self.assertEqual((found["choice"]["codec"], found["left_exact"]), ("none", "all_gather is always exact"))
+        self.assertEqual(explained(*words, **settings)["choice"]["codec"], "q4")
+        found = explained(*words, **settings | {"RINGPRESS_CODEC": "qsgd:bits=4"})
+        self.assertIn("agrees on sums: all-gathers are exact", found["left_exact"])
+
+    def test_a_communicator_without_a_name_has_no_rule_for_names(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("*,0,-1,-1,-1,-1,-1,-1,-1,-1,none,tp_*\n")
+            file.flush()
+            found = explained("64M", "float32", "4", "--codecs", "none,q4", RINGPRESS_RULES=file.name)
+        self.assertEqual((found["choice"]["codec"], found["left_exact"]), ("q4", ""))
 
     def test_what_sends_no_fewer_bytes_is_no_choice(self):
         for dtype in ("float16", "bfloat16"):
@@ -116,7 +168,7 @@ class Explain(unittest.TestCase):
         gathered = explained("64M", "float32", "8", "--collective", "all_gather", "--codecs", "none,q4",
                              RINGPRESS_ALL_GATHER="1")  # For the preloaded library.
         self.assertEqual(gathered["left_exact"], "")
-        self.assertTrue(all(call["allowed"] for call in gathered["calls"]))
+        self.assertEqual({call["codec"] for call in gathered["calls"] if call["allowed"]}, {"none", "q4"})
         large = explained("64K", "float32", "8", "--rate", "10mbit", "--codecs", "none,q4")
         self.assertEqual(large["left_exact"], "")
         table = run("all", "float32", "8", "--ranks-per-host", "8", "--inside-rate", "10mbit").stdout
@@ -132,6 +184,7 @@ class Explain(unittest.TestCase):
                 ({"RINGPRESS": "lossless"}, "lossless", "RINGPRESS=lossless"),
                 ({"RINGPRESS": "lossless", "RINGPRESS_CODEC": "q8"}, "lossless", "RINGPRESS=lossless"),
                 ({"RINGPRESS_DETERMINISTIC": "1"}, "q4", "RINGPRESS_DETERMINISTIC=1")):
+            settings = settings | {"RINGPRESS_BACKEND": "host"}  # Where lossless can be.
             # However little it helps.
             for rate in ("1gbit", "100000gbit"):
                 found = explained(*words, "--rate", rate, **settings)
@@ -148,7 +201,7 @@ class Explain(unittest.TestCase):
             self.assertEqual({row["codec"] for row in rows}, {codec}, settings)
 
     def test_a_codec_that_looks_at_the_whole_tensor_has_a_model(self):
-        found = explained("64M", "float32", "4", RINGPRESS_CODEC="topk:density=0.01")
+        found = explained("64M", "float32", "4", RINGPRESS_CODEC="topk:density=0.01", RINGPRESS_BACKEND="host")
         self.assertEqual(found["choice"], {"codec": "topk:density=0.01", "algorithm": "sra"})
         # Others may be measured as quicker, on a busy machine.
         call = next(call for call in found["calls"] if call["codec"] == "topk:density=0.01")
@@ -200,9 +253,12 @@ class Explain(unittest.TestCase):
             self.assertEqual(found["choice"], {"codec": "q4", "algorithm": "sra"}, settings)
             self.assertNotIn("hier", [call["algorithm"] for call in found["calls"]])
 
-    def test_a_codec_that_sends_no_fewer_bytes_is_used_if_it_is_set(self):
-        found = explained("64M", "float16", "4", "--codecs", "none,q4", RINGPRESS_CODEC="bf16")
-        self.assertEqual(found["choice"]["codec"], "bf16")
+    def test_a_codec_that_sends_no_fewer_bytes_is_not_used_though_it_is_set(self):
+        for backend in ("auto", "host"):
+            found = explained("64M", "float16", "4", "--codecs", "none,q4", RINGPRESS_CODEC="bf16",
+                              RINGPRESS_BACKEND=backend)
+            self.assertEqual(found["choice"]["codec"], "none")
+            self.assertEqual(found["left_exact"], "bf16 makes float16 no smaller")
 
     def test_a_codec_is_known_however_it_is_written(self):
         for name, setting in (("q4:block=128", "q4"), ("q4", "q4:block=128")):
@@ -246,7 +302,10 @@ class Explain(unittest.TestCase):
             self.assertEqual(found["choice"]["algorithm"], algorithm, settings)
             exact = {call["algorithm"] for call in found["calls"] if call["allowed"] and call["codec"] == "none"}
             self.assertNotIn("hier", exact, settings)
-        self.assertNotEqual(explained(*hosts)["choice"]["algorithm"], "hier")
+        self.assertNotEqual(explained(*hosts, RINGPRESS_BACKEND="host")["choice"]["algorithm"], "hier")
+        compressed = {call["algorithm"] for call in explained(*hosts)["calls"]
+                      if call["allowed"] and call["codec"] != "none"}
+        self.assertEqual(compressed, {"hier"})  # On GPUs algorithms are not tried.
 
     def test_rules_are_followed(self):
         words = ("64M", "float32", "8", "--ranks-per-host", "4", "--codecs", "none,q4")
