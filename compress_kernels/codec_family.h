@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compress_kernels/device_plan.h"
+#include "compress_kernels/factory.h"
 #include "compress_kernels/isa.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/internal/codec.h"
@@ -71,7 +72,6 @@ struct ErrorBound {
 /// A row of the README's table of codecs, in words for people.
 struct CodecExample {
   std::string_view specification;
-  std::string_view error_feedback;  // "yes", "no", or what it depends on: is it needed?
   std::string_view when_to_use;
   std::string_view memory = "none";  // Kept per value from call to call, besides a residual.
 };
@@ -98,6 +98,8 @@ struct CodecFamily {
   /// as it was given: error feedback would make each call far less accurate, and what it keeps may
   /// even grow without end. Null: never.
   bool (*refuses_feedback)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
+  /// Null: never.
+  FeedbackNeed (*feedback_need)(const CodecEntry& entry, const ParameterValues& values) = nullptr;
   /// Which kernels of a device make the same bytes, and, for codecs with a projection(), which
   /// project. Null: none.
   DevicePlanner plan_for_device = nullptr;

@@ -55,6 +55,10 @@ std::string stream_specification(const std::string& specification);
 /// even grows from call to call.
 Result<bool> takes_error_feedback(const std::string& specification);
 
+/// Whether what a codec loses in each call is too much unless a later call makes up for it.
+enum class FeedbackNeed { kNone, kAdvised, kNeeded };
+Result<FeedbackNeed> feedback_need(const std::string& specification);
+
 /// CUDA's kernels are in a library of their own.
 inline constexpr const char* kKernelLibrary = "libringpress-cuda.so";
 /// Why a library that dlopen() gave does not serve this build, to follow its name; empty: it does.

@@ -73,6 +73,13 @@ Result<bool> takes_error_feedback(const std::string& specification) {
          !family.refuses_feedback(parsed.codec, parsed.values);
 }
 
+Result<FeedbackNeed> feedback_need(const std::string& specification) {
+  RINGPRESS_ASSIGN_OR_RETURN(const Specification parsed, parse_specification(specification));
+  const CodecFamily& family = *parsed.codec.family;
+  return family.feedback_need == nullptr ? FeedbackNeed::kNone
+                                         : family.feedback_need(parsed.codec, parsed.values);
+}
+
 std::vector<std::string_view> codec_names() {
   std::vector<std::string_view> names;
   for (const CodecEntry& codec : codec_list()) names.push_back(codec.name);

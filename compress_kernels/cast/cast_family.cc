@@ -31,8 +31,8 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_of<DeviceFamilyId::kCast, parameters_of>;
     family.error_bound = error_bound;
-    family.examples = {{"fp16", "no", "float32 values below 65504 that need 11 bits"},
-                       {"bf16", "no", "half the bytes of float32 at no risk of overflow"}};
+    family.examples = {{"fp16", "float32 values below 65504 that need 11 bits"},
+                       {"bf16", "half the bytes of float32 at no risk of overflow"}};
     return family;
   }());
   return kFamily;

@@ -44,6 +44,12 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound;
 }
 
+/// Unbiased forms have none.
+FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues& values) {
+  const bool is_coarse = values.text("format") == "e5m2" && values.text("round") == "nearest";
+  return is_coarse ? FeedbackNeed::kAdvised : FeedbackNeed::kNone;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -57,11 +63,12 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_of<DeviceFamilyId::kFp8, parameters_of>;
     family.error_bound = error_bound;
+    family.feedback_need = feedback_need;
     family.unbiased = "round=stochastic";
     family.variants = {"format=e5m2", "block=32", "block=1024,round=stochastic",
                        "block=64,format=e5m2,round=stochastic"};
     family.examples = {
-        {"fp8", "no", "values of very different size in a block; hardware that has float8"},
+        {"fp8", "values of very different size in a block; hardware that has float8"},
         {"fp8:format=e5m2", "advised", "the same, where they differ a million times and more"},
     };
     return family;

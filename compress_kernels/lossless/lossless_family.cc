@@ -57,8 +57,7 @@ const CodecFamily& family() {
     family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
     family.unbiased = "";
     family.examples = {
-        {"lossless", "no",
-         "`RINGPRESS=lossless`: exact sums from two thirds of the bytes of bfloat16"}};
+        {"lossless", "`RINGPRESS=lossless`: exact sums from two thirds of the bytes of bfloat16"}};
     return family;
   }());
   return kFamily;

@@ -36,6 +36,10 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
   return bound;
 }
 
+FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
+  return FeedbackNeed::kNeeded;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -45,10 +49,10 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_projection = plan_of<DeviceFamilyId::kPowersgd, device_parameters>;
     family.error_bound = error_bound;
+    family.feedback_need = feedback_need;
     family.variants = {"rank=1", "rank=7", "rank=32"};
     family.examples = {
-        {"powersgd:rank=4", "yes",
-         "matrices on the slowest links: a hundredth of the bytes and less",
+        {"powersgd:rank=4", "matrices on the slowest links: a hundredth of the bytes and less",
          "4 r columns bytes a matrix: Q"},
     };
     return family;

@@ -183,6 +183,11 @@ bool refuses_feedback(const CodecEntry& entry, const ParameterValues& values) {
   return entry.bits == 1 || (entry.bits == 2 && values.text("grid") == "uniform");
 }
 
+FeedbackNeed feedback_need(const CodecEntry& entry, const ParameterValues& values) {
+  if (values.text("round") == "stochastic" || entry.bits >= 8) return FeedbackNeed::kNone;
+  return entry.bits <= 2 ? FeedbackNeed::kNeeded : FeedbackNeed::kAdvised;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -199,6 +204,7 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_of<DeviceFamilyId::kQ, device_parameters_of>;
     family.error_bound = error_bound;
+    family.feedback_need = feedback_need;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";
     family.variants = {"block=32",
@@ -210,10 +216,10 @@ const CodecFamily& family() {
                        "grid=lloyd,round=stochastic",
                        "block=128,grid=lloyd,rotate=0"};
     family.examples = {
-        {"q8", "no", "nearly exact at a quarter of the bytes"},
-        {"q4", "advised", "the default of `auto`"},
-        {"q4:grid=minmax", "advised", "values that are far from zero"},
-        {"q4:grid=lloyd", "advised", "heavy tails; links slow enough to hide its arithmetic"},
+        {"q8", "nearly exact at a quarter of the bytes"},
+        {"q4", "the default of `auto`"},
+        {"q4:grid=minmax", "values that are far from zero"},
+        {"q4:grid=lloyd", "heavy tails; links slow enough to hide its arithmetic"},
         {"q4:grid=lloyd,round=stochastic", "no", "without a residual: unbiased"},
         {"q3:grid=lloyd", "advised",
          "heavy tails: as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},

@@ -42,6 +42,10 @@ Status settle_width(ParameterValues& values) {
   return settle(values);
 }
 
+FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues& values) {
+  return values.text("round") == "zero" ? FeedbackNeed::kNeeded : FeedbackNeed::kNone;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -53,13 +57,14 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_of<DeviceFamilyId::kQsgd, grid_of>;
     family.error_bound = error_bound;
+    family.feedback_need = feedback_need;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "round=stochastic";
     family.variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
                        "bits=5,norm=global", "bits=8,norm=global,round=zero"};
     family.examples = {
-        {"qsgd", "no", "sums that must be exact in the codes: unbiased, the same in any order"},
-        {"qsgd:round=zero", "yes", "as `qsgd`, encoded faster; biased, for error feedback"},
+        {"qsgd", "sums that must be exact in the codes: unbiased, the same in any order"},
+        {"qsgd:round=zero", "as `qsgd`, encoded faster; biased, for error feedback"},
     };
     return family;
   }());

@@ -97,7 +97,7 @@ const CodecFamily& family() {
     family.variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
                        "bits=8/16,norm=global"};
     family.examples = {
-        {"qsgd-ms", "no", "as `qsgd`, for values of very different sizes within a block"},
+        {"qsgd-ms", "as `qsgd`, for values of very different sizes within a block"},
     };
     return family;
   }());

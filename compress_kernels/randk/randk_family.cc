@@ -99,6 +99,10 @@ bool refuses_feedback(const CodecEntry&, const ParameterValues& values) {
          codec.family->refuses_feedback(codec, inner.value().values);
 }
 
+FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues& values) {
+  return values.text("unbiased") == "1" ? FeedbackNeed::kNone : FeedbackNeed::kNeeded;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -114,15 +118,16 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_projection = plan_of<DeviceFamilyId::kRandk, device_parameters>;
     family.error_bound = error_bound;
+    family.feedback_need = feedback_need;
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "unbiased=1";
     family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
     family.examples = {
-        {"randk:density=0.01", "yes", "beside topk: no index travels, sums stay as sparse",
+        {"randk:density=0.01", "beside topk: no index travels, sums stay as sparse",
          "4 bytes a tensor"},
-        {"randk:density=0.01,code=qsgd", "yes", "the same, fewer bits: GlobalRandK with MaxNorm",
+        {"randk:density=0.01,code=qsgd", "the same, fewer bits: GlobalRandK with MaxNorm",
          "4 bytes a tensor"},
-        {"randk:density=0.01,unbiased=1", "no", "unbiased sums where the variance may be huge",
+        {"randk:density=0.01,unbiased=1", "unbiased sums where the variance may be huge",
          "4 bytes a tensor"},
     };
     return family;

@@ -37,6 +37,10 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound;
 }
 
+FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
+  return FeedbackNeed::kNeeded;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -46,8 +50,9 @@ const CodecFamily& family() {
     family.make = make;
     family.plan_for_device = plan_of<DeviceFamilyId::kUniform, parameters_of>;
     family.error_bound = error_bound;
+    family.feedback_need = feedback_need;
     family.variants = {"block=64"};
-    family.examples = {{"sign", "yes", "the slowest links: a thirtieth of the bytes"}};
+    family.examples = {{"sign", "the slowest links: a thirtieth of the bytes"}};
     return family;
   }());
   return kFamily;

@@ -78,7 +78,7 @@ const CodecFamily& family() {
     family.refuses_feedback = refuses_feedback;
     family.unbiased = "clip=0";
     family.variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"};
-    family.examples = {{"tern", "no", "slow links without a residual: unbiased"}};
+    family.examples = {{"tern", "slow links without a residual: unbiased"}};
     return family;
   }());
   return kFamily;

@@ -80,6 +80,10 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
   return bound;
 }
 
+FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
+  return FeedbackNeed::kNeeded;
+}
+
 }  // namespace
 
 const CodecFamily& family() {
@@ -95,10 +99,11 @@ const CodecFamily& family() {
     family.plan_for_device = plan_for_device;
     family.in_streams = "select=chunk";
     family.error_bound = error_bound;
+    family.feedback_need = feedback_need;
     family.variants = {"value=16", "density=0.3", "density=0.5,value=16", "select=chunk",
                        "density=0.3,value=16,select=chunk"};
     family.examples = {
-        {"topk", "yes", "links so slow that 1 % of the values must do; heavy-tailed gradients"},
+        {"topk", "links so slow that 1 % of the values must do; heavy-tailed gradients"},
         {"topk:density=0.1", "yes", "as above where training needs more of them"},
         {"topk:select=chunk", "yes", "`topk` in streams of a GPU: chunks of a fixed size"}};
     return family;

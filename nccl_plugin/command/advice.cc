@@ -25,6 +25,8 @@ bool compresses_nothing(const Settings& settings) {
 
 const char* remedy_for(const Param& param) {
   if (param.name.ends_with("_SOCKET_IFNAME")) return "name one of those that are up, or unset it";
+  if (param.name == "RINGPRESS_EF")
+    return "unset it, or choose a codec that needs none, such as q8";
   if (param.name == "RINGPRESS_CACHE") return "name a folder that can be written, or unset it";
   if (param.name == "RINGPRESS_TCP_CONGESTION") return "name one of those, or unset it";
   for (const char* file :
@@ -93,7 +95,7 @@ void advise_on_codec(const JobEnvironment& environment, std::vector<Advice>* all
   if (is_taken && !codec_for_known_tensors_only(environment).empty()) {
     all->push_back({true,
                     fmt::format("RINGPRESS_CODEC={} with NCCL_PROFILER_PLUGIN={}: tensors are not "
-                                "told apart, and this codec has no unbiased form, so the plugin "
+                                "told apart, and this codec needs error feedback, so the plugin "
                                 "compresses nothing",
                                 codec, profiler),
                     fmt::format("unset NCCL_PROFILER_PLUGIN, or choose another codec, such as {}",
@@ -146,8 +148,10 @@ std::optional<Advice> advise_on_next_plugin(const PluginLibrary& next, const Tab
 std::string codec_for_known_tensors_only(const JobEnvironment& environment) {
   const std::string codec = plugin_codec(environment);
   if (codec.empty()) return "";
-  const auto unbiased = compress_kernels::unbiased_specification(codec);
-  return unbiased.is_ok() && unbiased.value().empty() ? codec : "";
+  const bool has_unbiased = !compress_kernels::unbiased_specification(codec).value().empty();
+  const bool needs_feedback =
+      compress_kernels::feedback_need(codec).value() != compress_kernels::FeedbackNeed::kNone;
+  return !has_unbiased && needs_feedback ? codec : "";
 }
 
 }  // namespace ringpress::nccl_plugin::command

@@ -128,6 +128,20 @@ void add_unknown(const JobEnvironment& environment, std::vector<Param>* all) {
   }
 }
 
+/// What several variables together are warned of, beside the one that it begins with.
+void add_warnings_together(const JobEnvironment& environment, std::vector<Param>* all) {
+  const Settings settings =
+      parse_settings(nccl_plugin::variables_of_settings(environment), nullptr);
+  for (const Status& problem : nccl_plugin::find_shortcomings(settings)) {
+    for (Param& param : *all) {
+      const bool is_its = problem.message().starts_with(param.name + "=");
+      if (is_its && param.mistake.empty() && param.warning.empty()) {
+        param.warning = problem.message();
+      }
+    }
+  }
+}
+
 nlohmann::json to_json(const Param& param) {
   nlohmann::json record = {
       {"name", param.name},     {"value", param.value},           {"default", param.default_value},
@@ -171,6 +185,7 @@ std::vector<Param> params(const JobEnvironment& environment) {
     all.push_back(describe({variable.name, "", variable.meaning, false}, environment));
   }
   add_unknown(environment, &all);
+  add_warnings_together(environment, &all);
   return all;
 }
 

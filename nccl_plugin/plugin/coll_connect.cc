@@ -11,7 +11,7 @@
 #include "nccl_plugin/plugin/collnet_descriptors.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/plugin/tuner.h"
-#include "nccl_plugin/session/output_files.h"
+#include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/transport.h"
 #include "ringpress/version.h"
 
@@ -257,7 +257,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   for (std::size_t worker = 1; worker < kCollWorkers; ++worker) {
     RINGPRESS_RETURN_IF_ERROR(try_worker(workers[worker], deadline));
   }
-  warn_of_outputs(settings, rank);
+  warn_of_shortcomings(settings, rank);
   Vote vote;
   vote.part = static_cast<std::int32_t>(profiled_part(options.comm_id, workers[0]->size()));
   vote.channels = guaranteed_channels();

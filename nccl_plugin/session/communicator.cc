@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "nccl_plugin/session/mesh_communicator.h"
-#include "nccl_plugin/session/output_files.h"
 #include "nccl_plugin/session/ring_topology.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ring/factory.h"
@@ -69,7 +68,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   options.agreement.push_back("RINGPRESS_TOPOLOGY=" + topology.agreed);
   RINGPRESS_ASSIGN_OR_RETURN(auto mesh, ring::make_mesh(options));
   RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_session(settings, topology));
-  nccl_plugin::warn_of_outputs(settings, rank);
+  nccl_plugin::warn_of_shortcomings(settings, rank);
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
   RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
   const auto asks_for_nodes = [](const Rule& rule) { return rule.nodes >= 0; };

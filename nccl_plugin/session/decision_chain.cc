@@ -133,8 +133,11 @@ Decision follow_extent(PiecewiseTensor::Known known, const CodecLimits& limits, 
   if (known == PiecewiseTensor::Known::kNothing) {
     return left_exact(decision, ExactReason::kUnknownEnd);
   }
-  if (limits.unbiased.empty()) return exact_for(ExactReason::kUnknownTensor, decision);
-  decision.codec = limits.unbiased;
+  if (!limits.unbiased.empty()) {
+    decision.codec = limits.unbiased;
+  } else if (limits.needs_error_feedback) {
+    return exact_for(ExactReason::kUnknownTensor, decision);
+  }
   return decision;
 }
 

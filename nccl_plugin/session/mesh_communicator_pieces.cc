@@ -70,7 +70,7 @@ Status MeshCommunicator::all_reduce_piece(const void* send, void* receive, std::
   signature.dtype = tensor.dtype;
   signature.op = tensor.op;
   signature.root = -1;
-  // What is sent without error feedback must be unbiased, whatever is quickest.
+  // What is sent without error feedback must do without, whatever is quickest.
   is_tuned_ = false;
   Decision decision = pieces_.decision;
   if (count > 0 && size_ > 1 && !decision.is_exact() &&

@@ -1,15 +1,18 @@
 #include "nccl_plugin/session/usable_settings.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/budget.h"
 #include "nccl_plugin/session/output_files.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
 #include "ring/factory.h"
 #include "ringpress/internal/communicator.h"
+#include "ringpress/internal/planner.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -19,6 +22,24 @@ Status check_codec(const Settings& settings) {
   Status known = compress_kernels::normalize_specification(settings.codec).status();
   if (known.is_ok()) return known;
   return {known.code(), "RINGPRESS_CODEC=" + settings.codec + ": " + known.message()};
+}
+
+/// Codecs that lose too much without error feedback, where the user has switched that off.
+std::vector<Status> find_lossy_codecs(const Settings& settings) {
+  std::vector<Status> found;
+  if (settings.error_feedback || settings.mode != "on") return found;
+  std::vector<std::string> codecs = rule_codecs(settings);
+  const std::string& usual = usual_codec(settings);
+  if (std::find(codecs.begin(), codecs.end(), usual) == codecs.end()) codecs.push_back(usual);
+  for (const std::string& codec : codecs) {
+    const auto need = compress_kernels::feedback_need(codec);
+    if (!need.is_ok() || need.value() != compress_kernels::FeedbackNeed::kNeeded) continue;
+    found.emplace_back(Code::kInvalidArgument,
+                       "RINGPRESS_EF=0: what " + codec +
+                           " leaves out of a call is lost, and sums are far off: it is for error "
+                           "feedback");
+  }
+  return found;
 }
 
 }  // namespace
@@ -62,10 +83,16 @@ Settings in_streams(Settings settings) {
 
 std::vector<Status> find_shortcomings(const Settings& settings) {
   std::vector<Status> found = find_output_problems(settings);
+  for (Status& status : find_lossy_codecs(settings)) found.push_back(std::move(status));
   for (Status status : {ring::check_congestion(settings.congestion), check_nccl_debug(settings)}) {
     if (!status.is_ok()) found.push_back(std::move(status));
   }
   return found;
+}
+
+void warn_of_shortcomings(const Settings& settings, int rank) {
+  warn_of_outputs(settings, rank);
+  for (const Status& problem : find_lossy_codecs(settings)) warn_once(problem.message());
 }
 
 }  // namespace ringpress::nccl_plugin

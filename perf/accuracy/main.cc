@@ -72,6 +72,19 @@ void measure_codec(const Options& options, const std::string& codec, const Sourc
   }
 }
 
+/// In answer to: is it needed?
+const char* feedback_word(std::string_view specification) {
+  switch (compress_kernels::feedback_need(std::string(specification)).value()) {
+    case compress_kernels::FeedbackNeed::kNone:
+      return "no";
+    case compress_kernels::FeedbackNeed::kAdvised:
+      return "advised";
+    case compress_kernels::FeedbackNeed::kNeeded:
+      return "yes";
+  }
+  return "";
+}
+
 /// What the README's table of codecs says of each, as a JSON line.
 void describe_codecs() {
   for (const auto& entry : compress_kernels::codec_list()) {
@@ -85,7 +98,7 @@ void describe_codecs() {
       print({{"codec", example.specification},
              {"summable", traits.summable},
              {"lossless", traits.lossless},
-             {"error_feedback", example.error_feedback},
+             {"error_feedback", feedback_word(example.specification)},
              {"memory", example.memory},
              {"when_to_use", example.when_to_use}});
     }

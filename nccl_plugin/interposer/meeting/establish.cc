@@ -13,7 +13,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
 #include "nccl_plugin/interposer/last_error.h"
-#include "nccl_plugin/session/output_files.h"
+#include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/hash.h"
 #include "ringpress/internal/log.h"
 
@@ -108,7 +108,7 @@ void Establishing::prepare(NewComm& made, LeftComms& left) {
     return left.add(made.handle, kReason);
   }
   int rank = 0;
-  if (real_.CommUserRank(made.handle, &rank) == ncclSuccess) warn_of_outputs(settings_, rank);
+  if (real_.CommUserRank(made.handle, &rank) == ncclSuccess) warn_of_shortcomings(settings_, rank);
   if (made.problem.empty()) {
     candidate.status = catch_all([&]() -> Status {
       RINGPRESS_ASSIGN_OR_RETURN(

@@ -15,6 +15,9 @@ Result<NamedCodec> make_named_codec(const std::string& specification, DType dtyp
   made.hash = XXH3_64bits(text.data(), text.size());
   RINGPRESS_ASSIGN_OR_RETURN(made.takes_error_feedback,
                              compress_kernels::takes_error_feedback(specification));
+  RINGPRESS_ASSIGN_OR_RETURN(const compress_kernels::FeedbackNeed need,
+                             compress_kernels::feedback_need(specification));
+  made.needs_error_feedback = need != compress_kernels::FeedbackNeed::kNone;
   RINGPRESS_ASSIGN_OR_RETURN(made.unbiased,
                              compress_kernels::unbiased_specification(specification));
   return made;
@@ -23,7 +26,7 @@ Result<NamedCodec> make_named_codec(const std::string& specification, DType dtyp
 CodecLimits limits_of(const NamedCodec& named, const PlanRequest& request) {
   const Codec& codec = *named.codec;
   return {named.takes_error_feedback, !saves_bytes(codec, request), codec.projection() != nullptr,
-          named.unbiased};
+          named.unbiased, named.needs_error_feedback};
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -18,7 +18,8 @@ struct NamedCodec {
   std::unique_ptr<Codec> codec;
   std::uint64_t hash = 0;  // By which ranks compare it.
   bool takes_error_feedback = true;
-  std::string unbiased;  // Specification of its unbiased variant; empty: there is none.
+  bool needs_error_feedback = true;  // Or is better with it.
+  std::string unbiased;              // Specification of its unbiased variant; empty: there is none.
 };
 
 /// As compress_kernels::make_codec().

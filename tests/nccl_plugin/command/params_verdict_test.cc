@@ -297,6 +297,43 @@ TEST_F(ParamsVerdict, WhatIsIgnoredIsAWarning) {
   EXPECT_EQ(unknown.warning, "unknown setting RINGPRESS_CODCE is ignored (maybe RINGPRESS_CODEC?)");
 }
 
+// By whatever variable they are chosen, and whoever is asked: a rank, `params` and `doctor`.
+TEST_F(ParamsVerdict, CodecsForErrorFeedbackWithoutItAreAWarning) {
+  std::ofstream("sign-rule") << "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,sign\n";
+  struct Case {
+    std::string variable, value, named;
+  };
+  for (const auto& [variable, value, named] :
+       {Case{"RINGPRESS_CODEC", "topk", "topk"}, Case{"RINGPRESS_CODEC", "sign", "sign"},
+        Case{"RINGPRESS_CODEC", "q1:grid=lloyd", "q1:grid=lloyd"},
+        Case{"RINGPRESS_CODEC", "powersgd", "powersgd"}, Case{"RINGPRESS_BUDGET", "q2", "q2"},
+        Case{"RINGPRESS_CODEC", "qsgd:round=zero", "qsgd:round=zero"},
+        Case{"RINGPRESS_CODEC", "randk", "randk"}, Case{"RINGPRESS_RULES", "sign-rule", "sign"}}) {
+    Variables variables = with(variable, value);
+    if (variable == "RINGPRESS_BUDGET") variables[1].second = "auto";
+    variables.emplace_back("RINGPRESS_EF", "0");
+    const std::string warning = param_of(variables, "RINGPRESS_EF").warning;
+    EXPECT_TRUE(warning.starts_with("RINGPRESS_EF=0: what " + named + " leaves out")) << warning;
+    const std::vector<Advice> all = advise_on_settings(environment_of(variables));
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                            [&](const Advice& advice) { return advice.text == warning; }));
+    for (int made = 0; made < 2; ++made) {
+      EXPECT_TRUE(verdict_of_communicator(variables).is_ok()) << value;
+    }
+    const std::string lines = logged();
+    const std::size_t first = lines.find(" WARN " + warning + "\n");
+    // That of `sign` by a rule is the same, and is not said again.
+    EXPECT_NE(first, std::string::npos) << warning;
+    EXPECT_EQ(lines.find(warning, first + 10), std::string::npos) << "more than once";
+  }
+  for (const char* const codec :
+       {"q4", "q8", "bf16", "qsgd", "randk:unbiased=1", "q2:round=stochastic", "none"}) {
+    Variables variables = with("RINGPRESS_CODEC", codec);
+    variables.emplace_back("RINGPRESS_EF", "0");
+    EXPECT_EQ(param_of(variables, "RINGPRESS_EF").warning, "") << codec;
+  }
+}
+
 TEST_F(ParamsVerdict, OurInterfaceGoesBeforeThatOfNccl) {
   const Variables both = {{"RINGPRESS_SOCKET_IFNAME", "lo"}, {"NCCL_SOCKET_IFNAME", "nope0"}};
   EXPECT_TRUE(verdict_of_communicator(both).is_ok());

@@ -109,6 +109,19 @@ TEST(CommunicatorPieces, AreExactWhereNoCodecFits) {
   }
 }
 
+// As the README's table says of their error feedback: no.
+TEST(CommunicatorPieces, GoByCodecsThatNeedNoErrorFeedback) {
+  for (const char* const codec : {"bf16", "fp16"}) {
+    for (const auto known : {PiecewiseTensor::Known::kExtent, PiecewiseTensor::Known::kPadded}) {
+      Statistics statistics;
+      EXPECT_LT(piecewise_error({{"RINGPRESS_CODEC", codec}}, known, 1, &statistics), 0.01);
+      EXPECT_EQ(statistics.compressed_calls, 4U) << codec;
+      EXPECT_EQ(statistics.residual_bytes, 0U) << codec;
+      EXPECT_EQ(statistics.last_reason, "") << codec;
+    }
+  }
+}
+
 TEST(CommunicatorPieces, AreExactWhereNothingIsKnown) {
   Statistics statistics;
   EXPECT_LT(piecewise_error({{"RINGPRESS_CODEC", "q4"}}, PiecewiseTensor::Known::kNothing, 1,
