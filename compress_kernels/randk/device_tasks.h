@@ -22,7 +22,7 @@ namespace ringpress::compress_kernels::randk {
 struct SliceChoice {
   Permutation permutation;
   Slices slices;
-  std::size_t by_turn = 0;  // If there is no state that all ranks have.
+  float by_turn = 0;  // If there is no state that all ranks have.
   core::DeviceState state;
 };
 

@@ -73,10 +73,12 @@ class RandomAgent {
   RINGPRESS_DEVICE static void run(const Simt& simt, const AdvanceTask& task) {
     core::for_each_piece(simt, 1, [&](std::size_t) {
       if (simt.lane() != 0) return;
-      const std::size_t slice = slice_of(simt, task.choice);
-      const bool is_finite = core::is_finite(simt.template load<float>(task.flag));
-      simt.store(task.choice.state.values,
-                 is_finite ? task.choice.slices.state_after(slice) : static_cast<float>(slice));
+      SlicePlace place = place_of(simt, task.choice);
+      if (core::is_finite(simt.template load<float>(task.flag))) {
+        place = task.choice.slices.place_after(place);
+      }
+      simt.store(task.choice.state.values, place.first);
+      simt.store(task.choice.state.values + 1, place.turn);
       simt.store(task.choice.state.call, task.call);
     });
   }
@@ -84,9 +86,13 @@ class RandomAgent {
  private:
   static constexpr unsigned kAllFinite = 0xFFu;
 
+  RINGPRESS_DEVICE static SlicePlace place_of(const Simt& simt, const SliceChoice& choice) {
+    if (!core::is_warm(simt, choice.state)) return {choice.by_turn, 0};
+    const float* const kept = choice.state.values;
+    return {simt.template load<float>(kept), simt.template load<float>(kept + 1)};
+  }
   RINGPRESS_DEVICE static std::size_t slice_of(const Simt& simt, const SliceChoice& choice) {
-    if (!core::is_warm(simt, choice.state)) return choice.by_turn;
-    return choice.slices.of_state(simt.template load<float>(choice.state.values));
+    return choice.slices.of_place(place_of(simt, choice));
   }
   RINGPRESS_DEVICE static std::size_t coordinate(const SliceChoice& choice, std::size_t slice,
                                                  std::size_t place) {

@@ -124,11 +124,11 @@ const CodecFamily& family() {
     family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
     family.examples = {
         {"randk:density=0.01", "beside topk: no index travels, sums stay as sparse",
-         "4 bytes a tensor"},
+         "8 bytes a tensor"},
         {"randk:density=0.01,code=qsgd", "the same, fewer bits: GlobalRandK with MaxNorm",
-         "4 bytes a tensor"},
+         "8 bytes a tensor"},
         {"randk:density=0.01,unbiased=1", "unbiased sums where the variance may be huge",
-         "4 bytes a tensor"},
+         "8 bytes a tensor"},
     };
     return family;
   }());

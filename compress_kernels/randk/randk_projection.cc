@@ -5,7 +5,7 @@
 //   finish    result: the sums at the coordinates of the slice, elsewhere 0; NaN everywhere if the
 //             last sum is not finite
 //             residual: what the inner codec dropped at the coordinates of the slice, elsewhere x
-//             state: the next slice
+//             state: the place in the cycle of slices
 //
 // A call that comes out NaN changes neither residual nor state.
 #include <cstring>
@@ -32,7 +32,7 @@ class RandomProjection : public Projection {
   std::size_t projected_count(int, const TensorShape& shape) const override {
     return slices(shape).longest() + 1;
   }
-  std::size_t state_count(const TensorShape&) const override { return 1; }
+  std::size_t state_count(const TensorShape&) const override { return 2; }
 
   void project(int, const ProjectArgs& args) const override {
     const Slices slices_of_tensor = slices(args.shape);
@@ -54,23 +54,29 @@ class RandomProjection : public Projection {
         }
       });
       // The place of now, which all ranks have alike; what a cold state holds they may not.
-      if (args.state != nullptr) args.state[0] = static_cast<float>(slice(args));
+      keep(place(args), args.state);
       return;
     }
     if (keeps_residual(args)) kernels_.keep_all(values(args), args.residual);
     std::memset(args.result, 0, args.shape.count * dtype_size(parameters_.dtype));
     write_slice(args, sums);
-    if (args.state == nullptr) return;
-    args.state[0] = slices(args.shape).state_after(slice(args));
+    keep(slices(args.shape).place_after(place(args)), args.state);
   }
 
  private:
   Slices slices(const TensorShape& shape) const { return {parameters_.density, shape.count}; }
 
+  SlicePlace place(const ProjectArgs& args) const {
+    if (args.state_is_warm) return {args.state[0], args.state[1]};
+    return {static_cast<float>(slices(args.shape).of_turn(args.turn)), 0};
+  }
   std::size_t slice(const ProjectArgs& args) const {
-    const Slices all = slices(args.shape);
-    if (args.state_is_warm) return all.of_state(args.state[0]);
-    return all.of_turn(args.turn);
+    return slices(args.shape).of_place(place(args));
+  }
+  static void keep(SlicePlace place, float* state) {
+    if (state == nullptr) return;
+    state[0] = place.first;
+    state[1] = place.turn;
   }
 
   bool keeps_residual(const ProjectArgs& args) const {

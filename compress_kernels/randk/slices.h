@@ -9,9 +9,15 @@
 
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/reduce.h"
-#include "ringpress/internal/hash.h"
 
 namespace ringpress::compress_kernels::randk {
+
+/// Where a tensor is in its cycles of slices: what is kept of it, in whole numbers below 2^24,
+/// which are exact. The slice of its first call, and how many calls have come since.
+struct SlicePlace {
+  float first = 0;
+  float turn = 0;
+};
 
 /// How `count` coordinates are cut into slices; none make one empty slice.
 struct Slices {
@@ -35,22 +41,28 @@ struct Slices {
   }
   RINGPRESS_HOST_DEVICE std::size_t longest() const { return length(0); }
 
-  /// The slice of a tensor of which nothing is kept, as its place among its step's calls is not
-  /// known. Each `number` turns take all slices: the first ones 0, 1, 2, ..., later ones begin with
-  /// another. So each of several tensors of one length, which share the turns, takes all of them
-  /// equally often in the long run. With turn % number, a tensor that has every second or fourth
-  /// turn would never take some.
-  std::size_t of_turn(std::uint64_t turn) const {
-    const std::uint64_t cycle = turn / number, begin = mix_bits(cycle) % number;
-    return static_cast<std::size_t>((turn % number + begin) % number);
+  /// The slice of a tensor of which nothing is kept, by its turn among those that look like it.
+  std::size_t of_turn(std::uint64_t turn) const { return at(0, turn); }
+  RINGPRESS_HOST_DEVICE std::size_t of_place(SlicePlace place) const {
+    return at(static_cast<std::size_t>(place.first), static_cast<std::uint64_t>(place.turn));
   }
-  /// The slice whose number finish() left in the state: a whole number below 2^24, so exact.
-  RINGPRESS_HOST_DEVICE std::size_t of_state(float state) const {
-    return static_cast<std::size_t>(state) % number;
+  /// That of the call after one that has been sent.
+  RINGPRESS_HOST_DEVICE SlicePlace place_after(SlicePlace place) const {
+    const std::uint64_t turns = (std::uint64_t{1} << 24) / (2 * number) * (2 * number);
+    const std::uint64_t next = (static_cast<std::uint64_t>(place.turn) + 1) % turns;
+    return {place.first, static_cast<float>(next)};
   }
-  /// What stands in the state once a slice has been sent.
-  RINGPRESS_HOST_DEVICE float state_after(std::size_t slice) const {
-    return static_cast<float>((slice + 1) % number);
+
+ private:
+  /// Each `number` turns take all slices, and so do each `2 * number` turns if two tensors have
+  /// them by turns: with an even number, the second half begins with a slice of the other's. Where
+  /// the pairs of cycles begin is spread evenly, so that each of several tensors takes all slices
+  /// equally often in the long run. (By turn % number, some would never take some.)
+  RINGPRESS_HOST_DEVICE std::size_t at(std::size_t slice, std::uint64_t turn) const {
+    const std::uint64_t pair = turn / (2 * number), of_pair = turn % (2 * number);
+    const std::uint64_t begin = (pair * 0x9E3779B97F4A7C15U >> 32) % number;
+    const std::uint64_t shift = of_pair >= number && number % 2 == 0 ? 1 : 0;
+    return static_cast<std::size_t>((slice + begin + of_pair + shift) % number);
   }
 };
 

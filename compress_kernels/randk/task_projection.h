@@ -82,7 +82,7 @@ class TaskProjection final : public DeviceProjection {
   SliceChoice choose(const DeviceProjectArgs& args) const {
     const Slices slices(parameters_.density, args.call.shape.count);
     return {Permutation(args.call.seed, args.call.shape.count), slices,
-            slices.of_turn(args.call.turn), core::state_of(args)};
+            static_cast<float>(slices.of_turn(args.call.turn)), core::state_of(args)};
   }
   /// What is unbiased keeps no residual.
   TensorOnDevice tensor(const DeviceProjectArgs& args) const {

@@ -85,6 +85,44 @@ TEST(RandK, OneTensorTakesAllSlicesInEachCycleOfTurns) {
   }
 }
 
+TEST(RandK, TwoTensorsTakeAllSlicesInEachCycleOfTheirTurns) {
+  for (std::size_t number = 2; number <= 9; ++number) {
+    const Slices slices(1.0 / static_cast<double>(number), 10 * number);
+    std::vector<std::size_t> all(number);
+    std::iota(all.begin(), all.end(), 0);
+    for (std::uint64_t turn = 0; turn < 1000 * number; turn += 2 * number) {
+      for (const std::uint64_t tensor : {0U, 1U}) {
+        std::vector<std::size_t> taken = of_turns(slices, turn + tensor, 2);
+        std::sort(taken.begin(), taken.end());
+        ASSERT_EQ(taken, all) << number << " slices, turn " << turn + tensor;
+      }
+    }
+  }
+}
+
+// What is kept of a tensor goes on as it began, for as long as anybody calls.
+TEST(RandK, APlaceGoesOnInCycles) {
+  for (const std::size_t number : {1U, 2U, 3U, 100U, 1000U}) {
+    const Slices slices(1.0 / static_cast<double>(number), 10 * number);
+    ASSERT_EQ(slices.number, number);
+    SlicePlace place{static_cast<float>(number - 1), 0};
+    EXPECT_EQ(slices.of_place(place), number - 1);
+    // And the last cycle of whole numbers that a float tells apart.
+    const std::size_t turns = (std::size_t{1} << 24) / (2 * number) * (2 * number);
+    for (const std::size_t from : {std::size_t{0}, turns - number}) {
+      place.turn = static_cast<float>(from);
+      std::vector<bool> taken(number);
+      for (std::size_t i = 0; i < number; ++i) {
+        taken.at(slices.of_place(place)) = true;
+        const float turn = place.turn;
+        place = slices.place_after(place);
+        EXPECT_TRUE(place.turn == turn + 1 || place.turn == 0);
+      }
+      EXPECT_EQ(std::count(taken.begin(), taken.end(), true), static_cast<long>(number));
+    }
+  }
+}
+
 // Tensors of one length take the turns one after the other, step by step.
 TEST(RandK, EachOfSeveralTensorsTakesAllSlicesAlike) {
   for (std::size_t number = 2; number <= 8; ++number) {

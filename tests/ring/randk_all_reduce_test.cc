@@ -124,7 +124,7 @@ TEST_P(RandomCoordinates, RanksThatLostTheirPlaceAgreeAfterAnOverflow) {
   auto memory = memory_for("randk", 2, count);
   for (std::uint64_t call = 0; call < 5; ++call) all_reduce("randk", inputs, &memory, call);
   memory[1].state.call = 0;
-  memory[1].state.values = {0};
+  memory[1].state.values = {0, 0};
   Tensors overflow = inputs;
   overflow[0][7] = INFINITY;
   all_reduce("randk", overflow, &memory, 5);

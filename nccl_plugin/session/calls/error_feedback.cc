@@ -10,19 +10,13 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-/// Floats before the residual, which then is as well aligned as what comes before it.
-std::size_t residual_offset(const ToKeep& wanted) {
-  constexpr std::size_t kAligned = 64;
-  return (wanted.memory_count + kAligned - 1) / kAligned * kAligned;
-}
-
-/// Floats of ResidualMemory.
-std::size_t memory_to_keep(const TensorCall& call, const ToKeep& wanted) {
-  return residual_offset(wanted) + (wanted.residual ? call.count : 0);
-}
-
 std::size_t bytes_to_keep(const TensorCall& call, const ToKeep& wanted) {
-  return (memory_to_keep(call, wanted) + wanted.state_count) * sizeof(float);
+  const std::size_t residual = wanted.residual ? call.count : 0;
+  return (residual + wanted.memory_count + wanted.state_count) * sizeof(float);
+}
+
+bool keeps_state(const ToKeep& wanted) {
+  return wanted.memory_count > 0 || wanted.state_count > 0;
 }
 
 }  // namespace
@@ -44,23 +38,80 @@ std::size_t ErrorFeedback::Entry::bytes() const {
 }
 
 Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
-  const std::optional<Key> key = locate(call);
-  if (!key) return {};
-  Entry* entry = nullptr;
-  const auto found = by_key_.find(*key);
-  if (found != by_key_.end()) {
-    entries_.splice(entries_.begin(), entries_, found->second);
-    entry = &*found->second;
-    fit_state(entry, wanted.state_count);
-  } else {
-    entry = insert(*key, call, wanted);
-  }
+  const std::optional<Key> place = locate(call);
+  Entry* const entry = place ? entry_at(*place, call, wanted) : entry_by_address(call, wanted);
   if (entry == nullptr) return {};
   Kept result;
-  if (entry->kept.residual) result.residual = entry->memory.get() + residual_offset(entry->kept);
+  if (place) result.residual = entry->residual.get();
   if (!entry->state.values.empty()) result.state = &entry->state;
-  if (entry->kept.memory_count > 0) result.memory = entry->memory.get();
+  result.memory = entry->memory.get();
   return result;
+}
+
+ErrorFeedback::Key ErrorFeedback::alone_key(const TensorCall& call) {
+  return {Source::kAddressAlone, reinterpret_cast<std::uintptr_t>(call.address), call.count};
+}
+
+/// Null: there is none.
+ErrorFeedback::Entry* ErrorFeedback::look_up(const Key& key, const ToKeep& wanted) {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  const Entries::iterator entry = found->second;
+  entries_.splice(entries_.begin(), entries_, entry);
+  fit_state(&*entry, wanted.state_count);
+  return &*entry;
+}
+
+/// What was kept for its address alone goes on at its place.
+ErrorFeedback::Entry* ErrorFeedback::entry_at(const Key& place, const TensorCall& call,
+                                              const ToKeep& wanted) {
+  Entry* entry = look_up(place, wanted);
+  if (entry == nullptr) {
+    entry = insert(place, call, wanted);
+    if (entry != nullptr) adopt_alone(entry);
+  }
+  if (entry == nullptr || !keeps_state(wanted) || place.source != Source::kWithAddress) {
+    return entry;
+  }
+  by_address_[alone_key(call)] = place;
+  return entry;
+}
+
+void ErrorFeedback::adopt_alone(Entry* entry) {
+  const auto found = by_key_.find(alone_key(entry->call));
+  if (found == by_key_.end() || !(found->second->call == entry->call)) return;
+  Entry& alone = *found->second;
+  if (alone.state.values.size() == entry->state.values.size() &&
+      alone.kept.memory_count == entry->kept.memory_count) {
+    std::swap(entry->memory, alone.memory);
+    std::swap(entry->state, alone.state);
+  }
+  erase(found->second);
+}
+
+/// Without a residual. Makes room for nothing.
+ErrorFeedback::Entry* ErrorFeedback::entry_by_address(const TensorCall& call, ToKeep wanted) {
+  if (!keeps_state(wanted) || call.address == nullptr) return nullptr;
+  wanted.residual = false;
+  const Key alone = alone_key(call);
+  const auto known = by_address_.find(alone);
+  if (known != by_address_.end() && by_key_.at(known->second)->call == call) {
+    Entry* const entry = look_up(known->second, wanted);
+    if (entry != nullptr) return entry;
+  }
+  if (limit_bytes_ != 0 && bytes_ + bytes_to_keep(call, wanted) > limit_bytes_) return nullptr;
+  if (by_key_.count(alone) != 0) erase(by_key_.at(alone));  // Of a call of another type.
+  Entry* const entry = insert(alone, call, wanted);
+  if (entry != nullptr) by_address_[alone] = alone;
+  if (alone_entries_ > kMostAlone) drop_oldest_alone();
+  return entry;
+}
+
+void ErrorFeedback::drop_oldest_alone() {
+  for (auto entry = entries_.end(); entry != entries_.begin();) {
+    --entry;
+    if (entry->key.source == Source::kAddressAlone) return erase(entry);
+  }
 }
 
 std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) {
@@ -117,23 +168,25 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
               call,
               wanted,
               {nullptr, FreeFloats{memory_}},
+              {nullptr, FreeFloats{memory_}},
               {std::vector<float>(wanted.state_count), 0, 0}};
-  if (memory_to_keep(call, wanted) > 0) {
-    entry.memory.reset(allocate(memory_to_keep(call, wanted), key));
-    // Out of memory: the call goes without.
-    if (entry.memory == nullptr) return nullptr;
-  }
+  if (wanted.residual) entry.residual.reset(allocate(call.count, key));
+  if (wanted.memory_count > 0) entry.memory.reset(allocate(wanted.memory_count, key));
+  // Out of memory: the call goes without.
+  if (wanted.residual && entry.residual == nullptr) return nullptr;
+  if (wanted.memory_count > 0 && entry.memory == nullptr) return nullptr;
   entries_.push_front(std::move(entry));
   by_key_[key] = entries_.begin();
   bytes_ += bytes;
-  if (key.by == CallsBy::kShape) ++entries_by_shape_;
+  if (key.source == Source::kWithoutAddress) ++without_address_entries_;
+  if (key.source == Source::kAddressAlone) ++alone_entries_;
   return &entries_.front();
 }
 
 /// What other sequences keep gives way. Null: there is no room all the same.
 float* ErrorFeedback::allocate(std::size_t count, const Key& key) {
   float* memory = memory_->allocate(count);
-  while (memory == nullptr && !entries_.empty()) {
+  while (memory == nullptr && !entries_.empty() && key.source != Source::kAddressAlone) {
     const Key& oldest = entries_.back().key;
     if (oldest.by == key.by && oldest.cycle == key.cycle) break;
     erase(std::prev(entries_.end()));
@@ -181,7 +234,10 @@ void ErrorFeedback::drop(CallsBy by, std::uint64_t cycle) {
 
 void ErrorFeedback::erase(Entries::iterator entry) {
   bytes_ -= entry->bytes();
-  if (entry->key.by == CallsBy::kShape) --entries_by_shape_;
+  if (entry->key.source == Source::kWithoutAddress) --without_address_entries_;
+  if (entry->key.source == Source::kAddressAlone) --alone_entries_;
+  const auto known = by_address_.find(alone_key(entry->call));
+  if (known != by_address_.end() && known->second == entry->key) by_address_.erase(known);
   by_key_.erase(entry->key);
   entries_.erase(entry);
 }

@@ -9,7 +9,8 @@
 //
 // Which residual a rank adds to its own values is its own affair: it need not be agreed with the
 // others. What projecting codecs keep is compared with the others' before it is used
-// (ringpress/internal/projection.h).
+// (ringpress/internal/projection.h), and does no harm to another tensor of the same size: while a
+// call's position is not known, that of the last such call at its address is taken.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
 #define NCCL_PLUGIN_SESSION_CALLS_ERROR_FEEDBACK_H_
 
@@ -62,8 +63,8 @@ class ErrorFeedback {
                          std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>())
       : limit_bytes_(limit_bytes), memory_(&memory), sequence_(std::move(sequence)) {}
 
-  /// What is kept for a call, valid until the next find(). Nothing if the call's place in the
-  /// pattern is not certain yet or it alone exceeds the limit.
+  /// What is kept for a call, valid until the next find(). No residual if the call's place in the
+  /// pattern is not certain yet; nothing if it alone exceeds the limit.
   Kept find(const TensorCall& call, const ToKeep& wanted = {});
 
   /// The call goes without what is kept of it, this time. It has its place in the pattern.
@@ -73,12 +74,14 @@ class ErrorFeedback {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  // A residual belongs to a position in a sequence, of buffers or (for programs that allocate anew
-  // each step) of shapes.
+  // Patterns of the calls with their addresses, and without (for programs that allocate anew each
+  // step); a residual belongs to a position in a sequence of one of the two. What is kept besides
+  // may have an address alone.
+  enum class Source { kWithAddress, kWithoutAddress, kAddressAlone };
   struct Key {
-    CallsBy by = CallsBy::kBuffer;
-    std::uint64_t cycle = 0;  // CallPattern::cycle_id().
-    std::size_t position = 0;
+    Source source = Source::kWithAddress;
+    std::uint64_t cycle = 0;   // CallPattern::cycle_id(); or the address.
+    std::size_t position = 0;  // Or the count.
 
     auto operator<=>(const Key&) const = default;
   };
@@ -90,16 +93,25 @@ class ErrorFeedback {
     Key key;
     TensorCall call;
     ToKeep kept;
-    std::unique_ptr<float[], FreeFloats> memory;  // What is kept in ResidualMemory, or null.
+    std::unique_ptr<float[], FreeFloats> residual;  // Or null; as
+    std::unique_ptr<float[], FreeFloats> memory;    // Kept::memory.
     ProjectionState state;
 
     std::size_t bytes() const;
   };
   using Entries = std::list<Entry>;
+  // So many entries with an address alone: a program that allocates anew makes ever more.
+  static constexpr std::size_t kMostAlone = 1024;
 
   std::optional<Key> locate(const TensorCall& call);
-  bool may_go_by_shape(const CallPlaces& places);
-  void drop(CallsBy by, std::uint64_t cycle);
+  static Key alone_key(const TensorCall& call);
+  Entry* look_up(const Key& key, const ToKeep& wanted);
+  void adopt_alone(Entry* entry);
+  Entry* entry_at(const Key& place, const TensorCall& call, const ToKeep& wanted);
+  Entry* entry_by_address(const TensorCall& call, ToKeep wanted);
+  void drop_oldest_alone();
+  bool may_go_by_shape();
+  void drop(Source source, std::uint64_t cycle);
   bool make_room(std::size_t bytes, std::size_t spared);
   Entry* insert(const Key& key, const TensorCall& call, const ToKeep& wanted);
   float* allocate(std::size_t count, const Key& key);
@@ -110,12 +122,15 @@ class ErrorFeedback {
   ResidualMemory* memory_;
   bool warned_ = false;  // Of a tensor above the limit.
   std::size_t bytes_ = 0;
-  const std::shared_ptr<CallSequence> sequence_;
-  bool keeps_buffers_ = true;       // The program, as far as is known.
-  std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern of shapes explains.
-  std::size_t entries_by_shape_ = 0;
+  CallPattern with_address_;
+  CallPattern without_address_;
+  bool keeps_addresses_ = true;     // The program, as far as is known.
+  std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern without addresses explains.
+  std::size_t without_address_entries_ = 0;
+  std::size_t alone_entries_ = 0;
   Entries entries_;  // The most recently used first.
   std::map<Key, Entries::iterator> by_key_;
+  std::map<Key, Key> by_address_;  // The entry that the last call with such an alone_key() had.
 };
 
 }  // namespace ringpress::nccl_plugin
