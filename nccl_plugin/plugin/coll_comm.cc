@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/plugin/collnet_policy.h"
 #include "nccl_plugin/plugin/report.h"
 #include "nccl_plugin/session/statistics_file.h"
 
@@ -60,6 +61,8 @@ Status CollComm::start() {
 
 void CollComm::begin(TensorPart part) {
   decisions_ = CollDecisions(part);
+  const auto nodes_here = static_cast<std::size_t>(nodes());
+  why_unused_ = CollNetPolicy(settings_, {nodes_here, nodes_here, 0}).why_none();
   has_begun_ = true;
   for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
     before_[worker] = workers_[worker]->communicator().statistics();
@@ -104,7 +107,7 @@ bool CollComm::is_of_this_process() const {
 }
 
 /// Of all workers together, without what they did to get ready. What the last call was is that of
-/// the last worker's. At the exit nothing if a worker has its own under lock.
+/// the last worker's; where none came, why. At the exit nothing if a worker has its own under lock.
 std::optional<Statistics> CollComm::statistics(ReportTime time) const {
   Statistics total;
   const std::size_t last_worker = last_worker_.load();
@@ -116,6 +119,7 @@ std::optional<Statistics> CollComm::statistics(ReportTime time) const {
     if (!now) return std::nullopt;
     add_difference(*now, before_[worker], &total);
   }
+  if (total.calls == 0) total.last_reason = why_unused_;
   return total;
 }
 

@@ -68,6 +68,7 @@ class CollComm : public Object {
   RegisteredMemory memory_{ObjectKind::kCollNetMemory};
   CollDecisions decisions_;
   const Settings settings_;
+  std::string why_unused_;  // Where the settings send no call here; else empty.
   bool has_begun_ = false;
   bool is_failure_told_ = false;
   std::array<Statistics, kCollWorkers> before_;  // Of each worker when it began.

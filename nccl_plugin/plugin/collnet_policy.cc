@@ -5,9 +5,14 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "compress_kernels/factory.h"
+#include "nccl_plugin/session/calls/comm_shape.h"
+#include "nccl_plugin/session/calls/named_codec.h"
+#include "nccl_plugin/session/rules/rule_codecs.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::plugin {
@@ -21,6 +26,7 @@ constexpr std::size_t kPaddingShare = 8;
 // Calls of one message that overlap: one is staged, one is under way, one is delivered, one waits.
 constexpr std::size_t kCallsToOverlap = 4;
 constexpr std::size_t kLargestChunk = 4096 * kKiB;
+constexpr std::size_t kLargestCall = kLargestChunk * 1024 * 1024;
 // Of the planner's: calls recur, as NCCL says nothing about that here.
 constexpr std::uint64_t kRecurring = std::numeric_limits<std::uint64_t>::max();
 
@@ -43,6 +49,30 @@ bool is_possible(const JobShape& shape) {
   constexpr std::size_t kMostRanks = std::numeric_limits<int>::max();
   return shape.nodes >= 1 && shape.nodes <= shape.ranks && shape.ranks <= kMostRanks;
 }
+
+/// What codecs do with calls of a type that NCCL does not tell: the widest that CollNet is given.
+class PieceCodecs final : public CallAdvisers {
+ public:
+  explicit PieceCodecs(const Settings& settings) {
+    std::vector<std::string> names = rule_codecs(settings);
+    names.push_back(usual_codec(settings));
+    for (const std::string& name : names) {
+      auto made = make_named_codec(name, DType::kFloat32, ReduceOp::kSum);
+      if (made.is_ok()) codecs_[name] = std::move(made).value();
+    }
+  }
+  Result<CodecLimits> limits_of(const PlanRequest& request, const Decision& decision) override {
+    const auto found = codecs_.find(decision.codec);
+    if (found == codecs_.end()) return CodecLimits();
+    PlanRequest widest = request;
+    widest.dtype = DType::kFloat32;
+    widest.count = request.count * dtype_size(request.dtype) / dtype_size(widest.dtype);
+    return nccl_plugin::limits_of(found->second, widest);
+  }
+
+ private:
+  std::map<std::string, NamedCodec, std::less<>> codecs_;
+};
 
 }  // namespace
 
@@ -68,7 +98,10 @@ int least_channels(const ChannelVariables& variables) {
 }
 
 CollNetPolicy::CollNetPolicy(Settings settings, JobShape shape)
-    : settings_(std::move(settings)), shape_(shape), planner_(tuner::make_planner(settings_)) {}
+    : settings_(std::move(settings)),
+      shape_(shape),
+      planner_(tuner::make_planner(settings_)),
+      codecs_(std::make_unique<PieceCodecs>(settings_)) {}
 
 std::size_t CollNetPolicy::ranks_per_node() const {
   return std::max<std::size_t>(shape_.ranks / std::max<std::size_t>(shape_.nodes, 1), 1);
@@ -78,21 +111,26 @@ Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) 
   if (settings_.mode == "off" || settings_.mode == "observe") return Preference::kLeave;
   if (!is_possible(shape_)) return Preference::kLeave;
   if (function != abi::Function::kAllReduce || shape_.nodes < 2) return Preference::kAvoid;
-  PlanRequest request;  // Sum, as is every operation that NCCL offers to this library's CollNet.
-  request.kind = CollectiveKind::kAllReduce;
-  request.dtype = DType::kFloat16;  // All types for CollNet are whole multiples of it.
-  request.count = bytes / dtype_size(request.dtype);
-  request.world = static_cast<int>(shape_.ranks);
-  request.crosses_hosts = true;
+  return decide(bytes).is_exact() ? Preference::kAvoid : Preference::kCollNet;
+}
+
+/// On a tensor of which NCCL will tell everything but its type.
+Decision CollNetPolicy::decide(std::size_t bytes) const {
+  CommShape comm;
+  comm.world = comm.comm_ranks = static_cast<int>(shape_.ranks);
+  comm.crosses_hosts = true;
+  comm.comm_nodes = static_cast<int>(shape_.nodes);
+  // All types for CollNet are whole multiples of float16, and every operation is a sum.
+  constexpr DType kUnit = DType::kFloat16;
+  PlanRequest request =
+      request_of(comm, CollectiveKind::kAllReduce, bytes / dtype_size(kUnit), kUnit);
   request.recurrences = kRecurring;
-  request.comm_nodes = static_cast<int>(shape_.nodes);
-  request.comm_ranks = request.world;
   request.is_dtype_known = false;
-  const Decision decision = planner_->plan(request);
-  // What is projected needs a tensor as a whole, and CollNet gets pieces.
-  const bool stays_exact =
-      decision.is_exact() || compress_kernels::projects(std::string(decision.codec));
-  return stays_exact ? Preference::kAvoid : Preference::kCollNet;
+  return decide_tensor(*planner_, request, PiecewiseTensor::Known::kTensor, *codecs_).value();
+}
+
+std::string CollNetPolicy::why_none() const {
+  return to_text(decide(kLargestCall).why);
 }
 
 int CollNetPolicy::channels(CollNetRoute route, std::size_t bytes, int seen_channels) const {
@@ -119,7 +157,7 @@ std::size_t CollNetPolicy::chunk_bytes(CollNetRoute route, std::size_t bytes, in
 }
 
 Preference CollNetPolicy::preference_of_largest() const {
-  return preference(abi::Function::kAllReduce, kLargestChunk * 1024 * 1024);
+  return preference(abi::Function::kAllReduce, kLargestCall);
 }
 
 bool CollNetPolicy::wants_collnet() const {
@@ -137,7 +175,7 @@ std::string CollNetPolicy::description() const {
       return where + "all-reduces of at least " + std::to_string(settings_.minimum_bytes) +
              " bytes go to CollNet";
     case Preference::kAvoid:
-      return where + "nothing goes to CollNet";
+      return where + "nothing goes to CollNet" + (shape_.nodes < 2 ? "" : ": " + why_none());
   }
   return where;
 }

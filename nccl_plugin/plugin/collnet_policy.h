@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "nccl_plugin/abi/types.h"
+#include "nccl_plugin/session/decision_chain.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/settings.h"
 
@@ -54,16 +56,21 @@ class CollNetPolicy {
   /// Whether any call goes there.
   bool wants_collnet() const;
 
+  /// Why none does, if that is for the settings; else empty.
+  std::string why_none() const;
+
   /// What it does, for the log.
   std::string description() const;
 
  private:
   std::size_t ranks_per_node() const;
+  Decision decide(std::size_t bytes) const;
   Preference preference_of_largest() const;
 
   Settings settings_;
   JobShape shape_;
   std::unique_ptr<Planner> planner_;
+  std::unique_ptr<CallAdvisers> codecs_;
 };
 
 /// NCCL's own chunk of one channel (as NCCL 2.27 to 2.30 compute it, slots of the default size). A

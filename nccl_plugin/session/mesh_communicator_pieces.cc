@@ -29,10 +29,11 @@ Result<Decision> MeshCommunicator::decide_pieces(const PiecewiseTensor& tensor) 
   if (tensor.known == PiecewiseTensor::Known::kNothing) {
     count = settings_.minimum_bytes / dtype_size(tensor.dtype) + 1;
   }
-  PlanRequest request{
-      CollectiveKind::kAllReduce, count, tensor.dtype, tensor.op, false, size_, true, kRecursAlways,
-      all_reduces_only_};
-  request.comm_nodes = size_;  // Each rank is a node's.
+  // Each rank is a node's; how many that has is not known.
+  const CommShape nodes{size_, true, all_reduces_only_, false, 0, size_, 0};
+  PlanRequest request =
+      request_of(nodes, CollectiveKind::kAllReduce, count, tensor.dtype, {tensor.op});
+  request.recurrences = kRecursAlways;
   return decide_tensor(*planner_, request, tensor.known, *this);
 }
 

@@ -67,6 +67,22 @@ TEST(CollNetPolicy, FollowsRules) {
   EXPECT_EQ(preference("q8", 2 * kMiB), Preference::kCollNet);
 }
 
+// As the engine would leave the pieces exact, whatever their type.
+TEST(CollNetPolicy, KeepsToNcclWhatNoCodecMakesSmaller) {
+  const auto policy = [](const char* codec) {
+    return CollNetPolicy(parse_settings({{"RINGPRESS_CODEC", codec}}, nullptr), {16, 2, 8});
+  };
+  for (const char* const codec : {"q4", "fp16", "bf16", "sign", "topk", "lossless", "auto"}) {
+    EXPECT_TRUE(policy(codec).wants_collnet()) << codec;
+    EXPECT_EQ(policy(codec).why_none(), "") << codec;
+  }
+  for (const char* const codec : {"none", "powersgd", "randk"}) {
+    EXPECT_FALSE(policy(codec).wants_collnet()) << codec;
+    EXPECT_NE(policy(codec).why_none().find(codec), std::string::npos) << codec;
+    EXPECT_NE(policy(codec).description().find(policy(codec).why_none()), std::string::npos);
+  }
+}
+
 TEST(CollNetPolicy, KnowsWhatTheEnvironmentGuarantees) {
   EXPECT_EQ(least_channels({}), 0);
   EXPECT_EQ(least_channels({"8", nullptr, nullptr}), 8);

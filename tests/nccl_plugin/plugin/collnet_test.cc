@@ -255,6 +255,34 @@ TEST(CollNet, WhatIsDoneToConnectAndToCloseIsNotCounted) {
   EXPECT_EQ(nodes, 3);
 }
 
+// NCCL makes the calls itself then, as the tuner tells it to: nothing comes here to be counted.
+TEST(CollNet, ACommunicatorThatGetsNothingSaysWhy) {
+  struct Tried {
+    const char *variable, *value, *reason;
+  };
+  for (const auto& [variable, value, reason] :
+       {Tried{"RINGPRESS_CODEC", "none", "RINGPRESS_CODEC=none"},
+        Tried{"RINGPRESS_CODEC", "powersgd", "powersgd projects whole tensors, not pieces"},
+        Tried{"RINGPRESS_CODEC", "randk", "randk projects whole tensors, not pieces"},
+        Tried{"RINGPRESS_BUDGET", "none", "RINGPRESS_BUDGET=none"},
+        Tried{"RINGPRESS", "off", "RINGPRESS=off"}, Tried{"RINGPRESS_CODEC", "fp16", ""}}) {
+    const std::string statistics = ::testing::TempDir() + "collnet_gets_nothing.json";
+    unlink(statistics.c_str());
+    const auto reports =
+        run_nodes(kLibrary, 2, {}, {{"RINGPRESS_STATS", statistics}, {variable, value}},
+                  [](ProxyNode&, int) { return std::string("ok"); });
+    expect_reports(reports, "ok");
+    std::istringstream lines(read_file(statistics));
+    int nodes = 0;
+    for (std::string line; std::getline(lines, line); ++nodes) {
+      const std::string wanted = std::string("\"last_reason\": \"") + reason + "\"";
+      EXPECT_NE(line.find("\"calls\": 0,"), std::string::npos) << line;
+      EXPECT_NE(line.find(wanted), std::string::npos) << wanted << " in " << line;
+    }
+    EXPECT_EQ(nodes, 2);
+  }
+}
+
 // The tail of a slot is what an earlier, longer tensor left there: here, infinities.
 TEST(CollNet, WhatLiesBehindATensorDoesNotTouchIt) {
   for (const int profiler : {0, 6}) {
