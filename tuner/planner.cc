@@ -133,7 +133,7 @@ class SettingsPlanner : public Planner {
     } else if (request.all_reduces_only && settings_.mode != "lossless" &&
                request.kind != CollectiveKind::kAllReduce) {
       why = {ExactReason::kAllReducesOnly, 0, settings_.codec};
-    } else if (request.count * dtype_size(request.dtype) < settings_.minimum_bytes) {
+    } else if (is_too_small(request, settings_.minimum_bytes)) {
       why.reason = ExactReason::kTooSmall;
     } else if (is_auto && !request.crosses_hosts) {
       why.reason = ExactReason::kOneHost;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ringpress/internal/espresso.h"
+#include "ringpress/internal/planner.h"
 #include "tuner/factory.h"
 
 namespace ringpress::espresso {
@@ -63,7 +64,7 @@ Status price_calls(const CodecSpeed& exact, const CodecSpeed& codec, std::size_t
     const CallShape shape{bytes, world, static_cast<int>(cluster.gpus_per_machine)};
     RINGPRESS_ASSIGN_OR_RETURN(call.exact, call_seconds(shape, links, exact));
     RINGPRESS_ASSIGN_OR_RETURN(call.compressed, call_seconds(shape, links, codec));
-    if (bytes < minimum_bytes) call.compressed = call.exact;
+    if (is_too_small(bytes, minimum_bytes)) call.compressed = call.exact;
     calls.push_back(call);
   }
   job->calls = std::move(calls);

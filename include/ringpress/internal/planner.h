@@ -34,6 +34,14 @@ struct PlanRequest {
   bool is_dtype_known = true;  // Else rules for one type are for all.
 };
 
+/// Whether a call of so many bytes is exact in any case, by RINGPRESS_MIN_BYTES.
+inline bool is_too_small(std::size_t bytes, std::size_t minimum_bytes) {
+  return bytes < minimum_bytes;
+}
+inline bool is_too_small(const PlanRequest& request, std::size_t minimum_bytes) {
+  return is_too_small(request.count * dtype_size(request.dtype), minimum_bytes);
+}
+
 /// The codec that all calls get for which no rule names one: RINGPRESS_CODEC, or the budget's where
 /// that is auto.
 inline const std::string& usual_codec(const Settings& settings) {

@@ -66,7 +66,7 @@ Result<std::unique_ptr<StreamSteps>> StreamSteps::make(Device& device, const Set
 bool StreamSteps::takes(const PlanRequest& request) const {
   const bool is_over = planner_.is_over() && !is_word_under_way_;
   return !is_over && request.kind == CollectiveKind::kAllReduce &&
-         request.count * dtype_size(request.dtype) >= settings_.minimum_bytes;
+         !is_too_small(request, settings_.minimum_bytes);
 }
 
 Result<SteppedCall> StreamSteps::next(const TensorCall& call, Stream stream, const Watch& watch) {

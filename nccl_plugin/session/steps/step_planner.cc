@@ -119,7 +119,7 @@ std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
   if (!link.is_ok() || !step.overlaps()) return std::vector<bool>(count, false);
   std::vector<bool> exact;
   for (const StepCall& call : step.calls) {
-    exact.push_back(call.bytes() >= minimum_bytes && was_compressed(call, world) &&
+    exact.push_back(!is_too_small(call.bytes(), minimum_bytes) && was_compressed(call, world) &&
                     !call.is_by_rule);
   }
   for (const std::size_t first : beginnings(step)) {

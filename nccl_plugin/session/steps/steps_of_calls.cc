@@ -38,7 +38,7 @@ StepWord StepsOfCalls::word() noexcept {
 }
 
 bool StepsOfCalls::is_planned(const TensorCall& call) const {
-  return planner_ != nullptr && call.count * dtype_size(call.dtype) >= minimum_bytes_;
+  return planner_ != nullptr && !is_too_small(call.count * dtype_size(call.dtype), minimum_bytes_);
 }
 
 void StepsOfCalls::begin_call(const TensorCall& call) {
