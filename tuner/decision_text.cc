@@ -76,6 +76,8 @@ std::string to_text(const WhyExact& why) {
       return "its stream is being captured";
     case ExactReason::kGraphRepeatsBits:
       return "a graph would repeat its random bits";
+    case ExactReason::kNonblocking:
+      return kNonblockingText;
   }
   return "unknown reason";
 }

@@ -67,7 +67,6 @@ class Engine {
   void made_child(ncclComm_t* handle, ncclComm_t parent, int color,
                   const char* name = nullptr) noexcept;
   /// One that nobody waits for: it may still be in the making, here and at the end of the group.
-  static constexpr const char* kNonblocking = "nonblocking communicators are not compressed";
   void made_nonblocking(ncclComm_t* handle) noexcept;
 
   /// Forgets a communicator before `forward` ends it, and frees what belonged to it after; within a
@@ -96,7 +95,7 @@ class Engine {
   struct Pending {
     NewComm made;
     ncclComm_t* handle = nullptr;
-    std::string left_because;  // Not empty: it is left to the real library in any case.
+    WhyLeft left_because;  // That it is left to the real library, in any case.
     LeftComms::State state = LeftComms::State::kReady;
   };
   struct PendingEnd {
@@ -132,8 +131,7 @@ class Engine {
   const std::string& problem();
   /// Why this process makes no communicator at all; empty if it does.
   const std::string& refusal();
-  void leave(ncclComm_t* handle, const std::string& reason,
-             LeftComms::State state = LeftComms::State::kReady);
+  void leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state = LeftComms::State::kReady);
   void leave_in_progress(std::vector<Pending>& made) noexcept;
   ncclResult_t add_made(Pending pending);
   ncclResult_t establish_made(std::vector<Pending> made) noexcept;

@@ -68,7 +68,7 @@ ncclResult_t Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id,
     if (!place) {
       const std::string reason = why_no_place(id);
       warn_left(reason);
-      return leave(handle, reason);
+      return leave(handle, {ExactReason::kCannotBegin, reason});
     }
     Pending pending;
     pending.handle = handle;
@@ -119,36 +119,36 @@ void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
     } else if (pending.made.parent != nullptr) {
       pending.made.name = pending.made.parent->name();
     }
-    if (pending.made.parent == nullptr) pending.left_because = left_.reason_of(parent);
-    if (pending.made.parent == nullptr && pending.left_because.empty()) return;
+    if (pending.made.parent == nullptr) pending.left_because = left_.why(parent);
+    if (pending.made.parent == nullptr && !pending.left_because.is_left()) return;
     static_cast<void>(add_made(std::move(pending)));  // Of a parent that no rank has refused.
   });
 }
 
 void Engine::made_nonblocking(ncclComm_t* handle) noexcept {
   warn_of_failure(kLooking, [&] {
-    warn_left(kNonblocking);
-    leave(handle, kNonblocking, LeftComms::State::kInTheMaking);
+    warn_left(kNonblockingText);
+    leave(handle, {ExactReason::kNonblocking, {}}, LeftComms::State::kInTheMaking);
   });
 }
 
-void Engine::leave(ncclComm_t* handle, const std::string& reason, LeftComms::State state) {
+void Engine::leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state) {
   Pending pending;
   pending.state = state;
   pending.handle = handle;
-  pending.left_because = reason;
+  pending.left_because = std::move(why);
   static_cast<void>(add_made(std::move(pending)));
 }
 
 /// What a group leaves in progress is nonblocking, also where its configuration does not say so.
 void Engine::leave_in_progress(std::vector<Pending>& made) noexcept {
   if (made.empty()) return;
-  call_off(made, kNonblocking, ncclSuccess);
+  call_off(made, kNonblockingText, ncclSuccess);
   const bool is_noted = warn_of_failure(kLooking, [&] {
-    warn_left(kNonblocking);
+    warn_left(kNonblockingText);
     for (Pending& pending : made) {
       pending.state = LeftComms::State::kInTheMaking;
-      if (pending.left_because.empty()) pending.left_because = kNonblocking;
+      if (!pending.left_because.is_left()) pending.left_because.reason = ExactReason::kNonblocking;
     }
   });
   if (!is_noted) made.clear();  // Left all the same, and not counted.
@@ -179,14 +179,14 @@ ncclResult_t Engine::establish_or_leave(std::vector<Pending>& made) {
   handles.reserve(made.size());
   for (Pending& pending : made) {
     pending.made.handle = *pending.handle;
-    if (pending.made.handle == nullptr || !pending.left_because.empty()) continue;
+    if (pending.made.handle == nullptr || pending.left_because.is_left()) continue;
     handles.push_back(pending.handle);
     comms.push_back(std::move(pending.made));
   }
   if (!comms.empty()) establish(real_, settings_, meetings_, {table_, left_}, comms);
   warn_of_failure("cannot count calls", [&] {
     for (const Pending& pending : made) {
-      if (pending.left_because.empty()) continue;
+      if (!pending.left_because.is_left()) continue;
       left_.add(*pending.handle, pending.left_because, pending.state);
     }
   });

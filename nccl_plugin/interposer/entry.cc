@@ -52,7 +52,7 @@ ncclResult_t init_rank(const ncclUniqueId& id, const ncclConfig_t* config, ncclC
   if (result != ncclSuccess && result != ncclInProgress) {
     engine->not_joined(id, "its ncclCommInit answers ", result);
   } else if (is_nonblocking(result, config)) {
-    engine->not_joined(id, Engine::kNonblocking, ncclSuccess);
+    engine->not_joined(id, kNonblockingText, ncclSuccess);
   }
   return tell(result, config, comm, [&] { return engine->made_rank(comm, id, name_in(config)); });
 }

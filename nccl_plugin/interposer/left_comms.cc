@@ -1,15 +1,16 @@
 #include "nccl_plugin/interposer/left_comms.h"
 
 #include <mutex>
+#include <utility>
 
 #include "nccl_plugin/session/statistics_file.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
-void LeftComms::add(ncclComm_t handle, const std::string& reason, State state) {
+void LeftComms::add(ncclComm_t handle, WhyLeft why, State state) {
   if (settings_.statistics.empty() || handle == nullptr) return;
   auto left = std::make_shared<Left>();
-  left->reason = reason;
+  left->why = std::move(why);
   switch (state) {
     case State::kReady:
       ask(handle, *left);
@@ -30,9 +31,9 @@ std::shared_ptr<LeftComms::Left> LeftComms::find(ncclComm_t handle) const {
   return found == comms_.end() ? nullptr : found->second;
 }
 
-std::string LeftComms::reason_of(ncclComm_t handle) const {
+WhyLeft LeftComms::why(ncclComm_t handle) const {
   const std::shared_ptr<Left> left = find(handle);
-  return left == nullptr ? "" : left->reason;
+  return left == nullptr ? WhyLeft() : left->why;
 }
 
 void LeftComms::count(ncclComm_t handle) {
@@ -68,9 +69,9 @@ void LeftComms::write(const Left& left) const {
   const int size = left.size.load();
   Statistics statistics;
   statistics.calls = left.calls.load();
-  if (statistics.calls > 0) statistics.exact_calls[left.reason] = statistics.calls;
-  statistics.last_codec = "none";
-  statistics.last_reason = left.reason;
+  statistics.last_codec = kNoCodec;
+  statistics.last_reason = to_text(left.why);
+  if (statistics.calls > 0) statistics.exact_calls[statistics.last_reason] = statistics.calls;
   write_statistics(settings_, size == 0 ? 0 : left.rank.load(), size, statistics,
                    StatisticsTime::kOfHost);
 }

@@ -12,9 +12,21 @@
 
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/end_report.h"
+#include "ringpress/internal/decision.h"
 #include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::interposer {
+
+/// Why a communicator is left.
+struct WhyLeft {
+  ExactReason reason = ExactReason::kNone;  // It is not.
+  std::string error;                        // Of kCannotBegin, in words of its own.
+
+  bool is_left() const { return reason != ExactReason::kNone; }
+};
+inline std::string to_text(const WhyLeft& why) {
+  return ringpress::to_text({why.reason, 0, why.error});
+}
 
 /// Any thread. Its lock is never held across a call of the real library.
 class LeftComms {
@@ -25,9 +37,8 @@ class LeftComms {
 
   /// What the real library may still be making is asked for its rank later: at its first call.
   enum class State { kReady, kInTheMaking };
-  void add(ncclComm_t handle, const std::string& reason, State state = State::kReady);
-  /// Empty if it is not in here.
-  std::string reason_of(ncclComm_t handle) const;
+  void add(ncclComm_t handle, WhyLeft why, State state = State::kReady);
+  WhyLeft why(ncclComm_t handle) const;
   /// Counts a call, if its communicator is in here.
   void count(ncclComm_t handle);
   /// Writes its line, if it is in here, and forgets it: the handle is still the real library's.
@@ -35,7 +46,7 @@ class LeftComms {
 
  private:
   struct Left {
-    std::string reason;
+    WhyLeft why;
     std::atomic<std::uint64_t> calls{0};
     // 0 of 0 where the real library does not say: one that failed, or whose making was never waited
     // for.

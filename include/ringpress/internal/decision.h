@@ -51,9 +51,11 @@ enum class ExactReason : std::uint8_t {
   kNoMemoryForTensor,
   kNoMemoryForGraph,
   kNoMemoryOnRank,
-  kCannotBegin,  // WhyExact::codec: what went wrong on this rank, said by an error.
+  kCannotBegin,  // WhyExact::codec: what went wrong, said by an error.
   kCaptured,
   kGraphRepeatsBits,
+  // What its communicator is.
+  kNonblocking,
 };
 
 /// The reason and what it is about.
@@ -65,6 +67,8 @@ struct WhyExact {
   auto operator<=>(const WhyExact&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
+/// The text of kNonblocking: other ranks hear it, too.
+inline constexpr const char* kNonblockingText = "nonblocking communicators are not compressed";
 /// For people: in statistics, logs and answers. Empty: the call is compressed.
 std::string to_text(const WhyExact& why);
 

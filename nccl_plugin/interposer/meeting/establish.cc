@@ -103,9 +103,9 @@ void Establishing::prepare(NewComm& made, LeftComms& left) {
   candidate.name = made.name;
   int size = 0;
   if (real_.CommCount(made.handle, &size) != ncclSuccess || size < 2) {
-    static constexpr const char* kReason = "a single rank sends nothing";
-    if (made.place) meetings_.call_off(*made.place, kReason);
-    return left.add(made.handle, kReason);
+    const WhyLeft why{ExactReason::kSingleRank, {}};
+    if (made.place) meetings_.call_off(*made.place, to_text(why));
+    return left.add(made.handle, why);
   }
   int rank = 0;
   if (real_.CommUserRank(made.handle, &rank) == ncclSuccess) warn_of_shortcomings(settings_, rank);
@@ -358,7 +358,7 @@ void Establishing::finish(KnownComms known) {
     }
     // What is wrong with the whole process was said when the engine found it.
     if (candidate.made->problem.empty()) warn_left(reason);
-    known.left.add(candidate.made->handle, reason);
+    known.left.add(candidate.made->handle, {ExactReason::kCannotBegin, reason});
   }
 }
 
