@@ -49,7 +49,7 @@ Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
 }
 
 ErrorFeedback::Key ErrorFeedback::alone_key(const TensorCall& call) {
-  return {Source::kAddressAlone, reinterpret_cast<std::uintptr_t>(call.address), call.count};
+  return {std::nullopt, reinterpret_cast<std::uintptr_t>(call.address), call.count};
 }
 
 /// Null: there is none.
@@ -70,7 +70,7 @@ ErrorFeedback::Entry* ErrorFeedback::entry_at(const Key& place, const TensorCall
     entry = insert(place, call, wanted);
     if (entry != nullptr) adopt_alone(entry);
   }
-  if (entry == nullptr || !keeps_state(wanted) || place.source != Source::kWithAddress) {
+  if (entry == nullptr || !keeps_state(wanted) || place.by != CallsBy::kBuffer) {
     return entry;
   }
   by_address_[alone_key(call)] = place;
@@ -110,7 +110,7 @@ ErrorFeedback::Entry* ErrorFeedback::entry_by_address(const TensorCall& call, To
 void ErrorFeedback::drop_oldest_alone() {
   for (auto entry = entries_.end(); entry != entries_.begin();) {
     --entry;
-    if (entry->key.source == Source::kAddressAlone) return erase(entry);
+    if (!entry->key.by) return erase(entry);
   }
 }
 
@@ -178,15 +178,15 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
   entries_.push_front(std::move(entry));
   by_key_[key] = entries_.begin();
   bytes_ += bytes;
-  if (key.source == Source::kWithoutAddress) ++without_address_entries_;
-  if (key.source == Source::kAddressAlone) ++alone_entries_;
+  if (key.by == CallsBy::kShape) ++entries_by_shape_;
+  if (!key.by) ++alone_entries_;
   return &entries_.front();
 }
 
 /// What other sequences keep gives way. Null: there is no room all the same.
 float* ErrorFeedback::allocate(std::size_t count, const Key& key) {
   float* memory = memory_->allocate(count);
-  while (memory == nullptr && !entries_.empty() && key.source != Source::kAddressAlone) {
+  while (memory == nullptr && !entries_.empty() && key.by.has_value()) {
     const Key& oldest = entries_.back().key;
     if (oldest.by == key.by && oldest.cycle == key.cycle) break;
     erase(std::prev(entries_.end()));
@@ -234,8 +234,8 @@ void ErrorFeedback::drop(CallsBy by, std::uint64_t cycle) {
 
 void ErrorFeedback::erase(Entries::iterator entry) {
   bytes_ -= entry->bytes();
-  if (entry->key.source == Source::kWithoutAddress) --without_address_entries_;
-  if (entry->key.source == Source::kAddressAlone) --alone_entries_;
+  if (entry->key.by == CallsBy::kShape) --entries_by_shape_;
+  if (!entry->key.by) --alone_entries_;
   const auto known = by_address_.find(alone_key(entry->call));
   if (known != by_address_.end() && known->second == entry->key) by_address_.erase(known);
   by_key_.erase(entry->key);

@@ -74,14 +74,12 @@ class ErrorFeedback {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  // Patterns of the calls with their addresses, and without (for programs that allocate anew each
-  // step); a residual belongs to a position in a sequence of one of the two. What is kept besides
-  // may have an address alone.
-  enum class Source { kWithAddress, kWithoutAddress, kAddressAlone };
+  // A residual belongs to a position in a sequence, of buffers or (for programs that allocate anew
+  // each step) of shapes. What is kept besides may have an address alone.
   struct Key {
-    Source source = Source::kWithAddress;
-    std::uint64_t cycle = 0;   // CallPattern::cycle_id(); or the address.
-    std::size_t position = 0;  // Or the count.
+    std::optional<CallsBy> by = CallsBy::kBuffer;  // Nothing: an address alone.
+    std::uint64_t cycle = 0;                       // CallPattern::cycle_id(); or the address.
+    std::size_t position = 0;                      // Or the count.
 
     auto operator<=>(const Key&) const = default;
   };
@@ -110,8 +108,8 @@ class ErrorFeedback {
   Entry* entry_at(const Key& place, const TensorCall& call, const ToKeep& wanted);
   Entry* entry_by_address(const TensorCall& call, ToKeep wanted);
   void drop_oldest_alone();
-  bool may_go_by_shape();
-  void drop(Source source, std::uint64_t cycle);
+  bool may_go_by_shape(const CallPlaces& places);
+  void drop(CallsBy by, std::uint64_t cycle);
   bool make_room(std::size_t bytes, std::size_t spared);
   Entry* insert(const Key& key, const TensorCall& call, const ToKeep& wanted);
   float* allocate(std::size_t count, const Key& key);
@@ -122,11 +120,10 @@ class ErrorFeedback {
   ResidualMemory* memory_;
   bool warned_ = false;  // Of a tensor above the limit.
   std::size_t bytes_ = 0;
-  CallPattern with_address_;
-  CallPattern without_address_;
-  bool keeps_addresses_ = true;     // The program, as far as is known.
-  std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern without addresses explains.
-  std::size_t without_address_entries_ = 0;
+  const std::shared_ptr<CallSequence> sequence_;
+  bool keeps_buffers_ = true;       // The program, as far as is known.
+  std::size_t calls_by_shape_ = 0;  // In a row: those that the pattern of shapes explains.
+  std::size_t entries_by_shape_ = 0;
   std::size_t alone_entries_ = 0;
   Entries entries_;  // The most recently used first.
   std::map<Key, Entries::iterator> by_key_;
