@@ -117,7 +117,7 @@ void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
     if (name != nullptr) {
       pending.made.name = name;
     } else if (pending.made.parent != nullptr) {
-      pending.made.name = pending.made.parent->name();
+      pending.made.name = pending.made.parent->identity().name;
     }
     if (pending.made.parent == nullptr) pending.left_because = left_.why(parent);
     if (pending.made.parent == nullptr && !pending.left_because.is_left()) return;

@@ -1,7 +1,6 @@
 // The composition root: makes a communicator of what the settings ask for.
 #include "ringpress/internal/communicator.h"
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -70,11 +69,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
   RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_session(settings, topology));
   nccl_plugin::warn_of_shortcomings(settings, rank);
   auto communicator = std::make_unique<nccl_plugin::MeshCommunicator>(std::move(mesh), settings);
-  RINGPRESS_RETURN_IF_ERROR(communicator->arrange_ring(topology));
-  const auto asks_for_nodes = [](const Rule& rule) { return rule.nodes >= 0; };
-  if (std::any_of(settings.rule_list.begin(), settings.rule_list.end(), asks_for_nodes)) {
-    RINGPRESS_RETURN_IF_ERROR(communicator->count_hosts());
-  }
+  RINGPRESS_RETURN_IF_ERROR(communicator->arrange(topology));
   return std::unique_ptr<Communicator>(std::move(communicator));
 }
 

@@ -1,385 +1,195 @@
-// What all calls of a communicator have in common: what is decided before, and booked after them.
 #include "nccl_plugin/session/mesh_communicator.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <span>
-#include <string_view>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "compress_kernels/factory.h"
-#include "nccl_plugin/errors/firewall.h"
-#include "nccl_plugin/session/statistics_file.h"
 #include "ring/factory.h"
-#include "ringpress/internal/hash.h"
-#include "ringpress/internal/log.h"
-#include "ringpress/internal/projection.h"
-#include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin {
-MeshCommunicator::MeshCommunicator(std::unique_ptr<Mesh> mesh, const Settings& settings)
-    : mesh_(std::move(mesh)),
-      rank_(mesh_->rank()),
-      size_(mesh_->size()),
-      settings_(settings),
-      planner_(tuner::make_planner(settings)),
-      feedback_(settings.feedback_limit_bytes, host_residual_memory(), call_sequence_),
-      all_reduces_only_(compress_kernels::projects(settings.codec)),
-      peers_(*mesh_, call_memory_, sequence_),
-      ring_(ring::make_collective(Algorithm::kRing)),
-      sra_(ring::make_collective(Algorithm::kSra)) {
-  for (int peer = 0; peer < size_; ++peer) crosses_hosts_ |= !mesh_->is_local(peer);
-  // Of calls that are put off, no step can be made out.
-  if (!LazyCalls::is_wanted(settings_)) {
-    steps_.open(settings_, rank_, size_, crosses_hosts_, call_sequence_);
-  } else {
-    lazy_ =
-        std::make_unique<LazyCalls>(settings_, host_lazy_memory(), rank_, size_, call_sequence_);
-    lazy_votes_ = std::make_unique<LazyVotes>(*mesh_, sequence_);
-  }
-  if (tuning::TunedCalls::has_choice(settings_)) {
-    tuned_ = std::make_unique<tuning::TunedCalls>(settings_, peers_);
-  }
-  if (settings_.mode == "on" && settings_.adjust_steps != 0) {
-    if (auto family = tuning::make_level_family(settings_)) {
-      levels_ = std::make_unique<tuning::StepLevels>(settings_, peers_, std::move(family),
-                                                     call_sequence_);
-    }
-  }
-  if (settings_.statistics.empty() && settings_.trace.empty()) return;
-  report_.open([this](ReportTime time) { write_report(time); });
+namespace {
+
+/// Without a file nothing can be wrong with the hosts, and a ring of two, or inside one of them,
+/// has no other order. All of this is equal on all ranks.
+bool needs_ring_order(const RingTopology& topology, const CommShape& shape) {
+  if (topology.setting == "ranks" || shape.world < 2) return false;
+  return topology.is_file() || (shape.world > 2 && shape.crosses_hosts);
 }
 
-Status MeshCommunicator::arrange_ring(const RingTopology& topology) {
-  // Without a file nothing can be wrong with the hosts, and a ring of two, or inside one of them,
-  // has no other order. All of this is equal on all ranks.
-  if (topology.setting == "ranks" || size_ < 2) return Status::ok();
-  if (!topology.is_file() && (size_ < 3 || !crosses_hosts_)) return Status::ok();
+/// The host of each rank. Collective.
+Result<std::vector<std::string>> gather_hosts(const std::string& own_host, MeshPeers& peers) {
   constexpr std::size_t kLongestName = 256;  // With its zero.
-  std::vector<std::byte> own(kLongestName), all(own.size() * static_cast<std::size_t>(size_));
-  const std::string name = topology.own_host.substr(0, kLongestName - 1);
+  std::vector<std::byte> own(kLongestName);
+  std::vector<std::byte> all(own.size() * static_cast<std::size_t>(peers.size()));
+  const std::string name = own_host.substr(0, kLongestName - 1);
   std::memcpy(own.data(), name.data(), name.size());
-  RINGPRESS_RETURN_IF_ERROR(peers_.gather(own, all));
+  RINGPRESS_RETURN_IF_ERROR(peers.gather(own, all));
   std::vector<std::string> hosts;
   for (std::size_t at = 0; at < all.size(); at += kLongestName) {
     hosts.emplace_back(reinterpret_cast<const char*>(&all[at]));
   }
-  RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> order, ring_order_of(topology, hosts));
-  ring_ = ring::make_collective(Algorithm::kRing, std::move(order));
-  return Status::ok();
+  return hosts;
 }
 
-MeshCommunicator::~MeshCommunicator() {
-  report_.write();
-}
-
-/// Throws where the program has no memory left for a copy of them.
-void MeshCommunicator::write_report(ReportTime time) {
-  const bool has_booked = finalized_;
-  std::optional<Statistics> now = statistics_at(time);
-  if (!now) return;
-  if (lazy_ != nullptr && !has_booked) lazy_->book_unsent(&*now, time);
-  write_statistics(settings_, rank_, size_, *now);
-  steps_.close(now->last_codec, time);
-}
-
-Status MeshCommunicator::count_hosts() {
+/// Collective.
+Result<int> count_hosts(MeshPeers& peers) {
   int local = 1;
-  for (int peer = 0; peer < size_; ++peer) local += peer != rank_ && mesh_->is_local(peer) ? 1 : 0;
+  for (int peer = 0; peer < peers.size(); ++peer) {
+    local += peer != peers.rank() && peers.is_local(peer) ? 1 : 0;
+  }
   float share = 1.0F / static_cast<float>(local);
-  RINGPRESS_RETURN_IF_ERROR(peers_.sum({&share, 1}));
-  hosts_ = static_cast<int>(std::lround(share));
-  return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(peers.sum({&share, 1}));
+  return static_cast<int>(std::lround(share));
 }
 
-Status MeshCommunicator::check_usable() const {
-  if (finalized_) return {Code::kInvalidUsage, "the communicator was finalized"};
-  return mesh_->failure();
-}
-
-Result<const NamedCodec*> MeshCommunicator::codec_for(std::string_view name, DType dtype,
-                                                      ReduceOp op) {
-  return codecs_.find_or_make(name, dtype, op, make_named_codec);
-}
-
-/// The planner's question.
-PlanRequest MeshCommunicator::make_request(CollectiveKind kind, std::size_t count, DType dtype,
-                                           Reduction reduction) const {
-  const CommShape comm{size_, crosses_hosts_, all_reduces_only_, false, 0, hosts_, size_};
-  return request_of(comm, kind, whole_count(kind, count, size_), dtype, reduction);
-}
-
-/// The same on all ranks. What a rule leaves as it is comes at once.
-bool MeshCommunicator::may_be_put_off(std::size_t count, DType dtype, Reduction reduction) const {
-  if (lazy_ == nullptr) return false;
-  const PlanRequest request = make_request(CollectiveKind::kAllReduce, count, dtype, reduction);
-  return lazy_->takes(request) && !planner_->plan(request).is_denied();
-}
-
-Result<MeshCommunicator::Preparation> MeshCommunicator::prepare(CollectiveKind kind,
-                                                                std::size_t count, DType dtype,
-                                                                Reduction reduction, int root) {
-  RINGPRESS_RETURN_IF_ERROR(check_usable());
-  PlanRequest request = make_request(kind, count, dtype, reduction);
-  request.recurrences = recurrences_.count(request);
-  is_measured_ = false;
-  parts_ = {};
-  RINGPRESS_ASSIGN_OR_RETURN(const Decision decision, decide_call(*planner_, request, *this));
-  CallSignature signature;
-  signature.count = count;
-  signature.kind = kind;
-  signature.dtype = dtype;
-  signature.op = reduction.op;
-  signature.root = root;
-  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* codec,
-                             codec_for(decision.codec, dtype, reduction.op));
-  Preparation call = prepare_decided(decision, *codec, signature, reduction);
-  if (codec->codec->projection() != nullptr) call.context.turn = projected_.count(request);
-  if (!parts_.empty() && !decision.is_exact()) RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
+/// Point-to-point calls are numbered per pair of ranks and direction: other ranks do not see them.
+CallSignature pair_signature(MeshSession& session, const Transfer& transfer) {
+  CallSignature call;
+  call.sequence = session.transfers[{transfer.peer, transfer.is_send}]++;
+  call.count = transfer.count;
+  call.kind = CollectiveKind::kSendRecv;
+  call.dtype = transfer.dtype;
   return call;
 }
 
-/// Codecs of their own for the parts of a call.
-Status MeshCommunicator::add_parts(Preparation* call) {
-  CollectiveContext& context = call->context;
-  codec_parts_.clear();
-  for (const tuning::LeveledPart& part : parts_) {
-    const std::string& specification = levels_->family().specification(part.level);
-    RINGPRESS_ASSIGN_OR_RETURN(
-        const NamedCodec* named,
-        codec_for(specification, context.codec->dtype(), context.codec->op()));
-    codec_parts_.push_back({part.end, named->codec.get()});
-    std::uint64_t& hash = context.call.codec_hash;
-    hash = combine_hash(combine_hash(hash, part.end), named->hash);
+}  // namespace
+
+Status MeshCommunicator::arrange(const RingTopology& topology) {
+  if (needs_ring_order(topology, session_.shape)) {
+    RINGPRESS_ASSIGN_OR_RETURN(const std::vector<std::string> hosts,
+                               gather_hosts(topology.own_host, session_.peers));
+    RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> order, ring_order_of(topology, hosts));
+    calls_.set_ring_order(std::move(order));
   }
-  context.parts = codec_parts_;
+  const auto asks_for_nodes = [](const Rule& rule) { return rule.nodes >= 0; };
+  const std::vector<Rule>& rules = session_.settings.rule_list;
+  if (!std::any_of(rules.begin(), rules.end(), asks_for_nodes)) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(session_.shape.comm_nodes, count_hosts(session_.peers));
   return Status::ok();
 }
 
-/// Other ranks may have made another call, which is then found out in a call of ours: this says of
-/// which of the program's it was the beginning.
-Status MeshCommunicator::explain(const Status& status, const PlanRequest& request) const {
-  if (status.code() != Code::kMismatch) return status;
-  return {Code::kMismatch, status.message() + " (while the ranks agreed on how to make the " +
-                               collective_name(request.kind) + " of " +
-                               std::to_string(request.count) + " " + dtype_name(request.dtype) +
-                               " that this rank is at)"};
+Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::size_t receive_count,
+                                        DType dtype, Reduction reduction) {
+  RINGPRESS_ASSIGN_OR_RETURN(
+      PreparedCall call,
+      calls_.prepare(CollectiveKind::kReduceScatter, receive_count, dtype, reduction, -1));
+  if (receive_count == 0) return calls_.finish(call, Status::ok());
+  if (size() == 1) return calls_.finish(call, calls_.run_alone(call, send, receive, receive_count));
+  call.raw_bytes = receive_count * dtype_size(dtype) * static_cast<std::uint64_t>(size() - 1);
+  return calls_.finish(
+      call, call.collective->reduce_scatter(call.context, {send, receive, receive_count}));
 }
 
-/// Before anything else is decided, all whose call it is are told of it together.
-std::optional<PlannedStepCall> MeshCommunicator::step_of(const PlanRequest& request,
-                                                         const Decision& planned) {
-  const std::optional<TensorCall> tensor = std::exchange(under_way_, {});
-  if (!tensor) return std::nullopt;
-  CallUsers users = steps_.users(*tensor);
-  if (planned.error_feedback) users.add(CallUser::kFeedback);
-  if (levels_ != nullptr && is_usual_compressed_all_reduce(request, planned))
-    users.add(CallUser::kLevels);
-  call_sequence_->tell(*tensor, users);
-  return steps_.stays_exact();
+Status MeshCommunicator::all_gather(const void* send, void* receive, std::size_t send_count,
+                                    DType dtype) {
+  RINGPRESS_ASSIGN_OR_RETURN(PreparedCall call,
+                             calls_.prepare(CollectiveKind::kAllGather, send_count, dtype, {}, -1));
+  if (send_count == 0) return calls_.finish(call, Status::ok());
+  if (size() == 1) return calls_.finish(call, calls_.run_alone(call, send, receive, send_count));
+  call.raw_bytes = send_count * dtype_size(dtype) * static_cast<std::uint64_t>(size() - 1);
+  return calls_.finish(call,
+                       call.collective->all_gather(call.context, {send, receive, send_count}));
 }
 
-Result<std::optional<TunedChoice>> MeshCommunicator::tuned_for(const PlanRequest& request,
-                                                               const Decision& decision) {
-  std::optional<TunedChoice> choice;
-  is_tuned_ = tuned_ != nullptr && !decision.is_by_rule();
-  if (!is_tuned_) return choice;
-  const auto ask = [&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(choice, tuned_->choose(request, decision));
-    return Status::ok();
-  };
-  RINGPRESS_RETURN_IF_ERROR(decide([&] { return explain(ask(), request); }));
-  return choice;
+Status MeshCommunicator::broadcast(const void* send, void* receive, std::size_t count, DType dtype,
+                                   int root) {
+  RINGPRESS_ASSIGN_OR_RETURN(PreparedCall call,
+                             calls_.prepare(CollectiveKind::kBroadcast, count, dtype, {}, root));
+  if (count == 0) return calls_.finish(call, Status::ok());
+  return calls_.finish(call, ring::broadcast(call.context, send, receive, count, root));
 }
 
-Result<std::string_view> MeshCommunicator::level_of(const PlanRequest& request,
-                                                    const Decision& decision) {
-  if (levels_ == nullptr) return std::string_view();
-  RINGPRESS_RETURN_IF_ERROR(
-      decide([&] { return explain(levels_->choose(request, decision), request); }));
-  if (levels_->has_changed_sizes()) steps_.start_over();
-  is_measured_ = levels_->wants_values();
-  parts_ = levels_->parts();
-  return levels_->codec();
+Status MeshCommunicator::reduce(const void* send, void* receive, std::size_t count, DType dtype,
+                                Reduction reduction, int root) {
+  RINGPRESS_ASSIGN_OR_RETURN(
+      PreparedCall call, calls_.prepare(CollectiveKind::kReduce, count, dtype, reduction, root));
+  if (count == 0) return calls_.finish(call, Status::ok());
+  if (size() == 1) return calls_.finish(call, calls_.run_alone(call, send, receive, count));
+  return calls_.finish(call, ring::reduce(call.context, send, receive, count, root));
 }
 
-Result<CodecLimits> MeshCommunicator::limits_of(const PlanRequest& request,
-                                                const Decision& decision) {
-  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
-                             codec_for(decision.codec, request.dtype, request.op));
-  return nccl_plugin::limits_of(*named, request);
-}
-
-Result<LazyCalls::Decision> MeshCommunicator::ask_lazy(const TensorCall& tensor,
-                                                       const void* values) {
-  RINGPRESS_RETURN_IF_ERROR(check_usable());
-  LazyCalls::Decision decision;
-  RINGPRESS_RETURN_IF_ERROR(decide([&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(const LazyVote own, lazy_->vote(tensor, values));
-    RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->cast(tensor, own));
-    RINGPRESS_ASSIGN_OR_RETURN(decision, lazy_->follow(largest));
-    return Status::ok();
-  }));
-  return decision;
-}
-
-/// After a call that was sent: its late votes have come, too.
-Status MeshCommunicator::conclude_lazy() {
-  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, lazy_votes_->conclude());
-  return lazy_->conclude(largest);
-}
-
-/// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what
-/// takes least alone does so in the step.
-void MeshCommunicator::choose_collectives(StepWord* word) const {
-  if (tuned_ == nullptr) return;
-  for (PlannedStepCall& call : word->calls) {
-    if (call.stays_exact == 0) continue;
-    const PlanRequest request =
-        make_request(CollectiveKind::kAllReduce, call.count, static_cast<DType>(call.dtype),
-                     {static_cast<ReduceOp>(call.op)});
-    const std::optional<Choice> choice = tuned_->quickest_exact(request, planner_->plan(request));
-    if (!choice) continue;
-    call.algorithm = static_cast<std::uint8_t>(choice->algorithm);
-    call.chunk_bytes = static_cast<std::uint32_t>(choice->chunk_bytes);
+Status MeshCommunicator::exchange(std::span<const Transfer> transfers) {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  std::vector<ring::PointToPoint> pairs;
+  std::uint64_t raw_bytes = 0;
+  for (const Transfer& transfer : transfers) {
+    const std::size_t bytes = transfer.count * dtype_size(transfer.dtype);
+    if (bytes == 0) continue;
+    if (transfer.is_send && transfer.peer != rank()) raw_bytes += bytes;
+    pairs.push_back({transfer.is_send, transfer.data, bytes, transfer.peer,
+                     pair_signature(session_, transfer)});
   }
-}
-
-/// Rank 0's word on the step, where it is due on all ranks.
-Status MeshCommunicator::hear_of_step() {
-  RINGPRESS_RETURN_IF_ERROR(check_usable());
-  return decide([this]() -> Status {
-    StepWord word = steps_.word();
-    choose_collectives(&word);
-    RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
-    if (word.header.calls > StepWord::kMostCalls) {
-      return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
-    }
-    word.calls.resize(word.header.calls);
-    if (!word.calls.empty()) {
-      RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(std::as_writable_bytes(std::span(word.calls))));
-    }
-    return steps_.hear(word);
-  });
-}
-
-/// `signature` lacks what was decided.
-MeshCommunicator::Preparation MeshCommunicator::prepare_decided(const Decision& decision,
-                                                                const NamedCodec& codec,
-                                                                const CallSignature& signature,
-                                                                Reduction reduction) {
-  Preparation call;
-  call.decision = decision;
-  call.started = Clock::now();
-  call.collective = decision.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
-  call.context.mesh = mesh_.get();
-  call.context.memory = &call_memory_;
-  call.context.codec = codec.codec.get();
-  call.context.call = signature;
-  call.context.call.sequence = sequence_++;
-  call.context.call.codec_hash = codec.hash;
-  call.context.call.algorithm = decision.algorithm;
-  call.context.chunk_elements = decision.chunk_elements;
-  call.context.pre_multiplied = reduction.pre_multiplied;
-  call.context.input_scale = reduction.input_scale;
-  call.context.random_seed = settings_.seed;
-  return call;
-}
-
-/// What is known of the tensor from earlier calls and from hints.
-void MeshCommunicator::recall(Preparation* call, const Sent& sent, std::size_t count) {
-  CollectiveContext& context = call->context;
-  const DType dtype = context.codec->dtype();
-  const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
-  find_residual(call, tensor);
-  // It has its place all the same.
-  if (call_sequence_->has_told(CallUser::kFeedback)) feedback_.pass(tensor);
-  if (is_measured_) {
-    levels_->take({sent.values, context.residual, count, dtype},
-                  hints_.find({count, dtype, sent.address}));
-    call->started = Clock::now();
-  }
-}
-
-void MeshCommunicator::find_residual(Preparation* call, const TensorCall& tensor) {
-  CollectiveContext& context = call->context;
-  if (context.codec->traits().lossless) return;
-  ToKeep wanted{call->decision.error_feedback, 0};
-  if (context.codec->projection() != nullptr) {
-    context.layers = hints_.find({tensor.count, tensor.dtype, tensor.address});
-    wanted.state_count = context.codec->projection()->state_count({tensor.count, context.layers});
-  }
-  if (!wanted.residual && wanted.state_count == 0) return;
-  const Kept kept = feedback_.find(tensor, wanted);
-  context.residual = kept.residual;
-  context.projection_state = kept.state;
-}
-
-/// Books a call that has ended.
-Status MeshCommunicator::finish(const Preparation& call, Status status) {
-  const std::lock_guard lock(statistics_mutex_);
-  ++statistics_.calls;
-  if (!call.context.codec->traits().identity) {
-    ++statistics_.compressed_calls;
-  } else {
-    exact_calls_.count(call.decision.why);
-  }
-  const auto taken = Clock::now() - call.started;
-  statistics_.nanoseconds += static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
-  if (is_tuned_) tuned_->note(std::chrono::duration<double>(taken).count());
-  statistics_.raw_bytes += call.raw_bytes;
-  if (call.decision.is_observed()) {
-    ++statistics_.observed_calls;
-    statistics_.observed_raw_bytes += call.raw_bytes;
-  }
-  statistics_.residual_bytes = feedback_.bytes() + (lazy_ == nullptr ? 0 : lazy_->bytes());
-  const bool is_exact = call.context.codec->traits().identity;
-  statistics_.last_codec = is_exact ? kNoCodec : call.context.codec->specification();
-  if (!call.context.parts.empty()) statistics_.last_codec.append(" and others, by part");
-  statistics_.last_algorithm = algorithm_name(call.decision.algorithm);
-  exact_calls_.set_last(call.decision.why);
+  const Status status = ring::exchange(*session_.mesh, pairs, session_.settings.chunk_bytes);
+  session_.statistics.count_transfers(raw_bytes);
   return status;
 }
 
-Status MeshCommunicator::finalize() {
-  RINGPRESS_RETURN_IF_ERROR(check_usable());
-  if (lazy_ != nullptr) {
-    const std::lock_guard lock(statistics_mutex_);
-    lazy_->book_unsent(&statistics_, ReportTime::kEnd);
-  }
-  finalized_ = true;
-  return Status::ok();
-}
-
 Status MeshCommunicator::set_layers(const HintedCall& call, std::span<const Layer> layers) {
-  RINGPRESS_RETURN_IF_ERROR(check_usable());
-  return hints_.set(call, layers);
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  return session_.hints.set(call, layers);
 }
 
 Status MeshCommunicator::flush_lazy() {
-  RINGPRESS_RETURN_IF_ERROR(check_usable());
-  if (lazy_ != nullptr) lazy_->flush();
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  if (session_.lazy != nullptr) session_.lazy->calls.flush();
+  return Status::ok();
+}
+
+Status MeshCommunicator::finalize() {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  if (session_.lazy != nullptr) {
+    session_.statistics.add([this](Statistics* statistics) {
+      session_.lazy->calls.book_unsent(statistics, ReportTime::kEnd);
+    });
+  }
+  session_.is_finalized = true;
   return Status::ok();
 }
 
 void MeshCommunicator::abort() {
-  mesh_->abort({Code::kAborted, "rank " + std::to_string(rank_) + " aborted the communicator"});
+  session_.mesh->abort(
+      {Code::kAborted, "rank " + std::to_string(rank()) + " aborted the communicator"});
 }
 
-/// None where its lock is not to be had.
-std::optional<Statistics> MeshCommunicator::statistics_at(ReportTime time) const {
-  Statistics now;
-  {
-    const auto lock = lock_for_report(statistics_mutex_, time);
-    if (!lock.owns_lock()) return std::nullopt;
-    now = statistics_;
-    exact_calls_.write_to(&now);
+Result<std::unique_ptr<Communicator>> MeshCommunicator::split(int color, int key,
+                                                              const Settings& settings) {
+  struct Choice {
+    std::int32_t color, key;
+  };
+  const Choice own{color, key};
+  std::vector<Choice> choices(static_cast<std::size_t>(size()));
+  RINGPRESS_RETURN_IF_ERROR(all_gather(&own, choices.data(), sizeof own, DType::kInt8));
+  std::vector<int> members;  // Ranks of this communicator, in the order of the new one.
+  for (int peer = 0; peer < size(); ++peer) {
+    if (color >= 0 && choices[static_cast<std::size_t>(peer)].color == color) {
+      members.push_back(peer);
+    }
   }
-  // What is part of all is asked for first: a call may be under way.
-  if (tuned_ != nullptr) now.calibration_bytes = tuned_->calibration_bytes();
-  now.wire_bytes = mesh_->counters().sent_bytes;
-  return now;
+  std::stable_sort(members.begin(), members.end(), [&choices](int a, int b) {
+    return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
+  });
+  const bool leads = !members.empty() && members.front() == rank();
+  UniqueId id{};
+  Status opened = Status::ok();
+  if (leads) {
+    auto made = make_unique_id(settings);
+    if (made.is_ok()) id = made.value();
+    opened = made.status();
+  }
+  std::vector<UniqueId> ids(static_cast<std::size_t>(size()));
+  RINGPRESS_RETURN_IF_ERROR(all_gather(id.data(), ids.data(), sizeof id, DType::kInt8));
+  if (members.empty()) return std::unique_ptr<Communicator>();
+  RINGPRESS_RETURN_IF_ERROR(opened);
+  const auto leader = static_cast<std::size_t>(members.front());
+  if (ids[leader] == UniqueId{}) {
+    return Status(Code::kSystem, "rank " + std::to_string(leader) + ", which leads color " +
+                                     std::to_string(color) + ", could not open a socket");
+  }
+  const auto place = std::find(members.begin(), members.end(), rank()) - members.begin();
+  return create(ids[leader], static_cast<int>(place), static_cast<int>(members.size()), settings);
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -142,7 +142,7 @@ class Clique {
       if (unable == numbers.end()) continue;
       const auto rank = static_cast<std::uint32_t>(unable - numbers.begin());
       queue.exact_because = could[i].is_ok() ? WhyExact{ExactReason::kNoMemoryOnRank, rank, {}}
-                                             : queue.comm->why_not_begun(could[i]);
+                                             : queue.comm->starter().why_not_begun(could[i]);
       warn_once("calls are left to plain NCCL: " + to_text(queue.exact_because));
       queue.running = make_exact_call(*real_, queue.call());
     }
@@ -197,9 +197,9 @@ class Clique {
         has_begun ? queue.comm->starter().exact_because() : queue.exact_because;
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
     if (exact_because.reason == ExactReason::kNone) {
-      queue.comm->finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
+      queue.comm->starter().finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
     } else {
-      queue.comm->count_exact(exact_because);
+      queue.comm->starter().count_exact(exact_because);
     }
     queue.running.reset();
     ++queue.first;
@@ -217,7 +217,7 @@ CallVector<Clique> sort_by_clique(const ringpressRealNccl& real,
                                   std::span<const AcceptedCall> calls) {
   CallVector<Clique> cliques;
   for (const AcceptedCall& call : calls) {
-    const std::uint64_t number = call.comm->clique();
+    const std::uint64_t number = call.comm->identity().clique;
     auto clique = std::find_if(cliques.begin(), cliques.end(),
                                [number](const Clique& known) { return known.number() >= number; });
     if (clique == cliques.end() || clique->number() != number) {

@@ -23,6 +23,15 @@ class CallStarter {
   /// Of the call that start() began last, once it has ended: why it was made exactly, or put off.
   const WhyExact& exact_because() const { return exact_because_; }
 
+  /// Counts an accepted call that was left to the real library in the end.
+  void count_exact(const WhyExact& why) { parts_.count_exact(why); }
+  /// That a call could not begin, as this error says: lives as long as the communicator.
+  WhyExact why_not_begun(const Status& error) { return parts_.counters.why_not_begun(error); }
+  /// After a call's last step. `nanoseconds`: since its first began.
+  void finish(const StreamCall& call, std::uint64_t nanoseconds) {
+    parts_.counters.finish(call, nanoseconds, parts_.kept_bytes());
+  }
+
   /// Of calls that may be put off, which there are only where this is.
   StreamLazy& lazy() { return *parts_.lazy; }
   /// Such a call is sent after all: begins what it comes to. `call`: as it is sent. An error ends

@@ -40,10 +40,8 @@ class Comm {
   ncclComm_t handle() const { return parts_.handle; }
   int rank() const { return parts_.rank; }
   int size() const { return parts_.size; }
-  std::uint64_t clique() const { return identity_.clique; }
-  const std::string& name() const { return identity_.name; }
-  /// A child's is known only when its ranks have talked.
-  void set_clique(std::uint64_t clique) { identity_.clique = clique; }
+  /// A child's clique is known only when its ranks have talked.
+  CommIdentity& identity() { return identity_; }
 
   CommLifetime& lifetime() { return parts_.lifetime; }
   CommPolicy& policy() { return parts_.policy; }
@@ -60,15 +58,6 @@ class Comm {
   void set_groups(const HostGroups& groups);
   /// Makes the rest: codecs and memory for chunks. After hosts and groups are set.
   Status prepare_to_compress();
-
-  /// Counts an accepted call that was left to the real library in the end.
-  void count_exact(const WhyExact& why) { parts_.count_exact(why); }
-  /// That a call could not begin, as this error says: lives as long as this.
-  WhyExact why_not_begun(const Status& error) { return parts_.counters.why_not_begun(error); }
-  /// After a call's last step. `nanoseconds`: since its first began.
-  void finish(const StreamCall& call, std::uint64_t nanoseconds) {
-    parts_.counters.finish(call, nanoseconds, parts_.kept_bytes());
-  }
 
   /// RINGPRESS_TRACE wants to know of its calls.
   bool is_traced() const { return parts_.trace != nullptr; }

@@ -286,7 +286,8 @@ void Establishing::find_children() {
     Candidate& child = *children[i];
     child.hosts.assign(all_hosts[i].numbers.begin(), all_hosts[i].numbers.end());
     if (child.comm == nullptr) continue;
-    child.comm->set_clique(mix(child.made->parent->clique(), all_fresh[i].numbers.front()));
+    child.comm->identity().clique =
+        mix(child.made->parent->identity().clique, all_fresh[i].numbers.front());
   }
 }
 

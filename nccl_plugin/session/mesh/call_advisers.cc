@@ -1,0 +1,136 @@
+#include "nccl_plugin/session/mesh/call_advisers.h"
+
+#include <string>
+#include <utility>
+
+namespace ringpress::nccl_plugin {
+
+MeshAdvisers::MeshAdvisers(MeshSession& session) : session_(session) {
+  const Settings& settings = session.settings;
+  // Of calls that are put off, no step can be made out.
+  if (session.lazy == nullptr) {
+    steps_.open(settings, session.rank(), session.size(), session.shape.crosses_hosts,
+                session.call_sequence);
+  }
+  if (tuning::TunedCalls::has_choice(settings)) {
+    tuned_ = std::make_unique<tuning::TunedCalls>(settings, session.peers);
+  }
+  if (settings.mode == "on" && settings.adjust_steps != 0) {
+    if (auto family = tuning::make_level_family(settings)) {
+      levels_ = std::make_unique<tuning::StepLevels>(settings, session.peers, std::move(family),
+                                                     session.call_sequence);
+    }
+  }
+}
+
+void MeshAdvisers::begin_call() {
+  is_tuned_ = false;
+  is_measured_ = false;
+  parts_ = {};
+}
+
+Status MeshAdvisers::begin_all_reduce(const TensorCall& call) {
+  under_way_ = call;
+  // What is decided before the call is a part of it: no pause of the program.
+  steps_.begin_timing(call, session_.mesh->counters().sent_bytes);
+  if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
+  steps_.begin_call(call);
+  return Status::ok();
+}
+
+void MeshAdvisers::end_all_reduce(const TensorCall& call, bool is_by_rule) {
+  const bool is_trial = is_tuned_ && tuned_->is_trying();
+  steps_.end_timing(call, {session_.mesh->counters().sent_bytes, is_by_rule, is_trial});
+}
+
+/// Other ranks may have made another call, which is then found out in a call of ours: this says of
+/// which of the program's it was the beginning.
+Status MeshAdvisers::explain(const Status& status, const PlanRequest& request) const {
+  if (status.code() != Code::kMismatch) return status;
+  return {Code::kMismatch, status.message() + " (while the ranks agreed on how to make the " +
+                               collective_name(request.kind) + " of " +
+                               std::to_string(request.count) + " " + dtype_name(request.dtype) +
+                               " that this rank is at)"};
+}
+
+/// Before anything else is decided, all whose call it is are told of it together.
+std::optional<PlannedStepCall> MeshAdvisers::step_of(const PlanRequest& request,
+                                                     const Decision& planned) {
+  const std::optional<TensorCall> tensor = std::exchange(under_way_, {});
+  if (!tensor) return std::nullopt;
+  CallUsers users = steps_.users(*tensor);
+  if (planned.error_feedback) users.add(CallUser::kFeedback);
+  if (levels_ != nullptr && is_usual_compressed_all_reduce(request, planned)) {
+    users.add(CallUser::kLevels);
+  }
+  session_.call_sequence->tell(*tensor, users);
+  return steps_.stays_exact();
+}
+
+Result<std::optional<TunedChoice>> MeshAdvisers::tuned_for(const PlanRequest& request,
+                                                           const Decision& decision) {
+  std::optional<TunedChoice> choice;
+  is_tuned_ = tuned_ != nullptr && !decision.is_by_rule();
+  if (!is_tuned_) return choice;
+  const auto ask = [&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(choice, tuned_->choose(request, decision));
+    return Status::ok();
+  };
+  RINGPRESS_RETURN_IF_ERROR(session_.decide([&] { return explain(ask(), request); }));
+  return choice;
+}
+
+Result<std::string_view> MeshAdvisers::level_of(const PlanRequest& request,
+                                                const Decision& decision) {
+  if (levels_ == nullptr) return std::string_view();
+  RINGPRESS_RETURN_IF_ERROR(
+      session_.decide([&] { return explain(levels_->choose(request, decision), request); }));
+  if (levels_->has_changed_sizes()) steps_.start_over();
+  is_measured_ = levels_->wants_values();
+  parts_ = levels_->parts();
+  return levels_->codec();
+}
+
+Result<CodecLimits> MeshAdvisers::limits_of(const PlanRequest& request, const Decision& decision) {
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
+                             session_.codec_for(decision.codec, request.dtype, request.op));
+  return nccl_plugin::limits_of(*named, request);
+}
+
+/// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what
+/// takes least alone does so in the step.
+void MeshAdvisers::choose_collectives(StepWord* word) const {
+  if (tuned_ == nullptr) return;
+  for (PlannedStepCall& call : word->calls) {
+    if (call.stays_exact == 0) continue;
+    const PlanRequest request =
+        session_.request(CollectiveKind::kAllReduce, call.count, static_cast<DType>(call.dtype),
+                         {static_cast<ReduceOp>(call.op)});
+    const std::optional<Choice> choice =
+        tuned_->quickest_exact(request, session_.planner->plan(request));
+    if (!choice) continue;
+    call.algorithm = static_cast<std::uint8_t>(choice->algorithm);
+    call.chunk_bytes = static_cast<std::uint32_t>(choice->chunk_bytes);
+  }
+}
+
+/// Rank 0's word on the step, where it is due on all ranks.
+Status MeshAdvisers::hear_of_step() {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  return session_.decide([this]() -> Status {
+    MeshPeers& peers = session_.peers;
+    StepWord word = steps_.word();
+    choose_collectives(&word);
+    RINGPRESS_RETURN_IF_ERROR(peers.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
+    if (word.header.calls > StepWord::kMostCalls) {
+      return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
+    }
+    word.calls.resize(word.header.calls);
+    if (!word.calls.empty()) {
+      RINGPRESS_RETURN_IF_ERROR(peers.broadcast(std::as_writable_bytes(std::span(word.calls))));
+    }
+    return steps_.hear(word);
+  });
+}
+
+}  // namespace ringpress::nccl_plugin

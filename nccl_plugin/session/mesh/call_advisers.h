@@ -1,0 +1,78 @@
+// What earlier calls of a communicator say of the next one, and how the ranks agree on it.
+#ifndef NCCL_PLUGIN_SESSION_MESH_CALL_ADVISERS_H_
+#define NCCL_PLUGIN_SESSION_MESH_CALL_ADVISERS_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "nccl_plugin/session/decision_chain.h"
+#include "nccl_plugin/session/mesh/mesh_session.h"
+#include "nccl_plugin/session/steps/steps_of_calls.h"
+#include "nccl_plugin/session/tuning/step_levels.h"
+#include "nccl_plugin/session/tuning/tuned_calls.h"
+
+namespace ringpress::nccl_plugin {
+
+/// Of one communicator; one thread at a time, but for the last two.
+class MeshAdvisers final : public CallAdvisers {
+ public:
+  explicit MeshAdvisers(MeshSession& session);
+
+  /// A call begins; nothing of the one before is true of it.
+  void begin_call();
+  /// The same, of an all-reduce of a whole tensor: hears rank 0's word on the step, if it is due.
+  Status begin_all_reduce(const TensorCall& call);
+
+  std::optional<PlannedStepCall> step_of(const PlanRequest& request,
+                                         const Decision& planned) override;
+  Result<std::optional<TunedChoice>> tuned_for(const PlanRequest& request,
+                                               const Decision& decision) override;
+  Result<std::string_view> level_of(const PlanRequest& request, const Decision& decision) override;
+  Result<CodecLimits> limits_of(const PlanRequest& request, const Decision& decision) override;
+
+  // Of the call that is decided on:
+  /// Parts of it that have levels of their own, and the codec of a level.
+  std::span<const tuning::LeveledPart> parts() const { return parts_; }
+  const std::string& codec_of(const tuning::LeveledPart& part) const {
+    return levels_->family().specification(part.level);
+  }
+  /// take_values() is to have its values.
+  bool wants_values() const { return is_measured_; }
+  void take_values(const MeasuredTensor& tensor, std::span<const Layer> layers) {
+    levels_->take(tensor, layers);
+  }
+  /// It has ended.
+  void end_all_reduce(const TensorCall& call, bool is_by_rule);
+  void note_time(double seconds) {
+    if (is_tuned_) tuned_->note(seconds);
+  }
+
+  /// Sent to measure the links.
+  std::uint64_t calibration_bytes() const {
+    return tuned_ == nullptr ? 0 : tuned_->calibration_bytes();
+  }
+  /// Writes the trace. `codec`: of the last call.
+  void close_trace(const std::string& codec, ReportTime time) const { steps_.close(codec, time); }
+
+ private:
+  Status explain(const Status& status, const PlanRequest& request) const;
+  Status hear_of_step();
+  void choose_collectives(StepWord* word) const;
+
+  MeshSession& session_;
+  std::optional<TensorCall> under_way_;  // The all-reduce of which nobody has been told yet.
+  StepsOfCalls steps_;
+  std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
+  std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
+  // Of the last call:
+  bool is_tuned_ = false;
+  bool is_measured_ = false;
+  std::span<const tuning::LeveledPart> parts_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_MESH_CALL_ADVISERS_H_

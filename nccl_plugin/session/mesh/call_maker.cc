@@ -1,0 +1,127 @@
+#include "nccl_plugin/session/mesh/call_maker.h"
+
+#include <chrono>
+#include <utility>
+
+#include "nccl_plugin/session/statistics_file.h"
+#include "ring/factory.h"
+#include "ringpress/internal/hash.h"
+#include "ringpress/internal/projection.h"
+
+namespace ringpress::nccl_plugin {
+
+CallMaker::CallMaker(MeshSession& session)
+    : session_(session),
+      advisers_(session),
+      ring_(ring::make_collective(Algorithm::kRing)),
+      sra_(ring::make_collective(Algorithm::kSra)) {
+  if (session.settings.statistics.empty() && session.settings.trace.empty()) return;
+  report_.open([this](ReportTime time) { write_report(time); });
+}
+
+void CallMaker::set_ring_order(std::vector<int> order) {
+  ring_ = ring::make_collective(Algorithm::kRing, std::move(order));
+}
+
+/// Throws where the program has no memory left for a copy of them.
+void CallMaker::write_report(ReportTime time) {
+  const bool has_booked = session_.is_finalized;
+  std::optional<Statistics> now = statistics_at(time);
+  if (!now) return;
+  if (session_.lazy != nullptr && !has_booked) session_.lazy->calls.book_unsent(&*now, time);
+  write_statistics(session_.settings, session_.rank(), session_.size(), *now);
+  advisers_.close_trace(now->last_codec, time);
+}
+
+Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, DType dtype,
+                                        const Reduction& reduction, int root) {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  PlanRequest request = session_.request(kind, count, dtype, reduction);
+  request.recurrences = recurrences_.count(request);
+  advisers_.begin_call();
+  RINGPRESS_ASSIGN_OR_RETURN(const Decision decision,
+                             decide_call(*session_.planner, request, advisers_));
+  CallSignature signature;
+  signature.count = count;
+  signature.kind = kind;
+  signature.dtype = dtype;
+  signature.op = reduction.op;
+  signature.root = root;
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* codec,
+                             session_.codec_for(decision.codec, dtype, reduction.op));
+  PreparedCall call = prepare_decided(decision, *codec, signature, reduction);
+  if (codec->codec->projection() != nullptr) call.context.turn = projected_.count(request);
+  if (!advisers_.parts().empty() && !decision.is_exact()) {
+    RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
+  }
+  return call;
+}
+
+/// Codecs of their own for the parts of a call.
+Status CallMaker::add_parts(PreparedCall* call) {
+  CollectiveContext& context = call->context;
+  codec_parts_.clear();
+  for (const tuning::LeveledPart& part : advisers_.parts()) {
+    RINGPRESS_ASSIGN_OR_RETURN(
+        const NamedCodec* named,
+        session_.codec_for(advisers_.codec_of(part), context.codec->dtype(), context.codec->op()));
+    codec_parts_.push_back({part.end, named->codec.get()});
+    std::uint64_t& hash = context.call.codec_hash;
+    hash = combine_hash(combine_hash(hash, part.end), named->hash);
+  }
+  context.parts = codec_parts_;
+  return Status::ok();
+}
+
+PreparedCall CallMaker::prepare_decided(const Decision& decision, const NamedCodec& codec,
+                                        const CallSignature& signature,
+                                        const Reduction& reduction) {
+  PreparedCall call;
+  call.decision = decision;
+  call.started = Clock::now();
+  call.collective = decision.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
+  call.context.mesh = session_.mesh.get();
+  call.context.memory = &session_.call_memory;
+  call.context.codec = codec.codec.get();
+  call.context.call = signature;
+  call.context.call.sequence = session_.sequence++;
+  call.context.call.codec_hash = codec.hash;
+  call.context.call.algorithm = decision.algorithm;
+  call.context.chunk_elements = decision.chunk_elements;
+  call.context.pre_multiplied = reduction.pre_multiplied;
+  call.context.input_scale = reduction.input_scale;
+  call.context.random_seed = session_.settings.seed;
+  return call;
+}
+
+Status CallMaker::run_alone(const PreparedCall& call, const void* send, void* receive,
+                            std::size_t count) {
+  DecodeAddEncodeArgs args;
+  args.values = send;
+  args.count = count;
+  args.input_scale = call.context.input_scale;
+  args.decoded = receive;
+  call.context.codec->decode_add_encode(args);
+  return Status::ok();
+}
+
+Status CallMaker::finish(const PreparedCall& call, Status status) {
+  const Codec& codec = *call.context.codec;
+  const auto taken = Clock::now() - call.started;
+  advisers_.note_time(std::chrono::duration<double>(taken).count());
+  session_.statistics.count({call.decision, codec.traits().identity, codec.specification(),
+                             !call.context.parts.empty(), call.raw_bytes, taken,
+                             session_.kept_bytes()});
+  return status;
+}
+
+std::optional<Statistics> CallMaker::statistics_at(ReportTime time) const {
+  std::optional<Statistics> now = session_.statistics.now(time);
+  if (!now) return now;
+  // What is part of all is asked for first: a call may be under way.
+  now->calibration_bytes = advisers_.calibration_bytes();
+  now->wire_bytes = session_.mesh->counters().sent_bytes;
+  return now;
+}
+
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,72 @@
+// What all calls of a communicator over a mesh have in common: what is decided before, and counted
+// after them.
+#ifndef NCCL_PLUGIN_SESSION_MESH_CALL_MAKER_H_
+#define NCCL_PLUGIN_SESSION_MESH_CALL_MAKER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/end_report.h"
+#include "nccl_plugin/session/mesh/call_advisers.h"
+#include "nccl_plugin/session/mesh/mesh_session.h"
+#include "ringpress/internal/collective.h"
+
+namespace ringpress::nccl_plugin {
+
+/// Everything that a call needs, decided before its first byte moves.
+struct PreparedCall {
+  CollectiveContext context;
+  const Collective* collective = nullptr;
+  Decision decision;
+  std::uint64_t raw_bytes = 0;
+  Clock::time_point started;
+};
+
+/// Of one communicator.
+class CallMaker {
+ public:
+  explicit CallMaker(MeshSession& session);
+  /// Writes the statistics and the trace, if the settings name files for them.
+  ~CallMaker() { report_.write(); }
+  CallMaker(const CallMaker&) = delete;
+  CallMaker& operator=(const CallMaker&) = delete;
+
+  MeshAdvisers& advisers() { return advisers_; }
+  /// By rank, where the ring goes.
+  void set_ring_order(std::vector<int> order);
+
+  /// By the whole chain of decisions. `root` -1: it has none.
+  Result<PreparedCall> prepare(CollectiveKind kind, std::size_t count, DType dtype,
+                               const Reduction& reduction, int root);
+  /// `signature` lacks what was decided.
+  PreparedCall prepare_decided(const Decision& decision, const NamedCodec& codec,
+                               const CallSignature& signature, const Reduction& reduction);
+  /// A communicator of one rank: the reduction of its own values alone.
+  Status run_alone(const PreparedCall& call, const void* send, void* receive, std::size_t count);
+  /// Counts a call that has ended.
+  Status finish(const PreparedCall& call, Status status);
+
+  /// No value: at the exit, another thread is in the middle of it.
+  std::optional<Statistics> statistics_at(ReportTime time) const;
+
+ private:
+  Status add_parts(PreparedCall* call);
+  void write_report(ReportTime time);
+
+  MeshSession& session_;
+  MeshAdvisers advisers_;
+  Recurrences recurrences_;
+  Recurrences projected_;               // Of calls that are projected alone.
+  std::vector<CodecPart> codec_parts_;  // Of the last call, if it has several codecs.
+  std::unique_ptr<Collective> ring_;
+  const std::unique_ptr<Collective> sra_;
+  EndReport report_;  // The last: it reads the others.
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_MESH_CALL_MAKER_H_

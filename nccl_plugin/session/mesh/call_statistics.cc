@@ -1,0 +1,54 @@
+#include "nccl_plugin/session/mesh/call_statistics.h"
+
+namespace ringpress::nccl_plugin {
+
+void CallStatistics::count(const EndedCall& call) {
+  const std::lock_guard lock(mutex_);
+  ++statistics_.calls;
+  if (!call.is_exact) {
+    ++statistics_.compressed_calls;
+  } else {
+    exact_calls_.count(call.decision.why);
+  }
+  statistics_.nanoseconds += static_cast<std::uint64_t>(call.taken.count());
+  statistics_.raw_bytes += call.raw_bytes;
+  if (call.decision.is_observed()) {
+    ++statistics_.observed_calls;
+    statistics_.observed_raw_bytes += call.raw_bytes;
+  }
+  statistics_.residual_bytes = call.residual_bytes;
+  statistics_.last_codec = call.is_exact ? kNoCodec : call.codec;
+  if (call.has_parts) statistics_.last_codec.append(" and others, by part");
+  statistics_.last_algorithm = algorithm_name(call.decision.algorithm);
+  exact_calls_.set_last(call.decision.why);
+}
+
+void CallStatistics::count_put_off() {
+  const WhyExact why{ExactReason::kPutOff, 0, {}};
+  const std::lock_guard lock(mutex_);
+  ++statistics_.calls;
+  exact_calls_.count(why);
+  exact_calls_.set_last(why);
+  statistics_.last_codec = kNoCodec;
+}
+
+void CallStatistics::count_unbiased() {
+  const std::lock_guard lock(mutex_);
+  ++statistics_.unbiased_calls;
+}
+
+void CallStatistics::count_transfers(std::uint64_t raw_bytes) {
+  const std::lock_guard lock(mutex_);
+  ++statistics_.calls;
+  statistics_.raw_bytes += raw_bytes;
+}
+
+std::optional<Statistics> CallStatistics::now(ReportTime time) const {
+  const auto lock = lock_for_report(mutex_, time);
+  if (!lock.owns_lock()) return std::nullopt;
+  Statistics now = statistics_;
+  exact_calls_.write_to(&now);
+  return now;
+}
+
+}  // namespace ringpress::nccl_plugin

@@ -1,0 +1,49 @@
+#include "nccl_plugin/session/mesh/mesh_session.h"
+
+#include <utility>
+
+#include "compress_kernels/factory.h"
+#include "tuner/factory.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+CommShape shape_of(const Mesh& mesh, const Settings& settings) {
+  CommShape shape;
+  shape.world = shape.comm_ranks = mesh.size();
+  for (int peer = 0; peer < mesh.size(); ++peer) shape.crosses_hosts |= !mesh.is_local(peer);
+  shape.all_reduces_only = compress_kernels::projects(settings.codec);
+  return shape;
+}
+
+}  // namespace
+
+Result<LazyCalls::Decision> VotedCalls::ask(const TensorCall& tensor, const void* values) {
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote own, calls.vote(tensor, values));
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, votes.cast(tensor, own));
+  return calls.follow(largest);
+}
+
+Status VotedCalls::conclude() {
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, votes.conclude());
+  return calls.conclude(largest);
+}
+
+MeshSession::MeshSession(std::unique_ptr<Mesh> of_ranks, const Settings& with_settings)
+    : mesh(std::move(of_ranks)),
+      settings(with_settings),
+      planner(tuner::make_planner(settings)),
+      shape(shape_of(*mesh, settings)),
+      feedback(settings.feedback_limit_bytes, host_residual_memory(), call_sequence),
+      peers(*mesh, call_memory, sequence) {
+  if (!LazyCalls::is_wanted(settings)) return;
+  lazy.reset(new VotedCalls{LazyCalls(settings, host_lazy_memory(), rank(), size(), call_sequence),
+                            LazyVotes(*mesh, sequence)});
+}
+
+Status MeshSession::check_usable() const {
+  if (is_finalized) return {Code::kInvalidUsage, "the communicator was finalized"};
+  return mesh->failure();
+}
+
+}  // namespace ringpress::nccl_plugin

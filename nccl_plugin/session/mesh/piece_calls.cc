@@ -1,0 +1,110 @@
+#include "nccl_plugin/session/mesh/piece_calls.h"
+
+#include <limits>
+#include <string>
+
+#include "ringpress/internal/projection.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+bool has_extent(const PiecewiseTensor& tensor) {
+  switch (tensor.known) {
+    case PiecewiseTensor::Known::kNothing:
+    case PiecewiseTensor::Known::kPadded:
+      return false;
+    case PiecewiseTensor::Known::kExtent:
+    case PiecewiseTensor::Known::kTensor:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// On the whole tensor, which others have found worth compressing, by what is certain enough of it.
+Result<Decision> PieceCalls::decide_tensor_of_pieces(const PiecewiseTensor& tensor) {
+  constexpr std::uint64_t kRecursForEver = std::numeric_limits<std::uint32_t>::max();
+  std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
+  // It stays exact, though not for its size: as if it were just large enough.
+  if (tensor.known == PiecewiseTensor::Known::kNothing) {
+    count = session_.settings.minimum_bytes / dtype_size(tensor.dtype) + 1;
+  }
+  // Each rank is a node's; how many that has is not known.
+  const int size = session_.size();
+  const CommShape nodes{size, true, session_.shape.all_reduces_only, false, 0, size, 0};
+  PlanRequest request =
+      request_of(nodes, CollectiveKind::kAllReduce, count, tensor.dtype, {tensor.op});
+  request.recurrences = kRecursForEver;
+  return decide_tensor(*session_.planner, request, tensor.known, calls_.advisers());
+}
+
+Status PieceCalls::start(const PiecewiseTensor& tensor) {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  session_.call_sequence->begin_call();
+  tensor_ = tensor;
+  has_started_ = false;
+  residual_ = nullptr;
+  RINGPRESS_ASSIGN_OR_RETURN(decision_, decide_tensor_of_pieces(tensor));
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* const codec,
+                             session_.codec_for(decision_.codec, tensor.dtype, tensor.op));
+  has_started_ = true;
+  if (decision_.error_feedback && !codec->codec->traits().lossless) {
+    residual_ = session_.feedback
+                    .find({CollectiveKind::kAllReduce, tensor.count, tensor.dtype, tensor.op,
+                           tensor.address, tensor.layout})
+                    .residual;
+  }
+  return Status::ok();
+}
+
+Status PieceCalls::check(std::size_t first, std::size_t count) const {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  if (!has_started_) return {Code::kInvalidUsage, "a piece of no tensor"};
+  if (!has_extent(tensor_) || (first <= tensor_.count && count <= tensor_.count - first)) {
+    return Status::ok();
+  }
+  return {Code::kInvalidArgument, "a piece of elements " + std::to_string(first) + " to " +
+                                      std::to_string(first + count) + " of a tensor of " +
+                                      std::to_string(tensor_.count)};
+}
+
+/// What is sent without error feedback must do without, whatever is quickest.
+Result<Decision> PieceCalls::decide_next(std::size_t count) {
+  calls_.advisers().begin_call();
+  const bool is_tensors = tensor_.known == PiecewiseTensor::Known::kTensor;
+  if (count == 0 || session_.size() == 1 || decision_.is_exact() || !is_tensors) return decision_;
+  const PlanRequest piece{
+      CollectiveKind::kAllReduce, count, tensor_.dtype, tensor_.op, false, session_.size()};
+  return decide_piece(decision_, piece, calls_.advisers());
+}
+
+Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::size_t count) {
+  RINGPRESS_RETURN_IF_ERROR(check(first, count));
+  RINGPRESS_ASSIGN_OR_RETURN(const Decision decision, decide_next(count));
+  RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* const codec,
+                             session_.codec_for(decision.codec, tensor_.dtype, tensor_.op));
+  CallSignature signature;
+  signature.count = count;
+  signature.kind = CollectiveKind::kAllReduce;
+  signature.dtype = tensor_.dtype;
+  signature.op = tensor_.op;
+  signature.root = -1;
+  PreparedCall call =
+      calls_.prepare_decided(decision, *codec, signature, Reduction{tensor_.op, 1, false});
+  if (count == 0) return calls_.finish(call, Status::ok());
+  if (session_.size() == 1) {
+    return calls_.finish(call, calls_.run_alone(call, send, receive, count));
+  }
+  const CodecTraits& traits = codec->codec->traits();
+  if (residual_ != nullptr && codec->takes_error_feedback && !traits.lossless) {
+    call.context.residual = residual_ + first;
+  }
+  const bool is_tensors = tensor_.known == PiecewiseTensor::Known::kTensor;
+  if (!traits.identity && !traits.lossless && !is_tensors) session_.statistics.count_unbiased();
+  const auto ranks = static_cast<std::uint64_t>(session_.size());
+  call.raw_bytes = count * dtype_size(tensor_.dtype) * 2 * (ranks - 1) / ranks;
+  return calls_.finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
+}
+
+}  // namespace ringpress::nccl_plugin

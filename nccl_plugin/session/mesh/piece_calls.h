@@ -1,0 +1,36 @@
+// All-reduces of a tensor whose pieces come one after the other.
+#ifndef NCCL_PLUGIN_SESSION_MESH_PIECE_CALLS_H_
+#define NCCL_PLUGIN_SESSION_MESH_PIECE_CALLS_H_
+
+#include <cstddef>
+
+#include "nccl_plugin/session/mesh/call_maker.h"
+#include "nccl_plugin/session/mesh/mesh_session.h"
+
+namespace ringpress::nccl_plugin {
+
+/// Of one communicator.
+class PieceCalls {
+ public:
+  PieceCalls(MeshSession& session, CallMaker& calls) : session_(session), calls_(calls) {}
+
+  /// As Communicator::start_pieces() and all_reduce_piece().
+  Status start(const PiecewiseTensor& tensor);
+  Status run(const void* send, void* receive, std::size_t first, std::size_t count);
+
+ private:
+  Result<Decision> decide_tensor_of_pieces(const PiecewiseTensor& tensor);
+  Result<Decision> decide_next(std::size_t count);
+  Status check(std::size_t first, std::size_t count) const;
+
+  MeshSession& session_;
+  CallMaker& calls_;
+  PiecewiseTensor tensor_;
+  Decision decision_;  // On the tensor.
+  bool has_started_ = false;
+  float* residual_ = nullptr;  // Of tensor_.count floats, or null.
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_MESH_PIECE_CALLS_H_
