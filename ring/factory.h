@@ -15,12 +15,11 @@
 #include "ringpress/internal/link.h"
 #include "ringpress/internal/mesh.h"
 #include "ringpress/internal/rendezvous.h"
+#include "ringpress/internal/setting_types.h"
 #include "ringpress/internal/status.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress::ring {
-
-enum class ProgressThread { kOff, kOn, kAuto };
 
 /// How a mesh is made; the same on all ranks but for `rank`, `progress_thread`,
 /// `congestion`, `address` and `host_id`.

@@ -23,7 +23,7 @@ namespace ringpress::tuner {
 WhyExact why_never_lossy(const PlanRequest& request);
 
 /// A planner that follows the rules and the settings. Never null.
-std::unique_ptr<Planner> make_planner(const Settings& settings);
+std::unique_ptr<Planner> make_planner(const CallSettings& settings);
 
 /// What a call takes in so many chunks (1 to 64; others are limited to that). A single rank takes
 /// nothing. kInvalidArgument: no rank, ranks that are not so many to a host, or a link's speed that

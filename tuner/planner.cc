@@ -12,8 +12,6 @@
 namespace ringpress::tuner {
 namespace {
 
-// What RINGPRESS=lossless takes instead of any lossy codec. It leaves nothing for error feedback.
-constexpr std::string_view kLosslessCodec = "lossless";
 // Calls of one kind that "auto" leaves exact before it believes that they recur.
 constexpr std::uint64_t kCallsBeforeCompression = 2;
 
@@ -45,7 +43,7 @@ bool matches_pattern(std::string_view name, std::string_view pattern) {
 }
 
 /// Those that may hold for calls of a communicator, in order.
-std::vector<Rule> rules_of_communicator(const Settings& settings) {
+std::vector<Rule> rules_of_communicator(const CallSettings& settings) {
   std::vector<Rule> rules;
   for (const Rule& rule : settings.rule_list) {
     const bool is_for_any = rule.comm_match.empty();
@@ -69,7 +67,7 @@ bool holds_for(const Rule& rule, const PlanRequest& request) {
 
 class SettingsPlanner : public Planner {
  public:
-  explicit SettingsPlanner(const Settings& settings)
+  explicit SettingsPlanner(const CallSettings& settings)
       : settings_(settings), rules_(rules_of_communicator(settings)) {}
 
   /// Each stage leaves alone what one before it has found a reason for.
@@ -98,8 +96,7 @@ class SettingsPlanner : public Planner {
   Decision name_origins(const Rule* rule) const {
     Decision decision;
     decision.codec_origin = is_automatic(settings_) ? Origin::kAutomatic : Origin::kSetting;
-    decision.algorithm_origin =
-        settings_.algorithm == "auto" ? Origin::kAutomatic : Origin::kSetting;
+    decision.algorithm_origin = settings_.algorithm ? Origin::kSetting : Origin::kAutomatic;
     if (rule != nullptr && !rule->codec.empty()) decision.codec_origin = Origin::kRule;
     if (rule != nullptr && rule->algorithm) decision.algorithm_origin = Origin::kRule;
     return decision;
@@ -108,7 +105,7 @@ class SettingsPlanner : public Planner {
   /// A rule that names a codec. What can never be lossy stays exact.
   Decision follow_rule(const Rule& rule, const PlanRequest& request, Decision decision) const {
     if (decision.why.reason != ExactReason::kNone) return decision;
-    if (settings_.mode == "off") {
+    if (settings_.mode == Mode::kOff) {
       decision.why.reason = ExactReason::kOff;
     } else if (rule.denies()) {
       decision.why = {ExactReason::kDeniedByRule, static_cast<std::uint32_t>(rule.line), {}};
@@ -126,20 +123,20 @@ class SettingsPlanner : public Planner {
 
   /// Of a call that can be lossy.
   WhyExact why_exact_by_settings(const PlanRequest& request) const {
-    const bool is_auto = settings_.codec == "auto";
+    const bool is_auto = settings_.codec.is_automatic();
     WhyExact why;
-    if (settings_.mode == "off") {
+    if (settings_.mode == Mode::kOff) {
       why.reason = ExactReason::kOff;
-    } else if (request.all_reduces_only && settings_.mode != "lossless" &&
+    } else if (request.all_reduces_only && settings_.mode != Mode::kLossless &&
                request.kind != CollectiveKind::kAllReduce) {
-      why = {ExactReason::kAllReducesOnly, 0, settings_.codec};
+      why = {ExactReason::kAllReducesOnly, 0, usual_codec(settings_)};
     } else if (is_too_small(request, settings_.minimum_bytes)) {
       why.reason = ExactReason::kTooSmall;
     } else if (is_auto && !request.crosses_hosts) {
       why.reason = ExactReason::kOneHost;
     } else if (is_auto && request.recurrences < kCallsBeforeCompression) {
       why.reason = ExactReason::kNotRecurred;
-    } else if (usual_codec(settings_) == kNoCodec) {
+    } else if (is_no_codec(usual_codec(settings_))) {
       why.reason = is_auto ? ExactReason::kBudgetNone : ExactReason::kCodecNone;
     }
     return why;
@@ -147,8 +144,8 @@ class SettingsPlanner : public Planner {
 
   /// Not "none". `codec` is a name in settings_ or rules_.
   Decision take_codec(std::string_view codec, const PlanRequest& request, Decision decision) const {
-    if (settings_.mode == "lossless") codec = kLosslessCodec;
-    if (settings_.mode == "observe") {
+    if (settings_.mode == Mode::kLossless) codec = kLosslessCodec;
+    if (settings_.mode == Mode::kObserve) {
       decision.why = {ExactReason::kObserved, 0, codec};
       return decision;
     }
@@ -166,8 +163,7 @@ class SettingsPlanner : public Planner {
   }
 
   Algorithm choose_algorithm(const Decision& decision, const PlanRequest& request) const {
-    const std::optional<Algorithm> asked = algorithm_named(settings_.algorithm);
-    if (asked) return possible_algorithm(*asked, decision, request);
+    if (settings_.algorithm) return possible_algorithm(*settings_.algorithm, decision, request);
     const bool lossy = !decision.is_exact();
     if (lossy && can_be_hierarchical(request)) return Algorithm::kHier;
     return lossy || request.world <= kLargestExactSraWorld ? Algorithm::kSra : Algorithm::kRing;
@@ -180,7 +176,7 @@ class SettingsPlanner : public Planner {
   }
 
   // Neither changes: decisions have names in them.
-  const Settings settings_;
+  const CallSettings settings_;
   const std::vector<Rule> rules_;
 };
 
@@ -203,7 +199,7 @@ WhyExact why_never_lossy(const PlanRequest& request) {
   return {};
 }
 
-std::unique_ptr<Planner> make_planner(const Settings& settings) {
+std::unique_ptr<Planner> make_planner(const CallSettings& settings) {
   return std::make_unique<SettingsPlanner>(settings);
 }
 

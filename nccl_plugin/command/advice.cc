@@ -20,7 +20,7 @@ Settings settings_in(const JobEnvironment& environment) {
 }
 
 bool compresses_nothing(const Settings& settings) {
-  return settings.mode == "off" || settings.mode == "observe" || settings.codec == "none";
+  return !compresses(settings.mode) || is_no_codec(settings.codec.specification.value_or(""));
 }
 
 const char* remedy_for(const Param& param) {
@@ -40,7 +40,8 @@ void advise_on_names_and_values(const JobEnvironment& environment, std::vector<A
   const std::vector<Param> each = params(environment);
   const Settings settings = settings_in(environment);
   for (const Param& param : each) {
-    if (param.name == "RINGPRESS_BACKEND" && settings.backend == "cuda") continue;  // Said below.
+    if (param.name == "RINGPRESS_BACKEND" && settings.backend == Backend::kCuda)
+      continue;  // Said below.
     if (!param.mistake.empty()) {
       all->push_back(
           {true, fmt::format("{} ({}): every rank will refuse it", param.mistake, param.origin),
@@ -58,7 +59,7 @@ void advise_on_names_and_values(const JobEnvironment& environment, std::vector<A
   if (compresses_nothing(settings)) {
     all->push_back({false,
                     fmt::format("RINGPRESS={}, RINGPRESS_CODEC={}: nothing will be compressed",
-                                settings.mode, settings.codec),
+                                to_text(settings.mode), to_text(settings.codec)),
                     "unset it to compress"});
   }
 }
@@ -67,7 +68,7 @@ void advise_on_names_and_values(const JobEnvironment& environment, std::vector<A
 std::string plugin_codec(const JobEnvironment& environment) {
   const Settings settings = settings_in(environment);
   if (compresses_nothing(settings)) return "";
-  if (settings.mode == "lossless") return "lossless";
+  if (settings.mode == Mode::kLossless) return std::string(kLosslessCodec);
   const std::string& codec = usual_codec(settings);
   return compress_kernels::normalize_specification(codec).is_ok() ? codec : "";
 }
@@ -106,7 +107,7 @@ void advise_on_codec(const JobEnvironment& environment, std::vector<Advice>* all
 /// Door B and door C: only what is preloaded has another backend than the host's.
 void advise_on_backend(const JobEnvironment& environment, std::vector<Advice>* all) {
   const Settings settings = settings_in(environment);
-  if (settings.backend != "cuda") return;
+  if (settings.backend != Backend::kCuda) return;
   all->push_back({true,
                   "RINGPRESS_BACKEND=cuda: the plugin and the library for host memory work on the "
                   "host and refuse it, so the plugin compresses nothing; only what is preloaded "

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "nccl_plugin/command/doctor.h"
+#include "ringpress/internal/setting_types.h"
 
 namespace ringpress::nccl_plugin::command {
 namespace {
@@ -55,7 +56,7 @@ void judge_engine(const Surroundings& all, std::vector<Finding>* findings) {
 
 void judge_kernels(const Surroundings& all, std::vector<Finding>* findings) {
   const Variable* const backend = all.environment.find("RINGPRESS_BACKEND");
-  if (backend != nullptr && backend->value == "host") {
+  if (backend != nullptr && find_word<BackendChoice>(backend->value) == Backend::kHost) {
     findings->push_back(about_door(
         Level::kWarning,
         "RINGPRESS_BACKEND=host is refused in a process that uses CUDA: nothing is compressed",

@@ -38,7 +38,7 @@ const char* instead_of(const Param& param) {
 
 /// Of door A alone, where there are kernels and a GPU for them.
 bool is_taken_before_nccl(const Settings& settings) {
-  if (settings.backend != "cuda") return false;
+  if (settings.backend != Backend::kCuda) return false;
   const std::filesystem::path folder = std::filesystem::path(plugin_folder()).parent_path();
   return look_at_kernels(folder).problem.empty() && has_gpu_driver();
 }

@@ -26,8 +26,8 @@ void open_file(const std::string& path) {
 }  // namespace
 
 LogLevel log_level_of(const Settings& settings) {
-  if (!settings.debug.empty()) return own_log_level(settings);
-  return nccl_log_level(settings.nccl.debug).value_or(LogLevel::kWarn);
+  const std::optional<LogLevel> of_nccl = nccl_log_level(settings.nccl.debug);
+  return settings.debug.value_or(of_nccl.value_or(LogLevel::kWarn));
 }
 
 void direct_log(const Settings& settings) {
@@ -39,7 +39,7 @@ void direct_log(const Settings& settings) {
   std::call_once(once, [&settings] {
     if (logs_to_file(settings)) open_file(debug_path(settings.nccl.debug_file));
     // NCCL's VERSION is less than a warning, but not less than what RINGPRESS_DEBUG has asked for.
-    if (!settings.debug.empty() && !log_enabled(LogLevel::kInfo)) return;
+    if (settings.debug && !log_enabled(LogLevel::kInfo)) return;
     log_always("VERSION", "version " RINGPRESS_VERSION ", the API of NCCL %d.%d.%d on host memory",
                NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
   });

@@ -17,14 +17,14 @@ Status check_host() {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> make_device(const std::string& backend, int number) {
+Result<std::unique_ptr<Device>> make_device(BackendChoice backend, int number) {
   // Without being told so, no pointer is taken for one to host memory.
-  if (backend != "host") return compress_kernels::make_cuda_device(number);
+  if (backend != Backend::kHost) return compress_kernels::make_cuda_device(number);
   RINGPRESS_RETURN_IF_ERROR(check_host());
   return make_host_device();
 }
 
-Status check_backend(const std::string& backend) {
+Status check_backend(BackendChoice backend) {
   return make_device(backend, 0).status();
 }
 

@@ -25,6 +25,17 @@ ncclResult_t out_of_memory() noexcept {
 
 }  // namespace
 
+/// What ranks compare, plan with and report is what is in use.
+Settings Engine::in_streams(Settings settings) {
+  std::optional<std::string>& codec = settings.codec.specification;
+  if (codec) codec = compress_kernels::stream_specification(*codec);
+  settings.budget = compress_kernels::stream_specification(settings.budget);
+  for (Rule& rule : settings.rule_list) {
+    rule.codec = compress_kernels::stream_specification(rule.codec);
+  }
+  return settings;
+}
+
 Engine::Group& Engine::group() const {
   static const auto& groups = *new PerThread<Group>;
   return groups.get([this] {
@@ -312,8 +323,8 @@ Engine* open_engine(const ringpressRealNccl& real) {
   Engine* engine = nullptr;
   const Status status = catch_all([&]() -> Status {
     const Settings settings = settings_from_environment();
-    set_log_level(own_log_level(settings));
-    if (settings.mode == "off") return Status::ok();
+    set_log_level(settings.debug.value_or(LogLevel::kWarn));
+    if (settings.mode == Mode::kOff) return Status::ok();
     RINGPRESS_RETURN_IF_ERROR(check_real(real));
     engine = new Engine(real, settings);  // Lives as long as the process.
     gossip::set_workers_maker(

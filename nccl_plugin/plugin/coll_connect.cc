@@ -75,9 +75,13 @@ Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, in
   Settings worker_settings = settings;
   worker_settings.statistics.clear();  // Of all workers together: CollComm.
   // Each worker has a thread of its own, which nobody is to keep from its sockets.
-  if (worker_settings.progress_thread == "auto") worker_settings.progress_thread = "off";
+  if (worker_settings.progress_thread == ProgressThread::kAuto) {
+    worker_settings.progress_thread = ProgressThread::kOff;
+  }
   // Each node is one rank here.
-  if (worker_settings.topology == "hosts") worker_settings.topology = "ranks";
+  if (worker_settings.topology.by == RingOrderBy::kHosts) {
+    worker_settings.topology.by = RingOrderBy::kRanks;
+  }
   CollComm::Communicators workers;
   UniqueId id = handles[0];
   for (std::size_t worker = 0; worker < kCollWorkers; ++worker) {
@@ -88,7 +92,7 @@ Result<CollComm::Communicators> make_lanes(std::span<const UniqueId> handles, in
       workers[0]->set_timeout(deadline.left());
       RINGPRESS_RETURN_IF_ERROR(tell_id(workers[0].get(), &id));
     }
-    worker_settings.timeout_ms = static_cast<std::uint64_t>(deadline.left().count());
+    worker_settings.timeout = deadline.left();
     const int size = static_cast<int>(handles.size());
     RINGPRESS_ASSIGN_OR_RETURN(workers[worker],
                                Communicator::create(id, rank, size, worker_settings));
@@ -192,7 +196,7 @@ void announce(int nodes, const Settings& settings, TensorPart part) {
     log(abi::LogLevel::kInfo, abi::kLogInit | abi::kLogNet,
         RINGPRESS_VERSION
         ": CollNet among %d nodes: RINGPRESS=%s, codec %s, %s, over its own transports",
-        nodes, settings.mode.c_str(), settings.codec.c_str(),
+        nodes, to_text(settings.mode).c_str(), to_text(settings.codec).c_str(),
         part != TensorPart::kNothing ? "error feedback by tensor"
                                      : "no profiler slot: unbiased, no error feedback");
     if (settings.lazy == 0) return;
@@ -242,8 +246,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   RINGPRESS_RETURN_IF_ERROR(check_own_place(handles, rank, options.rendezvous->id()));
   RINGPRESS_RETURN_IF_ERROR(check_descriptors(handles.size(), options.settings.sockets_per_peer));
   const Settings& settings = options.settings;
-  const milliseconds timeout(settings.timeout_ms);
-  const SharedDeadline deadline(std::min(timeout, kConnectTimeout));
+  const SharedDeadline deadline(std::min(settings.timeout, kConnectTimeout));
   if (rank == 0) {
     const auto left = deadline.left();
     RINGPRESS_RETURN_IF_ERROR(options.rendezvous->serve({left, left, handles}));
@@ -266,7 +269,7 @@ Result<std::unique_ptr<CollComm>> connect_nodes(std::span<const UniqueId> handle
   const Status agreed = agree(workers[0], deadline, &vote);
   RINGPRESS_RETURN_IF_ERROR(started);
   RINGPRESS_RETURN_IF_ERROR(agreed);
-  for (Communicator* worker : workers) worker->set_timeout(timeout);
+  for (Communicator* worker : workers) worker->set_timeout(settings.timeout);
   const auto part = static_cast<TensorPart>(vote.part);
   comm->begin(part);
   announce(comm->nodes(), settings, part);

@@ -53,7 +53,7 @@ bool is_possible(const JobShape& shape) {
 /// What codecs do with calls of a type that NCCL does not tell: the widest that CollNet is given.
 class PieceCodecs final : public CallAdvisers {
  public:
-  explicit PieceCodecs(const Settings& settings) {
+  explicit PieceCodecs(const CallSettings& settings) {
     std::vector<std::string> names = rule_codecs(settings);
     names.push_back(usual_codec(settings));
     for (const std::string& name : names) {
@@ -97,7 +97,7 @@ int least_channels(const ChannelVariables& variables) {
   return std::max(decimal(variables.min_nchannels), by_ctas);
 }
 
-CollNetPolicy::CollNetPolicy(Settings settings, JobShape shape)
+CollNetPolicy::CollNetPolicy(CallSettings settings, JobShape shape)
     : settings_(std::move(settings)),
       shape_(shape),
       planner_(tuner::make_planner(settings_)),
@@ -108,7 +108,7 @@ std::size_t CollNetPolicy::ranks_per_node() const {
 }
 
 Preference CollNetPolicy::preference(abi::Function function, std::size_t bytes) const {
-  if (settings_.mode == "off" || settings_.mode == "observe") return Preference::kLeave;
+  if (!compresses(settings_.mode)) return Preference::kLeave;
   if (!is_possible(shape_)) return Preference::kLeave;
   if (function != abi::Function::kAllReduce || shape_.nodes < 2) return Preference::kAvoid;
   return decide(bytes).is_exact() ? Preference::kAvoid : Preference::kCollNet;
@@ -170,7 +170,7 @@ std::string CollNetPolicy::description() const {
   if (!is_possible(shape_)) return where + "there is no such job, the choice is NCCL's";
   switch (preference_of_largest()) {
     case Preference::kLeave:
-      return where + "RINGPRESS=" + settings_.mode + ", the choice is NCCL's";
+      return where + "RINGPRESS=" + to_text(settings_.mode) + ", the choice is NCCL's";
     case Preference::kCollNet:
       return where + "all-reduces of at least " + std::to_string(settings_.minimum_bytes) +
              " bytes go to CollNet";

@@ -35,7 +35,7 @@ struct JobShape {
 
 class CollNetPolicy {
  public:
-  CollNetPolicy(Settings settings, JobShape shape);
+  CollNetPolicy(CallSettings settings, JobShape shape);
 
   Preference preference(abi::Function function, std::size_t bytes) const;
 
@@ -67,7 +67,7 @@ class CollNetPolicy {
   Decision decide(std::size_t bytes) const;
   Preference preference_of_largest() const;
 
-  Settings settings_;
+  CallSettings settings_;
   JobShape shape_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<CallAdvisers> codecs_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nccl_plugin/plugin/function_lists.h"
+#include "ringpress/internal/setting_types.h"
 
 namespace ringpress::nccl_plugin::plugin {
 namespace {
@@ -154,7 +155,7 @@ const char* door_default(std::string_view name, const Lookup& process, bool defa
     if (name == variable.name) value = variable.value;
   }
   if (value == nullptr && !net_plugin) return nullptr;
-  if (view(process("RINGPRESS")) == "off") return nullptr;
+  if (find_word<Mode>(view(process("RINGPRESS"))) == Mode::kOff) return nullptr;
   if (!net_is_ours(process, default_net_is_ours)) return nullptr;
   if (!net_plugin) return value;
   // The user named this library as environment plugin; under the same name it is a net plugin.

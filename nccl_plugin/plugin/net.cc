@@ -133,7 +133,7 @@ Status net_init(abi::Logger logger) {
   }
   LinkOptions options;
   options.extra_secret = settings.secret;
-  options.timeout = std::chrono::milliseconds(settings.timeout_ms);
+  options.timeout = settings.timeout;
   options.sockets = settings.sockets_per_peer;
   options.congestion = settings.congestion;
   options.address.family = settings.address.family;

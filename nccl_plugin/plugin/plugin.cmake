@@ -5,6 +5,7 @@
 # For the command `ringpress`, too.
 add_library(ringpress_door_variables STATIC plugin/door_variables.cc plugin/function_lists.cc)
 target_include_directories(ringpress_door_variables PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(ringpress_door_variables PUBLIC ringpress_include)
 
 add_library(ringpress_plugins OBJECT
   plugin/coll_comm.cc

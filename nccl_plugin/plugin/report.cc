@@ -36,7 +36,7 @@ void set_logger(abi::Logger logger) noexcept {
 
 Settings read_settings() {
   Settings settings = settings_from_environment();
-  set_log_level(own_log_level(settings));
+  set_log_level(settings.debug.value_or(LogLevel::kWarn));
   return settings;
 }
 

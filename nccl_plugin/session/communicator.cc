@@ -12,12 +12,6 @@
 namespace ringpress {
 namespace {
 
-ring::ProgressThread progress_thread_of(const Settings& settings) {
-  if (settings.progress_thread == "on") return ring::ProgressThread::kOn;
-  if (settings.progress_thread == "off") return ring::ProgressThread::kOff;
-  return ring::ProgressThread::kAuto;
-}
-
 ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Settings& settings) {
   ring::MeshOptions options;
   options.id = id;
@@ -25,11 +19,11 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
   options.size = size;
   options.agreement = agreement_lines(settings);
   options.extra_secret = settings.secret;
-  options.timeout = std::chrono::milliseconds(settings.timeout_ms);
+  options.timeout = settings.timeout;
   options.sockets_per_peer = settings.sockets_per_peer;
   options.congestion = settings.congestion;
   options.shared_memory = settings.shared_memory;
-  options.progress_thread = progress_thread_of(settings);
+  options.progress_thread = settings.progress_thread;
   options.address = settings.address;
   options.host_id = settings.nccl.host_id;
   return options;
@@ -38,8 +32,7 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
 }  // namespace
 
 Result<UniqueId> make_unique_id(const Settings& settings) {
-  return ring::open_rendezvous(settings.address, settings.secret,
-                               std::chrono::milliseconds(settings.timeout_ms));
+  return ring::open_rendezvous(settings.address, settings.secret, settings.timeout);
 }
 
 Result<UniqueId> known_unique_id(const Settings& settings) {

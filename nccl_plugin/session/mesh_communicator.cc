@@ -15,7 +15,7 @@ namespace {
 /// Without a file nothing can be wrong with the hosts, and a ring of two, or inside one of them,
 /// has no other order. All of this is equal on all ranks.
 bool needs_ring_order(const RingTopology& topology, const CommShape& shape) {
-  if (topology.setting == "ranks" || shape.world < 2) return false;
+  if (topology.choice.by == RingOrderBy::kRanks || shape.world < 2) return false;
   return topology.is_file() || (shape.world > 2 && shape.crosses_hosts);
 }
 

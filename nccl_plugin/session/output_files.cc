@@ -99,8 +99,8 @@ std::vector<Output> reports_of(const Settings& settings) {
 
 std::vector<Status> find_output_problems(const Settings& settings) {
   std::vector<Output> all = reports_of(settings);
-  if (!settings.cache.empty() && settings.cache != "off") {
-    all.push_back({"RINGPRESS_CACHE", settings.cache, Kind::kFolder});
+  if (!settings.cache.folder.empty()) {
+    all.push_back({"RINGPRESS_CACHE", settings.cache.folder, Kind::kFolder});
   }
   if (logs_to_file(settings)) {
     all.push_back({"NCCL_DEBUG_FILE", debug_path(settings.nccl.debug_file), Kind::kFileOrLink});

@@ -17,11 +17,12 @@ namespace ringpress::nccl_plugin {
 namespace {
 
 Status in_setting(const RingTopology& topology, const std::string& what) {
-  return Status(Code::kInvalidArgument, "RINGPRESS_TOPOLOGY=" + topology.setting + ":" + what);
+  return Status(Code::kInvalidArgument,
+                "RINGPRESS_TOPOLOGY=" + to_text(topology.choice) + ":" + what);
 }
 
 Result<HostMap> read_map(const RingTopology& topology) {
-  const Result<std::string> text = read_setting_file(topology.setting);
+  const Result<std::string> text = read_setting_file(topology.choice.file);
   if (!text.is_ok()) return in_setting(topology, " " + text.status().message());
   Result<HostMap> map = parse_host_map(text.value());
   if (!map.is_ok()) return in_setting(topology, map.status().message());
@@ -56,8 +57,8 @@ std::string own_host_name(const std::string& host_id) {
 RingTopology read_ring_topology(const Settings& settings) {
   RingTopology topology;
   topology.own_host = own_host_name(settings.nccl.host_id);
-  topology.setting = settings.topology;
-  topology.agreed = topology.setting;
+  topology.choice = settings.topology;
+  topology.agreed = to_text(topology.choice);
   if (!topology.is_file()) return topology;
   Result<HostMap> map = read_map(topology);
   if (map.is_ok()) {
@@ -96,9 +97,9 @@ Result<std::vector<int>> ring_order_of(const RingTopology& topology,
                                        const std::vector<std::string>& hosts) {
   const std::size_t named = topology.map.hosts.size();
   if (named != 0 && named != hosts.size()) {
-    warn_once("RINGPRESS_TOPOLOGY=" + topology.setting + ": names " + std::to_string(named) +
-              " ranks; the ring of a communicator of " + std::to_string(hosts.size()) +
-              " goes by number");
+    warn_once("RINGPRESS_TOPOLOGY=" + to_text(topology.choice) + ": names " +
+              std::to_string(named) + " ranks; the ring of a communicator of " +
+              std::to_string(hosts.size()) + " goes by number");
     return std::vector<int>();
   }
   auto places = places_in(topology, hosts);

@@ -13,16 +13,16 @@ namespace ringpress::nccl_plugin {
 
 /// What the setting says on this rank.
 struct RingTopology {
-  std::string setting;  // A path, or "hosts", or "ranks".
-  HostMap map;          // Of the file.
-  Status problem;       // Ok, or why the file has no map.
+  TopologyChoice choice;
+  HostMap map;     // Of the file.
+  Status problem;  // Ok, or why the file has no map.
   /// Must be equal on all ranks; `problem` too, so that ranks without a map still meet the others
   /// and all can say who has what.
   std::string agreed;
 
   std::string own_host;  // NCCL_HOSTID, or the name of this host.
 
-  bool is_file() const { return setting != "hosts" && setting != "ranks"; }
+  bool is_file() const { return choice.by == RingOrderBy::kFile; }
 };
 
 /// Reads the file.

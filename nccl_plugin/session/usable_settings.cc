@@ -18,8 +18,8 @@ namespace ringpress::nccl_plugin {
 namespace {
 
 Status check_codec(const Settings& settings) {
-  if (settings.codec == "auto") return Status::ok();
-  Status known = compress_kernels::normalize_specification(settings.codec).status();
+  if (settings.codec.is_automatic()) return Status::ok();
+  Status known = compress_kernels::normalize_specification(*settings.codec.specification).status();
   if (known.is_ok()) return known;
   return {known.code(), "RINGPRESS_CODEC=" + settings.codec + ": " + known.message()};
 }
@@ -27,7 +27,7 @@ Status check_codec(const Settings& settings) {
 /// Codecs that lose too much without error feedback, where the user has switched that off.
 std::vector<Status> find_lossy_codecs(const Settings& settings) {
   std::vector<Status> found;
-  if (settings.error_feedback || settings.mode != "on") return found;
+  if (settings.error_feedback || settings.mode != Mode::kOn) return found;
   std::vector<std::string> codecs = rule_codecs(settings);
   const std::string& usual = usual_codec(settings);
   if (std::find(codecs.begin(), codecs.end(), usual) == codecs.end()) codecs.push_back(usual);
@@ -53,7 +53,7 @@ Status check_values(const Settings& settings) {
 
 Status check_session(const Settings& settings, const RingTopology& topology) {
   RINGPRESS_RETURN_IF_ERROR(check_values(settings));
-  if (settings.backend == "cuda") {
+  if (settings.backend == Backend::kCuda) {
     return Status(
         Code::kUnsupported,
         "RINGPRESS_BACKEND=cuda: a communicator of this library works on host memory; GPUs "

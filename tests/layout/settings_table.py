@@ -17,7 +17,7 @@ END = "<!-- /settings -->"
 LIST = tree.ROOT / "include" / "ringpress" / "internal" / "settings.inc"
 STRING = r'"((?:[^"\\]|\\.)*)"'
 ENTRY = re.compile(
-    r"RINGPRESS_SETTING\(\s*\w+\s*,\s*[\w:]+\s*,\s*" + STRING + r"\s*,\s*" + STRING +
+    r"RINGPRESS_(?:CALL_)?SETTING\(\s*\w+\s*,\s*[\w:<>]+\s*,\s*" + STRING + r"\s*,\s*" + STRING +
     r"\s*,\s*(true|false)\s*,\s*((?:" + STRING + r"\s*)+)\)", re.S)
 
 
@@ -31,7 +31,7 @@ def settings(text):
     text = re.sub(r"^\s*//.*$", "", text, flags=re.M)
     found = [(m.group(1), m.group(2), m.group(3) == "true", unquote(m.group(4)))
              for m in ENTRY.finditer(text)]
-    if len(found) != text.count("RINGPRESS_SETTING("):
+    if len(found) != text.count("SETTING("):
         raise ValueError("settings.inc has an entry that this script cannot read")
     return found
 

@@ -143,14 +143,15 @@ class Hubs {
     return id;
   }
   /// Joins the hub of `id` and waits for the others.
-  Result<std::shared_ptr<Hub>> join(const UniqueId& id, int rank, int size, int timeout_ms) {
+  Result<std::shared_ptr<Hub>> join(const UniqueId& id, int rank, int size,
+                                    std::chrono::milliseconds timeout) {
     std::shared_ptr<Hub> hub;
     {
       const std::lock_guard lock(mutex_);
       const auto found = hubs_.find(id);
       if (found == hubs_.end()) return Status(Code::kInvalidArgument, "commId was never made");
       if (found->second == nullptr) {
-        found->second = std::make_shared<Hub>(size, std::chrono::milliseconds(timeout_ms));
+        found->second = std::make_shared<Hub>(size, timeout);
       }
       hub = found->second;
     }
@@ -363,7 +364,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, i
                                                            const Settings& settings,
                                                            std::chrono::milliseconds) {
   RINGPRESS_ASSIGN_OR_RETURN(std::shared_ptr<Hub> hub,
-                             Hubs::instance().join(id, rank, size, settings.timeout_ms));
+                             Hubs::instance().join(id, rank, size, settings.timeout));
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
   return std::unique_ptr<Communicator>(new InProcessCommunicator(std::move(hub), rank));
 }

@@ -10,8 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <optional>
-#include <string_view>
 
 #include "ringpress/internal/types.h"
 
@@ -200,14 +198,6 @@ constexpr const AlgorithmTraits& traits_of(Algorithm algorithm) {
 constexpr const char* algorithm_name(Algorithm algorithm) {
   const AlgorithmTraits* const traits = find_algorithm(algorithm);
   return traits != nullptr ? traits->name : "unknown algorithm";
-}
-
-/// The one of that name; nothing where there is none, as for "auto".
-constexpr std::optional<Algorithm> algorithm_named(std::string_view name) {
-  for (const AlgorithmTraits& traits : kAlgorithms) {
-    if (name == traits.name) return traits.algorithm;
-  }
-  return std::nullopt;
 }
 
 /// True of a number, as other ranks send them, that stands for one which a mesh runs.

@@ -16,6 +16,11 @@ namespace ringpress {
 
 /// The codec of a call that is not compressed.
 inline constexpr std::string_view kNoCodec = "none";
+inline bool is_no_codec(std::string_view specification) {
+  return specification == kNoCodec;
+}
+/// What RINGPRESS=lossless takes instead of any lossy codec. It leaves nothing for error feedback.
+inline constexpr std::string_view kLosslessCodec = "lossless";
 
 /// Why a call is exact. Its text is made by to_text() when somebody reads it.
 enum class ExactReason : std::uint8_t {
@@ -92,7 +97,7 @@ struct Decision {
   Origin algorithm_origin = Origin::kSetting;
   bool error_feedback = false;
 
-  bool is_exact() const { return codec == kNoCodec; }
+  bool is_exact() const { return is_no_codec(codec); }
   bool is_by_rule() const { return codec_origin == Origin::kRule; }
   /// RINGPRESS_CODEC=auto: it would be compressed if it had come before.
   bool waits_for_recurrence() const { return why.reason == ExactReason::kNotRecurred; }

@@ -6,10 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "ringpress/internal/decision.h"
-#include "ringpress/internal/settings.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress {
@@ -40,17 +38,6 @@ inline bool is_too_small(std::size_t bytes, std::size_t minimum_bytes) {
 }
 inline bool is_too_small(const PlanRequest& request, std::size_t minimum_bytes) {
   return is_too_small(request.count * dtype_size(request.dtype), minimum_bytes);
-}
-
-/// The codec that all calls get for which no rule names one: RINGPRESS_CODEC, or the budget's where
-/// that is auto.
-inline const std::string& usual_codec(const Settings& settings) {
-  return settings.codec == "auto" ? settings.budget : settings.codec;
-}
-
-/// True where the engine chooses how calls are made, within the budget.
-inline bool is_automatic(const Settings& settings) {
-  return settings.codec == "auto" && settings.mode == "on" && !settings.deterministic;
 }
 
 class Planner {

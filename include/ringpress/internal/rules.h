@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "ringpress/internal/decision.h"
 #include "ringpress/internal/types.h"
 
 namespace ringpress {
@@ -28,7 +29,7 @@ struct Rule {
 
   /// Where a rule's condition is about what is not known, it is taken to hold for these alone: a
   /// call that is exact is never wrong.
-  bool denies() const { return codec == "none"; }
+  bool denies() const { return is_no_codec(codec); }
 };
 
 }  // namespace ringpress

@@ -2,6 +2,7 @@
 #ifndef RINGPRESS_INTERNAL_SETTINGS_H_
 #define RINGPRESS_INTERNAL_SETTINGS_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "ringpress/internal/address_choice.h"
 #include "ringpress/internal/log.h"
 #include "ringpress/internal/rules.h"
+#include "ringpress/internal/setting_types.h"
 #include "ringpress/internal/status.h"
 
 namespace ringpress {
@@ -24,23 +26,43 @@ struct NcclVariables {
   std::string debug_file;  // NCCL_DEBUG_FILE
 };
 
+/// What the user says of how calls are made: what planners are given.
+struct CallSettings {
+#define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning)
+#define RINGPRESS_CALL_SETTING(field, type, name, default_text, agree, meaning) type field{};
+#include "ringpress/internal/settings.inc"
+#undef RINGPRESS_SETTING
+  std::vector<Rule> rule_list;  // Of the file that `rules` names.
+  /// What the program calls the communicator that is made with these settings; "": nothing. No
+  /// value: nobody knows here.
+  std::optional<std::string> comm_name;
+};
+
+/// The codec that all calls get for which no rule names one: RINGPRESS_CODEC, or the budget's where
+/// that is auto.
+inline const std::string& usual_codec(const CallSettings& settings) {
+  return settings.codec.is_automatic() ? settings.budget : *settings.codec.specification;
+}
+
+/// True where the engine chooses how calls are made, within the budget.
+inline bool is_automatic(const CallSettings& settings) {
+  return settings.codec.is_automatic() && settings.mode == Mode::kOn && !settings.deterministic;
+}
+
 /// Every setting.
-struct Settings {
+struct Settings : CallSettings {
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) type field{};
+#define RINGPRESS_CALL_SETTING(field, type, name, default_text, agree, meaning)
 #include "ringpress/internal/settings.inc"
 #undef RINGPRESS_SETTING
   /// The first value that could not be parsed, with what is allowed; empty if all could. Its
   /// setting has the default. Kept, so that a rank with a wrong value still meets the others and
   /// all of them can say who has what.
   std::string mistake;
-  std::vector<Rule> rule_list;        // Of the file that `rules` names,
-  std::string rules_digest = "none";  // and what all ranks' files have in common.
+  std::string rules_digest = "none";  // What all ranks' files of `rules` have in common.
   NcclVariables nccl;
   /// RINGPRESS_SOCKET_IFNAME, else NCCL_SOCKET_IFNAME, with NCCL_SOCKET_FAMILY.
   AddressChoice address;
-  /// What the program calls the communicator that is made with these settings; "": nothing. No
-  /// value: nobody knows here.
-  std::optional<std::string> comm_name;
 };
 
 /// A row of the list, as text.
@@ -54,22 +76,18 @@ const std::vector<SettingDescription>& setting_descriptions();
 
 /// Reads NAME=VALUE pairs: those whose name starts with RINGPRESS, and NCCL's own variables that
 /// mean something here (ours come before NCCL's); the rest is the default. An unknown name adds a
-/// line to `warnings` (may be null) that names the nearest known one. Nothing is refused here:
-/// check_settings() does that, and the codec factory checks codec names. Reads the file of
-/// RINGPRESS_RULES.
+/// line to `warnings` (may be null) that names the nearest known one. Nothing is refused here: what
+/// cannot be parsed is Settings::mistake, and the codec factory checks codec names. Reads the file
+/// of RINGPRESS_RULES.
 Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& environment,
                         std::vector<std::string>* warnings);
 
-/// kInvalidArgument, with what is allowed, for a value that could not be parsed or names none of
-/// the things that its setting chooses from (mode, algorithm, backend ...).
+/// kInvalidArgument, with what is allowed, for a value that could not be parsed.
 Status check_settings(const Settings& settings);
 
 /// parse_settings() of this process's environment and NCCL's configuration files; warnings go to
 /// the log, once per process.
 Settings settings_from_environment();
-
-/// Which lines RINGPRESS_DEBUG asks for; kWarn where it asks for none of them by name.
-LogLevel own_log_level(const Settings& settings);
 
 /// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after what
 /// check_settings() says, the contents of RINGPRESS_RULES and, if a rule asks for it, the
@@ -78,9 +96,9 @@ LogLevel own_log_level(const Settings& settings);
 std::vector<std::string> agreement_lines(const Settings& settings);
 
 /// True if a rule asks for the communicator's name.
-bool asks_for_names(const Settings& settings);
+bool asks_for_names(const CallSettings& settings);
 /// Adds the line of the name, if asked for: where not all of the settings are compared at once.
-void append_name_line(const Settings& settings, std::vector<std::string>* lines);
+void append_name_line(const CallSettings& settings, std::vector<std::string>* lines);
 
 }  // namespace ringpress
 

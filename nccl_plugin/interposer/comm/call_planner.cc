@@ -60,7 +60,7 @@ std::uint64_t CallPlanner::graph_of(const Call& call) const {
 
 /// (No rule names a codec that projects.)
 std::size_t CallPlanner::projected_bytes(const Call& call) const {
-  const PreparedCodec* const codec = parts_.codecs.find(call, parts_.settings.codec);
+  const PreparedCodec* const codec = parts_.codecs.find(call, usual_codec(parts_.settings));
   if (codec == nullptr || codec->projection == nullptr) return 0;
   return projection_bytes(*codec->projection, call.count);
 }

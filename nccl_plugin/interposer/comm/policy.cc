@@ -16,14 +16,14 @@ constexpr std::array kLossyTypes = {DType::kFloat32, DType::kFloat16, DType::kBf
 
 /// For what is decided before names are known, and for calls that no rule is for.
 std::unique_ptr<Planner> planner_without_rules(const Settings& settings) {
-  Settings without = settings;
+  CallSettings without = settings;
   without.rule_list.clear();
   return tuner::make_planner(without);
 }
 
 std::unique_ptr<Planner> planner_for(const Settings& settings,
                                      const std::optional<std::string>& name) {
-  Settings named = settings;
+  CallSettings named = settings;
   named.comm_name = name;
   return tuner::make_planner(named);
 }
@@ -86,7 +86,7 @@ CommPolicy::CommPolicy(const Settings& settings, int size, bool can_split, const
 void CommPolicy::set_hosts(std::vector<int> hosts) {
   hosts_ = std::move(hosts);
   shape_ = comm_shape_of(settings_, hosts_);
-  if (settings_.topology == "ranks") return;
+  if (settings_.topology.by == RingOrderBy::kRanks) return;
   std::vector<ringpress::Location> places;
   places.reserve(hosts_.size());
   for (const int host : hosts_) places.push_back({std::to_string(host)});

@@ -52,7 +52,7 @@ class CommPolicy {
   void set_place(const HostPlace& place);
   /// No hosts: it was not split.
   const HostPlace& place() const { return place_; }
-  bool is_ring() const { return settings_.algorithm == "ring"; }
+  bool is_ring() const { return settings_.algorithm == Algorithm::kRing; }
 
   /// What calls of this kind get that no rule is for.
   std::string usual_codec(DType dtype, ReduceOp op) const;

@@ -4,18 +4,18 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "nccl_plugin/gossip/workers.h"
 #include "nccl_plugin/interposer/meeting/gossip_comms.h"
 #include "nccl_plugin/preload/engine.h"
+#include "ringpress/internal/setting_types.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
 /// What the engine knows and workers need.
 struct GossipGround {
   const ringpressRealNccl& real;
-  std::string backend;               // RINGPRESS_BACKEND.
+  BackendChoice backend = {};
   std::function<bool()> is_grouped;  // This thread is within a group of calls.
   GossipComms& comms;
 };

@@ -147,7 +147,7 @@ std::string Meetings::missed() const {
 
 std::chrono::milliseconds Meetings::patience() const {
   const auto patience = missed().empty() ? kMeetingPatience : kPatienceAfterMiss;
-  return std::min(patience, std::chrono::milliseconds(settings_.timeout_ms));
+  return std::min(patience, settings_.timeout);
 }
 
 void Meetings::serve(const UniqueId& place) {

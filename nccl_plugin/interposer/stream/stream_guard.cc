@@ -128,7 +128,7 @@ Result<GuardedCall> StreamGuard::next(const PlanRequest& request, Stream stream,
 Status StreamGuard::hear(Class* calls, Stream stream, const Watch& watch) {
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::uint64_t word,
-      await_word(memory_->received(calls->index), stream, {settings_.timeout_ms, watch},
+      await_word(memory_->received(calls->index), stream, {settings_.timeout, watch},
                  "what rank 0 found out about compressing has not come",
                  [calls](std::uint64_t seen) { return epoch_of(seen) == calls->epoch; }));
   RINGPRESS_ASSIGN_OR_RETURN(const Verdict verdict, verdict_of(word));
@@ -163,7 +163,8 @@ void StreamGuard::log_verdict(const Class& calls, Verdict verdict, std::string_v
     TuningNote note;
     note.event = event;
     note.choice.codec = is_exact ? 0 : 1;
-    note.choice.algorithm = settings_.algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
+    note.choice.algorithm =
+        settings_.algorithm == Algorithm::kRing ? Algorithm::kRing : Algorithm::kSra;
     note.seconds = seconds[is_exact ? 0 : 1];
     const std::string named(is_exact ? kNoCodec : codec);
     const std::string line = tuning::tuning_log_line(calls.calls, note, named);

@@ -100,7 +100,7 @@ Status StreamSums::clear(float* sum, std::size_t count) {
 }
 
 StreamLazy::StreamLazy(Device& device, const Settings& settings, Watch watch)
-    : device_(device), watch_(std::move(watch)), patience_{settings.timeout_ms, watch_} {}
+    : device_(device), watch_(std::move(watch)), patience_{settings.timeout, watch_} {}
 
 Result<std::unique_ptr<StreamLazy>> StreamLazy::make(Device& device, const Settings& settings,
                                                      int rank, int size, Watch watch) {

@@ -88,7 +88,7 @@ Result<SteppedCall> StreamSteps::next(const TensorCall& call, Stream stream, con
 
 /// Waits for the word that was sent last.
 Status StreamSteps::hear(Stream stream, const Watch& watch) {
-  RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), stream, {settings_.timeout_ms, watch},
+  RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), stream, {settings_.timeout, watch},
                                        "what rank 0 has found out about the step has not come",
                                        [this](std::uint64_t seen) { return seen == epoch_; })
                                 .status());

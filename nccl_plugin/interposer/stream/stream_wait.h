@@ -24,7 +24,7 @@ struct Watch {
 
 /// What ends a wait.
 struct Patience {
-  int timeout_ms = 0;  // RINGPRESS_TIMEOUT_MS.
+  std::chrono::milliseconds timeout{};  // RINGPRESS_TIMEOUT_MS.
   const Watch& watch;
 };
 
@@ -37,7 +37,7 @@ Result<std::uint64_t> await_word(const volatile std::uint64_t* word, Stream stre
                                  const Patience& patience, const char* late, IsThere&& is_there) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  const auto until = begin + std::chrono::milliseconds(patience.timeout_ms);
+  const auto until = begin + patience.timeout;
   auto look = begin + kBetweenLooks;
   std::uint64_t seen = *word;
   while (!is_there(seen)) {

@@ -12,7 +12,7 @@ CommShape comm_shape_of(const Settings& settings, std::span<const int> hosts) {
   comm.world = comm.comm_ranks = static_cast<int>(hosts.size());
   comm.comm_nodes = static_cast<int>(different.size());
   comm.crosses_hosts = different.size() > 1;
-  comm.all_reduces_only = compress_kernels::projects(settings.codec);
+  comm.all_reduces_only = compress_kernels::projects(usual_codec(settings));
   comm.may_gather = settings.all_gather;
   return comm;
 }

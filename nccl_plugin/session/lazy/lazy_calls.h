@@ -57,7 +57,7 @@ class LazyCalls {
             std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
   static bool is_wanted(const Settings& settings) {
-    return settings.lazy > 0 && (settings.mode == "on" || settings.mode == "lossless");
+    return settings.lazy > 0 && compresses(settings.mode);
   }
   /// The same on all ranks.
   bool takes(const PlanRequest& request) const { return takes(request, minimum_bytes_); }

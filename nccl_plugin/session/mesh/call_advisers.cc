@@ -15,7 +15,7 @@ MeshAdvisers::MeshAdvisers(MeshSession& session) : session_(session) {
   if (tuning::TunedCalls::has_choice(settings)) {
     tuned_ = std::make_unique<tuning::TunedCalls>(settings, session.peers);
   }
-  if (settings.mode == "on" && settings.adjust_steps != 0) {
+  if (settings.mode == Mode::kOn && settings.adjust_steps != 0) {
     if (auto family = tuning::make_level_family(settings)) {
       levels_ = std::make_unique<tuning::StepLevels>(settings, session.peers, std::move(family),
                                                      session.call_sequence);

@@ -12,7 +12,7 @@ CommShape shape_of(const Mesh& mesh, const Settings& settings) {
   CommShape shape;
   shape.world = shape.comm_ranks = mesh.size();
   for (int peer = 0; peer < mesh.size(); ++peer) shape.crosses_hosts |= !mesh.is_local(peer);
-  shape.all_reduces_only = compress_kernels::projects(settings.codec);
+  shape.all_reduces_only = compress_kernels::projects(usual_codec(settings));
   return shape;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compress_kernels/factory.h"
+#include "ringpress/internal/decision.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -22,12 +23,13 @@ Status check_rules(const Settings& settings) {
   return Status::ok();
 }
 
-std::vector<std::string> rule_codecs(const Settings& settings) {
+std::vector<std::string> rule_codecs(const CallSettings& settings) {
   std::vector<std::string> codecs;
-  if (settings.mode != "on" && settings.mode != "lossless") return codecs;
+  if (!compresses(settings.mode)) return codecs;
+  const std::string lossless(kLosslessCodec);
   for (const Rule& rule : settings.rule_list) {
     if (rule.codec.empty() || rule.denies()) continue;
-    const std::string& codec = settings.mode == "on" ? rule.codec : settings.mode;
+    const std::string& codec = settings.mode == Mode::kOn ? rule.codec : lossless;
     if (std::find(codecs.begin(), codecs.end(), codec) == codecs.end()) codecs.push_back(codec);
   }
   return codecs;

@@ -15,7 +15,7 @@ namespace ringpress::nccl_plugin {
 Status check_rules(const Settings& settings);
 
 /// Each codec but "none" that a plan may name because of a rule, once.
-std::vector<std::string> rule_codecs(const Settings& settings);
+std::vector<std::string> rule_codecs(const CallSettings& settings);
 
 }  // namespace ringpress::nccl_plugin
 

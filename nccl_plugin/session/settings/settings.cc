@@ -105,6 +105,52 @@ Status parse(const char* name, const std::string& text, double* value) {
   return Status::ok();
 }
 
+Status parse(const char* name, const std::string& text, std::chrono::milliseconds* value) {
+  int number = 0;
+  RINGPRESS_RETURN_IF_ERROR(parse(name, text, &number));
+  *value = std::chrono::milliseconds(number);
+  return Status::ok();
+}
+
+Status parse(const char*, const std::string& text, CodecChoice* value) {
+  value->specification.reset();
+  if (text != CodecChoice::kAutomatic) value->specification = text;
+  return Status::ok();
+}
+
+Status parse(const char*, const std::string& text, TopologyChoice* value) {
+  const std::optional<RingOrderBy> found = find_word<RingOrderBy>(text);
+  *value = {found.value_or(RingOrderBy::kFile), found ? "" : text};
+  return Status::ok();
+}
+
+Status parse(const char*, const std::string& text, CacheChoice* value) {
+  const bool is_off = text == "off";
+  *value = {is_off, is_off ? "" : text};
+  return Status::ok();
+}
+
+Status refuse_word(const char* name, const std::string& text,
+                   const std::vector<std::string_view>& words) {
+  std::string list;
+  for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  return refuse(name, text,
+                "one of " + list + " (maybe: " + std::string(nearest_name(text, words)) + "?)");
+}
+
+/// Empty, as a setting can only be by default: no value.
+template <HasWords Value>
+Status parse(const char* name, const std::string& text, Value* value) {
+  const std::optional<Value> found = find_word<Value>(text);
+  if (!found && !text.empty()) {
+    std::vector<std::string_view> words;
+    for (const SettingWord<Value>& word : SettingWords<Value>::kAll) words.push_back(word.text);
+    return refuse_word(name, text, words);
+  }
+  *value = found.value_or(Value());
+  return Status::ok();
+}
+
 std::string to_text(const std::string& value) {
   return value;
 }
@@ -142,15 +188,6 @@ std::string unknown_name(const std::string& name) {
   return "unknown setting " + name + " is ignored" + maybe_name(name, names);
 }
 
-Status check_one_of(const char* name, const std::string& value,
-                    const std::vector<std::string_view>& allowed) {
-  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return Status::ok();
-  std::string list;
-  for (const std::string_view word : allowed)
-    list += (list.empty() ? "" : ", ") + std::string(word);
-  return refuse(name, value, "one of " + list + maybe_name(value, allowed));
-}
-
 void note_mistake(const Status& status, Settings* settings) {
   if (!status.is_ok() && settings->mistake.empty()) settings->mistake = status.message();
 }
@@ -163,6 +200,20 @@ std::string printable(std::string name) {
     if (c < ' ' || c > '~') c = '?';
   }
   return name;
+}
+
+/// The secret is compared by the handshake, never sent.
+template <bool kAgrees, typename Value>
+void add_line(std::string_view name, const Value& value, std::vector<std::string>* lines) {
+  if constexpr (kAgrees) {
+    if (name == "RINGPRESS_SECRET") return;
+    lines->push_back(std::string(name) + "=" + to_text(value));
+  }
+}
+
+/// Names that belong to ringpress but are read by its programs, not by the library.
+bool is_for_programs(std::string_view name) {
+  return name.starts_with("RINGPRESS_PERF_");
 }
 
 }  // namespace
@@ -198,21 +249,7 @@ Settings parse_settings(const std::vector<std::pair<std::string, std::string>>& 
 }
 
 Status check_settings(const Settings& settings) {
-  if (!settings.mistake.empty()) return {Code::kInvalidArgument, settings.mistake};
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS", settings.mode, {"on", "off", "observe", "lossless"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_ALGO", settings.algorithm, {"auto", "hier", "ring", "sra"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_ADJUST_METRIC", settings.adjust_metric, {"l2", "l2sq"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_ADJUST_GRIDS", settings.adjust_grids, {"uniform", "both"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_BACKEND", settings.backend, {"auto", "host", "cuda"}));
-  RINGPRESS_RETURN_IF_ERROR(
-      check_one_of("RINGPRESS_PROGRESS_THREAD", settings.progress_thread, {"auto", "on", "off"}));
-  if (settings.debug.empty()) return Status::ok();
-  return check_one_of("RINGPRESS_DEBUG", settings.debug, {"error", "warn", "info", "trace"});
+  return settings.mistake.empty() ? Status::ok() : Status(Code::kInvalidArgument, settings.mistake);
 }
 
 Settings settings_from_environment() {
@@ -226,40 +263,25 @@ Settings settings_from_environment() {
   return settings;
 }
 
-LogLevel own_log_level(const Settings& settings) {
-  const std::pair<const char*, LogLevel> levels[] = {{"error", LogLevel::kError},
-                                                     {"warn", LogLevel::kWarn},
-                                                     {"info", LogLevel::kInfo},
-                                                     {"trace", LogLevel::kTrace}};
-  for (const auto& [name, level] : levels) {
-    if (settings.debug == name) return level;
-  }
-  return LogLevel::kWarn;
-}
-
 std::vector<std::string> agreement_lines(const Settings& settings) {
   const Status valid = check_settings(settings);
   std::vector<std::string> lines = {"Invalid setting=" +
                                     (valid.is_ok() ? std::string("none") : valid.message())};
-  const auto add = [&lines](std::string_view name, const std::string& text) {
-    if (name == "RINGPRESS_SECRET") return;  // Compared by the handshake, never sent.
-    lines.push_back(std::string(name) + "=" + text);
-  };
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) \
-  if (agree) add(name, to_text(settings.field));
+  add_line<agree>(name, settings.field, &lines);
 #include "ringpress/internal/settings.inc"
 #undef RINGPRESS_SETTING
-  add("RINGPRESS_RULES has", settings.rules_digest);
+  lines.push_back("RINGPRESS_RULES has=" + settings.rules_digest);
   if (settings.comm_name) append_name_line(settings, &lines);
   return lines;
 }
 
-bool asks_for_names(const Settings& settings) {
+bool asks_for_names(const CallSettings& settings) {
   return std::any_of(settings.rule_list.begin(), settings.rule_list.end(),
                      [](const Rule& rule) { return !rule.comm_match.empty(); });
 }
 
-void append_name_line(const Settings& settings, std::vector<std::string>* lines) {
+void append_name_line(const CallSettings& settings, std::vector<std::string>* lines) {
   if (!asks_for_names(settings)) return;
   lines->push_back("Name of the communicator=" + printable(settings.comm_name.value_or("")));
 }

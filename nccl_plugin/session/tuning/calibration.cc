@@ -182,6 +182,7 @@ Result<std::vector<std::string>> find_codecs(Peers& peers, const std::string& bu
   for (std::size_t i = 0; i < codecs.size(); ++i) {
     if (excess[i] <= 0) within.push_back(codecs[i]);
   }
+  if (!is_no_codec(whole)) within.push_back(budget);
   return within;
 }
 
@@ -215,8 +216,9 @@ Result<std::vector<CodecSpeed>> measure_codecs(Peers& peers, const std::string& 
   }
   RINGPRESS_RETURN_IF_ERROR(agree(peers, &codecs));
   // What saves no bytes would only take time.
-  std::erase_if(codecs,
-                [](const CodecSpeed& codec) { return codec.codec != "none" && codec.ratio >= 1; });
+  std::erase_if(codecs, [](const CodecSpeed& codec) {
+    return !is_no_codec(codec.codec) && codec.ratio >= 1;
+  });
   return codecs;
 }
 

@@ -141,7 +141,7 @@ Result<Calibrations> read_calibrations(std::string_view text, const CalibrationK
   const bool has_links =
       link.bytes_per_second != 0 && (key.ranks_per_host == 1 || inside.bytes_per_second != 0);
   for (const Calibration& one : found.by_type) {
-    if (!has_links || one.codecs.empty() || one.codecs[0].codec != "none") {
+    if (!has_links || one.codecs.empty() || !is_no_codec(one.codecs[0].codec)) {
       return corrupt("something is missing");
     }
   }
@@ -149,8 +149,8 @@ Result<Calibrations> read_calibrations(std::string_view text, const CalibrationK
 }
 
 std::string calibration_path(const Settings& settings, const CalibrationKey& key) {
-  std::string folder = settings.cache;
-  if (folder == "off") return "";
+  if (settings.cache.is_off) return "";
+  std::string folder = settings.cache.folder;
   if (folder.empty()) {
     const char* const cache = std::getenv("XDG_CACHE_HOME");
     const char* const home = std::getenv("HOME");

@@ -170,7 +170,7 @@ std::unique_ptr<LevelFamily> make_bit_levels(const Settings& settings) {
   const std::optional<BitGrid> own = make_grid(usual_codec(settings));
   if (!own) return nullptr;
   std::vector<BitGrid> grids{*own};
-  if (settings.adjust_grids == "both") {
+  if (settings.adjust_grids == LevelGrids::kBoth) {
     const auto other = make_grid(own->is_uniform ? "q4:grid=lloyd" : "q4:grid=uniform");
     if (other) grids.push_back(*other);
   }

@@ -37,7 +37,7 @@ constexpr std::size_t kLongestSketch = 128;
 LevelBudget budget_of(const Settings& settings) {
   LevelBudget budget;
   budget.alpha = settings.adjust_alpha;
-  budget.metric = settings.adjust_metric == "l2" ? ErrorMetric::kL2 : ErrorMetric::kL2Squared;
+  budget.metric = settings.adjust_metric;
   return budget;
 }
 
@@ -81,7 +81,7 @@ StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<L
       peers_(peers),
       family_(std::move(family)),
       // A ring encodes sums of several ranks, on which parts do not agree.
-      has_parts_(family_->has_parts() && settings.algorithm != "ring"),
+      has_parts_(family_->has_parts() && settings.algorithm != Algorithm::kRing),
       sequence_(std::move(sequence)) {}
 
 /// A step that has not come to its end does not count.

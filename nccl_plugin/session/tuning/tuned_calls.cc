@@ -91,8 +91,8 @@ TunedCalls::TunedCalls(const Settings& settings, Peers& peers, const TuningLimit
 TunedCalls::TunedCalls(const Settings& settings, Peers& peers)
     : TunedCalls(settings, peers, limits_of(settings)) {}
 
-bool TunedCalls::has_choice(const Settings& settings) {
-  return is_automatic(settings) && settings.budget != kNoCodec;
+bool TunedCalls::has_choice(const CallSettings& settings) {
+  return is_automatic(settings) && !is_no_codec(settings.budget);
 }
 
 Result<std::optional<TunedChoice>> TunedCalls::choose(const PlanRequest& request,
@@ -215,11 +215,12 @@ void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
 Status TunedCalls::make_tuner(Class* calls) {
   const CallShape shape{calls->calls.bytes, peers_.size(), ranks_per_host_};
   const Calibration& calibration = calibration_of(calls->calls.dtype);
-  const std::string& algorithm = settings_.algorithm;  // `hier` is sra here.
-  const Algorithm asked = algorithm == "ring" ? Algorithm::kRing : Algorithm::kSra;
+  // `hier` is sra here.
+  const bool is_ring = settings_.algorithm == Algorithm::kRing;
+  const Algorithm asked = is_ring ? Algorithm::kRing : Algorithm::kSra;
   const Algorithm wanted = calls->by.value_or(asked);
   RINGPRESS_ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
-                             algorithm == "auto" && !calls->by
+                             !settings_.algorithm && !calls->by
                                  ? tuner::find_candidates(shape, calibration)
                                  : tuner::find_candidates_by(wanted, shape, calibration));
   // Which this engine does not do.

@@ -38,7 +38,7 @@ class TunedCalls {
   TunedCalls(const Settings& settings, Peers& peers);
 
   /// True if the settings leave something to be chosen.
-  static bool has_choice(const Settings& settings);
+  static bool has_choice(const CallSettings& settings);
 
   /// What is best for a call, where that is not what was decided on before; no value: it is not for
   /// this to say. Collective now and then. An error ends the communicator, for the others may not

@@ -55,12 +55,14 @@ Rule draw_rule(Dice& dice, std::size_t line) {
 
 Settings draw_settings(Dice& dice) {
   Settings settings = parse_settings({}, nullptr);
-  settings.mode = dice.one_of({"on", "on", "on", "off", "observe", "lossless"});
-  settings.codec =
-      dice.one_of({"auto", "auto", "auto", "q4", "none", "powersgd", "lossless", "fp16"});
+  settings.mode =
+      dice.one_of({Mode::kOn, Mode::kOn, Mode::kOn, Mode::kOff, Mode::kObserve, Mode::kLossless});
+  settings.codec.specification = dice.one_of<std::optional<std::string>>(
+      {std::nullopt, std::nullopt, std::nullopt, "q4", "none", "powersgd", "lossless", "fp16"});
   settings.budget = dice.one_of({"q4", "q8", "none"});
-  settings.algorithm = dice.one_of({"auto", "auto", "ring", "sra", "hier"});
-  settings.backend = dice.one_of({"auto", "host"});
+  settings.algorithm = dice.one_of<AlgorithmChoice>(
+      {std::nullopt, std::nullopt, Algorithm::kRing, Algorithm::kSra, Algorithm::kHier});
+  settings.backend = dice.one_of<BackendChoice>({std::nullopt, Backend::kHost});
   settings.minimum_bytes = dice.one_of<std::size_t>({65536, 0, 4096});
   settings.error_feedback = dice.is_one_in(2);
   settings.deterministic = dice.is_one_in(4);
@@ -169,10 +171,9 @@ TEST(Explain, SaysWhatTheEngineDecides) {
       if (world < 2) continue;
       // As a communicator of a device makes it of the program's call.
       const std::size_t count = 1 + dice.below(1 << 19) / static_cast<std::size_t>(world);
-      const bool may_gather = settings.all_gather && settings.backend != "host";
-      nccl_plugin::CommShape comm{world, nodes > 1, settings.codec == "powersgd", may_gather, 0,
-                                  nodes, world};
-      if (settings.backend != "host") comm.ranks_per_host = ranks_per_host;
+      const bool projects = settings.codec.specification == "powersgd";
+      nccl_plugin::CommShape comm{world, nodes > 1, projects, settings.all_gather, 0, nodes, world};
+      if (settings.backend != Backend::kHost) comm.ranks_per_host = ranks_per_host;
       const std::size_t whole = nccl_plugin::whole_count(kind, count, world);
       PlanRequest request = nccl_plugin::request_of(comm, kind, whole, dtype);
       for (int earlier = 0; earlier < 2; ++earlier) recurrences.count(request);

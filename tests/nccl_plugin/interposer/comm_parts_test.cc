@@ -41,7 +41,6 @@ TEST(MemoryAgreement, KnowsGraphsOneByOne) {
 
 TEST(CommPolicy, AHostsPartDecidesTheWay) {
   Settings settings;
-  settings.algorithm = "auto";
   CommPolicy policy(settings, 4, true, "");
   policy.set_hosts({0, 0, 1, 1});
   Call call;

@@ -206,7 +206,7 @@ TEST(InterposerGuardAlone, TheLogSaysWhatWasFound) {
 /// Rank 0 has ended before it said what it found out.
 TEST(InterposerGuardAlone, AVerdictThatNeverComesEndsTheCall) {
   const Settings settings = guarded_settings({{"RINGPRESS_TIMEOUT_MS", "1000"}});
-  auto device = make_device("host", 0).value();
+  auto device = make_device(Backend::kHost, 0).value();
   auto guard = StreamGuard::make(*device, settings, 1).value();
   const PlanRequest request{CollectiveKind::kAllReduce, 20000, DType::kFloat32};
   for (int call = 0; call < kTurns; ++call) {

@@ -61,7 +61,7 @@ TEST_P(SameBytesAsTheHost, StepByStep) {
                                            {"RINGPRESS_ALGO", tried.algorithm},
                                            {"RINGPRESS_CHUNK_BYTES", tried.chunk_bytes}});
   Settings of_host = settings;
-  of_host.codec = compress_kernels::stream_specification(tried.codec);
+  of_host.codec.specification = compress_kernels::stream_specification(tried.codec);
   const auto expected =
       host_results(of_host, tried.size, count, kSteps, static_cast<ReduceOp>(tried.op));
   Job job(settings);
@@ -88,7 +88,7 @@ std::vector<float> expect_the_hosts_bytes(const char* codec, const char* topolog
   Settings settings = make_settings(
       {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_ALGO", "ring"}, {"RINGPRESS_TOPOLOGY", topology}});
   Settings of_host = settings;
-  of_host.topology = map;
+  of_host.topology = parse_settings({{"RINGPRESS_TOPOLOGY", map}}, nullptr).topology;
   const auto expected = host_results(of_host, kSize, kCount, 1, ReduceOp::kSum);
   run_hosts(settings, {0, 1, 0, 1}, [&](const std::shared_ptr<Comm>& comm, int rank) {
     std::vector<float> send = make_values(rank, kCount), receive(kCount);

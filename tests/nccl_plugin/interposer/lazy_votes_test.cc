@@ -142,7 +142,7 @@ TEST(InterposerLazyVotes, AreNotAwaitedOnceTheDeviceOrTheRealLibraryHasFailed) {
 
 /// A device that is busy, or does not say, has not failed.
 TEST(InterposerDevice, TellsWhatHasFailed) {
-  const auto device = make_device("cuda", 0).value();
+  const auto device = make_device(Backend::kCuda, 0).value();
   for (const cudaError_t state :
        {cudaSuccess, cudaErrorNotReady, cudaErrorStreamCaptureImplicit, cudaErrorInvalidValue}) {
     fakeStateOfStreams(state);
@@ -193,7 +193,8 @@ TEST(InterposerLazyWait, EndsInTimeAndWhenGivenUp) {
   NotingDevice device;  // Copies nothing.
   bool is_given_up = false;
   const Watch watch{[&] { return is_given_up; }};
-  const auto sums = StreamSums::make(device, Patience{300, watch}).value();
+  const auto sums =
+      StreamSums::make(device, Patience{std::chrono::milliseconds(300), watch}).value();
   ASSERT_TRUE(sums->enter(nullptr).is_ok());
   const std::vector<float> values(100, 1.0F);
   const GradientSpan gradient{values.data(), values.size(), DType::kFloat32};
@@ -213,7 +214,7 @@ TEST(InterposerLazyWait, GoesOnUntilSomethingHasFailed) {
                       if (++looks < 3) return Status::ok();
                       return {Code::kPeerLost, "a peer has died"};
                     }};
-  const auto sums = StreamSums::make(device, Patience{60000, watch}).value();
+  const auto sums = StreamSums::make(device, Patience{std::chrono::minutes(1), watch}).value();
   ASSERT_TRUE(sums->enter(nullptr).is_ok());
   const std::vector<float> values(100, 1.0F);
   const GradientSpan gradient{values.data(), values.size(), DType::kFloat32};

@@ -45,7 +45,7 @@ std::vector<Floats> run_steps(const Settings& settings, int steps, Send send,
       EXPECT_EQ(std::memcmp(of_rank[step].data(), results[0][step].data(),
                             of_rank[step].size() * sizeof(float)),
                 0)
-          << settings.codec << " step " << step;
+          << to_text(settings.codec) << " step " << step;
     }
   }
   return results[0];

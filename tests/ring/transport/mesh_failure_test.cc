@@ -18,7 +18,7 @@ struct Setting {
   const char* name;
   PeerKind kind;
   bool shared_memory;
-  ring::ProgressThread progress_thread;
+  ProgressThread progress_thread;
 };
 
 class MeshFailure : public ::testing::TestWithParam<Setting> {
@@ -264,13 +264,12 @@ TEST_P(MeshFailure, SlowPeersAreNoFailureWhileBytesMove) {
 
 INSTANTIATE_TEST_SUITE_P(
     Media, MeshFailure,
-    ::testing::Values(
-        Setting{"TcpProcesses", PeerKind::kProcesses, false, ring::ProgressThread::kOff},
-        Setting{"TcpProcessesWithProgressThread", PeerKind::kProcesses, false,
-                ring::ProgressThread::kOn},
-        Setting{"ShmProcesses", PeerKind::kProcesses, true, ring::ProgressThread::kOff},
-        Setting{"TcpThreads", PeerKind::kThreads, false, ring::ProgressThread::kOn},
-        Setting{"ShmThreads", PeerKind::kThreads, true, ring::ProgressThread::kOff}),
+    ::testing::Values(Setting{"TcpProcesses", PeerKind::kProcesses, false, ProgressThread::kOff},
+                      Setting{"TcpProcessesWithProgressThread", PeerKind::kProcesses, false,
+                              ProgressThread::kOn},
+                      Setting{"ShmProcesses", PeerKind::kProcesses, true, ProgressThread::kOff},
+                      Setting{"TcpThreads", PeerKind::kThreads, false, ProgressThread::kOn},
+                      Setting{"ShmThreads", PeerKind::kThreads, true, ProgressThread::kOff}),
     [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

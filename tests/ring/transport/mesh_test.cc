@@ -18,7 +18,7 @@ struct Medium {
   PeerKind kind;
   bool shared_memory;
   bool two_hosts;  // Odd and even ranks pretend to be on different hosts (processes only).
-  ring::ProgressThread progress_thread;
+  ProgressThread progress_thread;
 };
 
 OptionsFunction options_of(const Medium& medium) {
@@ -220,15 +220,15 @@ TEST_P(MeshTraffic, ManySmallFramesBothWays) {
 INSTANTIATE_TEST_SUITE_P(
     Media, MeshTraffic,
     ::testing::Values(
-        Medium{"TcpThreads", PeerKind::kThreads, false, false, ring::ProgressThread::kOff},
+        Medium{"TcpThreads", PeerKind::kThreads, false, false, ProgressThread::kOff},
         Medium{"TcpThreadsWithProgressThread", PeerKind::kThreads, false, false,
-               ring::ProgressThread::kOn},
-        Medium{"TcpProcesses", PeerKind::kProcesses, false, false, ring::ProgressThread::kAuto},
-        Medium{"ShmThreads", PeerKind::kThreads, true, false, ring::ProgressThread::kOff},
-        Medium{"ShmProcesses", PeerKind::kProcesses, true, false, ring::ProgressThread::kAuto},
-        Medium{"MixedProcesses", PeerKind::kProcesses, true, true, ring::ProgressThread::kOff},
+               ProgressThread::kOn},
+        Medium{"TcpProcesses", PeerKind::kProcesses, false, false, ProgressThread::kAuto},
+        Medium{"ShmThreads", PeerKind::kThreads, true, false, ProgressThread::kOff},
+        Medium{"ShmProcesses", PeerKind::kProcesses, true, false, ProgressThread::kAuto},
+        Medium{"MixedProcesses", PeerKind::kProcesses, true, true, ProgressThread::kOff},
         Medium{"MixedProcessesWithProgressThread", PeerKind::kProcesses, true, true,
-               ring::ProgressThread::kOn}),
+               ProgressThread::kOn}),
     [](const auto& instance) { return instance.param.name; });
 
 TEST(Mesh, SendsCanStartBeforeThePeerIsThere) {

@@ -361,7 +361,7 @@ TEST(StepPlanner, AWordThatMakesNoSenseIsRefused) {
 /// is for the tuner to say.
 TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
   Settings settings = parse_settings({}, nullptr);
-  settings.codec = "auto";
+  settings.codec = CodecChoice{};
   settings.minimum_bytes = kMinimumBytes;
   StepsOfCalls steps;
   steps.open(settings, 1, 4, true, std::make_shared<CallSequence>());
