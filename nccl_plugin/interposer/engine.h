@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,10 +128,10 @@ class Engine {
   ncclResult_t exact_of(const std::shared_ptr<Comm>& comm, const Call& call) noexcept;
   ncclResult_t give_up(Comm& comm, const Status& status) noexcept;
   bool is_worth_a_look(const Call& call) const;
-  /// Why this process can compress nothing, found at its first communicator; empty if it can.
-  const std::string& problem();
-  /// Why this process makes no communicator at all; empty if it does.
-  const std::string& refusal();
+  /// Why this process can compress nothing, found at its first communicator; ok if it can.
+  const Status& problem();
+  /// Why this process makes no communicator at all; ok if it does.
+  const Status& refusal();
   void leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state = LeftComms::State::kReady);
   void leave_in_progress(std::vector<Pending>& made) noexcept;
   ncclResult_t add_made(Pending pending);
@@ -144,9 +145,9 @@ class Engine {
   LeftComms left_;
   GossipComms gossip_comms_;
   std::once_flag looked_for_problem_;
-  std::string problem_;
+  Status problem_;
   std::once_flag looked_for_refusal_;
-  std::string refusal_;
+  Status refusal_;
   std::atomic<std::uint64_t> in_process_cliques_{0};
 };
 

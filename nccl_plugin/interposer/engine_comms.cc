@@ -202,12 +202,12 @@ ncclResult_t Engine::establish_or_leave(std::vector<Pending>& made) {
 
 /// Of RINGPRESS_SOCKET_IFNAME alone: where NCCL's own variable matches nothing, NCCL itself
 /// refuses.
-const std::string& Engine::refusal() {
+const Status& Engine::refusal() {
   // No exception passes std::call_once: the C library's part of it would need libgcc_s, for which a
   // process out of memory has no room.
   std::call_once(looked_for_refusal_, [this] {
     warn_of_failure("cannot look at network interfaces", [this] {
-      if (!settings_.interface.empty()) refusal_ = ring::check_address(settings_.address).message();
+      if (!settings_.interface.empty()) refusal_ = ring::check_address(settings_.address);
     });
   });
   return refusal_;
@@ -216,22 +216,21 @@ const std::string& Engine::refusal() {
 ncclResult_t Engine::may_make_id() noexcept {
   bool is_refused = false;
   warn_of_failure("cannot look at network interfaces", [&] {
-    is_refused = !refusal().empty();
+    is_refused = !refusal().is_ok();
     if (!is_refused) return;
-    log_line(LogLevel::kError, "no id is made: %s", refusal().c_str());
-    set_last_error("ringpress: " + refusal());
+    log_line(LogLevel::kError, "no id is made: %s", refusal().message().c_str());
+    set_last_error("ringpress: " + refusal().message());
   });
   return is_refused ? ncclInvalidArgument : ncclSuccess;
 }
 
-const std::string& Engine::problem() {
+const Status& Engine::problem() {
   std::call_once(looked_for_problem_, [this] {
-    const Status status = catch_all([this]() -> Status {
+    problem_ = catch_all([this]() -> Status {
       RINGPRESS_RETURN_IF_ERROR(check_values(settings_));
       return check_backend(settings_.backend);
     });
-    warn_if_failed("nothing is compressed", status);
-    if (!status.is_ok()) problem_ = status.message();
+    warn_if_failed("nothing is compressed", problem_);
   });
   return problem_;
 }

@@ -57,13 +57,13 @@ void add_network(std::vector<Conflict>* found, const Lookup& process) {
          "NCCL does not load this library's network first, or not at all, so nothing is compressed",
          "unset it; to keep that network below, set NCCL_NET_PLUGIN=ringpress and "
          "RINGPRESS_NEXT_NET_PLUGIN",
-         true});
+         true, true});
   }
   const char* const net = process("NCCL_NET");
   if (net != nullptr && strcasecmp(net, kPluginName) != 0) {
     found->push_back({std::string("NCCL_NET=") + net,
                       "NCCL passes over every network of another name, so nothing is compressed",
-                      "unset it", true});
+                      "unset it", true, true});
   }
 }
 

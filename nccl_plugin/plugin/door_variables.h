@@ -54,7 +54,8 @@ struct Conflict {
   std::string variable;  // NAME=value
   std::string loses;
   std::string remedy;
-  bool fatal = false;  // Nothing is compressed.
+  bool fatal = false;          // Nothing is compressed.
+  bool is_of_network = false;  // NCCL then takes another network than this library's.
 };
 std::vector<Conflict> conflicts(const Lookup& process);
 

@@ -36,8 +36,7 @@ float* available(const CostTable& table, int algorithm) {
 std::string silencing_variables() {
   std::string all;
   for (const Conflict& conflict : conflicts([](const char* name) { return std::getenv(name); })) {
-    const bool is_of_network = conflict.variable.starts_with("NCCL_NET");
-    if (!conflict.fatal || (is_of_network && is_net_initialised())) continue;
+    if (!conflict.fatal || (conflict.is_of_network && is_net_initialised())) continue;
     all += (all.empty() ? "" : "; ") + conflict.variable + ": " + conflict.loses + " (" +
            conflict.remedy + ")";
   }

@@ -36,6 +36,10 @@ struct Candidate {
 constexpr const char* kRefusal = "A communicator is refused because";
 constexpr const char* kProblem = "Door A cannot work because";
 
+std::string fact_of(const char* name, const Status& status) {
+  return std::string(name) + "=" + (status.is_ok() ? "nothing" : status.message());
+}
+
 /// Different each time, in one process and in several.
 std::int32_t fresh_number() {
   static const unsigned seed = std::random_device()();
@@ -73,7 +77,7 @@ class Establishing {
 
  private:
   bool is_awaited(const NewComm& made) const;
-  void meet_one(Candidate& candidate, const std::string& problem);
+  void meet_one(Candidate& candidate, const Status& problem);
   std::vector<Candidate*> living();
   std::vector<NumberExchange> ask(const std::vector<Candidate*>& asked,
                                   const std::vector<std::int32_t>& numbers);
@@ -109,23 +113,22 @@ void Establishing::prepare(NewComm& made, LeftComms& left) {
   }
   int rank = 0;
   if (real_.CommUserRank(made.handle, &rank) == ncclSuccess) warn_of_shortcomings(settings_, rank);
-  if (made.problem.empty()) {
+  candidate.status = made.problem;
+  if (made.problem.is_ok()) {
     candidate.status = catch_all([&]() -> Status {
       RINGPRESS_ASSIGN_OR_RETURN(
           candidate.comm, Comm::make(real_, settings_, made.handle, {made.clique, made.name}));
       return Status::ok();
     });
-  } else {
-    candidate.status = {Code::kUnsupported, made.problem};
   }
   if (candidate.status.is_ok()) candidate.status = meetings_.topology().problem;
-  if (!made.refusal.empty()) candidate.status = {Code::kInvalidArgument, made.refusal};
-  made.is_refused = !made.refusal.empty();
+  made.is_refused = !made.refusal.is_ok();
+  if (made.is_refused) candidate.status = made.refusal;
   candidates_.push_back(std::move(candidate));
 }
 
 /// Goes there even if this rank cannot take part, so that the others hear why.
-void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
+void Establishing::meet_one(Candidate& candidate, const Status& problem) {
   int version = 0, rank = 0, size = 0;
   candidate.status = catch_all([&]() -> Status {
     if (real_.GetVersion(&version) != ncclSuccess ||
@@ -135,12 +138,10 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
     }
     const char* device =
         candidate.comm != nullptr ? candidate.comm->exchange().device().name() : "none";
-    const std::string& refusal = candidate.made->refusal;
-    std::vector<std::string> facts = {"NCCL version=" + std::to_string(version),
-                                      std::string("device=") + device,
-                                      kRefusal + ("=" + (refusal.empty() ? "nothing" : refusal)),
-                                      kProblem + ("=" + (problem.empty() ? "nothing" : problem))};
-    Settings named = settings_;
+    std::vector<std::string> facts = {
+        "NCCL version=" + std::to_string(version), std::string("device=") + device,
+        fact_of(kRefusal, candidate.made->refusal), fact_of(kProblem, problem)};
+    CallSettings named = settings_;
     named.comm_name = candidate.made->name;
     append_name_line(named, &facts);
     RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> hosts,
@@ -150,8 +151,7 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
   });
   // All ranks hear the same of what differs.
   if (candidate.status.message().starts_with(kRefusal)) candidate.made->is_refused = true;
-  if (problem.empty()) return;
-  candidate.status = catch_all([&] { return Status(Code::kUnsupported, problem); });
+  if (!problem.is_ok()) candidate.status = catch_all([&] { return problem; });
 }
 
 /// All at once, as ranks may name the communicators of a group in any order. What the system gives
@@ -160,11 +160,11 @@ void Establishing::meet_one(Candidate& candidate, const std::string& problem) {
 void Establishing::meet() {
   struct Awaited {
     Candidate* candidate;
-    std::string problem;
+    Status problem;
   };
   std::vector<Awaited> awaited;
   for (Candidate& candidate : candidates_) {
-    if (candidate.made->place) awaited.push_back({&candidate, candidate.status.message()});
+    if (candidate.made->place) awaited.push_back({&candidate, candidate.status});
   }
   std::vector<std::jthread> threads;  // Joined when it goes, whatever happens.
   threads.reserve(awaited.size());
@@ -358,7 +358,7 @@ void Establishing::finish(KnownComms known) {
       continue;
     }
     // What is wrong with the whole process was said when the engine found it.
-    if (candidate.made->problem.empty()) warn_left(reason);
+    if (candidate.made->problem.is_ok()) warn_left(reason);
     known.left.add(candidate.made->handle, {ExactReason::kCannotBegin, reason});
   }
 }

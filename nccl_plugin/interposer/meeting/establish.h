@@ -23,9 +23,9 @@ struct NewComm {
   std::shared_ptr<Comm> parent;   // Or: all of them are in here, so all have this library.
   bool in_process = false;        // Or: all of them are in this process.
   std::string name;               // That the program has given it; empty: none.
-  std::string problem;  // Why this rank can compress nothing; empty if it can. The others hear it.
-  std::string refusal;  // Why this rank makes no communicator at all; empty if it does. So do the
-                        // others then, who hear it where they meet.
+  Status problem;  // Why this rank can compress nothing, if it cannot. The others hear it.
+  Status refusal;  // Why this rank makes no communicator at all, if it does not. So do the others
+                   // then, who hear it where they meet.
   // The outcome: its handle is to be aborted, and the reason is the last error.
   bool is_refused = false;
 };

@@ -93,8 +93,8 @@ std::uint64_t number_of(const UniqueId& place) {
 void Meetings::open(ncclUniqueId* id) {
   // With this, every rank makes the id by itself: they would open one place each.
   if (std::getenv("NCCL_COMM_ID") != nullptr) return;
-  if (const std::string why = missed(); !why.empty()) {
-    static_cast<void>(write_refusal("earlier, " + why, id));
+  if (const auto why = missed()) {
+    static_cast<void>(write_refusal("earlier, " + *why, id));
     return;
   }
   const Status opened = open_at(id);
@@ -140,13 +140,13 @@ std::unique_ptr<Rendezvous> Meetings::take(Places& places, const UniqueId& place
   return taken;
 }
 
-std::string Meetings::missed() const {
+std::optional<std::string> Meetings::missed() const {
   const std::lock_guard lock(mutex_);
   return missed_;
 }
 
 std::chrono::milliseconds Meetings::patience() const {
-  const auto patience = missed().empty() ? kMeetingPatience : kPatienceAfterMiss;
+  const auto patience = missed() ? kPatienceAfterMiss : kMeetingPatience;
   return std::min(patience, settings_.timeout);
 }
 
@@ -177,7 +177,7 @@ Status Meetings::note(const Status& met) {
   }
   if (met.code() != Code::kTimeout) return met;
   const std::lock_guard lock(mutex_);
-  if (missed_.empty()) missed_ = met.message();
+  if (!missed_) missed_ = met.message();
   return {met.code(), met.message() +
                           ": it has no ringpress, or makes communicators in another order, or some "
                           "of them in one group; no rank is waited for again"};
@@ -186,9 +186,7 @@ Status Meetings::note(const Status& met) {
 Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int size,
                                         std::vector<std::string> facts) {
   serve(place);  // If nobody has told so before.
-  const std::string missed_before = missed();
-  facts.push_back("Ranks that did not come earlier=" +
-                  (missed_before.empty() ? "none" : missed_before));
+  facts.push_back("Ranks that did not come earlier=" + missed().value_or("none"));
   ring::MeshOptions options;
   options.id = place;
   options.rank = rank;

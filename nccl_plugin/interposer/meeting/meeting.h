@@ -66,8 +66,8 @@ class Meetings {
   /// equal on all ranks, besides the settings. Does not wait longer than a few seconds.
   Result<std::vector<int>> meet(const UniqueId& place, int rank, int size,
                                 std::vector<std::string> facts);
-  /// Why no more ranks are waited for; empty until one has not come.
-  std::string missed() const;
+  /// Why no more ranks are waited for; no value until one has not come.
+  std::optional<std::string> missed() const;
 
  private:
   using Places = std::list<std::unique_ptr<Rendezvous>>;
@@ -80,7 +80,7 @@ class Meetings {
   const Settings& settings_;
   const RingTopology topology_;
   mutable std::mutex mutex_;
-  std::string missed_;
+  std::optional<std::string> missed_;
   Places open_;    // Nobody is served there yet. The oldest first.
   Places served_;  // Nobody has met there yet.
 };
