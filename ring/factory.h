@@ -93,10 +93,22 @@ Result<std::unique_ptr<LinkListener>> listen_for_links(const LinkOptions& option
 Result<std::unique_ptr<LinkConnector>> open_link(const LinkHandle& handle,
                                                  const LinkOptions& options);
 
-/// The collective that an Algorithm names. Never null. `ring_order`: the ranks as a ring visits
-/// them, each once and equal on all ranks; empty: by number. Who owns what is not changed by it,
-/// but sums are taken in that order; kRing alone has one.
+/// The collective of an algorithm that a mesh runs (AlgorithmTraits::runs_on_mesh). Never null.
+/// `ring_order`: the ranks as a ring visits them, each once and equal on all ranks; empty: by
+/// number. Who owns what is not changed by it, but sums are taken in that order, where the
+/// algorithm goes round.
 std::unique_ptr<Collective> make_collective(Algorithm algorithm, std::vector<int> ring_order = {});
+
+/// One of each.
+class Collectives {
+ public:
+  /// As of make_collective().
+  explicit Collectives(const std::vector<int>& ring_order = {});
+  const Collective& of(Algorithm algorithm) const;
+
+ private:
+  std::vector<std::unique_ptr<Collective>> all_;
+};
 
 /// Copies count elements from `send` on the root to `receive` everywhere. Exact.
 Status broadcast(const CollectiveContext& context, const void* send, void* receive,

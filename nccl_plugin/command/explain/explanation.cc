@@ -75,10 +75,14 @@ std::string Explanation::objection(const CallCost& call) const {
     const std::string& by = decided.algorithm_by;
     return by.empty() ? "the library takes " + algorithm : "not by " + by;
   }
-  const auto found = objections.find(call.codec);
-  if (found != objections.end()) return found->second;
-  const bool is_tried = tried.empty() || tried.count({call.codec, call.algorithm}) > 0;
-  return is_tried ? "" : "a ring is tried without a codec, of 3 ranks and more";
+  if (!decided.codec.empty()) return "";
+  if (call.codec != "none" && !saves_bytes(speed_of(call.codec), shape.bytes))
+    return "sends no fewer bytes";
+  if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
+  // An all-gather passes on what it got.
+  const bool requantises = traits_of(call.algorithm).goes_round && decided.algorithm.empty() &&
+                           shape.world > 2 && shape.kind != CollectiveKind::kAllGather;
+  return requantises && speed_of(call.codec).requantises() ? "loses more at every hop" : "";
 }
 
 const CallCost& Explanation::choice() const {
@@ -97,15 +101,12 @@ const CallCost& Explanation::uncompressed() const {
 /// As the planner has it: exact calls are never hierarchical, nor are any where a host has one
 /// rank. Exact calls of automatic mode on GPUs are NCCL's, by what it likes.
 std::string Explanation::algorithm_for(const std::string& codec) const {
-  const bool is_of_nccl =
-      codec == "none" && decided.left_exact.empty() && decided.algorithm_by.empty();
-  if (is_of_nccl && decided.codec.empty()) return "";
+  const std::optional<Algorithm> asked = algorithm_named(decided.algorithm);
+  if (!asked || !traits_of(*asked).is_hierarchical) return decided.algorithm;
   const bool is_possible = std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
-    return codec != "none" && call.codec == codec && call.algorithm == Algorithm::kHier;
+    return codec != "none" && call.codec == codec && call.algorithm == *asked;
   });
-  const std::string hier = algorithm_name(Algorithm::kHier);
-  return decided.algorithm == hier && !is_possible ? algorithm_name(Algorithm::kSra)
-                                                   : decided.algorithm;
+  return is_possible ? decided.algorithm : algorithm_name(Algorithm::kSra);
 }
 
 Explainer::Explainer(const ExplainOptions& options, const Settings& settings)
@@ -130,7 +131,8 @@ Explanation Explainer::explain(std::size_t bytes) {
   if (!calls.is_ok()) throw terminal::Error(calls.status().message());
   explanation.calls = std::move(calls).value();
   std::erase_if(explanation.calls, [this](const CallCost& call) {
-    return call.algorithm == Algorithm::kHier && (call.codec == "none" || is_on_host(settings_));
+    return traits_of(call.algorithm).is_hierarchical &&
+           (call.codec == "none" || !has_hier(settings_));
   });
   if (explanation.decided.left_exact.empty() && codec.empty()) ask_automatic_mode(&explanation);
   return explanation;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "nccl_plugin/session/statistics_file.h"
-#include "ring/factory.h"
 #include "ringpress/internal/hash.h"
 #include "ringpress/internal/projection.h"
 
@@ -12,15 +11,13 @@ namespace ringpress::nccl_plugin {
 
 CallMaker::CallMaker(MeshSession& session)
     : session_(session),
-      advisers_(session),
-      ring_(ring::make_collective(Algorithm::kRing)),
-      sra_(ring::make_collective(Algorithm::kSra)) {
+      advisers_(session) {
   if (session.settings.statistics.empty() && session.settings.trace.empty()) return;
   report_.open([this](ReportTime time) { write_report(time); });
 }
 
-void CallMaker::set_ring_order(std::vector<int> order) {
-  ring_ = ring::make_collective(Algorithm::kRing, std::move(order));
+void CallMaker::set_ring_order(const std::vector<int>& order) {
+  collectives_ = ring::Collectives(order);
 }
 
 /// Throws where the program has no memory left for a copy of them.
@@ -79,7 +76,7 @@ PreparedCall CallMaker::prepare_decided(const Decision& decision, const NamedCod
   PreparedCall call;
   call.decision = decision;
   call.started = Clock::now();
-  call.collective = decision.algorithm == Algorithm::kRing ? ring_.get() : sra_.get();
+  call.collective = &collectives_.of(decision.algorithm);
   call.context.mesh = session_.mesh.get();
   call.context.memory = &session_.call_memory;
   call.context.codec = codec.codec.get();

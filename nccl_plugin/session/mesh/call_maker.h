@@ -13,6 +13,7 @@
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/mesh/call_advisers.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
+#include "ring/factory.h"
 #include "ringpress/internal/collective.h"
 
 namespace ringpress::nccl_plugin {
@@ -37,7 +38,7 @@ class CallMaker {
 
   MeshAdvisers& advisers() { return advisers_; }
   /// By rank, where the ring goes.
-  void set_ring_order(std::vector<int> order);
+  void set_ring_order(const std::vector<int>& order);
 
   /// By the whole chain of decisions. `root` -1: it has none.
   Result<PreparedCall> prepare(CollectiveKind kind, std::size_t count, DType dtype,
@@ -62,8 +63,7 @@ class CallMaker {
   Recurrences recurrences_;
   Recurrences projected_;               // Of calls that are projected alone.
   std::vector<CodecPart> codec_parts_;  // Of the last call, if it has several codecs.
-  std::unique_ptr<Collective> ring_;
-  const std::unique_ptr<Collective> sra_;
+  ring::Collectives collectives_;
   EndReport report_;  // The last: it reads the others.
 };
 

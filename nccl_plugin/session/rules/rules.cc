@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/names.h"
 
 namespace ringpress::nccl_plugin {
@@ -44,16 +45,23 @@ struct Keyword {
   std::string_view name;
   Value value;
 };
-constexpr Keyword<CollectiveKind> kCollectives[] = {
-    {"allreduce", CollectiveKind::kAllReduce},
-    {"reducescatter", CollectiveKind::kReduceScatter},
-    {"allgather", CollectiveKind::kAllGather},
-    {"broadcast", CollectiveKind::kBroadcast},
-    {"reduce", CollectiveKind::kReduce}};
-constexpr Keyword<std::optional<Algorithm>> kAlgorithms[] = {
-    {"ring", Algorithm::kRing}, {"sra", Algorithm::kSra},         {"hier", Algorithm::kHier},
-    {"tree", std::nullopt},     {"collnet_direct", std::nullopt}, {"collnet_chain", std::nullopt},
-    {"nvls", std::nullopt},     {"nvls_tree", std::nullopt},      {"pat", std::nullopt}};
+constexpr Keyword<CollectiveKind> kCollectives[] = {{"allreduce", CollectiveKind::kAllReduce},
+                                                 {"reducescatter", CollectiveKind::kReduceScatter},
+                                                 {"allgather", CollectiveKind::kAllGather},
+                                                 {"broadcast", CollectiveKind::kBroadcast},
+                                                 {"reduce", CollectiveKind::kReduce}};
+/// Ours, and NCCL's others.
+constexpr auto kAlgorithmKeykeywords = [] {
+  constexpr std::string_view kOthers[] = {"tree", "collnet_direct", "collnet_chain",
+                                          "nvls", "nvls_tree",      "pat"};
+  std::array<Keyword<std::optional<Algorithm>>, std::size(kAlgorithms) + std::size(kOthers)> keywords{};
+  std::size_t at = 0;
+  for (const AlgorithmTraits& traits : kAlgorithms) {
+    keywords[at++] = {traits.name, traits.algorithm};
+  }
+  for (const std::string_view name : kOthers) keywords[at++] = {name, std::nullopt};
+  return keywords;
+}();
 constexpr Keyword<bool> kProtocols[] = {{"ll", true}, {"ll128", true}, {"simple", true}};
 constexpr Keyword<DType> kDtypes[] = {
     {"float32", DType::kFloat32}, {"float16", DType::kFloat16}, {"bfloat16", DType::kBfloat16}};
@@ -101,7 +109,7 @@ Status set_algorithm(const TextPosition& position, std::string_view text, Rule* 
   RINGPRESS_ASSIGN_OR_RETURN(
       rule->algorithm,
       parse_keyword(position, text,
-                    std::span<const Keyword<std::optional<Algorithm>>>(kAlgorithms)));
+                    std::span<const Keyword<std::optional<Algorithm>>>(kAlgorithmKeywords)));
   return Status::ok();
 }
 

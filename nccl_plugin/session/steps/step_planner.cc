@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nccl_plugin/session/steps/step_link.h"
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/log.h"
 #include "ringpress/internal/planner.h"
 
@@ -54,8 +55,7 @@ bool fits(const PlannedStepCall& plan, const TensorCall& call) {
 }
 
 bool names_no_collective(const PlannedStepCall& call) {
-  return call.algorithm != static_cast<std::uint8_t>(Algorithm::kRing) &&
-         call.algorithm != static_cast<std::uint8_t>(Algorithm::kSra);
+  return !runs_on_mesh(call.algorithm);
 }
 
 /// Which call of the step comes after those; nothing if they do not go on with it.

@@ -30,7 +30,7 @@ struct PlannedStepCall {
   std::uint8_t op = 0;
   std::uint8_t stays_exact = 0;
   // By which collective, where it stays exact and whoever follows the plan has a choice: Algorithm,
-  // of which a plan has kRing and kSra.
+  // of which a plan has those that run on a mesh.
   std::uint8_t algorithm = static_cast<std::uint8_t>(Algorithm::kSra);
   std::uint32_t chunk_bytes = 0;  // 0: the collective chooses.
 };

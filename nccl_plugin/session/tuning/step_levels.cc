@@ -112,7 +112,7 @@ Status StepLevels::choose(const PlanRequest& request, const Decision& decision) 
   const LeveledCall& call = step_->levels[position_];
   if (call.size() == 1) {
     codec_ = family_->specification(call[0].level);
-  } else if (decision.algorithm == Algorithm::kSra) {
+  } else if (traits_of(decision.algorithm).takes_parts) {
     parts_ = call;
   }
   return Status::ok();

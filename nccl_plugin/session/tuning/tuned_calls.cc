@@ -225,7 +225,7 @@ Status TunedCalls::make_tuner(Class* calls) {
                                  : tuner::find_candidates_by(wanted, shape, calibration));
   // Which this engine does not do.
   std::erase_if(candidates, [](const Candidate& candidate) {
-    return candidate.choice.algorithm == Algorithm::kHier;
+    return !traits_of(candidate.choice.algorithm).runs_on_mesh;
   });
   CallShape walked = shape;
   if (settings_.chunk_bytes != 0) walked.bytes = 0;  // No other chunks are tried.
@@ -255,7 +255,7 @@ Status TunedCalls::announce(Class* calls) {
   ++epoch_;
   if (announcement.epoch != epoch_ || announcement.calls == 0 ||
       announcement.codec >= calibration_of(calls->calls.dtype).codecs.size() ||
-      announcement.algorithm > static_cast<std::uint64_t>(Algorithm::kSra)) {
+      !runs_on_mesh(announcement.algorithm)) {
     return {Code::kMismatch,
             "the announcement " + std::to_string(announcement.epoch) +
                 " of rank 0 is not the one that this rank expects: " + std::to_string(epoch_)};

@@ -106,7 +106,7 @@ TEST(Rules, AWrongLineIsNamedWithFieldAndWhatIsAllowed) {
       {"allreduce,0,-2,-1", "max_bytes: \"-2\""},
       {"allreduce,0,99999999999999999999999,-1", "max_bytes"},
       {"allreduce,10,5,-1", "max_bytes: \"5\"; allowed: min_bytes or more"},
-      {"allreduce,0,-1,srb", "algorithm: \"srb\"; allowed: ring, sra, hier, tree"},
+      {"allreduce,0,-1,srb", "algorithm: \"srb\"; allowed: sra, ring, hier, tree"},
       {"allreduce,0,-1,-1,fast", "protocol: \"fast\"; allowed: ll, ll128, simple"},
       {"allreduce,0,-1,-1,-1,x", "channels: \"x\"; allowed: a whole number"},
       {"allreduce,0,-1,-1,-1,-1,1.5", "nNodes"},
