@@ -62,7 +62,7 @@ Status MeshCommunicator::arrange(const RingTopology& topology) {
     RINGPRESS_ASSIGN_OR_RETURN(const std::vector<std::string> hosts,
                                gather_hosts(topology.own_host, session_.peers));
     RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> order, ring_order_of(topology, hosts));
-    calls_.set_ring_order(std::move(order));
+    calls_.set_ring_order(order);
   }
   const auto asks_for_nodes = [](const Rule& rule) { return rule.nodes >= 0; };
   const std::vector<Rule>& rules = session_.settings.rule_list;
