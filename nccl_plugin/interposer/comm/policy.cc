@@ -73,7 +73,7 @@ bool wants_groups(const Settings& settings, bool can_split, const std::vector<in
   const std::unique_ptr<Planner> planner = planner_without_rules(settings);
   const Decision decision = planner->plan(largest_request(settings, can_split, hosts));
   // What is projected is small between hosts and inside them.
-  return !decision.is_exact() && decision.algorithm == Algorithm::kHier &&
+  return !decision.is_exact() && traits_of(decision.algorithm).is_hierarchical &&
          !compress_kernels::projects(std::string(decision.codec));
 }
 
@@ -119,7 +119,7 @@ Way CommPolicy::way(const Decision& decision, const Call& call, bool is_projecte
   if (call.kind == CollectiveKind::kAllGather) return Way::kGather;
   if (is_ring()) return Way::kRing;
   const bool has_parts = place_.hosts > 0 && host_part(call) > 0;
-  return decision.algorithm == Algorithm::kHier && has_parts ? Way::kHier : Way::kSra;
+  return traits_of(decision.algorithm).is_hierarchical && has_parts ? Way::kHier : Way::kSra;
 }
 
 const char* CommPolicy::name_of(Way way) const {
