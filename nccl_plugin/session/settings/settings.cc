@@ -135,7 +135,7 @@ Status refuse_word(const char* name, const std::string& text,
   std::string list;
   for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
   return refuse(name, text,
-                "one of " + list + " (maybe: " + std::string(nearest_name(text, words)) + "?)");
+                "one of " + list + maybe_name(text, words));
 }
 
 /// Empty, as a setting can only be by default: no value.
@@ -209,11 +209,6 @@ void add_line(std::string_view name, const Value& value, std::vector<std::string
     if (name == "RINGPRESS_SECRET") return;
     lines->push_back(std::string(name) + "=" + to_text(value));
   }
-}
-
-/// Names that belong to ringpress but are read by its programs, not by the library.
-bool is_for_programs(std::string_view name) {
-  return name.starts_with("RINGPRESS_PERF_");
 }
 
 }  // namespace
