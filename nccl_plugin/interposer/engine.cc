@@ -25,17 +25,6 @@ ncclResult_t out_of_memory() noexcept {
 
 }  // namespace
 
-/// What ranks compare, plan with and report is what is in use.
-Settings Engine::in_streams(Settings settings) {
-  std::optional<std::string>& codec = settings.codec.specification;
-  if (codec) codec = compress_kernels::stream_specification(*codec);
-  settings.budget = compress_kernels::stream_specification(settings.budget);
-  for (Rule& rule : settings.rule_list) {
-    rule.codec = compress_kernels::stream_specification(rule.codec);
-  }
-  return settings;
-}
-
 Engine::Group& Engine::group() const {
   static const auto& groups = *new PerThread<Group>;
   return groups.get([this] {

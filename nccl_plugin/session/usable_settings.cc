@@ -73,7 +73,8 @@ Status check_host_rank(const Settings& settings) {
 }
 
 Settings in_streams(Settings settings) {
-  settings.codec = compress_kernels::stream_specification(settings.codec);
+  std::optional<std::string>& codec = settings.codec.specification;
+  if (codec) codec = compress_kernels::stream_specification(*codec);
   settings.budget = compress_kernels::stream_specification(settings.budget);
   for (Rule& rule : settings.rule_list) {
     rule.codec = compress_kernels::stream_specification(rule.codec);

@@ -23,6 +23,10 @@ Status check_session(const Settings& settings, const RingTopology& topology);
 /// interfaces that it may use, NCCL_COMM_ID, and its host's place in RINGPRESS_TOPOLOGY.
 Status check_host_rank(const Settings& settings);
 
+/// The same with what streams of a device take for each codec: what ranks compare, plan with and
+/// report there is what is in use.
+Settings in_streams(Settings settings);
+
 /// What is no more than a warning: files that cannot be written, what is ignored or not to be had,
 /// and what does not go together.
 std::vector<Status> find_shortcomings(const Settings& settings);

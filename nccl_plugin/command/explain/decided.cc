@@ -96,10 +96,34 @@ std::string describe_exact(const WhyExact& why, const Settings& settings) {
   return text;
 }
 
-}  // namespace
-
-bool has_hier(const Settings& settings) {
-  return settings.backend != Backend::kHost;
+/// RINGPRESS_LAZY and RINGPRESS_ADJUST_STEPS.
+std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& request,
+                                  const Planner& planner, const Decided& decided) {
+  std::vector<std::string> notes;
+  const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
+  if (nccl_plugin::LazyCalls::is_wanted(settings)) {
+    const bool is_put_off = is_all_reduce &&
+                            nccl_plugin::LazyCalls::takes(request, settings.minimum_bytes) &&
+                            !planner.plan(request).is_denied();
+    const std::string setting = fmt::format("RINGPRESS_LAZY={:g}: ", settings.lazy);
+    notes.push_back(
+        setting +
+        (is_put_off ? fmt::format("put off: such a call gives zeros until what a rank has added up "
+                                  "is {:g} times as long as a gradient, and then, or at every {}th "
+                                  "call, is sent as above",
+                                  settings.lazy, settings.lazy_calls)
+                    : std::string("such a call is never put off")));
+  }
+  const bool has_levels = is_on_host(settings) && settings.mode == Mode::kOn &&
+                          settings.adjust_steps != 0 && is_all_reduce &&
+                          decided.left_exact.empty() && decided.codec_by != "a rule";
+  if (has_levels && nccl_plugin::tuning::make_level_family(settings) != nullptr) {
+    notes.push_back(
+        fmt::format("RINGPRESS_ADJUST_STEPS={}: parts of such a call that would go by "
+                    "{} get levels of their own, at no more error",
+                    settings.adjust_steps, usual_codec(settings)));
+  }
+  return notes;
 }
 
 }  // namespace
@@ -137,13 +161,11 @@ Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
   Decided decided;
   if (decision.algorithm_origin == Origin::kRule) {
     decided.algorithm_by = "a rule";
-  } else if (is_algorithm_set && !decision.is_by_rule()) {
+  } else if (decision.algorithm_origin == Origin::kSetting && !decision.is_by_rule()) {
     decided.algorithm_by = "RINGPRESS_ALGO=" + to_text(settings.algorithm);
   }
   if (!is_tried || decision.algorithm_origin != Origin::kAutomatic) {
     decided.algorithm = algorithm_name(decision.algorithm);
-  } else if (is_algorithm_set) {
-    decided.algorithm = to_text(settings.algorithm);
   }
   decided.left_exact = describe_exact(decision.why, settings);
   if (!decision.is_exact() && !is_on_host(settings)) {

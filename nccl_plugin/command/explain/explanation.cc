@@ -75,14 +75,10 @@ std::string Explanation::objection(const CallCost& call) const {
     const std::string& by = decided.algorithm_by;
     return by.empty() ? "the library takes " + algorithm : "not by " + by;
   }
-  if (!decided.codec.empty()) return "";
-  if (call.codec != "none" && !saves_bytes(speed_of(call.codec), shape.bytes))
-    return "sends no fewer bytes";
-  if (call.error > budget * (1 + 1e-9)) return "above the error of " + budget_name;
-  // An all-gather passes on what it got.
-  const bool requantises = traits_of(call.algorithm).goes_round && decided.algorithm.empty() &&
-                           shape.world > 2 && shape.kind != CollectiveKind::kAllGather;
-  return requantises && speed_of(call.codec).requantises() ? "loses more at every hop" : "";
+  const auto found = objections.find(call.codec);
+  if (found != objections.end()) return found->second;
+  const bool is_tried = tried.empty() || tried.count({call.codec, call.algorithm}) > 0;
+  return is_tried ? "" : "a ring is tried without a codec, of 3 ranks and more";
 }
 
 const CallCost& Explanation::choice() const {
@@ -101,6 +97,9 @@ const CallCost& Explanation::uncompressed() const {
 /// As the planner has it: exact calls are never hierarchical, nor are any where a host has one
 /// rank. Exact calls of automatic mode on GPUs are NCCL's, by what it likes.
 std::string Explanation::algorithm_for(const std::string& codec) const {
+  const bool is_of_nccl =
+      codec == "none" && decided.left_exact.empty() && decided.algorithm_by.empty();
+  if (is_of_nccl && decided.codec.empty()) return "";
   const std::optional<Algorithm> asked = algorithm_named(decided.algorithm);
   if (!asked || !traits_of(*asked).is_hierarchical) return decided.algorithm;
   const bool is_possible = std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
@@ -132,7 +131,7 @@ Explanation Explainer::explain(std::size_t bytes) {
   explanation.calls = std::move(calls).value();
   std::erase_if(explanation.calls, [this](const CallCost& call) {
     return traits_of(call.algorithm).is_hierarchical &&
-           (call.codec == "none" || !has_hier(settings_));
+           (call.codec == "none" || is_on_host(settings_));
   });
   if (explanation.decided.left_exact.empty() && codec.empty()) ask_automatic_mode(&explanation);
   return explanation;

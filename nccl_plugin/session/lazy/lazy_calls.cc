@@ -33,7 +33,7 @@ LazyCalls::LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int
 bool LazyCalls::takes(const PlanRequest& request, std::size_t minimum_bytes) {
   return tuner::why_never_lossy(request).reason == ExactReason::kNone &&
          request.dtype != DType::kFloat16 && request.count > 0 &&
-         !is_too_small(request, minimum_bytes_);
+         !is_too_small(request, minimum_bytes);
 }
 
 /// Where the call stands, with its address and without.

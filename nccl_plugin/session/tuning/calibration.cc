@@ -182,7 +182,6 @@ Result<std::vector<std::string>> find_codecs(Peers& peers, const std::string& bu
   for (std::size_t i = 0; i < codecs.size(); ++i) {
     if (excess[i] <= 0) within.push_back(codecs[i]);
   }
-  if (!is_no_codec(whole)) within.push_back(budget);
   return within;
 }
 

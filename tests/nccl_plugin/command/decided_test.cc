@@ -171,8 +171,9 @@ TEST(Explain, SaysWhatTheEngineDecides) {
       if (world < 2) continue;
       // As a communicator of a device makes it of the program's call.
       const std::size_t count = 1 + dice.below(1 << 19) / static_cast<std::size_t>(world);
-      const bool projects = settings.codec.specification == "powersgd";
-      nccl_plugin::CommShape comm{world, nodes > 1, projects, settings.all_gather, 0, nodes, world};
+      const bool may_gather = settings.all_gather && settings.backend != Backend::kHost;
+      nccl_plugin::CommShape comm{world, nodes > 1, settings.codec.specification == "powersgd", may_gather, 0,
+                                  nodes, world};
       if (settings.backend != Backend::kHost) comm.ranks_per_host = ranks_per_host;
       const std::size_t whole = nccl_plugin::whole_count(kind, count, world);
       PlanRequest request = nccl_plugin::request_of(comm, kind, whole, dtype);
