@@ -21,7 +21,8 @@ Status check_codec(const Settings& settings) {
   if (settings.codec.is_automatic()) return Status::ok();
   Status known = compress_kernels::normalize_specification(*settings.codec.specification).status();
   if (known.is_ok()) return known;
-  return {known.code(), "RINGPRESS_CODEC=" + settings.codec + ": " + known.message()};
+  return {known.code(),
+          "RINGPRESS_CODEC=" + *settings.codec.specification + ": " + known.message()};
 }
 
 /// Codecs that lose too much without error feedback, where the user has switched that off.

@@ -22,7 +22,7 @@ struct Decided {
 
 /// On host memory, if RINGPRESS_BACKEND=host says so; else calls are before NCCL on GPUs.
 inline bool is_on_host(const Settings& settings) {
-  return settings.backend == "host";
+  return settings.backend == Backend::kHost;
 }
 
 /// Those of this process, but for RINGPRESS_BUDGET where `budget` is not empty, with which the

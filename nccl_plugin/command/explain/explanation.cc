@@ -100,10 +100,12 @@ std::string Explanation::algorithm_for(const std::string& codec) const {
   const bool is_of_nccl =
       codec == "none" && decided.left_exact.empty() && decided.algorithm_by.empty();
   if (is_of_nccl && decided.codec.empty()) return "";
-  const std::optional<Algorithm> asked = algorithm_named(decided.algorithm);
-  if (!asked || !traits_of(*asked).is_hierarchical) return decided.algorithm;
+  const auto asked = std::find_if(
+      std::begin(kAlgorithms), std::end(kAlgorithms),
+      [this](const AlgorithmTraits& traits) { return decided.algorithm == traits.name; });
+  if (asked == std::end(kAlgorithms) || !asked->is_hierarchical) return decided.algorithm;
   const bool is_possible = std::any_of(calls.begin(), calls.end(), [&](const CallCost& call) {
-    return codec != "none" && call.codec == codec && call.algorithm == *asked;
+    return codec != "none" && call.codec == codec && call.algorithm == asked->algorithm;
   });
   return is_possible ? decided.algorithm : algorithm_name(Algorithm::kSra);
 }

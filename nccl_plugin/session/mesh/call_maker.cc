@@ -9,9 +9,7 @@
 
 namespace ringpress::nccl_plugin {
 
-CallMaker::CallMaker(MeshSession& session)
-    : session_(session),
-      advisers_(session) {
+CallMaker::CallMaker(MeshSession& session) : session_(session), advisers_(session) {
   if (session.settings.statistics.empty() && session.settings.trace.empty()) return;
   report_.open([this](ReportTime time) { write_report(time); });
 }

@@ -45,16 +45,18 @@ struct Keyword {
   std::string_view name;
   Value value;
 };
-constexpr Keyword<CollectiveKind> kCollectives[] = {{"allreduce", CollectiveKind::kAllReduce},
-                                                 {"reducescatter", CollectiveKind::kReduceScatter},
-                                                 {"allgather", CollectiveKind::kAllGather},
-                                                 {"broadcast", CollectiveKind::kBroadcast},
-                                                 {"reduce", CollectiveKind::kReduce}};
+constexpr Keyword<CollectiveKind> kCollectives[] = {
+    {"allreduce", CollectiveKind::kAllReduce},
+    {"reducescatter", CollectiveKind::kReduceScatter},
+    {"allgather", CollectiveKind::kAllGather},
+    {"broadcast", CollectiveKind::kBroadcast},
+    {"reduce", CollectiveKind::kReduce}};
 /// Ours, and NCCL's others.
-constexpr auto kAlgorithmKeykeywords = [] {
+constexpr auto kAlgorithmKeywords = [] {
   constexpr std::string_view kOthers[] = {"tree", "collnet_direct", "collnet_chain",
                                           "nvls", "nvls_tree",      "pat"};
-  std::array<Keyword<std::optional<Algorithm>>, std::size(kAlgorithms) + std::size(kOthers)> keywords{};
+  std::array<Keyword<std::optional<Algorithm>>, std::size(kAlgorithms) + std::size(kOthers)>
+      keywords{};
   std::size_t at = 0;
   for (const AlgorithmTraits& traits : kAlgorithms) {
     keywords[at++] = {traits.name, traits.algorithm};

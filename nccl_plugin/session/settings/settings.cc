@@ -134,8 +134,7 @@ Status refuse_word(const char* name, const std::string& text,
                    const std::vector<std::string_view>& words) {
   std::string list;
   for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
-  return refuse(name, text,
-                "one of " + list + maybe_name(text, words));
+  return refuse(name, text, "one of " + list + maybe_name(text, words));
 }
 
 /// Empty, as a setting can only be by default: no value.

@@ -172,8 +172,9 @@ TEST(Explain, SaysWhatTheEngineDecides) {
       // As a communicator of a device makes it of the program's call.
       const std::size_t count = 1 + dice.below(1 << 19) / static_cast<std::size_t>(world);
       const bool may_gather = settings.all_gather && settings.backend != Backend::kHost;
-      nccl_plugin::CommShape comm{world, nodes > 1, settings.codec.specification == "powersgd", may_gather, 0,
-                                  nodes, world};
+      nccl_plugin::CommShape comm{world,      nodes > 1, settings.codec.specification == "powersgd",
+                                  may_gather, 0,         nodes,
+                                  world};
       if (settings.backend != Backend::kHost) comm.ranks_per_host = ranks_per_host;
       const std::size_t whole = nccl_plugin::whole_count(kind, count, world);
       PlanRequest request = nccl_plugin::request_of(comm, kind, whole, dtype);

@@ -232,10 +232,10 @@ std::vector<std::vector<float>> all_gather_twice(const Settings& settings, std::
                                    ncclFloat32, ncclSum, comm, nullptr}),
                 ncclSuccess);
     }
-    EXPECT_EQ(first, second) << settings.codec;
+    EXPECT_EQ(first, second) << usual_codec(settings);
     results[static_cast<std::size_t>(rank)] = first;
   });
-  for (const auto& result : results) EXPECT_EQ(result, results[0]) << settings.codec;
+  for (const auto& result : results) EXPECT_EQ(result, results[0]) << usual_codec(settings);
   return results;
 }
 
