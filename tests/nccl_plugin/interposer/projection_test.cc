@@ -116,7 +116,7 @@ TEST(InterposerProjection, EachCallTakesTheNextCoordinates) {
       const auto results = run_steps(
           settings_for(codec, feedback), 2 * static_cast<int>(kSlices),
           [&](int rank, int) -> const Floats& { return sent[static_cast<std::size_t>(rank)]; });
-      for (std::size_t first = 0; first <= kSlices; ++first) {
+      for (const std::size_t first : {std::size_t{0}, kSlices}) {
         std::vector<int> visits(kElements);
         for (std::size_t call = first; call < first + kSlices; ++call) {
           for (std::size_t i = 0; i < kElements; ++i) visits[i] += results[call][i] != 0;
@@ -127,22 +127,22 @@ TEST(InterposerProjection, EachCallTakesTheNextCoordinates) {
   }
 }
 
-/// Two tensors of one shape, in turn: each goes through all of its coordinates.
+/// Two tensors of one shape, in turn: each goes through all of its coordinates, from its first call
+/// on.
 TEST(InterposerProjection, EachTensorHasItsOwnState) {
   const std::vector<Floats> tensors[2] = {constant_values(1), constant_values(2)};
   constexpr int kSlices = 10;
-  constexpr int kBefore = 6;  // Calls until the sequence is known.
-  const auto results = run_steps(settings_for("randk:density=0.1", "0"), kBefore + 2 * kSlices,
+  const auto results = run_steps(settings_for("randk:density=0.1", "0"), 4 * kSlices,
                                  [&](int rank, int step) -> const Floats& {
                                    return tensors[step % 2][static_cast<std::size_t>(rank)];
                                  });
-  for (const int tensor : {0, 1}) {
+  for (const int first : {0, 1, 2 * kSlices, 2 * kSlices + 1}) {
     std::vector<int> visits(kElements);
-    for (int step = kBefore + tensor; step < kBefore + 2 * kSlices; step += 2) {
+    for (int step = first; step < first + 2 * kSlices; step += 2) {
       const Floats& result = results[static_cast<std::size_t>(step)];
       for (std::size_t i = 0; i < kElements; ++i) visits[i] += result[i] != 0;
     }
-    EXPECT_EQ(visits, std::vector<int>(kElements, 1)) << tensor;
+    EXPECT_EQ(visits, std::vector<int>(kElements, 1)) << first;
   }
 }
 

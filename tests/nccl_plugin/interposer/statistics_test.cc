@@ -218,7 +218,7 @@ TEST(InterposerWarnings, ComeOncePerProcess) {
   reduce_twice(job);
   reduce_twice(job);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(times(said, "nonesuch"), 1) << said;
+  EXPECT_EQ(times(said, "unknown codec"), 1) << said;
 }
 
 TEST(InterposerWarnings, AFileThatCannotBeWrittenIsNamedOnce) {

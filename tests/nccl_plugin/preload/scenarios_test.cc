@@ -49,7 +49,7 @@ TEST(PreloadScenarios, OneRankWithOtherSettingsMeansPlainNccl) {
   const Output output = run(with(kOn, {preload(SHIM)}), client(CLIENT, 3, "one_other"));
   ASSERT_EQ(output.status, 0) << output.text;
   expect_exact(Results(output.text));
-  EXPECT_NE(output.text.find("RINGPRESS_CODEC="), std::string::npos) << output.text;
+  EXPECT_NE(output.text.find("RINGPRESS_CODEC: "), std::string::npos) << output.text;
   EXPECT_NE(output.text.find("q8"), std::string::npos) << output.text;
 }
 
