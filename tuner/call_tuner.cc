@@ -44,66 +44,20 @@ constexpr std::size_t kMostExactTimes = 16;
 // And what took more than kNear times as long when it was tried gets one each so many times.
 constexpr std::uint32_t kHopelessLooks = 4;
 
-class WalkingTuner final : public CallTuner {
+/// What the cost model says, and how far it has been wrong.
+class Predictions {
  public:
-  WalkingTuner(std::vector<Candidate> candidates, const CallShape& shape,
-               const TuningLimits& limits)
-      : candidates_(std::move(candidates)),
-        shard_bytes_(shape.bytes / static_cast<std::size_t>(std::max(1, shape.world))),
-        limits_(limits),
-        measured_(limits.worth_switching) {
-    start_over();
+  explicit Predictions(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {
     exact_times_.reserve(kMostExactTimes);
   }
 
-  void note_exact(double seconds) override {
-    // The first one connects.
-    if (is_connected_ && exact_times_.size() < kMostExactTimes) exact_times_.push_back(seconds);
-    is_connected_ = true;
+  const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// The quickest without a codec.
+  const Candidate& exact_candidate() const {
+    return *std::find_if(candidates_.begin(), candidates_.end(),
+                         [](const Candidate& one) { return one.choice.is_exact(); });
   }
-
-  void note(double seconds) override {
-    if (skipped_ < warm_up_) {
-      ++skipped_;
-    } else {
-      times_.push_back(seconds);
-    }
-  }
-
-  Choice quickest_exact() const override {
-    const std::optional<Measured> measured = find_exact();
-    return measured ? measured->choice : find_exact_candidate().choice;
-  }
-
-  Trial next(std::vector<TuningNote>* notes) override {
-    notes->clear();
-    if (is_settled_) {
-      look_at_settled(notes);
-    } else if (!times_.empty()) {
-      take_note(notes);
-    }
-    if (is_settled_) return stay();
-    if (trials_ < limits_.trials) {
-      if (const std::optional<Choice> wanted = find_next()) return try_out(*wanted);
-    }
-    // Whether anything is gained is not left to the model.
-    if (limits_.trials > 0 && !find_exact()) return try_out(find_exact_candidate().choice);
-    if (const std::optional<Choice> wanted = find_rematch()) return try_out_long(*wanted);
-    settle(notes);
-    return stay();
-  }
-
- private:
-  void start_over() {
-    waiting_.assign(candidates_.begin(), candidates_.end());
-    measured_.clear();
-    best_.reset();
-    trials_ = 0;
-    rematches_ = 0;
-    is_settled_ = false;
-    surprises_ = 0;
-  }
-
+  /// 0: it was no candidate.
   double predicted(const Choice& choice) const {
     const auto found =
         std::find_if(candidates_.begin(), candidates_.end(), [&choice](const Candidate& one) {
@@ -111,28 +65,171 @@ class WalkingTuner final : public CallTuner {
         });
     return found == candidates_.end() ? 0 : found->seconds;
   }
-
   /// The prediction, by how far predictions were wrong so far.
-  double expected(const Choice& choice) const {
+  double expected(const Choice& choice, const std::optional<Measured>& best) const {
     const double seconds = predicted(choice);
-    if (best_ && predicted(best_->choice) > 0) {
-      return seconds * best_->seconds / predicted(best_->choice);
+    if (best && predicted(best->choice) > 0) {
+      return seconds * best->seconds / predicted(best->choice);
     }
     if (exact_times_.empty()) return seconds;
-    return seconds * typical_seconds(exact_times_) / predicted(find_exact_candidate().choice);
+    return seconds * typical_seconds(exact_times_) / predicted(exact_candidate().choice);
   }
 
-  /// The quickest without a codec.
-  const Candidate& find_exact_candidate() const {
-    return *std::find_if(candidates_.begin(), candidates_.end(),
-                         [](const Candidate& one) { return one.choice.is_exact(); });
+  /// A call without a codec that was made before anything was tried.
+  void note_exact(double seconds) {
+    // The first one connects.
+    if (is_connected_ && exact_times_.size() < kMostExactTimes) exact_times_.push_back(seconds);
+    is_connected_ = true;
+  }
+  void forget_exact() { exact_times_.clear(); }
+  /// How long calls take without a codec, if that is known well enough: as few as came before were
+  /// long because calls are, and not because a rank was late, if the model has it so, too.
+  std::optional<Measured> find_exact(const std::optional<Measured>& best) const {
+    if (exact_times_.empty() || !best) return std::nullopt;
+    const Choice& choice = exact_candidate().choice;
+    const double seconds = std::min(typical_seconds(exact_times_), expected(choice, best));
+    if (seconds <= kLongSeconds || seconds <= kClearlySlower * best->seconds) return std::nullopt;
+    return Measured{choice, seconds};
+  }
+
+ private:
+  const std::vector<Candidate> candidates_;
+  std::vector<double> exact_times_;
+  bool is_connected_ = false;
+};
+
+/// The calls of the trial under way, or of what is settled.
+class TimedCalls {
+ public:
+  /// `warm_up`: so many do not count.
+  void begin(const Choice& choice, std::uint32_t calls, std::uint32_t warm_up, bool is_long) {
+    choice_ = choice;
+    is_long_ = is_long;
+    warm_up_ = warm_up;
+    skipped_ = 0;
+    times_.clear();
+    times_.reserve(calls);
+  }
+  void note(double seconds) {
+    if (skipped_ < warm_up_) {
+      ++skipped_;
+    } else {
+      times_.push_back(seconds);
+    }
+  }
+  bool is_empty() const { return times_.empty(); }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(times_.size()); }
+  Measured measured() const { return {choice_, typical_seconds(times_), is_long_}; }
+  void clear() { times_.clear(); }
+
+ private:
+  Choice choice_;
+  bool is_long_ = false;
+  std::uint32_t warm_up_ = 0;
+  std::uint32_t skipped_ = 0;
+  std::vector<double> times_;
+};
+
+/// Looks at what is settled.
+class SettledLooks {
+ public:
+  enum class Verdict { kStay, kDrifted, kTryOther };
+
+  void begin() { surprises_ = 0; }
+  /// It takes `change` times as long as when it was settled.
+  Verdict look(double change, double drift) {
+    const bool is_surprise = change > drift || change * drift < 1;
+    surprises_ = is_surprise ? surprises_ + 1 : 0;
+    if (surprises_ >= patience_) {
+      patience_ = std::min(2 * patience_, kMostPatience);
+      return Verdict::kDrifted;
+    }
+    if (is_surprise || ++looks_ != second_look_) return Verdict::kStay;
+    second_look_ *= 2;
+    return Verdict::kTryOther;
+  }
+  /// What did not win was far behind. True: it is its turn all the same, as links become quicker,
+  /// and codecs do not.
+  bool takes_hopeless() { return ++hopeless_looks_ % kHopelessLooks == 0; }
+
+ private:
+  std::uint32_t looks_ = 0;
+  std::uint32_t second_look_ = kFirstSecondLook;
+  std::uint32_t hopeless_looks_ = 0;
+  std::uint32_t surprises_ = 0;  // Looks in a row.
+  std::uint32_t patience_ = 2;   // So many of them begin it anew; more each time.
+};
+
+/// Chunks twice and half as large as those of the best.
+std::optional<Choice> find_neighbour(const Choice& best, const MeasuredChoices& measured,
+                                     std::size_t shard_bytes) {
+  const std::size_t own = best.chunk_bytes;
+  const std::size_t sizes[] = {own == 0 ? kFirstTriedBytes : own * 2,
+                               own == 0 ? kFirstTriedBytes / 4 : own / 2};
+  for (const std::size_t bytes : sizes) {
+    Choice choice = best;
+    choice.chunk_bytes = bytes;
+    const bool is_possible =
+        bytes >= kSmallestTriedBytes && bytes <= kLargestTriedBytes && bytes < shard_bytes;
+    if (is_possible && !measured.has(choice)) return choice;
+  }
+  return std::nullopt;
+}
+
+class WalkingTuner final : public CallTuner {
+ public:
+  WalkingTuner(std::vector<Candidate> candidates, const CallShape& shape,
+               const TuningLimits& limits)
+      : predictions_(std::move(candidates)),
+        shard_bytes_(shape.bytes / static_cast<std::size_t>(std::max(1, shape.world))),
+        limits_(limits),
+        measured_(limits.worth_switching) {
+    start_over();
+  }
+
+  void note_exact(double seconds) override { predictions_.note_exact(seconds); }
+  void note(double seconds) override { calls_.note(seconds); }
+
+  Choice quickest_exact() const override {
+    const std::optional<Measured> measured = find_exact();
+    return measured ? measured->choice : predictions_.exact_candidate().choice;
+  }
+
+  Trial next(std::vector<TuningNote>* notes) override {
+    notes->clear();
+    if (walk_.is_settled) {
+      look_at_settled(notes);
+    } else if (!calls_.is_empty()) {
+      take_note(notes);
+    }
+    if (walk_.is_settled) return stay();
+    if (walk_.trials < limits_.trials) {
+      if (const std::optional<Choice> wanted = find_next()) return try_out(*wanted);
+    }
+    // Whether anything is gained is not left to the model.
+    if (limits_.trials > 0 && !find_exact()) return try_out(predictions_.exact_candidate().choice);
+    if (const std::optional<Choice> wanted = find_rematch()) {
+      return begin_trial(*wanted, limits_.rematch_warm_up_calls, limits_.rematch_calls, true);
+    }
+    settle(notes);
+    return stay();
+  }
+
+ private:
+  void start_over() {
+    const std::vector<Candidate>& all = predictions_.candidates();
+    walk_ = {};
+    walk_.waiting.assign(all.begin(), all.end());
+    measured_.clear();
+    best_.reset();
+    looks_.begin();
   }
 
   void take_note(std::vector<TuningNote>* notes) {
-    const Measured now{trial_, typical_seconds(times_), is_long_};
-    notes->push_back({TuningEvent::kTried, now.choice, static_cast<std::uint32_t>(times_.size()),
-                      now.seconds, predicted(now.choice)});
-    times_.clear();
+    const Measured now = calls_.measured();
+    notes->push_back({TuningEvent::kTried, now.choice, calls_.count(), now.seconds,
+                      predictions_.predicted(now.choice)});
+    calls_.clear();
     const bool is_new = !measured_.has(now.choice);
     const Measured& known = measured_.add(now);
     const bool is_better =
@@ -141,13 +238,15 @@ class WalkingTuner final : public CallTuner {
   }
 
   std::optional<Choice> find_next() {
-    if (again_) return std::exchange(again_, std::nullopt);
-    while (!waiting_.empty()) {
-      const Candidate candidate = waiting_.front();
-      waiting_.pop_front();
+    if (walk_.again) return std::exchange(walk_.again, std::nullopt);
+    while (!walk_.waiting.empty()) {
+      const Candidate candidate = walk_.waiting.front();
+      walk_.waiting.pop_front();
       if (is_worth_a_trial(candidate)) return candidate.choice;
     }
-    if (const std::optional<Choice> neighbour = find_neighbour()) return neighbour;
+    const std::optional<Choice> neighbour =
+        find_neighbour(best_->choice, measured_, shard_bytes_);
+    if (neighbour) return neighbour;
     return measured_.find_contender();
   }
 
@@ -155,75 +254,43 @@ class WalkingTuner final : public CallTuner {
   std::optional<Choice> find_rematch() {
     const std::optional<Measured> exact = measured_.find_quickest(true);
     const std::optional<Measured> lossy = measured_.find_quickest(false);
-    if (!exact || !lossy || rematches_ == limits_.rematches) return std::nullopt;
+    if (!exact || !lossy || walk_.rematches == limits_.rematches) return std::nullopt;
     if (exact->seconds > kNear * lossy->seconds || lossy->seconds > kNear * exact->seconds) {
       return std::nullopt;
     }
-    return ++rematches_ % 2 == 1 ? exact->choice : lossy->choice;
+    return ++walk_.rematches % 2 == 1 ? exact->choice : lossy->choice;
   }
 
   bool is_worth_a_trial(const Candidate& candidate) const {
     if (!best_ || is_model_wrong_) return true;
-    const double seconds = expected(candidate.choice);
+    const double seconds = predictions_.expected(candidate.choice, best_);
     if (candidate.choice.is_exact() && !find_exact()) {
       // Whether anything is gained is not left to the model.
-      return candidate.choice == find_exact_candidate().choice;
+      return candidate.choice == predictions_.exact_candidate().choice;
     }
     return seconds < kHopeless * best_->seconds;
   }
 
-  /// How long calls take without a codec, if that is known well enough: as few as came before were
-  /// long because calls are, and not because a rank was late, if the model has it so, too.
+  /// How long calls take without a codec, if that is known well enough.
   std::optional<Measured> find_exact() const {
-    std::optional<Measured> found = measured_.find_quickest(true);
-    if (found || exact_times_.empty() || !best_) return found;
-    const double seconds =
-        std::min(typical_seconds(exact_times_), expected(find_exact_candidate().choice));
-    if (seconds > kLongSeconds && seconds > kClearlySlower * best_->seconds) {
-      found = {find_exact_candidate().choice, seconds};
-    }
-    return found;
-  }
-
-  /// Chunks twice and half as large as those of the best.
-  std::optional<Choice> find_neighbour() const {
-    const std::size_t own = best_->choice.chunk_bytes;
-    const std::size_t sizes[] = {own == 0 ? kFirstTriedBytes : own * 2,
-                                 own == 0 ? kFirstTriedBytes / 4 : own / 2};
-    for (const std::size_t bytes : sizes) {
-      Choice choice = best_->choice;
-      choice.chunk_bytes = bytes;
-      const bool is_possible =
-          bytes >= kSmallestTriedBytes && bytes <= kLargestTriedBytes && bytes < shard_bytes_;
-      if (is_possible && !measured_.has(choice)) return choice;
-    }
-    return std::nullopt;
+    const std::optional<Measured> found = measured_.find_quickest(true);
+    return found ? found : predictions_.find_exact(best_);
   }
 
   Trial try_out(const Choice& choice) {
-    ++trials_;
-    is_long_ = false;
-    return begin_trial(choice, limits_.warm_up_calls, limits_.calls);
-  }
-
-  Trial try_out_long(const Choice& choice) {
-    is_long_ = true;
-    return begin_trial(choice, limits_.rematch_warm_up_calls, limits_.rematch_calls);
+    ++walk_.trials;
+    return begin_trial(choice, limits_.warm_up_calls, limits_.calls, false);
   }
 
   /// Of so many calls at most.
-  Trial begin_trial(const Choice& choice, std::uint32_t warm_up_calls,
-                    std::uint32_t counted_calls) {
-    trial_ = choice;
-    times_.clear();
-    skipped_ = 0;
-    const double seconds = expected(choice);
+  Trial begin_trial(const Choice& choice, std::uint32_t warm_up_calls, std::uint32_t counted_calls,
+                    bool is_long) {
+    const double seconds = predictions_.expected(choice, best_);
     const double most = seconds > 0 ? limits_.trial_seconds / seconds : 1e9;
     const std::uint32_t all = std::max(1u, warm_up_calls + counted_calls);
     const auto calls = static_cast<std::uint32_t>(std::clamp<double>(most, std::min(3u, all), all));
-    warm_up_ = std::max<std::uint32_t>(1, calls * warm_up_calls / all);
-    warm_up_ = std::min(warm_up_, calls - 1);
-    times_.reserve(calls);
+    const std::uint32_t warm_up = std::max<std::uint32_t>(1, calls * warm_up_calls / all);
+    calls_.begin(choice, calls, std::min(warm_up, calls - 1), is_long);
     return {choice, calls, false};
   }
 
@@ -237,50 +304,47 @@ class WalkingTuner final : public CallTuner {
       best_ = lossy;
     } else if (!best_) {
       // Nothing was tried: the model decides.
-      best_ = Measured{candidates_.front().choice, candidates_.front().seconds};
+      const Candidate& first = predictions_.candidates().front();
+      best_ = Measured{first.choice, first.seconds};
       is_guess_ = true;
     }
-    is_settled_ = true;
-    surprises_ = 0;
+    walk_.is_settled = true;
+    looks_.begin();
     notes->push_back(
-        {TuningEvent::kSettled, best_->choice, 0, best_->seconds, predicted(best_->choice)});
+        {TuningEvent::kSettled, best_->choice, 0, best_->seconds,
+         predictions_.predicted(best_->choice)});
   }
 
   /// The settled choice, until the next look at it.
   Trial stay() {
-    times_.clear();
-    skipped_ = 0;
-    warm_up_ = 0;
-    trial_ = best_->choice;
     const double wanted = kSettledSeconds / std::max(best_->seconds, kShortest);
     const auto calls = static_cast<std::uint32_t>(
         std::clamp<double>(wanted, kFewestSettledCalls, kMostSettledCalls));
-    times_.reserve(calls);
+    calls_.begin(best_->choice, calls, 0, false);
     return {best_->choice, calls, true};
   }
 
   void look_at_settled(std::vector<TuningNote>* notes) {
-    if (times_.empty()) return;
-    const double seconds = typical_seconds(times_);
+    if (calls_.is_empty()) return;
+    const double seconds = calls_.measured().seconds;
     if (std::exchange(is_guess_, false)) best_->seconds = seconds;
     const double change = std::max(seconds, kShortest) / std::max(best_->seconds, kShortest);
-    const bool is_surprise = change > limits_.drift || change * limits_.drift < 1;
-    surprises_ = is_surprise ? surprises_ + 1 : 0;
-    if (surprises_ >= patience_) {
-      begin_anew(seconds, notes);
-    } else if (!is_surprise && ++looks_ == second_look_) {
-      second_look_ *= 2;
-      look_again(seconds);
+    switch (looks_.look(change, limits_.drift)) {
+      case SettledLooks::Verdict::kStay:
+        return;
+      case SettledLooks::Verdict::kDrifted:
+        return begin_anew(seconds, notes);
+      case SettledLooks::Verdict::kTryOther:
+        return look_again(seconds);
     }
   }
 
   void begin_anew(double seconds, std::vector<TuningNote>* notes) {
-    notes->push_back({TuningEvent::kDrifted, best_->choice,
-                      static_cast<std::uint32_t>(times_.size()), seconds, best_->seconds});
-    patience_ = std::min(2 * patience_, kMostPatience);
+    notes->push_back(
+        {TuningEvent::kDrifted, best_->choice, calls_.count(), seconds, best_->seconds});
     is_model_wrong_ = true;
-    exact_times_.clear();
-    times_.clear();
+    predictions_.forget_exact();
+    calls_.clear();
     start_over();
   }
 
@@ -288,51 +352,42 @@ class WalkingTuner final : public CallTuner {
   void look_again(double seconds) {
     const bool was_exact = best_->choice.is_exact();
     const std::optional<Measured> other = was_exact ? measured_.find_quickest(false) : find_exact();
-    const auto candidate = std::find_if(
-        candidates_.begin(), candidates_.end(),
-        [was_exact](const Candidate& one) { return one.choice.is_exact() != was_exact; });
-    if (!other && candidate == candidates_.end()) return;
+    const std::vector<Candidate>& all = predictions_.candidates();
+    const auto candidate = std::find_if(all.begin(), all.end(), [was_exact](const Candidate& one) {
+      return one.choice.is_exact() != was_exact;
+    });
+    if (!other && candidate == all.end()) return;
     if (other && measured_.has(other->choice) && other->seconds > kNear * seconds) {
-      // That was no bad time. All the same: links become quicker, and codecs do not.
-      if (++hopeless_looks_ % kHopelessLooks != 0) return;
+      if (!looks_.takes_hopeless()) return;  // That was no bad time.
     }
     const Choice choice = other ? other->choice : candidate->choice;
     best_->seconds = seconds;
     best_->was_long = true;
     measured_.clear();
     measured_.add(*best_);
-    waiting_.clear();
-    again_ = choice;
-    is_settled_ = false;
-    trials_ = 0;
-    rematches_ = 0;
-    times_.clear();
+    walk_ = {};
+    walk_.again = choice;
+    calls_.clear();
   }
 
-  const std::vector<Candidate> candidates_;
+  struct Walk {
+    std::deque<Candidate> waiting;
+    std::uint32_t trials = 0;
+    std::uint32_t rematches = 0;
+    std::optional<Choice> again;  // To be tried whatever is expected of it.
+    bool is_settled = false;
+  };
+
+  Predictions predictions_;
   const std::size_t shard_bytes_;
   const TuningLimits limits_;
-  std::deque<Candidate> waiting_;
   MeasuredChoices measured_;
   std::optional<Measured> best_;
-  std::vector<double> exact_times_;
-  bool is_connected_ = false;
-  Choice trial_;
-  bool is_long_ = false;
-  std::vector<double> times_;  // Of the trial under way.
-  std::uint32_t warm_up_ = 0;
-  std::uint32_t skipped_ = 0;
-  std::uint32_t trials_ = 0;
-  std::uint32_t rematches_ = 0;
-  std::optional<Choice> again_;  // To be tried whatever is expected of it.
+  TimedCalls calls_;
+  Walk walk_;
+  SettledLooks looks_;
   bool is_model_wrong_ = false;
-  bool is_settled_ = false;
-  std::uint32_t looks_ = 0;  // At what is settled.
-  std::uint32_t second_look_ = kFirstSecondLook;
-  std::uint32_t hopeless_looks_ = 0;
-  bool is_guess_ = false;        // What is settled: nothing was measured.
-  std::uint32_t surprises_ = 0;  // Looks in a row.
-  std::uint32_t patience_ = 2;   // So many of them begin it anew; more each time.
+  bool is_guess_ = false;  // What is settled: nothing was measured.
 };
 
 }  // namespace
