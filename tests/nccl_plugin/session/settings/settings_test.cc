@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
 
 namespace ringpress {
 namespace {
@@ -68,6 +71,49 @@ TEST(Settings, AWrongValueIsRefusedByName) {
   }
   const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
   EXPECT_NE(check_settings(settings).message().find("maybe ring?"), std::string::npos);
+}
+
+TEST(Settings, AWrongWordIsRefusedWithAllThatAreAllowed) {
+  const std::pair<const char*, const char*> told[] = {
+      {"RINGPRESS=of", "on, off, observe, lossless (maybe: off?)"},
+      {"RINGPRESS_ALGO=rong", "auto, hier, ring, sra (maybe: ring?)"},
+      {"RINGPRESS_ADJUST_METRIC=l1", "l2, l2sq (maybe: l2?)"},
+      {"RINGPRESS_ADJUST_GRIDS=bth", "uniform, both (maybe: both?)"},
+      {"RINGPRESS_BACKEND=cudo", "auto, host, cuda (maybe: cuda?)"},
+      {"RINGPRESS_PROGRESS_THREAD=of", "auto, on, off (maybe: off?)"},
+      {"RINGPRESS_DEBUG=inf", "error, warn, info, trace (maybe: info?)"}};
+  for (const auto& [given, allowed] : told) {
+    const std::string name(given, std::strchr(given, '='));
+    const auto settings = parse_settings({{name, given + name.size() + 1}}, nullptr);
+    EXPECT_EQ(settings.mistake, std::string(given) + ": expected one of " + allowed);
+  }
+}
+
+template <typename Value>
+void expect_words_to_come_back() {
+  for (const SettingWord<Value>& word : SettingWords<Value>::kAll) {
+    EXPECT_EQ(find_word<Value>(word.text), std::optional<Value>(word.value)) << word.text;
+    EXPECT_EQ(to_text(word.value), word.text);
+  }
+}
+
+TEST(Settings, WhatIsShownIsWhatIsRead) {
+  expect_words_to_come_back<Mode>();
+  expect_words_to_come_back<AlgorithmChoice>();
+  expect_words_to_come_back<BackendChoice>();
+  expect_words_to_come_back<ProgressThread>();
+  expect_words_to_come_back<LevelGrids>();
+  expect_words_to_come_back<ErrorMetric>();
+  expect_words_to_come_back<RingOrderBy>();
+  expect_words_to_come_back<std::optional<LogLevel>>();
+  for (const char* text : {"auto", "none", "q4:block=64"}) {
+    const auto settings = parse_settings({{"RINGPRESS_CODEC", text}}, nullptr);
+    EXPECT_EQ(to_text(settings.codec), text);
+  }
+  for (const char* text : {"hosts", "ranks", "/a/map"}) {
+    const auto settings = parse_settings({{"RINGPRESS_TOPOLOGY", text}}, nullptr);
+    EXPECT_EQ(to_text(settings.topology), text);
+  }
 }
 
 /// Every setting that is a size, whatever is added to the list.
