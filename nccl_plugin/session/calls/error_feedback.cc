@@ -186,7 +186,7 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
 /// What other sequences keep gives way. Null: there is no room all the same.
 float* ErrorFeedback::allocate(std::size_t count, const Key& key) {
   float* memory = memory_->allocate(count);
-  while (memory == nullptr && !entries_.empty() && key.by.has_value()) {
+  while (memory == nullptr && !entries_.empty() && key.by) {
     const Key& oldest = entries_.back().key;
     if (oldest.by == key.by && oldest.cycle == key.cycle) break;
     erase(std::prev(entries_.end()));
@@ -221,15 +221,35 @@ bool ErrorFeedback::make_room(std::size_t bytes, std::size_t spared) {
   return bytes_ + bytes <= limit_bytes_;
 }
 
-/// What is kept of a sequence. No time is lost where that is nothing.
+/// What is kept of a sequence, but for what an address alone can have: the calls go on, in another
+/// order. No time is lost where that is nothing.
 void ErrorFeedback::drop(CallsBy by, std::uint64_t cycle) {
   if (by == CallsBy::kShape && entries_by_shape_ == 0) return;
   auto found = by_key_.lower_bound(Key{by, cycle, 0});
   while (found != by_key_.end() && found->first.by == by && found->first.cycle == cycle) {
     const auto next = std::next(found);
-    erase(found->second);
+    leave_alone(found->second);
     found = next;
   }
+}
+
+/// The entry has no place any more.
+void ErrorFeedback::leave_alone(Entries::iterator entry) {
+  const Key alone = alone_key(entry->call);
+  const bool has_state = entry->memory != nullptr || !entry->state.values.empty();
+  const bool can_be = has_state && entry->key.by == CallsBy::kBuffer &&
+                      entry->call.address != nullptr && by_key_.count(alone) == 0;
+  if (!can_be) return erase(entry);
+  bytes_ -= entry->bytes();
+  by_key_.erase(entry->key);
+  entry->kept.residual = false;
+  entry->residual.reset();
+  entry->key = alone;
+  bytes_ += entry->bytes();
+  ++alone_entries_;
+  by_key_[alone] = entry;
+  by_address_[alone] = alone;
+  if (alone_entries_ > kMostAlone) drop_oldest_alone();
 }
 
 void ErrorFeedback::erase(Entries::iterator entry) {

@@ -77,9 +77,9 @@ class ErrorFeedback {
   // A residual belongs to a position in a sequence, of buffers or (for programs that allocate anew
   // each step) of shapes. What is kept besides may have an address alone.
   struct Key {
-    std::optional<CallsBy> by = CallsBy::kBuffer;  // Nothing: an address alone.
-    std::uint64_t cycle = 0;                       // CallPattern::cycle_id(); or the address.
-    std::size_t position = 0;                      // Or the count.
+    std::optional<CallsBy> by;  // Nothing: an address alone.
+    std::uint64_t cycle = 0;    // CallPattern::cycle_id(); or the address.
+    std::size_t position = 0;   // Or the count.
 
     auto operator<=>(const Key&) const = default;
   };
@@ -107,6 +107,7 @@ class ErrorFeedback {
   void adopt_alone(Entry* entry);
   Entry* entry_at(const Key& place, const TensorCall& call, const ToKeep& wanted);
   Entry* entry_by_address(const TensorCall& call, ToKeep wanted);
+  void leave_alone(Entries::iterator entry);
   void drop_oldest_alone();
   bool may_go_by_shape(const CallPlaces& places);
   void drop(CallsBy by, std::uint64_t cycle);

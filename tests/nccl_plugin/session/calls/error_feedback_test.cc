@@ -391,6 +391,38 @@ TEST(ErrorFeedback, KeepsAStateBesidesTheResidualOrAlone) {
   EXPECT_EQ(alone.bytes(), 80U);
 }
 
+TEST(ErrorFeedback, AStateIsKnownByItsAddressUntilItsPlaceIs) {
+  ErrorFeedback feedback(0);
+  // Two tensors by turns, each with its own state from the first call on.
+  for (int call = 0; call < 8; ++call) {
+    const Kept kept = feedback.find(tensor(100, call % 2 == 0 ? 1 : 2), {true, 2});
+    ASSERT_NE(kept.state, nullptr) << call;
+    EXPECT_EQ(kept.residual != nullptr, call > 2) << call;
+    EXPECT_EQ(kept.state->values[0], static_cast<float>(call / 2)) << call;
+    ++kept.state->values[0];
+  }
+  EXPECT_EQ(feedback.bytes(), 2 * (400U + 8U));
+  // What looked like a sequence was none: its residuals go, the states stay.
+  ErrorFeedback other(0);
+  for (int call = 0; call < 3; ++call) {
+    ++other.find(tensor(100, 1), {true, 2}).state->values[0];
+  }
+  EXPECT_EQ(other.bytes(), 408U);
+  static_cast<void>(other.find(tensor(7, 2), {true, 0}));
+  EXPECT_EQ(other.bytes(), 8U);
+  const Kept kept = other.find(tensor(100, 1), {true, 2});
+  EXPECT_EQ(kept.residual, nullptr);
+  EXPECT_EQ(kept.state->values[0], 3);
+}
+
+TEST(ErrorFeedback, StatesByAddressAreBounded) {
+  ErrorFeedback feedback(0);
+  for (std::uintptr_t address = 1; address < 5000; ++address) {
+    ASSERT_NE(feedback.find(tensor(100, address), {true, 2}).state, nullptr);
+  }
+  EXPECT_LE(feedback.bytes(), 1024U * 8U);
+}
+
 TEST(ErrorFeedback, KeepsMemoryBesideTheResidualOrAlone) {
   for (const bool with_residual : {true, false}) {
     ErrorFeedback feedback(0);
