@@ -244,8 +244,7 @@ class WalkingTuner final : public CallTuner {
       walk_.waiting.pop_front();
       if (is_worth_a_trial(candidate)) return candidate.choice;
     }
-    const std::optional<Choice> neighbour =
-        find_neighbour(best_->choice, measured_, shard_bytes_);
+    const std::optional<Choice> neighbour = find_neighbour(best_->choice, measured_, shard_bytes_);
     if (neighbour) return neighbour;
     return measured_.find_contender();
   }
@@ -310,9 +309,8 @@ class WalkingTuner final : public CallTuner {
     }
     walk_.is_settled = true;
     looks_.begin();
-    notes->push_back(
-        {TuningEvent::kSettled, best_->choice, 0, best_->seconds,
-         predictions_.predicted(best_->choice)});
+    notes->push_back({TuningEvent::kSettled, best_->choice, 0, best_->seconds,
+                      predictions_.predicted(best_->choice)});
   }
 
   /// The settled choice, until the next look at it.
