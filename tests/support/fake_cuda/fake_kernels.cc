@@ -228,14 +228,15 @@ RINGPRESS_DEVICE_PROJECTION(kPowersgd, cuda::CudaBackend, powersgd::TaskProjecti
 
 namespace ringpress::compress_kernels {
 
-/// All others have no kernels here.
-template <DeviceFamilyId id, typename Backend>
-DeviceFamily<Backend> device_family() {
-  return {};
-}
-#define RINGPRESS_DEVICE_FAMILY(id) \
-  template DeviceFamily<cuda::CudaBackend> device_family<DeviceFamilyId::id, cuda::CudaBackend>();
-#include "compress_kernels/device_families.inc"
-#undef RINGPRESS_DEVICE_FAMILY
+// The others have no kernels here.
+#define NOTHING(id)                                                                        \
+  template <>                                                                              \
+  DeviceFamily<cuda::CudaBackend> device_family<DeviceFamilyId::id, cuda::CudaBackend>() { \
+    return {};                                                                             \
+  }
+NOTHING(kCast)
+NOTHING(kFp8)
+NOTHING(kTern)
+#undef NOTHING
 
 }  // namespace ringpress::compress_kernels
