@@ -253,7 +253,7 @@ class Params(Command):
         self.assertNotIn("warning", rows["RINGPRESS_CODEC"])
 
     def test_what_a_setting_names_is_looked_at(self):
-        for name, value in (("RINGPRESS_TOPOLOGY", "/nope"), ("NCCL_COMM_ID", "foo"),
+        for name, value in (("RINGPRESS_TOPOLOGY", "/proc/nope"), ("NCCL_COMM_ID", "foo"),
                             ("RINGPRESS_SOCKET_IFNAME", "nope0"), ("NCCL_SOCKET_IFNAME", "nope0")):
             row = self.params(**{name: value})[name]
             self.assertTrue(row["mistake"].startswith(f"{name}={value}"), row)

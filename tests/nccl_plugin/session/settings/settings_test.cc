@@ -75,13 +75,13 @@ TEST(Settings, AWrongValueIsRefusedByName) {
 
 TEST(Settings, AWrongWordIsRefusedWithAllThatAreAllowed) {
   const std::pair<const char*, const char*> told[] = {
-      {"RINGPRESS=of", "on, off, observe, lossless (maybe: off?)"},
-      {"RINGPRESS_ALGO=rong", "auto, hier, ring, sra (maybe: ring?)"},
-      {"RINGPRESS_ADJUST_METRIC=l1", "l2, l2sq (maybe: l2?)"},
-      {"RINGPRESS_ADJUST_GRIDS=bth", "uniform, both (maybe: both?)"},
-      {"RINGPRESS_BACKEND=cudo", "auto, host, cuda (maybe: cuda?)"},
-      {"RINGPRESS_PROGRESS_THREAD=of", "auto, on, off (maybe: off?)"},
-      {"RINGPRESS_DEBUG=inf", "error, warn, info, trace (maybe: info?)"}};
+      {"RINGPRESS=of", "on, off, observe, lossless (maybe off?)"},
+      {"RINGPRESS_ALGO=rong", "auto, hier, ring, sra (maybe ring?)"},
+      {"RINGPRESS_ADJUST_METRIC=l1", "l2, l2sq (maybe l2?)"},
+      {"RINGPRESS_ADJUST_GRIDS=bth", "uniform, both (maybe both?)"},
+      {"RINGPRESS_BACKEND=cudo", "auto, host, cuda (maybe cuda?)"},
+      {"RINGPRESS_PROGRESS_THREAD=of", "auto, on, off (maybe off?)"},
+      {"RINGPRESS_DEBUG=inf", "error, warn, info, trace (maybe info?)"}};
   for (const auto& [given, allowed] : told) {
     const std::string name(given, std::strchr(given, '='));
     const auto settings = parse_settings({{name, given + name.size() + 1}}, nullptr);
