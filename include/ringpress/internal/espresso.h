@@ -86,6 +86,7 @@ struct Job {
   std::vector<Tensor> tensors;     // In the order in which backward makes them.
   std::vector<CallSeconds> calls;  // For call_options(): one of each size of a tensor that has no
                                    // price of its own.
+  std::string note;                // What whoever made it says of it.
 };
 
 /// Ok, or which value cannot be: counts of 0, negative or infinite times, a ratio outside (0, 1].

@@ -65,7 +65,7 @@ espresso::Job read_job(JsonReader reader) {
                      {"name", "note", "forward_ms", "compressor", "model"});
   espresso::Job job;
   job.name = reader.text("name");
-  reader.text("note");
+  job.note = reader.text("note");
   job.cluster.machines = static_cast<std::size_t>(reader.number("machines", kCount));
   job.cluster.gpus_per_machine =
       static_cast<std::size_t>(reader.number("gpus_per_machine", kCount));

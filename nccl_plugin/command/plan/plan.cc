@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/plan/job_file.h"
@@ -135,6 +136,14 @@ Planned plan_job(PricedJob priced, const PlanOptions& how) {
   return planned;
 }
 
+/// As one line of a terminal holds it.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; }, ' ');
+  return text;
+}
+
 void print_job(const espresso::Job& job) {
   const espresso::Cluster& cluster = job.cluster;
   double bytes = 0, backward = 0;
@@ -143,6 +152,7 @@ void print_job(const espresso::Job& job) {
     backward += tensor.backward_seconds;
   }
   fmt::print("{}\n", job.name);
+  if (!job.note.empty()) fmt::print("note: {}\n", one_line(job.note));
   fmt::print("{} machines x {} GPUs; inside {:.1f} GB/s, between {:.2f} GB/s a machine\n",
              cluster.machines, cluster.gpus_per_machine, cluster.inside.bytes_per_second / 1e9,
              cluster.between.bytes_per_second / 1e9);
@@ -236,7 +246,7 @@ std::string milliseconds_of_gpus(const Planned& planned, double seconds) {
   return planned.is_on_host() ? "null" : fmt::format("{}", 1e3 * seconds);
 }
 
-/// Numbers, and names that are this program's own: there is nothing to escape.
+/// Numbers, names that are this program's own, and the note.
 void print_json(const Planned& planned) {
   const PlanFindings found = find(planned);
   fmt::print(
@@ -256,16 +266,17 @@ void print_json(const Planned& planned) {
                planned.options[choice.option].name, planned.compresses(planned.best, i),
                choice.device == espresso::Device::kCpu);
   }
-  fmt::print("]}}\n");
+  fmt::print("],\n \"note\": {}}}\n",
+             nlohmann::json(planned.job.note)
+                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 /// A name as a cell of a table holds it.
 std::string cell(const std::string& name) {
   std::string text;
-  for (const char c : name) {
-    const bool is_control = static_cast<unsigned char>(c) < ' ' || c == 0x7F;
+  for (const char c : one_line(name)) {
     if (c == '|') text += '\\';
-    text += is_control ? ' ' : c;
+    text += c;
   }
   return text;
 }

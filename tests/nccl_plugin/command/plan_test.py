@@ -193,6 +193,16 @@ class Plan(Command):
         self.assertEqual((code, error), (0, ""))
         self.assertIn("| a\\|b c | 40000.0 |", out)
 
+    def test_what_is_noted_of_the_job_is_said(self):
+        job = json.loads(GOOD)
+        job["note"] = "does not show\nit \"well\""
+        code, out, error = self.plan_text(json.dumps(job))
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn('note: does not show it "well"\n', out)
+        self.assertEqual(self.planned(json.dumps(job))["note"], job["note"])
+        del job["note"]
+        self.assertNotIn("note:", self.plan_text(json.dumps(job))[1])
+
     def test_a_job_on_host_memory_needs_no_compressor(self):
         job = json.loads(GOOD)
         del job["compressor"]
