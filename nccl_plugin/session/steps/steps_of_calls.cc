@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "ringpress/internal/log.h"
+#include "ringpress/internal/planner.h"
 
 namespace ringpress::nccl_plugin {
 

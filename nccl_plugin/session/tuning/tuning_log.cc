@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "nccl_plugin/errors/warn_once.h"
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/names.h"
 
 namespace ringpress::nccl_plugin::tuning {
