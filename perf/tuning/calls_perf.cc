@@ -18,6 +18,7 @@
 
 #include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/mesh_communicator.h"
+#include "perf/tuning/nanoseconds.h"
 #include "ringpress/internal/mesh.h"
 #include "ringpress/internal/settings.h"
 
@@ -29,7 +30,6 @@ using nccl_plugin::CallUsers;
 using nccl_plugin::TensorCall;
 
 constexpr int kCalls = 20000;
-constexpr int kRounds = 15;
 constexpr std::size_t kStepCalls = 50;
 
 /// Of two ranks on two hosts. Whatever this one sends has arrived, and what comes is zeros.
@@ -84,19 +84,6 @@ class ZeroMesh final : public Mesh {
   MeshCounters counters_;
   Status failure_;
 };
-
-template <typename Call>
-double nanoseconds_of(Call&& call, int calls = kCalls) {
-  std::vector<double> rounds;
-  for (int round = 0; round < kRounds; ++round) {
-    const Clock::time_point begin = Clock::now();
-    for (int i = 0; i < calls; ++i) call();
-    rounds.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
-                     calls);
-  }
-  std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
-  return rounds[kRounds / 2];
-}
 
 struct Row {
   const char* what;
@@ -185,7 +172,7 @@ void print_tables() {
   double off = 0;
   for (const Row& row : rows()) {
     SmallCalls calls(row);
-    const double taken = nanoseconds_of([&] { calls.make(); });
+    const double taken = nanoseconds_of([&] { calls.make(); }, kCalls);
     if (off == 0) off = taken;
     std::printf("%-60s %8.1f %8.1f\n", row.what, taken, taken - off);
   }

@@ -1,7 +1,6 @@
 // What automatic mode costs a call, besides the call: of one that it leaves alone, and of one whose
 // choice is settled; and rank 0 while it looks for a step. Nanoseconds, the median of several
 // rounds, beside a read of the clock.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "nccl_plugin/session/steps/step_recorder.h"
 #include "nccl_plugin/session/steps/step_trace.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
+#include "perf/tuning/nanoseconds.h"
 #include "tuner/factory.h"
 
 namespace ringpress {
@@ -19,7 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kCalls = 100000;
-constexpr int kRounds = 15;
 constexpr double kCallSeconds = 1e-3;  // That calls are said to take.
 constexpr int kSearchedCalls = 8192;   // After so many that repeat nothing the search ends.
 constexpr std::size_t kStepCalls = 50;
@@ -36,19 +35,6 @@ class Alone final : public nccl_plugin::tuning::Peers {
   Status broadcast(std::span<std::byte>) override { return Status::ok(); }
   std::uint64_t sent_bytes() const override { return 0; }
 };
-
-template <typename Call>
-double nanoseconds_of(Call&& call, int calls = kCalls) {
-  std::vector<double> rounds;
-  for (int round = 0; round < kRounds; ++round) {
-    const Clock::time_point begin = Clock::now();
-    for (int i = 0; i < calls; ++i) call();
-    rounds.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
-                     calls);
-  }
-  std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
-  return rounds[kRounds / 2];
-}
 
 /// Plans a call as a communicator does, and tunes it, or not.
 class Calls {
@@ -100,8 +86,8 @@ double nanoseconds_of_search(bool repeats) {
 void print_row(const char* what, std::size_t count, DType dtype) {
   Calls plain(count, dtype, false);
   Calls tuned(count, dtype, true);
-  const double without = nanoseconds_of([&] { plain.make(); });
-  const double with = nanoseconds_of([&] { tuned.make(); });
+  const double without = nanoseconds_of([&] { plain.make(); }, kCalls);
+  const double with = nanoseconds_of([&] { tuned.make(); }, kCalls);
   std::printf("%-52s %8.1f %8.1f %8.1f\n", what, without, with, with - without);
 }
 
@@ -119,6 +105,6 @@ int main() {
   std::printf("%-52s %26.1f\n", "rank 0 looks for a step: calls that repeat nothing",
               nanoseconds_of_search(false));
   std::printf("%-52s %8.1f\n", "a read of the clock",
-              nanoseconds_of([] { static_cast<void>(Clock::now()); }));
+              nanoseconds_of([] { static_cast<void>(Clock::now()); }, kCalls));
   return 0;
 }
