@@ -49,15 +49,13 @@ RINGPRESS_DEVICE Wanted find_threshold(const Simt& simt, const Layout& layout,
   // The largest classes are the first thread's.
   const unsigned end = static_cast<unsigned>(kCounters) - thread_of(simt) * kShare;
   if (thread_of(simt) == 0) memory.lowest = memory.quota = 0;
-  std::uint32_t above[1] = {0};
-  std::uint32_t total[1];
+  std::uint32_t own = 0, total;
   for (unsigned i = 1; i <= kShare; ++i) {
-    above[0] += simt.template load<std::uint32_t>(counters + end - i);
+    own += simt.template load<std::uint32_t>(counters + end - i);
   }
-  const std::uint32_t own = above[0];
-  sum_before(simt, above, total);
-  if (above[0] < layout.room && above[0] + own >= layout.room) {
-    auto room = static_cast<std::uint32_t>(layout.room - above[0]);
+  const std::uint32_t above = simt.exclusive_sum(own, total);
+  if (above < layout.room && above + own >= layout.room) {
+    auto room = static_cast<std::uint32_t>(layout.room - above);
     unsigned lowest = end - 1;
     for (; simt.template load<std::uint32_t>(counters + lowest) < room; --lowest) {
       room -= simt.template load<std::uint32_t>(counters + lowest);
@@ -99,15 +97,14 @@ struct TileCountAgent {
     if (simt.block() >= source.layout.tiles()) return;
     const Wanted wanted = find_threshold(simt, source.layout, source.counters);
     for_each_tile(simt, source.layout.tiles(), [&](std::size_t tile) {
-      std::uint32_t counts[2] = {0, 0};
-      std::uint32_t totals[2];
+      TileCounts counts, totals;
       for_each_thread(simt, source.elements(tile), [&](unsigned index) {
         const std::uint32_t value_class = class_of(source.x(simt, tile, index));
-        counts[0] += value_class > wanted.lowest ? 1 : 0;
-        counts[1] += value_class == wanted.lowest ? 1 : 0;
+        counts.above += value_class > wanted.lowest ? 1 : 0;
+        counts.lowest += value_class == wanted.lowest ? 1 : 0;
       });
-      sum_before(simt, counts, totals);
-      if (thread_of(simt) == 0) simt.store(source.tiles + tile, TileCounts{totals[0], totals[1]});
+      simt.exclusive_sum(counts, totals);
+      if (thread_of(simt) == 0) simt.store(source.tiles + tile, totals);
     });
   }
 };
@@ -120,35 +117,30 @@ struct WriteAgent {
     if (simt.block() >= source.layout.tiles()) return;
     const Wanted all = find_threshold(simt, source.layout, source.counters);
     std::size_t counted = 0;  // Tiles.
-    std::uint32_t counts[2] = {0, 0};
+    TileCounts counts;
     for_each_tile(simt, source.layout.tiles(), [&](std::size_t tile) {
-      add_counts(simt, source.tiles, counted, tile, counts);
+      counts = counts + counts_between(simt, source.tiles, counted, tile);
       counted = tile;
       write(simt, source, tile, after(all, counts));
     });
   }
 
  private:
-  /// Adds those of tiles `first` to `end`.
-  RINGPRESS_DEVICE static void add_counts(const Simt& simt, const TileCounts* tiles,
-                                          std::size_t first, std::size_t end,
-                                          std::uint32_t (&counts)[2]) {
-    std::uint32_t own[2] = {0, 0};
-    std::uint32_t totals[2];
+  /// Those of tiles `first` to `end`.
+  RINGPRESS_DEVICE static TileCounts counts_between(const Simt& simt, const TileCounts* tiles,
+                                                    std::size_t first, std::size_t end) {
+    TileCounts own, totals;
     for (std::size_t i = first + thread_of(simt); i < end; i += Simt::kBlockThreads) {
-      const auto of_tile = simt.template load<TileCounts>(tiles + i);
-      own[0] += of_tile.above;
-      own[1] += of_tile.lowest;
+      own = own + simt.template load<TileCounts>(tiles + i);
     }
-    sum_before(simt, own, totals);
-    counts[0] += totals[0];
-    counts[1] += totals[1];
+    simt.exclusive_sum(own, totals);
+    return totals;
   }
 
   /// What is left to be selected after so many.
-  RINGPRESS_DEVICE static Wanted after(const Wanted& all, const std::uint32_t (&counts)[2]) {
-    const std::uint32_t taken = counts[1] < all.quota ? counts[1] : all.quota;
-    const std::uint32_t before = all.is_marked ? 0 : counts[0] + taken;
+  RINGPRESS_DEVICE static Wanted after(const Wanted& all, const TileCounts& counts) {
+    const std::uint32_t taken = counts.lowest < all.quota ? counts.lowest : all.quota;
+    const std::uint32_t before = all.is_marked ? 0 : counts.above + taken;
     return {all.lowest, all.quota - taken, before, all.is_marked};
   }
 

@@ -24,6 +24,9 @@ struct TileCounts {
   std::uint32_t above = 0;
   std::uint32_t lowest = 0;
 };
+RINGPRESS_HOST_DEVICE inline TileCounts operator+(const TileCounts& a, const TileCounts& b) {
+  return {a.above + b.above, a.lowest + b.lowest};
+}
 
 inline constexpr std::size_t kCounters = 4096;  // Of a shard: those of its classes, and zeros.
 

@@ -1,5 +1,5 @@
-// The threads of a block that work on a tile together: the memory that they share, and sums over
-// them. `Simt` is that of core/tile_agent.cuh and core/projection_agent.cuh.
+// The threads of a block that work on a tile together: the memory that they share. `Simt` is that
+// of core/tile_agent.cuh and core/projection_agent.cuh.
 //
 // A bit for each element of the tile says what is sent: word w of `marks` is about elements 32 w to
 // 32 w + 31. Each thread keeps the books of as many neighbouring words.
@@ -18,7 +18,6 @@ namespace ringpress::compress_kernels::chunk_topk {
 inline constexpr unsigned kMarkWords = kTile / core::kLanes;
 // Of a bit map of high bits: l is not 0, so there are at most kTile / 2 high parts.
 inline constexpr unsigned kMapWords = (kTile / 2 + kTile) / 32;
-inline constexpr unsigned kMostWarps = 32;
 
 struct TileMemory {
   std::uint32_t words[kTile];  // x of each element as bits; then the packed bits of their places.
@@ -26,7 +25,6 @@ struct TileMemory {
   std::uint32_t before[kMarkWords];  // Elements that are sent of the words before.
   std::uint32_t map[kMapWords];      // High bits that are read. In writing: of the lowest class.
   std::uint32_t map_before[kMapWords];
-  std::uint32_t sums[2 * kMostWarps];
   std::uint32_t largest;        // Magnitudes of what is sent,
   std::uint32_t from_infinity;  // and how far below infinity the smallest is.
   std::uint32_t lowest;         // Threshold.
@@ -57,47 +55,6 @@ RINGPRESS_DEVICE void for_each_thread(const Simt& simt, unsigned count, Body&& b
 template <typename Simt, typename Body>
 RINGPRESS_DEVICE void for_each_tile(const Simt& simt, std::size_t tiles, Body&& body) {
   for (std::size_t tile = simt.block(); tile < tiles; tile += simt.blocks()) body(tile);
-}
-
-/// Changes each of `values` to the sum of those of the threads before this one; `totals` become
-/// those of all. All threads of the block take part, and meet.
-template <unsigned kCount, typename Simt>
-RINGPRESS_DEVICE void sum_before(const Simt& simt, std::uint32_t (&values)[kCount],
-                                 std::uint32_t (&totals)[kCount]) {
-  static_assert(kCount <= 2 && Simt::kBlockThreads / core::kLanes <= kMostWarps);
-  std::uint32_t* const sums = tile_memory(simt).sums;
-  RINGPRESS_UNROLL
-  for (unsigned i = 0; i < kCount; ++i) {
-    totals[i] = values[i];
-    values[i] = 0;
-  }
-  RINGPRESS_UNROLL
-  for (unsigned distance = 1; distance < core::kLanes; distance *= 2) {
-    std::uint32_t others[kCount];
-    RINGPRESS_UNROLL
-    for (unsigned i = 0; i < kCount; ++i) others[i] = totals[i];
-    simt.shuffle_xor(others, distance);
-    RINGPRESS_UNROLL
-    for (unsigned i = 0; i < kCount; ++i) {
-      values[i] += (simt.lane() & distance) != 0 ? others[i] : 0;
-      totals[i] += others[i];
-    }
-  }
-  RINGPRESS_UNROLL
-  for (unsigned i = 0; i < kCount; ++i) {
-    if (simt.lane() == 0) sums[simt.warp() * kCount + i] = totals[i];
-    totals[i] = 0;
-  }
-  simt.sync_block();
-  for (unsigned warp = 0; warp < simt.warps(); ++warp) {
-    RINGPRESS_UNROLL
-    for (unsigned i = 0; i < kCount; ++i) {
-      const std::uint32_t of_warp = sums[warp * kCount + i];
-      values[i] += warp < simt.warp() ? of_warp : 0;
-      totals[i] += of_warp;
-    }
-  }
-  simt.sync_block();
 }
 
 /// Those of a word below bit number `bit`.

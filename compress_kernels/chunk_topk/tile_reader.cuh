@@ -78,19 +78,18 @@ class TileReader {
   RINGPRESS_DEVICE bool read_map() {
     const unsigned first = thread_of(simt_) * kMapShare;
     const unsigned end = first + kMapShare < kMapWords ? first + kMapShare : kMapWords;
-    std::uint32_t ones[1] = {0};
-    std::uint32_t total[1];
+    std::uint32_t ones = 0, total;
     for (unsigned word = first; word < end; ++word) {
       memory_.map[word] = load_map(word);
-      ones[0] += simt_.count_bits(memory_.map[word]);
+      ones += simt_.count_bits(memory_.map[word]);
     }
-    sum_before(simt_, ones, total);
+    ones = simt_.exclusive_sum(ones, total);
     for (unsigned word = first; word < end; ++word) {
-      memory_.map_before[word] = ones[0];
-      ones[0] += simt_.count_bits(memory_.map[word]);
+      memory_.map_before[word] = ones;
+      ones += simt_.count_bits(memory_.map[word]);
     }
     simt_.sync_block();
-    return total[0] == count_;
+    return total == count_;
   }
 
   /// Marks the elements, if as many different ones are named as there are to be.
@@ -105,17 +104,16 @@ class TileReader {
       simt_.atomic_or(&memory_.marks[index / core::kLanes], 1u << (index % core::kLanes));
     });
     simt_.sync_block();
-    std::uint32_t marked[1] = {0};
-    std::uint32_t total[1];
+    std::uint32_t marked = 0, total;
     const unsigned first = thread_of(simt_) * kMarkShare;
     for (unsigned word = first; word < first + kMarkShare; ++word) {
-      marked[0] += simt_.count_bits(memory_.marks[word]);
+      marked += simt_.count_bits(memory_.marks[word]);
     }
-    sum_before(simt_, marked, total);
+    marked = simt_.exclusive_sum(marked, total);
     for (unsigned word = first; word < first + kMarkShare; ++word) {
-      memory_.before[word] = marked[0];
-      marked[0] += simt_.count_bits(memory_.marks[word]);
-      if (total[0] != count_) memory_.marks[word] = 0;
+      memory_.before[word] = marked;
+      marked += simt_.count_bits(memory_.marks[word]);
+      if (total != count_) memory_.marks[word] = 0;
     }
   }
 

@@ -96,24 +96,23 @@ class TileWriter {
   /// Adds to the marks what there is room for of the lowest class.
   RINGPRESS_DEVICE void select() {
     const unsigned begin = thread_of(simt_) * kShare;
-    std::uint32_t sums[2] = {0, 0};
-    std::uint32_t totals[2];
+    TileCounts own, totals;
     for (unsigned word = begin; word < begin + kShare; ++word) {
-      sums[0] += simt_.count_bits(memory_.marks[word]);
-      sums[1] += simt_.count_bits(memory_.map[word]);
+      own = own + counts_of(word);
     }
-    sum_before(simt_, sums, totals);
+    TileCounts before = simt_.exclusive_sum(own, totals);
     for (unsigned word = begin; word < begin + kShare; ++word) {
-      const std::uint32_t above = memory_.marks[word];
-      const std::uint32_t lowest = memory_.map[word];
-      const std::uint32_t taken = within_quota(sums[1]);
-      memory_.before[word] = sums[0] + taken;
-      memory_.marks[word] = above | first_of(lowest, wanted_.quota - taken);
-      sums[0] += simt_.count_bits(above);
-      sums[1] += simt_.count_bits(lowest);
+      const std::uint32_t taken = within_quota(before.lowest);
+      memory_.before[word] = before.above + taken;
+      before = before + counts_of(word);
+      memory_.marks[word] |= first_of(memory_.map[word], wanted_.quota - taken);
     }
-    count_ = totals[0] + within_quota(totals[1]);
+    count_ = totals.above + within_quota(totals.lowest);
     simt_.sync_block();
+  }
+  /// Of a word of `marks` and `map`, until what there is room for is marked.
+  RINGPRESS_DEVICE TileCounts counts_of(unsigned word) const {
+    return {simt_.count_bits(memory_.marks[word]), simt_.count_bits(memory_.map[word])};
   }
   RINGPRESS_DEVICE std::uint32_t within_quota(std::uint32_t count) const {
     return count < wanted_.quota ? count : wanted_.quota;

@@ -4,6 +4,8 @@
 //   kBlockThreads                            of a block, in kernels by blocks
 //   void sync_block()                        as a fence for memory of the block
 //   void* block_memory()                     kBlockMemory bytes of shared memory
+//   T exclusive_sum(T value, T& total)       the sum of the values of the threads before this one;
+//                                            `total`: of all. All threads of the block meet
 //
 // Floats of the device's own memory are read and written one by one, by neighbouring lanes.
 #ifndef COMPRESS_KERNELS_CORE_PROJECTION_AGENT_CUH_

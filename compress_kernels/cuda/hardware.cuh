@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <cub/block/block_scan.cuh>
+
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/narrow_floats.h"
 
@@ -106,6 +108,15 @@ struct Hardware {
   }
   RINGPRESS_DEVICE void* block_memory() const {
     return shared_memory();
+  }
+  template <typename T>
+  RINGPRESS_DEVICE T exclusive_sum(const T& value, T& total) const {
+    using Scan = cub::BlockScan<T, kBlockThreads, cub::BLOCK_SCAN_WARP_SCANS>;
+    __shared__ typename Scan::TempStorage memory;
+    T before;
+    Scan(memory).ExclusiveSum(value, before, total);
+    sync_block();
+    return before;
   }
 };
 

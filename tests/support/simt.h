@@ -47,6 +47,7 @@ struct Block {
   unsigned arrived = 0;
   unsigned meetings = 0;  // How often all threads have met.
   std::vector<double> memory;
+  std::vector<const void*> terms;  // Those of its threads, in a sum over them.
 };
 
 /// What the lanes of a warp share.
@@ -159,6 +160,19 @@ class FiberSimt {
     while (of_block_.meetings == meeting) fiber->give_way();
   }
   void* block_memory() const { return of_block_.memory.data(); }
+  template <typename T>
+  T exclusive_sum(const T& value, T& total) const {
+    of_block_.terms[thread_] = &value;
+    sync_block();
+    T before{};
+    total = {};
+    for (unsigned thread = 0; thread < of_block_.terms.size(); ++thread) {
+      if (thread == thread_) before = total;
+      total = total + *static_cast<const T*>(of_block_.terms[thread]);
+    }
+    sync_block();
+    return before;
+  }
 
   Fiber* fiber = nullptr;
 
@@ -225,6 +239,7 @@ void launch(const LaunchShape& shape, std::uint32_t seed, Body&& body) {
     for (Warp& warp : warps) warp.memory.assign(shape.warp_memory / 4, engine());
     Block shared;
     shared.memory.assign(shape.block_memory / sizeof(double), engine());
+    shared.terms.resize(std::size_t{shape.warps} * kWarpLanes);
     std::vector<std::unique_ptr<Fiber>> fibers;
     std::vector<std::unique_ptr<FiberSimt>> threads;
     for (unsigned thread = 0; thread < shape.warps * kWarpLanes; ++thread) {
