@@ -89,18 +89,25 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound;
 }
 
+/// Of the codec that sums the chosen values.
+Specification inner_of(const ParameterValues& values) {
+  return parse_specification(inner_specification(values.text("code"), values.text("bits"))).value();
+}
+
 /// What is unbiased keeps no residual; else as the codec that sums the chosen values.
 bool refuses_feedback(const CodecEntry&, const ParameterValues& values) {
   if (values.text("unbiased") == "1") return true;
-  const auto inner =
-      parse_specification(inner_specification(values.text("code"), values.text("bits")));
-  const CodecEntry& codec = inner.value().codec;
-  return codec.family->refuses_feedback != nullptr &&
-         codec.family->refuses_feedback(codec, inner.value().values);
+  const auto [codec, inner] = inner_of(values);
+  return codec.family->refuses_feedback != nullptr && codec.family->refuses_feedback(codec, inner);
 }
 
+/// What takes all values loses what the codec of their sums does.
 FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues& values) {
-  return values.text("unbiased") == "1" ? FeedbackNeed::kNone : FeedbackNeed::kNeeded;
+  if (values.text("unbiased") == "1") return FeedbackNeed::kNone;
+  if (decimal_of(values.text("density")) < 1) return FeedbackNeed::kNeeded;
+  const auto [codec, inner] = inner_of(values);
+  return codec.family->feedback_need == nullptr ? FeedbackNeed::kNone
+                                                : codec.family->feedback_need(codec, inner);
 }
 
 }  // namespace

@@ -128,8 +128,8 @@ void add_unknown(const JobEnvironment& environment, std::vector<Param>* all) {
   }
 }
 
-/// What several variables together are warned of, beside the one that it begins with.
-void add_warnings_together(const JobEnvironment& environment, std::vector<Param>* all) {
+/// What is to be said of several variables together, beside the one that it begins with.
+void add_what_is_said_together(const JobEnvironment& environment, std::vector<Param>* all) {
   const Settings settings =
       parse_settings(nccl_plugin::variables_of_settings(environment), nullptr);
   for (const Status& problem : nccl_plugin::find_shortcomings(settings)) {
@@ -138,6 +138,11 @@ void add_warnings_together(const JobEnvironment& environment, std::vector<Param>
       if (is_its && param.mistake.empty() && param.warning.empty()) {
         param.warning = problem.message();
       }
+    }
+  }
+  for (const std::string& note : nccl_plugin::find_notes(settings)) {
+    for (Param& param : *all) {
+      if (note.starts_with(param.name + "=") && param.mistake.empty()) param.note = note;
     }
   }
 }
@@ -152,6 +157,7 @@ nlohmann::json to_json(const Param& param) {
     record["instead"] = instead_of(param);
   }
   if (!param.warning.empty()) record["warning"] = param.warning;
+  if (!param.note.empty()) record["note"] = param.note;
   return record;
 }
 
@@ -162,6 +168,7 @@ void print_param(const Param& param) {
              param.origin, param.default_value, param.must_agree ? "; equal on all ranks" : "");
   fmt::print("    {}\n", param.meaning);
   if (!param.warning.empty()) fmt::print("    warning: {}\n", param.warning);
+  if (!param.note.empty()) fmt::print("    note: {}\n", param.note);
   if (!is_refused) return;
   fmt::print("    mistake: {}\n", param.mistake);
   fmt::print("    instead: {}\n", instead_of(param));
@@ -185,7 +192,7 @@ std::vector<Param> params(const JobEnvironment& environment) {
     all.push_back(describe({variable.name, "", variable.meaning, false}, environment));
   }
   add_unknown(environment, &all);
-  add_warnings_together(environment, &all);
+  add_what_is_said_together(environment, &all);
   return all;
 }
 

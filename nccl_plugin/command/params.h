@@ -18,6 +18,7 @@ struct Param {
   std::string given;    // That is refused; empty: none is.
   std::string mistake;  // Why it is refused.
   std::string warning;  // It is taken, or passed over, but does not do what it says.
+  std::string note;     // It does what it says; but not for all programs.
   bool must_agree = false;
   std::string meaning;
 };

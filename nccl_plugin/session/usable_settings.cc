@@ -7,6 +7,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/output_files.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
@@ -25,22 +26,36 @@ Status check_codec(const Settings& settings) {
           "RINGPRESS_CODEC=" + *settings.codec.specification + ": " + known.message()};
 }
 
-/// Codecs that lose too much without error feedback, where the user has switched that off.
-std::vector<Status> find_lossy_codecs(const Settings& settings) {
-  std::vector<Status> found;
-  if (settings.error_feedback || settings.mode != Mode::kOn) return found;
-  std::vector<std::string> codecs = rule_codecs(settings);
-  const std::string& usual = usual_codec(settings);
-  if (std::find(codecs.begin(), codecs.end(), usual) == codecs.end()) codecs.push_back(usual);
-  for (const std::string& codec : codecs) {
-    const auto need = compress_kernels::feedback_need(codec);
-    if (!need.is_ok() || need.value() != compress_kernels::FeedbackNeed::kNeeded) continue;
-    found.emplace_back(Code::kInvalidArgument,
-                       "RINGPRESS_EF=0: what " + codec +
-                           " leaves out of a call is lost, and sums are far off: it is for error "
-                           "feedback");
+/// Codecs that are for error feedback, of calls that have none.
+std::vector<GivenCodec> find_lossy_codecs(const Settings& settings) {
+  std::vector<GivenCodec> found;
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+    for (GivenCodec& given : given_codecs(settings, kind)) {
+      const bool is_known = std::any_of(found.begin(), found.end(), [&](const GivenCodec& known) {
+        return known.codec == given.codec;
+      });
+      const bool loses = !loss_without_feedback(given.codec, false).empty();
+      if (loses && !given.error_feedback && !is_known) found.push_back(std::move(given));
+    }
   }
   return found;
+}
+
+/// Where the user has switched it off.
+std::vector<Status> find_switched_off(const Settings& settings) {
+  std::vector<Status> found;
+  if (settings.error_feedback) return found;
+  for (const GivenCodec& given : find_lossy_codecs(settings)) {
+    found.emplace_back(Code::kInvalidArgument, loss_without_feedback(given.codec, true));
+  }
+  return found;
+}
+
+std::string chosen_by(const GivenCodec& given, const Settings& settings) {
+  if (given.origin == Origin::kRule) return "RINGPRESS_RULES=" + settings.rules;
+  return (settings.codec.is_automatic() ? "RINGPRESS_BUDGET=" : "RINGPRESS_CODEC=") +
+         usual_codec(settings);
 }
 
 }  // namespace
@@ -85,16 +100,25 @@ Settings in_streams(Settings settings) {
 
 std::vector<Status> find_shortcomings(const Settings& settings) {
   std::vector<Status> found = find_output_problems(settings);
-  for (Status& status : find_lossy_codecs(settings)) found.push_back(std::move(status));
+  for (Status& status : find_switched_off(settings)) found.push_back(std::move(status));
   for (Status status : {ring::check_congestion(settings.congestion), check_nccl_debug(settings)}) {
     if (!status.is_ok()) found.push_back(std::move(status));
   }
   return found;
 }
 
+std::vector<std::string> find_notes(const Settings& settings) {
+  std::vector<std::string> notes;
+  if (!settings.error_feedback) return notes;
+  for (const GivenCodec& given : find_lossy_codecs(settings)) {
+    notes.push_back(chosen_by(given, settings) + ": " + loss_without_feedback(given.codec, false));
+  }
+  return notes;
+}
+
 void warn_of_shortcomings(const Settings& settings, int rank) {
   warn_of_outputs(settings, rank);
-  for (const Status& problem : find_lossy_codecs(settings)) warn_once(problem.message());
+  for (const Status& problem : find_switched_off(settings)) warn_once(problem.message());
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -3,6 +3,7 @@
 #ifndef NCCL_PLUGIN_SESSION_USABLE_SETTINGS_H_
 #define NCCL_PLUGIN_SESSION_USABLE_SETTINGS_H_
 
+#include <string>
 #include <vector>
 
 #include "nccl_plugin/session/ring_topology.h"
@@ -30,6 +31,8 @@ Settings in_streams(Settings settings);
 /// What is no more than a warning: files that cannot be written, what is ignored or not to be had,
 /// and what does not go together.
 std::vector<Status> find_shortcomings(const Settings& settings);
+/// What matters to some programs only; they are warned where they do it.
+std::vector<std::string> find_notes(const Settings& settings);
 /// Those of a communicator that has been made, once each.
 void warn_of_shortcomings(const Settings& settings, int rank);
 

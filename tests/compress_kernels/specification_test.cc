@@ -240,6 +240,18 @@ TEST(TakesErrorFeedback, NotWhereAnEncodingMayLoseEverything) {
   EXPECT_EQ(takes_error_feedback("q9").status().code(), Code::kInvalidArgument);
 }
 
+TEST(FeedbackNeed, IsWhatACallLoses) {
+  const auto need = [](const std::string& text) { return feedback_need(text).value(); };
+  for (const char* codec :
+       {"topk", "sign", "q1", "q2", "powersgd", "randk", "randk:density=0.9", "qsgd:round=zero"}) {
+    EXPECT_EQ(need(codec), FeedbackNeed::kNeeded) << codec;
+  }
+  // All values, by the codec of their sums.
+  EXPECT_EQ(need("randk:density=1"), FeedbackNeed::kNone);
+  EXPECT_EQ(need("randk:density=1,code=q4"), need("q4"));
+  EXPECT_EQ(need("randk:density=1,code=q4"), FeedbackNeed::kAdvised);
+}
+
 /// The squared norm of what is kept after so many calls with the same values, over theirs.
 double residual_after(const Codec& codec, std::size_t calls) {
   constexpr std::size_t kCount = 1000;  // Ends in a short block.

@@ -96,15 +96,19 @@ std::string describe_exact(const WhyExact& why, const Settings& settings) {
   return text;
 }
 
-/// RINGPRESS_LAZY and RINGPRESS_ADJUST_STEPS.
+/// What is lost without error feedback, RINGPRESS_LAZY and RINGPRESS_ADJUST_STEPS.
 std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& request,
                                   const Planner& planner, const Decided& decided) {
   std::vector<std::string> notes;
+  const Decision planned = planner.plan(request);
+  const std::string loss =
+      nccl_plugin::loss_without_feedback(std::string(planned.codec), !settings.error_feedback);
+  if (decided.left_exact.empty() && !planned.error_feedback && !loss.empty()) notes.push_back(loss);
   const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
   if (nccl_plugin::LazyCalls::is_wanted(settings)) {
     const bool is_put_off = is_all_reduce &&
                             nccl_plugin::LazyCalls::takes(request, settings.minimum_bytes) &&
-                            !planner.plan(request).is_denied();
+                            !planned.is_denied();
     const std::string setting = fmt::format("RINGPRESS_LAZY={:g}: ", settings.lazy);
     notes.push_back(
         setting +

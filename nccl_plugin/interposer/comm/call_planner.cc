@@ -1,6 +1,7 @@
 #include "nccl_plugin/interposer/comm/call_planner.h"
 
 #include "nccl_plugin/errors/warn_once.h"
+#include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/calls/savings.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -36,7 +37,10 @@ bool CallPlanner::choose(PlannedCall* planned) {
   if (decision.why.reason != ExactReason::kNone) return false;
   ask_guard(request, capture, planned);
   planned->is_of_step = is_of_step(call, request, capture);
-  if (!planned->gains_nothing || planned->is_of_step) return true;
+  if (!planned->gains_nothing || planned->is_of_step) {
+    warn_of_loss(codec->loss, call.kind, parts_.settings);
+    return true;
+  }
   pass_over(call, decision);
   decision = left_exact(decision, ExactReason::kNothingGained);
   return false;

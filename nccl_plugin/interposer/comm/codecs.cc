@@ -4,6 +4,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
+#include "nccl_plugin/session/calls/named_codec.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -57,6 +58,7 @@ Result<PreparedCodec> DeviceCodecs::make(DType dtype, ReduceOp op,
   if (made.codec != nullptr) RINGPRESS_RETURN_IF_ERROR(check_forms(*made.codec));
   RINGPRESS_ASSIGN_OR_RETURN(made.takes_error_feedback,
                              compress_kernels::takes_error_feedback(specification));
+  made.loss = loss_without_feedback(specification, false);
   return made;
 }
 

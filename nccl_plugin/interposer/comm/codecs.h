@@ -19,6 +19,7 @@ struct PreparedCodec {
   // Where the tensor is projected, that of the sums; null: they are exact.
   std::unique_ptr<DeviceCodec> codec;
   bool takes_error_feedback = true;
+  std::string loss;  // As of a NamedCodec.
 
   const Codec& of_tensor() const { return projection ? projection->codec() : codec->codec(); }
   /// True if a graph would repeat them. (What is random in a projection follows from its state.)

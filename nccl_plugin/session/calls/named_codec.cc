@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/savings.h"
 
 namespace ringpress::nccl_plugin {
@@ -20,7 +21,25 @@ Result<NamedCodec> make_named_codec(const std::string& specification, DType dtyp
   made.needs_error_feedback = need != compress_kernels::FeedbackNeed::kNone;
   RINGPRESS_ASSIGN_OR_RETURN(made.unbiased,
                              compress_kernels::unbiased_specification(specification));
+  made.loss = loss_without_feedback(specification, false);
   return made;
+}
+
+std::string loss_without_feedback(const std::string& specification, bool is_switched_off) {
+  const auto need = compress_kernels::feedback_need(specification);
+  if (!need.is_ok() || need.value() != compress_kernels::FeedbackNeed::kNeeded) return "";
+  if (is_switched_off) {
+    return "RINGPRESS_EF=0: what " + specification +
+           " leaves out of a call is lost, and sums are far off: it is for error feedback";
+  }
+  return "only all-reduces have error feedback: what " + specification +
+         " leaves out of another call is lost, and its result is far off";
+}
+
+/// Of RINGPRESS_EF=0 a communicator has been warned when it was made.
+void warn_of_loss(const std::string& loss, CollectiveKind kind, const CallSettings& settings) {
+  const bool has_none = kind != CollectiveKind::kAllReduce && settings.error_feedback;
+  if (has_none && !loss.empty()) warn_once(loss);
 }
 
 CodecLimits limits_of(const NamedCodec& named, const PlanRequest& request) {

@@ -9,6 +9,7 @@
 #include "nccl_plugin/session/decision_chain.h"
 #include "ringpress/internal/codec.h"
 #include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
 #include "ringpress/internal/status.h"
 #include "ringpress/internal/types.h"
 
@@ -20,7 +21,14 @@ struct NamedCodec {
   bool takes_error_feedback = true;
   bool needs_error_feedback = true;  // Or is better with it.
   std::string unbiased;              // Specification of its unbiased variant; empty: there is none.
+  std::string loss;                  // As loss_without_feedback() of other calls than all-reduces.
 };
+
+/// What is to be said of calls that have no error feedback, as the user has switched it off or as
+/// they are no all-reduces, where such a codec is for error feedback; else empty.
+std::string loss_without_feedback(const std::string& specification, bool is_switched_off);
+/// Says it, once a process, of a call with a codec. `loss`: of that.
+void warn_of_loss(const std::string& loss, CollectiveKind kind, const CallSettings& settings);
 
 /// As compress_kernels::make_codec().
 Result<NamedCodec> make_named_codec(const std::string& specification, DType dtype, ReduceOp op);

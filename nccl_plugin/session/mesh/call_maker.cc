@@ -44,6 +44,7 @@ Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, 
   signature.root = root;
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* codec,
                              session_.codec_for(decision.codec, dtype, reduction.op));
+  warn_of_loss(codec->loss, kind, session_.settings);
   PreparedCall call = prepare_decided(decision, *codec, signature, reduction);
   if (codec->codec->projection() != nullptr) call.context.turn = projected_.count(request);
   if (!advisers_.parts().empty() && !decision.is_exact()) {

@@ -7,6 +7,7 @@
 
 #include "ringpress/internal/settings.h"
 #include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -16,6 +17,17 @@ Status check_rules(const Settings& settings);
 
 /// Each codec but "none" that a plan may name because of a rule, once.
 std::vector<std::string> rule_codecs(const CallSettings& settings);
+
+/// A codec, and how calls get it.
+struct GivenCodec {
+  std::string codec;
+  bool error_feedback = false;
+  Origin origin = Origin::kSetting;
+};
+
+/// Each codec that the planner gives to some call of that kind, by a rule or else, once: of large
+/// calls that recur, between hosts, on whatever communicator.
+std::vector<GivenCodec> given_codecs(const Settings& settings, CollectiveKind kind);
 
 }  // namespace ringpress::nccl_plugin
 

@@ -175,6 +175,22 @@ class Explain(unittest.TestCase):
         self.assertIn("left exact: all ranks share one host", table)
         self.assertNotIn("q4", table)
 
+    def test_says_where_a_codec_for_error_feedback_has_none(self):
+        scatter = ("64M", "float32", "4", "--codecs", "none,topk", "--collective", "reduce_scatter")
+        reduce = scatter[:-2]
+        lost = "only all-reduces have error feedback: what topk leaves out of another call is lost"
+        topk = {"RINGPRESS_CODEC": "topk", "RINGPRESS_BACKEND": "host"}
+        for words, settings, note in (
+                (scatter, topk, lost),
+                (reduce, topk, None),
+                (reduce, topk | {"RINGPRESS_EF": "0"}, "RINGPRESS_EF=0: what topk leaves out"),
+                (scatter, topk | {"RINGPRESS_CODEC": "q8"}, None),
+                (scatter, topk | {"RINGPRESS": "off"}, None)):
+            notes = explained(*words, **settings)["notes"]
+            self.assertEqual(len(notes), 0 if note is None else 1, (words, settings, notes))
+            self.assertTrue(note is None or notes[0].startswith(note), notes)
+        self.assertIn(f"\n{lost}", run(*scatter, **topk).stdout)
+
     def test_a_codec_of_the_settings_is_the_choice(self):
         words = ("64M", "float32", "4", "--codecs", "none,q4,q8")
         for settings, codec, by in (

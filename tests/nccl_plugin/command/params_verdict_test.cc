@@ -334,6 +334,66 @@ TEST_F(ParamsVerdict, CodecsForErrorFeedbackWithoutItAreAWarning) {
   }
 }
 
+// What loses nothing, and what rules give to no call.
+TEST_F(ParamsVerdict, WithoutErrorFeedbackOnlyCodecsThatCallsLoseWithAreAWarning) {
+  EXPECT_EQ(
+      param_of({{"RINGPRESS_CODEC", "randk:density=1"}, {"RINGPRESS_EF", "0"}}, "RINGPRESS_EF")
+          .warning,
+      "");
+  struct Case {
+    std::string file, rules, warned_of;
+  };
+  const std::string any = ",-1,-1,-1,-1,-1,-1,-1,";
+  for (const auto& [file, rules, warned_of] :
+       {Case{"all", "-1,0,-1" + any + "q8\n", ""},
+        Case{"parts", "-1,1M,-1" + any + "q8\n-1,0,1048575" + any + "q4\n", ""},
+        Case{"later", "-1,0,-1" + any + "q8\n-1,0,-1" + any + "sign\n", ""},
+        Case{"unused", "-1,0,-1,sra\n-1,0,-1" + any + "sign\n", "topk"},
+        Case{"small", "-1,0,1048575" + any + "q8\n", "topk"},
+        Case{"named", "-1,0,-1" + any + "q8,dp*\n", "topk"},
+        Case{"typed", "-1,0,-1" + any + "q8,-1,float32\n", "topk"},
+        Case{"nodes", "-1,0,-1,-1,-1,-1,4,-1,-1,-1,q8\n", "topk"},
+        Case{"scatters", "-1,0,-1" + any + "q8\nreducescatter,0,-1" + any + "sign\n", ""}}) {
+    std::string text = rules;
+    const std::size_t mebibyte = text.find("1M");
+    if (mebibyte != std::string::npos) text.replace(mebibyte, 2, "1048576");
+    std::ofstream(file) << text;
+    Variables variables = with("RINGPRESS_CODEC", "topk");
+    variables.emplace_back("RINGPRESS_RULES", file);
+    EXPECT_EQ(param_of(variables, "RINGPRESS_CODEC").mistake, "");
+    variables.emplace_back("RINGPRESS_EF", "0");
+    const std::string warning = param_of(variables, "RINGPRESS_EF").warning;
+    EXPECT_EQ(warning.find(warned_of + " leaves out") == std::string::npos, warned_of.empty())
+        << file << ": " << warning;
+    EXPECT_EQ(warning.empty(), warned_of.empty()) << file << ": " << warning;
+  }
+}
+
+// They have no error feedback. Who makes none is not warned of them.
+TEST_F(ParamsVerdict, ANoteSaysThatCodecsForErrorFeedbackLoseInReduceScatters) {
+  const auto note_of = [](const Variables& variables, const std::string& name) {
+    const Param param = param_of(variables, name);
+    EXPECT_EQ(param.warning, "");
+    return param.note;
+  };
+  EXPECT_EQ(note_of({{"RINGPRESS_CODEC", "topk"}}, "RINGPRESS_CODEC"),
+            "RINGPRESS_CODEC=topk: only all-reduces have error feedback: what topk leaves out of "
+            "another call is lost, and its result is far off");
+  EXPECT_TRUE(note_of({{"RINGPRESS_BUDGET", "q2"}}, "RINGPRESS_BUDGET")
+                  .starts_with("RINGPRESS_BUDGET=q2: only all-reduces"));
+  std::ofstream("scatter-rule") << "reducescatter,0,-1,-1,-1,-1,-1,-1,-1,-1,sign\n";
+  EXPECT_TRUE(note_of({{"RINGPRESS_RULES", "scatter-rule"}}, "RINGPRESS_RULES")
+                  .starts_with("RINGPRESS_RULES=scatter-rule: only all-reduces"));
+  std::ofstream("reduce-rule") << "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,sign\n";
+  EXPECT_EQ(note_of({{"RINGPRESS_RULES", "reduce-rule"}}, "RINGPRESS_RULES"), "");
+  // powersgd is for all-reduces alone.
+  for (const char* const codec : {"q4", "powersgd", "lossless", "none"}) {
+    EXPECT_EQ(note_of({{"RINGPRESS_CODEC", codec}}, "RINGPRESS_CODEC"), "") << codec;
+  }
+  const Variables off = {{"RINGPRESS_CODEC", "topk"}, {"RINGPRESS_EF", "0"}};
+  EXPECT_EQ(note_of(off, "RINGPRESS_CODEC"), "");
+}
+
 TEST_F(ParamsVerdict, OurInterfaceGoesBeforeThatOfNccl) {
   const Variables both = {{"RINGPRESS_SOCKET_IFNAME", "lo"}, {"NCCL_SOCKET_IFNAME", "nope0"}};
   EXPECT_TRUE(verdict_of_communicator(both).is_ok());

@@ -215,6 +215,24 @@ TEST(Interposer, ReduceScatterInPlace) {
   for (const char* codec : {"qsgd-ms", "qsgd:norm=global"}) reduce_scatter_in_place(codec, 30001);
 }
 
+TEST(Interposer, WarnsOnceOfReduceScattersWithCodecsForErrorFeedback) {
+  ::testing::internal::CaptureStderr();
+  Job job(make_settings({{"RINGPRESS_CODEC", "q2:block=64"}}));
+  run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+    std::vector<float> values = make_values(rank, 40000);
+    for (int call = 0; call < 3; ++call) {
+      ASSERT_EQ(job.engine.reduce({CollectiveKind::kReduceScatter, values.data(), values.data(),
+                                   20000, ncclFloat32, ncclSum, comm, nullptr}),
+                ncclSuccess);
+    }
+  });
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  const std::string warning = " WARN only all-reduces have error feedback: what q2:block=64 ";
+  const std::size_t first = lines.find(warning);
+  ASSERT_NE(first, std::string::npos) << lines;
+  EXPECT_EQ(lines.find(warning, first + 1), std::string::npos) << lines;
+}
+
 /// By rank, what all-gathers of `count` values of each of three ranks give; the second in place.
 std::vector<std::vector<float>> all_gather_twice(const Settings& settings, std::size_t count) {
   constexpr int kSize = 3;
