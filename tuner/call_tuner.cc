@@ -133,20 +133,20 @@ class TimedCalls {
 /// Looks at what is settled.
 class SettledLooks {
  public:
-  enum class Verdict { kStay, kDrifted, kTryOther };
+  enum class Finding { kStay, kDrifted, kTryOther };
 
   void begin() { surprises_ = 0; }
   /// It takes `change` times as long as when it was settled.
-  Verdict look(double change, double drift) {
+  Finding look(double change, double drift) {
     const bool is_surprise = change > drift || change * drift < 1;
     surprises_ = is_surprise ? surprises_ + 1 : 0;
     if (surprises_ >= patience_) {
       patience_ = std::min(2 * patience_, kMostPatience);
-      return Verdict::kDrifted;
+      return Finding::kDrifted;
     }
-    if (is_surprise || ++looks_ != second_look_) return Verdict::kStay;
+    if (is_surprise || ++looks_ != second_look_) return Finding::kStay;
     second_look_ *= 2;
-    return Verdict::kTryOther;
+    return Finding::kTryOther;
   }
   /// What did not win was far behind. True: it is its turn all the same, as links become quicker,
   /// and codecs do not.
@@ -328,11 +328,11 @@ class WalkingTuner final : public CallTuner {
     if (std::exchange(is_guess_, false)) best_->seconds = seconds;
     const double change = std::max(seconds, kShortest) / std::max(best_->seconds, kShortest);
     switch (looks_.look(change, limits_.drift)) {
-      case SettledLooks::Verdict::kStay:
+      case SettledLooks::Finding::kStay:
         return;
-      case SettledLooks::Verdict::kDrifted:
+      case SettledLooks::Finding::kDrifted:
         return begin_anew(seconds, notes);
-      case SettledLooks::Verdict::kTryOther:
+      case SettledLooks::Finding::kTryOther:
         return look_again(seconds);
     }
   }

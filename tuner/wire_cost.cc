@@ -155,7 +155,7 @@ void add_whole(const CodedCall& call, CallCost* cost) {
       leaving == 0 ? 0 : local * leaving * call.bytes / links.between.bytes_per_second;
   const double inside = staying == 0 ? 0 : staying * call.bytes / links.inside.bytes_per_second;
   cost->wire_seconds = doubles ? between + inside : std::max(between, inside);
-  const int messages = doubles ? DoublingPlaces(shape.world).messages() : shape.world - 1;
+  const int messages = doubles ? RecursiveDoubling(shape.world).messages() : shape.world - 1;
   cost->wire_bytes += static_cast<std::size_t>(std::ceil(messages * call.bytes));
   // The first addition of what comes together is a hop.
   const int hops = doubles ? messages : 1;

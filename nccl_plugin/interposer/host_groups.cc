@@ -7,17 +7,19 @@ namespace ringpress::nccl_plugin::interposer {
 namespace {
 
 ncclResult_t split_one(const ringpressRealNccl& real, const HostSplit& split, bool is_local) {
-  const HostPlace& place = split.groups->place;
+  const HostPosition& position = split.groups->position;
   if (is_local) {
-    return real.CommSplit(split.whole, place.host, place.local_rank, &split.groups->local, nullptr);
+    return real.CommSplit(split.whole, position.host, position.local_rank, &split.groups->local,
+                          nullptr);
   }
-  return real.CommSplit(split.whole, place.local_rank, place.host, &split.groups->cross, nullptr);
+  return real.CommSplit(split.whole, position.local_rank, position.host, &split.groups->cross,
+                        nullptr);
 }
 
 }  // namespace
 
-HostPlace find_place(const std::vector<int>& hosts, int rank) {
-  HostPlace place;
+HostPosition find_position(const std::vector<int>& hosts, int rank) {
+  HostPosition position;
   std::vector<int> order;  // Hosts by their first rank.
   std::vector<int> sizes;
   for (std::size_t r = 0; r < hosts.size(); ++r) {
@@ -28,16 +30,16 @@ HostPlace find_place(const std::vector<int>& hosts, int rank) {
     }
     const auto host = static_cast<std::size_t>(known - order.begin());
     if (static_cast<int>(r) == rank) {
-      place.host = static_cast<int>(host);
-      place.local_rank = sizes[host];
+      position.host = static_cast<int>(host);
+      position.local_rank = sizes[host];
     }
     ++sizes[host];
   }
-  place.hosts = static_cast<int>(order.size());
+  position.hosts = static_cast<int>(order.size());
   const bool alike =
       std::all_of(sizes.begin(), sizes.end(), [&](int size) { return size == sizes.front(); });
-  place.local_size = alike && !sizes.empty() ? sizes.front() : 0;
-  return place;
+  position.local_size = alike && !sizes.empty() ? sizes.front() : 0;
+  return position;
 }
 
 ncclResult_t split_hosts(const ringpressRealNccl& real, const std::vector<HostSplit>& splits) {

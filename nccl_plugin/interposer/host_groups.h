@@ -10,7 +10,7 @@
 namespace ringpress::nccl_plugin::interposer {
 
 /// Where a rank is among hosts that all have the same number of ranks.
-struct HostPlace {
+struct HostPosition {
   int hosts = 0;
   int host = 0;        // In the order of the hosts' first ranks.
   int local_size = 0;  // Ranks of each host; 0: hosts have different numbers of them.
@@ -18,10 +18,10 @@ struct HostPlace {
 };
 
 /// `hosts`: by rank, the number of its host.
-HostPlace find_place(const std::vector<int>& hosts, int rank);
+HostPosition find_position(const std::vector<int>& hosts, int rank);
 
 struct HostGroups {
-  HostPlace place;
+  HostPosition position;
   ncclComm_t local = nullptr;  // Ranks of this host, by number.
   ncclComm_t cross = nullptr;  // Ranks with this number, by host.
 
@@ -38,7 +38,7 @@ struct HostGroups {
 /// A communicator that is to be split, and into what.
 struct HostSplit {
   ncclComm_t whole = nullptr;
-  HostGroups* groups = nullptr;  // With its place.
+  HostGroups* groups = nullptr;  // With its position.
 };
 
 /// Splits all of them: the communicators that one group has made, whose ranks all call this.

@@ -186,7 +186,7 @@ class Reception {
  private:
   void wait();
   void let_in();
-  void hear(Visitor* visitor);
+  void read(Visitor* visitor);
 
   const RankIdentity& identity_;
   const ExchangePatience& patience_;
@@ -212,7 +212,7 @@ void Reception::wait() {
   }
   auto entry = entries.begin() + 1;
   for (Visitor& visitor : visitors_) {
-    if ((entry++)->revents != 0) hear(&visitor);
+    if ((entry++)->revents != 0) read(&visitor);
     if (!visitor.is_rank && now >= visitor.gives_up) visitor.is_over = true;
   }
   if (entries[0].revents != 0) let_in();
@@ -232,7 +232,7 @@ void Reception::let_in() {
 }
 
 /// It has said something, or has gone.
-void Reception::hear(Visitor* visitor) {
+void Reception::read(Visitor* visitor) {
   auto* const place = reinterpret_cast<char*>(&visitor->greeting) + visitor->received;
   char last = 0;
   const std::size_t bytes = visitor->is_rank ? 1 : sizeof(Greeting) - visitor->received;

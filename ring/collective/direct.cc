@@ -117,18 +117,18 @@ class DoublingCall {
         mesh_(*context.mesh),
         args_(args),
         bytes_(args.count * dtype_size(context.codec->dtype())),
-        places_(mesh_.size()),
+        doubling_(mesh_.size()),
         sending_(context, 1, 2, bytes_),
         sum_(values) {}
 
   Status run() {
-    RINGPRESS_RETURN_IF_ERROR(places_.is_left_out(mesh_.rank()) ? tell_and_be_told() : add_all());
+    RINGPRESS_RETURN_IF_ERROR(doubling_.is_left_out(mesh_.rank()) ? tell_and_be_told() : add_all());
     return sending_.drain();
   }
 
  private:
-  bool is_paired() const { return places_.is_paired(mesh_.rank()); }
-  std::uint32_t last_step() const { return static_cast<std::uint32_t>(places_.exchanges()) + 1; }
+  bool is_paired() const { return doubling_.is_paired(mesh_.rank()); }
+  std::uint32_t last_step() const { return static_cast<std::uint32_t>(doubling_.exchanges()) + 1; }
 
   FrameLabel label(std::uint32_t step) const { return {context_.call, step, 0}; }
 
@@ -163,7 +163,7 @@ class DoublingCall {
   Status add_all() {
     if (is_paired()) RINGPRESS_RETURN_IF_ERROR(add_from(mesh_.rank() + 1, 0, false));
     for (std::uint32_t step = 1; step < last_step(); ++step) {
-      const int peer = places_.rank_at(places_.place_of(mesh_.rank()) ^ (1 << (step - 1)));
+      const int peer = doubling_.rank_at(doubling_.place_of(mesh_.rank()) ^ (1 << (step - 1)));
       RINGPRESS_RETURN_IF_ERROR(send_sum(peer, step));
       RINGPRESS_RETURN_IF_ERROR(add_from(peer, step, step + 1 == last_step()));
     }
@@ -188,7 +188,7 @@ class DoublingCall {
   Mesh& mesh_;
   const AllReduceArgs& args_;
   const std::size_t bytes_;
-  const DoublingPlaces places_;
+  const RecursiveDoubling doubling_;
   SendWindow sending_;
   const void* sum_;       // So far.
   std::size_t turn_ = 0;  // The slot that sends the sum.

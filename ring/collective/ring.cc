@@ -1,9 +1,9 @@
 // The ring. A tensor is cut into N shards, one per rank, and a shard into chunks, which fit a
 // cache. Rank r sends to rank r + 1 and receives from rank r - 1 (modulo N) and owns shard r; where
-// the ring has an order of its own (ring_places.h), read r - k as the rank k places before r. Slice
-// c is chunk c of every shard. It passes these stages one after the other, while other slices are
-// in other stages: at tick t, stage s works on slice t - s * kLag, so what a neighbour needs has
-// kLag ticks to travel (pipeline.h says why no rank waits for ever):
+// the ring has an order of its own (ring_neighbours.h), read r - k as the rank k places before r.
+// Slice c is chunk c of every shard. It passes these stages one after the other, while other slices
+// are in other stages: at tick t, stage s works on slice t - s * kLag, so what a neighbour needs
+// has kLag ticks to travel (pipeline.h says why no rank waits for ever):
 //
 //   stage 0          encode own values of shard r - 1, send them                         (step 0)
 //   stage 1..N-2     the hop: decode the partial sum that arrived, add own values of the same
@@ -43,7 +43,7 @@
 #include "ring/collective/pipeline.h"
 #include "ring/collective/projected.h"
 #include "ring/collective/two_way_ring.h"
-#include "ringpress/internal/ring_places.h"
+#include "ringpress/internal/ring_neighbours.h"
 
 namespace ringpress::ring {
 namespace {
@@ -61,9 +61,9 @@ class RingCall : ChunkedCall {
   RingCall(const CollectiveContext& context, ShardedTensor tensor, std::span<const int> order,
            bool keeps_partial_sums)
       : ChunkedCall(context, std::move(tensor)),
-        places_(order, rank_, world_),
-        left_(static_cast<int>(places_.left(1))),
-        right_(static_cast<int>(places_.right(1))),
+        neighbours_(order, rank_, world_),
+        left_(static_cast<int>(neighbours_.left(1))),
+        right_(static_cast<int>(neighbours_.right(1))),
         keeps_partial_sums_(sends_caller_memory_ && keeps_partial_sums),
         sending_(context, /*first_slot=*/0, (2 * world_ - 1) * kWindow,
                  keeps_partial_sums_ ? 0 : largest_chunk_bytes()),
@@ -88,7 +88,7 @@ class RingCall : ChunkedCall {
 
   /// The shard that a rank works on in a stage: what it has just received and sends on.
   std::size_t shard_in(std::size_t stage) const {
-    return places_.left(stage <= last_hop() ? stage + 1 : stage - last_hop());
+    return neighbours_.left(stage <= last_hop() ? stage + 1 : stage - last_hop());
   }
 
   /// Ranks whose values a frame holds that is sent in this stage.
@@ -200,7 +200,7 @@ class RingCall : ChunkedCall {
     return stage * kWindow + slice % kWindow;
   }
 
-  const RingPlaces places_;
+  const RingNeighbours neighbours_;
   const int left_;
   const int right_;
   const bool keeps_partial_sums_;

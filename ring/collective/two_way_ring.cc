@@ -28,7 +28,7 @@
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
-#include "ringpress/internal/ring_places.h"
+#include "ringpress/internal/ring_neighbours.h"
 
 namespace ringpress::ring {
 namespace {
@@ -45,7 +45,7 @@ class TwoWayCall : ChunkedCall {
  public:
   TwoWayCall(const CollectiveContext& context, ShardedTensor tensor, std::span<const int> order)
       : ChunkedCall(context, std::move(tensor)),
-        places_(order, rank_, world_),
+        neighbours_(order, rank_, world_),
         middle_(world_ / 2),
         sending_(context, /*first_slot=*/0, 2 * (2 * middle_ + 1) * kWindow, largest_chunk_bytes()),
         arriving_(context, 2 * (2 * middle_ + 1), kWindow),
@@ -98,7 +98,7 @@ class TwoWayCall : ChunkedCall {
     const std::size_t distance = is_result ? stage - middle_ : middle_ - stage;
     // Sums have their owner before them, results behind them.
     const bool is_to_the_right = (side == Side::kRight) != is_result;
-    return is_to_the_right ? places_.right(distance) : places_.left(distance);
+    return is_to_the_right ? neighbours_.right(distance) : neighbours_.left(distance);
   }
 
   /// Contributions that a frame sent in this stage is taken to hold.
@@ -108,7 +108,7 @@ class TwoWayCall : ChunkedCall {
   }
 
   int neighbour(Side side) const {
-    return static_cast<int>(side == Side::kRight ? places_.right(1) : places_.left(1));
+    return static_cast<int>(side == Side::kRight ? neighbours_.right(1) : neighbours_.left(1));
   }
   static Side opposite(Side side) { return side == Side::kRight ? Side::kLeft : Side::kRight; }
 
@@ -226,7 +226,7 @@ class TwoWayCall : ChunkedCall {
     return row(stage, side) * kWindow + slice % kWindow;
   }
 
-  const RingPlaces places_;
+  const RingNeighbours neighbours_;
   const std::size_t middle_;  // H, and the stage in which the shards are complete.
   SendWindow sending_;
   ReceiveWindow arriving_;  // By row(), of the stage that waits.

@@ -49,7 +49,7 @@ TEST(WholeExchange, LimitsByWorldHostsAndAlgorithm) {
 
 TEST(WholeExchange, EveryRankHasAPlaceOrANeighbourWithOne) {
   for (int world = 2; world <= 70; ++world) {
-    const DoublingPlaces doubling(world);
+    const RecursiveDoubling doubling(world);
     std::vector<int> ranks;
     for (int rank = 0; rank < world; ++rank) {
       if (doubling.is_left_out(rank)) {
@@ -70,7 +70,7 @@ TEST(WholeExchange, StepsBetweenHostsAreThoseThatCrossOne) {
   for (int world = 2; world <= 70; ++world) {
     for (int local = 1; local <= world; ++local) {
       if (world % local != 0) continue;
-      const DoublingPlaces doubling(world);
+      const RecursiveDoubling doubling(world);
       ExchangeSteps counted;
       const auto count = [&counted](bool crosses, int steps) {
         (crosses ? counted.between : counted.inside) += steps;

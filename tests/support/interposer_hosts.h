@@ -23,7 +23,7 @@ void run_hosts(const Settings& settings, const std::vector<int>& hosts, Body bod
     std::shared_ptr<Comm> comm = Comm::make(real, settings, handle, {1, ""}).value();
     comm->policy().set_hosts(hosts);
     HostGroups groups;
-    groups.place = find_place(hosts, rank);
+    groups.position = find_position(hosts, rank);
     if (wants_groups(settings, real.CommSplit != nullptr, hosts)) {
       ASSERT_EQ(split_hosts(real, {{handle, &groups}}), ncclSuccess);
       comm->set_groups(groups);

@@ -28,7 +28,7 @@ class Announcements {
     is_said_.notify_all();
   }
   /// Waits until it has been said.
-  const std::vector<std::byte>& hear(std::size_t number) {
+  const std::vector<std::byte>& await(std::size_t number) {
     std::unique_lock lock(mutex_);
     is_said_.wait(lock, [&] { return number < said_.size(); });
     return said_[number];
@@ -103,7 +103,7 @@ class ThreadPeers final : public nccl_plugin::tuning::Peers {
       room_.announcements.say(bytes);
       return Status::ok();
     }
-    const std::vector<std::byte>& said = room_.announcements.hear(number);
+    const std::vector<std::byte>& said = room_.announcements.await(number);
     if (said.size() != bytes.size()) return differing();
     std::copy(said.begin(), said.end(), bytes.begin());
     return Status::ok();

@@ -23,16 +23,16 @@ enum class WholeExchange {
   /// Each rank sends its tensor to every other rank and adds all of them in rank order.
   kAtOnce,
   /// In step s each of 2^k places exchanges the sum that it has so far with the one whose number
-  /// differs in bit s. Where there are more ranks (DoublingPlaces), some tell their neighbour what
-  /// they have before, and are told the sum after.
+  /// differs in bit s. Where there are more ranks (RecursiveDoubling), some tell their neighbour
+  /// what they have before, and are told the sum after.
   kDoubling,
 };
 
 /// Who doubles. Of the first 2 (N - 2^k) ranks, two and two, the first has a place and the second
 /// none; of the others each has one. Places are in the order of ranks.
-class DoublingPlaces {
+class RecursiveDoubling {
  public:
-  constexpr explicit DoublingPlaces(int world)
+  constexpr explicit RecursiveDoubling(int world)
       : places_(static_cast<int>(std::bit_floor(static_cast<unsigned>(world)))),
         pairs_(world - places_) {}
 
@@ -63,7 +63,7 @@ struct ExchangeSteps {
 /// Of ranks that double, on hosts of so many ranks each, numbered host by host. `world` is a
 /// multiple of `ranks_per_host`, both 1 or more.
 constexpr ExchangeSteps doubling_steps(int world, int ranks_per_host) {
-  const DoublingPlaces doubling(world);
+  const RecursiveDoubling doubling(world);
   const int pair_steps = doubling.pairs() > 0 ? 2 : 0;
   if (ranks_per_host == world) return {0, doubling.exchanges() + pair_steps};
   ExchangeSteps steps;
@@ -125,7 +125,7 @@ constexpr WholeExchange whole_exchange_of(const ExchangeShape& shape) {
   if (!is_small) return WholeExchange::kNone;
   // To so many, messages take longer than the latencies that they save.
   if (is_large_world) return WholeExchange::kDoubling;
-  const bool all_double = shape.world > 2 && DoublingPlaces(shape.world).pairs() == 0;
+  const bool all_double = shape.world > 2 && RecursiveDoubling(shape.world).pairs() == 0;
   return all_double ? WholeExchange::kDoubling : WholeExchange::kAtOnce;
 }
 

@@ -39,7 +39,7 @@ struct StreamCallParts {
   std::uint64_t seed = 0;
   std::uint64_t sequence = 0;
   std::uint64_t turn = 0;           // CollectiveContext::turn.
-  std::span<const int> ring_order;  // Of a ring: as RingPlaces takes it. Outlives the call.
+  std::span<const int> ring_order;  // Of a ring: as RingNeighbours takes it. Outlives the call.
 };
 
 class StreamCall {

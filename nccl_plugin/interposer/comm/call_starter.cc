@@ -143,7 +143,7 @@ Result<StreamCallPointer> CallStarter::start_compressed(const PlannedCall& plann
 
 StreamCallParts CallStarter::make_parts(const Call& call, const Decision& decision, Way way) {
   const bool is_hier = way == Way::kHier;
-  const HostPlace& host = parts_.policy.place();
+  const HostPosition& host = parts_.policy.position();
   const PreparedCodec& codec = *parts_.codec_of(call, decision);
   StreamCallParts parts;
   parts.real = &parts_.real;
@@ -191,12 +191,12 @@ Status CallStarter::find_memory(const Call& call, const Decision& decision, Way 
 }
 
 HostParts CallStarter::host_parts(const Call& call) const {
-  const HostPlace& place = parts_.policy.place();
+  const HostPosition& position = parts_.policy.position();
   HostParts host;
   host.whole = parts_.handle;
   host.local = parts_.lifetime.groups().local;
-  host.rank = static_cast<std::size_t>(place.local_rank);
-  host.size = static_cast<std::size_t>(place.local_size);
+  host.rank = static_cast<std::size_t>(position.local_rank);
+  host.size = static_cast<std::size_t>(position.local_size);
   host.dtype = call.dtype;
   host.op = call.op;
   return host;

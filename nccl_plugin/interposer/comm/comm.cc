@@ -71,7 +71,7 @@ void Comm::open() {
 
 void Comm::set_groups(const HostGroups& groups) {
   parts_.lifetime.set_groups(groups);
-  if (groups.exist()) parts_.policy.set_place(groups.place);
+  if (groups.exist()) parts_.policy.set_position(groups.position);
 }
 
 Status Comm::prepare_to_compress() {
@@ -86,7 +86,7 @@ Status Comm::prepare_to_compress() {
       }
     }
   }
-  const auto hosts = static_cast<std::size_t>(policy.place().hosts);
+  const auto hosts = static_cast<std::size_t>(policy.position().hosts);
   RINGPRESS_ASSIGN_OR_RETURN(parts_.kept,
                              KeptMemory::make(parts_.device, exchange().stream(), settings,
                                               parts_.codecs.room(hosts, settings.all_gather)));

@@ -32,7 +32,7 @@ std::unique_ptr<Planner> planner_for(const Settings& settings,
 PlanRequest largest_request(const Settings& settings, bool can_split,
                             const std::vector<int>& hosts) {
   CommShape shape = comm_shape_of(settings, hosts);
-  if (can_split) shape.ranks_per_host = find_place(hosts, 0).local_size;
+  if (can_split) shape.ranks_per_host = find_position(hosts, 0).local_size;
   PlanRequest request =
       request_of(shape, CollectiveKind::kAllReduce, std::size_t{1} << 40, DType::kFloat32);
   request.recurrences = kRecursAlways;
@@ -93,9 +93,9 @@ void CommPolicy::set_hosts(std::vector<int> hosts) {
   ring_order_ = ringpress::ring_order(places);
 }
 
-void CommPolicy::set_place(const HostPlace& place) {
-  place_ = place;
-  shape_.ranks_per_host = place.local_size;
+void CommPolicy::set_position(const HostPosition& position) {
+  position_ = position;
+  shape_.ranks_per_host = position.local_size;
 }
 
 std::string CommPolicy::usual_codec(DType dtype, ReduceOp op) const {
@@ -118,7 +118,7 @@ Way CommPolicy::way(const Decision& decision, const Call& call, bool is_projecte
   if (is_projected) return Way::kProjection;
   if (call.kind == CollectiveKind::kAllGather) return Way::kGather;
   if (is_ring()) return Way::kRing;
-  const bool has_parts = place_.hosts > 0 && host_part(call) > 0;
+  const bool has_parts = position_.hosts > 0 && host_part(call) > 0;
   return traits_of(decision.algorithm).is_hierarchical && has_parts ? Way::kHier : Way::kSra;
 }
 

@@ -49,9 +49,9 @@ class CommPolicy {
   /// Empty: by number.
   std::span<const int> ring_order() const { return ring_order_; }
   /// It was split so.
-  void set_place(const HostPlace& place);
+  void set_position(const HostPosition& position);
   /// No hosts: it was not split.
-  const HostPlace& place() const { return place_; }
+  const HostPosition& position() const { return position_; }
   bool is_ring() const { return settings_.algorithm == Algorithm::kRing; }
 
   /// What calls of this kind get that no rule is for.
@@ -71,7 +71,7 @@ class CommPolicy {
 
  private:
   std::size_t host_part(const Call& call) const {
-    return hier_part(call.count, static_cast<std::size_t>(place_.local_size));
+    return hier_part(call.count, static_cast<std::size_t>(position_.local_size));
   }
 
   const Settings& settings_;
@@ -81,7 +81,7 @@ class CommPolicy {
   std::vector<int> hosts_;
   CommShape shape_;  // Of the hosts and groups.
   std::vector<int> ring_order_;
-  HostPlace place_;
+  HostPosition position_;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

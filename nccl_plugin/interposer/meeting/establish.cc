@@ -299,7 +299,7 @@ void Establishing::split(const std::vector<Candidate*>& asked) {
     int rank = 0;
     if (!wants_groups(settings_, can_split(), candidate->hosts)) continue;
     static_cast<void>(real_.CommUserRank(candidate->made->handle, &rank));
-    candidate->groups.place = find_place(candidate->hosts, rank);
+    candidate->groups.position = find_position(candidate->hosts, rank);
     splits.push_back({candidate->made->handle, &candidate->groups});
     candidates.push_back(candidate);
   }

@@ -107,7 +107,7 @@ Result<GuardedCall> StreamGuard::next(const PlanRequest& request, Stream stream,
                                       std::string_view codec, const Watch& watch) {
   Class* const calls = find_class(request);
   RINGPRESS_EXPECTS(calls != nullptr, "a call was to be guarded that has no class");
-  if (calls->turns.awaits_verdict()) RINGPRESS_RETURN_IF_ERROR(hear(calls, stream, watch));
+  if (calls->turns.awaits_verdict()) RINGPRESS_RETURN_IF_ERROR(receive(calls, stream, watch));
   GuardedCall guarded;
   guarded.step = calls->turns.next();
   if (guarded.step.announces) {
@@ -125,14 +125,14 @@ Result<GuardedCall> StreamGuard::next(const PlanRequest& request, Stream stream,
 }
 
 /// Waits for the verdict that was sent last.
-Status StreamGuard::hear(Class* calls, Stream stream, const Watch& watch) {
+Status StreamGuard::receive(Class* calls, Stream stream, const Watch& watch) {
   RINGPRESS_ASSIGN_OR_RETURN(
       const std::uint64_t word,
       await_word(memory_->received(calls->index), stream, {settings_.timeout, watch},
                  "what rank 0 found out about compressing has not come",
                  [calls](std::uint64_t seen) { return epoch_of(seen) == calls->epoch; }));
   RINGPRESS_ASSIGN_OR_RETURN(const Verdict verdict, verdict_of(word));
-  calls->turns.hear(verdict);
+  calls->turns.apply(verdict);
   return Status::ok();
 }
 

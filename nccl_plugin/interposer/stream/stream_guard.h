@@ -102,7 +102,7 @@ class StreamGuard {
   StreamGuard(Device& device, const Settings& settings, int rank);
   static Key key_of(const PlanRequest& request);
   Class* find_class(const PlanRequest& request);
-  Status hear(Class* calls, Stream stream, const Watch& watch);
+  Status receive(Class* calls, Stream stream, const Watch& watch);
   void write_verdict(Class* calls, std::string_view codec);
   void collect_times(Class* calls);
   void log_verdict(const Class& calls, tuning::Verdict verdict, std::string_view codec) const;

@@ -133,7 +133,7 @@ ncclResult_t StreamLazy::exchange(const ringpressRealNccl& real, ncclComm_t comm
                         static_cast<cudaStream_t>(stream_));
 }
 
-Result<LazyVote> StreamLazy::hear() {
+Result<LazyVote> StreamLazy::receive_votes() {
   volatile std::uint64_t* const received = &ballot_->received;
   *received = 0;
   RINGPRESS_RETURN_IF_ERROR(
@@ -146,7 +146,7 @@ Result<LazyVote> StreamLazy::hear() {
 }
 
 Result<LazyCalls::Decision> StreamLazy::decide(const TensorCall& tensor, void* receive) {
-  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, hear());
+  RINGPRESS_ASSIGN_OR_RETURN(const LazyVote largest, receive_votes());
   RINGPRESS_ASSIGN_OR_RETURN(const LazyCalls::Decision decision, calls_->follow(largest));
   if (decision.is_put_off) {
     const std::size_t bytes = tensor.count * dtype_size(tensor.dtype);

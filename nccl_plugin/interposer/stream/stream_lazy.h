@@ -91,7 +91,7 @@ class StreamLazy {
   };
 
   StreamLazy(Device& device, const Settings& settings, Watch watch);
-  Result<LazyVote> hear();
+  Result<LazyVote> receive_votes();
 
   Device& device_;
   const Watch watch_;

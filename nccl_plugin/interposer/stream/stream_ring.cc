@@ -15,7 +15,7 @@
 #include <array>
 
 #include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
-#include "ringpress/internal/ring_places.h"
+#include "ringpress/internal/ring_neighbours.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -35,7 +35,7 @@ class RingCall final : public AgreeingStreamCall {
  public:
   explicit RingCall(const StreamCallParts& parts)
       : AgreeingStreamCall(parts),
-        places_(parts.ring_order, parts.rank, parts.world),
+        neighbours_(parts.ring_order, parts.rank, parts.world),
         before_(has_tensor_summary() ? 1 : 0),
         lead_(agreement_stages()),
         middle_(parts.world / 2),
@@ -80,7 +80,7 @@ class RingCall final : public AgreeingStreamCall {
     return stage + 1 == middle_ ? middle_ : stage - first_stage(side) + 1;
   }
   std::size_t neighbour(Side side) const {
-    return side == Side::kRight ? places_.right(1) : places_.left(1);
+    return side == Side::kRight ? neighbours_.right(1) : neighbours_.left(1);
   }
 
   std::byte* arriving(std::size_t stage, Side side, std::size_t slice) const {
@@ -105,7 +105,7 @@ class RingCall final : public AgreeingStreamCall {
   ncclResult_t send_frame(std::size_t stage, Side side, std::size_t slice);
   ncclResult_t receive_frame(std::size_t stage, Side side, std::size_t slice);
 
-  const RingPlaces places_;
+  const RingNeighbours neighbours_;
   const std::size_t before_;  // Steps before the first tick.
   const std::size_t lead_;    // Stages of the agreement.
   const std::size_t middle_;  // The stage in which the shards are complete.
@@ -125,7 +125,7 @@ std::size_t RingCall::shard_in(std::size_t stage, Side side) const {
   const std::size_t distance = is_result ? stage - middle_ : middle_ - stage;
   // Sums have their owner before them, results behind them.
   const bool is_to_the_right = (side == Side::kRight) != is_result;
-  return is_to_the_right ? places_.right(distance) : places_.left(distance);
+  return is_to_the_right ? neighbours_.right(distance) : neighbours_.left(distance);
 }
 
 Status RingCall::prepare(std::size_t step) {

@@ -10,12 +10,12 @@
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
-// A word counts so many calls later: a program may be that far ahead of its device.
+// A message counts so many calls later: a program may be that far ahead of its device.
 constexpr std::size_t kCallsUntilHeard = 32;
 }  // namespace
 
-Result<std::unique_ptr<StepWordMemory>> StepWordMemory::make(Device& device) {
-  std::unique_ptr<StepWordMemory> memory(new StepWordMemory(device));
+Result<std::unique_ptr<StepMessageBuffer>> StepMessageBuffer::make(Device& device) {
+  std::unique_ptr<StepMessageBuffer> memory(new StepMessageBuffer(device));
   constexpr std::size_t bytes = kWords * sizeof(std::uint64_t);
   RINGPRESS_ASSIGN_OR_RETURN(void* const words, device.allocate(bytes));
   memory->on_device_ = static_cast<std::uint64_t*>(words);
@@ -26,28 +26,29 @@ Result<std::unique_ptr<StepWordMemory>> StepWordMemory::make(Device& device) {
   return memory;
 }
 
-StepWordMemory::~StepWordMemory() {
+StepMessageBuffer::~StepMessageBuffer() {
   if (on_device_ != nullptr) device_.free(on_device_);
   if (sent_ != nullptr) device_.free_host(sent_);
 }
 
-void StepWordMemory::write(const StepWord& word, std::uint64_t epoch) {
+void StepMessageBuffer::write(const StepMessage& message, std::uint64_t epoch) {
   std::fill_n(sent_, kWords - 1, 0);
-  std::memcpy(sent_, &word.header, sizeof word.header);
-  std::memcpy(sent_ + kHeaderWords, word.calls.data(), word.calls.size() * sizeof(PlannedStepCall));
+  std::memcpy(sent_, &message.header, sizeof message.header);
+  std::memcpy(sent_ + kHeaderWords, message.calls.data(),
+              message.calls.size() * sizeof(PlannedStepCall));
   sent_[kWords - 1] = epoch;
 }
 
-Result<StepWord> StepWordMemory::read() const {
-  StepWord word;
-  std::memcpy(static_cast<void*>(&word.header), received_, sizeof word.header);
-  if (word.header.calls > StepWord::kMostCalls) {
+Result<StepMessage> StepMessageBuffer::read() const {
+  StepMessage message;
+  std::memcpy(static_cast<void*>(&message.header), received_, sizeof message.header);
+  if (message.header.calls > StepMessage::kMostCalls) {
     return Status(Code::kMismatch, "rank 0's plan is for a step of too many calls");
   }
-  word.calls.resize(word.header.calls);
-  std::memcpy(static_cast<void*>(word.calls.data()), received_ + kHeaderWords,
-              word.calls.size() * sizeof(PlannedStepCall));
-  return word;
+  message.calls.resize(message.header.calls);
+  std::memcpy(static_cast<void*>(message.calls.data()), received_ + kHeaderWords,
+              message.calls.size() * sizeof(PlannedStepCall));
+  return message;
 }
 
 StreamSteps::StreamSteps(Device& device, const Settings& settings, int rank, int world)
@@ -59,60 +60,60 @@ StreamSteps::StreamSteps(Device& device, const Settings& settings, int rank, int
 Result<std::unique_ptr<StreamSteps>> StreamSteps::make(Device& device, const Settings& settings,
                                                        int rank, int world) {
   std::unique_ptr<StreamSteps> steps(new StreamSteps(device, settings, rank, world));
-  RINGPRESS_ASSIGN_OR_RETURN(steps->memory_, StepWordMemory::make(device));
+  RINGPRESS_ASSIGN_OR_RETURN(steps->memory_, StepMessageBuffer::make(device));
   return steps;
 }
 
 bool StreamSteps::takes(const PlanRequest& request) const {
-  const bool is_over = planner_.is_over() && !is_word_under_way_;
+  const bool is_over = planner_.is_over() && !is_message_under_way_;
   return !is_over && request.kind == CollectiveKind::kAllReduce &&
          !is_too_small(request, settings_.minimum_bytes);
 }
 
 Result<SteppedCall> StreamSteps::next(const TensorCall& call, Stream stream, const Watch& watch) {
   if (rank_ == 0) collect();
-  if (is_word_under_way_ && calls_since_word_ == kCallsUntilHeard) {
-    RINGPRESS_RETURN_IF_ERROR(hear(stream, watch));
+  if (is_message_under_way_ && calls_since_message_ == kCallsUntilHeard) {
+    RINGPRESS_RETURN_IF_ERROR(receive(stream, watch));
   }
   SteppedCall stepped;
-  if (!is_word_under_way_ && planner_.is_due()) {
-    send_word();
+  if (!is_message_under_way_ && planner_.is_due()) {
+    send_message();
     stepped.words = memory_->words();
   }
-  ++calls_since_word_;
+  ++calls_since_message_;
   const bool had_plan = planner_.has_plan();
   if (const PlannedStepCall* const exact = planner_.begin_call(call)) stepped.stays_exact = *exact;
-  if (had_plan && !planner_.has_plan()) is_word_stale_ = true;
+  if (had_plan && !planner_.has_plan()) is_message_stale_ = true;
   return stepped;
 }
 
-/// Waits for the word that was sent last.
-Status StreamSteps::hear(Stream stream, const Watch& watch) {
+/// Waits for the message that was sent last.
+Status StreamSteps::receive(Stream stream, const Watch& watch) {
   RINGPRESS_RETURN_IF_ERROR(await_word(memory_->epoch(), stream, {settings_.timeout, watch},
                                        "what rank 0 has found out about the step has not come",
                                        [this](std::uint64_t seen) { return seen == epoch_; })
                                 .status());
-  RINGPRESS_ASSIGN_OR_RETURN(const StepWord word, memory_->read());
-  is_word_under_way_ = false;
-  if (std::exchange(is_word_stale_, false)) return Status::ok();
+  RINGPRESS_ASSIGN_OR_RETURN(const StepMessage message, memory_->read());
+  is_message_under_way_ = false;
+  if (std::exchange(is_message_stale_, false)) return Status::ok();
   // Those on their way were made without the plan.
-  if (word.header.is_news != 0) clock_.forget();
-  return planner_.hear(word, calls_since_word_);
+  if (message.header.is_news != 0) clock_.forget();
+  return planner_.apply(message, calls_since_message_);
 }
 
 /// With the coming call. The one before has arrived: it was waited for.
-void StreamSteps::send_word() {
+void StreamSteps::send_message() {
   ++epoch_;
-  calls_since_word_ = 0;
-  is_word_under_way_ = true;
-  is_word_stale_ = false;
-  if (rank_ == 0) memory_->write(find_word(), epoch_);
+  calls_since_message_ = 0;
+  is_message_under_way_ = true;
+  is_message_stale_ = false;
+  if (rank_ == 0) memory_->write(find_message(), epoch_);
 }
 
 /// Never throws: the other ranks wait for it.
-StepWord StreamSteps::find_word() noexcept {
+StepMessage StreamSteps::find_message() noexcept {
   try {
-    return planner_.word(clock_.under_way());
+    return planner_.message(clock_.under_way());
   } catch (const std::exception& error) {
     log_line(LogLevel::kWarn, "no plan is made for the step: %s", error.what());
   }

@@ -3,9 +3,9 @@
 // library.
 //
 // Rank 0 has them between two events in the caller's stream, and takes note of those that its
-// device has done by the time of later calls. Its word on the step travels in the stream, in front
-// of a call whose number all ranks know, and counts from some calls later on: by then it has nearly
-// always come. Nothing else waits for the device.
+// device has done by the time of later calls. Its message on the step travels in the stream, in
+// front of a call whose number all ranks know, and counts from some calls later on: by then it has
+// nearly always come. Nothing else waits for the device.
 //
 // A pause between two calls is one of their streams (stream_clock.h). Where it is the same stream
 // that computes, the first plan makes steps longer, and is given up; in the default stream none is
@@ -30,29 +30,29 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-/// A word of rank 0 on the step, on its way to all ranks.
-class StepWordMemory {
+/// A message of rank 0 on the step, on its way to all ranks.
+class StepMessageBuffer {
  public:
-  static Result<std::unique_ptr<StepWordMemory>> make(Device& device);
-  ~StepWordMemory();
-  StepWordMemory(const StepWordMemory&) = delete;
-  StepWordMemory& operator=(const StepWordMemory&) = delete;
+  static Result<std::unique_ptr<StepMessageBuffer>> make(Device& device);
+  ~StepMessageBuffer();
+  StepMessageBuffer(const StepMessageBuffer&) = delete;
+  StepMessageBuffer& operator=(const StepMessageBuffer&) = delete;
 
   TravelingWords words() const { return {kWords, on_device_, sent_, received_}; }
-  /// On rank 0: what is sent next. `epoch`: the number of the word, from 1 on.
-  void write(const StepWord& word, std::uint64_t epoch);
-  /// The number of the word that came last.
+  /// On rank 0: what is sent next. `epoch`: the number of the message, from 1 on.
+  void write(const StepMessage& message, std::uint64_t epoch);
+  /// The number of the message that came last.
   const volatile std::uint64_t* epoch() const { return received_ + kWords - 1; }
-  /// That word. kMismatch: it is longer than words are.
-  Result<StepWord> read() const;
+  /// That message. kMismatch: it is longer than words are.
+  Result<StepMessage> read() const;
 
  private:
-  static constexpr std::size_t kHeaderWords = sizeof(StepWord::Header) / sizeof(std::uint64_t);
+  static constexpr std::size_t kHeaderWords = sizeof(StepMessage::Header) / sizeof(std::uint64_t);
   static constexpr std::size_t kCallWords = sizeof(PlannedStepCall) / sizeof(std::uint64_t);
   // The header, the calls, and at last the epoch.
-  static constexpr std::size_t kWords = kHeaderWords + StepWord::kMostCalls * kCallWords + 1;
+  static constexpr std::size_t kWords = kHeaderWords + StepMessage::kMostCalls * kCallWords + 1;
 
-  explicit StepWordMemory(Device& device) : device_(device) {}
+  explicit StepMessageBuffer(Device& device) : device_(device) {}
 
   Device& device_;
   std::uint64_t* on_device_ = nullptr;
@@ -77,7 +77,7 @@ class StreamSteps {
   /// after all calls that were accepted before. The same on all ranks.
   bool takes(const PlanRequest& request) const;
 
-  /// Of such a call in `stream`. May wait for a word, as await_word() does: kTimeout after
+  /// Of such a call in `stream`. May wait for a message, as await_word() does: kTimeout after
   /// RINGPRESS_TIMEOUT_MS. An error ends the communicator.
   Result<SteppedCall> next(const TensorCall& call, Stream stream, const Watch& watch);
   /// That call is made as it will be from now on: what its frame is to have so that it is timed.
@@ -90,20 +90,20 @@ class StreamSteps {
 
  private:
   StreamSteps(Device& device, const Settings& settings, int rank, int world);
-  Status hear(Stream stream, const Watch& watch);
-  void send_word();
-  StepWord find_word() noexcept;
+  Status receive(Stream stream, const Watch& watch);
+  void send_message();
+  StepMessage find_message() noexcept;
   void collect();
 
   const Settings& settings_;
   const int rank_;
   StepPlanner planner_;
-  std::unique_ptr<StepWordMemory> memory_;
+  std::unique_ptr<StepMessageBuffer> memory_;
   std::uint64_t epoch_ = 0;  // Words that were sent.
-  bool is_word_under_way_ = false;
-  std::size_t calls_since_word_ = 0;
-  bool is_word_stale_ = false;  // It is about a search that has ended.
-  StreamClock clock_;           // Of rank 0.
+  bool is_message_under_way_ = false;
+  std::size_t calls_since_message_ = 0;
+  bool is_message_stale_ = false;  // It is about a search that has ended.
+  StreamClock clock_;              // Of rank 0.
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -22,7 +22,7 @@ Status LazyVotes::open(const TensorCall& call) {
   label.call.op = call.op;
   for (Ballot& ballot : ballots_) {
     RINGPRESS_ASSIGN_OR_RETURN(ballot.receive,
-                               mesh_.irecv(ballot.peer, Buffer{&ballot.heard, 1}, label));
+                               mesh_.irecv(ballot.peer, Buffer{&ballot.vote, 1}, label));
   }
   for (Ballot& ballot : ballots_) {
     RINGPRESS_ASSIGN_OR_RETURN(ballot.send, mesh_.isend(ballot.peer, ConstBuffer{&own_, 1}, label));
@@ -30,16 +30,16 @@ Status LazyVotes::open(const TensorCall& call) {
   return Status::ok();
 }
 
-Status LazyVotes::hear(Ballot* ballot) {
+Status LazyVotes::receive(Ballot* ballot) {
   if (ballot->receive == nullptr) return Status::ok();
   RINGPRESS_RETURN_IF_ERROR(mesh_.wait(ballot->receive).status());
   mesh_.release(std::exchange(ballot->receive, nullptr));
-  const auto heard = std::to_integer<std::uint8_t>(ballot->heard);
-  if (heard > static_cast<std::uint8_t>(LazyVote::kNotFinite)) {
+  const auto vote = std::to_integer<std::uint8_t>(ballot->vote);
+  if (vote > static_cast<std::uint8_t>(LazyVote::kNotFinite)) {
     return {Code::kMismatch, "rank " + std::to_string(ballot->peer) + " voted " +
-                                 std::to_string(heard) + " on a call that may be put off"};
+                                 std::to_string(vote) + " on a call that may be put off"};
   }
-  largest_ = std::max(largest_, static_cast<LazyVote>(heard));
+  largest_ = std::max(largest_, static_cast<LazyVote>(vote));
   return Status::ok();
 }
 
@@ -49,14 +49,14 @@ Result<LazyVote> LazyVotes::cast(const TensorCall& call, LazyVote own) {
   RINGPRESS_RETURN_IF_ERROR(open(call));
   for (Ballot& ballot : ballots_) {
     if (largest_ != LazyVote::kPutOff) return largest_;
-    RINGPRESS_RETURN_IF_ERROR(hear(&ballot));
+    RINGPRESS_RETURN_IF_ERROR(receive(&ballot));
   }
   return largest_ == LazyVote::kPutOff ? conclude() : largest_;
 }
 
 Result<LazyVote> LazyVotes::conclude() {
   for (Ballot& ballot : ballots_) {
-    RINGPRESS_RETURN_IF_ERROR(hear(&ballot));
+    RINGPRESS_RETURN_IF_ERROR(receive(&ballot));
     RINGPRESS_RETURN_IF_ERROR(mesh_.wait(ballot.send).status());
     mesh_.release(std::exchange(ballot.send, nullptr));
   }

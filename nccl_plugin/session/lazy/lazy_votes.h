@@ -1,5 +1,5 @@
 // The votes on a call that may be put off (lazy_calls.h), where a mesh joins the ranks. Each rank
-// says one byte to every other one, and hears one:
+// sends one byte to every other one, and receives one:
 //
 //   kPutOff      it waits until somebody has said more, or all have said this
 //   kSend        it begins with the all-reduce at once: its first frames follow its vote
@@ -38,13 +38,13 @@ class LazyVotes {
  private:
   struct Ballot {
     int peer = 0;
-    std::byte heard{};
+    std::byte vote{};
     Request* send = nullptr;
     Request* receive = nullptr;
   };
 
   Status open(const TensorCall& call);
-  Status hear(Ballot* ballot);
+  Status receive(Ballot* ballot);
 
   Mesh& mesh_;
   std::uint64_t& sequence_;

@@ -33,7 +33,7 @@ Status MeshAdvisers::begin_all_reduce(const TensorCall& call) {
   under_way_ = call;
   // What is decided before the call is a part of it: no pause of the program.
   steps_.begin_timing(call, session_.mesh->counters().sent_bytes);
-  if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(hear_of_step());
+  if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(broadcast_plan());
   steps_.begin_call(call);
   return Status::ok();
 }
@@ -99,9 +99,9 @@ Result<CodecLimits> MeshAdvisers::limits_of(const PlanRequest& request, const De
 
 /// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what
 /// takes least alone does so in the step.
-void MeshAdvisers::choose_collectives(StepWord* word) const {
+void MeshAdvisers::choose_collectives(StepMessage* message) const {
   if (tuned_ == nullptr) return;
-  for (PlannedStepCall& call : word->calls) {
+  for (PlannedStepCall& call : message->calls) {
     if (call.stays_exact == 0) continue;
     const PlanRequest request =
         session_.request(CollectiveKind::kAllReduce, call.count, static_cast<DType>(call.dtype),
@@ -114,22 +114,23 @@ void MeshAdvisers::choose_collectives(StepWord* word) const {
   }
 }
 
-/// Rank 0's word on the step, where it is due on all ranks.
-Status MeshAdvisers::hear_of_step() {
+/// Rank 0's message on the step, where it is due on all ranks.
+Status MeshAdvisers::broadcast_plan() {
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
   return session_.decide([this]() -> Status {
     MeshPeers& peers = session_.peers;
-    StepWord word = steps_.word();
-    choose_collectives(&word);
-    RINGPRESS_RETURN_IF_ERROR(peers.broadcast(std::as_writable_bytes(std::span(&word.header, 1))));
-    if (word.header.calls > StepWord::kMostCalls) {
+    StepMessage message = steps_.message();
+    choose_collectives(&message);
+    RINGPRESS_RETURN_IF_ERROR(
+        peers.broadcast(std::as_writable_bytes(std::span(&message.header, 1))));
+    if (message.header.calls > StepMessage::kMostCalls) {
       return {Code::kMismatch, "rank 0's plan is for a step of too many calls"};
     }
-    word.calls.resize(word.header.calls);
-    if (!word.calls.empty()) {
-      RINGPRESS_RETURN_IF_ERROR(peers.broadcast(std::as_writable_bytes(std::span(word.calls))));
+    message.calls.resize(message.header.calls);
+    if (!message.calls.empty()) {
+      RINGPRESS_RETURN_IF_ERROR(peers.broadcast(std::as_writable_bytes(std::span(message.calls))));
     }
-    return steps_.hear(word);
+    return steps_.apply(message);
   });
 }
 

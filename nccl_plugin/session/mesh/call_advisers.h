@@ -23,7 +23,8 @@ class MeshAdvisers final : public CallAdvisers {
 
   /// A call begins; nothing of the one before is true of it.
   void begin_call();
-  /// The same, of an all-reduce of a whole tensor: hears rank 0's word on the step, if it is due.
+  /// The same, of an all-reduce of a whole tensor: receives rank 0's message on the step, if it is
+  /// due.
   Status begin_all_reduce(const TensorCall& call);
 
   std::optional<PlannedStepCall> step_of(const PlanRequest& request,
@@ -59,8 +60,8 @@ class MeshAdvisers final : public CallAdvisers {
 
  private:
   Status explain(const Status& status, const PlanRequest& request) const;
-  Status hear_of_step();
-  void choose_collectives(StepWord* word) const;
+  Status broadcast_plan();
+  void choose_collectives(StepMessage* message) const;
 
   MeshSession& session_;
   std::optional<TensorCall> under_way_;  // The all-reduce of which nobody has been told yet.

@@ -11,13 +11,13 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// The first word of a search comes before this call, the next ones each time after twice as many,
-// up to a distance: soon enough for steps of few calls, seldom enough to cost nothing.
-constexpr std::uint64_t kFirstWord = 64;
-constexpr std::uint64_t kMostBetweenWords = 1024;
-// After each plan that no longer fitted, the first word comes so much later, up to a limit.
+// The first message of a search comes before this call, the next ones each time after twice as
+// many, up to a distance: soon enough for steps of few calls, seldom enough to cost nothing.
+constexpr std::uint64_t kFirstMessage = 64;
+constexpr std::uint64_t kMostBetweenMessages = 1024;
+// After each plan that no longer fitted, the first message comes so much later, up to a limit.
 constexpr std::uint64_t kLater = 4;
-constexpr std::uint64_t kLatestFirstWord = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLatestFirstMessage = std::uint64_t{1} << 20;
 // So many calls later rank 0 no longer looks for a plan, and sooner where no step has been found:
 // to search among calls that repeat nothing takes some 6 us in each of them, to follow a step 0.8.
 constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 15;
@@ -144,7 +144,7 @@ StepPlanner::StepPlanner(int rank, int world, std::size_t minimum_bytes,
       world_(world),
       minimum_bytes_(minimum_bytes),
       sequence_(std::move(sequence)),
-      first_word_(kFirstWord) {
+      first_message_(kFirstMessage) {
   start_anew();
 }
 
@@ -155,7 +155,7 @@ void StepPlanner::start_recording() {
 
 void StepPlanner::start_anew() {
   calls_ = 0;
-  next_word_ = first_word_;
+  next_message_ = first_message_;
   plan_.clear();
   cursor_ = 0;
   if (is_root_) start_recording();
@@ -168,7 +168,7 @@ void StepPlanner::start_anew() {
 }
 
 void StepPlanner::start_over() {
-  const bool has_ended = next_word_ == kNoWord || calls_ >= kMostCallsWithoutStep;
+  const bool has_ended = next_message_ == kNoMessage || calls_ >= kMostCallsWithoutStep;
   if (!plan_.empty() || has_ended) return start_anew();
   fruitless_looks_ = 0;
   shortest_ = {};
@@ -176,24 +176,24 @@ void StepPlanner::start_over() {
   if (is_root_ && recorder_ == nullptr) start_recording();
 }
 
-StepWord StepPlanner::word(std::span<const TensorCall> under_way) {
-  StepWord word = find_word(under_way);
-  word.header.looks_on = recorder_ != nullptr ? 1 : 0;
-  return word;
+StepMessage StepPlanner::message(std::span<const TensorCall> under_way) {
+  StepMessage message = find_message(under_way);
+  message.header.looks_on = recorder_ != nullptr ? 1 : 0;
+  return message;
 }
 
-StepWord StepPlanner::find_word(std::span<const TensorCall> under_way) {
+StepMessage StepPlanner::find_message(std::span<const TensorCall> under_way) {
   if (recorder_ == nullptr) return {};
   const std::optional<RecordedStep> step = recorder_->current();
   const std::uint64_t most = step ? kMostCalls : kMostCallsWithoutStep;
-  const std::uint64_t since = std::max(calls_in_vain_, first_word_ - kFirstWord);
+  const std::uint64_t since = std::max(calls_in_vain_, first_message_ - kFirstMessage);
   if (calls_ >= since + most && !unplanned_seconds_) recorder_.reset();
   if (!step || recorder_ == nullptr) return {};
   return unplanned_seconds_ ? judge_plan(*step) : plan_step(*step, under_way);
 }
 
-StepWord StepPlanner::judge_plan(const RecordedStep& step) {
-  StepWord word;
+StepMessage StepPlanner::judge_plan(const RecordedStep& step) {
+  StepMessage message;
   // Later, steps may be longer for other reasons than the plan.
   const bool is_first = judgements_++ == 0;
   const bool is_longer = is_first && step.seconds() > *unplanned_seconds_ * kMostLonger;
@@ -202,7 +202,7 @@ StepWord StepPlanner::judge_plan(const RecordedStep& step) {
     log_line(LogLevel::kInfo, "the plan for the step is given up%s: %.3f ms with it, %.3f before",
              is_longer ? "" : ", and looked for anew", 1e3 * step.seconds(),
              1e3 * *unplanned_seconds_);
-    word.header.is_news = 1;
+    message.header.is_news = 1;
   }
   if (is_doubtful) {
     has_doubted_ = true;
@@ -215,7 +215,7 @@ StepWord StepPlanner::judge_plan(const RecordedStep& step) {
   } else {
     start_recording();
   }
-  return word;
+  return message;
 }
 
 bool StepPlanner::takes_long(const RecordedStep& step) {
@@ -226,12 +226,13 @@ bool StepPlanner::takes_long(const RecordedStep& step) {
   return false;
 }
 
-StepWord StepPlanner::plan_step(const RecordedStep& step, std::span<const TensorCall> under_way) {
-  StepWord word;
+StepMessage StepPlanner::plan_step(const RecordedStep& step,
+                                   std::span<const TensorCall> under_way) {
+  StepMessage message;
   const std::optional<std::size_t> next = next_after(step, under_way);
-  if (!next) return word;
+  if (!next) return message;
   std::vector<bool> exact(step.calls.size(), false);
-  if (exact.size() <= StepWord::kMostCalls && !takes_long(step)) {
+  if (exact.size() <= StepMessage::kMostCalls && !takes_long(step)) {
     exact = calls_to_leave_exact(step, world_, minimum_bytes_);
   }
   const auto count = std::count(exact.begin(), exact.end(), true);
@@ -239,37 +240,37 @@ StepWord StepPlanner::plan_step(const RecordedStep& step, std::span<const Tensor
            exact.size(), 1e3 * step.seconds(), count);
   if (count == 0) {
     if (++fruitless_looks_ == kMostFruitlessLooks) recorder_.reset();
-    return word;
+    return message;
   }
   unplanned_seconds_ = step.seconds();
-  word.header.is_news = 1;
-  word.header.calls = static_cast<std::uint32_t>(step.calls.size());
-  word.header.next = static_cast<std::uint32_t>(*next);
+  message.header.is_news = 1;
+  message.header.calls = static_cast<std::uint32_t>(step.calls.size());
+  message.header.next = static_cast<std::uint32_t>(*next);
   for (std::size_t i = 0; i < exact.size(); ++i) {
-    word.calls.push_back(planned(step.calls[i].call, exact[i]));
+    message.calls.push_back(planned(step.calls[i].call, exact[i]));
   }
-  return word;
+  return message;
 }
 
-Status StepPlanner::hear(const StepWord& word, std::size_t calls_since) {
-  next_word_ = calls_ + std::min(calls_, kMostBetweenWords);
-  if (word.header.looks_on == 0) next_word_ = kNoWord;
-  if (word.header.is_news == 0) return Status::ok();
-  if (word.calls.size() != word.header.calls ||
-      (word.header.calls > 0 && word.header.next >= word.header.calls) ||
-      std::any_of(word.calls.begin(), word.calls.end(), names_no_collective)) {
+Status StepPlanner::apply(const StepMessage& message, std::size_t calls_since) {
+  next_message_ = calls_ + std::min(calls_, kMostBetweenMessages);
+  if (message.header.looks_on == 0) next_message_ = kNoMessage;
+  if (message.header.is_news == 0) return Status::ok();
+  if (message.calls.size() != message.header.calls ||
+      (message.header.calls > 0 && message.header.next >= message.header.calls) ||
+      std::any_of(message.calls.begin(), message.calls.end(), names_no_collective)) {
     return {Code::kMismatch, "rank 0's plan for the step makes no sense"};
   }
-  plan_ = word.calls;
-  // Of the calls since the word, none was made as it says.
+  plan_ = message.calls;
+  // Of the calls since the message, none was made as it says.
   if (recorder_ != nullptr) start_recording();
-  if (!plan_.empty()) cursor_ = (word.header.next + calls_since) % plan_.size();
+  if (!plan_.empty()) cursor_ = (message.header.next + calls_since) % plan_.size();
   return Status::ok();
 }
 
 const PlannedStepCall* StepPlanner::begin_call(const TensorCall& call) {
   if (!plan_.empty() && !fits(plan_[cursor_], call)) {
-    first_word_ = std::min(first_word_ * kLater, kLatestFirstWord);
+    first_message_ = std::min(first_message_ * kLater, kLatestFirstMessage);
     start_anew();
   }
   ++calls_;

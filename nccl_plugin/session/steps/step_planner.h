@@ -38,14 +38,14 @@ static_assert(sizeof(PlannedStepCall) == 16);
 
 /// What rank 0 says: keep on as before, or follow this plan; one without calls ends the present
 /// one.
-struct StepWord {
+struct StepMessage {
   /// To plan steps of more takes longer than they are worth.
   static constexpr std::uint32_t kMostCalls = 1024;
   struct Header {
     std::uint32_t is_news = 0;
     std::uint32_t calls = 0;     // That follow, kMostCalls at most.
     std::uint32_t next = 0;      // Which of them the coming call is.
-    std::uint32_t looks_on = 0;  // 0: this is the last word of the search.
+    std::uint32_t looks_on = 0;  // 0: this is the last message of the search.
   };
   Header header;
   std::vector<PlannedStepCall> calls;
@@ -61,16 +61,17 @@ class StepPlanner {
   StepPlanner(int rank, int world, std::size_t minimum_bytes,
               std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
-  /// Before a call: true if rank 0's word is to be heard now, or to be on its way from now on.
-  bool is_due() const { return calls_ == next_word_; }
+  /// Before a call: true if rank 0's message is to be received now, or to be on its way from now
+  /// on.
+  bool is_due() const { return calls_ == next_message_; }
   /// On rank 0, when it is due. `under_way`: the last calls, in order, that note() has yet to be
   /// told of.
-  StepWord word(std::span<const TensorCall> under_way = {});
+  StepMessage message(std::span<const TensorCall> under_way = {});
   /// On every rank, rank 0 too, before the call at which it was due or so many calls later.
   /// kMismatch: it makes no sense.
-  Status hear(const StepWord& word, std::size_t calls_since = 0);
-  /// True if no word is due any more and no plan is followed: calls need not be shown.
-  bool is_over() const { return next_word_ == kNoWord && plan_.empty(); }
+  Status apply(const StepMessage& message, std::size_t calls_since = 0);
+  /// True if no message is due any more and no plan is followed: calls need not be shown.
+  bool is_over() const { return next_message_ == kNoMessage && plan_.empty(); }
 
   /// The coming call. How it is made if the plan leaves it exact; else
   /// null. Valid until the plan changes.
@@ -89,13 +90,13 @@ class StepPlanner {
   bool has_plan() const { return !plan_.empty(); }
 
  private:
-  static constexpr std::uint64_t kNoWord = UINT64_MAX;
+  static constexpr std::uint64_t kNoMessage = UINT64_MAX;
 
   void start_anew();
   void start_recording();
-  StepWord find_word(std::span<const TensorCall> under_way);
-  StepWord plan_step(const RecordedStep& step, std::span<const TensorCall> under_way);
-  StepWord judge_plan(const RecordedStep& step);
+  StepMessage find_message(std::span<const TensorCall> under_way);
+  StepMessage plan_step(const RecordedStep& step, std::span<const TensorCall> under_way);
+  StepMessage judge_plan(const RecordedStep& step);
   /// Whether it took clearly less at an earlier look: the machine is busy.
   bool takes_long(const RecordedStep& step);
 
@@ -108,9 +109,9 @@ class StepPlanner {
   const int world_;
   const std::size_t minimum_bytes_;
   const std::shared_ptr<CallSequence> sequence_;
-  std::uint64_t first_word_;     // Of a search.
-  std::uint64_t calls_ = 0;      // Since the search began.
-  std::uint64_t next_word_ = 0;  // Before which call it comes.
+  std::uint64_t first_message_;     // Of a search.
+  std::uint64_t calls_ = 0;         // Since the search began.
+  std::uint64_t next_message_ = 0;  // Before which call it comes.
   std::vector<PlannedStepCall> plan_;
   std::size_t cursor_ = 0;
   // Rank 0 alone.

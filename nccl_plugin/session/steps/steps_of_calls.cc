@@ -29,9 +29,9 @@ void StepsOfCalls::close(const std::string& codec, ReportTime time) const {
   write_trace(trace_file_, *trace_, {world_, codec, CodecTime::kMeasured}, time);
 }
 
-StepWord StepsOfCalls::word() noexcept {
+StepMessage StepsOfCalls::message() noexcept {
   try {
-    if (is_root_) return planner_->word();
+    if (is_root_) return planner_->message();
   } catch (const std::exception& error) {
     log_line(LogLevel::kWarn, "no plan is made for the step: %s", error.what());
   }

@@ -28,8 +28,8 @@ class StepsOfCalls {
   // Each all-reduce on a whole tensor, in this order.
   bool is_due() const { return planner_ != nullptr && planner_->is_due(); }
   /// Never throws: the other ranks wait for it.
-  StepWord word() noexcept;
-  Status hear(const StepWord& word) { return planner_->hear(word); }
+  StepMessage message() noexcept;
+  Status apply(const StepMessage& message) { return planner_->apply(message); }
   /// From the coming call on calls are compressed otherwise. All ranks at the same call.
   void start_over() {
     if (planner_ != nullptr) planner_->start_over();

@@ -61,7 +61,7 @@ bool GuardedClass::awaits_verdict() const {
   return !verdict_.has_value() && made_ == kTrialCalls + 1 + kLeadCalls;
 }
 
-void GuardedClass::hear(Verdict verdict) {
+void GuardedClass::apply(Verdict verdict) {
   made_ = 0;
   if (verdict == Verdict::kAgain) return;
   verdict_ = verdict;

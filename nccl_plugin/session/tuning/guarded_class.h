@@ -51,9 +51,9 @@ class GuardedClass {
   bool is_settled() const { return verdict_.has_value() && made_ < period_; }
   /// Of is_settled().
   Verdict settled_verdict() const { return *verdict_; }
-  /// True if hear() comes before the next next().
+  /// True if apply() comes before the next next().
   bool awaits_verdict() const;
-  void hear(Verdict verdict);
+  void apply(Verdict verdict);
   GuardedStep next();
 
  private:

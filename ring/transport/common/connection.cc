@@ -290,7 +290,7 @@ void Connection::on_control() {
     return fail(Status(Code::kPeerLost, end_name(ends_.peer_rank) + did), busy());
   }
   const Status reason = abort_reason(header_, std::as_bytes(std::span(control_text_)));
-  events_.hear(reason);
+  events_.take_from_peer(reason);
   fail(reason, true);
 }
 

@@ -69,7 +69,7 @@ struct Events {
     if (failure.is_ok() || explains) failure = reason;
   }
   /// A reason that a peer gave.
-  void hear(const Status& reason) {
+  void take_from_peer(const Status& reason) {
     if (!failure.is_ok() && !is_symptom()) return;
     failure = reason;
     was_told = true;

@@ -48,7 +48,7 @@ TEST(CommPolicy, AHostsPartDecidesTheWay) {
   Decision decision;
   decision.algorithm = Algorithm::kHier;
   EXPECT_EQ(policy.way(decision, call, false), Way::kSra);  // It has not been split.
-  policy.set_place(find_place(policy.hosts(), 2));
+  policy.set_position(find_position(policy.hosts(), 2));
   EXPECT_EQ(policy.way(decision, call, false), Way::kHier);
   EXPECT_EQ(policy.residual_count(call, Way::kHier), 500u);
   EXPECT_EQ(policy.residual_count(call, Way::kSra), 1001u);

@@ -15,13 +15,13 @@ namespace ringpress::nccl_plugin::interposer {
 namespace {
 
 TEST(Hier, FindsItsPlace) {
-  const HostPlace place = find_place({5, 2, 5, 2, 5, 2}, 4);
-  EXPECT_EQ(place.hosts, 2);
-  EXPECT_EQ(place.host, 0);
-  EXPECT_EQ(place.local_size, 3);
-  EXPECT_EQ(place.local_rank, 2);
-  EXPECT_EQ(find_place({0, 0, 1}, 2).local_size, 0);
-  EXPECT_EQ(find_place({0, 1}, 1).host, 1);
+  const HostPosition position = find_position({5, 2, 5, 2, 5, 2}, 4);
+  EXPECT_EQ(position.hosts, 2);
+  EXPECT_EQ(position.host, 0);
+  EXPECT_EQ(position.local_size, 3);
+  EXPECT_EQ(position.local_rank, 2);
+  EXPECT_EQ(find_position({0, 0, 1}, 2).local_size, 0);
+  EXPECT_EQ(find_position({0, 1}, 1).host, 1);
 }
 
 /// Ranks 0 and 1 on one host, 2 and 3 on another.

@@ -385,7 +385,7 @@ TEST(StreamSteps, AWordThatMakesNoSenseEndsTheCall) {
       if (stepped.words.count > 0) words = stepped.words;
     }
     ASSERT_GT(words.count, 0U);
-    StepWord::Header header{1, is_too_long ? 1U << 30 : 2U, 2, 1};
+    StepMessage::Header header{1, is_too_long ? 1U << 30 : 2U, 2, 1};
     std::memcpy(words.received, &header, sizeof header);
     words.received[words.count - 1] = 1;
     EXPECT_EQ(steps->next(call, kStream, {[] { return false; }}).status().code(), Code::kMismatch);

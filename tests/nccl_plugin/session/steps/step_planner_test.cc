@@ -43,12 +43,12 @@ class Ranks {
   /// True if the plan left it exact, on all ranks; a failure if they differ.
   bool call(const TimedCall& timed) {
     if (planners_[0].is_due()) {
-      const StepWord word = planners_[0].word();
+      const StepMessage message = planners_[0].message();
       for (StepPlanner& planner : planners_) {
         EXPECT_TRUE(planner.is_due());
-        EXPECT_TRUE(planner.hear(word).is_ok());
+        EXPECT_TRUE(planner.apply(message).is_ok());
       }
-      switches_ += word.header.is_news;
+      switches_ += message.header.is_news;
     }
     const bool had_plan = planners_[0].has_plan();
     TensorCall shape;
@@ -345,15 +345,15 @@ TEST(StepPlanner, NothingIsLeftExactBeforeWhatMayBeTheEndOfAStep) {
 
 TEST(StepPlanner, AWordThatMakesNoSenseIsRefused) {
   StepPlanner planner(1, 2, kMinimumBytes);
-  StepWord word;
-  word.header = {1, 2, 0};
-  EXPECT_FALSE(planner.hear(word).is_ok());
-  word.calls.resize(2);
-  word.header.next = 2;
-  EXPECT_FALSE(planner.hear(word).is_ok());
-  word.header.next = 0;
-  word.calls[1].algorithm = static_cast<std::uint8_t>(Algorithm::kHier);
-  EXPECT_FALSE(planner.hear(word).is_ok()) << "no collective that all doors have";
+  StepMessage message;
+  message.header = {1, 2, 0};
+  EXPECT_FALSE(planner.apply(message).is_ok());
+  message.calls.resize(2);
+  message.header.next = 2;
+  EXPECT_FALSE(planner.apply(message).is_ok());
+  message.header.next = 0;
+  message.calls[1].algorithm = static_cast<std::uint8_t>(Algorithm::kHier);
+  EXPECT_FALSE(planner.apply(message).is_ok()) << "no collective that all doors have";
   EXPECT_FALSE(planner.has_plan());
 }
 
@@ -365,19 +365,19 @@ TEST(StepsOfCalls, MakeExactCallsByTheCollectiveOfThePlan) {
   settings.minimum_bytes = kMinimumBytes;
   StepsOfCalls steps;
   steps.open(settings, 1, 4, true, std::make_shared<CallSequence>());
-  StepWord word;
-  word.header = {1, 3, 0, 0};
-  word.calls.resize(3);
-  for (PlannedStepCall& call : word.calls) {
+  StepMessage message;
+  message.header = {1, 3, 0, 0};
+  message.calls.resize(3);
+  for (PlannedStepCall& call : message.calls) {
     call.count = 10000;
     call.dtype = static_cast<std::uint8_t>(TensorCall{}.dtype);
     call.op = static_cast<std::uint8_t>(TensorCall{}.op);
   }
-  word.calls[0].stays_exact = 1;
-  word.calls[0].algorithm = static_cast<std::uint8_t>(Algorithm::kRing);
-  word.calls[0].chunk_bytes = 10000;
-  word.calls[2].stays_exact = 1;
-  ASSERT_TRUE(steps.hear(word).is_ok());
+  message.calls[0].stays_exact = 1;
+  message.calls[0].algorithm = static_cast<std::uint8_t>(Algorithm::kRing);
+  message.calls[0].chunk_bytes = 10000;
+  message.calls[2].stays_exact = 1;
+  ASSERT_TRUE(steps.apply(message).is_ok());
   const auto made = [&](std::size_t chunk_elements) {
     TensorCall call;
     call.count = 10000;

@@ -32,10 +32,10 @@ TEST(GuardedClass, BothWaysTakeTurnsUntilItIsClear) {
   GuardedClass calls;
   for (int round = 0; round < 3; ++round) {
     take_turns(&calls);
-    calls.hear(Verdict::kAgain);
+    calls.apply(Verdict::kAgain);
   }
   take_turns(&calls);
-  calls.hear(Verdict::kExact);
+  calls.apply(Verdict::kExact);
   EXPECT_TRUE(calls.is_settled());
   EXPECT_EQ(calls.settled_verdict(), Verdict::kExact);
 }
@@ -46,7 +46,7 @@ TEST(GuardedClass, AVerdictHoldsForEverLonger) {
   for (int verdict = 0; verdict < 10; ++verdict) {
     take_turns(&calls);
     const bool is_exact = verdict % 2 == 0;
-    calls.hear(is_exact ? Verdict::kExact : Verdict::kCompress);
+    calls.apply(is_exact ? Verdict::kExact : Verdict::kCompress);
     for (std::uint32_t made = 0; made < period; ++made) {
       ASSERT_TRUE(calls.is_settled()) << made << " of " << period;
       const GuardedStep step = calls.next();

@@ -1,6 +1,6 @@
 // Who is next to whom in a ring.
-#ifndef RINGPRESS_INTERNAL_RING_PLACES_H_
-#define RINGPRESS_INTERNAL_RING_PLACES_H_
+#ifndef RINGPRESS_INTERNAL_RING_NEIGHBOURS_H_
+#define RINGPRESS_INTERNAL_RING_NEIGHBOURS_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -9,10 +9,10 @@
 namespace ringpress {
 
 /// The ring as one rank sees it. Without an order ranks follow each other by number.
-class RingPlaces {
+class RingNeighbours {
  public:
   /// `order`: the ranks as the ring visits them, each once, or empty; must outlive this object.
-  RingPlaces(std::span<const int> order, std::size_t rank, std::size_t world)
+  RingNeighbours(std::span<const int> order, std::size_t rank, std::size_t world)
       : order_(order), world_(world), own_(rank) {
     if (order.empty()) return;
     const auto at = std::find(order.begin(), order.end(), static_cast<int>(rank));
@@ -37,4 +37,4 @@ class RingPlaces {
 
 }  // namespace ringpress
 
-#endif  // RINGPRESS_INTERNAL_RING_PLACES_H_
+#endif  // RINGPRESS_INTERNAL_RING_NEIGHBOURS_H_
