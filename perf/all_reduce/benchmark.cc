@@ -8,21 +8,22 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/input.h"
+#include "perf/all_reduce/setting.h"
 
 namespace ringpress::perf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Whether results must be exact. Where the library cannot say what it did, only a codec that the
-/// setting names may lose anything.
+/// Whether results must be exact.
 bool is_exact(const Setting& setting, const std::optional<ringpressStatistics_t>& statistics) {
-  const std::string specification = statistics ? statistics->codec : setting.codec;
+  const std::string specification = statistics ? statistics->codec : named_codec(setting);
   const std::string name = specification.substr(0, specification.find(':'));
   return name.empty() || name == "none" || name == "lossless";
 }

@@ -10,36 +10,22 @@
 #include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
-namespace {
+ScopedVariable::ScopedVariable(const char* name, const std::string& value) : name_(name) {
+  if (value.empty()) return;
+  const char* before = std::getenv(name);
+  if (before != nullptr) before_ = before;
+  setenv(name, value.c_str(), 1);
+  changed_ = true;
+}
 
-/// Sets an environment variable for its own lifetime.
-class ScopedVariable {
- public:
-  ScopedVariable(const char* name, const std::string& value) : name_(name) {
-    if (value.empty()) return;
-    const char* before = std::getenv(name);
-    if (before != nullptr) before_ = before;
-    setenv(name, value.c_str(), 1);
-    changed_ = true;
+ScopedVariable::~ScopedVariable() {
+  if (!changed_) return;
+  if (before_) {
+    setenv(name_, before_->c_str(), 1);
+  } else {
+    unsetenv(name_);
   }
-  ~ScopedVariable() {
-    if (!changed_) return;
-    if (before_) {
-      setenv(name_, before_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-  bool changed_ = false;
-};
-
-}  // namespace
+}
 
 void require(ncclResult_t result, const char* what, ncclComm_t comm) {
   if (result == ncclSuccess) return;

@@ -19,6 +19,20 @@ namespace ringpress::perf {
 /// Throws terminal::Error with NCCL's words, unless `result` is success.
 void require(ncclResult_t result, const char* what, ncclComm_t comm = nullptr);
 
+/// Sets an environment variable for its own lifetime; with an empty value it does nothing.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const std::string& value);
+  ~ScopedVariable();
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+  bool changed_ = false;
+};
+
 /// A communicator; ended with its object: destroyed in good order, or aborted while an exception
 /// passes.
 class Group {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "perf/all_reduce/id_exchange.h"
+#include "perf/all_reduce/setting.h"
 
 namespace ringpress::perf {
 namespace {
@@ -48,9 +49,11 @@ ncclUniqueId make_id() {
 }  // namespace
 
 Session::Session(const Options& options, const RankIdentity& identity) : identity_(identity) {
+  const Setting control = control_setting(options.settings);
+  const ScopedVariable codec("RINGPRESS_CODEC", control.codec);
+  const ScopedVariable algorithm("RINGPRESS_ALGO", control.algorithm);
   const ncclUniqueId id = exchange_id(options, identity, kMeetingTimeout, make_id);
-  const Setting exact = {"control", "none", ""};
-  control_ = std::make_unique<Group>(exact, id, identity.rank, identity.ranks);
+  control_ = std::make_unique<Group>(control, id, identity.rank, identity.ranks);
   for (const Setting& setting : options.settings) {
     ncclUniqueId measured_id = {};
     if (is_root()) measured_id = make_id();

@@ -20,7 +20,7 @@ class Session {
   int rank() const { return identity_.rank; }
   int ranks() const { return identity_.ranks; }
   bool is_root() const { return identity_.rank == 0; }
-  /// Uncompressed; for barriers, gathered times and sums that must be right.
+  /// Exact; for barriers, gathered times and sums that must be right.
   Group& control() const { return *control_; }
   /// The communicator of options.settings[index].
   Group& measured(std::size_t index) const { return *measured_[index]; }

@@ -46,7 +46,7 @@ def judge_compressed(job, outcome):
 
 def judge_exact(job, outcome):
     figures = {"counted": plugin.compressed(outcome)}
-    wrong = plugin.wrong_rows(outcome)
+    wrong = plugin.wrong_rows(outcome) + plugin.lossy_rows(outcome)
     if figures["counted"]["compressed_calls"]:
         wrong.append(f"{figures['counted']['compressed_calls']} calls were compressed")
     return wrong, figures

@@ -47,6 +47,14 @@ def wrong_rows(outcome):
     return wrong
 
 
+def lossy_rows(outcome):
+    """What lost more than rounding does. The program knows of no call whether it was compressed."""
+    return [f"{row['size']} bytes of {row['type']}, {row['redop']}: the error is {error}, but it was "
+            "not to be compressed" for row in outcome.rows()
+            if (error := row["ringpress"]["relerr"]) is not None
+            and not error <= 2.0 ** -SIGNIFICANT_BITS.get(row["type"], 24)]
+
+
 def compressed(outcome):
     """Totals of this library's own count, over all communicators and ranks."""
     names = ("calls", "compressed_calls", "unbiased_calls", "raw_bytes", "wire_bytes")
@@ -60,8 +68,8 @@ def judge_plain(job, outcome):
     return wrong_rows(outcome) + wrong, {}
 
 
-def judge_exact(job, outcome, collnet):
-    """Every element is exact, on this route."""
+def judge_route(job, outcome, collnet):
+    """Ranks agree, and calls go this way."""
     wrong = wrong_rows(outcome) + nccl_log.missing_plugins(outcome.facts, job.ranks)
     for size in sorted({row["size"] for row in outcome.rows()}):
         wrong += nccl_log.wrong_algorithm(outcome.facts, size, collnet)
@@ -69,19 +77,24 @@ def judge_exact(job, outcome, collnet):
 
 
 def judge_untouched(job, outcome):
-    wrong, figures = judge_exact(job, outcome, collnet=False)
+    wrong, figures = judge_route(job, outcome, collnet=False)
     if figures["counted"]["compressed_calls"]:
         wrong.append(f"{figures['counted']['compressed_calls']} calls were compressed")
-    return wrong, figures
+    return wrong + lossy_rows(outcome), figures
 
 
-def judge_lossless(job, outcome):
-    wrong, figures = judge_exact(job, outcome, collnet=True)
+def judge_compressed(job, outcome):
+    wrong, figures = judge_route(job, outcome, collnet=True)
     if not outcome.facts.chains:
         wrong.append("NCCL never connected CollNet for use")
     if not figures["counted"]["compressed_calls"]:
         wrong.append("nothing was compressed")
     return wrong, figures
+
+
+def judge_lossless(job, outcome):
+    wrong, figures = judge_compressed(job, outcome)
+    return wrong + lossy_rows(outcome), figures
 
 
 def q4_bound(row, ranks, unbiased, feeds_back=False):
@@ -100,7 +113,7 @@ def q4_bound(row, ranks, unbiased, feeds_back=False):
 
 def judge_q4(job, outcome, feeds_back=False):
     """Errors within the codec's bound, and not nought: then nothing would have been compressed."""
-    wrong, figures = judge_lossless(job, outcome)
+    wrong, figures = judge_compressed(job, outcome)
     unbiased = figures["counted"]["unbiased_calls"] > 0
     figures["errors"] = []
     for row in outcome.rows():
