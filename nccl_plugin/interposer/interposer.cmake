@@ -15,7 +15,6 @@ add_library(ringpress_interposer OBJECT
   interposer/comm/codecs.cc
   interposer/comm/comm.cc
   interposer/comm/comm_table.cc
-  interposer/comm/counters.cc
   interposer/comm/kept.cc
   interposer/comm/lifetime.cc
   interposer/comm/policy.cc

@@ -197,7 +197,7 @@ class Clique {
         has_begun ? queue.comm->starter().exact_because() : queue.exact_because;
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - queue.started;
     if (exact_because.reason == ExactReason::kNone) {
-      queue.comm->starter().finish(*queue.running, static_cast<std::uint64_t>(taken.count()));
+      queue.comm->starter().finish(*queue.running, taken);
     } else {
       queue.comm->starter().count_exact(exact_because);
     }

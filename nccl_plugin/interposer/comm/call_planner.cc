@@ -13,7 +13,7 @@ bool CallPlanner::plan(PlannedCall* planned) {
   parts_.count_exact(planned->decision.why);
   if (planned->decision.is_observed()) {
     const CommPolicy& policy = parts_.policy;
-    parts_.counters.count_observed(policy.raw_bytes(policy.request(planned->call)));
+    parts_.statistics.count_observed(policy.raw_bytes(policy.request(planned->call)));
   }
   return false;
 }

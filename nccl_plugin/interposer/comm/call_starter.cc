@@ -125,7 +125,7 @@ Result<StreamCallPointer> CallStarter::start_compressed(const PlannedCall& plann
   ProjectionParts projection;
   StreamCallParts parts = make_parts(call, decision, way);
   RINGPRESS_RETURN_IF_ERROR(find_memory(call, decision, way, &parts, &projection));
-  parts_.counters.begin(codec->of_tensor().specification(), parts_.policy.name_of(way));
+  parts_.statistics.begin(codec->of_tensor().specification(), parts_.policy.name_of(way));
   switch (way) {
     case Way::kSra:
       return make_sra_call(parts);

@@ -2,6 +2,7 @@
 #ifndef NCCL_PLUGIN_INTERPOSER_COMM_CALL_STARTER_H_
 #define NCCL_PLUGIN_INTERPOSER_COMM_CALL_STARTER_H_
 
+#include <chrono>
 #include <cstdint>
 
 #include "nccl_plugin/interposer/calls/call.h"
@@ -26,10 +27,10 @@ class CallStarter {
   /// Counts an accepted call that was left to the real library in the end.
   void count_exact(const WhyExact& why) { parts_.count_exact(why); }
   /// That a call could not begin, as this error says: lives as long as the communicator.
-  WhyExact why_not_begun(const Status& error) { return parts_.counters.why_not_begun(error); }
-  /// After a call's last step. `nanoseconds`: since its first began.
-  void finish(const StreamCall& call, std::uint64_t nanoseconds) {
-    parts_.counters.finish(call, nanoseconds, parts_.kept_bytes());
+  WhyExact why_not_begun(const Status& error) { return parts_.statistics.why_not_begun(error); }
+  /// After a call's last step. `taken`: since its first began.
+  void finish(const StreamCall& call, std::chrono::nanoseconds taken) {
+    parts_.statistics.count_sent({call.raw_bytes(), call.sent_bytes(), taken, parts_.kept_bytes()});
   }
 
   /// Of calls that may be put off, which there are only where this is.

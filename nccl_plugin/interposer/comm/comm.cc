@@ -49,7 +49,7 @@ Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Se
 }
 
 void Comm::write_report(ReportTime time) {
-  std::optional<Statistics> now = parts_.counters.now(time);
+  std::optional<Statistics> now = parts_.statistics.now(time);
   if (!now) return;
   if (parts_.lazy != nullptr) parts_.lazy->calls().book_unsent(&*now, time);
   if (parts_.trace != nullptr) parts_.trace->close(parts_.settings.trace, now->last_codec, time);

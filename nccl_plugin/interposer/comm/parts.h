@@ -8,7 +8,6 @@
 
 #include "nccl_plugin/interposer/calls/exchange_memory.h"
 #include "nccl_plugin/interposer/comm/codecs.h"
-#include "nccl_plugin/interposer/comm/counters.h"
 #include "nccl_plugin/interposer/comm/kept.h"
 #include "nccl_plugin/interposer/comm/lifetime.h"
 #include "nccl_plugin/interposer/comm/policy.h"
@@ -16,6 +15,7 @@
 #include "nccl_plugin/interposer/stream/stream_lazy.h"
 #include "nccl_plugin/interposer/stream/stream_steps.h"
 #include "nccl_plugin/interposer/stream/stream_trace.h"
+#include "nccl_plugin/session/calls/call_statistics.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -31,7 +31,7 @@ struct CommParts {
   CommLifetime lifetime;
   CommPolicy policy;
   DeviceCodecs codecs;
-  CallCounters counters{};
+  CallStatistics statistics{};
   // Null: no call is compressed or put off.
   std::unique_ptr<KeptMemory> kept = nullptr;
   std::unique_ptr<StreamLazy> lazy = nullptr;    // Null: no call is put off.
@@ -51,7 +51,7 @@ struct CommParts {
     return kept->bytes() + (lazy == nullptr ? 0 : lazy->calls().bytes());
   }
   void count_exact(const WhyExact& why) {
-    counters.count_exact(why, lazy == nullptr ? std::nullopt : std::optional(kept_bytes()));
+    statistics.count_exact(why, lazy == nullptr ? std::nullopt : std::optional(kept_bytes()));
   }
 };
 

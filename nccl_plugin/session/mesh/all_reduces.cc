@@ -46,7 +46,7 @@ Status AllReduces::run(const void* send, void* receive, std::size_t count, DType
 Status AllReduces::put_off(const TensorCall& tensor, void* receive) {
   std::memset(receive, 0, tensor.count * dtype_size(tensor.dtype));
   if (session_.settings.error_feedback) session_.feedback.pass(tensor);  // It has its place.
-  session_.statistics.count_put_off();
+  session_.statistics.count_exact({ExactReason::kPutOff, 0, {}});
   return Status::ok();
 }
 

@@ -13,6 +13,7 @@
 
 #include "nccl_plugin/session/block_pool.h"
 #include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/calls/call_statistics.h"
 #include "nccl_plugin/session/calls/codec_cache.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
@@ -20,7 +21,6 @@
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/lazy/lazy_votes.h"
-#include "nccl_plugin/session/mesh/call_statistics.h"
 #include "nccl_plugin/session/mesh_peers.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/mesh.h"

@@ -1,4 +1,6 @@
-#include "nccl_plugin/session/mesh/call_statistics.h"
+#include "nccl_plugin/session/calls/call_statistics.h"
+
+#include "ringpress/internal/algorithms.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -23,13 +25,36 @@ void CallStatistics::count(const EndedCall& call) {
   exact_calls_.set_last(call.decision.why);
 }
 
-void CallStatistics::count_put_off() {
-  const WhyExact why{ExactReason::kPutOff, 0, {}};
+void CallStatistics::begin(const std::string& codec, const char* algorithm) {
+  const std::lock_guard lock(mutex_);
+  statistics_.last_codec = codec;
+  exact_calls_.set_last({});
+  statistics_.last_algorithm = algorithm;
+}
+
+void CallStatistics::count_sent(const SentCall& call) {
+  const std::lock_guard lock(mutex_);
+  ++statistics_.calls;
+  ++statistics_.compressed_calls;
+  statistics_.raw_bytes += call.raw_bytes;
+  statistics_.wire_bytes += call.wire_bytes;
+  statistics_.nanoseconds += static_cast<std::uint64_t>(call.taken.count());
+  statistics_.residual_bytes = call.residual_bytes;
+}
+
+void CallStatistics::count_exact(const WhyExact& why, std::optional<std::size_t> residual_bytes) {
   const std::lock_guard lock(mutex_);
   ++statistics_.calls;
   exact_calls_.count(why);
-  exact_calls_.set_last(why);
+  if (residual_bytes) statistics_.residual_bytes = *residual_bytes;
   statistics_.last_codec = kNoCodec;
+  exact_calls_.set_last(why);
+}
+
+void CallStatistics::count_observed(std::uint64_t raw_bytes) {
+  const std::lock_guard lock(mutex_);
+  ++statistics_.observed_calls;
+  statistics_.observed_raw_bytes += raw_bytes;
 }
 
 void CallStatistics::count_unbiased() {
@@ -41,6 +66,11 @@ void CallStatistics::count_transfers(std::uint64_t raw_bytes) {
   const std::lock_guard lock(mutex_);
   ++statistics_.calls;
   statistics_.raw_bytes += raw_bytes;
+}
+
+WhyExact CallStatistics::why_not_begun(const Status& error) {
+  const std::lock_guard lock(mutex_);
+  return {ExactReason::kCannotBegin, 0, *errors_.insert(error.message()).first};
 }
 
 std::optional<Statistics> CallStatistics::now(ReportTime time) const {
