@@ -58,6 +58,8 @@ std::string to_text(const WhyExact& why) {
       return codec + " makes " + dtype_name(static_cast<DType>(why.number)) + " no smaller";
     case ExactReason::kAgreesOnSums:
       return codec + " agrees on sums: all-gathers are exact";
+    case ExactReason::kNotInStreams:
+      return codec + " cannot be used in streams";
     case ExactReason::kUnknownEnd:
       return "not known where the tensor ends";
     case ExactReason::kUnknownTensor:

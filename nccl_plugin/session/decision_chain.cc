@@ -23,6 +23,14 @@ WhyExact saves_nothing(const PlanRequest& request, std::string_view codec) {
   return {ExactReason::kSavesNothing, static_cast<std::uint32_t>(request.dtype), codec};
 }
 
+/// What its codec can do.
+Result<Decision> ask_codec(CallAdvisers& advisers, const PlanRequest& request,
+                           const Decision& decision) {
+  const Decision made = if_made(decision);
+  RINGPRESS_ASSIGN_OR_RETURN(const CodecLimits limits, advisers.limits_of(request, made));
+  return as_planned(decision, follow_codec(limits, request, made));
+}
+
 }  // namespace
 
 bool is_usual_compressed_all_reduce(const PlanRequest& request, const Decision& planned) {
@@ -41,27 +49,30 @@ Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
     RINGPRESS_ASSIGN_OR_RETURN(const std::string_view level, advisers.level_of(request, decision));
     decision = follow_level(level, decision);
   }
-  RINGPRESS_ASSIGN_OR_RETURN(const CodecLimits limits, advisers.limits_of(request, decision));
-  return follow_codec(limits, request, decision);
+  return ask_codec(advisers, request, decision);
 }
 
 Result<Decision> decide_tensor(const Planner& planner, const PlanRequest& request,
                                PiecewiseTensor::Known known, CallAdvisers& advisers) {
   const Decision planned = planner.plan(request);
-  RINGPRESS_ASSIGN_OR_RETURN(CodecLimits limits, advisers.limits_of(request, planned));
-  Decision decision = follow_extent(known, limits, planned);
+  const Decision made = if_made(planned);
+  RINGPRESS_ASSIGN_OR_RETURN(CodecLimits limits, advisers.limits_of(request, made));
+  const Decision decision = follow_extent(known, limits, made);
   RINGPRESS_ASSIGN_OR_RETURN(limits, advisers.limits_of(request, decision));
   if (limits.projects) return exact_for(ExactReason::kProjectsWholeTensors, decision);
-  return follow_codec(limits, request, decision);
+  return as_planned(planned, follow_codec(limits, request, decision));
 }
 
 Result<Decision> decide_piece(const Decision& tensor, const PlanRequest& piece,
                               CallAdvisers& advisers) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::optional<TunedChoice> choice,
                              advisers.tuned_for(piece, tensor));
-  const Decision decision = follow_tuned(choice, piece, tensor);
-  RINGPRESS_ASSIGN_OR_RETURN(const CodecLimits limits, advisers.limits_of(piece, decision));
-  return follow_codec(limits, piece, decision);
+  return ask_codec(advisers, piece, follow_tuned(choice, piece, tensor));
+}
+
+Decision as_planned(const Decision& planned, const Decision& found) {
+  return planned.is_observed() && !found.is_exact() ? exact_for(ExactReason::kObserved, found)
+                                                    : found;
 }
 
 Decision follow_step(const std::optional<PlannedStepCall>& step, const PlanRequest& request,
@@ -111,7 +122,9 @@ Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Dec
 
 /// The codec stays named: what is kept of the tensor for it has its place.
 Decision follow_stream(const StreamLimits& limits, const PlanRequest& request, Decision decision) {
-  if (limits.saves_nothing) {
+  if (limits.has_no_kernels) {
+    decision.why = {ExactReason::kNotInStreams, 0, decision.codec};
+  } else if (limits.saves_nothing) {
     decision.why = saves_nothing(request, decision.codec);
   } else if (limits.agrees_on_sums) {
     decision.why = {ExactReason::kAgreesOnSums, 0, decision.codec};

@@ -44,6 +44,7 @@ struct CodecLimits {
 
 /// What streams and devices say of a call that has a codec. The same on all ranks.
 struct StreamLimits {
+  bool has_no_kernels = false;  // All else is unknown then.
   bool saves_nothing = false;   // As CodecLimits.
   bool agrees_on_sums = false;  // Of an all-gather, which has none.
   bool lacks_memory = false;    // For a tensor of that size.
@@ -89,6 +90,10 @@ Result<Decision> decide_tensor(const Planner& planner, const PlanRequest& reques
 /// For a piece of that tensor.
 Result<Decision> decide_piece(const Decision& tensor, const PlanRequest& piece,
                               CallAdvisers& advisers);
+
+/// `found`: what becomes of the call that `planned` says is made, or only observed. That is as far
+/// as the latter goes.
+Decision as_planned(const Decision& planned, const Decision& found);
 
 Decision follow_step(const std::optional<PlannedStepCall>& step, const PlanRequest& request,
                      Decision decision);

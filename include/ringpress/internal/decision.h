@@ -49,6 +49,7 @@ enum class ExactReason : std::uint8_t {
   // What the codec can do. WhyExact::codec: the codec.
   kSavesNothing,  // WhyExact::number: the DType.
   kAgreesOnSums,
+  kNotInStreams,
   kUnknownEnd,
   kUnknownTensor,
   kProjectsWholeTensors,
@@ -105,6 +106,14 @@ struct Decision {
   bool is_denied() const { return why.reason == ExactReason::kDeniedByRule; }
   bool is_observed() const { return why.reason == ExactReason::kObserved; }
 };
+
+/// What becomes of a call that is only observed if it is made; another one as it is.
+inline Decision if_made(Decision decision) {
+  if (!decision.is_observed()) return decision;
+  decision.codec = decision.why.codec;
+  decision.why = {};
+  return decision;
+}
 
 /// The same call without a codec, for now.
 inline Decision left_exact(Decision decision, ExactReason reason) {

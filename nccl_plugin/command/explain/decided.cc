@@ -46,11 +46,8 @@ class Codecs final : public nccl_plugin::CallAdvisers {
 /// What streams do not do of a call that has a codec, besides.
 std::string refusal_of_streams(const PlanRequest& request, const Codec& codec,
                                const Decision& decision) {
-  const std::string name(decision.codec);
-  if (codec.projection() == nullptr && !codec.traits().fixed_size) {
-    return name + " has no fixed size, which streams need: all calls are NCCL's";
-  }
   nccl_plugin::StreamLimits limits;
+  limits.has_no_kernels = codec.projection() == nullptr && !codec.traits().fixed_size;
   limits.agrees_on_sums =
       request.kind == CollectiveKind::kAllGather && codec.agreement() != nullptr;
   return to_text(nccl_plugin::follow_stream(limits, request, decision).why);
@@ -172,8 +169,10 @@ Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
     decided.algorithm = algorithm_name(decision.algorithm);
   }
   decided.left_exact = describe_exact(decision.why, settings);
-  if (!decision.is_exact() && !is_on_host(settings)) {
-    decided.left_exact = refusal_of_streams(request, codecs.codec(), decision);
+  const Decision made = if_made(decision);
+  if (!made.is_exact() && !is_on_host(settings)) {
+    const std::string refusal = refusal_of_streams(request, codecs.codec(), made);
+    if (!refusal.empty()) decided.left_exact = refusal;
   }
   if (decided.left_exact.empty() && !is_chosen) {
     decided.codec = name_among(names, std::string(decision.codec));

@@ -30,11 +30,15 @@ bool CallPlanner::choose(PlannedCall* planned) {
     planned->is_new = planned->is_of_step = is_of_step(call, request, capture);
     return planned->is_new;
   }
+  const Decision by_settings = decision;
+  decision = if_made(by_settings);
+  if (decision.is_exact()) return false;
   const PreparedCodec* const codec = parts_.codec_of(call, decision);
-  if (codec == nullptr) return false;
   if (!parts_.settings.graph) capture = capture_of(*parts_.device, call);
-  decision = follow_stream(limits_of(call, request, *codec, capture), request, decision);
+  decision = follow_stream(limits_of(call, request, codec, capture), request, decision);
   if (decision.why.reason != ExactReason::kNone) return false;
+  decision = as_planned(by_settings, decision);
+  if (decision.is_observed()) return false;
   ask_guard(request, capture, planned);
   planned->is_of_step = is_of_step(call, request, capture);
   if (!planned->gains_nothing || planned->is_of_step) {
@@ -69,19 +73,21 @@ std::size_t CallPlanner::projected_bytes(const Call& call) const {
   return projection_bytes(*codec->projection, call.count);
 }
 
-/// Of a call that could be compressed.
+/// Of a call that could be compressed. `codec`: null if there is none for streams.
 StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request,
-                                    const PreparedCodec& codec, std::uint64_t capture) const {
+                                    const PreparedCodec* codec, std::uint64_t capture) const {
+  StreamLimits limits;
+  limits.has_no_kernels = codec == nullptr;
+  if (limits.has_no_kernels) return limits;
   const bool gathers = call.kind == CollectiveKind::kAllGather;
   const MemoryAgreement& memory = parts_.kept->agreement();
-  StreamLimits limits;
-  limits.saves_nothing = !saves_bytes(codec.of_tensor(), request);
-  limits.agrees_on_sums = gathers && codec.of_tensor().agreement() != nullptr;
+  limits.saves_nothing = !saves_bytes(codec->of_tensor(), request);
+  limits.agrees_on_sums = gathers && codec->of_tensor().agreement() != nullptr;
   limits.lacks_memory = memory.has_refused(projected_bytes(call));
   limits.is_captured = capture != 0;
   // What cannot be told is left to the real library, which will say what is wrong.
   limits.may_be_captured = parts_.settings.graph && capture != kUnknownCapture;
-  limits.has_random_bits = codec.has_random_bits();
+  limits.has_random_bits = codec->has_random_bits();
   limits.lacks_memory_for_graph = memory.has_refused_graph(capture);
   return limits;
 }

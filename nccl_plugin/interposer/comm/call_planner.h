@@ -43,7 +43,7 @@ class CallPlanner {
  private:
   bool may_be_put_off(const Call& call) const;
   std::uint64_t graph_of(const Call& call) const;
-  StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec& codec,
+  StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec* codec,
                          std::uint64_t capture) const;
   void ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
   bool is_of_step(const Call& call, const PlanRequest& request, std::uint64_t capture) const;

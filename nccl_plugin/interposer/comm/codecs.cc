@@ -5,6 +5,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
 #include "nccl_plugin/session/calls/named_codec.h"
+#include "ringpress/internal/hash.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -67,7 +68,11 @@ Status DeviceCodecs::prepare(DType dtype, ReduceOp op, const std::string& specif
   const auto make_one = [this](const std::string& name, DType type, ReduceOp operation) {
     return make(type, operation, name);
   };
-  return cache_.find_or_make(specification, dtype, op, make_one).status();
+  const Status made = cache_.find_or_make(specification, dtype, op, make_one).status();
+  if (!made.is_ok() && made.code() != Code::kUnsupported) return made;
+  usable_ = combine_hash(usable_, made.is_ok() ? 1 : 0);
+  if (problem_.is_ok()) problem_ = made;
+  return Status::ok();
 }
 
 /// Rounds of an agreement on a chunk.

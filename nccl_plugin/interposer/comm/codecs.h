@@ -3,6 +3,7 @@
 #define NCCL_PLUGIN_INTERPOSER_COMM_CODECS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "nccl_plugin/interposer/calls/workspace.h"
 #include "nccl_plugin/session/calls/codec_cache.h"
 #include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -35,8 +37,14 @@ class DeviceCodecs {
   DeviceCodecs(Device& device, std::size_t world, bool is_ring)
       : device_(device), world_(world), is_ring_(is_ring) {}
 
-  /// Makes one, if it is not there and not `none`. kUnsupported: the device has no kernels for it.
+  /// Makes one, if it is not there and not `none`. Ok also where the device has no kernels for it:
+  /// then problem() says so.
   Status prepare(DType dtype, ReduceOp op, const std::string& specification);
+  /// Why one of them cannot be used here; ok: all can.
+  const Status& problem() const { return problem_; }
+  bool is_empty() const { return cache_.is_empty(); }
+  /// Which of them can be used, as one number; more than 0. Ranks compare it.
+  std::int32_t number() const { return static_cast<std::int32_t>(usable_ >> 34) + 1; }
   /// Null: calls of this type and operation have no such codec.
   const PreparedCodec* find(const Call& call, std::string_view specification) const {
     return cache_.find(specification, static_cast<DType>(call.dtype),
@@ -59,6 +67,8 @@ class DeviceCodecs {
   const std::size_t world_;
   const bool is_ring_;
   CodecCache<PreparedCodec> cache_;
+  Status problem_ = Status::ok();
+  std::uint64_t usable_ = 0;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nccl_plugin/errors/firewall.h"
+#include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/devices.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
@@ -74,22 +75,34 @@ void Comm::set_groups(const HostGroups& groups) {
   if (groups.exist()) parts_.policy.set_position(groups.position);
 }
 
-Status Comm::prepare_to_compress() {
-  const Settings& settings = parts_.settings;
-  CommPolicy& policy = parts_.policy;
-  Device& device = *parts_.device;
+/// Those that calls may get. Where none of them can be used here, nothing is compressed.
+Status Comm::prepare_codecs() {
   for (const DType dtype : kCompressible) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
-      RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, policy.usual_codec(dtype, op)));
-      for (const std::string& codec : rule_codecs(settings)) {
+      RINGPRESS_RETURN_IF_ERROR(
+          parts_.codecs.prepare(dtype, op, parts_.policy.usual_codec(dtype, op)));
+      for (const std::string& codec : rule_codecs(parts_.settings)) {
         RINGPRESS_RETURN_IF_ERROR(parts_.codecs.prepare(dtype, op, codec));
       }
     }
   }
+  const Status& problem = parts_.codecs.problem();
+  if (problem.is_ok() || parts_.codecs.is_empty()) return problem;
+  warn_once("calls are left to plain NCCL: " + problem.message());
+  return Status::ok();
+}
+
+Status Comm::prepare_to_compress() {
+  const Settings& settings = parts_.settings;
+  CommPolicy& policy = parts_.policy;
+  Device& device = *parts_.device;
   const auto hosts = static_cast<std::size_t>(policy.position().hosts);
+  WorkspaceShape room = parts_.codecs.room(hosts, settings.all_gather);
+  RINGPRESS_RETURN_IF_ERROR(prepare_codecs());
+  // Calls that are only observed need no more room than without codecs.
+  if (compresses(settings.mode)) room = parts_.codecs.room(hosts, settings.all_gather);
   RINGPRESS_ASSIGN_OR_RETURN(parts_.kept,
-                             KeptMemory::make(parts_.device, exchange().stream(), settings,
-                                              parts_.codecs.room(hosts, settings.all_gather)));
+                             KeptMemory::make(parts_.device, exchange().stream(), settings, room));
   if (tuning::TunedCalls::has_choice(settings)) {
     RINGPRESS_ASSIGN_OR_RETURN(parts_.guard, StreamGuard::make(device, settings, rank()));
   }

@@ -58,6 +58,8 @@ class Comm {
   void set_groups(const HostGroups& groups);
   /// Makes the rest: codecs and memory for chunks. After hosts and groups are set.
   Status prepare_to_compress();
+  /// As DeviceCodecs::number(), after that.
+  std::int32_t codecs_number() const { return parts_.codecs.number(); }
 
   /// RINGPRESS_TRACE wants to know of its calls.
   bool is_traced() const { return parts_.trace != nullptr; }
@@ -75,6 +77,7 @@ class Comm {
        const CommRank& rank, std::shared_ptr<Device> device,
        std::unique_ptr<ExchangeMemory> exchange);
   void write_report(ReportTime time);
+  Status prepare_codecs();
 
   CommIdentity identity_;
   CommParts parts_;

@@ -102,7 +102,8 @@ std::string CommPolicy::usual_codec(DType dtype, ReduceOp op) const {
   PlanRequest request = largest_request(settings_, can_split_, hosts_);
   request.dtype = dtype;
   request.op = op;
-  return std::string(planner_without_rules(settings_)->plan(request).codec);
+  const std::unique_ptr<Planner> planner = planner_without_rules(settings_);
+  return std::string(if_made(planner->plan(request)).codec);
 }
 
 PlanRequest CommPolicy::request(const Call& call) const {

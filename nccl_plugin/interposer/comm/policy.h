@@ -54,7 +54,7 @@ class CommPolicy {
   const HostPosition& position() const { return position_; }
   bool is_ring() const { return settings_.algorithm == Algorithm::kRing; }
 
-  /// What calls of this kind get that no rule is for.
+  /// What calls of this kind get that no rule is for, or would get if they were not only observed.
   std::string usual_codec(DType dtype, ReduceOp op) const;
 
   /// The planner's question.

@@ -328,14 +328,18 @@ void Establishing::find_ready() {
   split(asked);
   prepare_to_compress(asked);
   std::vector<std::int32_t> able;
-  for (const Candidate* candidate : asked) able.push_back(candidate->status.is_ok() ? 1 : 0);
+  for (const Candidate* candidate : asked) {
+    able.push_back(candidate->status.is_ok() ? candidate->comm->codecs_number() : 0);
+  }
   const std::vector<NumberExchange> answers = ask(asked, able);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::vector<std::int32_t>& numbers = answers[i].numbers;
-    const auto unable = std::find(numbers.begin(), numbers.end(), 0);
-    if (!asked[i]->status.is_ok() || unable == numbers.end()) continue;
-    asked[i]->status = {Code::kUnsupported, "rank " + std::to_string(unable - numbers.begin()) +
-                                                " is not able to compress"};
+    const auto unlike = std::find_if(numbers.begin(), numbers.end(),
+                                     [&](std::int32_t number) { return number != able[i]; });
+    if (!asked[i]->status.is_ok() || unlike == numbers.end()) continue;
+    asked[i]->status = {Code::kUnsupported, "rank " + std::to_string(unlike - numbers.begin()) +
+                                                (*unlike == 0 ? " is not able to compress"
+                                                              : " has kernels for other codecs")};
   }
 }
 

@@ -33,6 +33,7 @@ class CodecCache {
     return &codecs_.emplace(Key{std::move(name), dtype, op}, std::move(made)).first->second;
   }
 
+  bool is_empty() const { return codecs_.empty(); }
   /// Calls `look(made)` for each.
   template <typename Look>
   void for_each(Look&& look) const {

@@ -78,11 +78,11 @@ Status check_rules(const Settings& settings) {
 
 std::vector<std::string> rule_codecs(const CallSettings& settings) {
   std::vector<std::string> codecs;
-  if (!compresses(settings.mode)) return codecs;
+  if (settings.mode == Mode::kOff) return codecs;
   const std::string lossless(kLosslessCodec);
   for (const Rule& rule : settings.rule_list) {
     if (rule.codec.empty() || rule.denies()) continue;
-    const std::string& codec = settings.mode == Mode::kOn ? rule.codec : lossless;
+    const std::string& codec = settings.mode == Mode::kLossless ? lossless : rule.codec;
     if (std::find(codecs.begin(), codecs.end(), codec) == codecs.end()) codecs.push_back(codec);
   }
   return codecs;

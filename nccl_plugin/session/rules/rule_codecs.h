@@ -15,7 +15,8 @@ namespace ringpress::nccl_plugin {
 /// is for RINGPRESS_CODEC.
 Status check_rules(const Settings& settings);
 
-/// Each codec but "none" that a plan may name because of a rule, once.
+/// Each codec but "none" that a plan may name because of a rule, once: for a call, or as what would
+/// be its codec.
 std::vector<std::string> rule_codecs(const CallSettings& settings);
 
 /// A codec, and how calls get it.

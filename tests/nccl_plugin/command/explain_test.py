@@ -70,7 +70,9 @@ class Explain(unittest.TestCase):
             self.assertEqual(found["choice"]["codec"], budget, backend)
         found = explained(*words, RINGPRESS_BUDGET="lossless")
         self.assertEqual(found["choice"]["codec"], "none")
-        self.assertIn("lossless has no fixed size", found["left_exact"])
+        self.assertEqual(found["left_exact"], "lossless cannot be used in streams")
+        observed = explained(*words, RINGPRESS_CODEC="lossless", RINGPRESS="observe")
+        self.assertEqual(observed["left_exact"], "lossless cannot be used in streams")
 
     def test_gpus_have_the_budgets_codec_alone(self):
         words = ("64M", "float32", "4", "--codecs", "none,bf16,q8,q4", "--rate", "100mbit")

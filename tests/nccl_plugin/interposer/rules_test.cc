@@ -54,6 +54,20 @@ TEST(InterposerRules, EachSizeGetsItsCodec) {
   }
 }
 
+// What streams cannot do leaves the rule's calls exact, and no others.
+TEST(InterposerRules, ACodecWithoutKernelsIsOfItsCallsAlone) {
+  const RulesFile file(
+      "allreduce,0,79999,-1,-1,-1,-1,-1,-1,-1,lossless\n"
+      "allreduce,80000,-1,-1,-1,-1,-1,-1,-1,-1,q2\n");
+  for (const char* const codec : {"q4", "lossless", "none"}) {
+    Job job(make_settings({{"RINGPRESS_RULES", file.path()}, {"RINGPRESS_CODEC", codec}}));
+    run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+      EXPECT_LT(error_of(job, comm, rank, 10000), 1e-6) << codec;
+      EXPECT_GT(error_of(job, comm, rank, 30000), 0.2) << codec;
+    });
+  }
+}
+
 // In streams `topk` is what can be done there.
 TEST(InterposerRules, CodecsTakeTheFormOfStreams) {
   const RulesFile file("allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,topk:density=0.1\n");

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "tests/support/interposer_job.h"
+#include "tests/support/rules_file.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
+
+using ringpress::test::RulesFile;
 
 constexpr std::size_t kValues = 5000;
 
@@ -210,6 +213,35 @@ TEST(InterposerStatistics, HoldNoFigureThatWasNotMeasured) {
   // Each of two ranks would send as many bytes as there are.
   const std::string bytes = std::to_string(kValues * sizeof(float));
   EXPECT_EQ(times(observed, "\"observed_raw_bytes\": " + bytes + ","), 2) << observed;
+}
+
+// It is what the engine would do.
+TEST(InterposerStatistics, ObserveDoesNotPromiseWhatStreamsDoNot) {
+  const RulesFile rules(
+      "*,0,-1,-1,-1,-1,-1,-1,-1,-1,lossless,-1,float32\n"
+      "*,0,-1,-1,-1,-1,-1,-1,-1,-1,fp16,-1,float16\n");
+  const auto both = [&](const char* mode) {
+    StatisticsFile file;
+    Job job(counting(file, {{"RINGPRESS", mode}, {"RINGPRESS_RULES", rules.path()}}));
+    run_ranks(job, 2, [&](ncclComm_t comm, int) {
+      std::vector<float> values(kValues);
+      for (const ncclDataType_t dtype : {ncclFloat32, ncclFloat16, ncclBfloat16}) {
+        ASSERT_EQ(job.engine.reduce({CollectiveKind::kAllReduce, values.data(), values.data(),
+                                     kValues, dtype, ncclSum, comm, nullptr}),
+                  ncclSuccess);
+      }
+    });
+    return file.read();
+  };
+  for (const char* const mode : {"on", "observe"}) {
+    const std::string lines = both(mode);
+    EXPECT_EQ(times(lines, "\"lossless cannot be used in streams\": 1"), 2) << lines;
+    EXPECT_EQ(times(lines, "\"fp16 makes float16 no smaller\": 1"), 2) << lines;
+    // bfloat16 has q4.
+    const bool is_on = std::string(mode) == "on";
+    EXPECT_EQ(times(lines, "\"compressed_calls\": 1,"), is_on ? 2 : 0) << lines;
+    EXPECT_EQ(times(lines, "\"observed_calls\": 1,"), is_on ? 0 : 2) << lines;
+  }
 }
 
 TEST(InterposerWarnings, ComeOncePerProcess) {

@@ -396,6 +396,24 @@ TEST(Communicator, ObserveCompressesNothingAndCountsWhatItWould) {
   EXPECT_EQ(statistics[0].last_reason, "all ranks share one host");
 }
 
+// It is what the engine would do: here nothing.
+TEST(Communicator, ObserveDoesNotPromiseWhatSavesNothing) {
+  for (const char* const mode : {"on", "observe"}) {
+    expect_ok(
+        run_communicators(2, {{"RINGPRESS", mode}, {"RINGPRESS_CODEC", "fp16"}},
+                          [](Communicator* communicator) -> Status {
+                            std::vector<std::uint16_t> values(100000);
+                            RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(
+                                values.data(), values.data(), values.size(), DType::kBfloat16, {}));
+                            const Statistics statistics = communicator->statistics();
+                            EXPECT_EQ(statistics.last_reason, "fp16 makes bfloat16 no smaller");
+                            EXPECT_EQ(statistics.observed_calls, 0U);
+                            EXPECT_EQ(statistics.observed_raw_bytes, 0U);
+                            return Status::ok();
+                          }));
+  }
+}
+
 /// A communicator of two ranks with this setting, on rank 1.
 Status created_with(const char* name, const char* value) {
   return run_communicators(2, {{name, value}}, [](Communicator*) { return Status::ok(); })[1];
