@@ -1,6 +1,5 @@
 // Entry points that move data: collectives, sends and receives.
 #include <cstddef>
-#include <cstdint>
 
 #include "nccl_plugin/host/arguments.h"
 #include "nccl_plugin/host/comm.h"
@@ -35,7 +34,8 @@ Status check_buffers(const Operation& operation, const Needs& needs, const Names
   return Status::ok();
 }
 
-/// The common body: finds `comm`, reads `datatype`, lets `check` see to the rest, and submits.
+/// The common body: finds `comm`, reads `datatype`, lets `check` see to the rest, and makes the
+/// call, or leaves it to the group.
 template <typename Check>
 ncclResult_t enqueue(const char* function, ncclComm_t handle, const ncclDataType_t& datatype,
                      Operation operation, Check&& check) noexcept {
@@ -44,13 +44,10 @@ ncclResult_t enqueue(const char* function, ncclComm_t handle, const ncclDataType
     RINGPRESS_ASSIGN_OR_RETURN(operation.dtype, to_dtype(enum_value(datatype)));
     RINGPRESS_RETURN_IF_ERROR(check(*comm, operation));
     if (operation.count == 0) return Status::ok();
-    return submit_operation(comm, operation);
+    if (group_is_open() || !comm->blocking()) return submit_operation(comm, operation);
+    return comm->run(
+        [&](Communicator& communicator) { return operation.run(communicator, operation); });
   });
-}
-
-Operation make_operation(OperationKind kind, const void* send, void* receive, std::size_t count,
-                         int root = -1) {
-  return {kind, DType::kInt8, send, receive, count, {}, root};
 }
 
 Status check_reduction(ncclComm& comm, Operation& operation, const ncclRedOp_t& op) {
@@ -71,17 +68,30 @@ ncclResult_t broadcast(const char* function, const Operation& operation,
   });
 }
 
+Status run_broadcast(Communicator& communicator, const Operation& o) {
+  return communicator.broadcast(o.send, o.receive, o.count, o.dtype, o.root);
+}
+
+/// A send or a receive that is in no group.
+Status run_transfer(Communicator& communicator, const Operation& operation) {
+  const Transfer transfer = to_transfer(operation);
+  return communicator.exchange({&transfer, 1});
+}
+
 }  // namespace
 }  // namespace ringpress::nccl_plugin::host
 
 using namespace ringpress::nccl_plugin::host;  // NOLINT: the entry points are in no namespace.
+using ringpress::Communicator;
 using ringpress::Status;
 
 RINGPRESS_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                             ncclDataType_t datatype, ncclRedOp_t op,
                                             ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclAllReduce", comm, datatype,
-                 make_operation(OperationKind::kAllReduce, sendbuff, recvbuff, count),
+  const auto run = [](Communicator& communicator, const Operation& o) {
+    return communicator.all_reduce(o.send, o.receive, o.count, o.dtype, o.reduction);
+  };
+  return enqueue("ncclAllReduce", comm, datatype, {run, sendbuff, recvbuff, count},
                  [&](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_reduction(c, o, op));
                    return check_buffers(o, {}, {});
@@ -92,8 +102,10 @@ RINGPRESS_PROFILING_NAME(AllReduce);
 RINGPRESS_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff,
                                                 size_t recvcount, ncclDataType_t datatype,
                                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclReduceScatter", comm, datatype,
-                 make_operation(OperationKind::kReduceScatter, sendbuff, recvbuff, recvcount),
+  const auto run = [](Communicator& communicator, const Operation& o) {
+    return communicator.reduce_scatter(o.send, o.receive, o.count, o.dtype, o.reduction);
+  };
+  return enqueue("ncclReduceScatter", comm, datatype, {run, sendbuff, recvbuff, recvcount},
                  [&](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_reduction(c, o, op));
                    return check_buffers(o, {true, true, c.size()}, {});
@@ -104,8 +116,10 @@ RINGPRESS_PROFILING_NAME(ReduceScatter);
 RINGPRESS_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                                             ncclDataType_t datatype, ncclComm_t comm,
                                             cudaStream_t) {
-  return enqueue("ncclAllGather", comm, datatype,
-                 make_operation(OperationKind::kAllGather, sendbuff, recvbuff, sendcount),
+  const auto run = [](Communicator& communicator, const Operation& o) {
+    return communicator.all_gather(o.send, o.receive, o.count, o.dtype);
+  };
+  return enqueue("ncclAllGather", comm, datatype, {run, sendbuff, recvbuff, sendcount},
                  [](ncclComm& c, Operation& o) -> Status {
                    return check_buffers(o, {true, true, c.size()}, {});
                  });
@@ -115,24 +129,25 @@ RINGPRESS_PROFILING_NAME(AllGather);
 RINGPRESS_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                                             ncclDataType_t datatype, int root, ncclComm_t comm,
                                             cudaStream_t) {
-  return broadcast("ncclBroadcast",
-                   make_operation(OperationKind::kBroadcast, sendbuff, recvbuff, count, root),
-                   datatype, comm, {});
+  return broadcast("ncclBroadcast", {run_broadcast, sendbuff, recvbuff, count, root}, datatype,
+                   comm, {});
 }
 RINGPRESS_PROFILING_NAME(Broadcast);
 
 RINGPRESS_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root,
                                         ncclComm_t comm, cudaStream_t) {
-  return broadcast("ncclBcast", make_operation(OperationKind::kBroadcast, buff, buff, count, root),
-                   datatype, comm, {"buff", "buff"});
+  return broadcast("ncclBcast", {run_broadcast, buff, buff, count, root}, datatype, comm,
+                   {"buff", "buff"});
 }
 RINGPRESS_PROFILING_NAME(Bcast);
 
 RINGPRESS_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count,
                                          ncclDataType_t datatype, ncclRedOp_t op, int root,
                                          ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclReduce", comm, datatype,
-                 make_operation(OperationKind::kReduce, sendbuff, recvbuff, count, root),
+  const auto run = [](Communicator& communicator, const Operation& o) {
+    return communicator.reduce(o.send, o.receive, o.count, o.dtype, o.reduction, o.root);
+  };
+  return enqueue("ncclReduce", comm, datatype, {run, sendbuff, recvbuff, count, root},
                  [&](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_reduction(c, o, op));
                    RINGPRESS_RETURN_IF_ERROR(check_root(c, o));
@@ -143,8 +158,7 @@ RINGPRESS_PROFILING_NAME(Reduce);
 
 RINGPRESS_EXPORT ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclAlltoAll", comm, datatype,
-                 make_operation(OperationKind::kAllToAll, sendbuff, recvbuff, count),
+  return enqueue("ncclAlltoAll", comm, datatype, {all_to_all, sendbuff, recvbuff, count},
                  [](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_buffers(o, {true, true, c.size()}, {}));
                    if (o.count == 0 || o.send != o.receive || c.size() == 1) return Status::ok();
@@ -157,8 +171,7 @@ RINGPRESS_PROFILING_NAME(AlltoAll);
 RINGPRESS_EXPORT ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count,
                                          ncclDataType_t datatype, int root, ncclComm_t comm,
                                          cudaStream_t) {
-  return enqueue("ncclGather", comm, datatype,
-                 make_operation(OperationKind::kGather, sendbuff, recvbuff, count, root),
+  return enqueue("ncclGather", comm, datatype, {gather, sendbuff, recvbuff, count, root},
                  [](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_root(c, o));
                    return check_buffers(o, {true, o.root == c.rank(), c.size()}, {});
@@ -169,8 +182,7 @@ RINGPRESS_PROFILING_NAME(Gather);
 RINGPRESS_EXPORT ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count,
                                           ncclDataType_t datatype, int root, ncclComm_t comm,
                                           cudaStream_t) {
-  return enqueue("ncclScatter", comm, datatype,
-                 make_operation(OperationKind::kScatter, sendbuff, recvbuff, count, root),
+  return enqueue("ncclScatter", comm, datatype, {scatter, sendbuff, recvbuff, count, root},
                  [](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_root(c, o));
                    return check_buffers(o, {o.root == c.rank(), true, c.size()}, {});
@@ -180,8 +192,7 @@ RINGPRESS_PROFILING_NAME(Scatter);
 
 RINGPRESS_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype,
                                        int peer, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclSend", comm, datatype,
-                 make_operation(OperationKind::kSend, sendbuff, nullptr, count, peer),
+  return enqueue("ncclSend", comm, datatype, {run_transfer, sendbuff, nullptr, count, peer, true},
                  [](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_rank(o.root, c.size(), "peer"));
                    return check_buffers(o, {true, false, 1}, {});
@@ -191,8 +202,7 @@ RINGPRESS_PROFILING_NAME(Send);
 
 RINGPRESS_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype,
                                        int peer, ncclComm_t comm, cudaStream_t) {
-  return enqueue("ncclRecv", comm, datatype,
-                 make_operation(OperationKind::kReceive, nullptr, recvbuff, count, peer),
+  return enqueue("ncclRecv", comm, datatype, {run_transfer, nullptr, recvbuff, count, peer, true},
                  [](ncclComm& c, Operation& o) -> Status {
                    RINGPRESS_RETURN_IF_ERROR(check_rank(o.root, c.size(), "peer"));
                    return check_buffers(o, {false, true, 1}, {});

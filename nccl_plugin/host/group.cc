@@ -74,7 +74,7 @@ Status run_calls(const CommCalls& calls) {
   const IssuedCalls issued(calls.issue);
   for (const Operation& operation : calls.collectives) {
     RINGPRESS_RETURN_IF_ERROR(calls.comm->run(
-        [&](Communicator& communicator) { return perform(communicator, operation); }));
+        [&](Communicator& communicator) { return operation.run(communicator, operation); }));
   }
   if (!calls.transfers.empty()) {
     RINGPRESS_RETURN_IF_ERROR(calls.comm->run(
@@ -207,19 +207,14 @@ Status submit_setup(const std::shared_ptr<ncclComm>& comm, Setup setup) {
 }
 
 Status submit_operation(const std::shared_ptr<ncclComm>& comm, const Operation& operation) {
-  if (group_is_open()) {
-    CommCalls& calls = calls_of(comm);
-    if (is_point_to_point(operation)) {
-      calls.transfers.push_back(to_transfer(operation));
-    } else {
-      calls.collectives.push_back(operation);
-    }
-    return Status::ok();
+  if (!group_is_open()) return run_alone(CommCalls{comm, {}, {operation}, {}, false, false, {}});
+  CommCalls& calls = calls_of(comm);
+  if (operation.is_point_to_point) {
+    calls.transfers.push_back(to_transfer(operation));
+  } else {
+    calls.collectives.push_back(operation);
   }
-  if (comm->blocking()) {
-    return comm->run([&](Communicator& communicator) { return perform(communicator, operation); });
-  }
-  return run_alone(CommCalls{comm, {}, {operation}, {}, false, false, {}});
+  return Status::ok();
 }
 
 Status submit_finalize(const std::shared_ptr<ncclComm>& comm) {

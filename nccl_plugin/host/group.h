@@ -41,6 +41,7 @@ void group_note(const Status& status) noexcept;
 
 /// `comm` is where the setup runs: the parent of a split, or the new communicator itself.
 Status submit_setup(const std::shared_ptr<ncclComm>& comm, Setup setup);
+/// Of a blocking communicator: in an open group only.
 Status submit_operation(const std::shared_ptr<ncclComm>& comm, const Operation& operation);
 Status submit_finalize(const std::shared_ptr<ncclComm>& comm);
 /// `comm` must be live; its handle dies now or at the end of the group.

@@ -47,6 +47,8 @@ class Transfers {
   std::vector<Transfer> transfers_;
 };
 
+}  // namespace
+
 Status all_to_all(Communicator& communicator, const Operation& operation) {
   Transfers transfers(communicator, operation);
   const int rank = communicator.rank();
@@ -87,40 +89,10 @@ Status scatter(Communicator& communicator, const Operation& operation) {
   return transfers.run();
 }
 
-}  // namespace
-
 Transfer to_transfer(const Operation& operation) {
-  const bool is_send = operation.kind == OperationKind::kSend;
+  const bool is_send = operation.send != nullptr;
   void* const data = is_send ? const_cast<void*>(operation.send) : operation.receive;
   return {is_send, data, operation.count, operation.dtype, operation.root};
-}
-
-Status perform(Communicator& communicator, const Operation& operation) {
-  const Operation& o = operation;
-  switch (o.kind) {
-    case OperationKind::kAllReduce:
-      return communicator.all_reduce(o.send, o.receive, o.count, o.dtype, o.reduction);
-    case OperationKind::kReduceScatter:
-      return communicator.reduce_scatter(o.send, o.receive, o.count, o.dtype, o.reduction);
-    case OperationKind::kAllGather:
-      return communicator.all_gather(o.send, o.receive, o.count, o.dtype);
-    case OperationKind::kBroadcast:
-      return communicator.broadcast(o.send, o.receive, o.count, o.dtype, o.root);
-    case OperationKind::kReduce:
-      return communicator.reduce(o.send, o.receive, o.count, o.dtype, o.reduction, o.root);
-    case OperationKind::kAllToAll:
-      return all_to_all(communicator, o);
-    case OperationKind::kGather:
-      return gather(communicator, o);
-    case OperationKind::kScatter:
-      return scatter(communicator, o);
-    case OperationKind::kSend:
-    case OperationKind::kReceive: {
-      const Transfer transfer = to_transfer(o);
-      return communicator.exchange({&transfer, 1});
-    }
-  }
-  return Status(Code::kInternal, "unknown kind of operation");
 }
 
 }  // namespace ringpress::nccl_plugin::host

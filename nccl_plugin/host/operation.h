@@ -3,7 +3,6 @@
 #define NCCL_PLUGIN_HOST_OPERATION_H_
 
 #include <cstddef>
-#include <cstdint>
 
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/status.h"
@@ -11,38 +10,25 @@
 
 namespace ringpress::nccl_plugin::host {
 
-enum class OperationKind : std::uint8_t {
-  kAllReduce,
-  kReduceScatter,
-  kAllGather,
-  kBroadcast,
-  kReduce,
-  kAllToAll,
-  kGather,
-  kScatter,
-  kSend,
-  kReceive,
-};
-
 struct Operation {
-  OperationKind kind = OperationKind::kAllReduce;
-  DType dtype = DType::kFloat32;
+  /// Makes the call, to its end.
+  Status (*run)(Communicator& communicator, const Operation& operation) = nullptr;
   const void* send = nullptr;
   void* receive = nullptr;
-  std::size_t count = 0;  // Elements, as the caller counts them for this kind of call.
-  Reduction reduction;
-  int root = -1;  // Root, or the peer of a send or receive.
+  std::size_t count = 0;           // Elements, as the caller counts them for this kind of call.
+  int root = -1;                   // Root, or the peer of a send or receive.
+  bool is_point_to_point = false;  // A group makes it together with others.
+  DType dtype = DType::kInt8;
+  Reduction reduction = {};
 };
-
-inline bool is_point_to_point(const Operation& operation) {
-  return operation.kind == OperationKind::kSend || operation.kind == OperationKind::kReceive;
-}
 
 /// One half of an exchange. `operation` must be point to point.
 Transfer to_transfer(const Operation& operation);
 
-/// Runs one operation to its end.
-Status perform(Communicator& communicator, const Operation& operation);
+// Collectives that are made of sends and receives.
+Status all_to_all(Communicator& communicator, const Operation& operation);
+Status gather(Communicator& communicator, const Operation& operation);
+Status scatter(Communicator& communicator, const Operation& operation);
 
 }  // namespace ringpress::nccl_plugin::host
 

@@ -8,13 +8,45 @@
 #include <optional>
 #include <span>
 
-#include "nccl_plugin/session/mesh/all_reduces.h"
 #include "nccl_plugin/session/mesh/call_maker.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
+#include "nccl_plugin/session/mesh/piece_calls.h"
 #include "nccl_plugin/session/ring_topology.h"
 #include "ringpress/internal/communicator.h"
 
 namespace ringpress::nccl_plugin {
+
+/// The all-reduces of one communicator: of whole tensors, with what is kept of them.
+class AllReduces {
+ public:
+  AllReduces(MeshSession& session, CallMaker& calls)
+      : session_(session), calls_(calls), pieces_(session, calls) {}
+
+  /// As Communicator::all_reduce().
+  Status run(const void* send, void* receive, std::size_t count, DType dtype,
+             const Reduction& reduction);
+  /// Tensors whose pieces come one after the other.
+  PieceCalls& pieces() { return pieces_; }
+
+ private:
+  /// What a call takes, and what its tensor is known by.
+  struct Sent {
+    const void* values = nullptr;
+    const void* address = nullptr;  // The program's send buffer.
+  };
+
+  bool may_be_put_off(std::size_t count, DType dtype, const Reduction& reduction) const;
+  Status put_off(const TensorCall& tensor, void* receive);
+  Status run_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
+                 const Reduction& reduction);
+  void recall(PreparedCall* call, const Sent& sent, std::size_t count);
+  void find_residual(PreparedCall* call, const TensorCall& tensor);
+  Status run_timed(const PreparedCall& call, const AllReduceArgs& args);
+
+  MeshSession& session_;
+  CallMaker& calls_;
+  PieceCalls pieces_;
+};
 
 class MeshCommunicator final : public Communicator {
  public:
@@ -32,9 +64,7 @@ class MeshCommunicator final : public Communicator {
   }
 
   Status all_reduce(const void* send, void* receive, std::size_t count, DType dtype,
-                    Reduction reduction) override {
-    return all_reduces_.run(send, receive, count, dtype, reduction);
-  }
+                    Reduction reduction) override;
   Status start_pieces(const PiecewiseTensor& tensor) override {
     return all_reduces_.pieces().start(tensor);
   }

@@ -91,7 +91,7 @@ Status ChunkAgreement::exchange_tensor_summaries() {
     const auto view = mesh.irecv_view(peer, FrameLength::exactly(bytes), frame);
     if (!view.is_ok()) return view.status();
     arriving.put(distance, 0, view.value());
-    RINGPRESS_RETURN_IF_ERROR(sending_.send(0, peer, {own.data(), bytes}, frame));
+    RINGPRESS_RETURN_IF_ERROR(sending_.keep(0, mesh.isend(peer, {own.data(), bytes}, frame)));
   }
   for (std::size_t distance = 1; distance < world_; ++distance) {
     Request* const view = arriving.take(distance, 0);
@@ -138,8 +138,9 @@ Status ChunkAgreement::publish_own(std::size_t stage, std::size_t chunk) {
     if (range_of(peer, chunk).count == 0) continue;
     summarise(round, peer, chunk);
     if (peer == rank_) continue;
-    RINGPRESS_RETURN_IF_ERROR(sending_.send(chunk, static_cast<int>(peer),
-                                            summary_of(peer, chunk, round), label(stage, chunk)));
+    RINGPRESS_RETURN_IF_ERROR(sending_.keep(
+        chunk, context_.mesh->isend(static_cast<int>(peer), summary_of(peer, chunk, round),
+                                    label(stage, chunk))));
   }
   return Status::ok();
 }
@@ -166,8 +167,8 @@ Status ChunkAgreement::merge_and_publish(std::size_t stage, std::size_t chunk) {
   if (own.count == 0) return Status::ok();
   for (std::size_t distance = 1; distance < world_; ++distance) {
     const auto peer = static_cast<int>((rank_ + distance) % world_);
-    RINGPRESS_RETURN_IF_ERROR(
-        sending_.send(chunk, peer, summary_of(rank_, chunk, round), label(stage, chunk)));
+    RINGPRESS_RETURN_IF_ERROR(sending_.keep(
+        chunk, mesh.isend(peer, summary_of(rank_, chunk, round), label(stage, chunk))));
   }
   return Status::ok();
 }

@@ -65,7 +65,8 @@ class ExchangeWithAll {
     }
     for (int distance = 1; distance < mesh_.size(); ++distance) {
       const int peer = (mesh_.rank() + distance) % mesh_.size();
-      RINGPRESS_RETURN_IF_ERROR(sending_.send(chunk, peer, {payload, bytes}, label(chunk)));
+      RINGPRESS_RETURN_IF_ERROR(
+          sending_.keep(chunk, mesh_.isend(peer, {payload, bytes}, label(chunk))));
     }
     return Status::ok();
   }
@@ -133,7 +134,7 @@ class DoublingCall {
   FrameLabel label(std::uint32_t step) const { return {context_.call, step, 0}; }
 
   Status send_sum(int peer, std::uint32_t step) {
-    return sending_.send(turn_, peer, {sum_, bytes_}, label(step));
+    return sending_.keep(turn_, mesh_.isend(peer, {sum_, bytes_}, label(step)));
   }
 
   /// Adds what the peer sends to the sum. The new one is where the next send may take it from, or,

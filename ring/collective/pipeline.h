@@ -56,10 +56,10 @@ class SendWindow {
     return memory.data;
   }
 
-  /// Sends `payload` as part of slot `index`.
-  Status send(std::size_t index, int peer, ConstBuffer payload, const FrameLabel& label) {
-    RINGPRESS_ASSIGN_OR_RETURN(Request * request, mesh_->isend(peer, payload, label));
-    pending_[index % pending_.size()].push_back(request);
+  /// Holds a send that has begun, as part of slot `index`.
+  Status keep(std::size_t index, const Result<Request*>& send) {
+    if (!send.is_ok()) return send.status();
+    pending_[index % pending_.size()].push_back(send.value());
     return Status::ok();
   }
 

@@ -92,8 +92,8 @@ class ProjectedCall {
       RINGPRESS_ASSIGN_OR_RETURN(Request * view,
                                  mesh_.irecv_view(peer, FrameLength::exactly(sizeof own), label));
       views.push_back(view);
-      RINGPRESS_RETURN_IF_ERROR(
-          sending.send(0, peer, {reinterpret_cast<const std::byte*>(&own), sizeof own}, label));
+      RINGPRESS_RETURN_IF_ERROR(sending.keep(
+          0, mesh_.isend(peer, {reinterpret_cast<const std::byte*>(&own), sizeof own}, label)));
     }
     Common common{own.state != 0, true};
     for (Request* view : views) {

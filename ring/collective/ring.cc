@@ -192,7 +192,7 @@ class RingCall : ChunkedCall {
   }
 
   Status send(std::size_t stage, std::size_t slice, ConstBuffer payload) {
-    return sending_.send(slot(stage, slice), right_, payload, label(stage, slice));
+    return sending_.keep(slot(stage, slice), mesh_.isend(right_, payload, label(stage, slice)));
   }
 
   /// Each stage has kWindow slots of its own, used in turn.

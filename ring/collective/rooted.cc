@@ -119,10 +119,11 @@ Status broadcast(const CollectiveContext& context, const void* send, void* recei
     }
     RINGPRESS_RETURN_IF_ERROR(sending.acquire(chunk).status());
     for (const int child : children) {
-      RINGPRESS_RETURN_IF_ERROR(
-          sending.send(chunk, positions.rank_at(child),
-                       {destination + range.offset * element_bytes, range.count * element_bytes},
-                       label_of(context, chunk)));
+      RINGPRESS_RETURN_IF_ERROR(sending.keep(
+          chunk,
+          mesh.isend(positions.rank_at(child),
+                     {destination + range.offset * element_bytes, range.count * element_bytes},
+                     label_of(context, chunk))));
     }
   }
   return sending.drain();
@@ -164,9 +165,9 @@ Status reduce(const CollectiveContext& context, const void* send, void* receive,
     context.codec->decode_add_encode(hop);
     if (view != nullptr) mesh.release(view);
     if (is_root) continue;
-    RINGPRESS_RETURN_IF_ERROR(sending.send(chunk, positions.rank_at(position + 1),
-                                           {memory, range.count * element_bytes},
-                                           label_of(context, chunk)));
+    RINGPRESS_RETURN_IF_ERROR(sending.keep(
+        chunk, mesh.isend(positions.rank_at(position + 1), {memory, range.count * element_bytes},
+                          label_of(context, chunk))));
   }
   return sending.drain();
 }

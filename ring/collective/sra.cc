@@ -99,8 +99,8 @@ class SraCall : ChunkedCall {
         std::byte* wire = memory + (distance - 1) * slot_bytes_;
         payload = {wire, encode(range, encoding(peer, chunk, 1), wire, nullptr)};
       }
-      RINGPRESS_RETURN_IF_ERROR(
-          scattering_.send(chunk, static_cast<int>(peer), payload, label(kScatterStep, chunk)));
+      RINGPRESS_RETURN_IF_ERROR(scattering_.keep(
+          chunk, mesh_.isend(static_cast<int>(peer), payload, label(kScatterStep, chunk))));
     }
     return Status::ok();
   }
@@ -182,8 +182,9 @@ class SraCall : ChunkedCall {
 
   Status publish(std::size_t chunk, ConstBuffer payload) {
     for (std::size_t distance = 1; distance < world_; ++distance) {
-      RINGPRESS_RETURN_IF_ERROR(gathering_.send(chunk, static_cast<int>(peer_at(distance)), payload,
-                                                label(kGatherStep, chunk)));
+      RINGPRESS_RETURN_IF_ERROR(gathering_.keep(
+          chunk,
+          mesh_.isend(static_cast<int>(peer_at(distance)), payload, label(kGatherStep, chunk))));
     }
     return Status::ok();
   }

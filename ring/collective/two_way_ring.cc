@@ -178,8 +178,9 @@ class TwoWayCall : ChunkedCall {
   Status publish(std::size_t slice, ConstBuffer payload) {
     for (const Side side : kSides) {
       if (reach_of_results(side) == 0) continue;
-      RINGPRESS_RETURN_IF_ERROR(sending_.send(slot(middle_, Side::kRight, slice), neighbour(side),
-                                              payload, label(middle_, slice)));
+      RINGPRESS_RETURN_IF_ERROR(
+          sending_.keep(slot(middle_, Side::kRight, slice),
+                        mesh_.isend(neighbour(side), payload, label(middle_, slice))));
     }
     return Status::ok();
   }
@@ -219,7 +220,8 @@ class TwoWayCall : ChunkedCall {
   }
 
   Status send(std::size_t stage, Side side, std::size_t slice, ConstBuffer payload) {
-    return sending_.send(slot(stage, side, slice), neighbour(side), payload, label(stage, slice));
+    return sending_.keep(slot(stage, side, slice),
+                         mesh_.isend(neighbour(side), payload, label(stage, slice)));
   }
   /// Each stage has kWindow slots of its own for either side, used in turn.
   std::size_t slot(std::size_t stage, Side side, std::size_t slice) const {

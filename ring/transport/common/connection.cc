@@ -125,8 +125,9 @@ void Connection::account_sent(std::size_t bytes) {
 void Connection::write() {
   while (!write_closed_ && !sends_.empty()) {
     iovec pieces[kMaxPieces];
-    const std::size_t count = gather_sends(pieces, kMaxPieces);
-    const Transferred sent = send_vector(socket_.get(), pieces, count);
+    const msghdr message = message_of(pieces, gather_sends(pieces, kMaxPieces));
+    const Transferred sent =
+        move_bytes([&] { return ::sendmsg(socket_.get(), &message, kSendFlags); });
     if (sent.error != 0) return on_write_error(sent.error);
     if (sent.bytes == 0) return;
     account_sent(sent.bytes);
@@ -187,7 +188,9 @@ void Connection::read() {
     const std::size_t count = gather_receive(pieces);
     if (count == 0) return;
     const std::size_t wanted = pieces[0].iov_len + (count == 2 ? pieces[1].iov_len : 0);
-    const Transferred got = receive_vector(socket_.get(), pieces, count);
+    msghdr message = message_of(pieces, count);
+    const Transferred got =
+        move_bytes([&] { return ::recvmsg(socket_.get(), &message, kReceiveFlags); });
     if (got.closed || got.error != 0) return on_end_of_stream(got.error);
     if (got.bytes == 0) return;
     events_.counters.received_bytes += got.bytes;

@@ -20,18 +20,6 @@ namespace {
 // Who waits here has its place though this process is busy; the system may allow fewer.
 constexpr int kBacklog = 4096;
 
-Transferred transferred(ssize_t result, bool receiving) {
-  Transferred moved;
-  if (result > 0) {
-    moved.bytes = static_cast<std::size_t>(result);
-  } else if (result == 0) {
-    moved.closed = receiving;
-  } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
-    moved.error = errno;
-  }
-  return moved;
-}
-
 bool parse_port(const std::string& text, std::uint16_t& port) {
   if (text.empty() || text.size() > 5) return false;
   unsigned value = 0;
@@ -266,36 +254,28 @@ void keep_alive(int descriptor) {
   setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-Transferred send_vector(int descriptor, const iovec* pieces, std::size_t count) {
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(pieces);
-  message.msg_iovlen = count;
-  ssize_t result = 0;
-  do {
-    result = ::sendmsg(descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (result < 0 && errno == EINTR);
-  return transferred(result, false);
-}
-
-Transferred receive_vector(int descriptor, iovec* pieces, std::size_t count) {
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = count;
-  ssize_t result = 0;
-  do {
-    result = ::recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (result < 0 && errno == EINTR);
-  return transferred(result, true);
+Transferred transferred(ssize_t result) {
+  Transferred moved;
+  if (result > 0) {
+    moved.bytes = static_cast<std::size_t>(result);
+  } else if (result == 0) {
+    moved.closed = true;
+  } else if (errno != EAGAIN && errno != EWOULDBLOCK) {
+    moved.error = errno;
+  }
+  return moved;
 }
 
 Transferred send_bytes(int descriptor, const void* data, std::size_t bytes) {
-  const iovec piece{const_cast<void*>(data), bytes};
-  return send_vector(descriptor, &piece, 1);
+  iovec piece{const_cast<void*>(data), bytes};
+  const msghdr message = message_of(&piece, 1);
+  return move_bytes([&] { return ::sendmsg(descriptor, &message, kSendFlags); });
 }
 
 Transferred receive_bytes(int descriptor, void* data, std::size_t bytes) {
   iovec piece{data, bytes};
-  return receive_vector(descriptor, &piece, 1);
+  msghdr message = message_of(&piece, 1);
+  return move_bytes([&] { return ::recvmsg(descriptor, &message, kReceiveFlags); });
 }
 
 }  // namespace ringpress::ring::transport

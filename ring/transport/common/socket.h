@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -101,11 +102,31 @@ void keep_alive(int descriptor);
 /// What one attempt to move bytes did.
 struct Transferred {
   std::size_t bytes = 0;
-  bool closed = false;  // The other side has closed its end (receiving only).
+  bool closed = false;  // Receiving: the other side has closed its end.
   int error = 0;        // errno, or 0; "try again" is no error and moves 0 bytes.
 };
-Transferred send_vector(int descriptor, const iovec* pieces, std::size_t count);
-Transferred receive_vector(int descriptor, iovec* pieces, std::size_t count);
+Transferred transferred(ssize_t result);
+
+/// Makes a system call that moves bytes; again, where a signal has interrupted it.
+template <typename Call>
+Transferred move_bytes(Call&& call) {
+  ssize_t result = 0;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return transferred(result);
+}
+
+inline constexpr int kSendFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+inline constexpr int kReceiveFlags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+
+inline msghdr message_of(iovec* pieces, std::size_t count) {
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = count;
+  return message;
+}
+
 Transferred send_bytes(int descriptor, const void* data, std::size_t bytes);
 Transferred receive_bytes(int descriptor, void* data, std::size_t bytes);
 

@@ -53,7 +53,7 @@ class OneShotCall {
     sizes_[rank] = own.bytes;
     for (int distance = 1; distance < mesh_.size(); ++distance) {
       const int peer = (mesh_.rank() + distance) % mesh_.size();
-      RINGPRESS_RETURN_IF_ERROR(sending_.send(chunk, peer, own, label));
+      RINGPRESS_RETURN_IF_ERROR(sending_.keep(chunk, mesh_.isend(peer, own, label)));
     }
     return Status::ok();
   }
