@@ -23,12 +23,7 @@ RINGPRESS_DEVICE void reduce_blocks(const Simt& simt, std::size_t block,
   RINGPRESS_UNROLL
   for (unsigned distance = 1; distance < kLanes; distance *= 2) {
     if (distance * kGroup >= static_cast<unsigned>(block)) continue;
-    std::uint32_t others[kRows];
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < kRows; ++row) others[row] = values[row];
-    simt.shuffle_xor(others, distance);
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < kRows; ++row) values[row] = op(values[row], others[row]);
+    combine_lanes(simt, distance, values, op);
   }
   if (block > kRowElements) {
     values[0] = values[1] = op(values[0], values[1]);

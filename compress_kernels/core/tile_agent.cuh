@@ -7,7 +7,7 @@
 //   unsigned lane(), warp(), warps()         within the block of threads
 //   unsigned block(), blocks(), shard()      blockIdx.x, gridDim.x, blockIdx.y
 //   T load<T>(address), store(address, T)    aligned
-//   void shuffle_xor(uint32_t (&)[N], mask)  each gets that of lane ^ mask; all lanes take part
+//   void shuffle_xor(T (&)[N], mask)         each gets that of lane ^ mask; all lanes take part
 //   void look_up<W>(uint32_t (&keys)[N], e)  each key becomes the e of lane key mod W, in groups of
 //   W
 //                                            lanes; all lanes take part
@@ -56,6 +56,24 @@ namespace ringpress::compress_kernels::core {
 inline constexpr unsigned kLanes = 32;
 inline constexpr unsigned kRowElements = kLanes * kGroup;
 inline constexpr unsigned kRows = kTileElements / kRowElements;
+
+/// Every lane's values become op of them and those of lane ^ distance. All lanes take part.
+template <typename Simt, typename T, unsigned kCount, typename Op>
+RINGPRESS_DEVICE void combine_lanes(const Simt& simt, unsigned distance, T (&values)[kCount],
+                                    Op&& op) {
+  T others[kCount];
+  RINGPRESS_UNROLL
+  for (unsigned i = 0; i < kCount; ++i) others[i] = values[i];
+  simt.shuffle_xor(others, distance);
+  RINGPRESS_UNROLL
+  for (unsigned i = 0; i < kCount; ++i) values[i] = op(values[i], others[i]);
+}
+
+/// The same for sums.
+template <typename Simt, typename T, unsigned kCount>
+RINGPRESS_DEVICE void add_lanes(const Simt& simt, unsigned distance, T (&sums)[kCount]) {
+  combine_lanes(simt, distance, sums, [](T a, T b) { return a + b; });
+}
 
 /// What one lane holds of a tile.
 using Rows = float[kRows][kGroup];

@@ -45,8 +45,8 @@ struct Hardware {
     *static_cast<T*>(address) = value;
   }
 
-  template <unsigned kCount>
-  RINGPRESS_DEVICE void shuffle_xor(std::uint32_t (&values)[kCount], unsigned mask) const {
+  template <typename T, unsigned kCount>
+  RINGPRESS_DEVICE void shuffle_xor(T (&values)[kCount], unsigned mask) const {
     RINGPRESS_UNROLL
     for (unsigned i = 0; i < kCount; ++i) {
       values[i] = __shfl_xor_sync(0xFFFFFFFFu, values[i], static_cast<int>(mask));

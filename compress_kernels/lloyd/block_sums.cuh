@@ -2,9 +2,6 @@
 #ifndef COMPRESS_KERNELS_LLOYD_BLOCK_SUMS_CUH_
 #define COMPRESS_KERNELS_LLOYD_BLOCK_SUMS_CUH_
 
-#include <cstdint>
-
-#include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/tile_agent.cuh"
 #include "compress_kernels/lloyd/block.h"
@@ -55,12 +52,7 @@ class BlockSums {
     RINGPRESS_UNROLL
     for (unsigned distance = core::kLanes / 2; distance > 0; distance /= 2) {
       if (distance * core::kGroup >= block_) continue;
-      std::uint32_t others[kCount];
-      RINGPRESS_UNROLL
-      for (unsigned i = 0; i < kCount; ++i) others[i] = core::bits_of(sums[i]);
-      simt.shuffle_xor(others, distance);
-      RINGPRESS_UNROLL
-      for (unsigned i = 0; i < kCount; ++i) sums[i] += core::float_of(others[i]);
+      core::add_lanes(simt, distance, sums);
     }
   }
 

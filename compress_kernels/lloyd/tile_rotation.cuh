@@ -209,18 +209,16 @@ class TileRotation {
     }
   }
   RINGPRESS_DEVICE void between_lanes(unsigned stride, core::Rows& y) const {
-    std::uint32_t others[kTileValues];
+    float others[kTileValues];
     RINGPRESS_UNROLL
-    for (unsigned i = 0; i < kTileValues; ++i) {
-      others[i] = core::bits_of(y[i / core::kGroup][i % core::kGroup]);
-    }
+    for (unsigned i = 0; i < kTileValues; ++i) others[i] = y[i / core::kGroup][i % core::kGroup];
     simt_.shuffle_xor(others, stride);
     // The upper one of two takes itself from the other: minus itself, plus the other.
     const float sign = (simt_.lane() & stride) != 0 ? -1.0f : 1.0f;
     RINGPRESS_UNROLL
     for (unsigned i = 0; i < kTileValues; ++i) {
       float& value = y[i / core::kGroup][i % core::kGroup];
-      value = core::add_exact_product(value, sign, core::float_of(others[i]));
+      value = core::add_exact_product(value, sign, others[i]);
     }
   }
 

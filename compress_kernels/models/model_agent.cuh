@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/core/projection_agent.cuh"
@@ -181,27 +180,12 @@ class ModelAgent {
     return static_cast<double>(value) * static_cast<double>(value);
   }
 
-  RINGPRESS_DEVICE static double sum_of_lanes(const Simt& simt, double value) {
+  template <typename Sum>
+  RINGPRESS_DEVICE static Sum sum_of_lanes(const Simt& simt, Sum value) {
+    Sum sum[1] = {value};
     RINGPRESS_UNROLL
-    for (unsigned mask = 1; mask < core::kLanes; mask *= 2) {
-      std::uint32_t words[2];
-      double other;
-      std::memcpy(words, &value, sizeof value);
-      simt.shuffle_xor(words, mask);
-      std::memcpy(&other, words, sizeof other);
-      value += other;
-    }
-    return value;
-  }
-
-  RINGPRESS_DEVICE static float sum_of_lanes(const Simt& simt, float value) {
-    RINGPRESS_UNROLL
-    for (unsigned mask = 1; mask < core::kLanes; mask *= 2) {
-      std::uint32_t other[1] = {core::bits_of(value)};
-      simt.shuffle_xor(other, mask);
-      value += core::float_of(other[0]);
-    }
-    return value;
+    for (unsigned mask = 1; mask < core::kLanes; mask *= 2) core::add_lanes(simt, mask, sum);
+    return sum[0];
   }
 };
 

@@ -4,8 +4,6 @@
 #define COMPRESS_KERNELS_POWERSGD_BLOCK_SUM_CUH_
 
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 
 #include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/core/projection_agent.cuh"
@@ -74,17 +72,12 @@ class BlockSum {
       RINGPRESS_UNROLL
       for (unsigned r = 0; r < distance; ++r) rows[r] += rows[r + distance];
     }
-    double sum = rows[0];
+    double sum[1] = {rows[0]};
     RINGPRESS_UNROLL
     for (unsigned distance = core::kLanes / 2; distance > 0; distance /= 2) {
-      std::uint32_t words[2];
-      std::memcpy(words, &sum, sizeof sum);
-      simt_.shuffle_xor(words, distance);
-      double other;
-      std::memcpy(&other, words, sizeof other);
-      sum += other;
+      core::add_lanes(simt_, distance, sum);
     }
-    return sum;
+    return sum[0];
   }
 
   const Simt& simt_;

@@ -139,10 +139,7 @@ class MatrixAgent {
     float sum[kRowsOfLane] = {sums[0], sums[1]};
     RINGPRESS_UNROLL
     for (unsigned distance = kLanesOfSum / 2; distance > 0; distance /= 2) {
-      std::uint32_t words[kRowsOfLane] = {core::bits_of(sum[0]), core::bits_of(sum[1])};
-      simt.shuffle_xor(words, distance);
-      RINGPRESS_UNROLL
-      for (unsigned r = 0; r < kRowsOfLane; ++r) sum[r] += core::float_of(words[r]);
+      core::add_lanes(simt, distance, sum);
     }
     if (simt.lane() % kLanesOfSum != 0) return;
     const std::size_t rows = task.matrix.shape.rows;

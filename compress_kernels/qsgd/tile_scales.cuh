@@ -41,13 +41,12 @@ RINGPRESS_DEVICE void halve_rows(const Simt& simt, unsigned lane, LaneNumbers& m
 template <typename Simt>
 RINGPRESS_DEVICE std::uint32_t largest_of_lanes(const Simt& simt, unsigned lanes,
                                                 std::uint32_t magnitude) {
+  std::uint32_t largest[1] = {magnitude};
   RINGPRESS_ROLL
   for (unsigned distance = 1; distance < lanes; distance *= 2) {
-    std::uint32_t other[1] = {magnitude};
-    simt.shuffle_xor(other, distance);
-    magnitude = core::largest_of(magnitude, other[0]);
+    core::combine_lanes(simt, distance, largest, core::largest_of);
   }
-  return magnitude;
+  return largest[0];
 }
 
 /// The norm of the block that row `lane` belongs to. `block`: elements.

@@ -93,11 +93,14 @@ class FiberSimt {
     std::memcpy(address, &value, sizeof value);
   }
 
-  template <unsigned kCount>
-  void shuffle_xor(std::uint32_t (&values)[kCount], unsigned mask) const {
-    static_assert(kCount <= kMostOffered);
-    const auto& offered = offer(values, kCount);
-    std::copy_n(offered[lane() ^ mask], kCount, values);
+  template <typename T, unsigned kCount>
+  void shuffle_xor(T (&values)[kCount], unsigned mask) const {
+    constexpr unsigned kWords = kCount * (sizeof(T) / sizeof(std::uint32_t));
+    static_assert(kWords <= kMostOffered);
+    std::uint32_t words[kWords];
+    std::memcpy(words, values, sizeof values);
+    const auto& offered = offer(words, kWords);
+    std::memcpy(values, offered[lane() ^ mask], sizeof values);
   }
   template <unsigned kWidth, unsigned kCount>
   void look_up(std::uint32_t (&keys)[kCount], std::uint32_t entry) const {
