@@ -69,7 +69,7 @@ const CodecFamily& family() {
                        "block=64,format=e5m2,round=stochastic"};
     family.examples = {
         {"fp8", "values of very different size in a block; hardware that has float8"},
-        {"fp8:format=e5m2", "advised", "the same, where they differ a million times and more"},
+        {"fp8:format=e5m2", "the same, where they differ a million times and more"},
     };
     return family;
   }());

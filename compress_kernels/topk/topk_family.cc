@@ -104,8 +104,8 @@ const CodecFamily& family() {
                        "density=0.3,value=16,select=chunk"};
     family.examples = {
         {"topk", "links so slow that 1 % of the values must do; heavy-tailed gradients"},
-        {"topk:density=0.1", "yes", "as above where training needs more of them"},
-        {"topk:select=chunk", "yes", "`topk` in streams of a GPU: chunks of a fixed size"}};
+        {"topk:density=0.1", "as above where training needs more of them"},
+        {"topk:select=chunk", "`topk` in streams of a GPU: chunks of a fixed size"}};
     return family;
   }());
   return kFamily;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compress_kernels/codec_family.h"
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
 
@@ -288,6 +289,16 @@ TEST(TakesErrorFeedback, WhatIsKeptDoesNotGrowWithoutEnd) {
     if (!takes_error_feedback(text).value() || codec->traits().lossless) continue;
     if (codec->projection() != nullptr) continue;
     EXPECT_LE(residual_after(*codec, 200), 5000) << text;
+  }
+}
+
+TEST(Specification, ExamplesSayInWordsWhenToUseACodecAndInBytesWhatItKeeps) {
+  for (const CodecEntry& codec : codec_list()) {
+    for (const CodecExample& example : codec.family->examples) {
+      EXPECT_NE(example.when_to_use.find(' '), std::string_view::npos) << example.specification;
+      const bool names_bytes = example.memory.find("bytes") != std::string_view::npos;
+      EXPECT_TRUE(example.memory == "none" || names_bytes) << example.specification;
+    }
   }
 }
 
