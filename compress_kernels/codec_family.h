@@ -88,7 +88,7 @@ std::optional<DevicePlan> plan_of(const CodecEntry& entry, const ParameterValues
 }
 
 struct CodecFamily {
-  std::vector<ParameterRule> parameters;
+  std::vector<ParameterRule> parameters{};
   /// Checks values against each other and fills in those that depend on others. May be null.
   Status (*settle)(ParameterValues& values) = nullptr;
   std::unique_ptr<Codec> (*make)(CodecIdentity identity, const CodecEntry& entry,
@@ -114,8 +114,8 @@ struct CodecFamily {
   const char* unbiased = nullptr;
   /// Parameters beside the defaults that tests, fuzzers and golden files hold to the contract,
   /// such as "block=64,round=stochastic".
-  std::vector<std::string> variants;
-  std::vector<CodecExample> examples;
+  std::vector<std::string> variants{};
+  std::vector<CodecExample> examples{};
 };
 
 /// For ParameterRule::accepts.

@@ -26,15 +26,13 @@ ErrorBound error_bound(const CodecEntry& entry, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.make = make;
-    family.plan_for_device = plan_of<DeviceFamilyId::kCast, parameters_of>;
-    family.error_bound = error_bound;
-    family.examples = {{"fp16", "float32 values below 65504 that need 11 bits"},
-                       {"bf16", "half the bytes of float32 at no risk of overflow"}};
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .make = make,
+      .error_bound = error_bound,
+      .plan_for_device = plan_of<DeviceFamilyId::kCast, parameters_of>,
+      .examples = {{"fp16", "float32 values below 65504 that need 11 bits"},
+                   {"bf16", "half the bytes of float32 at no risk of overflow"}},
+  };
   return kFamily;
 }
 

@@ -24,9 +24,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 namespace arrays = core::HWY_NAMESPACE;
-using arrays::Floats;
-using arrays::kFloatTag;
-using arrays::kLanes;
+using arrays::Floats, arrays::kFloatTag, arrays::kLanes;
 
 /// Conversions take long enough for requests ahead of the loop to pay; plain float32 sums do not.
 template <typename Wire>

@@ -10,8 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/core/host_device.h"
 #include "ringpress/internal/device.h"
+#include "ringpress/internal/status.h"
+#include "ringpress/internal/types.h"
 
 namespace ringpress::compress_kernels::core {
 
@@ -40,6 +43,17 @@ struct DeviceState {
 
 inline DeviceState state_of(const DeviceProjectArgs& args) {
   return {args.call.state, args.state_call, args.tags};
+}
+
+/// What kernels want of the arrays of a call.
+inline Status check_alignment(const DeviceProjectArgs& args, DType dtype) {
+  RINGPRESS_RETURN_IF_ERROR(check_alignment(args.call.values, dtype_size(dtype)));
+  RINGPRESS_RETURN_IF_ERROR(check_alignment(args.call.result, dtype_size(dtype)));
+  return check_alignment(args.call.residual, sizeof(float));
+}
+
+inline std::size_t pieces_of(std::size_t count, std::size_t of_each) {
+  return (count + of_each - 1) / of_each;
 }
 
 /// A kernel whose work is cut into pieces of a warp each.

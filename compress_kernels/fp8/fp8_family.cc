@@ -53,26 +53,26 @@ FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {
-        {"block", "128", "a power of two from 32 to 1024", accepts_block},
-        {"format", "e4m3", "e4m3 or e5m2", accepts_format},
-        {"round", "nearest", "nearest or stochastic", accepts_rounding},
-    };
-    family.make = make;
-    family.plan_for_device = plan_of<DeviceFamilyId::kFp8, parameters_of>;
-    family.error_bound = error_bound;
-    family.feedback_need = feedback_need;
-    family.unbiased = "round=stochastic";
-    family.variants = {"format=e5m2", "block=32", "block=1024,round=stochastic",
-                       "block=64,format=e5m2,round=stochastic"};
-    family.examples = {
-        {"fp8", "values of very different size in a block; hardware that has float8"},
-        {"fp8:format=e5m2", "the same, where they differ a million times and more"},
-    };
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters =
+          {
+              {"block", "128", "a power of two from 32 to 1024", accepts_block},
+              {"format", "e4m3", "e4m3 or e5m2", accepts_format},
+              {"round", "nearest", "nearest or stochastic", accepts_rounding},
+          },
+      .make = make,
+      .error_bound = error_bound,
+      .feedback_need = feedback_need,
+      .plan_for_device = plan_of<DeviceFamilyId::kFp8, parameters_of>,
+      .unbiased = "round=stochastic",
+      .variants = {"format=e5m2", "block=32", "block=1024,round=stochastic",
+                   "block=64,format=e5m2,round=stochastic"},
+      .examples =
+          {
+              {"fp8", "values of very different size in a block; hardware that has float8"},
+              {"fp8:format=e5m2", "the same, where they differ a million times and more"},
+          },
+  };
   return kFamily;
 }
 

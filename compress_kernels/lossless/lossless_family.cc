@@ -51,15 +51,13 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const Par
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.make = make;
-    family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
-    family.unbiased = "";
-    family.examples = {
-        {"lossless", "`RINGPRESS=lossless`: exact sums from two thirds of the bytes of bfloat16"}};
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .make = make,
+      .error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; },
+      .unbiased = "",
+      .examples = {{"lossless",
+                    "`RINGPRESS=lossless`: exact sums from two thirds of the bytes of bfloat16"}},
+  };
   return kFamily;
 }
 

@@ -24,15 +24,13 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const Par
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.make = make;
-    family.error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; };
-    family.takes_everything = true;
-    family.unbiased = "";
-    family.examples = {{"none", "fast networks, small messages; sums are exact"}};
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .make = make,
+      .error_bound = [](const CodecEntry&, const ParameterValues&) { return ErrorBound{}; },
+      .takes_everything = true,
+      .unbiased = "",
+      .examples = {{"none", "fast networks, small messages; sums are exact"}},
+  };
   return kFamily;
 }
 

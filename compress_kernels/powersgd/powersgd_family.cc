@@ -43,20 +43,20 @@ FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {{"rank", "4", "a whole number from 1 to 64", accepts_rank}};
-    family.make = make;
-    family.plan_projection = plan_of<DeviceFamilyId::kPowersgd, device_parameters>;
-    family.error_bound = error_bound;
-    family.feedback_need = feedback_need;
-    family.variants = {"rank=1", "rank=7", "rank=32"};
-    family.examples = {
-        {"powersgd:rank=4", "matrices on the slowest links: a hundredth of the bytes and less",
-         "4 r columns bytes a matrix: Q"},
-    };
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters = {{"rank", "4", "a whole number from 1 to 64", accepts_rank}},
+      .make = make,
+      .error_bound = error_bound,
+      .feedback_need = feedback_need,
+      .plan_projection = plan_of<DeviceFamilyId::kPowersgd, device_parameters>,
+      .variants = {"rank=1", "rank=7", "rank=32"},
+      .examples =
+          {
+              {"powersgd:rank=4",
+               "matrices on the slowest links: a hundredth of the bytes and less",
+               "4 r columns bytes a matrix: Q"},
+          },
+  };
   return kFamily;
 }
 

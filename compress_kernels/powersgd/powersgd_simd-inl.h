@@ -25,9 +25,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 namespace arrays = core::HWY_NAMESPACE;
-using arrays::Floats;
-using arrays::kFloatTag;
-using arrays::kLanes;
+using arrays::Floats, arrays::kFloatTag, arrays::kLanes;
 
 inline constexpr std::size_t kRowGroup = 4;
 inline constexpr std::size_t kPanel = 512;  // Columns; a multiple of kLanesOfSum.

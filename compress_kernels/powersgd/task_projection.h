@@ -9,7 +9,6 @@
 #include <memory>
 #include <utility>
 
-#include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/core/projection_tasks.h"
 #include "compress_kernels/powersgd/arithmetic.h"
 #include "compress_kernels/powersgd/device_tasks.h"
@@ -54,7 +53,7 @@ class TaskProjection final : public DeviceProjection {
   }
 
   Status project(Stream stream, int round, const DeviceProjectArgs& args) override {
-    RINGPRESS_RETURN_IF_ERROR(check(args));
+    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args, codec_->dtype()));
     return for_each(args, [&](const Part& part) {
       if (round == 0) {
         return part.is_matrix() ? left(stream, part, args) : load(stream, part, args);
@@ -64,7 +63,7 @@ class TaskProjection final : public DeviceProjection {
   }
 
   Status finish(Stream stream, const DeviceProjectArgs& args) override {
-    RINGPRESS_RETURN_IF_ERROR(check(args));
+    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args, codec_->dtype()));
     RINGPRESS_RETURN_IF_ERROR(for_each(args, [&](const Part& part) {
       return part.is_matrix() ? rebuild(stream, part, args) : store(stream, part, args);
     }));
@@ -76,20 +75,12 @@ class TaskProjection final : public DeviceProjection {
   static constexpr std::size_t kLanes = 32;
   static constexpr std::size_t kFlag = 4;
 
-  static std::size_t pieces(std::size_t count, std::size_t of_each) {
-    return (count + of_each - 1) / of_each;
+  static std::size_t blocks_of(const Part& part) {
+    return core::pieces_of(part.shape.rows, kRowsOfSum);
   }
-  static std::size_t blocks_of(const Part& part) { return pieces(part.shape.rows, kRowsOfSum); }
   static float* q_of(const DeviceProjectArgs& args) { return args.scratch + kFlag; }
   float* sums_of(const Part& part, const DeviceProjectArgs& args) const {
     return q_of(args) + rank_ * stride_of(part.shape.columns);
-  }
-
-  Status check(const DeviceProjectArgs& args) const {
-    const std::size_t bytes = dtype_size(codec_->dtype());
-    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.call.values, bytes));
-    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.call.result, bytes));
-    return core::check_alignment(args.call.residual, sizeof(float));
   }
 
   template <typename Task>
@@ -132,24 +123,25 @@ class TaskProjection final : public DeviceProjection {
   }
 
   Status left(Stream stream, const Part& part, const DeviceProjectArgs& args) const {
-    const std::size_t groups = pieces(part.shape.columns, core::kElementsPerGroup);
+    const std::size_t groups = core::pieces_of(part.shape.columns, core::kElementsPerGroup);
     const StartTask start{{}, columns(part, args), q_of(args)};
-    RINGPRESS_RETURN_IF_ERROR(launch(stream, start, pieces(groups * rank_, kLanes)));
+    RINGPRESS_RETURN_IF_ERROR(launch(stream, start, core::pieces_of(groups * rank_, kLanes)));
     float* const own = args.call.own[0] + part.first_round;
     const LeftTask task{{}, matrix(part, args), rank_, q_of(args), own};
-    return launch(stream, task, pieces(part.shape.rows, LeftTask::kRows));
+    return launch(stream, task, core::pieces_of(part.shape.rows, LeftTask::kRows));
   }
 
   Status right(Stream stream, const Part& part, const DeviceProjectArgs& args) const {
     float* const p = args.call.summed[0] + part.first_round;
     float* const sums = sums_of(part, args);
     RINGPRESS_RETURN_IF_ERROR(launch(stream, OrthonormaliseTask{{}, part.shape.rows, rank_, p}, 1));
-    const std::size_t chunks = pieces(part.shape.columns, RightTask::kColumns);
+    const std::size_t chunks = core::pieces_of(part.shape.columns, RightTask::kColumns);
     const RightTask task{{}, matrix(part, args), rank_, p, sums};
     RINGPRESS_RETURN_IF_ERROR(launch(stream, task, blocks_of(part) * chunks));
     const std::size_t count = rank_ * part.shape.columns;
     float* const own = args.call.own[1] + part.second_round;
-    return launch(stream, AddTask{{}, count, blocks_of(part), sums, p, own}, pieces(count, kLanes));
+    return launch(stream, AddTask{{}, count, blocks_of(part), sums, p, own},
+                  core::pieces_of(count, kLanes));
   }
 
   Status rebuild(Stream stream, const Part& part, const DeviceProjectArgs& args) const {
@@ -168,9 +160,9 @@ class TaskProjection final : public DeviceProjection {
     task.own_q = own_q;
     task.result = result_at(part, args);
     task.flag = flag;
-    RINGPRESS_RETURN_IF_ERROR(
-        launch(stream, task,
-               pieces(part.shape.rows, RebuildTask::kRows) * pieces(count, RebuildTask::kColumns)));
+    RINGPRESS_RETURN_IF_ERROR(launch(stream, task,
+                                     core::pieces_of(part.shape.rows, RebuildTask::kRows) *
+                                         core::pieces_of(count, RebuildTask::kColumns)));
     if (args.call.state == nullptr) return Status::ok();
     return launch(stream, StateTask{{}, columns(part, args), sums, flag}, rank_);
   }
@@ -181,7 +173,7 @@ class TaskProjection final : public DeviceProjection {
     task.residual = residual_at(part, args);
     task.count = part.count;
     task.own = args.call.own[0] + part.first_round;
-    return launch(stream, task, pieces(part.count, kLanes));
+    return launch(stream, task, core::pieces_of(part.count, kLanes));
   }
 
   Status store(Stream stream, const Part& part, const DeviceProjectArgs& args) const {
@@ -192,7 +184,7 @@ class TaskProjection final : public DeviceProjection {
     task.divisor = args.call.divisor;
     task.result = result_at(part, args);
     task.residual = residual_at(part, args);
-    return launch(stream, task, pieces(part.count, kLanes));
+    return launch(stream, task, core::pieces_of(part.count, kLanes));
   }
 
   std::unique_ptr<Codec> codec_;

@@ -191,43 +191,38 @@ FeedbackNeed feedback_need(const CodecEntry& entry, const ParameterValues& value
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {
-        {"block", "", "a power of two from 32 to 1024", accepts_block},
-        {"grid", "uniform", "lloyd, minmax or uniform", accepts_grid},
-        {"partial", "", "same or wide", accepts_partial},
-        {"rotate", "", "0 or 1", accepts_rotation},
-        {"round", "nearest", "nearest or stochastic", accepts_rounding},
-    };
-    family.settle = settle;
-    family.make = make;
-    family.plan_for_device = plan_of<DeviceFamilyId::kQ, device_parameters_of>;
-    family.error_bound = error_bound;
-    family.feedback_need = feedback_need;
-    family.refuses_feedback = refuses_feedback;
-    family.unbiased = "round=stochastic";
-    family.variants = {"block=32",
-                       "block=1024,round=stochastic",
-                       "grid=minmax",
-                       "block=64,grid=minmax,round=stochastic",
-                       "grid=lloyd",
-                       "block=64,grid=lloyd",
-                       "grid=lloyd,round=stochastic",
-                       "block=128,grid=lloyd,rotate=0"};
-    family.examples = {
-        {"q8", "nearly exact at a quarter of the bytes"},
-        {"q4", "the default of `auto`"},
-        {"q4:grid=minmax", "values that are far from zero"},
-        {"q4:grid=lloyd", "heavy tails; links slow enough to hide its arithmetic"},
-        {"q4:grid=lloyd,round=stochastic", "without a residual: unbiased"},
-        {"q3:grid=lloyd",
-         "heavy tails: as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
-        {"q2:grid=lloyd", "slow links"},
-        {"q1:grid=lloyd", "the slowest links, where `sign` loses too much"},
-    };
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters =
+          {
+              {"block", "", "a power of two from 32 to 1024", accepts_block},
+              {"grid", "uniform", "lloyd, minmax or uniform", accepts_grid},
+              {"partial", "", "same or wide", accepts_partial},
+              {"rotate", "", "0 or 1", accepts_rotation},
+              {"round", "nearest", "nearest or stochastic", accepts_rounding},
+          },
+      .settle = settle,
+      .make = make,
+      .error_bound = error_bound,
+      .refuses_feedback = refuses_feedback,
+      .feedback_need = feedback_need,
+      .plan_for_device = plan_of<DeviceFamilyId::kQ, device_parameters_of>,
+      .unbiased = "round=stochastic",
+      .variants = {"block=32", "block=1024,round=stochastic", "grid=minmax",
+                   "block=64,grid=minmax,round=stochastic", "grid=lloyd", "block=64,grid=lloyd",
+                   "grid=lloyd,round=stochastic", "block=128,grid=lloyd,rotate=0"},
+      .examples =
+          {
+              {"q8", "nearly exact at a quarter of the bytes"},
+              {"q4", "the default of `auto`"},
+              {"q4:grid=minmax", "values that are far from zero"},
+              {"q4:grid=lloyd", "heavy tails; links slow enough to hide its arithmetic"},
+              {"q4:grid=lloyd,round=stochastic", "without a residual: unbiased"},
+              {"q3:grid=lloyd",
+               "heavy tails: as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
+              {"q2:grid=lloyd", "slow links"},
+              {"q1:grid=lloyd", "the slowest links, where `sign` loses too much"},
+          },
+  };
   return kFamily;
 }
 

@@ -15,10 +15,11 @@ bool accepts_rounding(std::string_view text) {
 
 }  // namespace
 
-void append_shared_rules(std::vector<ParameterRule>* rules) {
-  rules->push_back({"block", "", "a power of two from 32 to 1024", accepts_block});
-  rules->push_back({"norm", "bucket", "bucket or global", accepts_norm});
-  rules->push_back({"round", "stochastic", "stochastic or zero", accepts_rounding});
+std::vector<ParameterRule> rules_with(const ParameterRule& bits) {
+  return {bits,
+          {"block", "", "a power of two from 32 to 1024", accepts_block},
+          {"norm", "bucket", "bucket or global", accepts_norm},
+          {"round", "stochastic", "stochastic or zero", accepts_rounding}};
 }
 
 Status settle(ParameterValues& values) {

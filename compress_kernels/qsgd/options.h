@@ -9,8 +9,8 @@
 
 namespace ringpress::compress_kernels::qsgd {
 
-/// block, norm, round.
-void append_shared_rules(std::vector<ParameterRule>* rules);
+/// And block, norm, round.
+std::vector<ParameterRule> rules_with(const ParameterRule& bits);
 /// Blocks are a matter of norm=bucket.
 Status settle(ParameterValues& values);
 /// All but the grids.

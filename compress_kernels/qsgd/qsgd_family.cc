@@ -49,25 +49,23 @@ FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {{"bits", "4", "a whole number from 1 to 8", accepts_bits}};
-    append_shared_rules(&family.parameters);
-    family.settle = settle_width;
-    family.make = make;
-    family.plan_for_device = plan_of<DeviceFamilyId::kQsgd, grid_of>;
-    family.error_bound = error_bound;
-    family.feedback_need = feedback_need;
-    family.refuses_feedback = refuses_feedback;
-    family.unbiased = "round=stochastic";
-    family.variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
-                       "bits=5,norm=global", "bits=8,norm=global,round=zero"};
-    family.examples = {
-        {"qsgd", "sums that must be exact in the codes: unbiased, the same in any order"},
-        {"qsgd:round=zero", "as `qsgd`, encoded faster; biased, for error feedback"},
-    };
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters = rules_with({"bits", "4", "a whole number from 1 to 8", accepts_bits}),
+      .settle = settle_width,
+      .make = make,
+      .error_bound = error_bound,
+      .refuses_feedback = refuses_feedback,
+      .feedback_need = feedback_need,
+      .plan_for_device = plan_of<DeviceFamilyId::kQsgd, grid_of>,
+      .unbiased = "round=stochastic",
+      .variants = {"bits=1,block=32", "bits=2,round=zero", "bits=8,block=1024",
+                   "bits=5,norm=global", "bits=8,norm=global,round=zero"},
+      .examples =
+          {
+              {"qsgd", "sums that must be exact in the codes: unbiased, the same in any order"},
+              {"qsgd:round=zero", "as `qsgd`, encoded faster; biased, for error feedback"},
+          },
+  };
   return kFamily;
 }
 

@@ -94,14 +94,16 @@ void lift(std::uint32_t lift, std::uint32_t largest, std::uint32_t* codes) {
   for (std::size_t i = 0; i < kTileElements; ++i) codes[i] = limited_sum(codes[i], lift, largest);
 }
 
+void take_lane(const std::uint32_t* numbers, std::size_t lane, std::uint32_t* of_lane) {
+  for (std::size_t row = 0; row < kRows; ++row) of_lane[row] = numbers[row * kPackLanes + lane];
+}
+
 void pack(const std::uint32_t* numbers, int width, std::byte* bytes) {
   const auto words = static_cast<std::size_t>(width);
   for (std::size_t lane = 0; lane < kPackLanes; ++lane) {
     std::uint32_t lane_words[32];
     std::uint32_t lane_numbers[kRows];
-    for (std::size_t row = 0; row < kRows; ++row) {
-      lane_numbers[row] = numbers[row * kPackLanes + lane];
-    }
+    take_lane(numbers, lane, lane_numbers);
     pack_plain(lane_numbers, kRows, width, reinterpret_cast<std::byte*>(lane_words));
     for (std::size_t word = 0; word < words; ++word) {
       core::store_element(bytes, word * kPackLanes + lane, lane_words[word]);
@@ -114,9 +116,7 @@ void unpack_add(const std::byte* bytes, int width, std::uint32_t largest, std::u
   for (std::size_t lane = 0; lane < kPackLanes; ++lane) {
     std::uint32_t lane_words[32];
     std::uint32_t lane_numbers[kRows];
-    for (std::size_t row = 0; row < kRows; ++row) {
-      lane_numbers[row] = numbers[row * kPackLanes + lane];
-    }
+    take_lane(numbers, lane, lane_numbers);
     for (std::size_t word = 0; word < words; ++word) {
       lane_words[word] = core::load_element<std::uint32_t>(bytes, word * kPackLanes + lane);
     }

@@ -80,27 +80,25 @@ Status settle(ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {
-        {"bits", "4/8",
-         "2 to 4 ascending widths, the first from 1 to 8, the last at most 16, as in "
-         "4/8 or 6/10/16",
-         accepts_bits}};
-    qsgd::append_shared_rules(&family.parameters);
-    family.settle = settle;
-    family.make = make;
-    family.plan_for_device = plan_of<DeviceFamilyId::kQsgd, parameters_of>;
-    family.error_bound = error_bound;
-    family.refuses_feedback = refuses_feedback;
-    family.unbiased = "round=stochastic";
-    family.variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
-                       "bits=8/16,norm=global"};
-    family.examples = {
-        {"qsgd-ms", "as `qsgd`, for values of very different sizes within a block"},
-    };
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters = qsgd::rules_with(
+          {"bits", "4/8",
+           "2 to 4 ascending widths, the first from 1 to 8, the last at most 16, as in "
+           "4/8 or 6/10/16",
+           accepts_bits}),
+      .settle = settle,
+      .make = make,
+      .error_bound = error_bound,
+      .refuses_feedback = refuses_feedback,
+      .plan_for_device = plan_of<DeviceFamilyId::kQsgd, parameters_of>,
+      .unbiased = "round=stochastic",
+      .variants = {"bits=6/10/16", "bits=2/6,block=32,round=zero", "bits=1/2/3/4,norm=global",
+                   "bits=8/16,norm=global"},
+      .examples =
+          {
+              {"qsgd-ms", "as `qsgd`, for values of very different sizes within a block"},
+          },
+  };
   return kFamily;
 }
 

@@ -113,32 +113,32 @@ FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues& values) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {
-        {"density", "0.01", "a number from 0.000001 to 1", accepts_density},
-        {"bits", "", "from 1 to 8, or for code=qsgd-ms a list such as 4/8", accepts_bits},
-        {"code", "none", "none, fp16, bf16, q8, q4, qsgd or qsgd-ms", accepts_code},
-        {"unbiased", "0", "0 or 1", accepts_flag},
-    };
-    family.settle = settle;
-    family.make = make;
-    family.plan_projection = plan_of<DeviceFamilyId::kRandk, device_parameters>;
-    family.error_bound = error_bound;
-    family.feedback_need = feedback_need;
-    family.refuses_feedback = refuses_feedback;
-    family.unbiased = "unbiased=1";
-    family.variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"};
-    family.examples = {
-        {"randk:density=0.01", "beside topk: no index travels, sums stay as sparse",
-         "8 bytes a tensor"},
-        {"randk:density=0.01,code=qsgd", "the same, fewer bits: GlobalRandK with MaxNorm",
-         "8 bytes a tensor"},
-        {"randk:density=0.01,unbiased=1", "unbiased sums where the variance may be huge",
-         "8 bytes a tensor"},
-    };
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters =
+          {
+              {"density", "0.01", "a number from 0.000001 to 1", accepts_density},
+              {"bits", "", "from 1 to 8, or for code=qsgd-ms a list such as 4/8", accepts_bits},
+              {"code", "none", "none, fp16, bf16, q8, q4, qsgd or qsgd-ms", accepts_code},
+              {"unbiased", "0", "0 or 1", accepts_flag},
+          },
+      .settle = settle,
+      .make = make,
+      .error_bound = error_bound,
+      .refuses_feedback = refuses_feedback,
+      .feedback_need = feedback_need,
+      .plan_projection = plan_of<DeviceFamilyId::kRandk, device_parameters>,
+      .unbiased = "unbiased=1",
+      .variants = {"density=0.1", "density=0.3,unbiased=1", "density=1"},
+      .examples =
+          {
+              {"randk:density=0.01", "beside topk: no index travels, sums stay as sparse",
+               "8 bytes a tensor"},
+              {"randk:density=0.01,code=qsgd", "the same, fewer bits: GlobalRandK with MaxNorm",
+               "8 bytes a tensor"},
+              {"randk:density=0.01,unbiased=1", "unbiased sums where the variance may be huge",
+               "8 bytes a tensor"},
+          },
+  };
   return kFamily;
 }
 

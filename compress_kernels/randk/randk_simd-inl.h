@@ -18,10 +18,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 namespace arrays = core::HWY_NAMESPACE;
-using arrays::Floats;
-using arrays::kFloatTag;
-using arrays::kLanes;
-using arrays::kWordTag;
+using arrays::Floats, arrays::kFloatTag, arrays::kLanes, arrays::kWordTag;
 
 /// kLanes values from element i on, plus their residual.
 template <typename T>

@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "compress_kernels/core/device_tasks.h"
 #include "compress_kernels/core/projection_tasks.h"
 #include "compress_kernels/randk/device_tasks.h"
 #include "ringpress/internal/device.h"
@@ -38,23 +37,23 @@ class TaskProjection final : public DeviceProjection {
   }
 
   Status project(Stream stream, int, const DeviceProjectArgs& args) override {
-    RINGPRESS_RETURN_IF_ERROR(check(args));
+    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args, codec_->dtype()));
     const GatherTask gather{{}, choose(args), tensor(args), args.call.own[0]};
     const std::size_t longest = gather.choice.slices.longest();
-    RINGPRESS_RETURN_IF_ERROR(launch(stream, gather, pieces(longest + 1, kLanes)));
+    RINGPRESS_RETURN_IF_ERROR(launch(stream, gather, core::pieces_of(longest + 1, kLanes)));
     return launch(stream, ScanTask{{}, tensor(args), args.call.own[0] + longest},
-                  pieces(args.call.shape.count, kGroupsElements));
+                  core::pieces_of(args.call.shape.count, kGroupsElements));
   }
 
   Status finish(Stream stream, const DeviceProjectArgs& args) override {
-    RINGPRESS_RETURN_IF_ERROR(check(args));
+    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args, codec_->dtype()));
     const SliceChoice choice = choose(args);
     const float* const flag = args.call.summed[0] + choice.slices.longest();
     const std::size_t count = args.call.shape.count;
     RINGPRESS_RETURN_IF_ERROR(launch(stream, KeepTask{{}, tensor(args), args.call.result, flag},
-                                     pieces(count, kGroupsElements)));
+                                     core::pieces_of(count, kGroupsElements)));
     RINGPRESS_RETURN_IF_ERROR(
-        launch(stream, scatter(choice, args), pieces(choice.slices.longest(), kLanes)));
+        launch(stream, scatter(choice, args), core::pieces_of(choice.slices.longest(), kLanes)));
     if (args.call.state == nullptr) return Status::ok();
     return launch(stream, AdvanceTask{{}, choice, flag, args.call.step + 1}, 1);
   }
@@ -62,17 +61,6 @@ class TaskProjection final : public DeviceProjection {
  private:
   static constexpr std::size_t kLanes = 32;
   static constexpr std::size_t kGroupsElements = 256;
-
-  static std::size_t pieces(std::size_t count, std::size_t of_each) {
-    return (count + of_each - 1) / of_each;
-  }
-
-  Status check(const DeviceProjectArgs& args) const {
-    const std::size_t bytes = dtype_size(codec_->dtype());
-    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.call.values, bytes));
-    RINGPRESS_RETURN_IF_ERROR(core::check_alignment(args.call.result, bytes));
-    return core::check_alignment(args.call.residual, sizeof(float));
-  }
 
   template <typename Task>
   Status launch(Stream stream, const Task& task, std::size_t pieces) const {

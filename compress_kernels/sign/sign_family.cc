@@ -44,17 +44,15 @@ FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {{"block", "1024", "a power of two from 32 to 1024", accepts_block}};
-    family.make = make;
-    family.plan_for_device = plan_of<DeviceFamilyId::kUniform, parameters_of>;
-    family.error_bound = error_bound;
-    family.feedback_need = feedback_need;
-    family.variants = {"block=64"};
-    family.examples = {{"sign", "the slowest links: a thirtieth of the bytes"}};
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters = {{"block", "1024", "a power of two from 32 to 1024", accepts_block}},
+      .make = make,
+      .error_bound = error_bound,
+      .feedback_need = feedback_need,
+      .plan_for_device = plan_of<DeviceFamilyId::kUniform, parameters_of>,
+      .variants = {"block=64"},
+      .examples = {{"sign", "the slowest links: a thirtieth of the bytes"}},
+  };
   return kFamily;
 }
 

@@ -65,22 +65,21 @@ bool refuses_feedback(const CodecEntry&, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {
-        {"block", "128", "a power of two from 32 to 1024", accepts_block},
-        {"clip", "0", "0 (off) or a number from 1 to 100, such as 2.5", accepts_clip},
-    };
-    family.settle = settle;
-    family.make = make;
-    family.plan_for_device = plan_of<DeviceFamilyId::kTern, parameters_of>;
-    family.error_bound = error_bound;
-    family.refuses_feedback = refuses_feedback;
-    family.unbiased = "clip=0";
-    family.variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"};
-    family.examples = {{"tern", "slow links without a residual: unbiased"}};
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters =
+          {
+              {"block", "128", "a power of two from 32 to 1024", accepts_block},
+              {"clip", "0", "0 (off) or a number from 1 to 100, such as 2.5", accepts_clip},
+          },
+      .settle = settle,
+      .make = make,
+      .error_bound = error_bound,
+      .refuses_feedback = refuses_feedback,
+      .plan_for_device = plan_of<DeviceFamilyId::kTern, parameters_of>,
+      .unbiased = "clip=0",
+      .variants = {"block=32", "block=1024", "block=64,clip=2.5", "block=512,clip=1"},
+      .examples = {{"tern", "slow links without a residual: unbiased"}},
+  };
   return kFamily;
 }
 

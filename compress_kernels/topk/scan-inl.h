@@ -21,11 +21,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 namespace arrays = core::HWY_NAMESPACE;
-using arrays::Floats;
-using arrays::kFloatTag;
-using arrays::kLanes;
-using arrays::kWordTag;
-using arrays::Words;
+using arrays::Floats, arrays::kFloatTag, arrays::kLanes, arrays::kWordTag, arrays::Words;
 
 // Magnitudes are below 2^31: comparisons of signed integers, which every target has, order them.
 using SignedTag = hn::RebindToSigned<arrays::WordTag>;

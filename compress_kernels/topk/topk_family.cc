@@ -87,27 +87,25 @@ FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
 }  // namespace
 
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {
-        {"density", "0.01", "a number from 0.00001 to 0.5, such as 0.01", accepts_density},
-        {"value", "8", "8 or 16", accepts_value_bits},
-        {"select", "tensor", "tensor or chunk", accepts_selection},
-    };
-    family.settle = settle;
-    family.make = make;
-    family.plan_for_device = plan_for_device;
-    family.in_streams = "select=chunk";
-    family.error_bound = error_bound;
-    family.feedback_need = feedback_need;
-    family.variants = {"value=16", "density=0.3", "density=0.5,value=16", "select=chunk",
-                       "density=0.3,value=16,select=chunk"};
-    family.examples = {
-        {"topk", "links so slow that 1 % of the values must do; heavy-tailed gradients"},
-        {"topk:density=0.1", "as above where training needs more of them"},
-        {"topk:select=chunk", "`topk` in streams of a GPU: chunks of a fixed size"}};
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters =
+          {
+              {"density", "0.01", "a number from 0.00001 to 0.5, such as 0.01", accepts_density},
+              {"value", "8", "8 or 16", accepts_value_bits},
+              {"select", "tensor", "tensor or chunk", accepts_selection},
+          },
+      .settle = settle,
+      .make = make,
+      .error_bound = error_bound,
+      .feedback_need = feedback_need,
+      .plan_for_device = plan_for_device,
+      .in_streams = "select=chunk",
+      .variants = {"value=16", "density=0.3", "density=0.5,value=16", "select=chunk",
+                   "density=0.3,value=16,select=chunk"},
+      .examples = {{"topk", "links so slow that 1 % of the values must do; heavy-tailed gradients"},
+                   {"topk:density=0.1", "as above where training needs more of them"},
+                   {"topk:select=chunk", "`topk` in streams of a GPU: chunks of a fixed size"}},
+  };
   return kFamily;
 }
 

@@ -18,14 +18,6 @@ namespace ringpress::compress_kernels::topk {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace hn = hwy::HWY_NAMESPACE;
-namespace arrays = core::HWY_NAMESPACE;
-using arrays::Floats;
-using arrays::kFloatTag;
-using arrays::kLanes;
-using arrays::kWordTag;
-using arrays::Words;
-
 /// Keeps what error feedback is left with if nothing is sent.
 HWY_INLINE void keep(Floats x, Signeds magnitudes, float* residual, std::size_t i) {
   const Signeds infinity = hn::Set(kSignedTag, static_cast<std::int32_t>(core::kInfinityBits));

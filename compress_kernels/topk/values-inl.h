@@ -19,11 +19,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 namespace arrays = core::HWY_NAMESPACE;
-using arrays::Floats;
-using arrays::kFloatTag;
-using arrays::kLanes;
-using arrays::kWordTag;
-using arrays::Words;
+using arrays::Floats, arrays::kFloatTag, arrays::kLanes, arrays::kWordTag, arrays::Words;
 
 // All words that are compared here are below 2^31.
 using ValueTag = hn::RebindToSigned<arrays::WordTag>;

@@ -39,15 +39,13 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
 /// In compress_kernels/ it also has plan_for_device = plan_of<DeviceFamilyId::kFixed, ...>, and its
 /// id is a line of device_families.inc.
 const CodecFamily& family() {
-  static const CodecFamily& kFamily = *new CodecFamily([] {
-    CodecFamily family;
-    family.parameters = {{"shift", "6", "a digit", accepts_shift}};
-    family.make = make;
-    family.error_bound = error_bound;
-    family.variants = {"shift=3"};
-    family.examples = {{"fixed", "yes", "values of one size that is known"}};
-    return family;
-  }());
+  static const CodecFamily& kFamily = *new CodecFamily{
+      .parameters = {{"shift", "6", "a digit", accepts_shift}},
+      .make = make,
+      .error_bound = error_bound,
+      .variants = {"shift=3"},
+      .examples = {{"fixed", "yes", "values of one size that is known"}},
+  };
   return kFamily;
 }
 
