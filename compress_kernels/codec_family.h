@@ -137,12 +137,12 @@ const KernelTable<Parameters>& selected_kernels(
 }
 
 /// A codec that runs selected_kernels().
-template <template <typename> class CodecOf = KernelCodec, typename Parameters>
+template <template <typename> class FormsOf = SameForms, typename Parameters>
 std::unique_ptr<Codec> make_kernel_codec(
     CodecIdentity identity, const Parameters& parameters, const KernelTable<Parameters>& reference,
     const KernelTable<Parameters>* (*simd)(std::int64_t) = nullptr) {
-  return std::make_unique<CodecOf<Parameters>>(std::move(identity), parameters,
-                                               selected_kernels(reference, simd));
+  return std::make_unique<KernelCodec<Parameters, FormsOf<Parameters>>>(
+      std::move(identity), parameters, selected_kernels(reference, simd));
 }
 
 }  // namespace ringpress::compress_kernels

@@ -28,41 +28,60 @@ struct CodecIdentity {
   CodecTraits traits;
 };
 
-/// `Parameters` also has a free function encoded_bytes(const Parameters&, std::size_t count).
+class IdentifiedCodec : public Codec {
+ public:
+  explicit IdentifiedCodec(CodecIdentity identity) : identity_(std::move(identity)) {}
+
+  const CodecTraits& traits() const final { return identity_.traits; }
+  const std::string& specification() const final { return identity_.specification; }
+  DType dtype() const final { return identity_.dtype; }
+  ReduceOp op() const final { return identity_.op; }
+
+ private:
+  const CodecIdentity identity_;
+};
+
+/// Parameters that are the same in every form.
 template <typename Parameters>
-class KernelCodec final : public Codec {
+struct SameForms {
+  static const Parameters& of(const Parameters& parameters, Contributions) { return parameters; }
+  static const Parameters& of_hop(const Parameters& parameters, const DecodeAddEncodeArgs&) {
+    return parameters;
+  }
+};
+
+/// `Parameters` also has a free function encoded_bytes(const Parameters&, std::size_t count).
+/// `Forms` says what the parameters of a form are.
+template <typename Parameters, typename Forms>
+class KernelCodec final : public IdentifiedCodec {
  public:
   KernelCodec(CodecIdentity identity, const Parameters& parameters,
               const KernelTable<Parameters>& kernels)
-      : identity_(std::move(identity)), parameters_(parameters), kernels_(kernels) {}
+      : IdentifiedCodec(std::move(identity)), parameters_(parameters), kernels_(kernels) {}
 
-  const CodecTraits& traits() const override { return identity_.traits; }
-  const std::string& specification() const override { return identity_.specification; }
-  DType dtype() const override { return identity_.dtype; }
-  ReduceOp op() const override { return identity_.op; }
-
-  std::size_t wire_bytes(std::size_t count, Contributions) const override {
-    return encoded_bytes(parameters_, count);
+  std::size_t wire_bytes(std::size_t count, Contributions form) const override {
+    return encoded_bytes(Forms::of(parameters_, form), count);
   }
   std::size_t encode(const EncodeArgs& args) const override {
-    if (args.count > 0) kernels_.encode(parameters_, args);
-    return encoded_bytes(parameters_, args.count);
+    const Parameters& parameters = Forms::of(parameters_, args.form);
+    if (args.count > 0) kernels_.encode(parameters, args);
+    return encoded_bytes(parameters, args.count);
   }
   void decode(const DecodeArgs& args) const override {
-    if (args.count > 0) kernels_.decode(parameters_, args);
+    if (args.count > 0) kernels_.decode(Forms::of(parameters_, args.form), args);
   }
   void decode_add(const DecodeAddArgs& args) const override {
-    if (args.count > 0) kernels_.decode_add(parameters_, args);
+    if (args.count > 0) kernels_.decode_add(Forms::of(parameters_, args.form), args);
   }
   std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
-    if (args.count > 0) kernels_.decode_add_encode(parameters_, args);
-    return args.wire == nullptr ? 0 : encoded_bytes(parameters_, args.count);
+    const Parameters& parameters = Forms::of_hop(parameters_, args);
+    if (args.count > 0) kernels_.decode_add_encode(parameters, args);
+    return args.wire == nullptr ? 0 : encoded_bytes(parameters, args.count);
   }
 
  private:
-  CodecIdentity identity_;
-  Parameters parameters_;
-  KernelTable<Parameters> kernels_;
+  const Parameters parameters_;
+  const KernelTable<Parameters> kernels_;
 };
 
 }  // namespace ringpress::compress_kernels

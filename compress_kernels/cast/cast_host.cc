@@ -11,12 +11,6 @@
 
 #include "compress_kernels/core/simd_targets.h"
 
-namespace ringpress::compress_kernels::cast {
-
-const KernelTable<CastParameters>* simd_kernels(std::int64_t target) {
-  RINGPRESS_SELECT_TARGET(target, kernels);
-}
-
-}  // namespace ringpress::compress_kernels::cast
+RINGPRESS_SIMD_KERNELS(cast, KernelTable<CastParameters>)
 
 #endif

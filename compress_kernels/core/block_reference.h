@@ -28,12 +28,6 @@ struct Block {
   const float* x = nullptr;
 };
 
-/// The new residual of a value: what was lost, unless that is not a finite number.
-RINGPRESS_HOST_DEVICE inline float new_residual(float x, float decoded, float old) {
-  const float lost = x - decoded;
-  return is_finite(lost) ? lost : old;
-}
-
 template <typename Parameters, typename Format>
 class BlockReference {
  public:

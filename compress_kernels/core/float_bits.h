@@ -48,6 +48,12 @@ RINGPRESS_HOST_DEVICE inline bool is_finite(float value) {
   return magnitude_bits(value) < kInfinityBits;
 }
 
+/// The new residual of a value: what was lost, unless that is not a finite number.
+RINGPRESS_HOST_DEVICE inline float new_residual(float x, float decoded, float old) {
+  const float lost = x - decoded;
+  return is_finite(lost) ? lost : old;
+}
+
 /// Nearest integer, ties to even, for |value| < 2^22 under the default rounding mode.
 RINGPRESS_HOST_DEVICE inline float round_to_even(float value) {
   constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: floats there are whole numbers.

@@ -22,15 +22,11 @@ struct ChunkValues {
   const float* residual = nullptr;  // Null: none. Any alignment.
 };
 
-class ProjectingCodec : public Codec {
+class ProjectingCodec : public IdentifiedCodec {
  public:
   ProjectingCodec(CodecIdentity identity, std::unique_ptr<Projection> projection)
-      : identity_(std::move(identity)), projection_(std::move(projection)) {}
+      : IdentifiedCodec(std::move(identity)), projection_(std::move(projection)) {}
 
-  const CodecTraits& traits() const override { return identity_.traits; }
-  const std::string& specification() const override { return identity_.specification; }
-  DType dtype() const override { return identity_.dtype; }
-  ReduceOp op() const override { return identity_.op; }
   const Projection* projection() const override { return projection_.get(); }
 
   std::size_t wire_bytes(std::size_t count, Contributions) const override {
@@ -52,7 +48,6 @@ class ProjectingCodec : public Codec {
                             void* values) const = 0;
 
  private:
-  const CodecIdentity identity_;
   const std::unique_ptr<Projection> projection_;
 };
 

@@ -6,26 +6,31 @@
 #include <hwy/highway.h>
 
 #if HWY_TARGETS & HWY_AVX2
-#define RINGPRESS_CASE_AVX2(function) \
-  case HWY_AVX2:                      \
-    return &N_AVX2::function();
+#define RINGPRESS_CASE_AVX2 \
+  case HWY_AVX2:            \
+    return &N_AVX2::kernels();
 #else
-#define RINGPRESS_CASE_AVX2(function)
+#define RINGPRESS_CASE_AVX2
 #endif
 #if HWY_TARGETS & HWY_AVX3
-#define RINGPRESS_CASE_AVX3(function) \
-  case HWY_AVX3:                      \
-    return &N_AVX3::function();
+#define RINGPRESS_CASE_AVX3 \
+  case HWY_AVX3:            \
+    return &N_AVX3::kernels();
 #else
-#define RINGPRESS_CASE_AVX3(function)
+#define RINGPRESS_CASE_AVX3
 #endif
 
-/// Body of a function that returns the address of what `function` of that target returns, or null.
-#define RINGPRESS_SELECT_TARGET(target, function) \
-  switch (target) {                               \
-    RINGPRESS_CASE_AVX2(function)                 \
-    RINGPRESS_CASE_AVX3(function)                 \
-  }                                               \
-  return nullptr
+/// Defines simd_kernels() of a codec's folder: the address of what kernels() of the target returns,
+/// or null.
+#define RINGPRESS_SIMD_KERNELS(folder, Kernels)      \
+  namespace ringpress::compress_kernels::folder {    \
+  const Kernels* simd_kernels(std::int64_t target) { \
+    switch (target) {                                \
+      RINGPRESS_CASE_AVX2                            \
+      RINGPRESS_CASE_AVX3                            \
+    }                                                \
+    return nullptr;                                  \
+  }                                                  \
+  }
 
 #endif  // COMPRESS_KERNELS_CORE_SIMD_TARGETS_H_

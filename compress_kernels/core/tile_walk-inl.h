@@ -96,21 +96,6 @@ HWY_INLINE std::uint32_t largest_magnitude(const float* x, std::size_t count) {
   return hn::GetLane(hn::MaxOfLanes(kWordTag, hn::Max(even, odd)));
 }
 
-/// residual[i] = new_residual(x[i], decoded[i], residual[i]); any alignment.
-inline void store_new_residual(const float* x, const float* decoded, std::size_t count,
-                               float* residual) {
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Floats lost = hn::Sub(load_floats<float>(x, i), hn::Load(kFloatTag, decoded + i));
-    const Floats old = load_floats<float>(residual, i);
-    store_floats<float>(hn::IfThenElse(hn::IsFinite(lost), lost, old), residual, i);
-  }
-  for (; i < count; ++i) {
-    const float old = load_element<float>(residual, i);
-    store_element<float>(residual, i, new_residual(x[i], decoded[i], old));
-  }
-}
-
 template <typename Parameters, typename Coder>
 class TileWalk {
  public:

@@ -11,12 +11,6 @@
 
 #include "compress_kernels/core/simd_targets.h"
 
-namespace ringpress::compress_kernels::fp8 {
-
-const KernelTable<Fp8Parameters>* simd_kernels(std::int64_t target) {
-  RINGPRESS_SELECT_TARGET(target, kernel_table);
-}
-
-}  // namespace ringpress::compress_kernels::fp8
+RINGPRESS_SIMD_KERNELS(fp8, KernelTable<Fp8Parameters>)
 
 #endif

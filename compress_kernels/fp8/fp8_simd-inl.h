@@ -19,11 +19,11 @@ namespace ringpress::compress_kernels::fp8 {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace kernels = core::HWY_NAMESPACE;
-using kernels::load_floats;
-using kernels::TileInput;
-using kernels::TileSpan;
-using kernels::TileTarget;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::load_floats;
+using arrays::TileInput;
+using arrays::TileSpan;
+using arrays::TileTarget;
 
 class TileCoder {
  public:
@@ -100,7 +100,7 @@ class TileCoder {
   HWY_INLINE void store_tile(CodeTile& tile, std::size_t end) const {
     const std::size_t elements = (end - 1) % kTileElements + 1;
     if (streams) {
-      kernels::stream_bytes(tile.scratch, tile.wire, elements);
+      arrays::stream_bytes(tile.scratch, tile.wire, elements);
     } else if (!tile.direct) {
       std::memcpy(tile.wire, tile.scratch, elements);
     }
@@ -113,7 +113,7 @@ class TileCoder {
     const std::size_t offset = first % core::kElementsPerGroup;
     const std::size_t groups =
         (offset + span.elements + core::kElementsPerGroup - 1) / core::kElementsPerGroup;
-    kernels::random_halves(random_, first / core::kElementsPerGroup, groups, random);
+    arrays::random_halves(random_, first / core::kElementsPerGroup, groups, random);
     return random + offset;
   }
 
@@ -126,7 +126,7 @@ class TileCoder {
 
   template <Float8Format kFormat>
   static HWY_INLINE BlockUnit measure(const float* x, std::size_t block) {
-    const std::uint32_t magnitude = kernels::largest_magnitude(x, block);
+    const std::uint32_t magnitude = arrays::largest_magnitude(x, block);
     const std::uint16_t stored = stored_unit<kFormat>(magnitude);
     return {magnitude, stored, inverse_unit(stored)};
   }
@@ -199,7 +199,7 @@ class TileCoder {
       const std::size_t end = std::min(first + block, elements);
       for (std::size_t i = first; i < end; i += kLanes) {
         const Floats value = hn::Mul(widen_codes<kFormat>(codes + i), unit);
-        kernels::put_floats<kTarget>(value, addend, values, i);
+        arrays::put_floats<kTarget>(value, addend, values, i);
       }
     }
   }
@@ -209,9 +209,9 @@ class TileCoder {
   const std::size_t codes_offset_;
 };
 
-inline const KernelTable<Fp8Parameters>& kernel_table() {
+inline const KernelTable<Fp8Parameters>& kernels() {
   static constexpr KernelTable<Fp8Parameters> kTable =
-      kernels::TileWalk<Fp8Parameters, TileCoder>::table();
+      arrays::TileWalk<Fp8Parameters, TileCoder>::table();
   return kTable;
 }
 

@@ -38,12 +38,6 @@ RINGPRESS_HOST_DEVICE inline float as_element(float value, DType dtype, Contribu
   return form.summed > 1 ? value : saturate(value, dtype);
 }
 
-/// The new residual of a value: what was lost, unless that is not a finite number.
-RINGPRESS_HOST_DEVICE inline float new_residual(float x, float decoded, float old) {
-  const float lost = x - decoded;
-  return core::is_finite(lost) ? lost : old;
-}
-
 /// Lanes of the sums over a block: element i goes to lane i mod 256. A warp adds within its lanes
 /// first, and a host in registers.
 inline constexpr std::size_t kBlockLanes = 256;

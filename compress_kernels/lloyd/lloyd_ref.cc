@@ -53,7 +53,7 @@ void encode_values(const LloydParameters& parameters, std::size_t count, const O
     for (std::size_t i = 0; i < length; ++i) {
       if (output.residual != nullptr && finite) {
         const float old = core::load_element<float>(output.residual, first + i);
-        core::store_element<float>(output.residual, first + i, new_residual(x[i], y[i], old));
+        core::store_element<float>(output.residual, first + i, core::new_residual(x[i], y[i], old));
       }
       if (output.decoded != nullptr) {
         store(parameters, output.decoded, first + i,

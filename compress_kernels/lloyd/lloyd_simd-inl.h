@@ -198,28 +198,13 @@ inline void store_decoded(const Elements& elements, Scratch& scratch) {
                       elements.first);
 }
 
-/// residual[i] = new_residual(x[i], decoded[i], residual[i]); any alignment.
-inline void store_residual(const float* x, const float* decoded, std::size_t count,
-                           float* residual) {
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Floats lost = hn::Sub(load_floats<float>(x, i), hn::Load(kFloatTag, decoded + i));
-    const Floats old = load_floats<float>(residual, i);
-    store_floats<float>(hn::IfThenElse(hn::IsFinite(lost), lost, old), residual, i);
-  }
-  for (; i < count; ++i) {
-    const float old = core::load_element<float>(residual, i);
-    core::store_element<float>(residual, i, new_residual(x[i], decoded[i], old));
-  }
-}
-
 /// Writes residual and decoded values of an encoded block.
 inline void store_results(const ChunkCoder& coder, DType dtype, std::size_t block, const float* x,
                           bool finite, const Output& output, Scratch& scratch) {
   const std::size_t first = coder.chunk().first_of(block);
   const std::size_t count = coder.chunk().length_of(block);
   if (output.residual != nullptr && finite) {
-    store_residual(x, scratch.decoded, count, output.residual + first);
+    arrays::store_new_residual(x, scratch.decoded, count, output.residual + first);
   }
   if (output.decoded != nullptr) {
     store_decoded({dtype, output.decoded, first, count, output.form}, scratch);

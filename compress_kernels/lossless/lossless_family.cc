@@ -7,15 +7,10 @@
 namespace ringpress::compress_kernels::lossless {
 namespace {
 
-class LosslessCodec final : public Codec {
+class LosslessCodec final : public IdentifiedCodec {
  public:
   LosslessCodec(CodecIdentity identity, const TileKernels& kernels)
-      : identity_(std::move(identity)), chunks_{&kernels, dtype_size(identity_.dtype)} {}
-
-  const CodecTraits& traits() const override { return identity_.traits; }
-  const std::string& specification() const override { return identity_.specification; }
-  DType dtype() const override { return identity_.dtype; }
-  ReduceOp op() const override { return identity_.op; }
+      : IdentifiedCodec(std::move(identity)), chunks_{&kernels, dtype_size(dtype())} {}
 
   std::size_t wire_bytes(std::size_t count, Contributions) const override {
     return count * chunks_.element_bytes;
@@ -34,7 +29,6 @@ class LosslessCodec final : public Codec {
   }
 
  private:
-  CodecIdentity identity_;
   Chunks chunks_;
 };
 

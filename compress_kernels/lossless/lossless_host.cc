@@ -11,12 +11,6 @@
 
 #include "compress_kernels/core/simd_targets.h"
 
-namespace ringpress::compress_kernels::lossless {
-
-const KernelSet* simd_kernels(std::int64_t target) {
-  RINGPRESS_SELECT_TARGET(target, kernels);
-}
-
-}  // namespace ringpress::compress_kernels::lossless
+RINGPRESS_SIMD_KERNELS(lossless, KernelSet)
 
 #endif

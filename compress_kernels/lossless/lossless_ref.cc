@@ -198,18 +198,9 @@ std::size_t decode_coded(const std::byte* wire, std::size_t bytes, const Window&
 
 template <typename T>
 std::size_t decode(const std::byte* wire, std::size_t bytes, std::size_t count, void* values) {
-  TileMode mode;
-  Window window;
-  if (bytes < kHeaderBytes || !read_header(wire, &mode, &window)) return 0;
-  if (mode == TileMode::kCoded) return decode_coded<T>(wire, bytes, window, count, values);
-  const std::size_t value_bytes = count * sizeof(T);
-  if (mode == TileMode::kZero) {
-    std::memset(values, 0, value_bytes);
-    return kHeaderBytes;
-  }
-  if (bytes < kHeaderBytes + value_bytes) return 0;
-  std::memcpy(values, wire + kHeaderBytes, value_bytes);
-  return kHeaderBytes + value_bytes;
+  return decode_tile<T>(wire, bytes, count, values, [&](const Window& window) {
+    return decode_coded<T>(wire, bytes, window, count, values);
+  });
 }
 
 template <typename T>

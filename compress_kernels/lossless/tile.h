@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "compress_kernels/core/element.h"
@@ -142,6 +143,25 @@ inline bool read_header(const std::byte* wire, TileMode* mode, Window* window) {
              (flags & 8) != 0};
   *mode = static_cast<TileMode>(flags >> 4);
   return (flags >> 4) <= static_cast<int>(TileMode::kZero);
+}
+
+/// `decode_coded(window)` decodes a tile with codes. Returns the tile's bytes, 0 if they are not
+/// all there.
+template <typename T, typename DecodeCoded>
+std::size_t decode_tile(const std::byte* wire, std::size_t bytes, std::size_t count, void* values,
+                        DecodeCoded&& decode_coded) {
+  TileMode mode;
+  Window window;
+  if (bytes < kHeaderBytes || !read_header(wire, &mode, &window)) return 0;
+  if (mode == TileMode::kCoded) return decode_coded(window);
+  const std::size_t value_bytes = count * sizeof(T);
+  if (mode == TileMode::kZero) {
+    std::memset(values, 0, value_bytes);
+    return kHeaderBytes;
+  }
+  if (bytes < kHeaderBytes + value_bytes) return 0;
+  std::memcpy(values, wire + kHeaderBytes, value_bytes);
+  return kHeaderBytes + value_bytes;
 }
 
 // A window is chosen from eight elements of each whole group, from a different eighth of each.

@@ -8,7 +8,7 @@
 #include "compress_kernels/lloyd/device_parameters.h"
 #include "compress_kernels/lloyd/lloyd.h"
 #include "compress_kernels/q/regridding_parameters.h"
-#include "compress_kernels/q/widening_codec.h"
+#include "compress_kernels/q/wider_forms.h"
 #include "compress_kernels/task_codec.h"
 #include "compress_kernels/uniform/uniform.h"
 #include "ringpress/internal/codec.h"
@@ -19,7 +19,7 @@ namespace ringpress::compress_kernels::q {
 /// How partial sums of a ring are encoded.
 enum class PartialSums : std::uint8_t {
   kSame,       // As everything else.
-  kWider,      // In more bits: widening_codec.h.
+  kWider,      // In more bits: wider_forms.h.
   kRegridded,  // On another grid: regridding_codec.h.
 };
 

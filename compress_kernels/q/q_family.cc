@@ -4,7 +4,7 @@
 #include "compress_kernels/lloyd/block.h"
 #include "compress_kernels/q/device_kernels.h"
 #include "compress_kernels/q/regridding_codec.h"
-#include "compress_kernels/q/widening_codec.h"
+#include "compress_kernels/q/wider_forms.h"
 #include "compress_kernels/uniform/uniform.h"
 
 namespace ringpress::compress_kernels::q {
@@ -46,7 +46,7 @@ std::unique_ptr<Codec> make_with(CodecIdentity identity, const Parameters& param
   if (values.text("partial") == "same") {
     return make_kernel_codec(std::move(identity), parameters, reference, simd);
   }
-  return make_kernel_codec<WideningCodec>(std::move(identity), parameters, reference, simd);
+  return make_kernel_codec<WiderForms>(std::move(identity), parameters, reference, simd);
 }
 
 std::unique_ptr<Codec> make_regridding(CodecIdentity identity,

@@ -8,7 +8,7 @@
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/reduce.h"
 #include "compress_kernels/q/regridding_parameters.h"
-#include "compress_kernels/q/widening_codec.h"
+#include "compress_kernels/q/wider_forms.h"
 
 namespace ringpress::compress_kernels::q {
 namespace {
@@ -36,7 +36,7 @@ void store_values(DType dtype, const float* values, std::size_t count, void* ele
 RegriddingCodec::RegriddingCodec(CodecIdentity identity, const UniformParameters& parameters,
                                  const KernelTable<UniformParameters>& kernels,
                                  const KernelTable<LloydParameters>& sum_kernels)
-    : identity_(std::move(identity)),
+    : IdentifiedCodec(std::move(identity)),
       parameters_(parameters),
       kernels_(kernels),
       sum_kernels_(sum_kernels) {}

@@ -21,16 +21,11 @@
 namespace ringpress::compress_kernels::q {
 
 /// Of codecs with 2 bits on a uniform grid.
-class RegriddingCodec final : public Codec {
+class RegriddingCodec final : public IdentifiedCodec {
  public:
   RegriddingCodec(CodecIdentity identity, const UniformParameters& parameters,
                   const KernelTable<UniformParameters>& kernels,
                   const KernelTable<LloydParameters>& sum_kernels);
-
-  const CodecTraits& traits() const override { return identity_.traits; }
-  const std::string& specification() const override { return identity_.specification; }
-  DType dtype() const override { return identity_.dtype; }
-  ReduceOp op() const override { return identity_.op; }
 
   std::size_t wire_bytes(std::size_t count, Contributions form) const override;
   std::size_t encode(const EncodeArgs& args) const override;
@@ -51,7 +46,6 @@ class RegriddingCodec final : public Codec {
   template <typename Call>
   void with_grid(DType dtype, Contributions form, Call&& call) const;
 
-  CodecIdentity identity_;
   UniformParameters parameters_;
   KernelTable<UniformParameters> kernels_;
   KernelTable<LloydParameters> sum_kernels_;

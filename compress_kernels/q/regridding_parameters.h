@@ -6,7 +6,7 @@
 
 #include "compress_kernels/lloyd/device_parameters.h"
 #include "compress_kernels/lloyd/lloyd.h"
-#include "compress_kernels/q/widening_codec.h"
+#include "compress_kernels/q/wider_forms.h"
 #include "compress_kernels/uniform/uniform.h"
 #include "ringpress/internal/codec.h"
 

@@ -57,15 +57,10 @@ class QsgdAgreement final : public Agreement {
   const Transcoder& transcoder_;
 };
 
-class QsgdCodec final : public Codec {
+class QsgdCodec final : public IdentifiedCodec {
  public:
   QsgdCodec(CodecIdentity identity, const Transcoder& transcoder)
-      : identity_(std::move(identity)), transcoder_(transcoder), agreement_(transcoder_) {}
-
-  const CodecTraits& traits() const override { return identity_.traits; }
-  const std::string& specification() const override { return identity_.specification; }
-  DType dtype() const override { return identity_.dtype; }
-  ReduceOp op() const override { return identity_.op; }
+      : IdentifiedCodec(std::move(identity)), transcoder_(transcoder), agreement_(transcoder_) {}
 
   std::size_t wire_bytes(std::size_t count, Contributions form) const override {
     return encoded_bytes(transcoder_.parameters, count, form);
@@ -84,7 +79,6 @@ class QsgdCodec final : public Codec {
   }
 
  private:
-  CodecIdentity identity_;
   Transcoder transcoder_;
   QsgdAgreement agreement_;
 };

@@ -11,12 +11,6 @@
 
 #include "compress_kernels/core/simd_targets.h"
 
-namespace ringpress::compress_kernels::randk {
-
-const Kernels* simd_kernels(std::int64_t target) {
-  RINGPRESS_SELECT_TARGET(target, kernels);
-}
-
-}  // namespace ringpress::compress_kernels::randk
+RINGPRESS_SIMD_KERNELS(randk, Kernels)
 
 #endif

@@ -18,17 +18,17 @@ namespace ringpress::compress_kernels::tern {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace kernels = core::HWY_NAMESPACE;
-using kernels::Floats;
-using kernels::Integers;
-using kernels::kFloatTag;
-using kernels::kIntegerTag;
-using kernels::kLanes;
-using kernels::kShortTag;
-using kernels::kWordTag;
-using kernels::load_floats;
-using kernels::Shorts;
-using kernels::Words;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::Floats;
+using arrays::Integers;
+using arrays::kFloatTag;
+using arrays::kIntegerTag;
+using arrays::kLanes;
+using arrays::kShortTag;
+using arrays::kWordTag;
+using arrays::load_floats;
+using arrays::Shorts;
+using arrays::Words;
 
 /// Values whose random bits are windows of the same 32 halves.
 constexpr std::size_t kPart = kSharing * kSharingDistance;
@@ -42,12 +42,12 @@ struct RandomWords {
 };
 
 /// Fills in the words of parts `part` to `part` + kDrawnParts, a multiple of that.
-HWY_INLINE void draw(const RandomKey& random, const kernels::PhiloxKeys& keys,
+HWY_INLINE void draw(const RandomKey& random, const arrays::PhiloxKeys& keys,
                      std::uint64_t first_group, std::size_t part, RandomWords& all) {
   const std::size_t first = part / kDrawnParts * kPartWords;
   for (std::size_t lane = 0; lane < kPartWords; lane += kLanes) {
-    const kernels::PhiloxWords drawn =
-        kernels::philox_words(random, keys, first_group + first + lane);
+    const arrays::PhiloxWords drawn =
+        arrays::philox_words(random, keys, first_group + first + lane);
     std::uint32_t* words = all.words + part * kPartWords + lane;
     hn::Store(drawn.word0, kWordTag, words);
     hn::Store(drawn.word1, kWordTag, words + kPartWords);
@@ -62,7 +62,7 @@ HWY_INLINE Words in_order_of_demotion(Words words) {
   for (std::size_t i = 0; i < kLanes; ++i) {  // Two words belong to four lanes of floats.
     const std::size_t lane = i / 4;
     const std::size_t second = i % 4 / 2;
-    order[i] = static_cast<std::int32_t>(2 * (lane + second * kernels::kPackLanes) + i % 2);
+    order[i] = static_cast<std::int32_t>(2 * (lane + second * arrays::kPackLanes) + i % 2);
   }
   return hn::TableLookupLanes(words, hn::SetTableIndices(kWordTag, order));
 }
@@ -74,7 +74,7 @@ HWY_INLINE Integers fixed_point(const float* x, Floats inverse) {
     const Floats one = hn::Set(kFloatTag, static_cast<float>(kOne));
     y = hn::Max(hn::Min(y, one), hn::Neg(one));
   }
-  return kernels::nearest_integers(y);
+  return arrays::nearest_integers(y);
 }
 
 /// Digits before the shift of 2 * kLanes values; `words`: their random words, rotated.
@@ -98,7 +98,7 @@ HWY_INLINE void store_digits(Pairs first, Pairs second, std::uint8_t* HWY_RESTRI
   const Bytes lanes =
       hn::TableLookupBytes(hn::BitCast(kByteTag, both), hn::LoadDup128(kByteTag, kEvenThenOdd));
   const Bytes ordered =
-      hn::BitCast(kByteTag, kernels::order_sources(hn::BitCast(kIntegerTag, lanes)));
+      hn::BitCast(kByteTag, arrays::order_sources(hn::BitCast(kIntegerTag, lanes)));
   if constexpr (2 * kLanes == kSharingDistance) {
     hn::StoreU(ordered, kByteTag, digits);
   } else {
@@ -110,7 +110,7 @@ HWY_INLINE void store_digits(Pairs first, Pairs second, std::uint8_t* HWY_RESTRI
 
 /// Digits of x[0 .. kPart). `inverse`: 2^14 / scale of each run of kSharingDistance.
 template <bool kClamps>
-HWY_INLINE void quantise_part(const kernels::TileInput& input, std::size_t first,
+HWY_INLINE void quantise_part(const arrays::TileInput& input, std::size_t first,
                               const float* inverse, const std::uint32_t* random,
                               std::uint8_t* HWY_RESTRICT digits) {
   constexpr std::size_t kRun = kSharingDistance;

@@ -11,12 +11,6 @@
 
 #include "compress_kernels/core/simd_targets.h"
 
-namespace ringpress::compress_kernels::tern {
-
-const KernelTable<TernParameters>* simd_kernels(std::int64_t target) {
-  RINGPRESS_SELECT_TARGET(target, kernel_table);
-}
-
-}  // namespace ringpress::compress_kernels::tern
+RINGPRESS_SIMD_KERNELS(tern, KernelTable<TernParameters>)
 
 #endif

@@ -20,9 +20,9 @@ namespace ringpress::compress_kernels::tern {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-using kernels::TileInput;
-using kernels::TileSpan;
-using kernels::TileTarget;
+using arrays::TileInput;
+using arrays::TileSpan;
+using arrays::TileTarget;
 
 class TileCoder {
  public:
@@ -50,7 +50,7 @@ class TileCoder {
     unpack_digits(digits_at(wire, span.first), tern_digit_bytes(span.elements), digits);
     std::memset(digits + span.elements, 1, 64);
     const std::byte* scales = wire + span.first / parameters_.block * sizeof(std::uint16_t);
-    const hn::Rebind<std::int8_t, kernels::FloatTag> byte_tag;
+    const hn::Rebind<std::int8_t, arrays::FloatTag> byte_tag;
     for (std::size_t first = 0, b = 0; first < span.elements; first += parameters_.block, ++b) {
       const auto stored = core::load_element<core::Bfloat16>(scales, b);
       const Floats scale = hn::Set(kFloatTag, core::widen(stored));
@@ -59,7 +59,7 @@ class TileCoder {
         const auto digit = hn::LoadU(byte_tag, reinterpret_cast<const std::int8_t*>(digits) + i);
         const Integers steps = hn::Sub(hn::PromoteTo(kIntegerTag, digit), hn::Set(kIntegerTag, 1));
         const Floats value = hn::Mul(hn::ConvertTo(kFloatTag, steps), scale);
-        kernels::put_floats<kTarget>(value, addend, values, i);
+        arrays::put_floats<kTarget>(value, addend, values, i);
       }
     }
   }
@@ -160,7 +160,7 @@ class TileCoder {
     const float* x = input.x + first;
     const std::size_t count = std::min(block, input.span.elements - first);
     const BlockScale scale =
-        scale_of(kernels::largest_magnitude(x, block), kClips ? parameters_.clip : 0, count,
+        scale_of(arrays::largest_magnitude(x, block), kClips ? parameters_.clip : 0, count,
                  [&](float factor) { return sum_of_squares(x, block, factor); });
     core::store_element(wire, (input.span.first + first) >> block_shift_, scale.stored);
     return scale;
@@ -205,13 +205,13 @@ class TileCoder {
   const std::size_t unit_;  // Elements that are measured at once.
   const int block_shift_;   // log2(block)
   const RandomKey random_;
-  const kernels::PhiloxKeys keys_;
+  const arrays::PhiloxKeys keys_;
   const std::size_t offset_;
 };
 
-inline const KernelTable<TernParameters>& kernel_table() {
+inline const KernelTable<TernParameters>& kernels() {
   static constexpr KernelTable<TernParameters> kTable =
-      kernels::TileWalk<TernParameters, TileCoder>::table();
+      arrays::TileWalk<TernParameters, TileCoder>::table();
   return kTable;
 }
 

@@ -17,15 +17,10 @@ namespace ringpress::compress_kernels::topk {
 
 struct Workspace;
 
-class TopkCodec final : public Codec, private Agreement {
+class TopkCodec final : public IdentifiedCodec, private Agreement {
  public:
   TopkCodec(CodecIdentity identity, const TopkParameters& parameters, const Kernels& kernels)
-      : identity_(std::move(identity)), parameters_(parameters), kernels_(kernels) {}
-
-  const CodecTraits& traits() const override { return identity_.traits; }
-  const std::string& specification() const override { return identity_.specification; }
-  DType dtype() const override { return identity_.dtype; }
-  ReduceOp op() const override { return identity_.op; }
+      : IdentifiedCodec(std::move(identity)), parameters_(parameters), kernels_(kernels) {}
 
   std::size_t wire_bytes(std::size_t count, Contributions) const override {
     return largest_bytes(parameters_.value_bits, count);
@@ -52,7 +47,6 @@ class TopkCodec final : public Codec, private Agreement {
   std::size_t finish_sums(const DecodeAddEncodeArgs& args, const Part& part, std::byte* wire,
                           Workspace& work) const;
 
-  const CodecIdentity identity_;
   const TopkParameters parameters_;
   const Kernels& kernels_;
 };

@@ -1,5 +1,5 @@
 // Partial sums that take more bits than the first and the last frame of a ring.
-#include "compress_kernels/q/widening_codec.h"
+#include "compress_kernels/q/wider_forms.h"
 
 #include <gtest/gtest.h>
 

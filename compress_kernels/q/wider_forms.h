@@ -13,13 +13,11 @@
 // besides, up to 2 (on the uniform grid: regridding_codec.h). Codes of 8 bits grow to 10
 // (core/bit_pack.h), and sooner: a bit is little among so many, and the rounding of scales, which
 // stay as they are, is a part of the error by then.
-#ifndef COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
-#define COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
+#ifndef COMPRESS_KERNELS_Q_WIDER_FORMS_H_
+#define COMPRESS_KERNELS_Q_WIDER_FORMS_H_
 
 #include <cstddef>
-#include <utility>
 
-#include "compress_kernels/kernel_codec.h"
 #include "compress_kernels/lloyd/lloyd.h"
 #include "compress_kernels/uniform/uniform.h"
 #include "ringpress/internal/codec.h"
@@ -51,55 +49,20 @@ inline int bits_of_form(int bits, Contributions form, std::size_t narrow = 3) {
   return wider;
 }
 
-/// As KernelCodec, for Parameters with `bits` and `part_bits`.
+/// `Forms` of a KernelCodec, for Parameters with `bits` and `part_bits`.
 template <typename Parameters>
-class WideningCodec final : public Codec {
- public:
-  WideningCodec(CodecIdentity identity, const Parameters& parameters,
-                const KernelTable<Parameters>& kernels)
-      : identity_(std::move(identity)), parameters_(parameters), kernels_(kernels) {}
-
-  const CodecTraits& traits() const override { return identity_.traits; }
-  const std::string& specification() const override { return identity_.specification; }
-  DType dtype() const override { return identity_.dtype; }
-  ReduceOp op() const override { return identity_.op; }
-
-  std::size_t wire_bytes(std::size_t count, Contributions form) const override {
-    return encoded_bytes(parameters_of(form), count);
-  }
-  std::size_t encode(const EncodeArgs& args) const override {
-    const Parameters parameters = parameters_of(args.form);
-    if (args.count > 0) kernels_.encode(parameters, args);
-    return encoded_bytes(parameters, args.count);
-  }
-  void decode(const DecodeArgs& args) const override {
-    if (args.count > 0) kernels_.decode(parameters_of(args.form), args);
-  }
-  void decode_add(const DecodeAddArgs& args) const override {
-    if (args.count > 0) kernels_.decode_add(parameters_of(args.form), args);
-  }
-  std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
-    Parameters parameters = parameters_of(args.form);
-    parameters.part_bits = bits_in({args.wire_contributions, args.form.world});
-    if (args.count > 0) kernels_.decode_add_encode(parameters, args);
-    return args.wire == nullptr ? 0 : encoded_bytes(parameters, args.count);
-  }
-
- private:
-  Parameters parameters_of(Contributions form) const {
-    Parameters parameters = parameters_;
-    parameters.bits = bits_in(form);
+struct WiderForms {
+  static Parameters of(Parameters parameters, Contributions form) {
+    parameters.bits = bits_of_form(parameters.bits, form, narrow_sums(parameters));
     return parameters;
   }
-  int bits_in(Contributions form) const {
-    return bits_of_form(parameters_.bits, form, narrow_sums(parameters_));
+  static Parameters of_hop(const Parameters& parameters, const DecodeAddEncodeArgs& args) {
+    Parameters hop = of(parameters, args.form);
+    hop.part_bits = of(parameters, {args.wire_contributions, args.form.world}).bits;
+    return hop;
   }
-
-  CodecIdentity identity_;
-  Parameters parameters_;
-  KernelTable<Parameters> kernels_;
 };
 
 }  // namespace ringpress::compress_kernels::q
 
-#endif  // COMPRESS_KERNELS_Q_WIDENING_CODEC_H_
+#endif  // COMPRESS_KERNELS_Q_WIDER_FORMS_H_
