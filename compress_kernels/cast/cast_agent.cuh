@@ -22,12 +22,6 @@ class CastFormat {
 
   RINGPRESS_DEVICE CastFormat(const Simt& simt, const CastParameters&, std::size_t) : simt_(simt) {}
 
-  /// Wire bytes are moved as their alignment allows.
-  RINGPRESS_DEVICE static bool is_aligned(const std::byte*) { return true; }
-
-  template <typename T>
-  RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
-
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
                                const core::EncodeOutput& output, Sink&& sink) const {

@@ -34,6 +34,20 @@ RINGPRESS_DEVICE void reduce_blocks(const Simt& simt, std::size_t block,
   }
 }
 
+/// Every lane and row gets the bits of the largest magnitude of its block: of a NaN if it has one.
+template <typename Simt>
+RINGPRESS_DEVICE void find_largest(const Simt& simt, std::size_t block, const Rows& x,
+                                   std::uint32_t (&largest)[kRows]) {
+  RINGPRESS_UNROLL
+  for (unsigned row = 0; row < kRows; ++row) {
+    float magnitude = 0;
+    RINGPRESS_UNROLL
+    for (unsigned k = 0; k < kGroup; ++k) magnitude = largest_magnitude(magnitude, x[row][k]);
+    largest[row] = bits_of(magnitude);
+  }
+  reduce_blocks(simt, block, largest, largest_of);
+}
+
 /// Where a value of the tile lies in the warp's memory: lanes that write or read at the same time
 /// are spread over its banks.
 RINGPRESS_DEVICE unsigned memory_slot(unsigned place) {

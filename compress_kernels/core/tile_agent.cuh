@@ -31,11 +31,11 @@
 //                                            where nobody wants them (wants_values())
 //   decode(tile, wire, sink)                 calls sink(row, values) for each row; 0 beyond the end
 //   kKnowsWholeTiles                         they get code of their own: faster, but twice as much
-//   bool is_aligned(wire)                    if it does: wires of whole tiles are
+//   bool is_aligned(wire)                    if it does, and wires of whole tiles must be
 //   of_parts(simt, parameters, count)        what a hop decodes with, where that is not the Format
 //                                            itself with parameters_of_parts()
 //   saturate<T>(values)                      makes of decoded values, those of a group, what they
-//                                            become in the element type
+//                                            become in the element type, if that is not themselves
 //
 // A format whose lanes hold other values brings an agent of its own, Format::Agent<T>, which has
 // the operations of TileAgent: qsgd/qsgd_agent.cuh.
@@ -205,8 +205,8 @@ class TileAgent {
 
   template <typename AnyFormat>
   RINGPRESS_DEVICE static bool is_wire_aligned(const AnyFormat& format, const std::byte* wire) {
-    if constexpr (AnyFormat::kKnowsWholeTiles) return format.is_aligned(wire);
-    return false;
+    if constexpr (requires { format.is_aligned(wire); }) return format.is_aligned(wire);
+    return AnyFormat::kKnowsWholeTiles;
   }
   RINGPRESS_DEVICE static bool can_be_whole(const Format& format, const void* values,
                                             const EncodeOutput& output) {
@@ -326,7 +326,9 @@ class TileAgent {
     float limited[kGroup];
     RINGPRESS_UNROLL
     for (unsigned k = 0; k < kGroup; ++k) limited[k] = y[k];
-    format.template saturate<T>(limited);
+    if constexpr (requires { format.template saturate<T>(limited); }) {
+      format.template saturate<T>(limited);
+    }
     store_row<T>(simt, tile, row, limited, decoded);
   }
 };

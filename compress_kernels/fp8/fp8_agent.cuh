@@ -30,12 +30,6 @@ class Fp8Format {
         codes_offset_(fp8_codes_offset(parameters, count)),
         stochastic_(parameters.stochastic) {}
 
-  /// Wire bytes are moved as their alignment allows.
-  RINGPRESS_DEVICE static bool is_aligned(const std::byte*) { return true; }
-
-  template <typename T>
-  RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
-
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
                                const core::EncodeOutput& output, Sink&& sink) const {

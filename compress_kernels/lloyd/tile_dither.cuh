@@ -41,15 +41,8 @@ class TileDither {
     std::uint32_t largest[core::kRows];
     simt_.sync_warp();
     RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      largest[row] = 0;
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) {
-        largest[row] = core::largest_of(largest[row], core::magnitude_bits(x[row][k]));
-      }
-      core::put_terms(simt_, tile, row, x[row]);
-    }
-    core::reduce_blocks(simt_, block_, largest, core::largest_of);
+    for (unsigned row = 0; row < core::kRows; ++row) core::put_terms(simt_, tile, row, x[row]);
+    core::find_largest(simt_, block_, x, largest);
     float unit = 0;  // There is one partial block.
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {

@@ -88,15 +88,7 @@ class TilePower {
   /// the sums of the others will not be.
   RINGPRESS_DEVICE void find_factors(const core::Rows& x, Power (&powers)[core::kRows]) const {
     std::uint32_t largest[core::kRows];
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      largest[row] = 0;
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) {
-        largest[row] = core::largest_of(largest[row], core::magnitude_bits(x[row][k]));
-      }
-    }
-    core::reduce_blocks(simt_, block_, largest, core::largest_of);
+    core::find_largest(simt_, block_, x, largest);
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       if (is_usual(powers[row].sum)) continue;

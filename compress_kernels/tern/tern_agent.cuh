@@ -30,16 +30,13 @@ class TernFormat {
         block_shift_(core::log2_of(parameters.block)),
         digits_offset_(tern_digits_offset(parameters, count)) {}
 
-  template <typename T>
-  RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
-
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
                                const core::EncodeOutput& output, Sink&& sink) const {
     const RandomKey& random = output.random;
     std::byte* const wire = output.wire;
     std::uint32_t largest[core::kRows];
-    find_largest(x, largest);
+    core::find_largest(simt_, parameters_.block, x, largest);
     float squares[core::kRows] = {};
     if (parameters_.clip != 0) find_squares(tile, x, largest, squares);
     simt_.sync_warp();
@@ -89,19 +86,6 @@ class TernFormat {
   template <typename TileOf>
   RINGPRESS_DEVICE std::byte* bytes_of(const TileOf& tile, std::byte* wire) const {
     return wire + digits_offset_ + tile.first / kTileElements * kTernTileBytes;
-  }
-
-  RINGPRESS_DEVICE void find_largest(const core::Rows& x,
-                                     std::uint32_t (&largest)[core::kRows]) const {
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      largest[row] = 0;
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) {
-        largest[row] = core::largest_of(largest[row], core::magnitude_bits(x[row][k]));
-      }
-    }
-    core::reduce_blocks(simt_, parameters_.block, largest, core::largest_of);
   }
 
   template <typename TileOf>

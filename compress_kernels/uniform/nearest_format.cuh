@@ -37,9 +37,6 @@ class NearestFormat {
            core::is_aligned(wire + codes_offset_, kBits);
   }
 
-  template <typename T>
-  RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
-
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
                                const core::EncodeOutput& output, Sink&& sink) const {
@@ -108,16 +105,7 @@ class NearestFormat {
   template <typename TileOf>
   RINGPRESS_DEVICE core::BlockScale find_scale(const TileOf& tile, const core::Rows& x) const {
     std::uint32_t largest[core::kRows];
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      float magnitude = 0;
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) {
-        magnitude = core::largest_magnitude(magnitude, x[row][k]);
-      }
-      largest[row] = core::bits_of(magnitude);
-    }
-    core::reduce_blocks(simt_, block_, largest, core::largest_of);
+    core::find_largest(simt_, block_, x, largest);
     std::uint32_t own = largest[0];
     RINGPRESS_UNROLL
     for (unsigned row = 1; row < core::kRows; ++row) {

@@ -31,9 +31,6 @@ class UniformFormat {
         layout_(uniform_layout(parameters_, count)),
         block_shift_(core::log2_of(parameters_.block)) {}
 
-  template <typename T>
-  RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
-
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
                                const core::EncodeOutput& output, Sink&& sink) const {
@@ -75,15 +72,7 @@ class UniformFormat {
   RINGPRESS_DEVICE void find_extremes(const TileOf& tile, const core::Rows& x,
                                       Extremes (&extremes)[core::kRows]) const {
     std::uint32_t magnitudes[core::kRows];
-    RINGPRESS_UNROLL
-    for (unsigned row = 0; row < core::kRows; ++row) {
-      magnitudes[row] = 0;
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) {
-        magnitudes[row] = core::largest_of(magnitudes[row], core::magnitude_bits(x[row][k]));
-      }
-    }
-    core::reduce_blocks(simt_, parameters_.block, magnitudes, core::largest_of);
+    core::find_largest(simt_, parameters_.block, x, magnitudes);
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) extremes[row].magnitude = magnitudes[row];
     if (parameters_.grid == Grid::kMinMax) find_range(tile, x, extremes);

@@ -22,9 +22,6 @@ class FixedFormat {
   RINGPRESS_DEVICE FixedFormat(const Simt& simt, const FixedParameters& parameters, std::size_t)
       : simt_(simt), steps_(parameters.steps) {}
 
-  template <typename T>
-  RINGPRESS_DEVICE static void saturate(float (&)[core::kGroup]) {}
-
   /// A lane has the eight values of each row of the tile.
   template <typename TileOf, typename Sink>
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
