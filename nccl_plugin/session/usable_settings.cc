@@ -62,7 +62,7 @@ std::string chosen_by(const GivenCodec& given, const Settings& settings) {
 
 Status check_values(const Settings& settings) {
   RINGPRESS_RETURN_IF_ERROR(check_settings(settings));
-  RINGPRESS_RETURN_IF_ERROR(check_budget(settings));
+  RINGPRESS_RETURN_IF_ERROR(check_budget(settings.budget, "RINGPRESS_BUDGET="));
   RINGPRESS_RETURN_IF_ERROR(check_rules(settings));
   return check_codec(settings);
 }
@@ -109,6 +109,10 @@ std::vector<Status> find_shortcomings(const Settings& settings) {
 
 std::vector<std::string> find_notes(const Settings& settings) {
   std::vector<std::string> notes;
+  if (!settings.nccl.debug_file.empty() && !logs_to_file(settings)) {
+    notes.push_back("NCCL_DEBUG_FILE=" + settings.nccl.debug_file +
+                    ": nothing is written there without NCCL_DEBUG");
+  }
   if (!settings.error_feedback) return notes;
   for (const GivenCodec& given : find_lossy_codecs(settings)) {
     notes.push_back(chosen_by(given, settings) + ": " + loss_without_feedback(given.codec, false));

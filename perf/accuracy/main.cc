@@ -124,8 +124,10 @@ int run(int argc, char** argv) {
   app.add_option("--codecs", options.codecs, "specifications; default: all names");
   app.add_option("--gradients", options.gradients, "prefixes of PREFIX_rank0.npy ...");
   app.add_option("--count", options.count, "values of a law")->check(CLI::Range(1024, 1 << 28));
-  app.add_option("--all-reduce-count", options.all_reduce_count, "values of an all-reduce");
-  app.add_option("--steps", options.steps, "steps with error feedback");
+  app.add_option("--all-reduce-count", options.all_reduce_count, "values of an all-reduce")
+      ->check(CLI::Range(1, 1 << 28));
+  app.add_option("--steps", options.steps, "steps with error feedback")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--ranks", options.ranks, "numbers of ranks")->check(CLI::Range(2, 64));
   app.add_option("--algorithms", options.algorithms, "sra, ring");
   app.add_flag("--list", options.list, "print the names of all codecs");

@@ -92,7 +92,7 @@ void add_nccl_tests_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("-N,--run_cycles", options.cycles, "repeat the sweep N times, 0: for ever")
       ->check(kFromZero);
   app.add_option("-c,--check", raw.check, "check the results, 0 or 1 (default 1)")
-      ->check(kFromZero);
+      ->check(CLI::Range(0, 1));
   app.add_option("-o,--op", options.operation, "sum, prod, max, min, avg, mulsum or all");
   app.add_option("-d,--datatype", options.data_type, "nccl-tests' type name, or all");
   app.add_option("-r,--root", options.root, "accepted for nccl-tests; an all-reduce has no root");
@@ -126,7 +126,8 @@ void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_flag("--require-codec", options.requires_codec,
                "fail when a timed call goes by another codec or algorithm than --codec, --algo or "
                "--compare names");
-  app.add_option("--seed", options.seed, "seed of the generated input");
+  app.add_option("--seed", options.seed, "seed of the generated input, from 0 on")
+      ->check(kFromZero);
   app.add_option("--id-file", options.id_file,
                  "file on a shared disk through which rank 0 hands out the unique id");
   app.add_flag("--p50", options.median,

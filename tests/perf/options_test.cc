@@ -80,6 +80,23 @@ TEST(Options, WrongCommandLinesAreRefused) {
   }
 }
 
+TEST(Options, AValueThatIsRefusedIsToldWhatIsAllowed) {
+  struct Case {
+    std::vector<const char*> words;
+    const char* allowed;
+  };
+  for (const Case& c :
+       {Case{{"--seed", "-1"}, "-1 is no number from 0 on"},
+        Case{{"-c", "7"}, "Value 7 not in range 0 to 1"},
+        Case{{"-b", "8E", "-e", "8E"}, "\"8E\" is not a size of at most 1024T"},
+        Case{{"-e", "lots"}, "\"lots\" is not a size such as"},
+        Case{{"-d", "FLOAT"}, "(maybe float?)"}, Case{{"-o", "summ"}, "(maybe sum?)"}}) {
+    const ParsedOptions parsed = parse(c.words);
+    EXPECT_EQ(parsed.exit_status, 2) << c.words[0];
+    EXPECT_NE(parsed.text.find(c.allowed), std::string::npos) << parsed.text;
+  }
+}
+
 TEST(Options, CompareSplitsAtCodecsOnly) {
   const std::vector<Setting> settings = parse_settings_list("none,q4:block=64,grid=minmax@ring,q8");
   ASSERT_EQ(settings.size(), 3U);

@@ -46,20 +46,27 @@ inline std::string_view common_beginning(const std::vector<std::string_view>& wo
   return common;
 }
 
+/// In small letters.
+inline std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
 /// The candidate that `word` may be a slip of: the one with the fewest edits, of equals the one
 /// with the nearest characters, if there are no more than one edit, or one for every three
 /// characters, and something is left as it was. Else empty. What all candidates begin with does not
-/// count; of a word longer than 256 characters the beginning does.
+/// count, nor do capitals; of a word longer than 256 characters the beginning does.
 inline std::string_view near_name(std::string_view word,
                                   const std::vector<std::string_view>& candidates) {
-  const std::string_view common = common_beginning(candidates);
-  std::string_view own = word.substr(0, 256);
+  const std::string common = lower_case(common_beginning(candidates));
+  std::string own = lower_case(word.substr(0, 256));
   const std::size_t same = own.starts_with(common) ? common.size() : 0;
-  own.remove_prefix(same);
+  own.erase(0, same);
   std::string_view nearest;
   std::pair<std::size_t, int> smallest(static_cast<std::size_t>(-1), 0);
   for (const std::string_view candidate : candidates) {
-    const std::string_view other = candidate.substr(same);
+    const std::string other = lower_case(candidate).substr(same);
     const std::pair distance(edit_distance(own, other), character_distance(own, other));
     const std::size_t longer = std::max(own.size(), other.size());
     const bool is_near = distance.first <= longer / 3 || (distance.first == 1 && longer > 1);

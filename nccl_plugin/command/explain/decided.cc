@@ -8,6 +8,7 @@
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/session/calls/budget.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/decision_chain.h"
@@ -142,11 +143,16 @@ std::string name_among(const std::vector<std::string>& names, const std::string&
 Settings good_settings(const std::string& budget) {
   Settings settings = settings_from_environment();
   settings.comm_name = "";
-  if (!budget.empty()) settings.budget = budget;
-  const Status valid =
-      is_on_host(settings)
-          ? nccl_plugin::check_session(settings, nccl_plugin::read_ring_topology(settings))
-          : nccl_plugin::check_values(settings);
+  Status valid = Status::ok();
+  if (!budget.empty()) {
+    settings.budget = budget;
+    valid = nccl_plugin::check_budget(budget, "--budget ");
+  }
+  if (valid.is_ok()) {
+    valid = is_on_host(settings)
+                ? nccl_plugin::check_session(settings, nccl_plugin::read_ring_topology(settings))
+                : nccl_plugin::check_values(settings);
+  }
   if (!valid.is_ok()) throw terminal::Error(valid.message());
   return is_on_host(settings) ? settings : nccl_plugin::in_streams(settings);
 }

@@ -7,15 +7,14 @@
 
 namespace ringpress::nccl_plugin {
 
-Status check_budget(const Settings& settings) {
-  const std::string& budget = settings.budget;
-  const auto codec = compress_kernels::make_codec(budget, DType::kFloat32, ReduceOp::kSum);
-  if (!codec.is_ok()) {
-    return {Code::kInvalidArgument, "RINGPRESS_BUDGET=" + budget + ": " + codec.status().message()};
+Status check_budget(const std::string& codec, const std::string& given) {
+  const auto made = compress_kernels::make_codec(codec, DType::kFloat32, ReduceOp::kSum);
+  if (!made.is_ok()) {
+    return {Code::kInvalidArgument, given + codec + ": " + made.status().message()};
   }
-  if (codec.value()->projection() != nullptr || codec.value()->agreement() != nullptr) {
+  if (made.value()->projection() != nullptr || made.value()->agreement() != nullptr) {
     return {Code::kInvalidArgument,
-            "RINGPRESS_BUDGET=" + budget +
+            given + codec +
                 ": no codec that looks at tensors as a whole or whose ranks talk before they "
                 "encode; allowed are such as q4, q8 or bf16"};
   }

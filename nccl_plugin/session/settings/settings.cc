@@ -87,7 +87,7 @@ bool is_size(std::string_view name) {
 Status parse(const char* name, const std::string& text, std::size_t* value) {
   if (!is_size(name)) return parse_integer(name, text, std::size_t{0}, value);
   const std::optional<std::size_t> bytes = parse_byte_size(text);
-  if (!bytes) return refuse(name, text, kByteSizes);
+  if (!bytes) return refuse(name, text, expected_byte_size(text));
   *value = *bytes;
   return Status::ok();
 }

@@ -82,11 +82,14 @@ class Explain(unittest.TestCase):
         self.assertIn("on GPUs auto takes q4 or none", run(*words).stdout)
 
     def test_the_budget_of_the_command_line_is_checked_as_the_settings_is(self):
-        for budget, message in (("topk", "RINGPRESS_BUDGET=topk: no codec that looks at tensors as a whole"),
-                                ("q99", "RINGPRESS_BUDGET=q99: unknown codec"), ("", "--budget")):
+        for budget, message in (("topk", "--budget topk: no codec that looks at tensors as a whole"),
+                                ("q99", "--budget q99: unknown codec"), ("", "--budget")):
             done = run("1M", "float32", "2", "--budget", budget)
             self.assertEqual((done.returncode, done.stdout), (2, ""), budget)
             self.assertIn(message, done.stderr)
+            self.assertNotIn("RINGPRESS_BUDGET", done.stderr)
+        done = run("1M", "float32", "2", RINGPRESS_BUDGET="topk")
+        self.assertIn("RINGPRESS_BUDGET=topk: no codec", done.stderr)
 
     def test_what_is_put_off_is_said(self):
         words = ("1M", "float32", "2", "--codecs", "none,q4")
@@ -421,6 +424,7 @@ class Explain(unittest.TestCase):
     def test_mistakes_are_named(self):
         for arguments, message in [
                 (("64Q", "float32", "4"), '"64Q" is not a size such as 65536, 64K, 1.5M or 2G'),
+                (("8E", "float32", "4"), '"8E" is not a size of at most 1024T'),
                 (("0", "float32", "4"), "a call of 0 bytes sends nothing"),
                 (("5", "float32", "4"), "5 bytes are no whole number of float32"),
                 (("3", "bfloat16", "4"), "3 bytes are no whole number of bfloat16"),

@@ -394,6 +394,22 @@ TEST_F(ParamsVerdict, ANoteSaysThatCodecsForErrorFeedbackLoseInReduceScatters) {
   EXPECT_EQ(note_of(off, "RINGPRESS_CODEC"), "");
 }
 
+// No file is opened then, so no rank has anything to warn of.
+TEST_F(ParamsVerdict, ANoteSaysThatALogFileNeedsALevel) {
+  const auto file_of = [](const Variables& variables) {
+    return param_of(variables, "NCCL_DEBUG_FILE");
+  };
+  for (const char* const path : {"log-file", "nowhere/log-file"}) {
+    const Param alone = file_of({{"NCCL_DEBUG_FILE", path}});
+    EXPECT_EQ(alone.note, "NCCL_DEBUG_FILE=" + std::string(path) +
+                              ": nothing is written there without NCCL_DEBUG");
+    EXPECT_EQ(alone.warning, "");
+    EXPECT_EQ(file_of({{"NCCL_DEBUG_FILE", path}, {"NCCL_DEBUG", "INFO"}}).note, "");
+  }
+  EXPECT_EQ(file_of({{"NCCL_DEBUG_FILE", "nowhere/log-file"}, {"NCCL_DEBUG", "INFO"}}).warning,
+            "NCCL_DEBUG_FILE=nowhere/log-file: No such file or directory");
+}
+
 TEST_F(ParamsVerdict, OurInterfaceGoesBeforeThatOfNccl) {
   const Variables both = {{"RINGPRESS_SOCKET_IFNAME", "lo"}, {"NCCL_SOCKET_IFNAME", "nope0"}};
   EXPECT_TRUE(verdict_of_communicator(both).is_ok());

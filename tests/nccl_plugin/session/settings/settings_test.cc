@@ -71,12 +71,16 @@ TEST(Settings, AWrongValueIsRefusedByName) {
   }
   const auto settings = parse_settings({{"RINGPRESS_ALGO", "rong"}}, nullptr);
   EXPECT_NE(check_settings(settings).message().find("maybe ring?"), std::string::npos);
+  const auto large = parse_settings({{"RINGPRESS_EF_MAX_BYTES", "8E"}}, nullptr);
+  EXPECT_EQ(large.mistake, "RINGPRESS_EF_MAX_BYTES=8E: expected a size of at most 1024T");
 }
 
 TEST(Settings, AWrongWordIsRefusedWithAllThatAreAllowed) {
   const std::pair<const char*, const char*> told[] = {
       {"RINGPRESS=of", "on, off, observe, lossless (maybe off?)"},
       {"RINGPRESS_ALGO=rong", "auto, hier, ring, sra (maybe ring?)"},
+      {"RINGPRESS_ALGO=SRA", "auto, hier, ring, sra (maybe sra?)"},
+      {"RINGPRESS=Observe", "on, off, observe, lossless (maybe observe?)"},
       {"RINGPRESS_ADJUST_METRIC=l1", "l2, l2sq (maybe l2?)"},
       {"RINGPRESS_ADJUST_GRIDS=bth", "uniform, both (maybe both?)"},
       {"RINGPRESS_BACKEND=cudo", "auto, host, cuda (maybe cuda?)"},
@@ -173,12 +177,17 @@ TEST(Settings, AWrongValueLeavesTheDefault) {
 
 TEST(Settings, AnUnknownNameIsAWarningWithTheNearestName) {
   std::vector<std::string> warnings;
-  const Environment environment = {
-      {"RINGPRESS_CODEX", "q4"}, {"RINGPRESS_PERF_RANK", "0"}, {"RINGPRESSURE", "1"}};
+  const Environment environment = {{"RINGPRESS_CODEX", "q4"},
+                                   {"RINGPRESS_codec", "q4"},
+                                   {"RINGPRESS_PERF_RANK", "0"},
+                                   {"RINGPRESS_Socket_ifname", "lo"},
+                                   {"RINGPRESSURE", "1"}};
   EXPECT_EQ(parse_settings(environment, &warnings).mistake, "");
   const std::vector<std::string> expected = {
       "unknown setting RINGPRESS_CODEX is ignored (maybe RINGPRESS_CODEC?)",
-      "unknown setting RINGPRESS_PERF_RANK is ignored"};  // Nothing is near it.
+      "unknown setting RINGPRESS_codec is ignored (maybe RINGPRESS_CODEC?)",
+      "unknown setting RINGPRESS_PERF_RANK is ignored",  // Nothing is near it.
+      "unknown setting RINGPRESS_Socket_ifname is ignored (maybe RINGPRESS_SOCKET_IFNAME?)"};
   EXPECT_EQ(warnings, expected);
 }
 
