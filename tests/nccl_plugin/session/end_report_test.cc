@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +17,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "nccl_plugin/errors/warn_once.h"
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -163,6 +168,49 @@ TEST(EndReport, ComesOnceWhileThreadsEndThem) {
   }
   EXPECT_EQ(names.size(), count);
   EXPECT_GT(count, 0u);
+}
+
+// As one at the exit may, in a handler of a signal.
+TEST(WarnOnce, MayInterruptItself) {
+  in_exiting_process([] {
+    static const std::string text = "said before";
+    static volatile std::sig_atomic_t handled = 0;
+    set_log_level(LogLevel::kError);
+    warn_once(text);
+    std::signal(SIGALRM, [](int) {
+      warn_once(text);
+      handled = handled + 1;
+    });
+    const itimerval often{{0, 50}, {0, 50}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+    while (handled < 1000) warn_once(text);
+    std::signal(SIGALRM, SIG_IGN);
+  });
+}
+
+TEST(WarnOnce, LogsATextOnceWhateverThreadsSay) {
+  constexpr int kThreads = 4, kTexts = 500;
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  set_log_descriptor(fileno(file));
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([thread] {
+      for (int i = 0; i < kTexts; ++i) {
+        warn_once("text " + std::to_string(thread % 2 == 0 ? i : kTexts - 1 - i));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  set_log_descriptor(STDERR_FILENO);
+  std::rewind(file);
+  char line[256];
+  std::set<std::string> different;
+  int lines = 0;
+  for (; std::fgets(line, sizeof line, file) != nullptr; ++lines) different.insert(line);
+  EXPECT_EQ(lines, kTexts);
+  EXPECT_EQ(different.size(), static_cast<std::size_t>(kTexts));
+  std::fclose(file);
 }
 
 }  // namespace
