@@ -171,8 +171,7 @@ class SettingsPlanner : public Planner {
 
   std::size_t chunk_elements(const PlanRequest& request) const {
     if (settings_.chunk_bytes == 0) return 0;
-    const std::size_t elements = settings_.chunk_bytes / dtype_size(request.dtype);
-    return (elements + kTileElements - 1) / kTileElements * kTileElements;
+    return whole_tiles(settings_.chunk_bytes / dtype_size(request.dtype));
   }
 
   // Neither changes: decisions have names in them.

@@ -8,7 +8,7 @@ namespace {
 /// In whole tiles.
 std::size_t chunk_elements_of(std::size_t bytes, DType dtype) {
   const std::size_t elements = (bytes + dtype_size(dtype) - 1) / dtype_size(dtype);
-  return (elements + kTileElements - 1) / kTileElements * kTileElements;
+  return whole_tiles(elements);
 }
 
 /// A call that is left exact for what its codec is.

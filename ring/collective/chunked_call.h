@@ -85,8 +85,7 @@ inline bool is_on_one_host(const Mesh& mesh) {
 inline std::size_t elements_per_chunk(const CollectiveContext& context, std::size_t shard_count) {
   if (context.chunk_elements != 0) {
     // No more than the shard, in whole tiles: memory is reserved by this figure.
-    const std::size_t tiles = (shard_count + kTileElements - 1) / kTileElements;
-    return std::min(context.chunk_elements, std::max<std::size_t>(1, tiles) * kTileElements);
+    return std::min(context.chunk_elements, whole_tiles(std::max<std::size_t>(1, shard_count)));
   }
   if (!is_on_one_host(*context.mesh)) return choose_chunk_elements(shard_count, *context.codec);
   return choose_local_chunk_elements(shard_count, *context.codec,
@@ -216,6 +215,20 @@ class ChunkedCall {
     args.form = encoding.form;
     args.agreed = encoding.agreed;
     return codecs_.encode(range, args);
+  }
+
+  /// What is decoded, added and encoded of a chunk, but for what has arrived and where it goes.
+  DecodeAddEncodeArgs hop_arguments(const Range& range, const Encoding& sum) const {
+    DecodeAddEncodeArgs args;
+    args.own_position = 1;
+    args.values = tensor_.send_at(range.offset);
+    args.count = range.count;
+    args.input_scale = context_.input_scale;
+    args.memory = context_.memory;
+    args.random = random_key(range);
+    args.form = sum.form;
+    args.agreed = sum.agreed;
+    return args;
   }
 
   /// `result` gets the values of a complete chunk.

@@ -30,13 +30,9 @@ constexpr std::size_t kWantedChunks = 8;
 
 std::pmr::vector<Range> even_shards(std::size_t count, std::size_t world, std::size_t alignment,
                                     std::pmr::memory_resource* memory) {
-  const std::size_t units = count / alignment + (count % alignment != 0 ? 1 : 0);
   std::pmr::vector<Range> shards(world, memory);
   for (std::size_t rank = 0; rank < world; ++rank) {
-    const std::size_t first = std::min(
-        count, units / world * rank * alignment + std::min(rank, units % world) * alignment);
-    const std::size_t units_here = units / world + (rank < units % world ? 1 : 0);
-    shards[rank] = {first, std::min(count - first, units_here * alignment)};
+    shards[rank] = even_shard(count, world, alignment, rank);
   }
   return shards;
 }
@@ -46,12 +42,6 @@ std::pmr::vector<Range> equal_shards(std::size_t shard_count, std::size_t world,
   std::pmr::vector<Range> shards(world, memory);
   for (std::size_t rank = 0; rank < world; ++rank) shards[rank] = {rank * shard_count, shard_count};
   return shards;
-}
-
-Range chunk_of(const Range& shard, std::size_t chunk, std::size_t chunk_elements) {
-  const std::size_t begin = chunk * chunk_elements;
-  if (begin >= shard.count) return {shard.offset + shard.count, 0};
-  return {shard.offset + begin, std::min(chunk_elements, shard.count - begin)};
 }
 
 std::size_t chunk_count(std::span<const Range> shards, std::size_t chunk_elements) {

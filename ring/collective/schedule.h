@@ -8,18 +8,13 @@
 #include <vector>
 
 #include "ringpress/internal/codec.h"
+#include "ringpress/internal/shards.h"
 
 namespace ringpress::ring {
 
-/// Elements [offset, offset + count) of a tensor.
-struct Range {
-  std::size_t offset = 0;
-  std::size_t count = 0;
-  bool operator==(const Range&) const = default;
-};
+using Range = ElementRange;
 
-/// Cuts `count` elements into one shard per rank, as even as multiples of `alignment` elements
-/// allow; the last shards may be short or empty.
+/// The even_shard() of each rank.
 std::pmr::vector<Range> even_shards(
     std::size_t count, std::size_t world, std::size_t alignment,
     std::pmr::memory_resource* memory = std::pmr::get_default_resource());
@@ -28,9 +23,6 @@ std::pmr::vector<Range> even_shards(
 std::pmr::vector<Range> equal_shards(
     std::size_t shard_count, std::size_t world,
     std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-
-/// Chunk number `chunk` of a shard that is cut every `chunk_elements`; empty past the end.
-Range chunk_of(const Range& shard, std::size_t chunk, std::size_t chunk_elements);
 
 /// Chunks in the largest shard.
 std::size_t chunk_count(std::span<const Range> shards, std::size_t chunk_elements);

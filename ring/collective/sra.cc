@@ -159,22 +159,14 @@ class SraCall : ChunkedCall {
       if (peer == rank_) continue;
       RINGPRESS_RETURN_IF_ERROR(arrivals_.wait_for(contributions_.take(peer, chunk)));
     }
-    const Encoding sum = encoding(rank_, chunk, world_);
-    DecodeAddEncodeArgs hop;
+    DecodeAddEncodeArgs hop = hop_arguments(own, encoding(rank_, chunk, world_));
     hop.wires = arrivals_.wires();
     hop.wire_sizes = arrivals_.wire_sizes();
     hop.own_position = rank_;
-    hop.values = tensor_.send_at(own.offset);
-    hop.count = own.count;
-    hop.input_scale = context_.input_scale;
-    hop.memory = context_.memory;
     hop.divisor = divisor_of(context_);
     hop.residual = error_feedback;
     hop.wire = wire;
     hop.decoded = tensor_.receive_at(own.offset);
-    hop.random = random_key(own);
-    hop.form = sum.form;
-    hop.agreed = sum.agreed;
     const std::size_t bytes = codecs_.decode_add_encode(own, hop);
     arrivals_.release();
     return bytes;

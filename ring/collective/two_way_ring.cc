@@ -28,7 +28,7 @@
 
 #include "ring/collective/chunked_call.h"
 #include "ring/collective/pipeline.h"
-#include "ringpress/internal/ring_neighbours.h"
+#include "ringpress/internal/two_way_schedule.h"
 
 namespace ringpress::ring {
 namespace {
@@ -36,41 +36,32 @@ namespace {
 constexpr std::size_t kLag = 2;            // Ticks between the stages of a slice.
 constexpr std::size_t kWindow = 2 * kLag;  // Slots per stage and side: see ring.cc.
 
-/// Where a frame goes to. The opposite of where it comes from.
-enum class Side : std::size_t { kRight = 0, kLeft = 1 };
-constexpr Side kSides[] = {Side::kRight, Side::kLeft};
-
 /// One call on one rank.
 class TwoWayCall : ChunkedCall {
  public:
-  TwoWayCall(const CollectiveContext& context, ShardedTensor tensor, std::span<const int> order)
+  TwoWayCall(const CollectiveContext& context, ShardedTensor tensor, std::span<const int> order,
+             bool scatters_only)
       : ChunkedCall(context, std::move(tensor)),
-        neighbours_(order, rank_, world_),
-        middle_(world_ / 2),
+        schedule_(order, rank_, world_, scatters_only),
+        middle_(schedule_.middle()),
         sending_(context, /*first_slot=*/0, 2 * (2 * middle_ + 1) * kWindow, largest_chunk_bytes()),
         arriving_(context, 2 * (2 * middle_ + 1), kWindow),
         arrivals_(context, 2) {}
 
-  Status reduce_scatter() { return run(middle_); }
-  Status all_reduce() { return run(2 * middle_); }
-
- private:
-  Status run(std::size_t last) {
-    last_ = last;
+  Status run() {
     RINGPRESS_RETURN_IF_ERROR(run_stages(
-        last + 1, kLag,
+        schedule_.last() + 1, kLag,
         [this](std::size_t stage, std::size_t slice) { return run_stage(stage, slice); }));
     return sending_.drain();
   }
 
+ private:
   Status run_stage(std::size_t stage, std::size_t slice) {
-    for (const Side side : kSides) {
-      if (stage < last_) RINGPRESS_RETURN_IF_ERROR(expect_next(stage, side, slice));
-    }
+    for (const Side side : kSides) RINGPRESS_RETURN_IF_ERROR(expect_next(stage, side, slice));
     if (stage == middle_) return complete(slice);
     for (const Side side : kSides) {
-      if (!is_busy(stage, side)) continue;
-      const Range range = chunk_of_shard(shard_in(stage, side), slice);
+      if (!schedule_.is_busy(stage, side)) continue;
+      const Range range = chunk_of_shard(schedule_.shard_in(stage, side), slice);
       if (range.count == 0) continue;
       RINGPRESS_RETURN_IF_ERROR(stage < middle_ ? add_own(stage, side, slice, range)
                                                 : take_result(stage, side, slice, range));
@@ -78,63 +69,30 @@ class TwoWayCall : ChunkedCall {
     return Status::ok();
   }
 
-  /// Ranks of whose values the owner gets a sum that travels to this side.
-  std::size_t reach_of_sums(Side side) const {
-    return side == Side::kRight ? middle_ : world_ - 1 - middle_;
-  }
-  /// Ranks that a result gets to which travels to this side.
-  std::size_t reach_of_results(Side side) const { return world_ - 1 - reach_of_sums(side); }
-
-  /// Whether this rank works on something that travels to `side` in a stage; not the middle one.
-  bool is_busy(std::size_t stage, Side side) const {
-    return stage < middle_ ? stage >= first_stage(side) : stage - middle_ <= reach_of_results(side);
-  }
-  /// The stage in which sums set out.
-  std::size_t first_stage(Side side) const { return middle_ - reach_of_sums(side); }
-
-  /// The shard that this rank works on; not in the middle stage.
-  std::size_t shard_in(std::size_t stage, Side side) const {
-    const bool is_result = stage > middle_;
-    const std::size_t distance = is_result ? stage - middle_ : middle_ - stage;
-    // Sums have their owner before them, results behind them.
-    const bool is_to_the_right = (side == Side::kRight) != is_result;
-    return is_to_the_right ? neighbours_.right(distance) : neighbours_.left(distance);
-  }
-
-  /// Contributions that a frame sent in this stage is taken to hold.
-  std::size_t summed_in(std::size_t stage, Side side) const {
-    if (stage >= middle_) return world_;
-    return stage + 1 == middle_ ? middle_ : stage - first_stage(side) + 1;
-  }
-
-  int neighbour(Side side) const {
-    return static_cast<int>(side == Side::kRight ? neighbours_.right(1) : neighbours_.left(1));
-  }
-  static Side opposite(Side side) { return side == Side::kRight ? Side::kLeft : Side::kRight; }
+  int neighbour(Side side) const { return static_cast<int>(schedule_.neighbour(side)); }
 
   /// Posts the receive of the frame travelling to `side` that stage + 1 of this slice works on.
   Status expect_next(std::size_t stage, Side side, std::size_t slice) {
-    const bool sends_next = stage < middle_ ? stage >= first_stage(side) : is_busy(stage + 1, side);
-    if (!sends_next) return Status::ok();
-    const std::size_t shard = stage + 1 == middle_ ? rank_ : shard_in(stage + 1, side);
-    const Range range = chunk_of_shard(shard, slice);
+    if (!schedule_.sends(stage, side)) return Status::ok();
+    const Range range = chunk_of_shard(schedule_.shard_in(stage + 1, side), slice);
     if (range.count == 0) return Status::ok();
     RINGPRESS_ASSIGN_OR_RETURN(
-        Request * request,
-        mesh_.irecv_view(neighbour(opposite(side)), frame_length(range, summed_in(stage, side)),
-                         label(stage, slice)));
-    arriving_.put(row(stage + 1, side), slice, request);
+        Request * request, mesh_.irecv_view(neighbour(opposite(side)),
+                                            frame_length(range, schedule_.summed_in(stage, side)),
+                                            label(stage, slice)));
+    arriving_.put(TwoWaySchedule::row(stage + 1, side), slice, request);
     return Status::ok();
   }
 
   /// Sends own values, or the sum of them and of what arrived.
   Status add_own(std::size_t stage, Side side, std::size_t slice, const Range& range) {
-    const Encoding sum = encoding(shard_in(stage, side), slice, summed_in(stage, side));
-    if (stage == first_stage(side)) {
+    const Encoding sum =
+        encoding(schedule_.shard_in(stage, side), slice, schedule_.summed_in(stage, side));
+    if (stage == schedule_.first_stage(side)) {
       RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
       return send(stage, side, slice, {memory, encode(range, sum, memory, nullptr)});
     }
-    Request* view = arriving_.take(row(stage, side), slice);
+    Request* view = arriving_.take(TwoWaySchedule::row(stage, side), slice);
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer part, mesh_.wait(view));
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
     DecodeAddEncodeArgs args = hop_arguments(range, sum);
@@ -142,7 +100,7 @@ class TwoWayCall : ChunkedCall {
     const std::size_t wire_sizes[] = {part.bytes};
     args.wires = wires;
     args.wire_sizes = wire_sizes;
-    args.wire_contributions = summed_in(stage - 1, side);
+    args.wire_contributions = schedule_.summed_in(stage - 1, side);
     args.residual = residual(range);
     args.wire = memory;
     const std::size_t written = codec_.decode_add_encode(args);
@@ -155,12 +113,13 @@ class TwoWayCall : ChunkedCall {
     const Range range = chunk_of_shard(rank_, slice);
     if (range.count == 0) return Status::ok();
     for (const Side side : kSides) {
-      if (reach_of_sums(side) == 0) continue;
-      RINGPRESS_RETURN_IF_ERROR(arrivals_.wait_for(arriving_.take(row(middle_, side), slice)));
+      if (schedule_.reach_of_sums(side) == 0) continue;
+      RINGPRESS_RETURN_IF_ERROR(
+          arrivals_.wait_for(arriving_.take(TwoWaySchedule::row(middle_, side), slice)));
     }
     RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory,
                                sending_.acquire(slot(middle_, Side::kRight, slice)));
-    const bool is_sent = middle_ < last_;
+    const bool is_sent = middle_ < schedule_.last();
     DecodeAddEncodeArgs args = hop_arguments(range, encoding(rank_, slice, world_));
     args.wires = arrivals_.wires();
     args.wire_sizes = arrivals_.wire_sizes();
@@ -177,7 +136,7 @@ class TwoWayCall : ChunkedCall {
   /// Both sides send from the same memory.
   Status publish(std::size_t slice, ConstBuffer payload) {
     for (const Side side : kSides) {
-      if (reach_of_results(side) == 0) continue;
+      if (schedule_.reach_of_results(side) == 0) continue;
       RINGPRESS_RETURN_IF_ERROR(
           sending_.keep(slot(middle_, Side::kRight, slice),
                         mesh_.isend(neighbour(side), payload, label(middle_, slice))));
@@ -188,35 +147,17 @@ class TwoWayCall : ChunkedCall {
   /// A complete shard: decode it, and send a copy of the bytes on if others wait for them (ring.cc
   /// says why a copy).
   Status take_result(std::size_t stage, Side side, std::size_t slice, const Range& range) {
-    Request* view = arriving_.take(row(stage, side), slice);
+    Request* view = arriving_.take(TwoWaySchedule::row(stage, side), slice);
     RINGPRESS_ASSIGN_OR_RETURN(const ConstBuffer payload, mesh_.wait(view));
-    if (stage - middle_ < reach_of_results(side)) {
+    if (schedule_.sends(stage, side)) {
       RINGPRESS_ASSIGN_OR_RETURN(std::byte * memory, sending_.acquire(slot(stage, side, slice)));
       std::memcpy(memory, payload.data, payload.bytes);
       RINGPRESS_RETURN_IF_ERROR(send(stage, side, slice, {memory, payload.bytes}));
     }
-    decode(range, encoding(shard_in(stage, side), slice, world_), payload,
+    decode(range, encoding(schedule_.shard_in(stage, side), slice, world_), payload,
            tensor_.receive_at(range.offset));
     mesh_.release(view);
     return Status::ok();
-  }
-
-  /// What all hops have in common.
-  DecodeAddEncodeArgs hop_arguments(const Range& range, const Encoding& sum) const {
-    DecodeAddEncodeArgs args;
-    args.own_position = 1;
-    args.values = tensor_.send_at(range.offset);
-    args.count = range.count;
-    args.input_scale = context_.input_scale;
-    args.memory = context_.memory;
-    args.random = random_key(range);
-    args.form = sum.form;
-    args.agreed = sum.agreed;
-    return args;
-  }
-
-  static std::size_t row(std::size_t stage, Side side) {
-    return 2 * stage + static_cast<std::size_t>(side);
   }
 
   Status send(std::size_t stage, Side side, std::size_t slice, ConstBuffer payload) {
@@ -225,27 +166,26 @@ class TwoWayCall : ChunkedCall {
   }
   /// Each stage has kWindow slots of its own for either side, used in turn.
   std::size_t slot(std::size_t stage, Side side, std::size_t slice) const {
-    return row(stage, side) * kWindow + slice % kWindow;
+    return TwoWaySchedule::row(stage, side) * kWindow + slice % kWindow;
   }
 
-  const RingNeighbours neighbours_;
+  const TwoWaySchedule schedule_;
   const std::size_t middle_;  // H, and the stage in which the shards are complete.
   SendWindow sending_;
-  ReceiveWindow arriving_;  // By row(), of the stage that waits.
+  ReceiveWindow arriving_;  // By TwoWaySchedule::row(), of the stage that waits.
   Arrivals arrivals_;       // Of one chunk, in the middle stage.
-  std::size_t last_ = 0;
 };
 
 }  // namespace
 
 Status all_reduce_two_ways(const CollectiveContext& context, const AllReduceArgs& args,
                            std::span<const int> order) {
-  return TwoWayCall(context, tensor_of(context, args), order).all_reduce();
+  return TwoWayCall(context, tensor_of(context, args), order, false).run();
 }
 
 Status reduce_scatter_two_ways(const CollectiveContext& context, const ReduceScatterArgs& args,
                                std::span<const int> order) {
-  return TwoWayCall(context, tensor_of(context, args), order).reduce_scatter();
+  return TwoWayCall(context, tensor_of(context, args), order, true).run();
 }
 
 }  // namespace ringpress::ring

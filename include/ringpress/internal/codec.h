@@ -35,6 +35,10 @@ class Projection;  // ringpress/internal/projection.h
 /// Elements that codecs process as one unit. Blocks (one scale each) divide it. A chunk that is cut
 /// at multiples of it has the same blocks as the uncut array.
 inline constexpr std::size_t kTileElements = 1024;
+/// Rounded up.
+constexpr std::size_t whole_tiles(std::size_t elements) {
+  return (elements + kTileElements - 1) / kTileElements * kTileElements;
+}
 
 /// What a collective may know of a codec.
 struct CodecTraits {

@@ -62,14 +62,13 @@ Status AgreeingStreamCall::summarise_tensor() {
 }
 
 ncclResult_t AgreeingStreamCall::exchange_tensor_summaries() {
-  for (std::size_t distance = 1; distance < parts_.world; ++distance) {
-    const std::size_t to = (parts_.rank + distance) % parts_.world;
-    const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
-    ncclResult_t result = send(tensor_summary(parts_.rank), tensor_bytes_, to);
-    if (result == ncclSuccess) result = receive(tensor_summary(from), tensor_bytes_, from);
-    if (result != ncclSuccess) return result;
-  }
-  return ncclSuccess;
+  return exchange_with_all(
+      [&](std::size_t) {
+        return Frame{tensor_summary(parts_.rank), tensor_bytes_};
+      },
+      [&](std::size_t from) {
+        return Frame{tensor_summary(from), tensor_bytes_};
+      });
 }
 
 Status AgreeingStreamCall::merge_tensor_summaries() {
@@ -120,40 +119,67 @@ Status AgreeingStreamCall::merge(int round, std::size_t chunk) {
                                           summary_at(round, parts_.rank, chunk));
 }
 
+ChunkedStreamCall::Frame AgreeingStreamCall::summary_frame(int round, std::byte* memory,
+                                                           const Range& range) const {
+  return {memory, range.count == 0 ? 0 : agreement_->round_bytes(round, range.count)};
+}
+
 ncclResult_t AgreeingStreamCall::send_to_owners(int round, std::size_t chunk) {
   const Range own = chunk_of_shard(parts_.rank, chunk);
-  for (std::size_t distance = 1; distance < parts_.world; ++distance) {
-    const std::size_t to = (parts_.rank + distance) % parts_.world;
-    const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
-    const Range range = chunk_of_shard(to, chunk);
-    ncclResult_t result = ncclSuccess;
-    if (range.count > 0) {
-      result = send(summary_at(round, to, chunk), round_bytes(round, range), to);
-    }
-    if (result == ncclSuccess && own.count > 0) {
-      result = receive(incoming_at(from, chunk), round_bytes(round, own), from);
-    }
-    if (result != ncclSuccess) return result;
-  }
-  return ncclSuccess;
+  return exchange_with_all(
+      [&](std::size_t to) {
+        return summary_frame(round, summary_at(round, to, chunk), chunk_of_shard(to, chunk));
+      },
+      [&](std::size_t from) { return summary_frame(round, incoming_at(from, chunk), own); });
 }
 
 ncclResult_t AgreeingStreamCall::send_to_everybody(int round, std::size_t chunk) {
-  const Range own = chunk_of_shard(parts_.rank, chunk);
-  for (std::size_t distance = 1; distance < parts_.world; ++distance) {
-    const std::size_t to = (parts_.rank + distance) % parts_.world;
-    const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
-    const Range range = chunk_of_shard(from, chunk);
-    ncclResult_t result = ncclSuccess;
-    if (own.count > 0) {
-      result = send(summary_at(round, parts_.rank, chunk), round_bytes(round, own), to);
-    }
-    if (result == ncclSuccess && range.count > 0) {
-      result = receive(summary_at(round, from, chunk), round_bytes(round, range), from);
-    }
-    if (result != ncclSuccess) return result;
-  }
-  return ncclSuccess;
+  const auto summary_of = [&](std::size_t owner) {
+    return summary_frame(round, summary_at(round, owner, chunk), chunk_of_shard(owner, chunk));
+  };
+  return exchange_with_all([&](std::size_t) { return summary_of(parts_.rank); }, summary_of);
+}
+
+EncodeArgs AgreeingStreamCall::encode_arguments(std::size_t owner, std::size_t chunk,
+                                                std::size_t summed, std::byte* wire) const {
+  const Range range = chunk_of_shard(owner, chunk);
+  EncodeArgs args;
+  args.values = send_at(range.offset);
+  args.count = range.count;
+  args.residual = residual(range);
+  args.wire = wire;
+  args.random = random_key(range);
+  args.form = {summed, parts_.world};
+  args.agreed = agreed(owner, chunk);
+  return args;
+}
+
+DecodeAddEncodeArgs AgreeingStreamCall::hop_arguments(std::size_t owner, std::size_t chunk,
+                                                      std::size_t summed) const {
+  const Range range = chunk_of_shard(owner, chunk);
+  DecodeAddEncodeArgs args;
+  args.own_position = 1;
+  args.values = send_at(range.offset);
+  args.count = range.count;
+  args.random = random_key(range);
+  args.form = {summed, parts_.world};
+  args.agreed = agreed(owner, chunk);
+  args.memory = call_memory();
+  return args;
+}
+
+DecodeArgs AgreeingStreamCall::decode_arguments(std::size_t owner, std::size_t chunk,
+                                                const std::byte* wire) const {
+  const Range range = chunk_of_shard(owner, chunk);
+  DecodeArgs args;
+  args.wire = wire;
+  args.count = range.count;
+  args.values = receive_at(range.offset);
+  args.wire_size = wire_bytes(range, parts_.world);
+  args.divisor = divisor_of_decoded();
+  args.form = {parts_.world, parts_.world};
+  args.agreed = agreed(owner, chunk);
+  return args;
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

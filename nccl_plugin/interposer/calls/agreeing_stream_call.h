@@ -43,6 +43,15 @@ class AgreeingStreamCall : public ChunkedStreamCall {
   /// What was agreed on for chunk number `chunk` of the shard that `owner` reduces.
   Agreed agreed(std::size_t owner, std::size_t chunk) const;
 
+  // Of that chunk:
+  /// Own values, as those of `summed` ranks, to `wire`.
+  EncodeArgs encode_arguments(std::size_t owner, std::size_t chunk, std::size_t summed,
+                              std::byte* wire) const;
+  /// Own values are added; what has arrived and where the sum goes is for the caller to say.
+  DecodeAddEncodeArgs hop_arguments(std::size_t owner, std::size_t chunk, std::size_t summed) const;
+  /// The complete sum, to its place.
+  DecodeArgs decode_arguments(std::size_t owner, std::size_t chunk, const std::byte* wire) const;
+
  private:
   Status summarise(int round, std::size_t chunk);
   Status merge(int round, std::size_t chunk);
@@ -52,9 +61,7 @@ class AgreeingStreamCall : public ChunkedStreamCall {
   std::byte* agreed_at(std::size_t owner, std::size_t chunk) const;
   std::byte* summary_at(int round, std::size_t owner, std::size_t chunk) const;
   std::byte* incoming_at(std::size_t rank, std::size_t chunk) const;
-  std::size_t round_bytes(int round, const Range& range) const {
-    return agreement_->round_bytes(round, range.count);
-  }
+  Frame summary_frame(int round, std::byte* memory, const Range& range) const;
 
   const Agreement* const agreement_;  // Null: nothing to agree on, and all of the above is empty.
   const int rounds_;

@@ -10,10 +10,6 @@ namespace {
 constexpr std::size_t kChunks = 8;
 constexpr std::size_t kSmallestSlice = 256 * 1024;  // Elements of all shards' chunks together.
 
-std::size_t whole_tiles(std::size_t elements) {
-  return (elements + kTileElements - 1) / kTileElements * kTileElements;
-}
-
 }  // namespace
 
 ChunkedStreamCall::ChunkedStreamCall(const StreamCallParts& parts)
@@ -28,23 +24,14 @@ ChunkedStreamCall::ChunkedStreamCall(const StreamCallParts& parts)
   chunks_ = (shard_count + chunk_elements_ - 1) / chunk_elements_;
 }
 
-ChunkedStreamCall::Range ChunkedStreamCall::shard(std::size_t owner) const {
+ElementRange ChunkedStreamCall::shard(std::size_t owner) const {
   // All but all-reduces count elements by rank.
   if (parts_.kind != CollectiveKind::kAllReduce) return {owner * parts_.count, parts_.count};
-  const std::size_t tiles = parts_.count / kTileElements + (parts_.count % kTileElements != 0);
-  const std::size_t each = tiles / parts_.world;
-  const std::size_t more = tiles % parts_.world;
-  const std::size_t first =
-      std::min(parts_.count, (each * owner + std::min(owner, more)) * kTileElements);
-  const std::size_t length = (each + (owner < more ? 1 : 0)) * kTileElements;
-  return {first, std::min(parts_.count - first, length)};
+  return even_shard(parts_.count, parts_.world, kTileElements, owner);
 }
 
-ChunkedStreamCall::Range ChunkedStreamCall::chunk_of_shard(std::size_t owner,
-                                                           std::size_t chunk) const {
-  const Range whole = shard(owner);
-  const std::size_t first = std::min(whole.count, chunk * chunk_elements_);
-  return {whole.offset + first, std::min(whole.count - first, chunk_elements_)};
+ElementRange ChunkedStreamCall::chunk_of_shard(std::size_t owner, std::size_t chunk) const {
+  return chunk_of(shard(owner), chunk, chunk_elements_);
 }
 
 const std::byte* ChunkedStreamCall::send_at(std::size_t element) const {

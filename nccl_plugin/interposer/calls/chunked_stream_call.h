@@ -4,6 +4,7 @@
 #define NCCL_PLUGIN_INTERPOSER_CALLS_CHUNKED_STREAM_CALL_H_
 
 #include "nccl_plugin/interposer/calls/stream_call.h"
+#include "ringpress/internal/shards.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -13,9 +14,11 @@ class ChunkedStreamCall : public StreamCall {
   std::uint64_t raw_bytes() const override;
 
  protected:
-  struct Range {
-    std::size_t offset = 0;
-    std::size_t count = 0;
+  using Range = ElementRange;
+  /// What one exchange takes to or from a rank; without bytes: nothing.
+  struct Frame {
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
   };
 
   explicit ChunkedStreamCall(const StreamCallParts& parts);
@@ -48,6 +51,23 @@ class ChunkedStreamCall : public StreamCall {
 
   ncclResult_t send(const std::byte* memory, std::size_t bytes, std::size_t to);
   ncclResult_t receive(std::byte* memory, std::size_t bytes, std::size_t from);
+  Frame frame(std::byte* memory, const Range& range, std::size_t summed) const {
+    return {memory, range.count == 0 ? 0 : wire_bytes(range, summed)};
+  }
+  /// Sends each other rank what `sent(rank)` says, and receives `received(rank)` of it.
+  template <typename Sent, typename Received>
+  ncclResult_t exchange_with_all(Sent&& sent, Received&& received) {
+    for (std::size_t distance = 1; distance < parts_.world; ++distance) {
+      const std::size_t to = (parts_.rank + distance) % parts_.world;
+      const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
+      const Frame out = sent(to);
+      const Frame in = received(from);
+      ncclResult_t result = out.bytes == 0 ? ncclSuccess : send(out.memory, out.bytes, to);
+      if (result == ncclSuccess && in.bytes > 0) result = receive(in.memory, in.bytes, from);
+      if (result != ncclSuccess) return result;
+    }
+    return ncclSuccess;
+  }
 
   const StreamCallParts parts_;
   const bool scatters_only_;

@@ -15,7 +15,7 @@
 #include <array>
 
 #include "nccl_plugin/interposer/calls/agreeing_stream_call.h"
-#include "ringpress/internal/ring_neighbours.h"
+#include "ringpress/internal/two_way_schedule.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
@@ -23,23 +23,17 @@ namespace {
 constexpr std::size_t kLag = 2;
 constexpr std::size_t kSlots = 3;
 
-/// Where a frame goes to. The opposite of where it comes from.
-enum class Side : std::size_t { kRight = 0, kLeft = 1 };
-constexpr std::array kSides = {Side::kRight, Side::kLeft};
-
-std::size_t row(std::size_t stage, Side side) {
-  return 2 * stage + static_cast<std::size_t>(side);
-}
+constexpr auto row = TwoWaySchedule::row;
 
 class RingCall final : public AgreeingStreamCall {
  public:
   explicit RingCall(const StreamCallParts& parts)
       : AgreeingStreamCall(parts),
-        neighbours_(parts.ring_order, parts.rank, parts.world),
+        schedule_(parts.ring_order, parts.rank, parts.world, scatters_only_),
         before_(has_tensor_summary() ? 1 : 0),
         lead_(agreement_stages()),
-        middle_(parts.world / 2),
-        last_(scatters_only_ ? middle_ : 2 * middle_) {}
+        middle_(schedule_.middle()),
+        last_(schedule_.last()) {}
 
   std::size_t steps() const override { return before_ + kLag * (lead_ + last_) + chunks_; }
   bool exchanges(std::size_t step) const override;
@@ -59,30 +53,6 @@ class RingCall final : public AgreeingStreamCall {
     return tick >= kLag * stage && tick - kLag * stage < chunks_;
   }
 
-  /// Ranks of whose values the owner gets a sum that travels to this side.
-  std::size_t reach_of_sums(Side side) const {
-    return side == Side::kRight ? middle_ : parts_.world - 1 - middle_;
-  }
-  /// Ranks that a result gets to which travels to this side.
-  std::size_t reach_of_results(Side side) const { return parts_.world - 1 - reach_of_sums(side); }
-  /// The stage in which sums set out.
-  std::size_t first_stage(Side side) const { return middle_ - reach_of_sums(side); }
-  /// Whether a stage sends something to a side that the next stage of the neighbour works on.
-  bool sends(std::size_t stage, Side side) const {
-    if (stage >= last_) return false;
-    return stage < middle_ ? stage >= first_stage(side) : stage - middle_ < reach_of_results(side);
-  }
-  /// The shard that this rank works on; not in the middle stage.
-  std::size_t shard_in(std::size_t stage, Side side) const;
-  /// Contributions that a frame sent in this stage is taken to hold.
-  std::size_t summed_in(std::size_t stage, Side side) const {
-    if (stage >= middle_) return parts_.world;
-    return stage + 1 == middle_ ? middle_ : stage - first_stage(side) + 1;
-  }
-  std::size_t neighbour(Side side) const {
-    return side == Side::kRight ? neighbours_.right(1) : neighbours_.left(1);
-  }
-
   std::byte* arriving(std::size_t stage, Side side, std::size_t slice) const {
     return parts_.lane->region(slice, row(stage, side));
   }
@@ -93,19 +63,18 @@ class RingCall final : public AgreeingStreamCall {
     return parts_.lane->region(slice, row(3 * middle_ + 1, Side::kRight));
   }
   Range range_in(std::size_t stage, Side side, std::size_t slice) const {
-    return chunk_of_shard(stage == middle_ ? parts_.rank : shard_in(stage, side), slice);
+    return chunk_of_shard(schedule_.shard_in(stage, side), slice);
   }
 
   Status compute(std::size_t stage, std::size_t slice);
   ncclResult_t exchange_frames(std::size_t stage, std::size_t slice);
   Status add_own(std::size_t stage, Side side, std::size_t slice, const Range& range);
   Status complete(std::size_t slice);
-  Status take_result(std::size_t stage, Side side, std::size_t slice, const Range& range);
-  DecodeAddEncodeArgs hop(const Range& range, std::size_t summed) const;
+  Status take_result(std::size_t stage, Side side, std::size_t slice);
   ncclResult_t send_frame(std::size_t stage, Side side, std::size_t slice);
   ncclResult_t receive_frame(std::size_t stage, Side side, std::size_t slice);
 
-  const RingNeighbours neighbours_;
+  const TwoWaySchedule schedule_;
   const std::size_t before_;  // Steps before the first tick.
   const std::size_t lead_;    // Stages of the agreement.
   const std::size_t middle_;  // The stage in which the shards are complete.
@@ -118,14 +87,6 @@ bool RingCall::exchanges(std::size_t step) const {
     if (has_slice(step - before_, stage)) return true;
   }
   return false;
-}
-
-std::size_t RingCall::shard_in(std::size_t stage, Side side) const {
-  const bool is_result = stage > middle_;
-  const std::size_t distance = is_result ? stage - middle_ : middle_ - stage;
-  // Sums have their owner before them, results behind them.
-  const bool is_to_the_right = (side == Side::kRight) != is_result;
-  return is_to_the_right ? neighbours_.right(distance) : neighbours_.left(distance);
 }
 
 Status RingCall::prepare(std::size_t step) {
@@ -150,51 +111,32 @@ Status RingCall::prepare(std::size_t step) {
 Status RingCall::compute(std::size_t stage, std::size_t slice) {
   if (stage == middle_) return complete(slice);
   for (const Side side : kSides) {
-    const bool is_busy = stage < middle_ ? sends(stage, side) : sends(stage - 1, side);
-    if (!is_busy) continue;
+    if (!schedule_.is_busy(stage, side)) continue;
     const Range range = range_in(stage, side, slice);
     if (range.count == 0) continue;
     RINGPRESS_RETURN_IF_ERROR(stage < middle_ ? add_own(stage, side, slice, range)
-                                              : take_result(stage, side, slice, range));
+                                              : take_result(stage, side, slice));
   }
   return Status::ok();
-}
-
-/// What all hops have in common.
-DecodeAddEncodeArgs RingCall::hop(const Range& range, std::size_t summed) const {
-  DecodeAddEncodeArgs args;
-  args.own_position = 1;
-  args.values = send_at(range.offset);
-  args.count = range.count;
-  args.random = random_key(range);
-  args.form = {summed, parts_.world};
-  args.memory = call_memory();
-  return args;
 }
 
 /// Own values, or the sum of them and of what arrived.
 Status RingCall::add_own(std::size_t stage, Side side, std::size_t slice, const Range& range) {
   const Stream stream = parts_.lane->stream();
-  if (stage == first_stage(side)) {
-    EncodeArgs args;
-    args.values = send_at(range.offset);
-    args.count = range.count;
-    args.residual = residual(range);
-    args.wire = leaving(stage, side, slice);
-    args.random = random_key(range);
-    args.form = {summed_in(stage, side), parts_.world};
-    args.agreed = agreed(shard_in(stage, side), slice);
+  const std::size_t shard = schedule_.shard_in(stage, side);
+  const std::size_t summed = schedule_.summed_in(stage, side);
+  if (stage == schedule_.first_stage(side)) {
+    const EncodeArgs args = encode_arguments(shard, slice, summed, leaving(stage, side, slice));
     return parts_.codec->encode(stream, {&args, 1}, parts_.lane->scratch());
   }
   const std::byte* const wires[] = {arriving(stage, side, slice)};
-  const std::size_t wire_sizes[] = {wire_bytes(range, summed_in(stage - 1, side))};
-  DecodeAddEncodeArgs args = hop(range, summed_in(stage, side));
+  const std::size_t wire_sizes[] = {wire_bytes(range, schedule_.summed_in(stage - 1, side))};
+  DecodeAddEncodeArgs args = hop_arguments(shard, slice, summed);
   args.wires = wires;
   args.wire_sizes = wire_sizes;
-  args.wire_contributions = summed_in(stage - 1, side);
+  args.wire_contributions = schedule_.summed_in(stage - 1, side);
   args.residual = residual(range);
   args.wire = leaving(stage, side, slice);
-  args.agreed = agreed(shard_in(stage, side), slice);
   return parts_.codec->decode_add_encode(stream, args, parts_.lane->scratch());
 }
 
@@ -206,11 +148,11 @@ Status RingCall::complete(std::size_t slice) {
   std::array<std::size_t, 2> wire_sizes{};
   std::size_t sums = 0;
   for (const Side side : kSides) {
-    if (reach_of_sums(side) == 0) continue;
+    if (schedule_.reach_of_sums(side) == 0) continue;
     wires[sums] = arriving(middle_, side, slice);
     wire_sizes[sums++] = wire_bytes(range, middle_);
   }
-  DecodeAddEncodeArgs args = hop(range, parts_.world);
+  DecodeAddEncodeArgs args = hop_arguments(parts_.rank, slice, parts_.world);
   args.wires = {wires.data(), sums};
   args.wire_sizes = {wire_sizes.data(), sums};
   args.wire_contributions = middle_;
@@ -218,19 +160,12 @@ Status RingCall::complete(std::size_t slice) {
   args.residual = scatters_only_ ? nullptr : residual(range);
   args.wire = scatters_only_ ? nullptr : result(slice);
   args.decoded = receive_at(range.offset);
-  args.agreed = agreed(parts_.rank, slice);
   return parts_.codec->decode_add_encode(parts_.lane->stream(), args, parts_.lane->scratch());
 }
 
-Status RingCall::take_result(std::size_t stage, Side side, std::size_t slice, const Range& range) {
-  DecodeArgs args;
-  args.wire = arriving(stage, side, slice);
-  args.count = range.count;
-  args.values = receive_at(range.offset);
-  args.wire_size = wire_bytes(range, parts_.world);
-  args.divisor = divisor_of_decoded();
-  args.form = {parts_.world, parts_.world};
-  args.agreed = agreed(shard_in(stage, side), slice);
+Status RingCall::take_result(std::size_t stage, Side side, std::size_t slice) {
+  const DecodeArgs args =
+      decode_arguments(schedule_.shard_in(stage, side), slice, arriving(stage, side, slice));
   return parts_.codec->decode(parts_.lane->stream(), {&args, 1});
 }
 
@@ -241,22 +176,23 @@ ncclResult_t RingCall::send_frame(std::size_t stage, Side side, std::size_t slic
   const std::byte* memory = stage == middle_  ? result(slice)
                             : stage < middle_ ? leaving(stage, side, slice)
                                               : arriving(stage, side, slice);
-  return send(memory, wire_bytes(range, summed_in(stage, side)), neighbour(side));
+  return send(memory, wire_bytes(range, schedule_.summed_in(stage, side)),
+              schedule_.neighbour(side));
 }
 
 /// The frame travelling to `side` that stage + 1 of this slice works on.
 ncclResult_t RingCall::receive_frame(std::size_t stage, Side side, std::size_t slice) {
   const Range range = range_in(stage + 1, side, slice);
   if (range.count == 0) return ncclSuccess;
-  const Side from = side == Side::kRight ? Side::kLeft : Side::kRight;
-  return receive(arriving(stage + 1, side, slice), wire_bytes(range, summed_in(stage, side)),
-                 neighbour(from));
+  return receive(arriving(stage + 1, side, slice),
+                 wire_bytes(range, schedule_.summed_in(stage, side)),
+                 schedule_.neighbour(opposite(side)));
 }
 
 /// In the same order on both ends of a link: of two ranks, both sides are one link.
 ncclResult_t RingCall::exchange_frames(std::size_t stage, std::size_t slice) {
   for (const Side side : kSides) {
-    if (!sends(stage, side)) continue;
+    if (!schedule_.sends(stage, side)) continue;
     ncclResult_t outcome = send_frame(stage, side, slice);
     if (outcome == ncclSuccess) outcome = receive_frame(stage, side, slice);
     if (outcome != ncclSuccess) return outcome;

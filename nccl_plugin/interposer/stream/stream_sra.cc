@@ -172,17 +172,8 @@ Status SraCall::conclude(std::size_t step) {
 Status SraCall::encode(std::size_t chunk) {
   encodes_.clear();
   for (std::size_t peer = 0; peer < parts_.world; ++peer) {
-    const Range range = chunk_of_shard(peer, chunk);
-    if (peer == parts_.rank || range.count == 0) continue;
-    EncodeArgs args;
-    args.values = send_at(range.offset);
-    args.count = range.count;
-    args.residual = residual(range);
-    args.wire = outgoing(chunk, peer);
-    args.random = random_key(range);
-    args.form = {1, parts_.world};
-    args.agreed = agreed(peer, chunk);
-    encodes_.push_back(args);
+    if (peer == parts_.rank || chunk_of_shard(peer, chunk).count == 0) continue;
+    encodes_.push_back(encode_arguments(peer, chunk, 1, outgoing(chunk, peer)));
   }
   const Lane& lane = *parts_.lane;
   return encodes_.empty() ? Status::ok()
@@ -191,20 +182,14 @@ Status SraCall::encode(std::size_t chunk) {
 
 /// Of what the others sent and own values, in rank order.
 DecodeAddEncodeArgs SraCall::reduction(const Range& own, std::size_t chunk) const {
-  DecodeAddEncodeArgs args;
+  DecodeAddEncodeArgs args = hop_arguments(parts_.rank, chunk, parts_.world);
   args.wires = wires_;
   args.wire_sizes = wire_sizes_;
   args.own_position = parts_.rank;
-  args.values = send_at(own.offset);
-  args.count = own.count;
   args.divisor = divisor();
   args.residual = scatters_only_ ? nullptr : residual(own);
   args.wire = scatters_only_ ? nullptr : result(chunk);
   args.decoded = receive_at(own.offset);
-  args.random = random_key(own);
-  args.form = {parts_.world, parts_.world};
-  args.agreed = agreed(parts_.rank, chunk);
-  args.memory = call_memory();
   return args;
 }
 
@@ -231,51 +216,26 @@ Status SraCall::decode(std::size_t chunk) {
   RINGPRESS_RETURN_IF_ERROR(parts_.device->wait(lane.stream(), gathered_all));
   decodes_.clear();
   for (std::size_t peer = 0; peer < parts_.world; ++peer) {
-    const Range range = chunk_of_shard(peer, chunk);
-    if (peer == parts_.rank || range.count == 0) continue;
-    DecodeArgs args;
-    args.wire = gathered(chunk, peer);
-    args.count = range.count;
-    args.values = receive_at(range.offset);
-    args.wire_size = wire_bytes(range, parts_.world);
-    args.divisor = divisor_of_decoded();
-    args.form = {parts_.world, parts_.world};
-    args.agreed = agreed(peer, chunk);
-    decodes_.push_back(args);
+    if (peer == parts_.rank || chunk_of_shard(peer, chunk).count == 0) continue;
+    decodes_.push_back(decode_arguments(peer, chunk, gathered(chunk, peer)));
   }
   return decodes_.empty() ? Status::ok() : parts_.codec->decode(lane.stream(), decodes_);
 }
 
 ncclResult_t SraCall::scatter(std::size_t chunk) {
   const Range own = chunk_of_shard(parts_.rank, chunk);
-  for (std::size_t distance = 1; distance < parts_.world; ++distance) {
-    const std::size_t to = (parts_.rank + distance) % parts_.world;
-    const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
-    const Range range = chunk_of_shard(to, chunk);
-    ncclResult_t result = ncclSuccess;
-    if (range.count > 0) result = send(outgoing(chunk, to), wire_bytes(range, 1), to);
-    if (result == ncclSuccess && own.count > 0) {
-      result = receive(incoming(chunk, from), wire_bytes(own, 1), from);
-    }
-    if (result != ncclSuccess) return result;
-  }
-  return ncclSuccess;
+  return exchange_with_all(
+      [&](std::size_t to) { return frame(outgoing(chunk, to), chunk_of_shard(to, chunk), 1); },
+      [&](std::size_t from) { return frame(incoming(chunk, from), own, 1); });
 }
 
 ncclResult_t SraCall::gather(std::size_t chunk) {
   const Range own = chunk_of_shard(parts_.rank, chunk);
-  for (std::size_t distance = 1; distance < parts_.world; ++distance) {
-    const std::size_t to = (parts_.rank + distance) % parts_.world;
-    const std::size_t from = (parts_.rank + parts_.world - distance) % parts_.world;
-    const Range range = chunk_of_shard(from, chunk);
-    ncclResult_t outcome = ncclSuccess;
-    if (own.count > 0) outcome = send(result(chunk), wire_bytes(own, parts_.world), to);
-    if (outcome == ncclSuccess && range.count > 0) {
-      outcome = receive(gathered(chunk, from), wire_bytes(range, parts_.world), from);
-    }
-    if (outcome != ncclSuccess) return outcome;
-  }
-  return ncclSuccess;
+  return exchange_with_all([&](std::size_t) { return frame(result(chunk), own, parts_.world); },
+                           [&](std::size_t from) {
+                             return frame(gathered(chunk, from), chunk_of_shard(from, chunk),
+                                          parts_.world);
+                           });
 }
 
 }  // namespace

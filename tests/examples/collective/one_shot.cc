@@ -29,7 +29,7 @@ class OneShotCall {
   Status run() {
     const ring::FailOnUnwind guard(mesh_);
     for (std::size_t chunk = 0; chunk * chunk_elements_ < args_.count; ++chunk) {
-      const ring::Range range = ring::chunk_of({0, args_.count}, chunk, chunk_elements_);
+      const ring::Range range = chunk_of({0, args_.count}, chunk, chunk_elements_);
       RINGPRESS_RETURN_IF_ERROR(send(chunk, range));
       RINGPRESS_RETURN_IF_ERROR(reduce(range));
     }
