@@ -18,46 +18,38 @@ namespace ringpress::compress_kernels::models {
 template <typename Simt, typename T>
 class ModelAgent {
  public:
-  /// A piece takes every kChangeParts-th row of groups: the sums do not depend on the number of
-  /// warps.
   RINGPRESS_DEVICE static void run(const Simt& simt, const ChangeTask& task) {
-    const std::size_t groups = (task.count + core::kGroup - 1) / core::kGroup;
-    core::for_each_piece(simt, kChangeParts, [&](std::size_t piece) {
-      float difference = 0, reference = 0;
-      const std::size_t step = kChangeParts * core::kLanes;
-      for (std::size_t group = piece * core::kLanes + simt.lane(); group < groups; group += step) {
-        add_group(simt, task, group * core::kGroup, &difference, &reference);
-      }
-      if (piece * core::kLanes < groups) {  // Else no lane has seen anything.
-        difference = sum_of_lanes(simt, difference);
-        reference = sum_of_lanes(simt, reference);
-      }
-      if (simt.lane() != 0) return;
-      simt.store(&task.parts[piece].difference_squares, static_cast<double>(difference));
-      simt.store(&task.parts[piece].reference_squares, static_cast<double>(reference));
+    sum_pieces<float>(simt, task, [&](ChangePart* part, const float(&sums)[2]) {
+      simt.store(&part->difference_squares, static_cast<double>(sums[0]));
+      simt.store(&part->reference_squares, static_cast<double>(sums[1]));
+    });
+  }
+
+  /// In doubles: no square of a float is too large or too small for one.
+  RINGPRESS_DEVICE static void run(const Simt& simt, const LengthTask& task) {
+    sum_pieces<double>(simt, task, [&](LengthPart* part, const double(&sums)[2]) {
+      simt.store(&part->value_squares, sums[0]);
+      simt.store(&part->total_squares, sums[1]);
     });
   }
 
   RINGPRESS_DEVICE static void run(const Simt& simt, const AverageTask& task) {
-    for_each_group(simt, task.count, [&](std::size_t first, unsigned valid) {
-      float own[core::kGroup], theirs[core::kGroup];
-      core::load_group<T>(simt, task.values, first, valid, own);
-      core::load_group<T>(simt, task.theirs, first, valid, theirs);
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) own[k] = mean_of(own[k], theirs[k]);
-      core::store_group<T>(simt, task.values, first, valid, own);
-    });
+    combine<T, T>(simt, task, task.theirs, task.values,
+                  [](float own, float theirs) { return mean_of(own, theirs); });
   }
 
   RINGPRESS_DEVICE static void run(const Simt& simt, const DifferenceTask& task) {
-    for_each_group(simt, task.count, [&](std::size_t first, unsigned valid) {
-      float x[core::kGroup], base[core::kGroup];
-      core::load_group<T>(simt, task.values, first, valid, x);
-      core::load_group<float>(simt, task.base, first, valid, base);
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) x[k] -= base[k];
-      core::store_group<float>(simt, task.difference, first, valid, x);
-    });
+    combine<float, float>(simt, task, task.base, task.difference,
+                          [](float x, float base) { return x - base; });
+  }
+
+  RINGPRESS_DEVICE static void run(const Simt& simt, const AddValuesTask& task) {
+    combine<float, float>(simt, task, task.sum, task.sum,
+                          [](float x, float sum) { return sum + x; });
+  }
+
+  RINGPRESS_DEVICE static void run(const Simt& simt, const TotalTask& task) {
+    combine<float, T>(simt, task, task.sum, task.to, [](float x, float sum) { return sum + x; });
   }
 
   RINGPRESS_DEVICE static void run(const Simt& simt, const HalfDifferenceTask& task) {
@@ -92,47 +84,6 @@ class ModelAgent {
     });
   }
 
-  /// As of ChangeTask, in doubles: no square of a float is too large or too small for one.
-  RINGPRESS_DEVICE static void run(const Simt& simt, const LengthTask& task) {
-    const std::size_t groups = (task.count + core::kGroup - 1) / core::kGroup;
-    core::for_each_piece(simt, kChangeParts, [&](std::size_t piece) {
-      double values = 0, total = 0;
-      const std::size_t step = kChangeParts * core::kLanes;
-      for (std::size_t group = piece * core::kLanes + simt.lane(); group < groups; group += step) {
-        add_group(simt, task, group * core::kGroup, &values, &total);
-      }
-      if (piece * core::kLanes < groups) {
-        values = sum_of_lanes(simt, values);
-        total = sum_of_lanes(simt, total);
-      }
-      if (simt.lane() != 0) return;
-      simt.store(&task.parts[piece].value_squares, values);
-      simt.store(&task.parts[piece].total_squares, total);
-    });
-  }
-
-  RINGPRESS_DEVICE static void run(const Simt& simt, const AddValuesTask& task) {
-    for_each_group(simt, task.count, [&](std::size_t first, unsigned valid) {
-      float x[core::kGroup], sum[core::kGroup];
-      core::load_group<T>(simt, task.values, first, valid, x);
-      core::load_group<float>(simt, task.sum, first, valid, sum);
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) sum[k] += x[k];
-      core::store_group<float>(simt, task.sum, first, valid, sum);
-    });
-  }
-
-  RINGPRESS_DEVICE static void run(const Simt& simt, const TotalTask& task) {
-    for_each_group(simt, task.count, [&](std::size_t first, unsigned valid) {
-      float x[core::kGroup], sum[core::kGroup];
-      core::load_group<T>(simt, task.values, first, valid, x);
-      core::load_group<float>(simt, task.sum, first, valid, sum);
-      RINGPRESS_UNROLL
-      for (unsigned k = 0; k < core::kGroup; ++k) x[k] = sum[k] + x[k];
-      core::store_group<T>(simt, task.to, first, valid, x);
-    });
-  }
-
  private:
   static constexpr unsigned kAllFinite = 0xFFu;
 
@@ -149,8 +100,41 @@ class ModelAgent {
     });
   }
 
+  /// Writes op() of the values and of `others`, a pair at a time, to `to`, which may be either.
+  template <typename Other, typename To, typename Task, typename Op>
+  RINGPRESS_DEVICE static void combine(const Simt& simt, const Task& task, const void* others,
+                                       void* to, Op&& op) {
+    for_each_group(simt, task.count, [&](std::size_t first, unsigned valid) {
+      float x[core::kGroup], y[core::kGroup];
+      core::load_group<T>(simt, task.values, first, valid, x);
+      core::load_group<Other>(simt, others, first, valid, y);
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) x[k] = op(x[k], y[k]);
+      core::store_group<To>(simt, to, first, valid, x);
+    });
+  }
+
+  /// Calls store(part, sums) with what add_group() makes of the values of each part: every
+  /// kChangeParts-th row of groups, so that sums do not depend on the number of warps.
+  template <typename Sum, typename Task, typename Store>
+  RINGPRESS_DEVICE static void sum_pieces(const Simt& simt, const Task& task, Store&& store) {
+    const std::size_t groups = (task.count + core::kGroup - 1) / core::kGroup;
+    core::for_each_piece(simt, kChangeParts, [&](std::size_t piece) {
+      Sum sums[2] = {0, 0};
+      const std::size_t step = kChangeParts * core::kLanes;
+      for (std::size_t group = piece * core::kLanes + simt.lane(); group < groups; group += step) {
+        add_group(simt, task, group * core::kGroup, sums);
+      }
+      if (piece * core::kLanes < groups) {  // Else no lane has seen anything.
+        RINGPRESS_UNROLL
+        for (unsigned mask = 1; mask < core::kLanes; mask *= 2) core::add_lanes(simt, mask, sums);
+      }
+      if (simt.lane() == 0) store(&task.parts[piece], sums);
+    });
+  }
+
   RINGPRESS_DEVICE static void add_group(const Simt& simt, const ChangeTask& task,
-                                         std::size_t first, float* difference, float* reference) {
+                                         std::size_t first, float (&sums)[2]) {
     float x[core::kGroup], y[core::kGroup];
     const unsigned valid = valid_of(task.count, first);
     core::load_group<T>(simt, task.values, first, valid, x);
@@ -158,34 +142,26 @@ class ModelAgent {
     RINGPRESS_UNROLL
     for (unsigned k = 0; k < core::kGroup; ++k) {
       const float distance = x[k] - y[k];
-      *difference += distance * distance;
-      *reference += y[k] * y[k];
+      sums[0] += distance * distance;
+      sums[1] += y[k] * y[k];
     }
   }
 
   RINGPRESS_DEVICE static void add_group(const Simt& simt, const LengthTask& task,
-                                         std::size_t first, double* values, double* total) {
+                                         std::size_t first, double (&sums)[2]) {
     float x[core::kGroup], sum[core::kGroup];
     const unsigned valid = valid_of(task.count, first);
     core::load_group<T>(simt, task.values, first, valid, x);
     RINGPRESS_UNROLL
-    for (unsigned k = 0; k < core::kGroup; ++k) *values += square_of(x[k]);
+    for (unsigned k = 0; k < core::kGroup; ++k) sums[0] += square_of(x[k]);
     if (task.sum == nullptr) return;
     core::load_group<float>(simt, task.sum, first, valid, sum);
     RINGPRESS_UNROLL
-    for (unsigned k = 0; k < core::kGroup; ++k) *total += square_of(sum[k] + x[k]);
+    for (unsigned k = 0; k < core::kGroup; ++k) sums[1] += square_of(sum[k] + x[k]);
   }
 
   RINGPRESS_DEVICE static double square_of(float value) {
     return static_cast<double>(value) * static_cast<double>(value);
-  }
-
-  template <typename Sum>
-  RINGPRESS_DEVICE static Sum sum_of_lanes(const Simt& simt, Sum value) {
-    Sum sum[1] = {value};
-    RINGPRESS_UNROLL
-    for (unsigned mask = 1; mask < core::kLanes; mask *= 2) core::add_lanes(simt, mask, sum);
-    return sum[0];
   }
 };
 

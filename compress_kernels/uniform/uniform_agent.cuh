@@ -72,7 +72,16 @@ class UniformFormat {
   RINGPRESS_DEVICE void find_extremes(const TileOf& tile, const core::Rows& x,
                                       Extremes (&extremes)[core::kRows]) const {
     std::uint32_t magnitudes[core::kRows];
-    core::find_largest(simt_, parameters_.block, x, magnitudes);
+    // With core::find_largest() these kernels take more registers and instructions.
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      magnitudes[row] = 0;
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) {
+        magnitudes[row] = core::largest_of(magnitudes[row], core::magnitude_bits(x[row][k]));
+      }
+    }
+    core::reduce_blocks(simt_, parameters_.block, magnitudes, core::largest_of);
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) extremes[row].magnitude = magnitudes[row];
     if (parameters_.grid == Grid::kMinMax) find_range(tile, x, extremes);
