@@ -109,8 +109,6 @@ void average_models(void* values, const void* theirs, std::size_t count, DType d
 void add_values(const void* values, std::size_t count, DType dtype, float* sum);
 /// to = sum + values, rounded once to the type; `to` may be the values.
 void write_total(const void* values, const float* sum, std::size_t count, DType dtype, void* to);
-/// to = values, rounded once to the type.
-void narrow_values(const float* values, std::size_t count, DType dtype, void* to);
 /// difference = values - base.
 void take_difference(const void* values, const float* base, std::size_t count, DType dtype,
                      float* difference);

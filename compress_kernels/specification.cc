@@ -193,14 +193,4 @@ std::string to_string(const Specification& specification) {
   return std::string(specification.codec.name) + specification.values.to_string();
 }
 
-std::vector<std::string> specifications_to_test() {
-  std::vector<std::string> all;
-  for (const CodecEntry& entry : codec_list()) {
-    const std::string name(entry.name);
-    all.push_back(name);
-    for (const std::string& variant : entry.family->variants) all.push_back(name + ":" + variant);
-  }
-  return all;
-}
-
 }  // namespace ringpress::compress_kernels

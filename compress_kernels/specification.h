@@ -24,9 +24,6 @@ Result<Specification> parse_specification(const std::string& text);
 /// Every parameter spelled out in a fixed order; parses back to the same Specification.
 std::string to_string(const Specification& specification);
 
-/// The specifications that tests hold to the contract: the defaults and the variants of each codec.
-std::vector<std::string> specifications_to_test();
-
 }  // namespace ringpress::compress_kernels
 
 #endif  // COMPRESS_KERNELS_SPECIFICATION_H_

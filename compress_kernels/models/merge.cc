@@ -31,13 +31,6 @@ void write_total(const void* values, const float* sum, std::size_t count, DType 
   });
 }
 
-void narrow_values(const float* values, std::size_t count, DType dtype, void* to) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) core::store_wide<T>(to, i, values[i]);
-  });
-}
-
 void widen_values(const void* values, std::size_t count, DType dtype, double* wide) {
   core::visit_compressible(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

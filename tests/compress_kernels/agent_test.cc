@@ -15,6 +15,7 @@
 #include "tests/compress_kernels/fiber_device.h"
 #include "tests/compress_kernels/random_case.h"
 #include "tests/compress_kernels/staged_codec.h"
+#include "tests/support/specifications_to_test.h"
 
 namespace ringpress::compress_kernels::testing::agent_test {
 namespace {

@@ -2,6 +2,7 @@
 #include "compress_kernels/specification.h"
 #include "tests/compress_kernels/typed_cases.h"
 #include "tests/contract/codec_contract.h"
+#include "tests/support/specifications_to_test.h"
 
 namespace ringpress::compress_kernels::testing::contract_test {
 namespace {

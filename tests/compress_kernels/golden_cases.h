@@ -16,6 +16,7 @@
 #include "compress_kernels/specification.h"
 #include "ringpress/internal/wire.h"
 #include "tests/compress_kernels/codec_data.h"
+#include "tests/support/specifications_to_test.h"
 
 namespace ringpress::compress_kernels::testing {
 

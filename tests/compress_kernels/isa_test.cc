@@ -12,6 +12,7 @@
 #include "compress_kernels/specification.h"
 #include "perf/accuracy/local_agreement.h"
 #include "tests/compress_kernels/codec_data.h"
+#include "tests/support/specifications_to_test.h"
 
 namespace ringpress::compress_kernels::testing::isa_test {
 namespace {

@@ -16,6 +16,7 @@
 #include "compress_kernels/factory.h"
 #include "ringpress/internal/device.h"
 #include "tests/compress_kernels/codec_data.h"
+#include "tests/support/narrow_values.h"
 
 namespace ringpress::compress_kernels::testing {
 

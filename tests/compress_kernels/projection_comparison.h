@@ -16,6 +16,7 @@
 #include "tests/compress_kernels/host_memory_device.h"
 #include "tests/compress_kernels/projection_case.h"
 #include "tests/compress_kernels/random_case.h"
+#include "tests/support/specifications_to_test.h"
 
 namespace ringpress::compress_kernels::testing {
 

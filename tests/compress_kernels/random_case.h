@@ -11,6 +11,7 @@
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
 #include "tests/compress_kernels/device_case.h"
+#include "tests/support/specifications_to_test.h"
 
 namespace ringpress::compress_kernels::testing {
 

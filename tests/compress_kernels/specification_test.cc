@@ -8,6 +8,7 @@
 #include "compress_kernels/codec_family.h"
 #include "compress_kernels/factory.h"
 #include "compress_kernels/specification.h"
+#include "tests/support/specifications_to_test.h"
 
 namespace ringpress::compress_kernels::specification_test {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compress_kernels/specification.h"
+#include "tests/support/specifications_to_test.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

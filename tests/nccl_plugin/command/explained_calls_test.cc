@@ -15,6 +15,7 @@
 #include "nccl_plugin/command/explain/explanation.h"
 #include "ringpress/internal/communicator.h"
 #include "tests/support/communicator_ranks.h"
+#include "tests/support/narrow_values.h"
 
 namespace ringpress::nccl_plugin::command {
 namespace {

@@ -18,6 +18,7 @@
 #include "nccl_plugin/gossip/host_models.h"
 #include "ring/factory.h"
 #include "ringpress/internal/communicator.h"
+#include "tests/support/narrow_values.h"
 
 namespace ringpress::nccl_plugin::gossip {
 namespace {

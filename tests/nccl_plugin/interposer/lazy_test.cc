@@ -24,6 +24,7 @@
 #include "nccl_plugin/session/mesh_communicator.h"
 #include "tests/support/cuda_job.h"
 #include "tests/support/interposer_hosts.h"
+#include "tests/support/narrow_values.h"
 #include "tests/support/rules_file.h"
 #include "tests/support/thread_mesh.h"
 

@@ -13,6 +13,7 @@
 #include "compress_kernels/factory.h"
 #include "ringpress/internal/communicator.h"
 #include "tests/support/communicator_ranks.h"
+#include "tests/support/narrow_values.h"
 
 namespace ringpress::nccl_plugin::savings_test {
 namespace {
