@@ -118,23 +118,16 @@ struct CodecFamily {
   std::vector<CodecExample> examples{};
 };
 
+/// For CodecFamily::feedback_need.
+inline FeedbackNeed always_needs_feedback(const CodecEntry&, const ParameterValues&) {
+  return FeedbackNeed::kNeeded;
+}
+
 /// For ParameterRule::accepts.
 bool is_power_of_two_between(std::string_view text, std::size_t smallest, std::size_t largest);
 bool is_one_of(std::string_view text, const std::vector<std::string_view>& choices);
 /// The number that the whole text spells; NaN, which lies in no range, if it spells none.
 double decimal_of(std::string_view text);
-
-/// The kernels of the selected instruction set, or the reference where there are none for it, or no
-/// `simd` at all.
-template <typename Parameters>
-const KernelTable<Parameters>& selected_kernels(
-    const KernelTable<Parameters>& reference,
-    const KernelTable<Parameters>* (*simd)(std::int64_t) = nullptr) {
-  const std::int64_t target = selected_isa().target;
-  const bool has_kernels = simd != nullptr && target != kScalarTarget;
-  const KernelTable<Parameters>* kernels = has_kernels ? simd(target) : nullptr;
-  return kernels != nullptr ? *kernels : reference;
-}
 
 /// A codec that runs selected_kernels().
 template <template <typename> class FormsOf = SameForms, typename Parameters>

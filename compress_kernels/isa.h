@@ -26,6 +26,17 @@ Isa selected_isa();
 
 Status select_isa(const std::string& name);
 
+/// The kernels of the selected instruction set, or the reference where there are none for it, or no
+/// `simd` at all.
+template <typename Kernels>
+const Kernels& selected_kernels(const Kernels& reference,
+                                const Kernels* (*simd)(std::int64_t) = nullptr) {
+  const std::int64_t target = selected_isa().target;
+  const bool has_kernels = simd != nullptr && target != kScalarTarget;
+  const Kernels* kernels = has_kernels ? simd(target) : nullptr;
+  return kernels != nullptr ? *kernels : reference;
+}
+
 }  // namespace ringpress::compress_kernels
 
 #endif  // COMPRESS_KERNELS_ISA_H_

@@ -45,13 +45,13 @@ class IdentifiedCodec : public Codec {
 template <typename Parameters>
 struct SameForms {
   static const Parameters& of(const Parameters& parameters, Contributions) { return parameters; }
-  static const Parameters& of_hop(const Parameters& parameters, const DecodeAddEncodeArgs&) {
+  static const Parameters& of_hop(const Parameters& parameters, Contributions, Contributions) {
     return parameters;
   }
 };
 
 /// `Parameters` also has a free function encoded_bytes(const Parameters&, std::size_t count).
-/// `Forms` says what the parameters of a form are.
+/// `Forms` says what the parameters of a form are, and of a hop to it from sums of another.
 template <typename Parameters, typename Forms>
 class KernelCodec final : public IdentifiedCodec {
  public:
@@ -74,7 +74,8 @@ class KernelCodec final : public IdentifiedCodec {
     if (args.count > 0) kernels_.decode_add(Forms::of(parameters_, args.form), args);
   }
   std::size_t decode_add_encode(const DecodeAddEncodeArgs& args) const override {
-    const Parameters& parameters = Forms::of_hop(parameters_, args);
+    const Contributions part{args.wire_contributions, args.form.world};
+    const Parameters& parameters = Forms::of_hop(parameters_, args.form, part);
     if (args.count > 0) kernels_.decode_add_encode(parameters, args);
     return args.wire == nullptr ? 0 : encoded_bytes(parameters, args.count);
   }

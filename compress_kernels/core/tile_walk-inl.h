@@ -36,8 +36,6 @@ struct TileSpan {
   std::size_t elements = 0;
 };
 
-constexpr std::size_t kTilePad = 64;
-
 /// What is done with decoded values: stored, added to others, or stored around the cache.
 enum class TileTarget { kStore, kAdd, kStream };
 

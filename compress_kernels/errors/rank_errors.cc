@@ -82,18 +82,12 @@ class SymmetricMatrix {
   std::vector<double> values_;
 };
 
-const powersgd::Kernels& kernels_of_this_cpu() {
-  const std::int64_t target = selected_isa().target;
-  const powersgd::Kernels* kernels =
-      target == kScalarTarget ? nullptr : powersgd::simd_kernels(target);
-  return kernels != nullptr ? *kernels : powersgd::reference_kernels();
-}
-
 /// The squares of the singular values of the matrix, the largest first, as far as `columns` of P
 /// find them. Empty: some value is not finite.
 std::vector<double> squared_singular_values(const powersgd::MatrixView& matrix,
                                             std::size_t columns) {
-  const powersgd::Kernels& kernels = kernels_of_this_cpu();
+  const powersgd::Kernels& kernels =
+      selected_kernels(powersgd::reference_kernels(), powersgd::simd_kernels);
   const std::size_t stride = powersgd::stride_of(matrix.shape.columns);
   std::vector<float> p(columns * matrix.shape.rows);
   std::vector<float> q(columns * stride);

@@ -16,12 +16,9 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
 namespace hn = hwy::HWY_NAMESPACE;
-using core::HWY_NAMESPACE::Floats;
-using core::HWY_NAMESPACE::FloatTag;
-using core::HWY_NAMESPACE::kFloatTag;
-using core::HWY_NAMESPACE::kLanes;
-using core::HWY_NAMESPACE::kWordTag;
-using core::HWY_NAMESPACE::Words;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::Floats, arrays::FloatTag, arrays::kFloatTag, arrays::kLanes, arrays::kWordTag,
+    arrays::Words;
 
 /// Four vectors of codes to bytes: the lowest byte of each lane, with the sign of the highest.
 HWY_INLINE void store_codes(Words a, Words b, Words c, Words d, std::uint8_t* HWY_RESTRICT bytes) {

@@ -20,10 +20,7 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
 namespace arrays = core::HWY_NAMESPACE;
-using arrays::load_floats;
-using arrays::TileInput;
-using arrays::TileSpan;
-using arrays::TileTarget;
+using arrays::load_floats, arrays::TileInput, arrays::TileSpan, arrays::TileTarget;
 
 class TileCoder {
  public:

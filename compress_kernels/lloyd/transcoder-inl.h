@@ -24,11 +24,9 @@ namespace ringpress::compress_kernels::lloyd {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-using core::HWY_NAMESPACE::Integers;
-using core::HWY_NAMESPACE::kPackElements;
-using core::HWY_NAMESPACE::kStepElements;
-using core::HWY_NAMESPACE::load_floats;
-using core::HWY_NAMESPACE::store_floats;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::Integers, arrays::kPackElements, arrays::kStepElements, arrays::load_floats,
+    arrays::store_floats;
 
 /// Bytes that stores of packed codes may write past the last one, and loads read.
 constexpr std::size_t kCodeSlack = 64;

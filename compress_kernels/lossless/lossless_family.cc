@@ -35,10 +35,8 @@ class LosslessCodec final : public IdentifiedCodec {
 std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&, const ParameterValues&) {
   identity.traits.lossless = true;
   identity.traits.fixed_size = false;
-  const std::int64_t target = selected_isa().target;
-  const KernelSet* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
-  if (kernels == nullptr) kernels = &reference_kernels();
-  const TileKernels& tile_kernels = kernels->of(identity.dtype);
+  const KernelSet& kernels = selected_kernels(reference_kernels(), simd_kernels);
+  const TileKernels& tile_kernels = kernels.of(identity.dtype);
   return std::make_unique<LosslessCodec>(std::move(identity), tile_kernels);
 }
 

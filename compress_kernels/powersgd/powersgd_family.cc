@@ -19,10 +19,8 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
                             const ParameterValues& values) {
   identity.traits.rounds = 2;
   const Parameters parameters{values.number("rank"), identity.dtype};
-  const std::int64_t target = selected_isa().target;
-  const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
   return std::make_unique<PowerCodec>(std::move(identity), parameters,
-                                      kernels != nullptr ? *kernels : reference_kernels());
+                                      selected_kernels(reference_kernels(), simd_kernels));
 }
 
 DeviceParameters device_parameters(const CodecEntry&, const ParameterValues& values, DType) {
@@ -36,10 +34,6 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
   return bound;
 }
 
-FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
-  return FeedbackNeed::kNeeded;
-}
-
 }  // namespace
 
 const CodecFamily& family() {
@@ -47,7 +41,7 @@ const CodecFamily& family() {
       .parameters = {{"rank", "4", "a whole number from 1 to 64", accepts_rank}},
       .make = make,
       .error_bound = error_bound,
-      .feedback_need = feedback_need,
+      .feedback_need = always_needs_feedback,
       .plan_projection = plan_of<DeviceFamilyId::kPowersgd, device_parameters>,
       .variants = {"rank=1", "rank=7", "rank=32"},
       .examples =

@@ -63,14 +63,10 @@ struct DeviceKernels : PlainKernels<DeviceParameters> {
   template <typename Codec>
   static Codec widened(const Parameters& plan, Codec codec, Contributions form,
                        Contributions part) {
-    const auto bits_in = [&](Contributions sums) {
-      return plan.partial_sums == PartialSums::kWider
-                 ? bits_of_form(codec.bits, sums, narrow_sums(codec))
-                 : codec.bits;
-    };
-    const int bits = bits_in(form);
-    codec.part_bits = bits_in(part);
-    codec.bits = bits;
+    if (plan.partial_sums == PartialSums::kWider) {
+      return WiderForms<Codec>::of_hop(codec, form, part);
+    }
+    codec.part_bits = codec.bits;
     return codec;
   }
 

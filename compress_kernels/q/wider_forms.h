@@ -56,9 +56,9 @@ struct WiderForms {
     parameters.bits = bits_of_form(parameters.bits, form, narrow_sums(parameters));
     return parameters;
   }
-  static Parameters of_hop(const Parameters& parameters, const DecodeAddEncodeArgs& args) {
-    Parameters hop = of(parameters, args.form);
-    hop.part_bits = of(parameters, {args.wire_contributions, args.form.world}).bits;
+  static Parameters of_hop(const Parameters& parameters, Contributions form, Contributions part) {
+    Parameters hop = of(parameters, form);
+    hop.part_bits = of(parameters, part).bits;
     return hop;
   }
 };

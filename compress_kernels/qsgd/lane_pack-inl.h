@@ -22,13 +22,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using core::HWY_NAMESPACE::Floats;
-using core::HWY_NAMESPACE::kFloatTag;
-using core::HWY_NAMESPACE::kLanes;
-using core::HWY_NAMESPACE::kWordTag;
-using core::HWY_NAMESPACE::load_any;
-using core::HWY_NAMESPACE::store_any;
-using core::HWY_NAMESPACE::Words;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::Floats, arrays::kFloatTag, arrays::kLanes, arrays::kWordTag, arrays::load_any,
+    arrays::store_any, arrays::Words;
 
 static_assert(kPackLanes % kLanes == 0);
 

@@ -86,10 +86,7 @@ class QsgdCodec final : public IdentifiedCodec {
 }  // namespace
 
 std::unique_ptr<Codec> make_qsgd_codec(CodecIdentity identity, const Parameters& parameters) {
-  Transcoder transcoder{parameters, &reference_kernels()};
-  const std::int64_t target = selected_isa().target;
-  const TileKernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
-  if (kernels != nullptr) transcoder.kernels = kernels;
+  const Transcoder transcoder{parameters, &selected_kernels(reference_kernels(), simd_kernels)};
   identity.traits.summable = true;
   identity.traits.deterministic = !parameters.is_stochastic;
   return std::make_unique<QsgdCodec>(std::move(identity), transcoder);

@@ -69,12 +69,10 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
   identity.traits.deterministic = false;
   const Parameters parameters{decimal_of(values.text("density")), values.text("unbiased") == "1",
                               identity.dtype};
-  const std::int64_t target = selected_isa().target;
-  const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
   return std::make_unique<RandomCodec>(
       std::move(identity), parameters,
       inner_specification(values.text("code"), values.text("bits")),
-      kernels != nullptr ? *kernels : reference_kernels());
+      selected_kernels(reference_kernels(), simd_kernels));
 }
 
 DeviceParameters device_parameters(const CodecEntry&, const ParameterValues& values, DType) {

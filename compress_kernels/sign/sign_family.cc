@@ -37,10 +37,6 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
   return bound;
 }
 
-FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
-  return FeedbackNeed::kNeeded;
-}
-
 }  // namespace
 
 const CodecFamily& family() {
@@ -48,7 +44,7 @@ const CodecFamily& family() {
       .parameters = {{"block", "1024", "a power of two from 32 to 1024", accepts_block}},
       .make = make,
       .error_bound = error_bound,
-      .feedback_need = feedback_need,
+      .feedback_need = always_needs_feedback,
       .plan_for_device = plan_of<DeviceFamilyId::kUniform, parameters_of>,
       .variants = {"block=64"},
       .examples = {{"sign", "the slowest links: a thirtieth of the bytes"}},

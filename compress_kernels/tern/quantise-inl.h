@@ -19,16 +19,8 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
 namespace arrays = core::HWY_NAMESPACE;
-using arrays::Floats;
-using arrays::Integers;
-using arrays::kFloatTag;
-using arrays::kIntegerTag;
-using arrays::kLanes;
-using arrays::kShortTag;
-using arrays::kWordTag;
-using arrays::load_floats;
-using arrays::Shorts;
-using arrays::Words;
+using arrays::Floats, arrays::Integers, arrays::kFloatTag, arrays::kIntegerTag, arrays::kLanes,
+    arrays::kShortTag, arrays::kWordTag, arrays::load_floats, arrays::Shorts, arrays::Words;
 
 /// Values whose random bits are windows of the same 32 halves.
 constexpr std::size_t kPart = kSharing * kSharingDistance;

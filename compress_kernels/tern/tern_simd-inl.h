@@ -20,9 +20,8 @@ namespace ringpress::compress_kernels::tern {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-using arrays::TileInput;
-using arrays::TileSpan;
-using arrays::TileTarget;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::TileInput, arrays::TileSpan, arrays::TileTarget;
 
 class TileCoder {
  public:

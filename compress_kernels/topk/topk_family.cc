@@ -60,10 +60,8 @@ std::unique_ptr<Codec> make(CodecIdentity identity, const CodecEntry&,
   parameters.value_bits = static_cast<int>(values.number("value"));
   parameters.dtype = identity.dtype;
   identity.traits.fixed_size = false;
-  const std::int64_t target = selected_isa().target;
-  const Kernels* kernels = target == kScalarTarget ? nullptr : simd_kernels(target);
   return std::make_unique<TopkCodec>(std::move(identity), parameters,
-                                     kernels != nullptr ? *kernels : reference_kernels());
+                                     selected_kernels(reference_kernels(), simd_kernels));
 }
 
 std::optional<DevicePlan> plan_for_device(const CodecEntry&, const ParameterValues& values,
@@ -80,10 +78,6 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues&) {
   return bound;
 }
 
-FeedbackNeed feedback_need(const CodecEntry&, const ParameterValues&) {
-  return FeedbackNeed::kNeeded;
-}
-
 }  // namespace
 
 const CodecFamily& family() {
@@ -97,7 +91,7 @@ const CodecFamily& family() {
       .settle = settle,
       .make = make,
       .error_bound = error_bound,
-      .feedback_need = feedback_need,
+      .feedback_need = always_needs_feedback,
       .plan_for_device = plan_for_device,
       .in_streams = "select=chunk",
       .variants = {"value=16", "density=0.3", "density=0.5,value=16", "select=chunk",

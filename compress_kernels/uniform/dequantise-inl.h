@@ -19,12 +19,9 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-using core::HWY_NAMESPACE::align_codes;
-using core::HWY_NAMESPACE::align_planes;
-using core::HWY_NAMESPACE::kStepElements;
-using core::HWY_NAMESPACE::kStepVectors;
-using core::HWY_NAMESPACE::load_planes;
-using core::HWY_NAMESPACE::PackedPlanes;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::align_codes, arrays::align_planes, arrays::kStepElements, arrays::kStepVectors,
+    arrays::load_planes, arrays::PackedPlanes;
 
 /// What is done with decoded values: stored, added to others, or stored around the cache.
 enum class Target { kStore, kAdd, kStream };

@@ -18,8 +18,8 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-using core::HWY_NAMESPACE::load_floats;
-using core::HWY_NAMESPACE::store_floats;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::load_floats, arrays::store_floats;
 
 /// The blocks to measure: x may have any alignment; the last block may be shorter than the others,
 /// padded to its full length (with zeros; for minmax with its last value).

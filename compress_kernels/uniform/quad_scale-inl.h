@@ -16,11 +16,8 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
 namespace hn = hwy::HWY_NAMESPACE;
-using core::HWY_NAMESPACE::Floats;
-using core::HWY_NAMESPACE::kFloatTag;
-using core::HWY_NAMESPACE::kLanes;
-using core::HWY_NAMESPACE::kWordTag;
-using core::HWY_NAMESPACE::Words;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::Floats, arrays::kFloatTag, arrays::kLanes, arrays::kWordTag, arrays::Words;
 
 /// Four equal lanes: what one block needs. Short vectors divide fastest.
 using QuadTag = hn::Full128<float>;

@@ -17,13 +17,9 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-using core::HWY_NAMESPACE::Integers;
-using core::HWY_NAMESPACE::IntegerTag;
-using core::HWY_NAMESPACE::kIntegerTag;
-using core::HWY_NAMESPACE::kPackElements;
-using core::HWY_NAMESPACE::nearest_integers;
-using core::HWY_NAMESPACE::pack_codes;
-using core::HWY_NAMESPACE::pack_planes;
+namespace arrays = core::HWY_NAMESPACE;
+using arrays::Integers, arrays::IntegerTag, arrays::kIntegerTag, arrays::kPackElements,
+    arrays::nearest_integers, arrays::pack_codes, arrays::pack_planes;
 
 /// What a kernel writes besides the codes: nothing, the decoded values, or values minus decoded
 /// values (the residual).
