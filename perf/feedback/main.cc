@@ -2,8 +2,9 @@
 //
 //   feedback_perf                      how soon it is back after other calls
 //   feedback_perf identity [PROGRAMS]  whose residuals calls get, in so many random programs
-//   (10000) feedback_perf CODEC [CALLS]        how wrong the sum of all calls is, up to so many
-//   (10000)
+//                                      (10000)
+//   feedback_perf CODEC [CALLS]        how wrong the sum of all calls is, up to so many (10000)
+//   feedback_perf logged CODEC         the same after 200 calls, if a value is logged now and then
 //
 // Each letter is a call of its own size. The calls of a step come so many times, then the others,
 // then the step again. Printed is which call after the others is the first whose result a residual
@@ -42,17 +43,24 @@ void print_resumptions() {
 
 void print_identities(std::size_t programs) {
   using testing::Buffers;
+  using testing::Program;
+  const std::pair<Program, const char*> programs_of[] = {{Program::kSteps, "steps"},
+                                                         {Program::kTraining, "a training"}};
   const std::pair<Buffers, const char*> kinds[] = {{Buffers::kKept, "keep their tensors"},
                                                    {Buffers::kMoved, "change now and then"},
                                                    {Buffers::kRebuilt, "get other tensors"},
-                                                   {Buffers::kAnew, "are new in each call"}};
+                                                   {Buffers::kAnew, "are new in each call"},
+                                                   {Buffers::kOne, "are one"}};
   std::printf(
-      "| buffers | programs | calls | with a residual | another tensor's "
-      "|\n|---|---|---|---|---|\n");
-  for (const auto& [buffers, name] : kinds) {
-    const auto found = testing::run_programs(buffers, static_cast<std::uint32_t>(programs));
-    std::printf("| %s | %zu | %zu | %zu | %zu |\n", name, programs, found.calls, found.found,
-                found.others);
+      "| program | buffers | programs | calls | with a residual | another tensor's | a new one |\n"
+      "|---|---|---|---|---|---|---|\n");
+  for (const auto& [program, of] : programs_of) {
+    for (const auto& [buffers, name] : kinds) {
+      const auto found =
+          testing::run_programs(program, buffers, static_cast<std::uint32_t>(programs));
+      std::printf("| %s | %s | %zu | %zu | %zu | %zu | %zu |\n", of, name, programs, found.calls,
+                  found.found, found.others, found.anew);
+    }
   }
 }
 
@@ -67,6 +75,18 @@ void print_errors(const std::string& codec, std::size_t most) {
   }
 }
 
+void print_errors_beside_logged_values(const std::string& codec) {
+  const std::size_t calls[] = {200};
+  std::printf(
+      "| logged every | error, its buffer is its own | in a new one each time |\n|---|---|---|\n");
+  for (std::size_t every = 0; every <= 10; ++every) {
+    if (every == 1) continue;  // That is a part of the step.
+    const double own = testing::cumulative_errors(codec, calls, {every, false})[0];
+    const double anew = testing::cumulative_errors(codec, calls, {every, true})[0];
+    std::printf("| %zu calls | %.4g | %.4g |\n", every, own, anew);
+  }
+}
+
 }  // namespace
 }  // namespace ringpress::perf
 
@@ -76,9 +96,14 @@ int main(int count, char** values) {
       ringpress::perf::print_resumptions();
       return 0;
     }
+    if (count == 3 && values[1] == std::string("logged")) {
+      ringpress::perf::print_errors_beside_logged_values(values[2]);
+      return 0;
+    }
     const std::size_t number = count > 2 ? std::strtoull(values[2], nullptr, 10) : 10000;
     if (count > 3 || number == 0) {
-      std::fprintf(stderr, "usage: feedback_perf [identity [PROGRAMS] | CODEC [CALLS]]\n");
+      std::fprintf(stderr,
+                   "usage: feedback_perf [identity [PROGRAMS] | CODEC [CALLS] | logged CODEC]\n");
       return 2;
     }
     if (values[1] == std::string("identity")) {

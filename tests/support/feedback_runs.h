@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <list>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -40,10 +41,17 @@ inline std::size_t resumed_on_host(const Interruption& tried) {
   return resumed[0];
 }
 
+/// Something small that is reduced now and then, such as a value that is logged.
+struct LoggedValue {
+  std::size_t every = 0;  // So many calls; 0: never.
+  bool is_anew = false;   // In a new buffer each time.
+};
+
 /// How far sums over many all-reduces of the same gradients, which differ by rank, are from what
 /// they should be, over the norm of one of them: after each of `calls`, which ascend.
 inline std::vector<double> cumulative_errors(const std::string& codec,
-                                             std::span<const std::size_t> calls) {
+                                             std::span<const std::size_t> calls,
+                                             const LoggedValue& logged = {}) {
   constexpr std::size_t kCount = 100 * 120;
   constexpr int kRanks = 3;
   std::vector<double> exact(kCount), sum(kCount), found;
@@ -67,9 +75,16 @@ inline std::vector<double> cumulative_errors(const std::string& codec,
         RINGPRESS_RETURN_IF_ERROR(
             communicator->set_layers({kCount, DType::kFloat32, nullptr}, std::span(&matrix, 1)));
         std::vector<float> result(kCount);
+        std::list<std::vector<float>> values(1, std::vector<float>(kCount / 100, 1.0F));
         for (std::size_t call = 1; call <= calls.back(); ++call) {
           RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(input.data(), result.data(), kCount,
                                                              DType::kFloat32, {ReduceOp::kAvg}));
+          if (logged.every != 0 && call % logged.every == 0) {
+            if (logged.is_anew) values.push_back(values.back());
+            float* const value = values.back().data();
+            RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(value, value, values.back().size(),
+                                                               DType::kFloat32, {ReduceOp::kAvg}));
+          }
           if (communicator->rank() != 0) continue;
           for (std::size_t i = 0; i < kCount; ++i) sum[i] += double{result[i]};
           if (call == calls[found.size()]) note(call);

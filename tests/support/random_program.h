@@ -1,6 +1,7 @@
 // Whose residual a call gets, in random programs: tensors of equal and of different shapes, steps
-// that share tensors, calls that come between, buffers that move or are made anew. The program
-// knows which tensor it is; error feedback sees the calls alone.
+// that share tensors, calls that come between, buffers that move or are made anew; or trainings of
+// one step, with values that are logged, evaluations and the like. The program knows which tensor
+// it is; error feedback sees the calls alone.
 #ifndef TESTS_SUPPORT_RANDOM_PROGRAM_H_
 #define TESTS_SUPPORT_RANDOM_PROGRAM_H_
 
@@ -22,21 +23,52 @@ enum class Buffers {
   kMoved,    // Now and then all tensors get new ones.
   kRebuilt,  // Now and then there are other tensors, some in buffers that held some of other sizes.
   kAnew,     // Each call has a new one. Sizes tell which step it is of.
+  kOne,      // All tensors go through one. Sizes tell which step it is of.
+};
+
+/// What a program does.
+enum class Program {
+  kSteps,     // Several steps, each so many times, and calls between.
+  kTraining,  // One step, and now and then something else: see RandomProgram::train().
 };
 
 struct Residuals {
   std::size_t calls = 0;
   std::size_t found = 0;   // Calls that had one, zero or not.
   std::size_t others = 0;  // That was another tensor's.
+  // A new one, though the tensor had one: it has several, or lost it.
+  std::size_t anew = 0;
 };
 
 class RandomProgram {
  public:
-  RandomProgram(Buffers buffers, std::uint32_t seed) : buffers_(buffers), dice_(seed) {
+  RandomProgram(Program program, Buffers buffers, std::uint32_t seed)
+      : program_(program), buffers_(buffers), dice_(seed) {
     make_tensors();
   }
 
   Residuals run() {
+    switch (program_) {
+      case Program::kSteps:
+        make_blocks();
+        break;
+      case Program::kTraining:
+        train();
+        break;
+    }
+    return residuals_;
+  }
+
+ private:
+  static constexpr std::size_t kStrangers = 4;  // Tensors that are in no step.
+
+  struct Tensor {
+    float number = 0;  // No other has it.
+    nccl_plugin::TensorCall call;
+    bool has_residual = false;
+  };
+
+  void make_blocks() {
     for (int block = 0; block < 30; ++block) {
       const bool changes = block % 10 == 9;
       if (changes && buffers_ == Buffers::kMoved) move();
@@ -51,16 +83,32 @@ class RandomProgram {
       }
       if (below(4) == 0) interrupt();
     }
-    return residuals_;
   }
 
- private:
-  static constexpr std::size_t kStrangers = 4;  // Tensors that are in no step.
-
-  struct Tensor {
-    float number = 0;  // No other has it.
-    nccl_plugin::TensorCall call;
-  };
+  /// One step of as many tensors as there are. Every few steps a value is logged, in a buffer of
+  /// its own or a new one: a small call; every few steps something larger is reduced. Some programs
+  /// add up gradients of a varying number of steps before that, some evaluate.
+  void train() {
+    const std::size_t log_every = 2 + below(8), reduce_every = 2 + below(8);
+    const bool logs = below(4) != 0, reduces = below(2) == 0, evaluates = below(2) == 0;
+    const bool is_logged_anew = below(2) == 0, is_uneven = below(4) == 0;
+    std::size_t until_log = log_every;
+    for (std::size_t step = 1; step <= 200; ++step) {
+      if (step % 67 == 0 && buffers_ == Buffers::kMoved) move();
+      if (step % 67 == 0 && buffers_ == Buffers::kRebuilt) make_tensors();
+      for (std::size_t i = 0; i < own_tensors_; ++i) make_call(i);
+      const std::size_t first = own_tensors_;  // That is in no step.
+      if (logs && --until_log == 0) {
+        if (is_logged_anew) tensors_[first].call.address = new_address();
+        make_call(first);
+        until_log = is_uneven ? 1 + below(log_every) : log_every;
+      }
+      if (reduces && step % reduce_every == 0) make_call(first + 1);
+      if (evaluates && step % 50 == 0) {
+        for (std::size_t i = below(20); i > 0; --i) make_call(first + 2 + below(2));
+      }
+    }
+  }
 
   std::size_t below(std::size_t limit) { return dice_() % limit; }
 
@@ -71,12 +119,16 @@ class RandomProgram {
       Tensor made;
       made.number = static_cast<float>(++last_number_);
       made.call.count = 4 + below(below(2) == 0 ? 2 : 20);
+      if (program_ == Program::kTraining && i != own_tensors_) made.call.count += 100;
       made.call.address = new_address();
       if (!before.empty() && below(2) == 0) use_again(before[below(before.size())], &made);
       had_.insert({made.call.address, made.call.count});
       tensors_.push_back(made);
     }
-    if (buffers_ == Buffers::kAnew) {
+    if (buffers_ == Buffers::kOne) {
+      for (Tensor& tensor : tensors_) tensor.call.address = tensors_[0].call.address;
+    }
+    if (buffers_ == Buffers::kAnew || buffers_ == Buffers::kOne) {
       make_distinct_steps();
     } else {
       make_steps();
@@ -123,13 +175,15 @@ class RandomProgram {
   }
 
   void interrupt() {
-    const std::size_t first = buffers_ == Buffers::kAnew ? own_tensors_ : 0;
+    const bool are_distinct = buffers_ == Buffers::kAnew || buffers_ == Buffers::kOne;
+    const std::size_t first = are_distinct ? own_tensors_ : 0;
     for (std::size_t i = 1 + below(5); i > 0; --i) {
       make_call(first + below(tensors_.size() - first));
     }
   }
 
-  const void* new_address() { return reinterpret_cast<const void*>(last_address_ += 4096); }
+  /// Of which no tensor's memory is a part.
+  const void* new_address() { return reinterpret_cast<const void*>(last_address_ += 1 << 20); }
 
   void make_call(std::size_t index) {
     Tensor& tensor = tensors_[index];
@@ -139,9 +193,11 @@ class RandomProgram {
     if (residual == nullptr) return;
     ++residuals_.found;
     if (residual[0] != 0 && residual[0] != tensor.number) ++residuals_.others;
+    if (residual[0] == 0 && std::exchange(tensor.has_residual, true)) ++residuals_.anew;
     residual[0] = tensor.number;
   }
 
+  const Program program_;
   const Buffers buffers_;
   std::mt19937 dice_;
   nccl_plugin::ErrorFeedback feedback_{0};
@@ -154,13 +210,14 @@ class RandomProgram {
   std::uintptr_t last_address_ = 0;
 };
 
-inline Residuals run_programs(Buffers buffers, std::uint32_t programs) {
+inline Residuals run_programs(Program program, Buffers buffers, std::uint32_t programs) {
   Residuals all;
   for (std::uint32_t seed = 1; seed <= programs; ++seed) {
-    const Residuals one = RandomProgram(buffers, seed).run();
+    const Residuals one = RandomProgram(program, buffers, seed).run();
     all.calls += one.calls;
     all.found += one.found;
     all.others += one.others;
+    all.anew += one.anew;
   }
   return all;
 }

@@ -9,6 +9,8 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
+// Beside a stray, a sequence is so many times as large.
+constexpr std::size_t kStrayShare = 8;
 // Calls that are kept: two of the longest periods.
 constexpr std::size_t kHistory = 2 * CallPattern::kLongestPeriod;
 
@@ -20,18 +22,32 @@ std::uint64_t hash_of(const TensorCall& call) {
   return combine_hash(combine_hash(combine_hash(what, call.count), address), call.layout);
 }
 
-/// Each call has an address, and no two different calls have the same.
+std::size_t bytes_of(const TensorCall& call) {
+  return call.count * dtype_size(call.dtype);
+}
+std::uintptr_t first_byte(const TensorCall& call) {
+  return reinterpret_cast<std::uintptr_t>(call.address);
+}
+std::uintptr_t end_byte(const TensorCall& call) {
+  return first_byte(call) + bytes_of(call);
+}
+
+/// Each call has an address, and the memory of no two different calls overlaps.
 bool have_own_buffers(const std::vector<TensorCall>& calls) {
   std::vector<const TensorCall*> sorted;
   for (const TensorCall& call : calls) sorted.push_back(&call);
   std::sort(sorted.begin(), sorted.end(), [](const TensorCall* a, const TensorCall* b) {
-    return std::less<const void*>()(a->address, b->address);
+    return first_byte(*a) < first_byte(*b);
   });
   const auto shared = std::adjacent_find(sorted.begin(), sorted.end(),
                                          [](const TensorCall* a, const TensorCall* b) {
-                                           return a->address == b->address && !(*a == *b);
+                                           return first_byte(*b) < end_byte(*a) && !(*a == *b);
                                          });
   return shared == sorted.end() && sorted.front()->address != nullptr;
+}
+
+bool have_memory_in_common(const TensorCall& a, const TensorCall& b) {
+  return first_byte(a) < end_byte(b) && first_byte(b) < end_byte(a);
 }
 
 }  // namespace
@@ -49,21 +65,52 @@ bool CallPattern::has_landmark() const {
 
 std::optional<std::size_t> CallPattern::observe(const TensorCall& call) {
   forgotten_.clear();
-  if (is_locked_) {
-    const std::vector<TensorCall>& calls = known_.front().calls;
-    if (call == calls[cursor_]) {
-      const std::size_t position = cursor_;
-      cursor_ = cursor_ + 1 == calls.size() ? 0 : cursor_ + 1;
-      ++run_;
-      ++since_;
-      note_proof();
-      return position;
-    }
-    give_up();
+  if (is_locked_ || is_interrupted_) {
+    const Cycle& cycle = known_.front();
+    if (call == cycle.calls[cursor_] && (is_locked_ || is_certain())) return go_on();
+    if (is_locked_) leave();
+    is_interrupted_ = ++strays_ < run_ && is_stray(call, cycle);
+    if (!is_interrupted_) give_up();
   }
   note(call);
   if (!find_known() && !find_new()) return std::nullopt;
   return (cursor_ == 0 ? period() : cursor_) - 1;
+}
+
+/// Whether the interrupted sequence's next call is no other tensor's.
+bool CallPattern::is_certain() const {
+  const Cycle& cycle = known_.front();
+  for (const Cycle& known : known_) {
+    for (std::size_t i = 0; i < known.calls.size(); ++i) {
+      const bool is_another =
+          known.hashes[i] == cycle.hashes[cursor_] && !(known.tensors[i] == cycle.tensors[cursor_]);
+      if (is_another) return false;
+    }
+  }
+  return true;
+}
+
+/// The call that comes is the sequence's next.
+std::optional<std::size_t> CallPattern::go_on() {
+  const std::size_t position = cursor_;
+  cursor_ = cursor_ + 1 == known_.front().calls.size() ? 0 : cursor_ + 1;
+  is_locked_ = true;
+  is_interrupted_ = false;
+  ++run_;
+  ++since_;
+  note_proof();
+  return position;
+}
+
+/// (A larger call may as well be one more tensor, or the beginning of another sequence.)
+bool CallPattern::is_stray(const TensorCall& call, const Cycle& cycle) {
+  if (!cycle.has_own_buffers || call.address == nullptr) return false;
+  std::size_t bytes = 0;
+  for (const TensorCall& own : cycle.calls) {
+    if (have_memory_in_common(own, call)) return false;
+    bytes += bytes_of(own);
+  }
+  return kStrayShare * bytes_of(call) <= bytes;
 }
 
 /// What was refuted before has been explained by now.
@@ -73,25 +120,46 @@ void CallPattern::note_proof() {
   if (run_ < kProofPeriods * cycle.calls.size() || run_ < kProofCalls) return;
   cycle.is_proven = true;
   evidence_ = 0;
-  if (known_.size() <= kMostKnown) return;
-  forgotten_.push_back(known_.back().id);
-  known_.pop_back();
+  forget_oldest();
 }
 
-void CallPattern::give_up() {
+/// A call does not fit the sequence.
+void CallPattern::leave() {
   ++breaks_;
   recall_run();
   is_locked_ = false;
   counts_anew_ = true;
+  strays_ = 0;
   const Cycle& cycle = known_.front();
-  if (!cycle.is_proven) {
-    evidence_ = std::max(evidence_, run_);
-    forgotten_.push_back(cycle.id);
-    known_.erase(known_.begin());
-  } else if (cycle.has_own_buffers && run_ >= 2 * cycle.calls.size()) {
+  if (cycle.is_proven && cycle.has_own_buffers && run_ >= 2 * cycle.calls.size()) {
     since_own_run_ = 0;
   }
   for (Cycle& known : known_) known.matches.assign(known.calls.size(), 0);
+}
+
+/// It will not go on where it was left.
+void CallPattern::give_up() {
+  is_interrupted_ = false;
+  if (known_.front().is_proven) return;
+  evidence_ = std::max(evidence_, run_);
+  forget(0);
+}
+
+void CallPattern::forget(std::size_t index) {
+  const std::uint64_t id = known_[index].id;
+  forgotten_.push_back(id);
+  known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(index));
+  for (Cycle& known : known_) {
+    for (std::size_t i = 0; i < known.tensors.size(); ++i) {
+      if (known.tensors[i].cycle == id) known.tensors[i] = {known.id, i};
+    }
+  }
+}
+
+/// Of those that are proven.
+void CallPattern::forget_oldest() {
+  const std::size_t most = kMostKnown + (known_.front().is_proven ? 0 : 1);
+  while (known_.size() > most) forget(known_.size() - 1);
 }
 
 /// Adds the calls that have fitted the sequence to the history.
@@ -106,6 +174,7 @@ void CallPattern::recall_run() {
     hashes_.push_back(cycle.hashes[at]);
     at = at + 1 == period ? 0 : at + 1;
   }
+  since_ = 0;
   trim_history();
 }
 
@@ -129,6 +198,12 @@ void CallPattern::note(const TensorCall& call) {
   for (Cycle& known : known_) matches_.push_back(update_matches(&known, hashes_.back()));
 }
 
+/// A run must be longer than this before it is believed.
+std::size_t CallPattern::refuted_run() const {
+  const bool is_in_doubt = is_interrupted_ && !known_.front().is_proven;
+  return is_in_doubt ? std::max(evidence_, run_) : evidence_;
+}
+
 void CallPattern::update_repeats() {
   const std::size_t size = hashes_.size();
   repeats_.resize(std::min(kLongestPeriod, size - 1), 0);
@@ -149,7 +224,7 @@ void CallPattern::count_repeats_anew() {
   repeats_.assign(std::min(kLongestPeriod, size - 1), 0);
   most_repeats_ = 0;
   for (std::size_t p = 1; p <= repeats_.size(); ++p) {
-    const std::size_t most = std::min(std::max(p, evidence_), size - p);
+    const std::size_t most = std::min(std::max(p, refuted_run()), size - p);
     std::size_t& repeats = repeats_[p - 1];
     while (repeats < most && hashes_[size - 1 - repeats] == hashes_[size - 1 - repeats - p]) {
       ++repeats;
@@ -210,7 +285,7 @@ bool CallPattern::find_known() {
 /// what refuted such a run before, and more than are explained by what is proven. 0: none.
 std::size_t CallPattern::suggested_period() const {
   if (most_repeats_ == 0) return 0;
-  std::size_t explained = evidence_;
+  std::size_t explained = refuted_run();
   for (const Match& match : matches_) explained = std::max(explained, match.calls);
   const std::size_t longest = std::min(repeats_.size(), since_own_run_);
   for (std::size_t p = 1; p <= longest; ++p) {
@@ -240,6 +315,14 @@ bool CallPattern::find_new() {
 
 /// The sequence known_[index], whose call at `position` was the last.
 void CallPattern::believe(std::size_t index, std::size_t position, std::size_t run) {
+  if (std::exchange(is_interrupted_, false) && !known_.front().is_proven) {
+    if (is_part_of(known_[index])) {
+      known_.front().is_proven = true;
+    } else {
+      forget(0);
+      --index;
+    }
+  }
   const auto first = known_.begin();
   std::rotate(first, first + static_cast<std::ptrdiff_t>(index),
               first + static_cast<std::ptrdiff_t>(index) + 1);
@@ -248,6 +331,35 @@ void CallPattern::believe(std::size_t index, std::size_t position, std::size_t r
   run_ = run;
   since_ = 0;
   note_proof();
+  forget_oldest();
+}
+
+/// If the sequence `whole` is `part`, more than once, but for strays: its tensors are that one's.
+bool CallPattern::name_tensors(const Cycle& part, Cycle* whole) {
+  std::vector<std::size_t> own;  // Positions.
+  for (std::size_t i = 0; i < whole->calls.size(); ++i) {
+    if (!is_stray(whole->calls[i], part)) own.push_back(i);
+  }
+  const std::size_t period = part.calls.size();
+  if (own.size() < 2 * period || own.size() % period != 0) return false;
+  if (2 * own.size() <= whole->calls.size()) return false;
+  for (std::size_t first = 0; first < period; ++first) {
+    std::size_t i = 0;
+    while (i < own.size() && whole->calls[own[i]] == part.calls[(first + i) % period]) ++i;
+    if (i < own.size()) continue;
+    for (i = 0; i < own.size(); ++i) {
+      whole->tensors[own[i]] = part.tensors[(first + i) % period];
+    }
+    return true;
+  }
+  return false;
+}
+
+/// Whether the interrupted sequence has come again and again in this one.
+bool CallPattern::is_part_of(const Cycle& whole) const {
+  const std::uint64_t id = known_.front().id;
+  return std::any_of(whole.tensors.begin(), whole.tensors.end(),
+                     [id](const TensorPlace& tensor) { return tensor.cycle == id; });
 }
 
 void CallPattern::believe_new(std::size_t period) {
@@ -257,6 +369,10 @@ void CallPattern::believe_new(std::size_t period) {
   made.calls.assign(history_.end() - length, history_.end());
   made.hashes.assign(hashes_.end() - length, hashes_.end());
   made.has_own_buffers = have_own_buffers(made.calls);
+  for (std::size_t i = 0; i < period; ++i) made.tensors.push_back({made.id, i});
+  for (const Cycle& part : known_) {
+    if (name_tensors(part, &made)) break;
+  }
   known_.push_back(std::move(made));
   believe(known_.size() - 1, period - 1, repeats_[period - 1] + period);
 }

@@ -9,10 +9,22 @@
 //       beginning each time. From then on, until something is proven, only longer runs are
 //       believed.
 //
-// A longer sequence in which a proven one comes twice in a row (training steps, then an evaluation,
-// again and again) is believed only where its calls cannot be told apart by their memory: the same
-// buffer that was called so often in a row is one tensor's. Calls without an address, and buffers
-// that hold several tensors in turn, may be many tensors'.
+// Buffers are a sequence's own if each of its calls has an address and no two different calls have
+// memory in common. A stray (a value that is logged, a metric) is a call beside such a sequence, in
+// other memory, of an eighth of its bytes at most. After strays, fewer than the calls that have
+// fitted, the sequence goes on where it was left, as soon as its next call comes, unless that may
+// be another tensor's of those that are known.
+//
+// Strays that come at the same places again and again make a longer sequence (A A A X). In it, each
+// place of the shorter one is one tensor's, see tensor(). But where the shorter one was proven
+// before, that stays, and they remain strays.
+//
+// A longer sequence in which a proven one with its own buffers comes twice in a row (training
+// steps, then an evaluation, again and again) is not believed: the buffer that was called so often
+// in a row is one tensor's.
+//
+// Calls without an address, and buffers that hold several tensors in turn, may be many tensors':
+// each place of a sequence is then a tensor of its own.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_CALL_PATTERN_H_
 #define NCCL_PLUGIN_SESSION_CALLS_CALL_PATTERN_H_
 
@@ -38,6 +50,14 @@ struct TensorCall {
   bool operator==(const TensorCall&) const = default;
 };
 
+/// What names a tensor: the shortest sequence that it recurs in, and its place there.
+struct TensorPlace {
+  std::uint64_t cycle = 0;  // CallPattern::cycle_id().
+  std::size_t position = 0;
+
+  bool operator==(const TensorPlace&) const = default;
+};
+
 /// Finds the shortest sequence that the calls repeat.
 class CallPattern {
  public:
@@ -59,9 +79,12 @@ class CallPattern {
   /// The sequence's number: the same, with the same positions, whenever it is found again until it
   /// is forgotten(). 0 while there is none.
   std::uint64_t cycle_id() const { return is_locked_ ? known_.front().id : 0; }
+  /// Whose place of the repeating sequence this is. Two places are one tensor's if they are one
+  /// place of a shorter sequence with own buffers, which this one is but for strays.
+  const TensorPlace& tensor(std::size_t position) const { return known_.front().tensors[position]; }
   /// Numbers that observe() has just given up for good.
   std::span<const std::uint64_t> forgotten() const { return forgotten_; }
-  /// How often a sequence was given up because a call did not fit.
+  /// How often a call did not fit the sequence.
   std::uint64_t breaks() const { return breaks_; }
   /// True if the sequence holds at least two different calls, so that its beginning is certain.
   bool has_landmark() const;
@@ -73,6 +96,7 @@ class CallPattern {
     std::uint64_t id = 0;
     std::vector<TensorCall> calls;
     std::vector<std::uint64_t> hashes;  // Of the calls.
+    std::vector<TensorPlace> tensors;   // Of the calls.
     // [p]: how many calls since the last surprise are those of the sequence up to its call p.
     std::vector<std::size_t> matches;
     bool has_own_buffers = false;
@@ -83,6 +107,15 @@ class CallPattern {
     std::size_t position = 0;  // Of the last of them.
   };
 
+  bool is_certain() const;
+  std::optional<std::size_t> go_on();
+  static bool is_stray(const TensorCall& call, const Cycle& cycle);
+  static bool name_tensors(const Cycle& part, Cycle* whole);
+  void leave();
+  bool is_part_of(const Cycle& whole) const;
+  std::size_t refuted_run() const;
+  void forget(std::size_t index);
+  void forget_oldest();
   void note(const TensorCall& call);
   void update_repeats();
   void count_repeats_anew();
@@ -99,11 +132,13 @@ class CallPattern {
   void recall_run();
   void trim_history();
 
-  // While a sequence is believed, it is the first. Else all of them are proven, the last used
-  // first.
+  // While a sequence is believed or interrupted, it is the first. All others are proven, the last
+  // used first.
   std::vector<Cycle> known_;
   std::vector<Match> matches_;  // Of each of them, after the last call.
   bool is_locked_ = false;
+  bool is_interrupted_ = false;  // By so many strays:
+  std::size_t strays_ = 0;
   std::size_t cursor_ = 0;  // Of the next call.
   std::size_t run_ = 0;     // Calls that have fitted it, those that suggested it included.
   std::size_t since_ = 0;   // Of these, those since it was believed.
@@ -117,8 +152,7 @@ class CallPattern {
   std::vector<std::size_t> repeats_;  // [p]: how many of the last calls equal the one p + 1 before.
   std::size_t most_repeats_ = 0;
   bool counts_anew_ = false;  // The repeats are those of before the sequence.
-  // A run must be longer than this before it is believed.
-  std::size_t evidence_ = 0;
+  std::size_t evidence_ = 0;  // Of the longest run that was refuted since something was proven.
   // Calls since the end of a run that is no part of a longer sequence.
   std::size_t since_own_run_ = SIZE_MAX / 2;
 };

@@ -123,7 +123,8 @@ std::optional<ErrorFeedback::Key> ErrorFeedback::locate(const TensorCall& call) 
     drop(CallsBy::kShape, places.shapes.cycle_id());
     keeps_buffers_ = true;
     calls_by_shape_ = 0;
-    return Key{CallsBy::kBuffer, places.buffers.cycle_id(), *places.by_buffer};
+    const TensorPlace& tensor = places.buffers.tensor(*places.by_buffer);
+    return Key{CallsBy::kBuffer, tensor.cycle, tensor.position};
   }
   if (!places.by_shape) calls_by_shape_ = 0;
   if (!places.by_shape || !may_go_by_shape(places)) return std::nullopt;

@@ -55,6 +55,18 @@ TEST(Communicator, WhatErrorFeedbackLeavesDoesNotGrowWithTheCalls) {
   }
 }
 
+/// A value that is logged every few calls leaves a tensor its one residual.
+TEST(Communicator, ALoggedValueLeavesErrorFeedbackAsItIs) {
+  constexpr std::array<std::size_t, 1> kCalls = {200};
+  const double alone = cumulative_errors("topk:density=0.1", kCalls)[0];
+  for (const std::size_t every : {2, 3, 9}) {
+    for (const bool is_anew : {false, true}) {
+      const double logged = cumulative_errors("topk:density=0.1", kCalls, {every, is_anew})[0];
+      EXPECT_LT(logged, 1.05 * alone) << "every " << every << (is_anew ? ", in new memory" : "");
+    }
+  }
+}
+
 // Three tensors of one size in a step: each has a cycle of its own, from its first call on.
 TEST(Communicator, EachTensorKeepsItsPlaceInTheCycleOfRandomCoordinates) {
   constexpr std::size_t kCount = 40000;

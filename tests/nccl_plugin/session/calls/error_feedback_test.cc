@@ -179,7 +179,7 @@ TEST(ErrorFeedback, AChangedStepStartsFromZero) {
 /// other counts in the same memory.
 TensorCall named(char name) {
   const auto letter = static_cast<std::uintptr_t>(name >= 'a' ? name - 'a' + 'A' : name);
-  return tensor(letter - (name >= 'a' ? 40 : 0), letter);
+  return tensor(letter - (name >= 'a' ? 40 : 0), letter << 12);
 }
 
 TEST(ErrorFeedback, ResidualsOutliveOtherCalls) {

@@ -11,33 +11,42 @@ namespace ringpress::nccl_plugin {
 namespace {
 
 using testing::Buffers;
+using testing::Program;
 using testing::Residuals;
 using testing::run_programs;
 
 constexpr std::uint32_t kPrograms = 300;
 
 TEST(FeedbackIdentity, OfTensorsThatKeepTheirBuffers) {
-  const Residuals found = run_programs(Buffers::kKept, kPrograms);
+  const Residuals found = run_programs(Program::kSteps, Buffers::kKept, kPrograms);
   EXPECT_EQ(found.others, 0U) << "of " << found.found;
   EXPECT_GT(found.found, 2 * found.calls / 3);
 }
 
 TEST(FeedbackIdentity, OfTensorsThatMove) {
-  const Residuals found = run_programs(Buffers::kMoved, kPrograms);
+  const Residuals found = run_programs(Program::kSteps, Buffers::kMoved, kPrograms);
   EXPECT_EQ(found.others, 0U) << "of " << found.found;
   EXPECT_GT(found.found, 2 * found.calls / 3);
 }
 
 TEST(FeedbackIdentity, OfTensorsInBuffersThatHeldOthers) {
-  const Residuals found = run_programs(Buffers::kRebuilt, kPrograms);
+  const Residuals found = run_programs(Program::kSteps, Buffers::kRebuilt, kPrograms);
   EXPECT_EQ(found.others, 0U) << "of " << found.found;
   EXPECT_GT(found.found, 2 * found.calls / 3);
 }
 
 TEST(FeedbackIdentity, OfTensorsInNewBuffersEachTime) {
-  const Residuals found = run_programs(Buffers::kAnew, kPrograms);
+  const Residuals found = run_programs(Program::kSteps, Buffers::kAnew, kPrograms);
   EXPECT_EQ(found.others, 0U) << "of " << found.found;
   EXPECT_GT(found.found, found.calls / 2);
+}
+
+/// Values that are logged, evaluations and the like: tensors keep the residual that they have.
+TEST(FeedbackIdentity, OfATrainingThatLogsAndEvaluates) {
+  const Residuals found = run_programs(Program::kTraining, Buffers::kKept, kPrograms);
+  EXPECT_EQ(found.others, 0U) << "of " << found.found;
+  EXPECT_GT(found.found, 4 * found.calls / 5);
+  EXPECT_LT(found.anew, found.calls / 200);
 }
 
 /// What the calls alone do not show: steps of equal shapes, in buffers that are new each time.
