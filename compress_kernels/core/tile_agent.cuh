@@ -31,6 +31,8 @@
 //                                            where nobody wants them (wants_values())
 //   decode(tile, wire, sink)                 calls sink(row, values) for each row; 0 beyond the end
 //   kKnowsWholeTiles                         they get code of their own: faster, but twice as much
+//   kLeastBlocks                             may be there: how many blocks of its kernels a
+//                                            multiprocessor of CUDA's has room for
 //   bool is_aligned(wire)                    if it does, and wires of whole tiles must be
 //   of_parts(simt, parameters, count)        what a hop decodes with, where that is not the Format
 //                                            itself with parameters_of_parts()
@@ -117,10 +119,34 @@ RINGPRESS_DEVICE void load_row(const Simt& simt, const TileOf& tile, unsigned ro
   }
 }
 
+/// Writes a row of a whole tile: all lanes take part. Two neighbours write the 32 bytes of the
+/// one's group, then those of the other's: memory is slower where a warp writes halves of that.
+template <typename Simt>
+RINGPRESS_DEVICE void store_row_of_pairs(const Simt& simt, const Tile<true>& tile, unsigned row,
+                                         const float (&x)[kGroup], float* array) {
+  const bool is_second = tile.lane % 2 != 0;
+  std::uint32_t others[4];
+  RINGPRESS_UNROLL
+  for (unsigned k = 0; k < 4; ++k) others[k] = bits_of(is_second ? x[k] : x[4 + k]);
+  simt.shuffle_xor(others, 1);
+  Quad first, second;
+  RINGPRESS_UNROLL
+  for (unsigned k = 0; k < 4; ++k) {
+    first.words[k] = is_second ? others[k] : bits_of(x[k]);
+    second.words[k] = is_second ? bits_of(x[4 + k]) : others[k];
+  }
+  float* const group = array + (tile.index(row) & ~std::size_t{2 * kGroup - 1});
+  float* const to = group + (is_second ? 4 : 0);
+  simt.store(to, first);
+  simt.store(to + kGroup, second);
+}
+
 template <typename T, typename Simt, typename TileOf>
 RINGPRESS_DEVICE void store_row(const Simt& simt, const TileOf& tile, unsigned row,
                                 const float (&x)[kGroup], void* array) {
-  if constexpr (TileOf::kIsWhole) {
+  if constexpr (TileOf::kIsWhole && sizeof(T) == sizeof(float)) {
+    store_row_of_pairs(simt, tile, row, x, static_cast<float*>(array));
+  } else if constexpr (TileOf::kIsWhole) {
     store_quads<T>(simt, array, tile.index(row), x);
   } else {
     store_group<T>(simt, array, tile.index(row), tile.valid(row), x);

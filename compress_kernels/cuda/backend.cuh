@@ -58,13 +58,15 @@ class CurrentDevice {
 struct CudaBackend {
   int ordinal = 0;
   unsigned most_blocks = 1;
+  unsigned multiprocessors = 1;
 
   template <typename Task>
   Status launch(Stream stream, DType dtype, const Task& task, core::Extent extent) const {
     const CurrentDevice current(ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
-    return status_of(cuda::launch(task, Target{stream, dtype, extent, most_blocks}),
-                     "launching a kernel");
+    return status_of(
+        cuda::launch(task, Target{stream, dtype, extent, most_blocks, multiprocessors}),
+        "launching a kernel");
   }
   template <typename Task>
   Status launch(Stream stream, DType dtype, const Task& task, std::size_t count) const {

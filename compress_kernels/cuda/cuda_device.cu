@@ -57,8 +57,8 @@ Result<Capture> capture_of(Stream stream) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int ordinal, unsigned most_blocks, const PlanMakers& make_plan)
-      : ordinal_(ordinal), most_blocks_(most_blocks), make_plan_(make_plan) {}
+  CudaDevice(const CudaBackend& backend, const PlanMakers& make_plan)
+      : ordinal_(backend.ordinal), backend_(backend), make_plan_(make_plan) {}
 
   const char* name() const override { return "cuda"; }
 
@@ -235,10 +235,10 @@ class CudaDevice final : public Device {
         status_of(cudaEventCreateWithFlags(&event, flags), "creating an event"));
     return Event(event);
   }
-  CudaBackend backend() const { return {ordinal_, most_blocks_}; }
+  const CudaBackend& backend() const { return backend_; }
 
   int ordinal_;
-  unsigned most_blocks_;
+  CudaBackend backend_;
   PlanMakers make_plan_;
 };
 
@@ -257,8 +257,9 @@ Result<std::unique_ptr<Device>> open_device(int ordinal, const PlanMakers& make_
   RINGPRESS_ASSIGN_OR_RETURN(const int multiprocessors,
                              attribute(cudaDevAttrMultiProcessorCount, ordinal));
   const Tuning tuning = tuning_for(10 * major + minor);
-  const unsigned blocks = static_cast<unsigned>(multiprocessors) * tuning.blocks_per_multiprocessor;
-  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(ordinal, blocks, make_plan));
+  const auto all = static_cast<unsigned>(multiprocessors);
+  const CudaBackend backend{ordinal, all * tuning.blocks_per_multiprocessor, all};
+  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(backend, make_plan));
 }
 
 }  // namespace

@@ -23,7 +23,11 @@ struct AnyHardware : Hardware<kLargestWarpMemory> {};
 /// Of a multiprocessor: so many registers may each kernel take.
 template <typename Format>
 constexpr unsigned least_blocks() {
-  return Format::kKnowsWholeTiles && Format::kWarpMemory == 0 ? kBlocks : kBlocksOfGeneralKernels;
+  if constexpr (requires { Format::kLeastBlocks; }) {
+    return Format::kLeastBlocks;
+  } else {
+    return Format::kKnowsWholeTiles && Format::kWarpMemory == 0 ? kBlocks : kBlocksOfGeneralKernels;
+  }
 }
 
 template <typename Format, typename T>
@@ -64,6 +68,18 @@ constexpr std::size_t warp_memory() {
   return Format::kWarpMemory == 0 ? 0 : kLargestWarpMemory;
 }
 
+/// How many blocks of a kernel run at once on the whole device. Each takes several tiles: what came
+/// in a second wave would leave a part of the device without work. A failure is the launch's to
+/// tell.
+template <typename Task>
+std::size_t blocks_at_once(void (*kernel)(Task), std::size_t memory, const Target& target) {
+  int blocks = 0;
+  const cudaError_t error =
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, memory);
+  forget(error);
+  return target.multiprocessors * static_cast<std::size_t>(blocks > 0 ? blocks : 1);
+}
+
 /// `warp_memory`: bytes of shared memory of each warp.
 template <typename Task>
 int launch_kernel(void (*kernel)(Task), const Task& task, const Target& target,
@@ -72,9 +88,11 @@ int launch_kernel(void (*kernel)(Task), const Task& task, const Target& target,
   constexpr unsigned kWarps = kThreads / kWarpLanes;
   const std::size_t tiles = (target.extent.largest_count + kTileElements - 1) / kTileElements;
   const std::size_t shards = target.extent.shards;
-  const std::size_t most = std::max<std::size_t>(target.most_blocks / shards, 1);
+  const std::size_t memory = kWarps * warp_memory;
+  const std::size_t most =
+      std::max<std::size_t>(blocks_at_once(kernel, memory, target) / shards, 1);
   const auto blocks = static_cast<unsigned>(std::min((tiles + kWarps - 1) / kWarps, most));
-  kernel<<<dim3(blocks, static_cast<unsigned>(shards)), kThreads, kWarps * warp_memory,
+  kernel<<<dim3(blocks, static_cast<unsigned>(shards)), kThreads, memory,
            static_cast<cudaStream_t>(target.stream)>>>(task);
   return static_cast<int>(cudaGetLastError());
 }

@@ -15,7 +15,8 @@ struct Target {
   Stream stream = nullptr;  // A cudaStream_t.
   DType dtype = DType::kFloat32;
   core::Extent extent;
-  unsigned most_blocks = 1;  // In all.
+  unsigned most_blocks = 1;  // In all, where a family does not ask how many run at once.
+  unsigned multiprocessors = 1;
 };
 
 /// A cudaError_t. `Task`: core::EncodeTask and the like, or what a family has besides.

