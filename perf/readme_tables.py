@@ -7,7 +7,7 @@ usage: readme_tables.py README.md --demo perf/results/demo.json
        readme_tables.py README.md --accuracy perf/results/accuracy.json
                                   --speed perf/results/codec_speed.json
        readme_tables.py README.md --frameworks perf/results/frameworks.json
-       readme_tables.py README.md --roofline perf/results/roofline.json
+       readme_tables.py README.md --roofline perf/results/roofline.json perf/results/gpu-bench.json
        readme_tables.py README.md --gossip perf/results/gossip-*.json
        readme_tables.py README.md --ddp perf/results/train-ddp-n2.json
 """
@@ -140,25 +140,34 @@ def frameworks_table(result):
     return caption + markdown(header, rows)
 
 
-def roofline_cell(prediction, target):
-    missed = "" if prediction["share"] >= target else "; **missed**"
-    return f"{prediction['share']:.2f}, {prediction['limit']}{missed}"
+# What roofline.py calls what the kernels' bench does.
+OPERATIONS = {"quantise": "encode", "dequantise": "decode", "hop": "hop", "error feedback": "feedback"}
 
 
-def roofline_table(result):
-    """One row per kernel: what it is predicted to reach, beside what was asked for."""
-    machines = ("H200", "H100")
-    header = ["operation", "codec", "values", "instructions a value", "bytes a value",
-              *(f"{machine}, limited by" for machine in machines), "asked for"]
-    rows = [[row["operation"], f"`{row['codec']}`", row["element"],
-             f"{row['instructions_per_value']:.1f}", f"{row['bytes_per_value']:.2f}",
-             *(roofline_cell(row[machine], row["target"]) for machine in machines),
-             f"{row['target']:.2f}"] for row in result["rows"]]
-    caption = ("**Predictions, not measurements: no GPU was at hand.** At most this share of the rate of "
-               f"a copy within the device, from the code for {result['architecture']} "
-               f"(`{result['command']}`, {result['date']}). Assumed: "
-               f"{'; '.join(result['assumptions'])}.\n\n")
-    return caption + markdown(header, rows)
+def measured_share(row, rates):
+    """Of a copy's rate."""
+    wanted = (row["codec"], row["element"], OPERATIONS[row["operation"]])
+    return next(rate["of_copy"] for rate in rates
+                if (rate["codec"], rate.get("type"), rate.get("operation")) == wanted)
+
+
+def roofline_row(row, rates):
+    at_most = row["H200"]
+    return [row["operation"], f"`{row['codec']}`", row["element"],
+            f"{row['instructions_per_value']:.1f}", f"{at_most['share']:.2f}, {at_most['limit']}",
+            f"{measured_share(row, rates):.2f}"]
+
+
+def roofline_table(result, measured):
+    """One row per kernel: what it could reach, and did."""
+    rates = next(check for check in measured["checks"] if check["name"] == "rates")["figures"]["rates"]
+    header = ["operation", "codec", "values", "instructions a value", "at most, limited by",
+              "measured"]
+    caption = (f"Shares of the rate of a copy within the device ({rates[0]['gbytes_per_s']:.0f} GB/s, read "
+               f"and written) on an {measured['machine']['gpus'][0].replace('NVIDIA ', '')}, 1 GiB of values "
+               f"(`perf/results/gpu-bench.json`, {measured['started'][:10]}). At most: predicted from the "
+               f"code of {result['date']} for {result['architecture']} (`{result['command']}`).\n\n")
+    return caption + markdown(header, [roofline_row(row, rates) for row in result["rows"]])
 
 
 def gossip_accuracy(accuracies, every_step):
@@ -217,7 +226,8 @@ def main():
     parser.add_argument("--accuracy", type=pathlib.Path)
     parser.add_argument("--speed", type=pathlib.Path)
     parser.add_argument("--frameworks", type=pathlib.Path)
-    parser.add_argument("--roofline", type=pathlib.Path)
+    parser.add_argument("--roofline", type=pathlib.Path, nargs=2,
+                        help="what kernels could reach, and gpu-bench.json")
     parser.add_argument("--gossip", type=pathlib.Path, nargs="+")
     parser.add_argument("--ddp", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -234,8 +244,10 @@ def main():
         table = codecs_table(json.loads(arguments.accuracy.read_text()),
                              json.loads(arguments.speed.read_text()))
         text = replaced(text, "codecs", table)
+    if arguments.roofline:
+        found = [json.loads(path.read_text()) for path in arguments.roofline]
+        text = replaced(text, "roofline", roofline_table(*found))
     for marker, path, table in (("frameworks", arguments.frameworks, frameworks_table),
-                                ("roofline", arguments.roofline, roofline_table),
                                 ("ddp", arguments.ddp, ddp_table)):
         if path:
             text = replaced(text, marker, table(json.loads(path.read_text())))

@@ -100,22 +100,29 @@ class Readme(unittest.TestCase):
         self.assertIn("| F | f 1.0 | opened by its path: e | p | no | yes | no | yes |", table)
         self.assertIn("Not in the registry: g.", table)
 
-    def test_roofline_table_says_what_is_missed(self):
-        row = {"operation": "hop", "codec": "q4", "element": "float32", "target": 0.93,
-               "instructions_per_value": 20.04, "bytes_per_value": 4.5,
-               "H200": {"share": 0.929, "limit": "issue"}, "H100": {"share": 0.93, "limit": "memory"}}
-        table = readme_tables.roofline_table({"rows": [row], "assumptions": ["a"], "command": "c",
-                                              "date": "d", "architecture": "sm_90"})
-        self.assertIn("Predictions, not measurements", table)
-        self.assertIn("| 20.0 | 4.50 | 0.93, issue; **missed** | 0.93, memory | 0.93 |", table)
+    def test_roofline_table_has_what_was_predicted_and_measured(self):
+        row = {"operation": "quantise", "codec": "q4", "element": "float32",
+               "instructions_per_value": 20.04, "H200": {"share": 0.929, "limit": "issue"}}
+        rates = [{"codec": "copy", "gbytes_per_s": 4000.0},
+                 {"codec": "q4", "type": "float32", "operation": "decode", "of_copy": 0.5},
+                 {"codec": "q4", "type": "float32", "operation": "encode", "of_copy": 0.75}]
+        measured = {"checks": [{"name": "rates", "figures": {"rates": rates}}], "started": "2026-11-26T1",
+                    "machine": {"gpus": ["NVIDIA H200"]}}
+        table = readme_tables.roofline_table({"rows": [row], "command": "c", "date": "d",
+                                              "architecture": "sm_90"}, measured)
+        self.assertIn("on an H200", table)
+        self.assertIn("| 20.0 | 0.93, issue | 0.75 |", table)
 
     def test_kept_results_are_those_of_the_readme(self):
         text = (PERF.parent / "README.md").read_text(encoding="utf-8")
         for marker, file, table in (("frameworks", "frameworks", readme_tables.frameworks_table),
-                                    ("roofline", "roofline", readme_tables.roofline_table),
                                     ("ddp", "train-ddp-n2", readme_tables.ddp_table)):
             kept = json.loads((PERF / "results" / f"{file}.json").read_text(encoding="utf-8"))
             self.assertEqual(text, readme_tables.replaced(text, marker, table(kept)), marker)
+        kept = [json.loads((PERF / "results" / f"{file}.json").read_text(encoding="utf-8"))
+                for file in ("roofline", "gpu-bench")]
+        table = readme_tables.roofline_table(*kept)
+        self.assertEqual(text, readme_tables.replaced(text, "roofline", table))
 
 
 class Peers(unittest.TestCase):
