@@ -4,11 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string_view>
-#include <vector>
 
 #include "nccl_plugin/command/terminal/error.h"
-#include "ringpress/internal/names.h"
 
 namespace ringpress::perf {
 namespace {
@@ -135,10 +132,8 @@ const auto& find_by_name(const List& list, const std::string& name, const char* 
   for (const auto& entry : list) {
     if (name == entry.name) return entry;
   }
-  std::vector<std::string_view> names;
-  for (const auto& entry : list) names.emplace_back(entry.name);
-  throw terminal::Error(std::string("unknown ") + what + " \"" + name + "\"" +
-                        maybe_name(name, names) + "; known: " + names_of(list) + ", all");
+  throw terminal::Error(std::string("unknown ") + what + " \"" + name +
+                        "\"; known: " + names_of(list) + ", all");
 }
 
 }  // namespace
