@@ -28,7 +28,9 @@ struct MeshOptions {
   int rank = 0;
   int size = 1;
   std::vector<std::string> agreement;  // "NAME=value" lines that must be equal on all ranks.
-  std::string extra_secret;            // Mixed into the secret of the id.
+  std::string
+      refusal;  // In meet(): why this rank, and so no rank, makes a communicator; empty: none.
+  std::string extra_secret;  // Mixed into the secret of the id.
   std::chrono::milliseconds timeout{600000};
   std::chrono::milliseconds join_timeout{0};  // For all ranks to come; 0: as `timeout`.
   // For the rendezvous to be listened at, in meet(); 0: as the time for all ranks to come.
@@ -82,7 +84,8 @@ Result<UniqueId> open_rendezvous(const AddressChoice& address, const std::string
 Result<std::unique_ptr<Mesh>> make_mesh(const MeshOptions& options);
 
 /// Meets the other ranks as make_mesh() does and fails as it does, but connects to nobody. Gives,
-/// by rank, the number of the host that it is on. Every rank gets the same answer.
+/// by rank, the number of the host that it is on. Every rank gets the same answer: kRefused where
+/// one of them has a refusal.
 Result<std::vector<int>> meet(const MeshOptions& options);
 
 /// Listens for links. kSystem where the interface has no address or descriptors run out.

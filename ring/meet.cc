@@ -31,6 +31,7 @@ Result<std::vector<int>> meet_at(const MeshOptions& options) {
   join.library_version = kLibraryVersion;
   join.rank = static_cast<std::uint32_t>(options.rank);
   join.size = static_cast<std::uint32_t>(options.size);
+  join.refusal = options.refusal;
   join.agreement = options.agreement;
   join.endpoint.identity = bootstrap::host_identity(options.host_id);
   const auto timeout = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;

@@ -9,6 +9,7 @@ ncclResult_t to_nccl_result(Code code) {
     case Code::kOk:
       return ncclSuccess;
     case Code::kInvalidArgument:
+    case Code::kRefused:
       return ncclInvalidArgument;
     case Code::kInvalidUsage:
     case Code::kUnsupported:  // NCCL, too, answers so when its build lacks a feature.

@@ -63,6 +63,9 @@ Status compare_join(const std::map<std::uint32_t, Join>& joined, const Join& joi
                                               " does not exist in a communicator of " +
                                               std::to_string(join.size) + " ranks");
   }
+  if (!join.refusal.empty()) {
+    return Status(Code::kRefused, "rank " + std::to_string(join.rank) + ": " + join.refusal);
+  }
   if (joined.empty()) return Status::ok();
   const Join& first = joined.begin()->second;
   RINGPRESS_RETURN_IF_ERROR(

@@ -9,7 +9,7 @@
 namespace ringpress::ring::bootstrap {
 
 /// Ok if `join` fits those who came before, by rank; else kMismatch or kInvalidArgument with both
-/// ranks and both values.
+/// ranks and both values, or kRefused with its refusal.
 Status compare_join(const std::map<std::uint32_t, Join>& joined, const Join& join);
 
 /// "ranks 1, 3 of 4 never came (waited 5000 ms)", and how many connections were refused,

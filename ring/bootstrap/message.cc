@@ -46,7 +46,7 @@ Endpoint get_endpoint(const std::string& bytes, std::size_t at) {
   return endpoint;
 }
 
-constexpr std::size_t kJoinFixedBytes = 16 + kEndpointBytes;
+constexpr std::size_t kJoinFixedBytes = 20 + kEndpointBytes;
 
 std::string with_prefix(std::uint32_t code, const std::string& body) {
   std::string bytes;
@@ -63,11 +63,13 @@ Prefix unpack_prefix(const std::string& bytes) {
 
 Result<std::string> pack_join(const Join& join) {
   std::string body;
+  const auto refusal_bytes = static_cast<std::uint32_t>(join.refusal.size());
   for (const std::uint32_t number :
-       {join.protocol_version, join.library_version, join.rank, join.size}) {
+       {join.protocol_version, join.library_version, join.rank, join.size, refusal_bytes}) {
     put_number(body, number);
   }
   put_endpoint(body, join.endpoint);
+  body += join.refusal;
   for (const std::string& line : join.agreement) body += line + '\n';
   if (body.size() > kMaxJoinBytes) {
     return Status(Code::kInvalidArgument, "the settings that ranks compare are longer than 16 KiB");
@@ -84,8 +86,9 @@ Result<Join> unpack_join(const std::string& body) {
   join.library_version = get_number(body, 4);
   join.rank = get_number(body, 8);
   join.size = get_number(body, 12);
-  join.endpoint = get_endpoint(body, 16);
-  std::size_t start = kJoinFixedBytes;
+  join.endpoint = get_endpoint(body, 20);
+  join.refusal = body.substr(kJoinFixedBytes, get_number(body, 16));
+  std::size_t start = kJoinFixedBytes + join.refusal.size();
   while (start < body.size()) {
     const std::size_t end = std::min(body.find('\n', start), body.size());
     join.agreement.push_back(body.substr(start, end - start));

@@ -37,6 +37,7 @@ struct Join {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
   Endpoint endpoint;
+  std::string refusal;                 // Why this rank makes no communicator; empty: it does.
   std::vector<std::string> agreement;  // "NAME=value"
 };
 

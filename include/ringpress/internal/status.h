@@ -27,9 +27,10 @@ enum class Code {
   kSystem,           // The operating system refused something.
   kInternal,         // A bug in ringpress.
   kDevice,           // A device's runtime refused something, or what ran there failed.
+  kRefused,          // A rank makes no communicator with its settings, so no rank does.
 };
 /// Codes travel as numbers: new ones come at the end.
-inline constexpr Code kLastCode = Code::kDevice;
+inline constexpr Code kLastCode = Code::kRefused;
 
 /// The name of a code as printed in messages, e.g. "timeout". Never null.
 inline const char* code_name(Code code) {
@@ -60,6 +61,8 @@ inline const char* code_name(Code code) {
       return "internal error";
     case Code::kDevice:
       return "device error";
+    case Code::kRefused:
+      return "refused by a rank";
   }
   return "unknown code";
 }

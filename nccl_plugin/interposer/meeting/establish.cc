@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "nccl_plugin/errors/firewall.h"
@@ -33,11 +34,8 @@ struct Candidate {
 };
 
 /// Facts are compared in the order of their names: the cause comes before what follows from it.
-constexpr const char* kRefusal = "A communicator is refused because";
-constexpr const char* kProblem = "Door A cannot work because";
-
-std::string fact_of(const char* name, const Status& status) {
-  return std::string(name) + "=" + (status.is_ok() ? "nothing" : status.message());
+std::string fact_of(const Status& problem) {
+  return "Door A cannot work because=" + (problem.is_ok() ? "nothing" : problem.message());
 }
 
 /// Different each time, in one process and in several.
@@ -138,19 +136,19 @@ void Establishing::meet_one(Candidate& candidate, const Status& problem) {
     }
     const char* device =
         candidate.comm != nullptr ? candidate.comm->exchange().device().name() : "none";
-    std::vector<std::string> facts = {
-        "NCCL version=" + std::to_string(version), std::string("device=") + device,
-        fact_of(kRefusal, candidate.made->refusal), fact_of(kProblem, problem)};
+    std::vector<std::string> facts = {"NCCL version=" + std::to_string(version),
+                                      std::string("device=") + device, fact_of(problem)};
     CallSettings named = settings_;
     named.comm_name = candidate.made->name;
     append_name_line(named, &facts);
     RINGPRESS_ASSIGN_OR_RETURN(std::vector<int> hosts,
-                               meetings_.meet(*candidate.made->place, rank, size, facts));
+                               meetings_.meet(*candidate.made->place, rank, size,
+                                              candidate.made->refusal, std::move(facts)));
     candidate.hosts = std::move(hosts);
     return Status::ok();
   });
-  // All ranks hear the same of what differs.
-  if (candidate.status.message().starts_with(kRefusal)) candidate.made->is_refused = true;
+  // All ranks hear the same.
+  if (candidate.status.code() == Code::kRefused) candidate.made->is_refused = true;
   if (!problem.is_ok()) candidate.status = catch_all([&] { return problem; });
 }
 

@@ -184,13 +184,14 @@ Status Meetings::note(const Status& met) {
 }
 
 Result<std::vector<int>> Meetings::meet(const UniqueId& place, int rank, int size,
-                                        std::vector<std::string> facts) {
+                                        const Status& refusal, std::vector<std::string> facts) {
   serve(place);  // If nobody has told so before.
   facts.push_back("Ranks that did not come earlier=" + missed().value_or("none"));
   ring::MeshOptions options;
   options.id = place;
   options.rank = rank;
   options.size = size;
+  options.refusal = refusal.message();
   options.agreement = agreement_lines(settings_);
   options.agreement.push_back("RINGPRESS_TOPOLOGY=" + topology_.agreed);
   options.agreement.insert(options.agreement.end(), facts.begin(), facts.end());

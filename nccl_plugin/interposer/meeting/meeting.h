@@ -63,8 +63,9 @@ class Meetings {
   /// seconds. Nothing if they have met.
   void call_off(const UniqueId& place, const std::string& why);
   /// Meets the other ranks: gives, by rank, the host that it is on. `facts` ("NAME=value") must be
-  /// equal on all ranks, besides the settings. Does not wait longer than a few seconds.
-  Result<std::vector<int>> meet(const UniqueId& place, int rank, int size,
+  /// equal on all ranks, besides the settings. Does not wait longer than a few seconds. kRefused:
+  /// no rank makes the communicator, as one of them has a `refusal`.
+  Result<std::vector<int>> meet(const UniqueId& place, int rank, int size, const Status& refusal,
                                 std::vector<std::string> facts);
   /// Why no more ranks are waited for; no value until one has not come.
   std::optional<std::string> missed() const;

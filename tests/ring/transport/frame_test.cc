@@ -180,9 +180,33 @@ TEST(BootstrapMessage, JoinSurvivesPacking) {
   EXPECT_EQ(received.value().rank, 2u);
   EXPECT_EQ(received.value().endpoint.addresses, sent.endpoint.addresses);
   EXPECT_EQ(received.value().agreement, sent.agreement);
+  EXPECT_EQ(received.value().refusal, "");
+  bootstrap::Join refusing = sent;
+  refusing.refusal = "no interface\nA=2";
+  const auto heard = bootstrap::unpack_join(
+      bootstrap::pack_join(refusing).value().substr(bootstrap::kPrefixBytes));
+  ASSERT_TRUE(heard.is_ok());
+  EXPECT_EQ(heard.value().refusal, refusing.refusal);
+  EXPECT_EQ(heard.value().agreement, sent.agreement);
   bootstrap::Join big = sent;
   big.agreement.push_back(std::string(20000, 'x'));
   EXPECT_FALSE(bootstrap::pack_join(big).is_ok());
+}
+
+// Whatever the others have, also where they have not come yet; and only that: text in an agreement
+// refuses nothing.
+TEST(Agreement, ARefusalIsAReasonOfItsOwn) {
+  bootstrap::Join refusing = join_of(2, 4);
+  refusing.refusal = "no interface";
+  const std::map<std::uint32_t, bootstrap::Join> none, one = {{1, join_of(1, 4)}};
+  for (const auto& joined : {none, one}) {
+    const Status verdict = bootstrap::compare_join(joined, refusing);
+    EXPECT_EQ(verdict.code(), Code::kRefused);
+    EXPECT_EQ(verdict.message(), "rank 2: no interface");
+  }
+  bootstrap::Join other = join_of(2, 4);
+  other.agreement[0] = "rank 2: no interface";
+  EXPECT_EQ(bootstrap::compare_join(one, other).code(), Code::kMismatch);
 }
 
 RC_GTEST_PROP(BootstrapMessage, AnyBytesGiveAResult, (const std::string& body)) {
