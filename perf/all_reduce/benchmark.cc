@@ -95,16 +95,16 @@ std::unique_ptr<Workload> Benchmark::make_workload(const ElementType& type,
 
 std::vector<ResultRow> Benchmark::run() {
   sizes_ = sweep_sizes(options_);
-  if (!options_.inputs.empty() && options_.maximum_bytes == 0) {
+  if (!options_.inputs.empty() && options_.sweep.maximum_bytes == 0) {
     sizes_ = {read_inputs(options_.inputs, session_.rank()).size() * sizeof(float)};
   }
   std::vector<ElementType> types(element_types().begin(), element_types().end());
   std::vector<OperationName> names(operations().begin(), operations().end());
-  if (options_.data_type != "all") types = {find_element_type(options_.data_type)};
-  if (options_.operation != "all") names = {find_operation(options_.operation)};
+  if (options_.sweep.data_type != "all") types = {find_element_type(options_.sweep.data_type)};
+  if (options_.sweep.operation != "all") names = {find_operation(options_.sweep.operation)};
   steps_ = static_cast<int>(types.size() * names.size() * sizes_.size() *
-                            (options_.placement == Placement::kBoth ? 2 : 1)) *
-           (1 + options_.warmup_iterations + options_.iterations);
+                            (options_.timing.placement == Placement::kBoth ? 2 : 1)) *
+           (1 + options_.timing.warmup_iterations + options_.timing.iterations);
   for (const ElementType& type : types) {
     for (const OperationName& operation : names) run_case(type, operation);
   }
@@ -159,15 +159,15 @@ void Benchmark::run_size(Case& current, std::size_t bytes) {
     row.count = current.count;
     row.type = current.type.name;
     row.operation = current.operation.name;
-    row.root = options_.root;
+    row.root = options_.sweep.root;
     row.setting = setting.label;
     rows.push_back(std::move(row));
   }
-  if (options_.placement != Placement::kInPlace) measure_placement(current, false, rows);
-  if (options_.placement != Placement::kOutOfPlace) measure_placement(current, true, rows);
+  if (options_.timing.placement != Placement::kInPlace) measure_placement(current, false, rows);
+  if (options_.timing.placement != Placement::kOutOfPlace) measure_placement(current, true, rows);
   for (ResultRow& row : rows) {
     if (row.identical && !*row.identical) row.failures.insert(Failure::kRanksDiffer);
-    const std::optional<double> limit = options_.maximum_relative_error;
+    const std::optional<double> limit = options_.checks.maximum_relative_error;
     if (limit && row.relative_error && is_worse(*row.relative_error, *limit)) {
       row.failures.insert(Failure::kLargeError);
     }
@@ -187,9 +187,9 @@ void Benchmark::report_step(const Case& current, bool in_place) {
 void Benchmark::enqueue(Case& current, std::size_t setting, bool in_place) {
   const Group& group = session_.measured(setting);
   const void* send = in_place ? current.receive.data() : current.send.data();
-  const bool grouped = options_.calls_per_iteration > 1;
+  const bool grouped = options_.timing.calls_per_iteration > 1;
   if (grouped) require(ncclGroupStart(), "ncclGroupStart");
-  for (int i = 0; i < options_.calls_per_iteration; ++i) {
+  for (int i = 0; i < options_.timing.calls_per_iteration; ++i) {
     require(ncclAllReduce(send, current.receive.data(), current.count, current.type.value,
                           current.handles[setting], group.handle(), stream_.handle()),
             "ncclAllReduce", group.handle());
@@ -203,13 +203,13 @@ double Benchmark::time_iterations(Case& current, std::size_t setting, bool in_pl
   for (int i = 0; i < iterations; ++i) enqueue(current, setting, in_place);
   stream_.synchronize();
   const std::chrono::duration<double, std::micro> elapsed = Clock::now() - begin;
-  return elapsed.count() / iterations / options_.calls_per_iteration;
+  return elapsed.count() / iterations / options_.timing.calls_per_iteration;
 }
 
 /// As nccl-tests does where calls return early: many iterations, one wait at their end. Not where
 /// the single times are asked for, or settings take turns.
 bool Benchmark::times_many_at_once() const {
-  return device_is_asynchronous() && !options_.reports_median() && !options_.barrier_between;
+  return device_is_asynchronous() && !options_.reports_median() && !options_.timing.barrier_between;
 }
 
 /// How many iterations in place may go by until the input is to be written anew.
@@ -217,28 +217,28 @@ int Benchmark::renewal_of(const Case& current, bool in_place) const {
   if (!in_place) return 1 << 30;
   const int calls = calls_until_overflow(current.type, current.operation.value, session_.ranks());
   // Error feedback would carry errors of what has grown into the call whose result is looked at.
-  if (options_.check && !times_many_at_once()) return 1;
-  return std::max(1, calls / options_.calls_per_iteration);
+  if (options_.checks.results && !times_many_at_once()) return 1;
+  return std::max(1, calls / options_.timing.calls_per_iteration);
 }
 
 void Benchmark::time_settings(Case& current, bool in_place, std::vector<SettingCalls>& found) {
   const int renewal = renewal_of(current, in_place);
   const std::size_t settings = options_.settings.size();
   const bool renew_for_each_setting = in_place && settings > 1;
-  const LookedAt looked_at(options_.iterations, current.bytes, settings);
-  if (options_.check) make_room(current, looked_at.kept_count(), found);
+  const LookedAt looked_at(options_.timing.iterations, current.bytes, settings);
+  if (options_.checks.results) make_room(current, looked_at.kept_count(), found);
   SettingOrder order(settings);
   int at_once = 1;
-  for (int iteration = -options_.warmup_iterations; iteration < options_.iterations;
+  for (int iteration = -options_.timing.warmup_iterations; iteration < options_.timing.iterations;
        iteration += at_once) {
     const bool many = iteration >= 0 && times_many_at_once();
-    at_once = many ? std::min(renewal, options_.iterations - iteration) : 1;
+    at_once = many ? std::min(renewal, options_.timing.iterations - iteration) : 1;
     for (int i = 0; i < at_once; ++i) report_step(current, in_place);
     const bool is_wanted = std::any_of(found.begin(), found.end(),
                                        [](const SettingCalls& one) { return one.wants_look; });
     // What was summed in place several times is no sum of the input; it is only to be identical.
-    const bool can_check = !in_place || at_once * options_.calls_per_iteration == 1;
-    const bool looks = options_.check && iteration >= 0 &&
+    const bool can_check = !in_place || at_once * options_.timing.calls_per_iteration == 1;
+    const bool looks = options_.checks.results && iteration >= 0 &&
                        ((is_wanted && can_check) || looked_at.has(iteration, at_once));
     const bool checks = looks && can_check;
     const bool renew = iteration % renewal == 0 || renew_for_each_setting || checks;
@@ -246,13 +246,14 @@ void Benchmark::time_settings(Case& current, bool in_place, std::vector<SettingC
       const bool fresh_input = in_place && renew;
       if (fresh_input) current.receive.copy_from(current.send, current.bytes);
       if (iteration == 0) found[setting].before = session_.measured(setting).statistics();
-      const bool meet = fresh_input || settings > 1 || options_.barrier_between || iteration == 0;
+      const bool meet =
+          fresh_input || settings > 1 || options_.timing.barrier_between || iteration == 0;
       if (meet) session_.control().barrier();
       const double time = time_iterations(current, setting, in_place, at_once);
       if (iteration < 0) continue;
       found[setting].times.push_back(time);
       const bool is_new = note_codec(setting, found[setting]);
-      if (checks || (is_new && options_.check && !in_place)) {
+      if (checks || (is_new && options_.checks.results && !in_place)) {
         keep_result(current, setting, found[setting]);
       } else if (looks && !holds_same_bytes(current.receive, current.bytes, session_.control())) {
         found[setting].worst.identical = false;
@@ -298,7 +299,7 @@ PlacementResult Benchmark::placement_result(const Case& current,
   const std::size_t samples = own_times.size();
   const std::vector<double> all = session_.control().gather(own_times);
   PlacementResult result;
-  result.iterations = summarize(combine_ranks(all, samples, options_.average));
+  result.iterations = summarize(combine_ranks(all, samples, options_.timing.average));
   result.time_us = options_.reports_median() ? result.iterations.median : result.iterations.mean;
   set_bandwidths(result, current.bytes, session_.ranks());
   return result;
@@ -356,7 +357,7 @@ void Benchmark::check_timed_calls(Case& current, std::size_t setting, bool in_pl
   }
   found.kept.clear();
   if (found.has_timed && !found.wants_look) return;
-  const bool grows = times_many_at_once() || options_.calls_per_iteration > 1;
+  const bool grows = times_many_at_once() || options_.timing.calls_per_iteration > 1;
   const CheckResult checked = check_own_call(current, setting, in_place && !grows);
   note_timed_call(checked, session_.measured(setting).statistics(), found);
 }
@@ -384,7 +385,7 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
   const std::size_t settings = options_.settings.size();
   std::vector<SettingCalls> found(settings);
   // Before any is timed, so that what is wrong is found at once.
-  for (std::size_t setting = 0; setting < settings && options_.check; ++setting) {
+  for (std::size_t setting = 0; setting < settings && options_.checks.results; ++setting) {
     found[setting].worst = check_own_call(current, setting, in_place);
   }
   time_settings(current, in_place, found);
@@ -394,12 +395,13 @@ void Benchmark::measure_placement(Case& current, bool in_place, std::vector<Resu
     const auto after = session_.measured(setting).statistics();
     if (calls.before && after) compression = compression_of(*calls.before, *after);
     if (compression) compression->codecs = calls.codecs;
-    if (options_.check) check_timed_calls(current, setting, in_place, calls);
+    if (options_.checks.results) check_timed_calls(current, setting, in_place, calls);
     PlacementResult result = placement_result(current, std::move(calls.times));
     ResultRow& row = rows[setting];
-    if (options_.check) note_check(calls, row, result, compression);
+    if (options_.checks.results) note_check(calls, row, result, compression);
     (in_place ? row.in_place : row.out_of_place) = std::move(result);
-    if (options_.requires_codec && !calls.went_as_asked) row.failures.insert(Failure::kOtherCodec);
+    if (options_.checks.requires_codec && !calls.went_as_asked)
+      row.failures.insert(Failure::kOtherCodec);
     if (!compression) continue;
     if (row.compression) {
       for (const auto& [codec, waits] : row.compression->codecs)

@@ -58,7 +58,7 @@ void read_all(int descriptor, ncclUniqueId& id, Clock::time_point deadline) {
 ncclUniqueId exchange_by_pipe(const Options& options, const RankIdentity& identity,
                               Clock::time_point deadline,
                               const std::function<ncclUniqueId()>& make_id) {
-  const Descriptor pipe_end(options.id_descriptor);
+  const Descriptor pipe_end(options.launch.id_descriptor);
   ncclUniqueId id;
   if (identity.rank != 0) {
     read_all(pipe_end.get(), id, deadline);
@@ -90,20 +90,20 @@ ncclUniqueId exchange_by_file(const Options& options, const RankIdentity& identi
   ncclUniqueId id;
   if (identity.rank == 0) {
     id = make_id();
-    write_id_file(options.id_file, id);
+    write_id_file(options.launch.id_file, id);
     return id;
   }
   const std::time_t oldest = std::time(nullptr) - kStaleSeconds;
   while (true) {
     struct stat status = {};
-    if (stat(options.id_file.c_str(), &status) == 0 && status.st_mtime >= oldest) {
-      const Descriptor file(open(options.id_file.c_str(), O_RDONLY | O_CLOEXEC));
-      if (file.get() < 0) throw_errno(options.id_file);
+    if (stat(options.launch.id_file.c_str(), &status) == 0 && status.st_mtime >= oldest) {
+      const Descriptor file(open(options.launch.id_file.c_str(), O_RDONLY | O_CLOEXEC));
+      if (file.get() < 0) throw_errno(options.launch.id_file);
       read_all(file.get(), id, deadline);
       return id;
     }
     if (Clock::now() >= deadline) {
-      throw terminal::Error("timed out: rank 0 has not written " + options.id_file);
+      throw terminal::Error("timed out: rank 0 has not written " + options.launch.id_file);
     }
     std::this_thread::sleep_for(kRetryInterval);
   }
@@ -116,8 +116,10 @@ ncclUniqueId exchange_id(const Options& options, const RankIdentity& identity,
                          const std::function<ncclUniqueId()>& make_id) {
   const Clock::time_point deadline = Clock::now() + timeout;
   if (identity.ranks == 1) return make_id();
-  if (options.id_descriptor >= 0) return exchange_by_pipe(options, identity, deadline, make_id);
-  if (!options.id_file.empty()) return exchange_by_file(options, identity, deadline, make_id);
+  if (options.launch.id_descriptor >= 0)
+    return exchange_by_pipe(options, identity, deadline, make_id);
+  if (!options.launch.id_file.empty())
+    return exchange_by_file(options, identity, deadline, make_id);
   if (!identity.root_address.empty()) {
     return exchange_id_by_tcp(identity, {deadline, kPatience}, make_id);
   }

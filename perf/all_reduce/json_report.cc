@@ -92,7 +92,7 @@ Json row_json(const Options& options, const ResultRow& row) {
     json["out_of_place_per_iter"] = iterations_json(row.out_of_place->iterations);
   }
   if (row.in_place) json["in_place_per_iter"] = iterations_json(row.in_place->iterations);
-  json["actual_iterations"] = options.iterations;
+  json["actual_iterations"] = options.timing.iterations;
   json["experiment_name"] = "all_reduce_perf";
   json["ringpress"] = ringpress_json(row);
   return json;
@@ -112,14 +112,14 @@ Json config_json(const Options& options, const RunDescription& run) {
   Json json;
   json["nthreads"] = 1;
   json["ngpus"] = 1;
-  json["minimum_bytes"] = options.minimum_bytes;
-  json["maximum_bytes"] = options.maximum_bytes;
-  json["step_bytes"] = options.step_bytes;
-  json["step_factor"] = options.step_factor;
-  json["warmup_iters"] = options.warmup_iterations;
-  json["iterations"] = options.iterations;
-  json["agg_iterations"] = options.calls_per_iteration;
-  json["validation"] = options.check ? 1 : 0;
+  json["minimum_bytes"] = options.sweep.minimum_bytes;
+  json["maximum_bytes"] = options.sweep.maximum_bytes;
+  json["step_bytes"] = options.sweep.step_bytes;
+  json["step_factor"] = options.sweep.step_factor;
+  json["warmup_iters"] = options.timing.warmup_iterations;
+  json["iterations"] = options.timing.iterations;
+  json["agg_iterations"] = options.timing.calls_per_iteration;
+  json["validation"] = options.checks.results ? 1 : 0;
   json["graph"] = 0;
   json["interleaved"] = options.interleaved();
   json["inputs"] = options.inputs;

@@ -254,7 +254,18 @@ void tell_launcher(const Environment& environment, const std::string& message) {
   std::ofstream(path) << report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-int run_local_ranks(const Options& options, int argc, char** argv) {
+RankIdentity identity_of(const LaunchOptions& options) {
+  if (options.local_rank < 0) {
+    return rank_from_environment([](const char* name) { return std::getenv(name); });
+  }
+  RankIdentity identity;
+  identity.rank = identity.local_rank = options.local_rank;
+  identity.ranks = options.local_ranks;
+  identity.launcher = "--ranks";
+  return identity;
+}
+
+int run_local_ranks(const LaunchOptions& options, int argc, char** argv) {
   require_device();
   int id_pipe[2];
   if (pipe(id_pipe) != 0) throw terminal::Error(fmt::format("pipe: {}", std::strerror(errno)));

@@ -29,15 +29,18 @@ using Environment = std::function<const char*(const char* name)>;
 /// Throws terminal::Error for values that make no sense.
 RankIdentity rank_from_environment(const Environment& environment);
 
+/// Of a rank that run_local_ranks() has started, or by the environment of this process.
+RankIdentity identity_of(const LaunchOptions& options);
+
 /// Leaves what went wrong where torchrun, if it started this rank, looks for it (the file that
 /// TORCHELASTIC_ERROR_FILE names): its report of a failed job then says so. A line on standard
 /// error alone scrolls out of sight above that report.
 void tell_launcher(const Environment& environment, const std::string& message);
 
-/// Starts options.local_ranks copies of this program and waits for them. When one fails the others
-/// get ten seconds to say what they saw and are then killed. Returns the exit status of the first
-/// that failed, or 0. Call it before any thread exists.
-int run_local_ranks(const Options& options, int argc, char** argv);
+/// Starts options.local_ranks copies of this program and waits for them. When one fails the
+/// others get ten seconds to say what they saw and are then killed. Returns the exit status of the
+/// first that failed, or 0. Call it before any thread exists.
+int run_local_ranks(const LaunchOptions& options, int argc, char** argv);
 
 }  // namespace ringpress::perf
 

@@ -59,18 +59,6 @@ const char* of_this_process(const char* variable) {
   return std::getenv(variable);
 }
 
-RankIdentity identity_of(const Options& options) {
-  if (options.local_rank < 0) {
-    return rank_from_environment(of_this_process);
-  }
-  RankIdentity identity;
-  identity.rank = options.local_rank;
-  identity.ranks = options.local_ranks;
-  identity.local_rank = options.local_rank;
-  identity.launcher = "--ranks";
-  return identity;
-}
-
 void print_now(const std::string& text) {
   fmt::print("{}", text);
   std::fflush(stdout);
@@ -82,7 +70,7 @@ void pretend_own_host(int rank) {
 }
 
 int run_rank(const Options& options, const RankIdentity& identity, int argc, char** argv) {
-  if (options.host_per_rank) pretend_own_host(identity.rank);
+  if (options.launch.host_per_rank) pretend_own_host(identity.rank);
   if (identity.rank == 0 && !options.json_path.empty()) check_writable(options.json_path);
   const double least = least_bandwidth();
   select_device(identity.local_rank);
@@ -106,7 +94,7 @@ int run_rank(const Options& options, const RankIdentity& identity, int argc, cha
     };
   }
   std::vector<ResultRow> rows;
-  for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle) {
+  for (int cycle = 0; options.sweep.cycles == 0 || cycle < options.sweep.cycles; ++cycle) {
     Benchmark benchmark(options, session, listener);
     rows = benchmark.run();
     judge_cycle(rows, least, &run);
@@ -135,16 +123,16 @@ int run_program(int argc, char** argv) {
   const Options& options = parsed.options;
   std::string who = "all_reduce_perf";
   try {
-    if (options.local_ranks > 0 && options.local_rank < 0) {
-      return run_local_ranks(options, argc, argv);
+    if (options.launch.local_ranks > 0 && options.launch.local_rank < 0) {
+      return run_local_ranks(options.launch, argc, argv);
     }
-    const RankIdentity identity = identity_of(options);
+    const RankIdentity identity = identity_of(options.launch);
     who = fmt::format("all_reduce_perf: rank {}", identity.rank);
     return run_rank(options, identity, argc, argv);
   } catch (const std::exception& error) {
     const std::string message = fmt::format("{}: {}", who, error.what());
     fmt::print(stderr, "{}\n", message);
-    if (options.local_rank < 0) tell_launcher(of_this_process, message);
+    if (options.launch.local_rank < 0) tell_launcher(of_this_process, message);
     return EXIT_FAILURE;
   }
 }

@@ -80,37 +80,40 @@ void add_nccl_tests_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("-b,--minbytes", raw.minimum_bytes, "smallest size, e.g. 4K (default 32M)");
   app.add_option("-e,--maxbytes", raw.maximum_bytes, "largest size (default 32M)");
   app.add_option("-i,--stepbytes", raw.step_bytes, "increment between sizes (default 1M)");
-  app.add_option("-f,--stepfactor", options.step_factor, "factor between sizes, instead of -i")
+  app.add_option("-f,--stepfactor", options.sweep.step_factor,
+                 "factor between sizes, instead of -i")
       ->check(kFromOne);
-  app.add_option("-n,--iters", options.iterations, "timed iterations (default 20)")
+  app.add_option("-n,--iters", options.timing.iterations, "timed iterations (default 20)")
       ->check(kFromOne);
-  app.add_option("-w,--warmup_iters", options.warmup_iterations, "untimed iterations (default 1)")
+  app.add_option("-w,--warmup_iters", options.timing.warmup_iterations,
+                 "untimed iterations (default 1)")
       ->check(kFromZero);
-  app.add_option("-m,--agg_iters", options.calls_per_iteration,
+  app.add_option("-m,--agg_iters", options.timing.calls_per_iteration,
                  "calls in one group per iteration (default 1)")
       ->check(kFromOne);
-  app.add_option("-N,--run_cycles", options.cycles, "repeat the sweep N times, 0: for ever")
+  app.add_option("-N,--run_cycles", options.sweep.cycles, "repeat the sweep N times, 0: for ever")
       ->check(kFromZero);
   app.add_option("-c,--check", raw.check, "check the results, 0 or 1 (default 1)")
       ->check(CLI::Range(0, 1));
-  app.add_option("-o,--op", options.operation, "sum, prod, max, min, avg, mulsum or all");
-  app.add_option("-d,--datatype", options.data_type, "nccl-tests' type name, or all");
-  app.add_option("-r,--root", options.root, "accepted for nccl-tests; an all-reduce has no root");
+  app.add_option("-o,--op", options.sweep.operation, "sum, prod, max, min, avg, mulsum or all");
+  app.add_option("-d,--datatype", options.sweep.data_type, "nccl-tests' type name, or all");
+  app.add_option("-r,--root", options.sweep.root,
+                 "accepted for nccl-tests; an all-reduce has no root");
   app.add_option("-z,--blocking", raw.blocking, "1: a barrier before each iteration")
       ->check(CLI::Range(0, 1));
   app.add_option("-a,--average", raw.average,
                  "time over ranks: 0 rank 0, 1 mean (default), 2 minimum, 3 maximum")
       ->check(CLI::Range(0, 3));
-  app.add_option("-T,--timeout", options.timeout_seconds,
+  app.add_option("-T,--timeout", options.launch.timeout_seconds,
                  "end the ranks of --ranks after so many seconds (default 1800)")
       ->check(kFromOne);
   app.add_option("-J,--output_file", options.json_path, "write results as JSON to this file");
 }
 
 void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
-  app.add_option("--ranks", options.local_ranks, "start N ranks on this host")
+  app.add_option("--ranks", options.launch.local_ranks, "start N ranks on this host")
       ->check(CLI::Range(1, 1024));
-  app.add_flag("--host-per-rank", options.host_per_rank,
+  app.add_flag("--host-per-rank", options.launch.host_per_rank,
                "NCCL_HOSTID=...RANK: NCCL sees as many hosts as ranks, which may share a GPU");
   app.add_option("--codec", raw.codec, "codec specification, e.g. q4:block=128 (RINGPRESS_CODEC)");
   app.add_option("--algo", raw.algorithm, "ring, sra or auto (RINGPRESS_ALGO)");
@@ -120,21 +123,21 @@ void add_own_flags(CLI::App& app, Options& options, RawOptions& raw) {
                  "float32 .npy with %d for the rank; several are joined, repeated to the size");
   app.add_option("--placement", raw.placement, "both, out-of-place or in-place (default both)")
       ->check(CLI::IsMember({"both", "out-of-place", "in-place"}));
-  app.add_option("--max-relerr", options.maximum_relative_error,
+  app.add_option("--max-relerr", options.checks.maximum_relative_error,
                  "fail when the relative error is larger; 0: exact")
       ->check(kFromZero);
-  app.add_flag("--require-codec", options.requires_codec,
+  app.add_flag("--require-codec", options.checks.requires_codec,
                "fail when a timed call goes by another codec or algorithm than --codec, --algo or "
                "--compare names");
   app.add_option("--seed", options.seed, "seed of the generated input, from 0 on")
       ->check(kFromZero);
-  app.add_option("--id-file", options.id_file,
+  app.add_option("--id-file", options.launch.id_file,
                  "file on a shared disk through which rank 0 hands out the unique id");
-  app.add_flag("--p50", options.median,
+  app.add_flag("--p50", options.timing.median,
                "print median times; with --compare they always are (spread: see -J)");
   app.add_flag("--progress", options.progress, "report progress on standard error");
-  app.add_option("--local-rank", options.local_rank)->group("");
-  app.add_option("--id-descriptor", options.id_descriptor)->group("");
+  app.add_option("--local-rank", options.launch.local_rank)->group("");
+  app.add_option("--id-descriptor", options.launch.id_descriptor)->group("");
 }
 
 void check_unsupported(const RawOptions& raw) {
@@ -153,8 +156,8 @@ Placement placement_of(const std::string& text) {
 }
 
 void check_names(const Options& options) {
-  if (options.data_type != "all") find_element_type(options.data_type);
-  if (options.operation != "all") find_operation(options.operation);
+  if (options.sweep.data_type != "all") find_element_type(options.sweep.data_type);
+  if (options.sweep.operation != "all") find_operation(options.sweep.operation);
   for (const std::string& input : options.inputs) {
     const std::size_t percent = input.find('%');
     const bool one_rank_field = percent != std::string::npos &&
@@ -162,26 +165,30 @@ void check_names(const Options& options) {
                                 input.find('%', percent + 1) == std::string::npos;
     if (!one_rank_field) throw terminal::Error("--input " + input + ": needs exactly one %d");
   }
-  if (!options.inputs.empty() && (options.data_type != "float" || options.operation != "sum")) {
+  if (!options.inputs.empty() &&
+      (options.sweep.data_type != "float" || options.sweep.operation != "sum")) {
     throw terminal::Error("--input works with -d float -o sum only");
   }
 }
 
 void check_options(Options& options, const RawOptions& raw) {
   check_unsupported(raw);
-  if (!raw.minimum_bytes.empty()) options.minimum_bytes = terminal::parse_size(raw.minimum_bytes);
-  if (!raw.maximum_bytes.empty()) options.maximum_bytes = terminal::parse_size(raw.maximum_bytes);
+  if (!raw.minimum_bytes.empty())
+    options.sweep.minimum_bytes = terminal::parse_size(raw.minimum_bytes);
+  if (!raw.maximum_bytes.empty())
+    options.sweep.maximum_bytes = terminal::parse_size(raw.maximum_bytes);
   if (raw.maximum_bytes.empty() && !raw.minimum_bytes.empty()) {
-    options.maximum_bytes = std::max(options.maximum_bytes, options.minimum_bytes);
+    options.sweep.maximum_bytes =
+        std::max(options.sweep.maximum_bytes, options.sweep.minimum_bytes);
   }
   if (!options.inputs.empty() && raw.minimum_bytes.empty() && raw.maximum_bytes.empty()) {
-    options.minimum_bytes = options.maximum_bytes = 0;  // The size of the input.
+    options.sweep.minimum_bytes = options.sweep.maximum_bytes = 0;  // The size of the input.
   }
-  options.step_bytes = terminal::parse_size(raw.step_bytes);
-  options.check = raw.check != 0;
-  options.barrier_between = raw.blocking != 0;
-  options.average = static_cast<Average>(raw.average);
-  options.placement = placement_of(raw.placement);
+  options.sweep.step_bytes = terminal::parse_size(raw.step_bytes);
+  options.checks.results = raw.check != 0;
+  options.timing.barrier_between = raw.blocking != 0;
+  options.timing.average = static_cast<Average>(raw.average);
+  options.timing.placement = placement_of(raw.placement);
   if (!raw.compare.empty() && !raw.codec.empty()) {
     throw terminal::Error("--codec and --compare exclude each other");
   }
@@ -194,18 +201,18 @@ void check_options(Options& options, const RawOptions& raw) {
     }
   }
   check_names(options);
-  if (options.step_bytes == 0) throw terminal::Error("-i: sizes that are 0 bytes apart");
+  if (options.sweep.step_bytes == 0) throw terminal::Error("-i: sizes that are 0 bytes apart");
   const auto names_any = [](const Setting& setting) {
     return !setting.codec.empty() || !setting.algorithm.empty();
   };
-  if (options.requires_codec &&
+  if (options.checks.requires_codec &&
       std::none_of(options.settings.begin(), options.settings.end(), names_any)) {
     throw terminal::Error("--require-codec needs --codec, --algo or --compare, which name one");
   }
-  if (!options.check && options.maximum_relative_error) {
+  if (!options.checks.results && options.checks.maximum_relative_error) {
     throw terminal::Error("--max-relerr needs the check of results that -c 0 switches off");
   }
-  if (options.minimum_bytes > options.maximum_bytes) {
+  if (options.sweep.minimum_bytes > options.sweep.maximum_bytes) {
     throw terminal::Error("-b is larger than -e");
   }
 }
@@ -228,11 +235,11 @@ std::vector<Setting> parse_settings_list(const std::string& text) {
 
 std::vector<std::size_t> sweep_sizes(const Options& options) {
   std::vector<std::size_t> sizes;
-  std::size_t bytes = options.minimum_bytes;
-  while (bytes <= options.maximum_bytes) {
+  std::size_t bytes = options.sweep.minimum_bytes;
+  while (bytes <= options.sweep.maximum_bytes) {
     sizes.push_back(bytes);
-    const std::size_t next =
-        options.step_factor > 1 ? bytes * options.step_factor : bytes + options.step_bytes;
+    const std::size_t next = options.sweep.step_factor > 1 ? bytes * options.sweep.step_factor
+                                                           : bytes + options.sweep.step_bytes;
     if (next <= bytes) break;
     bytes = next;
   }

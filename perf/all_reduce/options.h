@@ -23,41 +23,59 @@ enum class Placement { kBoth, kOutOfPlace, kInPlace };
 /// How one time is made from the ranks' times; the values are nccl-tests' -a.
 enum class Average { kRankZero = 0, kMean = 1, kMinimum = 2, kMaximum = 3 };
 
-struct Options {
+/// What is measured.
+struct SweepOptions {
   std::size_t minimum_bytes = 32 * 1024 * 1024;
   std::size_t maximum_bytes = 32 * 1024 * 1024;
   std::size_t step_bytes = 1024 * 1024;
   std::size_t step_factor = 1;
+  int cycles = 1;
+  std::string operation = "sum";
+  std::string data_type = "float";
+  int root = -1;
+};
+
+/// How calls are timed.
+struct TimingOptions {
   int iterations = 20;
   int warmup_iterations = 1;
   int calls_per_iteration = 1;
-  int cycles = 1;
-  bool check = true;
   bool barrier_between = false;
-  int root = -1;
-  std::string operation = "sum";
-  std::string data_type = "float";
-  Average average = Average::kMean;
-  int timeout_seconds = 1800;
-  std::string json_path;
-
-  std::vector<Setting> settings;  // At least one; more than one are interleaved.
-  std::vector<std::string> inputs;
   Placement placement = Placement::kBoth;
-  std::optional<double> maximum_relative_error;
-  bool requires_codec = false;  // A timed call that goes by another one fails its row.
-  std::uint64_t seed = 1;
-  bool progress = false;
+  Average average = Average::kMean;
   bool median = false;  // --p50: times are medians although only one setting is measured.
+};
 
-  bool host_per_rank = false;  // Each rank has its own NCCL_HOSTID.
+/// What fails a row.
+struct CheckOptions {
+  bool results = true;
+  std::optional<double> maximum_relative_error;
+  bool requires_codec = false;  // A timed call that goes by another one.
+};
+
+/// Where ranks come from.
+struct LaunchOptions {
   int local_ranks = 0;         // --ranks: start so many ranks of this host.
+  int timeout_seconds = 1800;  // For these.
+  bool host_per_rank = false;  // Each rank has its own NCCL_HOSTID.
   std::string id_file;         // Where rank 0 leaves the unique id.
   int local_rank = -1;         // Set in a rank that --ranks started.
   int id_descriptor = -1;      // Pipe that carries the unique id between such ranks.
+};
+
+struct Options {
+  SweepOptions sweep;
+  TimingOptions timing;
+  CheckOptions checks;
+  LaunchOptions launch;
+  std::vector<Setting> settings;    // At least one; more than one are interleaved.
+  std::vector<std::string> inputs;  // Files; none: values are drawn.
+  std::uint64_t seed = 1;
+  std::string json_path;
+  bool progress = false;
 
   bool interleaved() const { return settings.size() > 1; }
-  bool reports_median() const { return median || interleaved(); }
+  bool reports_median() const { return timing.median || interleaved(); }
 };
 
 /// What parsing found: options to run with, or text to print and an exit status.

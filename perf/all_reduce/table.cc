@@ -35,8 +35,8 @@ std::string other_codecs(const ResultRow& row) {
 std::string explain_columns(const Options& options) {
   const char* time = options.interleaved()
                          ? "median over iterations, settings in an order by chance"
-                     : options.median ? "median over iterations"
-                                      : "mean over iterations";
+                     : options.timing.median ? "median over iterations"
+                                             : "mean over iterations";
   return fmt::format(
       "# time: {}; algbw and busbw: of the uncompressed bytes\n"
       "# #wrong: elements that are not exact, or not finite where the codec is lossy\n"
@@ -59,16 +59,18 @@ std::string fit_number(double value, int width) {
 
 std::string format_preamble(const Options& options, int library_version,
                             const std::vector<RankDescription>& ranks) {
-  const std::string step = options.step_factor > 1 ? fmt::format("{}(factor)", options.step_factor)
-                                                   : fmt::format("{}(bytes)", options.step_bytes);
+  const std::string step = options.sweep.step_factor > 1
+                               ? fmt::format("{}(factor)", options.sweep.step_factor)
+                               : fmt::format("{}(bytes)", options.sweep.step_bytes);
   std::string text = fmt::format(
       "# ringpress version {} nccl-headers={} nccl-library={}\n"
       "# Collective test starting: all_reduce_perf\n"
       "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} "
       "agg iters: {} validation: {} graph: 0 unalign: 0\n#\n# Using devices\n",
-      RINGPRESS_VERSION, NCCL_VERSION_CODE, library_version, options.minimum_bytes,
-      options.maximum_bytes, step, options.warmup_iterations, options.iterations,
-      options.calls_per_iteration, options.check ? 1 : 0);
+      RINGPRESS_VERSION, NCCL_VERSION_CODE, library_version, options.sweep.minimum_bytes,
+      options.sweep.maximum_bytes, step, options.timing.warmup_iterations,
+      options.timing.iterations, options.timing.calls_per_iteration,
+      options.checks.results ? 1 : 0);
   for (const RankDescription& rank : ranks) {
     text += fmt::format("#  Rank {:2} Group  0 Pid {:6} on {:>10} device {:2} [{}] {}\n", rank.rank,
                         rank.process, rank.host, rank.device, rank.position, rank.model);

@@ -18,6 +18,7 @@
 #include "nccl_plugin/command/plan/text_file.h"
 #include "nccl_plugin/command/terminal/error.h"
 #include "nccl_plugin/command/terminal/standard_output.h"
+#include "perf/all_reduce/json_report.h"
 #include "perf/all_reduce/options.h"
 #include "perf/all_reduce/session.h"
 #include "perf/step/measure.h"
@@ -149,11 +150,11 @@ void write_json(const StepOptions& options, const Speeds& speeds, const espresso
                                          {"bytes_per_second", speeds.link.bytes_per_second},
                                          {"codec", speeds.codec.codec},
                                          {"strategies", rows}};
-  write_result(options.json_path, result.dump(1));
+  write_text_file(options.json_path, result.dump(1) + "\n");
 }
 
 void run_rank(StepOptions options, espresso::Job job) {
-  const RankIdentity identity = identity_of(options.ranks);
+  const RankIdentity identity = identity_of_many(options.ranks);
   options.ranks.settings = communicators_of(options.codec, options.automatic_steps > 0);
   const Session session(options.ranks, identity);
   const Speeds speeds = measure_speeds(session.measured(0), options.codec);

@@ -14,6 +14,7 @@
 
 #include "nccl_plugin/command/terminal/error.h"
 #include "nccl_plugin/command/terminal/standard_output.h"
+#include "perf/all_reduce/json_report.h"
 #include "perf/all_reduce/session.h"
 #include "perf/step/ranks.h"
 #include "perf/step/shapes.h"
@@ -105,7 +106,7 @@ double median(std::vector<double> values) {
 }
 
 void run_rank(const ProgramOptions& options) {
-  const Session session(options.ranks, identity_of(options.ranks));
+  const Session session(options.ranks, identity_of_many(options.ranks));
   const ProgramParts parts = parts_of(options);
   std::vector<double> steps;
   {
@@ -126,7 +127,7 @@ void run_rank(const ProgramOptions& options) {
                                          {"ranks", session.ranks()},
                                          {"seconds", seconds},
                                          {"steps", steps}};
-  write_result(options.json_path, result.dump());
+  write_text_file(options.json_path, result.dump() + "\n");
 }
 
 int run_program(int argc, char** argv) {

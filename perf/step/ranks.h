@@ -1,11 +1,10 @@
 // What the programs of this folder share: ranks that they start themselves or that a launcher
-// starts, a file of results, and exit statuses.
+// starts, and exit statuses.
 #ifndef PERF_STEP_RANKS_H_
 #define PERF_STEP_RANKS_H_
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <string>
 
 #include "perf/all_reduce/launch.h"
 #include "perf/all_reduce/options.h"
@@ -18,10 +17,7 @@ constexpr int kBadUsage = 2;
 void add_rank_options(CLI::App& app, Options* options);
 
 /// Which rank this process is; throws terminal::Error where there are fewer than two.
-RankIdentity identity_of(const Options& options);
-
-/// Throws terminal::Error if the file cannot be written.
-void write_result(const std::string& path, const std::string& text);
+RankIdentity identity_of_many(const Options& options);
 
 /// Starts the ranks, where that is asked of this process, or does what a rank does. The exit
 /// status: an exception of the rank is told on standard error.

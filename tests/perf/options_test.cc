@@ -31,11 +31,11 @@ TEST(Options, SizesArePowersOf1024) {
 TEST(Options, DefaultsAreThoseOfNcclTests) {
   const ParsedOptions parsed = parse({});
   ASSERT_TRUE(parsed.run);
-  EXPECT_EQ(parsed.options.minimum_bytes, 32U << 20);
-  EXPECT_EQ(parsed.options.iterations, 20);
-  EXPECT_EQ(parsed.options.warmup_iterations, 1);
-  EXPECT_EQ(parsed.options.average, Average::kMean);
-  EXPECT_TRUE(parsed.options.check);
+  EXPECT_EQ(parsed.options.sweep.minimum_bytes, 32U << 20);
+  EXPECT_EQ(parsed.options.timing.iterations, 20);
+  EXPECT_EQ(parsed.options.timing.warmup_iterations, 1);
+  EXPECT_EQ(parsed.options.timing.average, Average::kMean);
+  EXPECT_TRUE(parsed.options.checks.results);
   EXPECT_FALSE(parsed.options.interleaved());
 }
 
@@ -44,9 +44,9 @@ TEST(Options, ReadsNcclTestsFlags) {
       parse({"-b",   "8",  "-e",  "128M", "-f", "2",  "-n", "5",  "-w", "0",  "-c", "0",  "-d",
              "half", "-o", "avg", "-a",   "3",  "-m", "4",  "-g", "1",  "-t", "1",  "-G", "0"});
   ASSERT_TRUE(parsed.run) << parsed.text;
-  EXPECT_EQ(parsed.options.minimum_bytes, 8U);
-  EXPECT_EQ(parsed.options.maximum_bytes, 128U << 20);
-  EXPECT_EQ(parsed.options.average, Average::kMaximum);
+  EXPECT_EQ(parsed.options.sweep.minimum_bytes, 8U);
+  EXPECT_EQ(parsed.options.sweep.maximum_bytes, 128U << 20);
+  EXPECT_EQ(parsed.options.timing.average, Average::kMaximum);
   EXPECT_EQ(sweep_sizes(parsed.options).size(), 25U);
 }
 
@@ -108,14 +108,14 @@ TEST(Options, CompareSplitsAtCodecsOnly) {
 
 TEST(Options, SweepAddsStepsOrMultiplies) {
   Options options;
-  options.minimum_bytes = 10;
-  options.maximum_bytes = 35;
-  options.step_bytes = 10;
+  options.sweep.minimum_bytes = 10;
+  options.sweep.maximum_bytes = 35;
+  options.sweep.step_bytes = 10;
   EXPECT_EQ(sweep_sizes(options), (std::vector<std::size_t>{10, 20, 30}));
-  options.step_factor = 3;
+  options.sweep.step_factor = 3;
   EXPECT_EQ(sweep_sizes(options), (std::vector<std::size_t>{10, 30}));
-  options.step_factor = 1;
-  options.step_bytes = 0;
+  options.sweep.step_factor = 1;
+  options.sweep.step_bytes = 0;
   EXPECT_EQ(sweep_sizes(options), (std::vector<std::size_t>{10}));
 }
 
