@@ -347,10 +347,6 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  try {
-    return ringpress::terminal::end_with(ringpress::perf::parse_and_run(argc, argv), "codec_perf");
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "codec_perf: {}\n", error.what());
-    return 1;
-  }
+  return ringpress::terminal::run_to_end(
+      "codec_perf", [&] { return ringpress::perf::parse_and_run(argc, argv); });
 }

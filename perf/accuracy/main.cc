@@ -155,10 +155,6 @@ int run(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  try {
-    return ringpress::terminal::end_with(ringpress::perf::run(argc, argv), "codec_accuracy");
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "codec_accuracy: {}\n", error.what());
-    return 1;
-  }
+  return ringpress::terminal::run_to_end("codec_accuracy",
+                                         [&] { return ringpress::perf::run(argc, argv); });
 }

@@ -132,17 +132,24 @@ class Simulation {
     return residuals_.empty() ? nullptr : residuals_[rank].data() + shard.first;
   }
 
+  /// What a rank encodes of its own values, alone or added to others'.
+  template <typename Args>
+  void fill(Args* args, std::size_t rank, const Shard& shard, const Contributions& form,
+            std::byte* wire) {
+    args->values = inputs_[rank].data() + shard.first;
+    args->count = shard.count;
+    args->residual = residual(rank, shard);
+    args->wire = wire;
+    args->random = random(rank, shard);
+    args->form = form;
+    args->agreed = agreed(rank);
+  }
+
   Encoded encode(std::size_t rank, const Shard& shard, std::size_t summed = 1) {
     const Contributions form{summed, inputs_.size()};
     Bytes wire(codec_->wire_bytes(shard.count, form));
     EncodeArgs args;
-    args.values = inputs_[rank].data() + shard.first;
-    args.count = shard.count;
-    args.residual = residual(rank, shard);
-    args.wire = wire.data();
-    args.random = random(rank, shard);
-    args.form = form;
-    args.agreed = agreed(rank);
+    fill(&args, rank, shard, form, wire.data());
     wire.resize(codec_->encode(args));
     return {wire, summed};
   }
@@ -163,13 +170,7 @@ class Simulation {
     args.wire_sizes = sizes;
     args.wire_contributions = parts.front().summed;
     args.own_position = own_position;
-    args.values = inputs_[rank].data() + shard.first;
-    args.count = shard.count;
-    args.residual = residual(rank, shard);
-    args.wire = wire.data();
-    args.random = random(rank, shard);
-    args.form = form;
-    args.agreed = agreed(rank);
+    fill(&args, rank, shard, form, wire.data());
     wire.resize(codec_->decode_add_encode(args));
     return {wire, form.summed};
   }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/codec_cuda/gpu_timer.h"
 #include "perf/codec_values.h"
 #include "ringpress/internal/device.h"
@@ -278,10 +279,6 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  try {
-    return ringpress::perf::parse_and_run(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "codec_perf_cuda: {}\n", error.what());
-    return 1;
-  }
+  return ringpress::terminal::run_to_end(
+      "codec_perf_cuda", [&] { return ringpress::perf::parse_and_run(argc, argv); });
 }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/command/terminal/standard_output.h"
 #include "perf/all_reduce/npy.h"
 #include "perf/levels/budget.h"
 #include "perf/levels/random_table.h"
@@ -251,10 +252,6 @@ int run(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  try {
-    return ringpress::perf::run(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "levels_perf: {}\n", error.what());
-    return 1;
-  }
+  return ringpress::terminal::run_to_end("levels_perf",
+                                         [&] { return ringpress::perf::run(argc, argv); });
 }

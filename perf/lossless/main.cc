@@ -279,10 +279,6 @@ int run(int argc, char** argv) {
 }  // namespace ringpress::perf
 
 int main(int argc, char** argv) {
-  try {
-    return ringpress::terminal::end_with(ringpress::perf::run(argc, argv), "lossless_perf");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "lossless_perf: %s\n", error.what());
-    return 1;
-  }
+  return ringpress::terminal::run_to_end("lossless_perf",
+                                         [&] { return ringpress::perf::run(argc, argv); });
 }

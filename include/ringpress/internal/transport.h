@@ -1,5 +1,5 @@
 // A transport moves frames between two ranks over one medium (TCP, shared memory, later verbs).
-// Its shape is that of ncclNet: listen, connect, accept, register, isend, irecv, test. Connections
+// Its shape is that of ncclNet: listen, connect, accept, isend, irecv, test. Connections
 // are one-directional: the connector sends, the acceptor receives.
 //
 // Threads: one thread at a time may use the objects of one transport instance; wake() and
@@ -134,9 +134,6 @@ class Transport {
   virtual Result<Buffer> allocate(std::size_t bytes) = 0;
   /// True if receivers read a payload of so many bytes where it lies, if that is allocate()d.
   virtual bool reads_in_place(std::size_t bytes) const = 0;
-  /// Makes memory known to the medium (verbs); a no-op elsewhere.
-  virtual Status register_memory(Buffer memory) = 0;
-  virtual void deregister_memory(Buffer memory) = 0;
   /// Moves bytes without blocking. True if anything moved. An error is one that concerns the whole
   /// communicator: an abort frame, or a connection that broke under a transfer.
   virtual Result<bool> progress() = 0;

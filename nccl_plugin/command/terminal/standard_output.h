@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 namespace ringpress::terminal {
 
@@ -17,6 +18,18 @@ inline int end_with(int status, const char* program) {
   std::fprintf(stderr, "%s: standard output: %s\n", program,
                is_lost ? "not all could be written" : std::strerror(errno));
   return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+}
+
+/// The same of a program that does `run`, which gives its status; an exception is told on standard
+/// error.
+template <typename Run>
+int run_to_end(const char* program, Run&& run) {
+  try {
+    return end_with(run(), program);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return EXIT_FAILURE;
+  }
 }
 
 }  // namespace ringpress::terminal

@@ -36,7 +36,7 @@ Result<std::unique_ptr<Transport>> make_shm_transport(Reactor& reactor,
 
 ShmTransport::ShmTransport(Reactor& reactor, std::unique_ptr<Segment> segment,
                            const SharedMemoryOptions& options)
-    : reactor_(reactor),
+    : ReactorTransport(reactor),
       options_(options),
       segment_(std::move(segment)),
       lobby_(reactor, 2 * std::size_t{options.world}, &tell_of_dropped) {
@@ -147,12 +147,6 @@ Result<Buffer> ShmTransport::allocate(std::size_t bytes) {
   return segment_->allocate(bytes);
 }
 
-Status ShmTransport::register_memory(Buffer) {
-  return Status::ok();
-}
-
-void ShmTransport::deregister_memory(Buffer) {}
-
 Result<bool> ShmTransport::progress() {
   reactor_.dispatch();
   const std::uint32_t doorbell = segment_->head().doorbell.load();
@@ -172,14 +166,6 @@ bool ShmTransport::enter_sleep() {
 
 void ShmTransport::leave_sleep() {
   segment_->head().sleeping.store(0);
-}
-
-void ShmTransport::wait(Deadline until) {
-  reactor_.dispatch_until(until);
-}
-
-void ShmTransport::wake() {
-  reactor_.wake();
 }
 
 }  // namespace ringpress::ring::transport::shm

@@ -11,13 +11,14 @@
 
 #include "ring/transport/common/handshake_socket.h"
 #include "ring/transport/common/lobby.h"
+#include "ring/transport/common/reactor_transport.h"
 #include "ring/transport/shm/channel.h"
 #include "ring/transport/shm/factory.h"
 #include "ring/transport/shm/handover.h"
 
 namespace ringpress::ring::transport::shm {
 
-class ShmTransport final : public Transport, private SleepGuard {
+class ShmTransport final : public ReactorTransport, private SleepGuard {
  public:
   ShmTransport(Reactor& reactor, std::unique_ptr<Segment> segment,
                const SharedMemoryOptions& options);
@@ -33,13 +34,7 @@ class ShmTransport final : public Transport, private SleepGuard {
   void stop_listening() override { lobby_.stop_listening(); }
   Result<Buffer> allocate(std::size_t bytes) override;
   bool reads_in_place(std::size_t bytes) const override { return bytes > kEagerBytes; }
-  Status register_memory(Buffer memory) override;
-  void deregister_memory(Buffer memory) override;
   Result<bool> progress() override;
-  void wait(Deadline until) override;
-  void wake() override;
-  bool was_told_why() const override { return events_.was_told; }
-  TransportCounters counters() const override { return events_.counters.now(); }
 
  private:
   /// A connection that this rank opens: first the hellos, then the handover.
@@ -62,10 +57,7 @@ class ShmTransport final : public Transport, private SleepGuard {
   OwnMemory own_memory() const;
   ChannelHome home();
 
-  Reactor& reactor_;
   const SharedMemoryOptions options_;
-  Identity identity_;
-  Events events_;
   std::unique_ptr<Segment> segment_;
   PumpList pumped_;
   std::uint32_t seen_doorbell_ = 0;

@@ -13,7 +13,7 @@ std::unique_ptr<Transport> make_tcp_transport(Reactor& reactor, const TcpOptions
 }
 
 TcpTransport::TcpTransport(Reactor& reactor, TcpOptions options)
-    : reactor_(reactor), options_(std::move(options)) {}
+    : ReactorTransport(reactor), options_(std::move(options)) {}
 
 void TcpTransport::stop_listening() {
   if (reception_) reception_->stop();
@@ -140,29 +140,11 @@ Result<Transport::Accepted> TcpTransport::accept() {
   return accepted;
 }
 
-Result<Buffer> TcpTransport::allocate(std::size_t) {
-  return Buffer{};
-}
-
-Status TcpTransport::register_memory(Buffer) {
-  return Status::ok();
-}
-
-void TcpTransport::deregister_memory(Buffer) {}
-
 Result<bool> TcpTransport::progress() {
   const TransportCounters before = counters();
   reactor_.dispatch();
   if (!events_.failure.is_ok()) return events_.failure;
   return counters() != before;
-}
-
-void TcpTransport::wait(Deadline until) {
-  reactor_.dispatch_until(until);
-}
-
-void TcpTransport::wake() {
-  reactor_.wake();
 }
 
 }  // namespace ringpress::ring::transport::tcp

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "ring/transport/common/handshake_socket.h"
+#include "ring/transport/common/reactor_transport.h"
 #include "ring/transport/tcp/channel.h"
 #include "ring/transport/tcp/factory.h"
 #include "ring/transport/tcp/reception.h"
 
 namespace ringpress::ring::transport::tcp {
 
-class TcpTransport final : public Transport {
+class TcpTransport final : public ReactorTransport {
  public:
   TcpTransport(Reactor& reactor, TcpOptions options);
 
@@ -30,15 +31,7 @@ class TcpTransport final : public Transport {
     return (reception_ && reception_->is_busy()) || !accepted_.empty();
   }
   void stop_listening() override;
-  Result<Buffer> allocate(std::size_t bytes) override;
-  bool reads_in_place(std::size_t /*bytes*/) const override { return false; }
-  Status register_memory(Buffer memory) override;
-  void deregister_memory(Buffer memory) override;
   Result<bool> progress() override;
-  void wait(Deadline until) override;
-  void wake() override;
-  bool was_told_why() const override { return events_.was_told; }
-  TransportCounters counters() const override { return events_.counters.now(); }
 
  private:
   using Handshakes = std::vector<std::unique_ptr<HandshakeSocket>>;
@@ -58,10 +51,7 @@ class TcpTransport final : public Transport {
   void adopt(std::unique_ptr<HandshakeSocket> socket);
   Connections make_connections(std::vector<Fd> sockets, std::uint32_t peer);
 
-  Reactor& reactor_;
   const TcpOptions options_;
-  Identity identity_;
-  Events events_;
   std::optional<Reception> reception_;
   std::uint32_t next_connection_ = 1;
   std::map<std::uint32_t, Outgoing> outgoing_;  // By peer.

@@ -15,6 +15,7 @@
 
 #include "ring/transport/common/connection.h"
 #include "ring/transport/common/lobby.h"
+#include "ring/transport/common/reactor_transport.h"
 #include "ring/transports.h"
 #include "ringpress/internal/transport.h"
 
@@ -62,9 +63,9 @@ class LocalRecvChannel final : public RecvChannel {
   common::ViewPool views_;
 };
 
-class LocalTransport final : public Transport {
+class LocalTransport final : public common::ReactorTransport {
  public:
-  explicit LocalTransport(common::Reactor& reactor) : reactor_(reactor) {}
+  explicit LocalTransport(common::Reactor& reactor) : ReactorTransport(reactor) {}
 
   TransportKind kind() const override { return kLocal; }
   Result<std::string> listen(const Identity& identity) override;
@@ -74,24 +75,12 @@ class LocalTransport final : public Transport {
   bool is_accepting() const override { return is_shaking_hands(); }
   bool is_shaking_hands() const override { return lobby_ && lobby_->is_busy(); }
   void stop_listening() override { lobby_->stop_listening(); }
-  /// Frames are sent from wherever they are.
-  Result<Buffer> allocate(std::size_t) override { return Buffer{}; }
-  bool reads_in_place(std::size_t) const override { return false; }
-  Status register_memory(Buffer) override { return Status::ok(); }
-  void deregister_memory(Buffer) override {}
   Result<bool> progress() override;
-  bool was_told_why() const override { return events_.was_told; }
-  void wait(Deadline until) override { reactor_.dispatch_until(until); }
-  void wake() override { reactor_.wake(); }
-  TransportCounters counters() const override { return events_.counters.now(); }
 
  private:
   std::unique_ptr<common::Connection> make_connection(common::HandshakeSocket& socket,
                                                       std::uint32_t peer);
 
-  common::Reactor& reactor_;
-  Identity identity_;
-  common::Events events_;
   std::optional<common::Lobby> lobby_;
   std::map<std::uint32_t, std::unique_ptr<common::HandshakeSocket>> connecting_;  // By peer.
 };
