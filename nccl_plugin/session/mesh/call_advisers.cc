@@ -31,6 +31,7 @@ void MeshAdvisers::begin_call() {
 
 Status MeshAdvisers::begin_all_reduce(const TensorCall& call) {
   under_way_ = call;
+  is_untold_ = true;
   // What is decided before the call is a part of it: no pause of the program.
   steps_.begin_timing(call, session_.mesh->counters().sent_bytes);
   if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(broadcast_plan());
@@ -56,14 +57,13 @@ Status MeshAdvisers::explain(const Status& status, const PlanRequest& request) c
 /// Before anything else is decided, all whose call it is are told of it together.
 std::optional<PlannedStepCall> MeshAdvisers::step_of(const PlanRequest& request,
                                                      const Decision& planned) {
-  const std::optional<TensorCall> tensor = std::exchange(under_way_, {});
-  if (!tensor) return std::nullopt;
-  CallUsers users = steps_.users(*tensor);
+  if (!std::exchange(is_untold_, false)) return std::nullopt;
+  CallUsers users = steps_.users(under_way_);
   if (planned.error_feedback) users.add(CallUser::kFeedback);
   if (levels_ != nullptr && is_usual_compressed_all_reduce(request, planned)) {
     users.add(CallUser::kLevels);
   }
-  session_.call_sequence->tell(*tensor, users);
+  if (!users.is_empty()) session_.call_sequence->tell(under_way_, users);
   return steps_.stays_exact();
 }
 

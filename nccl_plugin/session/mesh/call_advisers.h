@@ -64,7 +64,8 @@ class MeshAdvisers final : public CallAdvisers {
   void choose_collectives(StepMessage* message) const;
 
   MeshSession& session_;
-  std::optional<TensorCall> under_way_;  // The all-reduce of which nobody has been told yet.
+  TensorCall under_way_;  // The last all-reduce; and whether nobody has been told of it yet.
+  bool is_untold_ = false;
   StepsOfCalls steps_;
   std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
   std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
