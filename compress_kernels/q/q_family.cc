@@ -213,13 +213,19 @@ const CodecFamily& family() {
       .examples =
           {
               {"q8", "nearly exact at a quarter of the bytes"},
+              {"q7", "an eighth smaller than `q8`"},
+              {"q6", "between `q8` and `q4`"},
+              {"q5", "between `q8` and `q4`"},
               {"q4", "the default of `auto`"},
               {"q4:grid=minmax", "values that are far from zero"},
               {"q4:grid=lloyd", "heavy tails; links slow enough to hide its arithmetic"},
               {"q4:grid=lloyd,round=stochastic", "without a residual: unbiased"},
+              {"q3", "a quarter smaller than `q4`"},
               {"q3:grid=lloyd",
                "heavy tails: as accurate as `q4:grid=minmax,block=1024`, a quarter smaller"},
+              {"q2", "as `q2:grid=lloyd`, encoded twice as fast; loses more"},
               {"q2:grid=lloyd", "slow links"},
+              {"q1", "as `sign`, in blocks of 128"},
               {"q1:grid=lloyd", "the slowest links, where `sign` loses too much"},
           },
   };

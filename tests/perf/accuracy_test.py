@@ -5,13 +5,15 @@ usage: accuracy_test.py PERF_FOLDER CODEC_ACCURACY
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree
 
 PROGRAM = sys.argv.pop()
-sys.path.insert(0, str(pathlib.Path(sys.argv.pop())))
+PERF = pathlib.Path(sys.argv.pop())
+sys.path.insert(0, str(PERF))
 import accuracy  # noqa: E402  (needs the path)
 
 
@@ -50,6 +52,15 @@ class Accuracy(unittest.TestCase):
         self.assertEqual(accuracy.family("q4"), accuracy.family("q8:grid=uniform"))
         self.assertEqual(accuracy.family("q4:grid=minmax,block=512"), "qB minmax of 512")
         self.assertEqual(accuracy.family("qsgd:round=zero"), "qsgd")
+
+    def test_the_readmes_table_has_a_row_for_each_codec(self):
+        described = [json.loads(line)["codec"] for line in run("--describe")[1].splitlines()]
+        readme = (PERF.parent / "README.md").read_text(encoding="utf-8")
+        table = readme.partition("<!-- codecs -->")[2].partition("<!-- /codecs -->")[0]
+        self.assertEqual(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE), described)
+        for name in run("--list")[1].split():
+            rows = [row for row in described if row.partition(":")[0] == name]
+            self.assertTrue(name in rows or (rows and not accuracy.is_quantiser(name)), name)
 
     def test_every_codec_can_be_measured(self):
         code, text, error = run("--count", "8192", "--all-reduce-count", "4096", "--ranks", "2",
