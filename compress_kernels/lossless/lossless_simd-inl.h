@@ -141,9 +141,11 @@ std::size_t decode_coded(const std::byte* wire, std::size_t bytes, const Window&
 
 template <typename T, class Coder>
 std::size_t decode(const std::byte* wire, std::size_t bytes, std::size_t count, void* values) {
-  return decode_tile<T>(wire, bytes, count, values, [&](const Window& window) {
-    return decode_coded<T, Coder>(wire, bytes, window, count, values);
-  });
+  TileMode mode;
+  Window window;
+  if (bytes < kHeaderBytes || !read_header(wire, &mode, &window)) return 0;
+  if (mode == TileMode::kCoded) return decode_coded<T, Coder>(wire, bytes, window, count, values);
+  return decode_uncoded(mode, wire, bytes, count * sizeof(T), values);
 }
 
 template <typename T>

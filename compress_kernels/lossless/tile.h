@@ -145,16 +145,9 @@ inline bool read_header(const std::byte* wire, TileMode* mode, Window* window) {
   return (flags >> 4) <= static_cast<int>(TileMode::kZero);
 }
 
-/// `decode_coded(window)` decodes a tile with codes. Returns the tile's bytes, 0 if they are not
-/// all there.
-template <typename T, typename DecodeCoded>
-std::size_t decode_tile(const std::byte* wire, std::size_t bytes, std::size_t count, void* values,
-                        DecodeCoded&& decode_coded) {
-  TileMode mode;
-  Window window;
-  if (bytes < kHeaderBytes || !read_header(wire, &mode, &window)) return 0;
-  if (mode == TileMode::kCoded) return decode_coded(window);
-  const std::size_t value_bytes = count * sizeof(T);
+/// Decodes a tile without codes. Returns its bytes, 0 if they are not all there.
+inline std::size_t decode_uncoded(TileMode mode, const std::byte* wire, std::size_t bytes,
+                                  std::size_t value_bytes, void* values) {
   if (mode == TileMode::kZero) {
     std::memset(values, 0, value_bytes);
     return kHeaderBytes;
