@@ -9,33 +9,21 @@
 namespace ringpress::compress_kernels::cast {
 namespace {
 
-float load(DType dtype, const void* array, std::size_t index) {
-  return core::visit_compressible(dtype, [&](auto tag) -> float {
-    return core::load_wide<typename decltype(tag)::type>(array, index);
-  });
-}
-
-void store(DType dtype, void* array, std::size_t index, float value) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    core::store_wide<typename decltype(tag)::type>(array, index, value);
-  });
-}
-
 /// Encodes one value, adding the residual first. Args: EncodeArgs or DecodeAddEncodeArgs.
 template <typename Args>
 void encode_element(const CastParameters& parameters, const Args& args, std::size_t i, float x) {
   if (args.residual != nullptr) x += core::load_element<float>(args.residual, i);
-  store(parameters.wire, args.wire, i, x);
-  const float value = load(parameters.wire, args.wire, i);
+  core::store_wide(parameters.wire, args.wire, i, x);
+  const float value = core::load_wide(parameters.wire, args.wire, i);
   if (args.residual != nullptr && core::is_finite(x - value)) {
     core::store_element<float>(args.residual, i, x - value);
   }
-  if (args.decoded != nullptr) store(parameters.dtype, args.decoded, i, value);
+  if (args.decoded != nullptr) core::store_wide(parameters.dtype, args.decoded, i, value);
 }
 
 float load_own(const CastParameters& parameters, const void* values, double input_scale,
                std::size_t i) {
-  const float value = load(parameters.dtype, values, i);
+  const float value = core::load_wide(parameters.dtype, values, i);
   return input_scale == 1 ? value
                           : core::apply_scale(value, core::convert_scale<float>(input_scale));
 }
@@ -62,14 +50,15 @@ void decode(const CastParameters& parameters, const DecodeArgs& args) {
     return;
   }
   for (std::size_t i = 0; i < args.count; ++i) {
-    store(parameters.dtype, args.values, i, load(parameters.wire, args.wire, i));
+    core::store_wide(parameters.dtype, args.values, i,
+                     core::load_wide(parameters.wire, args.wire, i));
   }
 }
 
 void decode_add(const CastParameters& parameters, const DecodeAddArgs& args) {
   for (std::size_t i = 0; i < args.count; ++i) {
     const float sum = core::load_element<float>(args.sum, i);
-    core::store_element<float>(args.sum, i, sum + load(parameters.wire, args.wire, i));
+    core::store_element<float>(args.sum, i, sum + core::load_wide(parameters.wire, args.wire, i));
   }
 }
 
@@ -77,13 +66,13 @@ void decode_add_encode(const CastParameters& parameters, const DecodeAddEncodeAr
   for (std::size_t i = 0; i < args.count; ++i) {
     const float sum = core::reduce_in_order<ReduceOp::kSum>(
         args.wires.size(), args.own_position,
-        [&](std::size_t k) { return load(parameters.wire, args.wires[k], i); },
+        [&](std::size_t k) { return core::load_wide(parameters.wire, args.wires[k], i); },
         [&] { return load_own(parameters, args.values, args.input_scale, i); });
     const float x = args.divisor == 1 ? sum : core::divide(sum, args.divisor);
     if (args.wire != nullptr) {
       encode_element(parameters, args, i, x);
     } else {
-      store(parameters.dtype, args.decoded, i, x);
+      core::store_wide(parameters.dtype, args.decoded, i, x);
     }
   }
 }

@@ -12,12 +12,6 @@
 namespace ringpress::compress_kernels::chunk_topk {
 namespace {
 
-float load(DType dtype, const void* values, std::size_t index) {
-  return core::visit_compressible(dtype, [&](auto tag) -> float {
-    return core::load_wide<typename decltype(tag)::type>(values, index);
-  });
-}
-
 /// A decoded value in the element type.
 void store(DType dtype, void* values, std::size_t index, float value) {
   core::visit_compressible(dtype, [&](auto tag) {
@@ -102,7 +96,8 @@ void read_chunk(const Layout& layout, const std::byte* wire, Use&& use) {
 
 void encode(const ChunkTopkParameters& parameters, const EncodeArgs& args) {
   std::vector<float> x(args.count);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = load(parameters.dtype, args.values, i);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = core::load_wide(parameters.dtype, args.values, i);
   encode_all(parameters, std::move(x), core::output_of(args));
 }
 
@@ -124,7 +119,7 @@ void decode_add_encode(const ChunkTopkParameters& parameters, const DecodeAddEnc
   std::vector<float> sums(args.count, -0.0f);  // To which anything can be added unchanged.
   for (std::size_t k = 0; k <= args.wires.size(); ++k) {
     for (std::size_t i = 0; i < sums.size() && k == args.own_position; ++i) {
-      sums[i] += load(parameters.dtype, args.values, i);
+      sums[i] += core::load_wide(parameters.dtype, args.values, i);
     }
     if (k < args.wires.size()) {
       decode_add(parameters, {.wire = args.wires[k], .count = args.count, .sum = sums.data()});
@@ -134,11 +129,8 @@ void decode_add_encode(const ChunkTopkParameters& parameters, const DecodeAddEnc
   if (args.wire != nullptr) {
     return encode_all(parameters, std::move(sums), core::output_of(args));
   }
-  core::visit_compressible(parameters.dtype, [&](auto tag) {
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      core::store_wide<typename decltype(tag)::type>(args.decoded, i, sums[i]);
-    }
-  });
+  core::store_values(parameters.dtype, args.decoded, sums.size(),
+                     [&](std::size_t i) { return sums[i]; });
 }
 
 }  // namespace

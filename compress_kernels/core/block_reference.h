@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/reduce.h"
 #include "compress_kernels/kernel_codec.h"
 #include "ringpress/internal/codec.h"
@@ -36,30 +37,10 @@ class BlockReference {
   }
 
  private:
-  /// Where the results of encoding go; see EncodeArgs.
-  struct Output {
-    std::byte* wire = nullptr;
-    float* residual = nullptr;
-    void* decoded = nullptr;
-    RandomKey random;
-  };
-
-  static float load(const Parameters& parameters, const void* values, std::size_t index) {
-    return visit_compressible(parameters.dtype, [&](auto tag) -> float {
-      return load_wide<typename decltype(tag)::type>(values, index);
-    });
-  }
-
-  static void store(const Parameters& parameters, void* values, std::size_t index, float value) {
-    visit_compressible(parameters.dtype, [&](auto tag) {
-      store_wide<typename decltype(tag)::type>(values, index, value);
-    });
-  }
-
   /// Encodes the values that value(index) gives; adds the residual first.
   template <typename Value>
-  static void encode_values(const Parameters& parameters, std::size_t count, const Output& output,
-                            Value&& value) {
+  static void encode_values(const Parameters& parameters, std::size_t count,
+                            const EncodeOutput& output, Value&& value) {
     const Format format(parameters, count);
     format.clear(output.wire);
     std::vector<float> x(parameters.block);
@@ -75,7 +56,7 @@ class BlockReference {
   }
 
   static void finish_block(const Parameters& parameters, const Format& format, const Block& block,
-                           const Output& output) {
+                           const EncodeOutput& output) {
     for (std::size_t i = 0; i < block.count; ++i) {
       const std::size_t index = block.first + i;
       const float value = format.decode(output.wire, index);
@@ -83,20 +64,20 @@ class BlockReference {
         const float old = load_element<float>(output.residual, index);
         store_element<float>(output.residual, index, new_residual(block.x[i], value, old));
       }
-      if (output.decoded != nullptr) store(parameters, output.decoded, index, value);
+      if (output.decoded != nullptr) store_wide(parameters.dtype, output.decoded, index, value);
     }
   }
 
   static void encode(const Parameters& parameters, const EncodeArgs& args) {
-    const Output output{args.wire, args.residual, args.decoded, args.random};
+    const EncodeOutput output = output_of(args);
     encode_values(parameters, args.count, output,
-                  [&](std::size_t i) { return load(parameters, args.values, i); });
+                  [&](std::size_t i) { return load_wide(parameters.dtype, args.values, i); });
   }
 
   static void decode(const Parameters& parameters, const DecodeArgs& args) {
     const Format format(parameters, args.count);
     for (std::size_t i = 0; i < args.count; ++i) {
-      store(parameters, args.values, i, format.decode(args.wire, i));
+      store_wide(parameters.dtype, args.values, i, format.decode(args.wire, i));
     }
   }
 
@@ -114,15 +95,16 @@ class BlockReference {
       const float sum = reduce_in_order<ReduceOp::kSum>(
           args.wires.size(), args.own_position,
           [&](std::size_t k) { return format.decode(args.wires[k], i); },
-          [&] { return load(parameters, args.values, i); });
+          [&] { return load_wide(parameters.dtype, args.values, i); });
       return args.divisor == 1 ? sum : divide(sum, args.divisor);
     };
     if (args.wire != nullptr) {
-      const Output output{args.wire, args.residual, args.decoded, args.random};
+      const EncodeOutput output = output_of(args);
       encode_values(parameters, args.count, output, value);
       return;
     }
-    for (std::size_t i = 0; i < args.count; ++i) store(parameters, args.decoded, i, value(i));
+    for (std::size_t i = 0; i < args.count; ++i)
+      store_wide(parameters.dtype, args.decoded, i, value(i));
   }
 };
 

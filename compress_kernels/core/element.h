@@ -101,6 +101,35 @@ decltype(auto) visit_compressible(DType dtype, Visitor&& visitor) {
   throw std::logic_error("visit_compressible: a type that codecs do not compress");
 }
 
+/// As the functions above, of a type that is known at run time and that codecs compress.
+inline float load_wide(DType dtype, const void* array, std::size_t index) {
+  return visit_compressible(dtype, [&](auto tag) -> float {
+    return load_wide<typename decltype(tag)::type>(array, index);
+  });
+}
+inline void store_wide(DType dtype, void* array, std::size_t index, float value) {
+  visit_compressible(
+      dtype, [&](auto tag) { store_wide<typename decltype(tag)::type>(array, index, value); });
+}
+
+/// Calls use(index, value) for all elements of an array.
+template <typename Use>
+void for_each_value(DType dtype, const void* array, std::size_t count, Use&& use) {
+  visit_compressible(dtype, [&](auto tag) {
+    for (std::size_t i = 0; i < count; ++i)
+      use(i, load_wide<typename decltype(tag)::type>(array, i));
+  });
+}
+
+/// Each element of an array becomes value(index).
+template <typename Value>
+void store_values(DType dtype, void* array, std::size_t count, Value&& value) {
+  visit_compressible(dtype, [&](auto tag) {
+    for (std::size_t i = 0; i < count; ++i)
+      store_wide<typename decltype(tag)::type>(array, i, value(i));
+  });
+}
+
 }  // namespace ringpress::compress_kernels::core
 
 #endif  // COMPRESS_KERNELS_CORE_ELEMENT_H_

@@ -8,11 +8,8 @@
 namespace ringpress::compress_kernels::core {
 
 void load_chunk(const ChunkValues& values, float* floats) {
-  visit_compressible(values.dtype, [&](auto tag) {
-    for (std::size_t i = 0; i < values.count; ++i) {
-      floats[i] = load_wide<typename decltype(tag)::type>(values.values, i);
-    }
-  });
+  for_each_value(values.dtype, values.values, values.count,
+                 [&](std::size_t i, float value) { floats[i] = value; });
   if (values.residual == nullptr) return;
   for (std::size_t i = 0; i < values.count; ++i) {
     floats[i] += load_element<float>(values.residual, i);
@@ -20,11 +17,7 @@ void load_chunk(const ChunkValues& values, float* floats) {
 }
 
 void store_chunk(const float* floats, std::size_t count, DType dtype, void* elements) {
-  visit_compressible(dtype, [&](auto tag) {
-    for (std::size_t i = 0; i < count; ++i) {
-      store_wide<typename decltype(tag)::type>(elements, i, floats[i]);
-    }
-  });
+  store_values(dtype, elements, count, [&](std::size_t i) { return floats[i]; });
 }
 
 std::size_t ProjectingCodec::encode(const EncodeArgs& args) const {

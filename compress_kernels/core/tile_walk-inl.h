@@ -21,6 +21,7 @@
 #include <cstring>
 
 #include "compress_kernels/core/block_reference.h"
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/float_arrays-inl.h"
 #include "compress_kernels/core/float_bits.h"
 #include "compress_kernels/kernel_codec.h"
@@ -110,14 +111,8 @@ class TileWalk {
     alignas(64) float decoded[kTileElements];
   };
 
-  /// Where the results of encoding go; see EncodeArgs.
-  struct Output {
-    std::byte* wire = nullptr;
-    float* residual = nullptr;
-    void* decoded = nullptr;
+  struct Output : EncodeOutput {
     const void* values = nullptr;  // Where the input comes from, for prefetching.
-
-    bool decodes() const { return residual != nullptr || decoded != nullptr; }
   };
 
   static TileSpan tile_at(std::size_t first, std::size_t count) {
@@ -141,7 +136,7 @@ class TileWalk {
       std::fill(tile.x + span.elements, tile.x + kTileElements, 0.0f);
     }
     coder.encode(input_of(dtype, span, tile.x, output), output.wire);
-    if (!output.decodes()) return;
+    if (!wants_values(output)) return;
     coder.template decode<TileTarget::kStore>(output.wire, span, nullptr, tile.decoded);
     if (output.residual != nullptr) {
       store_new_residual(tile.x, tile.decoded, span.elements, output.residual + span.first);
@@ -152,11 +147,11 @@ class TileWalk {
   }
 
   static void encode(const Parameters& parameters, const EncodeArgs& args) {
-    const Output output{args.wire, args.residual, args.decoded, args.values};
+    const Output output{output_of(args), args.values};
     Coder coder(parameters, args.count, args.random);
-    coder.streams = coder.streams && !output.decodes();
+    coder.streams = coder.streams && !wants_values(output);
     std::size_t first = 0;
-    if (parameters.dtype == DType::kFloat32 && !output.decodes()) {
+    if (parameters.dtype == DType::kFloat32 && !wants_values(output)) {
       first = args.count / kTileElements * kTileElements;
       const auto* x = static_cast<const float*>(args.values);
       if (first > 0) coder.encode(input_of(parameters.dtype, {0, first}, x, output), args.wire);
@@ -253,9 +248,9 @@ class TileWalk {
   }
 
   static void decode_add_encode(const Parameters& parameters, const DecodeAddEncodeArgs& args) {
-    const Output output{args.wire, args.residual, args.decoded, args.values};
+    const Output output{output_of(args), args.values};
     Coder coder(parameters, args.count, args.random);
-    coder.streams = coder.streams && !output.decodes();
+    coder.streams = coder.streams && !wants_values(output);
     Tile tile;
     for (std::size_t first = 0; first < args.count; first += kTileElements) {
       const TileSpan span = tile_at(first, args.count);

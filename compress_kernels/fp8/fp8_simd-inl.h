@@ -19,7 +19,6 @@ namespace ringpress::compress_kernels::fp8 {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
 using arrays::load_floats, arrays::TileInput, arrays::TileSpan, arrays::TileTarget;
 
 class TileCoder {

@@ -9,11 +9,18 @@
 
 #include "compress_kernels/core/bit_pack.h"
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/philox.h"
 #include "compress_kernels/lloyd/block.h"
 #include "compress_kernels/lloyd/lloyd.h"
+#include "ringpress/internal/codec.h"
 
 namespace ringpress::compress_kernels::lloyd {
+
+/// Where an encoded chunk goes, and in which form.
+struct Output : core::EncodeOutput {
+  Contributions form;
+};
 
 /// The blocks of one chunk.
 class Chunk {

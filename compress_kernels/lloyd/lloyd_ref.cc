@@ -10,27 +10,6 @@
 namespace ringpress::compress_kernels::lloyd {
 namespace {
 
-float load_own(const LloydParameters& parameters, const void* values, std::size_t index) {
-  return core::visit_compressible(parameters.dtype, [&](auto tag) -> float {
-    return core::load_wide<typename decltype(tag)::type>(values, index);
-  });
-}
-
-void store(const LloydParameters& parameters, void* values, std::size_t index, float value) {
-  core::visit_compressible(parameters.dtype, [&](auto tag) {
-    core::store_wide<typename decltype(tag)::type>(values, index, value);
-  });
-}
-
-/// Where the results of encoding go; see EncodeArgs.
-struct Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-  RandomKey random;
-  Contributions form;
-};
-
 /// Encodes the blocks whose values value(index) gives; adds the residual first.
 template <typename Value>
 void encode_values(const LloydParameters& parameters, std::size_t count, const Output& output,
@@ -48,7 +27,7 @@ void encode_values(const LloydParameters& parameters, std::size_t count, const O
       }
     }
     chunk.encode(block, x, output.random, output.wire);
-    if (output.residual == nullptr && output.decoded == nullptr) continue;
+    if (!core::wants_values(output)) continue;
     const bool finite = chunk.decode(block, output.wire, y);
     for (std::size_t i = 0; i < length; ++i) {
       if (output.residual != nullptr && finite) {
@@ -56,8 +35,8 @@ void encode_values(const LloydParameters& parameters, std::size_t count, const O
         core::store_element<float>(output.residual, first + i, core::new_residual(x[i], y[i], old));
       }
       if (output.decoded != nullptr) {
-        store(parameters, output.decoded, first + i,
-              as_element(y[i], parameters.dtype, output.form));
+        core::store_wide(parameters.dtype, output.decoded, first + i,
+                         as_element(y[i], parameters.dtype, output.form));
       }
     }
   }
@@ -76,14 +55,15 @@ void for_each_decoded(const LloydParameters& parameters, const std::byte* wire, 
 }
 
 void encode(const LloydParameters& parameters, const EncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random, args.form};
+  const Output output{core::output_of(args), args.form};
   encode_values(parameters, args.count, output,
-                [&](std::size_t i) { return load_own(parameters, args.values, i); });
+                [&](std::size_t i) { return core::load_wide(parameters.dtype, args.values, i); });
 }
 
 void decode(const LloydParameters& parameters, const DecodeArgs& args) {
   for_each_decoded(parameters, args.wire, args.count, [&](std::size_t i, float value) {
-    store(parameters, args.values, i, as_element(value, parameters.dtype, args.form));
+    core::store_wide(parameters.dtype, args.values, i,
+                     as_element(value, parameters.dtype, args.form));
   });
 }
 
@@ -106,16 +86,16 @@ void decode_add_encode(const LloydParameters& parameters, const DecodeAddEncodeA
   for (std::size_t i = 0; i < args.count; ++i) {
     const float sum = core::reduce_in_order<ReduceOp::kSum>(
         parts.size(), args.own_position, [&](std::size_t k) { return parts[k][i]; },
-        [&] { return load_own(parameters, args.values, i); });
+        [&] { return core::load_wide(parameters.dtype, args.values, i); });
     sums[i] = args.divisor == 1 ? sum : core::divide(sum, args.divisor);
   }
   if (args.wire != nullptr) {
-    encode_values(parameters, args.count,
-                  Output{args.wire, args.residual, args.decoded, args.random, args.form},
+    encode_values(parameters, args.count, Output{core::output_of(args), args.form},
                   [&](std::size_t i) { return sums[i]; });
     return;
   }
-  for (std::size_t i = 0; i < args.count; ++i) store(parameters, args.decoded, i, sums[i]);
+  for (std::size_t i = 0; i < args.count; ++i)
+    core::store_wide(parameters.dtype, args.decoded, i, sums[i]);
 }
 
 }  // namespace

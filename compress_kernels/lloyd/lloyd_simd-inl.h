@@ -20,8 +20,6 @@ namespace ringpress::compress_kernels::lloyd {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
-
 /// Codes and decodes the blocks of one chunk. Of one thread: it remembers signs.
 class ChunkCoder {
  public:
@@ -167,17 +165,6 @@ class ChunkCoder {
   mutable SharedMasks shared_masks_;
 };
 
-/// Where the results of encoding go; see EncodeArgs.
-struct Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-  RandomKey random;
-  Contributions form;
-
-  bool decodes() const { return residual != nullptr || decoded != nullptr; }
-};
-
 /// Elements of the caller's.
 struct Elements {
   DType dtype = DType::kFloat32;
@@ -229,8 +216,8 @@ class BlockEncoder {
   void encode(std::size_t block, const float* x) {
     Stage& stage = stages_[next_];
     if (!coder_.rotates_alike()) {
-      const bool finite =
-          coder_.encode(block, x, output_.random, output_.wire, output_.decodes(), stage.scratch);
+      const bool finite = coder_.encode(block, x, output_.random, output_.wire,
+                                        core::wants_values(output_), stage.scratch);
       store_results(coder_, dtype_, block, x, finite, output_, stage.scratch);
       return;
     }
@@ -246,7 +233,7 @@ class BlockEncoder {
     is_waiting_ = false;
     Stage& stage = stages_[1 - next_];
     const bool finite = coder_.quantise(stage.rotated, rotations_, output_.random, output_.wire,
-                                        output_.decodes(), stage.scratch);
+                                        core::wants_values(output_), stage.scratch);
     store_results(coder_, dtype_, stage.rotated.block, stage.rotated.x, finite, output_,
                   stage.scratch);
   }
@@ -268,9 +255,9 @@ class BlockEncoder {
 };
 
 inline void encode(const LloydParameters& parameters, const EncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random, args.form};
+  const Output output{core::output_of(args), args.form};
   const ChunkCoder coder(parameters, args.count, args.values);
-  const bool direct = parameters.dtype == DType::kFloat32 && !output.decodes();
+  const bool direct = parameters.dtype == DType::kFloat32 && !core::wants_values(output);
   BlockEncoder encoder(coder, parameters.dtype, output);
   for (std::size_t block = 0; block < coder.chunk().block_count(); ++block) {
     const std::size_t first = coder.chunk().first_of(block);
@@ -351,7 +338,7 @@ inline void gather_sum(const ChunkCoder& coder, DType dtype, const DecodeAddEnco
 }
 
 inline void decode_add_encode(const LloydParameters& parameters, const DecodeAddEncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random, args.form};
+  const Output output{core::output_of(args), args.form};
   const ChunkCoder coder(parameters, args.count, args.values);
   const LloydParameters part = parameters_of_parts(parameters);
   const ChunkCoder part_coder(part, args.count);

@@ -24,7 +24,6 @@ namespace ringpress::compress_kernels::lloyd {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
 using arrays::Integers, arrays::kPackElements, arrays::kStepElements, arrays::load_floats,
     arrays::store_floats;
 

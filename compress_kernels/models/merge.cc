@@ -16,10 +16,7 @@ void average_models(void* values, const void* theirs, std::size_t count, DType d
 }
 
 void add_values(const void* values, std::size_t count, DType dtype, float* sum) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) sum[i] += core::load_wide<T>(values, i);
-  });
+  core::for_each_value(dtype, values, count, [&](std::size_t i, float value) { sum[i] += value; });
 }
 
 void write_total(const void* values, const float* sum, std::size_t count, DType dtype, void* to) {
@@ -32,29 +29,19 @@ void write_total(const void* values, const float* sum, std::size_t count, DType 
 }
 
 void widen_values(const void* values, std::size_t count, DType dtype, double* wide) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) {
-      wide[i] = static_cast<double>(core::load_wide<T>(values, i));
-    }
-  });
+  core::for_each_value(dtype, values, count,
+                       [&](std::size_t i, float value) { wide[i] = static_cast<double>(value); });
 }
 
 void take_mean(const double* sums, double divisor, std::size_t count, DType dtype, void* values) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) {
-      core::store_wide<T>(values, i, models::mean_of_sum(sums[i], divisor));
-    }
-  });
+  core::store_values(dtype, values, count,
+                     [&](std::size_t i) { return models::mean_of_sum(sums[i], divisor); });
 }
 
 void take_difference(const void* values, const float* base, std::size_t count, DType dtype,
                      float* difference) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) difference[i] = core::load_wide<T>(values, i) - base[i];
-  });
+  core::for_each_value(dtype, values, count,
+                       [&](std::size_t i, float value) { difference[i] = value - base[i]; });
 }
 
 bool add_half_difference(void* values, const float* own, const float* theirs, std::size_t count,

@@ -11,9 +11,7 @@ namespace {
 static_assert(kLanesOfSum == core::kSumLanes);
 
 float load(const MatrixView& matrix, std::size_t index) {
-  const float value = core::visit_compressible(matrix.dtype, [&](auto tag) -> float {
-    return core::load_wide<typename decltype(tag)::type>(matrix.values, index);
-  });
+  const float value = core::load_wide(matrix.dtype, matrix.values, index);
   if (matrix.residual == nullptr) return value;
   return value + core::load_element<float>(matrix.residual, index);
 }
@@ -73,10 +71,7 @@ void rebuild(const RebuildArgs& args) {
       if (core::is_finite(lost)) core::store_element<float>(args.residual, index, lost);
     }
     if (args.result == nullptr) continue;
-    core::visit_compressible(args.result_dtype, [&](auto tag) {
-      core::store_wide<typename decltype(tag)::type>(args.result, index,
-                                                     product(args, args.q, i, j));
-    });
+    core::store_wide(args.result_dtype, args.result, index, product(args, args.q, i, j));
   }
 }
 

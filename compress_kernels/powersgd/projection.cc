@@ -162,33 +162,22 @@ class PowerProjection : public Projection {
   }
 
   void load_values(const MatrixView& values, float* own) const {
-    core::visit_compressible(dtype_, [&](auto tag) {
-      for (std::size_t i = 0; i < values.count; ++i) {
-        own[i] = core::load_wide<typename decltype(tag)::type>(values.values, i);
-      }
-    });
+    core::for_each_value(dtype_, values.values, values.count,
+                         [&](std::size_t i, float value) { own[i] = value; });
     if (values.residual == nullptr) return;
     for (std::size_t i = 0; i < values.count; ++i) own[i] += values.residual[i];
   }
 
   void fill(float value, std::size_t count, std::byte* result) const {
-    core::visit_compressible(dtype_, [&](auto tag) {
-      for (std::size_t i = 0; i < count; ++i) {
-        core::store_wide<typename decltype(tag)::type>(result, i, value);
-      }
-    });
+    core::store_values(dtype_, result, count, [&](std::size_t) { return value; });
   }
 
   void finish_values(const Part& part, const ProjectArgs& args) const {
     const float* own = args.own[0] + part.first_round;
     const float* sum = args.summed[0] + part.first_round;
     std::byte* result = static_cast<std::byte*>(args.result) + part.offset * dtype_size(dtype_);
-    core::visit_compressible(dtype_, [&](auto tag) {
-      for (std::size_t i = 0; i < part.count; ++i) {
-        core::store_wide<typename decltype(tag)::type>(result, i,
-                                                       core::divide(sum[i], args.divisor));
-      }
-    });
+    core::store_values(dtype_, result, part.count,
+                       [&](std::size_t i) { return core::divide(sum[i], args.divisor); });
     if (args.residual == nullptr) return;
     for (std::size_t i = 0; i < part.count; ++i) {
       if (core::is_finite(own[i])) args.residual[part.offset + i] = 0;

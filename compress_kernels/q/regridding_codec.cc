@@ -15,19 +15,8 @@ namespace {
 
 /// sum += values, or = if they are the first.
 void add_values(DType dtype, const void* values, std::size_t count, bool is_first, float* sum) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using Element = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) {
-      const float value = core::load_wide<Element>(values, i);
-      sum[i] = is_first ? value : sum[i] + value;
-    }
-  });
-}
-
-void store_values(DType dtype, const float* values, std::size_t count, void* elements) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using Element = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) core::store_wide<Element>(elements, i, values[i]);
+  core::for_each_value(dtype, values, count, [&](std::size_t i, float value) {
+    sum[i] = is_first ? value : sum[i] + value;
   });
 }
 
@@ -111,7 +100,8 @@ void RegriddingCodec::convert(const DecodeAddEncodeArgs& args) const {
   std::pmr::vector<float> sum(args.count, args.memory);
   add_up(args, sum.data());
   if (args.wire == nullptr) {
-    store_values(parameters_.dtype, sum.data(), args.count, args.decoded);
+    core::store_values(parameters_.dtype, args.decoded, args.count,
+                       [&](std::size_t i) { return sum[i]; });
     return;
   }
   EncodeArgs encoding;

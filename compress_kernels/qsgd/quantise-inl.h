@@ -16,8 +16,6 @@ namespace ringpress::compress_kernels::qsgd {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
-
 using IntegerTag = hn::RebindToSigned<core::HWY_NAMESPACE::WordTag>;
 using Integers = hn::Vec<IntegerTag>;
 constexpr IntegerTag kIntegerTag;

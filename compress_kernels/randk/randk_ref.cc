@@ -21,9 +21,7 @@ void keep_all(const core::ChunkValues& values, float* residual) {
 }  // namespace
 
 float load_one(const core::ChunkValues& values, std::size_t index) {
-  const float value = core::visit_compressible(values.dtype, [&](auto tag) -> float {
-    return core::load_wide<typename decltype(tag)::type>(values.values, index);
-  });
+  const float value = core::load_wide(values.dtype, values.values, index);
   if (values.residual == nullptr) return value;
   return value + core::load_element<float>(values.residual, index);
 }

@@ -20,7 +20,6 @@ namespace ringpress::compress_kernels::tern {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
 using arrays::TileInput, arrays::TileSpan, arrays::TileTarget;
 
 class TileCoder {

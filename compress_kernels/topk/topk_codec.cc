@@ -212,11 +212,8 @@ std::size_t TopkCodec::sum_all(const DecodeAddEncodeArgs& args) const {
   std::vector<float> sums(args.count, -0.0f);
   for (std::size_t k = 0; k <= args.wires.size(); ++k) {
     if (k == args.own_position) {
-      core::visit_compressible(parameters_.dtype, [&](auto tag) {
-        for (std::size_t i = 0; i < args.count; ++i) {
-          sums[i] += core::load_wide<typename decltype(tag)::type>(args.values, i);
-        }
-      });
+      core::for_each_value(parameters_.dtype, args.values, args.count,
+                           [&](std::size_t i, float value) { sums[i] += value; });
     }
     if (k < args.wires.size()) {
       decode_add({args.wires[k], args.count, sums.data(), args.wire_sizes[k]});
@@ -224,11 +221,8 @@ std::size_t TopkCodec::sum_all(const DecodeAddEncodeArgs& args) const {
   }
   for (float& sum : sums) sum = args.divisor == 1 ? sum : core::divide(sum, args.divisor);
   if (args.wire == nullptr) {
-    core::visit_compressible(parameters_.dtype, [&](auto tag) {
-      for (std::size_t i = 0; i < args.count; ++i) {
-        core::store_wide<typename decltype(tag)::type>(args.decoded, i, sums[i]);
-      }
-    });
+    core::store_values(parameters_.dtype, args.decoded, args.count,
+                       [&](std::size_t i) { return sums[i]; });
     return 0;
   }
   Source source = source_of(sums.data(), args.count, args.residual, args.random.first_element);

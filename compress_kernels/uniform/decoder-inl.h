@@ -20,8 +20,6 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
-
 constexpr std::size_t kPadElements = 64;  // Kernels take tiles in multiples of this.
 constexpr std::size_t kLoadSlack = 16;    // Bytes that dequantise_tile() may read too far.
 

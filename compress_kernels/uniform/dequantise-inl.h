@@ -19,7 +19,6 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
 using arrays::align_codes, arrays::align_planes, arrays::kStepElements, arrays::kStepVectors,
     arrays::load_planes, arrays::PackedPlanes;
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/float_arrays-inl.h"
 #include "compress_kernels/core/random-inl.h"
 #include "compress_kernels/uniform/code_sink-inl.h"
@@ -55,12 +56,7 @@ inline QuantiseFunction choose_quantise(const UniformParameters& parameters, Ext
   return nullptr;
 }
 
-/// Where encoding writes to; see EncodeArgs.
-struct Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-  RandomKey random;
+struct Output : core::EncodeOutput {
   const void* values = nullptr;  // Read by the caller, tile after tile; known here for prefetching.
 };
 

@@ -18,7 +18,6 @@ namespace ringpress::compress_kernels::uniform {
 namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
-namespace arrays = core::HWY_NAMESPACE;
 using arrays::load_floats, arrays::store_floats;
 
 /// The blocks to measure: x may have any alignment; the last block may be shorter than the others,

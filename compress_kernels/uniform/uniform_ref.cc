@@ -7,6 +7,7 @@
 #include "compress_kernels/core/bit_pack.h"
 #include "compress_kernels/core/block_scale.h"
 #include "compress_kernels/core/element.h"
+#include "compress_kernels/core/encode_output.h"
 #include "compress_kernels/core/philox.h"
 #include "compress_kernels/core/reduce.h"
 #include "compress_kernels/uniform/codes.h"
@@ -59,17 +60,9 @@ float decode_element(const UniformParameters& parameters, const std::byte* wire,
   return value_of_code(parameters, low, step_of(parameters, stored_unit), code);
 }
 
-/// Where the results of encoding go; see EncodeArgs.
-struct Output {
-  std::byte* wire = nullptr;
-  float* residual = nullptr;
-  void* decoded = nullptr;
-  RandomKey random;
-};
-
 /// Encodes the block that starts at element `first`. `x` holds its `count` values.
 void encode_block(const UniformParameters& parameters, const UniformLayout& layout, const float* x,
-                  std::size_t first, std::size_t count, const Output& output) {
+                  std::size_t first, std::size_t count, const core::EncodeOutput& output) {
   const core::BlockScale scale = measure(parameters, x, count);
   const bool finite = scale.stored_unit != core::kBfloat16Nan;
   const float step = step_of(parameters, scale.stored_unit);
@@ -87,16 +80,14 @@ void encode_block(const UniformParameters& parameters, const UniformLayout& layo
       core::store_element<float>(output.residual, first + i, x[i] - value);
     }
     if (output.decoded == nullptr) continue;
-    core::visit_compressible(parameters.dtype, [&](auto tag) {
-      core::store_wide<typename decltype(tag)::type>(output.decoded, first + i, value);
-    });
+    core::store_wide(parameters.dtype, output.decoded, first + i, value);
   }
 }
 
 /// Encodes `count` values, given one at a time by value(index); adds the residual first.
 template <typename Value>
-void encode_values(const UniformParameters& parameters, std::size_t count, const Output& output,
-                   Value&& value) {
+void encode_values(const UniformParameters& parameters, std::size_t count,
+                   const core::EncodeOutput& output, Value&& value) {
   const UniformLayout layout = uniform_layout(parameters, count);
   std::memset(output.wire + layout.codes_offset, 0, layout.total_bytes - layout.codes_offset);
   std::array<float, kLargestBlock> x;
@@ -112,25 +103,17 @@ void encode_values(const UniformParameters& parameters, std::size_t count, const
   }
 }
 
-float load_own(const UniformParameters& parameters, const void* values, std::size_t index) {
-  return core::visit_compressible(parameters.dtype, [&](auto tag) -> float {
-    return core::load_wide<typename decltype(tag)::type>(values, index);
-  });
-}
-
 void encode(const UniformParameters& parameters, const EncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random};
+  const core::EncodeOutput output = core::output_of(args);
   encode_values(parameters, args.count, output,
-                [&](std::size_t i) { return load_own(parameters, args.values, i); });
+                [&](std::size_t i) { return core::load_wide(parameters.dtype, args.values, i); });
 }
 
 void decode(const UniformParameters& parameters, const DecodeArgs& args) {
   const UniformLayout layout = uniform_layout(parameters, args.count);
   for (std::size_t i = 0; i < args.count; ++i) {
     const float value = decode_element(parameters, args.wire, layout, i);
-    core::visit_compressible(parameters.dtype, [&](auto tag) {
-      core::store_wide<typename decltype(tag)::type>(args.values, i, value);
-    });
+    core::store_wide(parameters.dtype, args.values, i, value);
   }
 }
 
@@ -149,19 +132,14 @@ void decode_add_encode(const UniformParameters& parameters, const DecodeAddEncod
     const float sum = core::reduce_in_order<ReduceOp::kSum>(
         args.wires.size(), args.own_position,
         [&](std::size_t k) { return decode_element(part, args.wires[k], layout, i); },
-        [&] { return load_own(parameters, args.values, i); });
+        [&] { return core::load_wide(parameters.dtype, args.values, i); });
     return args.divisor == 1 ? sum : core::divide(sum, args.divisor);
   };
   if (args.wire != nullptr) {
-    encode_values(parameters, args.count,
-                  Output{args.wire, args.residual, args.decoded, args.random}, value);
+    encode_values(parameters, args.count, core::output_of(args), value);
     return;
   }
-  for (std::size_t i = 0; i < args.count; ++i) {
-    core::visit_compressible(parameters.dtype, [&](auto tag) {
-      core::store_wide<typename decltype(tag)::type>(args.decoded, i, value(i));
-    });
-  }
+  core::store_values(parameters.dtype, args.decoded, args.count, value);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 #if HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
 
 inline void encode(const UniformParameters& parameters, const EncodeArgs& args) {
-  const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
+  const Output output{core::output_of(args), args.values};
   const Encoder encoder(parameters, args.count, output);
   const FusedEncoder fused(parameters, args.count, output);
   Tile tile;
@@ -151,7 +151,7 @@ inline void decode_add_encode(const UniformParameters& parameters,
   const UniformParameters part = parameters_of_parts(parameters);
   const HopDecoders decoders{Decoder(part, args.count, Target::kStore),
                              Decoder(part, args.count, Target::kAdd)};
-  const Output output{args.wire, args.residual, args.decoded, args.random, args.values};
+  const Output output{core::output_of(args), args.values};
   const Encoder encoder(parameters, args.count, output);
   const std::byte* contribution = part.bits == parameters.bits ? fused_contribution(args) : nullptr;
   const FusedEncoder fused(parameters, args.count, output, contribution);

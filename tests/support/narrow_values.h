@@ -11,10 +11,7 @@ namespace ringpress::compress_kernels {
 
 /// to = values, rounded once to the type.
 inline void narrow_values(const float* values, std::size_t count, DType dtype, void* to) {
-  core::visit_compressible(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < count; ++i) core::store_wide<T>(to, i, values[i]);
-  });
+  core::store_values(dtype, to, count, [&](std::size_t i) { return values[i]; });
 }
 
 }  // namespace ringpress::compress_kernels
