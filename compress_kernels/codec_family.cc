@@ -1,6 +1,6 @@
 #include "compress_kernels/codec_family.h"
 
-#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <limits>
 #include <stdexcept>
@@ -50,14 +50,9 @@ std::string ParameterValues::to_string() const {
   return all;
 }
 
-bool is_power_of_two_between(std::string_view text, std::size_t smallest, std::size_t largest) {
+bool is_block(std::string_view text) {
   std::size_t number = 0;
-  return parse(text, &number) && number >= smallest && number <= largest &&
-         (number & (number - 1)) == 0;
-}
-
-bool is_one_of(std::string_view text, const std::vector<std::string_view>& choices) {
-  return std::find(choices.begin(), choices.end(), text) != choices.end();
+  return parse(text, &number) && number >= 32 && number <= 1024 && std::has_single_bit(number);
 }
 
 double decimal_of(std::string_view text) {

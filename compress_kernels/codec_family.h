@@ -34,7 +34,8 @@ struct CodecEntry {
 struct ParameterRule {
   std::string_view name;
   std::string_view default_value;  // Empty: settle() fills it in, or there is none.
-  std::string_view allowed;        // For messages: "a power of two from 32 to 1024".
+  std::string_view allowed;        // For messages: "a power of two from 32 to 1024", "0 or 1".
+  /// Null: a value is one of the words that `allowed` lists.
   bool (*accepts)(std::string_view value) = nullptr;
 };
 
@@ -124,8 +125,7 @@ inline FeedbackNeed always_needs_feedback(const CodecEntry&, const ParameterValu
 }
 
 /// For ParameterRule::accepts.
-bool is_power_of_two_between(std::string_view text, std::size_t smallest, std::size_t largest);
-bool is_one_of(std::string_view text, const std::vector<std::string_view>& choices);
+bool is_block(std::string_view text);  // A power of two from 32 to 1024.
 /// The number that the whole text spells; NaN, which lies in no range, if it spells none.
 double decimal_of(std::string_view text);
 

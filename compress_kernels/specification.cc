@@ -44,19 +44,32 @@ std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
-/// Values that a rule accepts: those that its text names, and powers of two.
-std::vector<std::string> some_values(const ParameterRule& rule) {
-  std::vector<std::string> candidates;
+/// Those that a rule's text lists.
+std::vector<std::string> words_of(const ParameterRule& rule) {
+  std::vector<std::string> words;
   std::string word;
   for (const char c : std::string(rule.allowed) + ' ') {
     if (c != ' ' && c != ',') {
       word += c;
     } else if (!word.empty()) {
-      candidates.push_back(std::exchange(word, ""));
+      words.push_back(std::exchange(word, ""));
     }
   }
+  std::erase(words, "or");
+  return words;
+}
+
+bool accepts(const ParameterRule& rule, std::string_view value) {
+  if (rule.accepts != nullptr) return rule.accepts(value);
+  const std::vector<std::string> words = words_of(rule);
+  return std::find(words.begin(), words.end(), value) != words.end();
+}
+
+/// Values that a rule accepts: those that its text names, and powers of two.
+std::vector<std::string> some_values(const ParameterRule& rule) {
+  std::vector<std::string> candidates = words_of(rule);
   for (int power = 1; power <= 65536; power *= 2) candidates.push_back(std::to_string(power));
-  std::erase_if(candidates, [&](const std::string& value) { return !rule.accepts(value); });
+  std::erase_if(candidates, [&](const std::string& value) { return !accepts(rule, value); });
   return candidates;
 }
 
@@ -97,7 +110,7 @@ Status set_parameter(std::string_view name, std::string_view value, Specificatio
   const std::vector<ParameterRule>& rules = specification->codec.family->parameters;
   for (const ParameterRule& rule : rules) {
     if (rule.name != name) continue;
-    if (!rule.accepts(value)) {
+    if (!accepts(rule, value)) {
       return invalid("codec parameter " + std::string(name) + "=" + quoted(value) + ": must be " +
                      std::string(rule.allowed) + suggestion(rule, value));
     }

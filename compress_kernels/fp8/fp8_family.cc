@@ -5,16 +5,6 @@
 namespace ringpress::compress_kernels::fp8 {
 namespace {
 
-bool accepts_block(std::string_view text) {
-  return is_power_of_two_between(text, 32, kTileElements);
-}
-bool accepts_format(std::string_view text) {
-  return is_one_of(text, {"e4m3", "e5m2"});
-}
-bool accepts_rounding(std::string_view text) {
-  return is_one_of(text, {"nearest", "stochastic"});
-}
-
 Fp8Parameters parameters_of(const CodecEntry&, const ParameterValues& values, DType dtype) {
   Fp8Parameters parameters;
   parameters.format = values.text("format") == "e4m3" ? Float8Format::kE4m3 : Float8Format::kE5m2;
@@ -56,9 +46,9 @@ const CodecFamily& family() {
   static const CodecFamily& kFamily = *new CodecFamily{
       .parameters =
           {
-              {"block", "128", "a power of two from 32 to 1024", accepts_block},
-              {"format", "e4m3", "e4m3 or e5m2", accepts_format},
-              {"round", "nearest", "nearest or stochastic", accepts_rounding},
+              {"block", "128", "a power of two from 32 to 1024", is_block},
+              {"format", "e4m3", "e4m3 or e5m2"},
+              {"round", "nearest", "nearest or stochastic"},
           },
       .make = make,
       .error_bound = error_bound,

@@ -10,19 +10,6 @@
 namespace ringpress::compress_kernels::q {
 namespace {
 
-bool accepts_block(std::string_view text) {
-  return is_power_of_two_between(text, kSmallestBlock, kLargestBlock);
-}
-bool accepts_grid(std::string_view text) {
-  return is_one_of(text, {"lloyd", "minmax", "uniform"});
-}
-bool accepts_rotation(std::string_view text) {
-  return is_one_of(text, {"0", "1"});
-}
-bool accepts_rounding(std::string_view text) {
-  return is_one_of(text, {"nearest", "stochastic"});
-}
-
 UniformParameters uniform_parameters(const CodecEntry& entry, const ParameterValues& values) {
   UniformParameters parameters;
   parameters.bits = entry.bits;
@@ -31,10 +18,6 @@ UniformParameters uniform_parameters(const CodecEntry& entry, const ParameterVal
   parameters.rounding =
       values.text("round") == "nearest" ? Rounding::kNearest : Rounding::kStochastic;
   return parameters;
-}
-
-bool accepts_partial(std::string_view text) {
-  return is_one_of(text, {"same", "wide"});
 }
 
 /// Picks the kernels of the selected instruction set.
@@ -194,11 +177,11 @@ const CodecFamily& family() {
   static const CodecFamily& kFamily = *new CodecFamily{
       .parameters =
           {
-              {"block", "", "a power of two from 32 to 1024", accepts_block},
-              {"grid", "uniform", "lloyd, minmax or uniform", accepts_grid},
-              {"partial", "", "same or wide", accepts_partial},
-              {"rotate", "", "0 or 1", accepts_rotation},
-              {"round", "nearest", "nearest or stochastic", accepts_rounding},
+              {"block", "", "a power of two from 32 to 1024", is_block},
+              {"grid", "uniform", "lloyd, minmax or uniform"},
+              {"partial", "", "same or wide"},
+              {"rotate", "", "0 or 1"},
+              {"round", "nearest", "nearest or stochastic"},
           },
       .settle = settle,
       .make = make,

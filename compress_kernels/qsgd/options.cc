@@ -1,25 +1,12 @@
 #include "compress_kernels/qsgd/options.h"
 
 namespace ringpress::compress_kernels::qsgd {
-namespace {
-
-bool accepts_block(std::string_view text) {
-  return is_power_of_two_between(text, kSmallestBlock, kLargestBlock);
-}
-bool accepts_norm(std::string_view text) {
-  return is_one_of(text, {"bucket", "global"});
-}
-bool accepts_rounding(std::string_view text) {
-  return is_one_of(text, {"stochastic", "zero"});
-}
-
-}  // namespace
 
 std::vector<ParameterRule> rules_with(const ParameterRule& bits) {
   return {bits,
-          {"block", "", "a power of two from 32 to 1024", accepts_block},
-          {"norm", "bucket", "bucket or global", accepts_norm},
-          {"round", "stochastic", "stochastic or zero", accepts_rounding}};
+          {"block", "", "a power of two from 32 to 1024", is_block},
+          {"norm", "bucket", "bucket or global"},
+          {"round", "stochastic", "stochastic or zero"}};
 }
 
 Status settle(ParameterValues& values) {

@@ -8,10 +8,6 @@
 namespace ringpress::compress_kernels::sign {
 namespace {
 
-bool accepts_block(std::string_view text) {
-  return is_power_of_two_between(text, kSmallestBlock, kLargestBlock);
-}
-
 UniformParameters parameters_of(const CodecEntry&, const ParameterValues& values, DType dtype) {
   UniformParameters parameters;
   parameters.bits = 1;
@@ -41,7 +37,7 @@ ErrorBound error_bound(const CodecEntry&, const ParameterValues& values) {
 
 const CodecFamily& family() {
   static const CodecFamily& kFamily = *new CodecFamily{
-      .parameters = {{"block", "1024", "a power of two from 32 to 1024", accepts_block}},
+      .parameters = {{"block", "1024", "a power of two from 32 to 1024", is_block}},
       .make = make,
       .error_bound = error_bound,
       .feedback_need = always_needs_feedback,

@@ -16,9 +16,6 @@ float clip_from(std::string_view text) {
   return number == 0 || (number >= 1 && number <= 100) ? number : -1;
 }
 
-bool accepts_block(std::string_view text) {
-  return is_power_of_two_between(text, 32, kTileElements);
-}
 bool accepts_clip(std::string_view text) {
   return clip_from(text) >= 0;
 }
@@ -68,7 +65,7 @@ const CodecFamily& family() {
   static const CodecFamily& kFamily = *new CodecFamily{
       .parameters =
           {
-              {"block", "128", "a power of two from 32 to 1024", accepts_block},
+              {"block", "128", "a power of two from 32 to 1024", is_block},
               {"clip", "0", "0 (off) or a number from 1 to 100, such as 2.5", accepts_clip},
           },
       .settle = settle,

@@ -63,6 +63,8 @@ TEST(Specification, ParametersThatDoNotGoTogetherAreRefusedWithOnesThatDo) {
 
 TEST(Specification, UnknownCodecIsRefusedWithTheNearestName) {
   EXPECT_TRUE(names(refusal("fp116"), {"fp116", "fp16"}));
+  EXPECT_TRUE(names(refusal("q4:round=or"), {"nearest or stochastic"}));
+  EXPECT_TRUE(names(refusal("q4:grid=lloid"), {"lloyd, minmax or uniform", "maybe lloyd"}));
   EXPECT_TRUE(names(refusal("nome"), {"nome", "none"}));
   EXPECT_TRUE(names(refusal("q44"), {"q44", "q4"}));
   EXPECT_TRUE(names(refusal(""), {"\"\""}));
