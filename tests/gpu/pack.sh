@@ -17,6 +17,12 @@ readonly BASE='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libstdc\+\
 for file in "$PROGRAM" "$PACE" "$PLUGIN"; do
   [[ -e $build/$file ]] || { echo "pack.sh: $build/$file is missing: build it first" >&2; exit 2; }
 done
+# Kernels of another build are refused there, where it costs time on the GPU.
+if [[ -e $build/$KERNELS && -e $build/$CUDA ]] &&
+   "$build/$KERNELS" check 1 1 2>&1 | grep -q "is of another build"; then
+  echo "pack.sh: $CUDA is of another build than $KERNELS: build both again" >&2
+  exit 2
+fi
 mkdir -p "$folder/perf" "$folder/lib/ringpress"
 # Of the kernels and of door A: run.sh names what is missing there.
 files=("$PROGRAM" "$PACE" "$PLUGIN")

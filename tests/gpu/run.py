@@ -23,6 +23,14 @@ AREAS = {"kernels": kernels.KERNELS, "sanitize": kernels.SANITIZE, "bench": benc
 PASSED, FAILED, CANNOT_RUN, NO_GPU = 0, 1, 2, 3
 
 
+def rank_counts(text):
+    """Of "2,4": (2, 4)."""
+    counts = tuple(int(word) for word in text.split(","))
+    if min(counts) < 2:
+        raise ValueError("fewer than 2 ranks")
+    return counts
+
+
 def parse_arguments(words):
     parser = argparse.ArgumentParser(
         prog="tests/gpu/run.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -42,13 +50,17 @@ def parse_arguments(words):
                         help="begin nothing after so long (default 540)")
     parser.add_argument("--repetitions", type=int, default=plugin.REPETITIONS, metavar="N",
                         help="timed calls of each setting (default %(default)s)")
+    parser.add_argument("--ranks", type=rank_counts, metavar="N[,N]",
+                        help="numbers of ranks to try (default: 2,4)")
+    parser.add_argument("--seconds", type=int, default=kernels.SECONDS, metavar="N",
+                        help="how long kernels are compared (default %(default)s)")
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
     options = parser.parse_args(words)
     unknown = [area for area in options.area if area not in AREAS]
     if unknown:
         parser.error(f"no area {unknown[0]}; there are: {', '.join(AREAS)}")
-    if options.repetitions < 1 or options.limit < 1:
-        parser.error("--repetitions and --limit are at least 1")
+    if min(options.repetitions, options.limit, options.seconds) < 1:
+        parser.error("--repetitions, --limit and --seconds are at least 1")
     options.area = options.area or list(AREAS)
     options.build = options.build.resolve()
     return options
@@ -152,6 +164,9 @@ def run_areas(options, setup, found):
 
 def main(words):
     options = parse_arguments(words)
+    kernels.SECONDS = options.seconds
+    if options.ranks:
+        plugin.RANKS = interposer.RANKS = options.ranks
     setup = find_setup(options)
     if options.dry_run:
         for area in options.area:

@@ -208,7 +208,8 @@ class Command(unittest.TestCase):
 
     def test_wrong_arguments(self):
         for arguments, word in ((["kernals"], "kernals"), (["--repetitions", "0"], "at least 1"),
-                                (["--no-such"], "no-such"),
+                                (["--no-such"], "no-such"), (["--ranks", "1"], "--ranks"),
+                                (["--seconds", "0"], "at least 1"),
                                 (["--nccl", self.folder / "x"], "no NCCL")):
             status, _, error = self.run_script(*arguments)
             self.assertEqual(status, 2, error)
@@ -255,6 +256,14 @@ class Command(unittest.TestCase):
             for line in of_rate:
                 self.assertIn("libringpress-preload.so", line)
                 self.assertNotIn("NCCL_SOCKET_IFNAME=lo", line)  # Links are shaped on others.
+
+    def test_ranks_and_seconds_are_chosen(self):
+        status, text, _ = self.run_script("--dry-run", "--build", self.folder, "--ranks", "3",
+                                          "--seconds", "7", "nccl", "kernels")
+        self.assertEqual(status, 0)
+        self.assertIn("--ranks 3", text)
+        self.assertNotIn("--ranks 2", text)
+        self.assertIn("device_kernels check 7", text)
 
     def test_kernels_need_their_program_and_no_nccl(self):
         status, _, error = self.run_script("--build", self.folder, "kernels", PATH="/usr/bin:/bin")
