@@ -9,6 +9,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/terminal/error.h"
 #include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/calls/codec_cache.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/decision_chain.h"
@@ -32,16 +33,18 @@ class Codecs final : public nccl_plugin::CallAdvisers {
                                              const Decision& decision) override {
     const bool is_tried = tries_several_ && decision.codec_origin == Origin::kAutomatic;
     if (decision.is_exact() || is_tried) return nccl_plugin::CodecLimits();
-    RINGPRESS_ASSIGN_OR_RETURN(named_, nccl_plugin::make_named_codec(std::string(decision.codec),
-                                                                     request.dtype, request.op));
-    return nccl_plugin::limits_of(named_, request);
+    RINGPRESS_ASSIGN_OR_RETURN(named_,
+                               codecs_.find_or_make(decision.codec, request.dtype, request.op,
+                                                    nccl_plugin::make_named_codec));
+    return nccl_plugin::limits_of(*named_, request);
   }
   /// That limits_of() has made for the call.
-  const Codec& codec() const { return *named_.codec; }
+  const Codec& codec() const { return *named_->codec; }
 
  private:
   const bool tries_several_;
-  nccl_plugin::NamedCodec named_;
+  nccl_plugin::CodecCache<nccl_plugin::NamedCodec> codecs_;  // Decisions have names in them.
+  const nccl_plugin::NamedCodec* named_ = nullptr;
 };
 
 /// What streams do not do of a call that has a codec, besides.
@@ -92,6 +95,34 @@ std::string describe_exact(const WhyExact& why, const Settings& settings) {
     return text + " without RINGPRESS_ALL_GATHER=1";
   }
   return text;
+}
+
+std::string describe_piecewise(const Decision& decision) {
+  if (decision.is_exact()) return "exact, as " + to_text(decision.why);
+  return std::string(decision.codec) + (decision.error_feedback ? " with" : " without") +
+         " error feedback";
+}
+
+/// What the plugin makes of such an all-reduce between nodes, which NCCL cuts into pieces for it.
+/// Empty: it gets none.
+std::string note_on_pieces(const Settings& settings, const CallShape& shape, DType dtype) {
+  const int nodes = shape.world / std::max(1, shape.ranks_per_host);
+  if (is_on_host(settings) || shape.kind != CollectiveKind::kAllReduce || nodes < 2) return "";
+  const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
+  PlanRequest request = make_request(shape, dtype, settings);
+  request.world = nodes;
+  request.comm_ranks = request.ranks_per_host = 0;  // Of a node, how many ranks is not known there.
+  Codecs codecs(false);
+  const auto decided = [&](PiecewiseTensor::Known known) {
+    return nccl_plugin::decide_tensor(*planner, request, known, codecs).value();
+  };
+  const Decision decision = decided(PiecewiseTensor::Known::kTensor);
+  const std::string whole = describe_piecewise(decision);
+  std::string note = "in the plugin, which gets pieces of such a call from NCCL: " + whole;
+  if (decision.is_exact()) return note;
+  const std::string unknown = describe_piecewise(decided(PiecewiseTensor::Known::kExtent));
+  if (unknown != whole) note += "; where NCCL does not say which tensor they are of: " + unknown;
+  return note;
 }
 
 /// What is lost without error feedback, RINGPRESS_LAZY and RINGPRESS_ADJUST_STEPS.
@@ -154,11 +185,12 @@ Settings good_settings(const std::string& budget) {
                 : nccl_plugin::check_values(settings);
   }
   if (!valid.is_ok()) throw terminal::Error(valid.message());
-  return is_on_host(settings) ? settings : nccl_plugin::in_streams(settings);
+  return settings;
 }
 
-Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
+Decided decide(const Settings& given, const CallShape& shape, DType dtype,
                const std::vector<std::string>& names) {
+  const Settings settings = is_on_host(given) ? given : nccl_plugin::in_streams(given);
   const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
   const PlanRequest request = make_request(shape, dtype, settings);
   Codecs codecs(is_on_host(settings));
@@ -185,6 +217,8 @@ Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
     decided.codec_by = codec_decided_by(settings, decision);
   }
   decided.notes = notes_on(settings, request, *planner, decided);
+  const std::string of_pieces = note_on_pieces(given, shape, dtype);
+  if (!of_pieces.empty()) decided.notes.push_back(of_pieces);
   return decided;
 }
 

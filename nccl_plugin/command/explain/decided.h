@@ -34,7 +34,7 @@ std::string name_among(const std::vector<std::string>& names, const std::string&
 
 /// Of a call that has recurred. Codecs are named as they are written in `codecs`, if they are
 /// there.
-Decided decide(const Settings& settings, const CallShape& shape, DType dtype,
+Decided decide(const Settings& given, const CallShape& shape, DType dtype,
                const std::vector<std::string>& codecs);
 
 }  // namespace ringpress::nccl_plugin::command
