@@ -59,12 +59,6 @@ std::vector<std::string> words_of(const ParameterRule& rule) {
   return words;
 }
 
-bool accepts(const ParameterRule& rule, std::string_view value) {
-  if (rule.accepts != nullptr) return rule.accepts(value);
-  const std::vector<std::string> words = words_of(rule);
-  return std::find(words.begin(), words.end(), value) != words.end();
-}
-
 /// Values that a rule accepts: those that its text names, and powers of two.
 std::vector<std::string> some_values(const ParameterRule& rule) {
   std::vector<std::string> candidates = words_of(rule);
@@ -172,6 +166,12 @@ Result<CodecEntry> find_codec(std::string_view name) {
 }
 
 }  // namespace
+
+bool accepts(const ParameterRule& rule, std::string_view value) {
+  if (rule.accepts != nullptr) return rule.accepts(value);
+  const std::vector<std::string> words = words_of(rule);
+  return std::find(words.begin(), words.end(), value) != words.end();
+}
 
 const std::vector<CodecEntry>& codec_list() {
   // Never destroyed: threads may still work while the process ends.

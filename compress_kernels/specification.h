@@ -13,6 +13,8 @@ namespace ringpress::compress_kernels {
 /// All codecs, in the order of codecs.inc.
 const std::vector<CodecEntry>& codec_list();
 
+bool accepts(const ParameterRule& rule, std::string_view value);
+
 struct Specification {
   CodecEntry codec;
   ParameterValues values;
