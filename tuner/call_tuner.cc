@@ -8,7 +8,6 @@
 // not win, gets another trial: one of them may have been measured at a bad time. When calls go on
 // taking something else than they did, the walk begins anew, and is no longer led by the model.
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <optional>
 #include <utility>

@@ -1,6 +1,5 @@
 // What the cost model says that calls of a size may be tried with.
 #include <algorithm>
-#include <utility>
 
 #include "tuner/factory.h"
 

@@ -1,7 +1,6 @@
 // What decides whether and how a call is compressed: the user's rules, then the settings, in the
 // order in which they apply. The first thing that says no gives the reason.
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // What is left out if only the largest values are kept: from one histogram of the squares, by the
 // upper half of a magnitude's bits. Of the values of one bin, which differ by less than a
 // hundredth, those that are kept count as so many equal ones.
-#include <cstdint>
 #include <string>
 
 #include "compress_kernels/core/float_bits.h"

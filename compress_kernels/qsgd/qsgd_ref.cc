@@ -1,6 +1,5 @@
 // The specification of qsgd as code: plain loops over the values of a tile.
 #include <algorithm>
-#include <cstring>
 
 #include "compress_kernels/core/element.h"
 #include "compress_kernels/core/reduce.h"

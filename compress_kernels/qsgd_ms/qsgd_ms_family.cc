@@ -1,7 +1,6 @@
 // qsgd-ms: two to four grids, of which each value gets the finest that fits it on all ranks. The
 // kernels are those of qsgd.
 #include <charconv>
-#include <string>
 #include <vector>
 
 #include "compress_kernels/codec_family.h"

@@ -1,7 +1,6 @@
 // The specification of q1 .. q8 as code: plain loops over blocks and elements.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "compress_kernels/core/bit_pack.h"

@@ -18,7 +18,6 @@
 #include <cstring>
 #include <exception>
 #include <string>
-#include <vector>
 
 #include "nccl_plugin/command/doctor.h"
 #include "nccl_plugin/command/explain/explain.h"

@@ -1,7 +1,6 @@
 // Entry points for memory: allocation and the registration that host memory does not need.
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>

@@ -1,6 +1,5 @@
 #include "nccl_plugin/host/arguments.h"
 
-#include <cstdint>
 #include <string>
 
 #include "nccl_plugin/host/comm.h"

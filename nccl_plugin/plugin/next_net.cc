@@ -5,7 +5,6 @@
 #include <atomic>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <type_traits>
 
 #include "nccl_plugin/plugin/net_tables.h"

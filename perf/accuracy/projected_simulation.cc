@@ -1,7 +1,5 @@
 #include "perf/accuracy/projected_simulation.h"
 
-#include <memory>
-
 #include "perf/accuracy/local_agreement.h"
 
 namespace ringpress::perf {

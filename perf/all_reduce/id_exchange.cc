@@ -10,9 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <thread>
-#include <utility>
 
 #include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/descriptor.h"

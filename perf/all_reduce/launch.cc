@@ -15,7 +15,6 @@
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <vector>
 
 #include "nccl_plugin/command/terminal/error.h"

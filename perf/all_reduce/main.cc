@@ -7,7 +7,6 @@
 //    2: a bad command line; 124: -T passed.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cctype>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <memory>
-
 #include "tests/support/leveled_training.h"
 
 namespace ringpress::perf {

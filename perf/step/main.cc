@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "nccl_plugin/command/plan/job_file.h"
 #include "nccl_plugin/command/plan/text_file.h"

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <memory>
 #include <random>
-#include <vector>
 
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/steps/step_recorder.h"

@@ -1,7 +1,5 @@
 #include "ring/collective/chunk_agreement.h"
 
-#include <cstring>
-
 #include "ring/collective/chunked_call.h"
 
 namespace ringpress::ring {

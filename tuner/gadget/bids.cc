@@ -1,7 +1,5 @@
 #include "tuner/gadget/bids.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>

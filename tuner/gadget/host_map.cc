@@ -1,7 +1,6 @@
 // Files that say which host hangs from what: parse_host_map() has the forms.
 #include <cctype>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 
 #include "ringpress/internal/hash.h"

@@ -30,8 +30,6 @@ class Packer {
   /// False if there is not even enough in all, wherever it is.
   bool may_fit(const Demand& demand, std::size_t workers) const;
 
-  const Amounts& free_at(std::size_t server) const { return free_[server]; }
-
  private:
   /// Servers in order of what is free of the first resource: that, shifted by 32 bits, and the
   /// server. Few bytes to move when one changes.

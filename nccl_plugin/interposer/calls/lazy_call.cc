@@ -1,6 +1,5 @@
 // A call that may be put off: the votes on it are a step of their own, and the call that is sent,
 // if it is, follows.
-#include <utility>
 
 #include "nccl_plugin/interposer/comm/call_starter.h"
 

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <utility>
-#include <vector>
 
 #include "ringpress/internal/log.h"
 #include "ringpress/internal/tuning.h"

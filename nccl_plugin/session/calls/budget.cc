@@ -1,6 +1,5 @@
 #include "nccl_plugin/session/calls/budget.h"
 
-#include <memory>
 #include <string>
 
 #include "compress_kernels/factory.h"

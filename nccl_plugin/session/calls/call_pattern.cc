@@ -1,7 +1,6 @@
 #include "nccl_plugin/session/calls/call_pattern.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "ringpress/internal/hash.h"

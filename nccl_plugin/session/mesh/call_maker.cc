@@ -1,7 +1,6 @@
 #include "nccl_plugin/session/mesh/call_maker.h"
 
 #include <chrono>
-#include <utility>
 
 #include "nccl_plugin/session/statistics_file.h"
 #include "ringpress/internal/hash.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <utility>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/calls/comm_shape.h"

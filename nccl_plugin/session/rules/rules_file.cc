@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>

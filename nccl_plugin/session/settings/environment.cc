@@ -2,7 +2,6 @@
 
 #include <unistd.h>  // environ
 
-#include <cstdlib>
 #include <fstream>
 
 namespace ringpress::nccl_plugin {

@@ -1,7 +1,6 @@
 #include "ringpress/internal/settings.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <limits>

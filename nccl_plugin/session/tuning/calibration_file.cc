@@ -15,7 +15,6 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
-#include <vector>
 
 #include "compress_kernels/factory.h"
 #include "ringpress/version.h"

@@ -3,11 +3,8 @@
 #include <unistd.h>
 
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>

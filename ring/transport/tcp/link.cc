@@ -22,7 +22,16 @@ FrameLabel LinkEnd::next_label() {
   return label;
 }
 
-Result<Completion> LinkEnd::settle(Result<Completion> tested) {
+Result<Request*> LinkEnd::start(auto&& post) {
+  RINGPRESS_RETURN_IF_ERROR(failure_);
+  if (under_way_ == kMaxLinkRequests) return static_cast<Request*>(nullptr);
+  RINGPRESS_ASSIGN_OR_RETURN(Request* const request, post());
+  ++under_way_;
+  return request;
+}
+
+Result<Completion> LinkEnd::test_in(auto& channel, Request* request) {
+  Result<Completion> tested = channel.test(request);
   if (!tested.is_ok() || tested.value().done) {
     --under_way_;
     if (failure_.is_ok()) failure_ = tested.status();
@@ -30,6 +39,7 @@ Result<Completion> LinkEnd::settle(Result<Completion> tested) {
     // The other sockets move too, and what the other side has to say is heard.
     reactor_->dispatch();
   }
+  if (tested.is_ok() && tested.value().done) channel.release(request);
   return tested;
 }
 
@@ -49,17 +59,11 @@ TcpSendLink::~TcpSendLink() {
 }
 
 Result<Request*> TcpSendLink::isend(ConstBuffer payload) {
-  RINGPRESS_RETURN_IF_ERROR(failure());
-  if (!has_room()) return static_cast<Request*>(nullptr);
-  RINGPRESS_ASSIGN_OR_RETURN(Request* const request, channel_.isend(payload, next_label()));
-  ++under_way_;
-  return request;
+  return start([&] { return channel_.isend(payload, next_label()); });
 }
 
 Result<Completion> TcpSendLink::test(Request* request) {
-  Result<Completion> tested = settle(channel_.test(request));
-  if (tested.is_ok() && tested.value().done) channel_.release(request);
-  return tested;
+  return test_in(channel_, request);
 }
 
 TcpReceiveLink::TcpReceiveLink(std::unique_ptr<Reactor> reactor, std::vector<Fd> sockets)
@@ -70,19 +74,12 @@ TcpReceiveLink::~TcpReceiveLink() {
 }
 
 Result<Request*> TcpReceiveLink::irecv(Buffer into) {
-  RINGPRESS_RETURN_IF_ERROR(failure());
-  if (!has_room()) return static_cast<Request*>(nullptr);
-  RINGPRESS_ASSIGN_OR_RETURN(
-      Request* const request,
-      channel_.irecv(into.data, FrameLength::at_most(into.bytes), next_label()));
-  ++under_way_;
-  return request;
+  return start(
+      [&] { return channel_.irecv(into.data, FrameLength::at_most(into.bytes), next_label()); });
 }
 
 Result<Completion> TcpReceiveLink::test(Request* request) {
-  Result<Completion> tested = settle(channel_.test(request));
-  if (tested.is_ok() && tested.value().done) channel_.release(request);
-  return tested;
+  return test_in(channel_, request);
 }
 
 }  // namespace ringpress::ring::transport::tcp

@@ -25,11 +25,10 @@ class LinkEnd {
  protected:
   /// A label that only the next message has.
   FrameLabel next_label();
-  bool has_room() const { return under_way_ < kMaxLinkRequests; }
-  /// The answer of a test() with what it means for the link.
-  Result<Completion> settle(Result<Completion> tested);
-  /// Of the link: why one of its transfers, over whichever socket, has failed.
-  const Status& failure() const { return failure_; }
+  /// Begins what `post` asks of a channel. Null: too much is under way.
+  Result<Request*> start(auto&& post);
+  /// Tests a transfer of a channel, and says what the answer means for the link.
+  Result<Completion> test_in(auto& channel, Request* request);
   /// Says goodbye, or that `under_way_` transfers are given up. A process that was forked from the
   /// one with the link says nothing: the link is its parent's.
   void part(auto& channel);
@@ -40,7 +39,7 @@ class LinkEnd {
   Connections connections_;  // Taken over by the channel.
   std::size_t under_way_ = 0;
   std::uint64_t messages_ = 0;
-  Status failure_;
+  Status failure_;  // Why one of its transfers, over whichever socket, has failed.
 };
 
 class TcpSendLink final : public SendLink, private LinkEnd {
