@@ -150,11 +150,15 @@ class ModelOfCalls {
 };
 
 /// Other links that the calls may have had: a little quicker and slower ones, and such with as much
-/// more or less latency as the line through the calls may be off by.
+/// more or less latency as the line through the calls may be off by. Calls of one size have no
+/// line, and may be all latency.
 Result<bool> is_sure_link(const LinkSpeed& found, double seconds, const CallLine& line,
                           std::size_t calls, ModelOfCalls* model) {
-  const double off = line.start_error + std::abs(line.has_latency() ? 0 : line.start_seconds / 2);
   const double most = seconds / (2.0 * static_cast<double>(calls));
+  const bool has_line = line.seconds_per_byte != 0;
+  const double off =
+      has_line ? line.start_error + std::abs(line.has_latency() ? 0 : line.start_seconds / 2)
+               : most;
   struct Other {
     double latency, seconds;
   };

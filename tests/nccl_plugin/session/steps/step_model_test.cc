@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nccl_plugin/session/steps/step_link.h"
 #include "nccl_plugin/session/steps/step_trace.h"
 
 namespace ringpress::nccl_plugin {
@@ -57,6 +58,20 @@ TEST(JobModel, IsTheFormulaOfTheRing) {
   EXPECT_DOUBLE_EQ(step_seconds(model, 1), 2);
   // Bounded, however many there are.
   EXPECT_NEAR(step_seconds(model, 1000000), 1000 * (0.75 / 100 + 0.01) + 5, 1e-3);
+}
+
+// Of one size: all that they take may be what any call takes. It does not matter where that is
+// little of a step.
+TEST(StepLink, IsDoubtedWhereCallsOfOneSizeAreMuchOfAStep) {
+  const auto is_sure = [](double pause_seconds, const std::vector<std::size_t>& sizes) {
+    Truth truth;
+    truth.pause_seconds = pause_seconds;
+    return link_behind(step_of(truth, sizes), 4, codec_of(truth)).value().is_sure;
+  };
+  const std::vector<std::size_t> equal(6, 400000), different = {40000, 400000, 4000000, 800000};
+  EXPECT_FALSE(is_sure(0.005, equal));
+  EXPECT_TRUE(is_sure(1, equal));
+  EXPECT_TRUE(is_sure(0.005, different));
 }
 
 TEST(StepModel, FindsWhatTheStepWasMadeOf) {
