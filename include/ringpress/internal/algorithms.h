@@ -2,7 +2,8 @@
 // costs. The planner, the cost model, the collectives and `ringpress explain` ask this table.
 //
 // A new one: an Algorithm (types.h), a row here, and a row with its runner in
-// ring/collective/factory.cc. tests/examples/collective/ is one in small.
+// ring/collective/factory.cc and in nccl_plugin/interposer/comm/call_starter.cc (for streams).
+// tests/examples/collective/ is one in small.
 #ifndef RINGPRESS_INTERNAL_ALGORITHMS_H_
 #define RINGPRESS_INTERNAL_ALGORITHMS_H_
 

@@ -26,7 +26,7 @@ struct NcclVariables {
   std::string debug_file;  // NCCL_DEBUG_FILE
 };
 
-/// What the user says of how calls are made: what planners are given.
+/// What the user says of how calls are made: for those who decide on calls.
 struct CallSettings {
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning)
 #define RINGPRESS_CALL_SETTING(field, type, name, default_text, agree, meaning) type field{};

@@ -1,8 +1,39 @@
 #include "nccl_plugin/interposer/comm/call_starter.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "ringpress/internal/algorithms.h"
+
 namespace ringpress::nccl_plugin::interposer {
+namespace {
+
+/// How a call by an algorithm (ringpress/internal/algorithms.h) is made in streams.
+struct StreamRunner {
+  Algorithm algorithm;
+  StreamCallPointer (*make)(const StreamCallParts& parts, const HostParts& host);
+};
+
+constexpr StreamRunner kStreamRunners[] = {
+    {Algorithm::kSra,
+     [](const StreamCallParts& parts, const HostParts&) { return make_sra_call(parts); }},
+    {Algorithm::kRing,
+     [](const StreamCallParts& parts, const HostParts&) { return make_ring_call(parts); }},
+    {Algorithm::kHier, make_hier_call},
+};
+static_assert(std::size(kStreamRunners) == std::size(kAlgorithms));
+
+StreamCallPointer make_sum_call(Algorithm algorithm, const StreamCallParts& parts,
+                                const HostParts& host) {
+  const auto* const runner =
+      std::find_if(std::begin(kStreamRunners), std::end(kStreamRunners),
+                   [algorithm](const StreamRunner& one) { return one.algorithm == algorithm; });
+  RINGPRESS_EXPECTS(runner != std::end(kStreamRunners), "an algorithm has no runner in streams");
+  return runner->make(parts, host);
+}
+
+}  // namespace
 
 Result<StreamCallPointer> CallStarter::start(const PlannedCall& planned) {
   exact_because_ = {};
@@ -125,24 +156,20 @@ Result<StreamCallPointer> CallStarter::start_compressed(const PlannedCall& plann
   ProjectionParts projection;
   StreamCallParts parts = make_parts(call, decision, way);
   RINGPRESS_RETURN_IF_ERROR(find_memory(call, decision, way, &parts, &projection));
-  parts_.statistics.begin(codec->of_tensor().specification(), parts_.policy.name_of(way));
-  switch (way) {
-    case Way::kSra:
-      return make_sra_call(parts);
-    case Way::kRing:
-      return make_ring_call(parts);
-    case Way::kProjection:
+  parts_.statistics.begin(codec->of_tensor().specification(), way.name());
+  switch (way.kind) {
+    case Way::Kind::kProjection:
       return make_projection_call(parts, projection);
-    case Way::kGather:
+    case Way::Kind::kGather:
       return make_gather_call(parts);
-    case Way::kHier:
+    case Way::Kind::kSum:
       break;
   }
-  return make_hier_call(parts, host_parts(call));
+  return make_sum_call(way.algorithm, parts, host_parts(call));
 }
 
 StreamCallParts CallStarter::make_parts(const Call& call, const Decision& decision, Way way) {
-  const bool is_hier = way == Way::kHier;
+  const bool is_hier = way.is_hierarchical();
   const HostPosition& host = parts_.policy.position();
   const PreparedCodec& codec = *parts_.codec_of(call, decision);
   StreamCallParts parts;
@@ -184,7 +211,7 @@ Status CallStarter::find_memory(const Call& call, const Decision& decision, Way 
   }
   projection->projection = codec.projection.get();
   projection->state = reinterpret_cast<std::uint64_t*>(kept.memory);
-  projection->goes_round_the_ring = parts_.policy.is_ring();
+  projection->goes_round_the_ring = way.goes_round();
   RINGPRESS_ASSIGN_OR_RETURN(projection->memory, place.workspace->projected(projection_bytes(
                                                      *codec.projection, call.count)));
   return Status::ok();

@@ -22,17 +22,17 @@ Comm::Comm(CommIdentity identity, const ringpressRealNccl& real, const Settings&
            const CommRank& rank, std::shared_ptr<Device> device,
            std::unique_ptr<ExchangeMemory> exchange)
     : identity_(std::move(identity)),
-      parts_{
-          real,
-          settings,
-          rank.handle,
-          rank.rank,
-          rank.size,
-          device,
-          std::move(exchange),
-          {real, rank.handle, *device},
-          {settings, rank.size, real.CommSplit != nullptr, identity_.name},
-          {*device, static_cast<std::size_t>(rank.size), settings.algorithm == Algorithm::kRing}} {}
+      parts_{real,
+             settings,
+             rank.handle,
+             rank.rank,
+             rank.size,
+             device,
+             std::move(exchange),
+             {real, rank.handle, *device},
+             {settings, rank.size, real.CommSplit != nullptr, identity_.name},
+             {*device, static_cast<std::size_t>(rank.size),
+              traits_of(unsplit_algorithm(settings)).goes_round}} {}
 
 Result<std::unique_ptr<Comm>> Comm::make(const ringpressRealNccl& real, const Settings& settings,
                                          ncclComm_t handle, CommIdentity identity) {

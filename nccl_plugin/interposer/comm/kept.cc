@@ -60,7 +60,7 @@ Result<KeptMemory::Place> KeptMemory::place_of(const Call& call, Way way) {
       RINGPRESS_ASSIGN_OR_RETURN(workspace, captured_.of(capture, call.stream, shape_));
     }
   }
-  return Place{workspace, way == Way::kHier ? &workspace->cross() : &workspace->whole()};
+  return Place{workspace, way.is_hierarchical() ? &workspace->cross() : &workspace->whole()};
 }
 
 Kept KeptMemory::find(const TensorCall& tensor, const ToKeep& wanted, const Place& place,

@@ -116,29 +116,19 @@ PlanRequest CommPolicy::request(const Call& call) const {
 }
 
 Way CommPolicy::way(const Decision& decision, const Call& call, bool is_projected) const {
-  if (is_projected) return Way::kProjection;
-  if (call.kind == CollectiveKind::kAllGather) return Way::kGather;
-  if (is_ring()) return Way::kRing;
-  const bool has_parts = position_.hosts > 0 && host_part(call) > 0;
-  return traits_of(decision.algorithm).is_hierarchical && has_parts ? Way::kHier : Way::kSra;
-}
-
-const char* CommPolicy::name_of(Way way) const {
-  switch (way) {
-    case Way::kHier:
-      return algorithm_name(Algorithm::kHier);
-    case Way::kGather:
-      return "gather";
-    case Way::kSra:
-    case Way::kRing:
-    case Way::kProjection:
-      break;
+  Way way{unsplit_algorithm(settings_)};
+  if (is_projected) {
+    way.kind = Way::Kind::kProjection;
+  } else if (call.kind == CollectiveKind::kAllGather) {
+    way.kind = Way::Kind::kGather;
+  } else if (!way.goes_round() && traits_of(decision.algorithm).is_hierarchical) {
+    if (position_.hosts > 0 && host_part(call) > 0) way.algorithm = decision.algorithm;
   }
-  return algorithm_name(is_ring() ? Algorithm::kRing : Algorithm::kSra);
+  return way;
 }
 
 std::size_t CommPolicy::residual_count(const Call& call, Way way) const {
-  return way == Way::kHier ? host_part(call) : call.count;
+  return way.is_hierarchical() ? host_part(call) : call.count;
 }
 
 std::uint64_t CommPolicy::raw_bytes(const PlanRequest& request) const {

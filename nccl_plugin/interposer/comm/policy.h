@@ -15,6 +15,7 @@
 #include "nccl_plugin/interposer/calls/call.h"
 #include "nccl_plugin/interposer/host_groups.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/settings.h"
 
@@ -31,8 +32,19 @@ bool may_compress(const Settings& settings, bool can_split, const std::vector<in
 /// Whether it is to be split for `hier`.
 bool wants_groups(const Settings& settings, bool can_split, const std::vector<int>& hosts);
 
-/// How a call is made: by which of the algorithms, or projected.
-enum class Way { kSra, kRing, kHier, kProjection, kGather };
+/// How a call is made: by which of the algorithms, and whether it is projected or gathers.
+struct Way {
+  enum class Kind : std::uint8_t { kSum, kProjection, kGather };
+
+  Algorithm algorithm = Algorithm::kSra;
+  Kind kind = Kind::kSum;
+
+  bool is_hierarchical() const { return traits_of(algorithm).is_hierarchical; }
+  bool goes_round() const { return traits_of(algorithm).goes_round; }
+  /// In statistics.
+  const char* name() const { return kind == Kind::kGather ? "gather" : algorithm_name(algorithm); }
+  bool operator==(const Way&) const = default;
+};
 
 /// Of one communicator.
 class CommPolicy {
@@ -52,7 +64,6 @@ class CommPolicy {
   void set_position(const HostPosition& position);
   /// No hosts: it was not split.
   const HostPosition& position() const { return position_; }
-  bool is_ring() const { return settings_.algorithm == Algorithm::kRing; }
 
   /// What calls of this kind get that no rule is for, or would get if they were not only observed.
   std::string usual_codec(DType dtype, ReduceOp op) const;
@@ -63,7 +74,6 @@ class CommPolicy {
 
   /// `is_projected`: by the codec that was decided on.
   Way way(const Decision& decision, const Call& call, bool is_projected) const;
-  const char* name_of(Way way) const;
   /// Elements of a call that a residual is for.
   std::size_t residual_count(const Call& call, Way way) const;
   /// What each rank sends of such a call uncompressed, as StreamCall::raw_bytes().

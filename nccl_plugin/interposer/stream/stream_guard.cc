@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "nccl_plugin/session/calls/comm_shape.h"
 #include "ringpress/internal/log.h"
 #include "ringpress/internal/tuning.h"
 
@@ -162,8 +163,7 @@ void StreamGuard::log_verdict(const Class& calls, Verdict verdict, std::string_v
     TuningNote note;
     note.event = event;
     note.choice.codec = is_exact ? 0 : 1;
-    note.choice.algorithm =
-        settings_.algorithm == Algorithm::kRing ? Algorithm::kRing : Algorithm::kSra;
+    note.choice.algorithm = unsplit_algorithm(settings_);
     note.seconds = seconds[is_exact ? 0 : 1];
     const std::string named(is_exact ? kNoCodec : codec);
     const std::string line = tuning::tuning_log_line(calls.calls, note, named);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/settings.h"
@@ -25,6 +26,12 @@ struct CommShape {
 
 /// Of a communicator that has not been split: its ranks are on these hosts.
 CommShape comm_shape_of(const Settings& settings, std::span<const int> hosts);
+
+/// By which its calls go, if no rule and nothing that is tried says otherwise.
+inline Algorithm unsplit_algorithm(const CallSettings& settings) {
+  const bool can_be = settings.algorithm && traits_of(*settings.algorithm).runs_on_mesh;
+  return can_be ? *settings.algorithm : Algorithm::kSra;
+}
 
 /// About a call on a tensor of `count` elements in all. It has not come before.
 inline PlanRequest request_of(const CommShape& comm, CollectiveKind kind, std::size_t count,

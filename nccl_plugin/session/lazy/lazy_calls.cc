@@ -19,7 +19,7 @@ constexpr double kFullShare = 0.5;
 
 }  // namespace
 
-LazyCalls::LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size,
+LazyCalls::LazyCalls(const CallSettings& settings, LazyMemory& memory, int rank, int size,
                      std::shared_ptr<CallSequence> sequence)
     : threshold_(settings.lazy * (1 - kRounding)),
       most_calls_(settings.lazy_calls),

@@ -53,10 +53,10 @@ enum class LazyVote : std::uint8_t { kPutOff = 0, kSend = 1, kNotFinite = 2 };
 class LazyCalls {
  public:
   /// `memory` outlives this.
-  LazyCalls(const Settings& settings, LazyMemory& memory, int rank, int size,
+  LazyCalls(const CallSettings& settings, LazyMemory& memory, int rank, int size,
             std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
-  static bool is_wanted(const Settings& settings) {
+  static bool is_wanted(const CallSettings& settings) {
     return settings.lazy > 0 && compresses(settings.mode);
   }
   /// The same on all ranks.

@@ -261,7 +261,7 @@ Result<int> count_ranks_per_host(Peers& peers) {
   return is_alike && local < peers.size() ? local : 1;
 }
 
-Result<Calibrations> calibrate(Peers& peers, const Settings& settings, int ranks_per_host) {
+Result<Calibrations> calibrate(Peers& peers, const CallSettings& settings, int ranks_per_host) {
   Calibrations found;
   RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link,
                              measure_link(peers, sums(peers, ranks_per_host)));

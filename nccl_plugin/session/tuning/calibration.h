@@ -49,7 +49,7 @@ Result<int> count_ranks_per_host(Peers& peers);
 /// What is measured at first: the link between hosts, or all if they are of a kind; else that
 /// inside them, too; of each type, RINGPRESS_BUDGET's codec and those of a short list
 /// that lose no more than it. Collective; the same on all ranks.
-Result<Calibrations> calibrate(Peers& peers, const Settings& settings, int ranks_per_host);
+Result<Calibrations> calibrate(Peers& peers, const CallSettings& settings, int ranks_per_host);
 
 /// True if links are about as quick as is said of them. Collective; the same on all ranks.
 Result<bool> still_hold(Peers& peers, const Calibrations& said, int ranks_per_host);

@@ -147,7 +147,7 @@ Result<Calibrations> read_calibrations(std::string_view text, const CalibrationK
   return found;
 }
 
-std::string calibration_path(const Settings& settings, const CalibrationKey& key) {
+std::string calibration_path(const CallSettings& settings, const CalibrationKey& key) {
   if (settings.cache.is_off) return "";
   std::string folder = settings.cache.folder;
   if (folder.empty()) {

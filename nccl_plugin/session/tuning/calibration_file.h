@@ -36,7 +36,7 @@ std::string write_calibrations(const Calibrations& calibrations, const Calibrati
 Result<Calibrations> read_calibrations(std::string_view text, const CalibrationKey& key);
 
 /// Where it is kept: in RINGPRESS_CACHE, or else in the user's cache folder. Empty: nowhere.
-std::string calibration_path(const Settings& settings, const CalibrationKey& key);
+std::string calibration_path(const CallSettings& settings, const CalibrationKey& key);
 
 /// The text of the file; empty if there is none. kSystem: others may write it, it is not this
 /// user's, or it cannot be read.

@@ -166,7 +166,7 @@ class BitLevels final : public LevelFamily {
   std::vector<std::unique_ptr<Codec>> codecs_;  // By level, of float32.
 };
 
-std::unique_ptr<LevelFamily> make_bit_levels(const Settings& settings) {
+std::unique_ptr<LevelFamily> make_bit_levels(const CallSettings& settings) {
   const std::optional<BitGrid> own = make_grid(usual_codec(settings));
   if (!own) return nullptr;
   std::vector<BitGrid> grids{*own};
@@ -231,7 +231,7 @@ class DensityLevels final : public LevelFamily {
   std::size_t default_level_ = 0;
 };
 
-std::unique_ptr<LevelFamily> make_density_levels(const Settings& settings) {
+std::unique_ptr<LevelFamily> make_density_levels(const CallSettings& settings) {
   const Result<std::string> whole =
       compress_kernels::normalize_specification(usual_codec(settings));
   if (!whole.is_ok() || !whole.value().starts_with("topk:density=")) return nullptr;
@@ -337,7 +337,7 @@ class RankLevels final : public LevelFamily {
   std::size_t default_level_ = 0;
 };
 
-std::unique_ptr<LevelFamily> make_rank_levels(const Settings& settings) {
+std::unique_ptr<LevelFamily> make_rank_levels(const CallSettings& settings) {
   const Result<std::string> whole =
       compress_kernels::normalize_specification(usual_codec(settings));
   if (!whole.is_ok() || !whole.value().starts_with("powersgd:rank=")) return nullptr;
@@ -347,7 +347,7 @@ std::unique_ptr<LevelFamily> make_rank_levels(const Settings& settings) {
 
 }  // namespace
 
-std::unique_ptr<LevelFamily> make_level_family(const Settings& settings) {
+std::unique_ptr<LevelFamily> make_level_family(const CallSettings& settings) {
   if (auto bits = make_bit_levels(settings)) return bits;
   if (auto densities = make_density_levels(settings)) return densities;
   return make_rank_levels(settings);

@@ -49,7 +49,7 @@ class LevelFamily {
 /// Of the codec that all calls would have (usual_codec()): bits for `q2` to `q8` rounded to
 /// nearest, on the uniform grid or `lloyd`, and with RINGPRESS_ADJUST_GRIDS=both on the other one
 /// too; densities for `topk`; ranks for `powersgd`. Null for all others, which have no levels.
-std::unique_ptr<LevelFamily> make_level_family(const Settings& settings);
+std::unique_ptr<LevelFamily> make_level_family(const CallSettings& settings);
 
 }  // namespace ringpress::nccl_plugin::tuning
 

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "compress_kernels/factory.h"
+#include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/tuning/tensor_cut.h"
+#include "ringpress/internal/algorithms.h"
 #include "ringpress/internal/hash.h"
 #include "ringpress/internal/levels.h"
 #include "ringpress/internal/log.h"
@@ -34,7 +36,7 @@ constexpr std::size_t kSketches = 8192;
 constexpr std::size_t kShortestSketch = 32;
 constexpr std::size_t kLongestSketch = 128;
 
-LevelBudget budget_of(const Settings& settings) {
+LevelBudget budget_of(const CallSettings& settings) {
   LevelBudget budget;
   budget.alpha = settings.adjust_alpha;
   budget.metric = settings.adjust_metric;
@@ -75,13 +77,12 @@ double norm_of(std::span<const double> all, std::size_t first = 0, std::size_t s
 
 }  // namespace
 
-StepLevels::StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family,
-                       std::shared_ptr<CallSequence> sequence)
+StepLevels::StepLevels(const CallSettings& settings, Peers& peers,
+                       std::unique_ptr<LevelFamily> family, std::shared_ptr<CallSequence> sequence)
     : settings_(settings),
       peers_(peers),
       family_(std::move(family)),
-      // A ring encodes sums of several ranks, on which parts do not agree.
-      has_parts_(family_->has_parts() && settings.algorithm != Algorithm::kRing),
+      has_parts_(family_->has_parts() && traits_of(unsplit_algorithm(settings)).takes_parts),
       sequence_(std::move(sequence)) {}
 
 /// A step that has not come to its end does not count.

@@ -59,7 +59,7 @@ using LeveledCall = std::vector<LeveledPart>;  // Neighbours differ in their lev
 class StepLevels {
  public:
   /// `settings` and `peers` outlive this.
-  StepLevels(const Settings& settings, Peers& peers, std::unique_ptr<LevelFamily> family,
+  StepLevels(const CallSettings& settings, Peers& peers, std::unique_ptr<LevelFamily> family,
              std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
   /// The next call of those that may be compressed, the same on all ranks, whatever becomes of it.
@@ -138,7 +138,7 @@ class StepLevels {
   void set_levels(const std::vector<std::size_t>& by_part);
   double bytes_of(const LeveledCall& call) const;
 
-  const Settings& settings_;
+  const CallSettings& settings_;
   Peers& peers_;
   const std::unique_ptr<LevelFamily> family_;
   const bool has_parts_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nccl_plugin/errors/warn_once.h"
+#include "nccl_plugin/session/calls/comm_shape.h"
 #include "ringpress/internal/codec.h"
 #include "ringpress/internal/log.h"
 #include "tuner/factory.h"
@@ -45,9 +46,9 @@ std::string own_host() {
 }
 
 /// The same on all ranks of the same hosts, but for a coincidence, which still_hold() notices.
-Result<std::string> name_hosts(Peers& peers, const Settings& settings) {
+Result<std::string> name_hosts(Peers& peers, const std::string& interfaces) {
   const std::size_t hash =
-      std::hash<std::string>()(own_host() + "/" + settings.address.interfaces) & ((1ull << 52) - 1);
+      std::hash<std::string>()(own_host() + "/" + interfaces) & ((1ull << 52) - 1);
   double bounds[] = {static_cast<double>(hash), -static_cast<double>(hash)};
   RINGPRESS_RETURN_IF_ERROR(peers.max(bounds));
   return std::to_string(static_cast<std::uint64_t>(bounds[0])) + "-" +
@@ -67,7 +68,7 @@ std::string described(const Calibrations& calibrations, int ranks_per_host) {
          ", " + described(calibrations.inside()) + " inside";
 }
 
-TuningLimits limits_of(const Settings& settings) {
+TuningLimits limits_of(const CallSettings& settings) {
   TuningLimits limits;
   limits.warm_up_calls = static_cast<std::uint32_t>(settings.tuning_warm_up_calls);
   limits.calls = static_cast<std::uint32_t>(settings.tuning_calls);
@@ -83,7 +84,10 @@ void warn_of_cache(const std::string& path, const Status& status) {
 }  // namespace
 
 TunedCalls::TunedCalls(const Settings& settings, Peers& peers, const TuningLimits& limits)
-    : settings_(settings), peers_(peers), limits_(limits) {}
+    : settings_(settings),
+      interfaces_(settings.address.interfaces),
+      peers_(peers),
+      limits_(limits) {}
 
 TunedCalls::TunedCalls(const Settings& settings, Peers& peers)
     : TunedCalls(settings, peers, limits_of(settings)) {}
@@ -179,7 +183,7 @@ Status TunedCalls::find_calibrations() {
 /// Sets calibrations_.
 Status TunedCalls::ask_or_calibrate() {
   const auto begin = std::chrono::steady_clock::now();
-  RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, settings_));
+  RINGPRESS_ASSIGN_OR_RETURN(std::string hosts, name_hosts(peers_, interfaces_));
   RINGPRESS_ASSIGN_OR_RETURN(ranks_per_host_, count_ranks_per_host(peers_));
   const CalibrationKey key{peers_.size(), ranks_per_host_, settings_.budget, std::move(hosts)};
   cache_path_ = calibration_path(settings_, key);
@@ -212,10 +216,7 @@ void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
 Status TunedCalls::make_tuner(Class* calls) {
   const CallShape shape{calls->calls.bytes, peers_.size(), ranks_per_host_};
   const Calibration& calibration = calibration_of(calls->calls.dtype);
-  // `hier` is sra here.
-  const bool is_ring = settings_.algorithm == Algorithm::kRing;
-  const Algorithm asked = is_ring ? Algorithm::kRing : Algorithm::kSra;
-  const Algorithm wanted = calls->by.value_or(asked);
+  const Algorithm wanted = calls->by.value_or(unsplit_algorithm(settings_));
   RINGPRESS_ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
                              !settings_.algorithm && !calls->by
                                  ? tuner::find_candidates(shape, calibration)

@@ -85,7 +85,8 @@ class TunedCalls {
   TunedChoice choice_of(const Class& calls) const;
   const Calibration& calibration_of(DType dtype) const;
 
-  const Settings& settings_;
+  const CallSettings& settings_;
+  const std::string interfaces_;  // That are used: part of what is known of the links.
   Peers& peers_;
   const TuningLimits limits_;
   std::unique_ptr<Calibrations> calibrations_;  // Made once: decisions have names of its codecs.

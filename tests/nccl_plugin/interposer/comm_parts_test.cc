@@ -47,17 +47,17 @@ TEST(CommPolicy, AHostsPartDecidesTheWay) {
   call.count = 1001;
   Decision decision;
   decision.algorithm = Algorithm::kHier;
-  EXPECT_EQ(policy.way(decision, call, false), Way::kSra);  // It has not been split.
+  EXPECT_EQ(policy.way(decision, call, false), Way{Algorithm::kSra});  // It has not been split.
   policy.set_position(find_position(policy.hosts(), 2));
-  EXPECT_EQ(policy.way(decision, call, false), Way::kHier);
-  EXPECT_EQ(policy.residual_count(call, Way::kHier), 500u);
-  EXPECT_EQ(policy.residual_count(call, Way::kSra), 1001u);
-  EXPECT_EQ(policy.way(decision, call, true), Way::kProjection);
+  EXPECT_EQ(policy.way(decision, call, false), Way{Algorithm::kHier});
+  EXPECT_EQ(policy.residual_count(call, Way{Algorithm::kHier}), 500u);
+  EXPECT_EQ(policy.residual_count(call, Way{Algorithm::kSra}), 1001u);
+  EXPECT_EQ(policy.way(decision, call, true), (Way{Algorithm::kSra, Way::Kind::kProjection}));
   EXPECT_EQ(policy.request(call).ranks_per_host, 2);
   call.count = 1;  // Fewer than ranks of a host.
-  EXPECT_EQ(policy.way(decision, call, false), Way::kSra);
+  EXPECT_EQ(policy.way(decision, call, false), Way{Algorithm::kSra});
   call.kind = CollectiveKind::kAllGather;
-  EXPECT_EQ(policy.way(decision, call, false), Way::kGather);
+  EXPECT_EQ(policy.way(decision, call, false), (Way{Algorithm::kSra, Way::Kind::kGather}));
 }
 
 /// What a library would be told, by a lifetime alone.
