@@ -4,7 +4,8 @@ find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
 
 # What programs at a terminal share.
-add_library(ringpress_terminal STATIC command/terminal/codec_list.cc command/terminal/size.cc)
+add_library(ringpress_terminal STATIC command/terminal/codec_list.cc command/terminal/hint.cc
+                                       command/terminal/size.cc)
 target_include_directories(ringpress_terminal PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(ringpress_terminal PRIVATE ringpress_include)
 

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
+#include <vector>
 
 #include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/command/terminal/hint.h"
 
 namespace ringpress::perf {
 namespace {
@@ -132,8 +135,10 @@ const auto& find_by_name(const List& list, const std::string& name, const char* 
   for (const auto& entry : list) {
     if (name == entry.name) return entry;
   }
-  throw terminal::Error(std::string("unknown ") + what + " \"" + name +
-                        "\"; known: " + names_of(list) + ", all");
+  std::vector<std::string_view> names;
+  for (const auto& entry : list) names.emplace_back(entry.name);
+  throw terminal::Error(std::string("unknown ") + what + " \"" + name + "\"" +
+                        terminal::hint_at(name, names) + "; known: " + names_of(list) + ", all");
 }
 
 }  // namespace

@@ -93,8 +93,9 @@ void add_nccl_tests_flags(CLI::App& app, Options& options, RawOptions& raw) {
       ->check(kFromOne);
   app.add_option("-N,--run_cycles", options.sweep.cycles, "repeat the sweep N times, 0: for ever")
       ->check(kFromZero);
-  app.add_option("-c,--check", raw.check, "check the results, 0 or 1 (default 1)")
-      ->check(CLI::Range(0, 1));
+  app.add_option("-c,--check", raw.check,
+                 "check the results; 0: do not. Any other number is as 1 (default 1)")
+      ->check(kFromZero);
   app.add_option("-o,--op", options.sweep.operation, "sum, prod, max, min, avg, mulsum or all");
   app.add_option("-d,--datatype", options.sweep.data_type, "nccl-tests' type name, or all");
   app.add_option("-r,--root", options.sweep.root,

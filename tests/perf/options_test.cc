@@ -87,7 +87,7 @@ TEST(Options, AValueThatIsRefusedIsToldWhatIsAllowed) {
   };
   for (const Case& c :
        {Case{{"--seed", "-1"}, "-1 is no number from 0 on"},
-        Case{{"-c", "7"}, "Value 7 not in range 0 to 1"},
+        Case{{"-c", "-7"}, "-7 is no number from 0 on"},
         Case{{"-b", "8E", "-e", "8E"}, "\"8E\" is not a size of at most 1024T"},
         Case{{"-e", "lots"}, "\"lots\" is not a size such as"},
         Case{{"-d", "FLOAT"}, "(maybe float?)"}, Case{{"-o", "summ"}, "(maybe sum?)"}}) {
