@@ -272,12 +272,11 @@ class Explain(unittest.TestCase):
 
     def test_projections_are_never_hierarchical(self):
         words = ("64M", "float32", "16", "--ranks-per-host", "8")
-        flat, hosts = explained(*words[:3], RINGPRESS_CODEC="powersgd:rank=4"), explained(
-            *words, RINGPRESS_CODEC="powersgd:rank=4")
+        hosts = explained(*words, RINGPRESS_CODEC="powersgd:rank=4")
         self.assertEqual(hosts["choice"], {"codec": "powersgd:rank=4", "algorithm": "sra"})
-        # The work of projecting is that of each rank.
-        one, other = ([call for call in found["calls"] if call["allowed"]][0] for found in (flat, hosts))
-        self.assertLess(one["codec_seconds"] / other["codec_seconds"], 3)
+        allowed = [call for call in hosts["calls"] if call["allowed"]]
+        self.assertNotIn("hier", {call["algorithm"] for call in allowed})
+        self.assertGreater(allowed[0]["codec_seconds"], 0)
 
     def test_what_takes_part_in_all_reduces_only_is_not_used_for_others(self):
         words = ("64M", "float32", "4", "--collective", "reduce_scatter", "--codecs", "none,q4")
