@@ -45,6 +45,14 @@ void add_next_plugin_warning(const JobEnvironment& environment, const std::strin
   }
 }
 
+/// NCCL goes on without a plugin that it cannot load, and says so in its log alone.
+void add_library_warning(const std::string& folder, RunPlan* plan) {
+  const PluginLibrary library = look_at_plugin(folder + "/" + kLibrary);
+  if (library.can_be_loaded()) return;
+  plan->warnings.push_back({true, "NCCL will run without this library: " + library.problem,
+                            "install or build it again"});
+}
+
 void print_plan(const RunPlan& plan) {
   for (const auto& [name, value] : plan.sets) {
     fmt::print(stderr, "ringpress run: sets {}={}\n", name, value);
@@ -125,6 +133,7 @@ int run_command(const RunOptions& options) {
                                  "get that one",
                              "give --library a folder without it"});
   }
+  add_library_warning(folder, &plan);
   add_next_plugin_warning(JobEnvironment::of_this_process(), folder, &plan);
   print_plan(plan);
   if (options.dry_run) return EXIT_SUCCESS;

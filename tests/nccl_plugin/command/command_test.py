@@ -165,6 +165,19 @@ class Run(Command):
         self.assertFalse((self.folder / "x").exists())
         self.assertEqual(self.run_program("run", "--dry-run")[0], 0)
 
+    def test_a_plugin_that_cannot_be_loaded_is_told(self):
+        folder = self.folder / "cut"
+        folder.mkdir()
+        shutil.copyfile(LIBRARY_FOLDER / "libnccl-net-ringpress.so", folder / "libnccl-net-ringpress.so")
+        words = ("run", "--library", folder, "--dry-run", "--", "true")
+        self.assertNotIn("warning", self.run_program(*words)[2])
+        for percent in (50, 0):
+            size = (folder / "libnccl-net-ringpress.so").stat().st_size
+            os.truncate(folder / "libnccl-net-ringpress.so", size * percent // 100)
+            code, _, error = self.run_program(*words)
+            self.assertEqual(code, 0)
+            self.assertIn("warning: NCCL will run without this library: ", error)
+
     def test_the_exit_status_is_that_of_the_command(self):
         self.assertEqual(self.run_program("run", "--", "sh", "-c", "exit 7")[0], 7)
         self.assertEqual(self.run_program("run", "--", "sh", "-c", "kill -9 $$")[0], -9)
@@ -189,7 +202,7 @@ class Run(Command):
         code, _, error = self.run_program("run", "--library", self.folder, "--", "true")
         self.assertEqual(code, 125)
         self.assertIn("libnccl-net-ringpress.so", error)
-        (self.folder / "libnccl-net-ringpress.so").write_bytes(b"")
+        shutil.copy(LIBRARY_FOLDER / "libnccl-net-ringpress.so", self.folder)
         child, error = self.variables_of_child("--library", str(self.folder))
         self.assertEqual(child["LD_LIBRARY_PATH"], str(self.folder))
         self.assertNotIn("warning", error)
