@@ -57,6 +57,10 @@ void measure_budgets(const std::string& codec, std::size_t steps,
       print_row(testing::make_gradients(kind, {16000, 20000, 24000}, world, steps, 10), codec,
                 feedback, world, steps);
     }
+    for (const auto kind : testing::kTrainingKinds) {
+      constexpr int kWorld = 2;
+      print_row(testing::make_mixed_gradients(kind, kWorld, steps), codec, feedback, kWorld, steps);
+    }
     for (std::size_t i = 0; i + 1 < real.size(); i += 2) {
       print_row(real_gradients(real[i], real[i + 1]), codec, feedback,
                 static_cast<int>(real[i].values.size()), steps);

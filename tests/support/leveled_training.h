@@ -156,23 +156,53 @@ struct TrainingValues {
   }
 };
 
+/// Of a call whose values have one law of four, and another one later; nothing in common on ranks.
+inline TrainingValues values_of_laws(std::size_t count, std::size_t call, int world) {
+  TrainingValues values(count, call, 1);
+  values.noise.resize(static_cast<std::size_t>(world), values.noise[0]);
+  std::normal_distribution<float> normal;
+  const auto draw = [&](std::size_t law, std::mt19937_64& generator, std::size_t i) {
+    const float value = normal(generator);
+    switch (law % 4) {
+      case 0:
+        return value;
+      case 1:  // A few large ones.
+        return (generator() % 50 == 0 ? 20.0f : 0.3f) * value;
+      case 2:
+        return std::exp(2 * normal(generator)) * value;
+      default:  // Rows, as of an embedding.
+        return (i / 1000 % 7 == 0 ? 5.0f : 0.05f) * value;
+    }
+  };
+  const auto draw_all = [&](std::size_t law, int rank) {
+    std::mt19937_64 generator(1000 * call + 10 * law + static_cast<std::size_t>(rank));
+    std::vector<float> drawn(count);
+    for (std::size_t i = 0; i < count; ++i) drawn[i] = draw(law, generator, i);
+    return drawn;
+  };
+  values.own.clear();
+  values.other.clear();
+  for (int rank = 0; rank < world; ++rank) {
+    values.own.push_back(draw_all(call, rank));
+    values.other.push_back(draw_all(call + 2, rank));
+  }
+  return values;
+}
+
 enum class TrainingKind { kConstant, kAlternating, kDrifting, kNoisy };
 inline constexpr TrainingKind kTrainingKinds[] = {TrainingKind::kConstant,
                                                   TrainingKind::kAlternating,
                                                   TrainingKind::kDrifting, TrainingKind::kNoisy};
 
-/// Calls whose values differ in size by a factor of `spread` from one to the next. `steps`: in
-/// which drifting ones come to be ten times as large, or small, and others.
-inline TrainingGradients make_gradients(TrainingKind kind, std::vector<std::size_t> counts,
-                                        int world, std::size_t steps, float spread) {
-  auto values = std::make_shared<std::vector<TrainingValues>>();
-  std::vector<float> scales;
-  for (std::size_t call = 0; call < counts.size(); ++call) {
-    values->emplace_back(counts[call], call, world);
-    scales.push_back(std::pow(spread, -static_cast<float>(call)));
-  }
+/// `values` and `scales`: by call. `steps`: in which drifting ones come to be ten times as large,
+/// or small, and others.
+inline TrainingGradients gradients_of(TrainingKind kind,
+                                      std::shared_ptr<std::vector<TrainingValues>> values,
+                                      std::vector<float> scales, std::size_t steps) {
+  std::vector<std::size_t> counts;
+  for (const TrainingValues& of_call : *values) counts.push_back(of_call.own[0].size());
   static constexpr const char* kNames[] = {"constant", "alternating", "drifting", "noisy"};
-  TrainingGradients gradients{kNames[static_cast<std::size_t>(kind)], std::move(counts), {}};
+  TrainingGradients gradients{kNames[static_cast<std::size_t>(kind)], counts, {}};
   gradients.fill = [kind, values, scales, steps](std::size_t call, std::size_t step, int rank,
                                                  std::span<float> to) {
     const TrainingValues& of_call = (*values)[call];
@@ -204,6 +234,30 @@ inline TrainingGradients make_gradients(TrainingKind kind, std::vector<std::size
       }
     }
   };
+  return gradients;
+}
+
+/// Calls whose values differ in size by a factor of `spread` from one to the next.
+inline TrainingGradients make_gradients(TrainingKind kind, const std::vector<std::size_t>& counts,
+                                        int world, std::size_t steps, float spread) {
+  auto values = std::make_shared<std::vector<TrainingValues>>();
+  std::vector<float> scales;
+  for (std::size_t call = 0; call < counts.size(); ++call) {
+    values->emplace_back(counts[call], call, world);
+    scales.push_back(std::pow(spread, -static_cast<float>(call)));
+  }
+  return gradients_of(kind, values, scales, steps);
+}
+
+/// Five calls of several laws and sizes.
+inline TrainingGradients make_mixed_gradients(TrainingKind kind, int world, std::size_t steps) {
+  constexpr std::size_t kCounts[] = {40003, 20001, 65536, 30011, 50001};
+  auto values = std::make_shared<std::vector<TrainingValues>>();
+  for (const std::size_t count : kCounts) {
+    values->push_back(values_of_laws(count, values->size(), world));
+  }
+  TrainingGradients gradients = gradients_of(kind, values, {1, 10, 0.1f, 3, 0.5f}, steps);
+  gradients.name += ", mixed laws";
   return gradients;
 }
 

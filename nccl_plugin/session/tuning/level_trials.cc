@@ -18,8 +18,13 @@ double squares_of(std::span<const float> values) {
 namespace {
 
 // Steps that a quantiser is tried for before what it keeps counts, and those that count.
-constexpr std::size_t kSettlingSteps = 14;
+constexpr std::size_t kSettlingSteps = 48;
 constexpr std::size_t kCountedSteps = 10;
+// Ranks whose sum is tried, if there are as many, and how far the values stand apart that one of
+// them has beside another: in another block, whose largest value is another one, and near, as rows
+// of a tensor are of a kind.
+constexpr std::size_t kTriedRanks = 4;
+constexpr std::size_t kDistance = 145;
 // Top-k: calls are tried several at a time, of which no more than this share of all values is sent.
 constexpr double kLargestShare = 1.0 / 24;
 // Settling and counting, over the calls that it takes to send as many values as there are.
@@ -151,6 +156,7 @@ class CodecTrial {
     losses_.add_kept(residual_);
   }
   std::span<const float> sent() const { return sent_; }
+  std::span<const float> kept() const { return residual_; }
   TrialLoss get() const { return losses_.get(); }
 
  private:
@@ -161,33 +167,90 @@ class CodecTrial {
   std::vector<float> sent_;
 };
 
-/// What the sum of the ranks' values is like.
+/// Ranks that encode their values, but one, which adds them up and encodes the sum.
 class SumTrial {
  public:
-  SumTrial(const SampledPart& part, const RanksSum& sum)
-      : mean_(part.mean()),
-        of_mean_(static_cast<float>(std::sqrt(sum.of_mean))),
-        of_rest_(static_cast<float>(std::sqrt(sum.of_rest))),
-        of_losses_(static_cast<float>(std::sqrt(sum.of_losses))),
-        summed_(part.size()) {}
+  SumTrial(const SampledPart& part, const Codec& codec, const RanksSum& sum)
+      : sum_(sum),
+        mean_(part.mean()),
+        values_(part.size()),
+        summed_(part.size()),
+        others_(std::min(sum.ranks, kTriedRanks) - 1, CodecTrial(part, codec)),
+        of_sum_(part, codec),
+        of_others_(part),
+        of_all_(part) {}
 
-  /// Other ranks' losses have to do with other values: a neighbour's stands for them. With a
-  /// value's own, the sum would lie on the grid.
-  std::span<const float> of(std::span<const float> values, std::span<const float> sent) {
-    for (std::size_t i = 0; i < summed_.size(); ++i) {
-      const std::size_t other = i + 1 < summed_.size() ? i + 1 : 0;
-      summed_[i] = of_mean_ * mean_[i] + of_rest_ * (values[i] - mean_[i]) -
-                   of_losses_ * (values[other] - sent[other]);
+  void send(std::span<const float> step, std::uint64_t call, bool counts) {
+    make_values(0, step);
+    summed_ = values_;
+    std::vector<float> sent = values_;
+    std::vector<float> kept(of_sum_.kept().size());
+    for (std::size_t rank = 1; rank <= others_.size(); ++rank) {
+      CodecTrial& other = others_[rank - 1];
+      make_values(rank, step);
+      other.send(values_, call, false);
+      add(values_, &summed_);
+      add(other.sent(), &sent);
+      add(other.kept(), &kept);
     }
-    return summed_;
+    if (counts) add_losses(step, sent, kept);
+    of_sum_.send(sent, call, false);
+    add(of_sum_.kept(), &kept);
+    if (!counts) return;
+    of_all_.add_call(summed_, of_sum_.sent());
+    of_all_.add_kept(kept);
+  }
+  /// A rank's share of what is lost beside the first encodings: as large as the sum is.
+  TrialLoss get() const {
+    const double scale = tried_squares_ > 0 ? true_squares_ / tried_squares_ : 0;
+    const TrialLoss all = of_all_.get(), first = of_others_.get();
+    return {scale * (all.of_call - first.of_call), scale * (all.of_mean - first.of_mean)};
   }
 
  private:
+  /// What two ranks have in common, over the squares of either.
+  float correlation(double of_sum) const {
+    const auto others = static_cast<double>(std::max<std::size_t>(sum_.ranks, 2) - 1);
+    return static_cast<float>(std::clamp((of_sum - 1) / others, 0.0, 1.0));
+  }
+  /// Some that all have, and what stands elsewhere in this rank's values. Weighted sums of both
+  /// would have another law.
+  void make_values(std::size_t rank, std::span<const float> step) {
+    const float common_mean = correlation(sum_.of_mean), common_rest = correlation(sum_.of_rest);
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const std::size_t own = (i + rank * kDistance) % values_.size();
+      const auto dice = static_cast<float>(mix_bits(i + 1) >> 40) * 0x1p-24f;
+      const std::size_t of_mean = dice < common_mean ? i : own;
+      const std::size_t of_rest = dice < common_rest ? i : own;
+      values_[i] = mean_[of_mean] + (step[of_rest] - mean_[of_rest]);
+    }
+  }
+  static void add(std::span<const float> values, std::vector<float>* to) {
+    for (std::size_t i = 0; i < values.size(); ++i) (*to)[i] += values[i];
+  }
+  void add_losses(std::span<const float> step, std::span<const float> sent,
+                  std::span<const float> kept) {
+    of_others_.add_call(summed_, sent);
+    of_others_.add_kept(kept);
+    double of_mean = 0, of_rest = 0;
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      of_mean += double{mean_[i]} * double{mean_[i]};
+      of_rest += std::pow(double{step[i]} - double{mean_[i]}, 2);
+    }
+    true_squares_ += sum_.of_mean * of_mean + sum_.of_rest * of_rest;
+    tried_squares_ += squares_of(summed_);
+  }
+
+  const RanksSum& sum_;
   const std::vector<float> mean_;
-  const float of_mean_;
-  const float of_rest_;
-  const float of_losses_;
+  std::vector<float> values_;
   std::vector<float> summed_;
+  std::vector<CodecTrial> others_;
+  CodecTrial of_sum_;
+  Losses of_others_;
+  Losses of_all_;
+  double true_squares_ = 0;
+  double tried_squares_ = 0;
 };
 
 /// Magnitude of the smallest of the `chosen` largest values, of which there are more.
@@ -349,18 +412,19 @@ TrialLoss try_codec(const SampledPart& part, const Codec& codec, const RanksSum&
   const std::size_t period = part.steps().size();
   // Whole repetitions.
   const std::size_t counted = (kCountedSteps + period - 1) / period * period;
-  SumTrial summed(part, sum);
+  SumTrial of_sum(part, codec, sum);
   CodecTrial own(part, codec);
-  CodecTrial of_sum(part, codec);
   for (std::size_t call = 0; call < settling + counted; ++call) {
     const bool counts = call >= settling;
     const std::vector<float>& values = part.steps()[call % period];
     own.send(values, call, counts);
-    of_sum.send(summed.of(values, own.sent()), call, counts);
+    of_sum.send(values, call, counts);
   }
   const TrialLoss first = own.get(), second = of_sum.get();
-  return {sum.of_losses * first.of_call + second.of_call,
-          sum.of_losses * first.of_mean + second.of_mean};
+  // All ranks but the one that adds them up lose something.
+  const double encoding = 1 - 1 / static_cast<double>(sum.ranks);
+  return {std::max(0.0, encoding * first.of_call + second.of_call),
+          std::max(0.0, encoding * first.of_mean + second.of_mean)};
 }
 
 std::vector<TrialLoss> try_densities(const SampledPart& part, std::span<const double> densities,

@@ -14,8 +14,10 @@
 // random in each repetition: the mean adds up, deviations do so as far as they do in the steps.
 //
 // A quantiser's bytes are summed on one rank and encoded again, and that loses something of the
-// sum, and of what the first encodings have made of it. The sum is tried as what this rank has of
-// it, made as large as the sum is (RanksSum).
+// sum, and of what the first encodings have made of it. A few ranks are tried for that, with values
+// of this one's law that lie to each other as the ranks' do (RanksSum). It takes several: a block
+// of the sum has the large values of all, and what the first encodings have rounded to 0 is no part
+// of it.
 #ifndef NCCL_PLUGIN_SESSION_TUNING_LEVEL_TRIALS_H_
 #define NCCL_PLUGIN_SESSION_TUNING_LEVEL_TRIALS_H_
 
@@ -73,9 +75,9 @@ struct TrialLoss {
 
 /// How large the sum over ranks is: its squares, over the sum of the ranks' own.
 struct RanksSum {
-  double of_mean = 1;    // Of the values' mean over steps,
-  double of_rest = 1;    // of their deviations from it,
-  double of_losses = 1;  // and of what was lost before they were added up.
+  double of_mean = 1;  // Of the values' mean over steps,
+  double of_rest = 1;  // and of their deviations from it.
+  std::size_t ranks = 2;
 };
 
 /// Its share of the loss of all ranks, who lose something of their values, and again of the sum.

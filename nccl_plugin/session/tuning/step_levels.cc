@@ -402,14 +402,13 @@ Status StepLevels::agree_on_sums() {
     const auto sketch = std::span(sketches).subspan(number * length, length);
     return alignment_of(sketch, double{squares[number++]});
   };
-  // All ranks but the one that adds them up have lost something of each value, as good as random.
-  const double ranks = peers_.size();
+  const auto ranks = static_cast<std::size_t>(peers_.size());
   for (MeasuredCall& call : step_->measured) {
     if (!call.is_cut_alike) continue;
     for (std::size_t part = 0; part < call.samples.size(); ++part) {
       const double of_mean = next_alignment();
       const double of_rest = next_alignment();
-      call.sums.push_back({of_mean, of_rest, (ranks - 1) / ranks});
+      call.sums.push_back({of_mean, of_rest, ranks});
     }
   }
   return Status::ok();

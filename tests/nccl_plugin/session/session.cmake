@@ -23,6 +23,7 @@ set(session_tests
   tuning/automatic_test.cc
   tuning/guarded_class_test.cc
   tuning/level_family_test.cc
+  tuning/level_trials_test.cc
   tuning/leveled_budget_test.cc
   tuning/leveled_calls_test.cc
   tuning/step_levels_test.cc

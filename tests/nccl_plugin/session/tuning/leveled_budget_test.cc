@@ -19,22 +19,26 @@ constexpr double kHeld = 1.05;
 // When the sequence of calls is known: nothing is kept yet, and all that is left out from then on.
 constexpr std::size_t kFirstWithFeedback = 2;
 
-std::string text_of(TrainingKind kind, const Training& training) {
-  std::string text = "gradients of kind " + std::to_string(static_cast<int>(kind));
+std::string text_of(std::string text, const Training& training) {
   for (const auto& [name, value] : training.environment) text += ", " + name + "=" + value;
   return text;
+}
+
+void expect_held(const testing::TrainingGradients& gradients, const Training& training,
+                 const std::string& adjust_steps) {
+  const TrainingErrors ratio = leveled_over_uniform(gradients, training, adjust_steps);
+  const std::string text = text_of(gradients.name, training);
+  EXPECT_LE(ratio.of_calls, kHeld) << text;
+  EXPECT_LE(ratio.of_mean, kHeld) << text;
+  EXPECT_LT(ratio.sent_bytes, kHeld) << text;
+  EXPECT_TRUE(ratio.ranks_agree);
 }
 
 /// A tenth as large from one call to the next.
 void expect_held(TrainingKind kind, const Training& training, const std::string& adjust_steps,
                  const std::vector<std::size_t>& counts) {
-  const auto gradients = make_gradients(kind, counts, training.world, training.steps, 10);
-  const TrainingErrors ratio = leveled_over_uniform(gradients, training, adjust_steps);
-  const std::string text = text_of(kind, training);
-  EXPECT_LE(ratio.of_calls, kHeld) << text;
-  EXPECT_LE(ratio.of_mean, kHeld) << text;
-  EXPECT_LT(ratio.sent_bytes, kHeld) << text;
-  EXPECT_TRUE(ratio.ranks_agree);
+  expect_held(make_gradients(kind, counts, training.world, training.steps, 10), training,
+              adjust_steps);
 }
 
 Training training_of(int world, std::size_t steps, const char* codec, const char* feedback) {
@@ -59,6 +63,15 @@ TEST(LeveledBudget, IsHeldByBits) {
     for (const char* const feedback : {"1", "0"}) {
       expect_held(kind, training_of(world, 80, "q4", feedback), "20", kSmall);
     }
+  }
+}
+
+// A block of the ranks' sum has the large values of all ranks: another law than one rank's.
+TEST(LeveledBudget, IsHeldByBitsOfCallsOfSeveralLaws) {
+  for (const char* const feedback : {"0", "1"}) {
+    const auto kind = TrainingKind::kConstant;
+    expect_held(testing::make_mixed_gradients(kind, 2, 40), training_of(2, 40, "q4", feedback),
+                "20");
   }
 }
 

@@ -434,7 +434,9 @@ TEST(StepLevels, AccordionSendsMoreWhereTheNormChanges) {
   EXPECT_EQ(sums[1], sums[0]);
   ASSERT_EQ(sums[0].size(), 3u);
   EXPECT_GT(sums[0][0], sums[0][1]);
-  EXPECT_EQ(sums[0][2], sums[0][0]);
+  // About as many as at first: steps of both sizes are in the window.
+  EXPECT_GT(sums[0][2], sums[0][1]);
+  EXPECT_NEAR(sums[0][2], sums[0][0], 0.05 * sums[0][0]);
 }
 
 // A loss scaler that overflows: the levels stay as they are.
