@@ -146,7 +146,7 @@ TEST(LeveledCalls, RanksAgreeWhateverTheProgramDoes) {
     // How calls are made by auto is a matter of times; all but that is the same with one codec.
     for (const char* const codec : {"auto", "q4"}) {
       const auto ranks =
-          run_leveled(world, steps, {{"RINGPRESS_ADJUST_STEPS", "12"}, {"RINGPRESS_CODEC", codec}},
+          run_leveled(world, steps, {{"RINGPRESS_ADJUST_STEPS", "20"}, {"RINGPRESS_CODEC", codec}},
                       tell_of_layers);
       expect_equal_ranks(ranks);
       if (codec[0] == 'q') {
