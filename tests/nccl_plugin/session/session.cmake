@@ -44,11 +44,12 @@ gtest_discover_tests(session_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 ringpress_label(session_test
   not_asan Automatic.Hosts* Automatic.Links* Calibrate.IsTheSame*
            LazyCalls.Another* LazyCalls.Error* LazyCalls.WhatHas*
-           LeveledCalls.Densities* LeveledCalls.RanksAgree* LeveledCalls.TheSteps*
+           LeveledBudget.* LeveledCalls.Densities* LeveledCalls.RanksAgree* LeveledCalls.TheSteps* LevelTrials.Say*
            StepLevels.RanksNever* StepPlan.RanksAgree* StepPlanner.RanksNever* TunedCalls.AllRanksSwitch*
   not_tsan Automatic.Determ* Automatic.Hosts* Automatic.Links* Automatic.Pieces* Automatic.Resid*
-           Calibrate.* CalibrationFile.* Communicator.ProjectsMatrices* CommunicatorPieces.AreUnbiased*
-           Gossip.ACodec* LazyCalls.* LevelFamily.* Matching.* Trigger.* TunedCalls.* TuningLog.*)
+           Calibrate.* CalibrationFile.* Communicator.ALogged* Communicator.ProjectsMatrices*
+           Communicator.WhatErrorFeedback* CommunicatorPieces.AreUnbiased* Gossip.ACodec* LazyCalls.*
+           LevelFamily.* LevelTrials.* Matching.* Trigger.* TunedCalls.* TuningLog.*)
 
 # Counts calls by standing in for the C library's functions, which sanitizers do too.
 if(NOT RINGPRESS_SANITIZE)
