@@ -76,7 +76,8 @@ class Step(unittest.TestCase):
         self.assertEqual(sum(counts), 3 * len(SIZES))
 
     def tensors_of(self, shape, compute):
-        """Those of the trace of a program that computes 5 ms for each of three gradients."""
+        """Those of the trace of a program that computes 5 ms for each of three gradients. Of what is computed
+        then, the trace says most, or nothing: half of it tells which, also on a busy machine."""
         trace = self.folder / "trace.json"
         code, _, error = self.run_program(
             SHAPES, "--shape", shape, "--compute", compute, "--ranks", 2, "--forward", 20, "--backward",
@@ -93,11 +94,11 @@ class Step(unittest.TestCase):
         for shape, compute in (("waits", "burns"), ("nonblocking-waits", "sleeps"),
                                ("nonblocking-waits", "burns")):
             for tensor in self.tensors_of(shape, compute):
-                self.assertGreaterEqual(tensor["after_call_us"], 4900, (shape, compute))
+                self.assertGreaterEqual(tensor["after_call_us"], 2500, (shape, compute))
 
     def test_what_is_computed_before_a_wait_is_taken_to_overlap(self):
         for tensor in self.tensors_of("nonblocking", "sleeps"):
-            self.assertGreaterEqual(tensor["backward_us"], 4900)
+            self.assertGreaterEqual(tensor["backward_us"], 2500)
             self.assertIn("after_call_us", tensor)
 
     def test_calls_of_a_group_are_ready_at_once(self):
