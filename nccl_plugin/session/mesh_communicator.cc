@@ -140,7 +140,7 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
 }
 
 Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args) {
-  const Status status = call.collective->all_reduce(call.context, args);
+  Status status = call.collective->all_reduce(call.context, args);
   if (!status.is_ok()) return status;
   const CallSignature& signature = call.context.call;
   calls_.advisers().end_all_reduce(

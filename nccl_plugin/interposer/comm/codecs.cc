@@ -68,7 +68,7 @@ Status DeviceCodecs::prepare(DType dtype, ReduceOp op, const std::string& specif
   const auto make_one = [this](const std::string& name, DType type, ReduceOp operation) {
     return make(type, operation, name);
   };
-  const Status made = cache_.find_or_make(specification, dtype, op, make_one).status();
+  Status made = cache_.find_or_make(specification, dtype, op, make_one).status();
   if (!made.is_ok() && made.code() != Code::kUnsupported) return made;
   usable_ = combine_hash(usable_, made.is_ok() ? 1 : 0);
   if (problem_.is_ok()) problem_ = made;

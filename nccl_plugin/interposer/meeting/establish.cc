@@ -326,6 +326,7 @@ void Establishing::find_ready() {
   split(asked);
   prepare_to_compress(asked);
   std::vector<std::int32_t> able;
+  able.reserve(asked.size());
   for (const Candidate* candidate : asked) {
     able.push_back(candidate->status.is_ok() ? candidate->comm->codecs_number() : 0);
   }
