@@ -58,12 +58,12 @@ Result<Capture> capture_of(Stream stream) {
 class CudaDevice final : public Device {
  public:
   CudaDevice(const CudaBackend& backend, const PlanMakers& make_plan)
-      : ordinal_(backend.ordinal), backend_(backend), make_plan_(make_plan) {}
+      : backend_(backend), make_plan_(make_plan) {}
 
   const char* name() const override { return "cuda"; }
 
   Result<void*> allocate(std::size_t bytes) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     void* memory = nullptr;
@@ -71,13 +71,13 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free(void* memory) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     const AllowedDuringCapture allowed;
     forget(cudaFree(memory));
   }
 
   Result<void*> allocate_host(std::size_t bytes) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     void* memory = nullptr;
@@ -86,13 +86,13 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free_host(void* memory) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     const AllowedDuringCapture allowed;
     forget(cudaFreeHost(memory));
   }
 
   Result<Stream> create_stream() override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     cudaStream_t stream = nullptr;
     RINGPRESS_RETURN_IF_ERROR(
@@ -100,18 +100,18 @@ class CudaDevice final : public Device {
     return Stream(stream);
   }
   void destroy_stream(Stream stream) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     static_cast<void>(cudaStreamDestroy(static_cast<cudaStream_t>(stream)));
   }
 
   Result<Event> create_event() override { return create_event(cudaEventDisableTiming); }
   Result<Event> create_timing_event() override { return create_event(cudaEventDefault); }
   void destroy_event(Event event) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
   }
   Result<double> seconds_between(Event begin, Event end) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     float milliseconds = 0;
@@ -124,21 +124,21 @@ class CudaDevice final : public Device {
   }
 
   Status record(Event event, Stream stream) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     return status_of(
         cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)),
         "recording an event");
   }
   Status wait(Stream stream, Event event) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     return status_of(
         cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0),
         "waiting for an event");
   }
   Result<std::uint64_t> capture(Stream stream) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     RINGPRESS_ASSIGN_OR_RETURN(const Capture found, capture_of(stream));
     // A capture that has failed already counts as one: what is asked for fails anyway. 0 means
@@ -146,7 +146,7 @@ class CudaDevice final : public Device {
     return found.status == cudaStreamCaptureStatusNone ? 0 : std::uint64_t{found.number} + 1;
   }
   Status keep_with_graph(Stream stream, std::shared_ptr<void> object) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     RINGPRESS_ASSIGN_OR_RETURN(const Capture found, capture_of(stream));
     auto kept = std::make_unique<std::shared_ptr<void>>(std::move(object));
@@ -166,7 +166,7 @@ class CudaDevice final : public Device {
     return backend().zero(stream, memory, bytes);
   }
   Status copy(Stream stream, void* to, const void* from, std::size_t bytes) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     return status_of(
@@ -175,7 +175,7 @@ class CudaDevice final : public Device {
   }
 
   Status synchronize(Stream stream) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     const AllowedDuringCapture allowed;
     return status_of(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)),
@@ -183,7 +183,7 @@ class CudaDevice final : public Device {
   }
 
   Status find_failure(Stream stream) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     const AllowedDuringCapture allowed;
     RINGPRESS_RETURN_IF_ERROR(current.status());
     const cudaError_t error = cudaStreamQuery(static_cast<cudaStream_t>(stream));
@@ -209,7 +209,7 @@ class CudaDevice final : public Device {
         std::make_unique<models::TaskModels<CudaBackend>>(backend()));
   }
   Status check_reachable(const void* memory) override {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     cudaPointerAttributes attributes{};
     RINGPRESS_RETURN_IF_ERROR(
@@ -218,17 +218,17 @@ class CudaDevice final : public Device {
       return {Code::kInvalidArgument,
               "a pointer to ordinary host memory, which kernels cannot reach"};
     }
-    if (attributes.type == cudaMemoryTypeDevice && attributes.device != ordinal_) {
+    if (attributes.type == cudaMemoryTypeDevice && attributes.device != backend_.ordinal) {
       return {Code::kInvalidArgument, "memory of device " + std::to_string(attributes.device) +
                                           ", not of the communicator's, " +
-                                          std::to_string(ordinal_)};
+                                          std::to_string(backend_.ordinal)};
     }
     return Status::ok();
   }
 
  private:
   Result<Event> create_event(unsigned flags) {
-    const CurrentDevice current(ordinal_);
+    const CurrentDevice current(backend_.ordinal);
     RINGPRESS_RETURN_IF_ERROR(current.status());
     cudaEvent_t event = nullptr;
     RINGPRESS_RETURN_IF_ERROR(
@@ -237,7 +237,6 @@ class CudaDevice final : public Device {
   }
   const CudaBackend& backend() const { return backend_; }
 
-  int ordinal_;
   CudaBackend backend_;
   PlanMakers make_plan_;
 };
