@@ -16,6 +16,8 @@ RANKS, STEPS, WINDOW = 2, 200, 20
 LARGEST_DIFFERENCE = 0.01
 SECONDS = 240
 REPETITIONS = 1
+# None: only LD_PRELOAD is set.
+CODECS = {"as it comes": None, "q4": "q4"}
 
 
 def free_port():
@@ -24,11 +26,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def door(setup, folder):
-    """All that a user sets is LD_PRELOAD; the rest is for ranks on one machine."""
+def door(setup, folder, codec):
+    """What a user sets is LD_PRELOAD, and perhaps a codec; the rest is for ranks on one machine."""
     names = ("LD_PRELOAD", "RINGPRESS_SOCKET_IFNAME")
     return {**{name: interposer.door(setup)[name] for name in names},
-            "RINGPRESS_STATS": f"{folder}/statistics.jsonl"}
+            "RINGPRESS_STATS": f"{folder}/statistics.jsonl",
+            **({"RINGPRESS_CODEC": codec} if codec else {})}
 
 
 def train(setup, variables, folder):
@@ -74,35 +77,47 @@ def compare(plain, ours, counted):
     return wrong, difference
 
 
-def run_both(setup):
-    results, counted = {}, []
-    for name in ("plain", "compressed"):
-        with tempfile.TemporaryDirectory(prefix="ringpress-ddp-") as folder:
-            variables = door(setup, folder) if name == "compressed" else {}
-            status, output = train(setup, variables, folder)
-            path = pathlib.Path(folder) / "losses.json"
-            if status != 0 or not path.exists():
-                tail = "\n".join(output.strip().splitlines()[-8:])
-                return {"wrong": [f"{name}: exit status {status}: {tail}"]}
-            results[name] = json.loads(path.read_text(encoding="utf-8"))["losses"]
-            lines = jobs.read_text(pathlib.Path(folder) / "statistics.jsonl").splitlines()
-            counted += [line for line in map(jobs.parse, lines) if line is not None]
-    wrong, difference = compare(results["plain"], results["compressed"], counted)
-    return {"wrong": wrong, "figures": {"losses": results, "counted": counted,
-                                        "largest_difference": difference}}
+def run_once(setup, variables, folder):
+    """(Losses, this library's counts); a RuntimeError where a rank fails."""
+    status, output = train(setup, variables, folder)
+    path = pathlib.Path(folder) / "losses.json"
+    if status != 0 or not path.exists():
+        tail = "\n".join(output.strip().splitlines()[-8:])
+        raise RuntimeError(f"exit status {status}: {tail}")
+    lines = jobs.read_text(pathlib.Path(folder) / "statistics.jsonl").splitlines()
+    counted = [line for line in map(jobs.parse, lines) if line is not None]
+    return json.loads(path.read_text(encoding="utf-8"))["losses"], counted
+
+
+def run_compressed(setup, codec, plain):
+    """What is wrong, and figures; `plain`: the losses without this library."""
+    with tempfile.TemporaryDirectory(prefix="ringpress-ddp-") as folder:
+        losses, counted = run_once(setup, door(setup, folder, codec), folder)
+    wrong, difference = compare(plain, losses, counted)
+    return wrong, {"losses": {"plain": plain, "compressed": losses}, "counted": counted,
+                   "largest_difference": difference}
 
 
 def dry_run(setup, repetitions=REPETITIONS):
-    words = [f"{name}={text}" for name, text in door(setup, "FOLDER").items()]
     script = f"{sys.executable} {SCRIPT} --steps {STEPS} --output FOLDER/losses.json"
     yield f"# {RANKS} ranks, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT\n{script}"
-    yield f"# the same, preloaded\nenv {' '.join(words)} {script}"
+    for name, codec in CODECS.items():
+        words = [f"{key}={text}" for key, text in door(setup, "FOLDER", codec).items()]
+        yield f"# the same, preloaded, {name}\nenv {' '.join(words)} {script}"
 
 
 def run(setup, repetitions, keep, record):
-    found = {"wrong": interposer.missing(setup)}
-    if not found["wrong"]:
-        found = run_both(setup)
-    record(check={"name": f"ddp.py, {RANKS} ranks", "ranks": RANKS,
-                  "what": "an unmodified PyTorch program with only LD_PRELOAD set",
-                  "status": "failed" if found["wrong"] else "passed", **found})
+    plain, problems = None, interposer.missing(setup)
+    for name, codec in CODECS.items():
+        wrong, figures = problems, {}
+        try:
+            if not problems:
+                with tempfile.TemporaryDirectory(prefix="ringpress-ddp-") as folder:
+                    plain = plain or run_once(setup, {}, folder)[0]
+                wrong, figures = run_compressed(setup, codec, plain)
+        except RuntimeError as error:
+            wrong = [str(error)]
+        record(check={"name": f"ddp.py, {RANKS} ranks, {name}", "ranks": RANKS,
+                      "what": "an unmodified PyTorch program that this library is preloaded to",
+                      "status": "failed" if wrong else "passed", "wrong": wrong,
+                      "figures": figures})

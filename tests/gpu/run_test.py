@@ -232,7 +232,7 @@ class Command(unittest.TestCase):
                     self.assertIn("LD_PRELOAD=", line)
                 self.assertEqual(sum("stream_client" in line for line in commands), 10)
             if area == ["torch"]:
-                self.assertEqual(["LD_PRELOAD=" in line for line in commands], [False, True])
+                self.assertEqual(["LD_PRELOAD=" in line for line in commands], [False, True, True])
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_dry_run_of_the_kernels(self):
