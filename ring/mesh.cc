@@ -29,6 +29,9 @@ using bootstrap::Endpoint;
 using bootstrap::Join;
 
 constexpr int kMaxSockets = 16;
+// For a rendezvous at a known address to answer: it listens only while it serves. Longer than rank
+// 0 waits for the port (known_address.cc), so that the cause is told first.
+constexpr std::chrono::milliseconds kSilence{15000};
 
 Status check_options(const MeshOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
@@ -143,7 +146,9 @@ Result<std::vector<Endpoint>> meet_at(const bootstrap::UniqueId& id, const Secre
           bootstrap::serve_known_address(id, options.extra_secret, patience.answer));
     }
     // Who has another secret is told so soon, unless nobody can: that of survivors is their own.
-    patience.closing = bootstrap::is_known_address(id) ? patience.refusal : patience.answer;
+    const bool is_known = bootstrap::is_known_address(id);
+    if (is_known) patience.hello = kSilence;
+    patience.closing = is_known ? patience.refusal : patience.answer;
     patience.refusal = patience.answer;
     patience.refusal_again = patience.answer;
   }

@@ -19,6 +19,7 @@ ncclResult_t to_nccl_result(Code code) {
     case Code::kPeerLost:  // or is gone,
     case Code::kCorrupt:   // or bytes changed on their way,
     case Code::kAborted:   // or somebody, here or there, gave the communicator up.
+    case Code::kRevoked:
       return ncclRemoteError;
     case Code::kInProgress:
       return ncclInProgress;

@@ -22,14 +22,20 @@ Status not_finished() {
                 "reports ncclSuccess");
 }
 
+Communicator::End end_by(bool is_revoked) {
+  return is_revoked ? Communicator::End::kRevoked : Communicator::End::kAborted;
+}
+
 }  // namespace
 
 Status ncclComm::attach(std::unique_ptr<Communicator> communicator) {
   std::unique_lock lock(mutex_);
   if (state_ != State::kSetup) {
+    const bool was_revoked = state_ == State::kRevoked;
     lock.unlock();
-    communicator->abort();
-    return Status(Code::kAborted, "the communicator was aborted while it was set up");
+    communicator->abort(end_by(was_revoked));
+    return was_revoked ? Status(Code::kRevoked, "the communicator was revoked while it was set up")
+                       : Status(Code::kAborted, "the communicator was aborted while it was set up");
   }
   rank_ = communicator->rank();
   size_ = communicator->size();
@@ -187,7 +193,7 @@ bool ncclComm::stop_calls(State state, std::chrono::milliseconds patience) {
   }
   changed_.notify_all();
   if (in_setup) return false;  // Ranks that meet cannot be interrupted; they have a timeout.
-  if (communicator_ != nullptr) communicator_->abort();
+  if (communicator_ != nullptr) communicator_->abort(end_by(state == State::kRevoked));
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, patience, [this] { return pending_ == 0 && !busy_; });
 }

@@ -31,7 +31,7 @@ void CollWorker::start(CollWorker* companion) {
 void CollWorker::stop() {
   if (!worker_.joinable()) return;
   closing_.store(true);  // First: a call that the worker takes all the same is seen to be there.
-  if (taken_.load() != appended_.load()) communicator_->abort();
+  if (taken_.load() != appended_.load()) communicator_->abort(Communicator::End::kAborted);
   wake_worker();
   worker_.join();
 }
@@ -98,7 +98,7 @@ void CollWorker::run() {
     if (failure_.is_ok() && !status.is_ok()) {
       failure_ = status;
       // What is wrong here alone, as a lack of memory: the other nodes would wait for this one.
-      communicator_->abort();
+      communicator_->abort(Communicator::End::kAborted);
     }
     taken_.store(taken_.load(std::memory_order_relaxed) + 1);
     request->state.store(status.is_ok() ? CollRequest::State::kDone : CollRequest::State::kFailed,

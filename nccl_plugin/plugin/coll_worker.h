@@ -55,7 +55,7 @@ class CollWorker {
   /// and so is what is still being appended.
   void stop();
   /// Ends what is under way, here and on the other nodes. Any thread.
-  void abort() { communicator_->abort(); }
+  void abort() { communicator_->abort(Communicator::End::kAborted); }
   /// Why a request has failed.
   const Status& failure() const { return failure_; }
   const Communicator& communicator() const { return *communicator_; }

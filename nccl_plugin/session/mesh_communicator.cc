@@ -256,9 +256,14 @@ Status MeshCommunicator::finalize() {
   return Status::ok();
 }
 
-void MeshCommunicator::abort() {
-  session_.mesh->abort(
-      {Code::kAborted, "rank " + std::to_string(rank()) + " aborted the communicator"});
+void MeshCommunicator::abort(End end) {
+  const std::string own = "rank " + std::to_string(rank());
+  switch (end) {
+    case End::kAborted:
+      return session_.mesh->abort({Code::kAborted, own + " aborted the communicator"});
+    case End::kRevoked:
+      return session_.mesh->abort({Code::kRevoked, own + " revoked the communicator"});
+  }
 }
 
 Result<std::unique_ptr<Communicator>> MeshCommunicator::split(int color, int key,

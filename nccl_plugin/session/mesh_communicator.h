@@ -88,7 +88,7 @@ class MeshCommunicator final : public Communicator {
     return session_.mesh->survivors_id(survivors);
   }
   Status finalize() override;
-  void abort() override;
+  void abort(End end) override;
   Status failure() const override { return session_.mesh->failure(); }
   Status check() override { return session_.mesh->check(); }
   Statistics statistics() const override { return *calls_.statistics_at(ReportTime::kEnd); }

@@ -10,6 +10,18 @@
 #include "nccl_plugin/command/terminal/error.h"
 
 namespace ringpress::perf {
+namespace {
+
+/// The library blames the variable that stands for an option.
+std::string blame_option(std::string text, const Setting& setting) {
+  const std::string variable = "RINGPRESS_CODEC=" + setting.codec;
+  const std::size_t at = setting.codec.empty() ? std::string::npos : text.find(variable);
+  if (at == std::string::npos) return text;
+  return text.replace(at, variable.size(), setting.option + " " + setting.codec);
+}
+
+}  // namespace
+
 ScopedVariable::ScopedVariable(const char* name, const std::string& value) : name_(name) {
   if (value.empty()) return;
   const char* before = std::getenv(name);
@@ -39,7 +51,11 @@ Group::Group(const Setting& setting, const ncclUniqueId& id, int rank, int ranks
     : rank_(rank), ranks_(ranks), barrier_buffer_(sizeof(std::int32_t)) {
   const ScopedVariable codec("RINGPRESS_CODEC", setting.codec);
   const ScopedVariable algorithm("RINGPRESS_ALGO", setting.algorithm);
-  require(ncclCommInitRank(&comm_, ranks, id, rank), "ncclCommInitRank");
+  try {
+    require(ncclCommInitRank(&comm_, ranks, id, rank), "ncclCommInitRank");
+  } catch (const terminal::Error& error) {
+    throw terminal::Error(blame_option(error.what(), setting));
+  }
 }
 
 Group::~Group() {

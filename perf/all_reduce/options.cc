@@ -194,7 +194,8 @@ void check_options(Options& options, const RawOptions& raw) {
     throw terminal::Error("--codec and --compare exclude each other");
   }
   if (raw.compare.empty()) {
-    options.settings = {{raw.codec.empty() ? "default" : raw.codec, raw.codec, raw.algorithm}};
+    options.settings = {
+        {raw.codec.empty() ? "default" : raw.codec, raw.codec, raw.algorithm, "--codec"}};
   } else {
     options.settings = parse_settings_list(raw.compare);
     for (Setting& setting : options.settings) {
@@ -229,7 +230,7 @@ std::vector<Setting> parse_settings_list(const std::string& text) {
       throw terminal::Error("--compare: " + specification + " names no algorithm after its @");
     }
     settings.push_back({specification, specification.substr(0, at),
-                        has_algorithm ? specification.substr(at + 1) : ""});
+                        has_algorithm ? specification.substr(at + 1) : "", "--compare"});
   }
   return settings;
 }

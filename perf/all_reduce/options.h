@@ -15,6 +15,7 @@ struct Setting {
   std::string label;
   std::string codec;
   std::string algorithm;
+  std::string option = "--codec";  // That names the codec.
 };
 
 /// Which buffers the timed calls use.

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "ringpress/internal/wire.h"
+
 namespace ringpress::ring::bootstrap {
 namespace {
 
@@ -63,13 +65,17 @@ Status compare_join(const std::map<std::uint32_t, Join>& joined, const Join& joi
                                               " does not exist in a communicator of " +
                                               std::to_string(join.size) + " ranks");
   }
+  if (join.protocol_version != kProtocolVersion) {
+    return Status(Code::kMismatch, "protocol version: rank " + std::to_string(join.rank) + " has " +
+                                       std::to_string(join.protocol_version) +
+                                       ", the rank where all meet has " +
+                                       std::to_string(kProtocolVersion));
+  }
   if (!join.refusal.empty()) {
     return Status(Code::kRefused, "rank " + std::to_string(join.rank) + ": " + join.refusal);
   }
   if (joined.empty()) return Status::ok();
   const Join& first = joined.begin()->second;
-  RINGPRESS_RETURN_IF_ERROR(
-      compare_numbers("protocol version", first, join, &Join::protocol_version));
   RINGPRESS_RETURN_IF_ERROR(
       compare_numbers("library version", first, join, &Join::library_version));
   RINGPRESS_RETURN_IF_ERROR(compare_numbers("number of ranks", first, join, &Join::size));

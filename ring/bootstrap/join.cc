@@ -69,6 +69,7 @@ class Caller {
   /// In good order or not.
   bool was_closed() const { return was_closed_; }
   const std::string& address() const { return address_; }
+  Deadline deadline() const { return deadline_; }
   void set_deadline(Deadline deadline) { deadline_ = deadline; }
   Status connected() const {
     RINGPRESS_RETURN_IF_ERROR(await(POLLOUT));
@@ -122,7 +123,15 @@ Status closed_during_handshake(const Caller& caller) {
   return Status(Code::kMismatch, where + stranger + ", or " + ended);
 }
 
-Status shake_hands(Caller& caller, const Secret& secret, const Join& join) {
+/// Who is a rendezvous and serves does not stay silent for so long.
+Status is_silent(const Caller& caller, std::chrono::milliseconds patience) {
+  return Status(Code::kTimeout, "whoever listens at " + caller.address() +
+                                    " has said nothing for " + std::to_string(patience.count()) +
+                                    " ms: does another program have that port?");
+}
+
+Status shake_hands(Caller& caller, const Secret& secret, const Join& join,
+                   const JoinPatience& patience) {
   Identity identity;
   identity.rank = join.rank;
   identity.world = join.size;
@@ -130,9 +139,14 @@ Status shake_hands(Caller& caller, const Secret& secret, const Join& join) {
       transport::make_hello(identity, HelloPurpose::kRendezvous), secret);
   const transport::HelloBytes first = handshake.first();
   transport::HelloBytes second;
+  const Deadline deadline = caller.deadline();
+  const auto hello = patience.hello.count() > 0 ? patience.hello : patience.answer;
+  caller.set_deadline(std::min(deadline, Clock::now() + hello));
   Status talked = caller.send_all(first.data(), first.size());
   if (talked.is_ok()) talked = caller.receive_all(second.data(), second.size());
+  caller.set_deadline(deadline);
   if (talked.code() == Code::kPeerLost) return closed_during_handshake(caller);
+  if (talked.code() == Code::kTimeout && hello < patience.answer) return is_silent(caller, hello);
   RINGPRESS_RETURN_IF_ERROR(talked);
   const auto third = handshake.answer(second);
   if (!third) {
@@ -149,7 +163,7 @@ Result<Caller> reach(const std::string& address, const Secret& secret, const Joi
   const Deadline deadline = Clock::now() + patience.answer + kAnswerGrace;
   const Deadline closing = Clock::now() + patience.closing;
   RINGPRESS_ASSIGN_OR_RETURN(Caller caller, call(address, deadline, patience.refusal));
-  const Status first = shake_hands(caller, secret, join);
+  const Status first = shake_hands(caller, secret, join, patience);
   Status shaken = first;
   while (!shaken.is_ok() && caller.was_closed() && Clock::now() < closing) {
     std::this_thread::sleep_for(kRetryPause);
@@ -157,7 +171,7 @@ Result<Caller> reach(const std::string& address, const Secret& secret, const Joi
     Result<Caller> again = call(address, std::min(deadline, soon), patience.refusal_again);
     if (!again.is_ok()) break;
     caller = std::move(again).value();
-    shaken = shake_hands(caller, secret, join);
+    shaken = shake_hands(caller, secret, join, patience);
   }
   if (!shaken.is_ok()) return first;  // Which knows the cause best.
   caller.set_deadline(deadline);

@@ -21,6 +21,9 @@ struct JoinPatience {
   std::chrono::milliseconds closing{500};
   /// And for it to listen again after that.
   std::chrono::milliseconds refusal_again{500};
+  /// For whoever listens there to say who it is; 0: as `answer`. Only a rendezvous that serves as
+  /// soon as it listens lets nobody wait.
+  std::chrono::milliseconds hello{0};
 };
 
 /// Meets the other ranks at `address` and returns where each of them is. Blocks, but not longer

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ringpress/internal/wire.h"
+
 namespace ringpress::ring::bootstrap {
 namespace {
 
@@ -46,7 +48,8 @@ Endpoint get_endpoint(const std::string& bytes, std::size_t at) {
   return endpoint;
 }
 
-constexpr std::size_t kJoinFixedBytes = 20 + kEndpointBytes;
+constexpr std::size_t kJoinNumberBytes = 16;  // Of what every version says first.
+constexpr std::size_t kJoinFixedBytes = kJoinNumberBytes + 4 + kEndpointBytes;
 
 std::string with_prefix(std::uint32_t code, const std::string& body) {
   std::string bytes;
@@ -78,7 +81,9 @@ Result<std::string> pack_join(const Join& join) {
 }
 
 Result<Join> unpack_join(const std::string& body) {
-  if (body.size() < kJoinFixedBytes || body.size() > kMaxJoinBytes) {
+  const bool has_numbers = body.size() >= kJoinNumberBytes && body.size() <= kMaxJoinBytes;
+  const bool is_ours = has_numbers && get_number(body, 0) == kProtocolVersion;
+  if (!has_numbers || (is_ours && body.size() < kJoinFixedBytes)) {
     return Status(Code::kCorrupt, "a join message has a wrong length");
   }
   Join join;
@@ -86,6 +91,7 @@ Result<Join> unpack_join(const std::string& body) {
   join.library_version = get_number(body, 4);
   join.rank = get_number(body, 8);
   join.size = get_number(body, 12);
+  if (!is_ours) return join;
   join.endpoint = get_endpoint(body, 20);
   join.refusal = body.substr(kJoinFixedBytes, get_number(body, 16));
   std::size_t start = kJoinFixedBytes + join.refusal.size();

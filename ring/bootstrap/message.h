@@ -55,7 +55,8 @@ Prefix unpack_prefix(const std::string& bytes);
 
 /// kInvalidArgument if the agreement is too long.
 Result<std::string> pack_join(const Join& join);
-/// `body` is what follows the prefix.
+/// `body` is what follows the prefix. Of another version of the protocol no more is known than the
+/// numbers that come before the endpoint: they are where they have always been.
 Result<Join> unpack_join(const std::string& body);
 
 std::string pack_answer(const Answer& answer);

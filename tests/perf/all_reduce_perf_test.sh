@@ -33,6 +33,11 @@ expect 0 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 3 --compare none,q8,q4 --max-relerr
 [[ $(rows) -eq 3 ]] || fail "$(rows) rows instead of 3"
 expect 1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 2 --codec q4 --max-relerr 1e-9
 says "FAILED"
+# What is wrong with an option is said of the option.
+expect 1 "$PROGRAM" --ranks 2 -b 4K -e 4K --codec q9
+says ': --codec q9: unknown codec "q9"'
+expect 1 "$PROGRAM" --ranks 2 -b 4K -e 4K --compare q4,q9@ring
+says ': --compare q9: unknown codec "q9"'
 
 # The first call of auto is exact: the error beside the codec is that of the calls that were timed.
 expect 1 env RINGPRESS_DETERMINISTIC=1 "$PROGRAM" --ranks 2 -b 1M -e 1M -n 5 --host-per-rank --max-relerr 1e-6

@@ -280,7 +280,7 @@ class InProcessCommunicator : public Communicator {
 
   void set_timeout(std::chrono::milliseconds) override {}  // Threads wait as long as it takes.
   Status finalize() override { return hub_->failure(); }
-  void abort() override { hub_->abort({Code::kAborted, "aborted by a rank"}); }
+  void abort(End) override { hub_->abort({Code::kAborted, "aborted by a rank"}); }
   Status failure() const override { return hub_->failure(); }
   Status check() override { return hub_->failure(); }
   Statistics statistics() const override { return statistics_; }

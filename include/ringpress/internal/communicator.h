@@ -170,8 +170,10 @@ class Communicator {
   /// Ends the use of this communicator: later calls are kInvalidUsage. Connections close, with a
   /// goodbye to the peers, when the object is destroyed.
   virtual Status finalize() = 0;
-  /// Ends a call that is under way in another thread, here and on every connected rank.
-  virtual void abort() = 0;
+  /// Ends a call that is under way in another thread, here and on every connected rank, which all
+  /// fail with it.
+  enum class End { kAborted, kRevoked };
+  virtual void abort(End end) = 0;
   virtual Status failure() const = 0;
   /// failure(), after looking at what the other ranks have said meanwhile: where nothing is under
   /// way nobody else looks. Not collective; never blocks.

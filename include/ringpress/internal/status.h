@@ -28,9 +28,10 @@ enum class Code {
   kInternal,         // A bug in ringpress.
   kDevice,           // A device's runtime refused something, or what ran there failed.
   kRefused,          // A rank makes no communicator with its settings, so no rank does.
+  kRevoked,          // The communicator was revoked, here or by a peer.
 };
 /// Codes travel as numbers: new ones come at the end.
-inline constexpr Code kLastCode = Code::kRefused;
+inline constexpr Code kLastCode = Code::kRevoked;
 
 /// The name of a code as printed in messages, e.g. "timeout". Never null.
 inline const char* code_name(Code code) {
@@ -63,6 +64,8 @@ inline const char* code_name(Code code) {
       return "device error";
     case Code::kRefused:
       return "refused by a rank";
+    case Code::kRevoked:
+      return "revoked";
   }
   return "unknown code";
 }

@@ -60,6 +60,10 @@ Links parse_links(const ExplainOptions& options) {
 std::vector<std::string> codecs_of(const ExplainOptions& options, const std::string& budget) {
   if (options.codecs.empty()) return nccl_plugin::tuning::candidate_codecs(budget);
   std::vector<std::string> names = terminal::split_codecs("--codecs", options.codecs);
+  for (const std::string& name : names) {
+    const Status known = compress_kernels::normalize_specification(name).status();
+    if (!known.is_ok()) throw terminal::Error("--codecs " + name + ": " + known.message());
+  }
   const bool has_none = std::find(names.begin(), names.end(), "none") != names.end();
   if (!has_none) names.insert(names.begin(), "none");
   return names;

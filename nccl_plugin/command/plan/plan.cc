@@ -105,8 +105,11 @@ Status price_host_calls(const std::string& given, PricedJob* priced) {
                                              compress_kernels::ValuesIn::kMemory};
   RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed exact,
                              compress_kernels::measure_codec("none", DType::kFloat32, use));
-  RINGPRESS_ASSIGN_OR_RETURN(const CodecSpeed speed,
-                             compress_kernels::measure_codec(codec, DType::kFloat32, use));
+  const Result<CodecSpeed> measured = compress_kernels::measure_codec(codec, DType::kFloat32, use);
+  if (!measured.is_ok()) {
+    return {measured.status().code(), "--codec " + codec + ": " + measured.status().message()};
+  }
+  const CodecSpeed& speed = measured.value();
   const Settings settings = settings_from_environment();
   RINGPRESS_RETURN_IF_ERROR(nccl_plugin::check_values(settings));
   const std::size_t minimum_bytes = settings.minimum_bytes;

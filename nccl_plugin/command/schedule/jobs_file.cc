@@ -91,8 +91,9 @@ void read_speed(JsonReader* reader, Context* context, gadget::Job* job) {
   const double rate = 1e9 * reader->number("ring_gigabits_per_second", kRate);
   if (reader->has("model")) return read_measured_speed(rate, reader, context, job);
   job->iterations_per_worker_slot = reader->number("iterations_per_worker_slot", kPositive);
-  job->demand.ring_bits_per_second = reserved(rate * reader->number("ratio", kRatio));
-  if (rate > 0 || !reader->has("ratio")) return;
+  const double ratio = reader->number("ratio", kRatio);
+  job->demand.ring_bits_per_second = reserved(rate * ratio);
+  if (rate > 0 || ratio == 1) return;  // Of a job without a codec, whatever its rate.
   reader->refuse_value("ratio", "makes no difference to a rate of 0");
 }
 

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "ringpress/internal/algorithms.h"
+#include "ringpress/internal/byte_size.h"
 #include "ringpress/internal/names.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
 
 constexpr std::size_t kMostRules = 256;
+constexpr const char* kOrAny = "or -1 for any";
 
 enum class Column {
   kCollective,
@@ -92,18 +95,7 @@ Result<Value> parse_keyword(const TextPosition& position, std::string_view text,
     if (keyword.name == text) return keyword.value;
     allowed.append(keyword.name).append(", ");
   }
-  return refuse(position, text, allowed + "or -1 for any");
-}
-
-template <typename Number>
-Result<Number> parse_number(const TextPosition& position, std::string_view text,
-                            const char* allowed) {
-  Number number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number >= 0) {
-    return number;
-  }
-  return refuse(position, text, allowed);
+  return refuse(position, text, allowed + kOrAny);
 }
 
 Status set_algorithm(const TextPosition& position, std::string_view text, Rule* rule) {
@@ -117,15 +109,17 @@ Status set_algorithm(const TextPosition& position, std::string_view text, Rule* 
 
 Status set_count(const TextPosition& position, std::string_view text, int* count) {
   if (is_any(text)) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(*count,
-                             parse_number<int>(position, text, "a whole number, or -1 for any"));
-  return Status::ok();
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, *count);
+  if (parsed.ec == std::errc() && parsed.ptr == end && *count >= 0) return Status::ok();
+  return refuse(position, text, std::string("a whole number, ") + kOrAny);
 }
 
 Status set_bytes(const TextPosition& position, std::string_view text, std::size_t* bytes) {
   if (is_any(text)) return Status::ok();
-  RINGPRESS_ASSIGN_OR_RETURN(
-      *bytes, parse_number<std::size_t>(position, text, "a number of bytes, or -1 for any"));
+  const std::optional<std::size_t> parsed = parse_byte_size(text);
+  if (!parsed) return refuse(position, text, std::string(expected_byte_size(text)) + ", " + kOrAny);
+  *bytes = *parsed;
   return Status::ok();
 }
 

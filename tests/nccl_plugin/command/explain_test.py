@@ -454,7 +454,7 @@ class Explain(unittest.TestCase):
                 (("64M", "float32", "4", "--rate", "fast"), '"fast" is not one such as 1gbit'),
                 (("64M", "float32", "4", "--rate", "-1gbit"), '"-1gbit" is not one such as 1gbit'),
                 (("64M", "float32", "4", "--latency", "5"), '"5" is not one such as 50us'),
-                (("64M", "float32", "4", "--codecs", "q9"), "q9: "),
+                (("64M", "float32", "4", "--codecs", "q9"), '--codecs q9: unknown codec "q9"'),
                 (("64M", "float32", "4", "--codecs", ","), "--codecs ,: an empty setting"),
                 (("64M", "float32", "4", "--csv"), "--csv is for all sizes"),
                 (("all", "float32", "4", "--json"), "not --json"),

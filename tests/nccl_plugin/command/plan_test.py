@@ -220,7 +220,7 @@ class Plan(Command):
         self.assertIn("| large | 40000.0 | compressed | host |\n", out)
         code, out, error = self.plan_text(json.dumps(job), "--codec", "q99")
         self.assertEqual((code, out), (2, ""))
-        self.assertIn("q99", error)
+        self.assertIn('--codec q99: unknown codec "q99"', error)
 
     def test_options_that_would_make_no_difference_are_refused(self):
         code, out, error = self.plan_text(GOOD, "--codec", "q8")

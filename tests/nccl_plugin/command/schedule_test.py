@@ -228,6 +228,15 @@ class Schedule(unittest.TestCase):
         self.assertTrue(out.startswith(summary))
         self.assertNotIn("slot 0", summary)
 
+    def test_a_ratio_of_1_says_nothing_of_any_rate(self):
+        job = '"ring_gigabits_per_second": 4, "ratio": 0.5'
+        _, without, _ = self.schedule_text(CLUSTER, JOBS.replace(
+            job, '"ring_gigabits_per_second": 0'))
+        code, out, error = self.schedule_text(CLUSTER, JOBS.replace(
+            job, '"ring_gigabits_per_second": 0, "ratio": 1'))
+        self.assertEqual((code, error), (0, ""))
+        self.assertEqual(out, without)
+
     def test_a_measured_model_says_what_a_slot_is_worth(self):
         text = WITH_MODEL.replace('{"jobs"', '{"slot_seconds": 60, "jobs"')
         code, out, error = self.schedule_text(CLUSTER, text, "--slots", "3")

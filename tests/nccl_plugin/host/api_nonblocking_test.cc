@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -195,6 +197,38 @@ TEST(Abort, EndsACallInAnotherThread) {
     EXPECT_NE(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comms[1], nullptr), ncclSuccess);
     EXPECT_NCCL_OK(ncclCommAbort(comms[1]));
   }
+}
+
+/// What a rank's calls say after rank 0 has ended the communicator.
+std::string error_after(const std::function<ncclResult_t(ncclComm_t)>& end, int rank) {
+  const ncclUniqueId id = make_nccl_id();
+  ncclComm_t comms[2];
+  const auto reduce = [&comms](int of) {
+    float value = 1;
+    return ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comms[of], nullptr);
+  };
+  run_threads(2, [&](int own) {
+    ASSERT_NCCL_OK(ncclCommInitRank(&comms[own], 2, id, own));
+    ASSERT_NCCL_OK(reduce(own));  // Connects.
+  });
+  auto call = std::async(std::launch::async, [&] { return reduce(rank); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // Likely inside; right either way.
+  EXPECT_NCCL_OK(end(comms[0]));
+  EXPECT_NE(call.get(), ncclSuccess);
+  std::string said = ncclGetLastError(comms[rank]);
+  if (rank == 1) {
+    EXPECT_NCCL_OK(ncclCommAbort(comms[1]));
+  }
+  return said;
+}
+
+TEST(Abort, IsToldFromARevoke) {
+  const auto revoke = [](ncclComm_t comm) { return ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT); };
+  EXPECT_NE(error_after(revoke, 1).find("revoked: rank 0 revoked the comm"), std::string::npos);
+  EXPECT_NE(error_after(revoke, 0).find("revoked"), std::string::npos);
+  EXPECT_EQ(error_after(revoke, 0).find("abort"), std::string::npos);
+  EXPECT_NE(error_after(ncclCommAbort, 1).find("aborted: rank 0 aborted the comm"),
+            std::string::npos);
 }
 
 TEST(Abort, ByManyThreadsAtOnceHappensOnce) {

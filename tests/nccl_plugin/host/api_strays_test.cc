@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,18 @@ TEST(Strays, OfEveryKindHinderNoJob) {
     report(name + ", 10 at once, held", seconds_of_job({{all.back()}, 1000, 10}, 0));
   }
   report("all kinds, 1000 at once", seconds_of_job({all, 5000, 1000}, 0));
+}
+
+TEST(Strays, HinderNoJobThatMeetsAtAKnownPlace) {
+  const std::string place =
+      "127.0.0.1:" + std::to_string(20000 + static_cast<int>(std::random_device()() % 10000));
+  const ScopedEnvironment known("NCCL_COMM_ID", place.c_str());
+  report("none, known place", seconds_of_job({}, 0));
+  for (const Stray kind : {Stray::kSilent, Stray::kSevenBytes, Stray::kHalfHello}) {
+    report("kind " + std::to_string(static_cast<int>(kind)) + ", known place",
+           seconds_of_job({{kind}, 0, 10, true}, 0));
+  }
+  report("silent, 1000 at once, known place", seconds_of_job({{Stray::kSilent}, 5000, 1000}, 0));
 }
 
 TEST(Strays, LeaveTheRanksTheirFiles) {

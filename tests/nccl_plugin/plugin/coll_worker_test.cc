@@ -46,7 +46,7 @@ class LaneCommunicator : public Communicator {
   Status flush_lazy() override { return none(); }
   Result<std::unique_ptr<Communicator>> split(int, int, const Settings&) override { return none(); }
   Status finalize() override { return Status::ok(); }
-  void abort() override {}
+  void abort(End) override {}
   Status check() override { return Status::ok(); }
   Status failure() const override { return Status::ok(); }
   Statistics statistics() const override { return {}; }
@@ -82,7 +82,7 @@ class LateCommunicator final : public LaneCommunicator {
     if (++begun_ == 1) aborted_.wait(false);
     return Status::ok();
   }
-  void abort() override {
+  void abort(End) override {
     aborted_.store(true);
     aborted_.notify_all();
   }
@@ -103,7 +103,7 @@ class FailingCommunicator final : public LaneCommunicator {
   Status all_reduce_piece(const void*, void*, std::size_t, std::size_t) override {
     return Status::ok();
   }
-  void abort() override { ++aborted_; }
+  void abort(End) override { ++aborted_; }
 
  private:
   std::atomic<int>& aborted_;

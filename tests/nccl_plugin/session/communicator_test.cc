@@ -566,7 +566,7 @@ TEST(Communicator, AbortEndsACallOnEveryRank) {
         communicator->all_reduce(values.data(), values.data(), values.size(), DType::kFloat32, {}));
     if (communicator->rank() == 0) {  // The others wait for a rank that aborts instead.
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      communicator->abort();
+      communicator->abort(Communicator::End::kAborted);
       return communicator->failure();
     }
     return communicator->all_reduce(values.data(), values.data(), values.size(), DType::kFloat32,

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "ring/bootstrap/host_identity.h"
+#include "ring/bootstrap/join.h"
 #include "ring/bootstrap/message.h"
 #include "ring/bootstrap/unique_id.h"
 #include "ring/transport/common/hello.h"
@@ -253,7 +254,7 @@ TEST(BootstrapErrors, ARankThatIsLateIsWaitedFor) {
 
 /// A connection by which a rank has joined, and on which it waits for no answer.
 ring::transport::Fd join_by_hand(const UniqueIdBytes& id, std::uint32_t rank, std::uint32_t size,
-                                 bool says_all) {
+                                 bool says_all, std::uint32_t version = kProtocolVersion) {
   const ring::bootstrap::UniqueId place = ring::bootstrap::unpack_id(id).value();
   const auto address = ring::transport::parse_address(place.address).value();
   ring::transport::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -275,7 +276,7 @@ ring::transport::Fd join_by_hand(const UniqueIdBytes& id, std::uint32_t rank, st
   EXPECT_TRUE(third);
   if (third) say(third->data(), third->size());
   ring::bootstrap::Join join;
-  join.protocol_version = kProtocolVersion;
+  join.protocol_version = version;
   join.library_version = kLibraryVersion;
   join.rank = rank;
   join.size = size;
@@ -306,6 +307,44 @@ std::vector<std::string> meet_with_one_that_ends(std::uint32_t size, RankEnds en
     return to_text(ring::meet(options).status());
   });
   return {reports[0].text, reports[1].text};
+}
+
+TEST(BootstrapErrors, ARankOfAnotherVersionOfTheProtocolIsNamedToAll) {
+  const auto place = ring::prepare_rendezvous({"lo"}, "").value();
+  EXPECT_TRUE(place->serve({milliseconds(30000), milliseconds(30000)}).is_ok());
+  const ring::transport::Fd other = join_by_hand(place->id(), 2, 3, true, 3);
+  const auto reports = run_peers(PeerKind::kThreads, 2, [&](int rank) {
+    ring::MeshOptions options;
+    options.id = place->id();
+    options.rank = rank;
+    options.size = 3;
+    options.timeout = milliseconds(30000);
+    return to_text(ring::meet(options).status());
+  });
+  for (const auto& report : reports) {
+    EXPECT_EQ(report.text,
+              "mismatch between ranks: protocol version: rank 2 has 3, the rank where "
+              "all meet has " +
+                  std::to_string(kProtocolVersion));
+  }
+}
+
+// It would be waited for as long as for all ranks, ten minutes.
+TEST(BootstrapErrors, APlaceWhereAnotherProgramListensAndSaysNothing) {
+  const auto another = ring::prepare_rendezvous({"lo"}, "").value();
+  ring::bootstrap::Join join;
+  join.protocol_version = kProtocolVersion;
+  join.rank = 1;
+  join.size = 2;
+  ring::bootstrap::JoinPatience patience;
+  patience.answer = milliseconds(600000);
+  patience.hello = milliseconds(50);
+  const std::string address = ring::bootstrap::unpack_id(another->id()).value().address;
+  const Status status = ring::bootstrap::join_ranks(address, Secret{}, join, patience).status();
+  EXPECT_EQ(status.code(), Code::kTimeout);
+  EXPECT_EQ(status.message(),
+            "whoever listens at " + address +
+                " has said nothing for 50 ms: does another program have that port?");
 }
 
 TEST(BootstrapErrors, ARankThatComesAndEndsIsNotWaitedFor) {

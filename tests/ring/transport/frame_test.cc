@@ -164,6 +164,7 @@ TEST(UniqueId, SurvivesPackingAndRefusesOthers) {
 
 bootstrap::Join join_of(std::uint32_t rank, std::uint32_t size) {
   bootstrap::Join join;
+  join.protocol_version = kProtocolVersion;
   join.rank = rank;
   join.size = size;
   join.library_version = 100;
@@ -207,6 +208,29 @@ TEST(Agreement, ARefusalIsAReasonOfItsOwn) {
   bootstrap::Join other = join_of(2, 4);
   other.agreement[0] = "rank 2: no interface";
   EXPECT_EQ(bootstrap::compare_join(one, other).code(), Code::kMismatch);
+}
+
+// Whatever else it says, and wherever: versions before 4 had no refusal, or no word for all.
+TEST(Agreement, AnotherVersionOfTheProtocolIsRefusedWhateverItSays) {
+  bootstrap::Join of_now = join_of(2, 4);
+  of_now.refusal = "no interface";
+  const std::string said = bootstrap::pack_join(of_now).value().substr(bootstrap::kPrefixBytes);
+  for (const std::uint32_t version : {3U, kProtocolVersion + 1U}) {
+    for (const std::size_t left_out : {0, 4, 8, 180}) {
+      std::string other = said.substr(0, 16) + said.substr(16 + left_out);
+      std::memcpy(other.data(), &version, sizeof version);
+      const auto heard = bootstrap::unpack_join(other);
+      ASSERT_TRUE(heard.is_ok()) << heard.status().message();
+      const std::map<std::uint32_t, bootstrap::Join> none, one = {{1, join_of(1, 4)}};
+      for (const auto& joined : {none, one}) {
+        const Status verdict = bootstrap::compare_join(joined, heard.value());
+        EXPECT_EQ(verdict.code(), Code::kMismatch);
+        EXPECT_EQ(verdict.message(), "protocol version: rank 2 has " + std::to_string(version) +
+                                         ", the rank where all meet has " +
+                                         std::to_string(kProtocolVersion));
+      }
+    }
+  }
 }
 
 RC_GTEST_PROP(BootstrapMessage, AnyBytesGiveAResult, (const std::string& body)) {

@@ -69,6 +69,13 @@ TEST(Rules, MayBeginWithAByteOrderMark) {
   EXPECT_FALSE(parse_rules("allreduce,0,65535,-1\n" + mark + "allreduce,0,65535,-1\n").is_ok());
 }
 
+TEST(Rules, SizesAreWrittenAsInSettings) {
+  const auto rules = parse_rules("allreduce,64K,1.5M,-1\n");
+  ASSERT_TRUE(rules.is_ok()) << rules.status().message();
+  EXPECT_EQ(rules.value()[0].min_bytes, 65536u);
+  EXPECT_EQ(rules.value()[0].max_bytes, 1536u * 1024);
+}
+
 /// A pipe that nobody writes to would be waited for.
 TEST(Rules, AreInARegularFile) {
   const std::string path =
@@ -102,7 +109,9 @@ TEST(Rules, AWrongLineIsNamedWithFieldAndWhatIsAllowed) {
   };
   const std::vector<Wrong> wrong = {
       {"allreduse,0,-1,-1", "collective_type: \"allreduse\"; allowed: allreduce, reducescatter"},
-      {"allreduce,64K,-1,-1", "min_bytes: \"64K\"; allowed: a number of bytes, or -1 for any"},
+      {"allreduce,64Q,-1,-1",
+       "min_bytes: \"64Q\"; allowed: a size such as 65536, 64K, 1.5M or 2G, or -1 for any"},
+      {"allreduce,64K,65535,-1", "max_bytes: \"65535\"; allowed: min_bytes or more"},
       {"allreduce,0,-2,-1", "max_bytes: \"-2\""},
       {"allreduce,0,99999999999999999999999,-1", "max_bytes"},
       {"allreduce,10,5,-1", "max_bytes: \"5\"; allowed: min_bytes or more"},
