@@ -71,6 +71,49 @@ int ringpressSetLayers(void* comm, const ringpressCall_t* call, const ringpressL
  * failed or, of this library, was finalized. */
 int ringpressLazyFlush(void* comm);
 
+/* Checkpoints. What a communicator keeps from call to call is part of what a program trains: what
+ * error feedback has yet to send, what powersgd starts from, the numbers that random bits are drawn
+ * by. Saved with the model and loaded again, training goes on as if it had not ended: bit for bit
+ * on host memory, where the program makes the same calls on buffers anywhere. Layers
+ * (ringpressSetLayers) are told anew.
+ *
+ * Both return an ncclResult_t: ncclInvalidUsage within ncclGroupStart(), and for a communicator of
+ * NVIDIA's library that this one is preloaded before, as what is kept on a device is not saved yet.
+ */
+
+/* What became of a state that was to be loaded. */
+typedef enum {
+  RINGPRESS_STATE_LOADED = 0,
+  RINGPRESS_STATE_MISSING = 1,       /* A rank has no such file. */
+  RINGPRESS_STATE_UNREADABLE = 2,    /* The system refused it, or there was no memory for it. */
+  RINGPRESS_STATE_CORRUPT = 3,       /* It is cut short, was changed, or is no state. */
+  RINGPRESS_STATE_OTHER_VERSION = 4, /* Of the library. */
+  RINGPRESS_STATE_OTHER_SIZE = 5,    /* It is of another number of ranks. */
+  RINGPRESS_STATE_OTHER_JOB = 6,     /* It is of another rank, codec or other setting that has to be
+                                      * equal on all ranks. */
+  RINGPRESS_STATE_OTHER_STEP = 7     /* Ranks have states of different steps. */
+} ringpressStateOutcome_t;
+
+/* Set `size` as in ringpressStatistics_t. */
+typedef struct {
+  size_t size;
+  int outcome;      /* A ringpressStateOutcome_t, the same on all ranks. */
+  int rank;         /* Whose file was the first that could not be loaded; -1: all were. */
+  char reason[256]; /* Why, or empty. */
+} ringpressStateLoad_t;
+
+/* Writes this rank's state: each rank has a file of its own, and all ranks save between the same
+ * two calls. It waits for no other rank. The file is there when it is whole, or the one before is:
+ * ncclSystemError says why. */
+int ringpressStateSave(void* comm, const char* path);
+
+/* To be called by all ranks together, between the same two calls: best before the first all-reduce.
+ * Where a rank's file cannot be loaded none is, nothing changes, training goes on without, and a
+ * warning says why: that is ncclSuccess, and `load`, which may be NULL, tells. A state of the same
+ * settings, but of a program that makes other calls, is dropped with a warning as soon as these
+ * repeat. */
+int ringpressStateLoad(void* comm, const char* path, ringpressStateLoad_t* load);
+
 /* Gossip on model buffers, instead of all-reduces of gradients: each worker (rank of `comm`) trains
  * a model of its own and, when that has changed enough, takes the mean with the model of one other
  * worker, a random one at each step. Make one for each buffer that holds a model, or a part of one.

@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "nccl_plugin/session/mesh/call_maker.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
+#include "nccl_plugin/session/mesh/mesh_state.h"
 #include "nccl_plugin/session/mesh/piece_calls.h"
 #include "nccl_plugin/session/ring_topology.h"
 #include "ringpress/internal/communicator.h"
@@ -82,6 +84,8 @@ class MeshCommunicator final : public Communicator {
   Status exchange(std::span<const Transfer> transfers) override;
   Status set_layers(const HintedCall& call, std::span<const Layer> layers) override;
   Status flush_lazy() override;
+  Status save_state(const std::string& path) override { return state_.save(path); }
+  Result<StateLoad> load_state(const std::string& path) override { return state_.load(path); }
   Result<std::unique_ptr<Communicator>> split(int color, int key,
                                               const Settings& settings) override;
   Result<UniqueId> survivors_id(std::span<const int> survivors) override {
@@ -100,6 +104,7 @@ class MeshCommunicator final : public Communicator {
   MeshSession session_;
   CallMaker calls_{session_};
   AllReduces all_reduces_{session_, calls_};
+  MeshState state_{session_, calls_};
 };
 
 }  // namespace ringpress::nccl_plugin

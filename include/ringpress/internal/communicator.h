@@ -107,6 +107,26 @@ struct Statistics {
   double unsent_norm = 0;             // l2, of all that was added up in them.
 };
 
+/// What became of a state that was to be loaded; the same on all ranks. The numbers are those of
+/// ringpressStateOutcome_t.
+enum class StateOutcome : std::uint8_t {
+  kLoaded = 0,
+  kMissing = 1,       // A rank has no such file.
+  kUnreadable = 2,    // The system refused it to a rank, or had no memory for it.
+  kCorrupt = 3,       // It is cut short, was changed, or is no state.
+  kOtherVersion = 4,  // It is of another version of the library.
+  kOtherSize = 5,     // It is of another number of ranks.
+  kOtherJob = 6,      // It is of another rank, codec or other settings that ranks compare.
+  kOtherStep = 7,     // Ranks have states of different steps.
+};
+inline constexpr int kStateOutcomeCount = 8;
+
+struct StateLoad {
+  StateOutcome outcome = StateOutcome::kLoaded;
+  int rank = -1;       // Whose file it was, the first of them; -1: it was loaded.
+  std::string reason;  // What is wrong with it, or empty.
+};
+
 class Communicator {
  public:
   /// Joins the communicator that `id` names. Every rank of it must call; returns when all have, or
@@ -153,6 +173,20 @@ class Communicator {
   /// RINGPRESS_LAZY: what has been put off is sent with the next call of each tensor. Not
   /// collective: one rank is enough. Else it changes nothing.
   virtual Status flush_lazy() = 0;
+
+  /// Writes what is kept from call to call: residuals, the sequence of calls and their numbers. To
+  /// be called between the same two calls on all ranks, each with a file of its own. Not
+  /// collective. kSystem: it cannot be written, and what was there before is as it was.
+  virtual Status save_state(const std::string& path) {
+    static_cast<void>(path);
+    return {Code::kUnsupported, "states are not saved at this door yet"};
+  }
+  /// Goes on as the communicator whose state was saved would have gone on: all ranks, or none if
+  /// one of them has no state for that, which is no error. Then nothing has changed. Collective.
+  virtual Result<StateLoad> load_state(const std::string& path) {
+    static_cast<void>(path);
+    return Status(Code::kUnsupported, "states are not loaded at this door yet");
+  }
 
   /// Makes a communicator of the ranks that pass the same color (>= 0), ordered by key, then rank.
   /// A negative color gives null. Collective over this communicator.

@@ -37,6 +37,7 @@ enum class CollectiveKind : std::uint8_t {
   kReduce = 4,
   kSendRecv = 5,
 };
+inline constexpr int kCollectiveKindCount = 6;
 
 /// What each does and costs: ringpress/internal/algorithms.h.
 enum class Algorithm : std::uint8_t {

@@ -49,6 +49,28 @@ bool have_memory_in_common(const TensorCall& a, const TensorCall& b) {
   return first_byte(a) < end_byte(b) && first_byte(b) < end_byte(a);
 }
 
+// The least that a state has of them.
+constexpr std::size_t kSavedPlaceBytes = 16;
+constexpr std::size_t kSavedCycleBytes = 25;
+
+void save_calls(const std::vector<TensorCall>& calls, StateWriter& to) {
+  to.put<std::uint64_t>(calls.size());
+  for (const TensorCall& call : calls) save_call(call, to);
+}
+
+std::vector<TensorCall> load_calls(StateReader& from, std::size_t most) {
+  std::vector<TensorCall> calls(from.get_count(kSavedCallBytes, most));
+  for (TensorCall& call : calls) call = load_call(from);
+  return calls;
+}
+
+std::vector<std::uint64_t> hashes_of(const std::vector<TensorCall>& calls) {
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(calls.size());
+  for (const TensorCall& call : calls) hashes.push_back(hash_of(call));
+  return hashes;
+}
+
 }  // namespace
 
 std::span<const TensorCall> CallPattern::cycle() const {
@@ -374,6 +396,103 @@ void CallPattern::believe_new(std::size_t period) {
   }
   known_.push_back(std::move(made));
   believe(known_.size() - 1, period - 1, repeats_[period - 1] + period);
+}
+
+const TensorCall* CallPattern::expected() const {
+  return is_locked_ || is_interrupted_ ? &known_.front().calls[cursor_] : nullptr;
+}
+
+void CallPattern::forget_until(std::uint64_t id) {
+  if (!known_.empty() && known_.front().id <= id && !is_locked_) is_interrupted_ = false;
+  for (std::size_t i = known_.size(); i-- > 0;) {
+    if (known_[i].id <= id && !(i == 0 && is_locked_)) forget(i);
+  }
+}
+
+void CallPattern::save_cycle(const Cycle& cycle, StateWriter& to) {
+  to.put(cycle.id);
+  save_calls(cycle.calls, to);
+  for (const TensorPlace& tensor : cycle.tensors) {
+    to.put(tensor.cycle);
+    to.put<std::uint64_t>(tensor.position);
+  }
+  to.put_list(cycle.matches);
+  to.put(cycle.is_proven);
+}
+
+CallPattern::Cycle CallPattern::load_cycle(StateReader& from) {
+  Cycle cycle;
+  cycle.id = from.get<std::uint64_t>();
+  cycle.calls = load_calls(from, kLongestPeriod);
+  from.require(!cycle.calls.empty() && cycle.calls.size() <= from.left() / kSavedPlaceBytes);
+  if (!from.is_ok()) return cycle;
+  for (std::size_t i = 0; i < cycle.calls.size(); ++i) {
+    const auto id = from.get<std::uint64_t>();
+    cycle.tensors.push_back({id, static_cast<std::size_t>(from.get<std::uint64_t>())});
+  }
+  cycle.matches = from.get_list<std::size_t>(kLongestPeriod);
+  from.require(cycle.matches.empty() || cycle.matches.size() == cycle.calls.size());
+  cycle.is_proven = from.get<bool>();
+  cycle.hashes = hashes_of(cycle.calls);
+  cycle.has_own_buffers = have_own_buffers(cycle.calls);
+  return cycle;
+}
+
+void CallPattern::save(StateWriter& to) const {
+  to.put<std::uint64_t>(known_.size());
+  for (const Cycle& cycle : known_) save_cycle(cycle, to);
+  to.put(is_locked_);
+  to.put(is_interrupted_);
+  for (const std::size_t number : {strays_, cursor_, run_, since_, evidence_, since_own_run_}) {
+    to.put<std::uint64_t>(number);
+  }
+  to.put(last_id_);
+  to.put(breaks_);
+  save_calls(history_, to);
+  to.put_list(repeats_);
+  to.put(counts_anew_);
+}
+
+void CallPattern::load(StateReader& from) {
+  *this = CallPattern();
+  const std::size_t known = from.get_count(kSavedCycleBytes, kMostKnown + 1);
+  for (std::size_t i = 0; i < known && from.is_ok(); ++i) known_.push_back(load_cycle(from));
+  is_locked_ = from.get<bool>();
+  is_interrupted_ = from.get<bool>();
+  for (std::size_t* const number :
+       {&strays_, &cursor_, &run_, &since_, &evidence_, &since_own_run_}) {
+    *number = static_cast<std::size_t>(from.get<std::uint64_t>());
+  }
+  last_id_ = from.get<std::uint64_t>();
+  breaks_ = from.get<std::uint64_t>();
+  history_ = load_calls(from, 2 * kHistory);
+  hashes_ = hashes_of(history_);
+  repeats_ = from.get_list<std::size_t>(kLongestPeriod);
+  most_repeats_ = repeats_.empty() ? 0 : *std::max_element(repeats_.begin(), repeats_.end());
+  counts_anew_ = from.get<bool>();
+  from.require(from.is_ok() && is_sound());
+}
+
+/// As far as what is looked up by these numbers has to be there.
+bool CallPattern::is_sound() const {
+  const auto is_own = [](const Cycle& cycle) {
+    const auto own = [&cycle](const TensorPlace& tensor) { return tensor.cycle == cycle.id; };
+    return std::any_of(cycle.tensors.begin(), cycle.tensors.end(), own);
+  };
+  const auto has_matches = [](const Cycle& cycle) { return !cycle.matches.empty(); };
+  if (!std::all_of(known_.begin(), known_.end(), is_own)) return false;
+  if (!is_locked_ && !std::all_of(known_.begin(), known_.end(), has_matches)) return false;
+  if (is_locked_ && is_interrupted_) return false;
+  if ((is_locked_ || is_interrupted_) &&
+      (known_.empty() || cursor_ >= known_.front().calls.size())) {
+    return false;
+  }
+  for (std::size_t p = 1; p <= repeats_.size(); ++p) {
+    const bool is_there = 2 * p <= history_.size() ||
+                          (p <= history_.size() && repeats_[p - 1] <= history_.size() - p);
+    if (!is_there) return false;
+  }
+  return true;
 }
 
 }  // namespace ringpress::nccl_plugin

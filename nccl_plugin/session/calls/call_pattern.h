@@ -34,21 +34,10 @@
 #include <span>
 #include <vector>
 
-#include "ringpress/internal/types.h"
+#include "nccl_plugin/session/calls/tensor_call.h"
+#include "nccl_plugin/session/state/state_bytes.h"
 
 namespace ringpress::nccl_plugin {
-
-/// What is known of a call that may carry a residual.
-struct TensorCall {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::size_t count = 0;
-  DType dtype = DType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  const void* address = nullptr;  // Of the send buffer; null where it is not to be trusted.
-  std::uint64_t layout = 0;       // PiecewiseTensor::layout.
-
-  bool operator==(const TensorCall&) const = default;
-};
 
 /// What names a tensor: the shortest sequence that it recurs in, and its place there.
 struct TensorPlace {
@@ -90,6 +79,16 @@ class CallPattern {
   bool has_landmark() const;
   /// While there is no sequence: so many of the last calls have come in this order before.
   std::size_t repeating() const { return is_locked_ ? 0 : most_repeats_; }
+  /// The sequence's next call, if it goes on as it did; null: nobody knows.
+  const TensorCall* expected() const;
+  /// Number of the last sequence that was new.
+  std::uint64_t last_id() const { return last_id_; }
+  /// Forgets those up to this number that are not being repeated; forgotten() has them.
+  void forget_until(std::uint64_t id);
+
+  void save(StateWriter& to) const;
+  /// Instead of all that was observed. Of what `from` fails at, nothing is to be used.
+  void load(StateReader& from);
 
  private:
   struct Cycle {
@@ -131,6 +130,9 @@ class CallPattern {
   void give_up();
   void recall_run();
   void trim_history();
+  static void save_cycle(const Cycle& cycle, StateWriter& to);
+  static Cycle load_cycle(StateReader& from);
+  bool is_sound() const;
 
   // While a sequence is believed or interrupted, it is the first. All others are proven, the last
   // used first.

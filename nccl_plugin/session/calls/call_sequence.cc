@@ -1,6 +1,9 @@
 #include "nccl_plugin/session/calls/call_sequence.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin {
 namespace {
@@ -8,17 +11,62 @@ namespace {
 // Addresses differ between ranks: levels do not see them.
 constexpr CallUsers kByBuffer{CallUser::kFeedback, CallUser::kLazy, CallUser::kTrace,
                               CallUser::kPlan};
+constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy, CallUser::kLevels};
+// The least that a state has of a track.
+constexpr std::size_t kSavedTrackBytes = 32;
 
 }  // namespace
 
 void CallSequence::tell(const TensorCall& call, CallUsers users) {
   users.remove(told_);
   if (users.is_empty()) return;
-  observe(call, CallUsers::common(users, kByBuffer), &by_buffer_);
+  learn_name(call, users);
+  observe(named(call), CallUsers::common(users, kByBuffer), &by_buffer_);
   TensorCall shape = call;
   shape.address = nullptr;
   observe(shape, users, &by_shape_);
+  if (is_on_trial_) judge_state();
   told_.add(users);
+}
+
+TensorCall CallSequence::named(const TensorCall& call) const {
+  TensorCall named = call;
+  named.address = names_.name_of(call.address);
+  return named;
+}
+
+/// Where the call is the next one of a sequence, but for its address.
+void CallSequence::learn_name(const TensorCall& call, CallUsers users) {
+  for (const auto& track : by_buffer_.tracks) {
+    if (CallUsers::common(track->users, users).is_empty()) continue;
+    const TensorCall* const expected = track->pattern.expected();
+    if (expected != nullptr && has_shape_of(*expected, call)) {
+      names_.learn(call.address, expected->address);
+    }
+  }
+}
+
+/// What a state says of tensors is dropped as soon as the calls repeat something else, unless they
+/// have repeated what it has.
+void CallSequence::judge_state() {
+  std::size_t longest = 0;  // Of the sequences that are repeated.
+  bool is_another = false;
+  for (const auto& track : by_shape_.tracks) {
+    if (track->saved_id == 0) continue;
+    if (track->pattern.cycle_id() > track->saved_id) is_another = true;
+    if (track->pattern.cycle_id() <= track->saved_id) {
+      longest = std::max(longest, track->pattern.period());
+    }
+  }
+  fitting_ = longest == 0 ? 0 : fitting_ + 1;
+  is_on_trial_ = !is_another && (longest == 0 || fitting_ < longest);
+  if (!is_another) return;
+  log_line(LogLevel::kWarn,
+           "the calls are not those of the state that was loaded: what it has of tensors is "
+           "dropped");
+  for (Tracks* const all : {&by_buffer_, &by_shape_}) {
+    for (const auto& track : all->tracks) track->pattern.forget_until(track->saved_id);
+  }
 }
 
 CallPlaces CallSequence::ask(CallUser user, const TensorCall& call) {
@@ -59,6 +107,62 @@ CallSequence::Track* CallSequence::add(Track track, Tracks* all) {
     if (added->users.has(static_cast<CallUser>(user))) all->of[user] = added;
   }
   return added;
+}
+
+void CallSequence::save_tracks(const Tracks& all, StateWriter& to) {
+  const auto is_saved = [](const auto& track) {
+    return !CallUsers::common(track->users, kOfStates).is_empty();
+  };
+  to.put<std::uint64_t>(
+      static_cast<std::uint64_t>(std::count_if(all.tracks.begin(), all.tracks.end(), is_saved)));
+  for (const auto& track : all.tracks) {
+    if (!is_saved(track)) continue;
+    for (std::size_t user = 0; user < kCallUsers; ++user) {
+      to.put(CallUsers::common(track->users, kOfStates).has(static_cast<CallUser>(user)));
+    }
+    to.put(track->position.has_value());
+    to.put<std::uint64_t>(track->position.value_or(0));
+    track->pattern.save(to);
+  }
+}
+
+void CallSequence::load_tracks(StateReader& from, Tracks* all) {
+  *all = {};
+  const std::size_t count = from.get_count(kSavedTrackBytes, kCallUsers);
+  for (std::size_t i = 0; i < count && from.is_ok(); ++i) {
+    Track track;
+    for (std::size_t user = 0; user < kCallUsers; ++user) {
+      if (!from.get<bool>()) continue;
+      track.users.add(static_cast<CallUser>(user));
+      from.require(all->of[user] == nullptr && kOfStates.has(static_cast<CallUser>(user)));
+    }
+    const bool has_position = from.get<bool>();
+    const auto position = static_cast<std::size_t>(from.get<std::uint64_t>());
+    if (has_position) track.position = position;
+    track.pattern.load(from);
+    from.require(!track.users.is_empty() && (!has_position || position < track.pattern.period()));
+    track.saved_id = track.pattern.last_id();
+    if (from.is_ok()) add(std::move(track), all);
+  }
+}
+
+void CallSequence::save(StateWriter& to) const {
+  names_.save(to);
+  save_tracks(by_buffer_, to);
+  save_tracks(by_shape_, to);
+}
+
+void CallSequence::load(StateReader& from, StateFrom whose) {
+  told_ = {};
+  names_.load(from, whose);
+  load_tracks(from, &by_buffer_);
+  load_tracks(from, &by_shape_);
+  is_on_trial_ = whose == StateFrom::kAnother;
+  fitting_ = 0;
+  // A user of buffers has its shapes, too, and none of either is to be missed.
+  for (std::size_t user = 0; user < kCallUsers; ++user) {
+    from.require(by_buffer_.of[user] == nullptr || by_shape_.of[user] != nullptr);
+  }
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -29,7 +29,9 @@
 #include <utility>
 #include <vector>
 
+#include "nccl_plugin/session/calls/buffer_names.h"
 #include "nccl_plugin/session/calls/call_pattern.h"
+#include "nccl_plugin/session/state/state_bytes.h"
 
 namespace ringpress::nccl_plugin {
 
@@ -87,8 +89,16 @@ class CallSequence {
   /// Where the call stands among this user's, which is told of it if it has not been told.
   CallPlaces ask(CallUser user, const TensorCall& call);
 
+  /// A call that a user was told of, with its buffer's name: by that it is found again.
+  TensorCall named(const TensorCall& call) const;
+
   /// Patterns that are kept, by buffer and by shape together.
   std::size_t patterns() const { return by_buffer_.tracks.size() + by_shape_.tracks.size(); }
+
+  /// Of those whose users keep what is saved, too: not those of steps, which are times.
+  void save(StateWriter& to) const;
+  /// Instead of all that was told. Of what `from` fails at, nothing is to be used.
+  void load(StateReader& from, StateFrom whose);
 
  private:
   /// What users have seen whose calls have been the same.
@@ -96,6 +106,7 @@ class CallSequence {
     CallUsers users;
     CallPattern pattern;
     std::optional<std::size_t> position;  // Of the last call.
+    std::uint64_t saved_id = 0;           // Of the last sequence that came from a state.
   };
   struct Tracks {
     std::vector<std::unique_ptr<Track>> tracks;
@@ -104,8 +115,15 @@ class CallSequence {
 
   static void observe(const TensorCall& call, CallUsers users, Tracks* all);
   static Track* add(Track track, Tracks* all);
+  static void save_tracks(const Tracks& all, StateWriter& to);
+  static void load_tracks(StateReader& from, Tracks* all);
+  void learn_name(const TensorCall& call, CallUsers users);
+  void judge_state();
 
   CallUsers told_;
+  BufferNames names_;
+  bool is_on_trial_ = false;  // A state: whether it is of this program's calls is not known.
+  std::size_t fitting_ = 0;   // Calls in a row that were as it has them.
   Tracks by_buffer_;
   Tracks by_shape_;
 };

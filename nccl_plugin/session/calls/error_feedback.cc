@@ -10,6 +10,8 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
+constexpr std::size_t kSavedKeyBytes = 18;  // Of a state.
+
 std::size_t bytes_to_keep(const TensorCall& call, const ToKeep& wanted) {
   const std::size_t residual = wanted.residual ? call.count : 0;
   return (residual + wanted.memory_count + wanted.state_count) * sizeof(float);
@@ -37,8 +39,9 @@ std::size_t ErrorFeedback::Entry::bytes() const {
   return bytes_to_keep(call, {kept.residual, state.values.size(), kept.memory_count});
 }
 
-Kept ErrorFeedback::find(const TensorCall& call, const ToKeep& wanted) {
-  const std::optional<Key> place = locate(call);
+Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
+  const std::optional<Key> place = locate(as_called);
+  const TensorCall call = sequence_->named(as_called);
   Entry* const entry = place ? entry_at(*place, call, wanted) : entry_by_address(call, wanted);
   if (entry == nullptr) return {};
   Kept result;
@@ -261,6 +264,109 @@ void ErrorFeedback::erase(Entries::iterator entry) {
   if (known != by_address_.end() && known->second == entry->key) by_address_.erase(known);
   by_key_.erase(entry->key);
   entries_.erase(entry);
+}
+
+void ErrorFeedback::save_key(const Key& key, StateWriter& to) {
+  to.put(key.by.has_value());
+  to.put(key.by.value_or(CallsBy::kBuffer));
+  to.put(key.cycle);
+  to.put<std::uint64_t>(key.position);
+}
+
+ErrorFeedback::Key ErrorFeedback::load_key(StateReader& from) {
+  Key key;
+  const bool has_place = from.get<bool>();
+  const auto by = static_cast<CallsBy>(from.get_below(2));
+  if (has_place) key.by = by;
+  key.cycle = from.get<std::uint64_t>();
+  key.position = static_cast<std::size_t>(from.get<std::uint64_t>());
+  return key;
+}
+
+void ErrorFeedback::save_entry(const Entry& entry, StateWriter& to) {
+  save_key(entry.key, to);
+  save_call(entry.call, to);
+  to.put(entry.residual != nullptr);
+  to.put<std::uint64_t>(entry.kept.memory_count);
+  to.put<std::uint64_t>(entry.state.values.size());
+  to.put(entry.state.call);
+  to.put(entry.state.layers);
+  if (entry.residual) to.put_all(std::span<const float>(entry.residual.get(), entry.call.count));
+  if (entry.memory) {
+    to.put_all(std::span<const float>(entry.memory.get(), entry.kept.memory_count));
+  }
+  to.put_all(std::span<const float>(entry.state.values));
+}
+
+/// Used longer ago than those that are there.
+void ErrorFeedback::load_entry(StateReader& from) {
+  const Key key = load_key(from);
+  const TensorCall call = load_call(from);
+  ToKeep wanted;
+  wanted.residual = from.get<bool>();
+  wanted.memory_count = static_cast<std::size_t>(from.get<std::uint64_t>());
+  wanted.state_count = static_cast<std::size_t>(from.get<std::uint64_t>());
+  const auto state_call = from.get<std::uint64_t>();
+  const auto state_layers = from.get<std::uint64_t>();
+  const std::uint64_t most = from.left() / sizeof(float);
+  from.require(wanted.memory_count <= most && wanted.state_count <= most && call.count <= most &&
+               bytes_to_keep(call, wanted) <= from.left());
+  from.require(key.by || key == alone_key(call));
+  from.require(by_key_.count(key) == 0);
+  if (!from.is_ok()) return;
+  // Where less may be kept than when it was saved, the last used is what stays.
+  const bool is_kept = limit_bytes_ == 0 || bytes_ + bytes_to_keep(call, wanted) <= limit_bytes_;
+  Entry* const entry = is_kept ? insert(key, call, wanted) : nullptr;
+  from.require(!is_kept || entry != nullptr);
+  if (entry == nullptr) return from.skip(bytes_to_keep(call, wanted));
+  const auto fill = [&from](float* values, std::size_t count) {
+    if (values != nullptr) from.read(std::as_writable_bytes(std::span(values, count)));
+  };
+  fill(entry->residual.get(), call.count);
+  fill(entry->memory.get(), wanted.memory_count);
+  fill(entry->state.values.data(), wanted.state_count);
+  entry->state.call = state_call;
+  entry->state.layers = state_layers;
+  entries_.splice(entries_.end(), entries_, entries_.begin());
+}
+
+void ErrorFeedback::save(StateWriter& to) const {
+  to.put(keeps_buffers_);
+  to.put<std::uint64_t>(calls_by_shape_);
+  const auto keeps = [](const Entry& entry) { return entry.bytes() > 0; };
+  to.put(static_cast<std::uint64_t>(std::count_if(entries_.begin(), entries_.end(), keeps)));
+  for (const Entry& entry : entries_) {
+    if (keeps(entry)) save_entry(entry, to);
+  }
+  to.put<std::uint64_t>(by_address_.size());
+  for (const auto& [address, key] : by_address_) {
+    save_key(address, to);
+    save_key(key, to);
+  }
+}
+
+void ErrorFeedback::load(StateReader& from) {
+  keeps_buffers_ = from.get<bool>();
+  calls_by_shape_ = static_cast<std::size_t>(from.get<std::uint64_t>());
+  const std::size_t entries = from.get_count(kSavedKeyBytes + kSavedCallBytes);
+  for (std::size_t i = 0; i < entries && from.is_ok(); ++i) load_entry(from);
+  const std::size_t addresses = from.get_count(2 * kSavedKeyBytes);
+  for (std::size_t i = 0; i < addresses && from.is_ok(); ++i) {
+    const Key address = load_key(from);
+    const Key key = load_key(from);
+    if (by_key_.count(key) != 0) by_address_[address] = key;
+  }
+}
+
+void ErrorFeedback::adopt(ErrorFeedback&& loaded) {
+  entries_ = std::move(loaded.entries_);
+  by_key_ = std::move(loaded.by_key_);
+  by_address_ = std::move(loaded.by_address_);
+  bytes_ = loaded.bytes_;
+  keeps_buffers_ = loaded.keeps_buffers_;
+  calls_by_shape_ = loaded.calls_by_shape_;
+  entries_by_shape_ = loaded.entries_by_shape_;
+  alone_entries_ = loaded.alone_entries_;
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/state/state_bytes.h"
 #include "ringpress/internal/projection.h"
 #include "ringpress/internal/types.h"
 
@@ -73,6 +74,13 @@ class ErrorFeedback {
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
 
+  /// Of residuals in host memory. The sequence is saved beside it.
+  void save(StateWriter& to) const;
+  /// For one that keeps nothing yet. Of what `from` fails at, nothing is to be used.
+  void load(StateReader& from);
+  /// Keeps what `loaded`, of the same memory and the same settings, has, and nothing else.
+  void adopt(ErrorFeedback&& loaded);
+
  private:
   // A residual belongs to a position in a sequence, of buffers or (for programs that allocate anew
   // each step) of shapes. What is kept besides may have an address alone.
@@ -116,6 +124,10 @@ class ErrorFeedback {
   float* allocate(std::size_t count, const Key& key);
   void fit_state(Entry* entry, std::size_t state_count);
   void erase(Entries::iterator entry);
+  static void save_key(const Key& key, StateWriter& to);
+  static Key load_key(StateReader& from);
+  static void save_entry(const Entry& entry, StateWriter& to);
+  void load_entry(StateReader& from);
 
   std::size_t limit_bytes_;
   ResidualMemory* memory_;

@@ -37,6 +37,8 @@ class CallMaker {
   CallMaker& operator=(const CallMaker&) = delete;
 
   MeshAdvisers& advisers() { return advisers_; }
+  Recurrences& recurrences() { return recurrences_; }
+  Recurrences& projected() { return projected_; }
   /// By rank, where the ring goes.
   void set_ring_order(const std::vector<int>& order);
 

@@ -1,0 +1,176 @@
+#include "nccl_plugin/session/mesh/mesh_state.h"
+
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/session/state/state_agreement.h"
+#include "nccl_plugin/session/state/state_file.h"
+#include "ringpress/internal/hash.h"
+#include "ringpress/internal/log.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+// Of a state: lines that ranks compare, and their characters.
+constexpr std::uint64_t kMostLines = 1024;
+constexpr std::uint64_t kLongestLine = std::uint64_t{1} << 16;
+
+std::uint64_t hash_of_shared(const std::vector<std::byte>& bytes) {
+  std::uint64_t hash = 0;
+  for (const std::byte byte : bytes) hash = combine_hash(hash, std::to_integer<unsigned>(byte));
+  return hash;
+}
+
+/// Empty: they are the same.
+std::string difference_of_lines(const std::vector<std::string>& theirs,
+                                const std::vector<std::string>& ours) {
+  if (theirs.size() != ours.size()) return "it is of other settings";
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (theirs[i] != ours[i]) return "it is of " + theirs[i] + ", and this job of " + ours[i];
+  }
+  return {};
+}
+
+}  // namespace
+
+/// What a file has, before the ranks have agreed to take it.
+struct MeshState::Loaded {
+  explicit Loaded(const MeshSession& session)
+      : feedback(session.settings.feedback_limit_bytes, host_residual_memory(), calls) {}
+
+  void refuse(StateOutcome with, std::string why) {
+    outcome = with;
+    reason = std::move(why);
+  }
+
+  StateOutcome outcome = StateOutcome::kLoaded;
+  std::string reason;
+  std::uint64_t shared_hash = 0;
+  std::uint64_t sequence = 0;
+  Recurrences recurrences;
+  Recurrences projected;
+  std::shared_ptr<CallSequence> calls = std::make_shared<CallSequence>();
+  ErrorFeedback feedback;
+};
+
+void MeshState::write_owner(StateWriter& to) const {
+  to.put<std::uint64_t>(static_cast<std::uint64_t>(session_.rank()));
+  to.put<std::uint64_t>(static_cast<std::uint64_t>(session_.size()));
+  const std::vector<std::string> lines = agreement_lines(session_.settings);
+  to.put<std::uint64_t>(lines.size());
+  for (const std::string& line : lines) to.put_text(line);
+}
+
+void MeshState::read_owner(StateReader& from, Loaded* loaded) const {
+  const auto rank = from.get<std::uint64_t>();
+  const auto size = from.get<std::uint64_t>();
+  std::vector<std::string> lines(from.get_count(sizeof(std::uint64_t), kMostLines));
+  for (std::string& line : lines) line = from.get_text(kLongestLine);
+  if (!from.is_ok()) return;
+  const std::string difference = difference_of_lines(lines, agreement_lines(session_.settings));
+  if (size != static_cast<std::uint64_t>(session_.size())) {
+    loaded->refuse(StateOutcome::kOtherSize, "it is of " + std::to_string(size) +
+                                                 " ranks, and these are " +
+                                                 std::to_string(session_.size()));
+  } else if (rank != static_cast<std::uint64_t>(session_.rank())) {
+    loaded->refuse(StateOutcome::kOtherJob, "it is of rank " + std::to_string(rank));
+  } else if (!difference.empty()) {
+    loaded->refuse(StateOutcome::kOtherJob, difference);
+  }
+}
+
+void MeshState::write_shared(StateWriter& to) const {
+  to.put(session_.sequence);
+  calls_.recurrences().save(to);
+  calls_.projected().save(to);
+}
+
+void MeshState::read_shared(StateReader& from, Loaded* loaded) {
+  loaded->sequence = from.get<std::uint64_t>();
+  loaded->recurrences.load(from);
+  loaded->projected.load(from);
+  from.require(from.left() == 0);
+}
+
+void MeshState::write_own(StateWriter& to) const {
+  session_.call_sequence->save(to);
+  session_.feedback.save(to);
+}
+
+void MeshState::read_own(StateReader& from, StateFrom whose, Loaded* loaded) {
+  loaded->calls->load(from, whose);
+  if (!from.is_ok()) return;
+  loaded->feedback.load(from);
+  from.require(from.left() == 0);
+}
+
+Status MeshState::save(const std::string& path) const {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  StateBytes shared;
+  write_shared(shared);
+  return write_state_file(path, [&](StateWriter& to) {
+    write_owner(to);
+    to.put_list(shared.bytes());
+    write_own(to);
+  });
+}
+
+void MeshState::read_file(const std::string& path, Loaded* loaded) const {
+  OpenState file = open_state_file(path);
+  if (file.reader == nullptr) return loaded->refuse(file.outcome, path + ": " + file.reason);
+  StateReader& from = *file.reader;
+  read_owner(from, loaded);
+  const std::vector<std::byte> shared = from.get_list<std::byte>();
+  StateView of_shared(shared);
+  if (from.is_ok() && loaded->outcome == StateOutcome::kLoaded) {
+    read_shared(of_shared, loaded);
+    read_own(from, StateFrom::kAnother, loaded);
+  }
+  loaded->shared_hash = hash_of_shared(shared);
+  if (!from.is_ok() || !of_shared.is_ok()) {
+    loaded->refuse(StateOutcome::kCorrupt, "it makes no sense");
+  }
+  if (loaded->outcome != StateOutcome::kLoaded) loaded->reason = path + ": " + loaded->reason;
+}
+
+Result<StateLoad> MeshState::agree(const Loaded& loaded) {
+  const StateVerdict own = make_verdict(loaded.outcome, loaded.shared_hash, loaded.reason);
+  std::vector<StateVerdict> all(static_cast<std::size_t>(session_.size()));
+  RINGPRESS_RETURN_IF_ERROR(session_.peers.gather(std::as_bytes(std::span(&own, 1)),
+                                                  std::as_writable_bytes(std::span(all))));
+  return agree_on_state(all);
+}
+
+Result<StateLoad> MeshState::load(const std::string& path) {
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  Loaded loaded(session_);
+  try {
+    read_file(path, &loaded);
+  } catch (const std::bad_alloc&) {
+    loaded.refuse(StateOutcome::kUnreadable, "there is no memory for it");
+  }
+  StateLoad load;
+  RINGPRESS_RETURN_IF_ERROR(session_.decide([&]() -> Status {
+    RINGPRESS_ASSIGN_OR_RETURN(load, agree(loaded));
+    return Status::ok();
+  }));
+  if (load.outcome == StateOutcome::kLoaded) {
+    adopt(std::move(loaded));
+  } else if (session_.rank() == 0) {
+    log_line(LogLevel::kWarn, "no state is loaded, and error feedback begins anew: rank %d: %s",
+             load.rank, load.reason.c_str());
+  }
+  return load;
+}
+
+void MeshState::adopt(Loaded&& loaded) {
+  session_.sequence = loaded.sequence;
+  calls_.recurrences() = std::move(loaded.recurrences);
+  calls_.projected() = std::move(loaded.projected);
+  *session_.call_sequence = std::move(*loaded.calls);
+  session_.feedback.adopt(std::move(loaded.feedback));
+}
+
+}  // namespace ringpress::nccl_plugin

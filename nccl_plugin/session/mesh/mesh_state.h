@@ -1,0 +1,48 @@
+// The state of a communicator over a mesh: what it keeps from call to call, in a file.
+//
+//   rank, ranks, the lines that ranks compare   of whom it is
+//   what is equal on all ranks                  numbers of calls: by these, random bits are drawn
+//   what is a rank's own                        the sequence of calls, residuals
+//
+// Each part writes and reads its own bytes (state/state_bytes.h).
+#ifndef NCCL_PLUGIN_SESSION_MESH_MESH_STATE_H_
+#define NCCL_PLUGIN_SESSION_MESH_MESH_STATE_H_
+
+#include <string>
+
+#include "nccl_plugin/session/mesh/call_maker.h"
+#include "nccl_plugin/session/mesh/mesh_session.h"
+#include "nccl_plugin/session/state/state_bytes.h"
+
+namespace ringpress::nccl_plugin {
+
+/// Of one communicator, between its calls.
+class MeshState {
+ public:
+  MeshState(MeshSession& session, CallMaker& calls) : session_(session), calls_(calls) {}
+
+  /// As Communicator::save_state().
+  Status save(const std::string& path) const;
+  /// As Communicator::load_state().
+  Result<StateLoad> load(const std::string& path);
+
+ private:
+  struct Loaded;
+
+  void write_owner(StateWriter& to) const;
+  void write_shared(StateWriter& to) const;
+  void write_own(StateWriter& to) const;
+  void read_owner(StateReader& from, Loaded* loaded) const;
+  static void read_shared(StateReader& from, Loaded* loaded);
+  static void read_own(StateReader& from, StateFrom whose, Loaded* loaded);
+  void read_file(const std::string& path, Loaded* loaded) const;
+  Result<StateLoad> agree(const Loaded& loaded);
+  void adopt(Loaded&& loaded);
+
+  MeshSession& session_;
+  CallMaker& calls_;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_MESH_MESH_STATE_H_
