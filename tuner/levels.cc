@@ -1,14 +1,14 @@
 // L-GreCo's dynamic programme over layers. fewest[e] is the fewest bytes of the layers so far whose
 // errors, each rounded up to whole steps of the budget, add up to e or less.
 //
-// There are two budgets, of a call and of the mean over many. The programme has one: a weighted
-// mean of both errors, each over what is allowed of it. What keeps both is within any such mean; so
-// what is best for one of them alone and keeps the other is best, and else some means in between
-// are tried.
+// There are several budgets, and the programme has one: a weighted sum of the errors, each over
+// what is allowed of it. Weights of budgets that are exceeded grow, and others fall, until the
+// levels use up what is scarce and keep within the rest.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -19,6 +19,13 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostLevels = 256;  // A choice is kept in a byte.
+// Of weights for several budgets: programmes in all, and powers of the used shares of budgets that
+// weights grow by where any budget is exceeded, by a little at least, and fall by otherwise.
+constexpr std::size_t kProgrammes = 8;
+constexpr double kGrowth = 2.5;
+constexpr double kLeastExcess = 1.01;
+constexpr double kFall = 1.5;
+constexpr double kLeastShare = 0.1;
 
 double in_metric(double error, ErrorMetric metric) {
   switch (metric) {
@@ -50,7 +57,7 @@ Status check_layer(std::size_t number, const LayerLevels& layer) {
     if (!(cost.bytes >= 0) || !std::isfinite(cost.bytes)) {
       return {Code::kInvalidArgument, at(number, level) + "bytes must be a number from 0 on"};
     }
-    if (!(cost.error >= 0) || !(cost.mean_error >= 0)) {
+    if (!std::all_of(cost.errors.begin(), cost.errors.end(), [](double e) { return e >= 0; })) {
       return {Code::kInvalidArgument, at(number, level) + "an error must be a number from 0 on"};
     }
   }
@@ -70,16 +77,16 @@ Status check(std::span<const LayerLevels> layers, const LevelBudget& budget) {
   return Status::ok();
 }
 
-/// Bytes and error of a choice, summed in the order of layers.
+/// Bytes and errors of a choice, summed in the order of layers.
 void add_up(std::span<const LayerLevels> layers, ErrorMetric metric, LevelChoice* choice) {
   choice->bytes = 0;
-  choice->error = 0;
-  choice->mean_error = 0;
+  choice->errors = {};
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const LevelCost& cost = layers[i].costs[choice->levels[i]];
     choice->bytes += cost.bytes;
-    choice->error += in_metric(cost.error, metric);
-    choice->mean_error += in_metric(cost.mean_error, metric);
+    for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+      choice->errors[k] += in_metric(cost.errors[k], metric);
+    }
   }
 }
 
@@ -87,8 +94,9 @@ LevelChoice default_choice(std::span<const LayerLevels> layers, const LevelBudge
   LevelChoice choice;
   for (const LayerLevels& layer : layers) choice.levels.push_back(layer.default_level);
   add_up(layers, budget.metric, &choice);
-  choice.allowed_error = budget.alpha * choice.error;
-  choice.allowed_mean_error = budget.alpha * choice.mean_error;
+  for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+    choice.allowed_errors[k] = budget.alpha * choice.errors[k];
+  }
   return choice;
 }
 
@@ -98,7 +106,7 @@ LevelChoice most_exact_choice(std::span<const LayerLevels> layers, const LevelBu
   for (const LayerLevels& layer : layers) {
     const auto best = std::min_element(
         layer.costs.begin(), layer.costs.end(), [](const LevelCost& a, const LevelCost& b) {
-          return std::pair(a.error, a.bytes) < std::pair(b.error, b.bytes);
+          return std::pair(a.errors[0], a.bytes) < std::pair(b.errors[0], b.bytes);
         });
     choice.levels.push_back(static_cast<std::size_t>(best - layer.costs.begin()));
   }
@@ -106,23 +114,28 @@ LevelChoice most_exact_choice(std::span<const LayerLevels> layers, const LevelBu
   return choice;
 }
 
-bool fits(const LevelChoice& choice) {
-  return choice.error <= choice.allowed_error && choice.mean_error <= choice.allowed_mean_error;
-}
-
 /// Of what is allowed; of nothing, nothing is a part.
 double share_of(double error, double allowed) {
   if (error == 0) return 0;
-  return error <= allowed ? error / allowed : kNever;
+  return allowed > 0 ? error / allowed : kNever;
+}
+
+LevelErrors shares_of(const LevelErrors& errors, const LevelErrors& allowed) {
+  LevelErrors shares;
+  for (std::size_t k = 0; k < kErrorBudgets; ++k) shares[k] = share_of(errors[k], allowed[k]);
+  return shares;
+}
+
+double largest_of(const LevelErrors& shares) {
+  return *std::max_element(shares.begin(), shares.end());
 }
 
 class Programme {
  public:
-  /// `usual` says what is allowed. `call_weight`, 0 to 1: of a call's error; the mean's has the
-  /// rest.
+  /// `usual` says what is allowed. `weights`: of the errors, over that.
   Programme(std::span<const LayerLevels> layers, const LevelBudget& budget,
-            const LevelChoice& usual, double call_weight)
-      : layers_(layers), budget_(budget), usual_(usual), call_weight_(call_weight) {}
+            const LevelChoice& usual, const LevelErrors& weights)
+      : layers_(layers), budget_(budget), usual_(usual), weights_(weights) {}
 
   /// The levels with the fewest bytes; none if nothing is within the budget.
   std::vector<std::size_t> run() {
@@ -136,11 +149,11 @@ class Programme {
  private:
   /// Rounded up, so that what fits in steps fits; more than there are: too much.
   std::size_t steps_of(const LevelCost& cost) const {
-    const double of_call = share_of(in_metric(cost.error, budget_.metric), usual_.allowed_error);
-    const double of_mean =
-        share_of(in_metric(cost.mean_error, budget_.metric), usual_.allowed_mean_error);
-    if (of_call == kNever || of_mean == kNever) return budget_.steps + 1;
-    const double share = call_weight_ * of_call + (1 - call_weight_) * of_mean;
+    LevelErrors errors = cost.errors;
+    for (double& error : errors) error = in_metric(error, budget_.metric);
+    const LevelErrors shares = shares_of(errors, usual_.allowed_errors);
+    if (largest_of(shares) > 1) return budget_.steps + 1;
+    const double share = std::inner_product(shares.begin(), shares.end(), weights_.begin(), 0.0);
     if (share == 0) return 0;
     const double steps = std::ceil(share * static_cast<double>(budget_.steps));
     return std::max<std::size_t>(1, static_cast<std::size_t>(steps));
@@ -184,35 +197,65 @@ class Programme {
   const std::span<const LayerLevels> layers_;
   const LevelBudget& budget_;
   const LevelChoice& usual_;
-  const double call_weight_;
+  const LevelErrors& weights_;
   std::vector<double> fewest_;
   std::vector<std::uint8_t> chosen_;  // By layer and error.
 };
+
+/// Equal weights for budgets that differ, 0 for others and for those of no errors.
+LevelErrors first_weights(std::span<const LayerLevels> layers) {
+  LevelErrors weights{};
+  std::vector<std::vector<double>> columns;
+  for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+    std::vector<double> column;
+    for (const LayerLevels& layer : layers) {
+      for (const LevelCost& cost : layer.costs) column.push_back(cost.errors[k]);
+    }
+    if (k == 0) columns.emplace_back(column.size());
+    if (std::find(columns.begin(), columns.end(), column) != columns.end()) continue;
+    columns.push_back(std::move(column));
+    weights[k] = 1;
+  }
+  for (double& weight : weights)
+    weight /= static_cast<double>(std::max<std::size_t>(2, columns.size()) - 1);
+  return weights;
+}
 
 }  // namespace
 
 Result<LevelChoice> allocate_levels(std::span<const LayerLevels> layers,
                                     const LevelBudget& budget) {
   RINGPRESS_RETURN_IF_ERROR(check(layers, budget));
-  LevelChoice usual = default_choice(layers, budget);
+  const LevelChoice usual = default_choice(layers, budget);
   // Errors that no budget can be made of leave everything as it is.
-  if (!std::isfinite(usual.allowed_error + usual.allowed_mean_error)) return usual;
+  if (!std::all_of(usual.allowed_errors.begin(), usual.allowed_errors.end(),
+                   [](double error) { return std::isfinite(error); })) {
+    return usual;
+  }
+  const auto fits = [&usual](const LevelChoice& choice) {
+    return largest_of(shares_of(choice.errors, usual.allowed_errors)) <= 1;
+  };
   LevelChoice best = usual;
-  for (const double call_weight : {1.0, 0.0, 0.5, 0.25, 0.75}) {
+  LevelErrors weights = first_weights(layers);
+  const bool has_one_budget = std::count(weights.begin(), weights.end(), 0.0) >=
+                              static_cast<std::ptrdiff_t>(kErrorBudgets) - 1;
+  for (std::size_t number = 0; number < (has_one_budget ? 1 : kProgrammes); ++number) {
     LevelChoice found = usual;
-    found.levels = Programme(layers, budget, usual, call_weight).run();
-    if (found.levels.size() != layers.size()) continue;
+    found.levels = Programme(layers, budget, usual, weights).run();
+    if (found.levels.size() != layers.size()) break;
     add_up(layers, budget.metric, &found);
     // Sums of rounded steps may differ from those of numbers in the last bits.
     const bool is_within = fits(found);
     if (is_within && (!fits(best) || found.bytes < best.bytes)) best = found;
-    const bool is_of_one_budget = call_weight == 1 || call_weight == 0;
-    if ((is_within && is_of_one_budget) || usual.allowed_mean_error == 0) break;
+    const LevelErrors shares = shares_of(found.errors, usual.allowed_errors);
+    for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+      weights[k] *= is_within ? std::pow(std::max(shares[k], kLeastShare), kFall)
+                              : std::pow(std::max(shares[k], kLeastExcess), kGrowth);
+    }
   }
   if (fits(best)) return best;
   best = most_exact_choice(layers, budget);
-  best.allowed_error = usual.allowed_error;
-  best.allowed_mean_error = usual.allowed_mean_error;
+  best.allowed_errors = usual.allowed_errors;
   return best;
 }
 

@@ -95,7 +95,7 @@ void measure_cut(const Gradient& gradient, const std::string& cut, const std::ve
     std::vector<LevelCost> of_range;
     for (const auto& codec : codecs) {
       const Loss loss = lose(*codec, gradient.values.data() + range.first, range.count);
-      of_range.push_back({loss.bytes, std::sqrt(loss.squares)});
+      of_range.push_back({loss.bytes, {std::sqrt(loss.squares)}});
     }
     costs.push_back(std::move(of_range));
   }
@@ -103,7 +103,7 @@ void measure_cut(const Gradient& gradient, const std::string& cut, const std::ve
   Loss usual;
   for (const auto& of_range : costs) {
     layers.push_back({of_range, kDefaultLevel});
-    const double error = of_range[kDefaultLevel].error;
+    const double error = of_range[kDefaultLevel].errors[0];
     usual.bytes += of_range[kDefaultLevel].bytes;
     usual.squares += error * error;
   }
@@ -111,7 +111,7 @@ void measure_cut(const Gradient& gradient, const std::string& cut, const std::ve
       tuner::allocate_levels(layers, {.metric = ErrorMetric::kL2Squared}).value();
   fmt::print("| {} | {} | {} | {} | {:.3f} | {:.3f} |\n", gradient.name, cut, ranges.size(),
              with_lloyd ? "both grids" : "uniform", choice.bytes / usual.bytes,
-             std::sqrt(choice.error / usual.squares));
+             std::sqrt(choice.errors[0] / usual.squares));
 }
 
 std::vector<Range> segments(std::size_t count, std::size_t each) {
@@ -176,10 +176,10 @@ void compare_with_all_choices(ErrorMetric metric, const char* name) {
     const auto table = random_table(6, 7, seed);
     const LevelChoice choice =
         tuner::allocate_levels(layers_of(table, kDefaultLevel), {.metric = metric}).value();
-    if (choice.error > choice.allowed_error) ++violations;
+    if (choice.errors[0] > choice.allowed_errors[0]) ++violations;
     // A little more, as it subtracts where the other adds.
     ratios.push_back(choice.bytes /
-                     fewest_bytes(table, choice.allowed_error * (1 + 1e-12), metric));
+                     fewest_bytes(table, choice.allowed_errors[0] * (1 + 1e-12), metric));
   }
   std::sort(ratios.begin(), ratios.end());
   fmt::print("| {} | {} | {:.5f} | {:.5f} | {:.5f} | {} |\n", name, kTables, ratios[kTables / 2],

@@ -28,7 +28,7 @@ inline LevelTable random_table(std::size_t layers, std::size_t levels, unsigned 
     double error = std::pow(10, decades(generator));
     std::vector<LevelCost> costs;
     for (std::size_t level = 0; level < levels; ++level) {
-      costs.push_back({size * static_cast<double>(level + 2) / 8, error});
+      costs.push_back({size * static_cast<double>(level + 2) / 8, {error}});
       error *= ratio(generator);
     }
     table.push_back(std::move(costs));
@@ -50,7 +50,7 @@ inline double fewest_bytes(const LevelTable& table, double allowed, ErrorMetric 
   if (first == table.size()) return 0;
   double best = std::numeric_limits<double>::infinity();
   for (const LevelCost& cost : table[first]) {
-    const double error = metric == ErrorMetric::kL2 ? cost.error : cost.error * cost.error;
+    const double error = std::pow(cost.errors[0], metric == ErrorMetric::kL2 ? 1 : 2);
     best = std::min(best, cost.bytes + fewest_bytes(table, allowed - error, metric, first + 1));
   }
   return best;

@@ -249,12 +249,13 @@ inline TrainingGradients make_gradients(TrainingKind kind, const std::vector<std
   return gradients_of(kind, values, scales, steps);
 }
 
-/// Five calls of several laws and sizes.
-inline TrainingGradients make_mixed_gradients(TrainingKind kind, int world, std::size_t steps) {
+/// Five calls of several laws and sizes. `smaller`: than those that tell most.
+inline TrainingGradients make_mixed_gradients(TrainingKind kind, int world, std::size_t steps,
+                                              std::size_t smaller = 1) {
   constexpr std::size_t kCounts[] = {40003, 20001, 65536, 30011, 50001};
   auto values = std::make_shared<std::vector<TrainingValues>>();
   for (const std::size_t count : kCounts) {
-    values->push_back(values_of_laws(count, values->size(), world));
+    values->push_back(values_of_laws(count / smaller, values->size(), world));
   }
   TrainingGradients gradients = gradients_of(kind, values, {1, 10, 0.1f, 3, 0.5f}, steps);
   gradients.name += ", mixed laws";

@@ -33,9 +33,9 @@ TEST(Levels, AreWithinOnePercentOfTheFewestBytesInNinetyFiveOfAHundredTables) {
     for (unsigned seed = 0; seed < 200; ++seed) {
       const LevelTable table = random_table(6, kLevels, seed);
       const LevelChoice choice = allocate(table, {.metric = in});
-      EXPECT_LE(choice.error, choice.allowed_error) << seed;
+      EXPECT_LE(choice.errors[0], choice.allowed_errors[0]) << seed;
       // A little more, as it subtracts where the other adds.
-      const double fewest = perf::fewest_bytes(table, choice.allowed_error * (1 + 1e-12), in);
+      const double fewest = perf::fewest_bytes(table, choice.allowed_errors[0] * (1 + 1e-12), in);
       EXPECT_GE(choice.bytes, fewest * (1 - 1e-12)) << seed;
       ratios.push_back(choice.bytes / fewest);
     }
@@ -45,11 +45,11 @@ TEST(Levels, AreWithinOnePercentOfTheFewestBytesInNinetyFiveOfAHundredTables) {
 }
 
 TEST(Levels, AreTheDefaultsWhereAllAreEqual) {
-  const LevelTable table(20, std::vector<LevelCost>(kLevels, LevelCost{100, 1}));
+  const LevelTable table(20, std::vector<LevelCost>(kLevels, LevelCost{100, {1}}));
   const LevelChoice choice = allocate(table, {}, 3);
   EXPECT_EQ(choice.levels, std::vector<std::size_t>(20, 3));
   EXPECT_EQ(choice.bytes, 2000);
-  EXPECT_EQ(choice.error, 20);
+  EXPECT_EQ(choice.errors[0], 20);
 }
 
 TEST(Levels, NeverSendMoreThanTheDefaultsNorWithALargerAlpha) {
@@ -72,7 +72,7 @@ TEST(Levels, AreTheMostExactOnesWhereNothingFits) {
   const LevelTable table = random_table(5, kLevels, 1);
   const LevelChoice choice = allocate(table, {.alpha = 1e-6});
   EXPECT_EQ(choice.levels, std::vector<std::size_t>(5, 6));
-  EXPECT_GT(choice.error, choice.allowed_error);
+  EXPECT_GT(choice.errors[0], choice.allowed_errors[0]);
 }
 
 /// A layer whose default loses nothing leaves no budget to others, and needs none.
@@ -82,7 +82,7 @@ LevelTable two_errors(std::size_t layers, unsigned seed) {
   LevelTable table = random_table(layers, kLevels, seed);
   for (std::size_t i = 0; i < layers; ++i) {
     const double weight = 1 + 0.5 * static_cast<double>(i % 3);
-    for (LevelCost& cost : table[i]) cost.mean_error = weight * std::pow(cost.error, 1.5);
+    for (LevelCost& cost : table[i]) cost.errors[1] = weight * std::pow(cost.errors[0], 1.5);
   }
   return table;
 }
@@ -92,8 +92,8 @@ TEST(Levels, KeepTheBudgetOfTheMeanToo) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const LevelTable table = two_errors(20, seed);
     const LevelChoice choice = allocate(table, {.metric = ErrorMetric::kL2Squared});
-    EXPECT_LE(choice.error, choice.allowed_error);
-    EXPECT_LE(choice.mean_error, choice.allowed_mean_error);
+    EXPECT_LE(choice.errors[0], choice.allowed_errors[0]);
+    EXPECT_LE(choice.errors[1], choice.allowed_errors[1]);
     double usual = 0;
     for (const auto& layer : table) usual += layer[kDefaultLevel].bytes;
     EXPECT_LE(choice.bytes, usual);
@@ -103,14 +103,14 @@ TEST(Levels, KeepTheBudgetOfTheMeanToo) {
 }
 
 TEST(Levels, ThatLoseNothingNeedNoBudget) {
-  const LevelTable table = {{{10, 0}, {5, 0}, {1, 1}}, {{10, 0}, {1, 1}}};
+  const LevelTable table = {{{10, {0}}, {5, {0}}, {1, {1}}}, {{10, {0}}, {1, {1}}}};
   const LevelChoice choice = allocate(table, {}, 0);
   EXPECT_EQ(choice.levels, (std::vector<std::size_t>{1, 0}));
-  EXPECT_EQ(choice.error, 0);
+  EXPECT_EQ(choice.errors[0], 0);
 }
 
 TEST(Levels, OfInfiniteErrorAreChosenByDefaultOnly) {
-  const LevelTable table = {{{10, 1}, {1, kInfinity}}, {{10, 1}, {9, 1}}};
+  const LevelTable table = {{{10, {1}}, {1, {kInfinity}}}, {{10, {1}}, {9, {1}}}};
   EXPECT_EQ(allocate(table, {}, 0).levels, (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(allocate(table, {}, 1).levels, (std::vector<std::size_t>{1, 1}));
 }
@@ -128,7 +128,7 @@ TEST(Levels, NameWhatIsWrongWithThem) {
   };
   const LevelTable good = random_table(3, 4, 0);
   LevelTable table = good;
-  table[2][1].error = kNan;
+  table[2][1].errors[0] = kNan;
   EXPECT_EQ(refusal(table, {}), "layer 2, level 1: an error must be a number from 0 on");
   table = good;
   table[1][3].bytes = -1;

@@ -4,18 +4,22 @@
 #ifndef RINGPRESS_INTERNAL_LEVELS_H_
 #define RINGPRESS_INTERNAL_LEVELS_H_
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
 namespace ringpress {
 
+/// Errors that each have a budget of their own: of a call, of the mean over calls, now and later.
+inline constexpr std::size_t kErrorBudgets = 6;
+using LevelErrors = std::array<double, kErrorBudgets>;
+
 /// What one level of compression makes of a layer.
 struct LevelCost {
   double bytes = 0;  // That are sent.
-  double error = 0;  // The l2 norm of what a call loses. Infinity: not to be chosen.
-  // The same of the mean over many calls, whose budget is one of its own. 0 everywhere: none.
-  double mean_error = 0;
+  LevelErrors
+      errors{};  // l2 norms of what is lost. Infinity: not to be chosen. 0 everywhere: none.
 };
 
 /// The levels that a layer may have, in any order, and the one that it would have without all this.
@@ -39,10 +43,8 @@ struct LevelBudget {
 struct LevelChoice {
   std::vector<std::size_t> levels;  // By layer.
   double bytes = 0;                 // Of all layers.
-  double error = 0;                 // In the metric, and so is
-  double allowed_error = 0;         // what it is not above if anything fits.
-  double mean_error = 0;            // As these, of the mean.
-  double allowed_mean_error = 0;
+  LevelErrors errors{};             // In the metric, and so is
+  LevelErrors allowed_errors{};     // what they are not above if anything fits.
 };
 
 }  // namespace ringpress

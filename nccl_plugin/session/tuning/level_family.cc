@@ -28,21 +28,21 @@ std::vector<double> infinite_errors(std::size_t levels) {
 }
 
 /// Of levels whose bytes depend on nothing but the count.
-std::vector<LevelCost> costs_of(const LevelFamily& family, std::size_t count,
+std::vector<LevelLoss> costs_of(const LevelFamily& family, std::size_t count,
                                 const std::vector<double>& errors) {
-  std::vector<LevelCost> costs;
+  std::vector<LevelLoss> costs;
   for (std::size_t level = 0; level < errors.size(); ++level) {
-    costs.push_back({family.bytes(level, count), errors[level], 0});
+    costs.push_back({family.bytes(level, count), {errors[level]}});
   }
   return costs;
 }
 
-std::vector<LevelCost> costs_of_trials(const LevelFamily& family, const SampledPart& part,
-                                       const std::vector<TrialLoss>& losses) {
-  std::vector<LevelCost> costs;
+std::vector<LevelLoss> costs_of_trials(const LevelFamily& family, const SampledPart& part,
+                                       const std::vector<LossKinds>& losses) {
+  std::vector<LevelLoss> costs;
   for (std::size_t level = 0; level < losses.size(); ++level) {
-    costs.push_back({family.bytes(level, part.count()), std::sqrt(losses[level].of_call),
-                     std::sqrt(losses[level].of_mean)});
+    costs.push_back({family.bytes(level, part.count()), losses[level]});
+    for (double& error : costs.back().errors) error = std::sqrt(error);
   }
   return costs;
 }
@@ -132,16 +132,22 @@ class BitLevels final : public LevelFamily {
   }
 
   std::size_t sampled_values() const override { return std::size_t{128} * 1024; }
-  std::vector<LevelCost> try_levels(const SampledPart& part, const RanksSum& sum) const override {
-    std::vector<TrialLoss> losses;
-    for (const auto& codec : codecs_) losses.push_back(try_codec(part, *codec, sum));
-    std::vector<LevelCost> costs = costs_of_trials(*this, part, losses);
+  std::vector<LevelLoss> try_levels(const SampledPart& part, const RanksSum& sum,
+                                    const TrialCalls& calls) const override {
+    std::vector<TriedCodec> tried;
+    for (std::size_t level = 0; level < levels(); ++level) {
+      tried.push_back({codecs_[level].get(), grids_[level / kBits.size()].block});
+    }
+    std::vector<LevelLoss> costs =
+        costs_of_trials(*this, part, try_codecs(part, tried, sum, calls));
     for (std::size_t level = 0; level < costs.size(); ++level) {
-      if (level != default_level()) costs[level].mean_error *= kUncertainty;
+      if (level == default_level()) continue;
+      costs[level].errors[kLossOfMean] *= kUncertainty;
+      costs[level].errors[kLossOfLaterMean] *= kUncertainty;
     }
     return costs;
   }
-  std::vector<LevelCost> measure(const MeasuredTensor& tensor,
+  std::vector<LevelLoss> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer>) const override {
     std::vector<double> errors;
     for (const BitGrid& grid : grids_) append_errors(grid, tensor, &errors);
@@ -214,10 +220,11 @@ class DensityLevels final : public LevelFamily {
   }
   /// Fewer: the threshold of many small densities is looked for among them, some hundred times.
   std::size_t sampled_values() const override { return std::size_t{64} * 1024; }
-  std::vector<LevelCost> try_levels(const SampledPart& part, const RanksSum& sum) const override {
+  std::vector<LevelLoss> try_levels(const SampledPart& part, const RanksSum& sum,
+                                    const TrialCalls&) const override {
     return costs_of_trials(*this, part, try_densities(part, densities_, sum));
   }
-  std::vector<LevelCost> measure(const MeasuredTensor& tensor,
+  std::vector<LevelLoss> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer>) const override {
     const auto measured = compress_kernels::measure_density_errors(tensor, densities_);
     return costs_of(*this, tensor.count,
@@ -273,21 +280,23 @@ class RankLevels final : public LevelFamily {
   }
   /// A matrix cannot be told from a sample of its values.
   std::size_t sampled_values() const override { return 0; }
-  std::vector<LevelCost> try_levels(const SampledPart&, const RanksSum&) const override {
+  std::vector<LevelLoss> try_levels(const SampledPart&, const RanksSum&,
+                                    const TrialCalls&) const override {
     return {};
   }
 
-  std::vector<LevelCost> measure(const MeasuredTensor& tensor,
+  std::vector<LevelLoss> measure(const MeasuredTensor& tensor,
                                  std::span<const Layer> layers) const override {
     std::vector<double> squares(ranks_.size()), kept(ranks_.size());
     const Layer whole = squarest(tensor.count);
     for (const Layer& layer : layers.empty() ? std::span(&whole, 1) : layers) {
       if (layer.rows != 0 && !layer.exact) add_squares(tensor, layer, &squares, &kept);
     }
-    std::vector<LevelCost> costs;
+    std::vector<LevelLoss> costs;
     for (std::size_t level = 0; level < ranks_.size(); ++level) {
-      costs.push_back({bytes_of(level, {tensor.count, layers}), std::sqrt(squares[level]),
-                       std::sqrt(kept[level]) * (level == default_level_ ? 1 : kUncertainty)});
+      const double of_mean = std::sqrt(kept[level]) * (level == default_level_ ? 1 : kUncertainty);
+      costs.push_back(
+          {bytes_of(level, {tensor.count, layers}), {std::sqrt(squares[level]), of_mean, of_mean}});
     }
     return costs;
   }

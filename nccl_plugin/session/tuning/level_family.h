@@ -12,11 +12,18 @@
 
 #include "nccl_plugin/session/tuning/level_trials.h"
 #include "ringpress/internal/error_tables.h"
-#include "ringpress/internal/levels.h"
 #include "ringpress/internal/projection.h"
 #include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin::tuning {
+
+/// What a level sends of some values, and loses.
+struct LevelLoss {
+  double bytes = 0;
+  LossKinds errors{};  // l2 norms.
+
+  double of_call() const { return errors[kLossOfCall]; }
+};
 
 class LevelFamily {
  public:
@@ -39,10 +46,11 @@ class LevelFamily {
   virtual std::size_t sampled_values() const = 0;
   /// By level: this rank's share of what a call loses, and the mean of many, if that level is used
   /// all along.
-  virtual std::vector<LevelCost> try_levels(const SampledPart& part, const RanksSum& sum) const = 0;
+  virtual std::vector<LevelLoss> try_levels(const SampledPart& part, const RanksSum& sum,
+                                            const TrialCalls& calls) const = 0;
   /// By level, of one encoding; infinite errors where values are not finite. `layers` of the
   /// tensor, as in TensorShape.
-  virtual std::vector<LevelCost> measure(const MeasuredTensor& tensor,
+  virtual std::vector<LevelLoss> measure(const MeasuredTensor& tensor,
                                          std::span<const Layer> layers) const = 0;
 };
 

@@ -8,10 +8,17 @@
 // first encoding leaves out is all but the same for any small d.
 //
 // So each level is tried with error feedback of its own until what it keeps is what it comes to.
-// The steps of the sample are repeated for that: as they are for a quantiser, which keeps less than
-// a step of its grid. Top-k keeps the sum of hundreds of steps. There chance would add up as if it
-// were the same each time. So a value's deviation from its mean over all steps seen has a sign at
-// random in each repetition: the mean adds up, deviations do so as far as they do in the steps.
+// The steps of the sample are repeated for that. Top-k keeps the sum of hundreds of steps. There
+// chance would add up as if it were the same each time. So a value's deviation from its mean over
+// all steps seen has a sign at random in each repetition: the mean adds up, deviations do so as far
+// as they do in the steps.
+//
+// A quantiser keeps less than a step of its grid of each value, but of values that are far below
+// it also no more than has come so far: a block of few large values keeps the others for hundreds
+// of steps. What is kept then depends on how many calls there have been. It is tried for as many as
+// there were, and as there will be when levels are found again. All but the last ones of these are
+// skipped: they leave what adds up over them, but for whole multiples of the block's largest value,
+// which have been sent.
 //
 // A quantiser's bytes are summed on one rank and encoded again, and that loses something of the
 // sum, and of what the first encodings have made of it. A few ranks are tried for that, with values
@@ -21,56 +28,31 @@
 #ifndef NCCL_PLUGIN_SESSION_TUNING_LEVEL_TRIALS_H_
 #define NCCL_PLUGIN_SESSION_TUNING_LEVEL_TRIALS_H_
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
+#include "nccl_plugin/session/tuning/sampled_part.h"
 #include "ringpress/internal/codec.h"
-#include "ringpress/internal/error_tables.h"
 
 namespace ringpress::nccl_plugin::tuning {
 
-/// Their sum.
-double squares_of(std::span<const float> values);
+/// What is lost of calls, and of the mean over all calls so far: with error feedback that is in
+/// proportion to what is kept.
+enum LossKind { kLossOfCall, kLossOfMean, kLossOfLaterMean, kLossKinds };
+using LossKinds = std::array<double, kLossKinds>;
 
-/// A part of a tensor over some steps: runs of kTileElements of its values, or all of them.
-class SampledPart {
- public:
-  /// `wanted`: values, about; `count`, which is not 0: of the part.
-  SampledPart(std::size_t count, std::size_t wanted);
-
-  /// One step. `keeps`: its values are kept, and not only added to the mean. False: what is not
-  /// finite is left out.
-  bool add(const MeasuredTensor& part, bool keeps);
-
-  std::size_t count() const { return count_; }
-  std::size_t size() const { return size_; }
-  bool has_feedback() const { return has_feedback_; }
-  /// Oldest first. Of each, size() values.
-  const std::vector<std::vector<float>>& steps() const { return steps_; }
-  /// Of all steps, without what chance makes of it where steps are few.
-  std::vector<float> mean() const;
-  /// What the last `steps` have beside `mean`, added up with signs at random, the same on all
-  /// ranks.
-  std::vector<float> mixed_deviations(std::span<const float> mean, std::size_t steps) const;
-
- private:
-  std::vector<float> load(const MeasuredTensor& part) const;
-
-  std::size_t count_;
-  std::size_t runs_;
-  std::size_t size_ = 0;
-  std::size_t added_ = 0;
-  bool has_feedback_ = false;
-  std::vector<float> sums_;
-  std::vector<std::vector<float>> steps_;
+/// Calls of a tensor: until its levels are found, and until they are found again.
+struct TrialCalls {
+  std::size_t so_far = 0;
+  std::size_t later = 0;
 };
 
-/// Squares, of the whole part.
-struct TrialLoss {
-  double of_call = 0;
-  // What the mean over calls is wrong by: with error feedback, in proportion to what is kept.
-  double of_mean = 0;
+/// One that is tried, and elements that have one scale.
+struct TriedCodec {
+  const Codec* codec = nullptr;
+  std::size_t block = 0;
 };
 
 /// How large the sum over ranks is: its squares, over the sum of the ranks' own.
@@ -80,12 +62,13 @@ struct RanksSum {
   std::size_t ranks = 2;
 };
 
-/// Its share of the loss of all ranks, who lose something of their values, and again of the sum.
-/// With a codec of fixed size for float32 values. At least one step.
-TrialLoss try_codec(const SampledPart& part, const Codec& codec, const RanksSum& sum);
+/// Squares, by codec, which have a fixed size for float32 values: this rank's share of the loss of
+/// all ranks, who lose something of their values, and again of the sum. At least one step.
+std::vector<LossKinds> try_codecs(const SampledPart& part, std::span<const TriedCodec> codecs,
+                                  const RanksSum& sum, const TrialCalls& calls);
 /// With the largest values of each call, for each share of them. What is left out of the sum has
 /// the values' own direction: it is as much larger than the ranks' own as the sum of their values.
-std::vector<TrialLoss> try_densities(const SampledPart& part, std::span<const double> densities,
+std::vector<LossKinds> try_densities(const SampledPart& part, std::span<const double> densities,
                                      const RanksSum& sum);
 
 }  // namespace ringpress::nccl_plugin::tuning

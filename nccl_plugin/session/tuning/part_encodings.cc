@@ -6,23 +6,22 @@
 namespace ringpress::nccl_plugin::tuning {
 namespace {
 
-bool is_all_finite(std::span<const LevelCost> costs) {
+bool is_all_finite(std::span<const LevelLoss> costs) {
   return std::all_of(costs.begin(), costs.end(),
-                     [](const LevelCost& cost) { return std::isfinite(cost.error); });
+                     [](const LevelLoss& cost) { return std::isfinite(cost.of_call()); });
 }
 
-void add_squares(std::span<const LevelCost> costs, std::vector<double>* sums) {
+void add_squares(std::span<const LevelLoss> costs, std::vector<double>* sums) {
   sums->resize(costs.size());
   for (std::size_t level = 0; level < costs.size(); ++level) {
-    (*sums)[level] += costs[level].error * costs[level].error;
+    (*sums)[level] += costs[level].of_call() * costs[level].of_call();
   }
 }
 
 /// What was tried of parts, beside one encoding of them: sums of squares, at one level.
 struct TriedSquares {
   double encoded = 0;
-  double of_calls = 0;
-  double of_means = 0;
+  double tried = 0;
 };
 
 }  // namespace
@@ -44,8 +43,8 @@ double PartEncodings::over_sample(std::size_t level) const {
 }
 
 void correct_errors(std::span<const PartEncodings> encodings, std::size_t levels,
-                    TriedErrors errors) {
-  std::vector<TriedSquares> tried(levels);
+                    std::span<double> errors) {
+  std::vector<TriedSquares> known(levels);
   std::vector<std::size_t> unknown;
   for (std::size_t i = 0; i < encodings.size() * levels; ++i) {
     const PartEncodings& part = encodings[i / levels];
@@ -56,18 +55,14 @@ void correct_errors(std::span<const PartEncodings> encodings, std::size_t levels
       unknown.push_back(i);
       continue;
     }
-    errors.of_calls[i] *= std::sqrt(larger);
-    errors.of_means[i] *= std::sqrt(larger);
-    tried[level].encoded += part.squares(level);
-    tried[level].of_calls += errors.of_calls[i] * errors.of_calls[i];
-    tried[level].of_means += errors.of_means[i] * errors.of_means[i];
+    errors[i] *= std::sqrt(larger);
+    known[level].encoded += part.squares(level);
+    known[level].tried += errors[i] * errors[i];
   }
   for (const std::size_t i : unknown) {
-    const TriedSquares& others = tried[i % levels];
-    const double once = encodings[i / levels].squares(i % levels);
-    const bool is_known = others.encoded > 0;
-    errors.of_calls[i] = std::sqrt(once * (is_known ? others.of_calls / others.encoded : 1));
-    errors.of_means[i] = std::sqrt(once * (is_known ? others.of_means / others.encoded : 1));
+    const TriedSquares& others = known[i % levels];
+    const double over_once = others.encoded > 0 ? others.tried / others.encoded : 1;
+    errors[i] = std::sqrt(encodings[i / levels].squares(i % levels) * over_once);
   }
 }
 

@@ -35,16 +35,10 @@ class PartEncodings {
   std::vector<double> of_sample_;
 };
 
-/// By part, then level.
-struct TriedErrors {
-  std::vector<double>& of_calls;
-  std::vector<double>& of_means;
-};
-
-/// Makes them those of the parts. `encodings`: by part. Where a sample has nothing that could be
-/// lost, what other parts lose beside one encoding holds for it, too.
+/// Makes `errors`, by part and then level, those of the parts. `encodings`: by part. Where a sample
+/// has nothing that could be lost, what other parts lose beside one encoding holds for it, too.
 void correct_errors(std::span<const PartEncodings> encodings, std::size_t levels,
-                    TriedErrors errors);
+                    std::span<double> errors);
 
 }  // namespace ringpress::nccl_plugin::tuning
 

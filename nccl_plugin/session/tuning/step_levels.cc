@@ -9,7 +9,6 @@
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/tuning/tensor_cut.h"
 #include "ringpress/internal/algorithms.h"
-#include "ringpress/internal/hash.h"
 #include "ringpress/internal/levels.h"
 #include "ringpress/internal/log.h"
 #include "tuner/factory.h"
@@ -49,17 +48,6 @@ MeasuredTensor slice(const MeasuredTensor& tensor, std::size_t first, std::size_
   return {values + first * dtype_size(tensor.dtype),
           tensor.residual == nullptr ? nullptr : tensor.residual + first, end - first,
           tensor.dtype};
-}
-
-/// Sums of values with signs at random, the same on all ranks: norms of sums of vectors can be told
-/// from sums of these, which are far shorter.
-std::vector<float> sketch_of(std::span<const float> values, std::size_t length) {
-  std::vector<float> sketch(length);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint64_t hash = mix_bits(i + 1);
-    sketch[(hash >> 1) % length] += (hash & 1) != 0 ? values[i] : -values[i];
-  }
-  return sketch;
 }
 
 /// The squares of the sum over the sum of squares; 1 where nothing is known.
@@ -126,6 +114,7 @@ Status StepLevels::start_step(const CallPattern& pattern) {
     inherit_levels();
   } else if (step_->steps == step_->interval) {
     RINGPRESS_RETURN_IF_ERROR(find_levels());
+    step_->age += step_->interval;
     step_->interval = settings_.adjust_steps;
     start_measuring(pattern.cycle());
   }
@@ -240,14 +229,14 @@ void StepLevels::add_sample(const MeasuredTensor& tensor, bool is_kept, Measured
 /// The squares are added up.
 void StepLevels::add_measured(const MeasuredTensor& tensor, std::span<const Layer> layers,
                               MeasuredCall* call) const {
-  const std::vector<LevelCost> costs = family_->measure(tensor, layers);
-  call->bytes.assign(costs.size(), 0);
-  call->errors.resize(costs.size());
-  call->mean_errors.resize(costs.size());
-  for (std::size_t level = 0; level < costs.size(); ++level) {
-    call->bytes[level] = costs[level].bytes;
-    call->errors[level] += costs[level].error * costs[level].error;
-    call->mean_errors[level] += costs[level].mean_error * costs[level].mean_error;
+  const std::vector<LevelLoss> losses = family_->measure(tensor, layers);
+  call->bytes.assign(losses.size(), 0);
+  for (std::vector<double>& of_kind : call->errors) of_kind.resize(losses.size());
+  for (std::size_t level = 0; level < losses.size(); ++level) {
+    call->bytes[level] = losses[level].bytes;
+    for (std::size_t kind = 0; kind < kLossKinds; ++kind) {
+      call->errors[kind][level] += losses[level].errors[kind] * losses[level].errors[kind];
+    }
   }
 }
 
@@ -268,19 +257,27 @@ bool StepLevels::MeasuredCall::is_measured() const {
 
 /// What is known of a call after its steps.
 void StepLevels::conclude(MeasuredCall* call) const {
-  for (auto* const of_call : {&call->errors, &call->mean_errors}) {
-    for (double& error : *of_call) error = std::sqrt(error / static_cast<double>(call->times));
+  for (std::vector<double>& of_kind : call->errors) {
+    for (double& error : of_kind) error = std::sqrt(error / static_cast<double>(call->times));
   }
+  const TrialCalls calls{step_->age + step_->interval,
+                         step_->age + step_->interval + settings_.adjust_steps};
   for (std::size_t part = 0; part < call->samples.size(); ++part) {
     const RanksSum sum = part < call->sums.size() ? call->sums[part] : RanksSum();
-    for (const LevelCost& cost : family_->try_levels(call->samples[part], sum)) {
-      call->bytes.push_back(cost.bytes);
-      call->errors.push_back(cost.error);
-      call->mean_errors.push_back(cost.mean_error);
+    for (const LevelLoss& loss : family_->try_levels(call->samples[part], sum, calls)) {
+      call->bytes.push_back(loss.bytes);
+      for (std::size_t kind = 0; kind < kLossKinds; ++kind) {
+        call->errors[kind].push_back(loss.errors[kind]);
+      }
     }
   }
-  call->mean_errors.resize(call->errors.size());
-  correct_errors(call->encodings, family_->levels(), {call->errors, call->mean_errors});
+  for (std::vector<double>& of_kind : call->errors) {
+    correct_errors(call->encodings, family_->levels(), of_kind);
+  }
+  call->later_norms = call->norms;
+  for (std::size_t part = 0; part < call->samples.size(); ++part) {
+    call->later_norms[part] *= call->samples[part].growth(settings_.adjust_steps);
+  }
   if (!call->is_cut_alike) join_parts(call);
 }
 
@@ -298,6 +295,15 @@ double StepLevels::MeasuredCall::norm() const {
   return norm_of(norms);
 }
 
+/// Now, and later: if values grow as they did, or fall back. Levels are to hold in any case.
+LevelErrors StepLevels::MeasuredCall::errors_of(std::size_t part, std::size_t i) const {
+  const double ratio = later_norms[part] / norms[part];
+  const double growth = std::isfinite(ratio) && ratio > 0 ? ratio : 1;
+  const double of_call = errors[kLossOfCall][i], later = errors[kLossOfLaterMean][i];
+  return {of_call,        errors[kLossOfMean][i], growth * of_call,
+          growth * later, of_call / growth,       later / growth};
+}
+
 /// Without Accordion, the budget's.
 std::size_t StepLevels::default_level_of(std::size_t place) const {
   if (!settings_.accordion) return family_->default_level();
@@ -313,15 +319,16 @@ void StepLevels::join_parts(MeasuredCall* call) const {
   const std::size_t levels = family_->levels();
   std::vector<double> bytes(levels);
   for (std::size_t i = 0; i < call->bytes.size(); ++i) bytes[i % levels] += call->bytes[i];
-  for (auto* const of_call : {&call->errors, &call->mean_errors}) {
+  for (std::vector<double>& of_kind : call->errors) {
     std::vector<double> joined;
     for (std::size_t level = 0; level < levels; ++level) {
-      joined.push_back(norm_of(*of_call, level, levels));
+      joined.push_back(norm_of(of_kind, level, levels));
     }
-    *of_call = std::move(joined);
+    of_kind = std::move(joined);
   }
   call->bytes = std::move(bytes);
   call->norms = {norm_of(call->norms)};
+  call->later_norms = {norm_of(call->later_norms)};
   call->ends = {call->ends.back()};
   call->samples.clear();  // Of other parts on other ranks.
 }
@@ -346,13 +353,19 @@ Result<bool> StepLevels::agree_on_cuts() {
 /// Of parts that are now the same: all ranks' squares together.
 Status StepLevels::agree_on_errors() {
   std::vector<double*> numbers;
+  std::vector<double> largest;  // And bytes, which are not added up.
   for (MeasuredCall& call : step_->measured) {
-    for (auto* const of_call : {&call.errors, &call.mean_errors, &call.norms, &call.bytes}) {
-      for (double& number : *of_call) numbers.push_back(&number);
+    for (std::vector<double>& of_kind : call.errors) {
+      for (double& number : of_kind) numbers.push_back(&number);
+    }
+    for (auto* const norms : {&call.norms, &call.later_norms}) {
+      for (double& number : *norms) numbers.push_back(&number);
     }
   }
-  std::vector<double> largest;
   for (const double* const number : numbers) largest.push_back(*number);
+  for (const MeasuredCall& call : step_->measured) {
+    largest.insert(largest.end(), call.bytes.begin(), call.bytes.end());
+  }
   RINGPRESS_RETURN_IF_ERROR(peers_.max(largest));
   std::vector<float> shares;  // Squares, over the largest rank's: what float32 has room for.
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -361,14 +374,11 @@ Status StepLevels::agree_on_errors() {
     shares.push_back(static_cast<float>(share * share));
   }
   RINGPRESS_RETURN_IF_ERROR(peers_.sum(shares));
-  std::size_t i = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    *numbers[i] = largest[i] * (std::isfinite(largest[i]) ? std::sqrt(double{shares[i]}) : 1);
+  }
+  std::size_t i = numbers.size();
   for (MeasuredCall& call : step_->measured) {
-    for (auto* const of_call : {&call.errors, &call.mean_errors, &call.norms}) {
-      for (double& number : *of_call) {
-        const double share = std::isfinite(largest[i]) ? std::sqrt(double{shares[i]}) : 1;
-        number = largest[i++] * share;
-      }
-    }
     for (double& number : call.bytes) number = largest[i++];
   }
   return Status::ok();
@@ -452,7 +462,8 @@ Status StepLevels::find_levels() {
   RINGPRESS_RETURN_IF_ERROR(agree_on_errors());
   // What steps that all overflowed lose says nothing.
   for (const MeasuredCall& call : step_->measured) {
-    const bool is_finite = std::all_of(call.errors.begin(), call.errors.end(),
+    const std::vector<double>& of_calls = call.errors[kLossOfCall];
+    const bool is_finite = std::all_of(of_calls.begin(), of_calls.end(),
                                        [](double error) { return std::isfinite(error); });
     if (!is_finite) return Status::ok();
   }
@@ -465,7 +476,7 @@ Status StepLevels::find_levels() {
       costs.emplace_back();
       defaults.push_back(default_level_of(place));
       for (std::size_t i = part * levels; i < (part + 1) * levels; ++i) {
-        costs.back().push_back({call.bytes[i], call.errors[i], call.mean_errors[i]});
+        costs.back().push_back({call.bytes[i], call.errors_of(part, i)});
       }
     }
   }

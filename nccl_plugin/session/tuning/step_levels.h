@@ -6,10 +6,12 @@
 // others their mean. Of the last ten it also measures what one encoding at each level would lose of
 // all values: a few rows of an embedding may hold most of a part, and the sample none of them.
 // After these steps the ranks add up how their values lie to each other, and each tries what each
-// level would lose of them, call by call and of the mean of many calls, if it had been used all
-// along (level_trials.h). At the first call of the next step the ranks add up what they have found,
-// and each works out the same levels from that: neither a call nor the mean over calls may lose
-// more than with one level for all. The first levels come after a hundred steps, if that is sooner.
+// level would lose of them, call by call and of the mean of all calls, now and when levels are
+// found again, if it had been used all along (level_trials.h). At the first call of the next step
+// the ranks add up what they have found, and each works out the same levels from that: neither a
+// call nor the mean over calls may lose more than with one level for all. That is to hold as well
+// if values go on growing or falling as they did, and if they turn back. The first levels come
+// after a hundred steps, if that is sooner.
 //
 // What ranks lose of their values adds up as their values do. What is lost when a sum is encoded
 // again counts too. Parts are the layers that the program has told of when the steps began, or
@@ -26,6 +28,7 @@
 #ifndef NCCL_PLUGIN_SESSION_TUNING_STEP_LEVELS_H_
 #define NCCL_PLUGIN_SESSION_TUNING_STEP_LEVELS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -40,6 +43,7 @@
 #include "nccl_plugin/session/tuning/part_encodings.h"
 #include "nccl_plugin/session/tuning/peers.h"
 #include "ringpress/internal/error_tables.h"
+#include "ringpress/internal/levels.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/projection.h"
 #include "ringpress/internal/settings.h"
@@ -89,12 +93,12 @@ class StepLevels {
     DType dtype = DType::kFloat32;
     ReduceOp op = ReduceOp::kSum;
     std::size_t count = 0;
-    std::vector<std::size_t> ends;         // Of its parts; none: not known yet.
-    std::vector<SampledPart> samples;      // By part, if there are any.
-    std::vector<double> bytes;             // By part, then level.
-    std::vector<double> errors;            // Of a call: by part, then level.
-    std::vector<double> mean_errors;       // Of the mean over calls: by part, then level.
-    std::vector<double> norms;             // Of the last step's values, by part.
+    std::vector<std::size_t> ends;                       // Of its parts; none: not known yet.
+    std::vector<SampledPart> samples;                    // By part, if there are any.
+    std::vector<double> bytes;                           // By part, then level.
+    std::array<std::vector<double>, kLossKinds> errors;  // Each by part, then level.
+    std::vector<double> norms;                           // Of the last step's values, by part.
+    std::vector<double> later_norms;       // If they grow on until levels are found again.
     std::vector<PartEncodings> encodings;  // By part, as samples.
     std::size_t times = 0;                 // Steps of the window.
     std::vector<RanksSum> sums;            // By part, where ranks have cut the call alike.
@@ -103,16 +107,18 @@ class StepLevels {
     bool is_cut_alike = false;             // On all ranks.
 
     double norm() const;
+    LevelErrors errors_of(std::size_t part, std::size_t number) const;
     bool is_measured() const;
     bool comes_back_to(const void* buffer);
   };
 
   /// A step's calls: what is known of them, also while other calls come between.
   struct KnownStep {
-    std::size_t steps = 0;     // Whole ones, and the one under way, since levels were looked for.
-    std::size_t interval = 0;  // Steps until they are looked for again.
-    std::size_t segment = 0;   // Elements,
-    std::size_t elements = 0;  // and those of the step.
+    std::size_t age = 0;                 // Steps before levels were looked for last.
+    std::size_t steps = 0;               // Whole ones, and the one under way, since then.
+    std::size_t interval = 0;            // Steps until they are looked for again.
+    std::size_t segment = 0;             // Elements,
+    std::size_t elements = 0;            // and those of the step.
     std::vector<MeasuredCall> measured;  // By place: of the steps that are measured.
     std::vector<double> earlier_norms;   // Of those before them; empty if there were none.
     std::vector<LeveledCall> levels;

@@ -42,7 +42,7 @@ TEST(LevelFamily, SaysWhatItsCodecsLose) {
     EXPECT_LT(family->default_level(), family->careful_level());
     const std::vector<float> values = testing::random_gradient(50000, 3, 0);
     const MeasuredTensor tensor{values.data(), nullptr, values.size(), DType::kFloat32};
-    const std::vector<LevelCost> costs = family->measure(tensor, {});
+    const std::vector<LevelLoss> costs = family->measure(tensor, {});
     ASSERT_EQ(costs.size(), family->levels());
     for (std::size_t level = 0; level < family->levels(); ++level) {
       const auto codec = compress_kernels::make_codec(family->specification(level), DType::kFloat32,
@@ -60,7 +60,7 @@ TEST(LevelFamily, SaysWhatItsCodecsLose) {
       const auto bytes = static_cast<double>(codec.value()->encode(args));
       double squares = 0;
       for (const float lost : residual) squares += double{lost} * lost;
-      EXPECT_NEAR(costs[level].error, std::sqrt(squares), 0.06 * std::sqrt(squares))
+      EXPECT_NEAR(costs[level].of_call(), std::sqrt(squares), 0.06 * std::sqrt(squares))
           << family->specification(level);
       EXPECT_NEAR(costs[level].bytes, bytes, 0.25 * bytes) << family->specification(level);
     }
@@ -94,23 +94,23 @@ TEST(LevelFamily, RanksFollowTheSpectraOfLayers) {
   }
   const std::vector<Layer> layers{{100, 9600, 80, 120}, {9700, 9600, 80, 120}};
   const MeasuredTensor tensor{values.data(), nullptr, values.size(), DType::kFloat32};
-  const std::vector<LevelCost> costs = family->measure(tensor, layers);
+  const std::vector<LevelLoss> costs = family->measure(tensor, layers);
   double norm = 0;
   for (const float value : values) norm += double{value} * value;
   norm = std::sqrt(norm);
   for (std::size_t level = 0; level < costs.size(); ++level) {
     const std::size_t rank = level + 2;
     EXPECT_EQ(costs[level].bytes, static_cast<double>((100 + 2 * rank * 200) * sizeof(float)));
-    EXPECT_EQ(costs[level].error > 1e-3 * norm, rank < 6) << rank;
+    EXPECT_EQ(costs[level].of_call() > 1e-3 * norm, rank < 6) << rank;
     if (level > 0) {
-      EXPECT_LE(costs[level].error, costs[level - 1].error);
+      EXPECT_LE(costs[level].of_call(), costs[level - 1].of_call());
     }
   }
   // Without layers one matrix, as square as can be; it need not be full.
   const std::vector<float> plain = matrix_of_rank(100, 101, 3);
-  const std::vector<LevelCost> whole =
+  const std::vector<LevelLoss> whole =
       family->measure({plain.data(), nullptr, plain.size() - 1, DType::kFloat32}, {});
-  EXPECT_GT(whole[0].error, 0);
+  EXPECT_GT(whole[0].of_call(), 0);
   EXPECT_GT(whole[0].bytes, 0);
 }
 

@@ -54,7 +54,8 @@ double tried_of_sum(const Codec& codec, const std::vector<std::vector<float>>& r
   for (const std::vector<float>& values : ranks) {
     SampledPart part(values.size(), values.size());
     part.add({values.data(), nullptr, values.size(), DType::kFloat32}, true);
-    squares += try_codec(part, codec, lie).of_call;
+    const TriedCodec tried{&codec, 128};
+    squares += try_codecs(part, {&tried, 1}, lie, {})[0][kLossOfCall];
   }
   return squares;
 }

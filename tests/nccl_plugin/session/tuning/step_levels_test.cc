@@ -137,7 +137,7 @@ Loss loss_of(const LevelFamily& family, const StepCall& call, const LeveledCall&
     for (const std::vector<float>& values : encoded) {
       const MeasuredTensor tensor{values.data() + first, nullptr, part.end - first,
                                   DType::kFloat32};
-      squares += std::pow(family.measure(tensor, {})[part.level].error, 2);
+      squares += std::pow(family.measure(tensor, {})[part.level].of_call(), 2);
     }
     loss.squares += squares;
     loss.norms += std::sqrt(squares);
