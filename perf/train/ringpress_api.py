@@ -47,6 +47,11 @@ class Statistics(ctypes.Structure):
                 ("observed_raw_bytes", ctypes.c_uint64)]
 
 
+class StateLoad(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("outcome", ctypes.c_int), ("rank", ctypes.c_int),
+                ("reason", ctypes.c_char * 256)]
+
+
 class RingpressError(RuntimeError):
     pass
 
@@ -104,6 +109,16 @@ class Communicator:
     def flush_lazy(self):
         """The next all-reduce of each tensor is sent, with what has been put off of it."""
         self.library.call("ringpressLazyFlush", self.handle)
+
+    def save_state(self, path):
+        """What this rank keeps from call to call, to a file of its own. All ranks save between the same calls."""
+        self.library.call("ringpressStateSave", self.handle, os.fsencode(path))
+
+    def load_state(self, path):
+        """Goes on as the communicator that was saved. All ranks together: None, or why none of them does."""
+        load = StateLoad(size=ctypes.sizeof(StateLoad))
+        self.library.call("ringpressStateLoad", self.handle, os.fsencode(path), ctypes.byref(load))
+        return None if load.outcome == 0 else f"rank {load.rank}: {load.reason.decode(errors='replace')}"
 
     def statistics(self):
         statistics = Statistics(size=ctypes.sizeof(Statistics))

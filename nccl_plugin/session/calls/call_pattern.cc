@@ -402,6 +402,17 @@ const TensorCall* CallPattern::expected() const {
   return is_locked_ || is_interrupted_ ? &known_.front().calls[cursor_] : nullptr;
 }
 
+const TensorCall* CallPattern::last() const {
+  if (!is_locked_) return history_.empty() ? nullptr : &history_.back();
+  return &known_.front().calls[(cursor_ == 0 ? period() : cursor_) - 1];
+}
+
+std::vector<std::span<const TensorCall>> CallPattern::seen() const {
+  std::vector<std::span<const TensorCall>> seen{history_};
+  for (const Cycle& cycle : known_) seen.emplace_back(cycle.calls);
+  return seen;
+}
+
 void CallPattern::forget_until(std::uint64_t id) {
   if (!known_.empty() && known_.front().id <= id && !is_locked_) is_interrupted_ = false;
   for (std::size_t i = known_.size(); i-- > 0;) {
@@ -471,6 +482,7 @@ void CallPattern::load(StateReader& from) {
   most_repeats_ = repeats_.empty() ? 0 : *std::max_element(repeats_.begin(), repeats_.end());
   counts_anew_ = from.get<bool>();
   from.require(from.is_ok() && is_sound());
+  if (!from.is_ok()) *this = CallPattern();
 }
 
 /// As far as what is looked up by these numbers has to be there.

@@ -81,13 +81,17 @@ class CallPattern {
   std::size_t repeating() const { return is_locked_ ? 0 : most_repeats_; }
   /// The sequence's next call, if it goes on as it did; null: nobody knows.
   const TensorCall* expected() const;
+  /// The last call; null: there was none.
+  const TensorCall* last() const;
+  /// The calls before the sequence, or the last ones; then each sequence that is known.
+  std::vector<std::span<const TensorCall>> seen() const;
   /// Number of the last sequence that was new.
   std::uint64_t last_id() const { return last_id_; }
   /// Forgets those up to this number that are not being repeated; forgotten() has them.
   void forget_until(std::uint64_t id);
 
   void save(StateWriter& to) const;
-  /// Instead of all that was observed. Of what `from` fails at, nothing is to be used.
+  /// Instead of all that was observed. Nothing of what `from` fails at.
   void load(StateReader& from);
 
  private:

@@ -1,6 +1,8 @@
 #include "nccl_plugin/session/calls/call_sequence.h"
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "ringpress/internal/log.h"
@@ -21,11 +23,13 @@ void CallSequence::tell(const TensorCall& call, CallUsers users) {
   users.remove(told_);
   if (users.is_empty()) return;
   learn_name(call, users);
-  observe(named(call), CallUsers::common(users, kByBuffer), &by_buffer_);
+  const TensorCall as_named = named(call);
+  if (names_.has_name(call.address)) before_ = as_named;
+  observe(as_named, CallUsers::common(users, kByBuffer), &by_buffer_);
   TensorCall shape = call;
   shape.address = nullptr;
   observe(shape, users, &by_shape_);
-  if (is_on_trial_) judge_state();
+  if (is_on_trial_) judge_state(call);
   told_.add(users);
 }
 
@@ -35,20 +39,38 @@ TensorCall CallSequence::named(const TensorCall& call) const {
   return named;
 }
 
-/// Where the call is the next one of a sequence, but for its address.
+/// Where the call is the next one of a sequence, but for its address, or else as it may be.
 void CallSequence::learn_name(const TensorCall& call, CallUsers users) {
+  if (!names_.wants_name(call.address)) return;
   for (const auto& track : by_buffer_.tracks) {
     if (CallUsers::common(track->users, users).is_empty()) continue;
     const TensorCall* const expected = track->pattern.expected();
     if (expected != nullptr && has_shape_of(*expected, call)) {
       names_.learn(call.address, expected->address);
     }
+    names_.guess(call, before_, track->pattern.seen());
   }
 }
 
-/// What a state says of tensors is dropped as soon as the calls repeat something else, unless they
-/// have repeated what it has.
-void CallSequence::judge_state() {
+void CallSequence::begin_trial() {
+  fitting_ = strangers_ = 0;
+  before_.reset();
+  std::set<const void*> buffers;
+  for (const auto& track : by_buffer_.tracks) {
+    const auto seen = track->pattern.seen();
+    for (const std::span<const TensorCall> calls : seen) {
+      for (const TensorCall& call : calls) buffers.insert(call.address);
+    }
+    const TensorCall* const last = track->pattern.last();
+    if (last != nullptr) before_ = *last;
+  }
+  buffers_ = buffers.size();
+}
+
+/// What a state says of tensors is dropped as soon as the calls repeat something else on other
+/// buffers, unless they have repeated what it has.
+void CallSequence::judge_state(const TensorCall& call) {
+  if (!names_.has_name(call.address)) ++strangers_;
   std::size_t longest = 0;  // Of the sequences that are repeated.
   bool is_another = false;
   for (const auto& track : by_shape_.tracks) {
@@ -60,7 +82,7 @@ void CallSequence::judge_state() {
   }
   fitting_ = longest == 0 ? 0 : fitting_ + 1;
   is_on_trial_ = !is_another && (longest == 0 || fitting_ < longest);
-  if (!is_another) return;
+  if (!is_another || strangers_ <= names_.count() || 2 * names_.count() >= buffers_) return;
   log_line(LogLevel::kWarn,
            "the calls are not those of the state that was loaded: what it has of tensors is "
            "dropped");
@@ -158,7 +180,7 @@ void CallSequence::load(StateReader& from, StateFrom whose) {
   load_tracks(from, &by_buffer_);
   load_tracks(from, &by_shape_);
   is_on_trial_ = whose == StateFrom::kAnother;
-  fitting_ = 0;
+  begin_trial();
   // A user of buffers has its shapes, too, and none of either is to be missed.
   for (std::size_t user = 0; user < kCallUsers; ++user) {
     from.require(by_buffer_.of[user] == nullptr || by_shape_.of[user] != nullptr);

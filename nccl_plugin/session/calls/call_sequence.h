@@ -118,12 +118,16 @@ class CallSequence {
   static void save_tracks(const Tracks& all, StateWriter& to);
   static void load_tracks(StateReader& from, Tracks* all);
   void learn_name(const TensorCall& call, CallUsers users);
-  void judge_state();
+  void judge_state(const TensorCall& call);
+  void begin_trial();
 
   CallUsers told_;
   BufferNames names_;
-  bool is_on_trial_ = false;  // A state: whether it is of this program's calls is not known.
-  std::size_t fitting_ = 0;   // Calls in a row that were as it has them.
+  std::optional<TensorCall> before_;  // The last call whose buffer has a name of a state.
+  bool is_on_trial_ = false;   // A state: whether it is of this program's calls is not known.
+  std::size_t fitting_ = 0;    // Calls in a row that were as it has them.
+  std::size_t buffers_ = 0;    // That it has.
+  std::size_t strangers_ = 0;  // Calls on others.
   Tracks by_buffer_;
   Tracks by_shape_;
 };

@@ -47,7 +47,7 @@ Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
   Kept result;
   if (place) result.residual = entry->residual.get();
   if (!entry->state.values.empty()) result.state = &entry->state;
-  result.memory = entry->memory.get();
+  if (wanted.memory_count <= entry->kept.memory_count) result.memory = entry->memory.get();
   return result;
 }
 
@@ -69,6 +69,10 @@ ErrorFeedback::Entry* ErrorFeedback::look_up(const Key& key, const ToKeep& wante
 ErrorFeedback::Entry* ErrorFeedback::entry_at(const Key& place, const TensorCall& call,
                                               const ToKeep& wanted) {
   Entry* entry = look_up(place, wanted);
+  if (entry != nullptr && !has_shape_of(entry->call, call)) {  // A state that makes no sense.
+    erase(entries_.begin());
+    entry = nullptr;
+  }
   if (entry == nullptr) {
     entry = insert(place, call, wanted);
     if (entry != nullptr) adopt_alone(entry);
@@ -309,7 +313,7 @@ void ErrorFeedback::load_entry(StateReader& from) {
   const auto state_call = from.get<std::uint64_t>();
   const auto state_layers = from.get<std::uint64_t>();
   const std::uint64_t most = from.left() / sizeof(float);
-  from.require(wanted.memory_count <= most && wanted.state_count <= most && call.count <= most &&
+  from.require(wanted.memory_count <= most && wanted.state_count <= most &&
                bytes_to_keep(call, wanted) <= from.left());
   from.require(key.by || key == alone_key(call));
   from.require(by_key_.count(key) == 0);

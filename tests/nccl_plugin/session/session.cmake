@@ -14,6 +14,8 @@ set(session_tests
   ring_topology_test.cc
   rules/rules_test.cc
   settings/settings_test.cc
+  state/state_file_test.cc
+  state/state_parts_test.cc
   steps/step_model_test.cc
   steps/step_planner_test.cc
   steps/step_prices_test.cc
@@ -38,6 +40,7 @@ if(RINGPRESS_SANITIZE STREQUAL "thread")
 endif()
 list(TRANSFORM session_tests PREPEND session/)
 add_executable(session_test ${session_tests} gossip/gossip_test.cc)
+target_include_directories(session_test SYSTEM PRIVATE ${XXHASH_INCLUDE})
 target_link_libraries(session_test PRIVATE ringpress_session ringpress_gossip ringpress_test_tensors
                       GTest::gtest_main rapidcheck Threads::Threads)
 gtest_discover_tests(session_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)

@@ -434,7 +434,7 @@ struct Training {
   Statistics statistics;
 };
 
-constexpr int kSteps = 45;  // How calls are made is settled after some ten of them.
+constexpr int kStepsUntilSettled = 45;  // How calls are made is settled after some ten of them.
 constexpr std::size_t kLarge = 50000;
 constexpr double kSecondsPerByte = 25e-9;  // Of a link that is worth compression.
 
@@ -445,7 +445,7 @@ void train_rank(Communicator* communicator, Training* training) {
     tensors.push_back(testing::random_gradient(count, 1 + tensors.size(), communicator->rank()));
   }
   training->total.resize(2 * kLarge);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kStepsUntilSettled; ++step) {
     // The first gradient is ready long before the others.
     const auto begin = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -488,7 +488,7 @@ TEST(StepPlan, RanksAgreeAndNoResidualIsLost) {
     EXPECT_EQ(rank.statistics.exact_calls, ranks[0].statistics.exact_calls);
     EXPECT_EQ(rank.statistics.compressed_calls, ranks[0].statistics.compressed_calls);
     EXPECT_EQ(rank.total, ranks[0].total);
-    EXPECT_EQ(rank.statistics.calls, 5U * kSteps);
+    EXPECT_EQ(rank.statistics.calls, 5U * kStepsUntilSettled);
     EXPECT_GT(rank.statistics.residual_bytes, 0U);
   }
   // Nearly always the first tensor is left exact here. It is a matter of times, so the tests above,

@@ -1,0 +1,135 @@
+// The file of a state: what is written is read, and nothing else is.
+#include "nccl_plugin/session/state/state_file.h"
+
+#include <gtest/gtest.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+class StateFile : public ::testing::Test {
+ protected:
+  StateFile() {
+    std::string name = (std::filesystem::temp_directory_path() / "state-XXXXXX").string();
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    path_ = folder_ / "state";
+  }
+  ~StateFile() override { std::filesystem::remove_all(folder_); }
+
+  std::string bytes() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void put(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+  /// As whoever knows the format may.
+  void put_with_checksum(std::string bytes) const {
+    const std::size_t end = bytes.size() - sizeof(std::uint64_t);
+    const std::uint64_t checksum = XXH3_64bits(bytes.data(), end);
+    std::memcpy(&bytes[end], &checksum, sizeof checksum);
+    put(bytes);
+  }
+  Status write(const std::vector<float>& numbers) const {
+    return write_state_file(path_, [&](StateWriter& to) { to.put_list(numbers); });
+  }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+
+  std::filesystem::path folder_;
+  std::string path_;
+};
+
+std::vector<float> many_numbers() {
+  std::vector<float> numbers(700001);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  return numbers;
+}
+
+TEST_F(StateFile, IsReadAsItWasWritten) {
+  ASSERT_TRUE(write(many_numbers()).is_ok());
+  EXPECT_EQ(files(), 1U);
+  const OpenState state = open_state_file(path_);
+  ASSERT_NE(state.reader, nullptr) << state.reason;
+  EXPECT_EQ(state.reader->get_list<float>(), many_numbers());
+  EXPECT_EQ(state.reader->left(), 0U);
+  EXPECT_TRUE(state.reader->is_ok());
+  EXPECT_EQ(state.reader->get<int>(), 0);
+  EXPECT_FALSE(state.reader->is_ok());
+}
+
+TEST_F(StateFile, NoPartOfItIsTakenForIt) {
+  ASSERT_TRUE(write({1, 2, 3}).is_ok());
+  const std::string whole = bytes();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    put(whole.substr(0, size));
+    EXPECT_EQ(open_state_file(path_).outcome, StateOutcome::kCorrupt) << size;
+  }
+  put(whole + "x");
+  EXPECT_EQ(open_state_file(path_).outcome, StateOutcome::kCorrupt);
+}
+
+TEST_F(StateFile, NoBitOfItMayChange) {
+  ASSERT_TRUE(write({1, 2, 3}).is_ok());
+  const std::string whole = bytes();
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string changed = whole;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
+    put(changed);
+    EXPECT_EQ(open_state_file(path_).outcome, StateOutcome::kCorrupt) << bit;
+  }
+}
+
+TEST_F(StateFile, ANumberOfAnotherVersionIsNamed) {
+  ASSERT_TRUE(write({1, 2, 3}).is_ok());
+  std::string older = bytes();
+  older[8] = static_cast<char>(kStateVersion - 1);
+  put_with_checksum(older);
+  const OpenState state = open_state_file(path_);
+  EXPECT_EQ(state.outcome, StateOutcome::kOtherVersion);
+  EXPECT_NE(state.reason.find("version is " + std::to_string(kStateVersion - 1)), std::string::npos)
+      << state.reason;
+}
+
+/// What was there before stays, and nothing is left beside it.
+TEST_F(StateFile, IsThereWholeOrNotAtAll) {
+  ASSERT_TRUE(write({1, 2, 3}).is_ok());
+  const std::string before = bytes();
+  EXPECT_THROW(static_cast<void>(write_state_file(path_,
+                                                  [](StateWriter& to) {
+                                                    to.put(std::uint64_t{1});
+                                                    throw std::bad_alloc();
+                                                  })),
+               std::bad_alloc);
+  EXPECT_EQ(bytes(), before);
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(write_state_file(folder_ / "none" / "state", [](StateWriter&) {}).code(),
+            Code::kSystem);
+  std::filesystem::create_directory(folder_ / "folder");
+  EXPECT_EQ(write_state_file(folder_ / "folder", [](StateWriter&) {}).code(), Code::kSystem);
+  EXPECT_EQ(files(), 2U);
+}
+
+TEST(StateReader, TakesNoMemoryForWhatIsNotThere) {
+  StateBytes bytes;
+  bytes.put<std::uint64_t>(std::uint64_t{1} << 60);
+  StateView list(bytes.bytes());
+  EXPECT_TRUE(list.get_list<float>().empty());
+  EXPECT_FALSE(list.is_ok());
+  StateView text(bytes.bytes());
+  EXPECT_TRUE(text.get_text(100).empty());
+  EXPECT_FALSE(text.is_ok());
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin

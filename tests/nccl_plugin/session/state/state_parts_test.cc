@@ -1,0 +1,132 @@
+// What is kept of tensors goes on in another process as if there had been none: random programs,
+// saved between any two steps.
+#include "tests/support/state_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace ringpress::testing {
+namespace {
+
+/// A program: steps of some calls, values that are logged now and then, an evaluation at times.
+class RandomSteps {
+ public:
+  explicit RandomSteps(unsigned seed) : engine_(seed) {
+    const std::size_t calls = 1 + engine_() % 6;
+    for (std::size_t i = 0; i < calls; ++i) shapes_.push_back(10 + 10 * (engine_() % 4));
+    logs_every_ = engine_() % 3 == 0 ? 2 + engine_() % 4 : 0;
+    evaluates_every_ = engine_() % 3 == 0 ? 4 + engine_() % 3 : 0;
+  }
+
+  /// Buffer numbers and counts of step `step`.
+  std::vector<std::pair<std::size_t, std::size_t>> calls_of(std::size_t step) const {
+    std::vector<std::pair<std::size_t, std::size_t>> calls;
+    for (std::size_t i = 0; i < shapes_.size(); ++i) calls.emplace_back(i, shapes_[i]);
+    if (logs_every_ != 0 && step % logs_every_ == 1) calls.emplace_back(50, 1);
+    if (evaluates_every_ == 0 || step % evaluates_every_ != 3) return calls;
+    for (std::size_t batch = 0; batch < 3; ++batch) {
+      for (std::size_t i = 0; i < shapes_.size(); ++i) calls.emplace_back(60 + i, 10 * shapes_[i]);
+    }
+    return calls;
+  }
+
+ private:
+  std::mt19937 engine_;
+  std::vector<std::size_t> shapes_;
+  std::size_t logs_every_ = 0;
+  std::size_t evaluates_every_ = 0;
+};
+
+/// The calls of a step, with buffers from `memory` on, in another order there if `turned`.
+std::vector<PlaceInState> make_step(const RandomSteps& program, std::size_t step,
+                                    std::uintptr_t memory, bool turned, StateParts* parts) {
+  std::vector<PlaceInState> places;
+  float number = static_cast<float>(100 * step);
+  for (const auto& [buffer, count] : program.calls_of(step)) {
+    const std::uintptr_t place = turned ? 99 - buffer : buffer;
+    places.push_back(parts->call(call_in_state(count, memory + 4096 * place), number++));
+  }
+  return places;
+}
+
+TEST(StateParts, GoOnWithBuffersElsewhere) {
+  constexpr std::size_t kSteps = 16;
+  std::mt19937 engine(7);
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const RandomSteps program(seed);
+    const std::size_t saved_after = 1 + engine() % (kSteps - 1);
+    StateParts unbroken, resumed;
+    for (std::size_t step = 0; step < saved_after; ++step) {
+      make_step(program, step, 1 << 20, false, &unbroken);
+    }
+    ASSERT_TRUE(resumed.load(unbroken.save()));
+    const std::uintptr_t memory = engine() % 2 == 0 ? (1 << 20) + 3 * 4096 : 1 << 24;
+    for (std::size_t step = saved_after; step < kSteps; ++step) {
+      const auto expected = make_step(program, step, 1 << 20, false, &unbroken);
+      const auto found = make_step(program, step, memory, seed % 3 == 0, &resumed);
+      ASSERT_EQ(expected, found) << "program " << seed << ", saved after " << saved_after
+                                 << ", step " << step;
+    }
+  }
+}
+
+/// As PyTorch's first step has other buckets than those that follow.
+TEST(StateParts, AreFoundAgainAfterAStepOfOtherCalls) {
+  const RandomSteps program(3);
+  StateParts before, after;
+  for (std::size_t step = 0; step < 10; ++step) make_step(program, step, 1 << 20, false, &before);
+  ASSERT_TRUE(after.load(before.save()));
+  for (std::size_t i = 0; i < 3; ++i) after.call(call_in_state(77 + i, (1 << 23) + 4096 * i), -5);
+  std::vector<PlaceInState> places;
+  for (std::size_t step = 10; step < 12; ++step) {
+    places = make_step(program, step, 1 << 24, true, &after);
+  }
+  ASSERT_GE(program.calls_of(0).size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(places[i].residual, static_cast<float>(900 + i)) << i;
+  }
+}
+
+/// A state of a state of a state.
+TEST(StateParts, GoOnAgainAndAgain) {
+  const RandomSteps program(3);
+  StateParts unbroken;
+  auto resumed = std::make_unique<StateParts>();
+  for (std::size_t step = 0; step < 40; ++step) {
+    const std::uintptr_t memory = ((step / 5) % 3 + 1) << 20;
+    if (step >= 5 && step % 5 == 0) {
+      auto next = std::make_unique<StateParts>();
+      ASSERT_TRUE(next->load(resumed->save()));
+      resumed = std::move(next);
+    }
+    ASSERT_EQ(make_step(program, step, 1 << 20, false, &unbroken),
+              make_step(program, step, memory, false, resumed.get()))
+        << step;
+  }
+}
+
+TEST(StateParts, ChangedBytesAreRefusedOrOfUse) {
+  const LogLevel before = internal::log_level;
+  set_log_level(LogLevel::kError);  // Most are of other calls.
+  StateParts parts;
+  make_state_steps(&parts, 12, 5000);
+  const std::vector<std::byte> real = parts.save();
+  std::mt19937 engine(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::byte> changed = real;
+    const unsigned changes = 1 + engine() % 3;
+    for (unsigned change = 0; change < changes; ++change) {
+      changed[engine() % changed.size()] =
+          static_cast<std::byte>(engine() % 2 == 0 ? engine() : engine() % 4);
+    }
+    if (engine() % 8 == 0) changed.resize(engine() % changed.size());
+    load_state_bytes(changed);
+  }
+  set_log_level(before);
+}
+
+}  // namespace
+}  // namespace ringpress::testing
