@@ -11,19 +11,20 @@ using testing::Training;
 using testing::TrainingErrors;
 using testing::TrainingGradients;
 
-constexpr const char* kAdjustSteps = "100";
 // What is left out is kept from then on, as buffers come again. Counting from the next one would
 // take for lost what that one kept.
 constexpr std::size_t kFirstWithFeedback = 1;
 
-void print_row(const TrainingGradients& gradients, const std::string& codec, const char* feedback,
-               int world, std::size_t steps) {
-  const Training training{
-      world, steps, kFirstWithFeedback, {{"RINGPRESS_CODEC", codec}, {"RINGPRESS_EF", feedback}}};
-  const TrainingErrors ratio = testing::leveled_over_uniform(gradients, training, kAdjustSteps);
-  fmt::print("| {} | {} | {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {} |\n", gradients.name, codec,
-             feedback[0] == '1' ? "yes" : "no", world, steps, ratio.of_calls, ratio.of_mean,
-             ratio.sent_bytes, ratio.ranks_agree ? "yes" : "NO");
+void print_row(const TrainingGradients& gradients, const BudgetRun& run, const char* feedback,
+               int world) {
+  const Training training{world,
+                          run.steps,
+                          kFirstWithFeedback,
+                          {{"RINGPRESS_CODEC", run.codec}, {"RINGPRESS_EF", feedback}}};
+  const TrainingErrors ratio = testing::leveled_over_uniform(gradients, training, run.adjust_steps);
+  fmt::print("| {} | {} | {} | {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {} |\n", gradients.name,
+             run.codec, feedback[0] == '1' ? "yes" : "no", world, run.steps, run.adjust_steps,
+             ratio.of_calls, ratio.of_mean, ratio.sent_bytes, ratio.ranks_agree ? "yes" : "NO");
   std::fflush(stdout);
 }
 
@@ -46,25 +47,24 @@ TrainingGradients real_gradients(const RankGradients& early, const RankGradients
 
 }  // namespace
 
-void measure_budgets(const std::string& codec, std::size_t steps,
-                     const std::vector<RankGradients>& real) {
+void measure_budgets(const BudgetRun& run, const std::vector<RankGradients>& real) {
   fmt::print(
-      "| gradients | codec for all | error feedback | ranks | steps | error of a call | of the "
-      "mean "
-      "| bytes | ranks agree |\n|---|---|---|---|---|---|---|---|---|\n");
+      "| gradients | codec for all | error feedback | ranks | steps | adjust steps | error of a "
+      "call | of the mean | bytes | ranks agree |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n");
   for (const char* const feedback : {"1", "0"}) {
     for (const auto kind : testing::kTrainingKinds) {
       const int world = kind == testing::TrainingKind::kConstant ? 4 : 2;
-      print_row(testing::make_gradients(kind, {16000, 20000, 24000}, world, steps, 10), codec,
-                feedback, world, steps);
+      print_row(testing::make_gradients(kind, {16000, 20000, 24000}, world, run.steps, 10), run,
+                feedback, world);
     }
     for (const auto kind : testing::kTrainingKinds) {
       constexpr int kWorld = 2;
-      print_row(testing::make_mixed_gradients(kind, kWorld, steps), codec, feedback, kWorld, steps);
+      print_row(testing::make_mixed_gradients(kind, kWorld, run.steps), run, feedback, kWorld);
     }
     for (std::size_t i = 0; i + 1 < real.size(); i += 2) {
-      print_row(real_gradients(real[i], real[i + 1]), codec, feedback,
-                static_cast<int>(real[i].values.size()), steps);
+      print_row(real_gradients(real[i], real[i + 1]), run, feedback,
+                static_cast<int>(real[i].values.size()));
     }
   }
 }

@@ -11,11 +11,17 @@
 
 namespace ringpress::perf {
 
+/// Steps in all, and RINGPRESS_ADJUST_STEPS.
+struct BudgetRun {
+  std::string codec;
+  std::size_t steps = 0;
+  std::string adjust_steps;
+};
+
 /// Prints a row with and without error feedback for each kind of gradients: the error of a call and
-/// of the mean over `steps`, and the bytes, over those of `codec` for all.
+/// of the mean over all steps, and the bytes, over those of the codec for all.
 /// `real`: gradients of two steps of one model, one after the other.
-void measure_budgets(const std::string& codec, std::size_t steps,
-                     const std::vector<RankGradients>& real);
+void measure_budgets(const BudgetRun& run, const std::vector<RankGradients>& real);
 
 }  // namespace ringpress::perf
 

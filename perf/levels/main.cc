@@ -1,7 +1,7 @@
 // levels_perf: what L-GreCo's choice of levels saves, how near it is to the best of all, and how
 // long it takes.
 //
-//   levels_perf [--budget CODEC STEPS] [GRADIENT.npy [--layers LAYERS.json]] ...
+//   levels_perf [--budget CODEC STEPS ADJUST_STEPS] [GRADIENT.npy [--layers LAYERS.json]] ...
 //
 // First 200 random tables of 6 layers and 7 levels against all choices, and the time for 200 layers
 // of 7 levels. Then for each gradient, cut into its layers and into segments of several sizes: the
@@ -209,13 +209,13 @@ void measure_time() {
 
 int run(int argc, char** argv) {
   std::vector<Gradient> gradients;
-  std::string codec;
-  std::size_t steps = 0;
+  BudgetRun budget;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--budget" && i + 2 < argc) {
-      codec = argv[++i];
-      steps = std::stoul(argv[++i]);
+    if (argument == "--budget" && i + 3 < argc) {
+      budget.codec = argv[++i];
+      budget.steps = std::stoul(argv[++i]);
+      budget.adjust_steps = argv[++i];
     } else if (argument != "--layers") {
       gradients.push_back(
           {argument, argument.substr(argument.rfind('/') + 1), read_npy(argument), {}});
@@ -225,10 +225,10 @@ int run(int argc, char** argv) {
       gradients.back().layers = read_layers(argv[i], gradients.back().values.size());
     }
   }
-  if (steps > 0) {
+  if (budget.steps > 0) {
     std::vector<RankGradients> real;
     for (const Gradient& gradient : gradients) real.push_back(all_ranks_of(gradient));
-    measure_budgets(codec, steps, real);
+    measure_budgets(budget, real);
     return 0;
   }
   fmt::print("| metric | tables | median over best | p95 | largest | above the budget |\n");

@@ -189,19 +189,20 @@ inline TrainingValues values_of_laws(std::size_t count, std::size_t call, int wo
   return values;
 }
 
-enum class TrainingKind { kConstant, kAlternating, kDrifting, kNoisy };
-inline constexpr TrainingKind kTrainingKinds[] = {TrainingKind::kConstant,
-                                                  TrainingKind::kAlternating,
-                                                  TrainingKind::kDrifting, TrainingKind::kNoisy};
+enum class TrainingKind { kConstant, kAlternating, kDrifting, kNoisy, kSwinging };
+inline constexpr TrainingKind kTrainingKinds[] = {
+    TrainingKind::kConstant, TrainingKind::kAlternating, TrainingKind::kDrifting,
+    TrainingKind::kNoisy, TrainingKind::kSwinging};
 
 /// `values` and `scales`: by call. `steps`: in which drifting ones come to be ten times as large,
-/// or small, and others.
+/// or small, and others; swinging ones grow and fall by 4 once, while others fall and grow.
 inline TrainingGradients gradients_of(TrainingKind kind,
                                       std::shared_ptr<std::vector<TrainingValues>> values,
                                       std::vector<float> scales, std::size_t steps) {
   std::vector<std::size_t> counts;
   for (const TrainingValues& of_call : *values) counts.push_back(of_call.own[0].size());
-  static constexpr const char* kNames[] = {"constant", "alternating", "drifting", "noisy"};
+  static constexpr const char* kNames[] = {"constant", "alternating", "drifting", "noisy",
+                                           "swinging"};
   TrainingGradients gradients{kNames[static_cast<std::size_t>(kind)], counts, {}};
   gradients.fill = [kind, values, scales, steps](std::size_t call, std::size_t step, int rank,
                                                  std::span<float> to) {
@@ -213,6 +214,8 @@ inline TrainingGradients gradients_of(TrainingKind kind,
     const float reversed = scales[scales.size() - 1 - call];
     const float part = static_cast<float>(step) / static_cast<float>(steps);
     const float grown = std::pow(10.0f, call % 2 == 0 ? part : -part);
+    const float swing = std::sin(6.2831853f * part);
+    const float swung = std::pow(2.0f, call % 2 == 0 ? swing : -swing);
     // Noise of its own in each step: from another place of it.
     const std::size_t shift = std::mt19937_64(step * 1000 + call)() % to.size();
     // Calls differ in how much of them is noise.
@@ -230,6 +233,9 @@ inline TrainingGradients gradients_of(TrainingKind kind,
           break;
         case TrainingKind::kNoisy:
           to[i] = scales[call] * (own[i] + noisy * noise[i + shift]);
+          break;
+        case TrainingKind::kSwinging:
+          to[i] = scales[call] * swung * own[i];
           break;
       }
     }
