@@ -194,6 +194,13 @@ class WalkingTuner final : public CallTuner {
     return measured ? measured->choice : predictions_.exact_candidate().choice;
   }
 
+  void resume(const Choice& settled) override {
+    best_ = Measured{settled, predictions_.predicted(settled)};
+    is_guess_ = true;
+    walk_.is_settled = true;
+    static_cast<void>(stay());
+  }
+
   Trial next(std::vector<TuningNote>* notes) override {
     notes->clear();
     if (walk_.is_settled) {

@@ -131,6 +131,14 @@ Result<UniqueId> shrunk_id(ncclComm& parent, bool is_revoked, const std::vector<
   return id;
 }
 
+/// What the ranks that stay have yet to send goes with them, and what they have tuned.
+Status inherit(ncclComm& parent, Communicator& child) {
+  Status inherited;
+  const bool has_left = parent.run_after_calls(
+      [&](Communicator& communicator) { inherited = child.inherit(&communicator); });
+  return has_left ? inherited : child.inherit(nullptr);
+}
+
 Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
               const ncclConfig_t* config) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::shared_ptr<ncclComm> parent, find_comm(handle));
@@ -153,6 +161,7 @@ Status shrink(ncclComm_t handle, const Shrink& request, ncclComm_t* out,
     auto made =
         Communicator::create(id, static_cast<int>(place), static_cast<int>(ranks.size()), settings);
     if (!made.is_ok()) return logged("ncclCommShrink", made.status());
+    RINGPRESS_RETURN_IF_ERROR(inherit(*parent, *made.value()));
     return child->attach(std::move(made).value());
   };
   return submit_setup(parent, {child, out, run});

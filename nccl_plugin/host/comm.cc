@@ -151,6 +151,18 @@ void ncclComm::finish(const Status& status) {
   changed_.notify_all();
 }
 
+bool ncclComm::run_after_calls(const std::function<void(Communicator&)>& call) {
+  {
+    std::unique_lock lock(mutex_);
+    if (communicator_ == nullptr) return false;
+    if (!changed_.wait_for(lock, kAbortWait, [this] { return !busy_; })) return false;
+    busy_ = true;
+  }
+  const Leave leave{this};
+  call(*communicator_);
+  return true;
+}
+
 void ncclComm::run_aside(std::function<void()> job) {
   const std::lock_guard lock(mutex_);
   worker_.submit(std::move(job));

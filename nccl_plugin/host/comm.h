@@ -59,6 +59,9 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
     return std::forward<Call>(call)(*communicator_);
   }
 
+  /// The same of one that may have been revoked: once its calls have left it. False: they have not
+  /// for seconds, and it was not called.
+  bool run_after_calls(const std::function<void(ringpress::Communicator&)>& call);
   /// Runs `job` in this communicator's own thread and returns at once; async_status() tells how it
   /// went. For nonblocking communicators.
   void submit(std::function<ringpress::Status()> job);

@@ -86,6 +86,10 @@ class MeshCommunicator final : public Communicator {
   Status flush_lazy() override;
   Status save_state(const std::string& path) override { return state_.save(path); }
   Result<StateLoad> load_state(const std::string& path) override { return state_.load(path); }
+  Status inherit(Communicator* parent) override {
+    auto* const known = dynamic_cast<MeshCommunicator*>(parent);
+    return state_.inherit(known == nullptr ? nullptr : &known->state_);
+  }
   Result<std::unique_ptr<Communicator>> split(int color, int key,
                                               const Settings& settings) override;
   Result<UniqueId> survivors_id(std::span<const int> survivors) override {

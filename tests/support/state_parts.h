@@ -65,7 +65,8 @@ class StateParts {
   std::vector<std::byte> save() const {
     nccl_plugin::StateBytes to;
     recurrences_.save(to);
-    calls_->save(to);
+    calls_->save_shapes(to);
+    calls_->save_buffers(to);
     feedback_.save(to);
     return to.bytes();
   }
@@ -73,7 +74,8 @@ class StateParts {
   bool load(std::span<const std::byte> bytes) {
     nccl_plugin::StateView from(bytes);
     recurrences_.load(from);
-    calls_->load(from, nccl_plugin::StateFrom::kAnother);
+    calls_->load_shapes(from);
+    calls_->load_buffers(from, nccl_plugin::StateFrom::kAnother);
     if (from.is_ok()) feedback_.load(from);
     return from.is_ok() && from.left() == 0;
   }

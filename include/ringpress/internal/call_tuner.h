@@ -22,6 +22,9 @@ class CallTuner {
   virtual void note(double seconds) = 0;
   /// What is known to be the quickest way without a codec, as measured, or else as predicted.
   virtual Choice quickest_exact() const = 0;
+  /// Before the first trial: it was settled before that calls are made so. How long they take is
+  /// seen from those that are noted next.
+  virtual void resume(const Choice& settled) = 0;
   /// The next trial. Changes `notes` to what there is to say of the one before.
   virtual Trial next(std::vector<TuningNote>* notes) = 0;
 };

@@ -188,6 +188,15 @@ class Communicator {
     return Status(Code::kUnsupported, "states are not loaded at this door yet");
   }
 
+  /// Before the first call, on all ranks: goes on with what `parent`, of which these are some
+  /// ranks, keeps of tensors and has tuned. Null: this rank has none, so nobody goes on. Where
+  /// calls of the parent have ended on some ranks only, residuals are all that is taken. `parent`
+  /// is making no call, and stays as it is. Collective.
+  virtual Status inherit(Communicator* parent) {
+    static_cast<void>(parent);
+    return Status::ok();
+  }
+
   /// Makes a communicator of the ranks that pass the same color (>= 0), ordered by key, then rank.
   /// A negative color gives null. Collective over this communicator.
   virtual Result<std::unique_ptr<Communicator>> split(int color, int key,

@@ -137,8 +137,10 @@ void CallSequence::save_tracks(const Tracks& all, StateWriter& to) {
   };
   to.put<std::uint64_t>(
       static_cast<std::uint64_t>(std::count_if(all.tracks.begin(), all.tracks.end(), is_saved)));
-  for (const auto& track : all.tracks) {
-    if (!is_saved(track)) continue;
+  // Ranks that keep other tracks besides have these in another order.
+  std::set<const Track*> saved;
+  for (const Track* const track : all.of) {
+    if (track == nullptr || !is_saved(track) || !saved.insert(track).second) continue;
     for (std::size_t user = 0; user < kCallUsers; ++user) {
       to.put(CallUsers::common(track->users, kOfStates).has(static_cast<CallUser>(user)));
     }
@@ -168,23 +170,26 @@ void CallSequence::load_tracks(StateReader& from, Tracks* all) {
   }
 }
 
-void CallSequence::save(StateWriter& to) const {
-  names_.save(to);
-  save_tracks(by_buffer_, to);
+void CallSequence::save_shapes(StateWriter& to) const {
   save_tracks(by_shape_, to);
 }
 
-void CallSequence::load(StateReader& from, StateFrom whose) {
+void CallSequence::save_buffers(StateWriter& to) const {
+  names_.save(to);
+  save_tracks(by_buffer_, to);
+}
+
+void CallSequence::load_shapes(StateReader& from) {
+  told_ = {};
+  load_tracks(from, &by_shape_);
+}
+
+void CallSequence::load_buffers(StateReader& from, StateFrom whose) {
   told_ = {};
   names_.load(from, whose);
   load_tracks(from, &by_buffer_);
-  load_tracks(from, &by_shape_);
   is_on_trial_ = whose == StateFrom::kAnother;
   begin_trial();
-  // A user of buffers has its shapes, too, and none of either is to be missed.
-  for (std::size_t user = 0; user < kCallUsers; ++user) {
-    from.require(by_buffer_.of[user] == nullptr || by_shape_.of[user] != nullptr);
-  }
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -95,10 +95,17 @@ class CallSequence {
   /// Patterns that are kept, by buffer and by shape together.
   std::size_t patterns() const { return by_buffer_.tracks.size() + by_shape_.tracks.size(); }
 
-  /// Of those whose users keep what is saved, too: not those of steps, which are times.
-  void save(StateWriter& to) const;
-  /// Instead of all that was told. Of what `from` fails at, nothing is to be used.
-  void load(StateReader& from, StateFrom whose);
+  // Of those whose users keep what is saved, too: not those of steps, which are times.
+  /// What goes by shapes: the same on all ranks.
+  void save_shapes(StateWriter& to) const;
+  /// What goes by buffers, and their names.
+  void save_buffers(StateWriter& to) const;
+  /// Instead of all that was told by shapes. Of what `from` fails at, nothing is to be used.
+  void load_shapes(StateReader& from);
+  /// The same by buffers; after the shapes.
+  void load_buffers(StateReader& from, StateFrom whose);
+  /// What was told by shapes is forgotten.
+  void forget_shapes() { by_shape_ = {}; }
 
  private:
   /// What users have seen whose calls have been the same.

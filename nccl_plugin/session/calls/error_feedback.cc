@@ -362,6 +362,14 @@ void ErrorFeedback::load(StateReader& from) {
   }
 }
 
+void ErrorFeedback::forget_shapes() {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (entry->key.by == CallsBy::kShape) erase(entry);
+    entry = next;
+  }
+}
+
 void ErrorFeedback::adopt(ErrorFeedback&& loaded) {
   entries_ = std::move(loaded.entries_);
   by_key_ = std::move(loaded.by_key_);

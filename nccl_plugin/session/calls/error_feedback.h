@@ -80,6 +80,8 @@ class ErrorFeedback {
   void load(StateReader& from);
   /// Keeps what `loaded`, of the same memory and the same settings, has, and nothing else.
   void adopt(ErrorFeedback&& loaded);
+  /// What belongs to places in sequences of shapes is dropped.
+  void forget_shapes();
 
  private:
   // A residual belongs to a position in a sequence, of buffers or (for programs that allocate anew

@@ -12,15 +12,41 @@ MeshAdvisers::MeshAdvisers(MeshSession& session) : session_(session) {
     steps_.open(settings, session.rank(), session.size(), session.shape.crosses_hosts,
                 session.call_sequence);
   }
+  kept_ = make_kept();
+}
+
+MeshAdvisers::Kept MeshAdvisers::make_kept() const {
+  const Settings& settings = session_.settings;
+  Kept kept;
   if (tuning::TunedCalls::has_choice(settings)) {
-    tuned_ = std::make_unique<tuning::TunedCalls>(settings, session.peers);
+    kept.tuned = std::make_unique<tuning::TunedCalls>(settings, session_.peers);
   }
   if (settings.mode == Mode::kOn && settings.adjust_steps != 0) {
     if (auto family = tuning::make_level_family(settings)) {
-      levels_ = std::make_unique<tuning::StepLevels>(settings, session.peers, std::move(family),
-                                                     session.call_sequence);
+      kept.levels = std::make_unique<tuning::StepLevels>(settings, session_.peers,
+                                                         std::move(family), session_.call_sequence);
     }
   }
+  return kept;
+}
+
+void MeshAdvisers::save(StateWriter& to) const {
+  if (kept_.tuned != nullptr) kept_.tuned->save(to);
+  if (kept_.levels != nullptr) kept_.levels->save(to);
+}
+
+MeshAdvisers::Kept MeshAdvisers::load(StateReader& from) const {
+  Kept kept = make_kept();
+  if (kept.tuned != nullptr) kept.tuned->load(from);
+  if (kept.levels != nullptr) kept.levels->load(from);
+  return kept;
+}
+
+void MeshAdvisers::adopt(Kept&& kept) {
+  begin_call();
+  // In its place: reports, from other threads, ask it.
+  if (kept_.tuned != nullptr) kept_.tuned->adopt(std::move(*kept.tuned));
+  kept_.levels = std::move(kept.levels);
 }
 
 void MeshAdvisers::begin_call() {
@@ -40,7 +66,7 @@ Status MeshAdvisers::begin_all_reduce(const TensorCall& call) {
 }
 
 void MeshAdvisers::end_all_reduce(const TensorCall& call, bool is_by_rule) {
-  const bool is_trial = is_tuned_ && tuned_->is_trying();
+  const bool is_trial = is_tuned_ && kept_.tuned->is_trying();
   steps_.end_timing(call, {session_.mesh->counters().sent_bytes, is_by_rule, is_trial});
 }
 
@@ -60,7 +86,7 @@ std::optional<PlannedStepCall> MeshAdvisers::step_of(const PlanRequest& request,
   if (!std::exchange(is_untold_, false)) return std::nullopt;
   CallUsers users = steps_.users(under_way_);
   if (planned.error_feedback) users.add(CallUser::kFeedback);
-  if (levels_ != nullptr && is_usual_compressed_all_reduce(request, planned)) {
+  if (kept_.levels != nullptr && is_usual_compressed_all_reduce(request, planned)) {
     users.add(CallUser::kLevels);
   }
   if (!users.is_empty()) session_.call_sequence->tell(under_way_, users);
@@ -70,10 +96,10 @@ std::optional<PlannedStepCall> MeshAdvisers::step_of(const PlanRequest& request,
 Result<std::optional<TunedChoice>> MeshAdvisers::tuned_for(const PlanRequest& request,
                                                            const Decision& decision) {
   std::optional<TunedChoice> choice;
-  is_tuned_ = tuned_ != nullptr && !decision.is_by_rule();
+  is_tuned_ = kept_.tuned != nullptr && !decision.is_by_rule();
   if (!is_tuned_) return choice;
   const auto ask = [&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(choice, tuned_->choose(request, decision));
+    RINGPRESS_ASSIGN_OR_RETURN(choice, kept_.tuned->choose(request, decision));
     return Status::ok();
   };
   RINGPRESS_RETURN_IF_ERROR(session_.decide([&] { return explain(ask(), request); }));
@@ -82,13 +108,13 @@ Result<std::optional<TunedChoice>> MeshAdvisers::tuned_for(const PlanRequest& re
 
 Result<std::string_view> MeshAdvisers::level_of(const PlanRequest& request,
                                                 const Decision& decision) {
-  if (levels_ == nullptr) return std::string_view();
+  if (kept_.levels == nullptr) return std::string_view();
   RINGPRESS_RETURN_IF_ERROR(
-      session_.decide([&] { return explain(levels_->choose(request, decision), request); }));
-  if (levels_->has_changed_sizes()) steps_.start_over();
-  is_measured_ = levels_->wants_values();
-  parts_ = levels_->parts();
-  return levels_->codec();
+      session_.decide([&] { return explain(kept_.levels->choose(request, decision), request); }));
+  if (kept_.levels->has_changed_sizes()) steps_.start_over();
+  is_measured_ = kept_.levels->wants_values();
+  parts_ = kept_.levels->parts();
+  return kept_.levels->codec();
 }
 
 Result<CodecLimits> MeshAdvisers::limits_of(const PlanRequest& request, const Decision& decision) {
@@ -100,14 +126,14 @@ Result<CodecLimits> MeshAdvisers::limits_of(const PlanRequest& request, const De
 /// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what
 /// takes least alone does so in the step.
 void MeshAdvisers::choose_collectives(StepMessage* message) const {
-  if (tuned_ == nullptr) return;
+  if (kept_.tuned == nullptr) return;
   for (PlannedStepCall& call : message->calls) {
     if (call.stays_exact == 0) continue;
     const PlanRequest request =
         session_.request(CollectiveKind::kAllReduce, call.count, static_cast<DType>(call.dtype),
                          {static_cast<ReduceOp>(call.op)});
     const std::optional<Choice> choice =
-        tuned_->quickest_exact(request, session_.planner->plan(request));
+        kept_.tuned->quickest_exact(request, session_.planner->plan(request));
     if (!choice) continue;
     call.algorithm = static_cast<std::uint8_t>(choice->algorithm);
     call.chunk_bytes = static_cast<std::uint32_t>(choice->chunk_bytes);

@@ -10,6 +10,7 @@
 
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
+#include "nccl_plugin/session/state/state_bytes.h"
 #include "nccl_plugin/session/steps/steps_of_calls.h"
 #include "nccl_plugin/session/tuning/step_levels.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
@@ -20,6 +21,18 @@ namespace ringpress::nccl_plugin {
 class MeshAdvisers final : public CallAdvisers {
  public:
   explicit MeshAdvisers(MeshSession& session);
+
+  /// What is kept from call to call, and saved.
+  struct Kept {
+    std::unique_ptr<tuning::TunedCalls> tuned;   // Null: nothing is left to be chosen.
+    std::unique_ptr<tuning::StepLevels> levels;  // Null: calls have no bits of their own.
+  };
+  /// Equal on all ranks.
+  void save(StateWriter& to) const;
+  /// Of what `from` fails at, nothing is to be used.
+  Kept load(StateReader& from) const;
+  /// Between two calls: goes on with it.
+  void adopt(Kept&& kept);
 
   /// A call begins; nothing of the one before is true of it.
   void begin_call();
@@ -38,27 +51,28 @@ class MeshAdvisers final : public CallAdvisers {
   /// Parts of it that have levels of their own, and the codec of a level.
   std::span<const tuning::LeveledPart> parts() const { return parts_; }
   const std::string& codec_of(const tuning::LeveledPart& part) const {
-    return levels_->family().specification(part.level);
+    return kept_.levels->family().specification(part.level);
   }
   /// take_values() is to have its values.
   bool wants_values() const { return is_measured_; }
   void take_values(const MeasuredTensor& tensor, std::span<const Layer> layers) {
-    levels_->take(tensor, layers);
+    kept_.levels->take(tensor, layers);
   }
   /// It has ended.
   void end_all_reduce(const TensorCall& call, bool is_by_rule);
   void note_time(double seconds) {
-    if (is_tuned_) tuned_->note(seconds);
+    if (is_tuned_) kept_.tuned->note(seconds);
   }
 
   /// Sent to measure the links.
   std::uint64_t calibration_bytes() const {
-    return tuned_ == nullptr ? 0 : tuned_->calibration_bytes();
+    return kept_.tuned == nullptr ? 0 : kept_.tuned->calibration_bytes();
   }
   /// Writes the trace. `codec`: of the last call.
   void close_trace(const std::string& codec, ReportTime time) const { steps_.close(codec, time); }
 
  private:
+  Kept make_kept() const;
   Status explain(const Status& status, const PlanRequest& request) const;
   Status broadcast_plan();
   void choose_collectives(StepMessage* message) const;
@@ -67,8 +81,7 @@ class MeshAdvisers final : public CallAdvisers {
   TensorCall under_way_;  // The last all-reduce; and whether nobody has been told of it yet.
   bool is_untold_ = false;
   StepsOfCalls steps_;
-  std::unique_ptr<tuning::TunedCalls> tuned_;   // Null: nothing is left to be chosen.
-  std::unique_ptr<tuning::StepLevels> levels_;  // Null: calls have no bits of their own.
+  Kept kept_;
   // Of the last call:
   bool is_tuned_ = false;
   bool is_measured_ = false;

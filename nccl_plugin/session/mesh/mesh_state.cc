@@ -51,6 +51,7 @@ struct MeshState::Loaded {
   std::uint64_t sequence = 0;
   Recurrences recurrences;
   Recurrences projected;
+  MeshAdvisers::Kept advice;
   std::shared_ptr<CallSequence> calls = std::make_shared<CallSequence>();
   ErrorFeedback feedback;
 };
@@ -85,22 +86,26 @@ void MeshState::write_shared(StateWriter& to) const {
   to.put(session_.sequence);
   calls_.recurrences().save(to);
   calls_.projected().save(to);
+  session_.call_sequence->save_shapes(to);
+  calls_.advisers().save(to);
 }
 
-void MeshState::read_shared(StateReader& from, Loaded* loaded) {
+void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
   loaded->sequence = from.get<std::uint64_t>();
   loaded->recurrences.load(from);
   loaded->projected.load(from);
+  loaded->calls->load_shapes(from);
+  loaded->advice = calls_.advisers().load(from);
   from.require(from.left() == 0);
 }
 
 void MeshState::write_own(StateWriter& to) const {
-  session_.call_sequence->save(to);
+  session_.call_sequence->save_buffers(to);
   session_.feedback.save(to);
 }
 
 void MeshState::read_own(StateReader& from, StateFrom whose, Loaded* loaded) {
-  loaded->calls->load(from, whose);
+  loaded->calls->load_buffers(from, whose);
   if (!from.is_ok()) return;
   loaded->feedback.load(from);
   from.require(from.left() == 0);
@@ -138,24 +143,28 @@ void MeshState::read_file(const std::string& path, Loaded* loaded) const {
 Result<StateLoad> MeshState::agree(const Loaded& loaded) {
   const StateVerdict own = make_verdict(loaded.outcome, loaded.shared_hash, loaded.reason);
   std::vector<StateVerdict> all(static_cast<std::size_t>(session_.size()));
-  RINGPRESS_RETURN_IF_ERROR(session_.peers.gather(std::as_bytes(std::span(&own, 1)),
-                                                  std::as_writable_bytes(std::span(all))));
+  RINGPRESS_RETURN_IF_ERROR(session_.decide([&] {
+    return session_.peers.gather(std::as_bytes(std::span(&own, 1)),
+                                 std::as_writable_bytes(std::span(all)));
+  }));
   return agree_on_state(all);
+}
+
+/// What goes wrong for want of memory is this rank's verdict: the others wait for it.
+template <typename Read>
+void MeshState::read_safely(Loaded* loaded, Read&& read) {
+  try {
+    read();
+  } catch (const std::bad_alloc&) {
+    loaded->refuse(StateOutcome::kUnreadable, "there is no memory for it");
+  }
 }
 
 Result<StateLoad> MeshState::load(const std::string& path) {
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
   Loaded loaded(session_);
-  try {
-    read_file(path, &loaded);
-  } catch (const std::bad_alloc&) {
-    loaded.refuse(StateOutcome::kUnreadable, "there is no memory for it");
-  }
-  StateLoad load;
-  RINGPRESS_RETURN_IF_ERROR(session_.decide([&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(load, agree(loaded));
-    return Status::ok();
-  }));
+  read_safely(&loaded, [&] { read_file(path, &loaded); });
+  RINGPRESS_ASSIGN_OR_RETURN(const StateLoad load, agree(loaded));
   if (load.outcome == StateOutcome::kLoaded) {
     adopt(std::move(loaded));
   } else if (session_.rank() == 0) {
@@ -165,10 +174,52 @@ Result<StateLoad> MeshState::load(const std::string& path) {
   return load;
 }
 
+void MeshState::read_parent(const MeshState* parent, Loaded* loaded) const {
+  if (parent == nullptr) return loaded->refuse(StateOutcome::kMissing, "there is none");
+  const std::string difference = difference_of_lines(agreement_lines(parent->session_.settings),
+                                                     agreement_lines(session_.settings));
+  if (!difference.empty()) return loaded->refuse(StateOutcome::kOtherJob, difference);
+  StateBytes shared, own;
+  parent->write_shared(shared);
+  parent->write_own(own);
+  loaded->shared_hash = hash_of_shared(shared.bytes());
+  StateView of_shared(shared.bytes());
+  StateView of_own(own.bytes());
+  read_shared(of_shared, loaded);
+  read_own(of_own, StateFrom::kThisProcess, loaded);
+  if (!of_shared.is_ok() || !of_own.is_ok()) {
+    loaded->refuse(StateOutcome::kCorrupt, "it makes no sense");
+  }
+}
+
+Status MeshState::inherit(const MeshState* parent) {
+  Loaded loaded(session_);
+  read_safely(&loaded, [&] { read_parent(parent, &loaded); });
+  RINGPRESS_ASSIGN_OR_RETURN(const StateLoad load, agree(loaded));
+  if (load.outcome == StateOutcome::kLoaded) {
+    adopt(std::move(loaded));
+  } else if (load.outcome == StateOutcome::kOtherStep) {
+    adopt_own(std::move(loaded));
+  } else if (session_.rank() == 0) {
+    log_line(LogLevel::kInfo, "error feedback begins anew: rank %d: %s", load.rank,
+             load.reason.c_str());
+  }
+  return Status::ok();
+}
+
 void MeshState::adopt(Loaded&& loaded) {
   session_.sequence = loaded.sequence;
   calls_.recurrences() = std::move(loaded.recurrences);
   calls_.projected() = std::move(loaded.projected);
+  *session_.call_sequence = std::move(*loaded.calls);
+  session_.feedback.adopt(std::move(loaded.feedback));
+  calls_.advisers().adopt(std::move(loaded.advice));
+}
+
+/// Ranks are at different calls, so nothing that has to be equal is taken.
+void MeshState::adopt_own(Loaded&& loaded) {
+  loaded.calls->forget_shapes();
+  loaded.feedback.forget_shapes();
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));
 }

@@ -1,8 +1,9 @@
 // The state of a communicator over a mesh: what it keeps from call to call, in a file.
 //
 //   rank, ranks, the lines that ranks compare   of whom it is
-//   what is equal on all ranks                  numbers of calls: by these, random bits are drawn
-//   what is a rank's own                        the sequence of calls, residuals
+//   what is equal on all ranks                  numbers of calls, by which random bits are drawn;
+//                                               the sequence of shapes; what is tuned; levels
+//   what is a rank's own                        the sequence of buffers, residuals
 //
 // Each part writes and reads its own bytes (state/state_bytes.h).
 #ifndef NCCL_PLUGIN_SESSION_MESH_MESH_STATE_H_
@@ -25,6 +26,8 @@ class MeshState {
   Status save(const std::string& path) const;
   /// As Communicator::load_state().
   Result<StateLoad> load(const std::string& path);
+  /// As Communicator::inherit().
+  Status inherit(const MeshState* parent);
 
  private:
   struct Loaded;
@@ -33,11 +36,15 @@ class MeshState {
   void write_shared(StateWriter& to) const;
   void write_own(StateWriter& to) const;
   void read_owner(StateReader& from, Loaded* loaded) const;
-  static void read_shared(StateReader& from, Loaded* loaded);
+  void read_shared(StateReader& from, Loaded* loaded) const;
   static void read_own(StateReader& from, StateFrom whose, Loaded* loaded);
   void read_file(const std::string& path, Loaded* loaded) const;
+  template <typename Read>
+  static void read_safely(Loaded* loaded, Read&& read);
+  void read_parent(const MeshState* parent, Loaded* loaded) const;
   Result<StateLoad> agree(const Loaded& loaded);
   void adopt(Loaded&& loaded);
+  void adopt_own(Loaded&& loaded);
 
   MeshSession& session_;
   CallMaker& calls_;

@@ -497,4 +497,63 @@ Status StepLevels::find_levels() {
   return Status::ok();
 }
 
+void StepLevels::save(StateWriter& to) const {
+  to.put(breaks_);
+  to.put(last_leveled_);
+  to.put<std::uint64_t>(known_.size());
+  for (const auto& [cycle, step] : known_) {
+    to.put(cycle);
+    to.put<std::uint64_t>(step.age + step.steps);
+    to.put<std::uint64_t>(step.interval);
+    to.put<std::uint64_t>(step.measured.size());
+    for (const MeasuredCall& call : step.measured) {
+      save_call({CollectiveKind::kAllReduce, call.count, call.dtype, call.op}, to);
+    }
+    to.put_list(step.earlier_norms);
+    to.put(!step.levels.empty());
+    for (const LeveledCall& call : step.levels) {
+      to.put<std::uint64_t>(call.size());
+      for (const LeveledPart& part : call) {
+        to.put<std::uint64_t>(part.end);
+        to.put<std::uint64_t>(part.level);
+      }
+    }
+  }
+}
+
+/// Of a call of `count` elements.
+LeveledCall StepLevels::load_levels(StateReader& from, std::size_t count) const {
+  LeveledCall call(from.get_count(2 * sizeof(std::uint64_t)));
+  std::size_t first = 0;
+  for (LeveledPart& part : call) {
+    part.end = static_cast<std::size_t>(from.get<std::uint64_t>());
+    part.level = static_cast<std::size_t>(from.get<std::uint64_t>());
+    from.require(part.end > first && part.end <= count && part.level < family_->levels());
+    first = part.end;
+  }
+  from.require(first == count);
+  return call;
+}
+
+void StepLevels::load_step(StateReader& from) {
+  KnownStep& step = known_[from.get<std::uint64_t>()];
+  step.age = static_cast<std::size_t>(from.get<std::uint64_t>());
+  step.interval = static_cast<std::size_t>(from.get<std::uint64_t>());
+  std::vector<TensorCall> calls(from.get_count(kSavedCallBytes, CallPattern::kLongestPeriod));
+  for (TensorCall& call : calls) call = load_call(from);
+  step_ = &step;
+  start_measuring(calls);
+  step_ = nullptr;
+  step.earlier_norms = from.get_list<double>(calls.size());
+  if (!from.get<bool>()) return;
+  for (const TensorCall& call : calls) step.levels.push_back(load_levels(from, call.count));
+}
+
+void StepLevels::load(StateReader& from) {
+  breaks_ = from.get<std::uint64_t>();
+  last_leveled_ = from.get<std::uint64_t>();
+  const std::size_t steps = from.get_count(sizeof(std::uint64_t), CallPattern::kMostKnown + 1);
+  for (std::size_t i = 0; i < steps && from.is_ok(); ++i) load_step(from);
+}
+
 }  // namespace ringpress::nccl_plugin::tuning

@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/calls/error_feedback.h"
+#include "nccl_plugin/session/state/state_bytes.h"
 #include "nccl_plugin/session/tuning/level_family.h"
 #include "nccl_plugin/session/tuning/level_trials.h"
 #include "nccl_plugin/session/tuning/part_encodings.h"
@@ -83,6 +84,13 @@ class StepLevels {
   void take(const MeasuredTensor& tensor, std::span<const Layer> layers);
 
   const LevelFamily& family() const { return *family_; }
+
+  /// Levels, and when they are looked for again: what is equal on all ranks. What is measured for
+  /// the next ones begins anew where they are loaded.
+  void save(StateWriter& to) const;
+  /// For one that has seen no call, with the sequence of that state. Of what `from` fails at,
+  /// nothing is to be used.
+  void load(StateReader& from);
   /// By place in the step; empty while all calls have the default.
   const std::vector<LeveledCall>& levels() const {
     return step_ == nullptr ? no_levels_ : step_->levels;
@@ -124,6 +132,8 @@ class StepLevels {
     std::vector<LeveledCall> levels;
   };
 
+  void load_step(StateReader& from);
+  LeveledCall load_levels(StateReader& from, std::size_t count) const;
   void break_off();
   void inherit_levels();
   Status start_step(const CallPattern& pattern);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -27,6 +28,9 @@ struct Announcement {
   std::uint64_t calls = 0;
   std::uint64_t is_settled = 0;
 };
+
+// Characters, in a state.
+constexpr std::uint64_t kLongestCalibration = 64 * 1024;
 
 std::span<std::byte> bytes_of(Announcement* announcement) {
   return std::as_writable_bytes(std::span(announcement, 1));
@@ -285,6 +289,83 @@ TunedChoice TunedCalls::choice_of(const Class& calls) const {
 
 const Calibration& TunedCalls::calibration_of(DType dtype) const {
   return calibrations_->by_type[position_of(dtype)];
+}
+
+/// Of whatever ranks: that they are the same is not for this to find out.
+CalibrationKey TunedCalls::key_in_state() const {
+  return {0, ranks_per_host_, settings_.budget, "state"};
+}
+
+void TunedCalls::save(StateWriter& to) const {
+  to.put(calibrations_ != nullptr);
+  if (calibrations_ == nullptr) return;
+  to.put<std::int32_t>(ranks_per_host_);
+  to.put_text(write_calibrations(*calibrations_, key_in_state()));
+  to.put(epoch_);
+  const auto is_settled = [](const auto& entry) { return entry.second.trial.is_settled; };
+  to.put(static_cast<std::uint64_t>(std::count_if(classes_.begin(), classes_.end(), is_settled)));
+  for (const auto& entry : classes_) {
+    if (!is_settled(entry)) continue;
+    const auto& [kind, dtype, size, by] = entry.first;
+    const Trial& trial = entry.second.trial;
+    to.put(kind);
+    to.put(dtype);
+    to.put<std::int32_t>(size);
+    to.put(by.has_value());
+    to.put(by.value_or(Algorithm::kSra));
+    to.put<std::uint64_t>(trial.choice.codec);
+    to.put(trial.choice.algorithm);
+    to.put<std::uint64_t>(trial.choice.chunk_bytes);
+    to.put(trial.calls);
+  }
+}
+
+void TunedCalls::load_class(StateReader& from) {
+  const auto kind = static_cast<CollectiveKind>(from.get_below(kCollectiveKindCount));
+  const auto dtype = static_cast<DType>(from.get_below(kDTypeCount));
+  const auto size = from.get<std::int32_t>();
+  const bool has_rule = from.get<bool>();
+  const auto rule = static_cast<Algorithm>(from.get_below(kAlgorithmCount));
+  const auto codec = static_cast<std::size_t>(from.get<std::uint64_t>());
+  const auto algorithm = from.get<std::uint8_t>();
+  const auto chunk_bytes = static_cast<std::size_t>(from.get<std::uint64_t>());
+  const auto calls = from.get<std::uint32_t>();
+  from.require(is_compressible(dtype) && size >= 0 && size < 62 && calls > 0);
+  from.require(runs_on_mesh(algorithm));
+  if (!from.is_ok()) return;
+  from.require(codec < calibration_of(dtype).codecs.size());
+  if (!from.is_ok()) return;
+  std::optional<Algorithm> by;
+  if (has_rule) by = rule;
+  Class& made = classes_[Key{kind, dtype, size, by}];
+  made.calls = {kind, dtype, std::size_t{1} << size};
+  made.by = by;
+  made.trial = {{codec, static_cast<Algorithm>(algorithm), chunk_bytes}, calls, true};
+  if (peers_.rank() != 0) return;
+  from.require(make_tuner(&made).is_ok());
+  if (from.is_ok()) made.tuner->resume(made.trial.choice);
+}
+
+void TunedCalls::load(StateReader& from) {
+  if (!from.get<bool>()) return;
+  ranks_per_host_ = from.get<std::int32_t>();
+  const std::string text = from.get_text(kLongestCalibration);
+  if (!from.is_ok()) return;
+  Result<Calibrations> found = read_calibrations(text, key_in_state());
+  from.require(found.is_ok() && ranks_per_host_ > 0);
+  if (!from.is_ok()) return;
+  calibrations_ = std::make_unique<Calibrations>(std::move(found).value());
+  epoch_ = from.get<std::uint64_t>();
+  const std::size_t classes = from.get_count(sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < classes && from.is_ok(); ++i) load_class(from);
+}
+
+void TunedCalls::adopt(TunedCalls&& loaded) {
+  current_ = nullptr;
+  calibrations_ = std::move(loaded.calibrations_);
+  ranks_per_host_ = loaded.ranks_per_host_;
+  classes_ = std::move(loaded.classes_);
+  epoch_ = loaded.epoch_;
 }
 
 }  // namespace ringpress::nccl_plugin::tuning

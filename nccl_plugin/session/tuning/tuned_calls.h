@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/decision_chain.h"
+#include "nccl_plugin/session/state/state_bytes.h"
 #include "nccl_plugin/session/tuning/calibration.h"
 #include "nccl_plugin/session/tuning/calibration_file.h"
 #include "nccl_plugin/session/tuning/peers.h"
@@ -54,6 +55,14 @@ class TunedCalls {
   /// True if it is not settled how the call is made that choose() was asked about last.
   bool is_trying() const { return current_ != nullptr && !current_->trial.is_settled; }
 
+  /// What was measured of links and codecs, and what is settled: equal on all ranks. What is being
+  /// tried is tried anew where it is loaded.
+  void save(StateWriter& to) const;
+  /// For one that no call was shown. Of what `from` fails at, nothing is to be used.
+  void load(StateReader& from);
+  /// Between two calls: goes on with what `loaded` has.
+  void adopt(TunedCalls&& loaded);
+
   /// Announcements so far.
   std::uint64_t epoch() const { return epoch_; }
 
@@ -80,6 +89,8 @@ class TunedCalls {
   static Key key_of(const PlanRequest& request, const Decision& decision);
   void find_class(const PlanRequest& request, const Decision& decision);
   Status make_tuner(Class* calls);
+  CalibrationKey key_in_state() const;
+  void load_class(StateReader& from);
   Status announce(Class* calls);
   void write_log(const Class& calls, const std::vector<TuningNote>& notes);
   TunedChoice choice_of(const Class& calls) const;

@@ -34,6 +34,7 @@ struct Told {
   std::array<ringpressStateLoad_t, kMostRanks> loads{};
   std::array<std::uint64_t, kMostRanks> compressed{};
   std::array<std::uint64_t, kMostRanks> residual_bytes{};
+  std::array<std::uint64_t, kMostRanks> calibration_bytes{};
 };
 
 class SharedTold {
@@ -85,6 +86,7 @@ struct Training {
   bool loads = false;
   bool saves = false;   // At the end.
   std::size_t pad = 0;  // Bytes before the first buffer.
+  bool lean = false;    // Tensors differ in how large their gradients are.
 };
 
 /// Gradients that lean to one side, so that residuals matter.
@@ -126,7 +128,10 @@ void train_step(const Training& training, int step, int rank, ncclComm_t comm, B
       told->results[static_cast<std::size_t>(rank)][static_cast<std::size_t>(step)];
   for (std::size_t tensor = 0; tensor < training.counts.size(); ++tensor) {
     const std::span<float> values = buffers->of(tensor);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = gradient(step, rank, tensor, i);
+    const float scale = training.lean && tensor > 1 ? 0.01F : 1.0F;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = scale * gradient(step, rank, tensor, i);
+    }
     ASSERT_NCCL_OK(ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclAvg,
                                  comm, nullptr));
     hash = hash_of(hash, values);
@@ -160,6 +165,7 @@ void train(const Training& training, const StateFolder& folder, const ncclUnique
   ASSERT_EQ(ringpressGetStatistics(comm, &statistics), 0);
   told->compressed[own] = statistics.compressed_calls;
   told->residual_bytes[own] = statistics.residual_bytes;
+  told->calibration_bytes[own] = statistics.calibration_bytes;
   ASSERT_NCCL_OK(ncclCommDestroy(comm));
 }
 
@@ -234,6 +240,82 @@ INSTANTIATE_TEST_SUITE_P(State, ResumedRun,
                                            ResumedJob{"topk:density=0.01", 3},
                                            ResumedJob{"powersgd:rank=2", 2},
                                            ResumedJob{"randk:density=0.05", 3}));
+
+/// `leaves`: in another call, so that the ranks that stay have not made the same calls.
+void train_and_shrink(bool leaves, SharedTold* told) {
+  run_processes(3, [=](const ncclUniqueId& id, int rank) {
+    Training training;
+    setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 1);
+    setenv("RINGPRESS_CODEC", "q4", 1);
+    ncclComm_t comm = nullptr, child = nullptr;
+    ASSERT_NCCL_OK(ncclCommInitRank(&comm, 3, id, rank));
+    Buffers buffers(training);
+    for (int step = 0; step < 6; ++step) train_step(training, step, rank, comm, &buffers, &**told);
+    if (leaves && rank == 0) {
+      std::vector<float> values(50000, 1);
+      EXPECT_NE(
+          ncclBroadcast(values.data(), values.data(), values.size(), ncclFloat, 2, comm, nullptr),
+          ncclSuccess);
+    }
+    if (rank == 2) _exit(0);
+    int left = 2;
+    ASSERT_NCCL_OK(ncclCommShrink(comm, &left, 1, &child, nullptr,
+                                  leaves ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT));
+    train_step(training, 6, rank, child, &buffers, &**told);
+    ringpressStatistics_t statistics{};
+    statistics.size = sizeof statistics;
+    ASSERT_EQ(ringpressGetStatistics(child, &statistics), 0);
+    (*told)->residual_bytes[static_cast<std::size_t>(rank)] = statistics.residual_bytes;
+    for (int step = 7; step < 12; ++step) {
+      train_step(training, step, rank, child, &buffers, &**told);
+    }
+    EXPECT_NCCL_OK(ncclCommDestroy(comm));
+    EXPECT_NCCL_OK(ncclCommDestroy(child));
+  });
+}
+
+TEST(State, RanksThatStayKeepTheirResiduals) {
+  constexpr std::uint64_t kBytes = 240000 * sizeof(float);
+  for (const bool leaves : {false, true}) {
+    SharedTold told;
+    train_and_shrink(leaves, &told);
+    EXPECT_EQ(told->residual_bytes[0], kBytes) << leaves;
+    EXPECT_EQ(told->residual_bytes[1], kBytes) << leaves;
+    for (std::size_t step = 6; step < 12; ++step) {
+      EXPECT_NE(told->results[0][step], 0U);
+      EXPECT_EQ(told->results[0][step], told->results[1][step]) << leaves << " " << step;
+    }
+  }
+}
+
+/// Levels that were found are those of the calls that follow.
+TEST(State, KeepsLevels) {
+  Training training;
+  training.environment = {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_ADJUST_STEPS", "11"}};
+  training.lean = true;
+  expect_goes_on(training, 17, 22);
+}
+
+/// What automatic mode has measured is not measured again.
+TEST(State, KeepsWhatIsTuned) {
+  const StateFolder folder;
+  const SharedTold before, after;
+  Training training;
+  training.environment = {
+      {"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_CACHE", "off"}, {"RINGPRESS_TUNING_TRIALS", "0"}};
+  training.end = 16;
+  training.saves = true;
+  run(training, folder, before);
+  EXPECT_GT(before->calibration_bytes[0], 0U);
+  training.saves = false;
+  training.loads = true;
+  training.first = 16;
+  training.end = 20;
+  run(training, folder, after);
+  EXPECT_EQ(after->loads[0].outcome, RINGPRESS_STATE_LOADED) << after->loads[0].reason;
+  EXPECT_EQ(after->calibration_bytes[0], 0U);
+  EXPECT_EQ(after->results[0][19], after->results[1][19]);
+}
 
 /// What loading comes to, after something was done to the files of a job of `ranks`.
 Told load_after(const Training& saving, const std::function<void(const StateFolder&)>& harm,
