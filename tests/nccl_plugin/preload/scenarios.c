@@ -157,10 +157,18 @@ void put_off(ncclComm_t comm) {
   static float values[kCount], sum[kCount], total[kCount];
   void* library = dlopen(getenv("CLIENT_RINGPRESS"), RTLD_NOW | RTLD_LOCAL);
   __typeof__(ringpressLazyFlush)* flush = NULL;
+  __typeof__(ringpressStateSave)* save = NULL;
   if (library != NULL) *(void**)&flush = dlsym(library, "ringpressLazyFlush");
-  if (flush == NULL) {
+  if (library != NULL) *(void**)&save = dlsym(library, "ringpressStateSave");
+  if (flush == NULL || save == NULL) {
     fprintf(stderr, "%s\n", dlerror());
     _exit(3);
+  }
+  /* What is kept on a device is not saved. */
+  const int saved = save(comm, "state");
+  if (saved != ncclInvalidUsage) {
+    fprintf(stderr, "a state was saved: %d\n", saved);
+    _exit(6);
   }
   int zeros = 0;
   fill(values, kCount, 70);
