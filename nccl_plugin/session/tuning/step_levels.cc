@@ -92,6 +92,7 @@ Status StepLevels::choose(const PlanRequest& request, const Decision& decision) 
   for (const std::uint64_t cycle : pattern.forgotten()) known_.erase(cycle);
   if (!places.by_shape) return Status::ok();
   step_ = &known_[pattern.cycle_id()];
+  if (step_->measured.size() != pattern.period()) *step_ = {};  // Of a state that makes no sense.
   position_ = *places.by_shape;
   if (position_ == 0) RINGPRESS_RETURN_IF_ERROR(start_step(pattern));
   wants_values_ = step_->interval != 0 && (family_->sampled_values() != 0 || is_in_window(kWindow));
@@ -541,6 +542,8 @@ void StepLevels::load_step(StateReader& from) {
   step.interval = static_cast<std::size_t>(from.get<std::uint64_t>());
   std::vector<TensorCall> calls(from.get_count(kSavedCallBytes, CallPattern::kLongestPeriod));
   for (TensorCall& call : calls) call = load_call(from);
+  from.require(!calls.empty() && step.measured.empty());
+  if (!from.is_ok()) return;
   step_ = &step;
   start_measuring(calls);
   step_ = nullptr;
