@@ -5,11 +5,9 @@
 // cycle of calls visits each coordinate once.
 //
 // A permutation of the coordinates (permutation.h) is cut into S = ceil(d / K) slices of equal
-// length, but for one value. A tensor takes them all in each S of its calls. What it is known by,
-// while its place in its step is not, is its address, if that is so on all ranks; else calls that
-// look like it share their turns. Those of two tensors take all slices in each cycle all the same,
-// those of more equally often in the long run (slices.h). All other coordinates come out 0 and go
-// into the residual.
+// length, but for one value. A tensor takes them all in each S of its calls, by the turns that the
+// session counts (nccl_plugin/session/calls/slice_turns.h), or by what is kept for its address, if
+// that is so on all ranks. All other coordinates come out 0 and go into the residual.
 // unbiased=1: those of the slice are multiplied by S instead, which makes the mean over a cycle the
 // value itself; no residual is kept then.
 //

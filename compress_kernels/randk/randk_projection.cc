@@ -7,7 +7,8 @@
 //             residual: what the inner codec dropped at the coordinates of the slice, elsewhere x
 //             state: the place in the cycle of slices
 //
-// A call that comes out NaN changes neither residual nor state.
+// A call that comes out NaN changes neither residual nor state. (Without a state, the session has
+// counted its turn.)
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -33,6 +34,7 @@ class RandomProjection : public Projection {
     return slices(shape).longest() + 1;
   }
   std::size_t state_count(const TensorShape&) const override { return 2; }
+  std::size_t cycle(const TensorShape& shape) const override { return slices(shape).number; }
 
   void project(int, const ProjectArgs& args) const override {
     const Slices slices_of_tensor = slices(args.shape);

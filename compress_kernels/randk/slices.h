@@ -41,8 +41,8 @@ struct Slices {
   }
   RINGPRESS_HOST_DEVICE std::size_t longest() const { return length(0); }
 
-  /// The slice of a tensor of which nothing is kept, by its turn among those that look like it.
-  std::size_t of_turn(std::uint64_t turn) const { return at(0, turn); }
+  /// The slice of a tensor of which nothing is kept: by CollectiveContext::turn.
+  std::size_t of_turn(std::uint64_t turn) const { return static_cast<std::size_t>(turn % number); }
   RINGPRESS_HOST_DEVICE std::size_t of_place(SlicePlace place) const {
     return at(static_cast<std::size_t>(place.first), static_cast<std::uint64_t>(place.turn));
   }

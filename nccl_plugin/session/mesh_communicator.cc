@@ -168,9 +168,12 @@ void AllReduces::find_residual(PreparedCall* call, const TensorCall& tensor) {
   CollectiveContext& context = call->context;
   if (context.codec->traits().lossless) return;
   ToKeep wanted{call->decision.error_feedback, 0};
-  if (context.codec->projection() != nullptr) {
+  if (const Projection* const projection = context.codec->projection()) {
     context.layers = session_.hints.find({tensor.count, tensor.dtype, tensor.address});
-    wanted.state_count = context.codec->projection()->state_count({tensor.count, context.layers});
+    const TensorShape shape{tensor.count, context.layers};
+    const SliceTurn turn = calls_.slice_turns().next(tensor, projection->cycle(shape));
+    context.turn = turn.turn;
+    if (turn.is_by_address) wanted.state_count = projection->state_count(shape);
   }
   if (!wanted.residual && wanted.state_count == 0) return;
   const Kept kept = session_.feedback.find(tensor, wanted);

@@ -64,7 +64,7 @@ TEST(RandK, SlicesCoverTheTensor) {
 std::vector<std::size_t> of_turns(const Slices& slices, std::uint64_t first, std::uint64_t step) {
   std::vector<std::size_t> taken;
   for (std::size_t i = 0; i < slices.number; ++i) {
-    taken.push_back(slices.of_turn(first + i * step));
+    taken.push_back(slices.of_place({0, static_cast<float>(first + i * step)}));
   }
   return taken;
 }
@@ -132,7 +132,7 @@ TEST(RandK, EachOfSeveralTensorsTakesAllSlicesAlike) {
         const std::uint64_t steps = 4096;
         std::vector<double> taken(number);
         for (std::uint64_t step = 0; step < steps; ++step) {
-          ++taken[slices.of_turn(step * tensors + tensor)];
+          ++taken[slices.of_place({0, static_cast<float>(step * tensors + tensor)})];
         }
         const double each = static_cast<double>(steps) / static_cast<double>(number);
         for (const double times : taken) {

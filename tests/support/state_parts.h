@@ -15,6 +15,7 @@
 #include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 
 namespace ringpress::testing {
@@ -25,13 +26,14 @@ struct PlaceInState {
   std::optional<float> residual;
   float state = -1;
   std::uint64_t recurrences = 0;
+  std::uint64_t turn = 0;
 
   bool operator==(const PlaceInState&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const PlaceInState& place) {
     const auto number = [](const auto& from) { return from ? static_cast<double>(*from) : -1; };
     return out << "at " << number(place.by_buffer) << " and " << number(place.by_shape)
                << ", residual " << number(place.residual) << ", state " << place.state << ", "
-               << place.recurrences << " times";
+               << place.recurrences << " times, turn " << place.turn;
   }
 };
 
@@ -59,12 +61,14 @@ class StateParts {
     request.count = call.count;
     request.world = 2;
     place.recurrences = recurrences_.count(request);
+    place.turn = turns_.next(call, 4).turn;
     return place;
   }
 
   std::vector<std::byte> save() const {
     nccl_plugin::StateBytes to;
     recurrences_.save(to);
+    turns_.save(to);
     calls_->save_shapes(to);
     calls_->save_buffers(to);
     feedback_.save(to);
@@ -74,6 +78,7 @@ class StateParts {
   bool load(std::span<const std::byte> bytes) {
     nccl_plugin::StateView from(bytes);
     recurrences_.load(from);
+    turns_.load(from);
     calls_->load_shapes(from);
     calls_->load_buffers(from, nccl_plugin::StateFrom::kAnother);
     if (from.is_ok()) feedback_.load(from);
@@ -85,6 +90,7 @@ class StateParts {
       std::make_shared<nccl_plugin::CallSequence>();
   nccl_plugin::ErrorFeedback feedback_{0, nccl_plugin::host_residual_memory(), calls_};
   nccl_plugin::Recurrences recurrences_;
+  nccl_plugin::SliceTurns turns_;
 };
 
 inline nccl_plugin::TensorCall call_in_state(std::size_t count, std::uintptr_t address) {

@@ -46,8 +46,8 @@ struct CollectiveContext {
   double input_scale = 1;          // as in EncodeArgs. The one value that may differ by rank.
   float* residual = nullptr;       // Error feedback for the whole input tensor, or null.
   std::uint64_t random_seed = 0;   // Equal on all ranks.
-  // Of a codec with a projection(): how many calls with the same kind, count, type and op it has
-  // had before.
+  // Of a codec with a projection() that sends a part of the tensor in each call: which one, modulo
+  // its cycle(). Equal on all ranks.
   std::uint64_t turn = 0;
   // For all-reduces of codecs with a projection(). What differs between ranks goes unused.
   std::span<const Layer> layers;                // As in TensorShape.

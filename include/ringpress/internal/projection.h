@@ -55,7 +55,7 @@ struct ProjectArgs {
   float* residual = nullptr;       // Null: none. Changed by finish() only.
   std::uint64_t seed = 0;          // Of whatever is random, with
   std::uint64_t step = 0;          // the number of the call.
-  std::uint64_t turn = 0;          // CollectiveContext::turn.
+  std::uint64_t turn = 0;          // CollectiveContext::turn; without a warm state it decides.
   float* state = nullptr;          // state_count() floats, or null. Changed by finish() only.
   bool state_is_warm = false;      // It holds what finish() left in it.
   std::span<float* const> own;     // By round: what this rank projected.
@@ -77,6 +77,12 @@ class Projection {
   virtual std::size_t projected_count(int round, const TensorShape& shape) const = 0;
   /// Floats that are kept from call to call.
   virtual std::size_t state_count(const TensorShape& shape) const = 0;
+  /// Calls of a tensor that send all of it together, each another part, by ProjectArgs::turn; 1:
+  /// each call sends all.
+  virtual std::size_t cycle(const TensorShape& shape) const {
+    static_cast<void>(shape);
+    return 1;
+  }
 
   /// Fills args.own[round]; the sums of earlier rounds are there.
   virtual void project(int round, const ProjectArgs& args) const = 0;

@@ -189,7 +189,11 @@ StreamCallParts CallStarter::make_parts(const Call& call, const Decision& decisi
   if (!is_hier) parts.ring_order = parts_.policy.ring_order();
   // Also of a call that this rank cannot begin: the others have counted it.
   parts.sequence = sequence_++;
-  if (codec.projection != nullptr) parts.turn = projected_.count(parts_.policy.request(call));
+  if (codec.projection != nullptr) {
+    const Projection& sizes = *codec.projection->codec().projection();
+    turn_ = slice_turns_.next(tensor_of(call, call.count), sizes.cycle({call.count, {}}));
+    parts.turn = turn_.turn;
+  }
   return parts;
 }
 
@@ -201,8 +205,11 @@ Status CallStarter::find_memory(const Call& call, const Decision& decision, Way 
   RINGPRESS_ASSIGN_OR_RETURN(const KeptMemory::Place place, memory.place_of(call, way));
   parts->lane = place.lane;
   const std::size_t count = parts_.policy.residual_count(call, way);
-  const Kept kept =
-      memory.find(tensor_of(call, count), codec.to_keep(decision, count), place, call.stream);
+  ToKeep wanted = codec.to_keep(decision, count);
+  // Whoever replays a graph counts no turns.
+  const bool has_turn = codec.projection != nullptr && !turn_.is_by_address;
+  if (has_turn && !memory.is_of_graph(place)) wanted.memory_count = 0;
+  const Kept kept = memory.find(tensor_of(call, count), wanted, place, call.stream);
   parts->residual = kept.residual;
   if (codec.projection == nullptr) return Status::ok();
   if (memory.is_of_graph(place) && kept.memory == nullptr) {

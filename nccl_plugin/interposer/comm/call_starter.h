@@ -9,7 +9,7 @@
 #include "nccl_plugin/interposer/calls/framed_call.h"
 #include "nccl_plugin/interposer/comm/call_planner.h"
 #include "nccl_plugin/interposer/comm/parts.h"
-#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/calls/slice_turns.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -59,7 +59,8 @@ class CallStarter {
   CallPlanner& planner_;
   WhyExact exact_because_;
   std::uint64_t sequence_ = 0;
-  Recurrences projected_;  // Of calls that are projected alone.
+  SliceTurns slice_turns_;  // Of calls that are projected.
+  SliceTurn turn_;          // Of the last one.
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

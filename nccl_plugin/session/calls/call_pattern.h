@@ -68,6 +68,8 @@ class CallPattern {
   /// The sequence's number: the same, with the same positions, whenever it is found again until it
   /// is forgotten(). 0 while there is none.
   std::uint64_t cycle_id() const { return is_locked_ ? known_.front().id : 0; }
+  /// Whether the repeating sequence is proven.
+  bool is_proven() const { return is_locked_ && known_.front().is_proven; }
   /// Whose place of the repeating sequence this is. Two places are one tensor's if they are one
   /// place of a shorter sequence with own buffers, which this one is but for strays.
   const TensorPlace& tensor(std::size_t position) const { return known_.front().tensors[position]; }

@@ -46,8 +46,11 @@ Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
   if (entry == nullptr) return {};
   Kept result;
   if (place) result.residual = entry->residual.get();
-  if (!entry->state.values.empty()) result.state = &entry->state;
-  if (wanted.memory_count <= entry->kept.memory_count) result.memory = entry->memory.get();
+  if (wanted.state_count > 0 && !entry->state.values.empty()) result.state = &entry->state;
+  const bool wants_memory = wanted.memory_count > 0;
+  if (wants_memory && wanted.memory_count <= entry->kept.memory_count) {
+    result.memory = entry->memory.get();
+  }
   return result;
 }
 

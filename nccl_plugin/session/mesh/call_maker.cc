@@ -45,7 +45,6 @@ Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, 
                              session_.codec_for(decision.codec, dtype, reduction.op));
   warn_of_loss(codec->loss, kind, session_.settings);
   PreparedCall call = prepare_decided(decision, *codec, signature, reduction);
-  if (codec->codec->projection() != nullptr) call.context.turn = projected_.count(request);
   if (!advisers_.parts().empty() && !decision.is_exact()) {
     RINGPRESS_RETURN_IF_ERROR(add_parts(&call));
   }

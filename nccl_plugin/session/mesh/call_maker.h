@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/mesh/call_advisers.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
@@ -38,7 +39,8 @@ class CallMaker {
 
   MeshAdvisers& advisers() { return advisers_; }
   Recurrences& recurrences() { return recurrences_; }
-  Recurrences& projected() { return projected_; }
+  /// Of calls that are projected.
+  SliceTurns& slice_turns() { return slice_turns_; }
   /// By rank, where the ring goes.
   void set_ring_order(const std::vector<int>& order);
 
@@ -63,7 +65,7 @@ class CallMaker {
   MeshSession& session_;
   MeshAdvisers advisers_;
   Recurrences recurrences_;
-  Recurrences projected_;               // Of calls that are projected alone.
+  SliceTurns slice_turns_;
   std::vector<CodecPart> codec_parts_;  // Of the last call, if it has several codecs.
   ring::Collectives collectives_;
   EndReport report_;  // The last: it reads the others.

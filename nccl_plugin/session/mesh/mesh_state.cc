@@ -50,7 +50,7 @@ struct MeshState::Loaded {
   std::uint64_t shared_hash = 0;
   std::uint64_t sequence = 0;
   Recurrences recurrences;
-  Recurrences projected;
+  SliceTurns slice_turns;
   MeshAdvisers::Kept advice;
   std::shared_ptr<CallSequence> calls = std::make_shared<CallSequence>();
   ErrorFeedback feedback;
@@ -85,7 +85,7 @@ void MeshState::read_owner(StateReader& from, Loaded* loaded) const {
 void MeshState::write_shared(StateWriter& to) const {
   to.put(session_.sequence);
   calls_.recurrences().save(to);
-  calls_.projected().save(to);
+  calls_.slice_turns().save(to);
   session_.call_sequence->save_shapes(to);
   calls_.advisers().save(to);
 }
@@ -93,7 +93,7 @@ void MeshState::write_shared(StateWriter& to) const {
 void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
   loaded->sequence = from.get<std::uint64_t>();
   loaded->recurrences.load(from);
-  loaded->projected.load(from);
+  loaded->slice_turns.load(from);
   loaded->calls->load_shapes(from);
   loaded->advice = calls_.advisers().load(from);
   from.require(from.left() == 0);
@@ -210,7 +210,7 @@ Status MeshState::inherit(const MeshState* parent) {
 void MeshState::adopt(Loaded&& loaded) {
   session_.sequence = loaded.sequence;
   calls_.recurrences() = std::move(loaded.recurrences);
-  calls_.projected() = std::move(loaded.projected);
+  calls_.slice_turns() = std::move(loaded.slice_turns);
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));
   calls_.advisers().adopt(std::move(loaded.advice));

@@ -1,6 +1,8 @@
 # Tests of the session: settings, error feedback, statistics, communicator.
 set(session_tests
   calls/call_numbers_test.cc
+  calls/slice_programs_test.cc
+  calls/slice_turns_test.cc
   calls/call_sequence_test.cc
   calls/communicator_feedback_test.cc
   calls/error_feedback_test.cc
