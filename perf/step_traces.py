@@ -7,7 +7,7 @@ each trace what the step takes exact and with q4. Both are compared with the ste
 exact and with q4, medians over runs; programs and settings take turns. A figure of a program whose
 runs differ by more than --noise is marked: the machine was busy.
 
-usage: step_traces.py [--rates 100mbit,1gbit] [--runs 3] [--shapes waits,...] [--build build]
+usage: step_traces.py [--rates 100mbit,1gbit,10gbit,none] [--runs 3] [--shapes waits,...] [--build build]
 """
 import argparse
 import collections
@@ -34,14 +34,16 @@ SETTINGS = {
 }
 STEPS = {"exact": 30, "observe": 30, "q4": 30, "auto": 60}
 # Per rate: the tensors in KB, ms of forward and of each tensor's backward. Exact, the network takes
-# most of the step; with q4 compute does.
+# most of the step; with q4 compute does. (Not over quick links, which hosts with two cores cannot fill.)
 PROGRAMS = {
     "100mbit": ((600, 1200, 800, 1000), 24, 6),
     "1gbit": ((6000, 12000, 8000, 10000), 24, 6),
+    "10gbit": ((6000, 12000, 8000, 10000), 24, 6),
+    "none": ((6000, 12000, 8000, 10000), 24, 6),
 }
 # Of the shaper: what passes at once after a pause. No link has that, so it is as small as works:
 # with 16kb at 1 Gb/s the shaper itself lets through half of that only.
-BURSTS = {"100mbit": "16kb", "1gbit": "128kb"}
+BURSTS = {"100mbit": "16kb", "1gbit": "128kb", "10gbit": "1mb", "none": "1mb"}
 WITHIN = 0.10
 
 

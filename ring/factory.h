@@ -22,7 +22,7 @@
 namespace ringpress::ring {
 
 /// How a mesh is made; the same on all ranks but for `rank`, `progress_thread`,
-/// `congestion`, `address` and `host_id`.
+/// `congestion`, `address`, `host_id` and `word`.
 struct MeshOptions {
   UniqueId id{};  // From open_rendezvous() or prepare_rendezvous().
   int rank = 0;
@@ -39,8 +39,9 @@ struct MeshOptions {
   std::string congestion;  // Of what this rank sends over TCP; empty: the system's default.
   bool shared_memory = true;
   ProgressThread progress_thread = ProgressThread::kAuto;
-  AddressChoice address;  // That this rank listens on; open: the one that routes to the root.
-  std::string host_id;    // In place of NCCL_HOSTID; empty: that of the process.
+  AddressChoice address;   // That this rank listens on; open: the one that routes to the root.
+  std::uint32_t word = 0;  // Mesh::root_word(), of rank 0.
+  std::string host_id;     // In place of NCCL_HOSTID; empty: that of the process.
 };
 
 /// Opens the socket where the ranks of one communicator find each other. Its id holds a magic

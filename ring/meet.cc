@@ -38,10 +38,10 @@ Result<std::vector<int>> meet_at(const MeshOptions& options) {
   const auto refusal_patience =
       options.refusal_patience.count() > 0 ? std::min(options.refusal_patience, timeout) : timeout;
   RINGPRESS_ASSIGN_OR_RETURN(
-      const std::vector<bootstrap::Endpoint> endpoints,
+      const bootstrap::Answer answer,
       bootstrap::join_ranks(id.address, transport::mix_secret(id.secret, options.extra_secret),
                             join, {timeout, refusal_patience}));
-  return number_hosts(endpoints);
+  return number_hosts(answer.endpoints);
 }
 
 }  // namespace

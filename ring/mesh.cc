@@ -136,8 +136,8 @@ Status open_transport(const TransportEntry& entry, const MeshOptions& options,
 }
 
 /// Where the endpoint was known before, rank 0 opens it now.
-Result<std::vector<Endpoint>> meet_at(const bootstrap::UniqueId& id, const Secret& secret,
-                                      const Join& join, const MeshOptions& options) {
+Result<bootstrap::Answer> meet_at(const bootstrap::UniqueId& id, const Secret& secret,
+                                  const Join& join, const MeshOptions& options) {
   bootstrap::JoinPatience patience;
   patience.answer = options.join_timeout.count() > 0 ? options.join_timeout : options.timeout;
   if (id.rank_zero_serves) {
@@ -180,6 +180,7 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   join.library_version = kLibraryVersion;
   join.rank = static_cast<std::uint32_t>(options.rank);
   join.size = static_cast<std::uint32_t>(options.size);
+  join.word = options.word;
   join.agreement = options.agreement;
   join.agreement.push_back("sockets per peer=" + std::to_string(options.sockets_per_peer));
   join.endpoint.identity = bootstrap::host_identity(options.host_id);
@@ -204,9 +205,10 @@ Result<std::unique_ptr<Mesh>> assemble(const MeshOptions& options) {
   }
   log_line(LogLevel::kInfo, "rank %d of %d listens at %s", options.rank, options.size,
            address_of(join.endpoint, parts.transports.back()->kind()).c_str());
-  RINGPRESS_ASSIGN_OR_RETURN(const std::vector<Endpoint> endpoints,
+  RINGPRESS_ASSIGN_OR_RETURN(const bootstrap::Answer answer,
                              meet_at(id, identity.secret, join, options));
-  add_peers(options, endpoints, parts);
+  add_peers(options, answer.endpoints, parts);
+  parts.root_word = answer.word;
   return std::unique_ptr<Mesh>(std::make_unique<MeshImpl>(std::move(parts)));
 }
 

@@ -42,7 +42,8 @@ struct MeshParts {
   std::unique_ptr<transport::Reactor> reactor;
   // The preferred ones first. The last one joins all ranks.
   std::vector<std::unique_ptr<Transport>> transports;
-  int ranks_per_host = 1;       // 0: hosts are not alike.
+  int ranks_per_host = 1;  // 0: hosts are not alike.
+  std::uint32_t root_word = 0;
   bool cores_to_spare = false;  // Each rank of this machine has a core of its own.
   bool progress_thread = false;
 };
@@ -56,6 +57,7 @@ class MeshImpl final : public Mesh {
   int size() const override { return static_cast<int>(parts_.endpoints.size()); }
   bool is_local(int peer) const override;
   int ranks_per_host() const override { return parts_.ranks_per_host; }
+  std::uint32_t root_word() const override { return parts_.root_word; }
 
   void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
   Result<Request*> isend(int peer, ConstBuffer payload, const FrameLabel& label) override;

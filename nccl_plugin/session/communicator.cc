@@ -26,6 +26,7 @@ ring::MeshOptions mesh_options(const UniqueId& id, int rank, int size, const Set
   options.progress_thread = settings.progress_thread;
   options.address = settings.address;
   options.host_id = settings.nccl.host_id;
+  if (!settings.trace.empty()) options.word = nccl_plugin::MeshSession::kRootRecordsSteps;
   return options;
 }
 

@@ -133,6 +133,10 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
   if (session_.size() == 1) {
     return calls_.finish(call, calls_.run_alone(call, send, receive, count));
   }
+  if (!call.decision.is_exact()) {
+    RINGPRESS_RETURN_IF_ERROR(calls_.advisers().measure_link());
+    call.started = Clock::now();
+  }
   recall(&call, sent, count);
   const auto ranks = static_cast<std::uint64_t>(session_.size());
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;

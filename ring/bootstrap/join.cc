@@ -180,8 +180,8 @@ Result<Caller> reach(const std::string& address, const Secret& secret, const Joi
 
 }  // namespace
 
-Result<std::vector<Endpoint>> join_ranks(const std::string& address, const Secret& secret,
-                                         const Join& join, const JoinPatience& patience) {
+Result<Answer> join_ranks(const std::string& address, const Secret& secret, const Join& join,
+                          const JoinPatience& patience) {
   RINGPRESS_ASSIGN_OR_RETURN(const std::string message, pack_join(join));
   RINGPRESS_ASSIGN_OR_RETURN(Caller caller, reach(address, secret, join, patience));
   RINGPRESS_RETURN_IF_ERROR(caller.send_all(message.data(), message.size()));
@@ -198,7 +198,7 @@ Result<std::vector<Endpoint>> join_ranks(const std::string& address, const Secre
   // went on and exited sooner would take it away from the others.
   caller.await_close(answer.status.is_ok() ? patience.answer : kFailureGrace);
   RINGPRESS_RETURN_IF_ERROR(answer.status);
-  return std::move(answer.endpoints);
+  return answer;
 }
 
 }  // namespace ringpress::ring::bootstrap

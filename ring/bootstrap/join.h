@@ -26,10 +26,10 @@ struct JoinPatience {
   std::chrono::milliseconds hello{0};
 };
 
-/// Meets the other ranks at `address` and returns where each of them is. Blocks, but not longer
-/// than for the answer and two seconds.
-Result<std::vector<Endpoint>> join_ranks(const std::string& address, const Secret& secret,
-                                         const Join& join, const JoinPatience& patience);
+/// Meets the other ranks at `address` and returns where each of them is, and rank 0's word. Blocks,
+/// but not longer than for the answer and two seconds.
+Result<Answer> join_ranks(const std::string& address, const Secret& secret, const Join& join,
+                          const JoinPatience& patience);
 
 }  // namespace ringpress::ring::bootstrap
 

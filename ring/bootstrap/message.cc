@@ -49,7 +49,8 @@ Endpoint get_endpoint(const std::string& bytes, std::size_t at) {
 }
 
 constexpr std::size_t kJoinNumberBytes = 16;  // Of what every version says first.
-constexpr std::size_t kJoinFixedBytes = kJoinNumberBytes + 4 + kEndpointBytes;
+constexpr std::size_t kJoinFixedBytes = kJoinNumberBytes + 8 + kEndpointBytes;
+constexpr std::size_t kAnswerWordBytes = 4;
 
 std::string with_prefix(std::uint32_t code, const std::string& body) {
   std::string bytes;
@@ -67,8 +68,8 @@ Prefix unpack_prefix(const std::string& bytes) {
 Result<std::string> pack_join(const Join& join) {
   std::string body;
   const auto refusal_bytes = static_cast<std::uint32_t>(join.refusal.size());
-  for (const std::uint32_t number :
-       {join.protocol_version, join.library_version, join.rank, join.size, refusal_bytes}) {
+  for (const std::uint32_t number : {join.protocol_version, join.library_version, join.rank,
+                                     join.size, refusal_bytes, join.word}) {
     put_number(body, number);
   }
   put_endpoint(body, join.endpoint);
@@ -92,7 +93,8 @@ Result<Join> unpack_join(const std::string& body) {
   join.rank = get_number(body, 8);
   join.size = get_number(body, 12);
   if (!is_ours) return join;
-  join.endpoint = get_endpoint(body, 20);
+  join.word = get_number(body, 20);
+  join.endpoint = get_endpoint(body, 24);
   join.refusal = body.substr(kJoinFixedBytes, get_number(body, 16));
   std::size_t start = kJoinFixedBytes + join.refusal.size();
   while (start < body.size()) {
@@ -109,12 +111,13 @@ std::string pack_answer(const Answer& answer) {
                        answer.status.message().substr(0, kMaxReasonBytes));
   }
   std::string body;
+  put_number(body, answer.word);
   for (const Endpoint& endpoint : answer.endpoints) put_endpoint(body, endpoint);
   return with_prefix(0, body);
 }
 
 std::size_t max_answer_bytes(std::uint32_t size) {
-  return std::max(kMaxReasonBytes, size * kEndpointBytes);
+  return std::max(kMaxReasonBytes, kAnswerWordBytes + size * kEndpointBytes);
 }
 
 Result<Answer> unpack_answer(const Prefix& prefix, const std::string& body, std::uint32_t size) {
@@ -124,11 +127,12 @@ Result<Answer> unpack_answer(const Prefix& prefix, const std::string& body, std:
     answer.status = Status(known ? static_cast<Code>(prefix.code) : Code::kInternal, body);
     return answer;
   }
-  if (body.size() != size * kEndpointBytes) {
+  if (body.size() != kAnswerWordBytes + size * kEndpointBytes) {
     return Status(Code::kCorrupt, "the rendezvous answered with a table of a wrong length");
   }
+  answer.word = get_number(body, 0);
   for (std::uint32_t rank = 0; rank < size; ++rank) {
-    answer.endpoints.push_back(get_endpoint(body, rank * kEndpointBytes));
+    answer.endpoints.push_back(get_endpoint(body, kAnswerWordBytes + rank * kEndpointBytes));
   }
   return answer;
 }

@@ -36,14 +36,16 @@ struct Join {
   std::uint32_t library_version = 0;
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
+  std::uint32_t word = 0;  // Rank 0's is told to all.
   Endpoint endpoint;
   std::string refusal;                 // Why this rank makes no communicator; empty: it does.
   std::vector<std::string> agreement;  // "NAME=value"
 };
 
-/// From the rendezvous to a rank: all endpoints, or why there is no communicator.
+/// From the rendezvous to a rank: all endpoints and rank 0's word, or why there is no communicator.
 struct Answer {
   Status status;
+  std::uint32_t word = 0;
   std::vector<Endpoint> endpoints;  // By rank.
 };
 

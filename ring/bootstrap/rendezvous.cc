@@ -124,6 +124,7 @@ class Server {
     const bool complete = size_ != 0 && joined_.size() == size_;
     if (complete) {
       answer_.endpoints.clear();
+      answer_.word = joined_.at(0).word;
       for (const auto& [rank, join] : joined_) answer_.endpoints.push_back(join.endpoint);
     }
     if (complete || !answer_.status.is_ok()) answer_all();

@@ -3,6 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "nccl_plugin/session/tuning/calibration.h"
+#include "ringpress/internal/log.h"
+
 namespace ringpress::nccl_plugin {
 
 MeshAdvisers::MeshAdvisers(MeshSession& session) : session_(session) {
@@ -11,6 +14,7 @@ MeshAdvisers::MeshAdvisers(MeshSession& session) : session_(session) {
   if (session.lazy == nullptr) {
     steps_.open(settings, session.rank(), session.size(), session.shape.crosses_hosts,
                 session.call_sequence);
+    wants_link_ = (session.mesh->root_word() & MeshSession::kRootRecordsSteps) != 0;
   }
   kept_ = make_kept();
 }
@@ -63,6 +67,19 @@ Status MeshAdvisers::begin_all_reduce(const TensorCall& call) {
   if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(broadcast_plan());
   steps_.begin_call(call);
   return Status::ok();
+}
+
+Status MeshAdvisers::measure_link() {
+  if (!std::exchange(wants_link_, false)) return Status::ok();
+  return session_.decide([this]() -> Status {
+    const std::uint64_t sent_before = session_.peers.sent_bytes();
+    RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed link, tuning::measure_link_of_ranks(session_.peers));
+    link_bytes_ += session_.peers.sent_bytes() - sent_before;
+    log_line(LogLevel::kInfo, "for the trace: latency %.0f us, %.3f Gb/s",
+             1e6 * link.latency_seconds, 8e-9 * link.bytes_per_second);
+    steps_.set_link(link);
+    return Status::ok();
+  });
 }
 
 void MeshAdvisers::end_all_reduce(const TensorCall& call, bool is_by_rule) {

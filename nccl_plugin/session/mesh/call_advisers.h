@@ -3,6 +3,7 @@
 #define NCCL_PLUGIN_SESSION_MESH_CALL_ADVISERS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,6 +59,9 @@ class MeshAdvisers final : public CallAdvisers {
   void take_values(const MeasuredTensor& tensor, std::span<const Layer> layers) {
     kept_.levels->take(tensor, layers);
   }
+  /// It is compressed: if rank 0 writes a trace, the link is measured, once, as such calls may hide
+  /// it.
+  Status measure_link();
   /// It has ended.
   void end_all_reduce(const TensorCall& call, bool is_by_rule);
   void note_time(double seconds) {
@@ -66,7 +70,7 @@ class MeshAdvisers final : public CallAdvisers {
 
   /// Sent to measure the links.
   std::uint64_t calibration_bytes() const {
-    return kept_.tuned == nullptr ? 0 : kept_.tuned->calibration_bytes();
+    return link_bytes_ + (kept_.tuned == nullptr ? 0 : kept_.tuned->calibration_bytes());
   }
   /// Writes the trace. `codec`: of the last call.
   void close_trace(const std::string& codec, ReportTime time) const { steps_.close(codec, time); }
@@ -81,6 +85,8 @@ class MeshAdvisers final : public CallAdvisers {
   TensorCall under_way_;  // The last all-reduce; and whether nobody has been told of it yet.
   bool is_untold_ = false;
   StepsOfCalls steps_;
+  bool wants_link_ = false;  // The same on all ranks.
+  std::uint64_t link_bytes_ = 0;
   Kept kept_;
   // Of the last call:
   bool is_tuned_ = false;

@@ -69,6 +69,9 @@ struct MeshSession {
   std::map<std::pair<int, bool>, std::uint64_t> transfers;  // Numbers, by peer and direction.
   CallStatistics statistics;
 
+  /// In Mesh::root_word(): it writes RINGPRESS_TRACE, for which ranks measure the link.
+  static constexpr std::uint32_t kRootRecordsSteps = 1;
+
   int rank() const { return mesh->rank(); }
   int size() const { return mesh->size(); }
   Status check_usable() const;

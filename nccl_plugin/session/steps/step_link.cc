@@ -20,6 +20,8 @@ constexpr int kRounds = 4;
 constexpr double kUsualError = 0.02;
 /// A step's time that differs by more, from one likely link to another, is not known.
 constexpr double kClearly = 0.08;
+/// A burst does not make calls so much quicker than a measured rate allows.
+constexpr double kMostQuicker = 1.5;
 /// Of calls that are much shorter than exact ones.
 constexpr double kShortRatio = 0.15;
 
@@ -178,6 +180,35 @@ Result<bool> is_sure_link(const LinkSpeed& found, double seconds, const CallLine
   return true;
 }
 
+/// The latency with which calls take so long in all, or 0 if they take longer without any.
+Result<double> latency_for(double seconds, double rate, double most, ModelOfCalls* model) {
+  double low = 0, high = most;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    RINGPRESS_ASSIGN_OR_RETURN(const RecordedStep modelled, model->behind({middle, rate}));
+    (seconds_in_calls(modelled) < seconds ? low : high) = middle;
+  }
+  return low;
+}
+
+/// A link that was measured to have this rate, behind calls of so many seconds in all. What they
+/// take besides is the same for calls of any length. Calls that are quicker than that rate allows
+/// had the use of a burst that the link lets pass: the truth is taken to be between the two. None:
+/// they are so much quicker that the link was busy when it was measured.
+Result<std::optional<StepLink>> link_with_rate(double rate, std::size_t calls, double seconds,
+                                               ModelOfCalls* model) {
+  RINGPRESS_ASSIGN_OR_RETURN(const RecordedStep at_least, model->behind({0, rate}));
+  if (seconds_in_calls(at_least) <= seconds) {
+    RINGPRESS_ASSIGN_OR_RETURN(
+        const double latency,
+        latency_for(seconds, rate, seconds / static_cast<double>(calls), model));
+    return std::optional(StepLink{{latency, rate}, true, true});
+  }
+  RINGPRESS_ASSIGN_OR_RETURN(const double quicker, model->rate_for(seconds, 0, rate));
+  if (quicker > kMostQuicker * rate) return std::optional<StepLink>();
+  return std::optional(StepLink{{0, std::sqrt(rate * quicker)}, true, true});
+}
+
 }  // namespace
 
 double exact_bytes(const StepCall& call, std::size_t world) {
@@ -200,7 +231,8 @@ Result<LinkSpeed> link_of(const RecordedStep& step) {
   return LinkSpeed{0, sums.x / sums.y};
 }
 
-Result<StepLink> link_behind(const RecordedStep& step, std::size_t world, const CodecSpeed& codec) {
+Result<StepLink> link_behind(const RecordedStep& step, std::size_t world, const CodecSpeed& codec,
+                             const std::optional<LinkSpeed>& measured) {
   RINGPRESS_ASSIGN_OR_RETURN(const LinkSpeed seen, link_of(step));
   ModelOfCalls model(step, world, codec);
   const double seconds = seconds_in_calls(step);
@@ -218,7 +250,11 @@ Result<StepLink> link_behind(const RecordedStep& step, std::size_t world, const 
   }
   RINGPRESS_ASSIGN_OR_RETURN(link.is_sure, is_sure_link(link.speed, seconds, CallSums(step).line(),
                                                         step.calls.size(), &model));
-  return link;
+  if (link.is_sure || !measured) return link;
+  RINGPRESS_ASSIGN_OR_RETURN(
+      const std::optional<StepLink> by_itself,
+      link_with_rate(measured->bytes_per_second, step.calls.size(), seconds, &model));
+  return by_itself.value_or(link);
 }
 
 }  // namespace ringpress::nccl_plugin

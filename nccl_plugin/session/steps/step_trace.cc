@@ -87,6 +87,8 @@ std::string overlap_text(const RecordedStep& step) {
 }
 
 std::string link_text(const StepLink& link) {
+  if (link.is_sure && link.is_measured)
+    return "measured by itself, as the calls do not show it well";
   if (link.is_sure) return "from what was sent and how long calls took";
   return "as it looks, but the trace does not show it well: calls that send more or less may take "
          "longer or shorter than planned";
@@ -94,10 +96,11 @@ std::string link_text(const StepLink& link) {
 
 }  // namespace
 
-Result<std::string> job_text(const RecordedStep& recorded, int world, const CodecSpeed& codec) {
+Result<std::string> job_text(const RecordedStep& recorded, int world, const CodecSpeed& codec,
+                             const std::optional<LinkSpeed>& measured) {
   const RecordedStep step = without_lateness(recorded);
   const auto ranks = static_cast<std::size_t>(world);
-  RINGPRESS_ASSIGN_OR_RETURN(const StepLink behind, link_behind(step, ranks, codec));
+  RINGPRESS_ASSIGN_OR_RETURN(const StepLink behind, link_behind(step, ranks, codec, measured));
   const LinkSpeed& link = behind.speed;
   RINGPRESS_ASSIGN_OR_RETURN(const JobModel model, model_of(step, ranks, codec));
   const espresso::Job job = job_of(step, ranks, link);
@@ -170,7 +173,7 @@ void write_trace(const std::string& path, const StepRecorder& recorder, const Tr
     return;
   }
   const CodecSpeed speed = speed_of(calls.codec, calls.world, calls.codec_time);
-  const Result<std::string> text = job_text(*step, calls.world, speed);
+  const Result<std::string> text = job_text(*step, calls.world, speed, calls.link);
   const auto lock = lock_for_report(mutex, time);
   if (!lock.owns_lock() || !text.is_ok() || step->bytes() <= most_bytes) return;
   const std::string problem = problem_of_writing(path, text.value());

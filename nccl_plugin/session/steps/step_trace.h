@@ -13,9 +13,10 @@
 namespace ringpress::nccl_plugin {
 
 /// A recorded step as JSON (nccl_plugin/command/plan/job_file.h), without a compressor: `plan`
-/// measures that. Its model is of `codec`, which the calls had. kInvalidUsage: the step sent
-/// nothing.
-Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec);
+/// measures that. Its model is of `codec`, which the calls had. `measured`: as of link_behind().
+/// kInvalidUsage: the step sent nothing.
+Result<std::string> job_text(const RecordedStep& step, int world, const CodecSpeed& codec,
+                             const std::optional<LinkSpeed>& measured = {});
 
 /// Where the model of a job has the time of codecs.
 enum class CodecTime {
@@ -28,6 +29,7 @@ struct TracedCalls {
   int world = 1;
   std::string codec;  // Of the last one.
   CodecTime codec_time = CodecTime::kMeasured;
+  std::optional<LinkSpeed> link = {};  // If the ranks have measured it.
 };
 
 /// Writes the step to the file `path`, with mode 0600 and never through a symbolic link. Of the

@@ -26,7 +26,12 @@ void StepsOfCalls::close(const std::string& codec, ReportTime time) const {
   if (trace_ == nullptr) return;
   const auto lock = lock_for_report(trace_mutex_, time);
   if (!lock.owns_lock()) return;
-  write_trace(trace_file_, *trace_, {world_, codec, CodecTime::kMeasured}, time);
+  write_trace(trace_file_, *trace_, {world_, codec, CodecTime::kMeasured, link_}, time);
+}
+
+void StepsOfCalls::set_link(const LinkSpeed& link) {
+  const std::lock_guard lock(trace_mutex_);
+  link_ = link;
 }
 
 StepMessage StepsOfCalls::message() noexcept {

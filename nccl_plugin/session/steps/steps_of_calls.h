@@ -22,6 +22,8 @@ class StepsOfCalls {
   /// Plans where StepPlanner::is_wanted().
   void open(const Settings& settings, int rank, int world, bool crosses_hosts,
             const std::shared_ptr<CallSequence>& sequence);
+  /// As all ranks have measured it.
+  void set_link(const LinkSpeed& link);
   /// Writes the trace. `codec`: of the last call.
   void close(const std::string& codec, ReportTime time) const;
 
@@ -60,7 +62,8 @@ class StepsOfCalls {
   std::string trace_file_;
   CallClock clock_;
   bool is_timed_ = false;           // The call under way.
-  mutable std::mutex trace_mutex_;  // Guards *trace_.
+  mutable std::mutex trace_mutex_;  // Guards *trace_ and
+  std::optional<LinkSpeed> link_;   // what is measured.
   std::unique_ptr<StepRecorder> trace_;
   std::unique_ptr<StepPlanner> planner_;
   std::optional<PlannedStepCall> stays_exact_;  // The coming call, if the plan says so.

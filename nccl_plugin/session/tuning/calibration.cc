@@ -277,6 +277,10 @@ Result<Calibrations> calibrate(Peers& peers, const CallSettings& settings, int r
   return found;
 }
 
+Result<LinkSpeed> measure_link_of_ranks(Peers& peers) {
+  return measure_link(peers, sums(peers, 1));
+}
+
 Result<bool> still_hold(Peers& peers, const Calibrations& said, int ranks_per_host) {
   RINGPRESS_ASSIGN_OR_RETURN(const bool holds,
                              is_as_said(peers, sums(peers, ranks_per_host), said.link()));

@@ -51,6 +51,10 @@ Result<int> count_ranks_per_host(Peers& peers);
 /// that lose no more than it. Collective; the same on all ranks.
 Result<Calibrations> calibrate(Peers& peers, const CallSettings& settings, int ranks_per_host);
 
+/// The link as a cost model sees it that takes each rank for a host. Collective; the same on all
+/// ranks.
+Result<LinkSpeed> measure_link_of_ranks(Peers& peers);
+
 /// True if links are about as quick as is said of them. Collective; the same on all ranks.
 Result<bool> still_hold(Peers& peers, const Calibrations& said, int ranks_per_host);
 

@@ -49,6 +49,18 @@ TEST_P(Bootstrap, AllRanksMeet) {
   }
 }
 
+TEST_P(Bootstrap, AllRanksHearTheRootsWord) {
+  for (const int size : {1, 3}) {
+    const auto reports = run_mesh_peers(
+        GetParam(), size,
+        [](ring::MeshOptions& options) {
+          options.word = 70 + static_cast<std::uint32_t>(options.rank);
+        },
+        [](Mesh& mesh) { return std::to_string(mesh.root_word()); });
+    for (const auto& report : reports) EXPECT_EQ(report.text, "70");
+  }
+}
+
 TEST_P(Bootstrap, EveryRankHearsWhichSettingDiffers) {
   const auto start = Clock::now();
   const auto reports = run_mesh_peers(

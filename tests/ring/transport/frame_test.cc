@@ -170,6 +170,7 @@ bootstrap::Join join_of(std::uint32_t rank, std::uint32_t size) {
   join.library_version = 100;
   join.endpoint.addresses = {"127.0.0.1:1", "@memory"};
   join.agreement = {"A=1", "B="};
+  join.word = 4711 + rank;
   return join;
 }
 
@@ -182,6 +183,7 @@ TEST(BootstrapMessage, JoinSurvivesPacking) {
   EXPECT_EQ(received.value().endpoint.addresses, sent.endpoint.addresses);
   EXPECT_EQ(received.value().agreement, sent.agreement);
   EXPECT_EQ(received.value().refusal, "");
+  EXPECT_EQ(received.value().word, sent.word);
   bootstrap::Join refusing = sent;
   refusing.refusal = "no interface\nA=2";
   const auto heard = bootstrap::unpack_join(

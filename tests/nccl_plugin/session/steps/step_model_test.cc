@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <optional>
+#include <vector>
+
 #include "nccl_plugin/session/steps/step_link.h"
 #include "nccl_plugin/session/steps/step_trace.h"
 
@@ -72,6 +76,68 @@ TEST(StepLink, IsDoubtedWhereCallsOfOneSizeAreMuchOfAStep) {
   EXPECT_FALSE(is_sure(0.005, equal));
   EXPECT_TRUE(is_sure(1, equal));
   EXPECT_TRUE(is_sure(0.005, different));
+}
+
+/// A step of a program that waits for its calls, of 2 ranks, traced with q4.
+struct StepOverLink {
+  std::vector<std::size_t> bytes;
+  double start_seconds = 0, bytes_per_second = 1;  // Of calls; a burst makes them start below 0.
+  double compute_seconds = 0;                      // Of a step.
+  double exact_seconds = 0;                        // A step's, as it was measured.
+  LinkSpeed measured;                              // The link by itself.
+
+  static CodecSpeed q4() {
+    CodecSpeed codec;
+    codec.codec = "q4";
+    codec.ratio = 0.1328;
+    codec.hop.seconds_per_byte = 3e-11;
+    return codec;
+  }
+  RecordedStep step() const {
+    RecordedStep step;
+    step.steps = 10;
+    step.pauses_show = PausesShow::kWaitsForCalls;
+    for (const std::size_t of : bytes) {
+      StepCall call;
+      call.call.count = of / sizeof(float);
+      call.sent_bytes = static_cast<std::size_t>(static_cast<double>(of) * q4().ratio);
+      call.gap_seconds = compute_seconds / static_cast<double>(bytes.size());
+      call.call_seconds = start_seconds + static_cast<double>(call.sent_bytes) / bytes_per_second;
+      call.call_error_seconds = 0.02 * call.call_seconds;
+      step.calls.push_back(call);
+    }
+    return step;
+  }
+  double predicted_exact_seconds(const StepLink& link) const {
+    espresso::Job job = job_of(step(), 2, link.speed);
+    CodecSpeed exact;
+    exact.codec = "none";
+    EXPECT_TRUE(espresso::price_calls(exact, q4(), 0, &job).is_ok());
+    return espresso::plan_nothing(job, espresso::call_options()).seconds;
+  }
+};
+
+// Calls of about one size do not show whether they wait or move bytes: over loopback nearly all is
+// waiting, behind a shaper nothing is, and its bursts make short calls quicker than its rate.
+TEST(StepLink, IsTheOneThatWasMeasuredWhereTheCallsDoNotShowIt) {
+  const StepOverLink over[] = {
+      // 120 us a call, and exact 135 us (perf/results/step_loopback.txt).
+      {std::vector<std::size_t>(6, 197600), 100e-6, 1.3e9, 5e-3, 5e-3 + 6 * 135e-6, {3e-6, 4.4e9}},
+      // 100 Mb/s, 35.5 ms of calls, and exact 303.6 ms (perf/results/step_traces.txt).
+      {{600000, 1200000, 800000, 1000000}, -1.15e-3, 11.9e6, 48e-3, 351.6e-3, {22e-6, 11.8e6}},
+  };
+  for (const StepOverLink& one : over) {
+    const auto behind = [&one](const std::optional<LinkSpeed>& measured) {
+      return link_behind(one.step(), 2, StepOverLink::q4(), measured).value();
+    };
+    EXPECT_FALSE(behind({}).is_sure);
+    EXPECT_GT(std::abs(one.predicted_exact_seconds(behind({})) / one.exact_seconds - 1), 0.1);
+    EXPECT_TRUE(behind(one.measured).is_measured);
+    EXPECT_NEAR(one.predicted_exact_seconds(behind(one.measured)) / one.exact_seconds, 1, 0.06);
+    // On a machine that was too busy to measure it, calls are believed.
+    const StepLink busy = behind(LinkSpeed{1e-3, one.measured.bytes_per_second / 100});
+    EXPECT_FALSE(busy.is_sure || busy.is_measured);
+  }
 }
 
 TEST(StepModel, FindsWhatTheStepWasMadeOf) {
