@@ -26,6 +26,8 @@ constexpr double kGrowth = 2.5;
 constexpr double kLeastExcess = 1.01;
 constexpr double kFall = 1.5;
 constexpr double kLeastShare = 0.1;
+constexpr std::size_t kFewLayers = 64;
+constexpr double kRounding = 1e-12;  // Of sums in another order, at most.
 
 double in_metric(double error, ErrorMetric metric) {
   switch (metric) {
@@ -221,6 +223,70 @@ LevelErrors first_weights(std::span<const LayerLevels> layers) {
   return weights;
 }
 
+/// Of few layers, sums of weights leave out much: one or two levels at a time are exchanged for
+/// others that take fewer bytes.
+class Exchanges {
+ public:
+  Exchanges(std::span<const LayerLevels> layers, const LevelBudget& budget, LevelChoice* choice)
+      : layers_(layers), budget_(budget), choice_(choice) {}
+
+  void make() {
+    for (bool has_changed = true; has_changed;) {
+      has_changed = false;
+      for (std::size_t first = 0; first < layers_.size(); ++first) {
+        for (std::size_t level = 0; level < layers_[first].costs.size(); ++level) {
+          has_changed = exchange(first, level) || has_changed;
+        }
+      }
+    }
+  }
+
+ private:
+  /// Bytes and errors that a change of level makes more.
+  LevelCost change(std::size_t layer, std::size_t level) const {
+    const LevelCost &now = layers_[layer].costs[choice_->levels[layer]],
+                    &then = layers_[layer].costs[level];
+    LevelCost more{then.bytes - now.bytes};
+    for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+      more.errors[k] =
+          in_metric(then.errors[k], budget_.metric) - in_metric(now.errors[k], budget_.metric);
+    }
+    return more;
+  }
+  bool is_better(const LevelCost& first, const LevelCost& second) const {
+    bool fits = first.bytes + second.bytes < -kRounding * choice_->bytes;
+    for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+      const double error = choice_->errors[k] + first.errors[k] + second.errors[k];
+      fits = fits && error <= (1 - kRounding) * choice_->allowed_errors[k];
+    }
+    return fits;
+  }
+  void set(std::size_t layer, std::size_t level) {
+    choice_->levels[layer] = level;
+    add_up(layers_, budget_.metric, choice_);
+  }
+  bool exchange(std::size_t first, std::size_t level) {
+    const LevelCost change_of_first = change(first, level);
+    if (is_better(change_of_first, {})) {
+      set(first, level);
+      return true;
+    }
+    for (std::size_t second = 0; second < first; ++second) {
+      for (std::size_t other = 0; other < layers_[second].costs.size(); ++other) {
+        if (!is_better(change_of_first, change(second, other))) continue;
+        set(first, level);
+        set(second, other);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const std::span<const LayerLevels> layers_;
+  const LevelBudget& budget_;
+  LevelChoice* const choice_;
+};
+
 }  // namespace
 
 Result<LevelChoice> allocate_levels(std::span<const LayerLevels> layers,
@@ -253,7 +319,10 @@ Result<LevelChoice> allocate_levels(std::span<const LayerLevels> layers,
                               : std::pow(std::max(shares[k], kLeastExcess), kGrowth);
     }
   }
-  if (fits(best)) return best;
+  if (fits(best)) {
+    if (layers.size() <= kFewLayers) Exchanges(layers, budget, &best).make();
+    return best;
+  }
   best = most_exact_choice(layers, budget);
   best.allowed_errors = usual.allowed_errors;
   return best;

@@ -179,7 +179,7 @@ void compare_with_all_choices(ErrorMetric metric, const char* name) {
     if (choice.errors[0] > choice.allowed_errors[0]) ++violations;
     // A little more, as it subtracts where the other adds.
     ratios.push_back(choice.bytes /
-                     fewest_bytes(table, choice.allowed_errors[0] * (1 + 1e-12), metric));
+                     fewest_bytes(table, {choice.allowed_errors[0] * (1 + 1e-12)}, metric));
   }
   std::sort(ratios.begin(), ratios.end());
   fmt::print("| {} | {} | {:.5f} | {:.5f} | {:.5f} | {} |\n", name, kTables, ratios[kTables / 2],

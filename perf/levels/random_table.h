@@ -44,14 +44,20 @@ inline std::vector<LayerLevels> layers_of(const LevelTable& table, std::size_t d
 
 /// Of all choices from layer `first` on whose errors add up to `allowed` at most; infinity if there
 /// are none.
-inline double fewest_bytes(const LevelTable& table, double allowed, ErrorMetric metric,
+inline double fewest_bytes(const LevelTable& table, const LevelErrors& allowed, ErrorMetric metric,
                            std::size_t first = 0) {
-  if (allowed < 0) return std::numeric_limits<double>::infinity();
+  if (*std::min_element(allowed.begin(), allowed.end()) < 0) {
+    return std::numeric_limits<double>::infinity();
+  }
   if (first == table.size()) return 0;
   double best = std::numeric_limits<double>::infinity();
   for (const LevelCost& cost : table[first]) {
-    const double error = std::pow(cost.errors[0], metric == ErrorMetric::kL2 ? 1 : 2);
-    best = std::min(best, cost.bytes + fewest_bytes(table, allowed - error, metric, first + 1));
+    LevelErrors left = allowed;
+    for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+      const double error = cost.errors[k];
+      left[k] -= metric == ErrorMetric::kL2 ? error : error * error;
+    }
+    best = std::min(best, cost.bytes + fewest_bytes(table, left, metric, first + 1));
   }
   return best;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "perf/levels/random_table.h"
@@ -35,7 +36,7 @@ TEST(Levels, AreWithinOnePercentOfTheFewestBytesInNinetyFiveOfAHundredTables) {
       const LevelChoice choice = allocate(table, {.metric = in});
       EXPECT_LE(choice.errors[0], choice.allowed_errors[0]) << seed;
       // A little more, as it subtracts where the other adds.
-      const double fewest = perf::fewest_bytes(table, choice.allowed_errors[0] * (1 + 1e-12), in);
+      const double fewest = perf::fewest_bytes(table, {choice.allowed_errors[0] * (1 + 1e-12)}, in);
       EXPECT_GE(choice.bytes, fewest * (1 - 1e-12)) << seed;
       ratios.push_back(choice.bytes / fewest);
     }
@@ -100,6 +101,41 @@ TEST(Levels, KeepTheBudgetOfTheMeanToo) {
     if (choice.bytes < 0.95 * usual) ++saving;
   }
   EXPECT_GT(saving, 50u);
+}
+
+/// Of a call and of the mean, now and if layers grow or shrink.
+LevelTable six_errors(std::size_t layers, unsigned seed) {
+  LevelTable table = two_errors(layers, seed);
+  std::mt19937 generator(seed);
+  std::lognormal_distribution<double> growths(0, 0.3);
+  for (auto& layer : table) {
+    const double growth = growths(generator);
+    for (LevelCost& cost : layer) {
+      const double of_call = cost.errors[0], of_mean = cost.errors[1];
+      cost.errors = {of_call,          of_mean,          growth * of_call,
+                     growth * of_mean, of_call / growth, of_mean / growth};
+    }
+  }
+  return table;
+}
+
+// Few layers are the hard ones: budgets are used up in large pieces.
+TEST(Levels, AreNearTheFewestBytesWithinSixBudgets) {
+  for (const std::size_t layers : {3, 5}) {
+    double sum = 0;
+    constexpr unsigned kTables = 50;
+    for (unsigned seed = 0; seed < kTables; ++seed) {
+      const LevelTable table = six_errors(layers, seed);
+      const LevelChoice choice = allocate(table, {.metric = ErrorMetric::kL2Squared});
+      LevelErrors allowed = choice.allowed_errors;
+      for (std::size_t k = 0; k < kErrorBudgets; ++k) {
+        EXPECT_LE(choice.errors[k], allowed[k]) << seed;
+        allowed[k] *= 1 + 1e-12;
+      }
+      sum += choice.bytes / perf::fewest_bytes(table, allowed, ErrorMetric::kL2Squared);
+    }
+    EXPECT_LE(sum / kTables, 1.01) << layers;
+  }
 }
 
 TEST(Levels, ThatLoseNothingNeedNoBudget) {
