@@ -30,7 +30,7 @@ struct Announcement {
 };
 
 // Characters, in a state.
-constexpr std::uint64_t kLongestCalibration = 64 * 1024;
+constexpr std::uint64_t kLongestCalibration = std::uint64_t{64} * 1024;
 
 std::span<std::byte> bytes_of(Announcement* announcement) {
   return std::as_writable_bytes(std::span(announcement, 1));
