@@ -1,10 +1,30 @@
 // What people read of decisions. Programs compare reasons, never these texts.
 #include <string>
 
+#include "ringpress/internal/call_class.h"
 #include "ringpress/internal/decision.h"
 
 namespace ringpress {
 namespace {
+
+/// Of a call that is not known to be a gradient.
+const char* text_of(CallClass call_class) {
+  switch (call_class) {
+    case CallClass::kUnknown:
+    case CallClass::kGradient:
+      break;
+    case CallClass::kAlike:
+      return "many calls of the step are alike: it may be of activations";
+    case CallClass::kBesideMaxima:
+      return "the step takes maxima of such values: it may be of activations";
+    case CallClass::kBesideGathers:
+      return "the step alternates between reduce-scatters and all-gathers: it may be of "
+             "activations";
+    case CallClass::kNamed:
+      return "the communicator's name says that it is not for gradients";
+  }
+  return "not known to be a gradient";
+}
 
 std::string always_exact(const char* what) {
   return std::string(what) + " is always exact";
@@ -44,6 +64,8 @@ std::string to_text(const WhyExact& why) {
       return "all ranks share one host";
     case ExactReason::kNotRecurred:
       return "has not recurred yet";
+    case ExactReason::kNoGradient:
+      return text_of(static_cast<CallClass>(why.number));
     case ExactReason::kObserved:
       return "RINGPRESS=observe: would be " + codec;
     case ExactReason::kStepNoShorter:

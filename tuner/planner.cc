@@ -11,9 +11,6 @@
 namespace ringpress::tuner {
 namespace {
 
-// Calls of one kind that "auto" leaves exact before it believes that they recur.
-constexpr std::uint64_t kCallsBeforeCompression = 2;
-
 /// Between hosts every byte is sent once a host, not once a rank.
 bool can_be_hierarchical(const PlanRequest& request) {
   return request.kind == CollectiveKind::kAllReduce && request.crosses_hosts &&
@@ -133,8 +130,10 @@ class SettingsPlanner : public Planner {
       why.reason = ExactReason::kTooSmall;
     } else if (is_auto && !request.crosses_hosts) {
       why.reason = ExactReason::kOneHost;
-    } else if (is_auto && request.recurrences < kCallsBeforeCompression) {
+    } else if (is_auto && request.call_class == CallClass::kUnknown) {
       why.reason = ExactReason::kNotRecurred;
+    } else if (is_auto && request.call_class != CallClass::kGradient) {
+      why = {ExactReason::kNoGradient, static_cast<std::uint32_t>(request.call_class), {}};
     } else if (is_no_codec(usual_codec(settings_))) {
       why.reason = is_auto ? ExactReason::kBudgetNone : ExactReason::kCodecNone;
     }

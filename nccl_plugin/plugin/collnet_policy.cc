@@ -28,7 +28,6 @@ constexpr std::size_t kCallsToOverlap = 4;
 constexpr std::size_t kLargestChunk = 4096 * kKiB;
 constexpr std::size_t kLargestCall = kLargestChunk * 1024 * 1024;
 // Of the planner's: calls recur, as NCCL says nothing about that here.
-constexpr std::uint64_t kRecurring = std::numeric_limits<std::uint64_t>::max();
 
 /// 0 for what is none, and for what NCCL reads as an octal number.
 int decimal(const char* text) {
@@ -124,7 +123,7 @@ Decision CollNetPolicy::decide(std::size_t bytes) const {
   constexpr DType kUnit = DType::kFloat16;
   PlanRequest request =
       request_of(comm, CollectiveKind::kAllReduce, bytes / dtype_size(kUnit), kUnit);
-  request.recurrences = kRecurring;
+  request.call_class = CallClass::kGradient;
   request.is_dtype_known = false;
   return decide_tensor(*planner_, request, PiecewiseTensor::Known::kTensor, *codecs_).value();
 }

@@ -86,6 +86,8 @@ bool AllReduces::may_be_put_off(std::size_t count, DType dtype, const Reduction&
 Status AllReduces::run(const void* send, void* receive, std::size_t count, DType dtype,
                        const Reduction& reduction) {
   session_.call_sequence->begin_call();
+  RINGPRESS_RETURN_IF_ERROR(calls_.advisers().observe(
+      session_.request(CollectiveKind::kAllReduce, count, dtype, reduction), send));
   if (!may_be_put_off(count, dtype, reduction)) {
     return run_now({send, send}, receive, count, dtype, reduction);
   }

@@ -69,6 +69,8 @@ void pretend_own_host(int rank) {
 }
 
 int run_rank(const Options& options, const RankIdentity& identity, int argc, char** argv) {
+  // Automatic mode would wait for the order of a training.
+  setenv("RINGPRESS_GRADIENTS", "all", 0);
   if (options.launch.host_per_rank) pretend_own_host(identity.rank);
   if (identity.rank == 0 && !options.json_path.empty()) check_writable(options.json_path);
   const double least = least_bandwidth();

@@ -41,7 +41,8 @@ class Calls {
   Calls(std::size_t count, DType dtype, bool is_tuned) : is_tuned_(is_tuned) {
     settings_ = parse_settings({{"RINGPRESS_CACHE", "off"}}, nullptr);
     planner_ = tuner::make_planner(settings_);
-    request_ = {CollectiveKind::kAllReduce, count, dtype, ReduceOp::kSum, false, 2, true, 1000};
+    request_ = {CollectiveKind::kAllReduce, count, dtype, ReduceOp::kSum, false, 2, true};
+    request_.call_class = CallClass::kGradient;
     tuned_ = std::make_unique<nccl_plugin::tuning::TunedCalls>(settings_, peers_);
     for (int i = 0; i < 2000; ++i) make();  // Settles.
   }

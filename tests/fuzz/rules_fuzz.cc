@@ -21,7 +21,7 @@ void require_plan(const Planner& planner, std::size_t count) {
   request.count = count;
   request.world = 2;
   request.crosses_hosts = true;
-  request.recurrences = 10;
+  request.call_class = CallClass::kGradient;
   const Decision decision = planner.plan(request);
   require(decision.is_exact() == (decision.why.reason != ExactReason::kNone));
   require(decision.is_exact() != to_text(decision.why).empty());

@@ -119,7 +119,8 @@ def judge_lines(text, ranks, exact):
 # Name, scenarios, more variables, labels that stay exact.
 CLIENT_RUNS = (("groups and streams", ["group", "streams"], {}, set()),
                ("put off", ["lazy"], {"RINGPRESS_LAZY": "4"}, {"waited"}),
-               ("planned steps", ["steps"], {"RINGPRESS_CODEC": "auto"}, set()),
+               ("planned steps", ["steps"], {"RINGPRESS_CODEC": "auto", "RINGPRESS_GRADIENTS": "all"},
+                set()),
                ("captured, passed through", ["graph"], {}, {"graph"}),
                ("captured and compressed", ["graph"], {"RINGPRESS_GRAPH": "1"}, set()))
 

@@ -52,7 +52,7 @@ class Client(unittest.TestCase):
         self.assertEqual(len(interposer.judge_lines(eager.stdout, 2, {"waited"})), 1)
 
     def test_steps(self):
-        done = self.run_client(2, "steps", RINGPRESS_CODEC="auto")
+        done = self.run_client(2, "steps", RINGPRESS_CODEC="auto", RINGPRESS_GRADIENTS="all")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(interposer.judge_lines(done.stdout, 2, set()), [])
         self.assertEqual(len(interposer.read_lines(done.stdout)), 24)

@@ -163,7 +163,7 @@ PlanRequest draw_request(Draws& draws) {
   request.crosses_hosts = !draws.chance(4);
   request.ranks_per_host = draws.any_of<int>({0, 1, 2});
   request.count = draws.any_of<std::size_t>({100, 1 << 20});
-  request.recurrences = 10;
+  request.call_class = CallClass::kGradient;
   request.may_gather = draws.chance(2);
   return request;
 }

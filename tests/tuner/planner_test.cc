@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,7 @@ PlanRequest gradient() {
   request.count = 1 << 20;
   request.world = 4;
   request.crosses_hosts = true;
-  request.recurrences = 10;
+  request.call_class = CallClass::kGradient;
   return request;
 }
 
@@ -40,7 +41,7 @@ TEST(Planner, AutoCompressesRecurringGradientsBetweenHosts) {
 TEST(Planner, AutoLeavesFirstCallsAndOneHostAlone) {
   const auto planner = tuner::make_planner(settings_with({}));
   PlanRequest request = gradient();
-  request.recurrences = 0;
+  request.call_class = CallClass::kUnknown;
   EXPECT_EQ(planner->plan(request).codec, "none");
   EXPECT_EQ(to_text(planner->plan(request).why), "has not recurred yet");
   request = gradient();
@@ -48,10 +49,26 @@ TEST(Planner, AutoLeavesFirstCallsAndOneHostAlone) {
   EXPECT_EQ(to_text(planner->plan(request).why), "all ranks share one host");
 }
 
+TEST(Planner, AutoCompressesNothingButGradients) {
+  const auto planner = tuner::make_planner(settings_with({}));
+  std::set<std::string> reasons;
+  for (const CallClass call_class : {CallClass::kAlike, CallClass::kBesideMaxima,
+                                     CallClass::kBesideGathers, CallClass::kNamed}) {
+    PlanRequest request = gradient();
+    request.call_class = call_class;
+    const Decision plan = planner->plan(request);
+    EXPECT_EQ(plan.codec, "none");
+    EXPECT_EQ(plan.why.reason, ExactReason::kNoGradient);
+    reasons.insert(to_text(plan.why));
+  }
+  EXPECT_EQ(reasons.size(), 4u);
+  EXPECT_EQ(planner->plan(gradient()).codec, "q4");
+}
+
 TEST(Planner, AnExplicitCodecAppliesAtOnceAndEverywhere) {
   const auto planner = tuner::make_planner(settings_with({{"RINGPRESS_CODEC", "q2"}}));
   PlanRequest request = gradient();
-  request.recurrences = 0;
+  request.call_class = CallClass::kUnknown;
   request.crosses_hosts = false;
   EXPECT_EQ(planner->plan(request).codec, "q2");
 }
@@ -121,11 +138,12 @@ TEST(Planner, LosslessTakesThePlaceOfEveryLossyCodec) {
     const auto planner =
         tuner::make_planner(settings_with({{"RINGPRESS_CODEC", codec}, {"RINGPRESS", "lossless"}}));
     for (const std::size_t count : {std::size_t{1000}, std::size_t{1} << 20}) {
-      for (const std::uint64_t recurrences : {0, 10}) {
+      for (const CallClass call_class :
+           {CallClass::kUnknown, CallClass::kGradient, CallClass::kAlike}) {
         for (const bool crosses_hosts : {false, true}) {
           PlanRequest request = gradient();
           request.count = count;
-          request.recurrences = recurrences;
+          request.call_class = call_class;
           request.crosses_hosts = crosses_hosts;
           const Decision expected = lossy->plan(request);
           const Decision plan = planner->plan(request);
@@ -210,7 +228,7 @@ TEST(PlannerRules, TheFirstThatMatchesHolds) {
   small.max_bytes = 1 << 20;
   const std::vector<Rule> rules{small, rule_with("q2")};
   PlanRequest request = gradient();
-  request.recurrences = 0;  // Whatever auto would say of it.
+  request.call_class = CallClass::kUnknown;  // Whatever auto would say of it.
   request.crosses_hosts = false;
   request.count = (1 << 18) + 1;
   const Decision plan = plan_by(rules, request);

@@ -40,7 +40,8 @@ enum class ExactReason : std::uint8_t {
   kTooSmall,
   kOneHost,
   kNotRecurred,
-  kObserved,  // WhyExact::codec would have compressed it.
+  kNoGradient,  // As far as is known. WhyExact::number: the CallClass.
+  kObserved,    // WhyExact::codec would have compressed it.
   // What earlier calls have shown.
   kStepNoShorter,
   kNothingGained,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ringpress/internal/call_class.h"
 #include "ringpress/internal/decision.h"
 #include "ringpress/internal/types.h"
 
@@ -21,7 +22,7 @@ struct PlanRequest {
   bool pre_multiplied = false;
   int world = 1;
   bool crosses_hosts = false;
-  std::uint64_t recurrences = 0;  // Earlier calls of the same kind, count, type and op.
+  CallClass call_class = CallClass::kUnknown;
   bool all_reduces_only = false;  // What RINGPRESS_CODEC names cannot compress anything else.
   bool may_gather = false;  // All-gathers may be lossy: RINGPRESS_ALL_GATHER, at a door that can.
   int ranks_per_host = 0;   // The same on every host, and `hier` is at hand; else 0.

@@ -27,6 +27,9 @@ inline bool compresses(Mode mode) {
   return mode == Mode::kOn || mode == Mode::kLossless;
 }
 
+/// RINGPRESS_GRADIENTS: which recurring calls automatic mode takes for gradients.
+enum class GradientChoice : std::uint8_t { kKnown, kAll };
+
 /// RINGPRESS_BACKEND. No value: the door's own.
 using BackendChoice = std::optional<Backend>;
 
@@ -96,6 +99,12 @@ template <>
 struct SettingWords<LevelGrids> {
   static constexpr SettingWord<LevelGrids> kAll[] = {{"uniform", LevelGrids::kUniform},
                                                      {"both", LevelGrids::kBoth}};
+};
+
+template <>
+struct SettingWords<GradientChoice> {
+  static constexpr SettingWord<GradientChoice> kAll[] = {{"known", GradientChoice::kKnown},
+                                                         {"all", GradientChoice::kAll}};
 };
 
 template <>

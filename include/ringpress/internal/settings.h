@@ -90,14 +90,15 @@ Status check_settings(const Settings& settings);
 Settings settings_from_environment();
 
 /// "NAME=value" of every setting that must agree on all ranks, in the order of the list, after what
-/// check_settings() says, the contents of RINGPRESS_RULES and, if a rule asks for it, the
+/// check_settings() says, the contents of RINGPRESS_RULES and what decisions go by of the
 /// communicator's name. Ranks exchange these lines and name the first that differs. The secret
 /// is not among them: ranks that differ in it never meet.
 std::vector<std::string> agreement_lines(const Settings& settings);
 
 /// True if a rule asks for the communicator's name.
 bool asks_for_names(const CallSettings& settings);
-/// Adds the line of the name, if asked for: where not all of the settings are compared at once.
+/// Adds the line of the name, if anything goes by it: where not all of the settings are compared at
+/// once.
 void append_name_line(const CallSettings& settings, std::vector<std::string>* lines);
 
 }  // namespace ringpress

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/terminal/error.h"
@@ -79,7 +78,7 @@ PlanRequest make_request(const CallShape& shape, DType dtype, const Settings& se
   }
   PlanRequest request =
       nccl_plugin::request_of(comm, shape.kind, shape.bytes / dtype_size(dtype), dtype);
-  request.recurrences = std::numeric_limits<std::uint64_t>::max();
+  request.call_class = CallClass::kGradient;
   return request;
 }
 

@@ -8,6 +8,7 @@
 #include "nccl_plugin/interposer/calls/stream_call.h"
 #include "nccl_plugin/preload/engine.h"
 #include "nccl_plugin/session/calls/error_feedback.h"
+#include "ringpress/internal/call_class.h"
 #include "ringpress/internal/decision.h"
 #include "ringpress/internal/device.h"
 
@@ -24,6 +25,7 @@ struct Call {
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
   const void* tensor = nullptr;  // What it is known by from step to step; null: `send`.
+  CallClass call_class = CallClass::kUnknown;  // When it was made.
 };
 
 /// What error feedback and sums know a call by; `count`: elements that are kept of it.
@@ -44,6 +46,7 @@ struct PlannedCall {
   bool is_new = false;          // or no, automatic mode waits for it to recur, but it is one
   bool is_of_step = false;      // for a StreamSteps.
   bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
+  bool votes = false;           // Exact: with it the ranks vote on what such calls are.
 };
 
 /// The call as it came, by the real library.

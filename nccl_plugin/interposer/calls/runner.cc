@@ -125,21 +125,25 @@ class Clique {
     return Status::ok();
   }
 
-  /// Every rank tells the others whether it could begin. Where one could not, none does.
+  /// Every rank tells the others whether it could begin. Where one could not, none does. Or they
+  /// vote.
   Status agree(const CallVector<Queue*>& asking, const CallVector<Status>& could) {
     std::vector<NumberExchange> exchanges;
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Comm& comm = *asking[i]->comm;
-      exchanges.push_back(
-          {comm.handle(), &comm.exchange(), {could[i].is_ok() ? 1 : 0}, Status::ok()});
+      exchanges.push_back({comm.handle(),
+                           &comm.exchange(),
+                           {could[i].is_ok() && comm.planner().vote(asking[i]->planned()) ? 1 : 0},
+                           Status::ok()});
     }
     RINGPRESS_RETURN_IF_ERROR(exchange_among(asking, exchanges));
     for (std::size_t i = 0; i < asking.size(); ++i) {
       Queue& queue = *asking[i];
       const std::vector<std::int32_t>& numbers = exchanges[i].numbers;
       const auto unable = std::find(numbers.begin(), numbers.end(), 0);
-      queue.comm->planner().note_agreement(queue.call(), unable == numbers.end());
-      if (unable == numbers.end()) continue;
+      queue.comm->planner().note_agreement(queue.planned(), unable == numbers.end());
+      if (queue.planned().votes) RINGPRESS_RETURN_IF_ERROR(could[i]);
+      if (unable == numbers.end() || queue.planned().votes) continue;
       const auto rank = static_cast<std::uint32_t>(unable - numbers.begin());
       queue.exact_because = could[i].is_ok() ? WhyExact{ExactReason::kNoMemoryOnRank, rank, {}}
                                              : queue.comm->starter().why_not_begun(could[i]);

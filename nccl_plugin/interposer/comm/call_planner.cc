@@ -1,13 +1,25 @@
 #include "nccl_plugin/interposer/comm/call_planner.h"
 
+#include <chrono>
+
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/calls/savings.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
+CallPlanner::CallPlanner(CommParts& parts)
+    : parts_(parts),
+      classes_(parts.settings, parts.policy.name(), std::make_shared<CallSequence>()) {}
+
 bool CallPlanner::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
+  planned->votes = classify(&planned->call);
+  if (planned->votes) {
+    planned->decision.why = {
+        ExactReason::kNoGradient, static_cast<std::uint32_t>(planned->call.call_class), {}};
+    return true;
+  }
   planned->may_be_put_off = may_be_put_off(planned->call);
   if (planned->may_be_put_off || choose(planned)) return true;
   parts_.count_exact(planned->decision.why);
@@ -18,12 +30,34 @@ bool CallPlanner::plan(PlannedCall* planned) {
   return false;
 }
 
+/// A captured call is what such calls have been before. True: the ranks vote on it.
+bool CallPlanner::classify(Call* call) {
+  if (!classes_.is_asked()) return false;
+  const PlanRequest request = parts_.policy.request(*call);
+  bool is_vote_due = false;
+  if (capture_of(*parts_.device, *call) == 0) {
+    classes_.observe(request, see(*call));
+    // What is put off is voted on in another way, call by call.
+    is_vote_due = classes_.is_vote_due() && parts_.lazy == nullptr;
+  }
+  call->call_class = classes_.class_of(request);
+  return is_vote_due;
+}
+
+/// The program's pauses: how long calls take is not known here.
+CallEvidence::Seen CallPlanner::see(const Call& call) {
+  CallEvidence::Seen seen{call.send};
+  if (!classes_.wants_times()) return seen;
+  const auto now = std::chrono::steady_clock::now();
+  seen.pause_seconds = std::chrono::duration<double>(now - last_call_).count();
+  last_call_ = now;
+  return seen;
+}
+
 bool CallPlanner::choose(PlannedCall* planned) {
   const Call& call = planned->call;
-  PlanRequest request = parts_.policy.request(call);
-  request.recurrences = recurrences_.count(request);
+  const PlanRequest request = parts_.policy.request(call);
   std::uint64_t capture = graph_of(call);
-  if (capture != 0) request.recurrences = kRecursAlways;
   Decision& decision = planned->decision;
   decision = parts_.policy.plan(request);
   if (decision.waits_for_recurrence()) {
@@ -118,7 +152,7 @@ void CallPlanner::pass_over(const Call& call, const Decision& decision) {
 void CallPlanner::keep_place(const Call& call) {
   if (!parts_.settings.error_feedback) return;
   PlanRequest request = parts_.policy.request(call);
-  request.recurrences = kRecursAlways;
+  request.call_class = CallClass::kGradient;
   const Decision decision = parts_.policy.plan(request);
   const bool has_codec = parts_.codec_of(call, decision) != nullptr;
   const std::size_t count =
@@ -127,6 +161,7 @@ void CallPlanner::keep_place(const Call& call) {
 }
 
 bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
+  if (planned.votes) return true;
   const std::size_t bytes = projected_bytes(planned.call);
   const MemoryAgreement& memory = parts_.kept->agreement();
   // Where a rank has no memory, such a call is not projected if it is sent.
@@ -134,7 +169,9 @@ bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
   return memory.is_needed(bytes, graph_of(planned.call));
 }
 
-void CallPlanner::note_agreement(const Call& call, bool all_can) {
+void CallPlanner::note_agreement(const PlannedCall& planned, bool all_can) {
+  if (planned.votes) return classes_.apply(all_can);
+  const Call& call = planned.call;
   parts_.kept->agreement().note(projected_bytes(call), graph_of(call), all_can);
 }
 

@@ -2,12 +2,13 @@
 #ifndef NCCL_PLUGIN_INTERPOSER_COMM_CALL_PLANNER_H_
 #define NCCL_PLUGIN_INTERPOSER_COMM_CALL_PLANNER_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 #include "nccl_plugin/interposer/calls/call.h"
 #include "nccl_plugin/interposer/comm/parts.h"
-#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/calls/call_classes.h"
 #include "nccl_plugin/session/decision_chain.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -15,7 +16,7 @@ namespace ringpress::nccl_plugin::interposer {
 /// Of one communicator. One thread at a time.
 class CallPlanner {
  public:
-  explicit CallPlanner(CommParts& parts) : parts_(parts) {}
+  explicit CallPlanner(CommParts& parts);
 
   /// Decides on the next call. True: it is ours to make, and to be given to CallStarter::start().
   /// Counts it if it is not.
@@ -34,13 +35,17 @@ class CallPlanner {
   /// makes it, and all ranks tell each other whether it could before they go on. The same on all
   /// ranks.
   bool needs_agreement(const PlannedCall& planned) const;
+  /// What this rank tells the others of a call that it could begin.
+  bool vote(const PlannedCall& planned) const { return !planned.votes || classes_.vote(); }
   /// What the ranks have told each other: all have what the call needs, or calls like it are left
-  /// to the real library from now on.
-  void note_agreement(const Call& call, bool all_can);
+  /// to the real library from now on. Of one that votes: such calls are gradients, or not.
+  void note_agreement(const PlannedCall& planned, bool all_can);
   /// 0 for a call that is never projected.
   std::size_t projected_bytes(const Call& call) const;
 
  private:
+  bool classify(Call* call);
+  CallEvidence::Seen see(const Call& call);
   bool may_be_put_off(const Call& call) const;
   std::uint64_t graph_of(const Call& call) const;
   StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec* codec,
@@ -49,7 +54,8 @@ class CallPlanner {
   bool is_of_step(const Call& call, const PlanRequest& request, std::uint64_t capture) const;
 
   CommParts& parts_;
-  Recurrences recurrences_;
+  CallClasses classes_;
+  std::chrono::steady_clock::time_point last_call_;
 };
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -35,7 +35,7 @@ PlanRequest largest_request(const Settings& settings, bool can_split,
   if (can_split) shape.ranks_per_host = find_position(hosts, 0).local_size;
   PlanRequest request =
       request_of(shape, CollectiveKind::kAllReduce, std::size_t{1} << 40, DType::kFloat32);
-  request.recurrences = kRecursAlways;
+  request.call_class = CallClass::kGradient;
   return request;
 }
 
@@ -79,6 +79,7 @@ bool wants_groups(const Settings& settings, bool can_split, const std::vector<in
 
 CommPolicy::CommPolicy(const Settings& settings, int size, bool can_split, const std::string& name)
     : settings_(settings),
+      name_(name),
       size_(size),
       can_split_(can_split),
       planner_(planner_for(settings, name)) {}
@@ -111,8 +112,10 @@ PlanRequest CommPolicy::request(const Call& call) const {
   // Numbers above those of NCCL's own operations are of the program's pre-multiplied sums.
   reduction.pre_multiplied = call.op >= ncclNumOps;
   if (!reduction.pre_multiplied) reduction.op = static_cast<ReduceOp>(call.op);
-  return request_of(shape_, call.kind, whole_count(call.kind, call.count, size_),
-                    static_cast<DType>(call.dtype), reduction);
+  PlanRequest request = request_of(shape_, call.kind, whole_count(call.kind, call.count, size_),
+                                   static_cast<DType>(call.dtype), reduction);
+  request.call_class = call.call_class;
+  return request;
 }
 
 Way CommPolicy::way(const Decision& decision, const Call& call, bool is_projected) const {

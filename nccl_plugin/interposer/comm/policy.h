@@ -21,9 +21,6 @@
 
 namespace ringpress::nccl_plugin::interposer {
 
-/// What the planner is told of a call that will surely come again.
-inline constexpr std::uint64_t kRecursAlways = 1000;
-
 /// What settings say of a communicator whose ranks are on these hosts and call it so (no value: not
 /// all of them do): false if every call is left exact, and none put off. `can_split`: the real
 /// library can.
@@ -52,6 +49,7 @@ class CommPolicy {
   /// `name`: that the program has given it. `settings` outlive this.
   CommPolicy(const Settings& settings, int size, bool can_split, const std::string& name);
 
+  const std::string& name() const { return name_; }
   /// By rank, the host that it is on. Set once, by the agreement.
   void set_hosts(std::vector<int> hosts);
   const std::vector<int>& hosts() const { return hosts_; }
@@ -85,6 +83,7 @@ class CommPolicy {
   }
 
   const Settings& settings_;
+  const std::string name_;
   const int size_;
   const bool can_split_;
   const std::unique_ptr<Planner> planner_;

@@ -14,6 +14,7 @@
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/interposer/calls/number_exchange.h"
 #include "nccl_plugin/interposer/last_error.h"
+#include "nccl_plugin/session/settings/comm_name.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/hash.h"
 #include "ringpress/internal/log.h"
@@ -249,12 +250,14 @@ void Establishing::find_racks(const std::vector<Candidate*>& asked) {
   }
 }
 
-/// Rules that ask for names hold for all ranks of a child, or it is left. (Where ranks meet, they
-/// have heard of it there.)
+/// What is decided by a child's name holds for all of its ranks, or it is left. (Where ranks meet,
+/// they have heard of it there.)
 void Establishing::find_names(const std::vector<Candidate*>& children) {
-  if (!asks_for_names(settings_)) return;
+  if (name_to_agree_on(settings_, "").empty() && !asks_for_names(settings_)) return;
   std::vector<std::int32_t> names;
-  for (const Candidate* child : children) names.push_back(number_of(child->made->name));
+  for (const Candidate* child : children) {
+    names.push_back(number_of(name_to_agree_on(settings_, child->made->name)));
+  }
   const std::vector<NumberExchange> answers = ask(children, names);
   for (std::size_t i = 0; i < children.size(); ++i) {
     const std::vector<std::int32_t>& numbers = answers[i].numbers;

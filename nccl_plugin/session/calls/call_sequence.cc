@@ -10,7 +10,7 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// Addresses differ between ranks: levels do not see them.
+// Addresses differ between ranks: levels and classes do not see them.
 constexpr CallUsers kByBuffer{CallUser::kFeedback, CallUser::kLazy, CallUser::kTrace,
                               CallUser::kPlan};
 constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy, CallUser::kLevels};

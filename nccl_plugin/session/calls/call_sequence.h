@@ -10,6 +10,8 @@
 //   kTrace      every all-reduce, on the rank that records steps for RINGPRESS_TRACE.
 //   kPlan       all-reduces of at least RINGPRESS_MIN_BYTES, on the rank that looks for a plan, as
 //               long as it does. Both go by buffers, or else by shapes, and begin anew at a break.
+//   kClass      large all-reduces, reduce-scatters and all-gathers, whose classes are looked for
+//               (call_classes.h). It goes by shapes alone, as kLevels does.
 //   kLevels     all-reduces that rules and settings want compressed. It goes by shapes alone, which
 //               are equal on all ranks, as all ranks have to find the same.
 //
@@ -35,8 +37,8 @@
 
 namespace ringpress::nccl_plugin {
 
-enum class CallUser : std::uint8_t { kFeedback, kLazy, kTrace, kPlan, kLevels };
-inline constexpr std::size_t kCallUsers = 5;
+enum class CallUser : std::uint8_t { kFeedback, kLazy, kTrace, kPlan, kLevels, kClass };
+inline constexpr std::size_t kCallUsers = 6;
 
 /// A set of users.
 class CallUsers {

@@ -1,5 +1,7 @@
 #include "nccl_plugin/session/mesh/call_advisers.h"
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -8,7 +10,9 @@
 
 namespace ringpress::nccl_plugin {
 
-MeshAdvisers::MeshAdvisers(MeshSession& session) : session_(session) {
+MeshAdvisers::MeshAdvisers(MeshSession& session)
+    : session_(session),
+      classes_(session.settings, session.settings.comm_name.value_or(""), session.call_sequence) {
   const Settings& settings = session.settings;
   // Of calls that are put off, no step can be made out.
   if (session.lazy == nullptr) {
@@ -51,6 +55,26 @@ void MeshAdvisers::adopt(Kept&& kept) {
   // In its place: reports, from other threads, ask it.
   if (kept_.tuned != nullptr) kept_.tuned->adopt(std::move(*kept.tuned));
   kept_.levels = std::move(kept.levels);
+}
+
+Status MeshAdvisers::observe(const PlanRequest& request, const void* address) {
+  CallEvidence::Seen seen{address};
+  if (classes_.wants_times()) {
+    const Clock::time_point now = Clock::now();
+    const auto seconds = [](auto span) { return std::chrono::duration<double>(span).count(); };
+    seen.pause_seconds = std::max(0.0, seconds(now - last_end_));
+    seen.call_seconds = std::max(0.0, seconds(last_end_ - last_begin_));
+    last_begin_ = now;
+  }
+  classes_.observe(request, seen);
+  if (!classes_.is_vote_due()) return Status::ok();
+  RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
+  return session_.decide([&]() -> Status {
+    double against = classes_.vote() ? 0 : 1;
+    RINGPRESS_RETURN_IF_ERROR(explain(session_.peers.max(std::span(&against, 1)), request));
+    classes_.apply(against == 0);
+    return Status::ok();
+  });
 }
 
 void MeshAdvisers::begin_call() {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "nccl_plugin/session/calls/call_classes.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/mesh/mesh_session.h"
 #include "nccl_plugin/session/state/state_bytes.h"
@@ -34,6 +35,10 @@ class MeshAdvisers final : public CallAdvisers {
   Kept load(StateReader& from) const;
   /// Between two calls: goes on with it.
   void adopt(Kept&& kept);
+
+  /// The program makes a call: what it is for, as far as is known. `address`: of what it sends.
+  Status observe(const PlanRequest& request, const void* address);
+  CallClass class_of(const PlanRequest& request) const { return classes_.class_of(request); }
 
   /// A call begins; nothing of the one before is true of it.
   void begin_call();
@@ -66,6 +71,7 @@ class MeshAdvisers final : public CallAdvisers {
   void end_all_reduce(const TensorCall& call, bool is_by_rule);
   void note_time(double seconds) {
     if (is_tuned_) kept_.tuned->note(seconds);
+    if (classes_.wants_times()) last_end_ = Clock::now();
   }
 
   /// Sent to measure the links.
@@ -82,6 +88,8 @@ class MeshAdvisers final : public CallAdvisers {
   void choose_collectives(StepMessage* message) const;
 
   MeshSession& session_;
+  CallClasses classes_;
+  Clock::time_point last_begin_, last_end_;  // Of calls, where classes_ wants to know.
   TensorCall under_way_;  // The last all-reduce; and whether nobody has been told of it yet.
   bool is_untold_ = false;
   StepsOfCalls steps_;

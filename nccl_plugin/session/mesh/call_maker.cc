@@ -31,7 +31,11 @@ Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, 
                                         const Reduction& reduction, int root) {
   RINGPRESS_RETURN_IF_ERROR(session_.check_usable());
   PlanRequest request = session_.request(kind, count, dtype, reduction);
-  request.recurrences = recurrences_.count(request);
+  // (An all-reduce may have been put off until now: it was observed when it was made.)
+  if (kind != CollectiveKind::kAllReduce) {
+    RINGPRESS_RETURN_IF_ERROR(advisers_.observe(request, nullptr));
+  }
+  request.call_class = advisers_.class_of(request);
   advisers_.begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(const Decision decision,
                              decide_call(*session_.planner, request, advisers_));

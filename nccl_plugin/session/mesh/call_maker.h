@@ -64,7 +64,6 @@ class CallMaker {
 
   MeshSession& session_;
   MeshAdvisers advisers_;
-  Recurrences recurrences_;
   SliceTurns slice_turns_;
   std::vector<CodecPart> codec_parts_;  // Of the last call, if it has several codecs.
   ring::Collectives collectives_;

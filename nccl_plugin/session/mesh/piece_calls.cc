@@ -1,6 +1,5 @@
 #include "nccl_plugin/session/mesh/piece_calls.h"
 
-#include <limits>
 #include <string>
 
 #include "ringpress/internal/projection.h"
@@ -24,7 +23,6 @@ bool has_extent(const PiecewiseTensor& tensor) {
 
 /// On the whole tensor, which others have found worth compressing, by what is certain enough of it.
 Result<Decision> PieceCalls::decide_tensor_of_pieces(const PiecewiseTensor& tensor) {
-  constexpr std::uint64_t kRecursForEver = std::numeric_limits<std::uint32_t>::max();
   std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
   // It stays exact, though not for its size: as if it were just large enough.
   if (tensor.known == PiecewiseTensor::Known::kNothing) {
@@ -35,7 +33,7 @@ Result<Decision> PieceCalls::decide_tensor_of_pieces(const PiecewiseTensor& tens
   const CommShape nodes{size, true, session_.shape.all_reduces_only, false, 0, size, 0};
   PlanRequest request =
       request_of(nodes, CollectiveKind::kAllReduce, count, tensor.dtype, {tensor.op});
-  request.recurrences = kRecursForEver;
+  request.call_class = CallClass::kGradient;
   return decide_tensor(*session_.planner, request, tensor.known, calls_.advisers());
 }
 

@@ -51,7 +51,7 @@ std::vector<PlanRequest> requests_for(const Rule& rule, const Settings& settings
     for (const std::size_t bytes : sizes_of(rule, settings)) {
       const std::size_t size = dtype_size(dtype);
       requests.push_back(request_of(comm, kind, (bytes + size - 1) / size, dtype));
-      requests.back().recurrences = std::numeric_limits<std::uint64_t>::max();
+      requests.back().call_class = CallClass::kGradient;
     }
   }
   return requests;

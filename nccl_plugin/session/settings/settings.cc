@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "nccl_plugin/session/rules/rules.h"
+#include "nccl_plugin/session/settings/comm_name.h"
 #include "nccl_plugin/session/settings/environment.h"
 #include "nccl_plugin/session/settings/nccl_variables.h"
 #include "ringpress/internal/byte_size.h"
@@ -275,8 +276,8 @@ bool asks_for_names(const CallSettings& settings) {
 }
 
 void append_name_line(const CallSettings& settings, std::vector<std::string>* lines) {
-  if (!asks_for_names(settings)) return;
-  lines->push_back("Name of the communicator=" + printable(settings.comm_name.value_or("")));
+  const std::string name = nccl_plugin::name_to_agree_on(settings, settings.comm_name.value_or(""));
+  if (!name.empty()) lines->push_back("Name of the communicator=" + printable(name));
 }
 
 }  // namespace ringpress

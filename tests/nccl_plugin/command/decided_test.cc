@@ -15,7 +15,6 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
 #include "nccl_plugin/session/calls/named_codec.h"
-#include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
 #include "tuner/factory.h"
@@ -160,7 +159,6 @@ TEST(Explain, SaysWhatTheEngineDecides) {
     const Settings settings = draw_settings(dice);
     const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
     Anyone anyone(settings, dice);
-    nccl_plugin::Recurrences recurrences;
     for (int call = 0; call < kCallsEach && !::testing::Test::HasFailure(); ++call) {
       const int nodes = 1 + static_cast<int>(dice.below(4));
       const int ranks_per_host = 1 + static_cast<int>(dice.below(4));
@@ -178,8 +176,7 @@ TEST(Explain, SaysWhatTheEngineDecides) {
       if (settings.backend != Backend::kHost) comm.ranks_per_host = ranks_per_host;
       const std::size_t whole = nccl_plugin::whole_count(kind, count, world);
       PlanRequest request = nccl_plugin::request_of(comm, kind, whole, dtype);
-      for (int earlier = 0; earlier < 2; ++earlier) recurrences.count(request);
-      request.recurrences = recurrences.count(request);
+      request.call_class = CallClass::kGradient;
       const Decision made = nccl_plugin::decide_call(*planner, request, anyone).value();
 
       const CallShape shape{whole * dtype_size(dtype), world, ranks_per_host, kind};

@@ -123,7 +123,8 @@ TEST(InterposerAllocationsOfAutomaticMode, AreNoneWhileNothingIsToBeFoundOut) {
     if (rank == 0) return;
     EXPECT_EQ(*std::max_element(allocations.begin() + 2, allocations.begin() + 9), 0);
   };
-  run_hosts(make_settings({{"RINGPRESS_CODEC", "auto"}}), {0, 1}, reduce, uncounted_nccl());
+  run_hosts(make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}}), {0, 1},
+            reduce, uncounted_nccl());
 }
 
 }  // namespace

@@ -144,7 +144,8 @@ TEST(Cuda, WhatGainsNothingIsLeftExact) {
     std::this_thread::sleep_for(std::chrono::milliseconds(15));
     return nccl_in_streams().Send(data, count, dtype, peer, comm, stream);
   };
-  const Settings settings = cuda_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRAPH", "1"}});
+  const Settings settings = cuda_settings(
+      {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}, {"RINGPRESS_GRAPH", "1"}});
   run_hosts(
       settings, {0, 1},
       [&](const std::shared_ptr<Comm>& comm, int rank) {
@@ -180,7 +181,7 @@ TEST(Cuda, WhatGainsNothingIsLeftExact) {
 TEST(Cuda, AutomaticModeSpoilsNoCaptureOfAnotherStream) {
   const ringpressRealNccl real = nccl_in_streams();
   run_hosts(
-      cuda_settings({{"RINGPRESS_CODEC", "auto"}}), {0, 1},
+      cuda_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}}), {0, 1},
       [&](const std::shared_ptr<Comm>& comm, int rank) {
         const cudaStream_t stream = make_stream(), captured = make_stream();
         std::vector<float> values = make_values(rank, kCount);

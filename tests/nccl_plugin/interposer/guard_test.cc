@@ -31,7 +31,9 @@ ncclResult_t slow_send(const void* send, size_t count, ncclDataType_t dtype, int
 }
 
 Settings guarded_settings(std::vector<std::pair<std::string, std::string>> more = {}) {
-  more.insert(more.end(), {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_BUDGET", "q4"}});
+  more.insert(
+      more.end(),
+      {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}, {"RINGPRESS_BUDGET", "q4"}});
   return make_settings(more);
 }
 
@@ -182,8 +184,8 @@ TEST(InterposerGuardAlone, ClassesHaveVerdictsOfTheirOwn) {
 TEST(InterposerGuardAlone, NothingIsTriedWhereNothingIsLeftToBeChosen) {
   for (const auto& [name, value] :
        {std::pair{"RINGPRESS_DETERMINISTIC", "1"}, {"RINGPRESS_CODEC", "q4"}}) {
-    std::vector<std::pair<std::string, std::string>> all = {{"RINGPRESS_CODEC", "auto"},
-                                                            {name, value}};
+    std::vector<std::pair<std::string, std::string>> all = {
+        {"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}, {name, value}};
     const Outcome outcome = make_calls(make_settings(all), with_slow_sends(), 2, 32, false);
     EXPECT_LE(outcome.exact, 4) << name;
   }

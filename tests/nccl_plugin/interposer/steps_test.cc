@@ -69,7 +69,7 @@ class Ranks {
  public:
   /// Rank 0's program is so many calls ahead of its device.
   explicit Ranks(int world, std::size_t ahead = 0) : ahead_(ahead) {
-    settings_ = make_settings({{"RINGPRESS_CODEC", "auto"}});
+    settings_ = make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}});
     for (int rank = 0; rank < world; ++rank) {
       devices_.push_back(std::make_unique<TimedDevice>());
       steps_.push_back(StreamSteps::make(*devices_.back(), settings_, rank, world).value());
@@ -359,8 +359,9 @@ TEST(StreamSteps, OnlyLargeAllReducesTakePart) {
 
 /// Rank 0 has ended before it said what it found out.
 TEST(StreamSteps, AWordThatNeverComesEndsTheCall) {
-  const Settings settings =
-      make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_TIMEOUT_MS", "1000"}});
+  const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"},
+                                           {"RINGPRESS_GRADIENTS", "all"},
+                                           {"RINGPRESS_TIMEOUT_MS", "1000"}});
   TimedDevice device;
   const auto steps = StreamSteps::make(device, settings, 1, 2).value();
   TensorCall call;
@@ -375,7 +376,8 @@ TEST(StreamSteps, AWordThatNeverComesEndsTheCall) {
 TEST(StreamSteps, AWordThatMakesNoSenseEndsTheCall) {
   for (const bool is_too_long : {false, true}) {
     TimedDevice device;
-    const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"}});
+    const Settings settings =
+        make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}});
     const auto steps = StreamSteps::make(device, settings, 1, 2).value();
     TensorCall call;
     call.count = 10000;
@@ -469,6 +471,7 @@ TEST_P(StreamStepsInCalls, RanksHaveTheSameBytes) {
   std::vector<Training> ranks(kWorld);
   run_hosts(
       make_settings({{"RINGPRESS_CODEC", "auto"},
+                     {"RINGPRESS_GRADIENTS", "all"},
                      {"RINGPRESS_BUDGET", "q4"},
                      {"RINGPRESS_BACKEND", is_cuda ? "cuda" : "host"}}),
       {0, 1, 2},
@@ -489,7 +492,8 @@ TEST_P(StreamStepsInCalls, RanksHaveTheSameBytes) {
 /// step, which need not differ from the right one in its shape.
 TEST(StreamStepsInCallsAlone, ACallThatIsNewIsPartOfTheStep) {
   const ringpressRealNccl& real = recording_nccl();
-  const Settings settings = make_settings({{"RINGPRESS_CODEC", "auto"}});
+  const Settings settings =
+      make_settings({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}});
   run_hosts(settings, {0, 1}, [&](const std::shared_ptr<Comm>& comm, int rank) {
     const std::vector<float> values = make_values(rank, kLarge);
     const std::vector<float> others = make_values(1 - rank, kLarge);

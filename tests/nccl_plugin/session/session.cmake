@@ -32,6 +32,8 @@ set(session_tests
   tuning/leveled_calls_test.cc
   tuning/step_levels_test.cc
   tuning/tuning_test.cc
+  calls/call_classes_test.cc
+  calls/call_evidence_test.cc
 )
 if(RINGPRESS_SANITIZE STREQUAL "thread")
   # What ranks decide, in threads that other tests use in the same way (as those with the label not_tsan).

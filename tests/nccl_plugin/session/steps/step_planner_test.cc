@@ -465,6 +465,7 @@ std::vector<Training> trained_ranks(int world,
                                     std::vector<std::pair<std::string, std::string>> environment) {
   environment.emplace_back("RINGPRESS_TIMEOUT_MS", "100000");
   environment.emplace_back("RINGPRESS_CACHE", "off");
+  environment.emplace_back("RINGPRESS_GRADIENTS", "all");
   const Settings settings = parse_settings(environment, nullptr);
   const auto fabric = std::make_shared<testing::ThreadFabric>(world, false, kSecondsPerByte);
   std::vector<Training> ranks(static_cast<std::size_t>(world));

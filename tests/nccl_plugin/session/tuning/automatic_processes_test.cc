@@ -18,7 +18,8 @@ std::vector<PeerReport> run_processes(int ranks, Body body) {
   IdExchange ids(ranks);
   return run_peers(PeerKind::kProcesses, ranks, [&](int rank) -> std::string {
     setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 1);
-    const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"},
+    const Settings settings = parse_settings({{"RINGPRESS_GRADIENTS", "all"},
+                                              {"RINGPRESS_CACHE", "off"},
                                               {"RINGPRESS_SOCKET_IFNAME", "lo"},
                                               {"RINGPRESS_ADJUST_STEPS", "5"},
                                               {"RINGPRESS_TIMEOUT_MS", "60000"}},

@@ -77,7 +77,8 @@ void make_steps(Communicator& communicator, const std::vector<Buckets>& steps, R
 
 std::vector<RankRecord> run_job(const std::vector<Buckets>& steps, const std::string& name = "",
                                 const std::string& value = "") {
-  const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"}, {name, value}}, nullptr);
+  const Settings settings = parse_settings(
+      {{"RINGPRESS_GRADIENTS", "all"}, {"RINGPRESS_CACHE", "off"}, {name, value}}, nullptr);
   const auto fabric = std::make_shared<ThreadFabric>(kJobRanks, false);
   std::vector<RankRecord> records(kJobRanks);
   std::vector<std::jthread> threads;

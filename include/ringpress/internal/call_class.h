@@ -1,0 +1,22 @@
+// What a recurring call is for, as far as it can be known: RINGPRESS_CODEC=auto compresses
+// gradients.
+#ifndef RINGPRESS_INTERNAL_CALL_CLASS_H_
+#define RINGPRESS_INTERNAL_CALL_CLASS_H_
+
+#include <cstdint>
+
+namespace ringpress {
+
+/// Equal on all ranks.
+enum class CallClass : std::uint8_t {
+  kUnknown,  // It is not part of calls that repeat, so far.
+  kGradient,
+  kAlike,          // The step has many calls of its size: activations of equal layers, perhaps.
+  kBesideMaxima,   // The step takes maxima of such values, as a loss over a split vocabulary does.
+  kBesideGathers,  // Its shards alternate with all-gathers, as those of activations do.
+  kNamed,          // By the communicator's name it is for something else.
+};
+
+}  // namespace ringpress
+
+#endif  // RINGPRESS_INTERNAL_CALL_CLASS_H_

@@ -1,0 +1,156 @@
+#include "nccl_plugin/session/calls/call_classes.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+// Buckets of so many sizes are none of activations, which have one or two.
+constexpr std::size_t kSizesOfBuckets = 3;
+// All-gathers in a row: parameters for the layers of a forward pass. (Those of activations come one
+// or two at a time.)
+constexpr std::size_t kGathersInRow = 3;
+// Calls of one kind, type and size that come before they count as recurring.
+constexpr std::uint64_t kCallsBefore = 2;
+constexpr std::size_t kLeastCallsToVote = 4;
+
+bool is_sum(const TensorCall& call) {
+  return call.op == ReduceOp::kSum || call.op == ReduceOp::kAvg;
+}
+
+bool is_of(const TensorCall& call, CollectiveKind kind) {
+  return call.kind == kind;
+}
+
+bool has_maxima(std::span<const TensorCall> step) {
+  return std::any_of(step.begin(), step.end(), [](const TensorCall& call) {
+    return is_of(call, CollectiveKind::kAllReduce) && !is_sum(call) && is_compressible(call.dtype);
+  });
+}
+
+/// Different sizes of the step's calls of this kind.
+std::size_t sizes_of(std::span<const TensorCall> step, CollectiveKind kind) {
+  std::set<std::size_t> sizes;
+  for (const TensorCall& call : step) {
+    if (is_of(call, kind)) sizes.insert(call.count * dtype_size(call.dtype));
+  }
+  return sizes.size();
+}
+
+std::size_t calls_of(std::span<const TensorCall> step, CollectiveKind kind) {
+  return static_cast<std::size_t>(std::count_if(
+      step.begin(), step.end(), [kind](const TensorCall& call) { return is_of(call, kind); }));
+}
+
+/// The most calls of this kind without any of `other` between them. The step goes round.
+std::size_t longest_row(std::span<const TensorCall> step, CollectiveKind kind,
+                        CollectiveKind other) {
+  std::size_t row = 0, longest = 0;
+  for (std::size_t i = 0; i < 2 * step.size(); ++i) {
+    const TensorCall& call = step[i % step.size()];
+    if (is_of(call, other)) row = 0;
+    if (is_of(call, kind)) longest = std::max(longest, ++row);
+  }
+  return std::min(longest, calls_of(step, kind));
+}
+
+/// Shards of gradients are scattered while parameters are gathered for a whole forward pass, or
+/// before all of them are, once the step is taken.
+CallClass classify_scatters(std::span<const TensorCall> step) {
+  const std::size_t scatters = calls_of(step, CollectiveKind::kReduceScatter);
+  const std::size_t gathers = calls_of(step, CollectiveKind::kAllGather);
+  if (gathers == 0) {
+    return sizes_of(step, CollectiveKind::kReduceScatter) >= kSizesOfBuckets ? CallClass::kGradient
+                                                                             : CallClass::kAlike;
+  }
+  constexpr auto kScatter = CollectiveKind::kReduceScatter, kGather = CollectiveKind::kAllGather;
+  const bool comes_in_row = scatters > 1 && longest_row(step, kScatter, kGather) == scatters;
+  const bool gathers_ahead = longest_row(step, kGather, kScatter) >= kGathersInRow;
+  return comes_in_row || gathers_ahead ? CallClass::kGradient : CallClass::kBesideGathers;
+}
+
+}  // namespace
+
+StepClasses classify_step(std::span<const TensorCall> step, NamedFor name) {
+  if (name == NamedFor::kOthers) return {CallClass::kNamed, CallClass::kNamed, false};
+  if (has_maxima(step)) return {CallClass::kBesideMaxima, CallClass::kBesideMaxima, false};
+  if (name == NamedFor::kGradients) return {};
+  StepClasses found;
+  found.reduce_scatters = classify_scatters(step);
+  found.is_open = sizes_of(step, CollectiveKind::kAllReduce) < kSizesOfBuckets;
+  if (found.is_open) found.all_reduces = CallClass::kAlike;
+  return found;
+}
+
+CallClasses::CallClasses(const CallSettings& settings, std::string_view name,
+                         std::shared_ptr<CallSequence> sequence)
+    : settings_(settings),
+      sequence_(std::move(sequence)),
+      name_(named_for(name)),
+      is_asked_(settings.codec.is_automatic()),
+      takes_all_(settings.gradients == GradientChoice::kAll) {}
+
+CallClasses::Shape CallClasses::shape_of(const PlanRequest& request) {
+  return {request.kind, request.count, request.dtype, request.op};
+}
+
+void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen) {
+  is_vote_due_ = false;
+  if (!is_asked_ || is_too_small(request, settings_.minimum_bytes)) return;
+  if (takes_all_) {
+    if (recurrences_.count(request) >= kCallsBefore) {
+      set_class(shape_of(request), CallClass::kGradient);
+    }
+    return;
+  }
+  TensorCall call{request.kind, request.count, request.dtype, request.op};
+  call.layout = request.pre_multiplied ? 1 : 0;
+  const CallPlaces places = sequence_->ask(CallUser::kClass, call);
+  evidence_.note(seen);
+  if (!places.by_shape) return;
+  if (places.shapes.cycle_id() != step_id_) begin_step(places.shapes);
+  ++calls_of_step_;
+  is_vote_due_ = found_.is_open && calls_of_step_ == next_vote_;
+}
+
+/// Another sequence of calls repeats from now on.
+void CallClasses::begin_step(const CallPattern& shapes) {
+  step_id_ = shapes.cycle_id();
+  const auto step = shapes.cycle();
+  step_.assign(step.begin(), step.end());
+  found_ = classify_step(step_, name_);
+  evidence_.begin_steps(step_.size());
+  calls_of_step_ = 0;
+  next_vote_ = std::max(step_.size(), kLeastCallsToVote);
+  note_step();
+}
+
+void CallClasses::apply(bool all_say_gradients) {
+  found_.all_reduces = all_say_gradients ? CallClass::kGradient : CallClass::kAlike;
+  next_vote_ *= 2;
+  note_step();
+}
+
+void CallClasses::note_step() {
+  for (const TensorCall& call : step_) {
+    const Shape shape{call.kind, call.count, call.dtype, call.op};
+    if (call.kind == CollectiveKind::kAllReduce) set_class(shape, found_.all_reduces);
+    if (call.kind == CollectiveKind::kReduceScatter) set_class(shape, found_.reduce_scatters);
+    // Where all-gathers may be lossy, the user has said so.
+    if (call.kind == CollectiveKind::kAllGather) set_class(shape, CallClass::kGradient);
+  }
+}
+
+void CallClasses::set_class(const Shape& shape, CallClass call_class) {
+  if (classes_.size() == kMostShapes && classes_.find(shape) == classes_.end()) classes_.clear();
+  classes_[shape] = call_class;
+}
+
+CallClass CallClasses::class_of(const PlanRequest& request) const {
+  const auto found = classes_.find(shape_of(request));
+  return found == classes_.end() ? CallClass::kUnknown : found->second;
+}
+
+}  // namespace ringpress::nccl_plugin

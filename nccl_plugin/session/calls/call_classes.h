@@ -1,0 +1,93 @@
+// Which of a communicator's calls are gradients, found out from what it is asked for:
+// RINGPRESS_CODEC=auto compresses nothing else.
+//
+// The shapes of large calls (kind, count, type, operation), in the order in which they repeat, say
+// most of it, and the communicator's name may say the rest. Both are equal on all ranks. A step of
+// data-parallel training sums buckets of several sizes, each once, or scatters their sums. Layers
+// that are split between ranks sum activations: one size again and again, forward and backward.
+//
+// Where the shapes leave it open, because all calls of a step are of one or two sizes, each rank
+// looks at its own buffers and pauses (call_evidence.h), and the ranks vote: one no is a no. They
+// vote at calls that all of them count alike, ever more seldom.
+#ifndef NCCL_PLUGIN_SESSION_CALLS_CALL_CLASSES_H_
+#define NCCL_PLUGIN_SESSION_CALLS_CALL_CLASSES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "nccl_plugin/session/calls/call_evidence.h"
+#include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/calls/recurrences.h"
+#include "nccl_plugin/session/settings/comm_name.h"
+#include "ringpress/internal/call_class.h"
+#include "ringpress/internal/planner.h"
+#include "ringpress/internal/settings.h"
+
+namespace ringpress::nccl_plugin {
+
+/// What the shapes of a step's large calls and the name say of its all-reduces and
+/// reduce-scatters. `is_open`: the ranks' vote decides on its all-reduces.
+struct StepClasses {
+  CallClass all_reduces = CallClass::kGradient;
+  CallClass reduce_scatters = CallClass::kGradient;
+  bool is_open = false;
+};
+StepClasses classify_step(std::span<const TensorCall> step, NamedFor name);
+
+/// Of one communicator. One thread at a time. All but vote() is equal on all ranks.
+class CallClasses {
+ public:
+  /// `name`: of the communicator. `settings` outlives this.
+  CallClasses(const CallSettings& settings, std::string_view name,
+              std::shared_ptr<CallSequence> sequence);
+
+  /// The program makes this all-reduce, reduce-scatter or all-gather. `seen`: by this rank.
+  void observe(const PlanRequest& request, const CallEvidence::Seen& seen);
+  /// Whether anything comes of observe(), and of what this rank has seen.
+  bool is_asked() const { return is_asked_; }
+  bool wants_times() const { return is_asked_ && !takes_all_; }
+
+  /// True if the ranks vote before the call that was observed last is decided on.
+  bool is_vote_due() const { return is_vote_due_; }
+  /// What this rank says: they are gradients.
+  bool vote() const { return evidence_.looks_like_gradients(); }
+  void apply(bool all_say_gradients);
+
+  /// As far as is known by now. Of what is compressed whatever it is: kUnknown.
+  CallClass class_of(const PlanRequest& request) const;
+
+ private:
+  using Shape = std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>;
+  // More than a step has: one whose calls all differ would fill the memory.
+  static constexpr std::size_t kMostShapes = 4096;
+
+  static Shape shape_of(const PlanRequest& request);
+  void begin_step(const CallPattern& shapes);
+  void note_step();
+  void set_class(const Shape& shape, CallClass call_class);
+
+  const CallSettings& settings_;
+  const std::shared_ptr<CallSequence> sequence_;
+  const NamedFor name_;
+  const bool is_asked_;   // Automatic mode.
+  const bool takes_all_;  // RINGPRESS_GRADIENTS=all.
+  Recurrences recurrences_;
+  std::map<Shape, CallClass> classes_;
+  std::vector<TensorCall> step_;  // The last that was classified.
+  std::uint64_t step_id_ = 0;
+  StepClasses found_;
+  CallEvidence evidence_;
+  bool is_vote_due_ = false;
+  std::size_t calls_of_step_ = 0;  // Since it was believed.
+  std::size_t next_vote_ = 0;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_CALLS_CALL_CLASSES_H_
