@@ -3,6 +3,7 @@
 #ifndef RINGPRESS_INTERNAL_CALL_CLASS_H_
 #define RINGPRESS_INTERNAL_CALL_CLASS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ringpress {
@@ -16,6 +17,8 @@ enum class CallClass : std::uint8_t {
   kBesideGathers,  // Its shards alternate with all-gathers, as those of activations do.
   kNamed,          // By the communicator's name it is for something else.
 };
+
+inline constexpr std::size_t kCallClassCount = 6;
 
 }  // namespace ringpress
 

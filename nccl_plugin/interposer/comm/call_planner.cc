@@ -34,14 +34,14 @@ bool CallPlanner::plan(PlannedCall* planned) {
 bool CallPlanner::classify(Call* call) {
   if (!classes_.is_asked()) return false;
   const PlanRequest request = parts_.policy.request(*call);
-  bool is_vote_due = false;
-  if (capture_of(*parts_.device, *call) == 0) {
-    classes_.observe(request, see(*call));
-    // What is put off is voted on in another way, call by call.
-    is_vote_due = classes_.is_vote_due() && parts_.lazy == nullptr;
+  if (capture_of(*parts_.device, *call) != 0) {
+    call->call_class = classes_.class_of_captured(request);
+    return false;
   }
+  classes_.observe(request, see(*call));
   call->call_class = classes_.class_of(request);
-  return is_vote_due;
+  // What is put off is voted on in another way, call by call.
+  return classes_.is_vote_due() && parts_.lazy == nullptr;
 }
 
 /// The program's pauses: how long calls take is not known here.

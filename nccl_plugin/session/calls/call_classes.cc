@@ -71,6 +71,10 @@ CallClass classify_scatters(std::span<const TensorCall> step) {
   return comes_in_row || gathers_ahead ? CallClass::kGradient : CallClass::kBesideGathers;
 }
 
+TensorCall shape_of(const PlanRequest& request) {
+  return {request.kind, request.count, request.dtype, request.op};
+}
+
 }  // namespace
 
 StepClasses classify_step(std::span<const TensorCall> step, NamedFor name) {
@@ -92,20 +96,14 @@ CallClasses::CallClasses(const CallSettings& settings, std::string_view name,
       is_asked_(settings.codec.is_automatic()),
       takes_all_(settings.gradients == GradientChoice::kAll) {}
 
-CallClasses::Shape CallClasses::shape_of(const PlanRequest& request) {
-  return {request.kind, request.count, request.dtype, request.op};
-}
-
 void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen) {
   is_vote_due_ = false;
   if (!is_asked_ || is_too_small(request, settings_.minimum_bytes)) return;
+  TensorCall call = shape_of(request);
   if (takes_all_) {
-    if (recurrences_.count(request) >= kCallsBefore) {
-      set_class(shape_of(request), CallClass::kGradient);
-    }
+    if (recurrences_.count(request) >= kCallsBefore) known_.set(call, CallClass::kGradient);
     return;
   }
-  TensorCall call{request.kind, request.count, request.dtype, request.op};
   call.layout = request.pre_multiplied ? 1 : 0;
   const CallPlaces places = sequence_->ask(CallUser::kClass, call);
   evidence_.note(seen);
@@ -121,6 +119,7 @@ void CallClasses::begin_step(const CallPattern& shapes) {
   const auto step = shapes.cycle();
   step_.assign(step.begin(), step.end());
   found_ = classify_step(step_, name_);
+  if (found_.is_open && is_known_for_gradients()) found_.all_reduces = CallClass::kGradient;
   evidence_.begin_steps(step_.size());
   calls_of_step_ = 0;
   next_vote_ = std::max(step_.size(), kLeastCallsToVote);
@@ -135,22 +134,22 @@ void CallClasses::apply(bool all_say_gradients) {
 
 void CallClasses::note_step() {
   for (const TensorCall& call : step_) {
-    const Shape shape{call.kind, call.count, call.dtype, call.op};
-    if (call.kind == CollectiveKind::kAllReduce) set_class(shape, found_.all_reduces);
-    if (call.kind == CollectiveKind::kReduceScatter) set_class(shape, found_.reduce_scatters);
+    if (call.kind == CollectiveKind::kAllReduce) known_.set(call, found_.all_reduces);
+    if (call.kind == CollectiveKind::kReduceScatter) known_.set(call, found_.reduce_scatters);
     // Where all-gathers may be lossy, the user has said so.
-    if (call.kind == CollectiveKind::kAllGather) set_class(shape, CallClass::kGradient);
+    if (call.kind == CollectiveKind::kAllGather) known_.set(call, CallClass::kGradient);
   }
 }
 
-void CallClasses::set_class(const Shape& shape, CallClass call_class) {
-  if (classes_.size() == kMostShapes && classes_.find(shape) == classes_.end()) classes_.clear();
-  classes_[shape] = call_class;
+/// All of its all-reduces, from another step or from what was saved.
+bool CallClasses::is_known_for_gradients() const {
+  return std::all_of(step_.begin(), step_.end(), [this](const TensorCall& call) {
+    return call.kind != CollectiveKind::kAllReduce || known_.of(call) == CallClass::kGradient;
+  });
 }
 
 CallClass CallClasses::class_of(const PlanRequest& request) const {
-  const auto found = classes_.find(shape_of(request));
-  return found == classes_.end() ? CallClass::kUnknown : found->second;
+  return known_.of(shape_of(request));
 }
 
 }  // namespace ringpress::nccl_plugin

@@ -14,15 +14,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "nccl_plugin/session/calls/call_evidence.h"
 #include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/calls/known_classes.h"
 #include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/settings/comm_name.h"
 #include "ringpress/internal/call_class.h"
@@ -55,22 +54,28 @@ class CallClasses {
 
   /// True if the ranks vote before the call that was observed last is decided on.
   bool is_vote_due() const { return is_vote_due_; }
-  /// What this rank says: they are gradients.
-  bool vote() const { return evidence_.looks_like_gradients(); }
+  /// What this rank says: they are gradients. Before it has seen enough, what they were.
+  bool vote() const {
+    return evidence_.is_enough() ? evidence_.looks_like_gradients()
+                                 : found_.all_reduces == CallClass::kGradient;
+  }
   void apply(bool all_say_gradients);
 
   /// As far as is known by now. Of what is compressed whatever it is: kUnknown.
   CallClass class_of(const PlanRequest& request) const;
+  /// Of a call that is captured, and comes again and again from then on.
+  CallClass class_of_captured(const PlanRequest& request) const {
+    return takes_all_ ? CallClass::kGradient : class_of(request);
+  }
+
+  // What all ranks know, to be saved and loaded.
+  KnownClasses& known() { return known_; }
+  Recurrences& recurrences() { return recurrences_; }
 
  private:
-  using Shape = std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>;
-  // More than a step has: one whose calls all differ would fill the memory.
-  static constexpr std::size_t kMostShapes = 4096;
-
-  static Shape shape_of(const PlanRequest& request);
   void begin_step(const CallPattern& shapes);
   void note_step();
-  void set_class(const Shape& shape, CallClass call_class);
+  bool is_known_for_gradients() const;
 
   const CallSettings& settings_;
   const std::shared_ptr<CallSequence> sequence_;
@@ -78,7 +83,7 @@ class CallClasses {
   const bool is_asked_;   // Automatic mode.
   const bool takes_all_;  // RINGPRESS_GRADIENTS=all.
   Recurrences recurrences_;
-  std::map<Shape, CallClass> classes_;
+  KnownClasses known_;
   std::vector<TensorCall> step_;  // The last that was classified.
   std::uint64_t step_id_ = 0;
   StepClasses found_;

@@ -37,16 +37,27 @@ void CallEvidence::begin_steps(std::size_t period) {
   while (seen_.size() > 2 * period) seen_.pop_front();
 }
 
+bool CallEvidence::is_enough() const {
+  if (seen_.size() < std::max(2 * period_, kLeastCalls)) return false;
+  return period_ > 1 || seen_.size() >= kEqualCalls || has_no_pauses();
+}
+
 bool CallEvidence::looks_like_gradients() const {
-  if (seen_.size() < std::max(2 * period_, kLeastCalls) || !has_own_buffers()) return false;
+  if (!is_enough() || !has_own_buffers()) return false;
+  const bool are_known = std::all_of(seen_.begin(), seen_.end(),
+                                     [](const Seen& seen) { return seen.pause_seconds >= 0; });
+  if (!are_known) return false;
+  if (has_no_pauses()) return true;
+  return period_ == 1 ? has_even_pauses() : pauses_once_a_step();
+}
+
+bool CallEvidence::has_no_pauses() const {
   double pauses = 0, calls = 0;
   for (const Seen& seen : seen_) {
-    if (seen.pause_seconds < 0) return false;
     pauses += seen.pause_seconds;
     calls += seen.call_seconds;
   }
-  if (pauses < kLeastPause * calls) return true;
-  return period_ == 1 ? has_even_pauses() : pauses_once_a_step();
+  return pauses < kLeastPause * calls;
 }
 
 /// Calls without an address are of no matter.
@@ -74,7 +85,6 @@ bool CallEvidence::pauses_once_a_step() const {
 }
 
 bool CallEvidence::has_even_pauses() const {
-  if (seen_.size() < kEqualCalls) return false;
   std::vector<double> pauses;
   for (const Seen& seen : seen_) pauses.push_back(seen.pause_seconds);
   std::vector<double> sorted = pauses;

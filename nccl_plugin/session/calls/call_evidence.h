@@ -29,10 +29,13 @@ class CallEvidence {
   /// A step of so many calls has ended with the last one.
   void begin_steps(std::size_t period);
 
+  /// Whether anything can be said of the steps that began.
+  bool is_enough() const;
   bool looks_like_gradients() const;
 
  private:
   std::size_t most() const;
+  bool has_no_pauses() const;
   bool has_own_buffers() const;
   bool pauses_once_a_step() const;
   bool has_even_pauses() const;

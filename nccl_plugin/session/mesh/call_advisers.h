@@ -40,6 +40,8 @@ class MeshAdvisers final : public CallAdvisers {
   Status observe(const PlanRequest& request, const void* address);
   CallClass class_of(const PlanRequest& request) const { return classes_.class_of(request); }
 
+  CallClasses& classes() { return classes_; }
+
   /// A call begins; nothing of the one before is true of it.
   void begin_call();
   /// The same, of an all-reduce of a whole tensor: receives rank 0's message on the step, if it is

@@ -38,7 +38,6 @@ class CallMaker {
   CallMaker& operator=(const CallMaker&) = delete;
 
   MeshAdvisers& advisers() { return advisers_; }
-  Recurrences& recurrences() { return recurrences_; }
   /// Of calls that are projected.
   SliceTurns& slice_turns() { return slice_turns_; }
   /// By rank, where the ring goes.

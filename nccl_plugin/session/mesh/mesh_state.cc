@@ -50,6 +50,7 @@ struct MeshState::Loaded {
   std::uint64_t shared_hash = 0;
   std::uint64_t sequence = 0;
   Recurrences recurrences;
+  KnownClasses classes;
   SliceTurns slice_turns;
   MeshAdvisers::Kept advice;
   std::shared_ptr<CallSequence> calls = std::make_shared<CallSequence>();
@@ -84,7 +85,9 @@ void MeshState::read_owner(StateReader& from, Loaded* loaded) const {
 
 void MeshState::write_shared(StateWriter& to) const {
   to.put(session_.sequence);
-  calls_.recurrences().save(to);
+  CallClasses& classes = calls_.advisers().classes();
+  classes.recurrences().save(to);
+  classes.known().save(to);
   calls_.slice_turns().save(to);
   session_.call_sequence->save_shapes(to);
   calls_.advisers().save(to);
@@ -93,6 +96,7 @@ void MeshState::write_shared(StateWriter& to) const {
 void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
   loaded->sequence = from.get<std::uint64_t>();
   loaded->recurrences.load(from);
+  loaded->classes.load(from);
   loaded->slice_turns.load(from);
   loaded->calls->load_shapes(from);
   loaded->advice = calls_.advisers().load(from);
@@ -209,6 +213,7 @@ Status MeshState::inherit(const MeshState* parent) {
 
 void MeshState::adopt(Loaded&& loaded) {
   session_.sequence = loaded.sequence;
+<<<<<<< HEAD
   calls_.recurrences() = std::move(loaded.recurrences);
   calls_.slice_turns() = std::move(loaded.slice_turns);
   *session_.call_sequence = std::move(*loaded.calls);
@@ -220,6 +225,11 @@ void MeshState::adopt(Loaded&& loaded) {
 void MeshState::adopt_own(Loaded&& loaded) {
   loaded.calls->forget_shapes();
   loaded.feedback.forget_shapes();
+=======
+  CallClasses& classes = calls_.advisers().classes();
+  classes.recurrences() = std::move(loaded.recurrences);
+  classes.known() = std::move(loaded.classes);
+  calls_.projected() = std::move(loaded.projected);
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));
 }

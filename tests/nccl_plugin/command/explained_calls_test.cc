@@ -69,6 +69,7 @@ Job draw_job(Lot& lot, const std::string& cache) {
   job.environment = {
       {"RINGPRESS_BACKEND", "host"},
       {"RINGPRESS_CODEC", draw_codec(lot)},
+      {"RINGPRESS_GRADIENTS", "all"},
       {"RINGPRESS_BUDGET",
        lot.one_of({"q4", "q8", "fp16", "bf16", "lossless", "none", "q2:grid=lloyd"})},
       {"RINGPRESS", lot.one_of({"on", "on", "on", "on", "off", "observe", "lossless"})},

@@ -60,6 +60,7 @@ SettingJob tuned_job(const SettingEnvironment& more) {
   SettingFolder::get().remove(kTuningLog);
   SettingJob job = job_with("auto", 60);
   job.environment.emplace_back("RINGPRESS_TUNING_LOG", SettingFolder::get().path(kTuningLog));
+  job.environment.emplace_back("RINGPRESS_GRADIENTS", "all");
   return with_settings(job, more);
 }
 
@@ -97,8 +98,10 @@ std::string observe_trials(const Variable& tested) {
 }  // namespace
 
 std::vector<SettingRow> rows_of_choices() {
-  SettingJob of_budget = with_settings(job_with("auto", 6), {{"RINGPRESS_DETERMINISTIC", "1"}});
+  const SettingJob of_class = with_settings(job_with("auto", 6), {{"RINGPRESS_DETERMINISTIC", "1"}});
+  const SettingJob of_budget = with_settings(of_class, {{"RINGPRESS_GRADIENTS", "all"}});
   return {
+      {"RINGPRESS_GRADIENTS", "known", "all", observe_job(of_class, sent_bytes_of)},
       {"RINGPRESS_BUDGET", "q4", "q2", observe_job(of_budget, sent_bytes_of)},
       {"RINGPRESS_DETERMINISTIC", "1", "0", observe_whether_it_tries},
       {"RINGPRESS_TUNING_WARM_UP", "1", "4", observe_calls_of_a_trial},

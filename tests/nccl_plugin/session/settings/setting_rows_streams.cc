@@ -152,7 +152,7 @@ std::string observe_decisions(const std::vector<Variable>& variables) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return door::nccl_in_streams().Send(data, count, dtype, peer, comm, stream);
   };
-  std::vector<Variable> all = {{"RINGPRESS_CODEC", "auto"}};
+  std::vector<Variable> all = {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}};
   all.insert(all.end(), variables.begin(), variables.end());
   const auto reduce = [&](const std::shared_ptr<door::Comm>& comm, int rank) {
     const cudaStream_t stream = door::make_stream();
@@ -222,7 +222,9 @@ std::vector<SettingRow> rows_of_streams() {
   const SettingFolder& folder = SettingFolder::get();
   StreamedJob of_seed{{{"RINGPRESS_CODEC", "qsgd"}}};
   StreamedJob of_budget{
-      {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_DETERMINISTIC", "1"}}, {20000}, 6};
+      {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}, {"RINGPRESS_DETERMINISTIC", "1"}},
+      {20000},
+      6};
   StreamedJob by_rules{{{"RINGPRESS_CODEC", "none"}}};
   StreamedJob of_four{{}, {20000}, 1, {0, 1, 2, 3}};
   StreamedJob in_turn{{{"RINGPRESS_ALGO", "ring"}}, {20000}, 1, {0, 1, 0, 1}};
