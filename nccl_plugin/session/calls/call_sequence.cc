@@ -13,7 +13,8 @@ namespace {
 // Addresses differ between ranks: levels and classes do not see them.
 constexpr CallUsers kByBuffer{CallUser::kFeedback, CallUser::kLazy, CallUser::kTrace,
                               CallUser::kPlan};
-constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy, CallUser::kLevels};
+constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy, CallUser::kLevels,
+                              CallUser::kClass};
 // The least that a state has of a track.
 constexpr std::size_t kSavedTrackBytes = 32;
 

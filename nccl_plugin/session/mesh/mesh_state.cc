@@ -213,8 +213,9 @@ Status MeshState::inherit(const MeshState* parent) {
 
 void MeshState::adopt(Loaded&& loaded) {
   session_.sequence = loaded.sequence;
-<<<<<<< HEAD
-  calls_.recurrences() = std::move(loaded.recurrences);
+  CallClasses& classes = calls_.advisers().classes();
+  classes.recurrences() = std::move(loaded.recurrences);
+  classes.known() = std::move(loaded.classes);
   calls_.slice_turns() = std::move(loaded.slice_turns);
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));
@@ -225,11 +226,6 @@ void MeshState::adopt(Loaded&& loaded) {
 void MeshState::adopt_own(Loaded&& loaded) {
   loaded.calls->forget_shapes();
   loaded.feedback.forget_shapes();
-=======
-  CallClasses& classes = calls_.advisers().classes();
-  classes.recurrences() = std::move(loaded.recurrences);
-  classes.known() = std::move(loaded.classes);
-  calls_.projected() = std::move(loaded.projected);
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));
 }
