@@ -280,7 +280,15 @@ class InProcessCommunicator : public Communicator {
 
   void set_timeout(std::chrono::milliseconds) override {}  // Threads wait as long as it takes.
   Status finalize() override { return hub_->failure(); }
-  void abort(End) override { hub_->abort({Code::kAborted, "aborted by a rank"}); }
+  void abort(End end) override {
+    const std::string own = "rank " + std::to_string(rank());
+    switch (end) {
+      case End::kAborted:
+        return hub_->abort({Code::kAborted, own + " aborted the communicator"});
+      case End::kRevoked:
+        return hub_->abort({Code::kRevoked, own + " revoked the communicator"});
+    }
+  }
   Status failure() const override { return hub_->failure(); }
   Status check() override { return hub_->failure(); }
   Statistics statistics() const override { return statistics_; }
