@@ -16,8 +16,8 @@ namespace {
 constexpr int kRanksOfClasses = 2;
 constexpr std::size_t kSmallBucket = 20000, kLargeBucket = 30000;
 
-/// Whether the last sum of any step is lossy; `make_step` makes the calls of one step and gives that
-/// sum. All ranks have the same sums.
+/// Whether the last sum of any step is lossy; `make_step` makes the calls of one step and gives
+/// that sum. All ranks have the same sums.
 template <typename MakeStep>
 bool is_ever_compressed(int steps, MakeStep make_step) {
   std::vector<std::vector<std::vector<float>>> sums(kRanksOfClasses);

@@ -106,7 +106,8 @@ TEST_P(InterposerTrace, OfCommunicatorsThatAreNeverCompressed) {
   const std::size_t times = is_cuda() ? 7 : 5;
   const Traced traced = trace({{"RINGPRESS_CODEC", "none"}}, 12, times);
   EXPECT_EQ(traced.sizes, sizes(times)) << traced.text;
-  const Traced automatic = trace({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}}, 12, times + 1);
+  const Traced automatic =
+      trace({{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}}, 12, times + 1);
   EXPECT_EQ(automatic.sizes, sizes(times + 1)) << automatic.text;
 }
 

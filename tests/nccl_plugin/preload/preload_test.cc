@@ -111,7 +111,8 @@ TEST(Preload, TopkTakesItsFormForStreamsAndSaysSo) {
 }
 
 TEST(Preload, CallsThatRecurBetweenHostsAreCompressedIfAllAreGradients) {
-  const Output output = run({"RINGPRESS_GRADIENTS=all", "RINGPRESS_BACKEND=host", "RINGPRESS_SOCKET_IFNAME=lo", preload(SHIM)},
+  const Output output = run({"RINGPRESS_GRADIENTS=all", "RINGPRESS_BACKEND=host",
+                             "RINGPRESS_SOCKET_IFNAME=lo", preload(SHIM)},
                             client(CLIENT, 2, "all"));
   ASSERT_EQ(output.status, 0) << output.text;
   const Results results(output.text);

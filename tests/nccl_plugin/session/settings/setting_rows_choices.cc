@@ -98,7 +98,8 @@ std::string observe_trials(const Variable& tested) {
 }  // namespace
 
 std::vector<SettingRow> rows_of_choices() {
-  const SettingJob of_class = with_settings(job_with("auto", 6), {{"RINGPRESS_DETERMINISTIC", "1"}});
+  const SettingJob of_class =
+      with_settings(job_with("auto", 6), {{"RINGPRESS_DETERMINISTIC", "1"}});
   const SettingJob of_budget = with_settings(of_class, {{"RINGPRESS_GRADIENTS", "all"}});
   return {
       {"RINGPRESS_GRADIENTS", "known", "all", observe_job(of_class, sent_bytes_of)},

@@ -221,10 +221,11 @@ std::string observe_meeting_place(const Variable& tested) {
 std::vector<SettingRow> rows_of_streams() {
   const SettingFolder& folder = SettingFolder::get();
   StreamedJob of_seed{{{"RINGPRESS_CODEC", "qsgd"}}};
-  StreamedJob of_budget{
-      {{"RINGPRESS_CODEC", "auto"}, {"RINGPRESS_GRADIENTS", "all"}, {"RINGPRESS_DETERMINISTIC", "1"}},
-      {20000},
-      6};
+  StreamedJob of_budget{{{"RINGPRESS_CODEC", "auto"},
+                         {"RINGPRESS_GRADIENTS", "all"},
+                         {"RINGPRESS_DETERMINISTIC", "1"}},
+                        {20000},
+                        6};
   StreamedJob by_rules{{{"RINGPRESS_CODEC", "none"}}};
   StreamedJob of_four{{}, {20000}, 1, {0, 1, 2, 3}};
   StreamedJob in_turn{{{"RINGPRESS_ALGO", "ring"}}, {20000}, 1, {0, 1, 0, 1}};
