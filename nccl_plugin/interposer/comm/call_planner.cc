@@ -32,8 +32,8 @@ bool CallPlanner::plan(PlannedCall* planned) {
 
 /// A captured call is what such calls have been before. True: the ranks vote on it.
 bool CallPlanner::classify(Call* call) {
-  if (!classes_.is_asked()) return false;
   const PlanRequest request = parts_.policy.request(*call);
+  if (!classes_.is_of_interest(request)) return false;
   if (capture_of(*parts_.device, *call) != 0) {
     call->call_class = classes_.class_of_captured(request);
     return false;

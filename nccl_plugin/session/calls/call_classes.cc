@@ -98,7 +98,7 @@ CallClasses::CallClasses(const CallSettings& settings, std::string_view name,
 
 void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen) {
   is_vote_due_ = false;
-  if (!is_asked_ || is_too_small(request, settings_.minimum_bytes)) return;
+  if (!is_of_interest(request)) return;
   TensorCall call = shape_of(request);
   if (takes_all_) {
     if (recurrences_.count(request) >= kCallsBefore) known_.set(call, CallClass::kGradient);

@@ -49,7 +49,9 @@ class CallClasses {
   /// The program makes this all-reduce, reduce-scatter or all-gather. `seen`: by this rank.
   void observe(const PlanRequest& request, const CallEvidence::Seen& seen);
   /// Whether anything comes of observe(), and of what this rank has seen.
-  bool is_asked() const { return is_asked_; }
+  bool is_of_interest(const PlanRequest& request) const {
+    return is_asked_ && !is_too_small(request, settings_.minimum_bytes);
+  }
   bool wants_times() const { return is_asked_ && !takes_all_; }
 
   /// True if the ranks vote before the call that was observed last is decided on.

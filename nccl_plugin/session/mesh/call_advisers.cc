@@ -58,6 +58,8 @@ void MeshAdvisers::adopt(Kept&& kept) {
 }
 
 Status MeshAdvisers::observe(const PlanRequest& request, const void* address) {
+  is_observed_ = classes_.is_of_interest(request);
+  if (!is_observed_) return Status::ok();
   CallEvidence::Seen seen{address};
   if (classes_.wants_times()) {
     const Clock::time_point now = Clock::now();

@@ -73,7 +73,7 @@ class MeshAdvisers final : public CallAdvisers {
   void end_all_reduce(const TensorCall& call, bool is_by_rule);
   void note_time(double seconds) {
     if (is_tuned_) kept_.tuned->note(seconds);
-    if (classes_.wants_times()) last_end_ = Clock::now();
+    if (is_observed_ && classes_.wants_times()) last_end_ = Clock::now();
   }
 
   /// Sent to measure the links.
@@ -91,7 +91,8 @@ class MeshAdvisers final : public CallAdvisers {
 
   MeshSession& session_;
   CallClasses classes_;
-  Clock::time_point last_begin_, last_end_;  // Of calls, where classes_ wants to know.
+  bool is_observed_ = false;                 // The last call.
+  Clock::time_point last_begin_, last_end_;  // Of those that are, where classes_ wants to know.
   TensorCall under_way_;  // The last all-reduce; and whether nobody has been told of it yet.
   bool is_untold_ = false;
   StepsOfCalls steps_;
