@@ -6,6 +6,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/calls/call_pattern.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/calls/call_sequence.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/calls/error_feedback.cc
+    ${PROJECT_SOURCE_DIR}/nccl_plugin/session/calls/slice_turns.cc
     ${PROJECT_SOURCE_DIR}/nccl_plugin/session/calls/tensor_call.cc
     ${PROJECT_SOURCE_DIR}/tuner/decision_text.cc
     ${PROJECT_SOURCE_DIR}/tuner/planner.cc
