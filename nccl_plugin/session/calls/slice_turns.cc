@@ -35,6 +35,11 @@ void SequenceFromStart::add(std::uint64_t call) {
     is_too_long_ = true;
   }
   if (is_too_long_) return;
+  if (calls_.capacity() == 0) {
+    // At once: calls allocate nothing later on.
+    calls_.reserve(kMostCalls);
+    borders_.reserve(kMostCalls);
+  }
   std::size_t border = borders_.empty() ? 0 : borders_.back();
   while (border > 0 && calls_[border] != call) border = borders_[border - 1];
   if (!calls_.empty() && calls_[border] == call) ++border;
