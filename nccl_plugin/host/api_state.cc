@@ -29,7 +29,7 @@ static_assert(ringpress::kStateOutcomeCount == RINGPRESS_STATE_OTHER_STEP + 1);
 
 constexpr std::size_t kOldestStateLoadBytes = sizeof(ringpressStateLoad_t);
 
-/// A communicator of the library that this one stands before has none of this session's.
+/// A communicator that the real library made keeps no state here.
 Result<std::shared_ptr<ncclComm>> find_comm_with_state(ncclComm_t handle) {
   if (group_is_open()) {
     return Status(Code::kInvalidUsage, "a state within a group: it would not wait for its calls");

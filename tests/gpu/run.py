@@ -142,7 +142,9 @@ class Report:
 
     def write(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
+        # Commands as one types them in the repository, wherever it lies.
+        text = json.dumps(self.content, indent=1).replace(f"{jobs.ROOT}/", "")
+        self.path.write_text(text + "\n", encoding="utf-8")
 
 
 def run_areas(options, setup, found):

@@ -9,7 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "nccl_plugin/session/calls/recurrences.h"
 #include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/mesh/call_advisers.h"
