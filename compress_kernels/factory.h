@@ -3,6 +3,7 @@
 #define COMPRESS_KERNELS_FACTORY_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,31 @@ namespace ringpress::compress_kernels {
 /// kUnsupported: a lossy codec with a type that is not compressible or an op other than sum or avg.
 Result<std::unique_ptr<Codec>> make_codec(const std::string& specification, DType dtype,
                                           ReduceOp op);
+
+/// Elements that share a step in a codec that can have coordinate scales (scales/scales.h); 0: it
+/// cannot.
+Result<std::size_t> block_of_scales(const std::string& specification);
+/// Such a codec with coordinate scales: its operations need `scales`, and its bytes are as many as
+/// without. Errors are those of make_codec(), and kUnsupported for one that cannot have them.
+Result<std::unique_ptr<Codec>> make_scaled_codec(const std::string& specification, DType dtype,
+                                                 ReduceOp op);
+
+/// squares += (result^2 - squares) * weight, coordinate by coordinate; a square that is not finite
+/// changes nothing. `result`: of a compressible type, any alignment.
+void learn_scales(const void* result, std::size_t count, DType dtype, float weight, float* squares);
+/// Codes by such means of squares; `block`: of the codec.
+void find_scales(const float* squares, std::size_t count, std::size_t block, std::uint8_t* codes);
+
+/// What an encoding of values would lose without scales and with them, in arbitrary units: squares
+/// of errors, each divided by its coordinate's scale. So an error counts by half for its size
+/// (which is what plain gradient descent feels) and by half relative to its coordinate's values
+/// (as optimizers do that divide by their root mean square). One pass.
+struct ScaleErrors {
+  double plain = 0;
+  double scaled = 0;
+};
+ScaleErrors measure_scales(const void* values, std::size_t count, DType dtype,
+                           const std::uint8_t* codes, std::size_t block);
 
 /// True for codecs that do not encode tensors but project them, which only all-reduces can do.
 /// False for what is no specification.

@@ -148,7 +148,7 @@ class SettingsPlanner : public Planner {
       return decision;
     }
     decision.codec = codec;
-    decision.error_feedback = settings_.error_feedback && codec != kLosslessCodec &&
+    decision.error_feedback = has_error_feedback(settings_) && codec != kLosslessCodec &&
                               request.kind == CollectiveKind::kAllReduce;
     return decision;
   }

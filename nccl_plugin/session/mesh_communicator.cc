@@ -95,7 +95,7 @@ Status AllReduces::run(const void* send, void* receive, std::size_t count, DType
   VotedCalls& lazy = *session_.lazy;
   const TensorCall tensor{CollectiveKind::kAllReduce, count, dtype, reduction.op, send};
   CallUsers users{CallUser::kLazy};
-  if (session_.settings.error_feedback) users.add(CallUser::kFeedback);
+  if (has_error_feedback(session_.settings)) users.add(CallUser::kFeedback);
   session_.call_sequence->tell(tensor, users);
   LazyCalls::Decision decision;
   RINGPRESS_RETURN_IF_ERROR(session_.decide([&]() -> Status {
@@ -117,7 +117,7 @@ Status AllReduces::run(const void* send, void* receive, std::size_t count, DType
 
 Status AllReduces::put_off(const TensorCall& tensor, void* receive) {
   std::memset(receive, 0, tensor.count * dtype_size(tensor.dtype));
-  if (session_.settings.error_feedback) session_.feedback.pass(tensor);  // It has its place.
+  if (has_error_feedback(session_.settings)) session_.feedback.pass(tensor);  // It has its place.
   session_.statistics.count_exact({ExactReason::kPutOff, 0, {}});
   return Status::ok();
 }
@@ -139,7 +139,7 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
     RINGPRESS_RETURN_IF_ERROR(calls_.advisers().measure_link());
     call.started = Clock::now();
   }
-  recall(&call, sent, count);
+  RINGPRESS_RETURN_IF_ERROR(recall(&call, sent, count));
   const auto ranks = static_cast<std::uint64_t>(session_.size());
   call.raw_bytes = count * dtype_size(dtype) * 2 * (ranks - 1) / ranks;
   return calls_.finish(call, run_timed(call, {send, receive, count}));
@@ -148,6 +148,7 @@ Status AllReduces::run_now(const Sent& sent, void* receive, std::size_t count, D
 Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args) {
   Status status = call.collective->all_reduce(call.context, args);
   if (!status.is_ok()) return status;
+  calls_.scales().learn(args.receive);
   const CallSignature& signature = call.context.call;
   calls_.advisers().end_all_reduce(
       {signature.kind, args.count, signature.dtype, signature.op, args.send},
@@ -156,7 +157,7 @@ Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args
 }
 
 /// What is known of the tensor from earlier calls and from hints.
-void AllReduces::recall(PreparedCall* call, const Sent& sent, std::size_t count) {
+Status AllReduces::recall(PreparedCall* call, const Sent& sent, std::size_t count) {
   CollectiveContext& context = call->context;
   const DType dtype = context.codec->dtype();
   const TensorCall tensor{context.call.kind, count, dtype, context.codec->op(), sent.address};
@@ -168,6 +169,7 @@ void AllReduces::recall(PreparedCall* call, const Sent& sent, std::size_t count)
                                   session_.hints.find({count, dtype, sent.address}));
     call->started = Clock::now();
   }
+  return calls_.add_scales(tensor, call);
 }
 
 void AllReduces::find_residual(PreparedCall* call, const TensorCall& tensor) {

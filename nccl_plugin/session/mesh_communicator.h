@@ -41,7 +41,7 @@ class AllReduces {
   Status put_off(const TensorCall& tensor, void* receive);
   Status run_now(const Sent& sent, void* receive, std::size_t count, DType dtype,
                  const Reduction& reduction);
-  void recall(PreparedCall* call, const Sent& sent, std::size_t count);
+  Status recall(PreparedCall* call, const Sent& sent, std::size_t count);
   void find_residual(PreparedCall* call, const TensorCall& tensor);
   Status run_timed(const PreparedCall& call, const AllReduceArgs& args);
 

@@ -76,6 +76,7 @@ std::string statistics_line(int rank, int size, const Statistics& statistics, St
          field("observed_calls", statistics.observed_calls) +
          field("observed_raw_bytes", statistics.observed_raw_bytes) +
          field("unbiased_calls", statistics.unbiased_calls) +
+         field("scaled_calls", statistics.scaled_calls) +
          field("unsent_tensors", statistics.unsent_tensors) +
          field("unsent_elements", statistics.unsent_elements) +
          field("unsent_norm", statistics.unsent_norm) + field(time_name, statistics.nanoseconds) +

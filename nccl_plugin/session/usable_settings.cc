@@ -7,6 +7,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/budget.h"
+#include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/output_files.h"
 #include "nccl_plugin/session/rules/rule_codecs.h"
@@ -45,11 +46,25 @@ std::vector<GivenCodec> find_lossy_codecs(const Settings& settings) {
 /// Where the user has switched it off.
 std::vector<Status> find_switched_off(const Settings& settings) {
   std::vector<Status> found;
-  if (settings.error_feedback) return found;
+  if (has_error_feedback(settings)) return found;
   for (const GivenCodec& given : find_lossy_codecs(settings)) {
     found.emplace_back(Code::kInvalidArgument, loss_without_feedback(given.codec, true));
   }
   return found;
+}
+
+/// Empty: some calls may have scales, or none were asked for.
+std::string note_on_scales(const Settings& settings) {
+  if (settings.feedback != FeedbackChoice::kScales) return "";
+  std::string why = settings.backend == Backend::kCuda
+                        ? "coordinate scales are for calls on host memory"
+                        : std::string();
+  for (const GivenCodec& given : given_codecs(settings, CollectiveKind::kAllReduce)) {
+    if (settings.backend == Backend::kCuda) break;
+    why = why_no_scales(settings, given.codec);
+    if (why.empty()) return "";
+  }
+  return why.empty() ? "" : "RINGPRESS_EF=scales is as auto: " + why;
 }
 
 std::string chosen_by(const GivenCodec& given, const Settings& settings) {
@@ -113,7 +128,9 @@ std::vector<std::string> find_notes(const Settings& settings) {
     notes.push_back("NCCL_DEBUG_FILE=" + settings.nccl.debug_file +
                     ": nothing is written there without NCCL_DEBUG");
   }
-  if (!settings.error_feedback) return notes;
+  if (!has_error_feedback(settings)) return notes;
+  const std::string on_scales = note_on_scales(settings);
+  if (!on_scales.empty()) notes.push_back(on_scales);
   for (const GivenCodec& given : find_lossy_codecs(settings)) {
     notes.push_back(chosen_by(given, settings) + ": " + loss_without_feedback(given.codec, false));
   }

@@ -28,6 +28,7 @@ import paired
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TASKS, OPTIMIZERS = ("mlp", "convolutions", "lstm", "transformer"), ("adamw", "sgd")
+ALL_TASKS = (*TASKS, "tiny")  # That can be asked for.
 SHORT_METHODS = ("auto+BUDGET=q4", "q4")
 WHOLE_METHODS = ("q8", "q5", "q4", "q4+EF=0", "q4:grid=lloyd", "q2:grid=lloyd", "q2:grid=lloyd+EF=0", "sign",
                  "topk:density=0.01", "powersgd:rank=4")
@@ -69,7 +70,7 @@ def parse(words):
     parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="trainings (one a processor)")
     options = parser.parse_args(words)
     for name in ("tasks", "optimizers"):
-        unknown = set(getattr(options, name) or ()) - set({"tasks": TASKS, "optimizers": OPTIMIZERS}[name])
+        unknown = set(getattr(options, name) or ()) - set({"tasks": ALL_TASKS, "optimizers": OPTIMIZERS}[name])
         if unknown:
             parser.error(f"--{name}: no {min(unknown)}")
     if not options.library.exists():

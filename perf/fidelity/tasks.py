@@ -131,7 +131,8 @@ class Digits:
 
 
 TASKS = {"transformer": lambda: Text(Transformer), "lstm": lambda: Text(Lstm),
+         "tiny": lambda: Text(lambda: Transformer(64, 2, 4)),
          "convolutions": lambda: Digits(Convolutions), "mlp": lambda: Digits(Mlp)}
 # The largest learning rates of each optimizer.
-RATES = {"adamw": {"transformer": 2e-3, "lstm": 2e-3, "convolutions": 2e-3, "mlp": 2e-3},
-         "sgd": {"transformer": 0.5, "lstm": 0.5, "convolutions": 0.1, "mlp": 0.1}}
+RATES = {"adamw": {"transformer": 2e-3, "tiny": 2e-3, "lstm": 2e-3, "convolutions": 2e-3, "mlp": 2e-3},
+         "sgd": {"transformer": 0.5, "tiny": 0.5, "lstm": 0.5, "convolutions": 0.1, "mlp": 0.1}}

@@ -200,6 +200,11 @@ class ChunkedCall {
     return context_.residual == nullptr ? nullptr : context_.residual + range.offset;
   }
 
+  /// The codes of a scaled codec for `range`, or null.
+  const std::uint8_t* scales(const Range& range) const {
+    return context_.scales == nullptr ? nullptr : context_.scales + range.offset;
+  }
+
   /// Encodes own values with error feedback; `decoded`, if not null, gets what others will decode.
   /// Gives the bytes written.
   std::size_t encode(const Range& range, const Encoding& encoding, std::byte* wire,
@@ -214,6 +219,7 @@ class ChunkedCall {
     args.random = random_key(range);
     args.form = encoding.form;
     args.agreed = encoding.agreed;
+    args.scales = scales(range);
     return codecs_.encode(range, args);
   }
 
@@ -228,6 +234,7 @@ class ChunkedCall {
     args.random = random_key(range);
     args.form = sum.form;
     args.agreed = sum.agreed;
+    args.scales = scales(range);
     return args;
   }
 
@@ -242,6 +249,7 @@ class ChunkedCall {
     args.divisor = codec_.traits().summable && sums_ ? divisor_of(context_) : 1;
     args.form = encoding.form;
     args.agreed = encoding.agreed;
+    args.scales = scales(range);
     codecs_.decode(range, args);
   }
 

@@ -85,6 +85,7 @@ struct EncodeArgs {
   RandomKey random{};
   Contributions form{};
   Agreed agreed{};
+  const std::uint8_t* scales = nullptr;  // Of scaled codecs, which need them: count codes.
 };
 
 /// Writes `count` values decoded from what encode() made. Any bytes decode to something: the caller
@@ -98,6 +99,7 @@ struct DecodeArgs {
                               // have divided before they encoded.
   Contributions form{};
   Agreed agreed{};
+  const std::uint8_t* scales = nullptr;  // As in EncodeArgs, and the same codes.
 };
 
 /// As DecodeArgs, but adds (or reduces, for "none" with another op) onto `sum`.
@@ -109,6 +111,7 @@ struct DecodeAddArgs {
   std::size_t wire_size = 0;
   Contributions form{};
   Agreed agreed{};
+  const std::uint8_t* scales = nullptr;  // As in DecodeArgs.
 };
 
 /// The hop: reduces what other ranks sent (their contributions, or one partial sum of several) with
@@ -131,6 +134,7 @@ struct DecodeAddEncodeArgs {
   std::size_t wire_contributions = 1;  // Contributions::summed of each of `wires`.
   Contributions form{};                // Of the result.
   Agreed agreed{};
+  const std::uint8_t* scales = nullptr;  // As in EncodeArgs; `wires` have been encoded with them.
   /// For what is kept between two steps of the hop: some 4 bytes an element at most.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 };

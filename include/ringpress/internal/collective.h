@@ -49,6 +49,8 @@ struct CollectiveContext {
   // Of a codec with a projection() that sends a part of the tensor in each call: which one, modulo
   // its cycle(). Equal on all ranks.
   std::uint64_t turn = 0;
+  // Of a scaled codec (compress_kernels/scales/): codes for the whole tensor.
+  const std::uint8_t* scales = nullptr;
   // For all-reduces of codecs with a projection(). What differs between ranks goes unused.
   std::span<const Layer> layers;                // As in TensorShape.
   ProjectionState* projection_state = nullptr;  // Kept for this tensor, or null.

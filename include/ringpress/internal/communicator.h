@@ -97,6 +97,7 @@ struct Statistics {
   std::map<std::string, std::uint64_t> exact_calls;  // Calls that were not compressed, by reason.
   std::uint64_t unbiased_calls = 0;      // Compressed without error feedback as a tensor was not
                                          // known for certain; of compressed_calls.
+  std::uint64_t scaled_calls = 0;        // With coordinate scales; of compressed_calls.
   std::uint64_t nanoseconds = 0;         // Spent in collective calls.
   std::uint64_t observed_calls = 0;      // RINGPRESS=observe: calls that would be compressed,
   std::uint64_t observed_raw_bytes = 0;  // and their part of raw_bytes.

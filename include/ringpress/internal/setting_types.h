@@ -30,6 +30,9 @@ inline bool compresses(Mode mode) {
 /// RINGPRESS_GRADIENTS: which recurring calls automatic mode takes for gradients.
 enum class GradientChoice : std::uint8_t { kKnown, kAll };
 
+/// RINGPRESS_EF: what is kept of a tensor from call to call for a lossy codec's sake.
+enum class FeedbackChoice : std::uint8_t { kAuto, kScales, kOff };
+
 /// RINGPRESS_BACKEND. No value: the door's own.
 using BackendChoice = std::optional<Backend>;
 
@@ -99,6 +102,14 @@ template <>
 struct SettingWords<LevelGrids> {
   static constexpr SettingWord<LevelGrids> kAll[] = {{"uniform", LevelGrids::kUniform},
                                                      {"both", LevelGrids::kBoth}};
+};
+
+/// (`1` and `0` with their like are read too, as they always were.)
+template <>
+struct SettingWords<FeedbackChoice> {
+  static constexpr SettingWord<FeedbackChoice> kAll[] = {{"auto", FeedbackChoice::kAuto},
+                                                         {"scales", FeedbackChoice::kScales},
+                                                         {"0", FeedbackChoice::kOff}};
 };
 
 template <>

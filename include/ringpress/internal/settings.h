@@ -49,6 +49,11 @@ inline bool is_automatic(const CallSettings& settings) {
   return settings.codec.is_automatic() && settings.mode == Mode::kOn && !settings.deterministic;
 }
 
+/// Whether residuals are kept.
+inline bool has_error_feedback(const CallSettings& settings) {
+  return settings.feedback != FeedbackChoice::kOff;
+}
+
 /// Every setting.
 struct Settings : CallSettings {
 #define RINGPRESS_SETTING(field, type, name, default_text, agree, meaning) type field{};

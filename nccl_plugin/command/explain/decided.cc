@@ -10,6 +10,7 @@
 #include "nccl_plugin/session/calls/budget.h"
 #include "nccl_plugin/session/calls/codec_cache.h"
 #include "nccl_plugin/session/calls/comm_shape.h"
+#include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/calls/named_codec.h"
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
@@ -124,15 +125,31 @@ std::string note_on_pieces(const Settings& settings, const CallShape& shape, DTy
   return note;
 }
 
-/// What is lost without error feedback, RINGPRESS_LAZY and RINGPRESS_ADJUST_STEPS.
+/// Of an all-reduce that is compressed.
+std::string note_on_scales(const Settings& settings, const std::string& codec) {
+  if (!is_on_host(settings)) {
+    return "RINGPRESS_EF=scales is as auto: coordinate scales are for calls on host memory";
+  }
+  const std::string why = nccl_plugin::why_no_scales(settings, codec);
+  if (!why.empty()) return "RINGPRESS_EF=scales is as auto: " + why;
+  return "RINGPRESS_EF=scales: where that loses less, such a call has coordinate scales, for no "
+         "byte "
+         "more";
+}
+
+/// What is lost without error feedback, coordinate scales, RINGPRESS_LAZY and
+/// RINGPRESS_ADJUST_STEPS.
 std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& request,
                                   const Planner& planner, const Decided& decided) {
   std::vector<std::string> notes;
   const Decision planned = planner.plan(request);
   const std::string loss =
-      nccl_plugin::loss_without_feedback(std::string(planned.codec), !settings.error_feedback);
+      nccl_plugin::loss_without_feedback(std::string(planned.codec), !has_error_feedback(settings));
   if (decided.left_exact.empty() && !planned.error_feedback && !loss.empty()) notes.push_back(loss);
   const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
+  if (settings.feedback == FeedbackChoice::kScales && is_all_reduce && decided.left_exact.empty()) {
+    notes.push_back(note_on_scales(settings, std::string(planned.codec)));
+  }
   if (nccl_plugin::LazyCalls::is_wanted(settings)) {
     const bool is_put_off = is_all_reduce &&
                             nccl_plugin::LazyCalls::takes(request, settings.minimum_bytes) &&

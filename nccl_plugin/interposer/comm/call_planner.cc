@@ -150,7 +150,7 @@ void CallPlanner::pass_over(const Call& call, const Decision& decision) {
 }
 
 void CallPlanner::keep_place(const Call& call) {
-  if (!parts_.settings.error_feedback) return;
+  if (!has_error_feedback(parts_.settings)) return;
   PlanRequest request = parts_.policy.request(call);
   request.call_class = CallClass::kGradient;
   const Decision decision = parts_.policy.plan(request);

@@ -12,6 +12,8 @@
 //               long as it does. Both go by buffers, or else by shapes, and begin anew at a break.
 //   kClass      large all-reduces, reduce-scatters and all-gathers, whose classes are looked for
 //               (call_classes.h). It goes by shapes alone, as kLevels does.
+//   kScales     all-reduces that are to be compressed, where RINGPRESS_EF=scales. It goes by shapes
+//               alone, as kLevels does.
 //   kLevels     all-reduces that rules and settings want compressed. It goes by shapes alone, which
 //               are equal on all ranks, as all ranks have to find the same.
 //
@@ -37,8 +39,8 @@
 
 namespace ringpress::nccl_plugin {
 
-enum class CallUser : std::uint8_t { kFeedback, kLazy, kTrace, kPlan, kLevels, kClass };
-inline constexpr std::size_t kCallUsers = 6;
+enum class CallUser : std::uint8_t { kFeedback, kLazy, kTrace, kPlan, kLevels, kClass, kScales };
+inline constexpr std::size_t kCallUsers = 7;
 
 /// A set of users.
 class CallUsers {

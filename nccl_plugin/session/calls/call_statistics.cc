@@ -9,6 +9,7 @@ void CallStatistics::count(const EndedCall& call) {
   ++statistics_.calls;
   if (!call.is_exact) {
     ++statistics_.compressed_calls;
+    if (call.is_scaled) ++statistics_.scaled_calls;
   } else {
     exact_calls_.count(call.decision.why);
   }

@@ -25,6 +25,7 @@ struct EndedCall {
   bool is_exact = true;    // As its codec is.
   std::string_view codec;  // Specification.
   bool has_parts = false;  // With codecs of their own.
+  bool is_scaled = false;  // By coordinate.
   std::uint64_t raw_bytes = 0;
   std::chrono::nanoseconds taken{};
   std::size_t residual_bytes = 0;  // Of the communicator.

@@ -14,6 +14,11 @@ Result<NamedCodec> make_named_codec(const std::string& specification, DType dtyp
   RINGPRESS_ASSIGN_OR_RETURN(made.codec, compress_kernels::make_codec(specification, dtype, op));
   const std::string& text = made.codec->specification();
   made.hash = XXH3_64bits(text.data(), text.size());
+  RINGPRESS_ASSIGN_OR_RETURN(made.scale_block, compress_kernels::block_of_scales(specification));
+  if (made.scale_block != 0) {
+    RINGPRESS_ASSIGN_OR_RETURN(made.scaled,
+                               compress_kernels::make_scaled_codec(specification, dtype, op));
+  }
   RINGPRESS_ASSIGN_OR_RETURN(made.takes_error_feedback,
                              compress_kernels::takes_error_feedback(specification));
   RINGPRESS_ASSIGN_OR_RETURN(const compress_kernels::FeedbackNeed need,
@@ -38,7 +43,7 @@ std::string loss_without_feedback(const std::string& specification, bool is_swit
 
 /// Of RINGPRESS_EF=0 a communicator has been warned when it was made.
 void warn_of_loss(const std::string& loss, CollectiveKind kind, const CallSettings& settings) {
-  const bool has_none = kind != CollectiveKind::kAllReduce && settings.error_feedback;
+  const bool has_none = kind != CollectiveKind::kAllReduce && has_error_feedback(settings);
   if (has_none && !loss.empty()) warn_once(loss);
 }
 

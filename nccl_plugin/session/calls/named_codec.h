@@ -2,6 +2,7 @@
 #ifndef NCCL_PLUGIN_SESSION_CALLS_NAMED_CODEC_H_
 #define NCCL_PLUGIN_SESSION_CALLS_NAMED_CODEC_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,7 +18,9 @@ namespace ringpress::nccl_plugin {
 
 struct NamedCodec {
   std::unique_ptr<Codec> codec;
-  std::uint64_t hash = 0;  // By which ranks compare it.
+  std::uint64_t hash = 0;         // By which ranks compare it.
+  std::unique_ptr<Codec> scaled;  // With coordinate scales; null: it has none.
+  std::size_t scale_block = 0;    // Elements of it that share a step; 0: the same.
   bool takes_error_feedback = true;
   bool needs_error_feedback = true;  // Or is better with it.
   std::string unbiased;              // Specification of its unbiased variant; empty: there is none.

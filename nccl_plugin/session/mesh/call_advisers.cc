@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/tuning/calibration.h"
 #include "ringpress/internal/log.h"
 
@@ -12,7 +13,8 @@ namespace ringpress::nccl_plugin {
 
 MeshAdvisers::MeshAdvisers(MeshSession& session)
     : session_(session),
-      classes_(session.settings, session.settings.comm_name.value_or(""), session.call_sequence) {
+      classes_(session.settings, session.settings.comm_name.value_or(""), session.call_sequence),
+      has_scales_(CoordinateScales::are_wanted(session.settings)) {
   const Settings& settings = session.settings;
   // Of calls that are put off, no step can be made out.
   if (session.lazy == nullptr) {
@@ -132,6 +134,7 @@ std::optional<PlannedStepCall> MeshAdvisers::step_of(const PlanRequest& request,
   if (kept_.levels != nullptr && is_usual_compressed_all_reduce(request, planned)) {
     users.add(CallUser::kLevels);
   }
+  if (has_scales_ && !planned.is_exact()) users.add(CallUser::kScales);
   if (!users.is_empty()) session_.call_sequence->tell(under_way_, users);
   return steps_.stays_exact();
 }

@@ -96,6 +96,7 @@ class MeshAdvisers final : public CallAdvisers {
   TensorCall under_way_;  // The last all-reduce; and whether nobody has been told of it yet.
   bool is_untold_ = false;
   StepsOfCalls steps_;
+  const bool has_scales_;
   bool wants_link_ = false;  // The same on all ranks.
   std::uint64_t link_bytes_ = 0;
   Kept kept_;

@@ -8,7 +8,10 @@
 
 namespace ringpress::nccl_plugin {
 
-CallMaker::CallMaker(MeshSession& session) : session_(session), advisers_(session) {
+CallMaker::CallMaker(MeshSession& session)
+    : session_(session),
+      advisers_(session),
+      scales_(session.call_sequence, session.settings.feedback_limit_bytes) {
   if (session.settings.statistics.empty() && session.settings.trace.empty()) return;
   report_.open([this](ReportTime time) { write_report(time); });
 }
@@ -71,11 +74,27 @@ Status CallMaker::add_parts(PreparedCall* call) {
   return Status::ok();
 }
 
+/// All ranks find the same codes, for which frames carry their hash.
+Status CallMaker::add_scales(const TensorCall& tensor, PreparedCall* call) {
+  if (!session_.call_sequence->has_told(CallUser::kScales)) return Status::ok();
+  return session_.decide([&] {
+    CollectiveContext& context = call->context;
+    const bool has_own = call->named->scaled != nullptr && context.parts.empty();
+    const ChosenScales chosen = scales_.choose(tensor, has_own ? call->named->scale_block : 0);
+    if (chosen.codes == nullptr) return Status::ok();
+    context.codec = call->named->scaled.get();
+    context.scales = chosen.codes;
+    context.call.codec_hash = combine_hash(context.call.codec_hash, chosen.hash);
+    return Status::ok();
+  });
+}
+
 PreparedCall CallMaker::prepare_decided(const Decision& decision, const NamedCodec& codec,
                                         const CallSignature& signature,
                                         const Reduction& reduction) {
   PreparedCall call;
   call.decision = decision;
+  call.named = &codec;
   call.started = Clock::now();
   call.collective = &collectives_.of(decision.algorithm);
   call.context.mesh = session_.mesh.get();
@@ -104,12 +123,12 @@ Status CallMaker::run_alone(const PreparedCall& call, const void* send, void* re
 }
 
 Status CallMaker::finish(const PreparedCall& call, Status status) {
-  const Codec& codec = *call.context.codec;
+  const Codec& codec = *call.named->codec;
   const auto taken = Clock::now() - call.started;
   advisers_.note_time(std::chrono::duration<double>(taken).count());
   session_.statistics.count({call.decision, codec.traits().identity, codec.specification(),
-                             !call.context.parts.empty(), call.raw_bytes, taken,
-                             session_.kept_bytes()});
+                             !call.context.parts.empty(), call.context.scales != nullptr,
+                             call.raw_bytes, taken, session_.kept_bytes() + scales_.bytes()});
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/calls/slice_turns.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/mesh/call_advisers.h"
@@ -22,6 +23,7 @@ namespace ringpress::nccl_plugin {
 struct PreparedCall {
   CollectiveContext context;
   const Collective* collective = nullptr;
+  const NamedCodec* named = nullptr;  // Its codec, but for scales and parts.
   Decision decision;
   std::uint64_t raw_bytes = 0;
   Clock::time_point started;
@@ -39,6 +41,8 @@ class CallMaker {
   MeshAdvisers& advisers() { return advisers_; }
   /// Of calls that are projected.
   SliceTurns& slice_turns() { return slice_turns_; }
+  CoordinateScales& scales() { return scales_; }
+  const CoordinateScales& scales() const { return scales_; }
   /// By rank, where the ring goes.
   void set_ring_order(const std::vector<int>& order);
 
@@ -48,6 +52,8 @@ class CallMaker {
   /// `signature` lacks what was decided.
   PreparedCall prepare_decided(const Decision& decision, const NamedCodec& codec,
                                const CallSignature& signature, const Reduction& reduction);
+  /// The call's tensor gets its scales, if it has some.
+  Status add_scales(const TensorCall& tensor, PreparedCall* call);
   /// A communicator of one rank: the reduction of its own values alone.
   Status run_alone(const PreparedCall& call, const void* send, void* receive, std::size_t count);
   /// Counts a call that has ended.
@@ -63,6 +69,7 @@ class CallMaker {
   MeshSession& session_;
   MeshAdvisers advisers_;
   SliceTurns slice_turns_;
+  CoordinateScales scales_;
   std::vector<CodecPart> codec_parts_;  // Of the last call, if it has several codecs.
   ring::Collectives collectives_;
   EndReport report_;  // The last: it reads the others.

@@ -38,7 +38,8 @@ std::string difference_of_lines(const std::vector<std::string>& theirs,
 /// What a file has, before the ranks have agreed to take it.
 struct MeshState::Loaded {
   explicit Loaded(const MeshSession& session)
-      : feedback(session.settings.feedback_limit_bytes, host_residual_memory(), calls) {}
+      : feedback(session.settings.feedback_limit_bytes, host_residual_memory(), calls),
+        scales(calls, session.settings.feedback_limit_bytes) {}
 
   void refuse(StateOutcome with, std::string why) {
     outcome = with;
@@ -55,6 +56,8 @@ struct MeshState::Loaded {
   MeshAdvisers::Kept advice;
   std::shared_ptr<CallSequence> calls = std::make_shared<CallSequence>();
   ErrorFeedback feedback;
+  std::uint64_t scales_hash = 0;
+  CoordinateScales scales;
 };
 
 void MeshState::write_owner(StateWriter& to) const {
@@ -89,6 +92,7 @@ void MeshState::write_shared(StateWriter& to) const {
   classes.recurrences().save(to);
   classes.known().save(to);
   calls_.slice_turns().save(to);
+  to.put(calls_.scales().hash());
   session_.call_sequence->save_shapes(to);
   calls_.advisers().save(to);
 }
@@ -98,6 +102,7 @@ void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
   loaded->recurrences.load(from);
   loaded->classes.load(from);
   loaded->slice_turns.load(from);
+  loaded->scales_hash = from.get<std::uint64_t>();
   loaded->calls->load_shapes(from);
   loaded->advice = calls_.advisers().load(from);
   from.require(from.left() == 0);
@@ -106,12 +111,15 @@ void MeshState::read_shared(StateReader& from, Loaded* loaded) const {
 void MeshState::write_own(StateWriter& to) const {
   session_.call_sequence->save_buffers(to);
   session_.feedback.save(to);
+  calls_.scales().save(to);
 }
 
 void MeshState::read_own(StateReader& from, StateFrom whose, Loaded* loaded) {
   loaded->calls->load_buffers(from, whose);
   if (!from.is_ok()) return;
   loaded->feedback.load(from);
+  loaded->scales.load(from);
+  from.require(loaded->scales.hash() == loaded->scales_hash);
   from.require(from.left() == 0);
 }
 
@@ -217,6 +225,7 @@ void MeshState::adopt(Loaded&& loaded) {
   classes.recurrences() = std::move(loaded.recurrences);
   classes.known() = std::move(loaded.classes);
   calls_.slice_turns() = std::move(loaded.slice_turns);
+  calls_.scales().adopt(std::move(loaded.scales));
   *session_.call_sequence = std::move(*loaded.calls);
   session_.feedback.adopt(std::move(loaded.feedback));
   calls_.advisers().adopt(std::move(loaded.advice));

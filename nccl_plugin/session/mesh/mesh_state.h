@@ -4,6 +4,7 @@
 //   what is equal on all ranks                  numbers of calls, by which random bits are drawn;
 //                                               the sequence of shapes; what is tuned; levels
 //   what is a rank's own                        the sequence of buffers, residuals
+//   coordinate scales                           equal on all ranks, who compare a hash of them
 //
 // Each part writes and reads its own bytes (state/state_bytes.h).
 #ifndef NCCL_PLUGIN_SESSION_MESH_MESH_STATE_H_

@@ -150,6 +150,16 @@ Status parse(const char* name, const std::string& text, Value* value) {
   return Status::ok();
 }
 
+/// What switches are written as was all that there was.
+Status parse(const char* name, const std::string& text, FeedbackChoice* value) {
+  bool is_on = false;
+  if (parse(name, text, &is_on).is_ok()) {
+    *value = is_on ? FeedbackChoice::kAuto : FeedbackChoice::kOff;
+    return Status::ok();
+  }
+  return parse<FeedbackChoice>(name, text, value);
+}
+
 std::string to_text(const std::string& value) {
   return value;
 }

@@ -250,6 +250,15 @@ class Params(Command):
         self.assertEqual(rows["RINGPRESS_EF"]["origin"], "default")
         self.assertNotIn("very secret", json.dumps(rows))
 
+    def test_coordinate_scales_that_no_call_has(self):
+        as_auto = "RINGPRESS_EF=scales is as auto: "
+        for settings, note in (({"RINGPRESS_CODEC": "topk"}, as_auto + "topk takes no coordinate scales"),
+                               ({"RINGPRESS_ADJUST_STEPS": "9"}, as_auto + "calls with levels"),
+                               ({"RINGPRESS_BACKEND": "cuda"}, as_auto + "coordinate scales are for calls on host"),
+                               ({"RINGPRESS_CODEC": "q4"}, None), ({}, None)):
+            found = self.params(RINGPRESS_EF="scales", **settings)["RINGPRESS_EF"].get("note")
+            self.assertTrue(found is None if note is None else (found or "").startswith(note), (settings, found))
+
     def test_a_mistake_is_named(self):
         rows = self.params(RINGPRESS_MIN_BYTES="many", RINGPRESS_CODEC="q44", RINGPRESS="onn")
         for name in ("RINGPRESS_MIN_BYTES", "RINGPRESS_CODEC", "RINGPRESS"):

@@ -63,7 +63,7 @@ Settings draw_settings(Dice& dice) {
       {std::nullopt, std::nullopt, Algorithm::kRing, Algorithm::kSra, Algorithm::kHier});
   settings.backend = dice.one_of<BackendChoice>({std::nullopt, Backend::kHost});
   settings.minimum_bytes = dice.one_of<std::size_t>({65536, 0, 4096});
-  settings.error_feedback = dice.is_one_in(2);
+  settings.feedback = dice.is_one_in(2) ? FeedbackChoice::kAuto : FeedbackChoice::kOff;
   settings.deterministic = dice.is_one_in(4);
   settings.all_gather = dice.is_one_in(2);
   settings.comm_name = dice.one_of<std::optional<std::string>>({std::nullopt, "", "tp_0"});

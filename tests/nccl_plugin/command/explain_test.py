@@ -218,6 +218,20 @@ class Explain(unittest.TestCase):
             self.assertTrue(note is None or notes[0].startswith(note), notes)
         self.assertIn(f"\n{lost}", run(*scatter, **topk).stdout)
 
+    def test_says_which_calls_have_coordinate_scales(self):
+        words = ("64M", "float32", "4", "--codecs", "none,q4,qsgd")
+        scales = {"RINGPRESS_EF": "scales", "RINGPRESS_BACKEND": "host"}
+        as_auto = "RINGPRESS_EF=scales is as auto: "
+        for settings, note in (
+                ({"RINGPRESS_CODEC": "q4"}, "RINGPRESS_EF=scales: where that loses less"),
+                ({"RINGPRESS_CODEC": "qsgd"}, as_auto + "qsgd takes no coordinate scales"),
+                ({"RINGPRESS_CODEC": "q4", "RINGPRESS_LAZY": "2"}, as_auto + "calls that are put off"),
+                ({"RINGPRESS_CODEC": "q4", "RINGPRESS_BACKEND": "cuda"}, as_auto + "coordinate scales are for"),
+                ({"RINGPRESS_CODEC": "q4", "RINGPRESS_EF": "auto"}, None)):
+            notes = [note for note in explained(*words, **(scales | settings))["notes"] if "RINGPRESS_EF" in note]
+            self.assertEqual(len(notes), 0 if note is None else 1, (settings, notes))
+            self.assertTrue(note is None or notes[0].startswith(note), notes)
+
     def test_a_codec_of_the_settings_is_the_choice(self):
         words = ("64M", "float32", "4", "--codecs", "none,q4,q8")
         for settings, codec, by in (

@@ -296,6 +296,13 @@ TEST(State, KeepsLevels) {
   expect_goes_on(training, 17, 22);
 }
 
+TEST(State, KeepsCoordinateScales) {
+  Training training;
+  training.ranks = 3;
+  training.environment = {{"RINGPRESS_CODEC", "q4"}, {"RINGPRESS_EF", "scales"}};
+  expect_goes_on(training, 7, 12);
+}
+
 /// What automatic mode has measured is not measured again.
 TEST(State, KeepsWhatIsTuned) {
   const StateFolder folder;

@@ -34,6 +34,7 @@ set(session_tests
   tuning/tuning_test.cc
   calls/call_classes_test.cc
   calls/call_evidence_test.cc
+  calls/coordinate_scales_test.cc
 )
 if(RINGPRESS_SANITIZE STREQUAL "thread")
   # What ranks decide, in threads that other tests use in the same way (as those with the label not_tsan).

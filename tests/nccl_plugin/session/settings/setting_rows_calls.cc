@@ -57,7 +57,7 @@ std::vector<SettingRow> rows_of_calls() {
       {"RINGPRESS", "on", "off", observe_job(job_with("q4"), sent_bytes_of)},
       {"RINGPRESS_CODEC", "q4", "q8", observe_job(job_with("q2"), sent_bytes_of)},
       {"RINGPRESS_MIN_BYTES", "2K", "8K", observe_job(two_sizes, sent_bytes_of)},
-      {"RINGPRESS_EF", "1", "0", observe_job(job_with("q4", 8), hash_of_results)},
+      {"RINGPRESS_EF", "auto", "scales", observe_job(job_with("q4", 12), hash_of_results)},
       {"RINGPRESS_EF_MAX_BYTES", "0", "80000",
        observe_job(two_tensors,
                    [](const SettingReport& report) {

@@ -17,7 +17,7 @@ TEST(Settings, DefaultsParse) {
   EXPECT_EQ(settings.mistake, "");
   EXPECT_TRUE(settings.codec.is_automatic());
   EXPECT_EQ(settings.minimum_bytes, 65536U);
-  EXPECT_TRUE(settings.error_feedback);
+  EXPECT_EQ(settings.feedback, FeedbackChoice::kAuto);
   EXPECT_EQ(settings.timeout, std::chrono::minutes(10));
 }
 
@@ -30,9 +30,27 @@ TEST(Settings, ReadsEveryType) {
   const auto settings = parse_settings(environment, nullptr);
   EXPECT_EQ(settings.mistake, "");
   EXPECT_EQ(settings.codec.specification, "q2:block=64");
-  EXPECT_FALSE(settings.error_feedback);
+  EXPECT_EQ(settings.feedback, FeedbackChoice::kOff);
   EXPECT_EQ(settings.seed, 18446744073709551615ULL);
   EXPECT_EQ(settings.sockets_per_peer, 4);
+}
+
+/// What was a switch is one still.
+TEST(Settings, FeedbackIsASwitchOrAWord) {
+  const std::pair<const char*, FeedbackChoice> values[] = {
+      {"1", FeedbackChoice::kAuto},    {"on", FeedbackChoice::kAuto},
+      {"auto", FeedbackChoice::kAuto}, {"scales", FeedbackChoice::kScales},
+      {"0", FeedbackChoice::kOff},     {"no", FeedbackChoice::kOff}};
+  for (const auto& [text, expected] : values) {
+    const auto settings = parse_settings({{"RINGPRESS_EF", text}}, nullptr);
+    EXPECT_EQ(settings.mistake, "");
+    EXPECT_EQ(settings.feedback, expected) << text;
+    EXPECT_EQ(has_error_feedback(settings), expected != FeedbackChoice::kOff);
+  }
+  const auto as_one = parse_settings({{"RINGPRESS_EF", "1"}}, nullptr);
+  EXPECT_EQ(agreement_lines(as_one), agreement_lines(parse_settings({}, nullptr)));
+  EXPECT_EQ(parse_settings({{"RINGPRESS_EF", "scale"}}, nullptr).mistake,
+            "RINGPRESS_EF=scale: expected one of auto, scales, 0 (maybe scales?)");
 }
 
 TEST(Settings, AWrongValueIsRefusedByName) {

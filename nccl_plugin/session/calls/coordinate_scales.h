@@ -1,0 +1,106 @@
+// Coordinate scales of a communicator's tensors (compress_kernels/scales/scales.h): learnt from the
+// results of their calls, and used where they help.
+//
+// Ranks encode and decode with the same codes, so all that is decided here goes by what is equal on
+// all ranks: the order and the shapes of calls, the settings, and the results, which all ranks have
+// bit for bit alike. No byte is sent for it. Addresses are not looked at: a tensor is its place in
+// the sequence of shapes that the calls repeat. While a call has no such place it goes without
+// scales. Two tensors of one shape that are taken for one another are both learnt from: then scales
+// do not help, which is measured, and it goes without them. Frames carry a hash of the codes:
+// should ranks ever have different ones, the call fails and no value is wrong.
+//
+// The first kEachCall calls of a tensor are learnt from, then every kSeldom-th. After its calls 2,
+// 4, 8 to 64 and then each 64th it is measured on the result, by the codes that the call had or
+// would have had, whether encoding that loses less with scales. The results' encoding is where most
+// is lost.
+#ifndef NCCL_PLUGIN_SESSION_CALLS_COORDINATE_SCALES_H_
+#define NCCL_PLUGIN_SESSION_CALLS_COORDINATE_SCALES_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nccl_plugin/session/calls/call_sequence.h"
+#include "nccl_plugin/session/state/state_bytes.h"
+#include "ringpress/internal/settings.h"
+
+namespace ringpress::nccl_plugin {
+
+/// Why all-reduces with this codec have no coordinate scales, though RINGPRESS_EF=scales; empty:
+/// they may have some.
+std::string why_no_scales(const CallSettings& settings, const std::string& codec);
+
+/// What a call is encoded with. The same on all ranks.
+struct ChosenScales {
+  const std::uint8_t* codes = nullptr;  // Null: none.
+  std::uint64_t hash = 0;               // Of the codes.
+};
+
+/// Of one communicator. One thread at a time.
+class CoordinateScales {
+ public:
+  static constexpr std::uint64_t kEachCall = 100;
+  static constexpr std::uint64_t kSeldom = 8;
+
+  /// Whether any call has scales: not together with levels or with calls that are put off, which
+  /// make other results of the same values.
+  static bool are_wanted(const CallSettings& settings);
+
+  CoordinateScales(std::shared_ptr<CallSequence> sequence, std::size_t limit_bytes)
+      : sequence_(std::move(sequence)), limit_bytes_(limit_bytes) {}
+
+  /// For the next call of those that CallUser::kScales is told of. `block`: of its codec; 0: that
+  /// has no scales. Throws where there is no memory.
+  ChosenScales choose(const TensorCall& call, std::size_t block);
+  /// Of that call, once it has ended well.
+  void learn(const void* result);
+
+  /// Memory held.
+  std::size_t bytes() const { return bytes_; }
+
+  /// All that is kept is equal on all ranks; and so is its hash.
+  std::uint64_t hash() const;
+  void save(StateWriter& to) const;
+  /// For one that has seen no call, with the sequence of that state. Of what `from` fails at,
+  /// nothing is to be used.
+  void load(StateReader& from);
+  /// Goes on with what `loaded` has.
+  void adopt(CoordinateScales&& loaded);
+
+ private:
+  using Key = std::pair<std::uint64_t, std::size_t>;  // CallPattern::cycle_id(), and its place.
+  struct Tensor {
+    DType dtype = DType::kFloat32;
+    std::uint64_t calls = 0;
+    std::size_t block = 0;
+    bool is_helped = false;
+    std::vector<float> squares;
+    std::vector<std::uint8_t> codes;  // By these squares and the block.
+    std::uint64_t codes_hash = 0;
+
+    std::size_t bytes() const { return squares.size() * (sizeof(float) + 1); }
+  };
+  // Sequences whose tensors are kept: that of the steps, and one that comes between them.
+  static constexpr std::size_t kMostCycles = 2;
+
+  Tensor* tensor_at(const Key& key, const TensorCall& call);
+  void use(std::uint64_t cycle);
+  void drop(std::uint64_t cycle);
+  static void find_codes(Tensor* tensor);
+
+  const std::shared_ptr<CallSequence> sequence_;
+  const std::size_t limit_bytes_;  // 0: none.
+  std::size_t bytes_ = 0;
+  std::map<Key, Tensor> known_;
+  std::vector<std::uint64_t> cycles_;  // The last used first.
+  Tensor* current_ = nullptr;          // The last call's.
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_CALLS_COORDINATE_SCALES_H_
