@@ -31,7 +31,8 @@ Result<std::unique_ptr<Codec>> make_codec(const std::string& specification, DTyp
 /// cannot.
 Result<std::size_t> block_of_scales(const std::string& specification);
 /// Such a codec with coordinate scales: its operations need `scales`, and its bytes are as many as
-/// without. Errors are those of make_codec(), and kUnsupported for one that cannot have them.
+/// without (with grid=lloyd at most a hundredth more). Errors are those of make_codec(), and
+/// kUnsupported for one that cannot have them.
 Result<std::unique_ptr<Codec>> make_scaled_codec(const std::string& specification, DType dtype,
                                                  ReduceOp op);
 

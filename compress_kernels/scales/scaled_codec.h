@@ -2,7 +2,7 @@
 //
 // Wire bytes: those of the inner codec for kGroupElements values at a time, one form after the
 // other, each made of what a value is after the division by its scale. They are as many as the
-// inner codec's for the whole.
+// inner codec's for the whole, but for the few bytes that a form with grid=lloyd begins with.
 //
 // All that the inner codec sees is in scaled units: values, residuals, and the sums of a hop, whose
 // contributions have been encoded with the same scales. So a residual is what was lost, to within a

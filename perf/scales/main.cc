@@ -1,5 +1,6 @@
 // scales_perf: what coordinate scales take, beside the codec without them: nanoseconds a value, of
-// one core, of values that fit its caches as a collective's chunks do. Under callgrind, instructions:
+// one core, of values that fit its caches as a collective's chunks do. Under callgrind,
+// instructions:
 //
 //   scales_perf CODEC OPERATION REPETITIONS    one operation so often: encode, decode, hop (of 4
 //                                              ranks), each `plain` or `scaled`; learn, measure
@@ -153,5 +154,6 @@ int run(const std::string& specification, const std::string& only, int repetitio
 
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 4) return 2;
-  return ringpress::perf::run(argv[1], argc == 4 ? argv[2] : "", argc == 4 ? std::atoi(argv[3]) : 0);
+  return ringpress::perf::run(argv[1], argc == 4 ? argv[2] : "",
+                              argc == 4 ? std::atoi(argv[3]) : 0);
 }

