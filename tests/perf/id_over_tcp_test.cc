@@ -16,6 +16,7 @@
 
 #include "nccl_plugin/command/terminal/error.h"
 #include "perf/all_reduce/descriptor.h"
+#include "tests/support/unused_port.h"
 
 namespace ringpress::perf {
 namespace {
@@ -48,10 +49,6 @@ class Stranger {
   Descriptor socket_;
   int port_ = 0;
 };
-
-int free_port() {
-  return Stranger().port();
-}
 
 RankIdentity identity_of(int rank, int ranks, std::vector<int> ports) {
   RankIdentity identity;
@@ -96,13 +93,14 @@ TEST(IdOverTcp, RanksMayComeInAnyOrder) {
   for (int trial = 0; trial < 5; ++trial) {
     std::vector<std::chrono::milliseconds> late;
     for (int rank = 0; rank < 8; ++rank) late.emplace_back(random() % 150);
-    expect_same(exchange(8, {free_port()}, late));
+    expect_same(exchange(8, {testing::unused_port()}, late));
   }
 }
 
 TEST(IdOverTcp, APortThatIsTakenIsPassedOver) {
   const Stranger first, second;
-  expect_same(exchange(4, {first.port(), second.port(), free_port()}, {100ms, 0ms, 0ms, 300ms}));
+  expect_same(
+      exchange(4, {first.port(), second.port(), testing::unused_port()}, {100ms, 0ms, 0ms, 300ms}));
 }
 
 TEST(IdOverTcp, APortThatIsTakenForAMomentIsWaitedFor) {
@@ -127,7 +125,7 @@ void send_something(int port, const std::string& bytes) {
 }
 
 TEST(IdOverTcp, StrangersGetNothingAndHinderNobody) {
-  const int port = free_port();
+  const int port = testing::unused_port();
   std::atomic<bool> is_over = false;
   std::thread strangers([&] {
     std::mt19937 random(2);
@@ -145,7 +143,7 @@ TEST(IdOverTcp, StrangersGetNothingAndHinderNobody) {
 /// Each of them says so many bytes and stays. Without a limit to patience, one alone would hold up
 /// all ranks behind it.
 TEST(IdOverTcp, StrangersThatStayHinderNobody) {
-  const int port = free_port();
+  const int port = testing::unused_port();
   std::future<std::vector<ncclUniqueId>> got = std::async(std::launch::async, [port] {
     return exchange(4, {port}, {0ms, 1000ms, 1000ms, 1000ms}, 600s);
   });
@@ -166,7 +164,7 @@ TEST(IdOverTcp, StrangersThatStayHinderNobody) {
 }
 
 TEST(IdOverTcp, AnotherJobsRankIsAStranger) {
-  const std::vector<int> ports = {free_port(), free_port()};
+  const std::vector<int> ports = {testing::unused_port(), testing::unused_port()};
   std::vector<std::future<ncclUniqueId>> asked;
   for (const std::uint64_t job : {1, 2}) {
     for (int rank = 0; rank < 3; ++rank) {
@@ -203,7 +201,7 @@ TEST(IdOverTcp, SaysWhatItWaitedFor) {
   EXPECT_EQ(why(identity_of(1, 2, {stranger.port()})),
             "timed out: asking rank 0 at 127.0.0.1:" + port +
                 " for the unique id: who listens there is not rank 0 of this job");
-  const int nobody = free_port();
+  const int nobody = testing::unused_port();
   EXPECT_EQ(why(identity_of(1, 2, {nobody})),
             "timed out: asking rank 0 at 127.0.0.1:" + std::to_string(nobody) +
                 " for the unique id: Connection refused");

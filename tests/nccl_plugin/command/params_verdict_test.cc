@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -20,6 +19,7 @@
 #include "nccl_plugin/session/settings/nccl_variables.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/log.h"
+#include "tests/support/unused_port.h"
 
 namespace ringpress::nccl_plugin::command {
 namespace {
@@ -180,7 +180,7 @@ TEST_F(ParamsVerdict, OfWhatOneSettingChoosesFrom) {
   std::ofstream("good-rules") << "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,q8\n";
   std::ofstream("map") << "[\n";
   std::ofstream("other-hosts") << "nosuchhost rack0\n";
-  const int port = 20000 + static_cast<int>(std::random_device()() % 10000);
+  const int port = testing::unused_port();
   const Variables cases = {{"RINGPRESS_CODEC", "q4:block=3"},
                            {"RINGPRESS_CODEC", "q4:blok=32"},
                            {"RINGPRESS_CODEC", "topk:density=2"},

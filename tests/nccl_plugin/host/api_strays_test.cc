@@ -10,13 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "tests/support/nccl_processes.h"
 #include "tests/support/nccl_ranks.h"
 #include "tests/support/strays.h"
+#include "tests/support/unused_port.h"
 
 namespace ringpress::testing {
 namespace {
@@ -92,8 +92,7 @@ TEST(Strays, OfEveryKindHinderNoJob) {
 }
 
 TEST(Strays, HinderNoJobThatMeetsAtAKnownPlace) {
-  const std::string place =
-      "127.0.0.1:" + std::to_string(20000 + static_cast<int>(std::random_device()() % 10000));
+  const std::string place = "127.0.0.1:" + std::to_string(unused_port());
   const ScopedEnvironment known("NCCL_COMM_ID", place.c_str());
   report("none, known place", seconds_of_job({}, 0));
   for (const Stray kind : {Stray::kSilent, Stray::kSevenBytes, Stray::kHalfHello}) {

@@ -15,6 +15,7 @@
 
 #include "tests/support/nccl_processes.h"
 #include "tests/support/nccl_ranks.h"
+#include "tests/support/unused_port.h"
 
 namespace ringpress::testing {
 namespace {
@@ -186,14 +187,9 @@ TEST(NcclVariables, AFileThatCannotBeOpenedDoesNotStopTheJob) {
   run_processes(2, [](const ncclUniqueId& id, int rank) { reduce_once(id, rank, 2); });
 }
 
-/// A port that nobody listens at.
-int free_port() {
-  return 20000 + static_cast<int>(std::random_device()() % 10000);
-}
-
 /// Every rank makes the id by itself, comes when it likes, and makes several communicators.
 void meet_by_address(const std::string& host, int size) {
-  const std::string place = host + ":" + std::to_string(free_port());
+  const std::string place = host + ":" + std::to_string(unused_port());
   const ScopedEnvironment known("NCCL_COMM_ID", place.c_str());
   run_processes(size, [&](const ncclUniqueId&, int rank) {
     std::mt19937 random(std::random_device{}());
@@ -212,7 +208,7 @@ TEST(NcclVariables, RanksMeetAtAnAddressThatAllKnow) {
 }
 
 TEST(NcclVariables, SplitsNeedNoSecondAddress) {
-  const std::string place = "127.0.0.1:" + std::to_string(free_port());
+  const std::string place = "127.0.0.1:" + std::to_string(unused_port());
   const ScopedEnvironment known("NCCL_COMM_ID", place.c_str());
   run_processes(4, [](const ncclUniqueId& id, int rank) {
     ncclComm_t comm = nullptr;

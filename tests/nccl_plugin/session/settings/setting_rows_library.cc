@@ -1,8 +1,5 @@
 // Variables that the library on host memory reads, as programs load it: each rank is a process.
-#include <arpa/inet.h>
 #include <dlfcn.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +14,7 @@
 #include "tests/nccl_plugin/session/settings/setting_rows.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/setting_folder.h"
+#include "tests/support/unused_port.h"
 
 namespace ringpress::testing {
 namespace {
@@ -151,19 +149,8 @@ std::string observe_host_id(const Variable& tested) {
   }});
 }
 
-/// A port of this host that is free.
-std::string free_place() {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof address;
-  if (bind(listener, reinterpret_cast<const sockaddr*>(&address), bytes) != 0 ||
-      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) {
-    throw std::runtime_error("no port is free");
-  }
-  close(listener);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+std::string unused_place() {
+  return "127.0.0.1:" + std::to_string(unused_port());
 }
 
 /// Rank 0 waits at the one place; rank 1 comes to that which is tested. To another one nobody
@@ -183,14 +170,14 @@ std::string observe_place(const Variable& tested, const std::string& place) {
 
 std::vector<SettingRow> rows_of_library() {
   const SettingFolder& folder = SettingFolder::get();
-  const std::string place = free_place();
+  const std::string place = unused_place();
   return {
       {"RINGPRESS_DEBUG", "error", "info", observe_level},
       {"NCCL_DEBUG", "VERSION", "INFO", observe_level},
       {"NCCL_DEBUG_FILE", folder.path(kLibraryLog), folder.path("other.log"), observe_debug_file},
       {"NCCL_CONF_FILE", folder.path("q4.conf"), folder.path("q8.conf"), observe_configuration},
       {"NCCL_HOSTID", "first", "second", observe_host_id},
-      {"NCCL_COMM_ID", place, free_place(),
+      {"NCCL_COMM_ID", place, unused_place(),
        [place](const Variable& tested) { return observe_place(tested, place); }},
   };
 }
