@@ -31,6 +31,7 @@ struct PlanRequest {
   int comm_nodes = 0;
   int comm_ranks = 0;
   bool is_dtype_known = true;  // Else rules for one type are for all.
+  bool is_count_known = true;  // Else `count` is a part's, and the tensor is not too small.
 };
 
 /// Whether a call of so many bytes is exact in any case, by RINGPRESS_MIN_BYTES.
@@ -38,7 +39,8 @@ inline bool is_too_small(std::size_t bytes, std::size_t minimum_bytes) {
   return bytes < minimum_bytes;
 }
 inline bool is_too_small(const PlanRequest& request, std::size_t minimum_bytes) {
-  return is_too_small(request.count * dtype_size(request.dtype), minimum_bytes);
+  return request.is_count_known &&
+         is_too_small(request.count * dtype_size(request.dtype), minimum_bytes);
 }
 
 class Planner {

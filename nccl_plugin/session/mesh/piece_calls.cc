@@ -23,17 +23,15 @@ bool has_extent(const PiecewiseTensor& tensor) {
 
 /// On the whole tensor, which others have found worth compressing, by what is certain enough of it.
 Result<Decision> PieceCalls::decide_tensor_of_pieces(const PiecewiseTensor& tensor) {
-  std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
-  // It stays exact, though not for its size: as if it were just large enough.
-  if (tensor.known == PiecewiseTensor::Known::kNothing) {
-    count = session_.settings.minimum_bytes / dtype_size(tensor.dtype) + 1;
-  }
+  const std::size_t count = tensor.whole_count != 0 ? tensor.whole_count : tensor.count;
   // Each rank is a node's; how many that has is not known.
   const int size = session_.size();
   const CommShape nodes{size, true, session_.shape.all_reduces_only, false, 0, size, 0};
   PlanRequest request =
       request_of(nodes, CollectiveKind::kAllReduce, count, tensor.dtype, {tensor.op});
   request.call_class = CallClass::kGradient;
+  // Such a tensor stays exact, though not for its size.
+  request.is_count_known = tensor.known != PiecewiseTensor::Known::kNothing;
   return decide_tensor(*session_.planner, request, tensor.known, calls_.advisers());
 }
 
