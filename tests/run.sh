@@ -94,12 +94,27 @@ build() {
     cmake --build "$directory" --target "$target" -j "$JOBS"
 }
 
-suite() {  # suite DIR CTEST_ARGUMENT...
-  local directory=$1
+# What a test printed that has found a fault, whatever it prints when it is repeated: it hung, it
+# crashed, or a sanitizer spoke.
+readonly NEVER_BY_CHANCE='\*\*\*(Timeout|Exception)|ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|: runtime error: '
+
+# suite DIR CTEST_ARGUMENT...: a test that fails is repeated once. The machine has other work, and one test in
+# thousands may miss what it waits for. Such a test is named, so that somebody mends it.
+suite() {
+  local directory=$1 status=0
+  local log=$LOGS/$1-suite.log
   shift
+  mkdir -p "$LOGS"
   # Many tests wait more than they compute. Those that pass are only counted.
-  ctest --test-dir "$directory" -j $((2 * JOBS)) --output-on-failure --timeout 300 "$@" |
-    { grep --line-buffered -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec' || true; }
+  ctest --test-dir "$directory" -j $((2 * JOBS)) --output-on-failure --timeout 300 --repeat until-pass:2 "$@" |
+    { grep --line-buffered -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec' || true; } | tee "$log" || status=$?
+  if grep -qE "$NEVER_BY_CHANCE" "$log"; then status=1; fi
+  if grep -qE ' Test +#[0-9]+: .*\*\*\*' "$log"; then
+    printf '\nTests that failed, once at least:\n'
+    grep -E ' Test +#[0-9]+: .*\*\*\*' "$log"
+    sed -n '/tests passed, /,$p' "$log"
+  fi
+  return "$status"
 }
 
 # sanitized NAME SANITIZERS DIRECTORY LABEL: without the tests of that label, which tests/CMakeLists.txt explains.
