@@ -109,9 +109,9 @@ suite() {
   ctest --test-dir "$directory" -j $((2 * JOBS)) --output-on-failure --timeout 300 --repeat until-pass:2 "$@" |
     { grep --line-buffered -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec' || true; } | tee "$log" || status=$?
   if grep -qE "$NEVER_BY_CHANCE" "$log"; then status=1; fi
-  if grep -qE ' Test +#[0-9]+: .*\*\*\*' "$log"; then
+  if grep -qE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log"; then
     printf '\nTests that failed, once at least:\n'
-    grep -E ' Test +#[0-9]+: .*\*\*\*' "$log"
+    grep -E '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log"
     sed -n '/tests passed, /,$p' "$log"
   fi
   return "$status"
