@@ -9,8 +9,7 @@
 namespace ringpress::nccl_plugin::interposer {
 
 CallPlanner::CallPlanner(CommParts& parts)
-    : parts_(parts),
-      classes_(parts.settings, parts.policy.name(), std::make_shared<CallSequence>()) {}
+    : parts_(parts), classes_(parts.settings, parts.policy.name(), parts.sequence) {}
 
 bool CallPlanner::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
@@ -143,10 +142,33 @@ bool CallPlanner::is_of_step(const Call& call, const PlanRequest& request,
   return capture == 0 && (parts_.settings.graph || capture_of(*parts_.device, call) == 0);
 }
 
+bool CallPlanner::keeps_residual(const Call& call, const Decision& decision,
+                                 std::size_t count) const {
+  return parts_.codec_of(call, decision)->to_keep(decision, count).residual;
+}
+
+/// Those who are told together share what is found out. Residuals of a part of the call's values
+/// have a sequence of their own; what is put off is asked about before it starts.
+void CallPlanner::tell_sequence(const PlannedCall& planned) {
+  const Call& call = planned.call;
+  parts_.sequence->begin_call();
+  if (parts_.lazy != nullptr || capture_of(*parts_.device, call) != 0) return;
+  CallUsers users;
+  const bool is_all_reduce = call.kind == CollectiveKind::kAllReduce;
+  if (is_all_reduce && parts_.trace != nullptr) users.add(CallUser::kTrace);
+  if (planned.is_of_step && parts_.steps->is_recording()) users.add(CallUser::kPlan);
+  if (!planned.is_new) {
+    const Way way = parts_.way_of(call, planned.decision);
+    const std::size_t count = parts_.policy.residual_count(call, way);
+    const bool asks = count == call.count && keeps_residual(call, planned.decision, count);
+    if (asks) users.add(CallUser::kFeedback);
+  }
+  parts_.sequence->tell(tensor_of(call, call.count), users);
+}
+
 void CallPlanner::pass_over(const Call& call, const Decision& decision) {
   const std::size_t count = parts_.policy.residual_count(call, parts_.way_of(call, decision));
-  if (!parts_.codec_of(call, decision)->to_keep(decision, count).residual) return;
-  parts_.kept->pass(tensor_of(call, count));
+  if (keeps_residual(call, decision, count)) parts_.kept->pass(tensor_of(call, count));
 }
 
 void CallPlanner::keep_place(const Call& call) {

@@ -27,6 +27,8 @@ class CallPlanner {
 
   /// The residual of a call that goes without it keeps its place.
   void pass_over(const Call& call, const Decision& decision);
+  /// The sequence of calls is told of a call that starts, for all who will ask about it then.
+  void tell_sequence(const PlannedCall& planned);
   /// Among the calls whose residuals are kept, each call of a tensor has the same place, whatever
   /// becomes of it.
   void keep_place(const Call& call);
@@ -45,6 +47,7 @@ class CallPlanner {
 
  private:
   bool classify(Call* call);
+  bool keeps_residual(const Call& call, const Decision& decision, std::size_t count) const;
   CallEvidence::Seen see(const Call& call);
   bool may_be_put_off(const Call& call) const;
   std::uint64_t graph_of(const Call& call) const;

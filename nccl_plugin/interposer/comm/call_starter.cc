@@ -39,6 +39,7 @@ Result<StreamCallPointer> CallStarter::start(const PlannedCall& planned) {
   exact_because_ = planned.votes ? planned.decision.why : WhyExact{};
   if (planned.votes) return make_exact_call(parts_.real, planned.call);
   if (planned.may_be_put_off) return start_lazily(planned);
+  planner_.tell_sequence(planned);
   RINGPRESS_ASSIGN_OR_RETURN(StreamCallPointer call, start_planned(planned));
   return parts_.trace == nullptr ? std::move(call) : trace(planned, std::move(call));
 }

@@ -62,7 +62,8 @@ void Comm::open() {
   const Settings& settings = parts_.settings;
   if (StreamTrace::is_wanted(settings, rank(), size())) {
     warn_if_failed("no step is recorded for RINGPRESS_TRACE", catch_all([this] {
-                     parts_.trace = std::make_unique<StreamTrace>(*parts_.device, size());
+                     parts_.trace =
+                         std::make_unique<StreamTrace>(*parts_.device, size(), parts_.sequence);
                      return Status::ok();
                    }));
   }
@@ -101,18 +102,20 @@ Status Comm::prepare_to_compress() {
   RINGPRESS_RETURN_IF_ERROR(prepare_codecs());
   // Calls that are only observed need no more room than without codecs.
   if (compresses(settings.mode)) room = parts_.codecs.room(hosts, settings.all_gather);
-  RINGPRESS_ASSIGN_OR_RETURN(parts_.kept,
-                             KeptMemory::make(parts_.device, exchange().stream(), settings, room));
+  RINGPRESS_ASSIGN_OR_RETURN(parts_.kept, KeptMemory::make(parts_.device, exchange().stream(),
+                                                           settings, room, parts_.sequence));
   if (tuning::TunedCalls::has_choice(settings)) {
     RINGPRESS_ASSIGN_OR_RETURN(parts_.guard, StreamGuard::make(device, settings, rank()));
   }
   const bool puts_off = LazyCalls::is_wanted(settings);
   if (StepPlanner::is_wanted(settings, size(), policy.crosses_hosts()) && !puts_off) {
-    RINGPRESS_ASSIGN_OR_RETURN(parts_.steps, StreamSteps::make(device, settings, rank(), size()));
+    RINGPRESS_ASSIGN_OR_RETURN(
+        parts_.steps, StreamSteps::make(device, settings, rank(), size(), parts_.sequence));
   }
   if (!puts_off) return Status::ok();
   RINGPRESS_ASSIGN_OR_RETURN(
-      parts_.lazy, StreamLazy::make(device, settings, rank(), size(), parts_.lifetime.watch()));
+      parts_.lazy,
+      StreamLazy::make(device, settings, rank(), size(), parts_.lifetime.watch(), parts_.sequence));
   return Status::ok();
 }
 

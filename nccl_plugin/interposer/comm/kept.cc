@@ -33,7 +33,8 @@ float* DeviceResiduals::allocate(std::size_t count) {
 }
 
 KeptMemory::KeptMemory(std::shared_ptr<Device> device, Stream stream, const Settings& settings,
-                       WorkspaceShape shape, std::unique_ptr<Workspace> workspace)
+                       std::shared_ptr<CallSequence> sequence, WorkspaceShape shape,
+                       std::unique_ptr<Workspace> workspace)
     : settings_(settings),
       device_(*device),
       stream_(stream),
@@ -42,14 +43,14 @@ KeptMemory::KeptMemory(std::shared_ptr<Device> device, Stream stream, const Sett
       workspace_(std::move(workspace)),
       captured_(std::move(device)),
       residuals_(device_),
-      feedback_(settings.feedback_limit_bytes, residuals_) {}
+      feedback_(settings.feedback_limit_bytes, residuals_, std::move(sequence)) {}
 
 Result<std::unique_ptr<KeptMemory>> KeptMemory::make(std::shared_ptr<Device> device, Stream stream,
-                                                     const Settings& settings,
-                                                     WorkspaceShape shape) {
+                                                     const Settings& settings, WorkspaceShape shape,
+                                                     std::shared_ptr<CallSequence> sequence) {
   RINGPRESS_ASSIGN_OR_RETURN(std::unique_ptr<Workspace> workspace, Workspace::make(*device, shape));
-  return std::unique_ptr<KeptMemory>(
-      new KeptMemory(std::move(device), stream, settings, shape, std::move(workspace)));
+  return std::unique_ptr<KeptMemory>(new KeptMemory(
+      std::move(device), stream, settings, std::move(sequence), shape, std::move(workspace)));
 }
 
 Result<KeptMemory::Place> KeptMemory::place_of(const Call& call, Way way) {

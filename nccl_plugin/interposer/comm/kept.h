@@ -64,9 +64,10 @@ class KeptMemory {
   };
 
   /// `stream`: of the communicator, not captured. Graphs may outlive this, and what they keep is
-  /// freed by `device`. `settings` outlive this.
+  /// freed by `device`. `settings` outlive this. `sequence`: of the communicator's calls.
   static Result<std::unique_ptr<KeptMemory>> make(std::shared_ptr<Device> device, Stream stream,
-                                                  const Settings& settings, WorkspaceShape shape);
+                                                  const Settings& settings, WorkspaceShape shape,
+                                                  std::shared_ptr<CallSequence> sequence);
 
   MemoryAgreement& agreement() { return agreement_; }
 
@@ -89,7 +90,8 @@ class KeptMemory {
 
  private:
   KeptMemory(std::shared_ptr<Device> device, Stream stream, const Settings& settings,
-             WorkspaceShape shape, std::unique_ptr<Workspace> workspace);
+             std::shared_ptr<CallSequence> sequence, WorkspaceShape shape,
+             std::unique_ptr<Workspace> workspace);
   Kept find_captured(std::size_t count, const ToKeep& wanted, Workspace* workspace);
 
   const Settings& settings_;

@@ -15,6 +15,7 @@
 #include "nccl_plugin/interposer/stream/stream_lazy.h"
 #include "nccl_plugin/interposer/stream/stream_steps.h"
 #include "nccl_plugin/interposer/stream/stream_trace.h"
+#include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/calls/call_statistics.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -32,6 +33,8 @@ struct CommParts {
   CommPolicy policy;
   DeviceCodecs codecs;
   CallStatistics statistics{};
+  // Those that follow ask it where calls stand.
+  const std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>();
   // Null: no call is compressed or put off.
   std::unique_ptr<KeptMemory> kept = nullptr;
   std::unique_ptr<StreamLazy> lazy = nullptr;    // Null: no call is put off.

@@ -21,10 +21,8 @@ StreamClock::~StreamClock() {
   for (const Event event : free_events_) device_.destroy_event(event);
 }
 
-bool StreamClock::begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule,
-                        bool is_trial) {
-  CallUnderWay one{
-      call, take_event(), take_event(), is_default_stream(stream), is_by_rule, is_trial, {}};
+bool StreamClock::begin(const RecordedCall& call, Stream stream, CallFrame* frame) {
+  CallUnderWay one{call, take_event(), take_event(), is_default_stream(stream), {}};
   if (one.begin == nullptr || one.end == nullptr || under_way_.size() == kMostUnderWay) {
     give_back(&one.begin);
     give_back(&one.end);
@@ -52,13 +50,11 @@ StreamClock::Seen StreamClock::next(RecordedCall* recorded) {
     gap = std::max(0.0, pause.value());
     seconds = std::clamp(since.value(), 0.0, seconds);
   }
-  recorded->call = one.call;
+  *recorded = one.call;
   recorded->begin_seconds = now_ + gap;
   recorded->end_seconds = now_ = recorded->begin_seconds + seconds;
   recorded->busy_before_seconds = one.blocks_device ? gap : 0;
   recorded->sent_bytes = sent_bytes(one);
-  recorded->is_by_rule = one.is_by_rule;
-  recorded->is_trial = one.is_trial;
   give_back(&one.begin);
   give_back(&last_end_);
   last_end_ = one.end;
@@ -68,7 +64,8 @@ StreamClock::Seen StreamClock::next(RecordedCall* recorded) {
 
 /// As if all calls were of all ranks: those of `hier` send a part of that between hosts.
 std::size_t StreamClock::sent_bytes(const CallUnderWay& one) const {
-  const auto bytes = static_cast<double>(one.call.count * dtype_size(one.call.dtype));
+  const TensorCall& call = one.call.call;
+  const auto bytes = static_cast<double>(call.count * dtype_size(call.dtype));
   const double exact = 2 * bytes * static_cast<double>(world_ - 1) / static_cast<double>(world_);
   if (one.sent.compressed_bytes == 0 || one.sent.raw_bytes == 0) {
     return static_cast<std::size_t>(exact);
@@ -88,7 +85,7 @@ void StreamClock::forget() {
 
 std::vector<TensorCall> StreamClock::under_way() const {
   std::vector<TensorCall> calls;
-  for (const CallUnderWay& one : under_way_) calls.push_back(one.call);
+  for (const CallUnderWay& one : under_way_) calls.push_back(one.call.call);
   return calls;
 }
 

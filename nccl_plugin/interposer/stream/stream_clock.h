@@ -24,10 +24,10 @@ class StreamClock {
   StreamClock(const StreamClock&) = delete;
   StreamClock& operator=(const StreamClock&) = delete;
 
-  /// What the frame of a call is to have so that it is timed. Until its `sent` is known, no later
-  /// call is told of. False: it cannot be, for want of memory, or as too many are under way.
-  bool begin(const TensorCall& call, Stream stream, CallFrame* frame, bool is_by_rule = false,
-             bool is_trial = false);
+  /// What the frame of a call is to have so that it is timed. `call`: what is known of it before.
+  /// Until its `sent` is known, no later call is told of. False: it cannot be timed, for want of
+  /// memory, or as too many are under way.
+  bool begin(const RecordedCall& call, Stream stream, CallFrame* frame);
 
   enum class Seen { kCall, kNothing, kFailure };
   /// The next call, if the device has done it by now. kFailure: the device does not say.
@@ -40,11 +40,9 @@ class StreamClock {
 
  private:
   struct CallUnderWay {
-    TensorCall call;
+    RecordedCall call;
     Event begin = nullptr, end = nullptr;
     bool blocks_device = false;  // It is in the stream that waits for all others.
-    bool is_by_rule = false;
-    bool is_trial = false;
     SentByCall sent;
   };
 

@@ -103,14 +103,16 @@ StreamLazy::StreamLazy(Device& device, const Settings& settings, Watch watch)
     : device_(device), watch_(std::move(watch)), patience_{settings.timeout, watch_} {}
 
 Result<std::unique_ptr<StreamLazy>> StreamLazy::make(Device& device, const Settings& settings,
-                                                     int rank, int size, Watch watch) {
+                                                     int rank, int size, Watch watch,
+                                                     std::shared_ptr<CallSequence> sequence) {
   std::unique_ptr<StreamLazy> lazy(new StreamLazy(device, settings, std::move(watch)));
   RINGPRESS_ASSIGN_OR_RETURN(lazy->sums_, StreamSums::make(device, lazy->patience_));
   RINGPRESS_ASSIGN_OR_RETURN(void* const word, device.allocate(sizeof *lazy->traveling_));
   lazy->traveling_ = static_cast<std::uint64_t*>(word);
   RINGPRESS_ASSIGN_OR_RETURN(void* const ballot, device.allocate_host(sizeof(Ballot)));
   lazy->ballot_ = static_cast<Ballot*>(ballot);
-  lazy->calls_ = std::make_unique<LazyCalls>(settings, *lazy->sums_, rank, size);
+  lazy->calls_ =
+      std::make_unique<LazyCalls>(settings, *lazy->sums_, rank, size, std::move(sequence));
   return lazy;
 }
 

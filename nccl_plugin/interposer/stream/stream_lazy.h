@@ -65,9 +65,11 @@ class StreamSums final : public LazyMemory {
 /// Of one communicator. One thread at a time. An error ends the communicator.
 class StreamLazy {
  public:
-  /// `device` outlives this, and so does what the watch refers to.
+  /// `device` outlives this, and so does what the watch refers to. `sequence`: of the
+  /// communicator's calls.
   static Result<std::unique_ptr<StreamLazy>> make(Device& device, const Settings& settings,
-                                                  int rank, int size, Watch watch);
+                                                  int rank, int size, Watch watch,
+                                                  std::shared_ptr<CallSequence> sequence);
   ~StreamLazy();
   StreamLazy(const StreamLazy&) = delete;
   StreamLazy& operator=(const StreamLazy&) = delete;

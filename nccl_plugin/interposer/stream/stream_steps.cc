@@ -51,15 +51,18 @@ Result<StepMessage> StepMessageBuffer::read() const {
   return message;
 }
 
-StreamSteps::StreamSteps(Device& device, const Settings& settings, int rank, int world)
+StreamSteps::StreamSteps(Device& device, const Settings& settings, int rank, int world,
+                         std::shared_ptr<CallSequence> sequence)
     : settings_(settings),
       rank_(rank),
-      planner_(rank, world, settings.minimum_bytes),
+      planner_(rank, world, settings.minimum_bytes, std::move(sequence)),
       clock_(device, static_cast<std::size_t>(world)) {}
 
 Result<std::unique_ptr<StreamSteps>> StreamSteps::make(Device& device, const Settings& settings,
-                                                       int rank, int world) {
-  std::unique_ptr<StreamSteps> steps(new StreamSteps(device, settings, rank, world));
+                                                       int rank, int world,
+                                                       std::shared_ptr<CallSequence> sequence) {
+  std::unique_ptr<StreamSteps> steps(
+      new StreamSteps(device, settings, rank, world, std::move(sequence)));
   RINGPRESS_ASSIGN_OR_RETURN(steps->memory_, StepMessageBuffer::make(device));
   return steps;
 }
@@ -123,7 +126,11 @@ StepMessage StreamSteps::find_message() noexcept {
 void StreamSteps::time(const TensorCall& call, Stream stream, bool is_by_rule, CallFrame* frame) {
   if (rank_ != 0) return;
   if (!planner_.is_recording()) return clock_.forget();
-  if (!clock_.begin(call, stream, frame, is_by_rule)) skip();
+  RecordedCall known;
+  known.call = call;
+  known.standing = planner_.stand(call);
+  known.is_by_rule = is_by_rule;
+  if (!clock_.begin(known, stream, frame)) skip();
 }
 
 void StreamSteps::skip() {

@@ -69,9 +69,10 @@ struct SteppedCall {
 /// Of one communicator. One thread at a time.
 class StreamSteps {
  public:
-  /// `device` and `settings` outlive this.
-  static Result<std::unique_ptr<StreamSteps>> make(Device& device, const Settings& settings,
-                                                   int rank, int world);
+  /// `device` and `settings` outlive this. `sequence`: of the communicator's calls.
+  static Result<std::unique_ptr<StreamSteps>> make(
+      Device& device, const Settings& settings, int rank, int world,
+      std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>());
 
   /// When the program makes a call that has a codec. True: next() is to have it when it is begun,
   /// after all calls that were accepted before. The same on all ranks.
@@ -87,9 +88,12 @@ class StreamSteps {
   void skip();
 
   bool has_plan() const { return planner_.has_plan(); }
+  /// Whether time() asks the sequence about a call.
+  bool is_recording() const { return rank_ == 0 && planner_.is_recording(); }
 
  private:
-  StreamSteps(Device& device, const Settings& settings, int rank, int world);
+  StreamSteps(Device& device, const Settings& settings, int rank, int world,
+              std::shared_ptr<CallSequence> sequence);
   Status receive(Stream stream, const Watch& watch);
   void send_message();
   StepMessage find_message() noexcept;

@@ -1,5 +1,7 @@
 #include "nccl_plugin/interposer/stream/stream_trace.h"
 
+#include <utility>
+
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/steps/step_trace.h"
 
@@ -9,12 +11,24 @@ bool StreamTrace::is_wanted(const Settings& settings, int rank, int world) {
   return rank == 0 && world > 1 && !settings.trace.empty() && !LazyCalls::is_wanted(settings);
 }
 
-StreamTrace::StreamTrace(Device& device, int world)
-    : device_(device), world_(world), clock_(device, static_cast<std::size_t>(world)) {}
+StreamTrace::StreamTrace(Device& device, int world, std::shared_ptr<CallSequence> sequence)
+    : device_(device),
+      world_(world),
+      clock_(device, static_cast<std::size_t>(world)),
+      recorder_(CallUser::kTrace, std::move(sequence)) {}
+
+bool StreamTrace::begin_timing(const TensorCall& call, Stream stream, bool is_trial,
+                               CallFrame* frame) {
+  collect();
+  RecordedCall known;
+  known.call = call;
+  known.standing = recorder_.stand(call);
+  known.is_trial = is_trial;
+  return clock_.begin(known, stream, frame);
+}
 
 void StreamTrace::time(const TensorCall& call, Stream stream, bool is_trial, CallFrame* frame) {
-  collect();
-  if (!clock_.begin(call, stream, frame, false, is_trial)) skip();
+  if (!begin_timing(call, stream, is_trial, frame)) skip();
 }
 
 /// Within a group exact calls may have begun: their frames are not to be used any more.
@@ -26,10 +40,9 @@ void StreamTrace::skip() {
 }
 
 void StreamTrace::begin_exact(const TensorCall& call, Stream stream) {
-  collect();
   ExactCall exact{stream, {}};
-  const bool has_begun =
-      clock_.begin(call, stream, &exact.frame) && device_.record(exact.frame.begin, stream).is_ok();
+  const bool has_begun = begin_timing(call, stream, false, &exact.frame) &&
+                         device_.record(exact.frame.begin, stream).is_ok();
   if (!has_begun) return skip();
   exact_.push_back(exact);
 }

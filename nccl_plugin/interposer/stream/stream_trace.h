@@ -3,6 +3,7 @@
 #ifndef NCCL_PLUGIN_INTERPOSER_STREAM_STREAM_TRACE_H_
 #define NCCL_PLUGIN_INTERPOSER_STREAM_STREAM_TRACE_H_
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ class StreamTrace {
  public:
   static bool is_wanted(const Settings& settings, int rank, int world);
 
-  /// `device` outlives this. `world`: ranks.
-  StreamTrace(Device& device, int world);
+  /// `device` outlives this. `world`: ranks. `sequence`: of the communicator's calls.
+  StreamTrace(Device& device, int world, std::shared_ptr<CallSequence> sequence);
 
   /// A call of ours begins: what its frame is to have. `is_trial`: it may be made otherwise than it
   /// will be.
@@ -43,6 +44,7 @@ class StreamTrace {
     CallFrame frame;
   };
 
+  bool begin_timing(const TensorCall& call, Stream stream, bool is_trial, CallFrame* frame);
   void collect();
 
   Device& device_;

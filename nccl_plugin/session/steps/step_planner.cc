@@ -280,6 +280,11 @@ const PlannedStepCall* StepPlanner::begin_call(const TensorCall& call) {
   return planned_call.stays_exact != 0 ? &planned_call : nullptr;
 }
 
+std::optional<CallStanding> StepPlanner::stand(const TensorCall& call) {
+  if (recorder_ == nullptr) return std::nullopt;
+  return recorder_->stand(call);
+}
+
 void StepPlanner::note(const RecordedCall& call) {
   if (recorder_ != nullptr) recorder_->note(call);
 }

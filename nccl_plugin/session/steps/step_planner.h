@@ -79,6 +79,8 @@ class StepPlanner {
   /// What calls send has changed: a plan that was made before is given up, and looked for anew; a
   /// search goes on, as medians follow by themselves. At the same call on all ranks.
   void start_over();
+  /// On rank 0, where others are made before it returns: RecordedCall::standing.
+  std::optional<CallStanding> stand(const TensorCall& call);
   /// On rank 0, after the call: how it went.
   void note(const RecordedCall& call);
   /// On rank 0, instead: it was made otherwise than it will be, so steps can be learnt only after

@@ -145,7 +145,8 @@ bool RecordedStep::is_overlap_guessed() const {
 
 void StepRecorder::note(const RecordedCall& call) {
   has_calls_ = true;
-  const std::optional<std::size_t> position = locate(call.call);
+  const std::optional<std::size_t> position =
+      locate(call.standing ? *call.standing : stand(call.call));
   if (position && last_end_) add(*position, call);
   remember(call);
 }
@@ -185,20 +186,28 @@ void StepRecorder::skip() {
 }
 
 /// With addresses, or without if the sequence shows where it begins.
-std::optional<std::size_t> StepRecorder::locate(const TensorCall& call) {
+CallStanding StepRecorder::stand(const TensorCall& call) {
   const CallPlaces places = sequence_->ask(user_, call);
-  const bool has_broken = has_changed(&breaks_, places.buffers.breaks());
-  const bool have_shapes_broken = has_changed(&shape_breaks_, places.shapes.breaks());
-  if (by_ && (*by_ == CallsBy::kBuffer ? has_broken : have_shapes_broken)) restart();
+  CallStanding standing{places.buffers.breaks(), places.shapes.breaks(), {}, 0, 0};
   if (places.by_buffer) {
-    if (by_ != CallsBy::kBuffer) restart(CallsBy::kBuffer, places.buffers.period());
-    return places.by_buffer;
+    standing.by = CallsBy::kBuffer;
+    standing.position = *places.by_buffer;
+    standing.period = places.buffers.period();
+  } else if (places.by_shape && places.shapes.has_landmark()) {
+    standing.by = CallsBy::kShape;
+    standing.position = *places.by_shape;
+    standing.period = places.shapes.period();
   }
-  if (places.by_shape && places.shapes.has_landmark()) {
-    if (by_ != CallsBy::kShape) restart(CallsBy::kShape, places.shapes.period());
-    return places.by_shape;
-  }
-  return std::nullopt;
+  return standing;
+}
+
+std::optional<std::size_t> StepRecorder::locate(const CallStanding& standing) {
+  const bool has_broken = has_changed(&breaks_, standing.buffer_breaks);
+  const bool have_shapes_broken = has_changed(&shape_breaks_, standing.shape_breaks);
+  if (by_ && (*by_ == CallsBy::kBuffer ? has_broken : have_shapes_broken)) restart();
+  if (!standing.by) return std::nullopt;
+  if (by_ != standing.by) restart(standing.by, standing.period);
+  return standing.position;
 }
 
 /// Keeps what was found if more calls were part of it than of what is kept.

@@ -25,9 +25,19 @@ namespace ringpress::nccl_plugin {
 /// take less.
 inline constexpr double kAtOnceSeconds = 50e-6;
 
+/// Where a call stands in the sequence of calls, as it was when the program made it.
+struct CallStanding {
+  std::uint64_t buffer_breaks = 0;  // Of the sequences, so far.
+  std::uint64_t shape_breaks = 0;
+  std::optional<CallsBy> by;  // Nothing: its place is not known.
+  std::size_t position = 0;
+  std::size_t period = 0;
+};
+
 /// An all-reduce that has returned. Times are in seconds of one clock.
 struct RecordedCall {
   TensorCall call;
+  std::optional<CallStanding> standing;  // None: no other call has been made since.
   double begin_seconds = 0;        // Its entry, or the return of the one before if that was later.
   double end_seconds = 0;          // Its return.
   double busy_before_seconds = 0;  // Since the call before, that the calling thread was on a core;
@@ -102,7 +112,10 @@ class StepRecorder {
                         std::shared_ptr<CallSequence> sequence = std::make_shared<CallSequence>())
       : user_(user), sequence_(std::move(sequence)) {}
 
-  /// Takes note of the next call.
+  /// The program makes this call, and others before it returns: where it stands now is part of what
+  /// note() is to be told of it.
+  CallStanding stand(const TensorCall& call);
+  /// Takes note of the call that returned next.
   void note(const RecordedCall& call);
   /// The next call is not shown: what comes after it begins a new search, as without it steps would
   /// lack a call.
@@ -135,7 +148,7 @@ class StepRecorder {
     bool is_by_rule = false;
   };
 
-  std::optional<std::size_t> locate(const TensorCall& call);
+  std::optional<std::size_t> locate(const CallStanding& standing);
   void restart(std::optional<CallsBy> by = {}, std::size_t period = 0);
   void add(std::size_t position, const RecordedCall& call);
   Sample sample_of(const RecordedCall& call) const;

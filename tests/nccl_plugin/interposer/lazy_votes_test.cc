@@ -159,7 +159,9 @@ std::string race_of_lazy_calls(std::size_t forgotten_wait) {
   device.does_copy = true;
   const Settings settings =
       make_settings({{"RINGPRESS_LAZY", "1000"}, {"RINGPRESS_LAZY_CALLS", "4"}});
-  const auto lazy = StreamLazy::make(device, settings, 0, 2, {[] { return false; }}).value();
+  const auto lazy = StreamLazy::make(device, settings, 0, 2, {[] { return false; }},
+                                     std::make_shared<CallSequence>())
+                        .value();
   const Stream streams[] = {device.create_stream().value(), device.create_stream().value()};
   const ringpressRealNccl real = noting_nccl();
   std::vector<float> values(kVotedValues, 1.0F);

@@ -182,8 +182,8 @@ struct ClockTest {
   StreamClock clock{device, 2};
 
   CallFrame begin(double from, double to, Stream stream = kStream) {
-    TensorCall call;
-    call.count = 100;
+    RecordedCall call;
+    call.call.count = 100;
     CallFrame frame;
     EXPECT_TRUE(clock.begin(call, stream, &frame));
     *static_cast<double*>(frame.begin) = from;
