@@ -91,7 +91,7 @@ std::optional<DevicePlan> plan_of(const CodecEntry& entry, const ParameterValues
 struct CodecFamily {
   std::vector<ParameterRule> parameters{};
   /// Checks values against each other and fills in those that depend on others. May be null.
-  Status (*settle)(ParameterValues& values) = nullptr;
+  Status (*settle)(const CodecEntry& entry, ParameterValues& values) = nullptr;
   std::unique_ptr<Codec> (*make)(CodecIdentity identity, const CodecEntry& entry,
                                  const ParameterValues& values) = nullptr;
   ErrorBound (*error_bound)(const CodecEntry& entry, const ParameterValues& values) = nullptr;

@@ -51,7 +51,7 @@ Result<std::string> unbiased_specification(const std::string& specification) {
     const std::size_t equals = parameter.find('=');
     parsed.values.set(parameter.substr(0, equals), parameter.substr(equals + 1));
   }
-  const bool fits = family.settle == nullptr || family.settle(parsed.values).is_ok();
+  const bool fits = family.settle == nullptr || family.settle(parsed.codec, parsed.values).is_ok();
   return fits ? to_string(parsed) : std::string();
 }
 

@@ -198,7 +198,9 @@ Result<Specification> parse_specification(const std::string& text) {
     RINGPRESS_RETURN_IF_ERROR(
         set_parameters(std::string_view(text).substr(end + 1), &specification));
   }
-  if (family.settle != nullptr) RINGPRESS_RETURN_IF_ERROR(family.settle(specification.values));
+  if (family.settle != nullptr) {
+    RINGPRESS_RETURN_IF_ERROR(family.settle(specification.codec, specification.values));
+  }
   return specification;
 }
 

@@ -48,6 +48,27 @@ RINGPRESS_DEVICE void find_largest(const Simt& simt, std::size_t block, const Ro
   reduce_blocks(simt, block, largest, largest_of);
 }
 
+/// Every lane and row gets the sums over its block, which are exact.
+template <typename Simt>
+RINGPRESS_DEVICE void add_fits(const Simt& simt, std::size_t block, FitSums (&sums)[kRows]) {
+  const auto add = [](std::uint32_t a, std::uint32_t b) {
+    return bits_of(float_of(a) + float_of(b));
+  };
+  std::uint32_t products[kRows];
+  std::uint32_t squares[kRows];
+  RINGPRESS_UNROLL
+  for (unsigned row = 0; row < kRows; ++row) {
+    products[row] = bits_of(sums[row].products);
+    squares[row] = bits_of(sums[row].squares);
+  }
+  reduce_blocks(simt, block, products, add);
+  reduce_blocks(simt, block, squares, add);
+  RINGPRESS_UNROLL
+  for (unsigned row = 0; row < kRows; ++row) {
+    sums[row] = {float_of(products[row]), float_of(squares[row])};
+  }
+}
+
 /// Where a value of the tile lies in the warp's memory: lanes that write or read at the same time
 /// are spread over its banks.
 RINGPRESS_DEVICE unsigned memory_slot(unsigned place) {

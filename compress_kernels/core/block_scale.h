@@ -65,6 +65,39 @@ RINGPRESS_HOST_DEVICE inline BlockScale scale_from_magnitude(std::uint32_t large
   return scale;
 }
 
+/// Codes of up to this many bits may be stored with the scale that fits them best.
+inline constexpr int kMostFittedBits = 6;
+
+/// From values of this size on, floats are the multiples of 2^(2 bits - 16). Sums of products of
+/// up to 1024 codes and values in steps, rounded to such multiples, are exact: below 2^24 of them.
+/// So it does not matter in which order they are added, nor how often products are rounded.
+RINGPRESS_HOST_DEVICE constexpr float fit_rounding(int bits) {
+  return 1.5f * static_cast<float>(1 << (7 + 2 * bits));
+}
+
+/// What the scale of least squares is made of: sums over a block.
+struct FitSums {
+  float products = 0;  // Of codes and values in steps.
+  float squares = 0;   // Of codes.
+};
+
+/// `y`: a value in steps, whose code is the nearest integer. `rounding`: see fit_rounding().
+RINGPRESS_HOST_DEVICE inline void add_to_fit(float y, float rounding, FitSums* sums) {
+  const float code = round_to_even(y);
+  sums->products = add_exact_product((y + rounding) - rounding, code, sums->products);
+  sums->squares = add_exact_product(code, code, sums->squares);
+}
+
+/// The scale with which the codes come closest to the block's values, rounded to nearest. `stored`:
+/// the finite one that the codes were made with.
+RINGPRESS_HOST_DEVICE inline std::uint16_t fitted_unit(std::uint16_t stored, const FitSums& sums) {
+  // Without any code but zero the scale was zero.
+  const float squares = sums.squares < 1.0f ? 1.0f : sums.squares;
+  const float scale = widen(Bfloat16{stored}) * (sums.products / squares);
+  const std::uint32_t rounded = narrow<Bfloat16>(scale).bits;
+  return static_cast<std::uint16_t>(rounded < kLargestBfloat16 ? rounded : kLargestBfloat16);
+}
+
 /// Lanes of the sum of magnitudes that the one-bit codec takes: element i goes to lane i mod 16.
 inline constexpr std::size_t kSumLanes = 16;
 

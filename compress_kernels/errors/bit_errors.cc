@@ -29,10 +29,29 @@ Status check(std::size_t block, std::span<const int> bits) {
   return Status::ok();
 }
 
+/// The scale that is stored, where that of the largest magnitude is `scale`.
+std::uint16_t stored_unit(const float* x, std::size_t count, const core::BlockScale& scale,
+                          int bits) {
+  if (bits > core::kMostFittedBits) return scale.stored_unit;
+  // Whole numbers of roundings: exact, as those of core::FitSums are.
+  const float inverse = scale.inverse;
+  const float rounding = core::fit_rounding(bits);
+  const double products = errors::sum_of(x, count, [inverse, rounding](float value) {
+    const float y = value * inverse;
+    return ((y + rounding) - rounding) * core::round_to_even(y);
+  });
+  const double squares = errors::sum_of(x, count, [inverse](float value) {
+    const float code = core::round_to_even(value * inverse);
+    return code * code;
+  });
+  return core::fitted_unit(scale.stored_unit,
+                           {static_cast<float>(products), static_cast<float>(squares)});
+}
+
 /// The sum of squares that `bits` lose of a block whose largest magnitude is that of `scale`.
 double squares_lost(const float* x, std::size_t count, const core::BlockScale& scale, int bits) {
   const float inverse = scale.inverse;
-  const float step = core::uniform_unit(scale.stored_unit, bits);
+  const float step = core::uniform_unit(stored_unit(x, count, scale, bits), bits);
   return errors::sum_of(x, count, [inverse, step](float value) {
     const float lost = value - core::round_to_even(value * inverse) * step;
     return lost * lost;

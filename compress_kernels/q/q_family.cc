@@ -17,6 +17,7 @@ UniformParameters uniform_parameters(const CodecEntry& entry, const ParameterVal
   parameters.block = values.number("block");
   parameters.rounding =
       values.text("round") == "nearest" ? Rounding::kNearest : Rounding::kStochastic;
+  parameters.fits = entry.bits <= core::kMostFittedBits && values.text("scale") != "largest";
   return parameters;
 }
 
@@ -83,8 +84,24 @@ Status settle_lloyd(ParameterValues& values) {
   return Status::ok();
 }
 
+/// There is a choice of scales where codes are few and rounded to nearest.
+Status settle_scale(const CodecEntry& entry, ParameterValues& values) {
+  const std::string scale = values.text("scale");
+  if (scale.empty()) return Status::ok();
+  const bool is_fitted = values.text("round") == "nearest" && entry.bits <= core::kMostFittedBits;
+  const bool has_scales = values.text("grid") == "uniform" && entry.bits > 1;
+  if (!has_scales || (scale == "fit" && !is_fitted)) {
+    return Status(Code::kInvalidArgument, "codec parameter scale=" + scale +
+                                              ": only q2 to q6 with grid=uniform,round=nearest "
+                                              "have a choice (maybe leave it out?)");
+  }
+  if (scale == "fit" || !is_fitted) values.set("scale", "");
+  return Status::ok();
+}
+
 /// Fills in the defaults that depend on the grid. What is usual is left out of the specification.
-Status settle(ParameterValues& values) {
+Status settle(const CodecEntry& entry, ParameterValues& values) {
+  RINGPRESS_RETURN_IF_ERROR(settle_scale(entry, values));
   if (values.text("partial") == "wide") values.set("partial", "");
   if (is_lloyd(values)) return settle_lloyd(values);
   if (values.text("block").empty()) values.set("block", "128");
@@ -144,7 +161,8 @@ ErrorBound error_bound(const CodecEntry& entry, const ParameterValues& values) {
   constexpr double kScale = 1 + 0x1p-7;
   const UniformParameters parameters = uniform_parameters(entry, values);
   const bool is_stochastic = parameters.rounding == Rounding::kStochastic;
-  const double steps = is_stochastic ? 1.0 : 0.5;
+  double steps = is_stochastic ? 1.0 : 0.5;
+  if (takes_fit(parameters)) steps = fitted_steps(parameters.bits, parameters.block);
   ErrorBound bound;
   bound.block = parameters.block;
   bound.of_value = 0x1p-8;
@@ -182,6 +200,7 @@ const CodecFamily& family() {
               {"partial", "", "same or wide"},
               {"rotate", "", "0 or 1"},
               {"round", "nearest", "nearest or stochastic"},
+              {"scale", "", "fit or largest"},
           },
       .settle = settle,
       .make = make,

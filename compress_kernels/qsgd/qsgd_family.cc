@@ -33,7 +33,7 @@ bool refuses_feedback(const CodecEntry&, const ParameterValues& values) {
 }
 
 /// What is rounded towards zero on a grid of one step is zero: all but what equals the norm.
-Status settle_width(ParameterValues& values) {
+Status settle_width(const CodecEntry&, ParameterValues& values) {
   if (values.number("bits") == 1 && values.text("round") == "zero") {
     return Status(
         Code::kInvalidArgument,

@@ -67,7 +67,7 @@ bool refuses_feedback(const CodecEntry&, const ParameterValues& values) {
 }
 
 /// Rounded towards zero, the largest values would be zero in each call.
-Status settle(ParameterValues& values) {
+Status settle(const CodecEntry&, ParameterValues& values) {
   if (is_widest_step_the_norm(values) && values.text("round") == "zero") {
     return Status(Code::kInvalidArgument,
                   "codec parameter bits=" + values.text("bits") +

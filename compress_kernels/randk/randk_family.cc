@@ -47,7 +47,7 @@ Status settle_bits(ParameterValues& values) {
 }
 
 /// One spelling for one number: equal specifications mean equal bytes.
-Status settle(ParameterValues& values) {
+Status settle(const CodecEntry&, ParameterValues& values) {
   RINGPRESS_RETURN_IF_ERROR(settle_bits(values));
   char text[32];
   const auto [end, error] = std::to_chars(

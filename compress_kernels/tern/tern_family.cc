@@ -21,7 +21,7 @@ bool accepts_clip(std::string_view text) {
 }
 
 /// Spells equal numbers alike: ranks compare specifications.
-Status settle(ParameterValues& values) {
+Status settle(const CodecEntry&, ParameterValues& values) {
   std::array<char, 32> text{};
   const float clip = clip_from(values.text("clip")) + 0.0f;
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), clip);

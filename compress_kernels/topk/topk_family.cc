@@ -20,7 +20,7 @@ bool accepts_density(std::string_view text) {
 }
 
 /// Equal numbers are spelled alike: specifications are compared as text.
-Status settle(ParameterValues& values) {
+Status settle(const CodecEntry&, ParameterValues& values) {
   char text[32];
   const double density = decimal_of(values.text("density"));
   const auto [end, error] = std::to_chars(text, text + sizeof text, density);

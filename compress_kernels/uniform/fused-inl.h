@@ -17,6 +17,7 @@
 #include "compress_kernels/core/pack-inl.h"
 #include "compress_kernels/core/vector_io-inl.h"
 #include "compress_kernels/uniform/dequantise-inl.h"
+#include "compress_kernels/uniform/fit-inl.h"
 #include "compress_kernels/uniform/measure-inl.h"
 #include "compress_kernels/uniform/quad_scale-inl.h"
 #include "compress_kernels/uniform/quantise-inl.h"
@@ -88,6 +89,31 @@ HWY_INLINE QuadScale find_scale(const Block& x, hn::Vec<QuadWordTag> magnitude) 
 
 HWY_INLINE Floats spread(hn::Vec<QuadTag> equal_lanes) {
   return hn::Set(kFloatTag, hn::GetLane(equal_lanes));
+}
+
+/// Whether scales are fitted: choose_fused() takes no others.
+template <int kBits>
+constexpr bool kFits = kBits > 1 && kBits <= core::kMostFittedBits;
+
+HWY_INLINE void add_to_fit(const Pack& x, FitVectors& fit) {
+  fit.add(x.a);
+  fit.add(x.b);
+  fit.add(x.c);
+  fit.add(x.d);
+}
+
+/// The scale that is stored for the codes of `x`.
+template <int kBits>
+HWY_INLINE hn::Vec<QuadWordTag> find_stored(const Block& x, hn::Vec<QuadWordTag> stored,
+                                            Floats inverse) {
+  if constexpr (kFits<kBits>) {
+    FitVectors fit(inverse, core::fit_rounding(kBits));
+    add_to_fit(x.low, fit);
+    add_to_fit(x.high, fit);
+    return fit.scale(stored);
+  } else {
+    return stored;
+  }
 }
 
 /// For each lane the entry of `table` that the lowest bits of its index name.
@@ -166,10 +192,12 @@ class FusedEncoding {
       encode_nonfinite(args, b);
       return;
     }
-    const auto [stored, inverse] = find_scale<kBits>(x, magnitude);
+    const auto [of_codes, inverse] = find_scale<kBits>(x, magnitude);
+    const Floats inverses = spread(inverse);
+    const auto stored = find_stored<kBits>(x, of_codes, inverses);
     const core::Bfloat16 stored_unit{static_cast<std::uint16_t>(hn::GetLane(stored))};
     core::store_element<core::Bfloat16>(args.units, b, stored_unit);
-    const Scale scale{spread(inverse), spread(quad_unit<kBits>(stored))};
+    const Scale scale{inverses, spread(quad_unit<kBits>(stored))};
     quantise(args, scale, x.low, b * kFusedBlock);
     quantise(args, scale, x.high, b * kFusedBlock + kPackElements);
   }

@@ -21,7 +21,8 @@ namespace HWY_NAMESPACE {
 inline FusedFunction choose_fused(const UniformParameters& parameters, bool adds, Extra extra) {
   const bool usual = parameters.grid == Grid::kUniform && parameters.block == kFusedBlock &&
                      parameters.rounding == Rounding::kNearest;
-  if (!usual) return nullptr;
+  const bool may_fit = parameters.bits > 1 && parameters.bits <= core::kMostFittedBits;
+  if (!usual || takes_fit(parameters) != may_fit) return nullptr;
 #ifdef RINGPRESS_FEW_KERNELS
   // With sanitizers compilers take minutes over them all.
   return parameters.bits == 4 ? fused_function<4>(parameters.dtype, adds, extra) : nullptr;

@@ -9,6 +9,7 @@
 
 #include "compress_kernels/core/block_scale.h"
 #include "compress_kernels/core/vector_io-inl.h"
+#include "compress_kernels/uniform/fit-inl.h"
 #include "compress_kernels/uniform/quad_scale-inl.h"
 #include "compress_kernels/uniform/tile.h"
 #include "compress_kernels/uniform/uniform.h"
@@ -183,6 +184,21 @@ HWY_INLINE ScaleVectors scales_of(const UniformParameters& parameters, const Blo
   return scales_from_magnitude(magnitude, 0.5f, core::kLargestOneBitScale);
 }
 
+/// Replaces the stored units, and the units, of finite blocks by those of least squares.
+inline void fit_blocks(const MeasureArgs& args, BlockScales& scales) {
+  const UniformParameters& parameters = *args.parameters;
+  const std::size_t block = parameters.block;
+  const float rounding = core::fit_rounding(parameters.bits);
+  for (std::size_t b = 0; b < args.block_count; ++b) {
+    const std::uint32_t stored = scales.stored_unit[b];
+    if (stored == core::kBfloat16Nan) continue;
+    const auto fitted = fit_block(args.x + b * block, block, hn::Set(kQuadWordTag, stored),
+                                  scales.inverse[b], rounding);
+    scales.stored_unit[b] = static_cast<std::uint16_t>(hn::GetLane(fitted));
+    scales.unit[b] = core::uniform_unit(scales.stored_unit[b], parameters.bits);
+  }
+}
+
 /// Fills `scales` for args.block_count blocks and returns whether all of them are finite. A
 /// non-finite block gets NaN as its unit, and zero as inverse and low, so that quantising zeros
 /// decodes to NaN.
@@ -215,6 +231,7 @@ inline bool measure_blocks(const MeasureArgs& args, BlockScales& scales) {
     hn::Store(vectors.low, kFloatTag, scales.low + b);
     hn::Store(units_from_stored(parameters, vectors.stored), kFloatTag, scales.unit + b);
   }
+  if (takes_fit(parameters)) fit_blocks(args, scales);
   return all_finite;
 }
 
@@ -239,12 +256,15 @@ inline bool measure_magnitudes(const MeasureArgs& args, bool needs_units, BlockS
   const std::size_t groups_per_block = block / kGroupElements;
   const auto levels =
       hn::Set(kQuadTag, static_cast<float>(core::uniform_levels(args.parameters->bits)));
+  const bool fits = takes_fit(*args.parameters);
+  const float rounding = core::fit_rounding(args.parameters->bits);
   Words largest = hn::Zero(kWordTag);
   for (std::size_t b = 0; b < args.block_count; ++b) {
     const Words magnitude = find_magnitude(args.x, b * block, block);
     largest = hn::Max(largest, magnitude);
     const auto quad = lowest_quad(magnitude);
-    const auto [stored, inverse] = quad_from_magnitude(quad, levels);
+    auto [stored, inverse] = quad_from_magnitude(quad, levels);
+    if (fits) stored = fit_block(args.x + b * block, block, stored, hn::GetLane(inverse), rounding);
     scales.stored_unit[b] = static_cast<std::uint16_t>(hn::GetLane(stored));
     spread_quad(inverse, groups_per_block, groups.inverse + b * groups_per_block);
     if (!needs_units) continue;

@@ -1,6 +1,7 @@
-// The wire bytes of q4 and q8 on the uniform grid, rounded to nearest, for core/tile_agent.cuh: as
-// UniformFormat's, in fewer instructions. What is known of a block's scale is worked out by one
-// lane: a block is 4 neighbouring lanes at least, and of these lane l does so for row l mod 4.
+// The wire bytes of q4, with fitted scales, and q8 on the uniform grid, rounded to nearest, for
+// core/tile_agent.cuh: as UniformFormat's, in fewer instructions. What is known of a block's scale
+// is worked out by one lane: a block is 4 neighbouring lanes at least, and of these lane l does so
+// for row l mod 4.
 #ifndef COMPRESS_KERNELS_UNIFORM_NEAREST_FORMAT_CUH_
 #define COMPRESS_KERNELS_UNIFORM_NEAREST_FORMAT_CUH_
 
@@ -23,6 +24,7 @@ class NearestFormat {
   using Parameters = UniformParameters;
   static constexpr std::size_t kWarpMemory = 0;
   static constexpr bool kKnowsWholeTiles = true;
+  static constexpr bool kFits = kBits <= core::kMostFittedBits;
   /// On a multiprocessor at once: 80 registers, with which nothing has to leave them.
   static constexpr unsigned kLeastBlocks = 6;
 
@@ -43,13 +45,15 @@ class NearestFormat {
   RINGPRESS_DEVICE void encode(const TileOf& tile, const core::Rows& x,
                                const core::EncodeOutput& output, Sink&& sink) const {
     const core::BlockScale own = find_scale(tile, x);
-    store_scale(tile, own.stored_unit, output.wire);
     const bool own_is_finite = own.stored_unit != core::kBfloat16Nan;
     std::uint32_t inverses[core::kRows];
     share(own_is_finite ? core::bits_of(own.inverse) : core::kCanonicalNanBits, inverses);
+    std::uint16_t own_unit = own.stored_unit;
+    if constexpr (kFits) own_unit = fit(tile, x, inverses, own_unit);
+    store_scale(tile, own_unit, output.wire);
     float steps[core::kRows] = {};
     const bool is_wanted = core::wants_values(output);
-    if (is_wanted) share_step(own.stored_unit, steps);
+    if (is_wanted) share_step(own_unit, steps);
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
       const bool finite = core::is_finite(core::float_of(inverses[row]));
@@ -112,16 +116,42 @@ class NearestFormat {
     for (unsigned row = 0; row < core::kRows; ++row) steps[row] = core::float_of(by_row[row]);
   }
 
+  /// Of what there is for each row, that of the row which this lane works for.
+  template <typename TileOf, typename T>
+  RINGPRESS_DEVICE static T own_of(const TileOf& tile, const T (&by_row)[core::kRows]) {
+    T own = by_row[0];
+    RINGPRESS_UNROLL
+    for (unsigned row = 1; row < core::kRows; ++row) {
+      own = tile.lane % core::kRows == row ? by_row[row] : own;
+    }
+    return own;
+  }
+
+  /// The scale of least squares of the block that this lane works for, if that is finite.
+  template <typename TileOf>
+  RINGPRESS_DEVICE std::uint16_t fit(const TileOf& tile, const core::Rows& x,
+                                     const std::uint32_t (&inverses)[core::kRows],
+                                     std::uint16_t own_unit) const {
+    core::FitSums sums[core::kRows];
+    RINGPRESS_UNROLL
+    for (unsigned row = 0; row < core::kRows; ++row) {
+      RINGPRESS_UNROLL
+      for (unsigned k = 0; k < core::kGroup; ++k) {
+        core::add_to_fit(x[row][k] * core::float_of(inverses[row]), core::fit_rounding(kBits),
+                         &sums[row]);
+      }
+    }
+    core::add_fits(simt_, block_, sums);
+    return own_unit == core::kBfloat16Nan ? own_unit
+                                          : core::fitted_unit(own_unit, own_of(tile, sums));
+  }
+
   /// That of the block that this lane works for.
   template <typename TileOf>
   RINGPRESS_DEVICE core::BlockScale find_scale(const TileOf& tile, const core::Rows& x) const {
     std::uint32_t largest[core::kRows];
     core::find_largest(simt_, block_, x, largest);
-    std::uint32_t own = largest[0];
-    RINGPRESS_UNROLL
-    for (unsigned row = 1; row < core::kRows; ++row) {
-      own = tile.lane % core::kRows == row ? largest[row] : own;
-    }
+    const std::uint32_t own = own_of(tile, largest);
     return own < core::kInfinityBits ? core::scale_from_magnitude(own, kBits)
                                      : core::scale_of_nonfinite_block();
   }

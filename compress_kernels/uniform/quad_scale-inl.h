@@ -63,14 +63,17 @@ HWY_INLINE QuadScale quad_from_magnitude(hn::Vec<QuadWordTag> magnitude, hn::Vec
           hn::IfThenElseZero(hn::RebindMask(kQuadTag, present), hn::Div(levels, scale))};
 }
 
-/// For one bit, rounded to nearest. `mean` is that of the magnitudes, `magnitude` the largest.
-HWY_INLINE QuadScale quad_from_mean(hn::Vec<QuadWordTag> magnitude, hn::Vec<QuadTag> mean) {
-  const auto bits = hn::BitCast(kQuadWordTag, mean);
+/// A scale that is not negative, as a bfloat16 in the low bits: rounded to nearest, finite.
+HWY_INLINE hn::Vec<QuadWordTag> quad_to_bfloat16(hn::Vec<QuadTag> scale) {
+  const auto bits = hn::BitCast(kQuadWordTag, scale);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(kQuadWordTag, 1u));
   const auto sum = hn::Add(hn::Add(bits, hn::Set(kQuadWordTag, 0x7FFFu)), odd);
-  const auto rounded =
-      hn::Min(hn::ShiftRight<16>(sum), hn::Set(kQuadWordTag, core::kLargestBfloat16));
-  return {hn::IfThenElseZero(has_extent(magnitude), rounded), hn::Zero(kQuadTag)};
+  return hn::Min(hn::ShiftRight<16>(sum), hn::Set(kQuadWordTag, core::kLargestBfloat16));
+}
+
+/// For one bit, rounded to nearest. `mean` is that of the magnitudes, `magnitude` the largest.
+HWY_INLINE QuadScale quad_from_mean(hn::Vec<QuadWordTag> magnitude, hn::Vec<QuadTag> mean) {
+  return {hn::IfThenElseZero(has_extent(magnitude), quad_to_bfloat16(mean)), hn::Zero(kQuadTag)};
 }
 
 /// The value of one step of the uniform grid.

@@ -16,10 +16,14 @@
 // Arithmetic, each operation rounded to float32 (x: value plus residual; RNE: to the nearest
 // integer, ties to even; u: see philox.h):
 //
-//   uniform, B >= 2   L = 2^(B-1) - 1, scale s = largest |x| of the block, rounded up to bfloat16
-//                     nearest     code = RNE(x * (L / s)) + L
-//                     stochastic  code = floor(x * (L / s) + L + u), limited to [0, 2 L]
+//   uniform, B >= 2   L = 2^(B-1) - 1, scale m = largest |x| of the block, rounded up to bfloat16
+//                     nearest     code = RNE(x * (L / m)) + L
+//                     stochastic  code = floor(x * (L / m) + L + u), limited to [0, 2 L]
 //                     value       (code - L) * (s / L)
+//                     s is what is stored: m, or where it is fitted (nearest, B <= 6) the scale of
+//                     least squares, which depends on all values and codes c = code - L of a block:
+//                                 m * (sum of c * y / sum of c * c), rounded to bfloat16 (RNE),
+//                                 y = x * (L / m), rounded to a multiple of 2^(2 B - 16) (RNE)
 //   uniform, B = 1    nearest     s = mean |x| rounded to bfloat16; code = 1 where x >= 0
 //                     stochastic  s = largest |x| rounded up; code = floor(x * (0.5 / s) + 0.5 + u)
 //                     value       (2 code - 1) * s
@@ -31,7 +35,10 @@
 //
 // Error of one value in a finite block: nearest at most half a step, stochastic less than one step
 // (a step is s / L, 2 s for one stochastic bit, or the minmax step), one nearest bit at most the
-// larger of s and largest |x| - s; each plus float32 rounding of the result. A block whose extent
+// larger of s and largest |x| - s; each plus float32 rounding of the result. With a fitted scale it
+// may be larger (fitted_steps()), but the squares of a block's errors add up to less: no block
+// becomes longer by being encoded, and what it lacks comes back by error feedback. A block whose
+// extent
 // is below 2^-100 loses that extent; minmax saturates at +-2^126. Zeros stay zero on the uniform
 // grid of 2 bits and more. A block with a NaN or an infinity gets scale NaN (low too) and codes 0;
 // it decodes to NaN throughout and leaves its residual alone.
@@ -42,6 +49,7 @@
 #include <cstdint>
 
 #include "compress_kernels/core/bit_pack.h"
+#include "compress_kernels/core/block_scale.h"
 #include "compress_kernels/core/host_device.h"
 #include "compress_kernels/core/power_of_two.h"
 #include "compress_kernels/kernel_codec.h"
@@ -59,10 +67,22 @@ struct UniformParameters {
   int bits = 4;
   int part_bits = 0;  // Of what a hop adds; 0: as `bits`.
   Grid grid = Grid::kUniform;
+  bool fits = false;        // Scales: fitted, where that is known.
   std::size_t block = 128;  // Elements; a power of two.
   Rounding rounding = Rounding::kNearest;
   DType dtype = DType::kFloat32;
 };
+
+/// True if scales are those of least squares. Of more bits the fit would be the largest magnitude's
+/// but for its rounding; unbiased codes must keep that one.
+RINGPRESS_HOST_DEVICE inline bool takes_fit(const UniformParameters& parameters) {
+  return parameters.fits && parameters.grid == Grid::kUniform &&
+         parameters.rounding == Rounding::kNearest && parameters.bits > 1 &&
+         parameters.bits <= core::kMostFittedBits;
+}
+
+/// How many steps a value and what a fitted scale makes of it may be apart, in a block of `block`.
+double fitted_steps(int bits, std::size_t block);
 
 /// What the parts of a hop are decoded with.
 RINGPRESS_HOST_DEVICE inline UniformParameters parameters_of_parts(UniformParameters parameters) {

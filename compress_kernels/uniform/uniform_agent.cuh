@@ -45,11 +45,28 @@ class UniformFormat {
         return core::float_of(core::magnitude_bits(x[row][k])) * factor;
       });
     }
+    const auto scale_of_row = [&](unsigned row) RINGPRESS_INLINE_LAMBDA {
+      return scale_of(parameters_, extremes[row], core::block_count(tile, row, parameters_.block),
+                      [&] { return sums[row]; });
+    };
+    core::FitSums fits[core::kRows];
+    if (takes_fit(parameters_)) {
+      RINGPRESS_UNROLL
+      for (unsigned row = 0; row < core::kRows; ++row) {
+        const float inverse = scale_of_row(row).inverse;
+        RINGPRESS_UNROLL
+        for (unsigned k = 0; k < core::kGroup; ++k) {
+          core::add_to_fit(x[row][k] * inverse, core::fit_rounding(parameters_.bits), &fits[row]);
+        }
+      }
+      core::add_fits(simt_, parameters_.block, fits);
+    }
     RINGPRESS_UNROLL
     for (unsigned row = 0; row < core::kRows; ++row) {
-      const core::BlockScale scale =
-          scale_of(parameters_, extremes[row], core::block_count(tile, row, parameters_.block),
-                   [&] { return sums[row]; });
+      core::BlockScale scale = scale_of_row(row);
+      if (takes_fit(parameters_) && scale.stored_unit != core::kBfloat16Nan) {
+        scale.stored_unit = core::fitted_unit(scale.stored_unit, fits[row]);
+      }
       if (core::leads_block(tile, row, parameters_.block)) store_scale(tile, row, scale, wire);
       float y[core::kGroup];
       encode_row(tile, row, x[row], scale, random, wire, y);
@@ -195,7 +212,7 @@ decltype(auto) visit_format(const UniformParameters& parameters, Visitor&& visit
   const bool same_bits = parameters.part_bits == 0 || parameters.part_bits == parameters.bits;
   const bool nearest =
       parameters.grid == Grid::kUniform && parameters.rounding == Rounding::kNearest;
-  if (same_bits && nearest && parameters.bits == 4) {
+  if (same_bits && takes_fit(parameters) && parameters.bits == 4) {
     return visitor(core::TypeTag<NearestFormat<Simt, 4>>{});
   }
   if (same_bits && nearest && parameters.bits == 8) {

@@ -1,6 +1,7 @@
 // The specification of q1 .. q8 as code: plain loops over blocks and elements.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "compress_kernels/core/bit_pack.h"
@@ -12,7 +13,8 @@
 #include "compress_kernels/uniform/codes.h"
 #include "compress_kernels/uniform/uniform.h"
 
-namespace ringpress::compress_kernels::uniform {
+namespace ringpress::compress_kernels {
+namespace uniform {
 namespace {
 
 core::Planes<std::uint8_t> planes_of(std::byte* wire, const UniformLayout& layout) {
@@ -49,6 +51,17 @@ core::BlockScale measure(const UniformParameters& parameters, const float* x, st
                   [&] { return scaled_sum(x, count, parameters.block); });
 }
 
+/// The scale that is stored.
+std::uint16_t stored_unit(const UniformParameters& parameters, const core::BlockScale& scale,
+                          const float* x, std::size_t count) {
+  if (!takes_fit(parameters) || scale.stored_unit == core::kBfloat16Nan) return scale.stored_unit;
+  core::FitSums sums;
+  for (std::size_t i = 0; i < count; ++i) {
+    core::add_to_fit(x[i] * scale.inverse, core::fit_rounding(parameters.bits), &sums);
+  }
+  return core::fitted_unit(scale.stored_unit, sums);
+}
+
 float decode_element(const UniformParameters& parameters, const std::byte* wire,
                      const UniformLayout& layout, std::size_t index) {
   const std::size_t block = index / parameters.block;
@@ -64,10 +77,11 @@ void encode_block(const UniformParameters& parameters, const UniformLayout& layo
                   std::size_t first, std::size_t count, const core::EncodeOutput& output) {
   const core::BlockScale scale = measure(parameters, x, count);
   const bool finite = scale.stored_unit != core::kBfloat16Nan;
-  const float step = step_of(parameters, scale.stored_unit);
+  const std::uint16_t unit = stored_unit(parameters, scale, x, count);
+  const float step = step_of(parameters, unit);
   const std::size_t block = first / parameters.block;
   if (parameters.grid == Grid::kMinMax) core::store_element(output.wire, block, scale.low);
-  core::store_element(output.wire + layout.units_offset, block, scale.stored_unit);
+  core::store_element(output.wire + layout.units_offset, block, unit);
   for (std::size_t i = 0; i < count; ++i) {
     const float u = parameters.rounding == Rounding::kStochastic
                         ? core::unit_interval(core::random_half(output.random, first + i))
@@ -149,4 +163,16 @@ const KernelTable<UniformParameters>& reference_kernels() {
   return kTable;
 }
 
-}  // namespace ringpress::compress_kernels::uniform
+}  // namespace uniform
+
+/// With e, the rest of a rounding, the scale is 1 + (sum of e c) / (sum of c c) times that of the
+/// codes. That is worst for the largest code, where all others are 1 and all rests pull one way.
+/// With codes of up to 1 no value is above its step, and the scale lies between half of it and one.
+double fitted_steps(int bits, std::size_t block) {
+  if (bits == 2) return 0.5;
+  const double others = static_cast<double>(block - 1);
+  const double code = std::min<double>(core::uniform_levels(bits), std::sqrt(others));
+  return 0.5 + 0.5 * code * others / (code * code + others);
+}
+
+}  // namespace ringpress::compress_kernels

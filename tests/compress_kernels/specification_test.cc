@@ -41,6 +41,10 @@ TEST(Specification, SpellsOutEveryParameter) {
   EXPECT_EQ(normalized("none"), "none");
   EXPECT_EQ(normalized("fp16"), "fp16");
   EXPECT_EQ(normalized("q4"), "q4:block=128,grid=uniform,round=nearest");
+  EXPECT_EQ(normalized("q4:scale=fit"), normalized("q4"));
+  EXPECT_EQ(normalized("q8:scale=largest"), normalized("q8"));
+  EXPECT_EQ(normalized("q4:scale=largest"),
+            "q4:block=128,grid=uniform,round=nearest,scale=largest");
   EXPECT_EQ(normalized("q8:round=stochastic,block=1024"),
             "q8:block=1024,grid=uniform,round=stochastic");
   EXPECT_EQ(normalized("q1:grid=minmax"), "q1:block=128,grid=minmax,round=nearest");
@@ -58,6 +62,10 @@ TEST(Specification, ParametersThatDoNotGoTogetherAreRefusedWithOnesThatDo) {
   EXPECT_TRUE(names(refusal("q4:block=128,grid=lloyd,round=stochastic"),
                     {"block=128", "256 to 1024", "maybe 256"}));
   EXPECT_TRUE(names(refusal("q4:rotate=1"), {"rotate=1", "maybe grid=lloyd"}));
+  for (const char* text : {"q8:scale=fit", "q1:scale=largest", "q4:grid=minmax,scale=fit",
+                           "q4:grid=lloyd,scale=fit", "q4:round=stochastic,scale=fit"}) {
+    EXPECT_TRUE(names(refusal(text), {"scale=", "q2 to q6", "maybe leave it out"})) << text;
+  }
   EXPECT_TRUE(names(refusal("q4:grid=lloyd,rotate=0,round=stochastic"), {"maybe rotate=1"}));
 }
 
@@ -215,6 +223,7 @@ TEST(UnbiasedSpecification, IsTheFormWhoseErrorsHaveMeanZero) {
   EXPECT_EQ(unbiased("none"), "none");
   // Its levels are not at fixed distances: without a rotation nothing makes it unbiased.
   EXPECT_EQ(unbiased("q4:grid=lloyd,rotate=0"), "");
+  EXPECT_EQ(unbiased("q4:scale=largest"), unbiased("q4"));
   for (const char* biased : {"sign", "topk", "powersgd", "bf16"}) EXPECT_EQ(unbiased(biased), "");
   EXPECT_EQ(unbiased_specification("q9").status().code(), Code::kInvalidArgument);
 }

@@ -56,7 +56,15 @@ TEST(UniformBytes, OneBitIsSignAndMean) {
 
 TEST(UniformBytes, ScalesAreRoundedUp) {
   // 1 + 2^-8 lies between the bfloat16 numbers 0x3F80 and 0x3F81.
-  EXPECT_EQ(encode(*make("q2"), {1.00390625f}), (Bytes{0x81, 0x3F, 0x02}));
+  EXPECT_EQ(encode(*make("q2:scale=largest"), {1.00390625f}), (Bytes{0x81, 0x3F, 0x02}));
+}
+
+TEST(UniformBytes, FewBitsAreStoredWithTheScaleThatFits) {
+  // Codes 2 and 2, 1, 0 minus 1: (1 + 0.75) / 2 = 0.875 = 0x3F60 is closest to both.
+  EXPECT_EQ(encode(*make("q2"), {1, 0.75f, 0.25f}), (Bytes{0x60, 0x3F, 0x1A}));
+  EXPECT_EQ(encode(*make("q2:scale=largest"), {1, 0.75f, 0.25f}), (Bytes{0x80, 0x3F, 0x1A}));
+  // Steps 7, 2, -1: 7 (49 + 2 * 1.75 + 0.75) / 54 = 6.903, of which 0x40DD = 6.90625 is nearest.
+  EXPECT_EQ(encode(*make("q4"), {7, 1.75f, -0.75f}), (Bytes{0xDD, 0x40, 0x9E, 0x06}));
 }
 
 TEST(UniformBytes, TiesGoToTheEvenStep) {
