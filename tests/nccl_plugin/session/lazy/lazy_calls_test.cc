@@ -526,7 +526,7 @@ void expect_that_error_feedback_goes_on(
       received.emplace_back(count);
       sums.emplace_back(count);
     }
-    constexpr int kSteps = 240;
+    constexpr int kSteps = 360;
     for (int step = 0; step < kSteps; ++step) {
       for (std::size_t tensor = 0; tensor < sent.size(); ++tensor) {
         ASSERT_TRUE(communicator
