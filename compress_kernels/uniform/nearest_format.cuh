@@ -25,8 +25,8 @@ class NearestFormat {
   static constexpr std::size_t kWarpMemory = 0;
   static constexpr bool kKnowsWholeTiles = true;
   static constexpr bool kFits = kBits <= core::kMostFittedBits;
-  /// On a multiprocessor at once: 80 registers, with which nothing has to leave them.
-  static constexpr unsigned kLeastBlocks = 6;
+  /// On a multiprocessor at once: 80 registers, or 96 where the scale of least squares takes more.
+  static constexpr unsigned kLeastBlocks = kFits ? 5 : 6;
 
   RINGPRESS_DEVICE NearestFormat(const Simt& simt, const UniformParameters& parameters,
                                  std::size_t count)
