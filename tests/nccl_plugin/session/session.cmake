@@ -52,9 +52,12 @@ gtest_discover_tests(session_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 ringpress_label(session_test
   not_asan Automatic.Hosts* Automatic.Links* Calibrate.IsTheSame*
            LazyCalls.Another* LazyCalls.Error* LazyCalls.WhatHas*
-           LeveledBudget.* LeveledCalls.Densities* LeveledCalls.RanksAgree* LeveledCalls.TheSteps* LevelTrials.Say*
-           StepLevels.RanksNever* StepPlan.RanksAgree* StepPlanner.RanksNever* TunedCalls.AllRanksSwitch*
+           CallClasses.TakeGradients* LeveledBudget.* LeveledCalls.ARing* LeveledCalls.Densities*
+           LeveledCalls.RanksAgree* LeveledCalls.Residuals* LeveledCalls.SendFewer* LeveledCalls.TheSteps*
+           LevelTrials.Say* */TracedPrograms.*
+           StepLevels.BothGrids* StepLevels.RanksNever* StepLevels.RowsOf* StepPlan.RanksAgree* StepPlanner.RanksNever* TunedCalls.AllRanksSwitch*
   not_tsan Automatic.Determ* Automatic.Hosts* Automatic.Links* Automatic.Pieces* Automatic.Resid*
+           CallClasses.TakeGradients* */TracedPrograms.*
            Calibrate.* CalibrationFile.* Communicator.ALogged* Communicator.ProjectsMatrices*
            Communicator.WhatErrorFeedback* CommunicatorPieces.AreUnbiased* Gossip.ACodec* LazyCalls.*
            LevelFamily.* LevelTrials.* Matching.* Trigger.* TunedCalls.* TuningLog.*)
