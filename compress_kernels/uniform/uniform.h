@@ -38,10 +38,9 @@
 // larger of s and largest |x| - s; each plus float32 rounding of the result. With a fitted scale it
 // may be larger (fitted_steps()), but the squares of a block's errors add up to less: no block
 // becomes longer by being encoded, and what it lacks comes back by error feedback. A block whose
-// extent
-// is below 2^-100 loses that extent; minmax saturates at +-2^126. Zeros stay zero on the uniform
-// grid of 2 bits and more. A block with a NaN or an infinity gets scale NaN (low too) and codes 0;
-// it decodes to NaN throughout and leaves its residual alone.
+// extent is below 2^-100 loses that extent; minmax saturates at +-2^126. Zeros stay zero on the
+// uniform grid of 2 bits and more. A block with a NaN or an infinity gets scale NaN (low too) and
+// codes 0; it decodes to NaN throughout and leaves its residual alone.
 #ifndef COMPRESS_KERNELS_UNIFORM_UNIFORM_H_
 #define COMPRESS_KERNELS_UNIFORM_UNIFORM_H_
 
