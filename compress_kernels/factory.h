@@ -114,6 +114,10 @@ Result<std::vector<double>> measure_density_errors(const MeasuredTensor& tensor,
 /// The l2 norm of a tensor with its residual; infinity where it is not finite.
 double measure_norm(const MeasuredTensor& tensor);
 
+/// Whether the values are finite numbers: each `step`-th, from the first on. Of a compressible
+/// type, any alignment.
+bool are_finite(const void* values, std::size_t count, DType dtype, std::size_t step = 1);
+
 /// What gradients are to a sum of former ones, in one pass: sums of squares, in doubles. Of a
 /// compressible type, any alignment; without a sum (null) the total is 0. Not finite where a value
 /// is not.

@@ -149,6 +149,7 @@ Status AllReduces::run_timed(const PreparedCall& call, const AllReduceArgs& args
   Status status = call.collective->all_reduce(call.context, args);
   if (!status.is_ok()) return status;
   calls_.scales().learn(args.receive);
+  calls_.look_for_overflow(call, args.receive, args.count);
   const CallSignature& signature = call.context.call;
   calls_.advisers().end_all_reduce(
       {signature.kind, args.count, signature.dtype, signature.op, args.send},

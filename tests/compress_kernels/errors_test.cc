@@ -11,6 +11,7 @@
 
 #include "compress_kernels/core/narrow_floats.h"
 #include "compress_kernels/factory.h"
+#include "tests/support/narrow_values.h"
 
 namespace ringpress::compress_kernels::errors_test {
 namespace {
@@ -213,6 +214,30 @@ TEST(Errors, OfNothingAreNone) {
             std::vector<double>(kAllBits.size(), 0.0));
   EXPECT_EQ(measure_density_errors(tensor_of(values), std::vector<double>{0.5}).value(),
             std::vector<double>{0.0});
+}
+
+TEST(Finite, EachPlaceIsLookedAtOrEachStep) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float not_a_number = std::numeric_limits<float>::quiet_NaN();
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBfloat16}) {
+    std::vector<float> values(3001, 3.5F);
+    std::vector<std::byte> narrow(values.size() * dtype_size(dtype) + 1);
+    void* const unaligned = narrow.data() + 1;
+    const auto is_found = [&](std::size_t step) {
+      narrow_values(values.data(), values.size(), dtype, unaligned);
+      return !are_finite(unaligned, values.size(), dtype, step);
+    };
+    EXPECT_FALSE(is_found(1));
+    for (const float bad : {infinity, -infinity, not_a_number}) {
+      for (const std::size_t place : {0, 1, 1023, 1024, 2048, 3000}) {
+        values[place] = bad;
+        EXPECT_TRUE(is_found(1)) << place;
+        EXPECT_EQ(is_found(128), place % 128 == 0) << place;
+        values[place] = -3.5F;
+      }
+    }
+    EXPECT_TRUE(are_finite(unaligned, 0, dtype));
+  }
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
   const TensorCall call = sequence_->named(as_called);
   Entry* const entry = place ? entry_at(*place, call, wanted) : entry_by_address(call, wanted);
   if (entry == nullptr) return {};
+  entry->is_halved = false;
   Kept result;
   if (place) result.residual = entry->residual.get();
   if (wanted.state_count > 0 && !entry->state.values.empty()) result.state = &entry->state;
@@ -52,6 +53,15 @@ Kept ErrorFeedback::find(const TensorCall& as_called, const ToKeep& wanted) {
     result.memory = entry->memory.get();
   }
   return result;
+}
+
+void ErrorFeedback::halve_residuals() {
+  for (Entry& entry : entries_) {
+    if (entry.residual == nullptr || entry.is_halved) continue;
+    float* const residual = entry.residual.get();
+    for (std::size_t i = 0; i < entry.call.count; ++i) residual[i] *= 0.5F;
+    entry.is_halved = true;
+  }
 }
 
 ErrorFeedback::Key ErrorFeedback::alone_key(const TensorCall& call) {
@@ -180,7 +190,8 @@ ErrorFeedback::Entry* ErrorFeedback::insert(const Key& key, const TensorCall& ca
               wanted,
               {nullptr, FreeFloats{memory_}},
               {nullptr, FreeFloats{memory_}},
-              {std::vector<float>(wanted.state_count), 0, 0}};
+              {std::vector<float>(wanted.state_count), 0, 0},
+              false};
   if (wanted.residual) entry.residual.reset(allocate(call.count, key));
   if (wanted.memory_count > 0) entry.memory.reset(allocate(wanted.memory_count, key));
   // Out of memory: the call goes without.

@@ -71,6 +71,12 @@ class ErrorFeedback {
   /// The call goes without what is kept of it, this time. It has its place in the pattern.
   void pass(const TensorCall& call) { static_cast<void>(locate(call)); }
 
+  /// A result was no finite number. Programs whose loss is scaled take that for an overflow: they
+  /// leave the step out and go on with half the scale. So half of each residual is kept, once
+  /// until it is found again. Otherwise a codec that owes many steps' gradients would add what is
+  /// many times too large for the new scale. Of residuals in host memory.
+  void halve_residuals();
+
   /// Memory held, in bytes.
   std::size_t bytes() const { return bytes_; }
 
@@ -104,6 +110,7 @@ class ErrorFeedback {
     std::unique_ptr<float[], FreeFloats> residual;  // Or null; as
     std::unique_ptr<float[], FreeFloats> memory;    // Kept::memory.
     ProjectionState state;
+    bool is_halved = false;  // Since it was found last.
 
     std::size_t bytes() const;
   };

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "compress_kernels/factory.h"
 #include "nccl_plugin/session/statistics_file.h"
 #include "ringpress/internal/hash.h"
 #include "ringpress/internal/projection.h"
@@ -87,6 +88,16 @@ Status CallMaker::add_scales(const TensorCall& tensor, PreparedCall* call) {
     context.call.codec_hash = combine_hash(context.call.codec_hash, chosen.hash);
     return Status::ok();
   });
+}
+
+/// A block that has one step is no number throughout if one of its values is none.
+void CallMaker::look_for_overflow(const PreparedCall& call, const void* result, std::size_t count) {
+  if (call.context.residual == nullptr) return;
+  const bool has_blocks = call.named->scale_block != 0 && call.context.parts.empty();
+  const std::size_t step = has_blocks ? call.named->scale_block : 1;
+  const DType dtype = call.context.call.dtype;
+  if (compress_kernels::are_finite(result, count, dtype, step)) return;
+  session_.feedback.halve_residuals();
 }
 
 PreparedCall CallMaker::prepare_decided(const Decision& decision, const NamedCodec& codec,

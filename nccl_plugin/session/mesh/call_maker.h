@@ -54,6 +54,8 @@ class CallMaker {
                                const CallSignature& signature, const Reduction& reduction);
   /// The call's tensor gets its scales, if it has some.
   Status add_scales(const TensorCall& tensor, PreparedCall* call);
+  /// Of an all-reduce that has ended well: residuals are of the scale that gradients have next.
+  void look_for_overflow(const PreparedCall& call, const void* result, std::size_t count);
   /// A communicator of one rank: the reduction of its own values alone.
   Status run_alone(const PreparedCall& call, const void* send, void* receive, std::size_t count);
   /// Counts a call that has ended.

@@ -100,7 +100,9 @@ Status PieceCalls::run(const void* send, void* receive, std::size_t first, std::
   if (!traits.identity && !traits.lossless && !is_tensors) session_.statistics.count_unbiased();
   const auto ranks = static_cast<std::uint64_t>(session_.size());
   call.raw_bytes = count * dtype_size(tensor_.dtype) * 2 * (ranks - 1) / ranks;
-  return calls_.finish(call, call.collective->all_reduce(call.context, {send, receive, count}));
+  const Status status = call.collective->all_reduce(call.context, {send, receive, count});
+  if (status.is_ok()) calls_.look_for_overflow(call, receive, count);
+  return calls_.finish(call, status);
 }
 
 }  // namespace ringpress::nccl_plugin

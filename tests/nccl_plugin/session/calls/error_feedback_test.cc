@@ -448,5 +448,24 @@ TEST(ErrorFeedback, AStateThatNoLongerFitsIsGivenUpAlone) {
   EXPECT_EQ(feedback.bytes(), 400U);
 }
 
+TEST(ErrorFeedback, ResidualsAreHalvedOnceUntilTheyAreFoundAgain) {
+  ErrorFeedback feedback(0);
+  Kept first, second;
+  for (int i = 0; i < 4; ++i) {
+    first = feedback.find(tensor(100, 1));
+    second = feedback.find(tensor(50, 2));
+  }
+  ASSERT_NE(first.residual, nullptr);
+  ASSERT_NE(second.residual, nullptr);
+  std::fill_n(first.residual, 100, 8.0F);
+  std::fill_n(second.residual, 50, 8.0F);
+  feedback.halve_residuals();
+  feedback.halve_residuals();
+  EXPECT_EQ(feedback.find(tensor(100, 1)).residual[99], 4);
+  feedback.halve_residuals();
+  EXPECT_EQ(first.residual[0], 2);
+  EXPECT_EQ(feedback.find(tensor(50, 2)).residual[49], 4) << "it was not found between";
+}
+
 }  // namespace
 }  // namespace ringpress::nccl_plugin
