@@ -36,6 +36,7 @@ set(session_tests
   calls/call_evidence_test.cc
   calls/coordinate_scales_test.cc
   loss_scaling_test.cc
+  calls/by_shape_test.cc
 )
 if(RINGPRESS_SANITIZE STREQUAL "thread")
   # What ranks decide, in threads that other tests use in the same way (as those with the label not_tsan).
