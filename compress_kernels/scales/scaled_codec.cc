@@ -85,18 +85,27 @@ std::size_t ScaledCodec::encode(const EncodeArgs& args) const {
   return bytes;
 }
 
+/// Decodes the group, in scaled units. What is returned says how many values it has, and how many
+/// bytes it took.
+template <typename Args>
+DecodeArgs ScaledCodec::decode_group(const Args& args, std::size_t first, const std::byte* wire,
+                                     std::size_t divisor, Scratch* scratch) const {
+  DecodeArgs group;
+  group.wire = wire;
+  group.count = std::min(kGroupElements, args.count - first);
+  group.values = scratch->values;
+  group.wire_size = inner_->wire_bytes(group.count, args.form);
+  group.divisor = divisor;
+  group.form = args.form;
+  inner_->decode(group);
+  return group;
+}
+
 void ScaledCodec::decode(const DecodeArgs& args) const {
   Scratch scratch;
   const std::byte* wire = args.wire;
   for (std::size_t first = 0; first < args.count; first += kGroupElements) {
-    DecodeArgs group;
-    group.wire = wire;
-    group.count = std::min(kGroupElements, args.count - first);
-    group.values = scratch.values;
-    group.wire_size = inner_->wire_bytes(group.count, args.form);
-    group.divisor = args.divisor;
-    group.form = args.form;
-    inner_->decode(group);
+    const DecodeArgs group = decode_group(args, first, wire, args.divisor, &scratch);
     kernels_.multiply(dtype(), scratch.values, args.scales + first, group.count,
                       at(dtype(), args.values, first));
     wire += group.wire_size;
@@ -108,13 +117,7 @@ void ScaledCodec::decode_add(const DecodeAddArgs& args) const {
   const std::byte* wire = args.wire;
   auto* const sum = static_cast<float*>(args.sum);
   for (std::size_t first = 0; first < args.count; first += kGroupElements) {
-    DecodeArgs group;
-    group.wire = wire;
-    group.count = std::min(kGroupElements, args.count - first);
-    group.values = scratch.values;
-    group.wire_size = inner_->wire_bytes(group.count, args.form);
-    group.form = args.form;
-    inner_->decode(group);
+    const DecodeArgs group = decode_group(args, first, wire, 1, &scratch);
     kernels_.multiply(DType::kFloat32, scratch.values, args.scales + first, group.count,
                       scratch.values);
     for (std::size_t i = 0; i < group.count; ++i) {

@@ -41,6 +41,9 @@ class ScaledCodec final : public IdentifiedCodec {
   void take_values(const Args& args, std::size_t first, Scratch* scratch) const;
   template <typename Args>
   void store_results(const Args& args, std::size_t first, const Scratch& scratch) const;
+  template <typename Args>
+  DecodeArgs decode_group(const Args& args, std::size_t first, const std::byte* wire,
+                          std::size_t divisor, Scratch* scratch) const;
 
   const std::unique_ptr<Codec> inner_;
   const ScaleKernels kernels_;
