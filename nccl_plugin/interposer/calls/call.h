@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "nccl_plugin/interposer/calls/stream_call.h"
 #include "nccl_plugin/preload/engine.h"
@@ -47,6 +48,7 @@ struct PlannedCall {
   bool is_of_step = false;      // for a StreamSteps.
   bool may_be_put_off = false;  // Whether it is sent at all is known after its first step.
   bool votes = false;           // Exact: with it the ranks vote on what such calls are.
+  std::optional<std::uint64_t> capture = {};  // capture_of() it, once that was asked.
 };
 
 /// The call as it came, by the real library.

@@ -13,13 +13,13 @@ CallPlanner::CallPlanner(CommParts& parts)
 
 bool CallPlanner::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
-  planned->votes = classify(&planned->call);
+  planned->votes = classify(planned);
   if (planned->votes) {
     planned->decision.why = {
         ExactReason::kNoGradient, static_cast<std::uint32_t>(planned->call.call_class), {}};
     return true;
   }
-  planned->may_be_put_off = may_be_put_off(planned->call);
+  planned->may_be_put_off = may_be_put_off(planned);
   if (planned->may_be_put_off || choose(planned)) return true;
   parts_.count_exact(planned->decision.why);
   if (planned->decision.is_observed()) {
@@ -30,15 +30,16 @@ bool CallPlanner::plan(PlannedCall* planned) {
 }
 
 /// A captured call is what such calls have been before. True: the ranks vote on it.
-bool CallPlanner::classify(Call* call) {
-  const PlanRequest request = parts_.policy.request(*call);
+bool CallPlanner::classify(PlannedCall* planned) {
+  Call& call = planned->call;
+  const PlanRequest request = parts_.policy.request(call);
   if (!classes_.is_of_interest(request)) return false;
-  if (capture_of(*parts_.device, *call) != 0) {
-    call->call_class = classes_.class_of_captured(request);
+  if (find_capture(planned) != 0) {
+    call.call_class = classes_.class_of_captured(request);
     return false;
   }
-  classes_.observe(request, see(*call));
-  call->call_class = classes_.class_of(request);
+  classes_.observe(request, see(call));
+  call.call_class = classes_.class_of(request);
   // What is put off is voted on in another way, call by call.
   return classes_.is_vote_due() && parts_.lazy == nullptr;
 }
@@ -56,24 +57,23 @@ CallEvidence::Seen CallPlanner::see(const Call& call) {
 bool CallPlanner::choose(PlannedCall* planned) {
   const Call& call = planned->call;
   const PlanRequest request = parts_.policy.request(call);
-  std::uint64_t capture = graph_of(call);
   Decision& decision = planned->decision;
   decision = parts_.policy.plan(request);
   if (decision.waits_for_recurrence()) {
-    planned->is_new = planned->is_of_step = is_of_step(call, request, capture);
+    planned->is_new = planned->is_of_step = is_of_step(request, planned);
     return planned->is_new;
   }
   const Decision by_settings = decision;
   decision = if_made(by_settings);
   if (decision.is_exact()) return false;
   const PreparedCodec* const codec = parts_.codec_of(call, decision);
-  if (!parts_.settings.graph) capture = capture_of(*parts_.device, call);
+  const std::uint64_t capture = find_capture(planned);
   decision = follow_stream(limits_of(call, request, codec, capture), request, decision);
   if (decision.why.reason != ExactReason::kNone) return false;
   decision = as_planned(by_settings, decision);
   if (decision.is_observed()) return false;
-  ask_guard(request, capture, planned);
-  planned->is_of_step = is_of_step(call, request, capture);
+  ask_guard(request, planned);
+  planned->is_of_step = is_of_step(request, planned);
   if (!planned->gains_nothing || planned->is_of_step) {
     warn_of_loss(codec->loss, call.kind, parts_.settings);
     return true;
@@ -85,18 +85,25 @@ bool CallPlanner::choose(PlannedCall* planned) {
 
 /// The same on all ranks. What a rule leaves as it is comes at once; a graph would repeat what was
 /// decided when it was captured.
-bool CallPlanner::may_be_put_off(const Call& call) const {
+bool CallPlanner::may_be_put_off(PlannedCall* planned) const {
+  const Call& call = planned->call;
   if (parts_.lazy == nullptr || call.kind != CollectiveKind::kAllReduce) return false;
   const PlanRequest request = parts_.policy.request(call);
   if (!parts_.lazy->calls().takes(request) || parts_.policy.plan(request).is_denied()) return false;
-  if (capture_of(*parts_.device, call) == 0) return true;
+  if (find_capture(planned) == 0) return true;
   warn_once("RINGPRESS_LAZY: calls in captured streams are not put off");
   return false;
 }
 
-/// 0: of none, or they are not compressed.
-std::uint64_t CallPlanner::graph_of(const Call& call) const {
-  return parts_.settings.graph ? capture_of(*parts_.device, call) : 0;
+/// The device is asked once a call.
+std::uint64_t CallPlanner::find_capture(PlannedCall* planned) const {
+  if (!planned->capture) planned->capture = capture_of(*parts_.device, planned->call);
+  return *planned->capture;
+}
+
+/// Of an accepted call. 0: of none, or they are not compressed.
+std::uint64_t CallPlanner::graph_of(const PlannedCall& planned) const {
+  return parts_.settings.graph ? planned.capture.value_or(0) : 0;
 }
 
 /// (No rule names a codec that projects.)
@@ -126,20 +133,19 @@ StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request
 }
 
 /// What the guard says of a call that could be compressed.
-void CallPlanner::ask_guard(const PlanRequest& request, std::uint64_t capture,
-                            PlannedCall* planned) {
+void CallPlanner::ask_guard(const PlanRequest& request, PlannedCall* planned) {
   if (parts_.guard == nullptr || planned->decision.is_by_rule()) return;
-  const StreamGuard::Answer answer =
-      capture != 0 ? parts_.guard->look_at_captured(request) : parts_.guard->look_at(request);
+  const StreamGuard::Answer answer = find_capture(planned) != 0
+                                         ? parts_.guard->look_at_captured(request)
+                                         : parts_.guard->look_at(request);
   planned->takes_turn = answer == StreamGuard::Answer::kAsk;
   planned->gains_nothing = answer == StreamGuard::Answer::kExact;
 }
 
 /// Whether it is to be shown to all ranks' plan for the step. Captured calls are not.
-bool CallPlanner::is_of_step(const Call& call, const PlanRequest& request,
-                             std::uint64_t capture) const {
+bool CallPlanner::is_of_step(const PlanRequest& request, PlannedCall* planned) const {
   if (parts_.steps == nullptr || !parts_.steps->takes(request)) return false;
-  return capture == 0 && (parts_.settings.graph || capture_of(*parts_.device, call) == 0);
+  return find_capture(planned) == 0;
 }
 
 bool CallPlanner::keeps_residual(const Call& call, const Decision& decision,
@@ -152,7 +158,7 @@ bool CallPlanner::keeps_residual(const Call& call, const Decision& decision,
 void CallPlanner::tell_sequence(const PlannedCall& planned) {
   const Call& call = planned.call;
   parts_.sequence->begin_call();
-  if (parts_.lazy != nullptr || capture_of(*parts_.device, call) != 0) return;
+  if (parts_.lazy != nullptr || planned.capture.value_or(0) != 0) return;
   CallUsers users;
   const bool is_all_reduce = call.kind == CollectiveKind::kAllReduce;
   if (is_all_reduce && parts_.trace != nullptr) users.add(CallUser::kTrace);
@@ -188,13 +194,12 @@ bool CallPlanner::needs_agreement(const PlannedCall& planned) const {
   const MemoryAgreement& memory = parts_.kept->agreement();
   // Where a rank has no memory, such a call is not projected if it is sent.
   if (planned.may_be_put_off && memory.has_refused(bytes)) return false;
-  return memory.is_needed(bytes, graph_of(planned.call));
+  return memory.is_needed(bytes, graph_of(planned));
 }
 
 void CallPlanner::note_agreement(const PlannedCall& planned, bool all_can) {
   if (planned.votes) return classes_.apply(all_can);
-  const Call& call = planned.call;
-  parts_.kept->agreement().note(projected_bytes(call), graph_of(call), all_can);
+  parts_.kept->agreement().note(projected_bytes(planned.call), graph_of(planned), all_can);
 }
 
 }  // namespace ringpress::nccl_plugin::interposer

@@ -46,15 +46,16 @@ class CallPlanner {
   std::size_t projected_bytes(const Call& call) const;
 
  private:
-  bool classify(Call* call);
+  bool classify(PlannedCall* planned);
   bool keeps_residual(const Call& call, const Decision& decision, std::size_t count) const;
   CallEvidence::Seen see(const Call& call);
-  bool may_be_put_off(const Call& call) const;
-  std::uint64_t graph_of(const Call& call) const;
+  bool may_be_put_off(PlannedCall* planned) const;
+  std::uint64_t find_capture(PlannedCall* planned) const;
+  std::uint64_t graph_of(const PlannedCall& planned) const;
   StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec* codec,
                          std::uint64_t capture) const;
-  void ask_guard(const PlanRequest& request, std::uint64_t capture, PlannedCall* planned);
-  bool is_of_step(const Call& call, const PlanRequest& request, std::uint64_t capture) const;
+  void ask_guard(const PlanRequest& request, PlannedCall* planned);
+  bool is_of_step(const PlanRequest& request, PlannedCall* planned) const;
 
   CommParts& parts_;
   CallClasses classes_;

@@ -400,6 +400,31 @@ TEST(Cuda, WhatIsTriedInVainFailsNoLaunch) {
   });
 }
 
+TEST(Cuda, IsAskedOnceACallWhetherItsStreamIsCaptured) {
+  struct Case {
+    const char* codec;
+    const char* graph;
+    std::size_t count;
+    int queries;  // The memory of a captured call is looked for by its graph: one more.
+  };
+  for (const Case& one : {Case{"q4", "0", kCount, 1}, Case{"auto", "0", kCount, 1},
+                          Case{"q4", "1", kCount, 2}, Case{"q4", "0", 10, 0}}) {
+    CudaJob job(cuda_settings({{"RINGPRESS_CODEC", one.codec},
+                               {"RINGPRESS_GRADIENTS", "all"},
+                               {"RINGPRESS_GRAPH", one.graph}}));
+    run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
+      const cudaStream_t stream = make_stream();
+      std::vector<float> values = make_values(rank, one.count);
+      for (int call = 0; call < 5; ++call) {
+        const int before = fakeCaptureQueries();
+        EXPECT_EQ(job.reduce(comm, values, stream), ncclSuccess);
+        EXPECT_EQ(fakeCaptureQueries() - before, one.queries) << one.codec << one.graph;
+      }
+      EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    });
+  }
+}
+
 TEST(Cuda, CodecWithoutKernelsMeansPlainNccl) {
   CudaJob job(cuda_settings({{"RINGPRESS_CODEC", "lossless"}}));
   all_reduces = 0;

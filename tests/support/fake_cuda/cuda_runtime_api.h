@@ -112,6 +112,8 @@ void fakeRefuseEvents(bool is_refused);
 void fakeRefuseNewEvents(bool is_refused);
 /// As of the default stream while another thread captures.
 void fakeHideCaptures(bool is_hidden);
+/// How often this thread has asked whether a stream is captured.
+int fakeCaptureQueries();
 /// Of all threads: what cudaStreamQuery() answers.
 void fakeStateOfStreams(cudaError_t state);
 

@@ -49,6 +49,7 @@ thread_local bool refuses_device_memory = false;
 thread_local bool refuses_events = false;
 thread_local bool refuses_new_events = false;
 thread_local bool hides_captures = false;
+thread_local int capture_queries = 0;
 thread_local cudaError_t last_error = cudaSuccess;  // Of what may be tried in vain.
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 thread_local cudaGraph_t own_capture = nullptr;
@@ -154,6 +155,9 @@ void fakeRefuseNewEvents(bool is_refused) {
 }
 void fakeHideCaptures(bool is_hidden) {
   hides_captures = is_hidden;
+}
+int fakeCaptureQueries() {
+  return capture_queries;
 }
 int fakeAllocations() {
   const std::lock_guard lock(mutex);
@@ -272,6 +276,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long* number, cudaGraph_t* graph) {
+  ++capture_queries;
   if (hides_captures) return last_error = cudaErrorStreamCaptureImplicit;
   const std::lock_guard lock(mutex);
   const bool is_captured = stream != nullptr && stream->graph != nullptr;
