@@ -204,24 +204,24 @@ Status CallStarter::find_memory(const Call& call, const Decision& decision, Way 
                                 StreamCallParts* parts, ProjectionParts* projection) {
   const PreparedCodec& codec = *parts_.codec_of(call, decision);
   KeptMemory& memory = *parts_.kept;
-  RINGPRESS_ASSIGN_OR_RETURN(const KeptMemory::Place place, memory.place_of(call, way));
-  parts->lane = place.lane;
+  RINGPRESS_ASSIGN_OR_RETURN(const KeptMemory::Room room, memory.room_of(call, way));
+  parts->lane = room.lane;
   const std::size_t count = parts_.policy.residual_count(call, way);
   ToKeep wanted = codec.to_keep(decision, count);
   // Whoever replays a graph counts no turns.
   const bool has_turn = codec.projection != nullptr && !turn_.is_by_address;
-  if (has_turn && !memory.is_of_graph(place)) wanted.memory_count = 0;
-  const Kept kept = memory.find(tensor_of(call, count), wanted, place, call.stream);
+  if (has_turn && !memory.is_of_graph(room)) wanted.memory_count = 0;
+  const Kept kept = memory.find(tensor_of(call, count), wanted, room, call.stream);
   parts->residual = kept.residual;
   if (codec.projection == nullptr) return Status::ok();
-  if (memory.is_of_graph(place) && kept.memory == nullptr) {
+  if (memory.is_of_graph(room) && kept.memory == nullptr) {
     // Without it, each replay would project as the first one does.
     return {Code::kSystem, "no memory for what a graph keeps of a projected tensor"};
   }
   projection->projection = codec.projection.get();
   projection->state = reinterpret_cast<std::uint64_t*>(kept.memory);
   projection->goes_round_the_ring = way.goes_round();
-  RINGPRESS_ASSIGN_OR_RETURN(projection->memory, place.workspace->projected(projection_bytes(
+  RINGPRESS_ASSIGN_OR_RETURN(projection->memory, room.workspace->projected(projection_bytes(
                                                      *codec.projection, call.count)));
   return Status::ok();
 }

@@ -53,7 +53,7 @@ Result<std::unique_ptr<KeptMemory>> KeptMemory::make(std::shared_ptr<Device> dev
       std::move(device), stream, settings, std::move(sequence), shape, std::move(workspace)));
 }
 
-Result<KeptMemory::Place> KeptMemory::place_of(const Call& call, Way way) {
+Result<KeptMemory::Room> KeptMemory::room_of(const Call& call, Way way) {
   Workspace* workspace = workspace_.get();
   if (settings_.graph) {
     RINGPRESS_ASSIGN_OR_RETURN(const std::uint64_t capture, device_.capture(call.stream));
@@ -61,16 +61,16 @@ Result<KeptMemory::Place> KeptMemory::place_of(const Call& call, Way way) {
       RINGPRESS_ASSIGN_OR_RETURN(workspace, captured_.of(capture, call.stream, shape_));
     }
   }
-  return Place{workspace, way.is_hierarchical() ? &workspace->cross() : &workspace->whole()};
+  return Room{workspace, way.is_hierarchical() ? &workspace->cross() : &workspace->whole()};
 }
 
-Kept KeptMemory::find(const TensorCall& tensor, const ToKeep& wanted, const Place& place,
+Kept KeptMemory::find(const TensorCall& tensor, const ToKeep& wanted, const Room& room,
                       Stream stream) {
   if (!wanted.residual && wanted.memory_count == 0) return {};
-  if (is_of_graph(place)) return find_captured(tensor.count, wanted, place.workspace);
+  if (is_of_graph(room)) return find_captured(tensor.count, wanted, room.workspace);
   has_place_ = true;
   // Projections are made in the caller's stream.
-  residuals_.use(wanted.memory_count > 0 ? stream : place.lane->stream());
+  residuals_.use(wanted.memory_count > 0 ? stream : room.lane->stream());
   return feedback_.find(tensor, wanted);
 }
 

@@ -58,7 +58,7 @@ class DeviceResiduals final : public ResidualMemory {
 class KeptMemory {
  public:
   /// The memory that a call works in.
-  struct Place {
+  struct Room {
     Workspace* workspace = nullptr;
     Lane* lane = nullptr;
   };
@@ -72,10 +72,10 @@ class KeptMemory {
   MemoryAgreement& agreement() { return agreement_; }
 
   /// Where a call works. A captured one works in memory of its graph.
-  Result<Place> place_of(const Call& call, Way way);
-  bool is_of_graph(const Place& place) const { return place.workspace != workspace_.get(); }
+  Result<Room> room_of(const Call& call, Way way);
+  bool is_of_graph(const Room& room) const { return room.workspace != workspace_.get(); }
   /// What lasts from call to call of a tensor, or as long as the graph does.
-  Kept find(const TensorCall& tensor, const ToKeep& wanted, const Place& place, Stream stream);
+  Kept find(const TensorCall& tensor, const ToKeep& wanted, const Room& room, Stream stream);
   /// Memory for so much that is projected, by a call that is not captured.
   Status reserve_projected(std::size_t bytes) { return workspace_->projected(bytes).status(); }
 
