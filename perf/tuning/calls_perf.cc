@@ -104,6 +104,17 @@ const std::vector<Row>& rows() {
        {{"RINGPRESS_CODEC", "q4"},
         {"RINGPRESS_ADJUST_STEPS", "100"},
         {"RINGPRESS_TRACE", "/dev/null"}}},
+      {"auto, error feedback, lazy, levels, RINGPRESS_TRACE",
+       {{"RINGPRESS_CODEC", "auto"},
+        {"RINGPRESS_CACHE", "off"},
+        {"RINGPRESS_ADJUST_STEPS", "100"},
+        {"RINGPRESS_LAZY", "2"},
+        {"RINGPRESS_TRACE", "/dev/null"}}},
+      {"q4, error feedback, lazy, levels, RINGPRESS_TRACE",
+       {{"RINGPRESS_CODEC", "q4"},
+        {"RINGPRESS_ADJUST_STEPS", "100"},
+        {"RINGPRESS_LAZY", "2"},
+        {"RINGPRESS_TRACE", "/dev/null"}}},
   };
   return rows;
 }

@@ -26,6 +26,8 @@ enum class StateFrom { kThisProcess, kAnother };
 /// Of one communicator. Until a state of another process is loaded, names are addresses.
 class BufferNames {
  public:
+  /// Whether that is so for now: there is nothing to learn.
+  bool are_addresses() const { return processes_ == 0; }
   const void* name_of(const void* address) const;
   /// `name`: of a state that was loaded. A buffer gets one name, and a name belongs to one buffer:
   /// else nothing changes.

@@ -25,6 +25,7 @@
 #define NCCL_PLUGIN_SESSION_CALLS_CALL_SEQUENCE_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -53,6 +54,8 @@ class CallUsers {
   constexpr void add(CallUsers users) { bits_ |= users.bits_; }
   constexpr void remove(CallUsers users) { bits_ &= ~users.bits_; }
   constexpr bool is_empty() const { return bits_ == 0; }
+  /// The number of one of them; there is one.
+  constexpr std::size_t first() const { return static_cast<std::size_t>(std::countr_zero(bits_)); }
   constexpr bool has(CallUser user) const { return !common(*this, {user}).is_empty(); }
   static constexpr CallUsers common(CallUsers a, CallUsers b) {
     a.bits_ &= b.bits_;
@@ -81,6 +84,34 @@ inline bool has_changed(std::uint64_t* seen, std::uint64_t count) {
   return std::exchange(*seen, count) != count;
 }
 
+/// What users have seen whose calls have been the same.
+struct CallTrack {
+  CallUsers users;
+  CallPattern pattern;
+  std::optional<std::size_t> position;  // Of the last call.
+  std::uint64_t saved_id = 0;           // Of the last sequence that came from a state.
+};
+
+/// The tracks of all users, by buffer or by shape.
+class CallTracks {
+ public:
+  const std::vector<std::unique_ptr<CallTrack>>& all() const { return tracks_; }
+  /// Null: this user knows of no call yet.
+  const CallTrack* of(CallUser user) const { return of_[static_cast<std::size_t>(user)]; }
+  /// The call is one of these users'.
+  void observe(const TensorCall& call, CallUsers users);
+  void save(StateWriter& to) const;
+  /// Instead of all that was observed.
+  void load(StateReader& from);
+
+ private:
+  void part(const TensorCall& call, CallUsers users);
+  CallTrack* add(CallTrack track);
+
+  std::vector<std::unique_ptr<CallTrack>> tracks_;
+  std::array<CallTrack*, kCallUsers> of_ = {};  // By user.
+};
+
 /// Of one communicator. One thread at a time.
 class CallSequence {
  public:
@@ -97,7 +128,7 @@ class CallSequence {
   TensorCall named(const TensorCall& call) const;
 
   /// Patterns that are kept, by buffer and by shape together.
-  std::size_t patterns() const { return by_buffer_.tracks.size() + by_shape_.tracks.size(); }
+  std::size_t patterns() const { return by_buffer_.all().size() + by_shape_.all().size(); }
 
   // Of those whose users keep what is saved, too: not those of steps, which are times.
   /// What goes by shapes: the same on all ranks.
@@ -112,22 +143,6 @@ class CallSequence {
   void forget_shapes() { by_shape_ = {}; }
 
  private:
-  /// What users have seen whose calls have been the same.
-  struct Track {
-    CallUsers users;
-    CallPattern pattern;
-    std::optional<std::size_t> position;  // Of the last call.
-    std::uint64_t saved_id = 0;           // Of the last sequence that came from a state.
-  };
-  struct Tracks {
-    std::vector<std::unique_ptr<Track>> tracks;
-    std::array<const Track*, kCallUsers> of = {};  // By user; null: it knows of no call yet.
-  };
-
-  static void observe(const TensorCall& call, CallUsers users, Tracks* all);
-  static Track* add(Track track, Tracks* all);
-  static void save_tracks(const Tracks& all, StateWriter& to);
-  static void load_tracks(StateReader& from, Tracks* all);
   void learn_name(const TensorCall& call, CallUsers users);
   void judge_state(const TensorCall& call);
   void begin_trial();
@@ -139,8 +154,8 @@ class CallSequence {
   std::size_t fitting_ = 0;    // Calls in a row that were as it has them.
   std::size_t buffers_ = 0;    // That it has.
   std::size_t strangers_ = 0;  // Calls on others.
-  Tracks by_buffer_;
-  Tracks by_shape_;
+  CallTracks by_buffer_;
+  CallTracks by_shape_;
 };
 
 }  // namespace ringpress::nccl_plugin

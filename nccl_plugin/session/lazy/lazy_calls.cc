@@ -31,9 +31,8 @@ LazyCalls::LazyCalls(const CallSettings& settings, LazyMemory& memory, int rank,
       sequence_(std::move(sequence)) {}
 
 bool LazyCalls::takes(const PlanRequest& request, std::size_t minimum_bytes) {
-  return tuner::why_never_lossy(request).reason == ExactReason::kNone &&
-         request.dtype != DType::kFloat16 && request.count > 0 &&
-         !is_too_small(request, minimum_bytes);
+  return !is_too_small(request, minimum_bytes) && request.dtype != DType::kFloat16 &&
+         request.count > 0 && tuner::why_never_lossy(request).reason == ExactReason::kNone;
 }
 
 /// Where the call stands, with its address and without.

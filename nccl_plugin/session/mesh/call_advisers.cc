@@ -91,7 +91,7 @@ Status MeshAdvisers::begin_all_reduce(const TensorCall& call) {
   under_way_ = call;
   is_untold_ = true;
   // What is decided before the call is a part of it: no pause of the program.
-  steps_.begin_timing(call, session_.mesh->counters().sent_bytes);
+  steps_.begin_timing(call, [this] { return session_.mesh->counters().sent_bytes; });
   if (steps_.is_due()) RINGPRESS_RETURN_IF_ERROR(broadcast_plan());
   steps_.begin_call(call);
   return Status::ok();
@@ -111,6 +111,7 @@ Status MeshAdvisers::measure_link() {
 }
 
 void MeshAdvisers::end_all_reduce(const TensorCall& call, bool is_by_rule) {
+  if (!steps_.is_timing()) return;
   const bool is_trial = is_tuned_ && kept_.tuned->is_trying();
   steps_.end_timing(call, {session_.mesh->counters().sent_bytes, is_by_rule, is_trial});
 }
@@ -144,11 +145,12 @@ Result<std::optional<TunedChoice>> MeshAdvisers::tuned_for(const PlanRequest& re
   std::optional<TunedChoice> choice;
   is_tuned_ = kept_.tuned != nullptr && !decision.is_by_rule();
   if (!is_tuned_) return choice;
-  const auto ask = [&]() -> Status {
-    RINGPRESS_ASSIGN_OR_RETURN(choice, kept_.tuned->choose(request, decision));
+  RINGPRESS_RETURN_IF_ERROR(session_.decide([&]() -> Status {
+    const Result<std::optional<TunedChoice>> chosen = kept_.tuned->choose(request, decision);
+    if (!chosen.is_ok()) return explain(chosen.status(), request);
+    choice = chosen.value();
     return Status::ok();
-  };
-  RINGPRESS_RETURN_IF_ERROR(session_.decide([&] { return explain(ask(), request); }));
+  }));
   return choice;
 }
 

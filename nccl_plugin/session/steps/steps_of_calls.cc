@@ -60,15 +60,6 @@ CallUsers StepsOfCalls::users(const TensorCall& call) const {
   return users;
 }
 
-bool StepsOfCalls::is_recording(const TensorCall& call) const {
-  return !users(call).is_empty();
-}
-
-void StepsOfCalls::begin_timing(const TensorCall& call, std::uint64_t sent_bytes) {
-  is_timed_ = is_recording(call);
-  if (is_timed_) clock_.begin_call(sent_bytes);
-}
-
 void StepsOfCalls::end_timing(const TensorCall& call, const Made& made) {
   if (!is_timed_) return;
   is_timed_ = false;

@@ -41,8 +41,14 @@ class StepsOfCalls {
   CallUsers users(const TensorCall& call) const;
   /// How the call that began last is made, if the step's plan leaves it exact.
   const std::optional<PlannedStepCall>& stays_exact() const { return stays_exact_; }
-  /// At the entry of a call, before anything is decided on it.
-  void begin_timing(const TensorCall& call, std::uint64_t sent_bytes);
+  /// At the entry of a call, before anything is decided on it. `sent_bytes()` is asked for what was
+  /// sent since the communicator was made, if the call is timed.
+  template <typename SentBytes>
+  void begin_timing(const TensorCall& call, SentBytes&& sent_bytes) {
+    is_timed_ = !users(call).is_empty();
+    if (is_timed_) clock_.begin_call(sent_bytes());
+  }
+  bool is_timing() const { return is_timed_; }
   /// After it, if it was timed.
   struct Made {
     std::uint64_t sent_bytes = 0;  // Since the communicator was made.
@@ -54,7 +60,6 @@ class StepsOfCalls {
  private:
   /// Calls that are too small to be compressed are pauses for the plan, and cost nothing.
   bool is_planned(const TensorCall& call) const;
-  bool is_recording(const TensorCall& call) const;
 
   bool is_root_ = false;
   int world_ = 1;
