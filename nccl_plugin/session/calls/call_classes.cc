@@ -97,7 +97,7 @@ CallClasses::CallClasses(const CallSettings& settings, std::string_view name,
       takes_all_(settings.gradients == GradientChoice::kAll) {}
 
 void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& seen) {
-  is_vote_due_ = false;
+  vote_.is_due = false;
   if (!is_of_interest(request)) return;
   TensorCall call = shape_of(request);
   if (takes_all_) {
@@ -109,8 +109,8 @@ void CallClasses::observe(const PlanRequest& request, const CallEvidence::Seen& 
   evidence_.note(seen);
   if (!places.by_shape) return;
   if (places.shapes.cycle_id() != step_id_) begin_step(places.shapes);
-  ++calls_of_step_;
-  is_vote_due_ = found_.is_open && calls_of_step_ == next_vote_;
+  ++vote_.calls;
+  vote_.is_due = found_.is_open && vote_.calls == vote_.next;
 }
 
 /// Another sequence of calls repeats from now on.
@@ -121,14 +121,14 @@ void CallClasses::begin_step(const CallPattern& shapes) {
   found_ = classify_step(step_, name_);
   if (found_.is_open && is_known_for_gradients()) found_.all_reduces = CallClass::kGradient;
   evidence_.begin_steps(step_.size());
-  calls_of_step_ = 0;
-  next_vote_ = std::max(step_.size(), kLeastCallsToVote);
+  vote_.calls = 0;
+  vote_.next = std::max(step_.size(), kLeastCallsToVote);
   note_step();
 }
 
 void CallClasses::apply(bool all_say_gradients) {
   found_.all_reduces = all_say_gradients ? CallClass::kGradient : CallClass::kAlike;
-  next_vote_ *= 2;
+  vote_.next *= 2;
   note_step();
 }
 

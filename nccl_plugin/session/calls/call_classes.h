@@ -55,7 +55,7 @@ class CallClasses {
   bool wants_times() const { return is_asked_ && !takes_all_; }
 
   /// True if the ranks vote before the call that was observed last is decided on.
-  bool is_vote_due() const { return is_vote_due_; }
+  bool is_vote_due() const { return vote_.is_due; }
   /// What this rank says: they are gradients. Before it has seen enough, what they were.
   bool vote() const {
     return evidence_.is_enough() ? evidence_.looks_like_gradients()
@@ -90,9 +90,11 @@ class CallClasses {
   std::uint64_t step_id_ = 0;
   StepClasses found_;
   CallEvidence evidence_;
-  bool is_vote_due_ = false;
-  std::size_t calls_of_step_ = 0;  // Since it was believed.
-  std::size_t next_vote_ = 0;
+  struct {
+    bool is_due = false;
+    std::size_t calls = 0;  // Since the step was believed.
+    std::size_t next = 0;   // At so many of them the ranks vote.
+  } vote_;
 };
 
 }  // namespace ringpress::nccl_plugin
