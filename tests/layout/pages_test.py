@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fails on a folder without a page, a page of more than 60 lines, and a link that leads nowhere.
 
-Folders of the two upper levels have a page: README.md says what is in it, what it promises, what it
-may include and how to add to it. In tests and perf that holds for the upper level alone.
+Each folder has a page: README.md says what is in it, what it promises and what it may include. In
+tests and perf that holds for the upper level alone.
 """
 import re
 import sys
@@ -13,6 +13,8 @@ LIMIT = 60
 NESTED = ("include/ringpress", "ring", "tuner", "nccl_plugin")
 # Each codec's header has its page: the byte layout.
 WITHOUT = {"include", "compress_kernels"}
+# What people read who use the command.
+LONGER = {"nccl_plugin/command/plan", "nccl_plugin/command/schedule"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]*)(#[^)\s]*)?\)")
 
 
@@ -20,7 +22,7 @@ def folders(root):
     """Relative paths of the folders that have pages."""
     found = [name for name in tree.FOLDERS if name not in WITHOUT]
     for upper in NESTED:
-        found += [str(path.relative_to(root)) for path in sorted((root / upper).iterdir())
+        found += [str(path.relative_to(root)) for path in sorted((root / upper).rglob("*"))
                   if path.is_dir() and any(path.rglob("*.*"))]
     return [*found, "include/ringpress"]
 
@@ -53,7 +55,7 @@ def main():
         page = tree.ROOT / folder / "README.md"
         if not page.is_file():
             findings.append(f"{folder}: has no README.md")
-        elif (lines := len(page.read_text().splitlines())) > LIMIT:
+        elif (lines := len(page.read_text().splitlines())) > LIMIT and folder not in LONGER:
             findings.append(f"{folder}/README.md: {lines} lines, the limit is {LIMIT}")
     pages = [tree.ROOT / "README.md", *(tree.ROOT / path for path in tree.files(tree.ROOT, (".md",)))]
     for page in pages:
