@@ -112,6 +112,10 @@ Decision follow_level(std::string_view level, Decision decision) {
 /// A call that a codec was chosen for may be exact all the same, and then always is: it needs no
 /// place among those with a residual.
 Decision follow_codec(const CodecLimits& limits, const PlanRequest& request, Decision decision) {
+  const bool is_scatter = request.kind == CollectiveKind::kReduceScatter;
+  if (is_scatter && limits.can_scatter_with_feedback && limits.scatters_keep_residuals) {
+    decision.error_feedback = !decision.is_exact() && decision.codec != kLosslessCodec;
+  }
   decision.error_feedback = decision.error_feedback && limits.takes_error_feedback;
   if (!limits.saves_nothing || decision.is_exact()) return decision;
   decision.error_feedback = false;

@@ -37,9 +37,11 @@ struct TunedChoice {
 struct CodecLimits {
   bool takes_error_feedback = true;
   bool saves_nothing = false;
-  bool projects = false;             // Whole tensors, so pieces of one are exact.
-  std::string_view unbiased;         // Its variant without bias; empty: there is none.
-  bool needs_error_feedback = true;  // Or is better with it.
+  bool projects = false;                   // Whole tensors, so pieces of one are exact.
+  bool can_scatter_with_feedback = false;  // What a reduce-scatter loses is in its residuals.
+  bool scatters_keep_residuals = false;    // On host memory, with error feedback.
+  std::string_view unbiased;               // Its variant without bias; empty: there is none.
+  bool needs_error_feedback = true;        // Or is better with it.
 };
 
 /// What streams and devices say of a call that has a codec. The same on all ranks.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 
 namespace ringpress::nccl_plugin {
 namespace {
+
+constexpr std::size_t kLargestResidual = std::numeric_limits<std::size_t>::max() / sizeof(float);
 
 /// Without a file nothing can be wrong with the hosts, and a ring of two, or inside one of them,
 /// has no other order. All of this is equal on all ranks.
@@ -192,14 +195,24 @@ void AllReduces::find_residual(PreparedCall* call, const TensorCall& tensor) {
 
 Status MeshCommunicator::reduce_scatter(const void* send, void* receive, std::size_t receive_count,
                                         DType dtype, Reduction reduction) {
+  session_.call_sequence->begin_call();
   RINGPRESS_ASSIGN_OR_RETURN(
       PreparedCall call,
       calls_.prepare(CollectiveKind::kReduceScatter, receive_count, dtype, reduction, -1));
   if (receive_count == 0) return calls_.finish(call, Status::ok());
   if (size() == 1) return calls_.finish(call, calls_.run_alone(call, send, receive, receive_count));
+  // Of what it sends to others; its own shard has none.
+  const auto shards = static_cast<std::size_t>(size());
+  if (call.decision.error_feedback && receive_count <= kLargestResidual / shards) {
+    const TensorCall tensor{CollectiveKind::kReduceScatter, receive_count * shards, dtype,
+                            reduction.op, send};
+    call.context.residual = session_.feedback.find(tensor).residual;
+  }
   call.raw_bytes = receive_count * dtype_size(dtype) * static_cast<std::uint64_t>(size() - 1);
-  return calls_.finish(
-      call, call.collective->reduce_scatter(call.context, {send, receive, receive_count}));
+  const Status status =
+      call.collective->reduce_scatter(call.context, {send, receive, receive_count});
+  if (status.is_ok()) calls_.look_for_overflow(call, receive, receive_count);
+  return calls_.finish(call, status);
 }
 
 Status MeshCommunicator::all_gather(const void* send, void* receive, std::size_t send_count,

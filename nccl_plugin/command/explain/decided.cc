@@ -28,6 +28,11 @@ namespace {
 class Codecs final : public nccl_plugin::CallAdvisers {
  public:
   explicit Codecs(bool tries_several) : tries_several_(tries_several) {}
+  static Codecs of_host(const Settings& settings) {
+    Codecs codecs(true);
+    codecs.scatters_keep_residuals_ = has_error_feedback(settings);
+    return codecs;
+  }
 
   Result<nccl_plugin::CodecLimits> limits_of(const PlanRequest& request,
                                              const Decision& decision) override {
@@ -36,13 +41,16 @@ class Codecs final : public nccl_plugin::CallAdvisers {
     RINGPRESS_ASSIGN_OR_RETURN(named_,
                                codecs_.find_or_make(decision.codec, request.dtype, request.op,
                                                     nccl_plugin::make_named_codec));
-    return nccl_plugin::limits_of(*named_, request);
+    nccl_plugin::CodecLimits limits = nccl_plugin::limits_of(*named_, request);
+    limits.scatters_keep_residuals = scatters_keep_residuals_;
+    return limits;
   }
   /// That limits_of() has made for the call.
   const Codec& codec() const { return *named_->codec; }
 
  private:
   const bool tries_several_;
+  bool scatters_keep_residuals_ = false;
   nccl_plugin::CodecCache<nccl_plugin::NamedCodec> codecs_;  // Decisions have names in them.
   const nccl_plugin::NamedCodec* named_ = nullptr;
 };
@@ -140,12 +148,13 @@ std::string note_on_scales(const Settings& settings, const std::string& codec) {
 /// What is lost without error feedback, coordinate scales, RINGPRESS_LAZY and
 /// RINGPRESS_ADJUST_STEPS.
 std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& request,
-                                  const Planner& planner, const Decided& decided) {
+                                  const Planner& planner, const Decided& decided,
+                                  bool has_feedback) {
   std::vector<std::string> notes;
   const Decision planned = planner.plan(request);
   const std::string loss =
       nccl_plugin::loss_without_feedback(std::string(planned.codec), !has_error_feedback(settings));
-  if (decided.left_exact.empty() && !planned.error_feedback && !loss.empty()) notes.push_back(loss);
+  if (decided.left_exact.empty() && !has_feedback && !loss.empty()) notes.push_back(loss);
   const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
   if (settings.feedback == FeedbackChoice::kScales && is_all_reduce && decided.left_exact.empty()) {
     notes.push_back(note_on_scales(settings, std::string(planned.codec)));
@@ -209,7 +218,7 @@ Decided decide(const Settings& given, const CallShape& shape, DType dtype,
   const Settings settings = is_on_host(given) ? given : nccl_plugin::in_streams(given);
   const std::unique_ptr<Planner> planner = tuner::make_planner(settings);
   const PlanRequest request = make_request(shape, dtype, settings);
-  Codecs codecs(is_on_host(settings));
+  Codecs codecs = is_on_host(settings) ? Codecs::of_host(settings) : Codecs(false);
   const Decision decision = nccl_plugin::decide_call(*planner, request, codecs).value();
   const bool is_chosen = !decision.is_exact() && decision.codec_origin == Origin::kAutomatic;
   const bool is_tried = is_chosen && is_on_host(settings);
@@ -232,7 +241,7 @@ Decided decide(const Settings& given, const CallShape& shape, DType dtype,
     decided.codec = name_among(names, std::string(decision.codec));
     decided.codec_by = codec_decided_by(settings, decision);
   }
-  decided.notes = notes_on(settings, request, *planner, decided);
+  decided.notes = notes_on(settings, request, *planner, decided, decision.error_feedback);
   const std::string of_pieces = note_on_pieces(given, shape, dtype);
   if (!of_pieces.empty()) decided.notes.push_back(of_pieces);
   return decided;

@@ -37,8 +37,8 @@ std::string loss_without_feedback(const std::string& specification, bool is_swit
     return "RINGPRESS_EF=0: what " + specification +
            " leaves out of a call is lost, and sums are far off: it is for error feedback";
   }
-  return "only all-reduces have error feedback: what " + specification +
-         " leaves out of another call is lost, and its result is far off";
+  return "all-gathers and some reduce-scatters have no error feedback: what " + specification +
+         " leaves out of them is lost, and their result is far off";
 }
 
 /// Of RINGPRESS_EF=0 a communicator has been warned when it was made.
@@ -49,8 +49,15 @@ void warn_of_loss(const std::string& loss, CollectiveKind kind, const CallSettin
 
 CodecLimits limits_of(const NamedCodec& named, const PlanRequest& request) {
   const Codec& codec = *named.codec;
-  return {named.takes_error_feedback, !saves_bytes(codec, request), codec.projection() != nullptr,
-          named.unbiased, named.needs_error_feedback};
+  CodecLimits limits;
+  limits.takes_error_feedback = named.takes_error_feedback;
+  limits.saves_nothing = !saves_bytes(codec, request);
+  limits.projects = codec.projection() != nullptr;
+  // (Where ranks agree before they encode, the owner of a shard may leave out values of its own.)
+  limits.can_scatter_with_feedback = codec.agreement() == nullptr;
+  limits.unbiased = named.unbiased;
+  limits.needs_error_feedback = named.needs_error_feedback;
+  return limits;
 }
 
 }  // namespace ringpress::nccl_plugin

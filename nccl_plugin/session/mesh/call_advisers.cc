@@ -168,7 +168,9 @@ Result<std::string_view> MeshAdvisers::level_of(const PlanRequest& request,
 Result<CodecLimits> MeshAdvisers::limits_of(const PlanRequest& request, const Decision& decision) {
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* named,
                              session_.codec_for(decision.codec, request.dtype, request.op));
-  return nccl_plugin::limits_of(*named, request);
+  CodecLimits limits = nccl_plugin::limits_of(*named, request);
+  limits.scatters_keep_residuals = has_error_feedback(session_.settings);
+  return limits;
 }
 
 /// On rank 0: by what calls are made that the plan leaves exact. Each is one piece of work, so what

@@ -51,7 +51,7 @@ Result<PreparedCall> CallMaker::prepare(CollectiveKind kind, std::size_t count, 
   signature.root = root;
   RINGPRESS_ASSIGN_OR_RETURN(const NamedCodec* codec,
                              session_.codec_for(decision.codec, dtype, reduction.op));
-  warn_of_loss(codec->loss, kind, session_.settings);
+  if (!decision.error_feedback) warn_of_loss(codec->loss, kind, session_.settings);
   PreparedCall call = prepare_decided(decision, *codec, signature, reduction);
   if (!advisers_.parts().empty() && !decision.is_exact()) {
     RINGPRESS_RETURN_IF_ERROR(add_parts(&call));

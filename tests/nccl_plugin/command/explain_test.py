@@ -205,10 +205,13 @@ class Explain(unittest.TestCase):
     def test_says_where_a_codec_for_error_feedback_has_none(self):
         scatter = ("64M", "float32", "4", "--codecs", "none,topk", "--collective", "reduce_scatter")
         reduce = scatter[:-2]
-        lost = "only all-reduces have error feedback: what topk leaves out of another call is lost"
+        lost = "all-gathers and some reduce-scatters have no error feedback: what topk leaves out of"
         topk = {"RINGPRESS_CODEC": "topk", "RINGPRESS_BACKEND": "host"}
+        streams = {"RINGPRESS_CODEC": "q1", "RINGPRESS_BACKEND": "cuda"}
         for words, settings, note in (
                 (scatter, topk, lost),
+                (scatter, topk | {"RINGPRESS_CODEC": "q1"}, None),
+                (scatter, streams, lost.replace("topk", "q1")),
                 (reduce, topk, None),
                 (reduce, topk | {"RINGPRESS_EF": "0"}, "RINGPRESS_EF=0: what topk leaves out"),
                 (scatter, topk | {"RINGPRESS_CODEC": "q8"}, None),
@@ -216,7 +219,7 @@ class Explain(unittest.TestCase):
             notes = explained(*words, **settings)["notes"]
             self.assertEqual(len(notes), 0 if note is None else 1, (words, settings, notes))
             self.assertTrue(note is None or notes[0].startswith(note), notes)
-        self.assertIn(f"\n{lost}", run(*scatter, **topk).stdout)
+        self.assertIn(f"\n{lost}".replace("topk", "q1"), run(*scatter, **streams).stdout)
 
     def test_says_which_calls_have_coordinate_scales(self):
         words = ("64M", "float32", "4", "--codecs", "none,q4,qsgd")

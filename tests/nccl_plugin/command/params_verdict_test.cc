@@ -377,13 +377,14 @@ TEST_F(ParamsVerdict, ANoteSaysThatCodecsForErrorFeedbackLoseInReduceScatters) {
     return param.note;
   };
   EXPECT_EQ(note_of({{"RINGPRESS_CODEC", "topk"}}, "RINGPRESS_CODEC"),
-            "RINGPRESS_CODEC=topk: only all-reduces have error feedback: what topk leaves out of "
-            "another call is lost, and its result is far off");
+            "RINGPRESS_CODEC=topk: all-gathers and some reduce-scatters have no error "
+            "feedback: what topk leaves out of them is lost, and their result is far off");
   EXPECT_TRUE(note_of({{"RINGPRESS_BUDGET", "q2"}}, "RINGPRESS_BUDGET")
-                  .starts_with("RINGPRESS_BUDGET=q2: only all-reduces"));
+                  .starts_with("RINGPRESS_BUDGET=q2: all-gathers and some reduce-scatters"));
   std::ofstream("scatter-rule") << "reducescatter,0,-1,-1,-1,-1,-1,-1,-1,-1,sign\n";
-  EXPECT_TRUE(note_of({{"RINGPRESS_RULES", "scatter-rule"}}, "RINGPRESS_RULES")
-                  .starts_with("RINGPRESS_RULES=scatter-rule: only all-reduces"));
+  EXPECT_TRUE(
+      note_of({{"RINGPRESS_RULES", "scatter-rule"}}, "RINGPRESS_RULES")
+          .starts_with("RINGPRESS_RULES=scatter-rule: all-gathers and some reduce-scatters"));
   std::ofstream("reduce-rule") << "allreduce,0,-1,-1,-1,-1,-1,-1,-1,-1,sign\n";
   EXPECT_EQ(note_of({{"RINGPRESS_RULES", "reduce-rule"}}, "RINGPRESS_RULES"), "");
   // powersgd is for all-reduces alone.

@@ -227,7 +227,8 @@ TEST(Interposer, WarnsOnceOfReduceScattersWithCodecsForErrorFeedback) {
     }
   });
   const std::string lines = ::testing::internal::GetCapturedStderr();
-  const std::string warning = " WARN only all-reduces have error feedback: what q2:block=64 ";
+  const std::string warning =
+      " WARN all-gathers and some reduce-scatters have no error feedback: what q2:block=64 ";
   const std::size_t first = lines.find(warning);
   ASSERT_NE(first, std::string::npos) << lines;
   EXPECT_EQ(lines.find(warning, first + 1), std::string::npos) << lines;

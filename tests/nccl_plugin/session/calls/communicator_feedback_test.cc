@@ -2,11 +2,16 @@
 // feedback_perf.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/communicator_ranks.h"
 #include "tests/support/feedback_runs.h"
+#include "tests/support/random_tensor.h"
 
 namespace ringpress::communicator_feedback_test {
 namespace {
@@ -88,6 +93,68 @@ TEST(Communicator, EachTensorKeepsItsPlaceInTheCycleOfRandomCoordinates) {
   EXPECT_EQ(failures_of(run_communicators(2, {{"RINGPRESS_CODEC", "randk:density=0.1"}}, body)),
             "");
   for (const auto& tensor : visits) EXPECT_EQ(tensor, std::vector<int>(kCount, 1));
+}
+
+/// By the settings, how far the sum of the results of `calls` reduce-scatters of the same values is
+/// from the exact one, over the length of the latter; the worst rank's. As optimizers that shard
+/// gradients make them: of two tensors by turns, with a small all-reduce after each.
+double scattered_error(std::vector<std::pair<std::string, std::string>> settings, int world,
+                       std::size_t calls) {
+  constexpr std::size_t kShard = 21000;
+  std::vector<double> errors(static_cast<std::size_t>(world));
+  const auto body = [&](Communicator* communicator) -> Status {
+    const int rank = communicator->rank();
+    const auto shards = static_cast<std::size_t>(world);
+    std::vector<double> sums(kShard), exact(kShard);
+    for (int peer = 0; peer < world; ++peer) {
+      const auto values = testing::random_gradient(kShard * shards, 3, peer);
+      for (std::size_t i = 0; i < kShard; ++i) {
+        exact[i] += double{values[static_cast<std::size_t>(rank) * kShard + i]};
+      }
+    }
+    const auto own = testing::random_gradient(kShard * shards, 3, rank);
+    const auto other = testing::random_gradient(16384 * shards, 4, rank);
+    std::vector<float> result(kShard), norm(8, 1.0F);
+    for (std::size_t call = 0; call < calls; ++call) {
+      RINGPRESS_RETURN_IF_ERROR(
+          communicator->reduce_scatter(own.data(), result.data(), kShard, DType::kFloat32, {}));
+      for (std::size_t i = 0; i < kShard; ++i) sums[i] += double{result[i]};
+      RINGPRESS_RETURN_IF_ERROR(
+          communicator->reduce_scatter(other.data(), result.data(), 16384, DType::kFloat32, {}));
+      RINGPRESS_RETURN_IF_ERROR(
+          communicator->all_reduce(norm.data(), norm.data(), norm.size(), DType::kFloat32, {}));
+    }
+    double lost = 0, whole = 0;
+    for (std::size_t i = 0; i < kShard; ++i) {
+      lost += std::pow(sums[i] - static_cast<double>(calls) * exact[i], 2);
+      whole += exact[i] * exact[i];
+    }
+    errors[static_cast<std::size_t>(rank)] = std::sqrt(lost / whole);
+    const bool has_any = communicator->statistics().residual_bytes > 0;
+    const bool wants_any = settings.back().second != "0";
+    return has_any == wants_any ? Status::ok() : Status(Code::kInternal, "residuals");
+  };
+  EXPECT_EQ(failures_of(run_communicators(world, settings, body)), "");
+  return *std::max_element(errors.begin(), errors.end());
+}
+
+TEST(Communicator, WhatReduceScattersLeaveDoesNotGrowWithTheCalls) {
+  for (const char* const codec : {"q1:block=32", "q2", "q3:grid=lloyd", "q4", "fp8"}) {
+    for (const char* const algorithm : {"sra", "ring"}) {
+      for (const int world : {2, 3}) {
+        const auto error = [&](std::size_t calls, const std::string& feedback) {
+          return scattered_error({{"RINGPRESS_CODEC", codec},
+                                  {"RINGPRESS_ALGO", algorithm},
+                                  {"RINGPRESS_EF", feedback}},
+                                 world, calls);
+        };
+        EXPECT_LT(error(80, "auto"), 1.3 * error(40, "auto") + 1e-3)
+            << codec << ' ' << algorithm << ' ' << world;
+        EXPECT_LT(error(80, "auto"), 0.5 * error(80, "0"))
+            << codec << ' ' << algorithm << ' ' << world;
+      }
+    }
+  }
 }
 
 }  // namespace
