@@ -74,6 +74,8 @@ std::string to_text(const WhyExact& why) {
       return "no codec within the budget made it quicker";
     case ExactReason::kTrial:
       return "made exactly to see what that takes";
+    case ExactReason::kWarmUp:
+      return "RINGPRESS_WARMUP_STEPS: the first " + number + " steps go without " + codec;
     case ExactReason::kPutOff:
       return "put off: RINGPRESS_LAZY";
     case ExactReason::kSavesNothing:

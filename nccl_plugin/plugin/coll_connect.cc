@@ -199,6 +199,10 @@ void announce(int nodes, const Settings& settings, TensorPart part) {
         nodes, to_text(settings.mode).c_str(), to_text(settings.codec).c_str(),
         part != TensorPart::kNothing ? "error feedback by tensor"
                                      : "no profiler slot: unbiased, no error feedback");
+    if (settings.warm_up_steps.steps.value_or(0) != 0) {
+      log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
+          "RINGPRESS_WARMUP_STEPS does nothing here: CollNet gets pieces of tensors, not steps");
+    }
     if (settings.lazy == 0) return;
     log(abi::LogLevel::kWarn, abi::kLogInit | abi::kLogNet,
         "RINGPRESS_LAZY puts nothing off here: CollNet gets pieces of tensors");

@@ -1,5 +1,9 @@
 #include "nccl_plugin/session/decision_chain.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
 #include "ringpress/internal/codec.h"
 
 namespace ringpress::nccl_plugin {
@@ -41,6 +45,9 @@ Result<Decision> decide_call(const Planner& planner, const PlanRequest& request,
                              CallAdvisers& advisers) {
   const Decision planned = planner.plan(request);
   Decision decision = follow_step(advisers.step_of(request, planned), request, planned);
+  RINGPRESS_ASSIGN_OR_RETURN(const std::optional<WarmUpCall> warm_up,
+                             advisers.warm_up_of(request, planned));
+  decision = follow_warm_up(warm_up, decision);
   RINGPRESS_ASSIGN_OR_RETURN(const std::optional<TunedChoice> choice,
                              advisers.tuned_for(request, decision));
   decision = follow_tuned(choice, request, decision);
@@ -88,6 +95,20 @@ Decision follow_step(const std::optional<PlannedStepCall>& step, const PlanReque
   if (step->chunk_bytes != 0) {
     decision.chunk_elements = chunk_elements_of(step->chunk_bytes, request.dtype);
   }
+  return decision;
+}
+
+/// Rules and settings say what comes after it; nothing is tried of a call before that.
+Decision follow_warm_up(const std::optional<WarmUpCall>& warm_up, Decision decision) {
+  if (!warm_up || decision.is_exact()) return decision;
+  if (is_no_codec(warm_up->codec)) {
+    decision = exact_for(ExactReason::kWarmUp, decision);
+    decision.why.number = static_cast<std::uint32_t>(
+        std::min<std::size_t>(warm_up->steps, std::numeric_limits<std::uint32_t>::max()));
+  } else {
+    decision.codec = warm_up->codec;
+  }
+  decision.codec_origin = Origin::kWarmUp;
   return decision;
 }
 

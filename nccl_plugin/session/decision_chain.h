@@ -4,6 +4,7 @@
 //
 //   Planner::plan()   the rules, what the call is, the settings
 //   follow_step()     the plan for the training step
+//   follow_warm_up()  the first steps of a training
 //   follow_tuned()    what is tried, or has proved best
 //   follow_level()    levels of compression
 //   follow_codec()    what the codec can do with such values
@@ -31,6 +32,12 @@ struct TunedChoice {
   Algorithm algorithm = Algorithm::kSra;
   std::size_t chunk_bytes = 0;  // 0: as it was.
   bool is_settled = false;      // Else it is a trial.
+};
+
+/// What a call of the first steps has instead of its codec.
+struct WarmUpCall {
+  std::string_view codec = kNoCodec;  // Lives as long as Decision asks for.
+  std::size_t steps = 0;              // Of the whole warm-up.
 };
 
 /// What a codec does with a call's values.
@@ -67,6 +74,13 @@ class CallAdvisers {
     static_cast<void>(planned);
     return std::nullopt;
   }
+  /// Of each call, once its step has been asked about. `planned`: as above. No value: its warm-up
+  /// is over, or it has none.
+  virtual Result<std::optional<WarmUpCall>> warm_up_of(const PlanRequest&,
+                                                       const Decision& planned) {
+    static_cast<void>(planned);
+    return std::optional<WarmUpCall>();
+  }
   /// Of each call, whatever has been decided on it.
   virtual Result<std::optional<TunedChoice>> tuned_for(const PlanRequest&, const Decision&) {
     return std::optional<TunedChoice>();
@@ -99,6 +113,7 @@ Decision as_planned(const Decision& planned, const Decision& found);
 
 Decision follow_step(const std::optional<PlannedStepCall>& step, const PlanRequest& request,
                      Decision decision);
+Decision follow_warm_up(const std::optional<WarmUpCall>& warm_up, Decision decision);
 Decision follow_tuned(const std::optional<TunedChoice>& choice, const PlanRequest& request,
                       Decision decision);
 Decision follow_level(std::string_view level, Decision decision);

@@ -46,6 +46,7 @@ enum class ExactReason : std::uint8_t {
   kStepNoShorter,
   kNothingGained,
   kTrial,
+  kWarmUp,  // WhyExact::codec will compress it; number: of steps.
   kPutOff,
   // What the codec can do. WhyExact::codec: the codec.
   kSavesNothing,  // WhyExact::number: the DType.
@@ -85,6 +86,7 @@ enum class Origin : std::uint8_t {
   kRule,       // A line of RINGPRESS_RULES: nothing else is tried.
   kAutomatic,  // RINGPRESS_CODEC=auto, or RINGPRESS_ALGO=auto.
   kStep,       // The plan for the training step.
+  kWarmUp,     // The first steps of a training.
 };
 
 /// Small and copied freely. `codec` and `why.codec` are names in storage that outlives the calls of

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -53,6 +54,13 @@ struct CodecChoice {
   std::optional<std::string> specification;
 
   bool is_automatic() const { return !specification.has_value(); }
+};
+
+/// RINGPRESS_WARMUP_STEPS.
+struct WarmUpChoice {
+  static constexpr const char* kAutomatic = "auto";
+
+  std::optional<std::size_t> steps;  // No value: by codec.
 };
 
 /// RINGPRESS_TOPOLOGY.
@@ -182,6 +190,9 @@ std::string to_text(const Value& value) {
 
 inline std::string to_text(const CodecChoice& codec) {
   return codec.specification.value_or(CodecChoice::kAutomatic);
+}
+inline std::string to_text(const WarmUpChoice& warm_up) {
+  return warm_up.steps ? std::to_string(*warm_up.steps) : WarmUpChoice::kAutomatic;
 }
 inline std::string to_text(const TopologyChoice& topology) {
   return topology.by == RingOrderBy::kFile ? topology.file : to_text(topology.by);

@@ -15,6 +15,7 @@
 #include "nccl_plugin/session/decision_chain.h"
 #include "nccl_plugin/session/lazy/lazy_calls.h"
 #include "nccl_plugin/session/ring_topology.h"
+#include "nccl_plugin/session/steps/warm_up.h"
 #include "nccl_plugin/session/tuning/level_family.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ringpress/internal/planner.h"
@@ -145,7 +146,20 @@ std::string note_on_scales(const Settings& settings, const std::string& codec) {
          "more";
 }
 
-/// What is lost without error feedback, coordinate scales, RINGPRESS_LAZY and
+/// Of a call that is compressed; empty: it has no warm-up.
+std::string note_on_warm_up(const Settings& settings, const std::string& codec) {
+  const nccl_plugin::WarmUpPlan plan = nccl_plugin::plan_warm_up(settings, codec);
+  if (plan.steps == 0) return "";
+  std::string stages;
+  for (const std::string& stage : plan.codecs) {
+    if (!stages.empty()) stages += ", then ";
+    stages += is_no_codec(stage) ? "exact" : "by " + stage;
+  }
+  return "RINGPRESS_WARMUP_STEPS=" + to_text(settings.warm_up_steps) + ": in the first " +
+         std::to_string(plan.steps) + " steps of a training such a call is " + stages;
+}
+
+/// What is lost without error feedback, warm-up, coordinate scales, RINGPRESS_LAZY and
 /// RINGPRESS_ADJUST_STEPS.
 std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& request,
                                   const Planner& planner, const Decided& decided,
@@ -155,6 +169,8 @@ std::vector<std::string> notes_on(const Settings& settings, const PlanRequest& r
   const std::string loss =
       nccl_plugin::loss_without_feedback(std::string(planned.codec), !has_error_feedback(settings));
   if (decided.left_exact.empty() && !has_feedback && !loss.empty()) notes.push_back(loss);
+  const std::string on_warm_up = note_on_warm_up(settings, std::string(planned.codec));
+  if (decided.left_exact.empty() && !on_warm_up.empty()) notes.push_back(on_warm_up);
   const bool is_all_reduce = request.kind == CollectiveKind::kAllReduce;
   if (settings.feedback == FeedbackChoice::kScales && is_all_reduce && decided.left_exact.empty()) {
     notes.push_back(note_on_scales(settings, std::string(planned.codec)));

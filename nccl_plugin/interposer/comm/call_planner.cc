@@ -1,6 +1,7 @@
 #include "nccl_plugin/interposer/comm/call_planner.h"
 
 #include <chrono>
+#include <optional>
 
 #include "nccl_plugin/errors/warn_once.h"
 #include "nccl_plugin/session/calls/named_codec.h"
@@ -9,7 +10,10 @@
 namespace ringpress::nccl_plugin::interposer {
 
 CallPlanner::CallPlanner(CommParts& parts)
-    : parts_(parts), classes_(parts.settings, parts.policy.name(), parts.sequence) {}
+    : parts_(parts),
+      classes_(parts.settings, parts.policy.name(), parts.sequence),
+      warm_up_(parts.settings),
+      steps_(parts.sequence) {}
 
 bool CallPlanner::plan(PlannedCall* planned) {
   *planned = PlannedCall{planned->call};
@@ -71,7 +75,7 @@ bool CallPlanner::choose(PlannedCall* planned) {
   decision = follow_stream(limits_of(call, request, codec, capture), request, decision);
   if (decision.why.reason != ExactReason::kNone) return false;
   decision = as_planned(by_settings, decision);
-  if (decision.is_observed()) return false;
+  if (decision.is_observed() || warms_up(request, planned)) return false;
   ask_guard(request, planned);
   planned->is_of_step = is_of_step(request, planned);
   if (!planned->gains_nothing || planned->is_of_step) {
@@ -130,6 +134,19 @@ StreamLimits CallPlanner::limits_of(const Call& call, const PlanRequest& request
   limits.has_random_bits = codec->has_random_bits();
   limits.lacks_memory_for_graph = memory.has_refused_graph(capture);
   return limits;
+}
+
+/// Of a call that could be compressed. Captured ones do not count: a graph would repeat for ever
+/// what is decided on them.
+bool CallPlanner::warms_up(const PlanRequest& request, PlannedCall* planned) {
+  if (steps_.begun() >= warm_up_.steps() || find_capture(planned) != 0) return false;
+  Decision& decision = planned->decision;
+  const std::size_t step = steps_.of_next({request.kind, request.count, request.dtype, request.op});
+  const std::optional<WarmUpCall> found = warm_up_.at(step, decision.codec);
+  if (!found) return false;
+  pass_over(planned->call, decision);
+  decision = follow_warm_up(WarmUpCall{kNoCodec, found->steps}, decision);
+  return true;
 }
 
 /// What the guard says of a call that could be compressed.

@@ -10,6 +10,8 @@
 #include "nccl_plugin/interposer/comm/parts.h"
 #include "nccl_plugin/session/calls/call_classes.h"
 #include "nccl_plugin/session/decision_chain.h"
+#include "nccl_plugin/session/steps/training_steps.h"
+#include "nccl_plugin/session/steps/warm_up.h"
 
 namespace ringpress::nccl_plugin::interposer {
 
@@ -54,11 +56,14 @@ class CallPlanner {
   std::uint64_t graph_of(const PlannedCall& planned) const;
   StreamLimits limits_of(const Call& call, const PlanRequest& request, const PreparedCodec* codec,
                          std::uint64_t capture) const;
+  bool warms_up(const PlanRequest& request, PlannedCall* planned);
   void ask_guard(const PlanRequest& request, PlannedCall* planned);
   bool is_of_step(const PlanRequest& request, PlannedCall* planned) const;
 
   CommParts& parts_;
   CallClasses classes_;
+  const WarmUp warm_up_;
+  TrainingSteps steps_;  // Of it.
   std::chrono::steady_clock::time_point last_call_;
 };
 

@@ -10,11 +10,11 @@
 namespace ringpress::nccl_plugin {
 namespace {
 
-// Addresses differ between ranks: levels, scales and classes do not see them.
+// Addresses differ between ranks: levels, scales, classes and warm-ups do not see them.
 constexpr CallUsers kByBuffer{CallUser::kFeedback, CallUser::kLazy, CallUser::kTrace,
                               CallUser::kPlan};
-constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy, CallUser::kLevels,
-                              CallUser::kClass, CallUser::kScales};
+constexpr CallUsers kOfStates{CallUser::kFeedback, CallUser::kLazy,   CallUser::kLevels,
+                              CallUser::kClass,    CallUser::kScales, CallUser::kWarmUp};
 // The least that a state has of a track.
 constexpr std::size_t kSavedTrackBytes = 32;
 

@@ -14,6 +14,8 @@
 //               (call_classes.h). It goes by shapes alone, as kLevels does.
 //   kScales     all-reduces that are to be compressed, where RINGPRESS_EF=scales. It goes by shapes
 //               alone, as kLevels does.
+//   kWarmUp     calls that rules and settings want compressed, as long as a communicator warms up.
+//               It goes by shapes alone, as kLevels does.
 //   kLevels     all-reduces that rules and settings want compressed. It goes by shapes alone, which
 //               are equal on all ranks, as all ranks have to find the same.
 //
@@ -40,8 +42,17 @@
 
 namespace ringpress::nccl_plugin {
 
-enum class CallUser : std::uint8_t { kFeedback, kLazy, kTrace, kPlan, kLevels, kClass, kScales };
-inline constexpr std::size_t kCallUsers = 7;
+enum class CallUser : std::uint8_t {
+  kFeedback,
+  kLazy,
+  kTrace,
+  kPlan,
+  kLevels,
+  kClass,
+  kScales,
+  kWarmUp
+};
+inline constexpr std::size_t kCallUsers = 8;
 
 /// A set of users.
 class CallUsers {

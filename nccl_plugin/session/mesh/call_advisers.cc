@@ -14,7 +14,8 @@ namespace ringpress::nccl_plugin {
 MeshAdvisers::MeshAdvisers(MeshSession& session)
     : session_(session),
       classes_(session.settings, session.settings.comm_name.value_or(""), session.call_sequence),
-      has_scales_(CoordinateScales::are_wanted(session.settings)) {
+      has_scales_(CoordinateScales::are_wanted(session.settings)),
+      warm_up_(session.settings) {
   const Settings& settings = session.settings;
   // Of calls that are put off, no step can be made out.
   if (session.lazy == nullptr) {
@@ -37,18 +38,21 @@ MeshAdvisers::Kept MeshAdvisers::make_kept() const {
                                                          std::move(family), session_.call_sequence);
     }
   }
+  kept.steps = std::make_unique<TrainingSteps>(session_.call_sequence);
   return kept;
 }
 
 void MeshAdvisers::save(StateWriter& to) const {
   if (kept_.tuned != nullptr) kept_.tuned->save(to);
   if (kept_.levels != nullptr) kept_.levels->save(to);
+  kept_.steps->save(to);
 }
 
 MeshAdvisers::Kept MeshAdvisers::load(StateReader& from) const {
   Kept kept = make_kept();
   if (kept.tuned != nullptr) kept.tuned->load(from);
   if (kept.levels != nullptr) kept.levels->load(from);
+  kept.steps->load(from);
   return kept;
 }
 
@@ -57,6 +61,7 @@ void MeshAdvisers::adopt(Kept&& kept) {
   // In its place: reports, from other threads, ask it.
   if (kept_.tuned != nullptr) kept_.tuned->adopt(std::move(*kept.tuned));
   kept_.levels = std::move(kept.levels);
+  kept_.steps = std::move(kept.steps);
 }
 
 Status MeshAdvisers::observe(const PlanRequest& request, const void* address) {
@@ -136,14 +141,34 @@ std::optional<PlannedStepCall> MeshAdvisers::step_of(const PlanRequest& request,
     users.add(CallUser::kLevels);
   }
   if (has_scales_ && !planned.is_exact()) users.add(CallUser::kScales);
+  if (counts_for_warm_up(planned)) users.add(CallUser::kWarmUp);
   if (!users.is_empty()) session_.call_sequence->tell(under_way_, users);
   return steps_.stays_exact();
+}
+
+bool MeshAdvisers::counts_for_warm_up(const Decision& planned) const {
+  return !planned.is_exact() && kept_.steps->begun() < warm_up_.steps();
+}
+
+Result<std::optional<WarmUpCall>> MeshAdvisers::warm_up_of(const PlanRequest& request,
+                                                           const Decision& planned) {
+  std::optional<WarmUpCall> found;
+  if (!counts_for_warm_up(planned)) return found;
+  const TensorCall call{request.kind, request.count, request.dtype, request.op};
+  RINGPRESS_RETURN_IF_ERROR(session_.decide([&] {
+    found = warm_up_.at(kept_.steps->of_next(call), planned.codec);
+    return Status::ok();
+  }));
+  // What a step takes is learnt anew.
+  if (kept_.steps->begun() >= warm_up_.steps()) steps_.start_over();
+  return found;
 }
 
 Result<std::optional<TunedChoice>> MeshAdvisers::tuned_for(const PlanRequest& request,
                                                            const Decision& decision) {
   std::optional<TunedChoice> choice;
-  is_tuned_ = kept_.tuned != nullptr && !decision.is_by_rule();
+  is_tuned_ =
+      kept_.tuned != nullptr && !decision.is_by_rule() && decision.codec_origin != Origin::kWarmUp;
   if (!is_tuned_) return choice;
   RINGPRESS_RETURN_IF_ERROR(session_.decide([&]() -> Status {
     const Result<std::optional<TunedChoice>> chosen = kept_.tuned->choose(request, decision);

@@ -14,6 +14,8 @@
 #include "nccl_plugin/session/mesh/mesh_session.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 #include "nccl_plugin/session/steps/steps_of_calls.h"
+#include "nccl_plugin/session/steps/training_steps.h"
+#include "nccl_plugin/session/steps/warm_up.h"
 #include "nccl_plugin/session/tuning/step_levels.h"
 #include "nccl_plugin/session/tuning/tuned_calls.h"
 
@@ -28,6 +30,7 @@ class MeshAdvisers final : public CallAdvisers {
   struct Kept {
     std::unique_ptr<tuning::TunedCalls> tuned;   // Null: nothing is left to be chosen.
     std::unique_ptr<tuning::StepLevels> levels;  // Null: calls have no bits of their own.
+    std::unique_ptr<TrainingSteps> steps;        // Of the warm-up.
   };
   /// Equal on all ranks.
   void save(StateWriter& to) const;
@@ -50,6 +53,8 @@ class MeshAdvisers final : public CallAdvisers {
 
   std::optional<PlannedStepCall> step_of(const PlanRequest& request,
                                          const Decision& planned) override;
+  Result<std::optional<WarmUpCall>> warm_up_of(const PlanRequest& request,
+                                               const Decision& planned) override;
   Result<std::optional<TunedChoice>> tuned_for(const PlanRequest& request,
                                                const Decision& decision) override;
   Result<std::string_view> level_of(const PlanRequest& request, const Decision& decision) override;
@@ -86,6 +91,7 @@ class MeshAdvisers final : public CallAdvisers {
  private:
   Kept make_kept() const;
   Status explain(const Status& status, const PlanRequest& request) const;
+  bool counts_for_warm_up(const Decision& planned) const;
   Status broadcast_plan();
   void choose_collectives(StepMessage* message) const;
 
@@ -97,6 +103,7 @@ class MeshAdvisers final : public CallAdvisers {
   bool is_untold_ = false;
   StepsOfCalls steps_;
   const bool has_scales_;
+  const WarmUp warm_up_;
   bool wants_link_ = false;  // The same on all ranks.
   std::uint64_t link_bytes_ = 0;
   Kept kept_;

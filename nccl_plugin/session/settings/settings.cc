@@ -118,6 +118,19 @@ Status parse(const char*, const std::string& text, CodecChoice* value) {
   return Status::ok();
 }
 
+Status parse(const char* name, const std::string& text, WarmUpChoice* value) {
+  value->steps.reset();
+  if (text == WarmUpChoice::kAutomatic) return Status::ok();
+  std::size_t steps = 0;
+  if (!parse_integer(name, text, std::size_t{0}, &steps).is_ok()) {
+    return refuse(
+        name, text,
+        "auto or a whole number from 0 on" + maybe_name(text, {WarmUpChoice::kAutomatic}));
+  }
+  value->steps = steps;
+  return Status::ok();
+}
+
 Status parse(const char*, const std::string& text, TopologyChoice* value) {
   const std::optional<RingOrderBy> found = find_word<RingOrderBy>(text);
   *value = {found.value_or(RingOrderBy::kFile), found ? "" : text};

@@ -13,6 +13,7 @@ add_executable(interposer_test
   interposer/rules_test.cc
   interposer/statistics_test.cc
   interposer/interposer_test.cc
+  interposer/warm_up_test.cc
 )
 if(NOT RINGPRESS_SANITIZE)
   target_sources(interposer_test PRIVATE interposer/threads_test.cc)

@@ -37,6 +37,8 @@ set(session_tests
   calls/coordinate_scales_test.cc
   loss_scaling_test.cc
   calls/by_shape_test.cc
+  steps/training_steps_test.cc
+  steps/warm_up_test.cc
 )
 if(RINGPRESS_SANITIZE STREQUAL "thread")
   # What ranks decide, in threads that other tests use in the same way (as those with the label not_tsan).

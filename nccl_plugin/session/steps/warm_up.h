@@ -1,0 +1,44 @@
+// What calls have instead of their codec in the first steps of a training: RINGPRESS_WARMUP_STEPS.
+#ifndef NCCL_PLUGIN_SESSION_STEPS_WARM_UP_H_
+#define NCCL_PLUGIN_SESSION_STEPS_WARM_UP_H_
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nccl_plugin/session/decision_chain.h"
+#include "ringpress/internal/settings.h"
+
+namespace ringpress::nccl_plugin {
+
+/// Of calls that would have one codec.
+struct WarmUpPlan {
+  std::size_t steps = 0;            // 0: they have it at once.
+  std::vector<std::string> codecs;  // One after the other, evenly over the steps.
+};
+/// Empty for what loses nothing, and for what is no specification.
+WarmUpPlan plan_warm_up(const CallSettings& settings, const std::string& codec);
+
+/// Of each codec that rules and settings give. The same on all ranks; never changes.
+class WarmUp {
+ public:
+  explicit WarmUp(const CallSettings& settings);
+
+  /// After so many steps it is over for every codec. 0: there is none.
+  std::size_t steps() const { return steps_; }
+  /// Of a call of a step that so many came before, and that would have this codec.
+  std::optional<WarmUpCall> at(std::size_t step, std::string_view codec) const;
+  /// Each codec but none that a call may have because of it, once.
+  std::vector<std::string> codecs() const;
+
+ private:
+  std::map<std::string, WarmUpPlan, std::less<>> plans_;  // Decisions have names in it.
+  std::size_t steps_ = 0;
+};
+
+}  // namespace ringpress::nccl_plugin
+
+#endif  // NCCL_PLUGIN_SESSION_STEPS_WARM_UP_H_

@@ -1,0 +1,282 @@
+// RINGPRESS_WARMUP_STEPS: the stage of the chain, what codecs have at first, and communicators.
+#include "nccl_plugin/session/steps/warm_up.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nccl_plugin/session/decision_chain.h"
+#include "ringpress/internal/communicator.h"
+#include "tests/support/communicator_ranks.h"
+#include "tests/support/random_tensor.h"
+
+namespace ringpress::nccl_plugin {
+namespace {
+
+using testing::RankEnvironment;
+
+Settings settings_of(RankEnvironment environment) {
+  return parse_settings(environment, nullptr);
+}
+
+Decision compressed(std::string_view codec) {
+  Decision decision;
+  decision.codec = codec;
+  decision.error_feedback = true;
+  return decision;
+}
+
+TEST(WarmUp, LeavesCallsExactWithTheReason) {
+  const Decision made = follow_warm_up(WarmUpCall{kNoCodec, 30}, compressed("sign"));
+  EXPECT_TRUE(made.is_exact());
+  EXPECT_FALSE(made.error_feedback);
+  EXPECT_EQ(made.why.reason, ExactReason::kWarmUp);
+  EXPECT_EQ(made.codec_origin, Origin::kWarmUp);
+  EXPECT_EQ(to_text(made.why), "RINGPRESS_WARMUP_STEPS: the first 30 steps go without sign");
+}
+
+TEST(WarmUp, GivesCallsAnotherCodec) {
+  const Decision made = follow_warm_up(WarmUpCall{"q8", 30}, compressed("sign"));
+  EXPECT_EQ(made.codec, "q8");
+  EXPECT_TRUE(made.error_feedback);
+  EXPECT_EQ(made.codec_origin, Origin::kWarmUp);
+}
+
+TEST(WarmUp, ChangesNothingElse) {
+  const Decision sign = compressed("sign");
+  EXPECT_EQ(follow_warm_up(std::nullopt, sign).codec, "sign");
+  const Decision exact = left_exact(sign, ExactReason::kTooSmall);
+  EXPECT_EQ(follow_warm_up(WarmUpCall{"q8", 30}, exact).why.reason, ExactReason::kTooSmall);
+}
+
+TEST(WarmUp, EndsAfterItsSteps) {
+  const WarmUp warm_up(settings_of({{"RINGPRESS_CODEC", "sign"}, {"RINGPRESS_WARMUP_STEPS", "3"}}));
+  EXPECT_EQ(warm_up.steps(), 3U);
+  for (std::size_t step = 0; step < 6; ++step) {
+    EXPECT_EQ(warm_up.at(step, "sign").has_value(), step < 3) << step;
+    EXPECT_FALSE(warm_up.at(step, "q4").has_value());  // Nothing gives it to a call.
+  }
+}
+
+TEST(WarmUp, IsForWhatLosesSomething) {
+  for (const char* codec : {"none", "lossless"}) {
+    EXPECT_EQ(
+        WarmUp(settings_of({{"RINGPRESS_CODEC", codec}, {"RINGPRESS_WARMUP_STEPS", "3"}})).steps(),
+        0U)
+        << codec;
+  }
+  for (const char* mode : {"off", "lossless", "observe"}) {
+    EXPECT_EQ(WarmUp(settings_of({{"RINGPRESS", mode},
+                                  {"RINGPRESS_CODEC", "sign"},
+                                  {"RINGPRESS_WARMUP_STEPS", "3"}}))
+                  .steps(),
+              0U)
+        << mode;
+  }
+}
+
+TEST(WarmUp, IsNoneByDefaultForANamedCodec) {
+  for (const char* codec : {"q8", "q4", "q2", "sign", "topk", "powersgd", "randk", "tern"}) {
+    EXPECT_EQ(WarmUp(settings_of({{"RINGPRESS_CODEC", codec}})).steps(), 0U) << codec;
+  }
+}
+
+/// What rank 0 counted after each call; all ranks' results are the same bits.
+struct Made {
+  std::vector<Statistics> after;
+  std::vector<std::vector<std::vector<float>>> results;  // By rank, then call.
+  std::string failure;
+};
+
+/// Steps of such calls. Ranks are late at random.
+Made make_steps(int ranks, const RankEnvironment& environment,
+                const std::vector<std::size_t>& counts, std::size_t steps) {
+  Made made;
+  made.results.resize(static_cast<std::size_t>(ranks));
+  made.failure = testing::failures_of(
+      testing::run_communicators(ranks, environment, [&](Communicator* communicator) -> Status {
+        const int rank = communicator->rank();
+        auto& results = made.results[static_cast<std::size_t>(rank)];
+        std::mt19937 random(static_cast<unsigned>(rank));
+        std::vector<std::vector<float>> own;
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+          own.push_back(testing::random_gradient(counts[i], i, rank));
+        }
+        for (std::size_t step = 0; step < steps; ++step) {
+          for (std::vector<float>& values : own) {
+            if (random() % 4 == 0) {
+              std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+            }
+            std::vector<float> result(values.size());
+            RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(values.data(), result.data(),
+                                                               values.size(), DType::kFloat32, {}));
+            results.push_back(std::move(result));
+            if (rank == 0) made.after.push_back(communicator->statistics());
+          }
+        }
+        return Status::ok();
+      }));
+  for (const auto& results : made.results) EXPECT_EQ(results, made.results[0]);
+  return made;
+}
+
+RankEnvironment environment_of(const char* codec, const char* steps) {
+  return {{"RINGPRESS_CODEC", codec},
+          {"RINGPRESS_WARMUP_STEPS", steps},
+          {"RINGPRESS_CACHE", "off"},
+          {"RINGPRESS_SOCKET_IFNAME", "lo"}};
+}
+
+TEST(WarmUp, IsOfTheFirstStepsOfACommunicator) {
+  const Made made = make_steps(2, environment_of("q2", "5"), {20000, 30000, 40000}, 9);
+  EXPECT_EQ(made.failure, "");
+  for (std::size_t call = 0; call < made.after.size(); ++call) {
+    const Statistics& after = made.after[call];
+    EXPECT_EQ(after.last_reason.find("RINGPRESS_WARMUP_STEPS") != std::string::npos, call < 15)
+        << call << ": " << after.last_reason;
+  }
+}
+
+/// What has no sequence, or starts it in the middle: by the calls of a shape.
+TEST(WarmUp, OfOneTensorIsOfItsCalls) {
+  const Made made = make_steps(2, environment_of("topk", "4"), {20000}, 7);
+  EXPECT_EQ(made.failure, "");
+  for (std::size_t call = 0; call < made.after.size(); ++call) {
+    EXPECT_EQ(made.after[call].compressed_calls, call < 4 ? 0 : call - 3) << call;
+  }
+}
+
+class WarmUpOf : public ::testing::TestWithParam<const char*> {};
+
+/// Whatever the codec, and however late ranks are.
+TEST_P(WarmUpOf, KeepsRanksAlike) {
+  for (const char* const algorithm : {"sra", "ring"}) {
+    RankEnvironment environment = environment_of(GetParam(), "8");
+    environment.emplace_back("RINGPRESS_ALGO", algorithm);
+    const Made made = make_steps(3, environment, {20000, 17000, 20000}, 14);
+    EXPECT_EQ(made.failure, "");
+    EXPECT_GT(made.after.back().compressed_calls, 0U);
+    EXPECT_EQ(made.after.back().last_reason, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, WarmUpOf,
+                         ::testing::Values("q1", "q2:grid=lloyd", "q3", "q4", "sign", "tern",
+                                           "qsgd:bits=4", "topk", "topk:density=0.1", "randk",
+                                           "powersgd", "fp8"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+
+TEST(WarmUp, IsForReduceScattersToo) {
+  RankEnvironment environment = environment_of("q4", "3");
+  const auto outcomes =
+      testing::run_communicators(2, environment, [&](Communicator* communicator) -> Status {
+        std::vector<float> send(40000, 1.0F), receive(20000);
+        for (std::size_t step = 0; step < 6; ++step) {
+          RINGPRESS_RETURN_IF_ERROR(communicator->reduce_scatter(send.data(), receive.data(), 20000,
+                                                                 DType::kFloat32, {}));
+          EXPECT_EQ(communicator->statistics().compressed_calls, step < 3 ? 0 : step - 2);
+        }
+        return Status::ok();
+      });
+  EXPECT_EQ(testing::failures_of(outcomes), "");
+}
+
+/// With all that decides on calls besides.
+TEST(WarmUp, GoesWithAutomaticModeAndLevels) {
+  for (const RankEnvironment& more :
+       {RankEnvironment{{"RINGPRESS_CODEC", "auto"},
+                        {"RINGPRESS_GRADIENTS", "all"},
+                        {"RINGPRESS_TUNING_WARM_UP", "1"},
+                        {"RINGPRESS_TUNING_CALLS", "1"},
+                        {"RINGPRESS_TUNING_TRIALS", "3"}},
+        RankEnvironment{{"RINGPRESS_ADJUST_STEPS", "6"}, {"RINGPRESS_ACCORDION", "1"}},
+        RankEnvironment{{"RINGPRESS_EF", "scales"}}, RankEnvironment{{"RINGPRESS_LAZY", "2"}}}) {
+    RankEnvironment environment = environment_of("q4", "5");
+    for (const auto& variable : more) environment.push_back(variable);
+    std::vector<Settings> settings;
+    for (int rank = 0; rank < 2; ++rank) {
+      settings.push_back(testing::settings_with(environment));
+      settings.back().nccl.host_id = "host" + std::to_string(rank);
+    }
+    std::mutex mutex;
+    std::vector<Statistics> ends;
+    const auto outcomes =
+        testing::run_communicators(settings, [&](Communicator* communicator) -> Status {
+          std::vector<std::vector<float>> tensors;
+          for (const std::size_t count : {20000, 30000}) {
+            tensors.push_back(testing::random_gradient(count, count, communicator->rank()));
+          }
+          for (int step = 0; step < 40; ++step) {
+            for (std::vector<float>& values : tensors) {
+              std::vector<float> result(values.size());
+              RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(
+                  values.data(), result.data(), values.size(), DType::kFloat32, {}));
+            }
+          }
+          const std::lock_guard lock(mutex);
+          ends.push_back(communicator->statistics());
+          return Status::ok();
+        });
+    EXPECT_EQ(testing::failures_of(outcomes), "") << more[0].first;
+    for (const Statistics& end : ends) {
+      std::uint64_t warm = 0;
+      for (const auto& [reason, count] : end.exact_calls) {
+        if (reason.find("RINGPRESS_WARMUP_STEPS") != std::string::npos) warm += count;
+      }
+      EXPECT_GE(warm, 6U) << more[0].first;
+      EXPECT_LE(warm, 10U) << more[0].first;
+    }
+  }
+}
+
+/// A training that goes on from a state does not warm up again.
+TEST(WarmUp, IsOverAfterAState) {
+  const std::string folder = ::testing::TempDir() + "warm_up_" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  const auto train = [&](bool loads, std::size_t steps) {
+    std::uint64_t compressed = 0;
+    const auto outcomes = testing::run_communicators(
+        2, environment_of("q2", "6"), [&](Communicator* communicator) -> Status {
+          const std::string path = folder + "/" + std::to_string(communicator->rank());
+          if (loads) {
+            RINGPRESS_ASSIGN_OR_RETURN(const StateLoad load, communicator->load_state(path));
+            EXPECT_EQ(load.outcome, StateOutcome::kLoaded) << load.reason;
+          }
+          std::vector<std::vector<float>> tensors = {std::vector<float>(20000, 1.0F),
+                                                     std::vector<float>(30000, 1.0F)};
+          for (std::size_t step = 0; step < steps; ++step) {
+            for (std::vector<float>& values : tensors) {
+              std::vector<float> result(values.size());
+              RINGPRESS_RETURN_IF_ERROR(communicator->all_reduce(
+                  values.data(), result.data(), values.size(), DType::kFloat32, {}));
+            }
+          }
+          if (communicator->rank() == 0) compressed = communicator->statistics().compressed_calls;
+          return communicator->save_state(path);
+        });
+    EXPECT_EQ(testing::failures_of(outcomes), "");
+    return compressed;
+  };
+  EXPECT_EQ(train(false, 4), 0U);
+  EXPECT_EQ(train(true, 4), 4U);  // Two steps of them.
+  EXPECT_EQ(train(true, 4), 8U);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace ringpress::nccl_plugin
