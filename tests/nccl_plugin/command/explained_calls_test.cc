@@ -203,11 +203,10 @@ TEST(Explain, SaysWhatCommunicatorsOnHostMemoryDo) {
     });
     SCOPED_TRACE(describe(job, calls.back()));
     const auto& reasons = calls.back().exact_calls;
-    const bool has_warmed_up = std::any_of(reasons.begin(), reasons.end(), [](const auto& reason) {
-      return warms_up(reason.first);
-    });
+    const bool has_warmed_up = std::any_of(
+        reasons.begin(), reasons.end(), [](const auto& reason) { return warms_up(reason.first); });
     const bool is_announced = std::any_of(notes.begin(), notes.end(), warms_up);
-    EXPECT_LE(has_warmed_up, is_announced);
+    EXPECT_TRUE(is_announced || !has_warmed_up || !said.decided.left_exact.empty());
     if (has_warmed_up) ++verdicts["warmed up"];
     EXPECT_EQ(calls.back().exact_calls.count(put_off) > 0, is_said);
     ++verdicts[is_said ? "put off" : "sent"];

@@ -14,8 +14,8 @@ constexpr std::size_t kStepsOfWarmUp = 3;
 /// By step, whether each of its calls was lossy. All ranks have the same sums.
 std::vector<std::vector<bool>> lossy_calls(const std::vector<std::size_t>& counts,
                                            std::size_t steps, const char* codec) {
-  constexpr int kRanks = 2;
-  std::vector<std::vector<std::vector<float>>> sums(kRanks);
+  constexpr int kRanksOfWarmUp = 2;
+  std::vector<std::vector<std::vector<float>>> sums(kRanksOfWarmUp);
   run_hosts(make_settings({{"RINGPRESS_CODEC", codec}, {"RINGPRESS_WARMUP_STEPS", "3"}}), {0, 1},
             [&](const std::shared_ptr<Comm>& comm, int rank) {
               std::vector<std::vector<float>> own;
