@@ -2,7 +2,7 @@
 """Fails on a folder without a page, a page of more than 60 lines, and a link that leads nowhere.
 
 Each folder has a page: README.md says what is in it, what it promises and what it may include. In
-tests and perf that holds for the upper level alone.
+tests that holds for the upper level alone, as its folders mirror those that they test.
 """
 import re
 import sys
@@ -10,12 +10,16 @@ import sys
 import tree
 
 LIMIT = 60
-NESTED = ("include/ringpress", "ring", "tuner", "nccl_plugin")
-# Each codec's header has its page: the byte layout.
-WITHOUT = {"include", "compress_kernels"}
-# What people read who use the command.
-LONGER = {"nccl_plugin/command/plan", "nccl_plugin/command/schedule"}
+NESTED = ("include/ringpress", "compress_kernels", "ring", "tuner", "nccl_plugin", "perf")
+WITHOUT = {"include"}
+# What people read who use the command, and two reports of what was measured.
+LONGER = {"nccl_plugin/command/plan", "perf/fidelity", "perf/gadget"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]*)(#[^)\s]*)?\)")
+
+
+def is_written(folder):
+    """By programs that were run here: no part of the tree."""
+    return folder.name == "__pycache__" or tree.WRITTEN in (folder, *folder.parents)
 
 
 def folders(root):
@@ -23,7 +27,7 @@ def folders(root):
     found = [name for name in tree.FOLDERS if name not in WITHOUT]
     for upper in NESTED:
         found += [str(path.relative_to(root)) for path in sorted((root / upper).rglob("*"))
-                  if path.is_dir() and any(path.rglob("*.*"))]
+                  if path.is_dir() and any(path.rglob("*.*")) and not is_written(path.relative_to(root))]
     return [*found, "include/ringpress"]
 
 
