@@ -30,8 +30,10 @@ constexpr int kWorld = 3;
 constexpr std::size_t kValues = 3000;
 #if defined(RINGPRESS_WITH_ASAN) || defined(RINGPRESS_WITH_TSAN)
 constexpr std::size_t kSteps = 100;
+constexpr double kUnfinished = 2.5;  // Each step that is left out shows.
 #else
 constexpr std::size_t kSteps = 600;
+constexpr double kUnfinished = 1;
 #endif
 constexpr std::size_t kNoises = 31;
 constexpr float kRate = 0.02F;
@@ -241,7 +243,7 @@ TEST_P(Overflows, OfOneRankAreSeenByAllAndTheNextStepIsGood) {
   training.overflows = false;
   const Course undisturbed = run(training);
   EXPECT_EQ(undisturbed.left_out(), 0U);
-  EXPECT_LT(distance_of(course), GetParam().farther * distance_of(undisturbed) + 0.01)
+  EXPECT_LT(distance_of(course), kUnfinished * GetParam().farther * distance_of(undisturbed) + 0.01)
       << distance_of(undisturbed);
 }
 
