@@ -123,9 +123,8 @@ Status parse(const char* name, const std::string& text, WarmUpChoice* value) {
   if (text == WarmUpChoice::kAutomatic) return Status::ok();
   std::size_t steps = 0;
   if (!parse_integer(name, text, std::size_t{0}, &steps).is_ok()) {
-    return refuse(
-        name, text,
-        "auto or a whole number from 0 on" + maybe_name(text, {WarmUpChoice::kAutomatic}));
+    return refuse(name, text,
+                  "auto or a whole number of steps" + maybe_name(text, {WarmUpChoice::kAutomatic}));
   }
   value->steps = steps;
   return Status::ok();
