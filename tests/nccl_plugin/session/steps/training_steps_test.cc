@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ringpress::nccl_plugin {
+namespace ringpress::nccl_plugin::training_steps_test {
 namespace {
 
 TensorCall call_of(char shape) {
@@ -168,4 +168,4 @@ TEST(TrainingSteps, RefuseAStateThatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace ringpress::nccl_plugin
+}  // namespace ringpress::nccl_plugin::training_steps_test
