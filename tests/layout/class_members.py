@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Lists the classes of the production code that have more members than LIMIT, the largest first.
+
+Counted are data members and functions, private and static ones too; not constructors, destructors, nested types,
+aliases, friends, and what is deleted or defaulted.
+
+  class_members.py             the list
+  class_members.py --self-test
+"""
+import re
+import sys
+
+import tree
+
+LIMIT = 25
+FOLDERS = ("include", "compress_kernels", "ring", "tuner", "nccl_plugin")
+NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|'
+                   r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
+CLASS = re.compile(r"(?:^|\s)(?:class|struct|union)\s+(?:alignas\s*\([^)]*\)\s*|\[\[[^]]*\]\]\s*)*([\w:]+)?"
+                   r"(?:<[^{}]*>)?\s*(?:final\s*)?(?::[^:].*)?$", re.S)
+NO_MEMBER = re.compile(r"(using|typedef|friend|static_assert|enum|class|struct|union|template\s*<[^;]*>\s*friend)\b")
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+def closing(text, at):
+    """Where the bracket that opens at `at` is closed."""
+    opened = []
+    for i in range(at, len(text)):
+        if text[i] in BRACKETS:
+            opened.append(BRACKETS[text[i]])
+        elif opened and text[i] == opened[-1]:
+            opened.pop()
+            if not opened:
+                return i
+    raise ValueError(f"no end of: {text[at:at + 80]!r}")
+
+
+def statements(text):
+    """The statements of a block as (head, body or None, tail): up to a `;`, or up to the end of a body in braces."""
+    begin = i = 0
+    body = None
+    while i < len(text):
+        if text[i] in "([":
+            i = closing(text, i)
+        elif text[i] == "{":
+            end = closing(text, i)
+            head = text[begin:i]
+            if body is None and is_followed_by_more(head, text[end + 1:]):
+                body = (head, text[i + 1:end], end + 1)
+            elif body is None:
+                yield head, text[i + 1:end], ""
+                begin = end + 1
+            i = end
+        elif text[i] == ";":
+            yield (body[0], body[1], text[body[2]:i]) if body else (text[begin:i], None, "")
+            begin, body = i + 1, None
+        i += 1
+
+
+def is_followed_by_more(head, rest):
+    """Whether a body in braces does not end its statement: a type's, an initializer's."""
+    head = re.sub(r"\btemplate\s*<[^{};]*>\s*", "", head.strip())
+    if re.match(r"namespace\b|inline namespace\b|extern\b", head):
+        return False
+    if re.match(r"(typedef\s+)?(class|struct|union|enum)\b", head) and "(" not in without_alignment(head):
+        return True
+    return re.match(r"\s*[;,]", rest) is not None or "=" in re.sub(r"operator\s*[^\s(]+|[=!<>]=|\([^()]*\)", "", head) \
+        or (re.search(r"\)[^()]*:[^:]", head) is not None and re.match(r"\s*[,{]", rest) is not None)
+
+
+def without_templates(text):
+    """Without what stands between < and >, as far as that can be told."""
+    while True:
+        shorter = re.sub(r"<[^<>]*>", "", text)
+        if shorter == text:
+            return text
+        text = shorter
+
+
+def without_alignment(text):
+    return re.sub(r"alignas\s*\([^)]*\)", "", text)
+
+
+def members_of(name, block):
+    count = 0
+    for head, body, tail in statements(block):
+        head = re.sub(r"\b(public|private|protected)\s*:(?!:)", "", head).strip()
+        whole = head if body is None else f"{head} {{}} {tail}"
+        whole = re.sub(r"^template\s*(?=\w)", "", without_templates(whole))
+        whole = re.sub(r"\[\[[^]]*\]\]", "", without_alignment(whole)).strip()
+        if not whole or whole == "{}" or re.search(r"=\s*(delete|default)$", whole):
+            continue
+        if NO_MEMBER.match(whole):
+            count += len(re.findall(r"\w+", re.sub(r"=[^,]*", "", tail))) if body is not None else 0
+            continue
+        if "operator" in whole:
+            count += 1
+            continue
+        function = re.match(r"[^(=]*\(", whole)
+        if function:
+            count += re.search(rf"(^|\s|~){name}\s*\($", function.group()) is None
+            continue
+        flat = re.sub(r"\([^()]*\)|\{[^{}]*\}|\[[^]]*\]", "", whole)
+        count += 1 + flat.count(",")
+    return count
+
+
+def classes(text, outer=""):
+    """(name, members) of each class of the text, nested ones included."""
+    for head, body, _ in statements(text):
+        if body is None:
+            continue
+        head = re.sub(r"\b(public|private|protected)\s*:(?!:)", "", head)
+        match = CLASS.search(re.sub(r"\btemplate\s*<[^{};]*?>\s*(?=class|struct|union)", "", head).strip())
+        if match and "(" not in without_alignment(head) and "enum" not in head:
+            name = (match.group(1) or "(unnamed)").split("::")[-1]
+            yield outer + name, members_of(name, body)
+            yield from classes(body, outer + name + "::")
+        else:
+            yield from classes(body, outer)
+
+
+def self_test():
+    text = """namespace a { class B final : public C<int> {
+     public:
+      B() : x_{1}, y_(2) {}
+      ~B() override { int q; }
+      B& operator=(const B&) = delete;
+      bool operator==(const B&) const = default;
+      bool operator<(const B& o) const { return x_ < o.x_; }
+      template <class T> T get(int a, int b) const;
+      static constexpr int kSome = 3;  // one; two
+      int f() { struct D { int z; }; return 1; }
+      enum class E { k1, k2 };
+      struct F { int a = 0, b = 0; char c[3] = {'a', ';', '}'}; };
+      friend class G;
+      using H = int;
+     private:
+      std::map<int, std::vector<int>> x_, y_{};
+      std::function<void(int, int)> done_ = [] { return; };
+    }; }"""
+    found = dict(classes(NOISE.sub(lambda m: " ", text)))
+    assert found == {"B": 7, "B::D": 1, "B::F": 3}, found
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    found = []
+    for path in tree.files(tree.ROOT, tree.CODE_SUFFIXES, FOLDERS):
+        text = NOISE.sub(lambda m: " " if m.group()[0] == "/" else '""' if m.group()[0] in "R\"'" else "",
+                         (tree.ROOT / path).read_text())
+        found += [(members, name, path) for name, members in classes(text) if members > LIMIT]
+    for members, name, path in sorted(found, key=lambda entry: (-entry[0], str(entry[2]), entry[1])):
+        print(f"{members:3} {name} ({path})")
+    print(f"{len(found)} classes of more than {LIMIT} members")
+
+
+if __name__ == "__main__":
+    main()
