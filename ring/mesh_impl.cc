@@ -1,47 +1,25 @@
 #include "ring/mesh_impl.h"
 
-#include <sched.h>
-
-#include <algorithm>
+#include "ring/bootstrap/unique_id.h"
+#include "ring/transport/common/hello.h"
 
 namespace ringpress::ring {
-namespace {
-
-using std::chrono::microseconds;
-using std::chrono::milliseconds;
-
-// How long a wait tries again before it sleeps: waking a sleeper costs several times the travel of
-// a small frame. Only for the first moment, and only with a core of its own, does it not give way
-// to other threads: what it waits for may have to run on this very core.
-constexpr microseconds kSpinTime{4};
-constexpr microseconds kYieldTime{100};
-constexpr unsigned kAttemptsPerAdvance = 8;
-constexpr milliseconds kConnectPause{50};  // While a connection may have to be made, or let in.
-constexpr std::size_t kLargeBytes = 256 * 1024;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-}  // namespace
 
 /// The owner's right to touch the transports, for the length of one call.
 class MeshImpl::Turn {
  public:
   explicit Turn(MeshImpl& mesh) : mesh_(mesh) { mesh_.owner_.take(); }
   ~Turn() {
-    const bool arm = mesh_.parts_.progress_thread && mesh_.large_outstanding_ > 0;
+    const bool arm = mesh_.thread_ && mesh_.transfers_.has_large();
     mesh_.owner_.give();
     // An abort() that found the mesh in use has left the spreading to us. One that did not may be
     // at it: the caller's memory must stay until it is done.
-    if (mesh_.failed_.load()) {
+    if (mesh_.failure_.has_failed()) {
       mesh_.owner_.take();
-      mesh_.spread_failure();
+      mesh_.failure_.spread();
       mesh_.owner_.give();
     }
-    if (arm) mesh_.arm_progress_thread();
+    if (arm) mesh_.thread_->arm();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -50,29 +28,24 @@ class MeshImpl::Turn {
   MeshImpl& mesh_;
 };
 
-MeshImpl::MeshImpl(MeshParts parts) : parts_(std::move(parts)), peers_(parts_.endpoints.size()) {
-  for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
-    peers_[peer].transport = preferred_transport(parts_.endpoints[peer], 0);
-  }
-  if (parts_.progress_thread) thread_ = std::thread([this] { run_progress_thread(); });
+MeshImpl::MeshImpl(MeshParts parts) : parts_(std::move(parts)) {
+  if (!parts_.progress_thread) return;
+  thread_.emplace(*parts_.reactor, [this] {
+    // When a call of the user is under way it moves the bytes itself.
+    if (!owner_.try_take()) return false;
+    const bool useful = transfers_.has_large() && !failure_.has_failed();
+    const Status moved = useful ? connections_.advance() : Status::ok();
+    if (!moved.is_ok()) static_cast<void>(failure_.fail(moved));
+    owner_.give();
+    if (useful) parts_.reactor->await_ready(Clock::now() + std::chrono::milliseconds(20));
+    return useful;
+  });
 }
 
 MeshImpl::~MeshImpl() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard<std::mutex> lock(thread_mutex_);
-      thread_stop_ = true;
-    }
-    thread_wake_.notify_one();
-    parts_.reactor->wake();
-    thread_.join();
-  }
+  thread_.reset();
   owner_.take();
-  if (!failed_.load()) {
-    say_goodbye();
-  }
-  // Channels refer to their transports, transports to the reactor.
-  peers_.clear();
+  if (!failure_.has_failed()) connections_.say_goodbye();
 }
 
 bool MeshImpl::is_local(int peer) const {
@@ -83,8 +56,8 @@ bool MeshImpl::is_local(int peer) const {
 
 Result<Request*> MeshImpl::isend(int peer, ConstBuffer payload, const FrameLabel& label) {
   Turn turn(*this);
-  MeshRequest* request = requests_.take();
-  request->direction = Direction::kSend;
+  MeshRequest* request = transfers_.take();
+  request->direction = MeshRequest::Direction::kSend;
   request->peer = static_cast<std::size_t>(peer);
   request->source = payload;
   request->label = label;
@@ -93,8 +66,8 @@ Result<Request*> MeshImpl::isend(int peer, ConstBuffer payload, const FrameLabel
 
 Result<Request*> MeshImpl::irecv(int peer, Buffer into, const FrameLabel& label) {
   Turn turn(*this);
-  MeshRequest* request = requests_.take();
-  request->direction = Direction::kReceive;
+  MeshRequest* request = transfers_.take();
+  request->direction = MeshRequest::Direction::kReceive;
   request->peer = static_cast<std::size_t>(peer);
   request->into = into;
   request->label = label;
@@ -103,8 +76,8 @@ Result<Request*> MeshImpl::irecv(int peer, Buffer into, const FrameLabel& label)
 
 Result<Request*> MeshImpl::irecv_view(int peer, FrameLength length, const FrameLabel& label) {
   Turn turn(*this);
-  MeshRequest* request = requests_.take();
-  request->direction = Direction::kReceiveView;
+  MeshRequest* request = transfers_.take();
+  request->direction = MeshRequest::Direction::kReceiveView;
   request->peer = static_cast<std::size_t>(peer);
   request->into = Buffer{};
   request->into.bytes = length.bytes;
@@ -116,224 +89,93 @@ Result<Request*> MeshImpl::irecv_view(int peer, FrameLength length, const FrameL
 Result<Request*> MeshImpl::start(MeshRequest* request) {
   request->inner = nullptr;
   request->done = false;
-  if (failed_.load()) {
-    requests_.give(request);
+  if (failure_.has_failed()) {
+    transfers_.give(request);
     return failure();
   }
-  RINGPRESS_EXPECTS(request->peer < peers_.size() && request->peer != std::size_t(parts_.rank),
-                    "a frame to or from a rank that is not a peer");
-  Peer& peer = peers_[request->peer];
-  const bool sends = request->direction == Direction::kSend;
-  if (request_outstanding(*request)) ++large_outstanding_;
-  if (sends ? peer.send != nullptr : peer.receive != nullptr) {
-    const Status issued = issue(*request);
-    if (!issued.is_ok()) return fail(issued);
-    return static_cast<Request*>(request);
-  }
-  (sends ? peer.unsent : peer.unreceived).push_back(request);
-  ++unconnected_;
-  const Status connected = connect_peers();
-  if (!connected.is_ok()) return fail(connected);
+  RINGPRESS_EXPECTS(
+      request->peer < parts_.endpoints.size() && request->peer != std::size_t(parts_.rank),
+      "a frame to or from a rank that is not a peer");
+  const Status started = transfers_.start(*request);
+  if (!started.is_ok()) return failure_.fail(started);
   return static_cast<Request*>(request);
-}
-
-Status MeshImpl::issue(MeshRequest& request) {
-  Peer& peer = peers_[request.peer];
-  const auto store = [&request](Result<Request*> inner) {
-    if (!inner.is_ok()) return inner.status();
-    request.inner = inner.value();
-    return Status::ok();
-  };
-  switch (request.direction) {
-    case Direction::kSend:
-      return store(peer.send->isend(request.source, request.label));
-    case Direction::kReceive:
-      return store(peer.receive->irecv(request.into, request.label));
-    case Direction::kReceiveView:
-      return store(peer.receive->irecv_view({request.into.bytes, request.is_limit}, request.label));
-  }
-  return Status(Code::kInternal, "a request without a direction");
-}
-
-Status MeshImpl::issue_all(std::deque<MeshRequest*>& requests) {
-  while (!requests.empty()) {
-    MeshRequest* request = requests.front();
-    requests.pop_front();
-    --unconnected_;
-    RINGPRESS_RETURN_IF_ERROR(issue(*request));
-  }
-  return Status::ok();
-}
-
-bool MeshImpl::request_outstanding(const MeshRequest& request) const {
-  const std::size_t bytes =
-      request.direction == Direction::kSend ? request.source.bytes : request.into.bytes;
-  return bytes >= kLargeBytes && !request.done;
 }
 
 // --- waiting ---
 
-void MeshImpl::return_inner(MeshRequest& request) {
-  if (request.inner == nullptr) return;
-  Peer& peer = peers_[request.peer];
-  if (request.direction == Direction::kSend) {
-    peer.send->release(request.inner);
-  } else {
-    peer.receive->release(request.inner);
-  }
-  request.inner = nullptr;
-}
-
-Status MeshImpl::finish_if_done(MeshRequest& request) {
-  if (request.done || request.inner == nullptr) return Status::ok();
-  Peer& peer = peers_[request.peer];
-  RINGPRESS_ASSIGN_OR_RETURN(const Completion completion, request.direction == Direction::kSend
-                                                              ? peer.send->test(request.inner)
-                                                              : peer.receive->test(request.inner));
-  if (!completion.done) return Status::ok();
-  if (request_outstanding(request)) --large_outstanding_;
-  request.done = true;
-  request.view = completion.view;
-  if (request.direction != Direction::kReceiveView) return_inner(request);
-  return Status::ok();
-}
-
-Status MeshImpl::advance() {
-  for (const auto& transport : parts_.transports) {
-    RINGPRESS_RETURN_IF_ERROR(transport->progress().status());
-  }
-  RINGPRESS_RETURN_IF_ERROR(accept_peers());
-  RINGPRESS_RETURN_IF_ERROR(notice_gone_peers());
-  return connect_peers();
-}
-
 Result<ConstBuffer> MeshImpl::wait(Request* request) {
   Turn turn(*this);
-  if (failed_.load()) return failure();
+  if (failure_.has_failed()) return failure();
   auto& waited = *static_cast<MeshRequest*>(request);
-  Status status = finish_if_done(waited);
-  if (status.is_ok() && !waited.done) status = sleep_until_done(waited);
-  if (!status.is_ok()) return fail(status);
+  Status status = transfers_.test(waited);
+  if (status.is_ok() && !waited.done) status = transfers_.sleep_until_done(waited);
+  if (!status.is_ok()) return failure_.fail(status);
   return waited.view;
-}
-
-Status MeshImpl::sleep_until_done(MeshRequest& request) {
-  Deadline now = Clock::now();
-  Deadline last_moved = now;
-  const Deadline spin_until = parts_.cores_to_spare ? now + kSpinTime : now;
-  const Deadline yield_until = now + kYieldTime;
-  std::uint64_t moved = moved_bytes();
-  for (unsigned attempt = 0;; ++attempt) {
-    if (failed_.load()) return failure();
-    // Looking at this request alone is cheaper than looking at everything.
-    const bool awake = now < yield_until;
-    if (!awake || attempt % kAttemptsPerAdvance == 0) RINGPRESS_RETURN_IF_ERROR(advance());
-    RINGPRESS_RETURN_IF_ERROR(finish_if_done(request));
-    if (request.done) return Status::ok();
-    now = Clock::now();
-    if (now < spin_until) {
-      relax();
-      continue;
-    }
-    if (now < yield_until) {
-      sched_yield();
-      continue;
-    }
-    if (moved_bytes() != moved) {
-      moved = moved_bytes();
-      last_moved = now;
-    }
-    Deadline until = last_moved + timeout_.load();
-    if (now >= until) return timed_out(request);
-    if (unconnected_ > 0 || is_shaking_hands()) until = std::min(until, now + kConnectPause);
-    any_transport().wait(until);
-  }
 }
 
 Result<bool> MeshImpl::poll(Request* request) {
   Turn turn(*this);
-  if (failed_.load()) return failure();
+  if (failure_.has_failed()) return failure();
   auto& polled = *static_cast<MeshRequest*>(request);
-  Status status = finish_if_done(polled);
+  Status status = transfers_.test(polled);
   if (status.is_ok() && !polled.done) {
-    status = advance();
-    if (status.is_ok()) status = finish_if_done(polled);
+    status = connections_.advance();
+    if (status.is_ok()) status = transfers_.test(polled);
   }
-  if (!status.is_ok()) return fail(status);
+  if (!status.is_ok()) return failure_.fail(status);
   return polled.done;
 }
 
 Status MeshImpl::check() {
   Turn turn(*this);
-  if (failed_.load()) return failure();
-  const Status moved = advance();
-  return moved.is_ok() ? moved : fail(moved);
+  if (failure_.has_failed()) return failure();
+  const Status moved = connections_.advance();
+  return moved.is_ok() ? moved : failure_.fail(moved);
 }
 
 void MeshImpl::release(Request* request) {
   Turn turn(*this);
-  if (failed_.load() || request == nullptr) return;
+  if (failure_.has_failed() || request == nullptr) return;
   auto& released = *static_cast<MeshRequest*>(request);
   if (!released.done) return;  // It stays until the mesh goes: bytes may still move.
-  return_inner(released);
-  requests_.give(&released);
+  connections_.release(released);
+  transfers_.give(&released);
 }
-
-std::uint64_t MeshImpl::moved_bytes() const {
-  std::uint64_t moved = 0;
-  for (const auto& transport : parts_.transports) {
-    const TransportCounters counters = transport->counters();
-    moved += counters.sent_bytes + counters.received_bytes;
-  }
-  return moved;
-}
-
-Status MeshImpl::timed_out(const MeshRequest& request) const {
-  const bool sends = request.direction == Direction::kSend;
-  const std::string peer = "rank " + std::to_string(request.peer);
-  std::string text = "rank " + std::to_string(parts_.rank) + " waited " +
-                     std::to_string(timeout_.load().count()) + " ms for " + peer + " to " +
-                     (sends ? "take" : "send") + " a frame of " + describe(request.label.call);
-  if (request.inner == nullptr) text += " (" + peer + " has not connected)";
-  return Status(Code::kTimeout, text);
-}
-
-// --- staging ---
 
 Result<Buffer> MeshImpl::staging(std::size_t slot, std::size_t bytes) {
   Turn turn(*this);
-  if (failed_.load()) return failure();
-  if (slot >= staging_.size()) {
-    staging_.resize(slot + 1);
-    private_staging_.resize(slot + 1);
-  }
-  Buffer& buffer = staging_[slot];
-  if (buffer.data != nullptr && buffer.bytes >= bytes) return buffer;
-  for (const auto& transport : parts_.transports) {
-    RINGPRESS_ASSIGN_OR_RETURN(buffer, transport->allocate(bytes));
-    if (buffer.data != nullptr) return buffer;
-  }
-  auto& memory = private_staging_[slot];
-  if (memory == nullptr) memory = std::make_unique<transport::ViewMemory>();
-  buffer = Buffer{};
-  buffer.data = memory->reserve(std::max<std::size_t>(bytes, 1));
-  buffer.bytes = bytes;
-  return buffer;
+  if (failure_.has_failed()) return failure();
+  return transfers_.staging(slot, bytes);
 }
 
 bool MeshImpl::reads_staging(int peer, std::size_t bytes) const {
-  const std::size_t way = peers_[static_cast<std::size_t>(peer)].transport;
-  return way < parts_.transports.size() && parts_.transports[way]->reads_in_place(bytes);
+  return connections_.read_in_place(static_cast<std::size_t>(peer), bytes);
 }
 
 MeshCounters MeshImpl::counters() const {
-  MeshCounters total;
-  for (const auto& transport : parts_.transports) {
-    const TransportCounters counters = transport->counters();
-    total.sent_bytes += counters.sent_bytes;
-    total.received_bytes += counters.received_bytes;
-  }
-  return total;
+  const TransportCounters counters = parts_.counters();
+  return {counters.sent_bytes, counters.received_bytes};
+}
+
+// --- ending ---
+
+void MeshImpl::abort(const Status& reason) {
+  failure_.latch(reason.is_ok() ? Status(Code::kAborted, "aborted") : reason);
+  parts_.reactor->wake();
+  if (failure_.is_spread() || !owner_.try_take()) return;
+  failure_.spread();
+  owner_.give();
+}
+
+Result<UniqueId> MeshImpl::survivors_id(std::span<const int> survivors) {
+  RINGPRESS_EXPECTS(!survivors.empty(), "nobody survives");
+  std::string name = "survivors " + std::to_string(survivors_ids_++);
+  for (const int rank : survivors) name += "," + std::to_string(rank);
+  bootstrap::UniqueId id;
+  id.secret = transport::mix_secret(parts_.secret, name);
+  id.address = parts_.endpoints[static_cast<std::size_t>(survivors.front())].addresses.back();
+  id.rank_zero_serves = true;
+  return bootstrap::pack_id(id);
 }
 
 }  // namespace ringpress::ring

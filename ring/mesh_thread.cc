@@ -1,39 +1,45 @@
-// The progress thread of a mesh: moves the bytes of large transfers while the caller computes.
+#include "ring/mesh_thread.h"
+
 #include <pthread.h>
 
-#include "ring/mesh_impl.h"
+#include <utility>
 
 namespace ringpress::ring {
 
-void MeshImpl::arm_progress_thread() {
+MeshThread::MeshThread(transport::Reactor& reactor, std::function<bool()> move_bytes)
+    : reactor_(reactor), move_bytes_(std::move(move_bytes)) {}
+
+MeshThread::~MeshThread() {
   {
-    const std::lock_guard<std::mutex> lock(thread_mutex_);
-    if (thread_armed_) return;
-    thread_armed_ = true;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
   }
-  thread_wake_.notify_one();
+  wake_.notify_one();
+  reactor_.wake();
+  thread_.join();
 }
 
-void MeshImpl::run_progress_thread() {
+void MeshThread::arm() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (armed_) return;
+    armed_ = true;
+  }
+  wake_.notify_one();
+}
+
+void MeshThread::run() {
   pthread_setname_np(pthread_self(), "rp-progress");
-  std::unique_lock<std::mutex> lock(thread_mutex_);
-  while (!thread_stop_) {
-    if (!thread_armed_) {
-      thread_wake_.wait(lock);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stop_) {
+    if (!armed_) {
+      wake_.wait(lock);
       continue;
     }
     lock.unlock();
-    bool useful = false;
-    // When a call of the user is under way it moves the bytes itself.
-    if (owner_.try_take()) {
-      useful = large_outstanding_ > 0 && !failed_.load();
-      const Status moved = useful ? advance() : Status::ok();
-      if (!moved.is_ok()) static_cast<void>(fail(moved));
-      owner_.give();
-      if (useful) parts_.reactor->await_ready(Clock::now() + std::chrono::milliseconds(20));
-    }
+    const bool useful = move_bytes_();
     lock.lock();
-    if (!useful) thread_armed_ = false;
+    if (!useful) armed_ = false;
   }
 }
 

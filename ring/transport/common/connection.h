@@ -60,7 +60,7 @@ struct Counts {
 struct Events {
   Counts counters;
   Status failure;             // What ends the whole communicator.
-  bool was_told = false;      // A peer said why; it has asked the others (mesh_failure.cc).
+  bool was_told = false;      // A peer said why; it has asked the others (mesh_connections.h).
   std::uint64_t endings = 0;  // Connections that can no longer exchange frames.
 
   /// The first failure counts; but a lost peer is a symptom, which any other reason explains.
