@@ -17,27 +17,18 @@
 //
 // How ranks tell each other their votes, and where sums lie, is the doors' affair: lazy_votes.h and
 // host memory behind the host library, interposer/stream_lazy.h before a library on a device.
-//
-// When the sequence of calls breaks, what has been added up is an orphan until a call of its tensor
-// comes, with which it is sent. Where calls are otherwise the same, that is the call at its place
-// in the step, if its buffer is a new one: one that had another place before may be another
-// tensor's turn, or memory that is used again, and what cannot be told is not mixed. Where the
-// calls differ it is the next one of the same buffer, if no other tensor was of its shape. Orphans
-// that wait for more than RINGPRESS_LAZY_CALLS steps are given up, and counted as unsent.
 #ifndef NCCL_PLUGIN_SESSION_LAZY_LAZY_CALLS_H_
 #define NCCL_PLUGIN_SESSION_LAZY_LAZY_CALLS_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
-#include <map>
+#include <memory>
 #include <mutex>
-#include <optional>
-#include <vector>
 
 #include "nccl_plugin/session/calls/error_feedback.h"
 #include "nccl_plugin/session/end_report.h"
 #include "nccl_plugin/session/lazy/lazy_memory.h"
+#include "nccl_plugin/session/lazy/lazy_sums.h"
 #include "ringpress/internal/communicator.h"
 #include "ringpress/internal/planner.h"
 #include "ringpress/internal/settings.h"
@@ -82,89 +73,35 @@ class LazyCalls {
   /// This rank votes to send the next call of every tensor that is known now, which is enough.
   void flush();
 
-  struct Unsent {
-    std::size_t tensors = 0;
-    std::size_t elements = 0;  // Of these tensors.
-    double norm = 0;           // l2, of all sums together.
-  };
   /// What this rank has put off and not sent, what was given up included.
-  Unsent count_unsent() const;
+  UnsentSums count_unsent() const;
   /// The same, when the communicator or the process ends: no buffer is there that it could go to. A
   /// warning says of it, and `statistics` do.
   void book_unsent(Statistics* statistics, ReportTime time) const;
 
   /// Memory held, in bytes.
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return sums_.bytes(); }
 
  private:
-  struct Sum {
-    TensorCall call;
-    std::optional<std::size_t> place;  // In shapes_, if no other tensor has it.
-    LazySum values;
-    bool is_contested = false;     // Another tensor was seen at an orphan's place.
-    std::size_t steps_missed = 0;  // By an orphan.
-    std::size_t calls = 0;
-    double norms = 0;         // Of the single gradients, added up.
-    double length = 0;        // Of `values`.
-    bool is_flushed = false;  // The next call is to be sent.
-  };
-  /// A tensor of a sequence, whether there is a sum of it or not.
-  struct Seen {
-    TensorCall call;
-    std::optional<std::size_t> place;  // As in Sum.
-  };
   /// The call that was voted on last.
   struct Asked {
-    Sum* sum = nullptr;  // That its values may be added to; null: none.
+    SumOfCalls* sum = nullptr;  // That its values may be added to; null: none.
     GradientSpan gradient;
     Lengths lengths;
   };
 
-  static std::size_t bytes_of(const Sum& sum) { return sum.call.count * sizeof(float); }
-  static void add_unsent(const Sum& sum, Unsent* unsent);
-  Sum* ask_for_sum(const TensorCall& call, bool* is_orphan);
-  Unsent unsent() const;
-  void observe(const TensorCall& call);
-  void forget_places();
-  void orphan_sums();
-  void end_step(std::size_t period);
-  void give_up(std::list<Sum>::iterator orphan);
-  void see(const TensorCall& call);
-  void remember(const Seen& seen);
-  bool stood_elsewhere(const TensorCall& call) const;
-  bool has_likeness(const TensorCall& call) const;
-  bool is_of(const TensorCall& call, Sum* orphan) const;
-  Sum* find_orphan(const TensorCall& call);
-  Sum* find_sum(const TensorCall& call);
-  bool is_repeated(const TensorCall& call);
   bool fits(const Asked& asked) const;
   bool is_due(const Asked& asked) const;
-  Status begin_anew(Sum* sum);
 
   const double threshold_;
   const std::size_t most_calls_;
   const std::size_t minimum_bytes_;
-  const std::size_t limit_bytes_;  // 0: none.
   const int rank_;
   const int size_;
   LazyMemory& memory_;
   mutable std::mutex mutex_;  // Guards what is unsent. No gradient is waited for with it.
-  const std::shared_ptr<CallSequence> sequence_;
-  std::uint64_t breaks_ = 0;                 // Those of the sequence of buffers that were seen.
-  std::uint64_t shape_breaks_ = 0;           // The same for the sequence of shapes.
-  std::optional<std::size_t> position_;      // The last call's in the sequence of buffers.
-  std::optional<std::size_t> place_;         // The last call's in the sequence of shapes.
-  std::optional<std::size_t> place_of_sum_;  // As place_, if no other tensor has it.
-  std::size_t calls_of_step_ = 0;            // Of this step so far.
-  std::size_t step_calls_ = 1;               // Of the last step that was known to be one.
-  std::map<std::size_t, Sum> sums_;          // By position.
-  std::list<Sum> orphans_;                   // Whose position is no more.
-  std::map<std::size_t, Seen> seen_;         // By position.
-  std::vector<Seen> formers_;                // Of earlier sequences, while there are orphans.
-  std::vector<TensorCall> repeated_;         // Of this sequence.
-  Unsent given_up_;
+  LazySums sums_;
   Asked asked_;
-  std::size_t bytes_ = 0;
 };
 
 }  // namespace ringpress::nccl_plugin
