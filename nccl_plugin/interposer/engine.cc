@@ -8,41 +8,52 @@
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/lazy/lazy_flusher.h"
 #include "ringpress/internal/log.h"
-#include "ringpress/internal/per_thread.h"
 #include "tuner/factory.h"
 
 namespace ringpress::nccl_plugin::interposer {
 namespace {
 
-/// What a call answers for which there is no memory.
-ncclResult_t out_of_memory() noexcept {
-  static_cast<void>(catch_all([] {
-    set_last_error("ringpress: out of memory");
+ncclResult_t exact(const ringpressRealNccl& real, const Call& call) {
+  return of_real(run_exactly(real, call));
+}
+
+/// More elements than any memory has: products of sizes stay far from overflow. The real library
+/// says what is wrong with them.
+constexpr std::size_t kMostElements = std::size_t{1} << 44;
+
+/// What the planner would refuse at once is not even looked up, unless calls are to be counted. The
+/// same on all ranks, but for null pointers, which the real library refuses, and RINGPRESS_STATS,
+/// which changes no decision.
+bool is_worth_a_look(const Call& call, const Settings& settings) {
+  if (call.send == nullptr || call.receive == nullptr || call.count == 0) return false;
+  if (call.kind == CollectiveKind::kAllGather && !settings.all_gather) return false;
+  if (call.count > kMostElements) return false;
+  const auto dtype = static_cast<unsigned>(call.dtype);
+  if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
+  if (!settings.statistics.empty() || !settings.trace.empty()) return true;
+  PlanRequest request;
+  request.kind = call.kind;
+  request.dtype = static_cast<DType>(dtype);
+  request.pre_multiplied = call.op >= ncclNumOps;
+  if (!request.pre_multiplied) request.op = static_cast<ReduceOp>(call.op);
+  request.world = 2;  // At least: else nobody is asked.
+  request.may_gather = settings.all_gather;
+  return tuner::why_never_lossy(request).reason == ExactReason::kNone;
+}
+
+/// A call that cannot be planned: other ranks may be in it.
+ncclResult_t give_up(Comm& comm, const Status& status) noexcept {
+  const ncclResult_t result = to_nccl_result(status.code());
+  static_cast<void>(catch_all([&status] {
+    warn_if_failed("cannot plan a call", status);
+    set_last_error("ringpress: cannot plan a call: " + status.message());
     return Status::ok();
   }));
-  return ncclSystemError;
+  comm.lifetime().give_up(result);
+  return result;
 }
 
 }  // namespace
-
-Engine::Group& Engine::group() const {
-  static const auto& groups = *new PerThread<Group>;
-  return groups.get([this] {
-    auto group = std::make_unique<Group>();
-    // The engine may have been opened within a group of this thread.
-    if (real_.GroupDepth != nullptr) group->depth = real_.GroupDepth();
-    return group;
-  });
-}
-
-Engine::Group* Engine::find_group() const noexcept {
-  Group* found = nullptr;
-  static_cast<void>(catch_all([&] {
-    found = &group();
-    return Status::ok();
-  }));
-  return found;
-}
 
 ncclResult_t Engine::async_error(ncclComm_t handle, ncclResult_t* error) noexcept {
   const std::shared_ptr<Comm> comm = table_.find(handle);
@@ -57,40 +68,12 @@ const char* Engine::last_error(ncclComm_t handle) noexcept {
   return ours[0] != '\0' ? ours : real_.GetLastError(handle);
 }
 
-ncclResult_t Engine::exact(const Call& call) const {
-  return of_real(run_exactly(real_, call));
-}
-
-/// More elements than any memory has: products of sizes stay far from overflow. The real library
-/// says what is wrong with them.
-constexpr std::size_t kMostElements = std::size_t{1} << 44;
-
-/// What the planner would refuse at once is not even looked up, unless calls are to be counted. The
-/// same on all ranks, but for null pointers, which the real library refuses, and RINGPRESS_STATS,
-/// which changes no decision.
-bool Engine::is_worth_a_look(const Call& call) const {
-  if (call.send == nullptr || call.receive == nullptr || call.count == 0) return false;
-  if (call.kind == CollectiveKind::kAllGather && !settings_.all_gather) return false;
-  if (call.count > kMostElements) return false;
-  const auto dtype = static_cast<unsigned>(call.dtype);
-  if (dtype >= static_cast<unsigned>(kDTypeCount)) return false;
-  if (!settings_.statistics.empty() || !settings_.trace.empty()) return true;
-  PlanRequest request;
-  request.kind = call.kind;
-  request.dtype = static_cast<DType>(dtype);
-  request.pre_multiplied = call.op >= ncclNumOps;
-  if (!request.pre_multiplied) request.op = static_cast<ReduceOp>(call.op);
-  request.world = 2;  // At least: else nobody is asked.
-  request.may_gather = settings_.all_gather;
-  return tuner::why_never_lossy(request).reason == ExactReason::kNone;
-}
-
 ncclResult_t Engine::reduce(const Call& call) noexcept {
-  if (!is_worth_a_look(call)) return exact(call);
+  if (!is_worth_a_look(call, settings_)) return exact(real_, call);
   std::shared_ptr<Comm> comm = table_.find(call.comm);
   if (comm == nullptr) {
     left_.count(call.comm);
-    return exact(call);
+    return exact(real_, call);
   }
   // Peers may be in the middle of a call that this rank gave up: nothing would fit that.
   if (comm->lifetime().failure() != ncclSuccess) return comm->lifetime().failure();
@@ -99,52 +82,37 @@ ncclResult_t Engine::reduce(const Call& call) noexcept {
   const Status planned = catch_all([&] {
     accepted = comm->planner().plan(&ours);
     if (!accepted) return Status::ok();
-    Group& mine = group();
+    ThreadGroup& mine = thread_group(real_);
     is_deferred = mine.depth > 0;
     if (is_deferred) mine.calls.push_back({comm, ours});
     return Status::ok();
   });
   if (!planned.is_ok()) return give_up(*comm, planned);
   if (!accepted) return exact_of(comm, call);
-  return is_deferred ? ncclSuccess : run_call(std::move(comm), ours);
+  if (is_deferred) return ncclSuccess;
+  AcceptedCall now{std::move(comm), ours};
+  return run_calls(real_, {&now, 1});
 }
 
 /// A call of one of ours that the real library makes.
 ncclResult_t Engine::exact_of(const std::shared_ptr<Comm>& comm, const Call& call) noexcept {
-  if (!comm->is_traced()) return exact(call);
+  if (!comm->is_traced()) return exact(real_, call);
   bool is_timed = false, is_deferred = false;
   static_cast<void>(catch_all([&] {
-    Group& mine = group();
+    ThreadGroup& mine = thread_group(real_);
     is_deferred = mine.depth > 0;
     if (is_deferred) mine.timed.reserve(mine.timed.size() + 1);
     is_timed = comm->begin_exact(call);
     if (is_timed && is_deferred) mine.timed.push_back(comm);
     return Status::ok();
   }));
-  const ncclResult_t result = exact(call);
+  const ncclResult_t result = exact(real_, call);
   if (is_timed && !is_deferred) comm->end_exact();
   return result;
 }
 
-/// A call that cannot be planned: other ranks may be in it.
-ncclResult_t Engine::give_up(Comm& comm, const Status& status) noexcept {
-  const ncclResult_t result = to_nccl_result(status.code());
-  static_cast<void>(catch_all([&status] {
-    warn_if_failed("cannot plan a call", status);
-    set_last_error("ringpress: cannot plan a call: " + status.message());
-    return Status::ok();
-  }));
-  comm.lifetime().give_up(result);
-  return result;
-}
-
-ncclResult_t Engine::run_call(std::shared_ptr<Comm> comm, const PlannedCall& planned) {
-  AcceptedCall accepted{std::move(comm), planned};
-  return run_calls(real_, {&accepted, 1});
-}
-
 ncclResult_t Engine::group_start() noexcept {
-  Group* const mine = find_group();
+  ThreadGroup* const mine = find_thread_group(real_);
   if (mine == nullptr) return out_of_memory();
   const ncclResult_t result = real_.GroupStart();
   if (result == ncclSuccess) ++mine->depth;
@@ -152,27 +120,22 @@ ncclResult_t Engine::group_start() noexcept {
 }
 
 ncclResult_t Engine::group_end() noexcept {
-  Group* const mine = find_group();
+  ThreadGroup* const mine = find_thread_group(real_);
   if (mine == nullptr) return of_real(real_.GroupEnd());  // Nothing waits for it.
   if (mine->depth > 0) --mine->depth;
   if (mine->depth > 0) return real_.GroupEnd();
-  std::vector<PendingEnd> ends = std::exchange(mine->ends, {});
+  std::vector<EndingComm> ends = std::exchange(mine->ends, {});
   const auto ended = std::exchange(mine->ended, {});  // Freed at the end.
   const ncclResult_t result = run_group(*mine, of_real(real_.GroupEnd()));
   if (!ends.empty()) end_pending(std::move(ends));
   return result;
 }
 
-void Engine::end_timed(Group& mine) noexcept {
-  for (const std::shared_ptr<Comm>& comm : mine.timed) comm->end_exact();
-  mine.timed.clear();
-}
-
 /// What has waited for the end of the group, which the real library has ended.
-ncclResult_t Engine::run_group(Group& mine, ncclResult_t real_ended) noexcept {
-  std::vector<Pending> made = std::exchange(mine.made, {});
+ncclResult_t Engine::run_group(ThreadGroup& mine, ncclResult_t real_ended) noexcept {
+  std::vector<MadeComm> made = std::exchange(mine.made, {});
   std::vector<AcceptedCall> calls = std::exchange(mine.calls, {});
-  end_timed(mine);
+  mine.end_timed();
   ncclResult_t ours = ncclSuccess;
   // In progress: some communicator is nonblocking. Those of our calls are not.
   const bool has_ended = real_ended == ncclSuccess || real_ended == ncclInProgress;
@@ -180,22 +143,23 @@ ncclResult_t Engine::run_group(Group& mine, ncclResult_t real_ended) noexcept {
   calls.clear();
   mine.calls = std::move(calls);  // Its memory is for the next group.
   if (!has_ended) {
-    call_off(made, "its ncclGroupEnd answers ", real_ended);
+    making_.call_off(made, "its ncclGroupEnd answers ", real_ended);
     return real_ended;
   }
   if (ours != ncclSuccess) {
-    call_off(made, "a compressed call of the same group failed", ncclSuccess);
+    making_.call_off(made, "a compressed call of the same group failed", ncclSuccess);
     return ours;
   }
-  if (real_ended == ncclInProgress) leave_in_progress(made);
-  const ncclResult_t established = made.empty() ? ncclSuccess : establish_made(std::move(made));
+  if (real_ended == ncclInProgress) making_.leave_in_progress(made);
+  const ncclResult_t established =
+      made.empty() ? ncclSuccess : making_.establish_made(std::move(made));
   return established != ncclSuccess ? established : real_ended;
 }
 
 /// In one group, as their ranks may end them in any order.
-void Engine::end_pending(std::vector<PendingEnd> ends) noexcept {
+void Engine::end_pending(std::vector<EndingComm> ends) noexcept {
   const bool has_begun = real_.GroupStart() == ncclSuccess;
-  for (const PendingEnd& pending : ends) {
+  for (const EndingComm& pending : ends) {
     static_cast<void>(
         end(pending.handle, Ending::kInOrder, [&] { return pending.finish(pending.handle); }));
   }
@@ -204,12 +168,12 @@ void Engine::end_pending(std::vector<PendingEnd> ends) noexcept {
 
 /// Simulating runs nothing.
 ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
-  Group* const mine = find_group();
+  ThreadGroup* const mine = find_thread_group(real_);
   if (mine != nullptr && mine->depth > 0 && --mine->depth == 0) {
     const auto ended = std::exchange(mine->ended, {});  // Freed at the end.
     mine->calls.clear();
-    end_timed(*mine);
-    call_off(std::exchange(mine->made, {}), "its group was simulated", ncclSuccess);
+    mine->end_timed();
+    making_.call_off(std::exchange(mine->made, {}), "its group was simulated", ncclSuccess);
     const ncclResult_t result = real_.GroupSimulateEnd(info);
     if (!mine->ends.empty()) end_pending(std::exchange(mine->ends, {}));
     return result;
@@ -218,7 +182,7 @@ ncclResult_t Engine::group_simulate_end(ncclSimInfo_t* info) noexcept {
 }
 
 Result<std::unique_ptr<gossip::Workers>> Engine::gossip_workers(ncclComm_t handle) {
-  const auto is_grouped = [this] { return group().depth > 0; };
+  const auto is_grouped = [this] { return thread_group(real_).depth > 0; };
   Result<std::unique_ptr<gossip::Workers>> made =
       make_gossip_workers({real_, settings_.backend, is_grouped, gossip_comms_}, handle);
   if (!made.is_ok()) set_last_error("ringpress: " + made.status().message());
@@ -258,7 +222,7 @@ std::shared_ptr<Comm> Engine::forget(ncclComm_t handle, Ending ending) noexcept 
 
 /// Outside of groups, and without memory to keep it, it is freed now.
 void Engine::keep_in_group(std::shared_ptr<Comm> ended) noexcept {
-  Group* const mine = ended == nullptr ? nullptr : find_group();
+  ThreadGroup* const mine = ended == nullptr ? nullptr : find_thread_group(real_);
   if (mine == nullptr || mine->depth == 0) return;
   static_cast<void>(catch_all([&] {
     mine->ended.push_back(std::move(ended));
@@ -266,17 +230,8 @@ void Engine::keep_in_group(std::shared_ptr<Comm> ended) noexcept {
   }));
 }
 
-ncclResult_t Engine::expect_child() noexcept {
-  const Status noted = catch_all([this] {
-    Group& mine = group();
-    if (mine.made.capacity() == mine.made.size()) mine.made.reserve(2 * mine.made.size() + 4);
-    return Status::ok();
-  });
-  return noted.is_ok() ? ncclSuccess : out_of_memory();
-}
-
-ncclResult_t Engine::end_in_order(ncclComm_t handle, Finish finish) noexcept {
-  Group* const mine = find_group();
+ncclResult_t Engine::end_in_order(ncclComm_t handle, EndingComm::Finish finish) noexcept {
+  ThreadGroup* const mine = find_thread_group(real_);
   const auto is_of_it = [handle](const AcceptedCall& accepted) {
     return accepted.comm->handle() == handle;
   };

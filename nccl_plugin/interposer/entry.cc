@@ -11,10 +11,10 @@ namespace {
 Engine* engine = nullptr;
 
 ncclResult_t get_unique_id(ncclUniqueId* id) {
-  const ncclResult_t refused = engine->may_make_id();
+  const ncclResult_t refused = engine->making().may_make_id();
   if (refused != ncclSuccess) return refused;
   const ncclResult_t result = engine->real().GetUniqueId(id);
-  if (result == ncclSuccess) engine->id_made(id);
+  if (result == ncclSuccess) engine->making().id_made(id);
   return result;
 }
 
@@ -36,7 +36,7 @@ template <typename Made>
 ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* comm, Made&& made) {
   if (result != ncclSuccess && result != ncclInProgress) return result;
   if (is_nonblocking(result, config)) {
-    engine->made_nonblocking(comm);
+    engine->making().made_nonblocking(comm);
     return result;
   }
   const ncclResult_t answer = std::forward<Made>(made)();
@@ -47,14 +47,15 @@ ncclResult_t tell(ncclResult_t result, const ncclConfig_t* config, ncclComm_t* c
 template <typename Make>
 ncclResult_t init_rank(const ncclUniqueId& id, const ncclConfig_t* config, ncclComm_t* comm,
                        Make&& make) {
-  engine->joining(id);
+  engine->making().joining(id);
   const ncclResult_t result = std::forward<Make>(make)();
   if (result != ncclSuccess && result != ncclInProgress) {
-    engine->not_joined(id, "its ncclCommInit answers ", result);
+    engine->making().not_joined(id, "its ncclCommInit answers ", result);
   } else if (is_nonblocking(result, config)) {
-    engine->not_joined(id, kNonblockingText, ncclSuccess);
+    engine->making().not_joined(id, kNonblockingText, ncclSuccess);
   }
-  return tell(result, config, comm, [&] { return engine->made_rank(comm, id, name_in(config)); });
+  return tell(result, config, comm,
+              [&] { return engine->making().made_rank(comm, id, name_in(config)); });
 }
 
 ncclResult_t comm_init_rank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
@@ -79,28 +80,28 @@ ncclResult_t comm_init_rank_scalable(ncclComm_t* comm, int size, int rank, int i
 
 ncclResult_t comm_init_all(ncclComm_t* comms, int count, const int* devices) {
   const ncclResult_t result = engine->real().CommInitAll(comms, count, devices);
-  return result == ncclSuccess ? engine->made_all(comms, count) : result;
+  return result == ncclSuccess ? engine->making().made_all(comms, count) : result;
 }
 
 ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* made,
                         ncclConfig_t* config) {
-  const ncclResult_t expected = engine->expect_child();
+  const ncclResult_t expected = engine->making().expect_child();
   if (expected != ncclSuccess) return expected;
   const ncclResult_t result = engine->real().CommSplit(comm, color, key, made, config);
   return tell(result, config, made, [&] {
-    engine->made_child(made, comm, color, name_in(config));
+    engine->making().made_child(made, comm, color, name_in(config));
     return ncclSuccess;
   });
 }
 
 ncclResult_t comm_shrink(ncclComm_t comm, int* excluded, int excluded_count, ncclComm_t* made,
                          ncclConfig_t* config, int flags) {
-  const ncclResult_t expected = engine->expect_child();
+  const ncclResult_t expected = engine->making().expect_child();
   if (expected != ncclSuccess) return expected;
   const ncclResult_t result =
       engine->real().CommShrink(comm, excluded, excluded_count, made, config, flags);
   return tell(result, config, made, [&] {
-    engine->made_child(made, comm, 0, name_in(config));
+    engine->making().made_child(made, comm, 0, name_in(config));
     return ncclSuccess;
   });
 }

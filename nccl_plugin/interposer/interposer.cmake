@@ -18,9 +18,9 @@ add_library(ringpress_interposer OBJECT
   interposer/comm/kept.cc
   interposer/comm/lifetime.cc
   interposer/comm/policy.cc
+  interposer/comm_making.cc
   interposer/devices.cc
   interposer/engine.cc
-  interposer/engine_comms.cc
   interposer/entry.cc
   interposer/host_device.cc
   interposer/host_groups.cc
@@ -41,6 +41,7 @@ add_library(ringpress_interposer OBJECT
   interposer/stream/stream_sra.cc
   interposer/stream/stream_steps.cc
   interposer/stream/stream_trace.cc
+  interposer/thread_group.cc
 )
 ringpress_compile_alone(
   interposer/host_device.cc

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "nccl_plugin/errors/firewall.h"
 #include "ringpress/internal/log.h"
 
 namespace ringpress::nccl_plugin::interposer {
@@ -22,6 +23,14 @@ void set_last_error(const std::string& text) {
 ncclResult_t of_real(ncclResult_t result) {
   if (result != ncclSuccess && result != ncclInProgress) set_last_error("");
   return result;
+}
+
+ncclResult_t out_of_memory() noexcept {
+  static_cast<void>(catch_all([] {
+    set_last_error("ringpress: out of memory");
+    return Status::ok();
+  }));
+  return ncclSystemError;
 }
 
 void warn_if_failed(const char* what, const Status& status) noexcept {

@@ -14,6 +14,8 @@ namespace ringpress::nccl_plugin::interposer {
 void set_last_error(const std::string& text);
 /// What the real library answered. If it is an error, that one is the last.
 ncclResult_t of_real(ncclResult_t result);
+/// What a call answers for which there is no memory.
+ncclResult_t out_of_memory() noexcept;
 /// A warning about what is not asked for by a call that could answer with an error.
 void warn_if_failed(const char* what, const Status& status) noexcept;
 /// Empty if there is none. Valid until this thread asks again.

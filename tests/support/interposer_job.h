@@ -86,14 +86,14 @@ struct Job {
   ncclUniqueId make_id() {
     ncclUniqueId id{};
     EXPECT_EQ(engine.real().GetUniqueId(&id), ncclSuccess);
-    engine.id_made(&id);
+    engine.making().id_made(&id);
     return id;
   }
   ncclComm_t join(const ncclUniqueId& id, int size, int rank) {
     ncclComm_t comm = nullptr;
-    engine.joining(id);
+    engine.making().joining(id);
     EXPECT_EQ(engine.real().CommInitRank(&comm, size, id, rank), ncclSuccess);
-    engine.made_rank(&comm, id);
+    engine.making().made_rank(&comm, id);
     return comm;
   }
   void destroy(ncclComm_t comm) {

@@ -26,10 +26,10 @@ void expect_reason() {
 
 TEST(InterposerInterfaces, NoIdIsMadeWhereNobodyCouldListen) {
   Job job(settings_without_interface());
-  EXPECT_EQ(job.engine.may_make_id(), ncclInvalidArgument);
+  EXPECT_EQ(job.engine.making().may_make_id(), ncclInvalidArgument);
   expect_reason();
   Job other;
-  EXPECT_EQ(other.engine.may_make_id(), ncclSuccess);
+  EXPECT_EQ(other.engine.making().may_make_id(), ncclSuccess);
 }
 
 /// Engines of as many processes; only one of them has no such interface. No rank is left waiting.
@@ -43,9 +43,9 @@ TEST(InterposerInterfaces, ARankThatLacksItIsHeardByAll) {
     run_threads(3, [&](int rank) {
       const auto at = static_cast<std::size_t>(rank);
       Job& job = rank == lacking ? bad : good[at];
-      good[at].engine.joining(id);  // Whoever made the id serves its place.
+      good[at].engine.making().joining(id);  // Whoever made the id serves its place.
       ASSERT_EQ(job.engine.real().CommInitRank(&comms[at], 3, id, rank), ncclSuccess);
-      results[at] = job.engine.made_rank(&comms[at], id);
+      results[at] = job.engine.making().made_rank(&comms[at], id);
     });
     EXPECT_EQ(results, std::vector<ncclResult_t>(3, ncclInvalidArgument)) << lacking;
     EXPECT_EQ(comms, std::vector<ncclComm_t>(3, nullptr));
@@ -62,9 +62,9 @@ TEST(InterposerInterfaces, AGroupAnswersAtItsEnd) {
     Job& job = rank == 0 ? good : bad;
     ncclComm_t comm = nullptr;
     ASSERT_EQ(job.engine.group_start(), ncclSuccess);
-    job.engine.joining(id);
+    job.engine.making().joining(id);
     ASSERT_EQ(job.engine.real().CommInitRank(&comm, 2, id, rank), ncclSuccess);
-    EXPECT_EQ(job.engine.made_rank(&comm, id), ncclSuccess);
+    EXPECT_EQ(job.engine.making().made_rank(&comm, id), ncclSuccess);
     results[static_cast<std::size_t>(rank)] = job.engine.group_end();
     EXPECT_EQ(comm, nullptr);
   });
@@ -76,7 +76,7 @@ TEST(InterposerInterfaces, ThoseOfOneProcessAreRefusedTogether) {
   Job job(settings_without_interface());
   std::vector<ncclComm_t> comms(2);
   ASSERT_EQ(job.engine.real().CommInitAll(comms.data(), 2, nullptr), ncclSuccess);
-  EXPECT_EQ(job.engine.made_all(comms.data(), 2), ncclInvalidArgument);
+  EXPECT_EQ(job.engine.making().made_all(comms.data(), 2), ncclInvalidArgument);
   EXPECT_EQ(comms, std::vector<ncclComm_t>(2, nullptr));
   expect_reason();
 }

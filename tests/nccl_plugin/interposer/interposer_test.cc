@@ -144,14 +144,14 @@ TEST(Interposer, ShrunkChildrenInherit) {
   constexpr int kSize = 3;
   ncclComm_t comms[kSize], children[kSize] = {};
   ASSERT_EQ(job.engine.real().CommInitAll(comms, kSize, nullptr), ncclSuccess);
-  job.engine.made_all(comms, kSize);
+  job.engine.making().made_all(comms, kSize);
   int excluded[] = {1};
   ASSERT_EQ(job.engine.group_start(), ncclSuccess);
   for (const int rank : {0, 2}) {
     ASSERT_EQ(job.engine.real().CommShrink(comms[rank], excluded, 1, &children[rank], nullptr,
                                            NCCL_SHRINK_DEFAULT),
               ncclSuccess);
-    job.engine.made_child(&children[rank], comms[rank], 0);
+    job.engine.making().made_child(&children[rank], comms[rank], 0);
   }
   ASSERT_EQ(job.engine.group_end(), ncclSuccess);
   std::vector<float> a = make_values(0, 5000), c = make_values(2, 5000);
@@ -169,7 +169,7 @@ TEST(Interposer, ShrunkChildrenInherit) {
   for (int rank = 0; rank < kSize; ++rank) {
     ASSERT_EQ(job.engine.real().CommSplit(comms[rank], 0, rank, &again[rank], nullptr),
               ncclSuccess);
-    job.engine.made_child(&again[rank], comms[rank], 0);
+    job.engine.making().made_child(&again[rank], comms[rank], 0);
   }
   ASSERT_EQ(job.engine.group_end(), ncclSuccess);
   std::vector<std::vector<float>> values;
@@ -402,7 +402,7 @@ TEST(Interposer, RanksOfOneThreadTakeEveryStepTogether) {
   constexpr std::size_t kCount = 400000;
   ncclComm_t comms[kSize];
   ASSERT_EQ(job.engine.real().CommInitAll(comms, kSize, nullptr), ncclSuccess);
-  job.engine.made_all(comms, kSize);
+  job.engine.making().made_all(comms, kSize);
   std::vector<std::vector<float>> values, more;
   for (int rank = 0; rank < kSize; ++rank) {
     values.push_back(make_values(rank, kCount));
@@ -430,7 +430,7 @@ TEST(Interposer, RanksThatJoinInOneGroupAgree) {
   ASSERT_EQ(job.engine.group_start(), ncclSuccess);
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_EQ(job.engine.real().CommInitRank(&comms[rank], 2, id, rank), ncclSuccess);
-    job.engine.made_rank(&comms[rank], id);
+    job.engine.making().made_rank(&comms[rank], id);
   }
   ASSERT_EQ(job.engine.group_end(), ncclSuccess);
   std::vector<float> a = make_values(0, 5000), b = make_values(1, 5000);
@@ -476,7 +476,7 @@ TEST(Interposer, SplitChildrenInherit) {
     ncclComm_t child = nullptr;
     const int color = rank == 3 ? NCCL_SPLIT_NOCOLOR : 0;
     ASSERT_EQ(job.engine.real().CommSplit(comm, color, -rank, &child, nullptr), ncclSuccess);
-    job.engine.made_child(&child, comm, color);
+    job.engine.making().made_child(&child, comm, color);
     if (color == NCCL_SPLIT_NOCOLOR) return;
     const int before = sends;
     std::vector<float> values = make_values(rank, 5000);

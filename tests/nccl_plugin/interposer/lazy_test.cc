@@ -453,7 +453,7 @@ TEST_P(InterposerLazy, RanksOfOneThreadGoOnTogether) {
   constexpr int kSize = 3;
   ncclComm_t comms[kSize];
   ASSERT_EQ(job.engine.real().CommInitAll(comms, kSize, nullptr), ncclSuccess);
-  job.engine.made_all(comms, kSize);
+  job.engine.making().made_all(comms, kSize);
   std::vector<std::vector<std::vector<float>>> sent, received;
   for (int rank = 0; rank < kSize; ++rank) {
     sent.push_back({make_values(rank, kLazyValues), make_values(rank, 3000, 5)});
@@ -484,7 +484,7 @@ TEST_P(InterposerLazy, ChildrenPutOffToo) {
     ncclComm_t child = nullptr;
     const int color = rank.rank == 1 ? 1 : 0;
     ASSERT_EQ(engine.real().CommSplit(rank.comm, color, rank.rank, &child, nullptr), ncclSuccess);
-    rank.job.engine.made_child(&child, rank.comm, color);
+    rank.job.engine.making().made_child(&child, rank.comm, color);
     const std::vector<float> send = make_values(rank.rank, kLazyValues);
     std::vector<float> receive(kLazyValues);
     int zeros = 0;

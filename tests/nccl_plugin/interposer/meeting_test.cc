@@ -108,9 +108,9 @@ TEST(MeetingPlace, CommunicatorsOfAGroupHereAndOneByOneThereAreWaitedForOnce) {
       ASSERT_EQ(job.engine.group_start(), ncclSuccess);
     }
     for (int i = 0; i < 2; ++i) {
-      job.engine.joining(ids[i]);
+      job.engine.making().joining(ids[i]);
       ASSERT_EQ(job.engine.real().CommInitRank(&comms[i], 2, ids[i], rank), ncclSuccess);
-      job.engine.made_rank(&comms[i], ids[i]);
+      job.engine.making().made_rank(&comms[i], ids[i]);
     }
     if (rank == 0) {
       ASSERT_EQ(job.engine.group_end(), ncclSuccess);

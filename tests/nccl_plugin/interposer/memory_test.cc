@@ -102,11 +102,11 @@ void run_out_of_memory_in_a_split(Failing& failing) {
   revokes = 0;
   run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
     ncclComm_t child = nullptr;
-    ASSERT_EQ(job.engine.expect_child(), ncclSuccess);
+    ASSERT_EQ(job.engine.making().expect_child(), ncclSuccess);
     ASSERT_EQ(job.engine.real().CommSplit(comm, 0, rank, &child, nullptr), ncclSuccess);
     gathers = 0;
     if (rank == 1) failing.start();
-    job.engine.made_child(&child, comm, 0);
+    job.engine.making().made_child(&child, comm, 0);
     if (rank == 1) failing.stop();
     gathered.at(static_cast<std::size_t>(rank)) = gathers;
     expect_sum_or_error(job, child, rank, failing);
@@ -123,10 +123,10 @@ void run_out_of_memory_in_a_meeting(Failing& failing) {
   const ncclUniqueId id = job.make_id();
   run_threads(2, [&](int rank) {
     ncclComm_t comm = nullptr;
-    job.engine.joining(id);
+    job.engine.making().joining(id);
     ASSERT_EQ(job.engine.real().CommInitRank(&comm, 2, id, rank), ncclSuccess);
     if (rank == 1) failing.start();
-    job.engine.made_rank(&comm, id);
+    job.engine.making().made_rank(&comm, id);
     if (rank == 1) failing.stop();
     expect_sum_or_error(job, comm, rank, failing);
     job.destroy(comm);
@@ -195,14 +195,14 @@ TEST(InterposerMemory, ThatIsNotThereForAnIdEndsNothing) {
     EXPECT_EQ(job.engine.real().GetUniqueId(&id), ncclSuccess);
     return id;
   };
-  fail_each_allocation(start, [](Job& job, ncclUniqueId& id) { job.engine.id_made(&id); });
+  fail_each_allocation(start, [](Job& job, ncclUniqueId& id) { job.engine.making().id_made(&id); });
 }
 
 TEST(InterposerMemory, ThatIsNotThereForAPlaceEndsNothing) {
   const auto start = [](Job& job) { return job.make_id(); };
   fail_each_allocation(start, [](Job& job, ncclUniqueId& id) {
-    job.engine.joining(id);
-    job.engine.not_joined(id, "its ncclCommInit answers ", ncclSystemError);
+    job.engine.making().joining(id);
+    job.engine.making().not_joined(id, "its ncclCommInit answers ", ncclSystemError);
   });
 }
 
@@ -211,11 +211,11 @@ void live_alone(Job& job, const ncclUniqueId& id, ncclComm_t comm) {
   Engine& engine = job.engine;
   float value = 1;
   ncclComm_t child = nullptr;
-  engine.made_rank(&comm, id);
-  if (engine.expect_child() == ncclSuccess) {
+  engine.making().made_rank(&comm, id);
+  if (engine.making().expect_child() == ncclSuccess) {
     EXPECT_EQ(engine.real().CommSplit(comm, 0, 0, &child, nullptr), ncclSuccess);
-    engine.made_child(&child, comm, 0);
-    engine.made_nonblocking(&child);
+    engine.making().made_child(&child, comm, 0);
+    engine.making().made_nonblocking(&child);
     job.destroy(child);
   }
   EXPECT_EQ(engine.reduce({CollectiveKind::kAllReduce, &value, &value, 1, ncclFloat32, ncclSum,
@@ -233,7 +233,7 @@ TEST(InterposerMemory, ThatIsNotThereForASingleRankEndsNothing) {
     const auto start = [&](Job& job) {
       Alone alone;
       EXPECT_EQ(job.engine.real().GetUniqueId(&alone.id), ncclSuccess);
-      if (has_place) job.engine.id_made(&alone.id);
+      if (has_place) job.engine.making().id_made(&alone.id);
       EXPECT_EQ(job.engine.real().CommInitRank(&alone.comm, 1, alone.id, 0), ncclSuccess);
       return alone;
     };

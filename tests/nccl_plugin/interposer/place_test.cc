@@ -115,7 +115,7 @@ std::string lines_of_second(const ncclUniqueId& id, Job& first_job, First&& firs
   run_threads(2, [&](int rank) {
     ncclComm_t comm = nullptr;
     if (rank == 0) {
-      first_job.engine.joining(id);
+      first_job.engine.making().joining(id);
       EXPECT_EQ(first_job.engine.real().CommInitRank(&comm, 2, id, rank), ncclSuccess);
       first(comm);
     } else {
@@ -140,7 +140,7 @@ TEST(MeetingPlace, WhoComesToOneThatWasCalledOffHearsWhy) {
   Job first;
   const ncclUniqueId id = first.make_id();
   const std::string lines = lines_of_second(id, first, [&](ncclComm_t comm) {
-    first.engine.not_joined(id, "its ncclCommInit answers ", ncclRemoteError);
+    first.engine.making().not_joined(id, "its ncclCommInit answers ", ncclRemoteError);
     EXPECT_EQ(reduce_exactly(comm), ncclSuccess);
   });
   EXPECT_NE(lines.find("the process that made its id says: its ncclCommInit answers 6"),
@@ -177,7 +177,7 @@ TEST(MeetingPlace, WhosePortIsLostIsNamed) {
   ASSERT_TRUE(bind(taker, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
               errno == EADDRINUSE);
   ::testing::internal::CaptureStderr();
-  job.engine.joining(first);
+  job.engine.making().joining(first);
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(lines.find("given back for a while, is not free: "), std::string::npos) << lines;
   close(taker);

@@ -16,9 +16,9 @@ using ringpress::test::RulesFile;
 /// As Job::join(), with the name that the program gives in its configuration.
 ncclComm_t join_as(Job& job, const ncclUniqueId& id, int size, int rank, const char* name) {
   ncclComm_t comm = nullptr;
-  job.engine.joining(id);
+  job.engine.making().joining(id);
   EXPECT_EQ(job.engine.real().CommInitRank(&comm, size, id, rank), ncclSuccess);
-  job.engine.made_rank(&comm, id, name);
+  job.engine.making().made_rank(&comm, id, name);
   return comm;
 }
 
@@ -121,9 +121,9 @@ TEST(InterposerRules, ChildrenHaveNames) {
     run_threads(2, [&](int rank) {
       const ncclComm_t parent = join_as(job, id, 2, rank, "tp_3");
       ncclComm_t child = nullptr;
-      ASSERT_EQ(job.engine.expect_child(), ncclSuccess);
+      ASSERT_EQ(job.engine.making().expect_child(), ncclSuccess);
       ASSERT_EQ(job.engine.real().CommSplit(parent, 0, rank, &child, nullptr), ncclSuccess);
-      job.engine.made_child(&child, parent, 0, c.names[rank]);
+      job.engine.making().made_child(&child, parent, 0, c.names[rank]);
       EXPECT_EQ(error_of(job, child, rank, 10000) < 1e-6, c.is_exact);
       job.destroy(child);
       job.destroy(parent);

@@ -167,7 +167,7 @@ TEST(InterposerStatistics, CountSplitsOfCommunicatorsThatAreLeft) {
   run_ranks(job, 2, [&](ncclComm_t comm, int rank) {
     ncclComm_t child = nullptr;
     ASSERT_EQ(job.engine.real().CommSplit(comm, 0, rank, &child, nullptr), ncclSuccess);
-    job.engine.made_child(&child, comm, 0);
+    job.engine.making().made_child(&child, comm, 0);
     std::vector<float> values = make_values(rank, kValues);
     ASSERT_EQ(job.all_reduce(child, values, values), ncclSuccess);
     job.destroy(child);
@@ -190,9 +190,9 @@ TEST(InterposerStatistics, CountThoseThatTheEndOfAGroupLeavesInProgress) {
   run_threads(2, [&](int rank) {
     ncclComm_t comm = nullptr;
     ASSERT_EQ(job.engine.group_start(), ncclSuccess);
-    job.engine.joining(id);
+    job.engine.making().joining(id);
     ASSERT_EQ(recording_nccl().CommInitRank(&comm, 2, id, rank), ncclSuccess);
-    job.engine.made_rank(&comm, id);
+    job.engine.making().made_rank(&comm, id);
     ASSERT_EQ(job.engine.group_end(), ncclInProgress);
     std::vector<float> values = make_values(rank, kValues);
     ASSERT_EQ(job.all_reduce(comm, values, values), ncclSuccess);

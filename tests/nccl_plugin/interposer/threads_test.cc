@@ -53,11 +53,11 @@ TEST_P(FewThreads, AllCommunicatorsOfAGroupAreMade) {
   all_reduces = 0;
   run_threads(2, [&](int rank) {
     ncclComm_t comms[kComms] = {};
-    for (const ncclUniqueId& id : ids) job.engine.joining(id);
+    for (const ncclUniqueId& id : ids) job.engine.making().joining(id);
     ASSERT_EQ(job.engine.group_start(), ncclSuccess);
     for (int i = 0; i < kComms; ++i) {
       ASSERT_EQ(job.engine.real().CommInitRank(&comms[i], 2, ids[i], rank), ncclSuccess);
-      job.engine.made_rank(&comms[i], ids[i]);
+      job.engine.making().made_rank(&comms[i], ids[i]);
     }
     if (rank == 1) limit_after_group = GetParam();
     EXPECT_EQ(job.engine.group_end(), ncclSuccess);

@@ -1,11 +1,11 @@
-// The engine's part in the making of communicators.
+#include "nccl_plugin/interposer/comm_making.h"
+
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "nccl_plugin/errors/firewall.h"
 #include "nccl_plugin/interposer/devices.h"
-#include "nccl_plugin/interposer/engine.h"
 #include "nccl_plugin/interposer/last_error.h"
 #include "nccl_plugin/session/usable_settings.h"
 #include "ring/factory.h"
@@ -33,35 +33,35 @@ std::string in_full(const char* why, ncclResult_t answer) {
 
 }  // namespace
 
-void Engine::id_made(ncclUniqueId* id) noexcept {
+void CommMaking::id_made(ncclUniqueId* id) noexcept {
   warn_of_failure("cannot open a meeting place", [&] {
     if (id != nullptr) meetings_.open(id);
   });
 }
 
-void Engine::joining(const ncclUniqueId& id) noexcept {
+void CommMaking::joining(const ncclUniqueId& id) noexcept {
   warn_of_failure("cannot open a meeting place", [&] {
     if (const auto place = read_meeting_place(id)) meetings_.serve(*place);
   });
 }
 
-void Engine::not_joined(const ncclUniqueId& id, const char* why, ncclResult_t answer) noexcept {
+void CommMaking::not_joined(const ncclUniqueId& id, const char* why, ncclResult_t answer) noexcept {
   warn_of_failure("cannot close a meeting place", [&] {
     if (const auto place = read_meeting_place(id)) meetings_.call_off(*place, in_full(why, answer));
   });
 }
 
-void Engine::call_off(const std::vector<Pending>& made, const char* why,
-                      ncclResult_t answer) noexcept {
+void CommMaking::call_off(const std::vector<MadeComm>& made, const char* why,
+                          ncclResult_t answer) noexcept {
   warn_of_failure("cannot close meeting places", [&] {
-    for (const Pending& pending : made) {
+    for (const MadeComm& pending : made) {
       if (pending.made.place) meetings_.call_off(*pending.made.place, in_full(why, answer));
     }
   });
 }
 
-ncclResult_t Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id,
-                               const char* name) noexcept {
+ncclResult_t CommMaking::made_rank(ncclComm_t* handle, const ncclUniqueId& id,
+                                   const char* name) noexcept {
   ncclResult_t result = ncclSuccess;
   warn_of_failure(kLooking, [&] {
     const std::optional<UniqueId> place = read_meeting_place(id);
@@ -70,33 +70,33 @@ ncclResult_t Engine::made_rank(ncclComm_t* handle, const ncclUniqueId& id,
       warn_left(reason);
       return leave(handle, {ExactReason::kCannotBegin, reason});
     }
-    Pending pending;
+    MadeComm pending;
     pending.handle = handle;
     pending.made.place = place;
     if (name != nullptr) pending.made.name = name;
     pending.made.clique = number_of(*place);
-    pending.made.problem = problem();
-    pending.made.refusal = refusal();
+    pending.made.problem = trouble_.problem();
+    pending.made.refusal = trouble_.refusal();
     result = add_made(std::move(pending));
   });
   return result;
 }
 
-ncclResult_t Engine::made_all(ncclComm_t* handles, int count) noexcept {
+ncclResult_t CommMaking::made_all(ncclComm_t* handles, int count) noexcept {
   ncclResult_t result = ncclSuccess;
   const std::uint64_t clique = ++in_process_cliques_;
   warn_of_failure("cannot look at new communicators", [&] {
-    std::vector<Pending> made;
+    std::vector<MadeComm> made;
     for (int i = 0; i < count; ++i) {
-      Pending pending;
+      MadeComm pending;
       pending.handle = handles + i;
       pending.made.clique = clique;
       pending.made.in_process = true;
-      pending.made.problem = problem();
-      pending.made.refusal = refusal();
+      pending.made.problem = trouble_.problem();
+      pending.made.refusal = trouble_.refusal();
       made.push_back(std::move(pending));
     }
-    Group& mine = group();
+    ThreadGroup& mine = thread_group(real_);
     if (mine.depth == 0) {
       result = establish_made(std::move(made));
       return;
@@ -107,33 +107,42 @@ ncclResult_t Engine::made_all(ncclComm_t* handles, int count) noexcept {
   return result;
 }
 
-void Engine::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
-                        const char* name) noexcept {
+ncclResult_t CommMaking::expect_child() noexcept {
+  const Status noted = catch_all([this] {
+    ThreadGroup& mine = thread_group(real_);
+    if (mine.made.capacity() == mine.made.size()) mine.made.reserve(2 * mine.made.size() + 4);
+    return Status::ok();
+  });
+  return noted.is_ok() ? ncclSuccess : out_of_memory();
+}
+
+void CommMaking::made_child(ncclComm_t* handle, ncclComm_t parent, int color,
+                            const char* name) noexcept {
   if (color == NCCL_SPLIT_NOCOLOR) return;
   warn_of_failure(kLooking, [&] {
-    Pending pending;
-    pending.made.parent = table_.find(parent);
+    MadeComm pending;
+    pending.made.parent = known_.open.find(parent);
     pending.handle = handle;
     if (name != nullptr) {
       pending.made.name = name;
     } else if (pending.made.parent != nullptr) {
       pending.made.name = pending.made.parent->identity().name;
     }
-    if (pending.made.parent == nullptr) pending.left_because = left_.why(parent);
+    if (pending.made.parent == nullptr) pending.left_because = known_.left.why(parent);
     if (pending.made.parent == nullptr && !pending.left_because.is_left()) return;
     static_cast<void>(add_made(std::move(pending)));  // Of a parent that no rank has refused.
   });
 }
 
-void Engine::made_nonblocking(ncclComm_t* handle) noexcept {
+void CommMaking::made_nonblocking(ncclComm_t* handle) noexcept {
   warn_of_failure(kLooking, [&] {
     warn_left(kNonblockingText);
     leave(handle, {ExactReason::kNonblocking, {}}, LeftComms::State::kInTheMaking);
   });
 }
 
-void Engine::leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state) {
-  Pending pending;
+void CommMaking::leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state) {
+  MadeComm pending;
   pending.state = state;
   pending.handle = handle;
   pending.left_because = std::move(why);
@@ -141,12 +150,12 @@ void Engine::leave(ncclComm_t* handle, WhyLeft why, LeftComms::State state) {
 }
 
 /// What a group leaves in progress is nonblocking, also where its configuration does not say so.
-void Engine::leave_in_progress(std::vector<Pending>& made) noexcept {
+void CommMaking::leave_in_progress(std::vector<MadeComm>& made) noexcept {
   if (made.empty()) return;
   call_off(made, kNonblockingText, ncclSuccess);
   const bool is_noted = warn_of_failure(kLooking, [&] {
     warn_left(kNonblockingText);
-    for (Pending& pending : made) {
+    for (MadeComm& pending : made) {
       pending.state = LeftComms::State::kInTheMaking;
       if (!pending.left_because.is_left()) pending.left_because.reason = ExactReason::kNonblocking;
     }
@@ -156,38 +165,38 @@ void Engine::leave_in_progress(std::vector<Pending>& made) noexcept {
 
 /// In a group, even communicators of one process are complete at its outermost end only. There is
 /// room for one that was expected.
-ncclResult_t Engine::add_made(Pending pending) {
-  Group& mine = group();
+ncclResult_t CommMaking::add_made(MadeComm pending) {
+  ThreadGroup& mine = thread_group(real_);
   mine.made.push_back(std::move(pending));
   return mine.depth == 0 ? establish_made(std::exchange(mine.made, {})) : ncclSuccess;
 }
 
-ncclResult_t Engine::establish_made(std::vector<Pending> made) noexcept {
+ncclResult_t CommMaking::establish_made(std::vector<MadeComm> made) noexcept {
   ncclResult_t result = ncclSuccess;
   if (warn_of_failure(kLooking, [&] { result = establish_or_leave(made); })) return result;
-  for (const Pending& pending : made) {
+  for (const MadeComm& pending : made) {
     if (pending.made.parent != nullptr) abandon(real_, *pending.handle);
   }
   return result;
 }
 
 /// Throws before anything is done.
-ncclResult_t Engine::establish_or_leave(std::vector<Pending>& made) {
+ncclResult_t CommMaking::establish_or_leave(std::vector<MadeComm>& made) {
   std::vector<NewComm> comms;
   std::vector<ncclComm_t*> handles;
   comms.reserve(made.size());
   handles.reserve(made.size());
-  for (Pending& pending : made) {
+  for (MadeComm& pending : made) {
     pending.made.handle = *pending.handle;
     if (pending.made.handle == nullptr || pending.left_because.is_left()) continue;
     handles.push_back(pending.handle);
     comms.push_back(std::move(pending.made));
   }
-  if (!comms.empty()) establish(real_, settings_, meetings_, {table_, left_}, comms);
+  if (!comms.empty()) establish(real_, settings_, meetings_, known_, comms);
   warn_of_failure("cannot count calls", [&] {
-    for (const Pending& pending : made) {
+    for (const MadeComm& pending : made) {
       if (!pending.left_because.is_left()) continue;
-      left_.add(*pending.handle, pending.left_because, pending.state);
+      known_.left.add(*pending.handle, pending.left_because, pending.state);
     }
   });
   ncclResult_t result = ncclSuccess;
@@ -202,7 +211,7 @@ ncclResult_t Engine::establish_or_leave(std::vector<Pending>& made) {
 
 /// Of RINGPRESS_SOCKET_IFNAME alone: where NCCL's own variable matches nothing, NCCL itself
 /// refuses.
-const Status& Engine::refusal() {
+const Status& ProcessTrouble::refusal() {
   // No exception passes std::call_once: the C library's part of it would need libgcc_s, for which a
   // process out of memory has no room.
   std::call_once(looked_for_refusal_, [this] {
@@ -213,18 +222,18 @@ const Status& Engine::refusal() {
   return refusal_;
 }
 
-ncclResult_t Engine::may_make_id() noexcept {
+ncclResult_t CommMaking::may_make_id() noexcept {
   bool is_refused = false;
   warn_of_failure("cannot look at network interfaces", [&] {
-    is_refused = !refusal().is_ok();
+    is_refused = !trouble_.refusal().is_ok();
     if (!is_refused) return;
-    log_line(LogLevel::kError, "no id is made: %s", refusal().message().c_str());
-    set_last_error("ringpress: " + refusal().message());
+    log_line(LogLevel::kError, "no id is made: %s", trouble_.refusal().message().c_str());
+    set_last_error("ringpress: " + trouble_.refusal().message());
   });
   return is_refused ? ncclInvalidArgument : ncclSuccess;
 }
 
-const Status& Engine::problem() {
+const Status& ProcessTrouble::problem() {
   std::call_once(looked_for_problem_, [this] {
     problem_ = catch_all([this]() -> Status {
       RINGPRESS_RETURN_IF_ERROR(check_values(settings_));
