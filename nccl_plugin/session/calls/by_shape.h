@@ -14,7 +14,7 @@ namespace ringpress::nccl_plugin {
 
 /// By kind, count, type and operation, which are equal on all ranks. Ranks that name the same calls
 /// in the same order keep and forget alike.
-template <StateNumber Value>
+template <typename Value>
 class ByShape {
  public:
   // More than a step has, of one program. One whose calls all differ would fill the memory: when
@@ -35,15 +35,20 @@ class ByShape {
     return found == values_.end() ? nullptr : &found->second;
   }
 
-  void save(StateWriter& to) const {
+  /// `put_value(value)` writes one value.
+  template <typename PutValue>
+  void save(StateWriter& to, PutValue&& put_value) const {
     to.put<std::uint64_t>(values_.size());
     for (const auto& [shape, value] : values_) {
       to.put(shape.kind);
       to.put<std::uint64_t>(shape.count);
       to.put(shape.dtype);
       to.put(shape.op);
-      to.put(value);
+      put_value(value);
     }
+  }
+  void save(StateWriter& to) const {
+    save(to, [&to](const Value& value) { to.put(value); });
   }
   /// Instead of all that was kept. `get_value(from)` reads one value.
   template <typename GetValue>

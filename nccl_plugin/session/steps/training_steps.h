@@ -18,12 +18,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
-#include <tuple>
 #include <utility>
 
+#include "nccl_plugin/session/calls/by_shape.h"
 #include "nccl_plugin/session/calls/call_sequence.h"
 #include "nccl_plugin/session/state/state_bytes.h"
 
@@ -46,23 +45,14 @@ class TrainingSteps {
   void load(StateReader& from);
 
  private:
-  using Shape = std::tuple<CollectiveKind, std::size_t, DType, ReduceOp>;
   struct Calls {
     std::uint64_t made = 0;
     std::uint64_t in_step = 1;  // Of the last step that had some.
   };
-  // More than a step has: a program whose calls all differ would fill the memory.
-  static constexpr std::size_t kMostShapes = 4096;
-  static constexpr std::size_t kSavedBytes = 27;  // Of each.
-
-  static Shape shape_of(const TensorCall& call) {
-    return {call.kind, call.count, call.dtype, call.op};
-  }
-  Calls& calls_like(const TensorCall& call);
   void enter(std::span<const TensorCall> step);
 
   const std::shared_ptr<CallSequence> sequence_;
-  std::map<Shape, Calls> calls_;
+  ByShape<Calls> calls_;
   std::uint64_t cycle_ = 0;  // CallPattern::cycle_id() of the step; 0: of none.
   std::size_t steps_ = 0;
 };
