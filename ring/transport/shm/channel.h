@@ -1,4 +1,4 @@
-// The two ends of a lane. Payloads travel in one of three ways (PayloadLocation):
+// The two ends of a queue of frames. Payloads travel in one of three ways (PayloadLocation):
 //   small ones are copied into the bounce ring at once, so that the sender need not wait;
 //   those in staging memory are read where they are;
 //   others are read by the receiver from the sender's process, or, where the kernel forbids that,
@@ -77,7 +77,7 @@ class ShmSendChannel final : public SendChannel, private Pumped {
 
   ChannelHome home_;
   Link link_;
-  Lane& lane_;
+  FrameQueue& frames_;
   std::byte* bounce_;
   Connection control_;
   std::uint64_t posted_ = 0;
@@ -112,12 +112,12 @@ class ShmRecvChannel final : public RecvChannel, private Pumped {
   void finish(ShmReceive& receive, bool keep_frame);
   void give_back(std::uint64_t frame, bool sender_waits_for_it);
   void fail(const Status& reason);
-  Slot& slot_of(std::uint64_t frame) { return lane_.slots[(frame - 1) % kSlots]; }
+  Slot& slot_of(std::uint64_t frame) { return frames_.slots[(frame - 1) % kSlots]; }
 
   ChannelHome home_;
   Link link_;
   Ends ends_;
-  Lane& lane_;
+  FrameQueue& frames_;
   const std::byte* bounce_;
   Connection control_;
   Status failure_;

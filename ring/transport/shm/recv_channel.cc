@@ -12,7 +12,7 @@ ShmRecvChannel::ShmRecvChannel(const ChannelHome& home, Link link, Ends ends)
     : home_(home),
       link_(std::move(link)),
       ends_(ends),
-      lane_(link_.peer->segment->lane(ends.local_rank)),
+      frames_(link_.peer->segment->queue(ends.local_rank)),
       bounce_(link_.peer->segment->bounce(ends.local_rank)),
       control_(home.reactor, home.events, std::move(link_.control), ends) {
   link_.peer->segment->populate(ends.local_rank);
@@ -63,7 +63,7 @@ void ShmRecvChannel::fail(const Status& reason) {
 
 /// False while the next frame is not there, or when it is not what was expected.
 bool ShmRecvChannel::match(ShmReceive& receive) {
-  if (lane_.posted.load() <= taken_) return false;
+  if (frames_.posted.load() <= taken_) return false;
   const Slot& slot = slot_of(taken_ + 1);
   HeaderBytes bytes;
   std::memcpy(bytes.data(), &slot.header, sizeof bytes);
@@ -96,7 +96,7 @@ std::byte* ShmRecvChannel::target(ShmReceive& receive) {
 bool ShmRecvChannel::take_bounced(ShmReceive& receive) {
   std::byte* into = target(receive);
   while (receive.received_bytes < receive.expected.length.bytes) {
-    const auto ready = static_cast<std::size_t>(lane_.produced.load() - consumed_);
+    const auto ready = static_cast<std::size_t>(frames_.produced.load() - consumed_);
     const auto start = static_cast<std::size_t>(consumed_ % kBounceBytes);
     const std::size_t left = receive.expected.length.bytes - receive.received_bytes;
     const std::size_t bytes = std::min({ready, left, kBounceBytes - start});
@@ -105,8 +105,8 @@ bool ShmRecvChannel::take_bounced(ShmReceive& receive) {
     receive.received_bytes += bytes;
     consumed_ += bytes;
     home_.events.counters.received_bytes += bytes;
-    lane_.consumed.store(consumed_);
-    if (lane_.sender_waits.load() != 0) link_.peer->ring();
+    frames_.consumed.store(consumed_);
+    if (frames_.sender_waits.load() != 0) link_.peer->ring();
   }
   finish(receive, false);
   give_back(taken_, false);
@@ -150,7 +150,7 @@ bool ShmRecvChannel::take_from_process(ShmReceive& receive) {
     home_.events.counters.received_bytes += static_cast<std::uint64_t>(got);
   }
   // A sender that failed may have reused the memory while it was read.
-  if (lane_.withdrawn.load() != 0) {
+  if (frames_.withdrawn.load() != 0) {
     control_.read();
     return false;
   }
@@ -184,7 +184,7 @@ void ShmRecvChannel::finish(ShmReceive& receive, bool keep_frame) {
 
 void ShmRecvChannel::give_back(std::uint64_t frame, bool sender_waits_for_it) {
   slot_of(frame).released.store(frame);
-  if (sender_waits_for_it || lane_.sender_waits.load() != 0) link_.peer->ring();
+  if (sender_waits_for_it || frames_.sender_waits.load() != 0) link_.peer->ring();
 }
 
 void ShmRecvChannel::pump() {

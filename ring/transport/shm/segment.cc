@@ -14,12 +14,12 @@ constexpr std::uintptr_t kPageBytes = 4096;
 constexpr std::size_t kStagingBytes = std::size_t{64} << 20;
 constexpr std::size_t kStagingBytesPerRank = std::size_t{8} << 20;
 
-std::size_t lanes_offset() {
+std::size_t queues_offset() {
   return sizeof(SegmentHead);
 }
 
 std::size_t bounce_offset(std::uint32_t world) {
-  const std::size_t end = lanes_offset() + world * sizeof(Lane);
+  const std::size_t end = queues_offset() + world * sizeof(FrameQueue);
   return (end + 4095) / 4096 * 4096;
 }
 
@@ -77,8 +77,8 @@ Result<std::unique_ptr<Segment>> Segment::map(int descriptor, std::uint32_t worl
   return std::unique_ptr<Segment>(new Segment(Fd(), base, world));
 }
 
-Lane& Segment::lane(std::uint32_t rank) const {
-  return *reinterpret_cast<Lane*>(base_ + lanes_offset() + rank * sizeof(Lane));
+FrameQueue& Segment::queue(std::uint32_t rank) const {
+  return *reinterpret_cast<FrameQueue*>(base_ + queues_offset() + rank * sizeof(FrameQueue));
 }
 
 std::byte* Segment::bounce(std::uint32_t rank) const {
@@ -94,7 +94,7 @@ void Segment::populate(std::uint32_t rank) const {
     static_cast<void>(
         madvise(reinterpret_cast<void*>(begin), address + bytes - begin, MADV_POPULATE_WRITE));
   };
-  touch(&lane(rank), sizeof(Lane));
+  touch(&queue(rank), sizeof(FrameQueue));
   touch(bounce(rank), kBounceBytes);
 #else
   static_cast<void>(rank);

@@ -1,7 +1,7 @@
 // The shared memory of one rank, as its peers on this host see it.
 //
 //   page 0            doorbell and sleep flag of the owner
-//   lanes             one for each rank of the world: frames from the owner to that rank
+//   frame queues      one for each rank of the world: frames from the owner to that rank
 //   bounce rings      one for each rank: payloads that are copied
 //   staging           what allocate() hands out: payloads that are read in place
 //
@@ -27,7 +27,7 @@
 
 namespace ringpress::ring::transport::shm {
 
-inline constexpr std::size_t kSlots = 64;  // Frames of one lane that may be under way.
+inline constexpr std::size_t kSlots = 64;  // Frames of one queue that may be under way.
 inline constexpr std::size_t kBounceBytes = std::size_t{1} << 18;
 static_assert((kBounceBytes & (kBounceBytes - 1)) == 0);
 
@@ -46,7 +46,7 @@ struct alignas(128) Slot {
 static_assert(sizeof(Slot) == 128);
 
 /// Written by the owner, but for `consumed` and Slot::released.
-struct alignas(128) Lane {
+struct alignas(128) FrameQueue {
   alignas(64) std::atomic<std::uint64_t> posted{0};  // Frames.
   std::atomic<std::uint64_t> produced{0};            // Bytes written to the bounce ring.
   std::atomic<std::uint32_t> withdrawn{0};  // The sender failed: its memory may change now.
@@ -73,9 +73,9 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   SegmentHead& head() const { return *reinterpret_cast<SegmentHead*>(base_); }
-  Lane& lane(std::uint32_t rank) const;
+  FrameQueue& queue(std::uint32_t rank) const;
   std::byte* bounce(std::uint32_t rank) const;
-  /// Takes the pages of a rank's lane and bounce ring now instead of one by one when frames first
+  /// Takes the pages of a rank's queue and bounce ring now instead of one by one when frames first
   /// reach them: a fault costs as much as a small frame.
   void populate(std::uint32_t rank) const;
 

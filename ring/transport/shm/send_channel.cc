@@ -15,7 +15,7 @@ constexpr std::size_t kPieceBytes = 64 * 1024;
 ShmSendChannel::ShmSendChannel(const ChannelHome& home, Link link, Ends ends)
     : home_(home),
       link_(std::move(link)),
-      lane_(home.own.lane(ends.peer_rank)),
+      frames_(home.own.queue(ends.peer_rank)),
       bounce_(home.own.bounce(ends.peer_rank)),
       control_(home.reactor, home.events, std::move(link_.control), ends) {
   home_.own.populate(ends.peer_rank);
@@ -48,13 +48,13 @@ Result<Request*> ShmSendChannel::isend(ConstBuffer payload, const FrameLabel& la
 
 bool ShmSendChannel::slot_free() const {
   if (posted_ < kSlots) return true;
-  return lane_.slots[posted_ % kSlots].released.load() == posted_ - kSlots + 1;
+  return frames_.slots[posted_ % kSlots].released.load() == posted_ - kSlots + 1;
 }
 
 /// False when the peer has not given back enough slots.
 bool ShmSendChannel::post(ShmSend& send) {
   if (!slot_free()) return false;
-  Slot& slot = lane_.slots[posted_ % kSlots];
+  Slot& slot = frames_.slots[posted_ % kSlots];
   slot.header = send.header;
   slot.location = send.location;
   slot.where = 0;
@@ -69,7 +69,7 @@ bool ShmSendChannel::post(ShmSend& send) {
   } else {
     in_place_.push_back(&send);
   }
-  lane_.posted.store(posted_);
+  frames_.posted.store(posted_);
   home_.events.counters.sent_bytes += kHeaderBytes;
   return true;
 }
@@ -78,14 +78,14 @@ bool ShmSendChannel::post(ShmSend& send) {
 bool ShmSendChannel::copy(ShmSend& send) {
   const std::size_t left = send.payload.bytes - send.copied_bytes;
   const std::size_t room =
-      kBounceBytes - static_cast<std::size_t>(produced_ - lane_.consumed.load());
+      kBounceBytes - static_cast<std::size_t>(produced_ - frames_.consumed.load());
   const std::size_t start = static_cast<std::size_t>(produced_ % kBounceBytes);
   const std::size_t bytes = std::min({left, room, kBounceBytes - start, kPieceBytes});
   if (bytes > 0) std::memcpy(bounce_ + start, send.payload.data + send.copied_bytes, bytes);
   produced_ += bytes;
   send.copied_bytes += bytes;
   home_.events.counters.sent_bytes += bytes;
-  lane_.produced.store(produced_);
+  frames_.produced.store(produced_);
   send.done = send.copied_bytes == send.payload.bytes;
   return bytes > 0 || send.done;
 }
@@ -94,7 +94,7 @@ void ShmSendChannel::reap() {
   // Receivers may give views back in any order; operations still end in order of their frames.
   while (!in_place_.empty()) {
     ShmSend* first = in_place_.front();
-    if (lane_.slots[(first->frame - 1) % kSlots].released.load() < first->frame) return;
+    if (frames_.slots[(first->frame - 1) % kSlots].released.load() < first->frame) return;
     first->done = true;
     home_.events.counters.sent_bytes += first->payload.bytes;
     in_place_.pop_front();
@@ -110,14 +110,14 @@ void ShmSendChannel::pump() {
     if (!moved) {
       if (announced) break;
       // Announce, then look again: the peer may have made room in between.
-      lane_.sender_waits.store(1);
+      frames_.sender_waits.store(1);
       announced = true;
       continue;
     }
     link_.peer->ring();
     if (send.done || send.location != PayloadLocation::kBounce) queue_.pop_front();
   }
-  if (announced && queue_.empty()) lane_.sender_waits.store(0);
+  if (announced && queue_.empty()) frames_.sender_waits.store(0);
   fail_if_peer_is_gone();
 }
 
@@ -141,7 +141,7 @@ void ShmSendChannel::release(Request* request) {
 
 void ShmSendChannel::close(const Status& reason) {
   if (!reason.is_ok()) {
-    lane_.withdrawn.store(1);
+    frames_.withdrawn.store(1);
     queue_.clear();
     in_place_.clear();
   }
