@@ -57,6 +57,11 @@ Result<std::vector<Candidate>> find_candidates(const CallShape& shape,
 Result<std::vector<Candidate>> find_candidates_by(Algorithm algorithm, const CallShape& shape,
                                                   const Calibration& calibration);
 
+/// Whether calls with coordinate scales, which take more of the codec's work, are predicted to take
+/// hardly longer than the same calls without. Errors as of predict_call().
+Result<bool> are_scales_cheap(const CallShape& shape, const Calibration& calibration,
+                              const Choice& choice);
+
 /// For calls of which find_candidates() says so much: not empty, and one of them exact. Never null.
 std::unique_ptr<CallTuner> make_call_tuner(std::vector<Candidate> candidates,
                                            const CallShape& shape, const TuningLimits& limits);

@@ -150,6 +150,7 @@ class SettingsPlanner : public Planner {
     decision.codec = codec;
     decision.error_feedback = has_error_feedback(settings_) && codec != kLosslessCodec &&
                               request.kind == CollectiveKind::kAllReduce;
+    decision.has_scales = decision.error_feedback && settings_.feedback == FeedbackChoice::kScales;
     return decision;
   }
 

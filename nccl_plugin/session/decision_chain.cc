@@ -117,6 +117,7 @@ Decision follow_tuned(const std::optional<TunedChoice>& choice, const PlanReques
   if (!choice) return decision;
   decision.codec = choice->codec;
   decision.algorithm = choice->algorithm;
+  decision.has_scales = decision.has_scales || choice->has_scales;
   if (choice->chunk_bytes != 0) {
     decision.chunk_elements = chunk_elements_of(choice->chunk_bytes, request.dtype);
   }

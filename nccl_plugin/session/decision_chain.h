@@ -32,6 +32,7 @@ struct TunedChoice {
   Algorithm algorithm = Algorithm::kSra;
   std::size_t chunk_bytes = 0;  // 0: as it was.
   bool is_settled = false;      // Else it is a trial.
+  bool has_scales = false;      // They are predicted to cost hardly any time.
 };
 
 /// What a call of the first steps has instead of its codec.

@@ -100,6 +100,7 @@ struct Decision {
   Origin codec_origin = Origin::kSetting;
   Origin algorithm_origin = Origin::kSetting;
   bool error_feedback = false;
+  bool has_scales = false;  // Of coordinates, once they are seen to help.
 
   bool is_exact() const { return is_no_codec(codec); }
   bool is_by_rule() const { return codec_origin == Origin::kRule; }
@@ -123,6 +124,7 @@ inline Decision left_exact(Decision decision, ExactReason reason) {
   decision.codec = kNoCodec;
   decision.why = {reason, 0, {}};
   decision.error_feedback = false;
+  decision.has_scales = false;
   return decision;
 }
 

@@ -32,7 +32,7 @@ inline bool compresses(Mode mode) {
 enum class GradientChoice : std::uint8_t { kKnown, kAll };
 
 /// RINGPRESS_EF: what is kept of a tensor from call to call for a lossy codec's sake.
-enum class FeedbackChoice : std::uint8_t { kAuto, kScales, kOff };
+enum class FeedbackChoice : std::uint8_t { kAuto, kScales, kPlain, kOff };
 
 /// RINGPRESS_BACKEND. No value: the door's own.
 using BackendChoice = std::optional<Backend>;
@@ -117,6 +117,7 @@ template <>
 struct SettingWords<FeedbackChoice> {
   static constexpr SettingWord<FeedbackChoice> kAll[] = {{"auto", FeedbackChoice::kAuto},
                                                          {"scales", FeedbackChoice::kScales},
+                                                         {"plain", FeedbackChoice::kPlain},
                                                          {"0", FeedbackChoice::kOff}};
 };
 

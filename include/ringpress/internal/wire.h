@@ -19,7 +19,7 @@ namespace ringpress {
 
 inline constexpr std::uint32_t kHelloMagic = 0x48505252;  // "RRPH" in memory order
 inline constexpr std::uint32_t kFrameMagic = 0x46505252;  // "RRPF" in memory order
-inline constexpr std::uint16_t kProtocolVersion = 5;
+inline constexpr std::uint16_t kProtocolVersion = 6;
 
 /// The per-job 128-bit secret. It travels inside the NCCL unique id, which the program passes
 /// around; that of a split or shrunk communicator travels over its parent's authenticated

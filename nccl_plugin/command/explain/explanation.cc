@@ -7,6 +7,7 @@
 #include "compress_kernels/factory.h"
 #include "nccl_plugin/command/terminal/codec_list.h"
 #include "nccl_plugin/command/terminal/error.h"
+#include "nccl_plugin/session/calls/coordinate_scales.h"
 #include "nccl_plugin/session/tuning/calibration.h"
 #include "tuner/factory.h"
 
@@ -159,10 +160,30 @@ void Explainer::ask_automatic_mode(Explanation* explanation) {
   shape.kind = CollectiveKind::kAllReduce;
   const Result<std::vector<Candidate>> found = tuner::find_candidates(shape, calibration);
   if (!found.is_ok()) throw terminal::Error(found.status().message());
+  note_scales(shape, calibration, found.value(), explanation);
   for (const Candidate& candidate : found.value()) {
     const Choice& choice = candidate.choice;
     explanation->tried.emplace(calibration.codecs[choice.codec].codec, choice.algorithm);
   }
+}
+
+/// Whether the quickest codec's calls have coordinate scales.
+void Explainer::note_scales(const CallShape& shape, const Calibration& calibration,
+                            const std::vector<Candidate>& candidates, Explanation* explanation) {
+  const auto lossy = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const Candidate& one) { return !one.choice.is_exact(); });
+  const bool is_open = settings_.feedback == FeedbackChoice::kAuto &&
+                       nccl_plugin::CoordinateScales::may_be_wanted(settings_);
+  if (lossy == candidates.end() || !is_open) return;
+  const std::string& codec = calibration.codecs[lossy->choice.codec].codec;
+  if (!nccl_plugin::why_no_scales(settings_, codec).empty()) return;
+  const Result<bool> are_cheap = tuner::are_scales_cheap(shape, calibration, lossy->choice);
+  if (!are_cheap.is_ok()) throw terminal::Error(are_cheap.status().message());
+  explanation->decided.notes.push_back(
+      are_cheap.value() ? "RINGPRESS_EF=auto: where that loses less, such calls by " + codec +
+                              " have coordinate scales, as they take hardly longer"
+                        : "RINGPRESS_EF=auto: such calls by " + codec +
+                              " have no coordinate scales, as they would take clearly longer");
 }
 
 std::string Explainer::objection_to(const CodecSpeed& codec, std::size_t bytes) {

@@ -55,6 +55,8 @@ class Explainer {
   CodecSpeed speed(const std::string& codec, std::size_t bytes);
   std::string objection_to(const CodecSpeed& codec, std::size_t bytes);
   void ask_automatic_mode(Explanation* explanation);
+  void note_scales(const CallShape& shape, const Calibration& calibration,
+                   const std::vector<Candidate>& candidates, Explanation* explanation);
 
   const Settings settings_;
   const DType dtype_;

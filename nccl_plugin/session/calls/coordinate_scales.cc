@@ -18,6 +18,7 @@ constexpr float kWeight = 0.1f;
 // What encoding a result loses has to become smaller by as much at least.
 constexpr double kHelps = 0.9;
 constexpr std::uint64_t kMeasuredEach = 64;
+constexpr std::uint64_t kLearntAtLeastEach = 32;
 constexpr std::size_t kSavedTensorBytes = 42;
 
 bool is_measured(std::uint64_t calls) {
@@ -25,15 +26,17 @@ bool is_measured(std::uint64_t calls) {
          (calls > 1 && calls < kMeasuredEach && std::has_single_bit(calls));
 }
 
+/// Each up to the 31st, each 2nd up to the 63rd, and so on.
 bool is_learnt_from(std::uint64_t calls) {
-  return calls <= CoordinateScales::kEachCall || calls % CoordinateScales::kSeldom == 0;
+  return calls % std::clamp<std::uint64_t>(std::bit_floor(calls) / 16, 1, kLearntAtLeastEach) == 0;
 }
 
 }  // namespace
 
-bool CoordinateScales::are_wanted(const CallSettings& settings) {
-  return settings.feedback == FeedbackChoice::kScales && settings.mode == Mode::kOn &&
-         settings.adjust_steps == 0 && settings.lazy == 0;
+bool CoordinateScales::may_be_wanted(const CallSettings& settings) {
+  const bool is_chosen = settings.feedback == FeedbackChoice::kAuto && is_automatic(settings);
+  return (is_chosen || settings.feedback == FeedbackChoice::kScales) &&
+         settings.mode == Mode::kOn && settings.adjust_steps == 0 && settings.lazy == 0;
 }
 
 std::string why_no_scales(const CallSettings& settings, const std::string& codec) {

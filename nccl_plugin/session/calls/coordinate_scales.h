@@ -9,10 +9,11 @@
 // do not help, which is measured, and it goes without them. Frames carry a hash of the codes:
 // should ranks ever have different ones, the call fails and no value is wrong.
 //
-// The first kEachCall calls of a tensor are learnt from, then every kSeldom-th. After its calls 2,
-// 4, 8 to 64 and then each 64th it is measured on the result, by the codes that the call had or
-// would have had, whether encoding that loses less with scales. The results' encoding is where most
-// is lost.
+// The first 31 calls of a tensor are learnt from, then each 2nd, 4th and so on up to each 32nd, by
+// as many as there have been: learning takes about as long as encoding does. After its calls 2, 4,
+// 8 to 64 and then each 64th it is measured on the result, by the codes that the call had or would
+// have had, whether encoding that loses less with scales. The results' encoding is where most is
+// lost.
 #ifndef NCCL_PLUGIN_SESSION_CALLS_COORDINATE_SCALES_H_
 #define NCCL_PLUGIN_SESSION_CALLS_COORDINATE_SCALES_H_
 
@@ -44,12 +45,9 @@ struct ChosenScales {
 /// Of one communicator. One thread at a time.
 class CoordinateScales {
  public:
-  static constexpr std::uint64_t kEachCall = 100;
-  static constexpr std::uint64_t kSeldom = 8;
-
-  /// Whether any call has scales: not together with levels or with calls that are put off, which
-  /// make other results of the same values.
-  static bool are_wanted(const CallSettings& settings);
+  /// Whether any call may have scales (Decision::has_scales): not together with levels or with
+  /// calls that are put off, which make other results of the same values.
+  static bool may_be_wanted(const CallSettings& settings);
 
   CoordinateScales(std::shared_ptr<CallSequence> sequence, std::size_t limit_bytes)
       : sequence_(std::move(sequence)), limit_bytes_(limit_bytes) {}

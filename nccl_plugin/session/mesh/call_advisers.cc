@@ -14,7 +14,7 @@ namespace ringpress::nccl_plugin {
 MeshAdvisers::MeshAdvisers(MeshSession& session)
     : session_(session),
       classes_(session.settings, session.settings.comm_name.value_or(""), session.call_sequence),
-      has_scales_(CoordinateScales::are_wanted(session.settings)),
+      has_scales_(CoordinateScales::may_be_wanted(session.settings)),
       warm_up_(session.settings) {
   const Settings& settings = session.settings;
   // Of calls that are put off, no step can be made out.

@@ -80,8 +80,9 @@ Status CallMaker::add_scales(const TensorCall& tensor, PreparedCall* call) {
   if (!session_.call_sequence->has_told(CallUser::kScales)) return Status::ok();
   return session_.decide([&] {
     CollectiveContext& context = call->context;
-    const bool has_own = call->named->scaled != nullptr && context.parts.empty();
-    const ChosenScales chosen = scales_.choose(tensor, has_own ? call->named->scale_block : 0);
+    const bool takes_scales =
+        call->decision.has_scales && call->named->scaled != nullptr && context.parts.empty();
+    const ChosenScales chosen = scales_.choose(tensor, takes_scales ? call->named->scale_block : 0);
     if (chosen.codes == nullptr) return Status::ok();
     context.codec = call->named->scaled.get();
     context.scales = chosen.codes;

@@ -27,6 +27,7 @@ struct Announcement {
   std::uint64_t chunk_bytes = 0;
   std::uint64_t calls = 0;
   std::uint64_t is_settled = 0;
+  std::uint64_t has_scales = 0;
 };
 
 // Characters, in a state.
@@ -216,9 +217,21 @@ void TunedCalls::keep_calibrations(const CalibrationKey& key) const {
   warn_once("what was measured is not kept: " + cache_path_ + ": " + saved.message());
 }
 
+CallShape TunedCalls::shape_of(const Class& calls) const {
+  return {calls.calls.bytes, peers_.size(), ranks_per_host_};
+}
+
+/// By default, where they are all but free; otherwise the settings have said so before.
+Result<bool> TunedCalls::may_have_scales(const Class& calls, const Choice& choice) const {
+  const bool is_open = settings_.feedback == FeedbackChoice::kAuto && !choice.is_exact() &&
+                       calls.calls.kind == CollectiveKind::kAllReduce;
+  if (!is_open) return false;
+  return tuner::are_scales_cheap(shape_of(calls), calibration_of(calls.calls.dtype), choice);
+}
+
 /// On rank 0: the walk over what may be chosen.
 Status TunedCalls::make_tuner(Class* calls) {
-  const CallShape shape{calls->calls.bytes, peers_.size(), ranks_per_host_};
+  const CallShape shape = shape_of(*calls);
   const Calibration& calibration = calibration_of(calls->calls.dtype);
   const Algorithm wanted = calls->by.value_or(unsplit_algorithm(settings_));
   RINGPRESS_ASSIGN_OR_RETURN(std::vector<Candidate> candidates,
@@ -246,12 +259,14 @@ Status TunedCalls::announce(Class* calls) {
     std::vector<TuningNote> notes;
     const Trial trial = calls->tuner->next(&notes);
     write_log(*calls, notes);
+    RINGPRESS_ASSIGN_OR_RETURN(const bool has_scales, may_have_scales(*calls, trial.choice));
     announcement = {epoch_ + 1,
                     trial.choice.codec,
                     static_cast<std::uint64_t>(trial.choice.algorithm),
                     trial.choice.chunk_bytes,
                     trial.calls,
-                    trial.is_settled ? 1u : 0u};
+                    trial.is_settled ? 1u : 0u,
+                    has_scales ? 1u : 0u};
   }
   RINGPRESS_RETURN_IF_ERROR(peers_.broadcast(bytes_of(&announcement)));
   ++epoch_;
@@ -266,6 +281,7 @@ Status TunedCalls::announce(Class* calls) {
                    announcement.chunk_bytes},
                   static_cast<std::uint32_t>(announcement.calls),
                   announcement.is_settled != 0};
+  calls->has_scales = announcement.has_scales != 0;
   calls->made = 0;
   return Status::ok();
 }
@@ -284,7 +300,7 @@ void TunedCalls::write_log(const Class& calls, const std::vector<TuningNote>& no
 TunedChoice TunedCalls::choice_of(const Class& calls) const {
   const Choice& choice = calls.trial.choice;
   return {calibration_of(calls.calls.dtype).codecs[choice.codec].codec, choice.algorithm,
-          choice.chunk_bytes, calls.trial.is_settled};
+          choice.chunk_bytes, calls.trial.is_settled, calls.has_scales};
 }
 
 const Calibration& TunedCalls::calibration_of(DType dtype) const {
@@ -317,6 +333,7 @@ void TunedCalls::save(StateWriter& to) const {
     to.put(trial.choice.algorithm);
     to.put<std::uint64_t>(trial.choice.chunk_bytes);
     to.put(trial.calls);
+    to.put(entry.second.has_scales);
   }
 }
 
@@ -330,6 +347,7 @@ void TunedCalls::load_class(StateReader& from) {
   const auto algorithm = from.get<std::uint8_t>();
   const auto chunk_bytes = static_cast<std::size_t>(from.get<std::uint64_t>());
   const auto calls = from.get<std::uint32_t>();
+  const bool has_scales = from.get<bool>();
   from.require(is_compressible(dtype) && size >= 0 && size < 62 && calls > 0);
   from.require(runs_on_mesh(algorithm));
   if (!from.is_ok()) return;
@@ -341,6 +359,7 @@ void TunedCalls::load_class(StateReader& from) {
   made.calls = {kind, dtype, std::size_t{1} << size};
   made.by = by;
   made.trial = {{codec, static_cast<Algorithm>(algorithm), chunk_bytes}, calls, true};
+  made.has_scales = has_scales;
   if (peers_.rank() != 0) return;
   from.require(make_tuner(&made).is_ok());
   if (from.is_ok()) made.tuner->resume(made.trial.choice);

@@ -77,6 +77,7 @@ class TunedCalls {
     std::unique_ptr<CallTuner> tuner;  // On rank 0.
     Trial trial;
     std::uint32_t made = 0;           // Calls of the trial.
+    bool has_scales = false;          // They have coordinate scales.
     std::vector<double> early_times;  // On rank 0, of exact calls before the first trial.
   };
   static constexpr std::size_t kMostEarlyTimes = 16;
@@ -89,6 +90,8 @@ class TunedCalls {
   static Key key_of(const PlanRequest& request, const Decision& decision);
   void find_class(const PlanRequest& request, const Decision& decision);
   Status make_tuner(Class* calls);
+  CallShape shape_of(const Class& calls) const;
+  Result<bool> may_have_scales(const Class& calls, const Choice& choice) const;
   CalibrationKey key_in_state() const;
   void load_class(StateReader& from);
   Status announce(Class* calls);

@@ -235,6 +235,18 @@ class Explain(unittest.TestCase):
             self.assertEqual(len(notes), 0 if note is None else 1, (settings, notes))
             self.assertTrue(note is None or notes[0].startswith(note), notes)
 
+    def test_automatic_mode_has_coordinate_scales_where_links_are_slow(self):
+        settings = {"RINGPRESS_CODEC": "auto", "RINGPRESS_BACKEND": "host"}
+        for rate, more, note in (
+                ("50mbit", {}, "RINGPRESS_EF=auto: where that loses less, such calls by q4 have"),
+                ("400gbit", {}, "RINGPRESS_EF=auto: such calls by q4 have no"),
+                ("50mbit", {"RINGPRESS_EF": "plain"}, None),
+                ("50mbit", {"RINGPRESS_LAZY": "2"}, None)):
+            words = ("64M", "float32", "4", "--rate", rate, "--codecs", "none,q4")
+            notes = [note for note in explained(*words, **(settings | more))["notes"] if "RINGPRESS_EF" in note]
+            self.assertEqual(len(notes), 0 if note is None else 1, (rate, more, notes))
+            self.assertTrue(note is None or notes[0].startswith(note), notes)
+
     def test_a_codec_of_the_settings_is_the_choice(self):
         words = ("64M", "float32", "4", "--codecs", "none,q4,q8")
         for settings, codec, by in (

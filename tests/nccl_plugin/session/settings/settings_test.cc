@@ -38,9 +38,10 @@ TEST(Settings, ReadsEveryType) {
 /// What was a switch is one still.
 TEST(Settings, FeedbackIsASwitchOrAWord) {
   const std::pair<const char*, FeedbackChoice> values[] = {
-      {"1", FeedbackChoice::kAuto},    {"on", FeedbackChoice::kAuto},
-      {"auto", FeedbackChoice::kAuto}, {"scales", FeedbackChoice::kScales},
-      {"0", FeedbackChoice::kOff},     {"no", FeedbackChoice::kOff}};
+      {"1", FeedbackChoice::kAuto},      {"on", FeedbackChoice::kAuto},
+      {"auto", FeedbackChoice::kAuto},   {"scales", FeedbackChoice::kScales},
+      {"plain", FeedbackChoice::kPlain}, {"0", FeedbackChoice::kOff},
+      {"no", FeedbackChoice::kOff}};
   for (const auto& [text, expected] : values) {
     const auto settings = parse_settings({{"RINGPRESS_EF", text}}, nullptr);
     EXPECT_EQ(settings.mistake, "");
@@ -50,7 +51,7 @@ TEST(Settings, FeedbackIsASwitchOrAWord) {
   const auto as_one = parse_settings({{"RINGPRESS_EF", "1"}}, nullptr);
   EXPECT_EQ(agreement_lines(as_one), agreement_lines(parse_settings({}, nullptr)));
   EXPECT_EQ(parse_settings({{"RINGPRESS_EF", "scale"}}, nullptr).mistake,
-            "RINGPRESS_EF=scale: expected one of auto, scales, 0 (maybe scales?)");
+            "RINGPRESS_EF=scale: expected one of auto, scales, plain, 0 (maybe scales?)");
 }
 
 TEST(Settings, AWrongValueIsRefusedByName) {

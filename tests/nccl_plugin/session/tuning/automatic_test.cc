@@ -248,6 +248,50 @@ TEST(Automatic, DeterministicModeAlwaysCompressesAlike) {
   EXPECT_EQ(first[0].statistics.exact_calls.at("has not recurred yet"), 4u);
 }
 
+/// Each eighth coordinate is ten times as large as the others. Once it is settled how calls are
+/// made, over a link of so many seconds a byte.
+Statistics run_with_sizes(double seconds_per_byte, const std::string& feedback) {
+  const Settings settings = parse_settings({{"RINGPRESS_CACHE", "off"},
+                                            {"RINGPRESS_TUNING_TRIALS", "0"},
+                                            {"RINGPRESS_GRADIENTS", "all"},
+                                            {"RINGPRESS_EF", feedback}},
+                                           nullptr);
+  EXPECT_EQ(settings.mistake, "");
+  constexpr std::size_t kCount = 20000;
+  const auto fabric = std::make_shared<ThreadFabric>(2, false, seconds_per_byte);
+  std::vector<std::vector<float>> results(2);
+  std::vector<Statistics> statistics(2);
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      MeshCommunicator communicator(std::make_unique<ThreadMesh>(fabric, static_cast<int>(rank)),
+                                    settings);
+      for (int step = 0; step < 24; ++step) {
+        std::vector<float> values = testing::random_gradient(kCount, step, static_cast<int>(rank));
+        for (std::size_t i = 3; i < kCount; i += 8) values[i] *= 10;
+        ASSERT_TRUE(
+            communicator
+                .all_reduce(values.data(), values.data(), kCount, DType::kFloat32, Reduction())
+                .is_ok());
+        results[rank].insert(results[rank].end(), values.begin(), values.end());
+      }
+      statistics[rank] = communicator.statistics();
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(statistics[0].scaled_calls, statistics[1].scaled_calls);
+  return statistics[0];
+}
+
+TEST(Automatic, SlowLinksHaveCoordinateScales) {
+  constexpr double kSlow = 1e-6;  // So slow that no codec is the limit, whatever runs beside it.
+  const Statistics scaled = run_with_sizes(kSlow, "auto");
+  EXPECT_GT(scaled.compressed_calls, 12U);
+  EXPECT_GT(scaled.scaled_calls, 8U);
+  EXPECT_EQ(run_with_sizes(kSlow, "plain").scaled_calls, 0U);
+}
+
 // Error feedback goes on while one codec is tried after the other: what all steps add up to is
 // nearly exact, as it would not be if each step's loss were lost.
 TEST(Automatic, ResidualsAreKeptAcrossTrials) {
