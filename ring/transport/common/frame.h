@@ -25,6 +25,12 @@ inline constexpr std::uint32_t kOtherSide = 0xffffffff;
 /// "rank 3", "this side" or "the other side".
 std::string end_name(std::uint32_t rank);
 
+/// The two ends of a connection.
+struct Ends {
+  std::uint32_t local_rank = 0;
+  std::uint32_t peer_rank = 0;
+};
+
 /// The header of a data frame without payload_crc.
 FrameHeader data_header(const FrameLabel& label, std::size_t payload_bytes);
 /// The header of a data frame with the CRC32C of `payload`.
