@@ -21,7 +21,7 @@
 #include <memory>
 
 #include "nccl_plugin/gossip/compare_options.h"
-#include "nccl_plugin/gossip/models.h"
+#include "nccl_plugin/gossip/model_exchange.h"
 #include "nccl_plugin/gossip/options.h"
 #include "nccl_plugin/gossip/peers.h"
 #include "nccl_plugin/gossip/trigger.h"
@@ -47,6 +47,8 @@ struct GossipTotals {
   std::uint64_t sent_bytes = 0;
 };
 
+struct GossipHeader;
+
 /// Of one worker. All ranks make it together, take as many steps and flush together. One thread at
 /// a time. `peers` is lent to each call, as a communicator is; `stream` is that of models on a
 /// device, the same at each call, which goes on when this thread does. Memory is only asked for
@@ -71,41 +73,18 @@ class Gossip {
   static constexpr std::size_t kHeaderBytes = 32;
 
  private:
-  struct Header;
-
   Gossip(const GossipOptions& options, std::unique_ptr<Models> models);
   Status begin(const void* model, int rank, OwnPart* own);
-  Status allocate();
-  Status keep_base(Peers& peers, const void* model);
-  Status move_base(const void* model);
-  ModelSpan span_of(const void* model, std::size_t first = 0) const;
-  Result<double> value_at(const void* model, std::size_t element) const;
-  Status note_non_finite(const void* model, std::size_t element, Header* header) const;
-  Status measure(const void* model, StepReport* report, Header* header);
-  Status measure_change(const void* model, double* change, Header* header);
-  Status look_for_non_finite(const void* model, Header* header) const;
-  Status compare(Peers& peers, int peer, const Header& own, const Header& theirs) const;
-  Status meet(Peers& peers, void* model, const Header& own, StepReport* report);
-  Status exchange(Peers& peers, int peer, void* model, StepReport* report);
-  Status exchange_values(Peers& peers, int peer, void* model, StepReport* report);
-  Status exchange_differences(Peers& peers, int peer, void* model, StepReport* report);
-  Status exchange_chunk(Peers& peers, int peer, const ModelSpan& chunk, std::size_t first,
-                        StepReport* report);
-  Status average(Peers& peers, void* model);
-  Status keep_reference(const void* model);
-  float* base() const { return reinterpret_cast<float*>(base_.get()); }
+  Status measure(const void* model, StepReport* report, GossipHeader* header);
+  Status measure_change(const void* model, double* change, GossipHeader* header);
+  Status look_for_non_finite(const void* model, GossipHeader* header) const;
+  Status note_non_finite(const void* model, std::size_t element, GossipHeader* header) const;
+  Status meet(Peers& peers, void* model, const GossipHeader& own, StepReport* report);
 
   const GossipOptions options_;
-  const std::unique_ptr<Models> models_;
-  const bool is_identity_;    // Models are sent as they are.
+  ModelExchange exchange_;
   std::uint32_t number_ = 0;  // Equal on all ranks, and no other gossip's of theirs.
   Trigger trigger_;
-  std::shared_ptr<std::byte> reference_;
-  std::shared_ptr<std::byte> base_;  // Null if models are sent as they are, and so what follows.
-  std::shared_ptr<std::byte> own_, theirs_;  // Differences of a chunk, float32.
-  std::shared_ptr<std::byte> sent_;          // A chunk's wire.
-  std::shared_ptr<std::byte> received_;      // The same, or a chunk of a model.
-  std::shared_ptr<std::byte> sums_;          // Doubles, for a flush.
   GossipTotals totals_;
 };
 
