@@ -18,38 +18,10 @@
 #include <span>
 #include <vector>
 
-#include "nccl_plugin/session/steps/step_recorder.h"
+#include "nccl_plugin/session/steps/step_search.h"
 #include "ringpress/internal/settings.h"
 
 namespace ringpress::nccl_plugin {
-
-/// A call of the step, as ranks tell it each other.
-struct PlannedStepCall {
-  std::uint64_t count = 0;
-  std::uint8_t dtype = 0;
-  std::uint8_t op = 0;
-  std::uint8_t stays_exact = 0;
-  // By which collective, where it stays exact and whoever follows the plan has a choice: Algorithm,
-  // of which a plan has those that run on a mesh.
-  std::uint8_t algorithm = static_cast<std::uint8_t>(Algorithm::kSra);
-  std::uint32_t chunk_bytes = 0;  // 0: the collective chooses.
-};
-static_assert(sizeof(PlannedStepCall) == 16);
-
-/// What rank 0 says: keep on as before, or follow this plan; one without calls ends the present
-/// one.
-struct StepMessage {
-  /// To plan steps of more takes longer than they are worth.
-  static constexpr std::uint32_t kMostCalls = 1024;
-  struct Header {
-    std::uint32_t is_news = 0;
-    std::uint32_t calls = 0;     // That follow, kMostCalls at most.
-    std::uint32_t next = 0;      // Which of them the coming call is.
-    std::uint32_t looks_on = 0;  // 0: this is the last message of the search.
-  };
-  Header header;
-  std::vector<PlannedStepCall> calls;
-};
 
 class StepPlanner {
  public:
@@ -87,7 +59,7 @@ class StepPlanner {
   /// it.
   void skip();
   /// Rank 0 wants to know.
-  bool is_recording() const { return recorder_ != nullptr; }
+  bool is_recording() const { return search_ && search_->is_recording(); }
 
   bool has_plan() const { return !plan_.empty(); }
 
@@ -95,42 +67,14 @@ class StepPlanner {
   static constexpr std::uint64_t kNoMessage = UINT64_MAX;
 
   void start_anew();
-  void start_recording();
-  StepMessage find_message(std::span<const TensorCall> under_way);
-  StepMessage plan_step(const RecordedStep& step, std::span<const TensorCall> under_way);
-  StepMessage judge_plan(const RecordedStep& step);
-  /// Whether it took clearly less at an earlier look: the machine is busy.
-  bool takes_long(const RecordedStep& step);
 
-  struct SeenStep {
-    std::size_t calls = 0, bytes = 0;
-    double seconds = 0;
-  };
-
-  const bool is_root_;
-  const int world_;
-  const std::size_t minimum_bytes_;
-  const std::shared_ptr<CallSequence> sequence_;
   std::uint64_t first_message_;     // Of a search.
   std::uint64_t calls_ = 0;         // Since the search began.
   std::uint64_t next_message_ = 0;  // Before which call it comes.
   std::vector<PlannedStepCall> plan_;
   std::size_t cursor_ = 0;
-  // Rank 0 alone.
-  std::unique_ptr<StepRecorder> recorder_;
-  std::uint64_t calls_in_vain_ = 0;  // Of `calls_`, up to the last one that was skipped.
-  int fruitless_looks_ = 0;
-  SeenStep shortest_;                        // Without a plan, of the step that was looked at last.
-  bool has_doubted_ = false;                 // A plan of this search, as the step got much shorter.
-  int judgements_ = 0;                       // Of the plan that is followed.
-  std::optional<double> unplanned_seconds_;  // Of the step, before there was a plan.
+  std::optional<StepSearch> search_;  // Rank 0 alone.
 };
-
-/// Which calls of a recorded step may as well be exact, by its own times: compressed ones of at
-/// least `minimum_bytes`, of no rule, that the best plan does not compress, whichever of the long
-/// pauses it is that comes between steps. None where calls do not overlap with the rest.
-std::vector<bool> calls_to_leave_exact(const RecordedStep& step, int world,
-                                       std::size_t minimum_bytes);
 
 }  // namespace ringpress::nccl_plugin
 
