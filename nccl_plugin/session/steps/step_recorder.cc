@@ -109,6 +109,132 @@ std::optional<double> busy_share(const std::vector<StepCall>& calls) {
   return busy / pauses;
 }
 
+/// Those of calls that were made as most of them are; but for trials, if there are others.
+std::vector<StepSample> usual(const std::vector<StepSample>& samples) {
+  std::vector<StepSample> kept;
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(kept),
+               [](const StepSample& sample) { return !sample.is_trial; });
+  if (kept.size() < StepRecorder::kWantedSteps) kept = samples;
+  std::sort(kept.begin(), kept.end(),
+            [](const StepSample& a, const StepSample& b) { return a.sent_bytes < b.sent_bytes; });
+  std::size_t first = 0, most = 0;
+  for (std::size_t begin = 0, end = 0; begin < kept.size(); ++begin) {
+    const double largest = (1 + kSameSize) * static_cast<double>(kept[begin].sent_bytes);
+    while (end < kept.size() && static_cast<double>(kept[end].sent_bytes) <= largest) ++end;
+    if (end - begin <= most) continue;
+    first = begin;
+    most = end - begin;
+  }
+  // Where sizes hang on values, none is usual.
+  if (static_cast<double>(most) < kUsualShare * static_cast<double>(kept.size())) return kept;
+  return {kept.begin() + static_cast<std::ptrdiff_t>(first),
+          kept.begin() + static_cast<std::ptrdiff_t>(first + most)};
+}
+
+/// Since the same call in all samples that count.
+double since_ready_seconds(const std::vector<StepSample>& samples) {
+  const std::size_t calls =
+      median(samples, [](const StepSample& s) { return s.calls_since_ready; });
+  std::vector<StepSample> alike;
+  std::copy_if(samples.begin(), samples.end(), std::back_inserter(alike),
+               [calls](const StepSample& sample) { return sample.calls_since_ready == calls; });
+  return median(alike, [](const StepSample& s) { return s.since_ready_seconds; });
+}
+
+StepCall step_call(const StepPosition& position) {
+  const std::vector<StepSample> samples = usual(position.samples);
+  StepCall call;
+  call.call = position.call;
+  call.is_by_rule = position.is_by_rule;
+  call.gap_seconds = median(samples, [](const StepSample& s) { return s.gap_seconds; });
+  call.busy_seconds = median(samples, [](const StepSample& s) { return s.busy_seconds; });
+  call.call_seconds = median(samples, [](const StepSample& s) { return s.call_seconds; });
+  call.late_seconds = call.call_seconds - quantile(samples, kQuickShare, [](const StepSample& s) {
+                        return s.call_seconds;
+                      });
+  call.call_error_seconds =
+      error_of_median(samples, [](const StepSample& s) { return s.call_seconds; });
+  call.sent_bytes = median(samples, [](const StepSample& s) { return s.sent_bytes; });
+  call.since_ready_seconds = since_ready_seconds(samples);
+  call.is_with_the_one_before =
+      median(samples, [](const StepSample& s) { return s.is_with_the_one_before ? 1 : 0; }) == 1;
+  std::vector<KnownWait> waits;
+  for (const StepSample& sample : samples) {
+    if (sample.wait) waits.push_back(*sample.wait);
+  }
+  if (2 * waits.size() > samples.size()) {
+    call.wait = {median(waits, [](const KnownWait& w) { return w.before_seconds; }),
+                 median(waits, [](const KnownWait& w) { return w.after_seconds; })};
+  }
+  return call;
+}
+
+/// By how much the times since the call before, or the one before that began after a pause, vary
+/// more than the pauses before a call, but for what comes of a rank that is slower in all of a
+/// step: `begins`, the pause before it, shows that. `delay`: the step of a sample began so many
+/// samples before.
+void add_differences(const std::vector<StepSample>& samples, const std::vector<StepSample>& begins,
+                     std::size_t delay, std::vector<double>* differences) {
+  const std::size_t calls =
+      median(samples, [](const StepSample& s) { return s.calls_since_ready; });
+  std::vector<double> gaps, between, paces;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::size_t step = (i + kMostSamples - delay) % kMostSamples;
+    const bool is_like_most =
+        samples[i].gap_seconds > kAtOnceSeconds && samples[i].calls_since_ready == calls;
+    if (!is_like_most || step >= begins.size()) continue;
+    gaps.push_back(samples[i].gap_seconds);
+    between.push_back(samples[i].since_ready_seconds);
+    paces.push_back(begins[step].gap_seconds);
+  }
+  // Where a pause is there in some steps only, what is left of them is the long ones.
+  const double fewest = kMostPauses * static_cast<double>(samples.size() - delay);
+  if (gaps.size() < StepRecorder::kWantedSteps || static_cast<double>(gaps.size()) < fewest) return;
+  gaps = unlike_usual(gaps, paces);
+  between = unlike_usual(between, paces);
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    differences->push_back(std::abs(between[i]) - std::abs(gaps[i]));
+  }
+}
+
+/// Of pauses within a step.
+PausesShow what_pauses_show(const std::vector<StepPosition>& positions, std::size_t first) {
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < positions.size() && differences.size() < kMostDifferences; ++i) {
+    if (i == first) continue;
+    // What is before the first call in the pattern is of the step that began in the last round.
+    const std::size_t delay = i > first ? 0 : 1;
+    add_differences(positions[i].samples, positions[first].samples, delay, &differences);
+  }
+  if (differences.size() < kFewestPauses) return PausesShow::kNothing;
+  const double score = signed_rank_score(std::move(differences));
+  if (score > kMoreThanChance) return PausesShow::kWaitsForCalls;
+  return score < -kMoreThanChance ? PausesShow::kComputesBesideCalls : PausesShow::kNothing;
+}
+
+/// Whether calls take longer because other ranks come later: then they are the shorter the later
+/// this rank itself has come. What a link or a busy machine adds does not hang on that.
+bool wait_for_ranks(const std::vector<StepPosition>& positions, std::size_t first, bool overlaps) {
+  double count = 0, sum = 0;
+  for (std::size_t i = 0; i < positions.size() && count < static_cast<double>(kMostDifferences);
+       ++i) {
+    const bool has_other_thread = overlaps && i != first;
+    const auto own_time = [has_other_thread](const StepSample& sample) {
+      return has_other_thread ? sample.since_ready_seconds : sample.gap_seconds;
+    };
+    const auto call_time = [](const StepSample& sample) { return sample.call_seconds; };
+    const double own = median(positions[i].samples, own_time);
+    const double call = median(positions[i].samples, call_time);
+    for (const StepSample& sample : positions[i].samples) {
+      const double product = (own_time(sample) - own) * (call_time(sample) - call);
+      if (sample.gap_seconds <= kAtOnceSeconds || product == 0) continue;
+      count += 1;
+      sum += product > 0 ? 1 : -1;
+    }
+  }
+  return count > 0 && sum < -kMoreThanChance * std::sqrt(count);
+}
+
 }  // namespace
 
 double RecordedStep::seconds() const {
@@ -160,8 +286,8 @@ void StepRecorder::remember(const RecordedCall& call) {
   last_end_ = call.end_seconds;
 }
 
-StepRecorder::Sample StepRecorder::sample_of(const RecordedCall& call) const {
-  Sample sample = {};
+StepSample StepRecorder::sample_of(const RecordedCall& call) const {
+  StepSample sample = {};
   sample.gap_seconds = std::max(0.0, call.begin_seconds - *last_end_);
   sample.busy_seconds = std::clamp(call.busy_before_seconds, 0.0, sample.gap_seconds);
   sample.call_seconds = std::max(0.0, call.end_seconds - call.begin_seconds);
@@ -225,11 +351,11 @@ void StepRecorder::restart(std::optional<CallsBy> by, std::size_t period) {
 void StepRecorder::add(std::size_t position, const RecordedCall& call) {
   // Only what has the same call before it, one step after the other: from a beginning on.
   if (noted_ == 0 && position != 0) return;
-  Position& place = positions_[position];
+  StepPosition& place = positions_[position];
   place.call = call.call;
   place.is_by_rule = call.is_by_rule;
   if (by_ == CallsBy::kShape) place.call.address = nullptr;
-  const Sample sample = sample_of(call);
+  const StepSample sample = sample_of(call);
   const std::size_t step = noted_ / positions_.size();
   if (place.samples.size() < kMostSamples) {
     place.samples.push_back(sample);
@@ -239,138 +365,12 @@ void StepRecorder::add(std::size_t position, const RecordedCall& call) {
   ++noted_;
 }
 
-/// Those of calls that were made as most of them are; but for trials, if there are others.
-std::vector<StepRecorder::Sample> StepRecorder::usual(const std::vector<Sample>& samples) {
-  std::vector<Sample> kept;
-  std::copy_if(samples.begin(), samples.end(), std::back_inserter(kept),
-               [](const Sample& sample) { return !sample.is_trial; });
-  if (kept.size() < kWantedSteps) kept = samples;
-  std::sort(kept.begin(), kept.end(),
-            [](const Sample& a, const Sample& b) { return a.sent_bytes < b.sent_bytes; });
-  std::size_t first = 0, most = 0;
-  for (std::size_t begin = 0, end = 0; begin < kept.size(); ++begin) {
-    const double largest = (1 + kSameSize) * static_cast<double>(kept[begin].sent_bytes);
-    while (end < kept.size() && static_cast<double>(kept[end].sent_bytes) <= largest) ++end;
-    if (end - begin <= most) continue;
-    first = begin;
-    most = end - begin;
-  }
-  // Where sizes hang on values, none is usual.
-  if (static_cast<double>(most) < kUsualShare * static_cast<double>(kept.size())) return kept;
-  return {kept.begin() + static_cast<std::ptrdiff_t>(first),
-          kept.begin() + static_cast<std::ptrdiff_t>(first + most)};
-}
-
-/// Since the same call in all samples that count.
-double StepRecorder::since_ready_seconds(const std::vector<Sample>& samples) {
-  const std::size_t calls = median(samples, [](const Sample& s) { return s.calls_since_ready; });
-  std::vector<Sample> alike;
-  std::copy_if(samples.begin(), samples.end(), std::back_inserter(alike),
-               [calls](const Sample& sample) { return sample.calls_since_ready == calls; });
-  return median(alike, [](const Sample& s) { return s.since_ready_seconds; });
-}
-
-StepCall StepRecorder::step_call(const Position& position) {
-  const std::vector<Sample> samples = usual(position.samples);
-  StepCall call;
-  call.call = position.call;
-  call.is_by_rule = position.is_by_rule;
-  call.gap_seconds = median(samples, [](const Sample& s) { return s.gap_seconds; });
-  call.busy_seconds = median(samples, [](const Sample& s) { return s.busy_seconds; });
-  call.call_seconds = median(samples, [](const Sample& s) { return s.call_seconds; });
-  call.late_seconds = call.call_seconds - quantile(samples, kQuickShare,
-                                                   [](const Sample& s) { return s.call_seconds; });
-  call.call_error_seconds =
-      error_of_median(samples, [](const Sample& s) { return s.call_seconds; });
-  call.sent_bytes = median(samples, [](const Sample& s) { return s.sent_bytes; });
-  call.since_ready_seconds = since_ready_seconds(samples);
-  call.is_with_the_one_before =
-      median(samples, [](const Sample& s) { return s.is_with_the_one_before ? 1 : 0; }) == 1;
-  std::vector<KnownWait> waits;
-  for (const Sample& sample : samples) {
-    if (sample.wait) waits.push_back(*sample.wait);
-  }
-  if (2 * waits.size() > samples.size()) {
-    call.wait = {median(waits, [](const KnownWait& w) { return w.before_seconds; }),
-                 median(waits, [](const KnownWait& w) { return w.after_seconds; })};
-  }
-  return call;
-}
-
-/// By how much the times since the call before, or the one before that began after a pause, vary
-/// more than the pauses before a call, but for what comes of a rank that is slower in all of a
-/// step: `begins`, the pause before it, shows that. `delay`: the step of a sample began so many
-/// samples before.
-void StepRecorder::add_differences(const std::vector<Sample>& samples,
-                                   const std::vector<Sample>& begins, std::size_t delay,
-                                   std::vector<double>* differences) {
-  const std::size_t calls = median(samples, [](const Sample& s) { return s.calls_since_ready; });
-  std::vector<double> gaps, between, paces;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const std::size_t step = (i + kMostSamples - delay) % kMostSamples;
-    const bool is_like_most =
-        samples[i].gap_seconds > kAtOnceSeconds && samples[i].calls_since_ready == calls;
-    if (!is_like_most || step >= begins.size()) continue;
-    gaps.push_back(samples[i].gap_seconds);
-    between.push_back(samples[i].since_ready_seconds);
-    paces.push_back(begins[step].gap_seconds);
-  }
-  // Where a pause is there in some steps only, what is left of them is the long ones.
-  const double fewest = kMostPauses * static_cast<double>(samples.size() - delay);
-  if (gaps.size() < kWantedSteps || static_cast<double>(gaps.size()) < fewest) return;
-  gaps = unlike_usual(gaps, paces);
-  between = unlike_usual(between, paces);
-  for (std::size_t i = 0; i < gaps.size(); ++i) {
-    differences->push_back(std::abs(between[i]) - std::abs(gaps[i]));
-  }
-}
-
-/// Of pauses within a step.
-PausesShow StepRecorder::what_pauses_show(const std::vector<Position>& positions,
-                                          std::size_t first) {
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < positions.size() && differences.size() < kMostDifferences; ++i) {
-    if (i == first) continue;
-    // What is before the first call in the pattern is of the step that began in the last round.
-    const std::size_t delay = i > first ? 0 : 1;
-    add_differences(positions[i].samples, positions[first].samples, delay, &differences);
-  }
-  if (differences.size() < kFewestPauses) return PausesShow::kNothing;
-  const double score = signed_rank_score(std::move(differences));
-  if (score > kMoreThanChance) return PausesShow::kWaitsForCalls;
-  return score < -kMoreThanChance ? PausesShow::kComputesBesideCalls : PausesShow::kNothing;
-}
-
-/// Whether calls take longer because other ranks come later: then they are the shorter the later
-/// this rank itself has come. What a link or a busy machine adds does not hang on that.
-bool StepRecorder::wait_for_ranks(const std::vector<Position>& positions, std::size_t first,
-                                  bool overlaps) {
-  double count = 0, sum = 0;
-  for (std::size_t i = 0; i < positions.size() && count < static_cast<double>(kMostDifferences);
-       ++i) {
-    const bool has_other_thread = overlaps && i != first;
-    const auto own_time = [has_other_thread](const Sample& sample) {
-      return has_other_thread ? sample.since_ready_seconds : sample.gap_seconds;
-    };
-    const auto call_time = [](const Sample& sample) { return sample.call_seconds; };
-    const double own = median(positions[i].samples, own_time);
-    const double call = median(positions[i].samples, call_time);
-    for (const Sample& sample : positions[i].samples) {
-      const double product = (own_time(sample) - own) * (call_time(sample) - call);
-      if (sample.gap_seconds <= kAtOnceSeconds || product == 0) continue;
-      count += 1;
-      sum += product > 0 ? 1 : -1;
-    }
-  }
-  return count > 0 && sum < -kMoreThanChance * std::sqrt(count);
-}
-
 std::optional<RecordedStep> StepRecorder::current() const {
   if (positions_.empty() || noted_ / positions_.size() < kWantedSteps) return std::nullopt;
   if (by_ == CallsBy::kShape && noted_ < kCertainCalls) return std::nullopt;
   RecordedStep found;
   found.steps = noted_ / positions_.size();
-  for (const Position& position : positions_) found.calls.push_back(step_call(position));
+  for (const StepPosition& position : positions_) found.calls.push_back(step_call(position));
   const auto first = std::max_element(
       found.calls.begin(), found.calls.end(),
       [](const StepCall& a, const StepCall& b) { return a.gap_seconds < b.gap_seconds; });

@@ -105,6 +105,22 @@ struct RecordedStep {
   PausesShow pauses_show = PausesShow::kNothing;
 };
 
+/// How one call of a step went.
+struct StepSample {
+  double gap_seconds, busy_seconds, call_seconds;
+  double since_ready_seconds;     // As StepCall has it.
+  std::size_t calls_since_ready;  // How many calls before is the call that it is counted from.
+  std::size_t sent_bytes;
+  bool is_trial, is_with_the_one_before;
+  std::optional<KnownWait> wait;
+};
+/// A call of the step, as it went in the last steps.
+struct StepPosition {
+  TensorCall call;
+  std::vector<StepSample> samples;  // The newest, in no order.
+  bool is_by_rule = false;
+};
+
 class StepRecorder {
  public:
   /// `user`: by whose calls it goes.
@@ -134,41 +150,19 @@ class StepRecorder {
   static constexpr std::size_t kCertainCalls = 4096;
 
  private:
-  struct Sample {
-    double gap_seconds, busy_seconds, call_seconds;
-    double since_ready_seconds;     // As StepCall has it.
-    std::size_t calls_since_ready;  // How many calls before is the call that it is counted from.
-    std::size_t sent_bytes;
-    bool is_trial, is_with_the_one_before;
-    std::optional<KnownWait> wait;
-  };
-  struct Position {
-    TensorCall call;
-    std::vector<Sample> samples;  // The newest, in no order.
-    bool is_by_rule = false;
-  };
-
   std::optional<std::size_t> locate(const CallStanding& standing);
   void restart(std::optional<CallsBy> by = {}, std::size_t period = 0);
   void add(std::size_t position, const RecordedCall& call);
-  Sample sample_of(const RecordedCall& call) const;
+  StepSample sample_of(const RecordedCall& call) const;
   void remember(const RecordedCall& call);
-  static StepCall step_call(const Position& position);
-  static std::vector<Sample> usual(const std::vector<Sample>& samples);
-  static double since_ready_seconds(const std::vector<Sample>& samples);
-  static void add_differences(const std::vector<Sample>& samples, const std::vector<Sample>& begins,
-                              std::size_t delay, std::vector<double>* differences);
-  static bool wait_for_ranks(const std::vector<Position>& positions, std::size_t first,
-                             bool overlaps);
-  static PausesShow what_pauses_show(const std::vector<Position>& positions, std::size_t first);
 
   const CallUser user_;
   const std::shared_ptr<CallSequence> sequence_;
-  std::uint64_t breaks_ = 0;         // Those of the sequence of buffers that were seen.
-  std::uint64_t shape_breaks_ = 0;   // The same for the sequence of shapes.
-  std::optional<CallsBy> by_;        // Nothing while there is no sequence.
-  std::vector<Position> positions_;  // Of the sequence, wherever that begins.
-  std::size_t noted_ = 0;            // Calls that positions_ has been shown.
+  std::uint64_t breaks_ = 0;             // Those of the sequence of buffers that were seen.
+  std::uint64_t shape_breaks_ = 0;       // The same for the sequence of shapes.
+  std::optional<CallsBy> by_;            // Nothing while there is no sequence.
+  std::vector<StepPosition> positions_;  // Of the sequence, wherever that begins.
+  std::size_t noted_ = 0;                // Calls that positions_ has been shown.
   std::optional<double> last_end_;
   double last_issue_ = 0;              // When the call before was issued.
   double last_pause_ = 0;              // The entry of the last call that began after a pause.
