@@ -32,12 +32,35 @@ constexpr milliseconds kPauseWhenFull{20};
 // How long those who come after a failure hear of it.
 constexpr std::chrono::seconds kAfterFailure{5};
 
+/// Connections that did not prove to know the job's secret.
+class Strangers {
+ public:
+  /// One warning is enough, whoever knocks how often.
+  void note(const HandshakeSocket& socket) {
+    ++refused_;
+    const bool has_other_secret = socket.stranger() == HandshakeSocket::Stranger::kOtherSecret;
+    const bool is_first = has_other_secret && foreign_.empty();
+    if (is_first) foreign_ = "; " + socket.refusal();
+    log_line(is_first ? LogLevel::kWarn : LogLevel::kInfo, "rendezvous: dropped a connection: %s",
+             socket.refusal().c_str());
+  }
+  /// "; " and who came first with another secret; empty: nobody.
+  const std::string& foreign() const { return foreign_; }
+  /// Those of which nothing else is said.
+  std::size_t unnamed() const { return foreign_.empty() ? refused_ : 0; }
+
+ private:
+  std::size_t refused_ = 0;
+  std::string foreign_;
+};
+
 class Server {
  public:
   explicit Server(const ServeOptions& options)
       : timeout_(options.timeout),
         before_first_(options.before_first),
-        lobby_(reactor_, kRanksAtOnce, [this](const HandshakeSocket& socket) { note(socket); }) {}
+        lobby_(reactor_, kRanksAtOnce,
+               [this](const HandshakeSocket& socket) { strangers_.note(socket); }) {}
 
   /// Notices if this rank, which listens there until it comes, goes instead.
   void watch(std::uint32_t rank, const std::string& address) {
@@ -92,16 +115,6 @@ class Server {
     }
   }
 
-  /// One warning is enough, whoever knocks how often.
-  void note(const HandshakeSocket& socket) {
-    ++refused_;
-    const bool has_other_secret = socket.stranger() == HandshakeSocket::Stranger::kOtherSecret;
-    const bool is_first = has_other_secret && foreign_.empty();
-    if (is_first) foreign_ = "; " + socket.refusal();
-    log_line(is_first ? LogLevel::kWarn : LogLevel::kInfo, "rendezvous: dropped a connection: %s",
-             socket.refusal().c_str());
-  }
-
   /// True if a rank joined.
   bool read_messages() {
     bool any = false;
@@ -150,8 +163,9 @@ class Server {
   void notice_gone_ranks() {
     for (const auto& [rank, watch] : watches_) {
       if (!watch->has_closed() || !answer_.status.is_ok()) continue;
-      answer_.status = Status(Code::kPeerLost, "rank " + std::to_string(rank) +
-                                                   " ended, or gave up, before it came" + foreign_);
+      answer_.status =
+          Status(Code::kPeerLost, "rank " + std::to_string(rank) +
+                                      " ended, or gave up, before it came" + strangers_.foreign());
     }
   }
 
@@ -179,9 +193,8 @@ class Server {
   /// Tells those who came who is missing. False when there is nothing more to wait for.
   bool out_of_time(Deadline now, Deadline& deadline) {
     if (!answer_.status.is_ok() || size_ == 0) return false;
-    const Status missing =
-        missing_ranks(joined_, size_, timeout_.count(), foreign_.empty() ? refused_ : 0);
-    answer_.status = Status(missing.code(), missing.message() + foreign_);
+    const Status missing = missing_ranks(joined_, size_, timeout_.count(), strangers_.unnamed());
+    answer_.status = Status(missing.code(), missing.message() + strangers_.foreign());
     answer_all();
     deadline = now + kAfterFailure;
     return true;
@@ -195,8 +208,7 @@ class Server {
   std::map<std::uint32_t, Join> joined_;
   std::map<std::uint32_t, std::unique_ptr<ListenerWatch>> watches_;  // Of those who have not come.
   std::uint32_t size_ = 0;
-  std::size_t refused_ = 0;  // Connections that did not prove to know the job's secret.
-  std::string foreign_;      // "; " and who came first with another secret; empty: nobody.
+  Strangers strangers_;
   Answer answer_;
   std::mutex mutex_;
   Status called_off_;  // Guarded by mutex_. Not ok: not noticed yet.
